@@ -1,0 +1,3 @@
+/* Monotonic seconds. */
+#pragma once
+double clock_seconds(void);

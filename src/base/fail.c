@@ -1,0 +1,29 @@
+/* The one way to end on a failure. The installed hook is the process's, as exit() is. */
+#include "base/fail.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void (*end_all)(int status);
+static char identity[128] = "xgsw";
+
+void fail_install(void (*end_all_ranks)(int status), const char *who)
+{
+    end_all = end_all_ranks;
+    snprintf(identity, sizeof identity, "%s", who);
+}
+
+_Noreturn void fail_at(const char *file, int line, int status, const char *format, ...)
+{
+    char sentence[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    fflush(stdout);
+    fprintf(stderr, "%s: %s:%d: %s\n", identity, file, line, sentence);
+    fflush(stderr);
+    if (end_all) end_all(status);
+    exit(status);
+}

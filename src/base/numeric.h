@@ -1,0 +1,90 @@
+/* Arithmetic that every backend needs element by element: philox, bf16 rounding, exp, sigmoid, the Adam update.
+ * Pure functions without libm but fmaf and sqrtf, compiled with contraction off, so that a C and a CUDA
+ * compiler give the same bits. XGSW_SHARED is how the compiler at hand spells "inline everywhere"
+ * (given on the command line). */
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct { uint32_t word[4]; } philox_block;
+
+/* Philox 4x32 with 10 rounds (Salmon et al., SC11, section 3.3). */
+XGSW_SHARED philox_block philox4x32(philox_block counter, uint32_t key0, uint32_t key1)
+{
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * counter.word[0], b = (uint64_t)0xCD9E8D57u * counter.word[2];
+        philox_block next = { { (uint32_t)(b >> 32) ^ counter.word[1] ^ key0, (uint32_t)b,
+                                (uint32_t)(a >> 32) ^ counter.word[3] ^ key1, (uint32_t)a } };
+        counter = next;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return counter;
+}
+
+/* Centred sum of the eight 16-bit lanes: an exact integer, variance 8 (65536^2 - 1) / 12. */
+XGSW_SHARED int32_t philox_normal(philox_block block)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < 4; i++) sum += (block.word[i] & 0xFFFFu) + (block.word[i] >> 16);
+    return (int32_t)sum - 262140;
+}
+
+XGSW_SHARED uint32_t mulhi(uint32_t x, uint32_t n) { return (uint32_t)(((uint64_t)x * n) >> 32); }
+
+XGSW_SHARED float float_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+XGSW_SHARED uint32_t float_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+
+XGSW_SHARED float bf16_widen(uint16_t x) { return float_from_bits((uint32_t)x << 16); }
+
+/* Round to nearest even; a NaN stays a (quiet) NaN. */
+XGSW_SHARED uint16_t bf16_round(float x)
+{
+    uint32_t bits = float_bits(x), rounded = bits + 0x7FFFu + ((bits >> 16) & 1u);
+    return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16) | 0x40u : rounded >> 16);
+}
+
+/* e^x: 2^n times the Taylor polynomial of degree 7 of e^r, |r| <= ln2 / 2 (relative error below 3e-7);
+ * arguments are clamped to [-87, 88], so the result is finite and positive. */
+XGSW_SHARED float exp_shared(float x)
+{
+    x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
+    float shifted = fmaf(x, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
+    float r = fmaf(n, -0.693359375f, x);
+    r = fmaf(n, 2.12194440e-4f, r);
+    float p = 1.98412698e-4f;
+    p = fmaf(p, r, 1.38888889e-3f);
+    p = fmaf(p, r, 8.33333333e-3f);
+    p = fmaf(p, r, 4.16666667e-2f);
+    p = fmaf(p, r, 1.66666667e-1f);
+    p = fmaf(p, r, 0.5f);
+    p = fmaf(p, r, 1.0f);
+    p = fmaf(p, r, 1.0f);
+    return p * float_from_bits((float_bits(shifted) - 0x4B400000u + 127u) << 23);
+}
+
+XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)); }
+
+/* silu(gate) * up, and its two derivatives times d. */
+XGSW_SHARED float swiglu_value(float gate, float up) { return gate * sigmoid_shared(gate) * up; }
+typedef struct { float gate, up; } swiglu_gradient;
+XGSW_SHARED swiglu_gradient swiglu_derivative(float gate, float up, float d)
+{
+    float s = sigmoid_shared(gate);
+    swiglu_gradient g = { d * up * s * fmaf(gate, 1.0f - s, 1.0f), d * gate * s };
+    return g;
+}
+
+/* One AdamW update (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
+typedef struct { float beta1, beta2, epsilon, decay; } adamw_rule;
+typedef struct { float weight, first, second; } adamw_state;
+XGSW_SHARED adamw_state adamw_update(adamw_rule rule, float learning_rate, float correction1, float correction2,
+                                     adamw_state s, float gradient)
+{
+    s.first = fmaf(rule.beta1, s.first, (1.0f - rule.beta1) * gradient);
+    s.second = fmaf(rule.beta2, s.second, (1.0f - rule.beta2) * (gradient * gradient));
+    float step = (s.first * correction1) / (sqrtf(s.second * correction2) + rule.epsilon);
+    s.weight = s.weight - learning_rate * fmaf(rule.decay, s.weight, step);
+    return s;
+}

@@ -1,0 +1,14 @@
+/* Counter-based random numbers of the definitions (src/DEFINITIONS.md). */
+#pragma once
+#include "base/numeric.h"
+
+/* 32-bit FNV-1a of the bytes of a name. */
+uint32_t fnv1a(const char *name);
+/* std / sqrt(8 (65536^2 - 1) / 12), rounded to FP32 once. */
+float normal_scale(double std);
+/* The element `index` of the logical tensor with key fnv1a(name). */
+XGSW_SHARED float normal_element(uint32_t seed, uint32_t key, uint64_t index, float scale)
+{
+    philox_block counter = { { (uint32_t)index, (uint32_t)(index >> 32), 0, 0 } };
+    return (float)philox_normal(philox4x32(counter, seed, key)) * scale;
+}
