@@ -1,0 +1,111 @@
+"""What the definitions feed into training: the deck, random numbers, initial weights and tokens."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+RECIPES = {  # hidden size and initial standard deviation at full size; whether RoPE is scaled
+    "llama3.1-8b": SimpleNamespace(hidden=4096, std=0.01, rope_scaling=False),
+    "llama3.1-70b": SimpleNamespace(hidden=8192, std=0.008944, rope_scaling=False),
+    "llama3.1-405b": SimpleNamespace(hidden=16384, std=0.02, rope_scaling=True),
+}
+INTEGERS = "seed steps warmup global_batch sequence layers hidden ffn heads kv_heads vocabulary".split()
+
+
+def read_deck(path):
+    """Two title lines, then `key = value  # remark` and one `[workload]`."""
+    keys, workload = {"warmup": "0"}, None
+    for line in Path(path).read_text().splitlines()[2:]:
+        line = line.partition("#")[0].strip()
+        if line.startswith("["):
+            assert workload is None, f"{path}: more than one workload"
+            workload = line.strip("[] ")
+        elif line:
+            key, equals, value = line.partition("=")
+            assert equals, f"{path}: not `key = value`: {line}"
+            keys[key.strip()] = value.strip()
+    assert keys["size"] == "small" and "learning_rate_warmup" not in keys, f"{path}: constant rate only"
+    return make_deck(workload, keys["tokens"], **{key: int(keys[key]) for key in INTEGERS})
+
+
+def make_deck(workload, tokens, **integers):
+    deck = SimpleNamespace(recipe=RECIPES[workload], tokens=tokens, **integers)
+    assert deck.hidden % deck.heads == 0 and deck.heads % deck.kv_heads == 0
+    deck.d = deck.hidden // deck.heads
+    return deck
+
+
+def fnv(name):
+    value = 2166136261
+    for byte in name.encode():
+        value = (value ^ byte) * 16777619 % 2**32
+    return value
+
+
+def philox(counter, key):
+    """philox4x32-10; the four counter words may be arrays. Words are held in uint64."""
+    low = np.uint64(0xFFFFFFFF)
+    c = np.broadcast_arrays(*(np.asarray(word, np.uint64) for word in counter))
+    k0, k1 = key
+    for _ in range(10):
+        a, b = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
+        c = ((b >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), b & low,
+             (a >> np.uint64(32)) ^ c[3] ^ np.uint64(k1), a & low)
+        k0, k1 = (k0 + 0x9E3779B9) % 2**32, (k1 + 0xBB67AE85) % 2**32
+    return c
+
+
+def mulhi(x, n):
+    return x * np.uint64(n) >> np.uint64(32)
+
+
+def normal(seed, name, shape, std):
+    index = np.arange(np.prod(shape), dtype=np.uint64)
+    r = philox((index & np.uint64(0xFFFFFFFF), index >> np.uint64(32), 0, 0), (seed, fnv(name)))
+    n = sum((word & np.uint64(0xFFFF)) + (word >> np.uint64(16)) for word in r).astype(np.int64) - 262140
+    unit = np.sqrt(8 * (65536**2 - 1) / 12)
+    return (n.astype(np.float32) * np.float32(std / unit)).astype(np.float64).reshape(shape)
+
+
+def shapes(deck):
+    """Logical names and shapes, in the order of the definitions."""
+    h, q, kv = deck.hidden, deck.heads * deck.d, deck.kv_heads * deck.d
+    layer = {"attention_norm": (h,), "q": (q, h), "k": (kv, h), "v": (kv, h), "attention_output": (h, q),
+             "mlp_norm": (h,), "gate": (deck.ffn, h), "up": (deck.ffn, h), "down": (h, deck.ffn)}
+    layers = {f"layers.{l}.{name}": shape for l in range(deck.layers) for name, shape in layer.items()}
+    return {"embedding": (deck.vocabulary, h), **layers, "final_norm": (h,), "head": (deck.vocabulary, h)}
+
+
+def initial_weights(deck):
+    std = deck.recipe.std * np.sqrt(deck.recipe.hidden / deck.hidden)
+    residual_std = std / np.sqrt(2 * deck.layers)
+    weights = {}
+    for name, shape in shapes(deck).items():
+        into_residual = name.endswith((".attention_output", ".down"))
+        weights[name] = (np.ones(shape) if len(shape) == 1 else
+                         normal(deck.seed, name, shape, residual_std if into_residual else std))
+    return weights
+
+
+def ramp(deck, step, sample):
+    """Counting documents one after another, cut at one token more than the sequence."""
+    row, j, key = [], 0, (deck.seed, fnv("tokens"))
+    while len(row) <= deck.sequence:
+        length = 1 + int(mulhi(philox((j, sample, step, 1), key)[0], 4096))
+        row += [1 + o % (deck.vocabulary - 2) for o in range(length - 1)] + [deck.vocabulary - 1]
+        j += 1
+    return row[:deck.sequence + 1]
+
+
+def batch(deck, step):
+    """Tokens and labels [B, S] of one global batch."""
+    if deck.tokens == "zeros":
+        return np.zeros((2, deck.global_batch, deck.sequence), int)
+    if deck.tokens == "ramp":
+        rows = np.array([ramp(deck, step, sample) for sample in range(deck.global_batch)])
+        return rows[:, :-1], rows[:, 1:]
+    assert deck.tokens == "uniform"
+    sample, position = np.mgrid[:deck.global_batch, :deck.sequence]
+    r = philox((position, sample, step, 0), (deck.seed, fnv("tokens")))
+    return mulhi(r[0], deck.vocabulary).astype(int), mulhi(r[1], deck.vocabulary).astype(int)
