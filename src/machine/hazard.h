@@ -1,0 +1,18 @@
+/* The hazard checker: two operations that touch the same bytes, one of them writing, must be ordered by queues and waits.
+ * A vector clock per queue, and per arena range the last writer and the last reader of every queue. */
+#pragma once
+#include "machine/op.h"
+
+enum { HAZARD_QUEUES = 8, HAZARD_SENTENCES = 8 };
+typedef struct hazard hazard;
+typedef struct { int64_t count; int sentences; char sentence[HAZARD_SENTENCES][512]; } hazard_report;
+
+hazard *hazard_open(void);
+void hazard_close(hazard *h);
+/* Queue `queue` waits for operation `serial` (from 1) of queue `target`. Returns false if that changes nothing. */
+bool hazard_wait(hazard *h, int queue, int target, uint64_t serial);
+/* Operation `serial` of the queue: checks it against every earlier operation on its operands, then remembers it. */
+void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o);
+/* The caller has waited for everything: all so far is ordered before all that follows. */
+void hazard_join(hazard *h);
+const hazard_report *hazard_read(const hazard *h);

@@ -1,0 +1,67 @@
+/* One filler per computing operation: it makes the op and submits it. Queued, not finished; touches no data.
+ * rows = positions x microbatch rows, position slowest. "name" must outlive the queue (string constants, table names). */
+#pragma once
+#include "machine/machine.h"
+
+/* c[m, n] = a[m, k] b[k, n] (WRITE) or c += a b inside the product (UPDATE). Any view with one unit stride.
+ * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32 or BF16. */
+mark matmul(queue *q, const char *name, tensor c, access c_access, tensor a, tensor b);
+
+/* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type;
+ * out = sum * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). x, delta, sum, out [rows, h]; gain [h]. */
+typedef struct { tensor x, delta, gain, sum, out, rstd; } norm_forward_operands;
+mark norm_forward(queue *q, const char *name, norm_forward_operands o, float epsilon);
+
+/* dx (+)= derivative of the norm (UPDATE adds to the residual's gradient and rounds once); gain_gradient F32 [h] (+)=.
+ * x [rows, h] is the norm's input (the sum). Zhang & Sennrich 2019. */
+typedef struct { tensor d_out, x, rstd, gain, dx, gain_gradient; access dx_access, gain_access; } norm_backward_operands;
+mark norm_backward(queue *q, const char *name, norm_backward_operands o);
+
+/* Rotates half-split pairs of x [s, b, heads, d] in place by table [s, d/2, 2] (cosine, sine), F32. Backward rotates back. */
+mark rope_forward(queue *q, const char *name, tensor x, tensor table);
+mark rope_backward(queue *q, const char *name, tensor x, tensor table);
+
+/* Causal attention of q [s, b, heads, d] over k, v [s, b, kv_heads, d]; out like q (may be a strided view);
+ * lse [b, heads, s] F32 = log sum exp of the scaled scores. Blockwise: no s x s memory (Dao 2023, algorithm 1). */
+typedef struct { tensor q, k, v, out, lse; } attention_forward_operands;
+mark attention_forward(queue *q, const char *name, attention_forward_operands o, float scale);
+typedef struct { tensor q, k, v, out, lse, d_out, dq, dk, dv; } attention_backward_operands;
+mark attention_backward(queue *q, const char *name, attention_backward_operands o, float scale);
+
+/* gate_up [rows, 2f]: gate first, up second. out [rows, f] = silu(gate) * up. */
+mark swiglu_forward(queue *q, const char *name, tensor gate_up, tensor out);
+mark swiglu_backward(queue *q, const char *name, tensor gate_up, tensor d_out, tensor d_gate_up);
+
+/* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0.
+ * Backward: per row an FP32 sum over its tokens in position order, then one rounded add (UPDATE) or store (WRITE). */
+mark embedding_forward(queue *q, const char *name, tensor tokens, tensor table, tensor out, int64_t first);
+mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access gradient_access, int64_t first);
+
+/* Vocabulary-parallel cross-entropy of logits [s, b, V/T]. Part 1: partial [s, b, 3] F32 = (max, sum exp(x - max),
+ * own label's logit or 0), columns >= valid masked. Part 2: from partials [T, s, b, 3] of all ranks: loss [b] F64 =
+ * sum over positions (WRITE), logits become (softmax - onehot) * gradient_scale in place, masked columns 0. */
+typedef struct { tensor logits, labels, partial, loss; int64_t first, valid; float gradient_scale; } cross_entropy_operands;
+mark cross_entropy_partial(queue *q, const char *name, const cross_entropy_operands *o);
+mark cross_entropy_finish(queue *q, const char *name, const cross_entropy_operands *o);
+
+/* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP first. */
+typedef struct { tensor scalars, gradient, weight, master, first, second; } adamw_operands;
+mark adamw(queue *q, const char *name, const adamw_operands *o, adamw_rule rule);
+
+/* Normal numbers of the definitions into out [rows, columns], whose element (0, 0) is (first_row, first_column) of the
+ * logical rows x columns tensor; rows beyond it become 0. */
+mark initialize(queue *q, const char *name, tensor out, const initialize_args *args);
+mark fill(queue *q, const char *name, tensor out, double value);
+/* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, equal shapes, contiguous. */
+mark copy(queue *q, const char *name, tensor to, access to_access, tensor from);
+/* out [1] F64 (+)= ordered sum of x F64. */
+mark sum(queue *q, const char *name, tensor out, access out_access, tensor x);
+
+/* tokens, labels [s, b] I32 of samples first_sample + row, step from scalars. */
+mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor labels, const tokens_args *args);
+/* scalars: step += 1, then learning rate and bias corrections of that step. */
+mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_args *args);
+/* limbs [SQUARE_LIMBS] U64 += exact squares of x. */
+mark square_sum(queue *q, const char *name, tensor x, tensor limbs);
+/* scalars: norm from limbs, clip factor, loss from loss [1]. */
+mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, double clip);

@@ -1,0 +1,81 @@
+/* A machine runs operations that are submitted to its queues. The trainer only submits; who runs them is a backend.
+ * None of these calls is collective except where said. */
+#pragma once
+#include "base/arena.h"
+#include "machine/hazard.h"
+#include "machine/op.h"
+#include "machine/tally.h"
+
+typedef struct machine machine;
+typedef struct queue queue;
+typedef struct { queue *queue; uint64_t serial; } mark;         /* queue NULL: already done */
+
+typedef enum { MACHINE_HOST, MACHINE_CUDA } machine_kind;
+typedef enum { STRIKE_NONE, STRIKE_DROP, STRIKE_STALE, STRIKE_REPEAT, STRIKE_SCALE, STRIKE_FLIP, STRIKE_UNWAIT } strike_kind;
+
+typedef struct {
+    machine_kind kind;
+    bool measuring;             /* run nothing: tally, hazards and scratch only; addresses may be paper */
+    bool hostile;               /* run queue heads in random order of order_seed */
+    uint32_t order_seed;
+    bool prove_access;          /* NaN into WRITE operands before, READ operands compared after */
+    double stall_seconds;
+    int world_rank;
+    int64_t span_capacity;      /* spans kept; 0: none */
+} machine_options;
+
+/* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group, found as the
+ * transfer of that group and sequence within the step, which the caller learns from machine_strike_found in a measuring pass. */
+typedef struct {
+    strike_kind kind; op_kind operation; int64_t nth; int world_rank;
+    bool transfer_known; char transfer_axis[16]; uint64_t transfer_sequence;   /* within the step, from 0 */
+} strike;
+
+machine *machine_open(const machine_options *options);
+void machine_close(machine *m);                                 /* ends queues; sync first */
+const char *machine_backend_name(const machine *m);
+
+queue *machine_queue(machine *m, const char *name);             /* owned by the machine; at most 8 */
+machine *queue_machine(const queue *q);
+const char *queue_name(const queue *q);
+
+/* Copies the op; never blocks on data; on the host a full ring runs earlier operations first. */
+mark op_submit(queue *q, const op *o);
+/* The queue's next op waits for the mark; the caller does not. */
+void queue_wait(queue *q, mark m);
+/* The last op submitted to the queue. */
+mark queue_mark(const queue *q);
+/* The caller waits. An error inside a step. */
+void mark_sync(mark m);
+void machine_sync(machine *m);
+/* When it completed, in clock_seconds; valid after mark_sync, for the last MARK_HISTORY ops of its queue. */
+enum { MARK_HISTORY = 1 << 15 };
+double mark_time(mark m);
+double mark_seconds(mark from, mark to);
+
+/* Who asks for the operations that follow. */
+void machine_origin(machine *m, origin where);
+origin *machine_origin_now(machine *m);
+/* A step begins: executions are counted from here. */
+void machine_step(machine *m, int64_t step);
+
+/* Data between the caller and the machine: synchronizes; set-up and after the step only. */
+void machine_upload(machine *m, tensor to, const void *from);
+void machine_download(machine *m, void *to, tensor from);
+
+/* Scratch: bytes the operations submitted so far need per queue (after a measuring pass), and the memory for it. */
+size_t queue_scratch_bytes(const queue *q);
+void queue_set_scratch(queue *q, void *memory, size_t bytes);
+
+void machine_strike(machine *m, const strike *s);
+int64_t machine_strikes(const machine *m);                      /* how often it struck, this rank */
+/* Fills transfer_axis and transfer_sequence if world_rank's nth operation was a transfer in the steps submitted so far. */
+bool machine_strike_found(const machine *m, strike *s);
+
+/* Leaves out the index-th effective queue_wait counted over all queues since the last machine_step (tests); -1: none. */
+void machine_drop_wait(machine *m, int64_t index);
+int64_t machine_waits(const machine *m);
+
+const hazard_report *machine_hazards(const machine *m);         /* count and first sentences */
+tally *machine_tally(machine *m);
+const span *machine_spans(const machine *m, int64_t *count);

@@ -1,0 +1,23 @@
+/* What was asked for and how long it took: counts at submission (equal on all machines), seconds at execution. */
+#pragma once
+#include "machine/op.h"
+
+enum { TALLY_AXES = 8 };
+typedef struct { int64_t count; double flops, bytes, seconds; } tally_row;
+typedef struct { const char *axis; int64_t messages; double bytes; double exposed_seconds; } tally_axis;
+typedef struct {
+    tally_row kind[OP_KINDS];
+    double phase_seconds[PHASES];           /* execution of computing operations */
+    tally_axis axis[TALLY_AXES];
+    int axes;
+    double idle_seconds;                    /* nothing could run and no transfer was waited for */
+    double dispatch_seconds;                /* op_submit, queue_wait and hazard checker */
+} tally;
+
+void tally_clear(tally *t);
+void tally_submit(tally *t, const op *o);
+void tally_seconds(tally *t, const op *o, double seconds);
+/* Seconds in which nothing could run but the transfer was waited for. */
+void tally_exposed(tally *t, const op *o, double seconds);
+
+typedef struct { op_kind kind; int queue; origin origin; double begin, end; } span;

@@ -1,0 +1,28 @@
+/* A tensor is a view: where, what format, which shape. Dimensions run slow to fast; strides are in elements. */
+#pragma once
+#include "base/dtype.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TENSOR_DIMS = 4 };
+typedef struct { void *data; dtype type; int dims; int64_t dim[TENSOR_DIMS], stride[TENSOR_DIMS]; } tensor;
+
+/* Contiguous views. tensor_none() is the absent operand: no data, no dims. */
+tensor tensor_none(void);
+tensor tensor_1d(void *data, dtype type, int64_t n);
+tensor tensor_2d(void *data, dtype type, int64_t rows, int64_t columns);
+tensor tensor_3d(void *data, dtype type, int64_t a, int64_t b, int64_t c);
+tensor tensor_4d(void *data, dtype type, int64_t a, int64_t b, int64_t c, int64_t d);
+
+bool tensor_present(const tensor *t);
+int64_t tensor_elements(const tensor *t);
+bool tensor_contiguous(const tensor *t);
+/* Bytes from the first element to the end of the last one, gaps included. */
+size_t tensor_span(const tensor *t);
+
+/* The part [start, start + length) of one dimension. */
+tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length);
+/* The same elements of a contiguous tensor under another shape. */
+tensor tensor_flat(tensor t);
+tensor tensor_rows(tensor t);               /* all dims but the last merged: [rows, columns] */
+tensor tensor_transposed(tensor t);         /* of a 2-D tensor */

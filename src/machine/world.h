@@ -1,0 +1,34 @@
+/* The ranks of the run: MPI for start-up, agreement and sums outside the fabric under test. The door to MPI.
+ * "Collective" means over the whole world, in the same order on all ranks; all of them end the run with status 86
+ * when no rank of this node completes anything for stall_seconds while one waits. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void world_start(int *argc, char ***argv);              /* collective; installs base/fail's hook */
+void world_stop(void);                                  /* collective */
+int world_rank(void);
+int world_ranks(void);
+const char *world_host(void);
+void world_stall_limit(double seconds);
+double world_stall_seconds(void);
+
+/* This rank completed something; world_progress_age: seconds since any rank of this node last did. */
+void world_progress(void);
+double world_progress_age(void);
+
+void world_broadcast(void *data, size_t bytes, int root);               /* collective */
+void world_sum(double *values, int64_t count);                          /* collective; in place, same bits on all ranks */
+void world_maximum(double *values, int64_t count);                      /* collective */
+bool world_all(bool yes);                                               /* collective: true on every rank? */
+void world_gather(const void *part, size_t bytes, void *whole, int root);    /* collective; whole [ranks * bytes] on root */
+void world_barrier(void);                                               /* collective */
+_Noreturn void world_abort(int status);                                 /* ends every rank */
+
+/* A sub-group: ranks of equal color, ordered by key; handle for group.handle. Collective; color < 0 joins none (returns -1). */
+int world_split(int color, int key);
+void world_release(int handle);
+
+/* "Open MPI v4.1.4 ..." as loaded, in one line. */
+const char *world_library(char *text, size_t length);
