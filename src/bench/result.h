@@ -1,0 +1,43 @@
+/* What one case leaves: the numbers that the report prints, the record keeps and the validation script recomputes.
+ * Filled on all ranks by bench/run_case.c, complete on rank 0. */
+#pragma once
+#include "machine/tally.h"
+#include "plan/bench_case.h"
+
+typedef struct {
+    double residual;                    /* scaled: 16 is the threshold; max of the parts below */
+    double loss, gradient_first, gradient_fourth, weights;      /* worst ratio to its limit x 16, each */
+    char worst[256];                    /* what was worst: parameter, step, rank */
+    double seconds;                     /* cost of this check */
+    bool done, passed;
+} check_result;
+
+typedef struct {
+    const bench_case *given;
+    /* per step, warm-up first: total = warmup + steps entries, owned */
+    double *loss, *gradient_norm, *learning_rate, *step_seconds;
+    double *rank_seconds;               /* [total, ranks used]; rank 0 only */
+    int64_t completed;                  /* steps that finished */
+    /* over the measured window */
+    double median_seconds, minimum_seconds, maximum_seconds;
+    double recipe_seconds;              /* the recipe's own rule (llama3.1: last step) */
+    double tokens_per_second, tflops_per_gpu;
+    double recipe_mfu, model_mfu;       /* NaN where no peak is known */
+    double days_per_trillion;           /* NaN for proxies */
+    double total_seconds;               /* wall time of the case, checks included */
+    size_t arena_bytes, bytes_by_kind[ARENA_KINDS];  /* rank 0 */
+    double outside_bytes;               /* peak resident memory outside the arena, maximum over ranks */
+    tally tally;                        /* rank 0, measured window */
+    int64_t hazards; char hazard[512];
+    int64_t strikes;                    /* executions a planted fault struck, all ranks */
+    check_result check[2];              /* before, after */
+    bool passed, valid;
+    int fail_reasons, invalid_reasons;
+    char fail_reason[CASE_REASONS][REASON_LENGTH];
+    char invalid_reason[CASE_REASONS][REASON_LENGTH];
+} case_result;
+
+typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
+
+void result_open(case_result *r, const bench_case *c);      /* allocates the per-step arrays, NaN */
+void result_close(case_result *r);
