@@ -46,7 +46,7 @@ typedef struct { double factor; } scale_args;
 typedef struct { int64_t index; } flip_args;
 enum { OP_OPERANDS = 12 };
 struct group;
-typedef struct { struct group *group; uint64_t sequence; int8_t peer[OP_OPERANDS]; } fabric_args;    /* peer: exchange only */
+typedef struct { struct group *group; uint64_t sequence; int16_t peer[OP_OPERANDS]; } fabric_args;    /* peer: exchange only */
 
 typedef struct {
     op_kind kind;

@@ -1,0 +1,171 @@
+/* The hazard checker: vector clocks and an ordered list of byte ranges. */
+#include "machine/hazard.h"
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLOCK_HISTORY = 1 << 14 };
+typedef struct { uint64_t at[HAZARD_QUEUES]; } vector_clock;
+typedef struct { uint64_t serial; op_kind kind; origin origin; } visit;             /* serial 0: none */
+typedef struct {
+    uintptr_t begin, end;
+    visit writer; int writer_queue;
+    visit reader[HAZARD_QUEUES];            /* the last one of each queue */
+} range;
+
+struct hazard {
+    vector_clock now[HAZARD_QUEUES];        /* what each queue's next operation is known to follow */
+    vector_clock *history[HAZARD_QUEUES];   /* of its operation serial % CLOCK_HISTORY */
+    range *ranges; int64_t count, capacity;
+    hazard_report report;
+};
+
+hazard *hazard_open(void)
+{
+    hazard *h = calloc(1, sizeof *h);
+    if (!h) FAIL("no memory for the hazard checker");
+    return h;
+}
+
+void hazard_close(hazard *h)
+{
+    for (int i = 0; i < HAZARD_QUEUES; i++) free(h->history[i]);
+    free(h->ranges);
+    free(h);
+}
+
+const hazard_report *hazard_read(const hazard *h) { return &h->report; }
+
+static bool clock_merge(vector_clock *into, const vector_clock *other)
+{
+    bool changed = false;
+    for (int i = 0; i < HAZARD_QUEUES; i++)
+        if (other->at[i] > into->at[i]) into->at[i] = other->at[i], changed = true;
+    return changed;
+}
+
+bool hazard_wait(hazard *h, int queue, int target, uint64_t serial)
+{
+    vector_clock known = { { 0 } };
+    known.at[target] = serial;
+    if (h->history[target] && h->now[target].at[target] < serial + CLOCK_HISTORY)
+        clock_merge(&known, &h->history[target][serial % CLOCK_HISTORY]);
+    return clock_merge(&h->now[queue], &known);
+}
+
+/* A hole of n ranges before position i. */
+static range *ranges_insert(hazard *h, int64_t i)
+{
+    if (h->count == h->capacity) {
+        h->capacity = h->capacity ? 2 * h->capacity : 256;
+        h->ranges = realloc(h->ranges, (size_t)h->capacity * sizeof *h->ranges);
+        if (!h->ranges) FAIL("no memory for %lld byte ranges of the hazard checker", (long long)h->capacity);
+    }
+    memmove(h->ranges + i + 1, h->ranges + i, (size_t)(h->count - i) * sizeof *h->ranges);
+    h->count++;
+    return &h->ranges[i];
+}
+
+static void ranges_remove(hazard *h, int64_t first, int64_t count)
+{
+    memmove(h->ranges + first, h->ranges + first + count, (size_t)(h->count - first - count) * sizeof *h->ranges);
+    h->count -= count;
+}
+
+/* The first range that ends after the address. */
+static int64_t ranges_find(const hazard *h, uintptr_t address)
+{
+    int64_t low = 0, high = h->count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (h->ranges[middle].end > address) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/* Makes the address a boundary. */
+static void ranges_split(hazard *h, uintptr_t address)
+{
+    int64_t i = ranges_find(h, address);
+    if (i == h->count || h->ranges[i].begin >= address) return;
+    range *left = ranges_insert(h, i);
+    *left = h->ranges[i + 1];
+    left->end = address;
+    h->ranges[i + 1].begin = address;
+}
+
+static void report(hazard *h, const op *o, const visit *earlier)
+{
+    h->report.count++;
+    if (h->report.sentences == HAZARD_SENTENCES) return;
+    op before = { .kind = earlier->kind, .origin = earlier->origin };
+    char first[200], second[200];
+    op_describe(&before, first, sizeof first);
+    op_describe(o, second, sizeof second);
+    snprintf(h->report.sentence[h->report.sentences++], sizeof h->report.sentence[0],
+             "%s and %s touch the same bytes unordered", first, second);
+}
+
+static bool ordered(const vector_clock *known, int queue, const visit *v) { return v->serial <= known->at[queue]; }
+
+static void range_check(hazard *h, const range *r, const vector_clock *known, const op *o, bool writes)
+{
+    if (!ordered(known, r->writer_queue, &r->writer)) report(h, o, &r->writer);
+    for (int i = 0; writes && i < HAZARD_QUEUES; i++)
+        if (!ordered(known, i, &r->reader[i])) report(h, o, &r->reader[i]);
+}
+
+/* A read marks every range of [begin, end), filling gaps with fresh ones. */
+static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
+{
+    for (int64_t i = ranges_find(h, begin); begin < end; i++) {
+        if (i == h->count || h->ranges[i].begin > begin) {
+            uintptr_t stop = i == h->count || h->ranges[i].begin > end ? end : h->ranges[i].begin;
+            *ranges_insert(h, i) = (range){ .begin = begin, .end = stop };
+        }
+        h->ranges[i].reader[queue] = *v;
+        begin = h->ranges[i].end;
+    }
+}
+
+/* A write makes one range of [begin, end). */
+static void ranges_write(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
+{
+    int64_t first = ranges_find(h, begin), last = first;
+    while (last < h->count && h->ranges[last].begin < end) last++;
+    if (last == first) ranges_insert(h, first), last++;
+    ranges_remove(h, first + 1, last - first - 1);
+    h->ranges[first] = (range){ .begin = begin, .end = end, .writer = *v, .writer_queue = queue };
+}
+
+static void operand_visit(hazard *h, const operand *x, int queue, const visit *v, const op *o)
+{
+    uintptr_t begin = (uintptr_t)x->tensor.data, end = begin + tensor_span(&x->tensor);
+    if (begin == end) return;
+    ranges_split(h, begin);
+    ranges_split(h, end);
+    for (int64_t i = ranges_find(h, begin); i < h->count && h->ranges[i].begin < end; i++)
+        range_check(h, &h->ranges[i], &h->now[queue], o, x->access != READ);
+    if (x->access == READ) ranges_read(h, begin, end, queue, v);
+    else ranges_write(h, begin, end, queue, v);
+}
+
+void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o)
+{
+    if (!h->history[queue]) h->history[queue] = calloc(CLOCK_HISTORY, sizeof(vector_clock));
+    if (!h->history[queue]) FAIL("no memory for the hazard checker's clocks");
+    h->now[queue].at[queue] = serial;
+    h->history[queue][serial % CLOCK_HISTORY] = h->now[queue];
+    visit v = { serial, o->kind, o->origin };
+    for (int i = 0; i < o->operands; i++)
+        if (tensor_present(&o->operand[i].tensor)) operand_visit(h, &o->operand[i], queue, &v, o);
+}
+
+void hazard_join(hazard *h)
+{
+    vector_clock all = { { 0 } };
+    for (int i = 0; i < HAZARD_QUEUES; i++) clock_merge(&all, &h->now[i]);
+    for (int i = 0; i < HAZARD_QUEUES; i++) h->now[i] = all;
+}

@@ -1,0 +1,260 @@
+/* The dispatcher: every operation passes here once, on its way to a backend, and is counted, checked for hazards
+ * and, if the deck planted a fault, struck. */
+#include "machine/machine.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/backend.h"
+#include "machine/fabric.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUEUE_PENDING = 32, MACHINE_GROUPS = 16 };
+
+struct queue {
+    machine *machine;
+    int index;
+    const char *name;
+    uint64_t serial;                        /* of the last op submitted; the first is 1 */
+    size_t scratch;
+    mark pending[QUEUE_PENDING]; int pendings;
+};
+
+struct machine {
+    machine_options options;
+    const backend *backend;
+    void *state;
+    queue queue[HAZARD_QUEUES]; int queues;
+    hazard *hazard;
+    tally tally;
+    origin now;
+    int64_t executed[OP_KINDS];             /* of this step */
+    struct group *group[MACHINE_GROUPS]; int groups;
+    strike strike; int64_t strikes; bool strike_found;
+    int64_t waits, dropped_wait;
+};
+
+machine *machine_open(const machine_options *options)
+{
+    machine *m = calloc(1, sizeof *m);
+    if (!m) FAIL("no memory for a machine");
+    m->options = *options;
+    m->backend = options->kind == MACHINE_CUDA ? cuda_backend() : host_backend();
+    if (!m->backend) FAIL("this build has no CUDA machine");
+    m->state = m->backend->open(&m->options, &m->tally);
+    m->hazard = hazard_open();
+    m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
+    m->dropped_wait = -1;
+    return m;
+}
+
+void machine_close(machine *m)
+{
+    m->backend->close(m->state);
+    hazard_close(m->hazard);
+    free(m);
+}
+
+const char *machine_backend_name(const machine *m) { return m->backend->name; }
+
+queue *machine_queue(machine *m, const char *name)
+{
+    if (m->queues == HAZARD_QUEUES) FAIL("queue %s: a machine has %d queues", name, HAZARD_QUEUES);
+    queue *q = &m->queue[m->queues];
+    *q = (queue){ .machine = m, .index = m->queues++, .name = name };
+    return q;
+}
+
+machine *queue_machine(const queue *q) { return q->machine; }
+const char *queue_name(const queue *q) { return q->name; }
+mark queue_mark(const queue *q) { return (mark){ q->serial ? (queue *)q : NULL, q->serial }; }
+
+void queue_wait(queue *q, mark m)
+{
+    if (!m.queue || m.queue == q) return;
+    if (q->pendings == QUEUE_PENDING) FAIL("queue %s: more than %d waits before one operation", q->name, QUEUE_PENDING);
+    q->pending[q->pendings++] = m;
+}
+
+static void flush_waits(queue *q, bool leave_out)
+{
+    machine *m = q->machine;
+    for (int i = 0; i < q->pendings; i++) {
+        if (m->waits++ == m->dropped_wait || leave_out) continue;
+        mark w = q->pending[i];
+        hazard_wait(m->hazard, q->index, w.queue->index, w.serial);
+        if (!m->options.measuring) m->backend->wait(m->state, q->index, w.queue->index, w.serial);
+    }
+    q->pendings = 0;
+}
+
+/* The group's transfers are numbered on every rank alike; remembered so that a step counts its own. */
+static void number_transfer(machine *m, op *o)
+{
+    struct group *g = o->args.fabric.group;
+    o->args.fabric.sequence = g->sequence++;
+    for (int i = 0; i < m->groups; i++)
+        if (m->group[i] == g) return;
+    if (m->groups == MACHINE_GROUPS) FAIL("more than %d groups on one machine", MACHINE_GROUPS);
+    m->group[m->groups++] = g;
+}
+
+static mark run(queue *q, const op *given)
+{
+    machine *m = q->machine;
+    op o = *given;
+    if (op_is_transfer(o.kind)) number_transfer(m, &o);
+    q->serial++;
+    tally_submit(&m->tally, &o);
+    hazard_submit(m->hazard, q->index, q->serial, &o);
+    if (m->options.measuring) {
+        size_t bytes = m->backend->prepare(m->state, &o);
+        if (bytes > q->scratch) q->scratch = bytes;
+    } else {
+        m->backend->submit(m->state, q->index, q->serial, &o);
+    }
+    return queue_mark(q);
+}
+
+static bool group_holds(const struct group *g, int world_rank)
+{
+    for (int i = 0; i < g->size; i++)
+        if (g->world_rank[i] == world_rank) return true;
+    return false;
+}
+
+/* drop, stale and repeat of a transfer strike its whole group, so that the result is wrong, not stuck. */
+static bool strikes_group(const machine *m, const op *o)
+{
+    const strike *s = &m->strike;
+    const struct group *g = o->args.fabric.group;
+    return s->transfer_known && s->kind <= STRIKE_REPEAT && strcmp(g->axis, s->transfer_axis) == 0 &&
+           g->sequence - g->step_sequence == s->transfer_sequence && group_holds(g, s->world_rank);
+}
+
+static strike_kind strike_now(machine *m, const op *o)
+{
+    strike *s = &m->strike;
+    if (s->kind == STRIKE_NONE || m->now.step < 0 || o->kind != s->operation) return STRIKE_NONE;
+    bool own = ++m->executed[o->kind] == s->nth && m->options.world_rank == s->world_rank;
+    if (op_is_transfer(o->kind) && s->kind <= STRIKE_REPEAT) {
+        if (own && !s->transfer_known) {
+            const struct group *g = o->args.fabric.group;
+            strncpy(s->transfer_axis, g->axis, sizeof s->transfer_axis - 1);
+            s->transfer_sequence = g->sequence - g->step_sequence;
+            s->transfer_known = m->strike_found = true;
+        }
+        own = strikes_group(m, o);
+    }
+    return own ? s->kind : STRIKE_NONE;
+}
+
+static bool is_float(dtype type) { return type == F32 || type == BF16 || type == F64; }
+
+/* The same small operation on everything the op wrote (or on its first written operand only). */
+static mark strike_written(queue *q, const op *o, op_kind kind, bool with_updates, bool first_only)
+{
+    op extra = { .kind = kind, .operands = 1, .origin = o->origin };
+    extra.args.scale.factor = 2.0;
+    for (int i = 0; i < o->operands; i++) {
+        const operand *x = &o->operand[i];
+        if (!tensor_present(&x->tensor) || x->access == READ || (x->access == UPDATE && !with_updates)) continue;
+        if (kind != OP_FILL && !is_float(x->tensor.type)) continue;
+        extra.operand[0] = (operand){ x->tensor, kind == OP_FILL ? WRITE : UPDATE };
+        if (kind == OP_FILL) extra.args.fill.value = 0.0;
+        if (kind == OP_FLIP) extra.args.flip.index = tensor_elements(&x->tensor) / 2;
+        run(q, &extra);
+        if (first_only) break;
+    }
+    return queue_mark(q);
+}
+
+static mark strike_submit(queue *q, const op *o, strike_kind kind)
+{
+    q->machine->strikes += kind != STRIKE_NONE;
+    switch (kind) {
+    case STRIKE_DROP: return strike_written(q, o, OP_FILL, false, false);
+    case STRIKE_STALE: return queue_mark(q);
+    case STRIKE_REPEAT: run(q, o); return run(q, o);
+    case STRIKE_SCALE: run(q, o); return strike_written(q, o, OP_SCALE, true, false);
+    case STRIKE_FLIP: run(q, o); return strike_written(q, o, OP_FLIP, true, true);
+    case STRIKE_NONE: case STRIKE_UNWAIT: break;
+    }
+    return run(q, o);
+}
+
+mark op_submit(queue *q, const op *o)
+{
+    machine *m = q->machine;
+    double begin = clock_seconds(), ran = m->tally.idle_seconds;
+    strike_kind kind = strike_now(m, o);
+    flush_waits(q, kind == STRIKE_UNWAIT);
+    mark done = strike_submit(q, o, kind);
+    m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.idle_seconds - ran);
+    return done;
+}
+
+void mark_sync(mark m)
+{
+    if (!m.queue) return;
+    machine *owner = m.queue->machine;
+    if (!owner->options.measuring) owner->backend->sync(owner->state, m.queue->index, m.serial);
+}
+
+void machine_sync(machine *m)
+{
+    for (int i = 0; i < m->queues; i++) mark_sync(queue_mark(&m->queue[i]));
+    hazard_join(m->hazard);
+}
+
+double mark_time(mark m)
+{
+    machine *owner = m.queue->machine;
+    return owner->options.measuring ? 0.0 : owner->backend->completed(owner->state, m.queue->index, m.serial);
+}
+
+double mark_seconds(mark from, mark to) { return mark_time(to) - mark_time(from); }
+
+void machine_origin(machine *m, origin where) { m->now = where; }
+origin *machine_origin_now(machine *m) { return &m->now; }
+
+void machine_step(machine *m, int64_t step)
+{
+    m->now.step = step;
+    m->waits = 0;
+    memset(m->executed, 0, sizeof m->executed);
+    for (int i = 0; i < m->groups; i++) m->group[i]->step_sequence = m->group[i]->sequence;
+}
+
+void machine_upload(machine *m, tensor to, const void *from)
+{
+    machine_sync(m);
+    if (!m->options.measuring) memcpy(to.data, from, tensor_span(&to));
+}
+
+void machine_download(machine *m, void *to, tensor from)
+{
+    machine_sync(m);
+    if (!m->options.measuring) memcpy(to, from.data, tensor_span(&from));
+}
+
+size_t queue_scratch_bytes(const queue *q) { return q->scratch; }
+
+void queue_set_scratch(queue *q, void *memory, size_t bytes)
+{
+    if (!q->machine->options.measuring) q->machine->backend->scratch(q->machine->state, q->index, memory, bytes);
+}
+
+void machine_strike(machine *m, const strike *s) { m->strike = *s; }
+int64_t machine_strikes(const machine *m) { return m->strikes; }
+
+bool machine_strike_found(const machine *m, strike *s)
+{
+    if (m->strike_found) *s = m->strike;
+    return m->strike_found;
+}
+
+void machine_drop_wait(machine *m, int64_t index) { m->dropped_wait = index; }
+int64_t machine_waits(const machine *m) { return m->waits; }
+const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
+tally *machine_tally(machine *m) { return &m->tally; }
+const span *machine_spans(const machine *m, int64_t *count) { return m->backend->spans(m->state, count); }
