@@ -185,11 +185,11 @@ static mark strike_submit(queue *q, const op *o, strike_kind kind)
 mark op_submit(queue *q, const op *o)
 {
     machine *m = q->machine;
-    double begin = clock_seconds(), ran = m->tally.idle_seconds;
+    double begin = clock_seconds(), ran = m->tally.run_seconds;
     strike_kind kind = strike_now(m, o);
     flush_waits(q, kind == STRIKE_UNWAIT);
     mark done = strike_submit(q, o, kind);
-    m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.idle_seconds - ran);
+    m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.run_seconds - ran);
     return done;
 }
 

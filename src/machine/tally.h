@@ -11,7 +11,8 @@ typedef struct {
     tally_axis axis[TALLY_AXES];
     int axes;
     double idle_seconds;                    /* nothing could run and no transfer was waited for */
-    double dispatch_seconds;                /* op_submit, queue_wait and hazard checker */
+    double run_seconds;                     /* inside the host's executor, idle and exposed included */
+    double dispatch_seconds;                /* op_submit, queue_wait and hazard checker, without run_seconds */
 } tally;
 
 void tally_clear(tally *t);

@@ -1,0 +1,183 @@
+/* The door to MPI for start-up, agreement and sums. The process's place in the world is process state, as MPI's is. */
+#include "machine/world.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/say.h"
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PIECE = 1 << 26, HOST_BYTES = 64 };      /* elements or bytes of one MPI call: far below the 2^31 at which counts wrap */
+
+static struct {
+    int rank, ranks, node_ranks, node_rank;
+    char host[HOST_BYTES];
+    double stall_seconds;
+    MPI_Win heartbeat_window;
+    volatile uint64_t *heartbeat;               /* [node_ranks], shared memory of this node */
+    uint64_t seen; double seen_at;
+} world;
+
+static void check(int code, const char *call)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    if (code == MPI_SUCCESS) return;
+    MPI_Error_string(code, words, &length);
+    FAIL("%s: %s", call, words);
+}
+#define CHECK(call) check(call, #call)
+
+static void heartbeat_open(void)
+{
+    MPI_Comm node;
+    CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, &node));
+    CHECK(MPI_Comm_size(node, &world.node_ranks));
+    CHECK(MPI_Comm_rank(node, &world.node_rank));
+    MPI_Aint bytes = world.node_rank == 0 ? (MPI_Aint)(sizeof(uint64_t) * (size_t)world.node_ranks) : 0;
+    void *base = NULL;
+    CHECK(MPI_Win_allocate_shared(bytes, sizeof(uint64_t), MPI_INFO_NULL, node, &base, &world.heartbeat_window));
+    int unit;
+    CHECK(MPI_Win_shared_query(world.heartbeat_window, 0, &bytes, &unit, &base));
+    world.heartbeat = base;
+    world.heartbeat[world.node_rank] = 0;
+    CHECK(MPI_Barrier(node));
+    CHECK(MPI_Comm_free(&node));
+}
+
+void world_start(int *argc, char ***argv)
+{
+    int provided, length;
+    char host[MPI_MAX_PROCESSOR_NAME], who[HOST_BYTES + 32];
+    CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
+    CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &world.ranks));
+    CHECK(MPI_Get_processor_name(host, &length));
+    snprintf(world.host, sizeof world.host, "%.*s", HOST_BYTES - 1, host);
+    snprintf(who, sizeof who, "rank %d on %s", world.rank, world.host);
+    fail_install(world_abort, who);
+    say_enable(world.rank == 0);
+    world.stall_seconds = 60.0;
+    world.seen_at = clock_seconds();
+    heartbeat_open();
+}
+
+void world_stop(void)
+{
+    MPI_Win_free(&world.heartbeat_window);
+    MPI_Finalize();
+}
+
+int world_rank(void) { return world.rank; }
+int world_ranks(void) { return world.ranks; }
+const char *world_host(void) { return world.host; }
+void world_stall_limit(double seconds) { world.stall_seconds = seconds; }
+double world_stall_seconds(void) { return world.stall_seconds; }
+void world_abort(int status)
+{
+    MPI_Abort(MPI_COMM_WORLD, status);
+    _Exit(status);
+}
+
+void world_progress(void) { world.heartbeat[world.node_rank]++; }
+
+double world_progress_age(void)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < world.node_ranks; i++) sum += world.heartbeat[i];
+    double now = clock_seconds();
+    if (sum != world.seen) world.seen = sum, world.seen_at = now;
+    return now - world.seen_at;
+}
+
+/* Polls, so that the transfers of all queues progress and a stall is noticed. */
+static void finish(MPI_Request *request, const char *what)
+{
+    int done = 0;
+    double begin = clock_seconds();
+    for (int polls = 0; !done; polls++) {
+        CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
+        if (done || polls % 1024 != 1023) continue;
+        sched_yield();
+        if (clock_seconds() - begin > world.stall_seconds && world_progress_age() > world.stall_seconds)
+            FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed anything for %.0f s", what, world.stall_seconds);
+    }
+    world_progress();
+}
+
+void world_broadcast(void *data, size_t bytes, int root)
+{
+    for (size_t done = 0; done < bytes; done += PIECE) {
+        size_t piece = bytes - done < PIECE ? bytes - done : PIECE;
+        MPI_Request request;
+        CHECK(MPI_Ibcast((char *)data + done, (int)piece, MPI_BYTE, root, MPI_COMM_WORLD, &request));
+        finish(&request, "broadcast");
+    }
+}
+
+/* Reduced to rank 0 and broadcast, so that all ranks hold the same bits. */
+static void reduce_all(double *values, int64_t count, MPI_Op how, const char *what)
+{
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int piece = (int)(count - done < PIECE ? count - done : PIECE);
+        MPI_Request request;
+        CHECK(MPI_Ireduce(world.rank ? values + done : MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, how, 0, MPI_COMM_WORLD, &request));
+        finish(&request, what);
+    }
+    world_broadcast(values, (size_t)count * sizeof *values, 0);
+}
+
+void world_sum(double *values, int64_t count) { reduce_all(values, count, MPI_SUM, "sum"); }
+void world_maximum(double *values, int64_t count) { reduce_all(values, count, MPI_MAX, "maximum"); }
+
+bool world_all(bool yes)
+{
+    double no = yes ? 0.0 : 1.0;
+    world_maximum(&no, 1);
+    return no == 0.0;
+}
+
+void world_gather(const void *part, size_t bytes, void *whole, int root)
+{
+    MPI_Request request;
+    if (bytes > PIECE) FAIL("gather of %zu bytes a rank", bytes);
+    CHECK(MPI_Igather(part, (int)bytes, MPI_BYTE, whole, (int)bytes, MPI_BYTE, root, MPI_COMM_WORLD, &request));
+    finish(&request, "gather");
+}
+
+void world_barrier(void)
+{
+    MPI_Request request;
+    CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    finish(&request, "barrier");
+}
+
+int world_split(int color, int key)
+{
+    MPI_Comm part;
+    CHECK(MPI_Comm_split(MPI_COMM_WORLD, color < 0 ? MPI_UNDEFINED : color, key, &part));
+    if (part == MPI_COMM_NULL) return -1;
+    CHECK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
+    return (int)MPI_Comm_c2f(part);
+}
+
+void world_release(int handle)
+{
+    if (handle < 0) return;
+    MPI_Comm part = MPI_Comm_f2c((MPI_Fint)handle);
+    CHECK(MPI_Comm_free(&part));
+}
+
+const char *world_library(char *text, size_t length)
+{
+    char words[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n = 0;
+    MPI_Get_library_version(words, &n);
+    words[strcspn(words, "\n")] = 0;
+    for (char *c = words; *c; c++)
+        if (*c == '\t') *c = ' ';
+    snprintf(text, length, "%.*s", (int)strcspn(words, ","), words);
+    return text;
+}
