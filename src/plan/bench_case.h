@@ -1,0 +1,101 @@
+/* One case as everything above sees it: resolved from the deck, the catalogue and the ranks at hand, then constant.
+ * Paper knowledge only: no MPI, no device. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 1024 };
+
+typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;
+typedef enum { PRECISION_FP32, PRECISION_BF16 } case_precision;
+typedef enum { BACKEND_AUTO, BACKEND_HOST, BACKEND_CUDA } case_backend;
+typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } token_stream;
+typedef enum { RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_MLP, RECOMPUTE_LAYER } recompute_mask;
+typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
+typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } schedule_kind;
+typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
+typedef enum { CHECK_OFF, CHECK_MODEL } check_kind;
+typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
+
+/* Axes of the mesh, innermost first: rank = (((pipeline*D + data)*S + shard)*C + context)*T + tensor.
+ * expert spans data x context and is no factor of the rank count. */
+typedef enum { AXIS_TENSOR, AXIS_CONTEXT, AXIS_SHARD, AXIS_DATA, AXIS_PIPELINE, AXES } mesh_axis;
+const char *axis_name(mesh_axis axis);
+typedef struct {
+    int degree[AXES];
+    int expert, chunks_per_stage;
+    int ranks;              /* product of the degrees: ranks used */
+} mesh_layout;
+
+/* Whole model, unsharded. */
+typedef struct {
+    int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, sequence;
+    int64_t padded_vocabulary;              /* multiple of 128 x tensor */
+    double rope_base;
+    bool rope_scaling;                      /* Llama 3.1: factor 8, low 1, high 4, old context 8192 */
+    double norm_epsilon;                    /* 1e-5 */
+    double init_std, output_init_std;       /* attention_output and down take the second; depth scaling already in it */
+    bool labels_next_token;                 /* uniform stream: labels are the next tokens instead of independent draws */
+} model_shape;
+
+typedef struct {
+    double beta1, beta2, epsilon, decay, clip;      /* decay not on 1-D rows */
+    double learning_rate, learning_rate_minimum;
+    int64_t learning_rate_warmup;                   /* steps; 0: none */
+    bool learning_rate_constant;                    /* no decay after warm-up */
+} optimizer_rule;
+
+typedef struct { fault_kind kind; char operation[NAME_LENGTH]; int64_t nth; int rank; } planted_fault;
+
+typedef struct {
+    int number;                             /* from 1, in deck order, sweeps unrolled */
+    int line;                               /* deck line of its section */
+    char workload[NAME_LENGTH];             /* catalogue name: llama3.1-8b */
+    char model_name[NAME_LENGTH];           /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
+    case_size size;                         /* resolved: never SIZE_AUTO */
+    bool proxy;                             /* a recipe's proxy of fewer layers, or size small/check */
+    bool recipe_layout;                     /* layout and batch are exactly the recipe's row */
+    case_precision precision;
+    case_backend backend;                   /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
+    model_shape model;
+    mesh_layout layout;
+    int world_ranks;                        /* ranks of the world; layout.ranks <= world_ranks take part */
+    int64_t micro_batch, global_batch, microbatches;   /* global_batch = data * shard * micro_batch * microbatches */
+    int64_t warmup, steps;
+    uint32_t seed;
+    token_stream tokens;
+    recompute_mask recompute;
+    state_sharding sharding;
+    schedule_kind schedule;
+    bool overlap;
+    execution_order order;
+    uint32_t order_seed;
+    optimizer_rule optimizer;
+    check_kind check;
+    planted_fault fault;
+    double stall_seconds;
+    char record[PATH_LENGTH];               /* HDF5 file of the run */
+    double recipe_flops_per_sequence;       /* the recipe's own formula, for this shape */
+    double model_flops_per_sequence;        /* true GQA projections, causal half attention */
+    char skipped[REASON_LENGTH];            /* non-empty: cannot be laid out or run; why */
+    char not_built[REASON_LENGTH];          /* non-empty: described by a dry run, skipped by a run; why */
+} bench_case;
+
+/* The check model of a case (design part 6): same family, mesh, schedule, precision, backend, sharding, recompute;
+ * kv_heads max(2,T), heads 2 kv_heads, head_dim 16, ffn 64 T, vocabulary 128 T - 3, sequence 64 T C,
+ * layers the smallest L >= 2 that the pipeline divides, micro_batch 1, microbatches max(2, P). 4 steps, no warmup. */
+bench_case check_case(const bench_case *c);
+/* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:
+ * what the reference computes. Padded vocabulary follows the single rank. */
+bench_case single_rank_case(const bench_case *c, bool fp32);
+
+const char *size_name(case_size size);
+const char *precision_name(case_precision precision);
+const char *backend_name(case_backend backend);
+const char *tokens_name(token_stream tokens);
+const char *recompute_name(recompute_mask recompute);
+const char *sharding_name(state_sharding sharding);
+const char *schedule_name(schedule_kind schedule);
+const char *order_name(execution_order order);
+const char *check_name(check_kind check);
+const char *fault_name(fault_kind kind);

@@ -1,0 +1,29 @@
+/* The deck: plain text in, resolved cases out. Reads text, never files, never MPI: the caller brings the bytes. */
+#pragma once
+#include "plan/bench_case.h"
+#include <stddef.h>
+
+enum { DECK_MESSAGES = 50 };
+typedef struct { char line[1536]; } deck_message;       /* "DECK:LINE: key: sentence" */
+
+typedef struct {
+    int64_t cases;
+    bench_case *item;                       /* owned; deck_free */
+    int messages;                           /* > 0: refused; nothing else of the deck counts */
+    deck_message message[DECK_MESSAGES];
+    char title[2][256];
+} deck;
+
+typedef struct {
+    const char *name;                       /* as given, for messages */
+    const char *text; size_t length;        /* the file's bytes */
+    int ranks;                              /* of the world */
+    bool dry_run;                           /* backend auto means cuda; memory and devices do not matter */
+    bool cuda_usable;                       /* a usable GPU for every rank */
+} deck_source;
+
+deck deck_read(const deck_source *source);
+void deck_free(deck *d);
+
+/* Prints the table of keys (--keys): name, values, default, explanation; then the operation names a fault can name. */
+void deck_print_keys(void);

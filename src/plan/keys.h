@@ -1,0 +1,53 @@
+/* The keys of a deck: one row each, from which parser, bounds, default, explanation and echo come.
+ * A value goes into the field of bench_case that the row names, and is echoed from there. */
+#pragma once
+#include "base/text.h"
+#include "plan/bench_case.h"
+
+/* In the order of the table; in a sweep the later key varies faster. */
+typedef enum {
+    KEY_SIZE, KEY_PRECISION, KEY_BACKEND, KEY_RECORD, KEY_STEPS, KEY_WARMUP, KEY_SEED, KEY_TOKENS,
+    KEY_TENSOR, KEY_PIPELINE, KEY_CONTEXT, KEY_EXPERT, KEY_DATA, KEY_SHARD, KEY_CHUNKS_PER_STAGE,
+    KEY_MICRO_BATCH, KEY_GLOBAL_BATCH,
+    KEY_SEQUENCE, KEY_LAYERS, KEY_HIDDEN, KEY_FFN, KEY_HEADS, KEY_KV_HEADS, KEY_VOCABULARY,
+    KEY_RECOMPUTE, KEY_SHARDING, KEY_SCHEDULE, KEY_OVERLAP, KEY_ORDER, KEY_ORDER_SEED,
+    KEY_LEARNING_RATE, KEY_LEARNING_RATE_WARMUP, KEY_CHECK, KEY_FAULT, KEY_STALL_SECONDS, KEYS
+} key_id;
+
+typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FAULT, KIND_PATH } key_kind;
+
+typedef struct {
+    const char *name;
+    key_kind kind;
+    const char *const *words;       /* KIND_WORD: in the order of the enumeration, ended by NULL */
+    int64_t low, high;              /* KIND_INTEGER */
+    double least, most;             /* KIND_REAL */
+    const char *built;              /* the only value a run accepts so far; NULL: all */
+    const char *fallback;           /* the default as a deck would write it; NULL: by rule */
+    const char *rule;               /* that rule, in words; NULL: there is a fallback */
+    size_t offset, bytes;           /* field of bench_case */
+    const char *explanation;
+} key_row;
+
+enum { KEY_SENTENCE = 480, KEY_TEXT = PATH_LENGTH };
+
+const key_row *key_at(key_id key);
+/* KEYS if there is no key of this name. */
+key_id key_find(text name);
+/* The key with the smallest text_distance; the first of equals. */
+key_id key_nearest(text name);
+/* May the value be a list? Not for a fault (four words) and a record (one file a run). */
+bool key_sweeps(key_id key);
+/* Word for word the values a deck may give: "fp32 bf16", "1 to 1000000". */
+void key_values(key_id key, char out[KEY_SENTENCE]);
+
+/* Reads one value into its field. On a mistake returns false, leaves the field and writes the sentence.
+ * In a dry run values that are not built yet are read all the same. */
+bool key_read(key_id key, text value, bool dry_run, bench_case *into, char sentence[KEY_SENTENCE]);
+/* Every field that has a fallback gets it. */
+void key_fallbacks(bench_case *into);
+/* The effective value of a resolved case, as a deck would write it. */
+void key_write(key_id key, const bench_case *c, char out[KEY_TEXT]);
+/* The value of an integer or word key. */
+int64_t key_integer(key_id key, const bench_case *c);
+void key_store(key_id key, bench_case *into, int64_t value);
