@@ -1,6 +1,7 @@
 /* What one case leaves: the numbers that the report prints, the record keeps and the validation script recomputes.
  * Filled on all ranks by bench/run_case.c, complete on rank 0. */
 #pragma once
+#include "base/arena.h"
 #include "machine/tally.h"
 #include "plan/bench_case.h"
 
@@ -19,10 +20,10 @@ typedef struct {
     double *rank_seconds;               /* [total, ranks used]; rank 0 only */
     int64_t completed;                  /* steps that finished */
     /* over the measured window */
-    double median_seconds, minimum_seconds, maximum_seconds;
+    double median_seconds, minimum_seconds, maximum_seconds;    /* median of an even count: mean of the middle two */
     double recipe_seconds;              /* the recipe's own rule (llama3.1: last step) */
-    double tokens_per_second, tflops_per_gpu;
-    double recipe_mfu, model_mfu;       /* NaN where no peak is known */
+    double tokens_per_second, tflops_per_gpu;   /* by the median; flops by the recipe's formula, a rank is a GPU */
+    double recipe_mfu, model_mfu;       /* fractions of the peak, by the median; NaN where no peak is known */
     double days_per_trillion;           /* NaN for proxies */
     double total_seconds;               /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];  /* rank 0 */

@@ -12,7 +12,8 @@ typedef struct {
     int ranks;
     const char *hosts;                  /* [ranks] names of HOST_NAME_BYTES each */
     int threads;                        /* OpenMP threads per rank */
-    const char *mpi, *hdf5, *products;  /* libraries as loaded */
+    const char *mpi, *hdf5, *products;  /* libraries as loaded; hdf5 NULL: record_library */
+    int64_t cases;                      /* of the deck: a record of fewer is one of a run that ended early; 0: not said */
 } record_source;
 enum { HOST_NAME_BYTES = 64 };
 
@@ -23,3 +24,6 @@ void record_add(record *r, const bench_case *c, const case_result *result, verdi
 /* Writes the whole file; false and a sentence if it could not (the old file is untouched). */
 bool record_commit(record *r, char *reason, size_t length);
 void record_close(record *r);
+
+/* "HDF5 1.10.8" as loaded, in one line; returns line. */
+const char *record_library(char *line, size_t length);

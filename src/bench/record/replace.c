@@ -1,0 +1,108 @@
+/* Temporary name, fsync, rename, fsync of the folder. */
+#include "bench/record/replace.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct { const char *path; char temporary[PATH_MAX]; char *reason; size_t reason_length; } replacement;
+
+/* Says what could not be done and why; always false. */
+static bool refuse(const replacement *r, const char *verb, const char *path, const char *why)
+{
+    snprintf(r->reason, r->reason_length, "cannot %s %s: %s", verb, path, why);
+    return false;
+}
+
+static bool name_temporary(replacement *r)
+{
+    int length = snprintf(r->temporary, sizeof r->temporary, "%s.tmp-%ld", r->path, (long)getpid());
+    if (length < (int)sizeof r->temporary) return true;
+    return refuse(r, "write", r->path, strerror(ENAMETOOLONG));
+}
+
+/* A file of the same temporary name is left from a killed process that had our number. */
+static int create(const replacement *r)
+{
+    unlink(r->temporary);
+    int file = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) refuse(r, "create", r->temporary, strerror(errno));
+    return file;
+}
+
+/* Beyond the limit a write would not fail but kill the process. */
+static bool within_limit(const replacement *r, size_t length)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || length <= limit.rlim_cur) return true;
+    char why[160];
+    snprintf(why, sizeof why, "it needs %zu bytes, and the limit on the size of a file (ulimit -f) is %llu bytes",
+             length, (unsigned long long)limit.rlim_cur);
+    return refuse(r, "write", r->path, why);
+}
+
+static bool write_all(int file, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t written = write(file, bytes, length);
+        if (written < 0 && errno == EINTR) continue;
+        if (written == 0) errno = ENOSPC;
+        if (written <= 0) return false;
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+/* The temporary file, whole and on the disk. Closes it on every way out. */
+static bool fill(const replacement *r, int file, const void *bytes, size_t length)
+{
+    bool filled = write_all(file, bytes, length) && fsync(file) == 0;
+    int error = errno;
+    if (close(file) == 0 && filled) return true;
+    return refuse(r, "write", r->temporary, strerror(filled ? errno : error));
+}
+
+/* The new name on the disk. A file system that cannot fsync a folder says EINVAL: there nothing more can be done. */
+static bool settle_folder(const replacement *r)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", r->path);
+    const char *name = dirname(copy);
+    int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return refuse(r, "open", name, strerror(errno));
+    bool settled = fsync(folder) == 0 || errno == EINVAL;
+    int error = errno;
+    close(folder);
+    return settled || refuse(r, "settle", name, strerror(error));
+}
+
+bool replace_possible(const char *path, char *reason, size_t reason_length)
+{
+    replacement r = { .path = path, .reason = reason, .reason_length = reason_length };
+    struct stat present;
+    if (stat(path, &present) == 0 && !S_ISREG(present.st_mode)) return refuse(&r, "replace", path, "it is not a regular file");
+    if (!name_temporary(&r)) return false;
+    int file = create(&r);
+    if (file < 0) return false;
+    close(file);
+    return unlink(r.temporary) == 0 || refuse(&r, "remove", r.temporary, strerror(errno));
+}
+
+bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length)
+{
+    replacement r = { .path = path, .reason = reason, .reason_length = reason_length };
+    if (!name_temporary(&r) || !within_limit(&r, length)) return false;
+    int file = create(&r);
+    if (file < 0) return false;
+    bool replaced = fill(&r, file, bytes, length);
+    if (replaced && rename(r.temporary, path) != 0) replaced = refuse(&r, "rename to", path, strerror(errno));
+    if (replaced) return settle_folder(&r);
+    unlink(r.temporary);
+    return false;
+}

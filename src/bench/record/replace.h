@@ -1,0 +1,12 @@
+/* Replaces a file whole: at any moment, and after any kill, the name leads to all of the old bytes or all of the new.
+ * Knows nothing of what the bytes mean. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Could `path` be replaced? Creates and removes the temporary file beside it; a device, pipe or folder of that name
+ * is refused. False and a sentence in `reason` if not. */
+bool replace_possible(const char *path, char *reason, size_t reason_length);
+/* Writes path.tmp-PID, fsyncs it, renames it to path and fsyncs the folder. On an error the old file is untouched,
+ * the temporary one is removed, and `reason` holds a sentence. */
+bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length);

@@ -1,0 +1,247 @@
+/* HDF5 1.10 format: V110 bounds, fixed-length strings, Fletcher checksums on lists; single values lie compact in their
+ * object's header, which has a checksum of its own. */
+#include "bench/record/writer.h"
+#include "base/fail.h"
+#include "bench/record/image.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMPACT_BYTES = 32768, CHUNK_VALUES = 1 << 17, REASON_BYTES = 512 };
+
+struct writer {
+    image *image;
+    hid_t file, flag_type;
+    bool failed;
+    char reason[REASON_BYTES];
+    H5E_auto2_t print;                  /* how HDF5 printed its errors before this file */
+    void *print_data;
+};
+
+/* The call, unless one has failed; its return, or -1. */
+#define ASK(w, call) ((w)->failed ? -1 : answer(w, (hid_t)(call), #call))
+
+/* The innermost words of HDF5's error stack. */
+static herr_t first_words(unsigned n, const H5E_error2_t *error, void *data)
+{
+    if (n == 0 && error->desc) snprintf(data, 128, "%s", error->desc);
+    return 0;
+}
+
+static hid_t answer(writer *w, hid_t value, const char *call)
+{
+    if (value >= 0) return value;
+    char words[128] = "no reason given";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_words, words);
+    snprintf(w->reason, sizeof w->reason, "HDF5 failed in %.*s: %s", (int)strcspn(call, "("), call, words);
+    w->failed = true;
+    return -1;
+}
+
+/* As h5py writes a bool. */
+static hid_t make_flag_type(writer *w)
+{
+    static const signed char no = 0, yes = 1;
+    hid_t type = ASK(w, H5Tenum_create(H5T_STD_I8LE));
+    ASK(w, H5Tenum_insert(type, "FALSE", &no));
+    ASK(w, H5Tenum_insert(type, "TRUE", &yes));
+    return type;
+}
+
+void writer_library(char *line, size_t length)
+{
+    unsigned major = 0, minor = 0, release = 0;
+    H5get_libversion(&major, &minor, &release);
+    snprintf(line, length, "HDF5 %u.%u.%u", major, minor, release);
+}
+
+writer *writer_open(void)
+{
+    writer *w = calloc(1, sizeof *w);
+    image *i = calloc(1, sizeof *i);
+    if (!w || !i) FAIL("out of memory for the record");
+    w->image = i;
+    H5Eget_auto2(H5E_DEFAULT, &w->print, &w->print_data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    char name[64];                      /* of no file: HDF5 wants one that is not open already */
+    snprintf(name, sizeof name, "xgsw record %p", (void *)i);
+    hid_t access = ASK(w, H5Pcreate(H5P_FILE_ACCESS));
+    ASK(w, H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
+    ASK(w, H5Pset_fclose_degree(access, H5F_CLOSE_STRONG));
+    ASK(w, image_install(access, i));
+    w->file = ASK(w, H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access));
+    ASK(w, H5Pclose(access));
+    w->flag_type = make_flag_type(w);
+    return w;
+}
+
+/* After a failure the file stays open inside HDF5, and its image with it: both are left alone until the process ends. */
+bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t reason_length)
+{
+    ASK(w, H5Tclose(w->flag_type));
+    ASK(w, H5Fclose(w->file));
+    *length = w->failed ? 0 : image_length(w->image);
+    *bytes = w->image->bytes;
+    bool whole = *length > 0;
+    if (!whole) snprintf(reason, reason_length, "%s", w->failed ? w->reason : "HDF5 closed the record, but left no file of its 1.10 format");
+    else free(w->image);
+    H5Eset_auto2(H5E_DEFAULT, w->print, w->print_data);
+    free(w);
+    return whole;
+}
+
+void writer_group(writer *w, const char *path, const char *nexus_class)
+{
+    hid_t group = ASK(w, H5Gcreate2(w->file, path, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    ASK(w, H5Gclose(group));
+    writer_attribute_text(w, path, "NX_class", nexus_class);
+}
+
+/* A string of exactly `length` bytes, zeros at the end not part of it. */
+static hid_t string_type(writer *w, size_t length)
+{
+    hid_t type = ASK(w, H5Tcopy(H5T_C_S1));
+    ASK(w, H5Tset_size(type, length ? length : 1));
+    ASK(w, H5Tset_strpad(type, H5T_STR_NULLPAD));
+    ASK(w, H5Tset_cset(type, H5T_CSET_UTF8));
+    return type;
+}
+
+/* dimensions 0: one value. */
+static hid_t make_space(writer *w, int dimensions, const hsize_t *size)
+{
+    return dimensions ? ASK(w, H5Screate_simple(dimensions, size, NULL)) : ASK(w, H5Screate(H5S_SCALAR));
+}
+
+static void put_attribute(writer *w, const char *path, const char *name, hid_t type, hsize_t count, const void *value)
+{
+    hid_t space = make_space(w, count ? 1 : 0, &count);
+    hid_t attribute = ASK(w, H5Acreate_by_name(w->file, path, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    ASK(w, H5Awrite(attribute, type, value));
+    ASK(w, H5Aclose(attribute));
+    ASK(w, H5Sclose(space));
+}
+
+/* Lists in checksummed chunks, single values in the header; an empty list has no bytes to guard. */
+static hid_t make_layout(writer *w, int dimensions, const hsize_t *size)
+{
+    hid_t layout = ASK(w, H5Pcreate(H5P_DATASET_CREATE));
+    ASK(w, H5Pset_obj_track_times(layout, false));
+    if (dimensions == 0) {
+        ASK(w, H5Pset_layout(layout, H5D_COMPACT));
+        return layout;
+    }
+    hsize_t columns = dimensions > 1 ? size[1] : 1, rows = columns ? CHUNK_VALUES / columns : 0;
+    hsize_t chunk[2] = { rows < 1 ? 1 : rows < size[0] ? rows : size[0], columns };
+    if (size[0] == 0 || columns == 0) return layout;
+    ASK(w, H5Pset_chunk(layout, dimensions, chunk));
+    ASK(w, H5Pset_fletcher32(layout));
+    return layout;
+}
+
+static void put(writer *w, const char *path, const char *units, hid_t type, int dimensions, const hsize_t *size, const void *value)
+{
+    hid_t space = make_space(w, dimensions, size), layout = make_layout(w, dimensions, size);
+    hid_t set = ASK(w, H5Dcreate2(w->file, path, type, space, H5P_DEFAULT, layout, H5P_DEFAULT));
+    bool empty = dimensions && size[0] == 0;
+    if (!empty) ASK(w, H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value));
+    ASK(w, H5Dclose(set));
+    ASK(w, H5Pclose(layout));
+    ASK(w, H5Sclose(space));
+    if (units) writer_attribute_text(w, path, "units", units);
+}
+
+/* Values one after another, each padded with zeros to *width bytes; owned by the caller. */
+static char *pad_texts(const char *const *values, int64_t count, size_t *width)
+{
+    *width = 1;
+    for (int64_t i = 0; i < count; i++) *width = strlen(values[i]) > *width ? strlen(values[i]) : *width;
+    char *padded = calloc((size_t)count + 1, *width);
+    if (!padded) FAIL("out of memory for the texts of the record");
+    for (int64_t i = 0; i < count; i++) memcpy(padded + (size_t)i * *width, values[i], strlen(values[i]));
+    return padded;
+}
+
+void writer_attribute_text(writer *w, const char *path, const char *name, const char *value)
+{
+    hid_t type = string_type(w, strlen(value));
+    put_attribute(w, path, name, type, 0, value);
+    ASK(w, H5Tclose(type));
+}
+
+void writer_attribute_texts(writer *w, const char *path, const char *name, const char *const *values, int64_t count)
+{
+    size_t width;
+    char *padded = pad_texts(values, count, &width);
+    hid_t type = string_type(w, width);
+    put_attribute(w, path, name, type, (hsize_t)count, padded);
+    ASK(w, H5Tclose(type));
+    free(padded);
+}
+
+void writer_attribute_integer(writer *w, const char *path, const char *name, int64_t value)
+{
+    put_attribute(w, path, name, H5T_NATIVE_INT64, 0, &value);
+}
+
+void writer_attribute_real(writer *w, const char *path, const char *name, double value)
+{
+    put_attribute(w, path, name, H5T_NATIVE_DOUBLE, 0, &value);
+}
+
+void writer_attribute_flag(writer *w, const char *path, const char *name, bool value)
+{
+    put_attribute(w, path, name, w->flag_type, 0, &(signed char){ value });
+}
+
+void writer_real(writer *w, const char *path, const char *units, double value)
+{
+    put(w, path, units, H5T_NATIVE_DOUBLE, 0, NULL, &value);
+}
+
+void writer_integer(writer *w, const char *path, const char *units, int64_t value)
+{
+    put(w, path, units, H5T_NATIVE_INT64, 0, NULL, &value);
+}
+
+void writer_flag(writer *w, const char *path, bool value) { put(w, path, NULL, w->flag_type, 0, NULL, &(signed char){ value }); }
+
+/* A text too long for a header is a list of one. */
+void writer_text(writer *w, const char *path, const char *value, size_t length)
+{
+    hid_t type = string_type(w, length);
+    put(w, path, NULL, type, length > COMPACT_BYTES, &(hsize_t){ 1 }, length ? value : "");
+    ASK(w, H5Tclose(type));
+}
+
+void writer_reals(writer *w, const char *path, const char *units, const double *values, int64_t count)
+{
+    put(w, path, units, H5T_NATIVE_DOUBLE, 1, &(hsize_t){ (hsize_t)count }, values);
+}
+
+void writer_integers(writer *w, const char *path, const char *units, const int64_t *values, int64_t count)
+{
+    put(w, path, units, H5T_NATIVE_INT64, 1, &(hsize_t){ (hsize_t)count }, values);
+}
+
+void writer_texts(writer *w, const char *path, const char *const *values, int64_t count)
+{
+    size_t width;
+    char *padded = pad_texts(values, count, &width);
+    hid_t type = string_type(w, width);
+    put(w, path, NULL, type, 1, &(hsize_t){ (hsize_t)count }, padded);
+    ASK(w, H5Tclose(type));
+    free(padded);
+}
+
+void writer_table(writer *w, const char *path, const char *units, const double *values, int64_t rows, int64_t columns)
+{
+    put(w, path, units, H5T_NATIVE_DOUBLE, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
+}
+
+writer_path writer_join(const char *folder, const char *name)
+{
+    writer_path joined;
+    snprintf(joined.path, sizeof joined.path, "%s/%s", folder, name);
+    return joined;
+}

@@ -1,0 +1,37 @@
+/* The arrays of a result: NaN until a step fills them. */
+#include "bench/result.h"
+#include "base/fail.h"
+#include <math.h>
+#include <stdlib.h>
+
+static double *nan_array(int64_t length)
+{
+    double *array = malloc((size_t)length * sizeof *array);
+    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
+    for (int64_t i = 0; i < length; i++) array[i] = NAN;
+    return array;
+}
+
+void result_open(case_result *r, const bench_case *c)
+{
+    int64_t total = c->warmup + c->steps;
+    *r = (case_result){ .given = c };
+    r->loss = nan_array(total);
+    r->gradient_norm = nan_array(total);
+    r->learning_rate = nan_array(total);
+    r->step_seconds = nan_array(total);
+    r->rank_seconds = nan_array(total * c->layout.ranks);
+    r->median_seconds = r->minimum_seconds = r->maximum_seconds = r->recipe_seconds = NAN;
+    r->tokens_per_second = r->tflops_per_gpu = NAN;
+    r->recipe_mfu = r->model_mfu = r->days_per_trillion = NAN;
+}
+
+void result_close(case_result *r)
+{
+    free(r->loss);
+    free(r->gradient_norm);
+    free(r->learning_rate);
+    free(r->step_seconds);
+    free(r->rank_seconds);
+    *r = (case_result){ .given = NULL };
+}
