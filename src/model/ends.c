@@ -1,0 +1,103 @@
+/* The ends of the network: batch and embedding, final norm, head and loss. Vocabulary rows are split over the tensor axis. */
+#include "machine/kernels.h"
+#include "model/stage.h"
+
+static group *tensor_group(stage *s) { return &s->mesh->axis[AXIS_TENSOR]; }
+static microbatch_state *state_of(stage *s, int64_t microbatch) { return &s->state[microbatch % s->tape.live]; }
+
+static void make_batch(stage *s, int64_t microbatch)
+{
+    static const stream_kind streams[] = { [TOKENS_UNIFORM] = STREAM_UNIFORM, [TOKENS_RAMP] = STREAM_RAMP, [TOKENS_ZEROS] = STREAM_ZEROS };
+    const bench_case *c = s->given;
+    microbatch_state *m = state_of(s, microbatch);
+    origin *o = machine_origin_now(s->lanes.machine);
+    tokens_args args = { .stream = streams[c->tokens], .labels_next = c->model.labels_next_token, .seed = c->seed,
+                         .vocabulary = (uint32_t)c->model.vocabulary,
+                         .first_sample = (microbatch * s->data_ranks + s->data_rank) * c->micro_batch };
+    o->phase = PHASE_BATCH;
+    tokens(s->lanes.compute, "tokens", s->scalars, m->tokens, m->labels, &args);
+    o->phase = PHASE_FORWARD;
+}
+
+void embed_forward(stage *s, int64_t microbatch)
+{
+    group *g = tensor_group(s);
+    param_table *t = &s->params;
+    tensor x = tape_layer(&s->tape, microbatch, 0)[SLOT_X];
+    make_batch(s, microbatch);
+    weight_ready(t, t->embedding, s->lanes.compute);
+    embedding_forward(s->lanes.compute, "embedding", state_of(s, microbatch)->tokens, param_weight(t, t->embedding, 1),
+                      g->size == 1 ? x : s->embedded, t->row[t->embedding].first_row);
+    if (g->size == 1) return;
+    lane_follow(s->lanes.tensor, s->lanes.compute);
+    queue_wait(s->lanes.compute, reduce_scatter(s->lanes.tensor, "embedding", g, x, s->embedded));
+}
+
+void embed_backward(stage *s, int64_t microbatch)
+{
+    param_table *t = &s->params;
+    tensor d = sequence_gather(&s->lanes, "d_embedding", tensor_group(s), s->dx, s->d_gathered);
+    access how = param_contribute(t, t->embedding, 1);
+    embedding_backward(s->lanes.compute, "embedding_gradient", state_of(s, microbatch)->tokens, d,
+                       param_gradient(t, t->embedding, 1), how, t->row[t->embedding].first_row);
+    param_contributed(t, t->embedding, 1);
+}
+
+static void final_norm(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
+{
+    microbatch_state *m = state_of(s, microbatch);
+    param_table *t = &s->params;
+    weight_ready(t, t->final_norm, s->lanes.compute);
+    norm_forward(s->lanes.compute, "final_norm", (norm_forward_operands){ .x = tensor_rows(x_in), .delta = tensor_rows(y_in),
+        .gain = param_weight(t, t->final_norm, 1), .sum = tensor_rows(m->x), .out = tensor_rows(m->normed), .rstd = m->rstd },
+        (float)s->given->model.norm_epsilon);
+}
+
+/* Loss of the microbatch's sequences and, in place of the logits, their gradient. */
+static void loss(stage *s, int64_t microbatch)
+{
+    const bench_case *c = s->given;
+    group *g = tensor_group(s);
+    int64_t held = s->params.row[s->params.head].first_row, b = c->micro_batch;
+    cross_entropy_operands o = { .logits = s->logits, .labels = state_of(s, microbatch)->labels, .partial = s->loss_part,
+                                 .loss = tensor_slice(s->loss, 0, microbatch * b, b), .first = held, .valid = c->model.vocabulary,
+                                 .gradient_scale = (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
+    cross_entropy_partial(s->lanes.compute, "loss", &o);
+    tensor part = tensor_4d(s->loss_part.data, F32, 1, c->model.sequence, b, 3);
+    o.partial = sequence_gather(&s->lanes, "loss", g, part, s->loss_parts);
+    cross_entropy_finish(s->lanes.compute, "loss", &o);
+}
+
+void head_forward(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
+{
+    param_table *t = &s->params;
+    final_norm(s, microbatch, x_in, y_in);
+    tensor x = sequence_gather(&s->lanes, "final_norm", tensor_group(s), state_of(s, microbatch)->normed, s->gathered);
+    weight_ready(t, t->head, s->lanes.compute);
+    matmul(s->lanes.compute, "head", tensor_rows(s->logits), WRITE, tensor_rows(x), tensor_transposed(param_weight(t, t->head, 1)));
+    loss(s, microbatch);
+}
+
+static void final_norm_backward(stage *s, int64_t microbatch)
+{
+    microbatch_state *m = state_of(s, microbatch);
+    param_table *t = &s->params;
+    access how = param_contribute(t, t->final_norm, 1);
+    norm_backward(s->lanes.compute, "d_final_norm", (norm_backward_operands){ .d_out = tensor_rows(s->dn), .x = tensor_rows(m->x),
+        .rstd = m->rstd, .gain = param_weight(t, t->final_norm, 1), .dx = tensor_rows(s->dx),
+        .gain_gradient = param_gradient(t, t->final_norm, 1), .dx_access = WRITE, .gain_access = how });
+    param_contributed(t, t->final_norm, 1);
+}
+
+void head_backward(stage *s, int64_t microbatch)
+{
+    param_table *t = &s->params;
+    group *g = tensor_group(s);
+    tensor x = sequence_gather(&s->lanes, "final_norm", g, state_of(s, microbatch)->normed, s->gathered);
+    access how = param_contribute(t, t->head, 1);
+    matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(s->logits)), tensor_rows(x));
+    param_contributed(t, t->head, 1);
+    matmul_sequence_scatter(&s->lanes, "d_head", g, (scattered_product){ .a = tensor_rows(s->logits),
+        .w = param_weight(t, t->head, 1), .partial = s->partial, .out = s->dn });
+    final_norm_backward(s, microbatch);
+}

@@ -1,0 +1,203 @@
+/* One transformer layer: its steps forward, the steps that are run again, and backward. Data flows through the slots
+ * of the tape; tensor parallelism shows only in the conjugate pairs. */
+#include "machine/kernels.h"
+#include "model/stage.h"
+#include <math.h>
+
+typedef struct {
+    stage *s;
+    queue *q;                               /* compute */
+    group *tensor;
+    const layer_rows *row;
+    tensor *slot;                           /* of this microbatch and layer */
+    tensor x_in, y_in;                      /* forward only */
+    float epsilon;
+} layer_call;
+
+static layer_call call(stage *s, int64_t microbatch, int64_t layer)
+{
+    machine_origin_now(s->lanes.machine)->layer = (int)layer;
+    return (layer_call){ .s = s, .q = s->lanes.compute, .tensor = &s->mesh->axis[AXIS_TENSOR],
+                         .row = &s->params.layer[layer], .slot = tape_layer(&s->tape, microbatch, layer),
+                         .epsilon = (float)s->given->model.norm_epsilon };
+}
+
+/* The weight of `count` adjacent rows as [in, out]: y = x W^T. */
+static tensor weight(const layer_call *c, int row, int count)
+{
+    weight_ready(&c->s->params, row, c->q);
+    return param_weight(&c->s->params, row, count);
+}
+
+static void project(const layer_call *c, const char *name, int row, int count, tensor x, tensor y)
+{
+    matmul(c->q, name, tensor_rows(y), WRITE, tensor_rows(x), tensor_transposed(weight(c, row, count)));
+}
+
+/* d_weight (+)= dy^T x */
+static void project_weight_gradient(const layer_call *c, const char *name, int row, int count, tensor x, tensor dy)
+{
+    param_table *t = &c->s->params;
+    access how = param_contribute(t, row, count);
+    matmul(c->q, name, param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x));
+    param_contributed(t, row, count);
+}
+
+/* Views of the queries, keys and values of a fused [s, b, (heads + 2 kv) d] tensor as [s, b, heads, d]. */
+typedef struct { tensor q, k, v, rotated; } qkv_views;
+
+static qkv_views views(const layer_call *c, tensor fused)
+{
+    int64_t d = c->s->given->model.head_dim, all = fused.dim[2] / d, ranks = c->tensor->size;
+    int64_t heads = c->s->given->model.heads / ranks, kv = c->s->given->model.kv_heads / ranks;
+    tensor x = tensor_4d(fused.data, fused.type, fused.dim[0], fused.dim[1], all, d);
+    return (qkv_views){ tensor_slice(x, 2, 0, heads), tensor_slice(x, 2, heads, kv), tensor_slice(x, 2, heads + kv, kv),
+                        tensor_slice(x, 2, 0, heads + kv) };
+}
+
+static tensor by_heads(const layer_call *c, tensor x)
+{
+    int64_t d = c->s->given->model.head_dim;
+    return tensor_4d(x.data, x.type, x.dim[0], x.dim[1], x.dim[2] / d, d);
+}
+
+static float attention_scale(const layer_call *c) { return (float)(1.0 / sqrt((double)c->s->given->model.head_dim)); }
+
+/* ---- forward: one function per layer_step ---- */
+
+static void forward_norm1(const layer_call *c)
+{
+    bool adds = tensor_present(&c->y_in);
+    tensor x = c->slot[SLOT_X];
+    norm_forward(c->q, "attention_norm", (norm_forward_operands){
+        .x = tensor_rows(adds ? c->x_in : x), .delta = adds ? tensor_rows(c->y_in) : tensor_none(),
+        .gain = weight(c, c->row->attention_norm, 1), .sum = adds ? tensor_rows(x) : tensor_none(),
+        .out = tensor_rows(c->slot[SLOT_N1]), .rstd = c->slot[SLOT_RSTD1] }, c->epsilon);
+}
+
+static void forward_qkv(const layer_call *c)
+{
+    tensor x = sequence_gather(&c->s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], c->s->gathered);
+    project(c, "qkv", c->row->q, 3, x, c->slot[SLOT_QKV]);
+    rope_forward(c->q, "rope", views(c, c->slot[SLOT_QKV]).rotated, c->s->rope);
+}
+
+static void forward_attention(const layer_call *c)
+{
+    qkv_views x = views(c, c->slot[SLOT_QKV]);
+    attention_forward(c->q, "attention", (attention_forward_operands){ .q = x.q, .k = x.k, .v = x.v,
+        .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE] }, attention_scale(c));
+}
+
+static void forward_projection(const layer_call *c)
+{
+    matmul_sequence_scatter(&c->s->lanes, "attention_output", c->tensor, (scattered_product){
+        .a = tensor_rows(c->slot[SLOT_O]), .w = tensor_transposed(weight(c, c->row->attention_output, 1)),
+        .partial = c->s->partial, .out = c->slot[SLOT_Y1] });
+}
+
+static void forward_norm2(const layer_call *c)
+{
+    norm_forward(c->q, "mlp_norm", (norm_forward_operands){
+        .x = tensor_rows(c->slot[SLOT_X]), .delta = tensor_rows(c->slot[SLOT_Y1]), .gain = weight(c, c->row->mlp_norm, 1),
+        .sum = tensor_rows(c->slot[SLOT_X2]), .out = tensor_rows(c->slot[SLOT_N2]), .rstd = c->slot[SLOT_RSTD2] }, c->epsilon);
+}
+
+static void forward_gate_up(const layer_call *c)
+{
+    tensor x = sequence_gather(&c->s->lanes, "mlp_norm", c->tensor, c->slot[SLOT_N2], c->s->gathered);
+    project(c, "gate_up", c->row->gate, 2, x, c->slot[SLOT_GATE_UP]);
+}
+
+static void forward_swiglu(const layer_call *c)
+{
+    swiglu_forward(c->q, "swiglu", tensor_rows(c->slot[SLOT_GATE_UP]), tensor_rows(c->slot[SLOT_A]));
+}
+
+static void forward_down(const layer_call *c)
+{
+    matmul_sequence_scatter(&c->s->lanes, "down", c->tensor, (scattered_product){
+        .a = tensor_rows(c->slot[SLOT_A]), .w = tensor_transposed(weight(c, c->row->down, 1)),
+        .partial = c->s->partial, .out = c->slot[SLOT_Y2] });
+}
+
+static void (*const forward_step[LAYER_STEPS])(const layer_call *) = {
+    [STEP_NORM1] = forward_norm1, [STEP_QKV] = forward_qkv, [STEP_ATTENTION] = forward_attention,
+    [STEP_PROJECTION] = forward_projection, [STEP_NORM2] = forward_norm2, [STEP_GATE_UP] = forward_gate_up,
+    [STEP_SWIGLU] = forward_swiglu, [STEP_DOWN] = forward_down,
+};
+
+void layer_forward(stage *s, int64_t microbatch, int64_t layer, tensor x_in, tensor y_in)
+{
+    layer_call c = call(s, microbatch, layer);
+    c.x_in = x_in;
+    c.y_in = y_in;
+    for (int i = 0; i < LAYER_STEPS; i++) forward_step[i](&c);
+}
+
+/* What the mask dropped, from what it kept: x is on the tape, so the first norm has nothing to add. */
+static void recompute(const layer_call *c)
+{
+    origin *o = machine_origin_now(c->s->lanes.machine);
+    o->phase = PHASE_RECOMPUTE;
+    for (int i = 0; i < LAYER_STEPS; i++)
+        if (c->s->tape.again >> i & 1u) forward_step[i](c);
+    o->phase = PHASE_BACKWARD;
+}
+
+/* ---- backward ---- */
+
+static void backward_norm(const layer_call *c, const char *name, int row, tensor x, tensor rstd)
+{
+    param_table *t = &c->s->params;
+    access how = param_contribute(t, row, 1);
+    norm_backward(c->q, name, (norm_backward_operands){ .d_out = tensor_rows(c->s->dn), .x = tensor_rows(x), .rstd = rstd,
+        .gain = param_weight(t, row, 1), .dx = tensor_rows(c->s->dx), .gain_gradient = param_gradient(t, row, 1),
+        .dx_access = UPDATE, .gain_access = how });
+    param_contributed(t, row, 1);
+}
+
+/* dn = own part of dy W, summed over the tensor ranks. */
+static void backward_column_parallel(const layer_call *c, const char *name, int row, int count, tensor dy)
+{
+    matmul_sequence_scatter(&c->s->lanes, name, c->tensor, (scattered_product){
+        .a = tensor_rows(dy), .w = param_weight(&c->s->params, row, count), .partial = c->s->partial, .out = c->s->dn });
+}
+
+static void backward_mlp(const layer_call *c)
+{
+    stage *s = c->s;
+    tensor dy = sequence_gather(&s->lanes, "d_mlp", c->tensor, s->dx, s->d_gathered);
+    matmul(c->q, "d_down", tensor_rows(s->d_a), WRITE, tensor_rows(dy), param_weight(&s->params, c->row->down, 1));
+    project_weight_gradient(c, "down_gradient", c->row->down, 1, c->slot[SLOT_A], dy);
+    swiglu_backward(c->q, "d_swiglu", tensor_rows(c->slot[SLOT_GATE_UP]), tensor_rows(s->d_a), tensor_rows(s->d_gate_up));
+    tensor x = sequence_gather(&s->lanes, "mlp_norm", c->tensor, c->slot[SLOT_N2], s->gathered);
+    project_weight_gradient(c, "gate_up_gradient", c->row->gate, 2, x, s->d_gate_up);
+    backward_column_parallel(c, "d_gate_up", c->row->gate, 2, s->d_gate_up);
+    backward_norm(c, "d_mlp_norm", c->row->mlp_norm, c->slot[SLOT_X2], c->slot[SLOT_RSTD2]);
+}
+
+static void backward_attention(const layer_call *c)
+{
+    stage *s = c->s;
+    qkv_views x = views(c, c->slot[SLOT_QKV]), d = views(c, s->d_qkv);
+    tensor dy = sequence_gather(&s->lanes, "d_attention", c->tensor, s->dx, s->d_gathered);
+    matmul(c->q, "d_attention_output", tensor_rows(s->d_o), WRITE, tensor_rows(dy), param_weight(&s->params, c->row->attention_output, 1));
+    project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
+    attention_backward(c->q, "d_attention", (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
+        .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE], .d_out = by_heads(c, s->d_o),
+        .dq = d.q, .dk = d.k, .dv = d.v }, attention_scale(c));
+    rope_backward(c->q, "d_rope", d.rotated, s->rope);
+    tensor n = sequence_gather(&s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered);
+    project_weight_gradient(c, "qkv_gradient", c->row->q, 3, n, s->d_qkv);
+    backward_column_parallel(c, "d_qkv", c->row->q, 3, s->d_qkv);
+    backward_norm(c, "d_attention_norm", c->row->attention_norm, c->slot[SLOT_X], c->slot[SLOT_RSTD1]);
+}
+
+void layer_backward(stage *s, int64_t microbatch, int64_t layer)
+{
+    layer_call c = call(s, microbatch, layer);
+    recompute(&c);
+    backward_mlp(&c);
+    backward_attention(&c);
+}

@@ -1,0 +1,211 @@
+/* The parameter table. */
+#include "model/param.h"
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BUCKET_PARTS = 8, SHARD_ALIGNMENT = 32 };
+static const int64_t bucket_limit = (int64_t)128 << 20;     /* elements, as in the recipes */
+
+static int add_row(param_table *t, int at, param p)
+{
+    p.bucket = at;
+    t->row[t->rows] = p;
+    t->buckets[at].params++;
+    return t->rows++;
+}
+
+/* A matrix [rows, columns] split along the tensor axis; padded: rows after padding. */
+static param matrix(const mesh *m, param_split split, int64_t rows, int64_t columns, int64_t padded, double std)
+{
+    int64_t t = m->layout.degree[AXIS_TENSOR], at = m->at[AXIS_TENSOR];
+    param p = { .rows = rows, .columns = columns, .local_rows = padded, .local_columns = columns, .split = split, .init_std = std };
+    if (split == SPLIT_ROWS) p.local_rows = padded / t, p.first_row = at * p.local_rows;
+    if (split == SPLIT_COLUMNS) p.local_columns = columns / t, p.first_column = at * p.local_columns;
+    return p;
+}
+
+static param gain(int64_t hidden)
+{
+    return (param){ .rows = 1, .columns = hidden, .local_rows = 1, .local_columns = hidden, .split = SPLIT_NONE };
+}
+
+static param named(param p, const char *format, int64_t layer)
+{
+    snprintf(p.name, sizeof p.name, format, (long long)layer);
+    return p;
+}
+
+/* Matrices of one layer; q, k, v and gate, up adjacent, so that each group is one product. */
+static void add_layer(param_table *t, const bench_case *c, const mesh *m, int64_t l, int at)
+{
+    const model_shape *s = &c->model;
+    int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+    double std = s->init_std, out = s->output_init_std;
+    layer_rows *r = &t->layer[l];
+    r->q = add_row(t, at, named(matrix(m, SPLIT_ROWS, q, s->hidden, q, std), "layers.%lld.q", l));
+    r->k = add_row(t, at, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.k", l));
+    r->v = add_row(t, at, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.v", l));
+    r->attention_output = add_row(t, at, named(matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, out), "layers.%lld.attention_output", l));
+    r->gate = add_row(t, at, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.gate", l));
+    r->up = add_row(t, at, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.up", l));
+    r->down = add_row(t, at, named(matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, out), "layers.%lld.down", l));
+}
+
+static int64_t row_elements(const param *p) { return p->local_rows * p->local_columns; }
+
+static int64_t bucket_rows_elements(const param_table *t, const bucket *b)
+{
+    int64_t n = 0;
+    for (int i = b->first_param; i < b->first_param + b->params; i++) n += row_elements(&t->row[i]);
+    return n;
+}
+
+static int open_bucket(param_table *t, bool decays, bool replicated)
+{
+    t->buckets[t->bucket_count] = (bucket){ .decays = decays, .replicated = replicated, .first_param = t->rows };
+    return t->bucket_count++;
+}
+
+/* Embedding; layers, a few to a bucket; head; then all gains in one bucket. */
+static void add_rows(param_table *t, const bench_case *c, const mesh *m)
+{
+    const model_shape *s = &c->model;
+    param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, s->init_std);
+    t->embedding = add_row(t, open_bucket(t, true, false), named(table, "embedding", 0));
+    int64_t limit = bucket_limit;
+    for (int64_t l = 0, open = -1; l < s->layers; l++) {
+        if (open < 0) open = open_bucket(t, true, false);
+        add_layer(t, c, m, l, (int)open);
+        int64_t n = bucket_rows_elements(t, &t->buckets[open]);
+        if (l == 0 && n * s->layers / BUCKET_PARTS < limit) limit = n * s->layers / BUCKET_PARTS;
+        if (n >= limit) open = -1;
+    }
+    t->head = add_row(t, open_bucket(t, true, false), named(table, "head", 0));
+    int gains = open_bucket(t, false, true);
+    for (int64_t l = 0; l < s->layers; l++) {
+        t->layer[l].attention_norm = add_row(t, gains, named(gain(s->hidden), "layers.%lld.attention_norm", l));
+        t->layer[l].mlp_norm = add_row(t, gains, named(gain(s->hidden), "layers.%lld.mlp_norm", l));
+    }
+    t->final_norm = add_row(t, gains, named(gain(s->hidden), "final_norm", 0));
+}
+
+static void place_rows(param_table *t, bucket *b, int64_t shards)
+{
+    int64_t n = 0, unit = shards * SHARD_ALIGNMENT;
+    for (int i = b->first_param; i < b->first_param + b->params; i++) {
+        t->row[i].offset = n;
+        n += row_elements(&t->row[i]);
+    }
+    b->elements = (n + unit - 1) / unit * unit;
+    b->shard_elements = b->elements / shards;
+}
+
+static void take_memory(bucket *b, dtype type, arena *a)
+{
+    size_t bytes = dtype_bytes(type) * (size_t)b->elements;
+    b->weight = tensor_1d(arena_take(a, WEIGHTS, bytes), type, b->elements);
+    b->gradient = tensor_1d(arena_take(a, GRADIENTS, bytes), type, b->elements);
+    if (b->replicated) b->partial = tensor_1d(arena_take(a, GRADIENTS, 4 * (size_t)b->elements), F32, b->elements);
+    tensor *state[] = { &b->master, &b->first, &b->second };
+    for (int i = type == F32; i < 3; i++)
+        *state[i] = tensor_1d(arena_take(a, OPTIMIZER, 4 * (size_t)b->shard_elements), F32, b->shard_elements);
+}
+
+void param_table_open(param_table *t, const bench_case *c, const mesh *m, arena *a)
+{
+    int64_t layers = c->model.layers, shards = c->sharding == SHARDING_OPTIMIZER ? m->gradient.size : 1;
+    *t = (param_table){ .layers = layers, .microbatches = c->microbatches };
+    t->row = calloc((size_t)(9 * layers + 3), sizeof *t->row);
+    t->buckets = calloc((size_t)layers + 3, sizeof *t->buckets);
+    t->layer = calloc((size_t)layers, sizeof *t->layer);
+    if (!t->row || !t->buckets || !t->layer) FAIL("no memory for the table of parameters of %lld layers", (long long)layers);
+    add_rows(t, c, m);
+    for (int i = 0; i < t->bucket_count; i++) {
+        bucket *b = &t->buckets[i];
+        place_rows(t, b, shards);
+        b->shard_first = shards > 1 ? m->gradient.rank * b->shard_elements : 0;
+        take_memory(b, c->precision == PRECISION_BF16 ? BF16 : F32, a);
+    }
+}
+
+void param_table_close(param_table *t)
+{
+    free(t->row);
+    free(t->buckets);
+    free(t->layer);
+}
+
+void param_table_step(param_table *t)
+{
+    for (int i = 0; i < t->rows; i++) t->row[i].contributions = 0;
+    for (int i = 0; i < t->bucket_count; i++) t->buckets[i].pending = t->buckets[i].params * t->microbatches;
+}
+
+static tensor rows_view(const param_table *t, tensor storage, int row, int count)
+{
+    const param *p = &t->row[row];
+    int64_t rows = 0, columns = p->local_columns;
+    for (int i = row; i < row + count; i++) rows += t->row[i].local_rows;
+    char *data = (char *)storage.data + (size_t)p->offset * dtype_bytes(storage.type);
+    return p->split == SPLIT_NONE ? tensor_1d(data, storage.type, columns) : tensor_2d(data, storage.type, rows, columns);
+}
+
+tensor param_weight(const param_table *t, int row, int count)
+{
+    return rows_view(t, t->buckets[t->row[row].bucket].weight, row, count);
+}
+
+tensor param_gradient(const param_table *t, int row, int count)
+{
+    const bucket *b = &t->buckets[t->row[row].bucket];
+    return rows_view(t, b->replicated ? b->partial : b->gradient, row, count);
+}
+
+access param_contribute(param_table *t, int row, int count)
+{
+    access how = t->row[row].contributions == 0 ? WRITE : UPDATE;
+    for (int i = row; i < row + count; i++) t->row[i].contributions++;
+    return how;
+}
+
+void param_contributed(param_table *t, int row, int count)
+{
+    bucket *b = &t->buckets[t->row[row].bucket];
+    b->pending -= count;
+    if (b->pending == 0) t->done(t->listener, b);
+}
+
+void weight_ready(param_table *t, int row, queue *q)
+{
+    bucket *b = &t->buckets[t->row[row].bucket];
+    queue_wait(q, b->gathered);
+    b->gathered = (mark){ 0 };
+}
+
+fragment param_fragment(const param_table *t, int row)
+{
+    const param *p = &t->row[row];
+    const bucket *b = &t->buckets[p->bucket];
+    int64_t first = b->shard_first > p->offset ? b->shard_first - p->offset : 0;
+    int64_t last = b->shard_first + b->shard_elements - p->offset, n = row_elements(p);
+    if (last > n) last = n;
+    return (fragment){ first, last > first ? last - first : 0 };
+}
+
+int64_t param_count_local(const param_table *t)
+{
+    int64_t n = 0;
+    for (int i = 0; i < t->rows; i++) {
+        const param *p = &t->row[i];
+        int64_t rows = p->rows - p->first_row;
+        n += (rows < 0 ? 0 : rows < p->local_rows ? rows : p->local_rows) * p->local_columns;
+    }
+    return n;
+}
+
+int64_t param_logical_index(const param *p, int64_t local)
+{
+    int64_t row = p->first_row + local / p->local_columns, column = p->first_column + local % p->local_columns;
+    return row < p->rows ? row * p->columns + column : -1;
+}

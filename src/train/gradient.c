@@ -1,0 +1,57 @@
+/* Gradients: reduction, norm, clip factor. */
+#include "train/gradient.h"
+
+/* Every tensor rank has a partial sum of a replicated row: summed in FP32, rounded once. */
+static void sum_replicated(trainer *t, bucket *b)
+{
+    tensor_all_reduce(&t->lanes, "gain_gradients", &t->mesh->axis[AXIS_TENSOR], b->partial);
+    copy(t->lanes.compute, "gain_gradients", b->gradient, WRITE, b->partial);
+}
+
+void gradient_reduce(trainer *t, bucket *b)
+{
+    group *g = &t->mesh->gradient;
+    origin *o = machine_origin_now(t->machine), before = *o;
+    o->phase = PHASE_GRADIENT;
+    o->layer = -1;
+    if (b->replicated) sum_replicated(t, b);
+    b->reduced = queue_mark(t->lanes.compute);
+    if (g->size > 1) {
+        lane_follow(t->lanes.gradient, t->lanes.compute);
+        b->reduced = t->given->sharding == SHARDING_OPTIMIZER
+                         ? reduce_scatter(t->lanes.gradient, "gradients", g, tensor_none(), b->gradient)
+                         : all_reduce(t->lanes.gradient, "gradients", g, b->gradient);
+    }
+    *o = before;
+}
+
+tensor gradient_shard(const bucket *b) { return tensor_slice(b->gradient, 0, b->shard_first, b->shard_elements); }
+
+/* Ranks that together hold each gradient element once: with sharded gradients all of them. */
+static group *norm_group(trainer *t)
+{
+    return t->given->sharding == SHARDING_OPTIMIZER ? &t->mesh->all : &t->mesh->model;
+}
+
+static void sum_over(trainer *t, const char *name, group *g, tensor x)
+{
+    if (g->size == 1) return;
+    lane_follow(t->lanes.gradient, t->lanes.compute);
+    queue_wait(t->lanes.compute, all_reduce(t->lanes.gradient, name, g, x));
+}
+
+void gradient_norm(trainer *t)
+{
+    queue *q = t->lanes.compute;
+    param_table *p = &t->stage.params;
+    fill(q, "norm", t->limbs, 0.0);
+    for (int i = 0; i < p->bucket_count; i++) {
+        bucket *b = &p->buckets[i];
+        queue_wait(q, b->reduced);
+        if (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0) square_sum(q, "norm", gradient_shard(b), t->limbs);
+    }
+    sum_over(t, "norm", norm_group(t), t->limbs);
+    sum(q, "loss", t->loss, WRITE, t->stage.loss);
+    sum_over(t, "loss", &t->mesh->gradient, t->loss);
+    step_clip(q, "norm", t->limbs, t->loss, t->stage.scalars, t->given->optimizer.clip);
+}

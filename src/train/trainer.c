@@ -1,0 +1,82 @@
+/* One training step, submitted. */
+#include "train/trainer.h"
+#include "train/gradient.h"
+#include "train/optimizer.h"
+#include "train/pipeline.h"
+
+static void bucket_done(void *listener, bucket *b) { gradient_reduce(listener, b); }
+
+static tensor taken(arena *a, tensor shape)
+{
+    shape.data = arena_take(a, BATCH, tensor_span(&shape));
+    return shape;
+}
+
+void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *machine, arena *a)
+{
+    *t = (trainer){ .given = c, .mesh = m, .machine = machine, .lanes = lanes_open(machine) };
+    t->schedule = schedule_make(c, m->at[AXIS_PIPELINE]);
+    int64_t live = schedule_live(&t->schedule);
+    stage_open(&t->stage, c, m, &t->lanes, live > 0 ? live : 1, a);
+    t->stage.params.done = bucket_done;
+    t->stage.params.listener = t;
+    t->limbs = taken(a, tensor_1d(NULL, U64, SQUARE_LIMBS));
+    t->loss = taken(a, tensor_1d(NULL, F64, 1));
+    t->report = taken(a, tensor_2d(NULL, F64, REPORT_SLOTS, STEP_SCALARS));
+}
+
+void trainer_close(trainer *t)
+{
+    stage_close(&t->stage);
+    schedule_free(&t->schedule);
+}
+
+void trainer_initialize(trainer *t)
+{
+    double scalars[STEP_SCALARS] = { [SCALAR_STEP] = -1.0 };
+    stage_initialize(&t->stage);
+    machine_upload(t->machine, t->stage.scalars, scalars);
+    optimizer_initialize(t);
+    t->initialized = queue_mark(t->lanes.compute);
+    machine_sync(t->machine);
+}
+
+static void begin(trainer *t)
+{
+    const optimizer_rule *o = &t->given->optimizer;
+    step_begin_args args = { .maximum = o->learning_rate, .minimum = o->learning_rate_minimum, .warmup = o->learning_rate_warmup,
+                             .total = t->given->warmup + t->given->steps, .constant = o->learning_rate_constant,
+                             .beta1 = (float)o->beta1, .beta2 = (float)o->beta2 };
+    machine_origin(t->machine, (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_BATCH });
+    machine_step(t->machine, t->steps);
+    step_begin(t->lanes.compute, "step", t->stage.scalars, &args);
+}
+
+void trainer_gradients(trainer *t)
+{
+    begin(t);
+    param_table_step(&t->stage.params);
+    pipeline_submit(t);
+}
+
+mark trainer_update(trainer *t)
+{
+    int64_t slot = t->steps % REPORT_SLOTS;
+    machine_origin(t->machine, (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_OPTIMIZER });
+    gradient_norm(t);
+    copy(t->lanes.compute, "report", tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE, t->stage.scalars);
+    t->finished[slot] = optimizer_update(t);
+    t->steps++;
+    return t->finished[slot];
+}
+
+mark trainer_step(trainer *t)
+{
+    trainer_gradients(t);
+    return trainer_update(t);
+}
+
+const double *trainer_report(const trainer *t, int64_t step)
+{
+    return (const double *)t->report.data + step % REPORT_SLOTS * STEP_SCALARS;
+}

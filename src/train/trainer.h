@@ -1,0 +1,48 @@
+/* One trainer: a case laid out on this rank, and one training step as operations submitted to queues. It never blocks,
+ * reads no result, allocates nothing inside a step. Steps of all ranks of the mesh are submitted alike. */
+#pragma once
+#include "machine/kernels.h"
+#include "model/stage.h"
+#include "plan/schedule.h"
+
+enum { REPORT_SLOTS = 4 };
+/* A struct-of-case that every machine can run: build it with trainer_build, drive it with trainer_step. */
+typedef struct trainer {
+    const bench_case *given;
+    mesh *mesh;
+    lanes lanes;
+    stage stage;
+    schedule schedule;
+    tensor limbs, loss;             /* [SQUARE_LIMBS] U64; [1] F64: this rank's, then the global mean */
+    tensor report;                  /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
+    int64_t steps;                  /* submitted */
+    mark finished[REPORT_SLOTS];    /* optimizer completion of those steps */
+    mark initialized;
+    machine *machine;
+    arena arena; void *memory;      /* owned when built by trainer_build */
+} trainer;
+
+/* Lays the case out on the machine; takes memory from the arena (paper or real). The case and mesh must outlive it. */
+void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *machine, arena *a);
+void trainer_close(trainer *t);
+
+/* Submits initialization: weights, optimizer state, tables. Synchronizes (set-up). */
+void trainer_initialize(trainer *t);
+
+/* Submits one step: gradients, then the update. Returns the mark of its completion. */
+mark trainer_step(trainer *t);
+/* The two halves, for the reference, which sums gradients between them outside the fabric. */
+void trainer_gradients(trainer *t);
+mark trainer_update(trainer *t);
+
+/* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/op.h).
+ * The caller has waited for its mark. */
+const double *trainer_report(const trainer *t, int64_t step);
+
+/* Measures the case on paper, allocates one block, lays it out and gives queues their scratch. With measure_only nothing is
+ * allocated: t->arena holds the exact bytes by kind, scratch included. Ends with a closed paper machine. */
+typedef struct { machine_options machine; strike strike; bool measure_only; } trainer_options;
+void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o);
+/* The strike of o, completed on the struck rank with the transfer it names, if it is one (one measuring pass). */
+strike trainer_find_strike(const bench_case *c, mesh *m, const trainer_options *o);
+void trainer_dismantle(trainer *t);         /* closes trainer, machine and memory of trainer_build */
