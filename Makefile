@@ -1,0 +1,189 @@
+# Builds xgsw from every .c file under src/. `make help` lists the targets.
+# Plain `make` installs nothing. `run/setup` installs what is missing.
+
+# What you may set: make VARIABLE=value
+MPICC      ?= mpicc#    the MPI compiler: mpicc, mpicc.mpich, /opt/mpi/bin/mpicc
+DEBUG      ?= 0#        1: AddressSanitizer, UBSan and poison; the program is ./xgsw-debug
+MARCH      ?= native#   the processor to build for
+CUDA       ?= auto#     0: do not even look for CUDA
+HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
+ONEDNN_DIR ?=#          where oneDNN lies, if not under /usr
+V          ?= 0#        1: show whole commands
+PROVE      ?= prove --timer
+
+PROGRAM := $(if $(filter 1,$(DEBUG)),xgsw-debug,xgsw)
+BUILD   := build/$(notdir $(MPICC))$(if $(filter 1,$(DEBUG)),-debug)
+Q       := $(if $(filter 1,$(V)),,@)
+
+# Compile on all cores; a -j on the command line wins.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+MAKEFLAGS += --no-print-directory
+
+# --- What is on this machine --------------------------------------------------------------------------------------
+# One run of the preprocessor finds the libraries and their versions.
+
+define PROBE
+#if __has_include(<mpi.h>)
+#include <mpi.h>
+#if defined(OPEN_MPI)
+found: mpi=Open_MPI_ OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION
+#elif defined(MPICH_VERSION)
+found: mpi=MPICH_ MPICH_VERSION
+#else
+found: mpi=MPI_ MPI_VERSION.MPI_SUBVERSION
+#endif
+#endif
+#if __has_include(<hdf5.h>)
+#include <H5pubconf.h>
+found: hdf5=H5_VERSION
+#endif
+#if __has_include(<dnnl_version.h>)
+#include <dnnl_version.h>
+found: onednn=DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH
+#endif
+#if __has_include(<cmocka.h>)
+found: cmocka=yes
+#endif
+endef
+
+LOOK_FOR_HDF5 = pkg-config $1 hdf5-serial || pkg-config $1 hdf5 || echo $2
+DEBIAN_HDF5   = /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)/hdf5/serial
+FROM_DIR      = $(if $1,-isystem $1/include)
+LIBS_DIR      = $(if $1,-L$1/lib -Wl$(,)-rpath$(,)$1/lib)
+,            := ,
+version       = $(patsubst $1=%,%,$(filter $1=%,$(FOUND)))
+
+ifneq ($(filter-out clean help format,$(or $(MAKECMDGOALS),all)),)
+$(shell mkdir -p build)
+$(file >build/probe.c,$(PROBE))
+HDF5_CFLAGS := $(or $(call FROM_DIR,$(HDF5_DIR)),$(patsubst -I%,-isystem %,\
+                 $(shell ($(call LOOK_FOR_HDF5,--cflags,-I/usr/include/hdf5/serial)) 2>/dev/null)))
+HDF5_LIBS   := $(if $(HDF5_DIR),$(call LIBS_DIR,$(HDF5_DIR)) -lhdf5,\
+                 $(shell ($(call LOOK_FOR_HDF5,--libs,-L$(DEBIAN_HDF5) -lhdf5)) 2>/dev/null))
+PROBE_CC    := $(or $(shell command -v $(MPICC)),$(CC))
+FOUND       := $(shell $(PROBE_CC) -E -P $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) build/probe.c 2>/dev/null \
+                 | sed -n 's/^found: *//p' | tr -d ' "')
+COMPILER    := $(shell $(PROBE_CC) --version 2>/dev/null | head -1)
+MPI_SHOW    := $(shell $(MPICC) -show 2>/dev/null)
+NVCC        := $(if $(filter 0,$(CUDA)),,$(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) \
+                 $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
+NVCC_SAYS   := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
+GIT         := $(if $(wildcard .git),git --no-optional-locks,false)
+COMMIT      := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
+DIRTY       := $(if $(shell $(GIT) status --porcelain -- src Makefile 2>/dev/null),1,0)
+endif
+
+MPI_NAME     := $(subst _, ,$(call version,mpi)) ($(MPICC))
+ONEDNN_MAJOR := $(firstword $(subst ., ,$(call version,onednn)))
+MISSING      := $(strip $(foreach library,mpi hdf5 onednn,$(if $(call version,$(library)),,$(library))))
+
+# --- How it is compiled -------------------------------------------------------------------------------------------
+# Host and device must round alike, so a*b+c must never become a fused multiply-add by itself. -std=c11 (not gnu11)
+# already says so; -ffp-contract=off says it again where it can be seen.
+# MPICH's header makes gcc warn of every MPI_STATUSES_IGNORE, hence the exception for it.
+
+OPTIMIZE := $(if $(filter 1,$(DEBUG)),-g -O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
+              -fno-sanitize-recover=all -DBUILD_DEBUG=1,-O3 -DBUILD_DEBUG=0)
+CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
+            -Wall -Wextra -Wshadow -Wconversion -Werror$(if $(findstring MPICH,$(MPI_NAME)), -Wno-stringop-overflow)
+CPPFLAGS := -Isrc $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR))
+LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
+COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
+
+# Variants are whole files: no CUDA yet, so machine/cuda_absent.c stands in for machine/cuda/; one oneDNN interface.
+ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
+SOURCES := $(filter-out src/machine/cuda/% src/machine/host/onednn_v%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) \
+           $(wildcard $(ONEDNN))
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
+PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
+UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(wildcard validation/units/*.c))
+
+# --- Targets ------------------------------------------------------------------------------------------------------
+
+.PHONY: all run check check-long bench tests tests-long units format clean help found missing FORCE
+.DELETE_ON_ERROR:
+all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
+
+run: ## install what is missing, build, and run the default deck on this machine
+	@run/setup run
+	@$(MAKE) all
+	@run/local -x ./$(PROGRAM) gsw.dat
+
+check check-long: ## install what tests need, build, run validation/tests.list (or tests-long.list)
+	@run/setup check
+	@$(MAKE) $(subst check,tests,$@)
+
+tests tests-long: all units
+	@grep -v '^ *\(#\|$$\)' validation/$@.list | BUILD=$(BUILD) XGSW=./$(PROGRAM) \
+	  TEST_SECONDS=$(if $(findstring long,$@),3600,300) $(PROVE) --exec validation/run_test -
+
+bench: all ## time the hot pieces
+	@XGSW=./$(PROGRAM) validation/bench/run
+
+units: $(UNITS)
+
+format: ## lay out the C sources as .clang-format says
+	clang-format -i $(shell find src validation -name '*.[ch]' -o -name '*.cu')
+
+clean: ## remove everything that was built
+	rm -rf build xgsw xgsw-debug
+
+help: ## print this
+	@awk -F ' *## |#  *| *[?:]= *' '/^[a-z -]+:.*## / { sub(/:.*/, "", $$1); printf "  make %-18s %s\n", $$1, $$2 } \
+	  /^[A-Z_0-9]+ *[?]=.*#/ { printf "  make %-18s %s\n", $$1 "=" $$2, $$3 }' Makefile
+
+missing: # for run/setup: the names of missing libraries, cmocka included
+	@echo $(MISSING) $(if $(call version,cmocka),,cmocka)
+
+define NEEDS
+xgsw needs $(MISSING). Not found here, looking with $(MPICC).
+On Debian and Ubuntu run/setup installs it. `make help` shows how to point at other places
+endef
+
+found: # says what this build uses, or stops
+	$(if $(MISSING),$(error $(NEEDS)))
+	$(if $(wildcard $(ONEDNN))$(if $(wildcard src/machine/host/onednn_v*),,none yet),,$(error $(ONEDNN) is not written))
+	@printf '%-8s%s\n' MPI '$(MPI_NAME)' HDF5 '$(call version,hdf5)' oneDNN '$(call version,onednn)' \
+	  CUDA '$(if $(NVCC_SAYS),$(NVCC_SAYS) found$(,) not used yet,none$(,) builds without it)' \
+	  builds './$(PROGRAM) for $(MARCH) in $(BUILD)$(if $(filter 1,$(DEBUG)), with sanitizers)'
+
+# --- Rules --------------------------------------------------------------------------------------------------------
+# Files written by `keep` change only when their text does. So a new flag or another MPI rebuilds, and nothing else.
+
+keep = @mkdir -p $(@D); printf '%s\n' $1 | cmp -s - $@ || printf '%s\n' $1 > $@
+
+$(BUILD)/flags: FORCE | found
+	$(call keep,'$(COMPILE) $(LIBS)' '$(MPI_SHOW)' '$(COMPILER)')
+
+build/$(PROGRAM).linked: FORCE | found
+	$(call keep,'$(BUILD)')
+
+$(BUILD)/build_info.c: FORCE | found
+	$(call keep,'/* Written by the Makefile. */' '#include "base/build_info.h"' \
+	  'const char build_commit[] = "$(COMMIT)";' 'const int build_dirty = $(DIRTY);' \
+	  'const int build_debug = BUILD_DEBUG;' 'const char build_flags[] = "$(CFLAGS)";' \
+	  'const char build_compiler[] = "$(COMPILER)";' 'const char build_mpi[] = "$(MPI_NAME)";' \
+	  'const char build_date[] = BUILD_DATE;'$(if $(filter 1,$(DEBUG)), '' '/* MPI libraries leak. */' \
+	  'const char *__asan_default_options(void);' \
+	  'const char *__asan_default_options(void) { return "detect_leaks=0"; }'))
+
+# Compiled after all else, so that its date is that of the build.
+$(BUILD)/build_info.o: $(BUILD)/build_info.c $(OBJECTS)
+	$(Q)$(COMPILE) -DBUILD_DATE='"$(shell date -u +%Y-%m-%dT%H:%M:%SZ)"' $< -o $@
+
+$(BUILD)/src/%.o: src/%.c $(BUILD)/flags
+	@mkdir -p $(@D); echo '  compile $<'
+	$(Q)$(COMPILE) $< -o $@
+
+$(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
+	@echo '  link    $@'
+	$(Q)$(MPICC) $(CFLAGS) $(filter %.o,$^) $(LIBS) -o $@
+
+# cmocka hands every test a state that most do not use.
+$(BUILD)/units/%: validation/units/%.c $(PARTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo '  test    $<'
+	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) -lcmocka -o $@
+
+-include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d)

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# Checks the architecture that src/README.md describes: floors, doors, no conditionals, short files, no hidden state.
+# Needs no build. Prints TAP and every offender as FILE:LINE, and exits 1 if there is one.
+# ARCHITECTURE_ROOT names another tree to check; architecture.t uses it to plant faults.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cd "${ARCHITECTURE_ROOT:-$here/../..}" || exit 1
+
+count=0 failures=0
+
+# check DESCRIPTION COMMAND...: what the command prints are the offenders.
+check() {
+    local description=$1 offenders
+    shift
+    count=$((count + 1))
+    offenders=$("$@")
+    if [ -z "$offenders" ]; then
+        echo "ok $count - $description"
+    else
+        failures=$((failures + 1))
+        echo "not ok $count - $description"
+        sed 's/^/#   /' <<<"$offenders"
+    fi
+}
+
+sources() { find src -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | LC_ALL=C sort; }
+# Every include as "FILE:LINE TARGET", the target with its quote or bracket: "floor/file.h or <mpi.h
+includes() {
+    sources | xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*include' |
+        sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*(["<][^">]*).*/\1 \2/'
+}
+
+# Floors: includes go down or stay; plan and machine share a height but are two floors.
+includes_down() {
+    includes | awk '
+        BEGIN {
+            split("base 0 plan 1 machine 1 parallel 2 model 3 train 4 bench 5", word, " ")
+            for (i = 1; i in word; i += 2) height[word[i]] = word[i + 1]
+        }
+        {
+            split($1, place, ":"); parts = split(place[1], path, "/"); from = parts > 2 ? path[2] : "roof"
+            target = substr($2, 2); split(target, to, "/")
+            if ($2 ~ /^"/ && (!(to[1] in height) || target ~ /\.\./))
+                print $1 ": write \"floor/file.h\", not \"" target "\""
+            else if ($2 ~ /^</ && target ~ /\// && to[1] in height)
+                print $1 ": write \"" target "\" in quotes"
+            else if ($2 ~ /^"/ && from == "roof" && place[1] != "src/main.c")
+                print $1 ": only main.c lies on the roof"
+            else if ($2 ~ /^"/ && from != "roof" && !(from in height))
+                print $1 ": src/" from " is not a floor"
+            else if ($2 ~ /^"/ && from != "roof" && from != to[1] && height[to[1]] >= height[from])
+                print $1 ": " from " may not include " target
+        }'
+}
+
+# Backends know nothing of each other, and only machine.c opens them, each by its one header.
+backends_apart() {
+    includes | awk '
+        function backend(path,   part) {
+            split(path, part, "/")
+            return part[1] == "machine" && part[2] ~ /^(host|cuda|paper)$/ ? part[2] : ""
+        }
+        $2 ~ /^"/ {
+            split($1, place, ":"); file = substr(place[1], 5); target = substr($2, 2)
+            from = backend(file); to = backend(target)
+            if (to == "" || to == from) next
+            if (from == "" && target == "machine/" to "/" to ".h" &&
+                (file == "machine/machine.c" || file == "machine/" to "_absent.c")) next
+            print $1 ": may not include " target
+        }'
+}
+
+# door HEADERS FILES: system headers that match the first pattern are included only in files that match the second.
+door() {
+    includes | awk -v headers="^($1)" -v files="^src/($2)" '
+        { target = substr($2, 2) }
+        target ~ /^(base|plan|machine|parallel|model|train|bench)\// { next }
+        target ~ headers && $1 !~ files { print $1 ": may not include " target }'
+}
+doors() {
+    door 'mpi\.h' 'machine/world\.c:|machine/host/fabric\.c:'
+    door 'cuda|cublas|cudnn|curand|cusolver|nccl|nv|thrust/|cub/|cutlass|cooperative_groups' 'machine/cuda/'
+    door '(oneapi/dnnl/)?dnnl' 'machine/host/'
+    door 'hdf5|H5' 'bench/record/|train/checkpoint/'
+    door 'omp\.h' 'machine/host/'
+    door 'pthread\.h|threads\.h' 'machine/'
+}
+
+conditionals() { sources | xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif|else|endif)\b'; }
+
+long_files() {
+    { sources
+      find validation -type f \( -name '*.[ch]' -o -name '*.py' -o -name '*.sh' -o -name '*.t' \) 2>/dev/null
+      find run validation/run_test Makefile -type f 2>/dev/null
+    } | xargs -r awk 'FNR == 501 { print FILENAME ":501: longer than 500 lines" }'
+}
+
+# Above machine/ nothing is remembered between calls except in structs that are passed.
+mutable_state() {
+    sources | grep -E '^src/(plan|parallel|model|train|bench)/|^src/main\.c' | xargs -r awk -f "$here/mutable_state.awk"
+}
+
+openings() {
+    sources | xargs -r awk '
+        function close_file() { if (header && !once) print name ":1: no #pragma once" }
+        FNR == 1 { close_file(); name = FILENAME; header = name ~ /h$/; once = 0 }
+        FNR == 1 && !/^(\/\*|\/\/)/ { print name ":1: does not open with a comment" }
+        /^#pragma once/ { once = 1 }
+        END { close_file() }'
+}
+
+# A test that no list names never runs; a name without a test never passes.
+unlisted_tests() {
+    local lists name file
+    lists=$(cat validation/tests.list validation/tests-long.list 2>/dev/null | sed 's/#.*//' | awk 'NF { print $1 }')
+    for file in validation/units/*.c validation/*/*.t; do
+        [ -e "$file" ] || continue
+        name=${file#validation/}
+        case $name in *.c) name=$(basename "$name" .c) ;; esac
+        grep -qxF "$name" <<<"$lists" || echo "$file:1: in neither tests.list nor tests-long.list"
+    done
+    for name in $lists; do
+        [ -x "validation/$name" ] || [ -e "validation/units/$name.c" ] || echo "tests.list:1: no test $name"
+    done
+}
+
+top_level() {
+    local expected="LICENSE Makefile README.md inputs run src validation" name
+    for name in $tracked; do
+        case " $expected " in *" $name "*) ;; *) echo "$name:1: does not belong at the top level" ;; esac
+    done
+    for name in $expected; do
+        case " $tracked " in *" $name "*) ;; *) echo "$name:1: not at the top level" ;; esac
+    done
+}
+
+check "includes go down" includes_down
+check "backends do not know each other" backends_apart
+check "third-party headers stay behind their doors" doors
+check "no preprocessor conditional in src" conditionals
+check "no file over 500 lines" long_files
+check "no mutable state at file scope above machine" mutable_state
+check "files open with a comment, headers with pragma once" openings
+check "every test is in a list" unlisted_tests
+if tracked=$([ -e .git ] && git ls-files 2>/dev/null) && [ -n "$tracked" ]; then
+    tracked=$(cut -d/ -f1 <<<"$tracked" | grep -v '^\.' | sort -u | xargs)
+    check "top level holds what it should" top_level
+else
+    count=$((count + 1))
+    echo "ok $count - top level holds what it should # SKIP not a git checkout"
+fi
+echo "1..$count"
+[ $failures = 0 ]
