@@ -82,13 +82,14 @@ MISSING      := $(strip $(foreach library,mpi hdf5 onednn,$(if $(call version,$(
 # --- How it is compiled -------------------------------------------------------------------------------------------
 # Host and device must round alike, so a*b+c must never become a fused multiply-add by itself. -std=c11 (not gnu11)
 # already says so; -ffp-contract=off says it again where it can be seen.
+# XGSW_SHARED is how C spells functions that nvcc compiles too (there: static inline __host__ __device__).
 # MPICH's header makes gcc warn of every MPI_STATUSES_IGNORE, hence the exception for it.
 
 OPTIMIZE := $(if $(filter 1,$(DEBUG)),-g -O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
               -fno-sanitize-recover=all -DBUILD_DEBUG=1,-O3 -DBUILD_DEBUG=0)
 CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
             -Wall -Wextra -Wshadow -Wconversion -Werror$(if $(findstring MPICH,$(MPI_NAME)), -Wno-stringop-overflow)
-CPPFLAGS := -Isrc $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR))
+CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR))
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 
