@@ -83,10 +83,12 @@ typedef struct {
 
 /* The check model of a case (design part 6): same family, mesh, schedule, precision, backend, sharding, recompute;
  * kv_heads max(2,T), heads 2 kv_heads, head_dim 16, ffn 64 T, vocabulary 128 T - 3, sequence 64 T C,
- * layers the smallest L >= 2 that the pipeline divides, micro_batch 1, microbatches max(2, P). 4 steps, no warmup. */
+ * layers the smallest L >= 2 that the pipeline divides, micro_batch 1, microbatches max(2, P). 4 steps, no warmup.
+ * check is off; the case's tokens, but uniform for zeros, which would make all rows equal. The fault stays. */
 bench_case check_case(const bench_case *c);
 /* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:
- * what the reference computes. Padded vocabulary follows the single rank. */
+ * what the reference computes: on the host, in submitted order, healthy. Same global batch, all of it in microbatches of
+ * micro_batch. Padded vocabulary follows the single rank. */
 bench_case single_rank_case(const bench_case *c, bool fp32);
 
 const char *size_name(case_size size);

@@ -6,7 +6,7 @@
 #define LLAMA31_RECIPE "NeMo Llama 3.1 (25.04)"
 #define LLAMA31_COMMON .kv_heads = 8, .vocabulary = 128256, .sequence = 8192, .rope_base = 500000.0, .norm_epsilon = 1e-5
 
-/* Laptop proxy: 9,963,776 parameters. */
+/* Laptop proxy: 9,965,824 parameters. */
 static const model_shape llama_small = {
     .layers = 8, .hidden = 256, .ffn = 1024, .heads = 8, .kv_heads = 4, .vocabulary = 4096, .sequence = 256 };
 
@@ -42,6 +42,17 @@ const workload_row *workload_nearest(text name)
     for (int i = 1; i < ROWS; i++)
         if (text_distance(name, rows[i].name) < text_distance(name, nearest->name)) nearest = &rows[i];
     return nearest;
+}
+
+optimizer_rule optimizer_for(const workload_row *w, case_size size)
+{
+    optimizer_rule rule = *w->optimizer;
+    if (size == SIZE_FULL) return rule;
+    rule.epsilon = 1e-8;
+    rule.learning_rate = rule.learning_rate_minimum = 1e-3;
+    rule.learning_rate_warmup = 0;
+    rule.learning_rate_constant = true;
+    return rule;
 }
 
 static void print_workload(const workload_row *w)

@@ -29,6 +29,10 @@ const workload_row *workload_nearest(text name);
 /* Row number i, in the catalogue's order; NULL after the last. */
 const workload_row *workload_at(int i);
 
+/* The rule of a size: full, the recipe's; small and check, 1e-3 constant, epsilon 1e-8, no warm-up. */
+optimizer_rule optimizer_for(const workload_row *w, case_size size);
+
+/* Row number i; NULL after the last. */
 const recipe_row *recipe_at(int i);
 /* The row of most GPUs that needs no more than the GPUs given; layers 0: of any depth. NULL if there is none. */
 const recipe_row *recipe_find(const char *workload, const char *precision, int64_t layers, int64_t gpus);

@@ -1,0 +1,61 @@
+/* Cases derived from a case: its check model, and what one rank alone computes as the reference. */
+#include "plan/bench_case.h"
+#include "plan/shapes.h"
+#include <stdio.h>
+
+enum { CHECK_STEPS = 4 };
+
+static void count_flops(bench_case *c, const workload_row *w)
+{
+    c->recipe_flops_per_sequence = formula_flops(w->formula, &c->model);
+    c->model_flops_per_sequence = formula_model_flops(w->formula, &c->model);
+}
+
+static void check_batch(bench_case *c)
+{
+    int pipeline = c->layout.degree[AXIS_PIPELINE];
+    c->micro_batch = 1;
+    c->microbatches = pipeline > 2 ? pipeline : 2;
+    c->global_batch = (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->microbatches;
+}
+
+bench_case check_case(const bench_case *c)
+{
+    const workload_row *w = workload_find(text_of(c->workload));
+    bench_case check = *c;
+    check.size = SIZE_CHECK;
+    check.proxy = true;
+    check.recipe_layout = false;
+    check.model = shape_check(w, &c->layout, shape_slots(c->model.layers, &c->layout));
+    check.optimizer = optimizer_for(w, SIZE_CHECK);
+    check.warmup = 0;
+    check.steps = CHECK_STEPS;
+    check.check = CHECK_OFF;
+    if (check.tokens == TOKENS_ZEROS) check.tokens = TOKENS_UNIFORM;
+    snprintf(check.model_name, NAME_LENGTH, "%s, check model", w->name);
+    check_batch(&check);
+    count_flops(&check, w);
+    return check;
+}
+
+bench_case single_rank_case(const bench_case *c, bool fp32)
+{
+    bench_case single = *c;
+    single.layout = (mesh_layout){ .degree = { [AXIS_TENSOR] = 1, [AXIS_CONTEXT] = 1, [AXIS_SHARD] = 1, [AXIS_DATA] = 1, [AXIS_PIPELINE] = 1 },
+                                   .expert = 1, .chunks_per_stage = 1, .ranks = 1 };
+    single.world_ranks = 1;
+    single.recipe_layout = false;
+    single.backend = BACKEND_HOST;
+    if (fp32) single.precision = PRECISION_FP32;
+    single.sharding = SHARDING_NONE;
+    single.recompute = RECOMPUTE_NONE;
+    single.schedule = SCHEDULE_1F1B;
+    single.overlap = false;
+    single.order = ORDER_SUBMITTED;
+    single.check = CHECK_OFF;
+    single.fault = (planted_fault){ .kind = FAULT_NONE };
+    single.microbatches = c->global_batch / c->micro_batch;
+    single.skipped[0] = single.not_built[0] = '\0';
+    shape_complete(&single.model, 1);
+    return single;
+}

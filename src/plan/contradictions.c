@@ -1,0 +1,111 @@
+/* Keys that contradict one another at any rank count. */
+#include "plan/draft.h"
+#include "plan/shapes.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The first must be a multiple of the second. */
+static const key_id multiples[][3] = {
+    { KEY_HIDDEN, KEY_HEADS, KEYS },
+    { KEY_HEADS, KEY_KV_HEADS, KEYS },
+    { KEY_HEADS, KEY_TENSOR, KEYS },
+    { KEY_KV_HEADS, KEY_TENSOR, KEYS },
+    { KEY_FFN, KEY_TENSOR, KEYS },
+    { KEY_SEQUENCE, KEY_TENSOR, KEYS },
+};
+
+bool draft_given(const case_draft *d, key_id key) { return d->line[key] > 0; }
+
+void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...)
+{
+    char sentence[KEY_SENTENCE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    while (*keys != KEYS && !draft_given(d, *keys)) keys++;
+    if (*keys == KEYS) mistake(d->wrong, d->c.line, "section", "%s", sentence);
+    else mistake(d->wrong, d->line[*keys], key_at(*keys)->name, "%s", sentence);
+}
+
+static long long value(const case_draft *d, key_id key) { return (long long)key_integer(key, &d->c); }
+
+static void compare_multiples(const case_draft *d)
+{
+    for (size_t i = 0; i < sizeof multiples / sizeof multiples[0]; i++) {
+        const key_id *pair = multiples[i];
+        if (value(d, pair[0]) % value(d, pair[1]) != 0)
+            draft_refuse(d, pair, "%s %lld is not a multiple of %s %lld", key_at(pair[0])->name, value(d, pair[0]),
+                         key_at(pair[1])->name, value(d, pair[1]));
+    }
+}
+
+static void compare_heads(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_HIDDEN, KEY_HEADS, KEYS };
+    const model_shape *m = &d->c.model;
+    if (m->hidden % m->heads == 0 && m->head_dim % 2 != 0)
+        draft_refuse(d, keys, "hidden %lld / heads %lld gives the odd head dim %lld; rotary positions turn pairs",
+                     value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim);
+}
+
+/* Context rank r holds the pieces r and 2C - 1 - r of a sequence, each cut by the tensor ranks. */
+static void compare_context(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_SEQUENCE, KEY_CONTEXT, KEY_TENSOR, KEYS };
+    long long context = value(d, KEY_CONTEXT), tensor = value(d, KEY_TENSOR);
+    if (context > 1 && value(d, KEY_SEQUENCE) % (2 * context * tensor) != 0)
+        draft_refuse(d, keys, "sequence %lld is not a multiple of 2 x context %lld x tensor %lld", value(d, KEY_SEQUENCE), context, tensor);
+}
+
+static void compare_expert(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_EXPERT, KEYS };
+    if (d->c.layout.expert > 1) draft_refuse(d, keys, "%s has no experts; 1 is the only value", d->workload->name);
+}
+
+static void compare_pipeline(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_LAYERS, KEY_PIPELINE, KEY_CHUNKS_PER_STAGE, KEYS };
+    if (shape_slots(d->c.model.layers, &d->c.layout) < 0)
+        draft_refuse(d, keys, "neither layers %lld nor, with embedding and loss, %lld is a multiple of pipeline %lld x chunks_per_stage %lld",
+                     value(d, KEY_LAYERS), value(d, KEY_LAYERS) + 2, value(d, KEY_PIPELINE), value(d, KEY_CHUNKS_PER_STAGE));
+}
+
+static void compare_schedule(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS }, chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
+    bool interleaved = d->c.schedule == SCHEDULE_INTERLEAVED;
+    if (interleaved && value(d, KEY_PIPELINE) == 1) draft_refuse(d, keys, "interleaved needs pipeline > 1");
+    if (!interleaved && value(d, KEY_CHUNKS_PER_STAGE) > 1)
+        draft_refuse(d, chunks, "%lld needs schedule = interleaved", value(d, KEY_CHUNKS_PER_STAGE));
+    if (interleaved && d->c.microbatches % value(d, KEY_PIPELINE) != 0)
+        draft_refuse(d, keys, "interleaved needs microbatches, here %lld, divisible by pipeline %lld", (long long)d->c.microbatches,
+                     value(d, KEY_PIPELINE));
+}
+
+/* data may be the rest of the ranks: with too few ranks it is not known. */
+static void compare_batch(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICRO_BATCH, KEY_DATA, KEY_SHARD, KEYS };
+    long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICRO_BATCH);
+    bool known = !d->c.skipped[0] || draft_given(d, KEY_DATA);
+    if (known && value(d, KEY_GLOBAL_BATCH) % (data * shard * micro) != 0)
+        draft_refuse(d, keys, "global_batch %lld is not a multiple of data %lld x shard %lld x micro_batch %lld",
+                     value(d, KEY_GLOBAL_BATCH), data, shard, micro);
+}
+
+void draft_compare(const case_draft *d)
+{
+    static const key_id sizes[] = { KEY_LAYERS, KEY_HIDDEN, KEY_FFN, KEY_VOCABULARY, KEY_SEQUENCE, KEY_MICRO_BATCH,
+                                    KEY_GLOBAL_BATCH, KEY_DATA, KEY_SHARD, KEY_STEPS, KEY_WARMUP, KEYS };
+    const char *what;
+    if (!shape_fits(&d->c, &what)) draft_refuse(d, sizes, "the sizes do not fit in 63 bits: %s", what);
+    compare_multiples(d);
+    compare_heads(d);
+    compare_context(d);
+    compare_expert(d);
+    compare_pipeline(d);
+    compare_schedule(d);
+    compare_batch(d);
+}

@@ -1,0 +1,16 @@
+/* Model shapes: what follows from a few sizes. */
+#pragma once
+#include "plan/catalogue.h"
+
+/* head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers)) from the rest. */
+void shape_complete(model_shape *m, int tensor);
+/* The check model's shape on a layout (design part 6), completed; rope and labels as the workload's. slots: see shape_slots. */
+model_shape shape_check(const workload_row *w, const mesh_layout *layout, int slots);
+/* The recipe's init std for a model of another width: std x sqrt(recipe hidden / hidden). */
+double shape_init_std(const workload_row *w, int64_t hidden);
+/* Slots that embedding and loss count for in the pipeline's chunks: 2 if layers + 2 is divisible by pipeline x chunks,
+ * 0 if layers is (or without a pipeline), -1 if neither. */
+int shape_slots(int64_t layers, const mesh_layout *layout);
+/* Whether parameters, activations and tokens of a step can be counted in 63 bits, in bytes and with room to spare.
+ * Otherwise *what names the first that cannot. */
+bool shape_fits(const bench_case *c, const char **what);
