@@ -4,6 +4,9 @@
 
 typedef struct backend {
     const char *name;
+    bool usable;                                        /* can run, not only measure */
+    const char *(*library)(char *text, size_t length);  /* what it computes with, as loaded */
+    int (*threads)(void);                               /* per rank */
     void *(*open)(const machine_options *options, tally *t);
     void (*close)(void *state);
     size_t (*prepare)(void *state, const op *o);        /* builds what the op needs; bytes of scratch it wants */
@@ -16,5 +19,5 @@ typedef struct backend {
 } backend;
 
 const backend *host_backend(void);
-/* NULL where this build has none. */
+/* A build without CUDA has one that only measures (machine/cuda_absent.c). */
 const backend *cuda_backend(void);

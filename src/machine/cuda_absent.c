@@ -1,4 +1,35 @@
-/* This build has no CUDA machine. */
+/* This build has no CUDA machine: what stands in its place can measure a case on paper and run none. */
+#include "base/fail.h"
 #include "machine/backend.h"
 
-const backend *cuda_backend(void) { return NULL; }
+static void *open_state(const machine_options *options, tally *t)
+{
+    (void)t;
+    if (!options->measuring) FAIL("this build has no CUDA machine");
+    return NULL;
+}
+
+static void close_state(void *state) { (void)state; }
+
+static size_t prepare(void *state, const op *o)
+{
+    (void)state;
+    (void)o;
+    return 0;
+}
+
+static const char *library(char *text, size_t length)
+{
+    (void)length;
+    text[0] = 0;
+    return text;
+}
+
+static int threads(void) { return 0; }
+
+const backend *cuda_backend(void)
+{
+    static const backend table = { .name = "cuda", .usable = false, .open = open_state, .close = close_state,
+                                   .prepare = prepare, .library = library, .threads = threads };
+    return &table;
+}

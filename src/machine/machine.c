@@ -33,13 +33,18 @@ struct machine {
     int64_t waits, dropped_wait;
 };
 
+static const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
+
+bool machine_usable(machine_kind kind) { return backend_of(kind)->usable; }
+int machine_threads(machine_kind kind) { return backend_of(kind)->threads(); }
+const char *machine_library(machine_kind kind, char *text, size_t length) { return backend_of(kind)->library(text, length); }
+
 machine *machine_open(const machine_options *options)
 {
     machine *m = calloc(1, sizeof *m);
     if (!m) FAIL("no memory for a machine");
     m->options = *options;
-    m->backend = options->kind == MACHINE_CUDA ? cuda_backend() : host_backend();
-    if (!m->backend) FAIL("this build has no CUDA machine");
+    m->backend = backend_of(options->kind);
     m->state = m->backend->open(&m->options, &m->tally);
     m->hazard = hazard_open();
     m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };

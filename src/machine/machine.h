@@ -31,6 +31,11 @@ typedef struct {
     bool transfer_known; char transfer_axis[16]; uint64_t transfer_sequence;   /* within the step, from 0 */
 } strike;
 
+/* Can a machine of this kind run here? Its threads per rank, and the libraries it computes with, as loaded. */
+bool machine_usable(machine_kind kind);
+int machine_threads(machine_kind kind);
+const char *machine_library(machine_kind kind, char *text, size_t length);
+
 machine *machine_open(const machine_options *options);
 void machine_close(machine *m);                                 /* ends queues; sync first */
 const char *machine_backend_name(const machine *m);

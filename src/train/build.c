@@ -66,9 +66,9 @@ static void lay_out(trainer *t, const bench_case *c, mesh *m, const trainer_opti
     if (!memory) FAIL("%zu bytes asked for the case's arena: %s", r->arena.used, strerror(ENOMEM));
     memset(memory, o->machine.prove_access ? 0xFF : 0, r->arena.used);
     arena_open(&a, memory, r->arena.used);
-    machine *machine = machine_open(&o->machine);
-    machine_strike(machine, &o->strike);
-    trainer_open(t, c, m, machine, &a);
+    machine *on = machine_open(&o->machine);
+    machine_strike(on, &o->strike);
+    trainer_open(t, c, m, on, &a);
     lane_queues(&t->lanes, q);
     for (int i = 0; i < 3; i++) queue_set_scratch(q[i], arena_take(&a, SCRATCH, r->scratch[i]), r->scratch[i]);
     arena_seal(&a);

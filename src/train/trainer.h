@@ -23,7 +23,7 @@ typedef struct trainer {
 } trainer;
 
 /* Lays the case out on the machine; takes memory from the arena (paper or real). The case and mesh must outlive it. */
-void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *machine, arena *a);
+void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a);
 void trainer_close(trainer *t);
 
 /* Submits initialization: weights, optimizer state, tables. Synchronizes (set-up). */

@@ -2,6 +2,7 @@
 #include "machine/backend.h"
 #include "machine/host/executor.h"
 #include "machine/host/host.h"
+#include <omp.h>
 
 static void *open_state(const machine_options *options, tally *t) { return executor_open(options, t); }
 static void close_state(void *state) { executor_close(state); }
@@ -18,11 +19,13 @@ static size_t prepare(void *state, const op *o)
     return op_is_transfer(o->kind) ? host_transfer_scratch(o) : host_scratch_bytes(o);
 }
 
+static int threads(void) { return omp_get_max_threads(); }
+
 const backend *host_backend(void)
 {
     static const backend table = {
-        .name = "host", .open = open_state, .close = close_state, .prepare = prepare, .submit = submit, .wait = wait,
-        .sync = sync, .completed = completed, .scratch = scratch, .spans = spans,
+        .name = "host", .usable = true, .library = host_matmul_library, .threads = threads,
+        .open = open_state, .close = close_state, .prepare = prepare, .submit = submit, .wait = wait, .sync = sync, .completed = completed, .scratch = scratch, .spans = spans,
     };
     return &table;
 }
