@@ -110,7 +110,7 @@ static size_t at_most(size_t a, size_t b) { return a < b ? a : b; }
 
 int text_distance(text t, const char *string)
 {
-    int row[DISTANCE_LENGTH + 1];       /* distances of t's first i bytes to each prefix of string */
+    int row[DISTANCE_LENGTH + 1]; /* distances of t's first i bytes to each prefix of string */
     size_t rows = at_most(t.length, DISTANCE_LENGTH), columns = at_most(strlen(string), DISTANCE_LENGTH);
     for (size_t j = 0; j <= columns; j++) row[j] = (int)j;
     for (size_t i = 1; i <= rows; i++) {

@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct { const char *at; size_t length; } text;
+typedef struct {
+    const char *at;
+    size_t length;
+} text;
 typedef enum { NUMBER_READ, NUMBER_MALFORMED, NUMBER_TOO_LARGE, NUMBER_TOO_SMALL } number_state;
 
 enum { TEXT_SHOWN = 40, TEXT_SHOWN_LENGTH = TEXT_SHOWN + 4 };

@@ -24,43 +24,48 @@ const char *axis_name(mesh_axis axis);
 typedef struct {
     int degree[AXES];
     int expert, chunks_per_stage;
-    int ranks;              /* product of the degrees: ranks used */
+    int ranks; /* product of the degrees: ranks used */
 } mesh_layout;
 
 /* Whole model, unsharded. */
 typedef struct {
     int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, sequence;
-    int64_t padded_vocabulary;              /* multiple of 128 x tensor */
+    int64_t padded_vocabulary; /* multiple of 128 x tensor */
     double rope_base;
-    bool rope_scaling;                      /* Llama 3.1: factor 8, low 1, high 4, old context 8192 */
-    double norm_epsilon;                    /* 1e-5 */
-    double init_std, output_init_std;       /* attention_output and down take the second; depth scaling already in it */
-    bool labels_next_token;                 /* uniform stream: labels are the next tokens instead of independent draws */
+    bool rope_scaling;                /* Llama 3.1: factor 8, low 1, high 4, old context 8192 */
+    double norm_epsilon;              /* 1e-5 */
+    double init_std, output_init_std; /* attention_output and down take the second; depth scaling already in it */
+    bool labels_next_token;           /* uniform stream: labels are the next tokens instead of independent draws */
 } model_shape;
 
 typedef struct {
-    double beta1, beta2, epsilon, decay, clip;      /* decay not on 1-D rows */
+    double beta1, beta2, epsilon, decay, clip; /* decay not on 1-D rows */
     double learning_rate, learning_rate_minimum;
-    int64_t learning_rate_warmup;                   /* steps; 0: none */
-    bool learning_rate_constant;                    /* no decay after warm-up */
+    int64_t learning_rate_warmup; /* steps; 0: none */
+    bool learning_rate_constant;  /* no decay after warm-up */
 } optimizer_rule;
 
-typedef struct { fault_kind kind; char operation[NAME_LENGTH]; int64_t nth; int rank; } planted_fault;
+typedef struct {
+    fault_kind kind;
+    char operation[NAME_LENGTH];
+    int64_t nth;
+    int rank;
+} planted_fault;
 
 typedef struct {
-    int number;                             /* from 1, in deck order, sweeps unrolled */
-    int line;                               /* deck line of its section */
-    char workload[NAME_LENGTH];             /* catalogue name: llama3.1-8b */
-    char model_name[NAME_LENGTH];           /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
-    case_size size;                         /* resolved: never SIZE_AUTO */
-    bool proxy;                             /* a recipe's proxy of fewer layers, or size small/check */
-    bool recipe_layout;                     /* layout and batch are exactly the recipe's row */
+    int number;                   /* from 1, in deck order, sweeps unrolled */
+    int line;                     /* deck line of its section */
+    char workload[NAME_LENGTH];   /* catalogue name: llama3.1-8b */
+    char model_name[NAME_LENGTH]; /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
+    case_size size;               /* resolved: never SIZE_AUTO */
+    bool proxy;                   /* a recipe's proxy of fewer layers, or size small/check */
+    bool recipe_layout;           /* layout and batch are exactly the recipe's row */
     case_precision precision;
-    case_backend backend;                   /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
+    case_backend backend; /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
     model_shape model;
     mesh_layout layout;
-    int world_ranks;                        /* ranks of the world; layout.ranks <= world_ranks take part */
-    int64_t micro_batch, global_batch, microbatches;   /* global_batch = data * shard * micro_batch * microbatches */
+    int world_ranks;                                 /* ranks of the world; layout.ranks <= world_ranks take part */
+    int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
     int64_t warmup, steps;
     uint32_t seed;
     token_stream tokens;
@@ -74,11 +79,11 @@ typedef struct {
     check_kind check;
     planted_fault fault;
     double stall_seconds;
-    char record[PATH_LENGTH];               /* HDF5 file of the run */
-    double recipe_flops_per_sequence;       /* the recipe's own formula, for this shape */
-    double model_flops_per_sequence;        /* true GQA projections, causal half attention */
-    char skipped[REASON_LENGTH];            /* non-empty: cannot be laid out or run; why */
-    char not_built[REASON_LENGTH];          /* non-empty: described by a dry run, skipped by a run; why */
+    char record[PATH_LENGTH];         /* HDF5 file of the run */
+    double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
+    double model_flops_per_sequence;  /* true GQA projections, causal half attention */
+    char skipped[REASON_LENGTH];      /* non-empty: cannot be laid out or run; why */
+    char not_built[REASON_LENGTH];    /* non-empty: described by a dry run, skipped by a run; why */
 } bench_case;
 
 /* The check model of a case (design part 6): same family, mesh, schedule, precision, backend, sharding, recompute;

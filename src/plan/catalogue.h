@@ -5,16 +5,17 @@
 #include "plan/flops.h"
 
 typedef struct {
-    const char *workload, *precision;       /* "bf16", "fp8" */
-    int gpus; int64_t sequence, layers;
+    const char *workload, *precision; /* "bf16", "fp8" */
+    int gpus;
+    int64_t sequence, layers;
     int tensor, pipeline, context, expert, data, shard, chunks_per_stage;
     int64_t micro_batch, global_batch;
 } recipe_row;
 
 typedef struct {
-    const char *name, *recipe;              /* catalogue name; the document its facts come from */
-    model_shape full;                       /* the recipe's model; head_dim, padding and output_init_std follow from it */
-    const model_shape *small;               /* sizes of the laptop proxy; the rest as full */
+    const char *name, *recipe; /* catalogue name; the document its facts come from */
+    model_shape full;          /* the recipe's model; head_dim, padding and output_init_std follow from it */
+    const model_shape *small;  /* sizes of the laptop proxy; the rest as full */
     const optimizer_rule *optimizer;
     const flops_formula *formula;
     token_stream tokens;

@@ -6,12 +6,8 @@
 
 /* The first must be a multiple of the second. */
 static const key_id multiples[][3] = {
-    { KEY_HIDDEN, KEY_HEADS, KEYS },
-    { KEY_HEADS, KEY_KV_HEADS, KEYS },
-    { KEY_HEADS, KEY_TENSOR, KEYS },
-    { KEY_KV_HEADS, KEY_TENSOR, KEYS },
-    { KEY_FFN, KEY_TENSOR, KEYS },
-    { KEY_SEQUENCE, KEY_TENSOR, KEYS },
+    { KEY_HIDDEN, KEY_HEADS, KEYS },    { KEY_HEADS, KEY_KV_HEADS, KEYS }, { KEY_HEADS, KEY_TENSOR, KEYS },
+    { KEY_KV_HEADS, KEY_TENSOR, KEYS }, { KEY_FFN, KEY_TENSOR, KEYS },     { KEY_SEQUENCE, KEY_TENSOR, KEYS },
 };
 
 bool draft_given(const case_draft *d, key_id key) { return d->line[key] > 0; }
@@ -24,8 +20,10 @@ void draft_refuse(const case_draft *d, const key_id *keys, const char *format, .
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     while (*keys != KEYS && !draft_given(d, *keys)) keys++;
-    if (*keys == KEYS) mistake(d->wrong, d->c.line, "section", "%s", sentence);
-    else mistake(d->wrong, d->line[*keys], key_at(*keys)->name, "%s", sentence);
+    if (*keys == KEYS)
+        mistake(d->wrong, d->c.line, "section", "%s", sentence);
+    else
+        mistake(d->wrong, d->line[*keys], key_at(*keys)->name, "%s", sentence);
 }
 
 static long long value(const case_draft *d, key_id key) { return (long long)key_integer(key, &d->c); }
@@ -55,7 +53,8 @@ static void compare_context(const case_draft *d)
     static const key_id keys[] = { KEY_SEQUENCE, KEY_CONTEXT, KEY_TENSOR, KEYS };
     long long context = value(d, KEY_CONTEXT), tensor = value(d, KEY_TENSOR);
     if (context > 1 && value(d, KEY_SEQUENCE) % (2 * context * tensor) != 0)
-        draft_refuse(d, keys, "sequence %lld is not a multiple of 2 x context %lld x tensor %lld", value(d, KEY_SEQUENCE), context, tensor);
+        draft_refuse(d, keys, "sequence %lld is not a multiple of 2 x context %lld x tensor %lld",
+                     value(d, KEY_SEQUENCE), context, tensor);
 }
 
 static void compare_expert(const case_draft *d)
@@ -68,20 +67,24 @@ static void compare_pipeline(const case_draft *d)
 {
     static const key_id keys[] = { KEY_LAYERS, KEY_PIPELINE, KEY_CHUNKS_PER_STAGE, KEYS };
     if (shape_slots(d->c.model.layers, &d->c.layout) < 0)
-        draft_refuse(d, keys, "neither layers %lld nor, with embedding and loss, %lld is a multiple of pipeline %lld x chunks_per_stage %lld",
-                     value(d, KEY_LAYERS), value(d, KEY_LAYERS) + 2, value(d, KEY_PIPELINE), value(d, KEY_CHUNKS_PER_STAGE));
+        draft_refuse(d, keys,
+                     "neither layers %lld nor, with embedding and loss, %lld is a multiple of pipeline %lld x "
+                     "chunks_per_stage %lld",
+                     value(d, KEY_LAYERS), value(d, KEY_LAYERS) + 2, value(d, KEY_PIPELINE),
+                     value(d, KEY_CHUNKS_PER_STAGE));
 }
 
 static void compare_schedule(const case_draft *d)
 {
-    static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS }, chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
+    static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS },
+                        chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
     bool interleaved = d->c.schedule == SCHEDULE_INTERLEAVED;
     if (interleaved && value(d, KEY_PIPELINE) == 1) draft_refuse(d, keys, "interleaved needs pipeline > 1");
     if (!interleaved && value(d, KEY_CHUNKS_PER_STAGE) > 1)
         draft_refuse(d, chunks, "%lld needs schedule = interleaved", value(d, KEY_CHUNKS_PER_STAGE));
     if (interleaved && d->c.microbatches % value(d, KEY_PIPELINE) != 0)
-        draft_refuse(d, keys, "interleaved needs microbatches, here %lld, divisible by pipeline %lld", (long long)d->c.microbatches,
-                     value(d, KEY_PIPELINE));
+        draft_refuse(d, keys, "interleaved needs microbatches, here %lld, divisible by pipeline %lld",
+                     (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
 /* data may be the rest of the ranks: with too few ranks it is not known. */
@@ -97,8 +100,9 @@ static void compare_batch(const case_draft *d)
 
 void draft_compare(const case_draft *d)
 {
-    static const key_id sizes[] = { KEY_LAYERS, KEY_HIDDEN, KEY_FFN, KEY_VOCABULARY, KEY_SEQUENCE, KEY_MICRO_BATCH,
-                                    KEY_GLOBAL_BATCH, KEY_DATA, KEY_SHARD, KEY_STEPS, KEY_WARMUP, KEYS };
+    static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,      KEY_FFN,          KEY_VOCABULARY,
+                                    KEY_SEQUENCE, KEY_MICRO_BATCH, KEY_GLOBAL_BATCH, KEY_DATA,
+                                    KEY_SHARD,    KEY_STEPS,       KEY_WARMUP,       KEYS };
     const char *what;
     if (!shape_fits(&d->c, &what)) draft_refuse(d, sizes, "the sizes do not fit in 63 bits: %s", what);
     compare_multiples(d);

@@ -13,8 +13,8 @@ typedef struct {
     mistakes *wrong;
     written_deck written;
     deck result;
-    bool whole;                             /* every section could be unrolled */
-    bool hostile[DECK_SECTIONS + 1];        /* section whose order_seed a hostile case uses */
+    bool whole;                      /* every section could be unrolled */
+    bool hostile[DECK_SECTIONS + 1]; /* section whose order_seed a hostile case uses */
 } reading;
 
 /* The section that a key of section i comes from: its own, or 0. */
@@ -25,7 +25,10 @@ static const deck_setting *setting_of(const reading *r, int i, key_id key)
     return &r->written.section[origin(r, i, key)].setting[key];
 }
 
-static int values_of(const deck_setting *s, key_id key) { return s->line && key_sweeps(key) ? text_words(s->value) : 1; }
+static int values_of(const deck_setting *s, key_id key)
+{
+    return s->line && key_sweeps(key) ? text_words(s->value) : 1;
+}
 
 static text value_of(const deck_setting *s, key_id key, int index)
 {
@@ -109,7 +112,8 @@ static void report_unused(reading *r)
 {
     for (key_id key = 0; key < KEYS; key++)
         if (r->written.section[0].setting[key].line && is_overridden(r, key))
-            mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name, "unused; every section gives its own");
+            mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
+                    "unused; every section gives its own");
     for (int i = 0; r->whole && i < r->written.sections; i++) {
         int line = r->written.section[i].setting[KEY_ORDER_SEED].line;
         if (line && !r->hostile[i] && !(i == 0 && is_overridden(r, KEY_ORDER_SEED)))
@@ -122,7 +126,8 @@ static void read_text(reading *r)
     r->written = deck_scan(r->source, r->result.title, r->wrong);
     bool readable = !mistakes_full(r->wrong, r->written.last_line + 1);
     if (readable && r->written.sections == 1)
-        mistake(r->wrong, r->written.last_line, "section", "there is none; name a workload, such as [%s]", workload_at(0)->name);
+        mistake(r->wrong, r->written.last_line, "section", "there is none; name a workload, such as [%s]",
+                workload_at(0)->name);
     else if (readable) {
         unroll_all(r);
         report_unused(r);

@@ -7,22 +7,25 @@
 #include <stddef.h>
 
 enum { DECK_MESSAGES = 50 };
-typedef struct { char line[1536]; } deck_message;       /* "DECK:LINE: key: sentence" */
+typedef struct {
+    char line[1536];
+} deck_message; /* "DECK:LINE: key: sentence" */
 
 typedef struct {
     int64_t cases;
-    bench_case *item;                       /* owned; deck_free */
-    int messages;                           /* > 0: refused; nothing else of the deck counts */
+    bench_case *item; /* owned; deck_free */
+    int messages;     /* > 0: refused; nothing else of the deck counts */
     deck_message message[DECK_MESSAGES];
     char title[2][256];
 } deck;
 
 typedef struct {
-    const char *name;                       /* as given, for messages */
-    const char *text; size_t length;        /* the file's bytes */
-    int ranks;                              /* of the world */
-    bool dry_run;                           /* backend auto means cuda; memory and devices do not matter */
-    bool cuda_usable;                       /* a usable GPU for every rank */
+    const char *name; /* as given, for messages */
+    const char *text;
+    size_t length;    /* the file's bytes */
+    int ranks;        /* of the world */
+    bool dry_run;     /* backend auto means cuda; memory and devices do not matter */
+    bool cuda_usable; /* a usable GPU for every rank */
 } deck_source;
 
 /* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there are no

@@ -1,7 +1,10 @@
 /* Are these bytes a text? */
 #include "plan/deck_text.h"
 
-typedef struct { size_t at; int line; } place;
+typedef struct {
+    size_t at;
+    int line;
+} place;
 
 static bool starts_with(const deck_source *s, const char *bytes, size_t length)
 {
@@ -12,7 +15,12 @@ static bool starts_with(const deck_source *s, const char *bytes, size_t length)
 static size_t character_length(const deck_source *s, size_t i)
 {
     const unsigned char *b = (const unsigned char *)s->text + i;
-    size_t left = s->length - i, length = b[0] < 0x80 ? 1 : b[0] < 0xC2 ? 0 : b[0] < 0xE0 ? 2 : b[0] < 0xF0 ? 3 : b[0] < 0xF5 ? 4 : 0;
+    size_t left = s->length - i, length = b[0] < 0x80   ? 1
+                                          : b[0] < 0xC2 ? 0
+                                          : b[0] < 0xE0 ? 2
+                                          : b[0] < 0xF0 ? 3
+                                          : b[0] < 0xF5 ? 4
+                                                        : 0;
     if (length > left) return 0;
     for (size_t k = 1; k < length; k++)
         if ((b[k] & 0xC0u) != 0x80u) return 0;
@@ -41,7 +49,10 @@ static place first_stray(const deck_source *s)
 
 bool deck_is_text(const deck_source *s, mistakes *wrong)
 {
-    if (s->length == 0) { mistake(wrong, 1, "deck", "is empty"); return false; }
+    if (s->length == 0) {
+        mistake(wrong, 1, "deck", "is empty");
+        return false;
+    }
     if (s->length > DECK_BYTES) {
         mistake(wrong, 1, "deck", "has %zu bytes; at most %d", s->length, DECK_BYTES);
         return false;
@@ -49,9 +60,12 @@ bool deck_is_text(const deck_source *s, mistakes *wrong)
     bool utf16 = starts_with(s, "\xFF\xFE", 2) || starts_with(s, "\xFE\xFF", 2);
     bool marked = starts_with(s, "\xEF\xBB\xBF", 3);
     place stray = first_stray(s);
-    if (utf16) mistake(wrong, 1, "deck", "is UTF-16; save it as UTF-8 or ASCII");
-    else if (marked) mistake(wrong, 1, "deck", "starts with a byte order mark; save it without");
+    if (utf16)
+        mistake(wrong, 1, "deck", "is UTF-16; save it as UTF-8 or ASCII");
+    else if (marked)
+        mistake(wrong, 1, "deck", "starts with a byte order mark; save it without");
     else if (stray.at < s->length)
-        mistake(wrong, stray.line, "deck", "byte 0x%02x at offset %zu is no text", (unsigned char)s->text[stray.at], stray.at);
+        mistake(wrong, stray.line, "deck", "byte 0x%02x at offset %zu is no text", (unsigned char)s->text[stray.at],
+                stray.at);
     return !utf16 && !marked && stray.at == s->length;
 }

@@ -8,7 +8,7 @@ typedef struct {
     mistakes *wrong;
     written_deck deck;
     int line;
-    bool full;                              /* too many sections: the rest is not read */
+    bool full; /* too many sections: the rest is not read */
 } scanner;
 
 static deck_section *open_section(scanner *s, const workload_row *workload)
@@ -25,9 +25,11 @@ static void scan_name(scanner *s, text name)
     char shown[TEXT_SHOWN_LENGTH];
     text_show(shown, name);
     const workload_row *workload = workload_find(name);
-    if (name.length == 0) mistake(s->wrong, s->line, "section", "names no workload");
+    if (name.length == 0)
+        mistake(s->wrong, s->line, "section", "names no workload");
     else if (!workload)
-        mistake(s->wrong, s->line, "section", "'%s' is no workload; the nearest is %s", shown, workload_nearest(name)->name);
+        mistake(s->wrong, s->line, "section", "'%s' is no workload; the nearest is %s", shown,
+                workload_nearest(name)->name);
     open_section(s, workload);
 }
 
@@ -38,7 +40,10 @@ static void scan_section(scanner *s, text line)
     text after = close < line.length ? text_trim(text_from(line, close + 1)) : (text){ line.at, 0 };
     text_show(shown, after);
     s->full = s->deck.sections > DECK_SECTIONS;
-    if (s->full) { mistake(s->wrong, s->line, "section", "one too many; at most %d", DECK_SECTIONS); return; }
+    if (s->full) {
+        mistake(s->wrong, s->line, "section", "one too many; at most %d", DECK_SECTIONS);
+        return;
+    }
     if (close == line.length) mistake(s->wrong, s->line, "section", "has no closing ]");
     if (after.length) mistake(s->wrong, s->line, "section", "'%s' follows the closing ]", shown);
     scan_name(s, text_trim((text){ line.at + 1, close - 1 }));
@@ -72,10 +77,12 @@ static void scan_value(scanner *s, key_id key, text value)
         return;
     }
     section->setting[key] = (deck_setting){ s->line, value };
-    if (value.length == 0) mistake(s->wrong, s->line, name, "has no value");
+    if (value.length == 0)
+        mistake(s->wrong, s->line, name, "has no value");
     else if (key == KEY_RECORD && s->deck.sections > 1)
         mistake(s->wrong, s->line, name, "there is one for the whole run; give it before the first section");
-    else if (values_are_sound(s, key, value)) return;
+    else if (values_are_sound(s, key, value))
+        return;
     section->sound = false;
 }
 
@@ -86,18 +93,24 @@ static void scan_setting(scanner *s, text line)
     text rest = line, name = equals < line.length ? text_trim((text){ line.at, equals }) : text_word(&rest);
     key_id key = key_find(name);
     text_show(shown, name);
-    if (name.length == 0) mistake(s->wrong, s->line, "line", "has no key before the =");
-    else if (equals == line.length) mistake(s->wrong, s->line, shown, "has no =; write key = value");
-    else if (key == KEYS) mistake(s->wrong, s->line, shown, "unknown key; the nearest is %s", key_at(key_nearest(name))->name);
-    else scan_value(s, key, text_trim(text_from(line, equals + 1)));
+    if (name.length == 0)
+        mistake(s->wrong, s->line, "line", "has no key before the =");
+    else if (equals == line.length)
+        mistake(s->wrong, s->line, shown, "has no =; write key = value");
+    else if (key == KEYS)
+        mistake(s->wrong, s->line, shown, "unknown key; the nearest is %s", key_at(key_nearest(name))->name);
+    else
+        scan_value(s, key, text_trim(text_from(line, equals + 1)));
 }
 
 static void scan_line(scanner *s, text line)
 {
     line = text_trim((text){ line.at, text_find(line, '#') });
     if (line.length == 0) return;
-    if (line.at[0] == '[') scan_section(s, line);
-    else scan_setting(s, line);
+    if (line.at[0] == '[')
+        scan_section(s, line);
+    else
+        scan_setting(s, line);
 }
 
 /* A title that reads as a setting or a section is a deck whose titles were forgotten. */
@@ -107,7 +120,8 @@ static void scan_title(scanner *s, text line, char title[256])
     size_t equals = text_find(words, '=');
     bool setting = equals < words.length && key_find(text_trim((text){ words.at, equals })) != KEYS;
     bool section = words.length > 2 && words.at[0] == '[' && workload_find(text_trim(bracketed));
-    if (setting || section) mistake(s->wrong, s->line, "title", "reads as a setting; the first two lines of a deck are free text");
+    if (setting || section)
+        mistake(s->wrong, s->line, "title", "reads as a setting; the first two lines of a deck are free text");
     if (!text_copy(title, 256, line)) mistake(s->wrong, s->line, "title", "has %zu bytes; at most 255", line.length);
 }
 
@@ -128,9 +142,12 @@ written_deck deck_scan(const deck_source *source, char title[2][256], mistakes *
     while (rest.length && !s.full && !mistakes_full(wrong, s.line + 1)) {
         text line = next_line(&rest);
         s.line++;
-        if (s.line <= 2) scan_title(&s, line, title[s.line - 1]);
-        else if (line.length > DECK_LINE_BYTES) mistake(wrong, s.line, "line", "has %zu bytes; at most %d", line.length, DECK_LINE_BYTES);
-        else scan_line(&s, line);
+        if (s.line <= 2)
+            scan_title(&s, line, title[s.line - 1]);
+        else if (line.length > DECK_LINE_BYTES)
+            mistake(wrong, s.line, "line", "has %zu bytes; at most %d", line.length, DECK_LINE_BYTES);
+        else
+            scan_line(&s, line);
     }
     s.deck.last_line = s.line;
     return s.deck;

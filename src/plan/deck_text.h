@@ -4,18 +4,21 @@
 #include "plan/keys.h"
 #include "plan/mistakes.h"
 
-typedef struct { int line; text value; } deck_setting;     /* line 0: not given */
+typedef struct {
+    int line;
+    text value;
+} deck_setting; /* line 0: not given */
 
 typedef struct {
-    const workload_row *workload;           /* NULL before the first section and where there is no such workload */
+    const workload_row *workload; /* NULL before the first section and where there is no such workload */
     int line;
-    bool sound;                             /* every value could be read */
+    bool sound; /* every value could be read */
     deck_setting setting[KEYS];
 } deck_section;
 
 typedef struct {
-    int sections;                           /* at least 1 */
-    deck_section *section;                  /* [0]: keys before the first section, which hold for all; owned */
+    int sections;          /* at least 1 */
+    deck_section *section; /* [0]: keys before the first section, which hold for all; owned */
     int last_line;
 } written_deck;
 

@@ -5,8 +5,8 @@
 #include "plan/mistakes.h"
 
 typedef struct {
-    bench_case c;                           /* fields of given keys hold the deck's values from the start */
-    int line[KEYS];                         /* deck line of a given key, 0 of the others */
+    bench_case c;   /* fields of given keys hold the deck's values from the start */
+    int line[KEYS]; /* deck line of a given key, 0 of the others */
     const workload_row *workload;
     const deck_source *source;
     mistakes *wrong;
@@ -14,7 +14,8 @@ typedef struct {
 
 bool draft_given(const case_draft *d, key_id key);
 /* Refuses the deck at the line and under the name of the first given key of the list (ended by KEYS), else of the section. */
-void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The recipe's row for the ranks used and the depth of the model, below the smallest that one; any depth if it has no such row. */
 const recipe_row *draft_row(const case_draft *d);

@@ -5,16 +5,16 @@
 #include "plan/bench_case.h"
 
 typedef struct {
-    bool multi_head_projections;    /* counts K and V as wide as Q, whatever kv_heads is */
-    bool causal;                    /* counts half of the attention square: what a causal kernel computes */
-    int mlp_matrices;               /* 3 gated, 2 not */
-    int active_experts;             /* MLPs that each token passes */
+    bool multi_head_projections; /* counts K and V as wide as Q, whatever kv_heads is */
+    bool causal;                 /* counts half of the attention square: what a causal kernel computes */
+    int mlp_matrices;            /* 3 gated, 2 not */
+    int active_experts;          /* MLPs that each token passes */
 } flops_formula;
 
-extern const flops_formula llama_formula;       /* llama2, llama3.1 */
-extern const flops_formula nemotron_formula;    /* full square, multi-head projections although it has 8 groups */
-extern const flops_formula grok_formula;        /* causal half, two experts */
-extern const flops_formula gpt3_formula;        /* full square; over the padded vocabulary of 51200 */
+extern const flops_formula llama_formula;    /* llama2, llama3.1 */
+extern const flops_formula nemotron_formula; /* full square, multi-head projections although it has 8 groups */
+extern const flops_formula grok_formula;     /* causal half, two experts */
+extern const flops_formula gpt3_formula;     /* full square; over the padded vocabulary of 51200 */
 
 /* Flops of one training sequence, forward and backward, by a recipe's own formula. Exact below 2^53. */
 double formula_flops(const flops_formula *f, const model_shape *m);

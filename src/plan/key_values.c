@@ -10,9 +10,12 @@ static void store_integer(void *field, size_t bytes, int64_t value)
 {
     uint32_t word = (uint32_t)value;
     bool truth = value != 0;
-    if (bytes == sizeof value) memcpy(field, &value, sizeof value);
-    else if (bytes == sizeof word) memcpy(field, &word, sizeof word);
-    else memcpy(field, &truth, sizeof truth);
+    if (bytes == sizeof value)
+        memcpy(field, &value, sizeof value);
+    else if (bytes == sizeof word)
+        memcpy(field, &word, sizeof word);
+    else
+        memcpy(field, &truth, sizeof truth);
 }
 
 static int64_t load_integer(const void *field, size_t bytes)
@@ -20,8 +23,14 @@ static int64_t load_integer(const void *field, size_t bytes)
     int64_t value;
     uint32_t word;
     bool truth;
-    if (bytes == sizeof value) { memcpy(&value, field, sizeof value); return value; }
-    if (bytes == sizeof word) { memcpy(&word, field, sizeof word); return word; }
+    if (bytes == sizeof value) {
+        memcpy(&value, field, sizeof value);
+        return value;
+    }
+    if (bytes == sizeof word) {
+        memcpy(&word, field, sizeof word);
+        return word;
+    }
     memcpy(&truth, field, sizeof truth);
     return truth;
 }
@@ -77,10 +86,15 @@ static bool read_bounded(text value, int64_t low, int64_t high, int64_t *out, ch
     char shown[TEXT_SHOWN_LENGTH];
     int64_t read = 0;
     number_state state = text_integer(value, &read);
-    if (state == NUMBER_READ && read >= low && read <= high) { *out = read; return true; }
+    if (state == NUMBER_READ && read >= low && read <= high) {
+        *out = read;
+        return true;
+    }
     text_show(shown, value);
-    if (state == NUMBER_MALFORMED) snprintf(sentence, KEY_SENTENCE, "'%s' is not an integer", shown);
-    else snprintf(sentence, KEY_SENTENCE, "%s is out of range, %lld to %lld", shown, (long long)low, (long long)high);
+    if (state == NUMBER_MALFORMED)
+        snprintf(sentence, KEY_SENTENCE, "'%s' is not an integer", shown);
+    else
+        snprintf(sentence, KEY_SENTENCE, "%s is out of range, %lld to %lld", shown, (long long)low, (long long)high);
     return false;
 }
 
@@ -95,9 +109,12 @@ static bool read_real(key_id key, text value, bench_case *into, char sentence[KE
         return true;
     }
     text_show(shown, value);
-    if (state == NUMBER_MALFORMED) snprintf(sentence, KEY_SENTENCE, "'%s' is not a finite decimal number", shown);
-    else if (state == NUMBER_TOO_SMALL) snprintf(sentence, KEY_SENTENCE, "%s is too small for a double, and is not zero", shown);
-    else snprintf(sentence, KEY_SENTENCE, "%s is out of range, %g to %g", shown, row->least, row->most);
+    if (state == NUMBER_MALFORMED)
+        snprintf(sentence, KEY_SENTENCE, "'%s' is not a finite decimal number", shown);
+    else if (state == NUMBER_TOO_SMALL)
+        snprintf(sentence, KEY_SENTENCE, "%s is too small for a double, and is not zero", shown);
+    else
+        snprintf(sentence, KEY_SENTENCE, "%s is out of range, %g to %g", shown, row->least, row->most);
     return false;
 }
 
@@ -105,16 +122,22 @@ static bool read_fault(text value, planted_fault *into, char sentence[KEY_SENTEN
 {
     planted_fault fault = { 0 };
     int64_t rank = 0;
-    text rest = value, kind = text_word(&rest), operation = text_word(&rest), nth = text_word(&rest), on = text_word(&rest);
-    if (text_equal(value, "none")) { *into = fault; return true; }
+    text rest = value, kind = text_word(&rest), operation = text_word(&rest), nth = text_word(&rest),
+         on = text_word(&rest);
+    if (text_equal(value, "none")) {
+        *into = fault;
+        return true;
+    }
     if (text_words(value) != FAULT_WORDS) {
-        snprintf(sentence, KEY_SENTENCE, "has %d words; write KIND OPERATION NTH RANK, such as drop all_reduce 3 1", text_words(value));
+        snprintf(sentence, KEY_SENTENCE, "takes 4 words, not %d: KIND OPERATION NTH RANK, such as drop all_reduce 3 1",
+                 text_words(value));
         return false;
     }
     int found = word_index(fault_names, kind);
     if (found <= FAULT_NONE) return refuse_word(fault_names + 1, kind, sentence);
     if (word_index(operation_names, operation) < 0) return refuse_word(operation_names, operation, sentence);
-    if (!read_bounded(nth, 1, NTH_MOST, &fault.nth, sentence) || !read_bounded(on, 0, RANK_MOST, &rank, sentence)) return false;
+    if (!read_bounded(nth, 1, NTH_MOST, &fault.nth, sentence) || !read_bounded(on, 0, RANK_MOST, &rank, sentence))
+        return false;
     fault.kind = (fault_kind)found;
     fault.rank = (int)rank;
     text_copy(fault.operation, sizeof fault.operation, operation);
@@ -124,9 +147,12 @@ static bool read_fault(text value, planted_fault *into, char sentence[KEY_SENTEN
 
 static bool read_path(text value, char *into, size_t size, char sentence[KEY_SENTENCE])
 {
-    if (text_words(value) != 1) snprintf(sentence, KEY_SENTENCE, "has %d words; write one path without blanks", text_words(value));
-    else if (value.length >= size) snprintf(sentence, KEY_SENTENCE, "path of %zu bytes; at most %zu", value.length, size - 1);
-    else return text_copy(into, size, value);
+    if (text_words(value) != 1)
+        snprintf(sentence, KEY_SENTENCE, "takes one path without blanks, not %d words", text_words(value));
+    else if (value.length >= size)
+        snprintf(sentence, KEY_SENTENCE, "path of %zu bytes; at most %zu", value.length, size - 1);
+    else
+        return text_copy(into, size, value);
     return false;
 }
 
@@ -176,8 +202,11 @@ static void write_real(const void *field, char out[KEY_TEXT])
 
 static void write_fault(const planted_fault *fault, char out[KEY_TEXT])
 {
-    if (fault->kind == FAULT_NONE) strcpy(out, fault_names[FAULT_NONE]);
-    else snprintf(out, KEY_TEXT, "%s %s %lld %d", fault_names[fault->kind], fault->operation, (long long)fault->nth, fault->rank);
+    if (fault->kind == FAULT_NONE)
+        strcpy(out, fault_names[FAULT_NONE]);
+    else
+        snprintf(out, KEY_TEXT, "%s %s %lld %d", fault_names[fault->kind], fault->operation, (long long)fault->nth,
+                 fault->rank);
 }
 
 void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])

@@ -6,12 +6,42 @@
 
 /* In the order of the table; in a sweep the later key varies faster. */
 typedef enum {
-    KEY_SIZE, KEY_PRECISION, KEY_BACKEND, KEY_RECORD, KEY_STEPS, KEY_WARMUP, KEY_SEED, KEY_TOKENS,
-    KEY_TENSOR, KEY_PIPELINE, KEY_CONTEXT, KEY_EXPERT, KEY_DATA, KEY_SHARD, KEY_CHUNKS_PER_STAGE,
-    KEY_MICRO_BATCH, KEY_GLOBAL_BATCH,
-    KEY_SEQUENCE, KEY_LAYERS, KEY_HIDDEN, KEY_FFN, KEY_HEADS, KEY_KV_HEADS, KEY_VOCABULARY,
-    KEY_RECOMPUTE, KEY_SHARDING, KEY_SCHEDULE, KEY_OVERLAP, KEY_ORDER, KEY_ORDER_SEED,
-    KEY_LEARNING_RATE, KEY_LEARNING_RATE_WARMUP, KEY_CHECK, KEY_FAULT, KEY_STALL_SECONDS, KEYS
+    KEY_SIZE,
+    KEY_PRECISION,
+    KEY_BACKEND,
+    KEY_RECORD,
+    KEY_STEPS,
+    KEY_WARMUP,
+    KEY_SEED,
+    KEY_TOKENS,
+    KEY_TENSOR,
+    KEY_PIPELINE,
+    KEY_CONTEXT,
+    KEY_EXPERT,
+    KEY_DATA,
+    KEY_SHARD,
+    KEY_CHUNKS_PER_STAGE,
+    KEY_MICRO_BATCH,
+    KEY_GLOBAL_BATCH,
+    KEY_SEQUENCE,
+    KEY_LAYERS,
+    KEY_HIDDEN,
+    KEY_FFN,
+    KEY_HEADS,
+    KEY_KV_HEADS,
+    KEY_VOCABULARY,
+    KEY_RECOMPUTE,
+    KEY_SHARDING,
+    KEY_SCHEDULE,
+    KEY_OVERLAP,
+    KEY_ORDER,
+    KEY_ORDER_SEED,
+    KEY_LEARNING_RATE,
+    KEY_LEARNING_RATE_WARMUP,
+    KEY_CHECK,
+    KEY_FAULT,
+    KEY_STALL_SECONDS,
+    KEYS
 } key_id;
 
 typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FAULT, KIND_PATH } key_kind;
@@ -19,13 +49,13 @@ typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FAULT, KIND_PATH } key_k
 typedef struct {
     const char *name;
     key_kind kind;
-    const char *const *words;       /* KIND_WORD: in the order of the enumeration, ended by NULL */
-    int64_t low, high;              /* KIND_INTEGER */
-    double least, most;             /* KIND_REAL */
-    const char *built;              /* the only value a run accepts so far; NULL: all */
-    const char *fallback;           /* the default as a deck would write it; NULL: by rule */
-    const char *rule;               /* that rule, in words; NULL: there is a fallback */
-    size_t offset, bytes;           /* field of bench_case */
+    const char *const *words; /* KIND_WORD: in the order of the enumeration, ended by NULL */
+    int64_t low, high;        /* KIND_INTEGER */
+    double least, most;       /* KIND_REAL */
+    const char *built;        /* the only value a run accepts so far; NULL: all */
+    const char *fallback;     /* the default as a deck would write it; NULL: by rule */
+    const char *rule;         /* that rule, in words; NULL: there is a fallback */
+    size_t offset, bytes;     /* field of bench_case */
     const char *explanation;
 } key_row;
 

@@ -49,7 +49,8 @@ static void layout_from_keys(case_draft *d)
 static const recipe_row *recipe_meant(const case_draft *d)
 {
     const char *name = d->workload->name;
-    int64_t layers = draft_given(d, KEY_LAYERS) && recipe_smallest(name, "bf16", d->c.model.layers) ? d->c.model.layers : 0;
+    int64_t layers =
+        draft_given(d, KEY_LAYERS) && recipe_smallest(name, "bf16", d->c.model.layers) ? d->c.model.layers : 0;
     const recipe_row *row = recipe_find(name, "bf16", layers, d->source->ranks);
     return row ? row : recipe_smallest(name, "bf16", layers);
 }
@@ -57,14 +58,18 @@ static const recipe_row *recipe_meant(const case_draft *d)
 static void layout_from_recipe(case_draft *d)
 {
     const recipe_row *row = recipe_meant(d);
-    d->c.layout = (mesh_layout){ .degree = { [AXIS_TENSOR] = row->tensor, [AXIS_CONTEXT] = row->context, [AXIS_SHARD] = row->shard,
+    d->c.layout = (mesh_layout){ .degree = { [AXIS_TENSOR] = row->tensor,
+                                             [AXIS_CONTEXT] = row->context,
+                                             [AXIS_SHARD] = row->shard,
                                              [AXIS_PIPELINE] = row->pipeline },
-                                 .expert = row->expert, .chunks_per_stage = row->chunks_per_stage };
+                                 .expert = row->expert,
+                                 .chunks_per_stage = row->chunks_per_stage };
     take_ranks(d);
     if (row->gpus > d->source->ranks) {
         d->c.layout.degree[AXIS_DATA] = row->data;
         d->c.layout.ranks = row->gpus;
-        snprintf(d->c.skipped, REASON_LENGTH, "the recipe's smallest layout needs %d ranks, there are %d", row->gpus, d->source->ranks);
+        snprintf(d->c.skipped, REASON_LENGTH, "the recipe's smallest layout needs %d ranks, there are %d", row->gpus,
+                 d->source->ranks);
     }
 }
 
@@ -77,7 +82,8 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
     m.layers = row->layers;
     bool whole = draft_given(d, KEY_SHARDING) && d->c.sharding == SHARDING_NONE;
     double spread = whole ? 1.0 : (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
-    double share = (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / l->degree[AXIS_SHARD];
+    double share =
+        (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / l->degree[AXIS_SHARD];
     return share * (4.0 + 12.0 / spread) <= device_bytes;
 }
 

@@ -14,7 +14,8 @@ double flops_per_gpu(int64_t global_batch, double flops_per_sequence, double ste
     return (double)global_batch * flops_per_sequence / step_seconds / gpus;
 }
 
-double model_flops_utilization(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus, double peak)
+double model_flops_utilization(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus,
+                               double peak)
 {
     return peak > 0.0 ? flops_per_gpu(global_batch, flops_per_sequence, step_seconds, gpus) / peak : (double)NAN;
 }

@@ -8,4 +8,5 @@ double days_per_trillion(double rate);
 /* Flop/s of one GPU; flops_per_sequence by either formula of flops.h. */
 double flops_per_gpu(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus);
 /* Model flops utilization, a fraction; NaN where no peak is known (peak 0). */
-double model_flops_utilization(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus, double peak);
+double model_flops_utilization(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus,
+                               double peak);

@@ -3,7 +3,7 @@
 #include "plan/deck.h"
 
 typedef struct {
-    const char *deck;                       /* name as given, not owned */
+    const char *deck; /* name as given, not owned */
     int count;
     int line[DECK_MESSAGES];
     deck_message message[DECK_MESSAGES];

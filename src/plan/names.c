@@ -14,12 +14,16 @@ const char *const check_names[] = { "off", "model", 0 };
 const char *const overlap_names[] = { "off", "on", 0 };
 const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
 const char *const operation_names[] = {
-    "matmul", "embedding_forward", "embedding_backward", "norm_forward", "norm_backward", "rope_forward", "rope_backward",
-    "attention_forward", "attention_backward", "swiglu_forward", "swiglu_backward", "cross_entropy", "adamw",
-    "all_gather", "reduce_scatter", "all_reduce", "exchange", 0 };
+    "matmul",        "embedding_forward", "embedding_backward", "norm_forward",   "norm_backward",   "rope_forward",
+    "rope_backward", "attention_forward", "attention_backward", "swiglu_forward", "swiglu_backward", "cross_entropy",
+    "adamw",         "all_gather",        "reduce_scatter",     "all_reduce",     "exchange",        0
+};
 
-static const char *const axis_names[AXES] = {
-    [AXIS_TENSOR] = "tensor", [AXIS_CONTEXT] = "context", [AXIS_SHARD] = "shard", [AXIS_DATA] = "data", [AXIS_PIPELINE] = "pipeline" };
+static const char *const axis_names[AXES] = { [AXIS_TENSOR] = "tensor",
+                                              [AXIS_CONTEXT] = "context",
+                                              [AXIS_SHARD] = "shard",
+                                              [AXIS_DATA] = "data",
+                                              [AXIS_PIPELINE] = "pipeline" };
 
 const char *axis_name(mesh_axis axis) { return axis_names[axis]; }
 const char *size_name(case_size size) { return size_names[size]; }

@@ -2,7 +2,8 @@
 #include "plan/catalogue.h"
 #include <string.h>
 
-#define LAYOUT(t, p, c, d, chunks) .tensor = t, .pipeline = p, .context = c, .expert = 1, .data = d, .shard = 1, .chunks_per_stage = chunks
+#define LAYOUT(t, p, c, d, chunks)                                                                                     \
+    .tensor = t, .pipeline = p, .context = c, .expert = 1, .data = d, .shard = 1, .chunks_per_stage = chunks
 #define BATCH(micro, global) .micro_batch = micro, .global_batch = global
 
 /* NVIDIA DGX Cloud benchmarking recipe, NeMo Llama 3.1 (25.04). FP8 rows are listed, and not built yet. */
@@ -48,14 +49,16 @@ const recipe_row *recipe_at(int i) { return i < ROWS ? &rows[i] : NULL; }
 
 static bool is_meant(const recipe_row *row, const char *workload, const char *precision, int64_t layers)
 {
-    return strcmp(row->workload, workload) == 0 && strcmp(row->precision, precision) == 0 && (layers == 0 || row->layers == layers);
+    return strcmp(row->workload, workload) == 0 && strcmp(row->precision, precision) == 0 &&
+           (layers == 0 || row->layers == layers);
 }
 
 const recipe_row *recipe_find(const char *workload, const char *precision, int64_t layers, int64_t gpus)
 {
     const recipe_row *found = NULL;
     for (int i = 0; i < ROWS; i++)
-        if (is_meant(&rows[i], workload, precision, layers) && rows[i].gpus <= gpus && (!found || rows[i].gpus > found->gpus))
+        if (is_meant(&rows[i], workload, precision, layers) && rows[i].gpus <= gpus &&
+            (!found || rows[i].gpus > found->gpus))
             found = &rows[i];
     return found;
 }

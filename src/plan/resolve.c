@@ -15,7 +15,8 @@ const recipe_row *draft_row(const case_draft *d)
 static void resolve_backend(case_draft *d)
 {
     static const key_id keys[] = { KEY_BACKEND, KEYS };
-    if (d->c.backend == BACKEND_AUTO) d->c.backend = d->source->dry_run || d->source->cuda_usable ? BACKEND_CUDA : BACKEND_HOST;
+    if (d->c.backend == BACKEND_AUTO)
+        d->c.backend = d->source->dry_run || d->source->cuda_usable ? BACKEND_CUDA : BACKEND_HOST;
     if (d->c.backend == BACKEND_CUDA && !d->source->dry_run && !d->source->cuda_usable)
         draft_refuse(d, keys, "cuda cannot run here; auto takes the host");
 }
@@ -26,7 +27,8 @@ static void resolve_recipe(case_draft *d)
     if (!draft_given(d, KEY_RECOMPUTE)) d->c.recompute = d->workload->recompute;
     if (!draft_given(d, KEY_SHARDING)) d->c.sharding = d->workload->sharding;
     if (!draft_given(d, KEY_ORDER_SEED)) d->c.order_seed = d->c.seed;
-    if (!draft_given(d, KEY_SCHEDULE)) d->c.schedule = d->c.layout.chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    if (!draft_given(d, KEY_SCHEDULE))
+        d->c.schedule = d->c.layout.chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
 }
 
 /* A learning rate given replaces the largest; the recipe's smallest keeps its ratio to it. */
@@ -46,24 +48,26 @@ static void resolve_optimizer(case_draft *d)
 
 static bool same_degrees(const mesh_layout *l, const recipe_row *row)
 {
-    return l->degree[AXIS_TENSOR] == row->tensor && l->degree[AXIS_PIPELINE] == row->pipeline && l->degree[AXIS_CONTEXT] == row->context
-           && l->degree[AXIS_DATA] == row->data && l->degree[AXIS_SHARD] == row->shard && l->expert == row->expert
-           && l->chunks_per_stage == row->chunks_per_stage;
+    return l->degree[AXIS_TENSOR] == row->tensor && l->degree[AXIS_PIPELINE] == row->pipeline &&
+           l->degree[AXIS_CONTEXT] == row->context && l->degree[AXIS_DATA] == row->data &&
+           l->degree[AXIS_SHARD] == row->shard && l->expert == row->expert &&
+           l->chunks_per_stage == row->chunks_per_stage;
 }
 
 /* Width, heads and vocabulary of the recipe's model, at any depth? */
 static bool same_width(const model_shape *m, const model_shape *full)
 {
-    return m->hidden == full->hidden && m->ffn == full->ffn && m->heads == full->heads && m->kv_heads == full->kv_heads
-           && m->vocabulary == full->vocabulary;
+    return m->hidden == full->hidden && m->ffn == full->ffn && m->heads == full->heads &&
+           m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
 }
 
 static bool is_recipe_layout(const case_draft *d)
 {
     const recipe_row *row = draft_row(d);
-    return d->c.size == SIZE_FULL && d->c.precision == PRECISION_BF16 && d->c.layout.ranks == row->gpus
-           && same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) && d->c.model.layers == row->layers
-           && d->c.model.sequence == row->sequence && d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch;
+    return d->c.size == SIZE_FULL && d->c.precision == PRECISION_BF16 && d->c.layout.ranks == row->gpus &&
+           same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) &&
+           d->c.model.layers == row->layers && d->c.model.sequence == row->sequence &&
+           d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch;
 }
 
 static void resolve_names(case_draft *d)
@@ -74,9 +78,13 @@ static void resolve_names(case_draft *d)
     d->c.proxy = !whole || m->layers != full->layers;
     d->c.recipe_layout = is_recipe_layout(d);
     snprintf(d->c.workload, NAME_LENGTH, "%s", name);
-    if (!d->c.proxy) snprintf(d->c.model_name, NAME_LENGTH, "%s", name);
-    else if (whole) snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
-    else snprintf(d->c.model_name, NAME_LENGTH, "%s, %s", name, d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));
+    if (!d->c.proxy)
+        snprintf(d->c.model_name, NAME_LENGTH, "%s", name);
+    else if (whole)
+        snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
+    else
+        snprintf(d->c.model_name, NAME_LENGTH, "%s, %s", name,
+                 d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));
 }
 
 /* Values that key rows call not built, however they came about. */
@@ -88,7 +96,8 @@ static void resolve_built(case_draft *d)
         const key_row *row = key_at(key);
         if (row->built) key_write(key, &d->c, value);
         if (row->built && strcmp(value, row->built) != 0 && used < REASON_LENGTH)
-            used += (size_t)snprintf(d->c.not_built + used, REASON_LENGTH - used, "%s%s %s", used ? ", " : "", row->name, value);
+            used += (size_t)snprintf(d->c.not_built + used, REASON_LENGTH - used, "%s%s %s", used ? ", " : "",
+                                     row->name, value);
     }
 }
 

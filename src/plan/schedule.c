@@ -4,7 +4,9 @@
 #include "base/fail.h"
 #include <stdlib.h>
 
-typedef struct { int64_t stages, stage, chunks, microbatches; } position;
+typedef struct {
+    int64_t stages, stage, chunks, microbatches;
+} position;
 
 static int64_t gpipe_warmup(position p) { return p.microbatches; }
 
@@ -15,7 +17,9 @@ static int64_t one_forward_one_backward_warmup(position p) { return p.stages - p
 static int64_t interleaved_warmup(position p) { return 2 * (p.stages - p.stage - 1) + (p.chunks - 1) * p.stages; }
 
 static int64_t (*const warmups[])(position) = {
-    [SCHEDULE_GPIPE] = gpipe_warmup, [SCHEDULE_1F1B] = one_forward_one_backward_warmup, [SCHEDULE_INTERLEAVED] = interleaved_warmup,
+    [SCHEDULE_GPIPE] = gpipe_warmup,
+    [SCHEDULE_1F1B] = one_forward_one_backward_warmup,
+    [SCHEDULE_INTERLEAVED] = interleaved_warmup,
 };
 
 /* The k-th forward or backward of a stage: a chunk takes as many microbatches as there are stages, then the next chunk. */

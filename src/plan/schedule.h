@@ -4,8 +4,15 @@
 #include <stdio.h>
 
 typedef enum { FORWARD, BACKWARD } schedule_verb;
-typedef struct { schedule_verb verb; int chunk; int64_t microbatch; } schedule_action;
-typedef struct { int64_t length; schedule_action *action; } schedule;      /* owned; schedule_free */
+typedef struct {
+    schedule_verb verb;
+    int chunk;
+    int64_t microbatch;
+} schedule_action;
+typedef struct {
+    int64_t length;
+    schedule_action *action;
+} schedule; /* owned; schedule_free */
 
 /* The list of one stage. Pipeline degree 1 with 1f1b: F0.0 B0.0 F0.1 B0.1 ... Every schedule runs the backwards of a chunk
  * in microbatch order. interleaved: microbatches divisible by the pipeline degree. Fails (ends the run) without memory. */

@@ -84,9 +84,9 @@ static model_shape check_shape(const case_draft *d)
 
 void shape_resolve(case_draft *d)
 {
-    bench_case by_size = { .model = d->c.size == SIZE_FULL  ? full_shape(d)
-                                  : d->c.size == SIZE_SMALL ? small_shape(d->workload)
-                                                            : check_shape(d) };
+    bench_case by_size = { .model = d->c.size == SIZE_FULL    ? full_shape(d)
+                                    : d->c.size == SIZE_SMALL ? small_shape(d->workload)
+                                                              : check_shape(d) };
     for (key_id key = KEY_SEQUENCE; key <= KEY_VOCABULARY; key++)
         if (draft_given(d, key)) key_store(key, &by_size, key_integer(key, &d->c));
     d->c.model = by_size.model;
@@ -98,8 +98,8 @@ void shape_resolve(case_draft *d)
 static bool add_product(int64_t *total, int64_t a, int64_t b, int64_t c)
 {
     int64_t product;
-    return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product)
-           && !__builtin_add_overflow(*total, product, total);
+    return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) &&
+           !__builtin_add_overflow(*total, product, total);
 }
 
 /* Generous bounds in bytes: 64 a parameter; 16 for each of the elements that a token leaves on the tape, times their number. */
@@ -111,8 +111,10 @@ bool shape_fits(const bench_case *c, const char **what)
     if (!add_product(&parameters, 64 * 4 * m->layers, m->hidden, m->hidden + m->ffn)) return false;
     if (!add_product(&parameters, 64 * 2, m->padded_vocabulary, m->hidden)) return false;
     *what = "micro_batch x sequence x (layers x (hidden + ffn) + vocabulary)";
-    if (!add_product(&tape, 16 * 16, m->layers, m->hidden + m->ffn) || !add_product(&tape, 16 * 4, m->padded_vocabulary, 1)) return false;
+    if (!add_product(&tape, 16 * 16, m->layers, m->hidden + m->ffn) ||
+        !add_product(&tape, 16 * 4, m->padded_vocabulary, 1))
+        return false;
     if (!add_product(&activations, c->micro_batch, m->sequence, tape)) return false;
-    *what = "global_batch x sequence x steps";
+    *what = "global_batch x sequence x (warmup + steps)";
     return add_product(&tokens, c->global_batch, m->sequence, c->steps + c->warmup);
 }
