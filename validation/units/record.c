@@ -1,0 +1,310 @@
+/* The record, read back through HDF5. With --sample PATH [failed] it only writes one, for record/validate.t. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "record_sample.h"
+#include "base/sha256.h"
+#include "base/build_info.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <hdf5.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char folder[64], path[128], reason[512];
+
+static int make_folder(void **state)
+{
+    snprintf(folder, sizeof folder, "/tmp/xgsw-record-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    chmod(folder, 0755);
+    snprintf(path, sizeof path, "%s/sample.h5", folder);
+    *reason = 0;
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static int files_in_folder(void)
+{
+    int count = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; (e = readdir(d));) count += e->d_name[0] != '.';
+    closedir(d);
+    return count;
+}
+
+static void write_sample(const int *which, int count)
+{
+    record *r = sample_open(path, count, reason, sizeof reason);
+    assert_non_null(r);
+    for (int i = 0; i < count; i++) sample_add(r, which[i]);
+    if (!record_commit(r, reason, sizeof reason)) fail_msg("%s", reason);
+    record_close(r);
+}
+
+static hid_t open_sample(void)
+{
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_true(file >= 0);
+    return file;
+}
+
+static double read_real(hid_t file, const char *name)
+{
+    double value;
+    hid_t set = H5Dopen2(file, name, H5P_DEFAULT);
+    assert_true(set >= 0);
+    assert_true(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) >= 0);
+    H5Dclose(set);
+    return value;
+}
+
+/* The first string of a dataset, or of an attribute where one is named. */
+static const char *read_text(hid_t file, const char *object, const char *attribute)
+{
+    static char value[4096];
+    memset(value, 0, sizeof value);
+    hid_t o = H5Oopen(file, object, H5P_DEFAULT), a = attribute ? H5Aopen(o, attribute, H5P_DEFAULT) : o;
+    assert_true(o >= 0 && a >= 0);
+    hid_t type = attribute ? H5Aget_type(a) : H5Dget_type(o);
+    assert_true(H5Tget_size(type) < sizeof value);
+    assert_true((attribute ? H5Aread(a, type, value) : H5Dread(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value)) >= 0);
+    H5Tclose(type);
+    if (attribute) H5Aclose(a);
+    H5Oclose(o);
+    return value;
+}
+
+static void reads_back_what_was_added(void **state)
+{
+    write_sample((const int[]){ SAMPLE_HOST, SAMPLE_SKIPPED, SAMPLE_FAILED }, 3);
+    bench_case c = sample_case(SAMPLE_HOST);
+    case_result r = sample_result(&c, SAMPLE_HOST);
+    hid_t file = open_sample();
+    assert_true(read_real(file, "/case_0001/results/median_seconds") == r.median_seconds);
+    assert_true(read_real(file, "/case_0001/results/tokens_per_second_per_gpu") == r.tokens_per_second / 4);
+    assert_true(isnan(read_real(file, "/case_0001/results/recipe_mfu")));
+    assert_true(read_real(file, "/case_0001/check_after/residual") == 1.25);
+    assert_true(read_real(file, "/case_0006/check_after/residual") == 400.0);
+    double steps[9], ranks[9 * 4];
+    hid_t set = H5Dopen2(file, "/case_0001/steps/step_seconds", H5P_DEFAULT), table = H5Dopen2(file, "/case_0001/ranks/rank_seconds", H5P_DEFAULT);
+    assert_true(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, steps) >= 0);
+    assert_true(H5Dread(table, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, ranks) >= 0);
+    assert_memory_equal(steps, r.step_seconds, sizeof steps);
+    assert_memory_equal(ranks, r.rank_seconds, sizeof ranks);
+    H5Dclose(set), H5Dclose(table);
+    assert_string_equal(read_text(file, "/case_0001", "verdict"), "PASSED");
+    assert_string_equal(read_text(file, "/case_0001", "validity"), "VALID");
+    assert_string_equal(read_text(file, "/case_0005", "verdict"), "SKIPPED");
+    assert_string_equal(read_text(file, "/case_0005", "skipped"), "needs 8 ranks, there are 4");
+    assert_string_equal(read_text(file, "/case_0006", "fault"), "drop all_reduce 3 1");
+    assert_string_equal(read_text(file, "/case_0006/results/fail_reasons", NULL), "check after the steps: residual 400");
+    assert_true(H5Lexists(file, "/case_0005/results", H5P_DEFAULT) == 0);
+    H5Fclose(file);
+    result_close(&r);
+}
+
+static void says_where_it_comes_from(void **state)
+{
+    setenv("OMP_SAMPLE", "7", 1), setenv("SLURM_JWT", "door", 1), setenv("OMPI_MCA_orte_precondition_transports", "door", 1);
+    write_sample((const int[]){ SAMPLE_HOST }, 1);
+    unsetenv("SLURM_JWT"), unsetenv("OMPI_MCA_orte_precondition_transports");
+    hid_t file = open_sample();
+    char hex[SHA256_HEX], line[256];
+    sha256_of(sample_deck, strlen(sample_deck), hex);
+    assert_string_equal(read_text(file, "/provenance/deck", NULL), sample_deck);
+    assert_string_equal(read_text(file, "/provenance/deck_sha256", NULL), hex);
+    assert_string_equal(read_text(file, "/provenance/command_line", NULL), "./xgsw --ranks 'it'\\''s 4' gsw.dat");
+    assert_string_equal(read_text(file, "/provenance/git_commit", NULL), build_commit);
+    assert_string_equal(read_text(file, "/provenance/hosts", NULL), "node1node1node2node2");
+    assert_string_equal(read_text(file, "/provenance/hdf5_library", NULL), record_library(line, sizeof line));
+    assert_int_equal(strlen(read_text(file, "/provenance/binary_sha256", NULL)), 64);
+    assert_int_equal(strlen(read_text(file, "/provenance/written", NULL)), strlen("2026-01-31T23:59:59Z"));
+    snprintf(line, sizeof line, "grep -q door %s", path);
+    assert_int_not_equal(system(line), 0);
+    snprintf(line, sizeof line, "grep -q OMP_SAMPLE=7 %s", path);
+    assert_int_equal(system(line), 0);
+    H5Fclose(file);
+}
+
+static void longer_texts_keep_their_bytes(void **state)
+{
+    static char deck[100000];
+    memset(deck, 'x', sizeof deck - 1);
+    record_source source = { .path = path, .deck_text = deck, .deck_length = sizeof deck - 1 };
+    record *r = record_open(&source, reason, sizeof reason);
+    assert_true(r && record_commit(r, reason, sizeof reason));
+    record_close(r);
+    hid_t file = open_sample(), set = H5Dopen2(file, "/provenance/deck", H5P_DEFAULT), type = H5Dget_type(set);
+    assert_int_equal(H5Tget_size(type), sizeof deck - 1);
+    H5Tclose(type), H5Dclose(set);
+    assert_string_equal(read_text(file, "/provenance/deck_name", NULL), "n/a");
+    H5Fclose(file);
+}
+
+/* Numbers have units, lists a checksum, strings a fixed length. */
+static herr_t guarded(hid_t file, const char *name, const H5O_info_t *info, void *count)
+{
+    if (info->type != H5O_TYPE_DATASET) return 0;
+    hid_t set = H5Dopen2(file, name, H5P_DEFAULT), type = H5Dget_type(set), layout = H5Dget_create_plist(set);
+    H5T_class_t class = H5Tget_class(type);
+    if ((class == H5T_FLOAT || class == H5T_INTEGER) && H5Aexists(set, "units") <= 0) fail_msg("%s has no units", name);
+    if (class == H5T_STRING && H5Tis_variable_str(type)) fail_msg("%s is a string of variable length", name);
+    bool chunked = H5Pget_layout(layout) == H5D_CHUNKED, compact = H5Pget_layout(layout) == H5D_COMPACT;
+    unsigned flags, filter_config;
+    size_t values = 0;
+    if (chunked && H5Pget_filter_by_id2(layout, H5Z_FILTER_FLETCHER32, &flags, &values, NULL, 0, NULL, &filter_config) < 0)
+        fail_msg("%s has no checksum", name);
+    if (!chunked && !compact && H5Dget_storage_size(set) > 0) fail_msg("%s lies where nothing guards it", name);
+    H5Pclose(layout), H5Tclose(type), H5Dclose(set);
+    ++*(int *)count;
+    return 0;
+}
+
+static void every_dataset_is_guarded(void **state)
+{
+    write_sample((const int[]){ SAMPLE_HOST, SAMPLE_RECIPE, SAMPLE_PROXY, SAMPLE_NOT_VALID, SAMPLE_SKIPPED }, 5);
+    hid_t file = open_sample();
+    int count = 0;
+    H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, guarded, &count, H5O_INFO_BASIC);
+    assert_true(count > 4 * 50);
+    H5Fclose(file);
+}
+
+static void plots_without_a_script(void **state)
+{
+    write_sample((const int[]){ SAMPLE_SKIPPED, SAMPLE_HOST }, 2);
+    hid_t file = open_sample();
+    char at[256] = "";
+    snprintf(at, sizeof at, "/%s", read_text(file, "/", "default"));
+    assert_string_equal(at, "/case_0001");
+    strcat(strcat(at, "/"), read_text(file, at, "default"));
+    assert_string_equal(read_text(file, at, "NX_class"), "NXdata");
+    assert_string_equal(read_text(file, at, "axes"), "step");
+    strcat(strcat(at, "/"), read_text(file, at, "signal"));
+    assert_string_equal(at, "/case_0001/steps/step_seconds");
+    assert_string_equal(read_text(file, at, "units"), "s");
+    H5Fclose(file);
+}
+
+static void a_case_added_again_replaces_the_old(void **state)
+{
+    record *r = sample_open(path, 1, reason, sizeof reason);
+    bench_case c = sample_case(SAMPLE_HOST);
+    case_result result = sample_result(&c, SAMPLE_HOST);
+    for (int i = 1; i <= 3; i++) {
+        result.total_seconds = i;
+        record_add(r, &c, &result, VERDICT_PASSED);
+        assert_true(record_commit(r, reason, sizeof reason));
+    }
+    hid_t file = open_sample();
+    assert_true(read_real(file, "/case_0001/results/total_seconds") == 3.0);
+    H5Fclose(file);
+    record_close(r);
+    result_close(&result);
+}
+
+static void none_writes_nothing(void **state)
+{
+    record *r = sample_open("none", 1, reason, sizeof reason);
+    sample_add(r, SAMPLE_HOST);
+    assert_true(record_commit(r, reason, sizeof reason));
+    record_close(r);
+    assert_int_equal(files_in_folder(), 0);
+    struct stat status;
+    assert_int_not_equal(stat("none", &status), 0);
+}
+
+static void refused(const char *name, const char *why)
+{
+    *reason = 0;
+    assert_null(sample_open(name, 1, reason, sizeof reason));
+    if (!strstr(reason, why)) fail_msg("\"%s\" does not say \"%s\"", reason, why);
+}
+
+static void places_that_cannot_be_written_are_refused(void **state)
+{
+    char other[160];
+    snprintf(other, sizeof other, "%s/missing/sample.h5", folder);
+    refused(other, "No such file or directory");
+    refused(folder, "not a regular file");
+    refused("/dev/null", "not a regular file");
+    fclose(fopen(path, "w"));
+    snprintf(other, sizeof other, "%s/sample.h5", path);
+    refused(other, "Not a directory");
+    assert_int_equal(files_in_folder(), 1);
+}
+
+/* As a user who may not write there; root may write everywhere. */
+static void a_read_only_folder_is_refused(void **state)
+{
+    fflush(NULL);
+    int status, child = fork();
+    if (child == 0) {
+        chmod(folder, 0555);
+        setuid(65534);
+        record *r = sample_open(path, 1, reason, sizeof reason);
+        _exit(!r && strstr(reason, "Permission denied") ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(files_in_folder(), 0);
+}
+
+static void opening_touches_no_existing_file(void **state)
+{
+    FILE *old = fopen(path, "w");
+    fputs("old", old);
+    fclose(old);
+    record_close(sample_open(path, 1, reason, sizeof reason));
+    char word[8] = "";
+    old = fopen(path, "r");
+    assert_non_null(fgets(word, sizeof word, old));
+    fclose(old);
+    assert_string_equal(word, "old");
+    assert_int_equal(files_in_folder(), 1);
+}
+
+static void a_link_stays_a_link(void **state)
+{
+    char target[160];
+    struct stat status;
+    snprintf(target, sizeof target, "%s/target.h5", folder);
+    fclose(fopen(target, "w"));
+    assert_int_equal(symlink(target, path), 0);
+    write_sample((const int[]){ SAMPLE_HOST }, 1);
+    assert_int_equal(lstat(path, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    H5Fclose(open_sample());
+}
+
+static int write_for_script(const char *name, bool failed)
+{
+    record *r = sample_open(name, failed ? SAMPLES : SAMPLES - 1, reason, sizeof reason);
+    for (int which = 0; r && which < (failed ? SAMPLES : SAMPLES - 1); which++) sample_add(r, which);
+    if (r && record_commit(r, reason, sizeof reason)) return 0;
+    fprintf(stderr, "%s\n", reason);
+    return 1;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(int argc, char **argv)
+{
+    if (argc > 2 && strcmp(argv[1], "--sample") == 0) return write_for_script(argv[2], argc > 3);
+    const struct CMUnitTest tests[] = {
+        TEST(reads_back_what_was_added), TEST(says_where_it_comes_from), TEST(longer_texts_keep_their_bytes),
+        TEST(every_dataset_is_guarded), TEST(plots_without_a_script), TEST(a_case_added_again_replaces_the_old),
+        TEST(none_writes_nothing), TEST(places_that_cannot_be_written_are_refused), TEST(a_read_only_folder_is_refused),
+        TEST(opening_touches_no_existing_file), TEST(a_link_stays_a_link) };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
