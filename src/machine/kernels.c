@@ -1,0 +1,308 @@
+/* Fillers of the computing operations: they check shapes, note accesses and submit. Operands stand in the order in
+ * which kernels.h names them; an absent one keeps its place. */
+#include "machine/kernels.h"
+#include "base/fail.h"
+
+enum { LARGEST_HEAD = 256 };
+
+static op named(queue *q, op_kind kind, const char *name)
+{
+    op o = { .kind = kind, .origin = *machine_origin_now(queue_machine(q)) };
+    o.origin.name = name;
+    return o;
+}
+
+static void add(op *o, tensor t, access how) { o->operand[o->operands++] = (operand){ t, how }; }
+
+static void need(bool condition, const op *o, const char *what)
+{
+    char text[200];
+    if (!condition) FAIL("%s: %s", op_describe(o, text, sizeof text), what);
+}
+
+static bool is_float(tensor t) { return t.type == F32 || t.type == BF16; }
+static int64_t columns(tensor t) { return t.dims ? t.dim[t.dims - 1] : 0; }
+static int64_t rows(tensor t) { return columns(t) ? tensor_elements(&t) / columns(t) : 0; }
+static bool rows_by(tensor t, int64_t m, int64_t n) { return rows(t) == m && columns(t) == n; }
+
+/* Rows of numbers a kernel can walk: each row without gaps. */
+static bool walkable(tensor t) { return t.dims > 0 && is_float(t) && (columns(t) == 1 || t.stride[t.dims - 1] == 1); }
+static bool plain(tensor t, dtype type) { return t.type == type && tensor_contiguous(&t); }
+static bool same_elements(tensor a, tensor b) { return tensor_elements(&a) == tensor_elements(&b); }
+
+static bool same_shape(tensor a, tensor b)
+{
+    bool same = a.dims == b.dims;
+    for (int i = 0; same && i < a.dims; i++) same = a.dim[i] == b.dim[i];
+    return same;
+}
+
+static bool unit_stride(tensor t) { return t.dims == 2 && (t.stride[0] == 1 || t.stride[1] == 1); }
+
+mark matmul(queue *q, const char *name, tensor c, access c_access, tensor a, tensor b)
+{
+    op o = named(q, OP_MATMUL, name);
+    add(&o, c, c_access);
+    add(&o, a, READ);
+    add(&o, b, READ);
+    need(unit_stride(a) && unit_stride(b) && unit_stride(c), &o, "a matrix has no unit stride");
+    need(c.dim[0] == a.dim[0] && a.dim[1] == b.dim[0] && b.dim[1] == c.dim[1], &o, "shapes do not multiply");
+    need(is_float(a) && a.type == b.type && is_float(c), &o, "formats do not multiply");
+    return op_submit(q, &o);
+}
+
+mark norm_forward(queue *q, const char *name, norm_forward_operands x, float epsilon)
+{
+    op o = named(q, OP_NORM_FORWARD, name);
+    bool adds = tensor_present(&x.delta);
+    int64_t m = rows(x.x), n = columns(x.x);
+    o.args.norm.epsilon = epsilon;
+    add(&o, x.x, READ);
+    add(&o, x.delta, READ);
+    add(&o, x.gain, READ);
+    add(&o, x.sum, WRITE);
+    add(&o, x.out, WRITE);
+    add(&o, x.rstd, WRITE);
+    need(walkable(x.x) && walkable(x.out) && rows_by(x.out, m, n), &o, "input and output differ in shape");
+    need(adds == tensor_present(&x.sum), &o, "sum and delta come together");
+    need(!adds || (walkable(x.delta) && walkable(x.sum) && rows_by(x.delta, m, n) && rows_by(x.sum, m, n)), &o, "delta or sum has another shape");
+    need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
+    need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
+    return op_submit(q, &o);
+}
+
+mark norm_backward(queue *q, const char *name, norm_backward_operands x)
+{
+    op o = named(q, OP_NORM_BACKWARD, name);
+    int64_t m = rows(x.x), n = columns(x.x);
+    add(&o, x.d_out, READ);
+    add(&o, x.x, READ);
+    add(&o, x.rstd, READ);
+    add(&o, x.gain, READ);
+    add(&o, x.dx, x.dx_access);
+    add(&o, x.gain_gradient, x.gain_access);
+    need(walkable(x.x) && walkable(x.d_out) && rows_by(x.d_out, m, n) && walkable(x.dx) && rows_by(x.dx, m, n), &o, "x, d_out and dx differ in shape");
+    need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
+    need(plain(x.gain_gradient, F32) && tensor_elements(&x.gain_gradient) == n, &o, "gain_gradient is not one F32 row");
+    need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
+    return op_submit(q, &o);
+}
+
+static mark rope(queue *q, op_kind kind, const char *name, tensor x, tensor table)
+{
+    op o = named(q, kind, name);
+    add(&o, x, UPDATE);
+    add(&o, table, READ);
+    need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD, &o, "x is not [s, b, heads, even d up to 256]");
+    need(plain(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o, "table is not [s, d/2, 2] F32");
+    return op_submit(q, &o);
+}
+
+mark rope_forward(queue *q, const char *name, tensor x, tensor table) { return rope(q, OP_ROPE_FORWARD, name, x, table); }
+mark rope_backward(queue *q, const char *name, tensor x, tensor table) { return rope(q, OP_ROPE_BACKWARD, name, x, table); }
+
+static void need_attention(const op *o, tensor q, tensor k, tensor v, tensor out, tensor lse)
+{
+    need(q.dims == 4 && k.dims == 4 && walkable(q) && walkable(k) && walkable(v) && walkable(out), o, "q, k, v and out are not [s, b, heads, d]");
+    need(same_shape(k, v) && same_shape(q, out), o, "k and v, or q and out, differ in shape");
+    need(q.dim[0] == k.dim[0] && q.dim[1] == k.dim[1] && q.dim[3] == k.dim[3], o, "queries and keys do not belong together");
+    need(k.dim[2] > 0 && q.dim[2] % k.dim[2] == 0, o, "heads are no multiple of kv_heads");
+    need(q.dim[3] % 2 == 0 && q.dim[3] <= LARGEST_HEAD, o, "head dim is odd or above 256");
+    need(plain(lse, F32) && tensor_elements(&lse) == q.dim[0] * q.dim[1] * q.dim[2], o, "lse is not [b, heads, s] F32");
+}
+
+mark attention_forward(queue *q, const char *name, attention_forward_operands x, float scale)
+{
+    op o = named(q, OP_ATTENTION_FORWARD, name);
+    o.args.attention.scale = scale;
+    add(&o, x.q, READ);
+    add(&o, x.k, READ);
+    add(&o, x.v, READ);
+    add(&o, x.out, WRITE);
+    add(&o, x.lse, WRITE);
+    need_attention(&o, x.q, x.k, x.v, x.out, x.lse);
+    return op_submit(q, &o);
+}
+
+mark attention_backward(queue *q, const char *name, attention_backward_operands x, float scale)
+{
+    op o = named(q, OP_ATTENTION_BACKWARD, name);
+    o.args.attention.scale = scale;
+    add(&o, x.q, READ);
+    add(&o, x.k, READ);
+    add(&o, x.v, READ);
+    add(&o, x.out, READ);
+    add(&o, x.lse, READ);
+    add(&o, x.d_out, READ);
+    add(&o, x.dq, WRITE);
+    add(&o, x.dk, WRITE);
+    add(&o, x.dv, WRITE);
+    need_attention(&o, x.q, x.k, x.v, x.out, x.lse);
+    need(same_shape(x.d_out, x.q) && same_shape(x.dq, x.q) && same_shape(x.dk, x.k) && same_shape(x.dv, x.v), &o, "a gradient has another shape");
+    need(walkable(x.d_out) && walkable(x.dq) && walkable(x.dk) && walkable(x.dv), &o, "a gradient has gaps in its heads");
+    return op_submit(q, &o);
+}
+
+mark swiglu_forward(queue *q, const char *name, tensor gate_up, tensor out)
+{
+    op o = named(q, OP_SWIGLU_FORWARD, name);
+    add(&o, gate_up, READ);
+    add(&o, out, WRITE);
+    need(walkable(gate_up) && walkable(out) && rows_by(gate_up, rows(out), 2 * columns(out)), &o, "gate_up is not [rows, 2f] for out [rows, f]");
+    return op_submit(q, &o);
+}
+
+mark swiglu_backward(queue *q, const char *name, tensor gate_up, tensor d_out, tensor d_gate_up)
+{
+    op o = named(q, OP_SWIGLU_BACKWARD, name);
+    add(&o, gate_up, READ);
+    add(&o, d_out, READ);
+    add(&o, d_gate_up, WRITE);
+    need(walkable(gate_up) && walkable(d_out) && walkable(d_gate_up), &o, "a row has gaps");
+    need(rows_by(gate_up, rows(d_out), 2 * columns(d_out)) && rows_by(d_gate_up, rows(d_out), 2 * columns(d_out)), &o, "gate_up is not [rows, 2f] for out [rows, f]");
+    return op_submit(q, &o);
+}
+
+mark embedding_forward(queue *q, const char *name, tensor tokens, tensor table, tensor out, int64_t first)
+{
+    op o = named(q, OP_EMBEDDING_FORWARD, name);
+    o.args.vocabulary.first = first;
+    add(&o, tokens, READ);
+    add(&o, table, READ);
+    add(&o, out, WRITE);
+    need(plain(tokens, I32) && walkable(table) && table.dims == 2 && walkable(out), &o, "tokens, table or out has a wrong format");
+    need(rows_by(out, tensor_elements(&tokens), columns(table)), &o, "out is not one table row per token");
+    return op_submit(q, &o);
+}
+
+mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access gradient_access, int64_t first)
+{
+    op o = named(q, OP_EMBEDDING_BACKWARD, name);
+    o.args.vocabulary.first = first;
+    add(&o, tokens, READ);
+    add(&o, d_out, READ);
+    add(&o, gradient, gradient_access);
+    need(plain(tokens, I32) && walkable(gradient) && gradient.dims == 2 && walkable(d_out), &o, "tokens, gradient or d_out has a wrong format");
+    need(rows_by(d_out, tensor_elements(&tokens), columns(gradient)), &o, "d_out is not one table row per token");
+    return op_submit(q, &o);
+}
+
+static mark cross_entropy(queue *q, const char *name, const cross_entropy_operands *x, cross_entropy_part part)
+{
+    op o = named(q, OP_CROSS_ENTROPY, name);
+    bool finish = part == CROSS_ENTROPY_FINISH;
+    int64_t tokens = tensor_elements(&x->labels);
+    o.args.cross_entropy = (cross_entropy_args){ part, x->first, x->valid, x->gradient_scale };
+    add(&o, x->logits, finish ? UPDATE : READ);
+    add(&o, x->labels, READ);
+    add(&o, x->partial, finish ? READ : WRITE);
+    add(&o, finish ? x->loss : tensor_none(), WRITE);
+    need(walkable(x->logits) && rows(x->logits) == tokens && plain(x->labels, I32), &o, "logits are not one row per label");
+    need(plain(x->partial, F32) && tokens > 0 && tensor_elements(&x->partial) % (3 * tokens) == 0, &o, "partial is not [.., s, b, 3] F32");
+    need(finish || tensor_elements(&x->partial) == 3 * tokens, &o, "partial is not of this rank alone");
+    need(!finish || (x->loss.type == F64 && x->loss.dims == 1 && tokens % x->loss.dim[0] == 0), &o, "loss is not [b] F64");
+    return op_submit(q, &o);
+}
+
+mark cross_entropy_partial(queue *q, const char *name, const cross_entropy_operands *x) { return cross_entropy(q, name, x, CROSS_ENTROPY_PARTIAL); }
+mark cross_entropy_finish(queue *q, const char *name, const cross_entropy_operands *x) { return cross_entropy(q, name, x, CROSS_ENTROPY_FINISH); }
+
+static void need_scalars(const op *o, tensor scalars) { need(plain(scalars, F64) && tensor_elements(&scalars) == STEP_SCALARS, o, "these are not the step's scalars"); }
+
+mark adamw(queue *q, const char *name, const adamw_operands *x, adamw_rule rule)
+{
+    op o = named(q, OP_ADAMW, name);
+    bool has_master = tensor_present(&x->master);
+    const tensor part[] = { x->gradient, x->weight, x->first, x->second, has_master ? x->master : x->weight };
+    o.args.adamw = rule;
+    add(&o, x->scalars, READ);
+    add(&o, x->gradient, READ);
+    add(&o, x->weight, has_master ? WRITE : UPDATE);
+    add(&o, x->master, UPDATE);
+    add(&o, x->first, UPDATE);
+    add(&o, x->second, UPDATE);
+    need_scalars(&o, x->scalars);
+    for (int i = 0; i < 5; i++)
+        need(is_float(part[i]) && tensor_contiguous(&part[i]) && same_elements(part[i], x->weight), &o, "parts of the bucket differ");
+    return op_submit(q, &o);
+}
+
+mark initialize(queue *q, const char *name, tensor out, const initialize_args *args)
+{
+    op o = named(q, OP_INITIALIZE, name);
+    o.args.initialize = *args;
+    add(&o, out, WRITE);
+    need(walkable(out) && out.dims == 2, &o, "out is not a matrix");
+    return op_submit(q, &o);
+}
+
+mark fill(queue *q, const char *name, tensor out, double value)
+{
+    op o = named(q, OP_FILL, name);
+    o.args.fill.value = value;
+    add(&o, out, WRITE);
+    need(tensor_contiguous(&out), &o, "fill of a tensor with gaps");
+    return op_submit(q, &o);
+}
+
+mark copy(queue *q, const char *name, tensor to, access to_access, tensor from)
+{
+    op o = named(q, OP_COPY, name);
+    add(&o, to, to_access);
+    add(&o, from, READ);
+    need(tensor_contiguous(&to) && tensor_contiguous(&from) && same_elements(to, from), &o, "copy between different shapes");
+    return op_submit(q, &o);
+}
+
+mark sum(queue *q, const char *name, tensor out, access out_access, tensor x)
+{
+    op o = named(q, OP_SUM, name);
+    add(&o, out, out_access);
+    add(&o, x, READ);
+    need(plain(out, F64) && plain(x, F64) && tensor_elements(&out) == 1, &o, "sum is of F64 into one F64");
+    return op_submit(q, &o);
+}
+
+mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor labels, const tokens_args *args)
+{
+    op o = named(q, OP_TOKENS, name);
+    o.args.tokens = *args;
+    add(&o, scalars, READ);
+    add(&o, tokens, WRITE);
+    add(&o, labels, WRITE);
+    need_scalars(&o, scalars);
+    need(plain(tokens, I32) && plain(labels, I32) && tokens.dims == 2 && same_shape(tokens, labels), &o, "tokens and labels are not [s, b] I32");
+    return op_submit(q, &o);
+}
+
+mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_args *args)
+{
+    op o = named(q, OP_STEP_BEGIN, name);
+    o.args.step_begin = *args;
+    add(&o, scalars, UPDATE);
+    need_scalars(&o, scalars);
+    return op_submit(q, &o);
+}
+
+static bool is_limbs(tensor t) { return plain(t, U64) && tensor_elements(&t) == SQUARE_LIMBS; }
+
+mark square_sum(queue *q, const char *name, tensor x, tensor limbs)
+{
+    op o = named(q, OP_SQUARE_SUM, name);
+    add(&o, x, READ);
+    add(&o, limbs, UPDATE);
+    need(is_float(x) && tensor_contiguous(&x) && is_limbs(limbs), &o, "squares of F32 or BF16 go into limbs");
+    return op_submit(q, &o);
+}
+
+mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, double clip)
+{
+    op o = named(q, OP_STEP_CLIP, name);
+    o.args.step_clip.clip = clip;
+    add(&o, limbs, READ);
+    add(&o, loss, READ);
+    add(&o, scalars, UPDATE);
+    need_scalars(&o, scalars);
+    need(is_limbs(limbs) && plain(loss, F64) && tensor_elements(&loss) == 1, &o, "limbs or loss has a wrong format");
+    return op_submit(q, &o);
+}
