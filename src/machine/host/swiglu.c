@@ -1,0 +1,57 @@
+/* silu(gate) * up, gate and up being the halves of one row (Shazeer 2020). */
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+
+static void forward_tile(const op *o, int64_t row, int64_t at, int64_t n)
+{
+    const tensor *gate_up = &o->operand[0].tensor, *out = &o->operand[1].tensor;
+    float tile[3][TILE];
+    const float *gate = row_read(tile[0], tensor_row(gate_up, row, at), gate_up->type, n);
+    const float *up = row_read(tile[1], tensor_row(gate_up, row, tensor_columns(out) + at), gate_up->type, n);
+    float *y = row_write(tile[2], tensor_row(out, row, at), out->type);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) y[i] = swiglu_value(gate[i], up[i]);
+    row_close(tensor_row(out, row, at), out->type, y, n);
+}
+
+static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n)
+{
+    const tensor *gate_up = &o->operand[0].tensor, *d_out = &o->operand[1].tensor, *d_gate_up = &o->operand[2].tensor;
+    int64_t half = tensor_columns(d_out);
+    float tile[5][TILE];
+    void *gate_place = tensor_row(d_gate_up, row, at), *up_place = tensor_row(d_gate_up, row, half + at);
+    const float *gate = row_read(tile[0], tensor_row(gate_up, row, at), gate_up->type, n);
+    const float *up = row_read(tile[1], tensor_row(gate_up, row, half + at), gate_up->type, n);
+    const float *d = row_read(tile[2], tensor_row(d_out, row, at), d_out->type, n);
+    float *d_gate = row_write(tile[3], gate_place, d_gate_up->type), *d_up = row_write(tile[4], up_place, d_gate_up->type);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        swiglu_gradient g = swiglu_derivative(gate[i], up[i], d[i]);
+        d_gate[i] = g.gate;
+        d_up[i] = g.up;
+    }
+    row_close(gate_place, d_gate_up->type, d_gate, n);
+    row_close(up_place, d_gate_up->type, d_up, n);
+}
+
+typedef void tile_function(const op *o, int64_t row, int64_t at, int64_t n);
+
+static void over_tiles(const op *o, const tensor *half, tile_function *f)
+{
+    int64_t rows = tensor_row_count(half), n = tensor_columns(half);
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t at = 0; at < n; at += TILE) f(o, row, at, smaller(TILE, n - at));
+}
+
+void host_swiglu_forward(const op *o, void *scratch)
+{
+    (void)scratch;
+    over_tiles(o, &o->operand[1].tensor, forward_tile);
+}
+
+void host_swiglu_backward(const op *o, void *scratch)
+{
+    (void)scratch;
+    over_tiles(o, &o->operand[1].tensor, backward_tile);
+}
