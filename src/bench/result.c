@@ -2,7 +2,10 @@
 #include "bench/result.h"
 #include "base/fail.h"
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static double *nan_array(int64_t length)
 {
@@ -34,4 +37,37 @@ void result_close(case_result *r)
     free(r->step_seconds);
     free(r->rank_seconds);
     *r = (case_result){ .given = NULL };
+}
+
+void result_add_machine(case_result *r, const machine *m)
+{
+    const hazard_report *h = machine_hazards(m);
+    if (h->count && !r->hazards) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
+    r->hazards += h->count;
+    r->strikes += machine_strikes(m);
+}
+
+static void add_reason(char list[CASE_REASONS][REASON_LENGTH], int *count, const char *format, va_list arguments)
+{
+    char reason[REASON_LENGTH];
+    vsnprintf(reason, sizeof reason, format, arguments);
+    for (int i = 0; i < *count; i++)
+        if (strcmp(list[i], reason) == 0) return;
+    if (*count < CASE_REASONS) strcpy(list[(*count)++], reason);
+}
+
+void result_fail(case_result *r, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_reason(r->fail_reason, &r->fail_reasons, format, arguments);
+    va_end(arguments);
+}
+
+void result_invalidate(case_result *r, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_reason(r->invalid_reason, &r->invalid_reasons, format, arguments);
+    va_end(arguments);
 }

@@ -2,7 +2,7 @@
  * Filled on all ranks by bench/run_case.c, complete on rank 0. */
 #pragma once
 #include "base/arena.h"
-#include "machine/tally.h"
+#include "machine/machine.h"
 #include "plan/bench_case.h"
 
 typedef struct {
@@ -42,3 +42,8 @@ typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
 
 void result_open(case_result *r, const bench_case *c);      /* allocates the per-step arrays, NaN */
 void result_close(case_result *r);
+/* Adds the hazards found and the strikes made on a machine that has finished. */
+void result_add_machine(case_result *r, const machine *m);
+/* Adds a reason, printf style; the first CASE_REASONS are kept. A failed case has passed false, a not valid one valid false. */
+void result_fail(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void result_invalidate(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

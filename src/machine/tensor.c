@@ -1,6 +1,7 @@
 /* Tensors are views. */
 #include "machine/tensor.h"
 #include "base/fail.h"
+#include "base/numeric.h"
 
 tensor tensor_none(void) { return (tensor){ .dims = 0 }; }
 
@@ -74,4 +75,9 @@ tensor tensor_transposed(tensor t)
     r.dim[0] = t.dim[1], r.dim[1] = t.dim[0];
     r.stride[0] = t.stride[1], r.stride[1] = t.stride[0];
     return r;
+}
+
+double tensor_value(const tensor *t, int64_t i)
+{
+    return (double)(t->type == BF16 ? bf16_widen(((const uint16_t *)t->data)[i]) : ((const float *)t->data)[i]);
 }

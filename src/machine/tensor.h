@@ -26,3 +26,6 @@ tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length);
 tensor tensor_flat(tensor t);
 tensor tensor_rows(tensor t);               /* all dims but the last merged: [rows, columns] */
 tensor tensor_transposed(tensor t);         /* of a 2-D tensor */
+
+/* Element i of a contiguous F32 or BF16 tensor that the caller may read (host memory, finished). */
+double tensor_value(const tensor *t, int64_t i);

@@ -72,6 +72,7 @@ void world_stop(void)
 
 int world_rank(void) { return world.rank; }
 int world_ranks(void) { return world.ranks; }
+int world_node_ranks(void) { return world.node_ranks; }
 const char *world_host(void) { return world.host; }
 void world_stall_limit(double seconds) { world.stall_seconds = seconds; }
 double world_stall_seconds(void) { return world.stall_seconds; }

@@ -8,7 +8,7 @@
 enum { MEASURED_STEPS = 2 };        /* the second step waits for the weights that the first one gathered */
 
 /* What measuring a case tells: bytes by kind, scratch included, and the struck transfer. */
-typedef struct { arena arena; size_t scratch[3]; strike strike; } measure;
+typedef struct { arena arena; size_t scratch[3]; strike strike; int64_t parameters; } measure;
 
 static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
@@ -38,6 +38,7 @@ static measure measured(const bench_case *c, mesh *m, const trainer_options *o)
         r.scratch[i] = padded(queue_scratch_bytes(q[i]));
         arena_take(&r.arena, SCRATCH, r.scratch[i]);
     }
+    r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);
     machine_close(paper);
     return r;
@@ -74,6 +75,7 @@ static void lay_out(trainer *t, const bench_case *c, mesh *m, const trainer_opti
     arena_seal(&a);
     t->arena = a;
     t->memory = memory;
+    t->parameters = r->parameters;
 }
 
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o)
@@ -84,7 +86,7 @@ void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_optio
         lay_out(t, c, m, o, &r);
         return;
     }
-    *t = (trainer){ .given = c, .mesh = m, .arena = r.arena };
+    *t = (trainer){ .given = c, .mesh = m, .arena = r.arena, .parameters = r.parameters };
 }
 
 void trainer_dismantle(trainer *t)

@@ -19,6 +19,7 @@ typedef struct trainer {
     mark finished[REPORT_SLOTS];    /* optimizer completion of those steps */
     mark initialized;
     machine *machine;
+    int64_t parameters;             /* that this rank holds, padding excluded */
     arena arena; void *memory;      /* owned when built by trainer_build */
 } trainer;
 

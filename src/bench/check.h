@@ -1,0 +1,25 @@
+/* Is the layout right? (design part 6, question 1) The check model of a case is trained on the same mesh, schedule,
+ * precision and backend, and compared with the reference. */
+#pragma once
+#include "bench/reference.h"
+#include "bench/result.h"
+#include "machine/machine.h"
+#include "parallel/mesh.h"
+
+/* Ratios are scaled so that this is the limit, as HPL does. */
+enum { CHECK_THRESHOLD = 16 };
+typedef struct { double loss, gradient_first, gradient_fourth, weights; } check_limits;
+/* Frozen limits of a precision; the spreads they were calibrated on stand beside them in check.c. */
+check_limits check_limits_of(case_precision precision);
+
+typedef struct {
+    bench_case given;                           /* the check model */
+    int references; reference reference[2];     /* same precision; FP32, unless that is the same */
+    mesh mesh;
+} check;
+
+/* Collective over the world: computes the references once, for both checks. */
+void check_open(check *k, const bench_case *c);
+void check_close(check *k);
+/* Collective over the world: trains the check model on the mesh and compares. Adds hazards and strikes to r. */
+check_result check_run(check *k, const machine_options *on, case_result *r);

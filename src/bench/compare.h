@@ -1,0 +1,17 @@
+/* A trainer's gradients, weights and losses against the reference's, parameter by parameter and rank by rank. */
+#pragma once
+#include "bench/reference.h"
+#include "train/trainer.h"
+
+/* The worst parameter (or sequence) and the rank whose own part differs most there. */
+typedef struct { double r; int row; int rank; } worst_row;
+
+/* r = |x - target| / (|target - start| + 1e-3 |whole target - start|) per parameter, over the elements that the ranks'
+ * optimizers own; the largest is returned, on all ranks alike. A rank that holds a replica alone is judged by itself too, so
+ * that it cannot hide behind the others. x: reduced gradients, or weights (master where there is one). start NULL: zero.
+ * t NULL: this rank takes no part. Collective over the world. Not finite counts as 1e100. */
+typedef enum { COMPARE_GRADIENT, COMPARE_WEIGHT } compared;
+worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start);
+
+/* |loss - reference| / |reference| per sequence of one step; row is the sequence. Collective over the world. */
+worst_row compare_losses(const trainer *t, const reference *r, int step);

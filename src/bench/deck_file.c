@@ -1,0 +1,60 @@
+/* A deck's bytes. */
+#include "bench/deck_file.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LARGEST_DECK = (1 << 20) + 1 };
+
+static FILE *open_deck(const char *name, char *path, size_t length)
+{
+    snprintf(path, length, "%s", name);
+    FILE *f = fopen(path, "rb");
+    if (f || errno != ENOENT || name[0] == '/') return f;
+    snprintf(path, length, "inputs/%s", name);
+    f = fopen(path, "rb");
+    if (!f) snprintf(path, length, "%s", name);
+    return f;
+}
+
+deck_file deck_file_read(const char *name, char *reason, size_t length)
+{
+    deck_file d = { .length = 0 };
+    struct stat kind;
+    FILE *f = open_deck(name, d.path, sizeof d.path);
+    if (!f) {
+        snprintf(reason, length, "%s: cannot be read: %s; looked for it as given and in inputs/", name, strerror(errno));
+        return d;
+    }
+    bool folder = fstat(fileno(f), &kind) == 0 && S_ISDIR(kind.st_mode);
+    d.bytes = malloc(LARGEST_DECK);
+    if (!d.bytes) FAIL("no memory for a deck");
+    d.length = folder ? 0 : fread(d.bytes, 1, LARGEST_DECK, f);
+    if (folder || ferror(f)) {
+        snprintf(reason, length, "%s: cannot be read: %s", name, folder ? "it is a folder" : strerror(errno));
+        free(d.bytes);
+        d.bytes = NULL;
+    }
+    fclose(f);
+    return d;
+}
+
+deck_file deck_file_share(const char *name, char *reason, size_t length)
+{
+    deck_file d = { .length = 0 };
+    if (world_rank() == 0) d = deck_file_read(name, reason, length);
+    size_t sent[2] = { d.length, d.bytes != NULL };
+    world_broadcast(sent, sizeof sent, 0);
+    world_broadcast(d.path, sizeof d.path, 0);
+    world_broadcast(reason, length, 0);
+    if (!sent[1]) return d;
+    if (world_rank() != 0) d.bytes = malloc(sent[0] + 1);
+    if (!d.bytes) FAIL("no memory for a deck of %zu bytes", sent[0]);
+    d.length = sent[0];
+    world_broadcast(d.bytes, d.length, 0);
+    return d;
+}

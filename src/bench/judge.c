@@ -1,0 +1,58 @@
+/* The verdict. */
+#include "bench/judge.h"
+#include "base/build_info.h"
+#include "bench/check.h"
+#include <math.h>
+
+enum { ENOUGH_STEPS = 10 };
+
+static void judge_numbers(case_result *r)
+{
+    int64_t total = r->given->warmup + r->given->steps;
+    if (r->completed < total) result_fail(r, "%lld of %lld steps were run", (long long)r->completed, (long long)total);
+    for (int64_t i = 0; i < r->completed; i++)
+        if (!isfinite(r->loss[i]) || !isfinite(r->gradient_norm[i])) {
+            result_fail(r, "loss or gradient norm of step %lld is not finite", (long long)i);
+            result_invalidate(r, "not a number");
+            return;
+        }
+}
+
+static void judge_check(case_result *r, const check_result *c, const char *when)
+{
+    if (c->done && !c->passed)
+        result_fail(r, "check %s the timed steps: residual %.3g, limit %d: %s", when, c->residual, CHECK_THRESHOLD, c->worst);
+}
+
+static void judge_fault(case_result *r)
+{
+    const planted_fault *f = &r->given->fault;
+    if (f->kind == FAULT_NONE) return;
+    result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
+    if (r->strikes == 0) result_fail(r, "the planted fault never struck");
+}
+
+static void judge_validity(case_result *r, const host_load *load)
+{
+    const bench_case *c = r->given;
+    if (c->check == CHECK_OFF) result_invalidate(r, "check off");
+    if (load->node_ranks * load->threads > load->cores)
+        result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads, load->cores);
+    if (build_debug) result_invalidate(r, "debug build");
+    if (c->steps < ENOUGH_STEPS) result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
+    if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
+    if (c->size == SIZE_FULL && !c->recipe_layout) result_invalidate(r, "not the recipe's layout");
+}
+
+void judge_case(case_result *r, const host_load *load)
+{
+    judge_numbers(r);
+    judge_check(r, &r->check[0], "before");
+    judge_check(r, &r->check[1], "after");
+    if (r->hazards) result_fail(r, "%lld hazards: %s", (long long)r->hazards, r->hazard);
+    judge_fault(r);
+    judge_validity(r, load);
+    r->passed = r->fail_reasons == 0;
+    r->valid = r->passed && r->invalid_reasons == 0;
+    if (!r->passed) result_invalidate(r, "failed");
+}

@@ -1,0 +1,7 @@
+/* The verdict: PASSED or FAILED, and VALID or NOT VALID, each with its reasons. */
+#pragma once
+#include "bench/result.h"
+
+/* From what the case left, on all ranks alike; node_ranks, cores: of the most crowded node; threads per rank. */
+typedef struct { int node_ranks, cores, threads; } host_load;
+void judge_case(case_result *r, const host_load *load);

@@ -1,0 +1,56 @@
+/* The command line. */
+#include "bench/options.h"
+#include "base/say.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST_RANKS = 1 << 20 };
+
+static void read_ranks(options *o, const char *words)
+{
+    for (const char *at = words; !o->mistake[0];) {
+        char *end;
+        long n = strtol(at, &end, 10);
+        if (end == at || n < 1 || n > LARGEST_RANKS || o->rank_counts == OPTION_RANKS || (*end && *end != ','))
+            snprintf(o->mistake, sizeof o->mistake, "--ranks %.80s: give 1 to %d counts from 1 to %d, separated by commas", words, OPTION_RANKS, LARGEST_RANKS);
+        else o->ranks[o->rank_counts++] = (int)n;
+        if (!*end) break;
+        at = end + 1;
+    }
+}
+
+options options_read(int argc, char **argv)
+{
+    options o = { 0 };
+    for (int i = 1; i < argc && !o.mistake[0]; i++) {
+        const char *a = argv[i];
+        if (!strcmp(a, "--help") || !strcmp(a, "-h")) o.help = true;
+        else if (!strcmp(a, "--version")) o.version = true;
+        else if (!strcmp(a, "--keys")) o.keys = true;
+        else if (!strcmp(a, "--list")) o.list = true;
+        else if (!strcmp(a, "--dry-run")) o.dry_run = true;
+        else if (!strcmp(a, "--ranks") && i + 1 < argc) read_ranks(&o, argv[++i]);
+        else if (!strncmp(a, "--ranks=", 8)) read_ranks(&o, a + 8);
+        else if (!strcmp(a, "--ranks")) snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
+        else if (a[0] == '-' && a[1]) snprintf(o.mistake, sizeof o.mistake, "%.80s is no option; --help lists them", a);
+        else if (o.deck) snprintf(o.mistake, sizeof o.mistake, "two decks, %.80s and %.80s: give one", o.deck, a);
+        else o.deck = a;
+    }
+    bool asks = o.help || o.version || o.keys || o.list;
+    if (!o.mistake[0] && !asks && !o.deck) snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
+    if (!o.mistake[0] && o.rank_counts && !o.dry_run) snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
+    return o;
+}
+
+void options_print_help(void)
+{
+    say("usage: mpirun -np N ./xgsw DECK             run every case of the deck, e.g. gsw.dat\n"
+        "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
+        "       ./xgsw --keys                        the deck's keys: values, defaults, meaning; operations a fault can name\n"
+        "       ./xgsw --list                        the catalogue of workloads and recipe rows\n"
+        "       ./xgsw --version                     versions of everything it was built with\n"
+        "       ./xgsw --help                        this text\n"
+        "A deck is looked for as given, then in inputs/.\n"
+        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED, 2 refused, 86 hang or lost rank, 87 record not written.\n");
+}

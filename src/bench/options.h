@@ -1,0 +1,14 @@
+/* The command line: options in any order, the deck is the one argument that is no option. */
+#pragma once
+#include <stdbool.h>
+
+enum { OPTION_RANKS = 64 };
+typedef struct {
+    bool help, version, keys, list, dry_run;
+    const char *deck;                       /* NULL: not given */
+    int ranks[OPTION_RANKS], rank_counts;   /* --ranks N[,N...]; 0 counts: as many as there are */
+    char mistake[256];                      /* non-empty: refused, why */
+} options;
+
+options options_read(int argc, char **argv);
+void options_print_help(void);

@@ -1,0 +1,117 @@
+/* The reference computation. */
+#include "bench/reference.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include "train/trainer.h"
+#include <stdlib.h>
+#include <string.h>
+
+static double *doubles(int64_t n)
+{
+    double *x = calloc((size_t)(n ? n : 1), sizeof *x);
+    if (!x) FAIL("no memory for %lld numbers of the reference", (long long)n);
+    return x;
+}
+
+/* This rank's sequences are rank, rank + ranks, ...: one a microbatch. */
+static int64_t own_share(const bench_case *c)
+{
+    int64_t rank = world_rank(), ranks = world_ranks();
+    return rank < c->global_batch ? (c->global_batch - rank + ranks - 1) / ranks : 0;
+}
+
+static void open_reference(reference *r, const param_table *t)
+{
+    r->rows = t->rows;
+    r->base = calloc((size_t)t->rows + 1, sizeof *r->base);
+    r->name = calloc((size_t)t->rows, sizeof *r->name);
+    if (!r->base || !r->name) FAIL("no memory for the reference's %d parameters", t->rows);
+    for (int i = 0; i < t->rows; i++) {
+        r->base[i + 1] = r->base[i] + t->row[i].rows * t->row[i].columns;
+        memcpy(r->name[i], t->row[i].name, sizeof *r->name);
+    }
+    r->values = r->base[t->rows];
+    r->sequences = r->given.global_batch;
+    r->loss = doubles(CHECK_STEPS * r->sequences);
+    for (int i = 0; i < CHECK_MOMENTS; i++) r->gradient[i] = doubles(r->values);
+    r->weight = doubles(r->values);
+    r->first_weight = doubles(r->values);
+}
+
+static void set_element(const tensor *t, int64_t i, double x)
+{
+    if (t->type == BF16) ((uint16_t *)t->data)[i] = bf16_round((float)x);
+    else ((float *)t->data)[i] = (float)x;
+}
+
+/* out = every row's logical elements, from bucket storage chosen by `gradient`. One rank holds whole rows. */
+static void read_rows(const trainer *t, const reference *r, bool gradient, double *out)
+{
+    const param_table *p = &t->stage.params;
+    for (int i = 0; i < p->rows; i++) {
+        const bucket *b = &p->buckets[p->row[i].bucket];
+        const tensor *from = gradient ? &b->gradient : tensor_present(&b->master) ? &b->master : &b->weight;
+        for (int64_t k = 0; k < r->base[i + 1] - r->base[i]; k++) out[r->base[i] + k] = tensor_value(from, p->row[i].offset + k);
+    }
+}
+
+static void write_gradients(const trainer *t, const reference *r, const double *in)
+{
+    const param_table *p = &t->stage.params;
+    for (int i = 0; i < p->rows; i++) {
+        const bucket *b = &p->buckets[p->row[i].bucket];
+        for (int64_t k = 0; k < r->base[i + 1] - r->base[i]; k++) set_element(&b->gradient, p->row[i].offset + k, in[r->base[i] + k]);
+    }
+}
+
+/* One step: own gradients, sum over the world, the same update everywhere. */
+static void reference_step(trainer *t, reference *r, int step, int64_t share, double *sum)
+{
+    double *losses = r->loss + step * r->sequences;
+    trainer_gradients(t);
+    machine_sync(t->machine);
+    memset(sum, 0, (size_t)r->values * sizeof *sum);
+    if (share) read_rows(t, r, true, sum);
+    for (int64_t m = 0; m < share; m++) losses[m * world_ranks() + world_rank()] = ((const double *)t->stage.loss.data)[m];
+    world_sum(sum, r->values);
+    world_sum(losses, r->sequences);
+    write_gradients(t, r, sum);
+    trainer_update(t);
+    machine_sync(t->machine);
+    if (step == 0) memcpy(r->gradient[0], sum, (size_t)r->values * sizeof *sum);
+    if (step == CHECK_STEPS - 1) memcpy(r->gradient[1], sum, (size_t)r->values * sizeof *sum);
+}
+
+void reference_compute(reference *r, const bench_case *check, bool fp32)
+{
+    mesh alone;
+    trainer t;
+    trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = world_rank() } };
+    *r = (reference){ .given = single_rank_case(check, fp32) };
+    int64_t share = own_share(&r->given);
+    r->given.microbatches = share;
+    r->given.micro_batch = 1;
+    mesh_open_alone(&alone, world_rank());
+    trainer_build(&t, &r->given, &alone, &o);
+    t.stage.data_ranks = world_ranks();
+    t.stage.data_rank = world_rank();
+    trainer_initialize(&t);
+    open_reference(r, &t.stage.params);
+    read_rows(&t, r, false, r->first_weight);
+    double *sum = doubles(r->values);
+    for (int step = 0; step < CHECK_STEPS; step++) reference_step(&t, r, step, share, sum);
+    read_rows(&t, r, false, r->weight);
+    free(sum);
+    trainer_dismantle(&t);
+    mesh_close(&alone);
+}
+
+void reference_free(reference *r)
+{
+    free(r->base);
+    free(r->name);
+    free(r->loss);
+    for (int i = 0; i < CHECK_MOMENTS; i++) free(r->gradient[i]);
+    free(r->weight);
+    free(r->first_weight);
+}

@@ -1,0 +1,122 @@
+/* The report. */
+#include "bench/report.h"
+#include "base/build_info.h"
+#include "base/say.h"
+#include "bench/check.h"
+#include <math.h>
+
+static const char rule[] = "================================================================================\n";
+static const char thin[] = "--------------------------------------------------------------------------------\n";
+
+void report_banner(const deck *d, const char *deck_name, int ranks, int threads, const char *products, const char *mpi)
+{
+    say("%s", rule);
+    say("xgsw  --  real large-language-model training steps, timed and verified\n");
+    say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
+    say("%s", rule);
+    say("%s\n%s\n\n", d->title[0], d->title[1]);
+    say("Deck       %s, %lld cases\n", deck_name, (long long)d->cases);
+    say("Ranks      %d, %d threads each\n", ranks, threads);
+    say("Products   %s\n", products);
+    say("Messages   %s\n", mpi);
+    say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
+    say("A case is PASSED if its residuals are below %d before and after the timed steps.\n", CHECK_THRESHOLD);
+}
+
+static void report_layout(const bench_case *c)
+{
+    const int *n = c->layout.degree;
+    say("Layout     tensor %d, pipeline %d, context %d, data %d, shard %d: %d of %d ranks; sharding %s\n", n[AXIS_TENSOR],
+        n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks, sharding_name(c->sharding));
+    if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);
+    if (c->fault.kind != FAULT_NONE)
+        say("FAULT      %s %s %lld %d is planted: this case must not pass\n", fault_name(c->fault.kind), c->fault.operation,
+            (long long)c->fault.nth, c->fault.rank);
+}
+
+void report_case_begins(const bench_case *c)
+{
+    const model_shape *m = &c->model;
+    say("\n%s", thin);
+    say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision), backend_name(c->backend));
+    say("Model      layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld\n", (long long)m->layers,
+        (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary, (long long)m->sequence);
+    report_layout(c);
+    say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n", (long long)c->global_batch,
+        (long long)c->microbatches, (long long)c->micro_batch, c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD],
+        tokens_name(c->tokens), recompute_name(c->recompute));
+    if (c->size != SIZE_FULL)
+        say("Rates      learning rate %g constant, epsilon %g, init std %.4g: scaled, so that faults show in a model this narrow\n",
+            c->optimizer.learning_rate, c->optimizer.epsilon, m->init_std);
+    say("%s", thin);
+}
+
+void report_check(const check_result *k, const char *when)
+{
+    if (!k->done) return;
+    say("Check %-7s residual %8.3f %s %d   loss %.3f  gradient %.3f, %.3f  weights %.3f   %.2f s\n", when, k->residual,
+        k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights, k->seconds);
+    if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
+}
+
+/* Mean of the steps so far times the steps to come. */
+static double remaining_seconds(const case_result *r, int64_t step)
+{
+    double total = 0.0;
+    for (int64_t i = 0; i <= step; i++) total += r->step_seconds[i];
+    return total / (double)(step + 1) * (double)(r->given->warmup + r->given->steps - 1 - step);
+}
+
+void report_step(const case_result *r, int64_t step)
+{
+    const bench_case *c = r->given;
+    int64_t last = c->warmup + c->steps - 1;
+    say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | grad_norm: %.6f | "
+        "reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld | remaining: %.0f s%s\n",
+        last > 9 ? 2 : 1, (long long)step, (long long)last, r->learning_rate[step], (long long)c->global_batch, last > 9 ? 2 : 1,
+        (long long)step, r->gradient_norm[step], r->loss[step], r->step_seconds[step], (long long)((step + 1) * c->global_batch),
+        remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
+}
+
+static void report_numbers(const case_result *r)
+{
+    say("Step time  median %.4f s, min %.4f, max %.4f; last step (the recipe's rule) %.4f\n", r->median_seconds,
+        r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
+    say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
+        r->tokens_per_second / r->given->layout.ranks, r->tflops_per_gpu);
+    if (isnan(r->recipe_mfu)) say("; MFU n/a: no peak is known for this device\n");
+    else say("; recipe MFU %.2f %%, model MFU %.2f %%\n", 100.0 * r->recipe_mfu, 100.0 * r->model_mfu);
+    if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
+    else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
+    say("Memory     arena %.3f MB a rank, %.1f MB outside it (libraries, MPI, references)\n", (double)r->arena_bytes / 1e6,
+        r->outside_bytes / 1e6);
+}
+
+void report_case_ends(const case_result *r)
+{
+    const bench_case *c = r->given;
+    double worst = fmax(r->check[0].residual, r->check[1].residual);
+    report_numbers(r);
+    for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
+    for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
+    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %.3f  %s  %s\n", c->workload, size_name(c->size),
+        precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_PIPELINE],
+        c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_SHARD], r->median_seconds,
+        r->tokens_per_second, worst, r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
+    report_json(r);
+}
+
+void report_skipped(const bench_case *c, const char *reason)
+{
+    say("\n%s", thin);
+    say("Case %d     %s, size %s, %s: SKIPPED: %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision), reason);
+}
+
+void report_end(const final_counts *n, const char *record)
+{
+    say("\n%s", rule);
+    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed, n->failed, n->skipped);
+    if (record) say("Record     %s\n", record);
+    say("%s", rule);
+    say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");
+}

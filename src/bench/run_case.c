@@ -1,0 +1,138 @@
+/* One case. */
+#include "bench/run_case.h"
+#include "base/build_info.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "bench/check.h"
+#include "bench/memory.h"
+#include "bench/report.h"
+#include "bench/strike.h"
+#include "bench/summary.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+machine_options case_machine(const bench_case *c)
+{
+    return (machine_options){
+        .kind = c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST, .hostile = c->order == ORDER_HOSTILE,
+        .order_seed = c->order_seed, .prove_access = build_debug, .stall_seconds = c->stall_seconds, .world_rank = world_rank(),
+    };
+}
+
+/* Reads a step that is complete: the host is one step behind what it submits. */
+static void finish_step(case_result *r, trainer *t, int64_t step, double *before)
+{
+    mark end = t->finished[step % REPORT_SLOTS];
+    mark_sync(end);
+    const double *s = trainer_report(t, step);
+    r->loss[step] = s[SCALAR_LOSS];
+    r->gradient_norm[step] = s[SCALAR_NORM];
+    r->learning_rate[step] = s[SCALAR_LEARNING_RATE];
+    r->step_seconds[step] = mark_time(end) - *before;
+    *before = mark_time(end);
+    r->completed = step + 1;
+    report_step(r, step);
+}
+
+/* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. */
+static void train(case_result *r, trainer *t)
+{
+    int64_t total = r->given->warmup + r->given->steps;
+    double before = clock_seconds();
+    for (int64_t step = 0; step < total; step++) {
+        trainer_step(t);
+        if (step > 0) finish_step(r, t, step - 1, &before);
+    }
+    finish_step(r, t, total - 1, &before);
+    machine_sync(t->machine);
+}
+
+/* Ranks that take no part bring nothing; the mesh is the first ranks of the world. */
+static void gather_times(case_result *r)
+{
+    int64_t total = r->given->warmup + r->given->steps;
+    size_t bytes = (size_t)total * sizeof(double);
+    double *all = world_rank() == 0 ? malloc(bytes * (size_t)world_ranks()) : NULL;
+    if (world_rank() == 0 && !all) FAIL("no memory for the step times of %d ranks", world_ranks());
+    world_gather(r->step_seconds, bytes, all, 0);
+    for (int64_t i = 0; all && i < total; i++) {
+        r->step_seconds[i] = 0.0;
+        for (int rank = 0; rank < r->given->layout.ranks; rank++) {
+            double seconds = all[rank * total + i];
+            r->rank_seconds[i * r->given->layout.ranks + rank] = seconds;
+            if (seconds > r->step_seconds[i]) r->step_seconds[i] = seconds;
+        }
+    }
+    free(all);
+    double *shared[] = { r->loss, r->gradient_norm, r->learning_rate, r->step_seconds };
+    for (int i = 0; i < 4; i++) world_broadcast(shared[i], bytes, 0);
+    world_broadcast(&r->completed, sizeof r->completed, 0);
+}
+
+static void take_from_trainer(case_result *r, trainer *t)
+{
+    r->tally = *machine_tally(t->machine);
+    r->arena_bytes = t->arena.used;
+    memcpy(r->bytes_by_kind, t->arena.by_kind, sizeof r->bytes_by_kind);
+    result_add_machine(r, t->machine);
+}
+
+static void timed_steps(const bench_case *c, case_result *r, const machine_options *on)
+{
+    trainer t;
+    mesh m;
+    mesh_open(&m, &c->layout, world_rank(), true);
+    trainer_options o = { .machine = *on, .strike = strike_of(c, &m, on) };
+    if (m.takes_part) {
+        trainer_build(&t, c, &m, &o);
+        trainer_initialize(&t);
+    }
+    world_barrier();
+    if (m.takes_part) {
+        train(r, &t);
+        take_from_trainer(r, &t);
+        trainer_dismantle(&t);
+    }
+    gather_times(r);
+    mesh_close(&m);
+}
+
+/* Findings of any rank fail the case on all of them. */
+static void agree(case_result *r)
+{
+    double counts[2] = { (double)r->hazards, (double)r->strikes }, own = world_rank();
+    world_sum(counts, 2);
+    if (!r->hazards) own = world_ranks();
+    double first = -own;
+    world_maximum(&first, 1);
+    if (counts[0] > 0.0) world_broadcast(r->hazard, sizeof r->hazard, (int)-first);
+    r->hazards = (int64_t)counts[0];
+    r->strikes = (int64_t)counts[1];
+}
+
+verdict run_case(const bench_case *c, case_result *r, const host_load *load, char skipped[REASON_LENGTH])
+{
+    check k;
+    machine_options on = case_machine(c);
+    double begin = clock_seconds();
+    bool checks = c->check == CHECK_MODEL;
+    world_stall_limit(c->stall_seconds);
+    snprintf(skipped, REASON_LENGTH, "%s", c->skipped[0] ? c->skipped : c->not_built);
+    if (skipped[0] || !memory_suffices(c, &on, load, skipped)) return VERDICT_SKIPPED;
+    report_case_begins(c);
+    if (checks) check_open(&k, c);
+    if (checks) r->check[0] = check_run(&k, &on, r);
+    report_check(&r->check[0], "before");
+    timed_steps(c, r, &on);
+    if (checks) r->check[1] = check_run(&k, &on, r);
+    report_check(&r->check[1], "after");
+    if (checks) check_close(&k);
+    agree(r);
+    r->outside_bytes = memory_outside(r->arena_bytes);
+    summarize(r);
+    r->total_seconds = clock_seconds() - begin;
+    judge_case(r, load);
+    return r->passed ? VERDICT_PASSED : VERDICT_FAILED;
+}

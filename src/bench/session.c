@@ -1,0 +1,77 @@
+/* A run. */
+#include "bench/session.h"
+#include "base/fail.h"
+#include "base/say.h"
+#include "bench/record/record.h"
+#include "bench/report.h"
+#include "bench/run_case.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIBRARY_LENGTH = 128 };
+typedef struct { char *hosts; char mpi[LIBRARY_LENGTH], products[LIBRARY_LENGTH]; host_load load; } surroundings;
+
+/* Host names of all ranks on rank 0, and the load of the most crowded node. Collective. */
+static surroundings look_around(machine_kind kind)
+{
+    surroundings a = { .load = { .threads = machine_threads(kind) } };
+    char own[HOST_NAME_BYTES] = "";
+    snprintf(own, sizeof own, "%s", world_host());
+    size_t bytes = (size_t)world_ranks() * HOST_NAME_BYTES;
+    a.hosts = world_rank() == 0 ? malloc(bytes) : NULL;
+    if (world_rank() == 0 && !a.hosts) FAIL("no memory for the names of %d hosts", world_ranks());
+    world_gather(own, sizeof own, a.hosts, 0);
+    double crowd[3] = { world_node_ranks(), (double)sysconf(_SC_NPROCESSORS_ONLN) * -1.0, a.load.threads };
+    world_maximum(crowd, 3);
+    a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2] };
+    world_library(a.mpi, sizeof a.mpi);
+    machine_library(kind, a.products, sizeof a.products);
+    return a;
+}
+
+static record *open_record(const session *s, const deck *d, const surroundings *a)
+{
+    char reason[512];
+    record_source source = { .path = d->item[0].record, .deck_name = s->deck_name, .deck_text = s->deck_text,
+                             .deck_length = s->deck_length, .argc = s->argc, .argv = s->argv, .ranks = world_ranks(),
+                             .hosts = a->hosts, .threads = a->load.threads, .mpi = a->mpi, .products = a->products, .cases = d->cases };
+    if (world_rank() != 0) return NULL;
+    record *r = record_open(&source, reason, sizeof reason);
+    if (!r) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
+    return r;
+}
+
+static void commit_record(record *r)
+{
+    char reason[512];
+    if (r && !record_commit(r, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
+}
+
+static void run_one(const bench_case *c, const surroundings *a, record *rec, final_counts *n)
+{
+    char skipped[REASON_LENGTH];
+    case_result r;
+    result_open(&r, c);
+    verdict v = run_case(c, &r, &a->load, skipped);
+    if (v == VERDICT_SKIPPED) report_skipped(c, skipped), n->skipped++;
+    else report_case_ends(&r), n->passed += v == VERDICT_PASSED, n->failed += v == VERDICT_FAILED;
+    if (rec) record_add(rec, c, v == VERDICT_SKIPPED ? NULL : &r, v);
+    commit_record(rec);
+    result_close(&r);
+}
+
+int session_run(const session *s, const deck *d)
+{
+    final_counts n = { 0, 0, 0 };
+    surroundings a = look_around(d->item[0].backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST);
+    report_banner(d, s->deck_name, world_ranks(), a.load.threads, a.products, a.mpi);
+    record *rec = open_record(s, d, &a);
+    for (int64_t i = 0; i < d->cases; i++) run_one(&d->item[i], &a, rec, &n);
+    report_end(&n, strcmp(d->item[0].record, "none") ? d->item[0].record : NULL);
+    if (rec) record_close(rec);
+    free(a.hosts);
+    return n.failed ? STATUS_FAILED : STATUS_PASSED;
+}

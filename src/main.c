@@ -1,0 +1,101 @@
+/* xgsw: start the world, read the deck, run every case, count PASSED, FAILED and SKIPPED. */
+#include "base/build_info.h"
+#include "base/fail.h"
+#include "base/say.h"
+#include "bench/deck_file.h"
+#include "bench/dry_run.h"
+#include "bench/options.h"
+#include "bench/record/record.h"
+#include "bench/session.h"
+#include "machine/machine.h"
+#include "machine/world.h"
+#include "plan/catalogue.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static int refuse(const char *sentence)
+{
+    if (say_enabled()) fprintf(stderr, "%s\n", sentence);
+    return STATUS_REFUSED;
+}
+
+static int refuse_deck(const deck *d)
+{
+    for (int i = 0; i < d->messages; i++) refuse(d->message[i].line);
+    return STATUS_REFUSED;
+}
+
+static int print_version(void)
+{
+    char text[256];
+    say("xgsw commit %s%s, built %s%s\n", build_commit, build_dirty ? " (modified)" : "", build_date, build_debug ? ", debug" : "");
+    say("compiler   %s\nflags      %s\nMPI        %s\n", build_compiler, build_flags, build_mpi);
+    say("HDF5       %s\n", record_library(text, sizeof text));
+    say("products   %s\n", machine_library(MACHINE_HOST, text, sizeof text));
+    say("CUDA       %s\n", machine_usable(MACHINE_CUDA) ? machine_library(MACHINE_CUDA, text, sizeof text) : "not built");
+    return STATUS_PASSED;
+}
+
+/* What needs no ranks and no deck. */
+static int answer(const options *o)
+{
+    if (o->help) options_print_help();
+    if (o->version) print_version();
+    if (o->keys) deck_print_keys();
+    if (o->list) catalogue_print();
+    return STATUS_PASSED;
+}
+
+static int dry_run_at(const deck_file *f, int ranks)
+{
+    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
+    deck d = deck_read(&source);
+    int status = d.messages ? refuse_deck(&d) : STATUS_PASSED;
+    if (!d.messages) dry_run(&d);
+    deck_free(&d);
+    return status;
+}
+
+static int dry_run_all(const options *o)
+{
+    char reason[1024];
+    int status = STATUS_PASSED;
+    deck_file f = deck_file_read(o->deck, reason, sizeof reason);
+    if (!f.bytes) return refuse(reason);
+    for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1) && status == STATUS_PASSED; i++)
+        status = dry_run_at(&f, o->rank_counts ? o->ranks[i] : 1);
+    free(f.bytes);
+    return status;
+}
+
+static int run_deck(const deck_file *f, int argc, char **argv)
+{
+    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(),
+                           .cuda_usable = world_all(machine_usable(MACHINE_CUDA)) };
+    session s = { argc, argv, f->path, f->bytes, f->length };
+    deck d = deck_read(&source);
+    int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);
+    deck_free(&d);
+    return status;
+}
+
+static int run(const options *o, int argc, char **argv)
+{
+    char reason[1024] = "";
+    deck_file f = deck_file_share(o->deck, reason, sizeof reason);
+    int status = f.bytes ? run_deck(&f, argc, argv) : refuse(reason);
+    free(f.bytes);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    options o = options_read(argc, argv);
+    bool alone = o.help || o.version || o.keys || o.list;
+    if (!o.mistake[0] && alone) return answer(&o);
+    if (!o.mistake[0] && o.dry_run) return dry_run_all(&o);
+    world_start(&argc, &argv);
+    int status = o.mistake[0] ? refuse(o.mistake) : run(&o, argc, argv);
+    world_stop();
+    return status;
+}
