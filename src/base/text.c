@@ -9,38 +9,38 @@ enum { DISTANCE_LENGTH = 63, REAL_LENGTH = 128 };
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-text text_of(const char *string) { return (text){ string, strlen(string) }; }
+text_view text_of(const char *string) { return (text_view){ string, strlen(string) }; }
 
-text text_trim(text t)
+text_view text_trim(text_view t)
 {
     while (t.length && is_blank(t.at[0])) t = text_from(t, 1);
     while (t.length && is_blank(t.at[t.length - 1])) t.length--;
     return t;
 }
 
-bool text_equal(text t, const char *string)
+bool text_equal(text_view t, const char *string)
 {
     return strlen(string) == t.length && memcmp(t.at, string, t.length) == 0;
 }
 
-size_t text_find(text t, char c)
+size_t text_find(text_view t, char c)
 {
     const char *found = t.length ? memchr(t.at, c, t.length) : NULL;
     return found ? (size_t)(found - t.at) : t.length;
 }
 
-text text_from(text t, size_t from) { return (text){ t.at + from, t.length - from }; }
+text_view text_from(text_view t, size_t from) { return (text_view){ t.at + from, t.length - from }; }
 
-text text_word(text *rest)
+text_view text_word(text_view *rest)
 {
-    text t = text_trim(*rest);
+    text_view t = text_trim(*rest);
     size_t length = 0;
     while (length < t.length && !is_blank(t.at[length])) length++;
     *rest = text_from(t, length);
-    return (text){ t.at, length };
+    return (text_view){ t.at, length };
 }
 
-int text_words(text t)
+int text_words(text_view t)
 {
     int words = 0;
     while (text_word(&t).length) words++;
@@ -48,16 +48,16 @@ int text_words(text t)
 }
 
 /* Digits from position i on; their number. */
-static size_t digits(text t, size_t i)
+static size_t digits(text_view t, size_t i)
 {
     size_t count = 0;
     while (i + count < t.length && is_digit(t.at[i + count])) count++;
     return count;
 }
 
-static size_t sign(text t, size_t i) { return i < t.length && (t.at[i] == '-' || t.at[i] == '+'); }
+static size_t sign(text_view t, size_t i) { return i < t.length && (t.at[i] == '-' || t.at[i] == '+'); }
 
-number_state text_integer(text t, int64_t *value)
+number_state text_integer(text_view t, int64_t *value)
 {
     size_t i = sign(t, 0);
     int direction = i && t.at[0] == '-' ? -1 : 1;
@@ -70,7 +70,7 @@ number_state text_integer(text t, int64_t *value)
     return NUMBER_READ;
 }
 
-static bool is_real(text t)
+static bool is_real(text_view t)
 {
     size_t i = sign(t, 0), whole = digits(t, i), fraction = 0;
     i += whole;
@@ -88,14 +88,14 @@ static bool is_real(text t)
 }
 
 /* A digit other than 0 before the exponent? */
-static bool is_nonzero(text t)
+static bool is_nonzero(text_view t)
 {
     for (size_t i = 0; i < t.length && t.at[i] != 'e' && t.at[i] != 'E'; i++)
         if (t.at[i] >= '1' && t.at[i] <= '9') return true;
     return false;
 }
 
-number_state text_real(text t, double *value)
+number_state text_real(text_view t, double *value)
 {
     char copy[REAL_LENGTH];
     if (!is_real(t) || !text_copy(copy, sizeof copy, t)) return NUMBER_MALFORMED;
@@ -108,7 +108,7 @@ number_state text_real(text t, double *value)
 
 static size_t at_most(size_t a, size_t b) { return a < b ? a : b; }
 
-int text_distance(text t, const char *string)
+int text_distance(text_view t, const char *string)
 {
     int row[DISTANCE_LENGTH + 1]; /* distances of t's first i bytes to each prefix of string */
     size_t rows = at_most(t.length, DISTANCE_LENGTH), columns = at_most(strlen(string), DISTANCE_LENGTH);
@@ -126,7 +126,7 @@ int text_distance(text t, const char *string)
     return row[columns];
 }
 
-bool text_copy(char *out, size_t size, text t)
+bool text_copy(char *out, size_t size, text_view t)
 {
     bool fits = t.length < size;
     size_t length = fits ? t.length : 0;
@@ -135,10 +135,10 @@ bool text_copy(char *out, size_t size, text t)
     return fits;
 }
 
-void text_show(char out[TEXT_SHOWN_LENGTH], text t)
+void text_show(char out[TEXT_SHOWN_LENGTH], text_view t)
 {
     size_t length = at_most(t.length, TEXT_SHOWN);
     while (length < t.length && length && ((unsigned char)t.at[length] & 0xC0u) == 0x80u) length--;
-    memcpy(out, t.at, length);
+    for (size_t i = 0; i < length; i++) out[i] = t.at[i] == '\t' ? ' ' : t.at[i];
     strcpy(out + length, length < t.length ? "..." : "");
 }

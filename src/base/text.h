@@ -8,32 +8,33 @@
 typedef struct {
     const char *at;
     size_t length;
-} text;
+} text_view;
 typedef enum { NUMBER_READ, NUMBER_MALFORMED, NUMBER_TOO_LARGE, NUMBER_TOO_SMALL } number_state;
 
 enum { TEXT_SHOWN = 40, TEXT_SHOWN_LENGTH = TEXT_SHOWN + 4 };
 
 /* View of a zero-terminated string. */
-text text_of(const char *string);
+text_view text_of(const char *string);
 /* Without leading and trailing blanks. */
-text text_trim(text t);
+text_view text_trim(text_view t);
 /* Same bytes? */
-bool text_equal(text t, const char *string);
+bool text_equal(text_view t, const char *string);
 /* Index of the first byte equal to c, or t.length. */
-size_t text_find(text t, char c);
+size_t text_find(text_view t, char c);
 /* Bytes [from, t.length). */
-text text_from(text t, size_t from);
+text_view text_from(text_view t, size_t from);
 /* Takes the next blank-separated word off the front of *rest; empty when there is none. */
-text text_word(text *rest);
+text_view text_word(text_view *rest);
 /* Number of blank-separated words. */
-int text_words(text t);
+int text_words(text_view t);
 /* Decimal integer with an optional sign and nothing else. TOO_LARGE: outside the 64-bit range. */
-number_state text_integer(text t, int64_t *value);
+number_state text_integer(text_view t, int64_t *value);
 /* Decimal number [sign] digits [. digits] [e [sign] digits], finite. TOO_SMALL: not zero, but would be read as zero. */
-number_state text_real(text t, double *value);
+number_state text_real(text_view t, double *value);
 /* Levenshtein distance of the first 63 bytes of each: insertions, deletions and replacements of one byte. */
-int text_distance(text t, const char *string);
+int text_distance(text_view t, const char *string);
 /* Copies to a zero-terminated string and returns true; false, and an empty string, if it does not fit. */
-bool text_copy(char *out, size_t size, text t);
-/* The text as a message shows it: at most TEXT_SHOWN bytes, "..." after a longer one, never half a UTF-8 character. */
-void text_show(char out[TEXT_SHOWN_LENGTH], text t);
+bool text_copy(char *out, size_t size, text_view t);
+/* The text as a message shows it: at most TEXT_SHOWN bytes, "..." after a longer one, never half a UTF-8 character;
+ * a tab as a blank. */
+void text_show(char out[TEXT_SHOWN_LENGTH], text_view t);

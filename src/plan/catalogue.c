@@ -46,14 +46,14 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 
 const workload_row *workload_at(int i) { return i < ROWS ? &rows[i] : NULL; }
 
-const workload_row *workload_find(text name)
+const workload_row *workload_find(text_view name)
 {
     for (int i = 0; i < ROWS; i++)
         if (text_equal(name, rows[i].name)) return &rows[i];
     return NULL;
 }
 
-const workload_row *workload_nearest(text name)
+const workload_row *workload_nearest(text_view name)
 {
     const workload_row *nearest = &rows[0];
     for (int i = 1; i < ROWS; i++)

@@ -24,9 +24,9 @@ typedef struct {
 } workload_row;
 
 /* NULL if there is no workload of this name. */
-const workload_row *workload_find(text name);
+const workload_row *workload_find(text_view name);
 /* The workload with the smallest text_distance. */
-const workload_row *workload_nearest(text name);
+const workload_row *workload_nearest(text_view name);
 /* Row number i, in the catalogue's order; NULL after the last. */
 const workload_row *workload_at(int i);
 

@@ -30,9 +30,9 @@ static int values_of(const deck_setting *s, key_id key)
     return s->line && key_sweeps(key) ? text_words(s->value) : 1;
 }
 
-static text value_of(const deck_setting *s, key_id key, int index)
+static text_view value_of(const deck_setting *s, key_id key, int index)
 {
-    text rest = s->value, one = rest;
+    text_view rest = s->value, one = rest;
     for (int i = 0; key_sweeps(key) && i <= index; i++) one = text_word(&rest);
     return one;
 }
@@ -63,13 +63,15 @@ static case_draft draft_of(const reading *r, int i, int index)
     return d;
 }
 
+/* Room doubles whenever the number of cases is a power of two. */
 static void add_case(reading *r, const bench_case *c)
 {
     deck *d = &r->result;
-    d->item = realloc(d->item, ((size_t)d->cases + 1) * sizeof *d->item);
-    if (!d->item) FAIL("no memory for case %lld of the deck", (long long)d->cases + 1);
-    d->item[d->cases] = *c;
-    d->item[d->cases].number = (int)d->cases + 1;
+    size_t cases = (size_t)d->cases;
+    if ((cases & (cases - 1)) == 0) d->item = realloc(d->item, (cases ? 2 * cases : 1) * sizeof *d->item);
+    if (!d->item) FAIL("no memory for case %zu of the deck", cases + 1);
+    d->item[cases] = *c;
+    d->item[cases].number = (int)cases + 1;
     d->cases++;
 }
 

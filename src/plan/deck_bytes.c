@@ -8,7 +8,7 @@ typedef struct {
 
 static bool starts_with(const deck_source *s, const char *bytes, size_t length)
 {
-    return s->length >= length && text_equal((text){ s->text, length }, bytes);
+    return s->length >= length && text_equal((text_view){ s->text, length }, bytes);
 }
 
 /* Length of the UTF-8 character at i, or 0 (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF). */

@@ -11,16 +11,19 @@ typedef struct {
     bool full; /* too many sections: the rest is not read */
 } scanner;
 
-static deck_section *open_section(scanner *s, const workload_row *workload)
+/* Room doubles whenever the number of sections is a power of two. */
+static void open_section(scanner *s, const workload_row *workload)
 {
     written_deck *d = &s->deck;
-    d->section = realloc(d->section, ((size_t)d->sections + 1) * sizeof *d->section);
-    if (!d->section) FAIL("no memory for section %d of the deck", d->sections);
-    d->section[d->sections] = (deck_section){ .workload = workload, .line = s->line, .sound = true };
-    return &d->section[d->sections++];
+    size_t sections = (size_t)d->sections;
+    if ((sections & (sections - 1)) == 0)
+        d->section = realloc(d->section, (sections ? 2 * sections : 1) * sizeof *d->section);
+    if (!d->section) FAIL("no memory for section %zu of the deck", sections);
+    d->section[sections] = (deck_section){ .workload = workload, .line = s->line, .sound = true };
+    d->sections++;
 }
 
-static void scan_name(scanner *s, text name)
+static void scan_name(scanner *s, text_view name)
 {
     char shown[TEXT_SHOWN_LENGTH];
     text_show(shown, name);
@@ -33,11 +36,11 @@ static void scan_name(scanner *s, text name)
     open_section(s, workload);
 }
 
-static void scan_section(scanner *s, text line)
+static void scan_section(scanner *s, text_view line)
 {
     char shown[TEXT_SHOWN_LENGTH];
     size_t close = text_find(line, ']');
-    text after = close < line.length ? text_trim(text_from(line, close + 1)) : (text){ line.at, 0 };
+    text_view after = close < line.length ? text_trim(text_from(line, close + 1)) : (text_view){ line.at, 0 };
     text_show(shown, after);
     s->full = s->deck.sections > DECK_SECTIONS;
     if (s->full) {
@@ -46,19 +49,19 @@ static void scan_section(scanner *s, text line)
     }
     if (close == line.length) mistake(s->wrong, s->line, "section", "has no closing ]");
     if (after.length) mistake(s->wrong, s->line, "section", "'%s' follows the closing ]", shown);
-    scan_name(s, text_trim((text){ line.at + 1, close - 1 }));
+    scan_name(s, text_trim((text_view){ line.at + 1, close - 1 }));
 }
 
 /* Reads every value of a list to see whether it can be read. */
-static bool values_are_sound(scanner *s, key_id key, text value)
+static bool values_are_sound(scanner *s, key_id key, text_view value)
 {
     char sentence[KEY_SENTENCE];
     bench_case nowhere = { 0 };
     bool sound = true;
-    text rest = value;
+    text_view rest = value;
     int count = key_sweeps(key) ? text_words(value) : 1;
     for (int i = 0; i < count && !mistakes_full(s->wrong, s->line); i++) {
-        text one = key_sweeps(key) ? text_word(&rest) : value;
+        text_view one = key_sweeps(key) ? text_word(&rest) : value;
         if (key_read(key, one, s->source->dry_run, &nowhere, sentence)) continue;
         mistake(s->wrong, s->line, key_at(key)->name, "%s", sentence);
         sound = false;
@@ -68,7 +71,7 @@ static bool values_are_sound(scanner *s, key_id key, text value)
     return false;
 }
 
-static void scan_value(scanner *s, key_id key, text value)
+static void scan_value(scanner *s, key_id key, text_view value)
 {
     deck_section *section = &s->deck.section[s->deck.sections - 1];
     const char *name = key_at(key)->name;
@@ -86,11 +89,11 @@ static void scan_value(scanner *s, key_id key, text value)
     section->sound = false;
 }
 
-static void scan_setting(scanner *s, text line)
+static void scan_setting(scanner *s, text_view line)
 {
     char shown[TEXT_SHOWN_LENGTH];
     size_t equals = text_find(line, '=');
-    text rest = line, name = equals < line.length ? text_trim((text){ line.at, equals }) : text_word(&rest);
+    text_view rest = line, name = equals < line.length ? text_trim((text_view){ line.at, equals }) : text_word(&rest);
     key_id key = key_find(name);
     text_show(shown, name);
     if (name.length == 0)
@@ -103,9 +106,9 @@ static void scan_setting(scanner *s, text line)
         scan_value(s, key, text_trim(text_from(line, equals + 1)));
 }
 
-static void scan_line(scanner *s, text line)
+static void scan_line(scanner *s, text_view line)
 {
-    line = text_trim((text){ line.at, text_find(line, '#') });
+    line = text_trim((text_view){ line.at, text_find(line, '#') });
     if (line.length == 0) return;
     if (line.at[0] == '[')
         scan_section(s, line);
@@ -114,21 +117,22 @@ static void scan_line(scanner *s, text line)
 }
 
 /* A title that reads as a setting or a section is a deck whose titles were forgotten. */
-static void scan_title(scanner *s, text line, char title[256])
+static void scan_title(scanner *s, text_view line, char title[256])
 {
-    text words = text_trim(line), bracketed = words.length > 2 ? (text){ words.at + 1, words.length - 2 } : words;
+    text_view words = text_trim(line),
+              bracketed = words.length > 2 ? (text_view){ words.at + 1, words.length - 2 } : words;
     size_t equals = text_find(words, '=');
-    bool setting = equals < words.length && key_find(text_trim((text){ words.at, equals })) != KEYS;
+    bool setting = equals < words.length && key_find(text_trim((text_view){ words.at, equals })) != KEYS;
     bool section = words.length > 2 && words.at[0] == '[' && workload_find(text_trim(bracketed));
     if (setting || section)
         mistake(s->wrong, s->line, "title", "reads as a setting; the first two lines of a deck are free text");
     if (!text_copy(title, 256, line)) mistake(s->wrong, s->line, "title", "has %zu bytes; at most 255", line.length);
 }
 
-static text next_line(text *rest)
+static text_view next_line(text_view *rest)
 {
     size_t end = text_find(*rest, '\n');
-    text line = { rest->at, end };
+    text_view line = { rest->at, end };
     *rest = text_from(*rest, end < rest->length ? end + 1 : end);
     if (line.length && line.at[line.length - 1] == '\r') line.length--;
     return line;
@@ -137,10 +141,10 @@ static text next_line(text *rest)
 written_deck deck_scan(const deck_source *source, char title[2][256], mistakes *wrong)
 {
     scanner s = { .source = source, .wrong = wrong };
-    text rest = { source->text, source->length };
+    text_view rest = { source->text, source->length };
     open_section(&s, NULL);
     while (rest.length && !s.full && !mistakes_full(wrong, s.line + 1)) {
-        text line = next_line(&rest);
+        text_view line = next_line(&rest);
         s.line++;
         if (s.line <= 2)
             scan_title(&s, line, title[s.line - 1]);

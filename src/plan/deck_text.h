@@ -6,7 +6,7 @@
 
 typedef struct {
     int line;
-    text value;
+    text_view value;
 } deck_setting; /* line 0: not given */
 
 typedef struct {

@@ -45,7 +45,7 @@ void key_store(key_id key, bench_case *into, int64_t value)
 }
 
 /* Position in a list of words, or -1. */
-static int word_index(const char *const *words, text value)
+static int word_index(const char *const *words, text_view value)
 {
     for (int i = 0; words[i]; i++)
         if (text_equal(value, words[i])) return i;
@@ -72,7 +72,7 @@ void key_values(key_id key, char out[KEY_SENTENCE])
     }
 }
 
-static bool refuse_word(const char *const *words, text value, char sentence[KEY_SENTENCE])
+static bool refuse_word(const char *const *words, text_view value, char sentence[KEY_SENTENCE])
 {
     char shown[TEXT_SHOWN_LENGTH], list[KEY_SENTENCE / 2 + KEY_SENTENCE / 4];
     text_show(shown, value);
@@ -81,7 +81,7 @@ static bool refuse_word(const char *const *words, text value, char sentence[KEY_
     return false;
 }
 
-static bool read_bounded(text value, int64_t low, int64_t high, int64_t *out, char sentence[KEY_SENTENCE])
+static bool read_bounded(text_view value, int64_t low, int64_t high, int64_t *out, char sentence[KEY_SENTENCE])
 {
     char shown[TEXT_SHOWN_LENGTH];
     int64_t read = 0;
@@ -98,7 +98,7 @@ static bool read_bounded(text value, int64_t low, int64_t high, int64_t *out, ch
     return false;
 }
 
-static bool read_real(key_id key, text value, bench_case *into, char sentence[KEY_SENTENCE])
+static bool read_real(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
     char shown[TEXT_SHOWN_LENGTH];
@@ -118,12 +118,12 @@ static bool read_real(key_id key, text value, bench_case *into, char sentence[KE
     return false;
 }
 
-static bool read_fault(text value, planted_fault *into, char sentence[KEY_SENTENCE])
+static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_SENTENCE])
 {
     planted_fault fault = { 0 };
     int64_t rank = 0;
-    text rest = value, kind = text_word(&rest), operation = text_word(&rest), nth = text_word(&rest),
-         on = text_word(&rest);
+    text_view rest = value, kind = text_word(&rest), operation = text_word(&rest), nth = text_word(&rest),
+              on = text_word(&rest);
     if (text_equal(value, "none")) {
         *into = fault;
         return true;
@@ -145,7 +145,7 @@ static bool read_fault(text value, planted_fault *into, char sentence[KEY_SENTEN
     return true;
 }
 
-static bool read_path(text value, char *into, size_t size, char sentence[KEY_SENTENCE])
+static bool read_path(text_view value, char *into, size_t size, char sentence[KEY_SENTENCE])
 {
     if (text_words(value) != 1)
         snprintf(sentence, KEY_SENTENCE, "takes one path without blanks, not %d words", text_words(value));
@@ -156,7 +156,7 @@ static bool read_path(text value, char *into, size_t size, char sentence[KEY_SEN
     return false;
 }
 
-static bool read_choice(key_id key, text value, int64_t *out, char sentence[KEY_SENTENCE])
+static bool read_choice(key_id key, text_view value, int64_t *out, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
     if (row->kind == KIND_INTEGER) return read_bounded(value, row->low, row->high, out, sentence);
@@ -173,7 +173,7 @@ static bool is_built(key_id key, int64_t value, char sentence[KEY_SENTENCE])
     return built == value;
 }
 
-bool key_read(key_id key, text value, bool dry_run, bench_case *into, char sentence[KEY_SENTENCE])
+bool key_read(key_id key, text_view value, bool dry_run, bench_case *into, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
     int64_t read = 0;

@@ -42,7 +42,7 @@ static const key_row table[KEYS] = {
                     FIELD(layout.degree[AXIS_SHARD]), .explanation = "fully sharded data-parallel degree" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
-    [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, WIDTH), .rule = "recipe's, or 1", FIELD(micro_batch),
+    [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, 65536), .rule = "recipe's, or 1", FIELD(micro_batch),
                           .explanation = "sequences of one microbatch on one data rank" },
     [KEY_GLOBAL_BATCH] = { "global_batch", INTEGER(1, MANY), .rule = "recipe's, or *", FIELD(global_batch),
                            .explanation = "sequences of one step; * data x shard x micro_batch x max(2, pipeline)" },
@@ -91,14 +91,14 @@ const key_row *key_at(key_id key) { return &table[key]; }
 
 bool key_sweeps(key_id key) { return table[key].kind != KIND_FAULT && table[key].kind != KIND_PATH; }
 
-key_id key_find(text name)
+key_id key_find(text_view name)
 {
     key_id key = 0;
     while (key < KEYS && !text_equal(name, table[key].name)) key++;
     return key;
 }
 
-key_id key_nearest(text name)
+key_id key_nearest(text_view name)
 {
     key_id nearest = 0;
     for (key_id key = 1; key < KEYS; key++)

@@ -63,9 +63,9 @@ enum { KEY_SENTENCE = 480, KEY_TEXT = PATH_LENGTH };
 
 const key_row *key_at(key_id key);
 /* KEYS if there is no key of this name. */
-key_id key_find(text name);
+key_id key_find(text_view name);
 /* The key with the smallest text_distance; the first of equals. */
-key_id key_nearest(text name);
+key_id key_nearest(text_view name);
 /* May the value be a list? Not for a fault (four words) and a record (one file a run). */
 bool key_sweeps(key_id key);
 /* Word for word the values a deck may give: "fp32 bf16", "1 to 1000000". */
@@ -73,7 +73,7 @@ void key_values(key_id key, char out[KEY_SENTENCE]);
 
 /* Reads one value into its field. On a mistake returns false, leaves the field and writes the sentence.
  * In a dry run values that are not built yet are read all the same. */
-bool key_read(key_id key, text value, bool dry_run, bench_case *into, char sentence[KEY_SENTENCE]);
+bool key_read(key_id key, text_view value, bool dry_run, bench_case *into, char sentence[KEY_SENTENCE]);
 /* Every field that has a fallback gets it. */
 void key_fallbacks(bench_case *into);
 /* The effective value of a resolved case, as a deck would write it. */

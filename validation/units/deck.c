@@ -1,0 +1,237 @@
+/* Decks that are read: titles, sections, sweeps, defaults, line ends, echo. */
+#include "deck_source.h"
+#include "plan/keys.h"
+#include <glob.h>
+#include <stdlib.h>
+
+static void reads_titles_and_sections(void **state)
+{
+    deck d = deck_of("one # two\n[draft] three\nsteps = 7 # remark\n\n\t[llama3.1-8b]  # remark\n seed\t=\t5\n"
+                     "[ llama3.1-70b ]\nsteps=9",
+                     2);
+    assert_int_equal(d.messages, 0);
+    assert_string_equal(d.title[0], "one # two");
+    assert_string_equal(d.title[1], "[draft] three");
+    assert_int_equal(d.cases, 2);
+    const bench_case *first = &d.item[0], *second = &d.item[1];
+    assert_int_equal(first->number, 1);
+    assert_int_equal(second->number, 2);
+    assert_int_equal(first->line, 5);
+    assert_int_equal(second->line, 7);
+    assert_string_equal(first->workload, "llama3.1-8b");
+    assert_string_equal(second->workload, "llama3.1-70b");
+    assert_int_equal(first->steps, 7);
+    assert_int_equal(second->steps, 9);
+    assert_int_equal(first->seed, 5);
+    assert_int_equal(second->seed, 1);
+    deck_free(&d);
+}
+
+static void knows_its_defaults(void **state)
+{
+    bench_case c = case_of("[llama3.1-8b]\n", 2, false);
+    assert_int_equal(c.size, SIZE_SMALL);
+    assert_int_equal(c.precision, PRECISION_BF16);
+    assert_int_equal(c.backend, BACKEND_HOST);
+    assert_string_equal(c.record, "gsw.h5");
+    assert_int_equal(c.steps, 50);
+    assert_int_equal(c.warmup, 0);
+    assert_int_equal(c.tokens, TOKENS_UNIFORM);
+    assert_int_equal(c.recompute, RECOMPUTE_NONE);
+    assert_int_equal(c.sharding, SHARDING_OPTIMIZER);
+    assert_int_equal(c.schedule, SCHEDULE_1F1B);
+    assert_false(c.overlap);
+    assert_int_equal(c.order, ORDER_SUBMITTED);
+    assert_int_equal(c.order_seed, c.seed);
+    assert_int_equal(c.check, CHECK_MODEL);
+    assert_int_equal(c.fault.kind, FAULT_NONE);
+    assert_true(c.stall_seconds == 60.0);
+    assert_int_equal(c.world_ranks, 2);
+    assert_string_equal(c.skipped, "");
+    assert_string_equal(c.not_built, "");
+}
+
+static void reads_every_kind_of_value(void **state)
+{
+    bench_case c =
+        case_of("record = none\n[llama3.1-8b]\nsize = check\nprecision = fp32\nseed = +4294967295\nsteps = 0012\n"
+                "learning_rate = 2.5E-3\nstall_seconds = .5\nfault =  flip\tmatmul 3 1 # planted\n"
+                "order = hostile\norder_seed = 9\ntokens = ramp\nrecompute = mlp\nsharding = none\ncheck = off\n",
+                2, false);
+    assert_string_equal(c.record, "none");
+    assert_int_equal(c.precision, PRECISION_FP32);
+    assert_int_equal(c.seed, 4294967295u);
+    assert_int_equal(c.steps, 12);
+    assert_true(c.optimizer.learning_rate == 2.5e-3);
+    assert_true(c.stall_seconds == 0.5);
+    assert_int_equal(c.fault.kind, FAULT_FLIP);
+    assert_string_equal(c.fault.operation, "matmul");
+    assert_int_equal(c.fault.nth, 3);
+    assert_int_equal(c.fault.rank, 1);
+    assert_int_equal(c.order, ORDER_HOSTILE);
+    assert_int_equal(c.order_seed, 9);
+    assert_int_equal(c.tokens, TOKENS_RAMP);
+    assert_int_equal(c.recompute, RECOMPUTE_MLP);
+    assert_int_equal(c.sharding, SHARDING_NONE);
+    assert_int_equal(c.check, CHECK_OFF);
+}
+
+/* The later key of the table is the faster, whatever the order in the deck. */
+static void sweeps_in_table_order(void **state)
+{
+    deck d =
+        deck_of(TITLES "seed = 3 4\n[llama3.1-8b]\ntensor = 1 2\nprecision = fp32 bf16\n[llama3.1-8b]\nseed = 9\n", 2);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.cases, 9);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(d.item[i].number, i + 1);
+        assert_int_equal(d.item[i].precision, i / 4 ? PRECISION_BF16 : PRECISION_FP32);
+        assert_int_equal(d.item[i].seed, 3 + i / 2 % 2);
+        assert_int_equal(d.item[i].layout.degree[AXIS_TENSOR], 1 + i % 2);
+        assert_int_equal(d.item[i].layout.degree[AXIS_DATA], 2 - i % 2);
+    }
+    assert_int_equal(d.item[8].seed, 9);
+    deck_free(&d);
+}
+
+static void takes_a_thousand_cases(void **state)
+{
+    deck d = deck_of(
+        TITLES
+        "[llama3.1-8b]\nseed = 0 1 2 3 4 5 6 7 8 9\nsteps = 1 2 3 4 5 6 7 8 9 10\nwarmup = 0 1 2 3 4 5 6 7 8 9\n",
+        1);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.cases, 1000);
+    assert_int_equal(d.item[123].steps, 2);
+    assert_int_equal(d.item[123].warmup, 2);
+    assert_int_equal(d.item[123].seed, 3);
+    deck_free(&d);
+}
+
+static void order_seed_counts_as_used_if_some_case_is_hostile(void **state)
+{
+    deck d = deck_of(TITLES "order_seed = 3\n[llama3.1-8b]\norder = submitted hostile\n[llama3.1-8b]\n", 1);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.cases, 3);
+    deck_free(&d);
+}
+
+static void reads_any_line_end_and_utf8(void **state)
+{
+    const char *unix_lines = "Grüße\nδεύτερος\n[llama3.1-8b]\nsteps = 3 # größer\n";
+    const char *dos_lines = "Grüße\r\nδεύτερος\r\n[llama3.1-8b]\r\nsteps = 3 # größer\r\n";
+    deck u = deck_of(unix_lines, 1), w = deck_of(dos_lines, 1);
+    assert_int_equal(u.messages, 0);
+    assert_int_equal(w.messages, 0);
+    assert_string_equal(u.title[1], w.title[1]);
+    assert_int_equal(w.item[0].steps, 3);
+    assert_int_equal(w.item[0].line, 3);
+    deck_free(&u);
+    deck_free(&w);
+}
+
+/* A deck that cannot be built is refused in a run and described in a dry run. */
+static void dry_run_describes_what_is_not_built(void **state)
+{
+    bench_case c = case_of("[llama3.1-8b]\nsize = check\npipeline = 2\noverlap = on\n", 4, true);
+    assert_string_equal(c.not_built, "pipeline 2, overlap on");
+    assert_int_equal(c.layout.ranks, 4);
+    assert_int_equal(c.layout.degree[AXIS_DATA], 2);
+    deck d = deck_of(TITLES "[llama3.1-8b]\npipeline = 2\n", 4);
+    assert_int_equal(d.messages, 1);
+    assert_int_equal(d.cases, 0);
+    assert_null(d.item);
+}
+
+static void add_echo(key_id key, const bench_case *c, char *body, size_t size)
+{
+    char value[KEY_TEXT];
+    size_t used = strlen(body);
+    key_write(key, c, value);
+    snprintf(body + used, size - used, "%s = %s\n", key_at(key)->name, value);
+}
+
+/* What key_write prints, a deck may give: the same case comes out. */
+static void echo_reads_back(void **state)
+{
+    char echo[3000] = "";
+    bench_case c =
+        case_of("record = a/b.h5\n[llama3.1-8b]\nsize = small\nprecision = fp32\nfault = drop all_reduce 3 1\n"
+                "learning_rate = 3.3e-4\norder = hostile\norder_seed = 7\ntensor = 2\nstall_seconds = 1.5\n",
+                4, false);
+    add_echo(KEY_RECORD, &c, echo, sizeof echo);
+    strcat(echo, "[llama3.1-8b]\n");
+    for (key_id key = 0; key < KEYS; key++)
+        if (key != KEY_RECORD) add_echo(key, &c, echo, sizeof echo);
+    bench_case again = case_of(echo, 4, false);
+    for (key_id key = 0; key < KEYS; key++) {
+        char first[KEY_TEXT], second[KEY_TEXT];
+        key_write(key, &c, first);
+        key_write(key, &again, second);
+        assert_string_equal(first, second);
+    }
+    assert_memory_equal(&c.model, &again.model, sizeof c.model);
+    assert_memory_equal(&c.layout, &again.layout, sizeof c.layout);
+}
+
+/* Every key is found under its name and is the nearest to it. */
+static void keys_are_found(void **state)
+{
+    for (key_id key = 0; key < KEYS; key++) {
+        assert_int_equal(key_find(text_of(key_at(key)->name)), key);
+        assert_int_equal(key_nearest(text_of(key_at(key)->name)), key);
+        assert_true((key_at(key)->fallback == NULL) != (key_at(key)->rule == NULL));
+    }
+    assert_int_equal(key_find(text_of("nonsense")), KEYS);
+}
+
+static void measures_distance(void **state)
+{
+    assert_int_equal(text_distance(text_of("kitten"), "sitting"), 3);
+    assert_int_equal(text_distance(text_of(""), "abc"), 3);
+    assert_int_equal(text_distance(text_of("abc"), ""), 3);
+    assert_int_equal(text_distance(text_of("flaw"), "lawn"), 2);
+}
+
+/* The decks that come with the program can be read on any number of ranks. */
+static void shipped_decks_are_read(void **state)
+{
+    glob_t found;
+    assert_int_equal(glob("inputs/*.dat", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char body[65536];
+        FILE *file = fopen(found.gl_pathv[i], "rb");
+        assert_non_null(file);
+        size_t length = fread(body, 1, sizeof body - 1, file);
+        fclose(file);
+        body[length] = '\0';
+        for (int ranks = 1; ranks <= 4096; ranks *= 2) {
+            deck run = deck_of(body, ranks), dry = dry_deck_of(body, ranks);
+            if (run.messages + dry.messages)
+                fail_msg("%s, %d ranks: %s", found.gl_pathv[i], ranks, run.message[0].line);
+            assert_int_equal(run.cases, dry.cases);
+            deck_free(&run);
+            deck_free(&dry);
+        }
+    }
+    globfree(&found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_titles_and_sections),
+        cmocka_unit_test(knows_its_defaults),
+        cmocka_unit_test(reads_every_kind_of_value),
+        cmocka_unit_test(sweeps_in_table_order),
+        cmocka_unit_test(takes_a_thousand_cases),
+        cmocka_unit_test(order_seed_counts_as_used_if_some_case_is_hostile),
+        cmocka_unit_test(reads_any_line_end_and_utf8),
+        cmocka_unit_test(dry_run_describes_what_is_not_built),
+        cmocka_unit_test(echo_reads_back),
+        cmocka_unit_test(keys_are_found),
+        cmocka_unit_test(measures_distance),
+        cmocka_unit_test(shipped_decks_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+/* For tests of the plan floor: a deck from a string. */
+#pragma once
+#include "plan/deck.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TITLES "first title\nsecond title\n"
+
+/* What a run on the host of `ranks` ranks reads. */
+static inline deck deck_of(const char *body, int ranks)
+{
+    deck_source source = { .name = "DECK", .text = body, .length = strlen(body), .ranks = ranks };
+    return deck_read(&source);
+}
+
+/* What a dry run reads. */
+static inline deck dry_deck_of(const char *body, int ranks)
+{
+    deck_source source = { .name = "DECK", .text = body, .length = strlen(body), .ranks = ranks, .dry_run = true };
+    return deck_read(&source);
+}
+
+/* The only case of a deck without mistakes; body without titles. */
+static inline bench_case case_of(const char *body, int ranks, bool dry_run)
+{
+    char titled[8192];
+    snprintf(titled, sizeof titled, TITLES "%s", body);
+    deck d = dry_run ? dry_deck_of(titled, ranks) : deck_of(titled, ranks);
+    if (d.messages) fail_msg("%s", d.message[0].line);
+    assert_int_equal(d.cases, 1);
+    bench_case c = d.item[0];
+    deck_free(&d);
+    return c;
+}
