@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { LIBRARY_LENGTH = 128 };
 typedef struct { char *hosts; char mpi[LIBRARY_LENGTH], products[LIBRARY_LENGTH]; host_load load; } surroundings;
@@ -24,7 +23,7 @@ static surroundings look_around(machine_kind kind)
     a.hosts = world_rank() == 0 ? malloc(bytes) : NULL;
     if (world_rank() == 0 && !a.hosts) FAIL("no memory for the names of %d hosts", world_ranks());
     world_gather(own, sizeof own, a.hosts, 0);
-    double crowd[3] = { world_node_ranks(), (double)sysconf(_SC_NPROCESSORS_ONLN) * -1.0, a.load.threads };
+    double crowd[3] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads };
     world_maximum(crowd, 3);
     a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2] };
     world_library(a.mpi, sizeof a.mpi);

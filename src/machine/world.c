@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PIECE = 1 << 26, HOST_BYTES = 64 };      /* elements or bytes of one MPI call: far below the 2^31 at which counts wrap */
 
@@ -73,6 +74,7 @@ void world_stop(void)
 int world_rank(void) { return world.rank; }
 int world_ranks(void) { return world.ranks; }
 int world_node_ranks(void) { return world.node_ranks; }
+int world_node_cores(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
 const char *world_host(void) { return world.host; }
 void world_stall_limit(double seconds) { world.stall_seconds = seconds; }
 double world_stall_seconds(void) { return world.stall_seconds; }
