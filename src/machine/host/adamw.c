@@ -1,0 +1,52 @@
+/* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2). */
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+
+typedef struct { adamw_rule rule; float clip, learning_rate, correction1, correction2; } step_rule;
+
+static step_rule rule_of(const op *o)
+{
+    const double *scalar = o->operand[0].tensor.data;
+    return (step_rule){ o->args.adamw, (float)scalar[SCALAR_CLIP], (float)scalar[SCALAR_LEARNING_RATE],
+                        (float)scalar[SCALAR_CORRECTION1], (float)scalar[SCALAR_CORRECTION2] };
+}
+
+static void *part_at(const op *o, int which, int64_t at)
+{
+    const tensor *t = &o->operand[which].tensor;
+    return row_at(t->data, t->type, at);
+}
+
+/* The values live in the master where there is one, else in the weight. */
+static void update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
+{
+    enum { GRADIENT = 1, WEIGHT, MASTER, FIRST, SECOND };
+    const operand *x = o->operand;
+    int values = tensor_present(&x[MASTER].tensor) ? MASTER : WEIGHT;
+    float tile[4][TILE];
+    const float *gradient = row_read(tile[0], part_at(o, GRADIENT, at), x[GRADIENT].tensor.type, n);
+    float *restrict weight = row_update(tile[1], part_at(o, values, at), x[values].tensor.type, n);
+    float *restrict first = row_update(tile[2], part_at(o, FIRST, at), x[FIRST].tensor.type, n);
+    float *restrict second = row_update(tile[3], part_at(o, SECOND, at), x[SECOND].tensor.type, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        adamw_state state = { weight[i], first[i], second[i] };
+        state = adamw_update(s->rule, s->learning_rate, s->correction1, s->correction2, state, gradient[i] * s->clip);
+        weight[i] = state.weight;
+        first[i] = state.first;
+        second[i] = state.second;
+    }
+    row_close(part_at(o, FIRST, at), x[FIRST].tensor.type, first, n);
+    row_close(part_at(o, SECOND, at), x[SECOND].tensor.type, second, n);
+    row_close(part_at(o, values, at), x[values].tensor.type, weight, n);
+    if (values == MASTER) row_store(part_at(o, WEIGHT, at), x[WEIGHT].tensor.type, weight, n);
+}
+
+void host_adamw(const op *o, void *scratch)
+{
+    step_rule s = rule_of(o);
+    int64_t n = tensor_elements(&o->operand[2].tensor);
+    (void)scratch;
+#pragma omp parallel for schedule(static)
+    for (int64_t at = 0; at < n; at += TILE) update_tile(o, &s, at, smaller(TILE, n - at));
+}

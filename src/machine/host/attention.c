@@ -1,0 +1,282 @@
+/* Causal attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms 1 and 2). Scores are kept transposed, [key][query]:
+ * the softmax then runs over whole vectors of queries, and of all operands only those of a query block are ever transposed.
+ * Head dims are padded with zeros to a multiple of 16; rows beyond the sequence are zero, and what they give is not stored. */
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+#include "machine/host/tile.h"
+
+enum { BLOCK = 64, LARGEST_HEAD = 256, TILE_FLOATS = BLOCK * LARGEST_HEAD };
+
+typedef struct { int64_t s, b, heads, group, d, padded, blocks; float scale; } attention_shape;
+
+static attention_shape shape_of(const op *o)
+{
+    const tensor *q = &o->operand[0].tensor, *k = &o->operand[1].tensor;
+    return (attention_shape){ .s = q->dim[0], .b = q->dim[1], .heads = q->dim[2], .group = q->dim[2] / k->dim[2], .d = q->dim[3],
+                              .padded = (q->dim[3] + LANES - 1) / LANES * LANES, .blocks = (q->dim[0] + BLOCK - 1) / BLOCK,
+                              .scale = o->args.attention.scale };
+}
+
+/* One head of one batch row. */
+typedef struct { int64_t b, head; } head_place;
+
+static void *head_row(const tensor *t, head_place at, int64_t position)
+{
+    return row_at(t->data, t->type, position * t->stride[0] + at.b * t->stride[1] + at.head * t->stride[2]);
+}
+
+static void load_tile(float *tile, const attention_shape *a, const tensor *t, head_place at, int64_t block)
+{
+    for (int64_t i = 0; i < BLOCK; i++) {
+        int64_t position = block * BLOCK + i, held = position < a->s ? a->d : 0;
+        float *row = tile + i * a->padded;
+        if (held) row_load(row, head_row(t, at, position), t->type, held);
+        for (int64_t k = held; k < a->padded; k++) row[k] = 0.0f;
+    }
+}
+
+/* to [padded][BLOCK] = factor * from [BLOCK][padded]. */
+static void transpose_tile(float *restrict to, const float *restrict from, int64_t padded, float factor)
+{
+    for (int64_t k = 0; k < padded; k += LANES)
+        for (int64_t i = 0; i < BLOCK; i++)
+            for (int64_t l = 0; l < LANES; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
+}
+
+/* Rows of a tensor from a transposed tile [padded][BLOCK], each multiplied by its factor. */
+static void store_transposed(const tensor *t, const attention_shape *a, head_place at, int64_t block, const float *tile, const float *factor)
+{
+    float row[LARGEST_HEAD];
+    for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) {
+        for (int64_t k = 0; k < a->d; k++) row[k] = tile[k * BLOCK + i] * factor[i];
+        row_store(head_row(t, at, block * BLOCK + i), t->type, row, a->d);
+    }
+}
+
+/* scores [key][query] = keys * queries transposed, or values * d_out transposed. */
+static void score_tile(float *scores, const attention_shape *a, const float *rows, const float *transposed)
+{
+    tile_multiply((tile_product){ .c = scores, .a = rows, .b = transposed, .m = BLOCK, .n = BLOCK, .depth = a->padded,
+                                  .c_row = BLOCK, .a_row = a->padded, .a_depth = 1, .b_row = BLOCK });
+}
+
+/* sums [padded][query] += rows' [padded][key] * scores [key][query]. */
+static void sum_over_keys(float *sums, const attention_shape *a, const float *rows, const float *scores)
+{
+    tile_accumulate((tile_product){ .c = sums, .a = rows, .b = scores, .m = a->padded, .n = BLOCK, .depth = BLOCK,
+                                    .c_row = BLOCK, .a_row = 1, .a_depth = a->padded, .b_row = BLOCK });
+}
+
+/* sums [key][padded] += scores [key][query] * rows [query][padded]. */
+static void sum_over_queries(float *sums, const attention_shape *a, const float *scores, const float *rows)
+{
+    tile_accumulate((tile_product){ .c = sums, .a = scores, .b = rows, .m = BLOCK, .n = a->padded, .depth = BLOCK,
+                                    .c_row = a->padded, .a_row = BLOCK, .a_depth = 1, .b_row = a->padded });
+}
+
+/* On the diagonal a key later than its query counts for nothing. */
+static void mask_tile(float *scores, float value)
+{
+    for (int64_t key = 1; key < BLOCK; key++)
+        for (int64_t query = 0; query < key; query++) scores[key * BLOCK + query] = value;
+}
+
+/* Running maxima and sums of a query block, and its unnormalized output, transposed. */
+typedef struct { _Alignas(64) float maximum[BLOCK], sum[BLOCK], out[TILE_FLOATS]; } query_state;
+
+/* Maxima move up to those of the scores; what was summed before shrinks accordingly. */
+static void raise_maxima(query_state *state, const float *scores, int64_t padded)
+{
+    float maximum[BLOCK], shrink[BLOCK];
+    memcpy(maximum, state->maximum, sizeof maximum);
+    for (int64_t key = 0; key < BLOCK; key++)
+#pragma omp simd
+        for (int64_t i = 0; i < BLOCK; i++) maximum[i] = scores[key * BLOCK + i] > maximum[i] ? scores[key * BLOCK + i] : maximum[i];
+#pragma omp simd
+    for (int64_t i = 0; i < BLOCK; i++) {
+        shrink[i] = exp_shared(state->maximum[i] - maximum[i]);
+        state->sum[i] *= shrink[i];
+        state->maximum[i] = maximum[i];
+    }
+    for (int64_t k = 0; k < padded; k++)
+#pragma omp simd
+        for (int64_t i = 0; i < BLOCK; i++) state->out[k * BLOCK + i] *= shrink[i];
+}
+
+/* Scores become exp(score - maximum). */
+static void exponentiate(query_state *state, float *scores)
+{
+    for (int64_t key = 0; key < BLOCK; key++) {
+        float *score = scores + key * BLOCK;
+#pragma omp simd
+        for (int64_t i = 0; i < BLOCK; i++) {
+            score[i] = exp_shared(score[i] - state->maximum[i]);
+            state->sum[i] += score[i];
+        }
+    }
+}
+
+static void open_state(query_state *state, int64_t padded)
+{
+    for (int64_t i = 0; i < BLOCK; i++) state->maximum[i] = -INFINITY, state->sum[i] = 0.0f;
+    memset(state->out, 0, (size_t)(padded * BLOCK) * sizeof *state->out);
+}
+
+static void close_state(query_state *state, const op *o, const attention_shape *a, head_place at, int64_t block)
+{
+    float *lse = (float *)o->operand[4].tensor.data + (at.b * a->heads + at.head) * a->s + block * BLOCK, factor[BLOCK];
+    for (int64_t i = 0; i < BLOCK; i++) factor[i] = 1.0f / state->sum[i];
+    store_transposed(&o->operand[3].tensor, a, at, block, state->out, factor);
+    for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) lse[i] = state->maximum[i] + logf(state->sum[i]);
+}
+
+static void forward_block(const op *o, const attention_shape *a, head_place at, int64_t block)
+{
+    const head_place kv = { at.b, at.head / a->group };
+    _Alignas(64) float rows[TILE_FLOATS], queries[TILE_FLOATS], scores[BLOCK * BLOCK];
+    query_state state;
+    load_tile(rows, a, &o->operand[0].tensor, at, block);
+    transpose_tile(queries, rows, a->padded, a->scale);
+    open_state(&state, a->padded);
+    for (int64_t keys = 0; keys <= block; keys++) {
+        load_tile(rows, a, &o->operand[1].tensor, kv, keys);
+        score_tile(scores, a, rows, queries);
+        if (keys == block) mask_tile(scores, -INFINITY);
+        raise_maxima(&state, scores, a->padded);
+        exponentiate(&state, scores);
+        if (keys == block) mask_tile(scores, 0.0f);
+        load_tile(rows, a, &o->operand[2].tensor, kv, keys);
+        sum_over_keys(state.out, a, rows, scores);
+    }
+    close_state(&state, o, a, at, block);
+}
+
+size_t host_attention_forward_scratch(const op *o)
+{
+    (void)o;
+    return 0;
+}
+
+/* Late query blocks, which have most keys, go first. */
+void host_attention_forward(const op *o, void *scratch)
+{
+    attention_shape a = shape_of(o);
+    int64_t heads = a.b * a.heads;
+    (void)scratch;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t task = 0; task < a.blocks * heads; task++)
+        forward_block(o, &a, (head_place){ task % heads / a.heads, task % a.heads }, a.blocks - 1 - task / heads);
+}
+
+/* What one block of queries brings to the backward pass: queries and d_out as rows and transposed (queries scaled),
+ * log sum exp, and D = rowsum(d_out * out). dq is transposed. */
+typedef struct {
+    _Alignas(64) float q[TILE_FLOATS], q_transposed[TILE_FLOATS], d_out[TILE_FLOATS], d_out_transposed[TILE_FLOATS], dq[TILE_FLOATS];
+    _Alignas(64) float lse[BLOCK], dot[BLOCK];
+} query_tiles;
+
+typedef struct { _Alignas(64) float k[TILE_FLOATS], v[TILE_FLOATS], p[BLOCK * BLOCK], ds[BLOCK * BLOCK]; } key_tiles;
+
+enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
+
+static void open_queries(query_tiles *t, const op *o, const attention_shape *a, head_place at, int64_t block)
+{
+    const float *lse = (const float *)o->operand[LSE].tensor.data + (at.b * a->heads + at.head) * a->s + block * BLOCK;
+    float *out = t->dq;
+    load_tile(out, a, &o->operand[OUT].tensor, at, block);
+    load_tile(t->d_out, a, &o->operand[D_OUT].tensor, at, block);
+    load_tile(t->q, a, &o->operand[Q].tensor, at, block);
+    for (int64_t i = 0; i < BLOCK; i++) {
+        float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t k = 0; k < a->padded; k++) sum = fmaf(out[i * a->padded + k], t->d_out[i * a->padded + k], sum);
+        t->dot[i] = sum;
+        t->lse[i] = block * BLOCK + i < a->s ? lse[i] : 0.0f;
+    }
+    transpose_tile(t->q_transposed, t->q, a->padded, a->scale);
+    transpose_tile(t->d_out_transposed, t->d_out, a->padded, 1.0f);
+    memset(t->dq, 0, (size_t)(a->padded * BLOCK) * sizeof *t->dq);
+}
+
+/* p = exp(score - lse) from scores; ds = p (dp - D) scale from dp. */
+static void probabilities(const query_tiles *t, float *p)
+{
+    for (int64_t key = 0; key < BLOCK; key++)
+#pragma omp simd
+        for (int64_t i = 0; i < BLOCK; i++) p[key * BLOCK + i] = exp_shared(p[key * BLOCK + i] - t->lse[i]);
+}
+
+static void score_gradients(const query_tiles *t, const float *p, float *ds, float scale)
+{
+    for (int64_t key = 0; key < BLOCK; key++)
+#pragma omp simd
+        for (int64_t i = 0; i < BLOCK; i++) ds[key * BLOCK + i] = p[key * BLOCK + i] * (ds[key * BLOCK + i] - t->dot[i]) * scale;
+}
+
+static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a, bool diagonal, float *dk, float *dv)
+{
+    score_tile(x->p, a, x->k, t->q_transposed);
+    probabilities(t, x->p);
+    if (diagonal) mask_tile(x->p, 0.0f);
+    sum_over_queries(dv, a, x->p, t->d_out);
+    score_tile(x->ds, a, x->v, t->d_out_transposed);
+    score_gradients(t, x->p, x->ds, a->scale);
+    sum_over_queries(dk, a, x->ds, t->q);
+    sum_over_keys(t->dq, a, x->k, x->ds);
+}
+
+/* Elements of one head's dk, or dv, in scratch. */
+static int64_t head_elements(const attention_shape *a) { return a->blocks * BLOCK * a->padded; }
+
+/* dq of one head; its share of dk and dv goes to scratch, dk before dv. */
+static void backward_head(const op *o, const attention_shape *a, head_place at, float *scratch)
+{
+    const head_place kv = { at.b, at.head / a->group };
+    const int64_t tile = BLOCK * a->padded;
+    const float one[BLOCK] = { [0 ... BLOCK - 1] = 1.0f };
+    float *dk = scratch + 2 * (at.b * a->heads + at.head) * head_elements(a), *dv = dk + head_elements(a);
+    query_tiles queries;
+    key_tiles keys;
+    memset(dk, 0, (size_t)(2 * head_elements(a)) * sizeof *dk);
+    for (int64_t block = 0; block < a->blocks; block++) {
+        open_queries(&queries, o, a, at, block);
+        for (int64_t i = 0; i <= block; i++) {
+            load_tile(keys.k, a, &o->operand[K].tensor, kv, i);
+            load_tile(keys.v, a, &o->operand[V].tensor, kv, i);
+            backward_tile(&queries, &keys, a, i == block, dk + i * tile, dv + i * tile);
+        }
+        store_transposed(&o->operand[DQ].tensor, a, at, block, queries.dq, one);
+    }
+}
+
+/* One row of dk or dv: the sum over the query heads of its group, in order. */
+static void join_group(const tensor *to, const attention_shape *a, head_place kv, int64_t position, const float *scratch)
+{
+    float sum[LARGEST_HEAD] = { 0 };
+    for (int64_t i = 0; i < a->group; i++) {
+        const float *part = scratch + 2 * (kv.b * a->heads + kv.head * a->group + i) * head_elements(a) + position * a->padded;
+        for (int64_t k = 0; k < a->d; k++) sum[k] += part[k];
+    }
+    row_store(head_row(to, kv, position), to->type, sum, a->d);
+}
+
+size_t host_attention_backward_scratch(const op *o)
+{
+    attention_shape a = shape_of(o);
+    return (size_t)(2 * a.b * a.heads * head_elements(&a)) * sizeof(float);
+}
+
+void host_attention_backward(const op *o, void *scratch)
+{
+    attention_shape a = shape_of(o);
+    int64_t heads = a.b * a.heads, kv_heads = a.heads / a.group;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t task = 0; task < heads; task++) backward_head(o, &a, (head_place){ task / a.heads, task % a.heads }, scratch);
+#pragma omp parallel for schedule(static)
+    for (int64_t position = 0; position < a.s; position++)
+        for (int64_t i = 0; i < a.b * kv_heads; i++) {
+            head_place kv = { i / kv_heads, i % kv_heads };
+            join_group(&o->operand[DK].tensor, &a, kv, position, scratch);
+            join_group(&o->operand[DV].tensor, &a, kv, position, (float *)scratch + head_elements(&a));
+        }
+}

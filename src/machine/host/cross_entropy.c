@@ -1,0 +1,137 @@
+/* Cross-entropy over a vocabulary of which each rank holds some columns. */
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+
+/* Columns of this rank that are no padding. */
+static int64_t valid_columns(const op *o)
+{
+    const cross_entropy_args *a = &o->args.cross_entropy;
+    int64_t columns = tensor_columns(&o->operand[0].tensor), valid = a->valid - a->first;
+    return valid < 0 ? 0 : smaller(valid, columns);
+}
+
+/* The label's column here, or -1. */
+static int64_t own_column(const op *o, int64_t row, int64_t columns)
+{
+    const int32_t *label = o->operand[1].tensor.data;
+    int64_t column = label[row] - o->args.cross_entropy.first;
+    return column >= 0 && column < columns ? column : -1;
+}
+
+static float row_maximum(const tensor *logits, int64_t row, int64_t n)
+{
+    float tile[TILE], maximum = -INFINITY;
+    for (int64_t at = 0; at < n; at += TILE) {
+        int64_t part = smaller(TILE, n - at);
+        const float *x = row_read(tile, tensor_row(logits, row, at), logits->type, part);
+#pragma omp simd reduction(max : maximum)
+        for (int64_t i = 0; i < part; i++) maximum = x[i] > maximum ? x[i] : maximum;
+    }
+    return maximum;
+}
+
+static float row_exponentials(const tensor *logits, int64_t row, int64_t n, float maximum)
+{
+    float tile[TILE];
+    double total = 0.0;
+    for (int64_t at = 0; at < n; at += TILE) {
+        int64_t part = smaller(TILE, n - at);
+        const float *x = row_read(tile, tensor_row(logits, row, at), logits->type, part);
+        float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < part; i++) sum += exp_shared(x[i] - maximum);
+        total += sum;
+    }
+    return (float)total;
+}
+
+static float one_value(const tensor *t, int64_t row, int64_t column)
+{
+    float x;
+    row_load(&x, tensor_row(t, row, column), t->type, 1);
+    return x;
+}
+
+static void partial(const op *o)
+{
+    const tensor *logits = &o->operand[0].tensor;
+    float *out = o->operand[2].tensor.data;     /* [rows, 3] */
+    int64_t rows = tensor_row_count(logits), n = valid_columns(o);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t own = own_column(o, row, n);
+        out[3 * row] = row_maximum(logits, row, n);
+        out[3 * row + 1] = row_exponentials(logits, row, n, out[3 * row]);
+        out[3 * row + 2] = own < 0 ? 0.0f : one_value(logits, row, own);
+    }
+}
+
+/* A row's maximum and sum of exponentials over all ranks, and its label's logit. */
+typedef struct { float maximum, sum, label; } row_total;
+
+static row_total join_ranks(const tensor *partials, int64_t rows, int64_t row)
+{
+    int64_t ranks = tensor_elements(partials) / (3 * rows);
+    const float *part = (const float *)partials->data + 3 * row;
+    row_total t = { -INFINITY, 0.0f, 0.0f };
+    for (int64_t r = 0; r < ranks; r++) t.maximum = part[3 * rows * r] > t.maximum ? part[3 * rows * r] : t.maximum;
+    for (int64_t r = 0; r < ranks; r++, part += 3 * rows) {
+        t.sum += part[1] * exp_shared(part[0] - t.maximum);
+        t.label += part[2];
+    }
+    return t;
+}
+
+/* x becomes (softmax - onehot) scale; columns from n on become 0. */
+static void row_gradient(const op *o, int64_t row, int64_t n, row_total t)
+{
+    const tensor *logits = &o->operand[0].tensor;
+    int64_t own = own_column(o, row, n), columns = tensor_columns(logits);
+    float tile[TILE], scale = o->args.cross_entropy.gradient_scale, factor = 1.0f / t.sum;
+    for (int64_t at = 0; at < n; at += TILE) {
+        int64_t part = smaller(TILE, n - at);
+        void *place = tensor_row(logits, row, at);
+        float *x = row_update(tile, place, logits->type, part);
+        float label = own >= at && own < at + part ? x[own - at] : 0.0f;
+#pragma omp simd
+        for (int64_t i = 0; i < part; i++) x[i] = exp_shared(x[i] - t.maximum) * factor * scale;
+        if (own >= at && own < at + part) x[own - at] = fmaf(exp_shared(label - t.maximum), factor, -1.0f) * scale;
+        row_close(place, logits->type, x, part);
+    }
+    memset(tensor_row(logits, row, n), 0, (size_t)(columns - n) * dtype_bytes(logits->type));
+}
+
+/* loss [b] = sum over positions, in order. */
+static void sum_losses(const tensor *loss, const double *row_loss, int64_t rows)
+{
+    int64_t b = loss->dim[0];
+    double *out = loss->data;
+    for (int64_t i = 0; i < b; i++) {
+        double sum = 0.0;
+        for (int64_t row = i; row < rows; row += b) sum += row_loss[row];
+        out[i * loss->stride[0]] = sum;
+    }
+}
+
+static void finish(const op *o, double *row_loss)
+{
+    int64_t rows = tensor_row_count(&o->operand[0].tensor), n = valid_columns(o);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++) {
+        row_total t = join_ranks(&o->operand[2].tensor, rows, row);
+        row_loss[row] = log((double)t.sum) + (double)t.maximum - (double)t.label;
+        row_gradient(o, row, n, t);
+    }
+    sum_losses(&o->operand[3].tensor, row_loss, rows);
+}
+
+size_t host_cross_entropy_scratch(const op *o)
+{
+    return (size_t)tensor_elements(&o->operand[1].tensor) * sizeof(double);
+}
+
+void host_cross_entropy(const op *o, void *scratch)
+{
+    if (o->args.cross_entropy.part == CROSS_ENTROPY_PARTIAL) partial(o);
+    else finish(o, scratch);
+}

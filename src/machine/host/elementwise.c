@@ -1,0 +1,130 @@
+/* Filling, copying, adding, and what planted faults do to a tensor. */
+#include "base/fail.h"
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+
+static double value_at(const tensor *t, int64_t i)
+{
+    switch (t->type) {
+    case F32: return (double)((const float *)t->data)[i];
+    case BF16: return (double)bf16_widen(((const uint16_t *)t->data)[i]);
+    case F64: return ((const double *)t->data)[i];
+    case I32: return (double)((const int32_t *)t->data)[i];
+    case U64: return (double)((const uint64_t *)t->data)[i];
+    default: FAIL("a tensor of no known format");
+    }
+}
+
+static void value_set(const tensor *t, int64_t i, double value)
+{
+    switch (t->type) {
+    case F32: ((float *)t->data)[i] = (float)value; break;
+    case BF16: ((uint16_t *)t->data)[i] = bf16_round((float)value); break;
+    case F64: ((double *)t->data)[i] = value; break;
+    case I32: ((int32_t *)t->data)[i] = (int32_t)value; break;
+    case U64: ((uint64_t *)t->data)[i] = (uint64_t)value; break;
+    default: FAIL("a tensor of no known format");
+    }
+}
+
+static bool is_float(const tensor *t) { return t->type == F32 || t->type == BF16; }
+
+static void fill_floats(const tensor *t, int64_t at, int64_t n, float value)
+{
+    float tile[TILE];
+    for (int64_t i = 0; i < n; i++) tile[i] = value;
+    row_store(row_at(t->data, t->type, at), t->type, tile, n);
+}
+
+void host_fill(const op *o, void *scratch)
+{
+    const tensor *t = &o->operand[0].tensor;
+    double value = o->args.fill.value;
+    int64_t n = tensor_elements(t);
+    (void)scratch;
+#pragma omp parallel for schedule(static)
+    for (int64_t at = 0; at < n; at += TILE) {
+        int64_t part = smaller(TILE, n - at);
+        if (is_float(t)) fill_floats(t, at, part, (float)value);
+        else
+            for (int64_t i = at; i < at + part; i++) value_set(t, i, value);
+    }
+}
+
+static void add_floats(const tensor *to, const tensor *from, int64_t at, int64_t n)
+{
+    float tile[2][TILE];
+    void *place = row_at(to->data, to->type, at);
+    const float *x = row_read(tile[0], row_at(from->data, from->type, at), from->type, n);
+    float *y = row_update(tile[1], place, to->type, n);
+    for (int64_t i = 0; i < n; i++) y[i] += x[i];
+    row_close(place, to->type, y, n);
+}
+
+static void store_floats(const tensor *to, const tensor *from, int64_t at, int64_t n)
+{
+    float tile[TILE];
+    row_store(row_at(to->data, to->type, at), to->type, row_read(tile, row_at(from->data, from->type, at), from->type, n), n);
+}
+
+static void copy_values(const tensor *to, const tensor *from, int64_t at, int64_t n, bool adds)
+{
+    for (int64_t i = at; i < at + n; i++) value_set(to, i, value_at(from, i) + (adds ? value_at(to, i) : 0.0));
+}
+
+static void copy_tile(const op *o, int64_t at, int64_t n)
+{
+    const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
+    bool adds = o->operand[0].access == UPDATE;
+    if (is_float(to) && is_float(from)) (adds ? add_floats : store_floats)(to, from, at, n);
+    else if (to->type == from->type && !adds)
+        memcpy(row_at(to->data, to->type, at), row_at(from->data, from->type, at), (size_t)n * dtype_bytes(to->type));
+    else copy_values(to, from, at, n, adds);
+}
+
+void host_copy(const op *o, void *scratch)
+{
+    int64_t n = tensor_elements(&o->operand[0].tensor);
+    (void)scratch;
+#pragma omp parallel for schedule(static)
+    for (int64_t at = 0; at < n; at += TILE) copy_tile(o, at, smaller(TILE, n - at));
+}
+
+void host_sum(const op *o, void *scratch)
+{
+    double *out = o->operand[0].tensor.data, sum = o->operand[0].access == UPDATE ? *out : 0.0;
+    const double *x = o->operand[1].tensor.data;
+    int64_t n = tensor_elements(&o->operand[1].tensor);
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    *out = sum;
+}
+
+/* Index in memory of element i of a view, counted slow to fast. */
+static int64_t place_of(const tensor *t, int64_t i)
+{
+    int64_t place = 0;
+    for (int d = t->dims - 1; d >= 0; d--) {
+        place += i % t->dim[d] * t->stride[d];
+        i /= t->dim[d];
+    }
+    return place;
+}
+
+void host_scale(const op *o, void *scratch)
+{
+    const tensor *t = &o->operand[0].tensor;
+    int64_t n = tensor_elements(t);
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++) value_set(t, place_of(t, i), value_at(t, place_of(t, i)) * o->args.scale.factor);
+}
+
+/* The highest exponent bit is the one below the sign. */
+void host_flip(const op *o, void *scratch)
+{
+    const tensor *t = &o->operand[0].tensor;
+    size_t bytes = dtype_bytes(t->type);
+    unsigned char *last = (unsigned char *)row_at(t->data, t->type, place_of(t, o->args.flip.index)) + bytes - 1;
+    (void)scratch;
+    *last ^= 0x40u;
+}

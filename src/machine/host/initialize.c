@@ -1,0 +1,32 @@
+/* Normal numbers of the definitions into one rank's part of a logical matrix. */
+#include "base/random.h"
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+
+static void normal_tile(float *to, int64_t n, const initialize_args *a, uint64_t index)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) to[i] = normal_element(a->seed, a->key, index + (uint64_t)i, a->scale);
+}
+
+/* Columns [at, at + n) of a row; what lies beyond the logical matrix becomes 0. */
+static void initialize_tile(const op *o, int64_t row, int64_t at, int64_t n)
+{
+    const tensor *out = &o->operand[0].tensor;
+    const initialize_args *a = &o->args.initialize;
+    int64_t logical_row = a->first_row + row, logical_column = a->first_column + at;
+    int64_t inside = logical_row < a->rows ? smaller(n, a->columns - logical_column) : 0;
+    float tile[TILE] = { 0 };
+    normal_tile(tile, inside, a, (uint64_t)(logical_row * a->columns + logical_column));
+    row_store(tensor_row(out, row, at), out->type, tile, n);
+}
+
+void host_initialize(const op *o, void *scratch)
+{
+    const tensor *out = &o->operand[0].tensor;
+    int64_t rows = tensor_row_count(out), n = tensor_columns(out);
+    (void)scratch;
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t at = 0; at < n; at += TILE) initialize_tile(o, row, at, smaller(TILE, n - at));
+}

@@ -1,0 +1,130 @@
+/* The step's scalars: learning rate, bias corrections, gradient norm and clip factor. */
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+
+static double learning_rate(const step_begin_args *a, int64_t step)
+{
+    const double pi = 3.14159265358979323846;
+    if (step < a->warmup) return a->maximum * (double)(step + 1) / (double)(a->warmup + 1);
+    if (a->constant) return a->maximum;
+    int64_t last = a->total - 1;
+    double done = last > a->warmup ? (double)(step - a->warmup) / (double)(last - a->warmup) : 0.0;
+    return a->minimum + (a->maximum - a->minimum) / 2 * (1 + cos(pi * (done < 1 ? done : 1)));
+}
+
+void host_step_begin(const op *o, void *scratch)
+{
+    double *scalar = o->operand[0].tensor.data;
+    const step_begin_args *a = &o->args.step_begin;
+    (void)scratch;
+    scalar[SCALAR_STEP] += 1;
+    scalar[SCALAR_LEARNING_RATE] = learning_rate(a, (int64_t)scalar[SCALAR_STEP]);
+    scalar[SCALAR_CORRECTION1] = 1 / (1 - pow((double)a->beta1, scalar[SCALAR_STEP] + 1));
+    scalar[SCALAR_CORRECTION2] = 1 / (1 - pow((double)a->beta2, scalar[SCALAR_STEP] + 1));
+}
+
+/* Squares in units of 2^-80 are integers once rounded. A tile whose values are below TILE_LIMIT is summed in two
+ * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer,
+ * and the bits of both sums, less those of SPLIT and UNIT, are these integers. Larger values go one by one. */
+static const float TILE_LIMIT = 256.0f, VALUE_LIMIT = 16777216.0f;      /* 2^8, 2^24 */
+static const double SPLIT = 0x1.8p100, UNIT = 0x1.8p52, HALF_UNIT = 0x1p40;
+
+typedef unsigned __int128 wide;
+
+static uint64_t double_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float largest(const float *x, int64_t n)
+{
+    uint32_t bits = 0;
+#pragma omp simd reduction(max : bits)
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t magnitude = float_bits(x[i]) & 0x7FFFFFFFu;
+        bits = magnitude > bits ? magnitude : bits;
+    }
+    return float_from_bits(bits);
+}
+
+static wide small_squares(const float *x, int64_t n)
+{
+    uint64_t high = 0, low = 0, count = (uint64_t)n;
+#pragma omp simd reduction(+ : high, low)
+    for (int64_t i = 0; i < n; i++) {
+        double root = (double)x[i] * HALF_UNIT, square = root * root, split = square + SPLIT;
+        high += double_bits(split);
+        low += double_bits(square - (split - SPLIT) + UNIT);
+    }
+    high -= count * double_bits(SPLIT);
+    low -= count * double_bits(UNIT);
+    return ((wide)high << 48) + (wide)(__int128)(int64_t)low;
+}
+
+static void add_limbs(uint64_t *limb, wide value)
+{
+    for (int i = 0; i < SQUARE_LIMBS - 1; i++) limb[i] += (uint32_t)(value >> (32 * i));
+}
+
+static void large_squares(const float *x, int64_t n, uint64_t *limb)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double root = (double)x[i] * HALF_UNIT;
+        if (fabsf(x[i]) < VALUE_LIMIT) add_limbs(limb, (wide)rint(root * root));
+        else limb[SQUARE_LIMBS - 1] = 1;
+    }
+}
+
+static void square_tile(const tensor *x, int64_t at, int64_t n, uint64_t *limb)
+{
+    float tile[TILE];
+    const float *values = row_read(tile, row_at(x->data, x->type, at), x->type, n);
+    if (largest(values, n) < TILE_LIMIT) add_limbs(limb, small_squares(values, n));
+    else large_squares(values, n, limb);
+}
+
+/* Limbs below 2^32; the top one keeps what is above. */
+static void carry(uint64_t *limb)
+{
+    for (int i = 0; i < SQUARE_LIMBS - 2; i++) {
+        limb[i + 1] += limb[i] >> 32;
+        limb[i] &= 0xFFFFFFFFu;
+    }
+}
+
+void host_square_sum(const op *o, void *scratch)
+{
+    const tensor *x = &o->operand[0].tensor;
+    uint64_t *to = o->operand[1].tensor.data, limb[SQUARE_LIMBS] = { 0 };
+    int64_t n = tensor_elements(x);
+    (void)scratch;
+#pragma omp parallel for schedule(static) reduction(+ : limb)
+    for (int64_t at = 0; at < n; at += TILE) square_tile(x, at, smaller(TILE, n - at), limb);
+    for (int i = 0; i < SQUARE_LIMBS; i++) to[i] += limb[i];
+    carry(to);
+}
+
+/* The square root of the integer in units of 2^-80; NaN if something was not finite or the integer outgrew 128 bits. */
+static double norm_of(const uint64_t *limbs)
+{
+    uint64_t limb[SQUARE_LIMBS];
+    memcpy(limb, limbs, sizeof limb);
+    carry(limb);
+    if (limb[SQUARE_LIMBS - 1] || limb[SQUARE_LIMBS - 2] >> 32) return NAN;
+    double value = 0.0;
+    for (int i = SQUARE_LIMBS - 2; i >= 0; i--) value = value * 0x1p32 + (double)limb[i];
+    return sqrt(value * 0x1p-80);
+}
+
+void host_step_clip(const op *o, void *scratch)
+{
+    const double *loss = o->operand[1].tensor.data;
+    double *scalar = o->operand[2].tensor.data, clip = o->args.step_clip.clip;
+    double norm = norm_of(o->operand[0].tensor.data), factor = clip / (norm + 1e-6);
+    (void)scratch;
+    scalar[SCALAR_NORM] = norm;
+    scalar[SCALAR_CLIP] = clip > 0 && factor < 1 ? factor : 1;
+    scalar[SCALAR_LOSS] = *loss;
+}
