@@ -295,10 +295,10 @@ mark square_sum(queue *q, const char *name, tensor x, tensor limbs)
     return op_submit(q, &o);
 }
 
-mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, double clip)
+mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, const step_clip_args *args)
 {
     op o = named(q, OP_STEP_CLIP, name);
-    o.args.step_clip.clip = clip;
+    o.args.step_clip = *args;
     add(&o, limbs, READ);
     add(&o, loss, READ);
     add(&o, scalars, UPDATE);

@@ -63,5 +63,5 @@ mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor la
 mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_args *args);
 /* limbs [SQUARE_LIMBS] U64 += exact squares of x. */
 mark square_sum(queue *q, const char *name, tensor x, tensor limbs);
-/* scalars: norm from limbs, clip factor, loss from loss [1]. */
-mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, double clip);
+/* scalars: norm from limbs, clip factor, mean loss from the sum in loss [1]. */
+mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, const step_clip_args *args);

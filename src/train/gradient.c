@@ -53,5 +53,6 @@ void gradient_norm(trainer *t)
     sum_over(t, "norm", norm_group(t), t->limbs);
     sum(q, "loss", t->loss, WRITE, t->stage.loss);
     sum_over(t, "loss", &t->mesh->gradient, t->loss);
-    step_clip(q, "norm", t->limbs, t->loss, t->stage.scalars, t->given->optimizer.clip);
+    step_clip_args args = { t->given->optimizer.clip, (double)t->given->global_batch * (double)t->given->model.sequence };
+    step_clip(q, "norm", t->limbs, t->loss, t->stage.scalars, &args);
 }

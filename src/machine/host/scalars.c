@@ -126,5 +126,5 @@ void host_step_clip(const op *o, void *scratch)
     (void)scratch;
     scalar[SCALAR_NORM] = norm;
     scalar[SCALAR_CLIP] = clip > 0 && factor < 1 ? factor : 1;
-    scalar[SCALAR_LOSS] = *loss;
+    scalar[SCALAR_LOSS] = *loss / o->args.step_clip.tokens;
 }
