@@ -19,6 +19,14 @@ static void lane_queues(const lanes *l, queue *out[3])
     out[2] = l->gradient;
 }
 
+/* Transfers are numbered from the groups' first one again. */
+static void restart_groups(mesh *m)
+{
+    group *g[] = { &m->gradient, &m->model, &m->all };
+    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
+    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
+}
+
 static measure measured(const bench_case *c, mesh *m, const trainer_options *o)
 {
     measure r = { .strike = o->strike };
@@ -26,6 +34,7 @@ static measure measured(const bench_case *c, mesh *m, const trainer_options *o)
     trainer t;
     queue *q[3];
     options.measuring = true;
+    restart_groups(m);
     arena_open(&r.arena, NULL, 0);
     machine *paper = machine_open(&options);
     machine_strike(paper, &o->strike);
@@ -41,22 +50,13 @@ static measure measured(const bench_case *c, mesh *m, const trainer_options *o)
     r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);
     machine_close(paper);
+    restart_groups(m);
     return r;
-}
-
-/* Transfers are numbered from the groups' first one again. */
-static void restart_groups(mesh *m)
-{
-    group *g[] = { &m->gradient, &m->model, &m->all };
-    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
-    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
 }
 
 strike trainer_find_strike(const bench_case *c, mesh *m, const trainer_options *o)
 {
-    measure r = measured(c, m, o);
-    restart_groups(m);
-    return r.strike;
+    return measured(c, m, o).strike;
 }
 
 static void lay_out(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
@@ -81,7 +81,6 @@ static void lay_out(trainer *t, const bench_case *c, mesh *m, const trainer_opti
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o)
 {
     measure r = measured(c, m, o);
-    restart_groups(m);
     if (!o->measure_only) {
         lay_out(t, c, m, o, &r);
         return;
