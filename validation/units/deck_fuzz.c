@@ -77,18 +77,21 @@ static void make_soup(chance *c, char *body, size_t size)
             draw(c, 3) ? pieces[draw(c, sizeof pieces / sizeof pieces[0])] : key_at((key_id)draw(c, KEYS))->name);
 }
 
+/* Within the bounds: any, small, or a power of two. */
+static int64_t draw_integer(chance *c, int64_t low, int64_t high)
+{
+    int64_t power = (int64_t)1 << draw(c, 32), any = (int64_t)draw(c, UINT32_MAX) % (high - low + 1) + low;
+    int64_t pick = draw(c, 4) == 0 ? any : draw(c, 3) == 0 ? (int64_t)draw(c, 9) : power;
+    return pick < low ? low : pick > high ? high : pick;
+}
+
 static void add_value(chance *c, char *body, size_t size, const key_row *row)
 {
     char number[64];
-    int words = 0;
+    uint32_t words = 0;
     while (row->kind == KIND_WORD && row->words[words]) words++;
-    uint64_t span = (uint64_t)(row->high - row->low) + 1,
-             pick = (uint64_t)draw(c, UINT32_MAX) * draw(c, UINT32_MAX) % (span ? span : 1);
-    snprintf(number, sizeof number, "%lld", (long long)(row->low + (int64_t)(draw(c, 2) ? pick : pick % 9)));
-    add(body, size,
-        row->kind == KIND_WORD      ? row->words[draw(c, (uint32_t)words)]
-        : row->kind == KIND_INTEGER ? number
-                                    : "1");
+    snprintf(number, sizeof number, "%lld", (long long)draw_integer(c, row->low, row->high));
+    add(body, size, words ? row->words[draw(c, words)] : row->kind == KIND_INTEGER ? number : "1");
 }
 
 /* A section of sound values, many of them enormous. */
@@ -96,12 +99,12 @@ static void make_section(chance *c, char *body, size_t size)
 {
     strcpy(body, TITLES "[llama3.1-70b]\n");
     for (key_id key = 0; key < KEYS; key++) {
-        if (!key_sweeps(key) || draw(c, 3)) continue;
+        if (!key_sweeps(key) || draw(c, 5)) continue;
         add(body, size, key_at(key)->name);
         add(body, size, " = ");
         add_value(c, body, size, key_at(key));
-        if (!draw(c, 4)) add(body, size, " ");
-        if (!draw(c, 4)) add_value(c, body, size, key_at(key));
+        add(body, size, " ");
+        if (!draw(c, 9)) add_value(c, body, size, key_at(key));
         add(body, size, "\n");
     }
 }

@@ -1,0 +1,197 @@
+/* Every formula value and worked example of part 5 of the workloads' description, and parameter counts to the printed digits. */
+#include "plan/flops.h"
+#include "plan/metrics.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static const model_shape llama2_70b = { .layers = 80,
+                                        .hidden = 8192,
+                                        .ffn = 28672,
+                                        .heads = 64,
+                                        .kv_heads = 8,
+                                        .head_dim = 128,
+                                        .vocabulary = 32000,
+                                        .sequence = 4096 };
+static const model_shape llama31_8b = { .layers = 32,
+                                        .hidden = 4096,
+                                        .ffn = 14336,
+                                        .heads = 32,
+                                        .kv_heads = 8,
+                                        .head_dim = 128,
+                                        .vocabulary = 128256,
+                                        .sequence = 8192 };
+static const model_shape llama31_70b = { .layers = 80,
+                                         .hidden = 8192,
+                                         .ffn = 28672,
+                                         .heads = 64,
+                                         .kv_heads = 8,
+                                         .head_dim = 128,
+                                         .vocabulary = 128256,
+                                         .sequence = 8192 };
+static const model_shape nemotron4_340b = { .layers = 96,
+                                            .hidden = 18432,
+                                            .ffn = 73728,
+                                            .heads = 96,
+                                            .kv_heads = 8,
+                                            .head_dim = 192,
+                                            .vocabulary = 256000,
+                                            .sequence = 4096 };
+static const model_shape grok1_314b = { .layers = 64,
+                                        .hidden = 6144,
+                                        .ffn = 32768,
+                                        .heads = 48,
+                                        .kv_heads = 8,
+                                        .head_dim = 128,
+                                        .vocabulary = 128256,
+                                        .sequence = 8192 };
+static const model_shape gpt3_175b = { .layers = 96,
+                                       .hidden = 12288,
+                                       .ffn = 49152,
+                                       .heads = 96,
+                                       .kv_heads = 96,
+                                       .head_dim = 128,
+                                       .vocabulary = 51200,
+                                       .sequence = 2048 };
+
+static model_shape llama31_405b(int64_t layers)
+{
+    return (model_shape){ .layers = layers,
+                          .hidden = 16384,
+                          .ffn = 53248,
+                          .heads = 128,
+                          .kv_heads = 8,
+                          .head_dim = 128,
+                          .vocabulary = 128256,
+                          .sequence = 8192 };
+}
+
+/* The value as printf shows it with the format equals the text. */
+static void assert_printed(const char *format, double value, const char *wanted)
+{
+    char shown[64];
+    snprintf(shown, sizeof shown, format, value);
+    assert_string_equal(shown, wanted);
+}
+
+static void llama_formula_values(void **state)
+{
+    assert_printed("%.6e", recipe_flops(&llama31_8b), "4.744221e+14");
+    assert_printed("%.6e", recipe_flops(&llama31_70b), "3.943914e+15");
+    model_shape full = llama31_405b(126);
+    assert_printed("%.6e", recipe_flops(&full), "2.150748e+16");
+    assert_printed("%.6e", formula_flops(&llama_formula, &llama2_70b), "1.820637e+15");
+}
+
+static void proxies_are_exact(void **state)
+{
+    static const struct {
+        int64_t layers;
+        const char *flops;
+    } rows[] = { { 8, "1462281745465344" }, { 30, "5199521768275968" }, { 62, "10635507256000512" } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        model_shape m = llama31_405b(rows[i].layers);
+        assert_printed("%.0f", recipe_flops(&m), rows[i].flops);
+    }
+}
+
+static void other_recipes(void **state)
+{
+    assert_printed("%.0f", formula_flops(&nemotron_formula, &nemotron4_340b), "10090733604175872");
+    assert_printed("%.0f", formula_flops(&grok_formula, &grok1_314b), "4274050805268480");
+    assert_printed("%.0f", formula_flops(&gpt3_formula, &gpt3_175b), "2204555173429248");
+    flops_formula true_projections = nemotron_formula;
+    true_projections.multi_head_projections = false;
+    assert_printed("%.0f", formula_flops(&true_projections, &nemotron4_340b), "8621236313653248");
+}
+
+/* Causal half attention and true projections, everything else as is. */
+static void model_formula_is_comparable(void **state)
+{
+    double s = 8192, h = 4096, attention = 12.0 * 32 * h * h * (1 + 8.0 / 32 + s / h / 2);
+    assert_true(model_flops(&llama31_8b) == s * (attention + 18.0 * 32 * 14336 * h + 6.0 * 128256 * h));
+    assert_true(formula_model_flops(&grok_formula, &grok1_314b) == formula_flops(&grok_formula, &grok1_314b));
+    double missing = 4096.0 * 12 * 96 * 18432 * (18432 * (1 - 8.0 / 96) + 4096.0 / 2);
+    double difference =
+        formula_flops(&nemotron_formula, &nemotron4_340b) - formula_model_flops(&nemotron_formula, &nemotron4_340b);
+    assert_true(fabs(difference - missing) <= 1e-12 * missing);
+}
+
+/* inputs/bench.dat: 231.9 GF a step of four sequences. */
+static void bench_step(void **state)
+{
+    model_shape m = { .layers = 4,
+                      .hidden = 512,
+                      .ffn = 1792,
+                      .heads = 8,
+                      .kv_heads = 2,
+                      .head_dim = 64,
+                      .vocabulary = 8192,
+                      .sequence = 512 };
+    assert_printed("%.1f", 4 * model_flops(&m) * 1e-9, "231.9");
+}
+
+static void parameter_counts(void **state)
+{
+    static const struct {
+        int64_t layers;
+        const char *billions;
+    } rows[] = { { 8, "29.704" }, { 30, "99.834" }, { 62, "201.840" }, { 126, "405.853" } };
+    assert_printed("%.3f", (double)model_parameters(&llama31_8b) * 1e-9, "8.030");
+    assert_printed("%.3f", (double)model_parameters(&llama31_70b) * 1e-9, "70.554");
+    assert_printed("%.3f", (double)model_parameters(&llama2_70b) * 1e-9, "68.977");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        model_shape m = llama31_405b(rows[i].layers);
+        assert_printed("%.3f", (double)model_parameters(&m) * 1e-9, rows[i].billions);
+    }
+}
+
+/* The documents' examples use flops rounded to three digits. (Workloads, part 5, swaps the MFU of llama3.1 and nemotron.) */
+static void worked_examples(void **state)
+{
+    static const struct {
+        int64_t sequence, batch;
+        double seconds, flops;
+        int gpus;
+        double peak;
+        const char *tokens_format, *tokens, *days_format, *days, *mfu_format, *mfu;
+    } rows[] = {
+        { 4096, 128, 7.908, 1.82e15, 64, 989e12, "%.2f", "66298.43", NULL, NULL, "%.2f", "46.54" },
+        { 8192, 128, 12.39, 4.74e14, 8, 1979e12, "%.0f", "84631", "%.2f", "136.76", "%.2f", "30.93" },
+        { 4096, 256, 3.59, 1.01e16, 128, 989e12, "%.0f", "292082", "%.1f", "39.6", NULL, NULL },
+        { 4096, 32, 4.77, 1.01e16, 128, 989e12, NULL, NULL, NULL, NULL, "%.2f", "53.52" },
+        { 8192, 4096, 24, 4.27e15, 2048, 989e12, "%.0f", "1398101", "%.2f", "8.28", "%.1f", "36.0" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double rate = tokens_per_second(rows[i].sequence, rows[i].batch, rows[i].seconds);
+        double mfu = model_flops_utilization(rows[i].batch, rows[i].flops, rows[i].seconds, rows[i].gpus, rows[i].peak);
+        if (rows[i].tokens) assert_printed(rows[i].tokens_format, rate, rows[i].tokens);
+        if (rows[i].days) assert_printed(rows[i].days_format, days_per_trillion(rate), rows[i].days);
+        if (rows[i].mfu) assert_printed(rows[i].mfu_format, 100 * mfu, rows[i].mfu);
+    }
+}
+
+static void peaks(void **state)
+{
+    assert_true(peak_flops(BACKEND_CUDA, PRECISION_BF16) == 989e12);
+    assert_true(peak_flops(BACKEND_CUDA, PRECISION_FP32) == 0.0);
+    assert_true(peak_flops(BACKEND_HOST, PRECISION_BF16) == 0.0);
+    assert_true(isnan(model_flops_utilization(1, 1.0, 1.0, 1, 0.0)));
+    assert_true(flops_per_gpu(128, 2e15, 10.0, 64) == 128 * 2e15 / 10.0 / 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(llama_formula_values), cmocka_unit_test(proxies_are_exact),
+        cmocka_unit_test(other_recipes),        cmocka_unit_test(model_formula_is_comparable),
+        cmocka_unit_test(bench_step),           cmocka_unit_test(parameter_counts),
+        cmocka_unit_test(worked_examples),      cmocka_unit_test(peaks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

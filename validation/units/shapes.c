@@ -1,0 +1,218 @@
+/* Model shapes: sizes, padding, initialization, the check model and the reference's single rank. */
+#include "plan/shapes.h"
+#include "deck_source.h"
+#include "plan/flops.h"
+#include <math.h>
+
+static void assert_close(double value, double wanted)
+{
+    if (!(fabs(value - wanted) <= 1e-14 * fabs(wanted))) fail_msg("%.17g, wanted %.17g", value, wanted);
+}
+
+static void small_has_ten_million_parameters(void **state)
+{
+    bench_case c = case_of("[llama3.1-8b]\nsize = small\n", 1, false);
+    assert_int_equal(model_parameters(&c.model), 9965824);
+    assert_int_equal(c.model.layers, 8);
+    assert_int_equal(c.model.head_dim, 32);
+    assert_int_equal(c.model.sequence, 256);
+    assert_int_equal(c.model.padded_vocabulary, 4096);
+    assert_true(c.proxy);
+    assert_string_equal(c.model_name, "llama3.1-8b, small");
+    assert_close(c.model.init_std, 0.01 * sqrt(4096.0 / 256.0));
+    assert_close(c.model.output_init_std, c.model.init_std / 4.0);
+    assert_true(c.optimizer.learning_rate_constant);
+    assert_true(c.optimizer.learning_rate == 1e-3 && c.optimizer.epsilon == 1e-8);
+    assert_true(c.optimizer.beta1 == 0.9 && c.optimizer.beta2 == 0.95 && c.optimizer.decay == 0.1 &&
+                c.optimizer.clip == 1.0);
+    assert_int_equal(c.optimizer.learning_rate_warmup, 0);
+}
+
+/* The family's constants hold in every size. */
+static void rope_and_init_follow_the_family(void **state)
+{
+    bench_case small = case_of("[llama3.1-70b]\nsize = small\n", 1, false),
+               scaled = case_of("[llama3.1-405b]\nsize = check\n", 1, false);
+    assert_false(small.model.rope_scaling);
+    assert_true(scaled.model.rope_scaling);
+    assert_true(small.model.rope_base == 500000.0 && scaled.model.rope_base == 500000.0);
+    assert_true(small.model.norm_epsilon == 1e-5);
+    assert_false(small.model.labels_next_token);
+    assert_close(small.model.init_std, 0.008944 * sqrt(8192.0 / 256.0));
+    assert_close(scaled.model.init_std, 0.02 * sqrt(16384.0 / 64.0));
+}
+
+static void full_is_the_recipe(void **state)
+{
+    bench_case c = case_of("[llama3.1-405b]\nsize = full\n", 512, true);
+    assert_int_equal(c.model.layers, 126);
+    assert_int_equal(c.model.head_dim, 128);
+    assert_true(c.model.init_std == 0.02);
+    assert_close(c.model.output_init_std, 0.02 / sqrt(252.0));
+    assert_true(c.optimizer.learning_rate == 3e-4 && c.optimizer.learning_rate_minimum == 3e-5 &&
+                c.optimizer.epsilon == 1e-5);
+    assert_int_equal(c.optimizer.learning_rate_warmup, 2000);
+    assert_false(c.optimizer.learning_rate_constant);
+    assert_false(c.proxy);
+    assert_string_equal(c.model_name, "llama3.1-405b");
+}
+
+static void learning_rate_replaces_the_largest(void **state)
+{
+    bench_case full = case_of("[llama3.1-8b]\nsize = full\nlearning_rate = 6e-4\nlearning_rate_warmup = 5\n", 8, true);
+    assert_close(full.optimizer.learning_rate, 6e-4);
+    assert_close(full.optimizer.learning_rate_minimum, 6e-5);
+    assert_int_equal(full.optimizer.learning_rate_warmup, 5);
+    bench_case small = case_of("[llama3.1-8b]\nsize = small\nlearning_rate = 6e-4\n", 1, false);
+    assert_true(small.optimizer.learning_rate == 6e-4 && small.optimizer.learning_rate_minimum == 6e-4);
+    assert_true(small.optimizer.learning_rate_constant);
+}
+
+static void vocabulary_is_padded_to_the_tensor_ranks(void **state)
+{
+    static const struct {
+        int tensor;
+        int64_t padded;
+    } rows[] = { { 1, 128256 }, { 2, 128256 }, { 4, 128512 }, { 8, 129024 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        model_shape m = workload_at(0)->full;
+        shape_complete(&m, rows[i].tensor);
+        assert_int_equal(m.padded_vocabulary, rows[i].padded);
+    }
+}
+
+static void shape_keys_override_any_size(void **state)
+{
+    bench_case c =
+        case_of("[llama3.1-8b]\nsize = small\nlayers = 4\nhidden = 512\nffn = 1792\nheads = 8\nkv_heads = 2\n"
+                "vocabulary = 8191\nsequence = 512\n",
+                1, false);
+    assert_int_equal(c.model.head_dim, 64);
+    assert_int_equal(c.model.vocabulary, 8191);
+    assert_int_equal(c.model.padded_vocabulary, 8192);
+    assert_close(c.model.init_std, 0.01 * sqrt(8.0));
+    assert_close(c.model.output_init_std, 0.01);
+    bench_case own = case_of("[llama3.1-8b]\nsize = full\nffn = 14080\n", 8, true);
+    assert_true(own.proxy && !own.recipe_layout);
+    assert_string_equal(own.model_name, "llama3.1-8b, own shape");
+    assert_true(own.model.init_std == 0.01);
+}
+
+/* Design part 6: the check model on some meshes; layers for no pipeline. */
+static void check_shape_follows_the_mesh(void **state)
+{
+    for (int tensor = 1; tensor <= 8; tensor *= 2) {
+        char body[128];
+        snprintf(body, sizeof body, "[llama3.1-8b]\nsize = check\ntensor = %d\n", tensor);
+        bench_case c = case_of(body, 8, false);
+        const model_shape *m = &c.model;
+        assert_int_equal(m->kv_heads, tensor < 2 ? 2 : tensor);
+        assert_int_equal(m->heads, 2 * m->kv_heads);
+        assert_int_equal(m->head_dim, 16);
+        assert_int_equal(m->hidden, 16 * m->heads);
+        assert_int_equal(m->ffn, 64 * tensor);
+        assert_int_equal(m->vocabulary, 128 * tensor - 3);
+        assert_int_equal(m->padded_vocabulary, 128 * tensor);
+        assert_int_equal(m->sequence, 64 * tensor);
+        assert_int_equal(m->layers, 2);
+        assert_int_equal(c.micro_batch, 1);
+        assert_int_equal(c.microbatches, 2);
+        assert_int_equal(c.global_batch, 2 * 8 / tensor);
+    }
+}
+
+static void check_shape_follows_its_keys(void **state)
+{
+    bench_case c = case_of("[llama3.1-8b]\nsize = check\nkv_heads = 3\n", 1, false);
+    assert_int_equal(c.model.heads, 6);
+    assert_int_equal(c.model.hidden, 96);
+    bench_case h = case_of("[llama3.1-8b]\nsize = check\nkv_heads = 2\nheads = 8\n", 1, false);
+    assert_int_equal(h.model.hidden, 128);
+    bench_case w = case_of("[llama3.1-8b]\nsize = check\nhidden = 128\n", 1, false);
+    assert_int_equal(w.model.heads, 4);
+    assert_int_equal(w.model.head_dim, 32);
+}
+
+/* The smallest depth that the pipeline's chunks divide, embedding and loss counted as in the case itself. */
+static void check_layers_follow_the_pipeline(void **state)
+{
+    static const struct {
+        const char *workload;
+        int ranks;
+        int64_t layers;
+        int64_t microbatches;
+    } rows[] = {
+        { "llama3.1-8b", 8, 2, 2 },     { "llama3.1-70b", 64, 20, 4 },   { "llama3.1-405b", 32, 2, 2 },
+        { "llama3.1-405b", 64, 30, 4 }, { "llama3.1-405b", 512, 62, 8 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char body[128];
+        snprintf(body, sizeof body, "[%s]\nsize = full\n", rows[i].workload);
+        bench_case c = case_of(body, rows[i].ranks, true), check = check_case(&c);
+        assert_int_equal(check.model.layers, rows[i].layers);
+        assert_int_equal(check.microbatches, rows[i].microbatches);
+        assert_int_equal(shape_slots(check.model.layers, &check.layout), shape_slots(c.model.layers, &c.layout));
+        assert_int_equal(check.model.sequence, 64 * c.layout.degree[AXIS_TENSOR] * c.layout.degree[AXIS_CONTEXT]);
+    }
+}
+
+static void check_case_keeps_what_is_under_test(void **state)
+{
+    bench_case c = case_of(
+        "[llama3.1-8b]\ntensor = 2\nprecision = fp32\nrecompute = layer\norder = hostile\ntokens = zeros\nwarmup = 3\n"
+        "learning_rate = 1\nfault = drop all_reduce 1 0\n",
+        4, false);
+    bench_case check = check_case(&c);
+    assert_memory_equal(&check.layout, &c.layout, sizeof c.layout);
+    assert_int_equal(check.size, SIZE_CHECK);
+    assert_int_equal(check.precision, PRECISION_FP32);
+    assert_int_equal(check.recompute, RECOMPUTE_LAYER);
+    assert_int_equal(check.sharding, c.sharding);
+    assert_int_equal(check.order, ORDER_HOSTILE);
+    assert_int_equal(check.fault.kind, FAULT_DROP);
+    assert_int_equal(check.tokens, TOKENS_UNIFORM);
+    assert_int_equal(check.steps, 4);
+    assert_int_equal(check.warmup, 0);
+    assert_int_equal(check.global_batch, 4);
+    assert_true(check.optimizer.learning_rate == 1e-3);
+    assert_true(check.recipe_flops_per_sequence == recipe_flops(&check.model));
+}
+
+static void single_rank_case_is_alone_and_healthy(void **state)
+{
+    bench_case c = case_of(
+        "[llama3.1-8b]\ntensor = 2\nsize = check\nrecompute = layer\norder = hostile\nfault = drop all_reduce 1 0\n", 8,
+        false);
+    bench_case single = single_rank_case(&c, false), wide = single_rank_case(&c, true);
+    assert_int_equal(single.layout.ranks, 1);
+    for (int axis = 0; axis < AXES; axis++) assert_int_equal(single.layout.degree[axis], 1);
+    assert_int_equal(single.precision, PRECISION_BF16);
+    assert_int_equal(wide.precision, PRECISION_FP32);
+    assert_int_equal(single.sharding, SHARDING_NONE);
+    assert_int_equal(single.recompute, RECOMPUTE_NONE);
+    assert_int_equal(single.fault.kind, FAULT_NONE);
+    assert_int_equal(single.order, ORDER_SUBMITTED);
+    assert_int_equal(single.global_batch, c.global_batch);
+    assert_int_equal(single.microbatches, 8);
+    assert_int_equal(c.model.padded_vocabulary, 256);
+    assert_int_equal(single.model.padded_vocabulary, 256);
+    assert_int_equal(single.model.vocabulary, 253);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_has_ten_million_parameters),
+        cmocka_unit_test(rope_and_init_follow_the_family),
+        cmocka_unit_test(full_is_the_recipe),
+        cmocka_unit_test(learning_rate_replaces_the_largest),
+        cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),
+        cmocka_unit_test(shape_keys_override_any_size),
+        cmocka_unit_test(check_shape_follows_the_mesh),
+        cmocka_unit_test(check_shape_follows_its_keys),
+        cmocka_unit_test(check_layers_follow_the_pipeline),
+        cmocka_unit_test(check_case_keeps_what_is_under_test),
+        cmocka_unit_test(single_rank_case_is_alone_and_healthy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

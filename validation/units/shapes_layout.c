@@ -1,0 +1,163 @@
+/* Whose layout and batch: one row per deck and rank count. */
+#include "deck_source.h"
+
+typedef struct {
+    const char *name, *body;
+    int ranks;
+    bool dry_run;
+    int tensor, pipeline, context, data, shard, chunks, used;
+    int64_t layers, global_batch, microbatches;
+    bool recipe;
+    const char *skipped, *not_built;
+} row;
+
+#define FULL(workload) "[llama3.1-" workload "]\nsize = full\n"
+#define NONE "", ""
+#define NEEDS(needed, there) "needs " needed " ranks, there are " there, ""
+#define CONTEXT_2 "", "context 2"
+#define RECIPE_70B "", "pipeline 4, context 2, chunks_per_stage 5, schedule interleaved"
+#define RECIPE_405B "", "pipeline 8, context 2, chunks_per_stage 8, schedule interleaved"
+#define PROXY_405B "", "pipeline 4, context 2, chunks_per_stage 8, schedule interleaved"
+
+static row rows[] = {
+    /* no layout key, small: everything is data */
+    { "small on 1", "[llama3.1-8b]\n", 1, false, 1, 1, 1, 1, 1, 1, 1, 8, 2, 2, false, NONE },
+    { "small on 4", "[llama3.1-8b]\n", 4, false, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
+    { "small on 7", "[llama3.1-8b]\n", 7, false, 1, 1, 1, 7, 1, 1, 7, 8, 14, 2, false, NONE },
+    /* data is the rest; unused ranks sit it out */
+    { "tensor 4 on 4", "[llama3.1-8b]\ntensor = 4\n", 4, false, 4, 1, 1, 1, 1, 1, 4, 8, 2, 2, false, NONE },
+    { "tensor 2 on 4", "[llama3.1-8b]\ntensor = 2\n", 4, false, 2, 1, 1, 2, 1, 1, 4, 8, 4, 2, false, NONE },
+    { "tensor 2 on 7", "[llama3.1-8b]\ntensor = 2\n", 7, false, 2, 1, 1, 3, 1, 1, 6, 8, 6, 2, false, NONE },
+    { "data 2 on 7", "[llama3.1-8b]\ndata = 2\n", 7, false, 1, 1, 1, 2, 1, 1, 2, 8, 4, 2, false, NONE },
+    { "batches", "[llama3.1-8b]\ndata = 2\nmicro_batch = 3\nglobal_batch = 24\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 8, 24,
+      4, false, NONE },
+    { "micro batch", "[llama3.1-8b]\ndata = 2\nmicro_batch = 3\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 8, 12, 2, false,
+      NONE },
+    /* more ranks than there are */
+    { "tensor 4 data 2 on 4", "[llama3.1-8b]\ntensor = 4\ndata = 2\n", 4, false, 4, 1, 1, 2, 1, 1, 8, 8, 4, 2, false,
+      NEEDS("8", "4") },
+    { "tensor 4 on 2", "[llama3.1-8b]\ntensor = 4\n", 2, false, 4, 1, 1, 1, 1, 1, 4, 8, 2, 2, false, NEEDS("4", "2") },
+    { "tensor 4 on 2, odd batch", "[llama3.1-8b]\ntensor = 4\nglobal_batch = 7\n", 2, false, 4, 1, 1, 1, 1, 1, 4, 8, 7,
+      7, false, NEEDS("4", "2") },
+    { "8b on 4", FULL("8b"), 4, false, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true,
+      "the recipe's smallest layout needs 8 ranks, there are 4", "context 2" },
+    { "405b, 126 layers on 64", FULL("405b") "layers = 126\n", 64, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true,
+      "the recipe's smallest layout needs 512 ranks, there are 64",
+      "pipeline 8, context 2, chunks_per_stage 8, schedule interleaved" },
+    /* the recipe's rows, and rank counts between them */
+    { "8b on 8", FULL("8b"), 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, CONTEXT_2 },
+    { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, CONTEXT_2 },
+    { "8b on 9", FULL("8b"), 9, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, CONTEXT_2 },
+    { "8b on 12", FULL("8b"), 12, true, 1, 1, 2, 6, 1, 1, 12, 32, 192, 32, false, CONTEXT_2 },
+    { "8b on 2048", FULL("8b"), 2048, true, 1, 1, 2, 1024, 1, 1, 2048, 32, 32768, 32, false, CONTEXT_2 },
+    { "70b on 64", FULL("70b"), 64, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, RECIPE_70B },
+    { "70b on 100", FULL("70b"), 100, true, 4, 4, 2, 3, 1, 5, 96, 80, 192, 64, false, RECIPE_70B },
+    { "405b on 32", FULL("405b"), 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, true, CONTEXT_2 },
+    { "405b on 48", FULL("405b"), 48, true, 8, 1, 2, 3, 1, 1, 48, 8, 96, 32, false, CONTEXT_2 },
+    { "405b on 64", FULL("405b"), 64, true, 8, 4, 2, 1, 1, 8, 64, 30, 64, 64, true, PROXY_405B },
+    { "405b on 128", FULL("405b"), 128, true, 8, 4, 2, 2, 1, 8, 128, 62, 128, 64, true, PROXY_405B },
+    { "405b on 256", FULL("405b"), 256, true, 8, 4, 2, 4, 1, 8, 256, 62, 256, 64, false, PROXY_405B },
+    { "405b on 512", FULL("405b"), 512, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true, RECIPE_405B },
+    { "405b on 640", FULL("405b"), 640, true, 8, 8, 2, 5, 1, 8, 640, 126, 320, 64, false, RECIPE_405B },
+    /* layers selects the row of that depth */
+    { "405b, 8 layers on 512", FULL("405b") "layers = 8\n", 512, true, 8, 1, 2, 32, 1, 1, 512, 8, 1024, 32, false,
+      CONTEXT_2 },
+    { "405b, 30 layers on 128", FULL("405b") "layers = 30\n", 128, true, 8, 4, 2, 2, 1, 8, 128, 30, 128, 64, false,
+      PROXY_405B },
+    { "8b, 16 layers on 8", FULL("8b") "layers = 16\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 16, 128, 32, false, CONTEXT_2 },
+    /* layout keys on the full model; the recipe's batch with data or shard alone */
+    { "8b, data 8", FULL("8b") "data = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
+    { "8b, data 8 of 16", FULL("8b") "data = 8\n", 16, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
+    { "8b, data 2", FULL("8b") "data = 2\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 32, 32, 16, false, NONE },
+    { "8b, tensor 2", FULL("8b") "tensor = 2\n", 8, true, 2, 1, 1, 4, 1, 1, 8, 32, 8, 2, false, NONE },
+    { "8b, shard 8", FULL("8b") "shard = 8\n", 16, true, 1, 1, 1, 2, 8, 1, 16, 32, 256, 16, false, "", "shard 8" },
+    { "8b, the recipe by keys", FULL("8b") "context = 2\ndata = 4\nglobal_batch = 128\n", 8, true, 1, 1, 2, 4, 1, 1, 8,
+      32, 128, 32, true, CONTEXT_2 },
+    { "405b, tensor 8 on 8", FULL("405b") "tensor = 8\n", 8, true, 8, 1, 1, 1, 1, 1, 8, 126, 2, 2, false, NONE },
+    /* size = auto */
+    { "auto on 8", "[llama3.1-8b]\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, CONTEXT_2 },
+    { "auto on 4", "[llama3.1-8b]\n", 4, true, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
+    { "auto on 8, host", "[llama3.1-8b]\nbackend = host\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 8, 16, 2, false, NONE },
+    { "auto, fits", "[llama3.1-8b]\ndata = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
+    { "auto, does not fit", "[llama3.1-70b]\ndata = 64\n", 64, true, 1, 1, 1, 64, 1, 1, 64, 8, 128, 2, false, NONE },
+    /* check: data x max(2, pipeline) */
+    { "check on 4", "[llama3.1-8b]\nsize = check\n", 4, false, 1, 1, 1, 4, 1, 1, 4, 2, 8, 2, false, NONE },
+    { "check, pipeline 4", "[llama3.1-8b]\nsize = check\npipeline = 4\n", 8, true, 1, 4, 1, 2, 1, 1, 8, 2, 8, 4, false,
+      "", "pipeline 4" },
+    { "check, interleaved", "[llama3.1-8b]\nsize = check\npipeline = 2\nchunks_per_stage = 3\n", 4, true, 1, 2, 1, 2, 1,
+      3, 4, 4, 4, 2, false, "", "pipeline 2, chunks_per_stage 3, schedule interleaved" },
+    { "small, pipeline 4", "[llama3.1-8b]\npipeline = 4\nsize = small\n", 4, true, 1, 4, 1, 1, 1, 1, 4, 8, 4, 4, false,
+      "", "pipeline 4" },
+};
+
+static void is_laid_out(void **state)
+{
+    const row *r = *state;
+    bench_case c = case_of(r->body, r->ranks, r->dry_run);
+    assert_int_equal(c.layout.degree[AXIS_TENSOR], r->tensor);
+    assert_int_equal(c.layout.degree[AXIS_PIPELINE], r->pipeline);
+    assert_int_equal(c.layout.degree[AXIS_CONTEXT], r->context);
+    assert_int_equal(c.layout.degree[AXIS_DATA], r->data);
+    assert_int_equal(c.layout.degree[AXIS_SHARD], r->shard);
+    assert_int_equal(c.layout.expert, 1);
+    assert_int_equal(c.layout.chunks_per_stage, r->chunks);
+    assert_int_equal(c.layout.ranks, r->used);
+    assert_int_equal(c.world_ranks, r->ranks);
+    assert_int_equal(c.model.layers, r->layers);
+    assert_int_equal(c.global_batch, r->global_batch);
+    assert_int_equal(c.microbatches, r->microbatches);
+    assert_int_equal(c.recipe_layout, r->recipe);
+    assert_string_equal(c.skipped, r->skipped);
+    assert_string_equal(c.not_built, r->not_built);
+}
+
+/* In a dry run the axes to come are compared like the others. */
+static void refuses_what_contradicts_in_a_dry_run(void **state)
+{
+    static const char *const decks[][2] = {
+        { "size = full\nlayers = 20\n",
+          "DECK:5: layers: neither layers 20 nor, with embedding and loss, 22 is a multiple of "
+          "pipeline 8 x chunks_per_stage 8" },
+        { "size = small\npipeline = 3\n",
+          "DECK:5: pipeline: neither layers 8 nor, with embedding and loss, 10 is a multiple of "
+          "pipeline 3 x chunks_per_stage 1" },
+        { "size = check\nschedule = interleaved\n", "DECK:5: schedule: interleaved needs pipeline > 1" },
+        { "size = check\npipeline = 2\nchunks_per_stage = 2\nschedule = 1f1b\n",
+          "DECK:6: chunks_per_stage: 2 needs schedule = interleaved" },
+        { "size = check\npipeline = 4\nchunks_per_stage = 2\nglobal_batch = 256\ndata = 128\n",
+          "DECK:6: chunks_per_stage: interleaved needs microbatches, here 2, divisible by pipeline 4" },
+        { "size = check\ncontext = 2\nsequence = 6\n",
+          "DECK:6: sequence: sequence 6 is not a multiple of 2 x context 2 x tensor 1" },
+        { "size = check\nexpert = 2\n", "DECK:5: expert: llama3.1-405b has no experts; 1 is the only value" },
+    };
+    for (size_t i = 0; i < sizeof decks / sizeof decks[0]; i++) {
+        char titled[512];
+        snprintf(titled, sizeof titled, TITLES "[llama3.1-405b]\n%s", decks[i][0]);
+        deck d = dry_deck_of(titled, 512);
+        assert_int_equal(d.messages, 1);
+        assert_string_equal(d.message[0].line, decks[i][1]);
+    }
+}
+
+static void cuda_runs_where_it_can(void **state)
+{
+    static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto cuda host\n";
+    deck_source source = { .name = "DECK", .text = body, .length = sizeof body - 1, .ranks = 4, .cuda_usable = true };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_CUDA);
+    assert_int_equal(d.item[1].backend, BACKEND_CUDA);
+    assert_int_equal(d.item[2].backend, BACKEND_HOST);
+    deck_free(&d);
+}
+
+int main(void)
+{
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    struct CMUnitTest tests[ROWS + 2];
+    for (int i = 0; i < ROWS; i++)
+        tests[i] = (struct CMUnitTest){ .name = rows[i].name, .test_func = is_laid_out, .initial_state = &rows[i] };
+    tests[ROWS] = (struct CMUnitTest)cmocka_unit_test(refuses_what_contradicts_in_a_dry_run);
+    tests[ROWS + 1] = (struct CMUnitTest)cmocka_unit_test(cuda_runs_where_it_can);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
