@@ -4,7 +4,12 @@
 #include <stdint.h>
 
 enum { SHA256_BLOCK = 64, SHA256_HEX = 65 };
-typedef struct { uint32_t state[8]; uint64_t length; unsigned char block[SHA256_BLOCK]; size_t used; } sha256;
+typedef struct {
+    uint32_t state[8];
+    uint64_t length;
+    unsigned char block[SHA256_BLOCK];
+    size_t used;
+} sha256;
 
 void sha256_open(sha256 *s);
 void sha256_add(sha256 *s, const void *bytes, size_t length);

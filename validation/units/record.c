@@ -1,12 +1,7 @@
 /* The record, read back through HDF5. With --sample PATH [failed] it only writes one, for record/validate.t. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include "record_sample.h"
-#include "base/sha256.h"
 #include "base/build_info.h"
+#include "base/sha256.h"
+#include "record_sample.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <hdf5.h>
@@ -95,7 +90,8 @@ static void reads_back_what_was_added(void **state)
     assert_true(read_real(file, "/case_0001/check_after/residual") == 1.25);
     assert_true(read_real(file, "/case_0006/check_after/residual") == 400.0);
     double steps[9], ranks[9 * 4];
-    hid_t set = H5Dopen2(file, "/case_0001/steps/step_seconds", H5P_DEFAULT), table = H5Dopen2(file, "/case_0001/ranks/rank_seconds", H5P_DEFAULT);
+    hid_t set = H5Dopen2(file, "/case_0001/steps/step_seconds", H5P_DEFAULT),
+          table = H5Dopen2(file, "/case_0001/ranks/rank_seconds", H5P_DEFAULT);
     assert_true(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, steps) >= 0);
     assert_true(H5Dread(table, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, ranks) >= 0);
     assert_memory_equal(steps, r.step_seconds, sizeof steps);
@@ -106,7 +102,8 @@ static void reads_back_what_was_added(void **state)
     assert_string_equal(read_text(file, "/case_0005", "verdict"), "SKIPPED");
     assert_string_equal(read_text(file, "/case_0005", "skipped"), "needs 8 ranks, there are 4");
     assert_string_equal(read_text(file, "/case_0006", "fault"), "drop all_reduce 3 1");
-    assert_string_equal(read_text(file, "/case_0006/results/fail_reasons", NULL), "check after the steps: residual 400");
+    assert_string_equal(read_text(file, "/case_0006/results/fail_reasons", NULL),
+                        "check after the steps: residual 400");
     assert_true(H5Lexists(file, "/case_0005/results", H5P_DEFAULT) == 0);
     H5Fclose(file);
     result_close(&r);
@@ -114,7 +111,8 @@ static void reads_back_what_was_added(void **state)
 
 static void says_where_it_comes_from(void **state)
 {
-    setenv("OMP_SAMPLE", "7", 1), setenv("SLURM_JWT", "door", 1), setenv("OMPI_MCA_orte_precondition_transports", "door", 1);
+    setenv("OMP_SAMPLE", "7", 1), setenv("SLURM_JWT", "door", 1),
+        setenv("OMPI_MCA_orte_precondition_transports", "door", 1);
     write_sample((const int[]){ SAMPLE_HOST }, 1);
     unsetenv("SLURM_JWT"), unsetenv("OMPI_MCA_orte_precondition_transports");
     hid_t file = open_sample();
@@ -161,7 +159,8 @@ static herr_t guarded(hid_t file, const char *name, const H5O_info_t *info, void
     bool chunked = H5Pget_layout(layout) == H5D_CHUNKED, compact = H5Pget_layout(layout) == H5D_COMPACT;
     unsigned flags, filter_config;
     size_t values = 0;
-    if (chunked && H5Pget_filter_by_id2(layout, H5Z_FILTER_FLETCHER32, &flags, &values, NULL, 0, NULL, &filter_config) < 0)
+    if (chunked &&
+        H5Pget_filter_by_id2(layout, H5Z_FILTER_FLETCHER32, &flags, &values, NULL, 0, NULL, &filter_config) < 0)
         fail_msg("%s has no checksum", name);
     if (!chunked && !compact && H5Dget_storage_size(set) > 0) fail_msg("%s lies where nothing guards it", name);
     H5Pclose(layout), H5Tclose(type), H5Dclose(set);
@@ -300,11 +299,17 @@ static int write_for_script(const char *name, bool failed)
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "--sample") == 0) return write_for_script(argv[2], argc > 3);
-    const struct CMUnitTest tests[] = {
-        TEST(reads_back_what_was_added), TEST(says_where_it_comes_from), TEST(longer_texts_keep_their_bytes),
-        TEST(every_dataset_is_guarded), TEST(plots_without_a_script), TEST(a_case_added_again_replaces_the_old),
-        TEST(none_writes_nothing), TEST(places_that_cannot_be_written_are_refused), TEST(a_read_only_folder_is_refused),
-        TEST(opening_touches_no_existing_file), TEST(a_link_stays_a_link) };
+    const struct CMUnitTest tests[] = { TEST(reads_back_what_was_added),
+                                        TEST(says_where_it_comes_from),
+                                        TEST(longer_texts_keep_their_bytes),
+                                        TEST(every_dataset_is_guarded),
+                                        TEST(plots_without_a_script),
+                                        TEST(a_case_added_again_replaces_the_old),
+                                        TEST(none_writes_nothing),
+                                        TEST(places_that_cannot_be_written_are_refused),
+                                        TEST(a_read_only_folder_is_refused),
+                                        TEST(opening_touches_no_existing_file),
+                                        TEST(a_link_stays_a_link) };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

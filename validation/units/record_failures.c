@@ -1,10 +1,5 @@
-/* The record when the disk, the limits or HDF5 itself fail: the old file stays, no temporary one is left, a sentence says why.
- * Calls to the system and to HDF5 pass through this program, which counts them and lets the k-th fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* The record when the disk, the limits or HDF5 itself fail: the old file stays, no temporary one is left, a sentence
+ * says why. Calls to the system and to HDF5 pass through this program, which counts them and lets the k-th fail. */
 #include "record_sample.h"
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,10 +14,17 @@
 
 static char folder[64], path[128], reason[512];
 
-/* --- Calls that can fail ------------------------------------------------------------------------------------------ */
+/* --- Calls that can fail ----------------------------------------------------------------------------------------- */
 
-static struct { bool armed; int calls, fail_at, error; char order[512]; } disk;
-static struct { bool armed; int calls, fail_at; } library;
+static struct {
+    bool armed;
+    int calls, fail_at, error;
+    char order[512];
+} disk;
+static struct {
+    bool armed;
+    int calls, fail_at;
+} library;
 
 static bool disk_fails(const char *call)
 {
@@ -53,14 +55,14 @@ int rename(const char *from, const char *to)
 }
 
 /* HDF5's own function behind ours. */
-#define HDF5(type, name, parameters, arguments)                                     \
-    type name parameters                                                            \
-    {                                                                               \
-        type (*real) parameters;                                                    \
-        void *found = dlsym(RTLD_NEXT, #name);                                      \
-        memcpy(&real, &found, sizeof real);                                         \
-        if (library.armed && ++library.calls == library.fail_at) return -1;         \
-        return real arguments;                                                      \
+#define HDF5(type, name, parameters, arguments)                                                                        \
+    type name parameters                                                                                               \
+    {                                                                                                                  \
+        type(*real) parameters;                                                                                        \
+        void *found = dlsym(RTLD_NEXT, #name);                                                                         \
+        memcpy(&real, &found, sizeof real);                                                                            \
+        if (library.armed && ++library.calls == library.fail_at) return -1;                                            \
+        return real arguments;                                                                                         \
     }
 HDF5(hid_t, H5Fcreate, (const char *name, unsigned flags, hid_t create, hid_t how), (name, flags, create, how))
 HDF5(herr_t, H5Fclose, (hid_t file), (file))
@@ -71,15 +73,18 @@ HDF5(herr_t, H5Pset_chunk, (hid_t list, int rank, const hsize_t *size), (list, r
 HDF5(herr_t, H5Pset_fletcher32, (hid_t list), (list))
 HDF5(hid_t, H5Gcreate2, (hid_t at, const char *name, hid_t a, hid_t b, hid_t c), (at, name, a, b, c))
 HDF5(hid_t, H5Screate_simple, (int rank, const hsize_t *size, const hsize_t *most), (rank, size, most))
-HDF5(hid_t, H5Dcreate2, (hid_t at, const char *name, hid_t type, hid_t space, hid_t a, hid_t b, hid_t c), (at, name, type, space, a, b, c))
-HDF5(herr_t, H5Dwrite, (hid_t set, hid_t type, hid_t a, hid_t b, hid_t c, const void *value), (set, type, a, b, c, value))
+HDF5(hid_t, H5Dcreate2, (hid_t at, const char *name, hid_t type, hid_t space, hid_t a, hid_t b, hid_t c),
+     (at, name, type, space, a, b, c))
+HDF5(herr_t, H5Dwrite, (hid_t set, hid_t type, hid_t a, hid_t b, hid_t c, const void *value),
+     (set, type, a, b, c, value))
 HDF5(herr_t, H5Dclose, (hid_t set), (set))
-HDF5(hid_t, H5Acreate_by_name, (hid_t at, const char *object, const char *name, hid_t type, hid_t space, hid_t a, hid_t b, hid_t c),
+HDF5(hid_t, H5Acreate_by_name,
+     (hid_t at, const char *object, const char *name, hid_t type, hid_t space, hid_t a, hid_t b, hid_t c),
      (at, object, name, type, space, a, b, c))
 HDF5(herr_t, H5Awrite, (hid_t attribute, hid_t type, const void *value), (attribute, type, value))
 HDF5(hid_t, H5Tcopy, (hid_t type), (type))
 
-/* --- One old record, and what must be true after a failed commit --------------------------------------------------- */
+/* --- One old record, and what must be true after a failed commit ------------------------------------------------- */
 
 static int make_folder(void **state)
 {
@@ -119,7 +124,8 @@ static int cases_in_file(void)
 {
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file < 0) return -1;
-    int cases = (int)(H5Lexists(file, "case_0001", H5P_DEFAULT) > 0) + (int)(H5Lexists(file, "case_0004", H5P_DEFAULT) > 0);
+    int cases =
+        (int)(H5Lexists(file, "case_0001", H5P_DEFAULT) > 0) + (int)(H5Lexists(file, "case_0004", H5P_DEFAULT) > 0);
     H5Fclose(file);
     return cases;
 }
@@ -131,7 +137,7 @@ static void arm_disk(int fail_at, int error)
     *reason = 0;
 }
 
-/* --- Tests --------------------------------------------------------------------------------------------------------- */
+/* --- Tests ------------------------------------------------------------------------------------------------------- */
 
 static void steps_come_in_order(void **state)
 {
@@ -158,7 +164,7 @@ static void every_disk_call_may_fail(void **state)
         committed = record_commit(r, reason, sizeof reason);
         disk.armed = false;
         record_close(r);
-        bool in_place = strstr(disk.order, "fsync(folder)");    /* only not surely on the disk */
+        bool in_place = strstr(disk.order, "fsync(folder)"); /* only not surely on the disk */
         assert_int_equal(cases_in_file(), in_place ? 2 : 1);
         assert_int_equal(files_in_folder(), 1);
         if (!committed) assert_non_null(strstr(reason, k % 2 ? "No space left on device" : "Input/output error"));
@@ -182,7 +188,7 @@ static void every_hdf5_call_may_fail(void **state)
         *reason = 0;
         assert_false(record_commit(r, reason, sizeof reason));
         library.armed = false;
-        assert_int_equal(library.calls, k);     /* nothing was asked after the failure */
+        assert_int_equal(library.calls, k); /* nothing was asked after the failure */
         assert_int_equal(strncmp(reason, "HDF5 failed in ", 15), 0);
         if (k % 100 == 0) assert_int_equal(cases_in_file(), 1);
     }
@@ -259,18 +265,15 @@ static int in_removed_folder(void)
     return r && !record_commit(r, reason, sizeof reason) && strstr(reason, "No such file or directory") ? 0 : 1;
 }
 
-static void a_folder_removed_under_way_is_said(void **state)
-{
-    assert_int_equal(in_child(in_removed_folder), 0);
-}
+static void a_folder_removed_under_way_is_said(void **state) { assert_int_equal(in_child(in_removed_folder), 0); }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(steps_come_in_order), TEST(every_disk_call_may_fail), TEST(every_hdf5_call_may_fail),
-        TEST(a_limit_on_file_size_is_said), TEST(a_full_disk_is_said), TEST(a_folder_removed_under_way_is_said) };
+    const struct CMUnitTest tests[] = { TEST(steps_come_in_order),      TEST(every_disk_call_may_fail),
+                                        TEST(every_hdf5_call_may_fail), TEST(a_limit_on_file_size_is_said),
+                                        TEST(a_full_disk_is_said),      TEST(a_folder_removed_under_way_is_said) };
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,16 +4,24 @@
 #define access access_of_unistd
 #include <unistd.h>
 #undef access
+
 #include "bench/record/record.h"
 #include "plan/flops.h"
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <cmocka.h>
+
 enum { SAMPLE_HOST, SAMPLE_RECIPE, SAMPLE_PROXY, SAMPLE_NOT_VALID, SAMPLE_SKIPPED, SAMPLE_FAILED, SAMPLES };
 
-static const char sample_deck[] = "A deck of the tests\nby nobody\nrecord = sample.h5   # \xc3\xbc\n[llama3.1-8b]\nsteps = 7\n";
+static const char sample_deck[] =
+    "A deck of the tests\nby nobody\nrecord = sample.h5   # \xc3\xbc\n[llama3.1-8b]\nsteps = 7\n";
 
 /* Between 0 and 1, the same every time. */
 static inline double sample_noise(int64_t a, int64_t b)
@@ -23,7 +31,8 @@ static inline double sample_noise(int64_t a, int64_t b)
     return (double)(x >> 11) / 9007199254740992.0;
 }
 
-static inline void sample_layout(bench_case *c, int shards, int context, int data, int64_t micro_batch, int64_t microbatches)
+static inline void sample_layout(bench_case *c, int shards, int context, int data, int64_t micro_batch,
+                                 int64_t microbatches)
 {
     mesh_layout *l = &c->layout;
     for (int a = 0; a < AXES; a++) l->degree[a] = 1;
@@ -38,19 +47,44 @@ static inline void sample_layout(bench_case *c, int shards, int context, int dat
 static inline model_shape sample_model(int64_t layers, int64_t hidden, int64_t ffn, int64_t heads, int64_t kv_heads,
                                        int64_t vocabulary, int64_t sequence)
 {
-    return (model_shape){ .layers = layers, .hidden = hidden, .ffn = ffn, .heads = heads, .kv_heads = kv_heads,
-                          .head_dim = hidden / heads, .vocabulary = vocabulary, .sequence = sequence, .rope_base = 5e5,
-                          .norm_epsilon = 1e-5, .init_std = 0.01, .output_init_std = 0.001 };
+    return (model_shape){ .layers = layers,
+                          .hidden = hidden,
+                          .ffn = ffn,
+                          .heads = heads,
+                          .kv_heads = kv_heads,
+                          .head_dim = hidden / heads,
+                          .vocabulary = vocabulary,
+                          .sequence = sequence,
+                          .rope_base = 5e5,
+                          .norm_epsilon = 1e-5,
+                          .init_std = 0.01,
+                          .output_init_std = 0.001 };
 }
 
 /* What all have; on the host, so that nothing is compared with a GPU's number. */
 static inline bench_case sample_start(int number, const char *workload, model_shape model)
 {
-    bench_case c = { .number = number, .line = 4, .size = SIZE_SMALL, .proxy = true, .backend = BACKEND_HOST, .model = model,
-                     .warmup = 2, .steps = 7, .seed = 1, .order_seed = 1, .schedule = SCHEDULE_1F1B, .check = CHECK_MODEL,
+    bench_case c = { .number = number,
+                     .line = 4,
+                     .size = SIZE_SMALL,
+                     .proxy = true,
+                     .backend = BACKEND_HOST,
+                     .model = model,
+                     .warmup = 2,
+                     .steps = 7,
+                     .seed = 1,
+                     .order_seed = 1,
+                     .schedule = SCHEDULE_1F1B,
+                     .check = CHECK_MODEL,
                      .stall_seconds = 60.0 };
-    c.optimizer = (optimizer_rule){ .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .clip = 1.0,
-                                    .learning_rate = 1e-3, .learning_rate_minimum = 1e-4, .learning_rate_constant = true };
+    c.optimizer = (optimizer_rule){ .beta1 = 0.9,
+                                    .beta2 = 0.95,
+                                    .epsilon = 1e-8,
+                                    .decay = 0.1,
+                                    .clip = 1.0,
+                                    .learning_rate = 1e-3,
+                                    .learning_rate_minimum = 1e-4,
+                                    .learning_rate_constant = true };
     snprintf(c.workload, sizeof c.workload, "%s", workload);
     snprintf(c.model_name, sizeof c.model_name, "%s", workload);
     snprintf(c.record, sizeof c.record, "sample.h5");
@@ -60,7 +94,8 @@ static inline bench_case sample_start(int number, const char *workload, model_sh
 /* As if it had run on GPUs by the recipe. */
 static inline void sample_by_recipe(bench_case *c)
 {
-    c->size = SIZE_FULL, c->proxy = false, c->recipe_layout = true, c->precision = PRECISION_BF16, c->backend = BACKEND_CUDA;
+    c->size = SIZE_FULL, c->proxy = false, c->recipe_layout = true, c->precision = PRECISION_BF16,
+    c->backend = BACKEND_CUDA;
     c->sharding = SHARDING_OPTIMIZER;
     c->optimizer.learning_rate = 3e-4, c->optimizer.learning_rate_minimum = 3e-5;
     c->optimizer.learning_rate_warmup = 2000, c->optimizer.learning_rate_constant = false;
@@ -102,7 +137,8 @@ static inline double sample_learning_rate(const bench_case *c, int64_t t)
     if (t < warmup) return o->learning_rate * (double)(t + 1) / (double)(warmup + 1);
     if (o->learning_rate_constant || last <= warmup) return o->learning_rate;
     double part = (double)(t - warmup) / (double)(last - warmup);
-    return o->learning_rate_minimum + 0.5 * (o->learning_rate - o->learning_rate_minimum) * (1.0 + cos(3.141592653589793 * part));
+    return o->learning_rate_minimum +
+           0.5 * (o->learning_rate - o->learning_rate_minimum) * (1.0 + cos(3.141592653589793 * part));
 }
 
 static inline void sample_steps(case_result *r, const bench_case *c, double seconds)
@@ -147,8 +183,14 @@ static inline void sample_speed(case_result *r, const bench_case *c)
 
 static inline check_result sample_check(double residual)
 {
-    check_result k = { .residual = residual, .loss = residual / 4, .gradient_first = residual, .gradient_fourth = residual / 2,
-                       .weights = residual / 8, .seconds = 0.25, .done = true, .passed = residual < 16.0 };
+    check_result k = { .residual = residual,
+                       .loss = residual / 4,
+                       .gradient_first = residual,
+                       .gradient_fourth = residual / 2,
+                       .weights = residual / 8,
+                       .seconds = 0.25,
+                       .done = true,
+                       .passed = residual < 16.0 };
     snprintf(k.worst, sizeof k.worst, "layers.1.down, step 0, rank 1");
     return k;
 }
@@ -204,15 +246,24 @@ static inline void sample_add(record *r, int which)
     case_result result = sample_result(&c, which);
     record_add(r, &c, &result, which == SAMPLE_FAILED ? VERDICT_FAILED : VERDICT_PASSED);
     result_close(&result);
-    memset(&c, 0xEE, sizeof c);         /* a record that kept a pointer to it would show */
+    memset(&c, 0xEE, sizeof c); /* a record that kept a pointer to it would show */
 }
 
 static inline record *sample_open(const char *path, int64_t cases, char *reason, size_t length)
 {
     static char host[4][HOST_NAME_BYTES] = { "node1", "node1", "node2", "node2" };
     static char *argv[] = { "./xgsw", "--ranks", "it's 4", "gsw.dat", NULL };
-    record_source source = { .path = path, .deck_name = "gsw.dat", .deck_text = sample_deck, .deck_length = sizeof sample_deck - 1,
-                             .argc = 4, .argv = argv, .ranks = 4, .hosts = host[0], .threads = 2, .mpi = "Open MPI 4.1.4",
-                             .products = "oneDNN 2.6.0", .cases = cases };
+    record_source source = { .path = path,
+                             .deck_name = "gsw.dat",
+                             .deck_text = sample_deck,
+                             .deck_length = sizeof sample_deck - 1,
+                             .argc = 4,
+                             .argv = argv,
+                             .ranks = 4,
+                             .hosts = host[0],
+                             .threads = 2,
+                             .mpi = "Open MPI 4.1.4",
+                             .products = "oneDNN 2.6.0",
+                             .cases = cases };
     return record_open(&source, reason, length);
 }

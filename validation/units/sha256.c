@@ -1,13 +1,15 @@
 /* SHA-256 against the vectors of FIPS 180-4 and NIST's long-message example, in pieces of every length. */
+#include "base/sha256.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include "base/sha256.h"
 #include <string.h>
 
-static const char two_blocks[] = "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu";
+#include <cmocka.h>
+
+static const char two_blocks[] =
+    "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu";
 
 static void expect(const char *message, const char *hash)
 {
@@ -55,8 +57,8 @@ static void pieces_of_every_length(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_vectors), cmocka_unit_test(a_million_letters), cmocka_unit_test(pieces_of_every_length) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(published_vectors), cmocka_unit_test(a_million_letters),
+                                        cmocka_unit_test(pieces_of_every_length) };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const recorded[] = { "OMPI_", "UCX_", "OMP_", "SLURM_", "NCCL_", "CUDA_", "MPICH_", "DNNL_", "XGSW_", 0 };
+static const char *const recorded[] = { "OMPI_", "UCX_",   "OMP_",  "SLURM_", "NCCL_",
+                                        "CUDA_", "MPICH_", "DNNL_", "XGSW_",  0 };
 /* SLURM_JWT and the keys of Open MPI's transports open doors. */
-static const char *const secret[] = { "TOKEN", "JWT", "SECRET", "PASSW", "CREDENTIAL", "_KEY", "APIKEY", "precondition_transports", 0 };
+static const char *const secret[] = {
+    "TOKEN", "JWT", "SECRET", "PASSW", "CREDENTIAL", "_KEY", "APIKEY", "precondition_transports", 0
+};
 
 static bool is_recorded(const char *line)
 {

@@ -2,7 +2,10 @@
 #pragma once
 #include <stdint.h>
 
-typedef struct { char **line; int64_t lines; } environment;     /* "NAME=value", sorted; owned */
+typedef struct {
+    char **line;
+    int64_t lines;
+} environment; /* "NAME=value", sorted; owned */
 
 environment environment_read(void);
 void environment_free(environment *e);

@@ -33,20 +33,30 @@ static void *image_resize(void *bytes, size_t size, H5FD_file_image_op_t operati
 static herr_t image_give(void *bytes, H5FD_file_image_op_t operation, void *data)
 {
     image *i = data;
-    if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && bytes == i->bytes) i->closed = true;
-    else free(bytes);
+    if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && bytes == i->bytes)
+        i->closed = true;
+    else
+        free(bytes);
     return 0;
 }
 
 /* Lists are copied inside HDF5, the image is one. */
 static void *image_share(void *data) { return data; }
-static herr_t image_release(void *data) { (void)data; return 0; }
+static herr_t image_release(void *data)
+{
+    (void)data;
+    return 0;
+}
 
 herr_t image_install(hid_t access, image *i)
 {
-    H5FD_file_image_callbacks_t callbacks = {
-        .image_malloc = image_allocate, .image_memcpy = NULL, .image_realloc = image_resize, .image_free = image_give,
-        .udata_copy = image_share, .udata_free = image_release, .udata = i };
+    H5FD_file_image_callbacks_t callbacks = { .image_malloc = image_allocate,
+                                              .image_memcpy = NULL,
+                                              .image_realloc = image_resize,
+                                              .image_free = image_give,
+                                              .udata_copy = image_share,
+                                              .udata_free = image_release,
+                                              .udata = i };
     if (H5Pset_fapl_core(access, IMAGE_INCREMENT, false) < 0) return -1;
     return H5Pset_file_image_callbacks(access, &callbacks);
 }
@@ -55,7 +65,8 @@ size_t image_length(const image *i)
 {
     static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
     if (!i->closed || i->capacity < SUPERBLOCK_BYTES || memcmp(i->bytes, signature, sizeof signature) != 0) return 0;
-    if (i->bytes[SUPERBLOCK_VERSION] < 2 || i->bytes[SUPERBLOCK_VERSION] > 3 || i->bytes[SUPERBLOCK_FLAGS] != 0) return 0;
+    if (i->bytes[SUPERBLOCK_VERSION] < 2 || i->bytes[SUPERBLOCK_VERSION] > 3 || i->bytes[SUPERBLOCK_FLAGS] != 0)
+        return 0;
     uint64_t end = 0;
     for (int byte = 7; byte >= 0; byte--) end = end << 8 | i->bytes[SUPERBLOCK_END + byte];
     return end <= i->capacity ? (size_t)end : 0;

@@ -14,11 +14,15 @@
 enum { PROVENANCE_TEXTS = 24 };
 static const char absent[] = "n/a";
 
-typedef struct { const char *name; char *value; size_t length; } named_text;
+typedef struct {
+    const char *name;
+    char *value;
+    size_t length;
+} named_text;
 struct provenance {
     named_text row[PROVENANCE_TEXTS];
     int rows;
-    char *hosts;                        /* [ranks] names of HOST_NAME_BYTES each */
+    char *hosts; /* [ranks] names of HOST_NAME_BYTES each */
     int ranks, threads;
     int processors;
     environment environment;
@@ -185,14 +189,16 @@ void provenance_write(const provenance *p, writer *w)
     char now[TIME_BYTES];
     provenance_now(now);
     writer_group(w, group, "NXcollection");
-    for (int i = 0; i < p->rows; i++) writer_text(w, writer_join(group, p->row[i].name).path, p->row[i].value, p->row[i].length);
+    for (int i = 0; i < p->rows; i++)
+        writer_text(w, writer_join(group, p->row[i].name).path, p->row[i].value, p->row[i].length);
     writer_text(w, writer_join(group, "written").path, now, strlen(now));
     writer_flag(w, writer_join(group, "dirty").path, build_dirty);
     writer_flag(w, writer_join(group, "debug").path, build_debug);
     writer_integer(w, writer_join(group, "threads").path, "1", p->threads);
     writer_integer(w, writer_join(group, "processors").path, "1", p->processors);
     write_hosts(p, w, group);
-    writer_texts(w, writer_join(group, "environment").path, (const char *const *)p->environment.line, p->environment.lines);
+    writer_texts(w, writer_join(group, "environment").path, (const char *const *)p->environment.line,
+                 p->environment.lines);
 }
 
 void provenance_close(provenance *p)

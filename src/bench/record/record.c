@@ -19,7 +19,7 @@ typedef struct {
 } kept_case;
 
 struct record {
-    char path[PATH_LENGTH];             /* links followed, so that they stay */
+    char path[PATH_LENGTH]; /* links followed, so that they stay */
     bool none;
     provenance *provenance;
     int64_t planned;

@@ -6,14 +6,16 @@
 typedef struct record record;
 
 typedef struct {
-    const char *path;                   /* the HDF5 file; "none": nothing is written */
-    const char *deck_name, *deck_text; size_t deck_length;
-    int argc; char **argv;
+    const char *path; /* the HDF5 file; "none": nothing is written */
+    const char *deck_name, *deck_text;
+    size_t deck_length;
+    int argc;
+    char **argv;
     int ranks;
-    const char *hosts;                  /* [ranks] names of HOST_NAME_BYTES each */
-    int threads;                        /* OpenMP threads per rank */
-    const char *mpi, *hdf5, *products;  /* libraries as loaded; hdf5 NULL: record_library */
-    int64_t cases;                      /* of the deck: a record of fewer is one of a run that ended early; 0: not said */
+    const char *hosts;                 /* [ranks] names of HOST_NAME_BYTES each */
+    int threads;                       /* OpenMP threads per rank */
+    const char *mpi, *hdf5, *products; /* libraries as loaded; hdf5 NULL: record_library */
+    int64_t cases; /* of the deck: a record of fewer is one of a run that ended early; 0: not said */
 } record_source;
 enum { HOST_NAME_BYTES = 64 };
 

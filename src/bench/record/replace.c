@@ -10,7 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct { const char *path; char temporary[PATH_MAX]; char *reason; size_t reason_length; } replacement;
+typedef struct {
+    const char *path;
+    char temporary[PATH_MAX];
+    char *reason;
+    size_t reason_length;
+} replacement;
 
 /* Says what could not be done and why; always false. */
 static bool refuse(const replacement *r, const char *verb, const char *path, const char *why)
@@ -39,7 +44,8 @@ static int create(const replacement *r)
 static bool within_limit(const replacement *r, size_t length)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || length <= limit.rlim_cur) return true;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || length <= limit.rlim_cur)
+        return true;
     char why[160];
     snprintf(why, sizeof why, "it needs %zu bytes, and the limit on the size of a file (ulimit -f) is %llu bytes",
              length, (unsigned long long)limit.rlim_cur);
@@ -86,7 +92,8 @@ bool replace_possible(const char *path, char *reason, size_t reason_length)
 {
     replacement r = { .path = path, .reason = reason, .reason_length = reason_length };
     struct stat present;
-    if (stat(path, &present) == 0 && !S_ISREG(present.st_mode)) return refuse(&r, "replace", path, "it is not a regular file");
+    if (stat(path, &present) == 0 && !S_ISREG(present.st_mode))
+        return refuse(&r, "replace", path, "it is not a regular file");
     if (!name_temporary(&r)) return false;
     int file = create(&r);
     if (file < 0) return false;

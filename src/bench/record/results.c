@@ -13,7 +13,8 @@ static void plot(writer *w, const char *group, const char *signal, const char *c
 }
 
 /* 0, 1, 2, ... or one value over and over. */
-static void write_integers(writer *w, writer_path path, const char *units, int64_t count, int64_t first, int64_t increment)
+static void write_integers(writer *w, writer_path path, const char *units, int64_t count, int64_t first,
+                           int64_t increment)
 {
     int64_t *values = malloc(((size_t)count + 1) * sizeof *values);
     if (!values) FAIL("out of memory for %lld numbers of the record", (long long)count);
@@ -85,7 +86,8 @@ static void write_transfers(writer *w, const char *group, const tally *t)
     const char *name[TALLY_AXES];
     int64_t messages[TALLY_AXES];
     double bytes[TALLY_AXES];
-    for (int a = 0; a < t->axes; a++) name[a] = t->axis[a].axis, messages[a] = t->axis[a].messages, bytes[a] = t->axis[a].bytes;
+    for (int a = 0; a < t->axes; a++)
+        name[a] = t->axis[a].axis, messages[a] = t->axis[a].messages, bytes[a] = t->axis[a].bytes;
     writer_group(w, group, "NXcollection");
     writer_texts(w, writer_join(group, "axis").path, name, t->axes);
     writer_integers(w, writer_join(group, "messages").path, "1", messages, t->axes);
@@ -96,7 +98,8 @@ static void write_memory(writer *w, const char *group, const case_result *r)
 {
     const char *name[ARENA_KINDS];
     int64_t bytes[ARENA_KINDS];
-    for (int k = 0; k < ARENA_KINDS; k++) name[k] = arena_kind_name((arena_kind)k), bytes[k] = (int64_t)r->bytes_by_kind[k];
+    for (int k = 0; k < ARENA_KINDS; k++)
+        name[k] = arena_kind_name((arena_kind)k), bytes[k] = (int64_t)r->bytes_by_kind[k];
     plot(w, group, "bytes", (const char *[]){ "." }, 1);
     writer_texts(w, writer_join(group, "name").path, name, ARENA_KINDS);
     writer_integers(w, writer_join(group, "bytes").path, "bytes", bytes, ARENA_KINDS);
@@ -126,7 +129,8 @@ static void write_speed(writer *w, const char *group, const bench_case *c, const
     writer_real(w, writer_join(group, "maximum_seconds").path, "s", r->maximum_seconds);
     writer_real(w, writer_join(group, "recipe_seconds").path, "s", r->recipe_seconds);
     writer_real(w, writer_join(group, "tokens_per_second").path, "tokens/s", r->tokens_per_second);
-    writer_real(w, writer_join(group, "tokens_per_second_per_gpu").path, "tokens/s", r->tokens_per_second / c->layout.ranks);
+    writer_real(w, writer_join(group, "tokens_per_second_per_gpu").path, "tokens/s",
+                r->tokens_per_second / c->layout.ranks);
     writer_real(w, writer_join(group, "tflops_per_gpu").path, "Tflop/s", r->tflops_per_gpu);
     writer_real(w, writer_join(group, "recipe_mfu").path, "1", r->recipe_mfu);
     writer_real(w, writer_join(group, "model_mfu").path, "1", r->model_mfu);

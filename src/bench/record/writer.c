@@ -14,7 +14,7 @@ struct writer {
     hid_t file, flag_type;
     bool failed;
     char reason[REASON_BYTES];
-    H5E_auto2_t print;                  /* how HDF5 printed its errors before this file */
+    H5E_auto2_t print; /* how HDF5 printed its errors before this file */
     void *print_data;
 };
 
@@ -63,7 +63,7 @@ writer *writer_open(void)
     w->image = i;
     H5Eget_auto2(H5E_DEFAULT, &w->print, &w->print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    char name[64];                      /* of no file: HDF5 wants one that is not open already */
+    char name[64]; /* of no file: HDF5 wants one that is not open already */
     snprintf(name, sizeof name, "xgsw record %p", (void *)i);
     hid_t access = ASK(w, H5Pcreate(H5P_FILE_ACCESS));
     ASK(w, H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
@@ -75,7 +75,7 @@ writer *writer_open(void)
     return w;
 }
 
-/* After a failure the file stays open inside HDF5, and its image with it: both are left alone until the process ends. */
+/* After a failure the file stays open inside HDF5, and its image with it: both are left alone from then on. */
 bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t reason_length)
 {
     ASK(w, H5Tclose(w->flag_type));
@@ -83,8 +83,11 @@ bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t 
     *length = w->failed ? 0 : image_length(w->image);
     *bytes = w->image->bytes;
     bool whole = *length > 0;
-    if (!whole) snprintf(reason, reason_length, "%s", w->failed ? w->reason : "HDF5 closed the record, but left no file of its 1.10 format");
-    else free(w->image);
+    if (!whole)
+        snprintf(reason, reason_length, "%s",
+                 w->failed ? w->reason : "HDF5 closed the record, but left no file of its 1.10 format");
+    else
+        free(w->image);
     H5Eset_auto2(H5E_DEFAULT, w->print, w->print_data);
     free(w);
     return whole;
@@ -116,7 +119,8 @@ static hid_t make_space(writer *w, int dimensions, const hsize_t *size)
 static void put_attribute(writer *w, const char *path, const char *name, hid_t type, hsize_t count, const void *value)
 {
     hid_t space = make_space(w, count ? 1 : 0, &count);
-    hid_t attribute = ASK(w, H5Acreate_by_name(w->file, path, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    hid_t attribute =
+        ASK(w, H5Acreate_by_name(w->file, path, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     ASK(w, H5Awrite(attribute, type, value));
     ASK(w, H5Aclose(attribute));
     ASK(w, H5Sclose(space));
@@ -139,7 +143,8 @@ static hid_t make_layout(writer *w, int dimensions, const hsize_t *size)
     return layout;
 }
 
-static void put(writer *w, const char *path, const char *units, hid_t type, int dimensions, const hsize_t *size, const void *value)
+static void put(writer *w, const char *path, const char *units, hid_t type, int dimensions, const hsize_t *size,
+                const void *value)
 {
     hid_t space = make_space(w, dimensions, size), layout = make_layout(w, dimensions, size);
     hid_t set = ASK(w, H5Dcreate2(w->file, path, type, space, H5P_DEFAULT, layout, H5P_DEFAULT));
@@ -204,7 +209,10 @@ void writer_integer(writer *w, const char *path, const char *units, int64_t valu
     put(w, path, units, H5T_NATIVE_INT64, 0, NULL, &value);
 }
 
-void writer_flag(writer *w, const char *path, bool value) { put(w, path, NULL, w->flag_type, 0, NULL, &(signed char){ value }); }
+void writer_flag(writer *w, const char *path, bool value)
+{
+    put(w, path, NULL, w->flag_type, 0, NULL, &(signed char){ value });
+}
 
 /* A text too long for a header is a list of one. */
 void writer_text(writer *w, const char *path, const char *value, size_t length)

@@ -36,5 +36,7 @@ void writer_texts(writer *w, const char *path, const char *const *values, int64_
 void writer_table(writer *w, const char *path, const char *units, const double *values, int64_t rows, int64_t columns);
 
 /* FOLDER/NAME. */
-typedef struct { char path[256]; } writer_path;
+typedef struct {
+    char path[256];
+} writer_path;
 writer_path writer_join(const char *folder, const char *name);

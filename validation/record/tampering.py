@@ -1,0 +1,157 @@
+"""Ways to spoil a record, each with a word that validate.py must then say. A file is open when they are applied."""
+
+CASE = "case_0002"
+LAST = CASE + "/steps/learning_rate"
+
+
+def scale(path, factor=1 + 1e-9, index=()):
+    """A printed number changed in its tenth digit."""
+
+    def apply(file):
+        file[path][index] = file[path][index] * factor
+
+    return apply
+
+
+def put(path, value, index=()):
+    def apply(file):
+        file[path][index] = value
+
+    return apply
+
+
+def setting(name, value, case=CASE):
+    def apply(file):
+        file[case].attrs[name] = value
+
+    return apply
+
+
+def drop(path):
+    def apply(file):
+        del file[path]
+
+    return apply
+
+
+def drop_units(path):
+    def apply(file):
+        del file[path].attrs["units"]
+
+    return apply
+
+
+def add_reason(path, text):
+    def apply(file):
+        del file[path]
+        file[path] = [text.encode()]
+
+    return apply
+
+
+REAL_RESULTS = (
+    "median_seconds",
+    "minimum_seconds",
+    "maximum_seconds",
+    "recipe_seconds",
+    "tokens_per_second",
+    "tokens_per_second_per_gpu",
+    "tflops_per_gpu",
+    "recipe_mfu",
+    "model_mfu",
+    "days_per_trillion_tokens",
+)
+INTEGER_SETTINGS = {
+    "layers": "flops",
+    "hidden": "flops",
+    "ffn": "flops",
+    "heads": "hidden",
+    "kv_heads": "flops",
+    "vocabulary": "flops",
+    "sequence": "tokens",
+    "head_dim": "hidden",
+    "padded_vocabulary": "padded_vocabulary",
+    "tensor": "ranks",
+    "context": "ranks",
+    "shard": "ranks",
+    "data": "ranks",
+    "pipeline": "ranks",
+    "ranks": "ranks",
+    "micro_batch": "global_batch",
+    "microbatches": "global_batch",
+    "global_batch": "global_batch",
+    "warmup": "step",
+    "steps": "step",
+    "learning_rate_warmup": "learning_rate",
+}
+WORD_SETTINGS = {
+    "precision": ("fp32", "recipe_mfu"),
+    "backend": ("host", "recipe_mfu"),
+    "workload": ("other-8b", "formula"),
+    "verdict": ("FAILED", "FAILED"),
+    "validity": ("NOT VALID", "contradicts"),
+    "check": ("off", "VALID, but"),
+    "fault": ("drop adamw 1 0", "never struck"),
+}
+
+
+def of_results():
+    for name in REAL_RESULTS:
+        yield name, scale(f"{CASE}/results/{name}"), name
+    for name in ("recipe_mfu", "model_mfu", "days_per_trillion_tokens"):
+        yield name + " where there is none", put(f"case_0001/results/{name}", 0.5), name
+    yield "total_seconds", put(f"{CASE}/results/total_seconds", 10.0), "total_seconds"
+    yield "completed", put(f"{CASE}/results/completed", 8), "completed"
+    yield "hazards", put(f"{CASE}/results/hazards", 1), "hazards"
+    yield "strikes", put(f"{CASE}/results/strikes", 1), "none is planted"
+    yield "passed", put(f"{CASE}/results/passed", False), "contradicts"
+    yield "valid", put(f"{CASE}/results/valid", False), "contradicts"
+    yield "a fail reason", add_reason(f"{CASE}/results/fail_reasons", "it smelt"), "it smelt"
+    yield "an invalid reason", add_reason(f"{CASE}/results/invalid_reasons", "too hot"), "too hot"
+
+
+def of_steps():
+    yield "one step's time", scale(f"{CASE}/steps/step_seconds", index=5), "step_seconds"
+    yield "one warm-up step's time", scale(f"{CASE}/steps/step_seconds", index=0), "step_seconds"
+    yield "one rank's time", scale(f"{CASE}/ranks/rank_seconds", 1.1, (4, 3)), "step_seconds"
+    yield "a loss that is no number", put(f"{CASE}/steps/loss", float("nan"), 3), "loss is not finite"
+    yield "a norm that is infinite", put(f"{CASE}/steps/gradient_norm", float("inf"), 3), "gradient_norm is not finite"
+    yield "a learning rate", scale(LAST, 1.0001, 2), "learning_rate"
+    yield "tokens", put(f"{CASE}/steps/tokens", 1, 1), "tokens"
+    yield "a step's number", put(f"{CASE}/steps/step", 7, 1), "step"
+
+
+def of_settings():
+    for name, word in INTEGER_SETTINGS.items():
+        yield "setting " + name, lambda file, n=name: setting(n, file[CASE].attrs[n] + 1)(file), word
+    for name, (value, word) in WORD_SETTINGS.items():
+        yield "setting " + name, setting(name, value), word
+    yield "setting proxy", setting("proxy", True), "days_per_trillion_tokens"
+    yield "recipe flops", setting("recipe_flops_per_sequence", 4.8e14), "recipe_flops_per_sequence"
+    yield "model flops", setting("model_flops_per_sequence", 4.8e14), "model_flops_per_sequence"
+    yield "setting learning_rate", setting("learning_rate", 4e-4), "learning_rate"
+
+
+def of_checks():
+    yield "residual", put(f"{CASE}/check_after/residual", 1.0), "check_after/residual"
+    yield "a residual's part", put(f"{CASE}/check_before/weights", 2.0), "check_before/residual"
+    yield "a residual above its threshold", put(f"{CASE}/check_after/residual", 17.0), "did not pass"
+    yield "a check that was not done", put(f"{CASE}/check_before/done", False), "did not pass"
+    yield "memory", put(f"{CASE}/memory/arena_bytes", 1), "arena_bytes"
+
+
+def of_file():
+    yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
+    yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
+    yield "debug build", put("provenance/debug", True), "debug build"
+    yield "a case left out", drop("case_0003"), "ended early"
+    yield "a skipped case left out", drop("case_0005"), "skipped"
+    yield "results left out", drop(f"{CASE}/results/recipe_mfu"), "recipe_mfu"
+    yield "steps left out", drop(f"{CASE}/steps/step_seconds"), "without results"
+    yield "rank times left out", drop(f"{CASE}/ranks/rank_seconds"), "rank_seconds"
+    yield "units left out", drop_units(f"{CASE}/steps/loss"), "no units: steps/loss"
+
+
+def everything():
+    for part in (of_results, of_steps, of_settings, of_checks, of_file):
+        yield from part()

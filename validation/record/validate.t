@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""validate.py against records of invented results: a sound one passes, a spoilt one fails and says why. TAP."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+VALIDATION = os.path.dirname(HERE)
+sys.dont_write_bytecode = True
+sys.path[:0] = [VALIDATION, HERE]
+from validate import libraries  # noqa: E402
+
+libraries.need()
+
+import h5py  # noqa: E402
+import tampering  # noqa: E402
+
+SCRIPT = os.path.join(VALIDATION, "validate.py")
+CELLS = os.path.join(VALIDATION, "reference", "cells.csv")
+DECK_KEYS = (
+    """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard chunks_per_stage
+    micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule overlap order
+    order_seed learning_rate learning_rate_warmup check fault stall_seconds""".split()
+)
+count, failures = 0, 0
+
+
+def report(holds, description, detail=""):
+    global count, failures
+    count += 1
+    failures += not holds
+    print(("ok" if holds else "not ok"), count, "-", description)
+    if not holds:
+        print("#   " + detail.strip().replace("\n", "\n#   "))
+
+
+def find_program():
+    """The unit test of the record, which can write a sample."""
+    root = os.path.dirname(VALIDATION)
+    builds = [os.environ[name] for name in ("BUILD",) if name in os.environ] + sorted(
+        glob.glob(os.path.join(root, "build", "*"))
+    )
+    places = (
+        [os.environ["XGSW_UNITS"]] if "XGSW_UNITS" in os.environ else [os.path.join(root, b, "units") for b in builds]
+    )
+    for place in places:
+        if os.access(os.path.join(place, "record"), os.X_OK):
+            return os.path.join(place, "record")
+    print("Bail out! the unit test record is not built: make units")
+    sys.exit(1)
+
+
+def validate(*arguments, python=(), **more):
+    done = subprocess.run(
+        [*python, SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more
+    )
+    return done.returncode, done.stdout
+
+
+def last(output):
+    return output.strip().split("\n")[-1]
+
+
+def expect(description, status, words, *arguments, **more):
+    """The script's status, and words that its output must have."""
+    code, output = validate(*arguments, **more)
+    absent = [word for word in words if word not in output]
+    verdict = {0: last(output) == "PASSED", 1: last(output).startswith("FAILED: "), 2: "Traceback" not in output}[
+        status
+    ]
+    report(code == status and verdict and not absent, description, f"status {code}, absent {absent}:\n{output}")
+
+
+def spoil(folder, sample, number, apply):
+    path = os.path.join(folder, f"spoilt{number}.h5")
+    shutil.copy(sample, path)
+    with h5py.File(path, "r+") as file:
+        apply(file)
+    return path
+
+
+def sound_records(sample, failed):
+    expect(
+        "a sound record passes",
+        0,
+        ["5 cases", "case 5: llama3.1-8b SKIPPED: needs 8 ranks", "4 ranks on 2 hosts"],
+        sample,
+    )
+    expect(
+        "the recipe's cell is found",
+        0,
+        ["faster than the reference's 12.27 s on H100", "reference's 5.4 s on H100"],
+        sample,
+    )
+    expect(
+        "why others are not comparable",
+        0,
+        ["not comparable: backend host", "not comparable: NOT VALID: check = off"],
+        sample,
+    )
+    expect("a recorded FAILED fails", 1, ["recorded FAILED: check after the steps: residual 400"], failed)
+    with h5py.File(sample, "r") as file:
+        absent = [key for key in DECK_KEYS for case in ("case_0001", "case_0005") if key not in file[case].attrs]
+    report(not absent, "every key of a deck is recorded", " ".join(absent))
+
+
+def spoilt_records(folder, sample):
+    spoilt = [
+        (name, spoil(folder, sample, i, apply), word) for i, (name, apply, word) in enumerate(tampering.everything())
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        answers = list(pool.map(lambda entry: validate(entry[1]), spoilt))
+    for (name, _, word), (code, output) in zip(spoilt, answers):
+        findings = [line for line in output.split("\n")[2:] if not line.startswith("case ")]
+        found = (
+            any(word in line for line in findings) and last(output).startswith("FAILED: ") and "Traceback" not in output
+        )
+        report(code == 1 and found, f"spoilt: {name}", f"status {code}, expected {word!r}:\n{output}")
+
+
+def write_cells(folder, change):
+    path = os.path.join(folder, "cells.csv")
+    with open(CELLS, encoding="utf-8") as cells, open(path, "w", encoding="utf-8") as out:
+        for line in cells:
+            out.write(change(line))
+    return path
+
+
+def references(folder, sample):
+    slower = write_cells(folder, lambda line: line.replace(",12.27,", ",11.0,"))
+    expect(
+        "slower than the reference fails",
+        1,
+        ["11.3% slower than the reference's 11 s", "5.0% allowed"],
+        sample,
+        "--reference",
+        slower,
+    )
+    expect("a wider tolerance passes", 0, ["11.3% slower"], sample, "--reference", slower, "--tolerance", "0.2")
+    expect(
+        "a far faster run passes and is said",
+        0,
+        ["faster than the reference's 20 s"],
+        sample,
+        "--reference",
+        write_cells(folder, lambda line: line.replace(",12.27,", ",20,")),
+    )
+    expect(
+        "what differs from the nearest row is said",
+        0,
+        ["no row matches: sequence 8192 (reference 4096)"],
+        sample,
+        "--reference",
+        write_cells(folder, lambda line: line.replace("llama3.1-8b,bf16,8,H100,8192", "llama3.1-8b,bf16,8,H100,4096")),
+    )
+    expect(
+        "no row at all is said",
+        0,
+        ["no row for llama3.1-8b bf16 on 8 GPUs"],
+        sample,
+        "--reference",
+        write_cells(folder, lambda line: "" if "llama3.1-8b,bf16,8," in line else line),
+    )
+    expect(
+        "two rows that match are not chosen from",
+        0,
+        ["rows for H100 and A100 match"],
+        sample,
+        "--reference",
+        write_cells(
+            folder, lambda line: line + line.replace("H100", "A100") if "llama3.1-8b,bf16,8," in line else line
+        ),
+    )
+
+
+def write_log(folder, sample, change):
+    """The lines a run would have printed for the record."""
+    path = os.path.join(folder, "log")
+    with h5py.File(sample, "r") as file, open(path, "w", encoding="utf-8") as out:
+        for case in (file[name] for name in file if name + "/results" in file):
+            r, s = case["results"], case.attrs
+            item = {
+                "case": int(s["number"]),
+                **{k: s[k].decode() for k in ("workload", "size", "precision", "backend")},
+            }
+            item.update({k: int(s[k]) for k in ("ranks", "warmup", "steps")})
+            real = lambda name: None if r[name][()] != r[name][()] else float(f"{r[name][()]:.10g}")
+            item["step_seconds"] = {
+                "median": real("median_seconds"),
+                "min": real("minimum_seconds"),
+                "max": real("maximum_seconds"),
+            }
+            item.update(
+                {
+                    k: real(k)
+                    for k in (
+                        "tokens_per_second",
+                        "tokens_per_second_per_gpu",
+                        "tflops_per_gpu",
+                        "recipe_mfu",
+                        "model_mfu",
+                    )
+                }
+            )
+            item.update(losses=list(case["steps/loss"]), gradient_norms=list(case["steps/gradient_norm"]))
+            item.update(passed=bool(r["passed"][()]), valid=bool(r["valid"][()]))
+            out.write("step 1\nXGSW_RESULT " + json.dumps(change(item)) + "\n")
+    return path
+
+
+def logs(folder, sample):
+    keep = lambda item: item
+    expect("the run's own output agrees", 0, [], sample, "--log", write_log(folder, sample, keep))
+    change = lambda item: {**item, "tokens_per_second": item["tokens_per_second"] * (1 + 1e-7)}
+    expect(
+        "an output with another number fails",
+        1,
+        ["printed tokens_per_second"],
+        sample,
+        "--log",
+        write_log(folder, sample, change),
+    )
+    change = lambda item: {**item, "losses": item["losses"][:-1]}
+    expect(
+        "an output with fewer losses fails", 1, ["printed losses"], sample, "--log", write_log(folder, sample, change)
+    )
+    change = lambda item: {**item, "case": 99}
+    expect(
+        "an output without the case fails",
+        1,
+        ["no XGSW_RESULT line"],
+        sample,
+        "--log",
+        write_log(folder, sample, change),
+    )
+
+
+def change_byte(sample, path, where):
+    with open(sample, "rb") as old, open(path, "wb") as new:
+        data = bytearray(old.read())
+        data[where(data)] ^= 0x10
+        new.write(data)
+    return path
+
+
+def unusable_files(folder, sample):
+    path = os.path.join(folder, "bad.h5")
+    expect("a missing file", 2, ["cannot be read"], path)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("no HDF5\n")
+    expect("a text file", 2, ["cannot be read"], path)
+    with h5py.File(path, "w") as file:
+        file["other"] = 1
+    expect("another program's HDF5 file", 2, ["no record of xgsw"], path)
+    with open(sample, "rb") as whole, open(path, "wb") as half:
+        half.write(whole.read()[: os.path.getsize(sample) // 2])
+    expect("half a file", 2, ["cannot be read"], path)
+    with h5py.File(sample, "r") as file:
+        raw = file["case_0002/steps/step_seconds"].id.get_chunk_info(0).byte_offset
+        header = h5py.h5o.get_info(file["case_0002/results/median_seconds"].id).addr
+    expect("one changed bit in a list", 2, ["cannot be read"], change_byte(sample, path, lambda data: raw + 20))
+    expect("one changed bit in a number", 2, ["cannot be read"], change_byte(sample, path, lambda data: header + 40))
+    expect("a tolerance that is none", 2, ["--tolerance"], sample, "--tolerance", "-1")
+    expect("a missing reference", 2, ["cannot be read as reference"], sample, "--reference", path + ".csv")
+    expect("a reference of another kind", 2, ["cannot be read as reference"], sample, "--reference", SCRIPT)
+    expect("no file named", 2, ["usage"])
+
+
+def other_pythons(folder, sample):
+    expect("from another folder", 0, ["reference's 12.27 s"], sample, cwd=folder)
+    shadow = os.path.join(folder, "shadow")
+    os.mkdir(shadow)
+    with open(os.path.join(shadow, "h5py.py"), "w", encoding="utf-8") as file:
+        file.write("raise ImportError('not here')\n")
+    environment = {**os.environ, "PYTHONPATH": shadow}
+    expect("h5py missing is said", 2, ["apt install python3-h5py"], sample, python=[libraries.DEBIAN], env=environment)
+
+
+def main():
+    program = find_program()
+    with tempfile.TemporaryDirectory() as folder:
+        sample, failed = os.path.join(folder, "sample.h5"), os.path.join(folder, "failed.h5")
+        subprocess.run([program, "--sample", sample], check=True)
+        subprocess.run([program, "--sample", failed, "failed"], check=True)
+        sound_records(sample, failed)
+        spoilt_records(folder, sample)
+        references(folder, sample)
+        logs(folder, sample)
+        unusable_files(folder, sample)
+        other_pythons(folder, sample)
+    print(f"1..{count}")
+    return 1 if failures else 0
+
+
+sys.exit(main())

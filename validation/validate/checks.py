@@ -1,0 +1,159 @@
+"""Recomputes what a record says from its raw numbers, and finds what does not fit together."""
+
+import hashlib
+from dataclasses import asdict
+
+import numpy as np
+
+from validate import formulas
+
+# Minimum, maximum, last step and maximum over ranks copy a double: they must be equal.
+EXACT = 0.0
+# At most 16 double operations in any order, each off by 2^-53 at most: 2e-15. Reports print 9 digits or more.
+ROUNDING = 1e-12
+# The program may take its cosine from an FP32 polynomial, good to 3e-7.
+COSINE = 1e-6
+# A residual is scaled so that this is its threshold.
+THRESHOLD = 16.0
+
+AXES = ("tensor", "context", "shard", "data", "pipeline")
+PARTS = ("loss", "gradient_first", "gradient_fourth", "weights")
+
+
+def check_settings(case, f):
+    s = case.settings
+    f.same("ranks", s["ranks"], int(np.prod([s[axis] for axis in AXES])))
+    f.demand(s["ranks"] <= s["world_ranks"], f"{s['ranks']} ranks used of {s['world_ranks']}")
+    f.same("global_batch", s["global_batch"], s["data"] * s["shard"] * s["micro_batch"] * s["microbatches"])
+    f.same("hidden", s["hidden"], s["heads"] * s["head_dim"])
+    f.same("padded_vocabulary", s["padded_vocabulary"], formulas.padded_vocabulary(s))
+    f.same("recipe_flops_per_sequence", s["recipe_flops_per_sequence"], formulas.recipe_flops(s), ROUNDING)
+    f.same("model_flops_per_sequence", s["model_flops_per_sequence"], formulas.model_flops(s), ROUNDING)
+
+
+def check_steps(case, f):
+    s, total = case.settings, case.total
+    for name in ("step_seconds", "loss", "gradient_norm", "learning_rate", "tokens", "step"):
+        f.demand(case["steps/" + name].shape == (total,), f"{name} does not hold one number for each of {total} steps")
+    f.demand(
+        case["ranks/rank_seconds"].shape == (total, s["ranks"]),
+        f"rank_seconds is not {total} steps x {s['ranks']} ranks",
+    )
+    f.same("step", case["steps/step"], np.arange(total))
+    f.same("tokens", case["steps/tokens"], np.full(total, s["sequence"] * s["global_batch"]))
+    finished = np.isfinite(case["steps/step_seconds"])
+    f.same("completed", case["results/completed"], int(np.argmin(finished)) if not finished.all() else total)
+    done = slice(0, case["results/completed"])
+    f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
+    f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
+    rates = [formulas.learning_rate(s, t, total - 1) for t in range(total)]
+    f.same("learning_rate", case["steps/learning_rate"][done], rates[done], COSINE)
+
+
+def check_speed(case, f):
+    exact = ("minimum_seconds", "maximum_seconds", "recipe_seconds")
+    for name, value in asdict(formulas.speed(case.settings, case.measured)).items():
+        f.same(name, case["results/" + name], value, EXACT if name in exact else ROUNDING)
+    spent = float(np.nansum(case["steps/step_seconds"]))
+    f.demand(case["results/total_seconds"] >= spent * (1 - ROUNDING), "total_seconds is less than the steps took")
+
+
+def check_memory(case, f):
+    f.same("arena_bytes", case["memory/arena_bytes"], int(np.sum(case["memory/bytes"])))
+
+
+def check_residuals(case, f):
+    for when in ("check_before", "check_after"):
+        if not case.flag(when + "/done"):
+            continue
+        residual = case[when + "/residual"]
+        parts = [case[f"{when}/{part}"] for part in PARTS]
+        if np.isfinite(parts).all():
+            f.same(when + "/residual", residual, max(parts))
+        f.same(when + "/passed", case.flag(when + "/passed"), bool(residual < THRESHOLD))
+
+
+def not_finite(case):
+    done = slice(0, case["results/completed"])
+    return [name for name in ("loss", "gradient_norm") if not np.isfinite(case["steps/" + name][done]).all()]
+
+
+def against_passed(case):
+    """What a case that PASSED cannot have."""
+    yield from (f"it has the reason {reason!r}" for reason in case["results/fail_reasons"])
+    if case["results/completed"] < case.total:
+        yield f"only {case['results/completed']} of {case.total} steps finished"
+    yield from (f"its {name} is not finite" for name in not_finite(case))
+    if case["results/hazards"] > 0:
+        yield f"it has {case['results/hazards']} hazards: {case['results/hazard']}"
+    for when in ("check_before", "check_after") if case.settings["check"] == "model" else ():
+        if not (case.flag(when + "/done") and case[when + "/residual"] < THRESHOLD):
+            yield f"{when} did not pass: residual {case[when + '/residual']:.4g}"
+    if case.settings["fault"] != "none" and case["results/strikes"] == 0:
+        yield "its fault never struck"
+
+
+def against_valid(case, provenance):
+    """What a VALID case cannot have."""
+    yield from (f"it has the reason {reason!r}" for reason in case["results/invalid_reasons"])
+    if case.settings["check"] != "model":
+        yield "its check is off"
+    if case.settings["fault"] != "none":
+        yield f"a fault is planted: {case.settings['fault']}"
+    if provenance["debug"]:
+        yield "it ran in a debug build"
+    yield from (f"its {name} is not finite" for name in not_finite(case))
+
+
+def check_verdict(case, provenance, f):
+    verdict, validity = case.settings["verdict"], case.settings["validity"]
+    f.demand(case.flag("results/passed") == (verdict == "PASSED"), f"verdict {verdict} contradicts results/passed")
+    f.demand(case.flag("results/valid") == (validity == "VALID"), f"{validity} contradicts results/valid")
+    f.demand(case.settings["fault"] != "none" or case["results/strikes"] == 0, "a fault struck, but none is planted")
+    if verdict == "PASSED":
+        for reason in against_passed(case):
+            f.add(f"recorded PASSED, but {reason}")
+    else:
+        f.add(f"recorded {verdict}: " + ("; ".join(case["results/fail_reasons"]) or "without a reason"))
+    if validity == "VALID":
+        for reason in against_valid(case, provenance):
+            f.add(f"recorded VALID, but {reason}")
+    elif not case["results/invalid_reasons"]:
+        f.add("recorded NOT VALID without a reason")
+
+
+def check_case(case, provenance, f):
+    """Every check of a case that ran. What is missing or of the wrong kind is a finding too."""
+    f.demand(not case.unitless, "no units: " + ", ".join(case.unitless))
+    for check in (check_settings, check_steps, check_speed, check_memory, check_residuals):
+        try:
+            check(case, f)
+        except formulas.NoFormula as error:
+            f.add(str(error))
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
+            f.add(f"{check.__name__} cannot be made: {type(error).__name__} {error}")
+    try:
+        check_verdict(case, provenance, f)
+    except (KeyError, TypeError, ValueError) as error:
+        f.add(f"the verdict cannot be checked: {type(error).__name__} {error}")
+
+
+def check_record(record, f):
+    """What holds for the file as a whole."""
+    digest = hashlib.sha256(record.deck).hexdigest()
+    f.demand(
+        digest == record.provenance.get("deck_sha256"),
+        f"the deck's SHA-256 is {digest}, recorded {record.provenance.get('deck_sha256')}",
+    )
+    for word in ("passed", "failed", "skipped"):
+        count = sum(case.settings.get("verdict") == word.upper() for case in record.cases)
+        f.same(f"number of cases {word}", record.root.get(word), count)
+    f.demand(any(case.ran for case in record.cases), "no case ran: nothing to validate")
+    planned = record.root.get("cases_planned", 0)
+    f.demand(planned in (0, len(record.cases)), f"{len(record.cases)} of {planned} cases: the run ended early")
+    for case in record.cases:
+        skipped = case.settings.get("verdict") == "SKIPPED"
+        f.demand(
+            skipped != case.ran,
+            f"{case.name} is {case.settings.get('verdict')} " + ("with" if case.ran else "without") + " results",
+        )

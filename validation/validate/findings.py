@@ -1,0 +1,39 @@
+"""What a judge notes down: how many numbers were compared, how far apart they were, and what is wrong."""
+
+import numpy as np
+
+
+def relative_differences(found, expected):
+    """|found - expected| over the larger of the two, each element; two not-a-numbers agree, one agrees with nothing."""
+    same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+    with np.errstate(all="ignore"):
+        apart = np.abs(found - expected) / np.maximum(np.abs(found), np.abs(expected))
+    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+class Findings:
+    def __init__(self):
+        self.sentences, self.numbers, self.worst = [], 0, 0.0
+
+    def add(self, sentence):
+        self.sentences.append(sentence)
+
+    def demand(self, holds, sentence):
+        if not holds:
+            self.add(sentence)
+
+    def same(self, name, found, expected, tolerance=0.0):
+        """Are the recorded number or array and the recomputed one within the relative tolerance?"""
+        found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
+        self.numbers += expected.size
+        if found.shape != expected.shape:
+            self.add(f"{name} holds {found.size} numbers, recomputed {expected.size}")
+            return
+        apart = np.atleast_1d(relative_differences(found, expected))
+        worst = int(np.argmax(apart)) if apart.size else 0
+        if apart.size == 0 or apart[worst] <= tolerance:
+            self.worst = max(self.worst, float(apart[worst]) if apart.size else 0.0)
+            return
+        place = f"[{worst}]" if found.ndim else ""
+        pair = f"{found.flat[worst]:.12g}, recomputed {expected.flat[worst]:.12g}"
+        self.add(f"{name}{place} is {pair} (relative difference {apart[worst]:.3g})")
