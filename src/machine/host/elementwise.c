@@ -36,18 +36,31 @@ static void fill_floats(const tensor *t, int64_t at, int64_t n, float value)
     row_store(row_at(t->data, t->type, at), t->type, tile, n);
 }
 
+/* Index in memory of element i of a view, counted slow to fast. */
+static int64_t place_of(const tensor *t, int64_t i)
+{
+    int64_t place = 0;
+    for (int d = t->dims - 1; d >= 0; d--) {
+        place += i % t->dim[d] * t->stride[d];
+        i /= t->dim[d];
+    }
+    return place;
+}
+
+/* A planted fault may fill a view with gaps. */
 void host_fill(const op *o, void *scratch)
 {
     const tensor *t = &o->operand[0].tensor;
+    bool fast = is_float(t) && tensor_contiguous(t);
     double value = o->args.fill.value;
     int64_t n = tensor_elements(t);
     (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
-        if (is_float(t)) fill_floats(t, at, part, (float)value);
+        if (fast) fill_floats(t, at, part, (float)value);
         else
-            for (int64_t i = at; i < at + part; i++) value_set(t, i, value);
+            for (int64_t i = at; i < at + part; i++) value_set(t, place_of(t, i), value);
     }
 }
 
@@ -98,17 +111,6 @@ void host_sum(const op *o, void *scratch)
     (void)scratch;
     for (int64_t i = 0; i < n; i++) sum += x[i];
     *out = sum;
-}
-
-/* Index in memory of element i of a view, counted slow to fast. */
-static int64_t place_of(const tensor *t, int64_t i)
-{
-    int64_t place = 0;
-    for (int d = t->dims - 1; d >= 0; d--) {
-        place += i % t->dim[d] * t->stride[d];
-        i /= t->dim[d];
-    }
-    return place;
 }
 
 void host_scale(const op *o, void *scratch)

@@ -1,0 +1,395 @@
+/* One list of the operations that have a backward: each is compared with a naive version in double, each gradient with
+ * central differences of that version. FP32 and BF16, odd sizes, rows with gaps; the result must not depend on threads. */
+#include "operations.h"
+
+enum { TENSORS = 4, SHAPE = 5, CHECKED_ELEMENTS = 24 };
+static const double STEP = 1e-4;        /* of the differences: their own error is about 1e-8 */
+
+/* type DTYPES: the format under test. below > 0: integers in [0, below). An input with differentiate has a gradient, of
+ * format gradient_type. */
+typedef struct { dtype type; int dims; int64_t dim[4]; bool gaps, differentiate; double offset; int64_t below; dtype gradient_type; } spec;
+
+typedef struct {
+    const char *name;
+    int inputs, outputs;                /* the loss is a weighted sum of output 0 */
+    bool in_place, updates;             /* output 0 starts as input 0; backward also accumulates */
+    void (*describe)(const int64_t *shape, spec *in, spec *out);
+    void (*reference)(const int64_t *shape, dtype type, double *const *in, double *const *out);
+    void (*forward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out);
+    void (*backward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how);
+    /* Absolute error allowed, in FP32 roundings of the largest element; one rounding of each result comes on top. */
+    double forward_roundings, backward_roundings;
+    /* Roundings of saved results to BF16 that reach the gradient. */
+    double backward_bf16;
+    int64_t shape[6][SHAPE];
+} operation;
+
+/* ---- the list ---- */
+
+/* shape: rows, h */
+static void norm_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ DTYPES, 2, { n[0], n[1] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    in[1] = (spec){ DTYPES, 1, { n[1] }, .differentiate = true, .offset = 1.0, .gradient_type = F32 };
+    out[0] = (spec){ DTYPES, 2, { n[0], n[1] }, .gaps = true };
+    out[1] = (spec){ F32, 1, { n[0] }, .gaps = false };
+}
+
+static void norm_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t row = 0; row < n[0]; row++) {
+        const double *x = in[0] + row * n[1];
+        double sum = 0.0;
+        for (int64_t i = 0; i < n[1]; i++) sum += x[i] * x[i];
+        double rstd = out[1][row] = 1.0 / sqrt(sum / (double)n[1] + 1e-5);
+        for (int64_t i = 0; i < n[1]; i++) out[0][row * n[1] + i] = x[i] * rstd * in[1][i];
+    }
+}
+
+static void norm_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    norm_forward(q, "norm", (norm_forward_operands){ .x = in[0], .gain = in[1], .out = out[0], .rstd = out[1] }, 1e-5f);
+}
+
+static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+{
+    norm_backward(q, "d_norm", (norm_backward_operands){ .d_out = d_out, .x = in[0], .rstd = out[1], .gain = in[1], .dx = d_in[0],
+                                                         .gain_gradient = d_in[1], .dx_access = how, .gain_access = how });
+}
+
+/* shape: s, b, heads, d. The table need not hold true angles. */
+static void rope_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[3] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    in[1] = (spec){ F32, 3, { n[0], n[3] / 2, 2 }, .gaps = false };
+    out[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[3] }, .gaps = true };
+}
+
+static void rope_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    int64_t half = n[3] / 2, rows = n[1] * n[2];
+    for (int64_t row = 0; row < n[0] * rows; row++)
+        for (int64_t i = 0; i < half; i++) {
+            const double *pair = in[1] + (row / rows * half + i) * 2, *x = in[0] + row * n[3] + i;
+            out[0][row * n[3] + i] = x[0] * pair[0] - x[half] * pair[1];
+            out[0][row * n[3] + i + half] = x[half] * pair[0] + x[0] * pair[1];
+        }
+}
+
+static void rope_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { rope_forward(q, "rope", out[0], in[1]); }
+
+/* d_in[0] starts as d_out. */
+static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+{
+    rope_backward(q, "d_rope", d_in[0], in[1]);
+}
+
+/* shape: s, b, heads, kv_heads, d */
+static void attention_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    in[1] = in[2] = (spec){ DTYPES, 4, { n[0], n[1], n[3], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    out[0] = in[0];
+    out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = false };
+}
+
+static double attention_score(const int64_t *n, const double *q, const double *k)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < n[4]; i++) sum += q[i] * k[i];
+    return sum / sqrt((double)n[4]);
+}
+
+/* One query of one head: out and lse. */
+static double attention_row(const int64_t *n, int64_t position, const double *q, const double *k, const double *v, double *out)
+{
+    int64_t stride = n[1] * n[3] * n[4];
+    double total = 0.0;
+    memset(out, 0, (size_t)n[4] * sizeof *out);
+    for (int64_t key = 0; key <= position; key++) {
+        double p = exp(attention_score(n, q, k + key * stride));
+        total += p;
+        for (int64_t i = 0; i < n[4]; i++) out[i] += p * v[key * stride + i];
+    }
+    for (int64_t i = 0; i < n[4]; i++) out[i] /= total;
+    return log(total);
+}
+
+static void attention_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t position = 0; position < n[0]; position++)
+        for (int64_t b = 0; b < n[1]; b++)
+            for (int64_t head = 0; head < n[2]; head++) {
+                int64_t at = ((position * n[1] + b) * n[2] + head) * n[4], kv = (b * n[3] + head / (n[2] / n[3])) * n[4];
+                out[1][(b * n[2] + head) * n[0] + position] = attention_row(n, position, in[0] + at, in[1] + kv, in[2] + kv, out[0] + at);
+            }
+}
+
+static void attention_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] }, (float)(1.0 / sqrt((double)n[4])));
+}
+
+static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+{
+    attention_backward(q, "d_attention", (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1], d_in[2] },
+                       (float)(1.0 / sqrt((double)n[4])));
+}
+
+/* shape: rows, f */
+static void swiglu_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ DTYPES, 2, { n[0], 2 * n[1] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    out[0] = (spec){ DTYPES, 2, { n[0], n[1] }, .gaps = true };
+}
+
+static void swiglu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t row = 0; row < n[0]; row++)
+        for (int64_t i = 0; i < n[1]; i++) {
+            double gate = in[0][2 * row * n[1] + i], up = in[0][(2 * row + 1) * n[1] + i];
+            out[0][row * n[1] + i] = gate / (1.0 + exp(-gate)) * up;
+        }
+}
+
+static void swiglu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { swiglu_forward(q, "swiglu", in[0], out[0]); }
+
+static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+{
+    swiglu_backward(q, "d_swiglu", in[0], d_out, d_in[0]);
+}
+
+/* shape: s, b, h, rows held, first row held; tokens go beyond both ends */
+static void embedding_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ I32, 2, { n[0], n[1] }, .below = n[3] + 2 * n[4] };
+    in[1] = (spec){ DTYPES, 2, { n[3], n[2] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    out[0] = (spec){ DTYPES, 3, { n[0], n[1], n[2] }, .gaps = true };
+}
+
+static void embedding_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < n[0] * n[1]; i++)
+        for (int64_t k = 0; k < n[2]; k++) {
+            int64_t row = (int64_t)in[0][i] - n[4];
+            out[0][i * n[2] + k] = row >= 0 && row < n[3] ? in[1][row * n[2] + k] : 0.0;
+        }
+}
+
+static void embedding_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { embedding_forward(q, "embedding", in[0], in[1], out[0], n[4]); }
+
+static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+{
+    embedding_backward(q, "d_embedding", in[0], d_out, d_in[1], how, n[4]);
+}
+
+/* Roundings: a norm's result passes six (squares' sum, division, root, two products), its gradient's two sums over h or rows
+ * of unit terms add about log2 of their length more. exp_shared is good to 5 roundings of a value it grows into by at most
+ * |score| more. Attention divides sums of up to s terms. */
+static const operation list[] = {
+    { "norm", 2, 2, false, true, norm_describe, norm_reference, norm_run, norm_run_backward, 8, 40, 0,
+      { { 5, 7 }, { 33, 256 }, { 70, 1000 }, { 3, 2500 }, { 1, 16 } } },
+    { "rope", 2, 1, true, false, rope_describe, rope_reference, rope_run, rope_run_backward, 4, 4, 0,
+      { { 5, 2, 3, 6 }, { 17, 1, 4, 64 }, { 1, 1, 1, 2 }, { 2, 1, 1, 256 } } },
+    { "attention", 3, 2, false, false, attention_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4,
+      { { 70, 2, 4, 2, 6 }, { 130, 1, 2, 1, 18 }, { 64, 1, 2, 2, 64 }, { 1, 1, 1, 1, 2 }, { 20, 1, 3, 1, 256 } } },
+    { "swiglu", 1, 1, false, false, swiglu_describe, swiglu_reference, swiglu_run, swiglu_run_backward, 16, 24, 0,
+      { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
+    { "embedding", 2, 1, false, true, embedding_describe, embedding_reference, embedding_run, embedding_run_backward, 0, 8, 0,
+      { { 6, 2, 5, 4, 0 }, { 40, 1, 1100, 30, 3 }, { 30, 3, 16, 2, 5 } } },
+};
+enum { OPERATIONS = sizeof list / sizeof *list };
+
+/* ---- what is done with each ---- */
+
+typedef struct {
+    const operation *o; const int64_t *shape; dtype type;
+    spec in_spec[TENSORS], out_spec[TENSORS];
+    sample in[TENSORS], out[TENSORS], d_out, d_in[TENSORS];
+} trial;
+
+static sample sample_of(const spec *s, dtype given, dtype tested)
+{
+    return sample_open(given == DTYPES ? tested : given, s->dims, s->dim, s->gaps ? 5 : 0);
+}
+
+static void randomize(sample *x, const spec *s, uint32_t number)
+{
+    sample_randomize(x, number, 1.0, s->offset);
+    for (int64_t i = 0; s->below && i < x->elements; i++)
+        element_set(&x->t, i, floor((random_value(number, i) + 1.0) / 2.0 * (double)s->below));
+    sample_read(x);
+}
+
+static trial trial_open(const operation *o, const int64_t *shape, dtype type)
+{
+    trial t = { .o = o, .shape = shape, .type = type };
+    o->describe(shape, t.in_spec, t.out_spec);
+    for (int i = 0; i < o->inputs; i++) {
+        t.in[i] = sample_of(&t.in_spec[i], t.in_spec[i].type, type);
+        randomize(&t.in[i], &t.in_spec[i], (uint32_t)i);
+    }
+    for (int i = 0; i < o->outputs; i++) t.out[i] = sample_of(&t.out_spec[i], t.out_spec[i].type, type);
+    t.d_out = sample_of(&t.out_spec[0], t.out_spec[0].type, type);
+    sample_randomize(&t.d_out, 9, 1.0, 0.0);
+    for (int i = 0; i < o->inputs; i++)
+        if (t.in_spec[i].differentiate) t.d_in[i] = sample_of(&t.in_spec[i], t.in_spec[i].gradient_type, type);
+    return t;
+}
+
+static void trial_close(trial *t)
+{
+    for (int i = 0; i < t->o->inputs; i++) sample_close(&t->in[i]);
+    for (int i = 0; i < t->o->outputs; i++) sample_close(&t->out[i]);
+    for (int i = 0; i < t->o->inputs; i++) sample_close(&t->d_in[i]);
+    sample_close(&t->d_out);
+}
+
+static void run_forward(trial *t)
+{
+    tensor in[TENSORS], out[TENSORS];
+    for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].t;
+    for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].t;
+    if (t->o->in_place) memcpy(t->out[0].memory, t->in[0].memory, t->in[0].bytes);
+    RUN(q, t->o->forward(q, t->shape, in, out));
+}
+
+/* Gradients; with UPDATE they are added to what d_in holds. */
+static void run_backward(trial *t, access how)
+{
+    tensor in[TENSORS], out[TENSORS], d_in[TENSORS];
+    for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].t, d_in[i] = t->d_in[i].t;
+    for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].t;
+    if (t->o->in_place) memcpy(t->d_in[0].memory, t->d_out.memory, t->d_out.bytes);
+    RUN(q, t->o->backward(q, t->shape, in, out, t->d_out.t, d_in, how));
+}
+
+static void evaluate(const trial *t, double **out)
+{
+    double *in[TENSORS];
+    for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].value;
+    t->o->reference(t->shape, t->type, in, out);
+}
+
+/* Fresh doubles for every output; returns their sum weighted with d_out for output 0. */
+static double loss(const trial *t)
+{
+    double *out[TENSORS], sum = 0.0;
+    for (int i = 0; i < t->o->outputs; i++) out[i] = calloc((size_t)t->out[i].elements + 1, sizeof **out);
+    evaluate(t, out);
+    for (int64_t i = 0; i < t->out[0].elements; i++) sum += out[0][i] * t->d_out.value[i];
+    for (int i = 0; i < t->o->outputs; i++) free(out[i]);
+    return sum;
+}
+
+static void check_forward(trial *t)
+{
+    double *out[TENSORS];
+    run_forward(t);
+    for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].value;
+    evaluate(t, out);
+    for (int i = 0; i < t->o->outputs; i++) {
+        double absolute = t->o->forward_roundings * F32_ROUND * largest(out[i], t->out[i].elements);
+        compare(t->o->name, &t->out[i], out[i], rounding(t->out[i].t.type), absolute);
+        sample_check_gaps(&t->out[i], t->o->name);
+    }
+}
+
+static double difference(const trial *t, int input, int64_t i)
+{
+    double *x = &t->in[input].value[i], kept = *x;
+    *x = kept + STEP;
+    double above = loss(t);
+    *x = kept - STEP;
+    double below = loss(t);
+    *x = kept;
+    return (above - below) / (2 * STEP);
+}
+
+/* Elements all over the tensor, first and last among them. Errors are relative to the largest gradient, or to d_out: a
+ * gradient may vanish by cancellation. */
+static void check_gradient(const trial *t, int input, const double *before)
+{
+    const sample *d = &t->d_in[input];
+    int64_t count = d->elements < CHECKED_ELEMENTS ? d->elements : CHECKED_ELEMENTS;
+    double scale = largest(t->d_out.value, t->d_out.elements);
+    for (int64_t i = 0; i < d->elements; i++) scale = fmax(scale, fabs(element(&d->t, i) - before[i]));
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = count == 1 ? 0 : k * (d->elements - 1) / (count - 1);
+        double expected = before[i] + difference(t, input, i), got = element(&d->t, i);
+        double limit = rounding(d->t.type) * fabs(expected) + (t->o->backward_roundings * F32_ROUND + 1e-7) * (scale + fabs(before[i])) +
+                       (t->type == BF16 ? t->o->backward_bf16 * BF16_ROUND : 0.0) * scale;
+        if (!(fabs(got - expected) <= limit))
+            fail_msg("d_%s, input %d, element %lld: %.9g, differences give %.9g, error %.3g above %.3g", t->o->name, input, (long long)i, got,
+                     expected, fabs(got - expected), limit);
+    }
+}
+
+static void check_backward(trial *t, access how)
+{
+    for (int i = 0; i < t->o->inputs; i++)
+        if (t->in_spec[i].differentiate) sample_randomize(&t->d_in[i], 20 + (uint32_t)i, how == UPDATE ? 1.0 : 0.0, 0.0);
+    run_backward(t, how);
+    for (int i = 0; i < t->o->inputs; i++) {
+        if (!t->in_spec[i].differentiate) continue;
+        check_gradient(t, i, t->d_in[i].value);
+        sample_check_gaps(&t->d_in[i], t->o->name);
+    }
+}
+
+/* The bytes of everything written. */
+static char *results(const trial *t, size_t *bytes)
+{
+    *bytes = 0;
+    for (int i = 0; i < t->o->outputs; i++) *bytes += t->out[i].bytes;
+    for (int i = 0; i < t->o->inputs; i++) *bytes += t->d_in[i].bytes;
+    char *all = malloc(*bytes), *at = all;
+    for (int i = 0; i < t->o->outputs; at += t->out[i++].bytes) memcpy(at, t->out[i].memory, t->out[i].bytes);
+    for (int i = 0; i < t->o->inputs; at += t->d_in[i++].bytes)
+        if (t->d_in[i].bytes) memcpy(at, t->d_in[i].memory, t->d_in[i].bytes);
+    return all;
+}
+
+/* Bitwise the same on one, two and five threads. */
+static void check_threads(trial *t)
+{
+    static const int threads[] = { 1, 2, 5 };
+    int usual = omp_get_max_threads();
+    char *all[3];
+    size_t bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        omp_set_num_threads(threads[i]);
+        run_forward(t);
+        run_backward(t, WRITE);
+        all[i] = results(t, &bytes);
+    }
+    omp_set_num_threads(usual);
+    for (int i = 1; i < 3; i++)
+        if (memcmp(all[0], all[i], bytes) != 0) fail_msg("%s: %d threads change the result", t->o->name, threads[i]);
+    for (int i = 0; i < 3; i++) free(all[i]);
+}
+
+static void check_operation(void **state)
+{
+    const operation *o = *state;
+    for (int i = 0; i < 6 && o->shape[i][0]; i++)
+        for (dtype type = F32; type <= BF16; type++) {
+            trial t = trial_open(o, o->shape[i], type);
+            check_forward(&t);
+            check_backward(&t, WRITE);
+            if (o->updates) check_backward(&t, UPDATE);
+            check_threads(&t);
+            trial_close(&t);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[OPERATIONS];
+    world_start(&argc, &argv);
+    for (int i = 0; i < OPERATIONS; i++)
+        tests[i] = (struct CMUnitTest){ list[i].name, check_operation, NULL, NULL, (void *)&list[i] };
+    int failed = cmocka_run_group_tests_name("operations", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}

@@ -1,0 +1,164 @@
+/* What the operations' tests share: tensors of random numbers with their double twins, a machine that proves access
+ * lists, and comparison. Every operation goes through its filler, a measuring pass and exactly the scratch it asked for. */
+#pragma once
+#include "base/fail.h"
+#include "machine/kernels.h"
+#include "machine/world.h"
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+/* Half a unit in the last place, relative. */
+static const double F32_ROUND = 0x1p-24, BF16_ROUND = 0x1p-8;
+static inline double rounding(dtype type) { return type == BF16 ? BF16_ROUND : F32_ROUND; }
+
+enum { GAP_VALUE = 0x4B };      /* the bytes between rows, which nobody may touch */
+
+/* A tensor, its memory, and its elements in double, slow to fast. */
+typedef struct { tensor t; char *memory; size_t bytes; double *value; int64_t elements; } sample;
+
+static inline int64_t place_of(const tensor *t, int64_t i)
+{
+    int64_t place = 0;
+    for (int d = t->dims - 1; d >= 0; d--) {
+        place += i % t->dim[d] * t->stride[d];
+        i /= t->dim[d];
+    }
+    return place;
+}
+
+static inline double element(const tensor *t, int64_t i)
+{
+    int64_t at = place_of(t, i);
+    switch (t->type) {
+    case F32: return (double)((const float *)t->data)[at];
+    case BF16: return (double)bf16_widen(((const uint16_t *)t->data)[at]);
+    case F64: return ((const double *)t->data)[at];
+    case I32: return ((const int32_t *)t->data)[at];
+    default: return (double)((const uint64_t *)t->data)[at];
+    }
+}
+
+static inline void element_set(const tensor *t, int64_t i, double value)
+{
+    int64_t at = place_of(t, i);
+    switch (t->type) {
+    case F32: ((float *)t->data)[at] = (float)value; break;
+    case BF16: ((uint16_t *)t->data)[at] = bf16_round((float)value); break;
+    case F64: ((double *)t->data)[at] = value; break;
+    case I32: ((int32_t *)t->data)[at] = (int32_t)value; break;
+    default: ((uint64_t *)t->data)[at] = (uint64_t)value; break;
+    }
+}
+
+/* Uniform in [-1, 1), a function of (tensor, element). */
+static inline double random_value(uint32_t tensor_number, int64_t i)
+{
+    philox_block counter = { { (uint32_t)i, tensor_number, 0, 0 } };
+    return (double)philox4x32(counter, 7, 11).word[0] * 0x1p-31 - 1.0;
+}
+
+/* dims: a tensor without gaps for gap = 0; else that many elements lie between rows of its last dimension,
+ * or of its last two if it has four: [s, b, heads, d] is then a slice of fused rows. */
+static inline sample sample_open(dtype type, int dims, const int64_t *dim, int64_t gap)
+{
+    sample x = { .t = { .type = type, .dims = dims }, .elements = 1 };
+    int64_t stride = 1;
+    for (int d = dims - 1; d >= 0; d--) {
+        x.t.dim[d] = dim[d];
+        x.t.stride[d] = stride;
+        x.elements *= dim[d];
+        stride = stride * dim[d] + (d == (dims == 4 ? 2 : dims - 1) ? gap : 0);
+    }
+    x.bytes = (size_t)stride * dtype_bytes(type);
+    x.memory = aligned_alloc(ARENA_ALIGNMENT, (x.bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
+    memset(x.memory, GAP_VALUE, x.bytes);
+    x.t.data = x.memory;
+    x.value = calloc((size_t)x.elements + 1, sizeof *x.value);
+    return x;
+}
+
+static inline void sample_close(sample *x)
+{
+    free(x->memory);
+    free(x->value);
+}
+
+/* The doubles follow the tensor, so they hold what it could represent. */
+static inline void sample_read(sample *x)
+{
+    for (int64_t i = 0; i < x->elements; i++) x->value[i] = element(&x->t, i);
+}
+
+static inline void sample_randomize(sample *x, uint32_t number, double scale, double offset)
+{
+    for (int64_t i = 0; i < x->elements; i++) element_set(&x->t, i, offset + scale * random_value(number, i));
+    sample_read(x);
+}
+
+/* Bytes between rows are as they were. */
+static inline void sample_check_gaps(const sample *x, const char *name)
+{
+    char *owned = calloc(x->bytes + 1, 1);
+    size_t bytes = dtype_bytes(x->t.type);
+    for (int64_t i = 0; i < x->elements; i++) memset(owned + (size_t)place_of(&x->t, i) * bytes, 1, bytes);
+    for (size_t i = 0; i < x->bytes; i++)
+        if (!owned[i] && x->memory[i] != GAP_VALUE) fail_msg("%s wrote between the rows", name);
+    free(owned);
+}
+
+static inline double largest(const double *x, int64_t n)
+{
+    double m = 0.0;
+    for (int64_t i = 0; i < n; i++) m = fabs(x[i]) > m ? fabs(x[i]) : m;
+    return m;
+}
+
+/* |got - expected| <= relative |expected| + absolute. */
+static inline void compare(const char *name, const sample *got, const double *expected, double relative, double absolute)
+{
+    for (int64_t i = 0; i < got->elements; i++) {
+        double x = element(&got->t, i), limit = relative * fabs(expected[i]) + absolute;
+        if (!(fabs(x - expected[i]) <= limit))
+            fail_msg("%s, element %lld: %.9g, expected %.9g, error %.3g above %.3g", name, (long long)i, x, expected[i], fabs(x - expected[i]), limit);
+    }
+}
+
+/* The machine of one pass: the first measures, the second runs. */
+typedef struct { machine *machine; queue *queue; void *scratch; size_t bytes; } pass;
+
+static inline pass pass_open(int number, size_t bytes)
+{
+    machine_options options = { .kind = MACHINE_HOST, .measuring = number == 0, .prove_access = true, .stall_seconds = 60 };
+    pass p = { .machine = machine_open(&options), .bytes = bytes };
+    p.queue = machine_queue(p.machine, "compute");
+    p.scratch = aligned_alloc(ARENA_ALIGNMENT, (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
+    memset(p.scratch, GAP_VALUE, bytes);
+    queue_set_scratch(p.queue, p.scratch, bytes);
+    return p;
+}
+
+static inline size_t pass_close(pass *p)
+{
+    machine_sync(p->machine);
+    size_t bytes = queue_scratch_bytes(p->queue);
+    assert_int_equal(machine_hazards(p->machine)->count, 0);
+    machine_close(p->machine);
+    free(p->scratch);
+    return bytes;
+}
+
+/* RUN(q, statement): the statement submits to queue *q, first to measure, then to run. */
+#define RUN(q, statement)                                              \
+    do {                                                               \
+        size_t scratch_bytes_ = 0;                                     \
+        for (int pass_ = 0; pass_ < 2; pass_++) {                      \
+            pass p_ = pass_open(pass_, scratch_bytes_);                \
+            queue *q = p_.queue;                                       \
+            statement;                                                 \
+            scratch_bytes_ = pass_close(&p_);                          \
+        }                                                              \
+    } while (0)

@@ -1,0 +1,139 @@
+/* The norm with its addition, and the loss over a split vocabulary, against double. */
+#include "operations.h"
+
+static double as_type(dtype type, double x) { return type == BF16 ? (double)bf16_widen(bf16_round((float)x)) : (double)(float)x; }
+
+/* sum is x + delta rounded once; the norm is that of the rounded sum. Tolerance as in operations.c. */
+static void check_norm_sum(dtype type, int64_t rows, int64_t h)
+{
+    const int64_t dim[] = { rows, h };
+    sample x = sample_open(type, 2, dim, 3), delta = sample_open(type, 2, dim, 0), sum = sample_open(type, 2, dim, 2);
+    sample out = sample_open(type, 2, dim, 1), gain = sample_open(type, 1, dim + 1, 0), rstd = sample_open(F32, 1, dim, 0);
+    sample_randomize(&x, 1, 1.0, 0.0);
+    sample_randomize(&delta, 2, 1.0, 0.0);
+    sample_randomize(&gain, 3, 0.5, 1.0);
+    RUN(q, norm_forward(q, "norm", (norm_forward_operands){ x.t, delta.t, gain.t, sum.t, out.t, rstd.t }, 1e-5f));
+    for (int64_t i = 0; i < rows * h; i++) sum.value[i] = as_type(type, x.value[i] + delta.value[i]);
+    for (int64_t row = 0; row < rows; row++) {
+        double squares = 0.0;
+        for (int64_t i = 0; i < h; i++) squares += sum.value[row * h + i] * sum.value[row * h + i];
+        rstd.value[row] = 1.0 / sqrt(squares / (double)h + 1e-5);
+        for (int64_t i = 0; i < h; i++) out.value[row * h + i] = sum.value[row * h + i] * rstd.value[row] * gain.value[i];
+    }
+    compare("sum", &sum, sum.value, 0, 0);
+    compare("rstd", &rstd, rstd.value, 8 * F32_ROUND, 0);
+    compare("norm of sum", &out, out.value, rounding(type) + 8 * F32_ROUND, 0);
+    sample_check_gaps(&sum, "norm_forward");
+    sample *all[] = { &x, &delta, &sum, &out, &gain, &rstd };
+    for (int i = 0; i < 6; i++) sample_close(all[i]);
+}
+
+static void norm_sum(void **state)
+{
+    for (dtype type = F32; type <= BF16; type++) {
+        check_norm_sum(type, 5, 7);
+        check_norm_sum(type, 9, 512);
+        check_norm_sum(type, 3, 2500);
+    }
+}
+
+/* columns per rank; ranks * columns >= valid: the rest is padding */
+typedef struct { int64_t s, b, columns, ranks, valid; } loss_shape;
+typedef struct { loss_shape n; dtype type; float scale; sample logits[4], labels, partials, loss[4]; } loss_trial;
+
+static double logit(const loss_trial *t, int64_t row, int64_t column)
+{
+    return t->logits[column / t->n.columns].value[row * t->n.columns + column % t->n.columns];
+}
+
+static loss_trial loss_open(loss_shape n, dtype type)
+{
+    loss_trial t = { .n = n, .type = type, .scale = 0.25f, .labels = sample_open(I32, 2, (int64_t[]){ n.s, n.b }, 0) };
+    t.partials = sample_open(F32, 4, (int64_t[]){ n.ranks, n.s, n.b, 3 }, 0);
+    for (int r = 0; r < n.ranks; r++) {
+        t.logits[r] = sample_open(type, 3, (int64_t[]){ n.s, n.b, n.columns }, 0);
+        t.loss[r] = sample_open(F64, 1, &n.b, 0);
+        sample_randomize(&t.logits[r], (uint32_t)r, 8.0, 0.0);
+    }
+    for (int64_t i = 0; i < n.s * n.b; i++) element_set(&t.labels.t, i, (double)(i * 7919 % n.valid));
+    sample_read(&t.labels);
+    return t;
+}
+
+static void loss_close(loss_trial *t)
+{
+    for (int r = 0; r < t->n.ranks; r++) sample_close(&t->logits[r]), sample_close(&t->loss[r]);
+    sample_close(&t->labels);
+    sample_close(&t->partials);
+}
+
+static void loss_run(loss_trial *t)
+{
+    for (int r = 0; r < t->n.ranks; r++) {
+        cross_entropy_operands o = { .logits = t->logits[r].t, .labels = t->labels.t, .partial = tensor_slice(t->partials.t, 0, r, 1),
+                                     .first = r * t->n.columns, .valid = t->n.valid };
+        RUN(q, cross_entropy_partial(q, "loss", &o));
+    }
+    for (int r = 0; r < t->n.ranks; r++) {
+        cross_entropy_operands o = { t->logits[r].t, t->labels.t, t->partials.t, t->loss[r].t, r * t->n.columns, t->n.valid, t->scale };
+        RUN(q, cross_entropy_finish(q, "loss", &o));
+    }
+}
+
+/* exp_shared is good to 3e-7 and its argument, up to 16 large, to 2^-24 of that: 1e-6 + 1e-6 relative to softmax <= 1. */
+static double row_check(loss_trial *t, int64_t row)
+{
+    double total = 0.0;
+    int64_t label = (int64_t)t->labels.value[row];
+    for (int64_t column = 0; column < t->n.valid; column++) total += exp(logit(t, row, column));
+    for (int64_t column = 0; column < t->n.ranks * t->n.columns; column++) {
+        double got = element(&t->logits[column / t->n.columns].t, row * t->n.columns + column % t->n.columns);
+        double softmax = column < t->n.valid ? exp(logit(t, row, column)) / total : 0.0;
+        double expected = (softmax - (column == label)) * (double)t->scale;
+        if (column >= t->n.valid) assert_true(got == 0.0);
+        if (!(fabs(got - expected) <= rounding(t->type) * fabs(expected) + 2e-6 * softmax * (double)t->scale))
+            fail_msg("d_logits, row %lld, column %lld: %.9g, expected %.9g", (long long)row, (long long)column, got, expected);
+    }
+    return log(total) - logit(t, row, label);
+}
+
+static void check_loss(loss_shape n, dtype type)
+{
+    loss_trial t = loss_open(n, type);
+    loss_run(&t);
+    for (int64_t b = 0; b < n.b; b++) {
+        double sum = 0.0;
+        for (int64_t s = 0; s < n.s; s++) sum += row_check(&t, s * n.b + b);
+        for (int r = 0; r < n.ranks; r++) assert_true(fabs(element(&t.loss[r].t, b) - sum) <= 2e-6 * (double)n.s * 16);
+        for (int r = 1; r < n.ranks; r++) assert_true(element(&t.loss[r].t, b) == element(&t.loss[0].t, b));
+    }
+    loss_close(&t);
+}
+
+static void losses(void **state)
+{
+    for (dtype type = F32; type <= BF16; type++) {
+        check_loss((loss_shape){ 5, 2, 7, 1, 7 }, type);
+        check_loss((loss_shape){ 4, 1, 2500, 1, 2497 }, type);
+        check_loss((loss_shape){ 6, 3, 64, 4, 200 }, type);
+        check_loss((loss_shape){ 3, 1, 16, 4, 30 }, type);      /* the last ranks hold padding only */
+    }
+}
+
+static void loss_not_a_number(void **state)
+{
+    loss_trial t = loss_open((loss_shape){ 3, 1, 40, 2, 80 }, F32);
+    element_set(&t.logits[1].t, 45, (double)NAN);
+    loss_run(&t);
+    assert_true(isnan(element(&t.loss[0].t, 0)) && isnan(element(&t.loss[1].t, 0)));
+    loss_close(&t);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(norm_sum), cmocka_unit_test(losses), cmocka_unit_test(loss_not_a_number) };
+    world_start(&argc, &argv);
+    int failed = cmocka_run_group_tests_name("operations_loss", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}

@@ -1,0 +1,117 @@
+/* Matrix products in every layout, format and access, on odd sizes and views with gaps, against double. Also what oneDNN
+ * must not do: round FP32 inputs, or round an updated BF16 result twice. */
+#include "operations.h"
+
+typedef struct { int64_t m, n, k; } shape;
+static const shape shapes[] = { { 1, 1, 1 }, { 3, 5, 7 }, { 16, 64, 32 }, { 33, 125, 61 }, { 64, 1, 200 }, { 128, 96, 515 }, { 253, 128, 64 } };
+
+typedef struct { dtype input, output; } formats;
+static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 }, { F32, BF16 } };
+
+/* A matrix whose rows, or columns, are contiguous, in either case with gaps between them. */
+static sample matrix(dtype type, int64_t rows, int64_t columns, bool transposed, uint32_t number)
+{
+    sample x = sample_open(type, 2, transposed ? (int64_t[]){ columns, rows } : (int64_t[]){ rows, columns }, 3);
+    if (transposed) x.t = tensor_transposed(x.t);
+    sample_randomize(&x, number, 1.0, 0.0);
+    return x;
+}
+
+/* The exact product in double, and the sum of the terms' magnitudes. */
+static void product(const shape *s, const sample *a, const sample *b, double *sum, double *magnitude)
+{
+    for (int64_t i = 0; i < s->m; i++)
+        for (int64_t j = 0; j < s->n; j++)
+            for (int64_t k = 0; k < s->k; k++) {
+                double term = a->value[i * s->k + k] * b->value[k * s->n + j];
+                sum[i * s->n + j] += term;
+                magnitude[i * s->n + j] += fabs(term);
+            }
+}
+
+/* A sum of k terms in FP32, in any order: at most k roundings of a partial sum; random ones grow like sqrt(k), so
+ * 4 sqrt(k) + 4 is generous, yet far below one rounding of the inputs to TF32 or BF16 for these k. */
+static void check_product(const shape *s, formats f, access how, int layout)
+{
+    sample a = matrix(f.input, s->m, s->k, layout & 1, 1), b = matrix(f.input, s->k, s->n, layout & 2, 2);
+    sample c = matrix(f.output, s->m, s->n, layout & 4, 3);
+    double *expected = calloc((size_t)c.elements, sizeof *expected), *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
+    product(s, &a, &b, expected, magnitude);
+    for (int64_t i = 0; how == UPDATE && i < c.elements; i++) {
+        expected[i] += c.value[i];
+        magnitude[i] += fabs(c.value[i]);
+    }
+    RUN(q, matmul(q, "product", c.t, how, a.t, b.t));
+    compare("matmul", &c, expected, rounding(f.output), (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
+    sample_check_gaps(&c, "matmul");
+    free(expected);
+    free(magnitude);
+    sample_close(&a);
+    sample_close(&b);
+    sample_close(&c);
+}
+
+static void products(void **state)
+{
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t f = 0; f < sizeof all_formats / sizeof *all_formats; f++)
+            for (int layout = 0; layout < 8; layout++) {
+                check_product(&shapes[s], all_formats[f], WRITE, layout);
+                check_product(&shapes[s], all_formats[f], UPDATE, layout);
+            }
+}
+
+/* Slices of a fused matrix: operands that share their rows. */
+static void fused_slices(void **state)
+{
+    sample x = sample_open(F32, 2, (int64_t[]){ 40, 96 }, 0), c = matrix(F32, 40, 40, false, 3);
+    sample_randomize(&x, 1, 1.0, 0.0);
+    RUN(q, matmul(q, "slices", c.t, WRITE, tensor_slice(x.t, 1, 0, 32), tensor_transposed(tensor_slice(x.t, 1, 32, 32))));
+    for (int64_t i = 0; i < 40; i++)
+        for (int64_t j = 0; j < 40; j++) {
+            double sum = 0.0;
+            for (int64_t k = 0; k < 32; k++) sum += x.value[i * 96 + k] * x.value[j * 96 + 32 + k];
+            assert_true(fabs(element(&c.t, i * 40 + j) - sum) < 32 * F32_ROUND * 16);
+        }
+    sample_close(&x);
+    sample_close(&c);
+}
+
+/* 1 + 2^-20 has no shorter form: a product with rounded inputs would give 1. */
+static void exact_inputs(void **state)
+{
+    sample a = matrix(F32, 64, 64, false, 1), b = matrix(F32, 64, 64, false, 2), c = matrix(F32, 64, 64, false, 3);
+    for (int64_t i = 0; i < 64 * 64; i++) {
+        element_set(&a.t, i, i / 64 == i % 64 ? 1.0 : 0.0);
+        element_set(&b.t, i, 1.0 + 0x1p-20);
+    }
+    RUN(q, matmul(q, "exact", c.t, WRITE, a.t, b.t));
+    for (int64_t i = 0; i < 64 * 64; i++) assert_true(element(&c.t, i) == 1.0 + 0x1p-20);
+    sample_close(&a);
+    sample_close(&b);
+    sample_close(&c);
+}
+
+/* c = 1 plus 600 times 2^-9 times 1 in BF16: each 2^-9 alone would vanish, and so would a product rounded in pieces. */
+static void rounded_once(void **state)
+{
+    sample a = matrix(BF16, 48, 600, true, 1), b = matrix(BF16, 600, 32, false, 2), c = matrix(BF16, 48, 32, false, 3);
+    for (int64_t i = 0; i < a.elements; i++) element_set(&a.t, i, 0x1p-9);
+    for (int64_t i = 0; i < b.elements; i++) element_set(&b.t, i, 1.0);
+    for (int64_t i = 0; i < c.elements; i++) element_set(&c.t, i, 1.0);
+    RUN(q, matmul(q, "once", c.t, UPDATE, a.t, b.t));
+    for (int64_t i = 0; i < c.elements; i++) assert_true(element(&c.t, i) == (double)bf16_widen(bf16_round(1.0f + 600.0f / 512.0f)));
+    sample_close(&a);
+    sample_close(&b);
+    sample_close(&c);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products), cmocka_unit_test(fused_slices), cmocka_unit_test(exact_inputs),
+                                        cmocka_unit_test(rounded_once) };
+    world_start(&argc, &argv);
+    int failed = cmocka_run_group_tests_name("operations_matmul", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
