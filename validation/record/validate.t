@@ -50,9 +50,9 @@ def find_program():
         [os.environ["XGSW_UNITS"]] if "XGSW_UNITS" in os.environ else [os.path.join(root, b, "units") for b in builds]
     )
     for place in places:
-        if os.access(os.path.join(place, "record"), os.X_OK):
-            return os.path.join(place, "record")
-    print("Bail out! the unit test record is not built: make units")
+        if os.access(os.path.join(place, "record_file"), os.X_OK):
+            return os.path.join(place, "record_file")
+    print("Bail out! the unit test record_file is not built: make units")
     sys.exit(1)
 
 
