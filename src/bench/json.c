@@ -73,6 +73,34 @@ static void reasons(const case_result *r)
     say("]");
 }
 
+/* Rank 0: counts of all steps, seconds of the measured window. */
+static void operations(const tally *t)
+{
+    bool any = false;
+    say("\"operations\":{");
+    for (int k = 0; k < OP_KINDS; k++) {
+        const tally_row *row = &t->kind[k];
+        if (row->count) say("%s\"%s\":{\"count\":%lld,\"flops\":%.12g,\"seconds\":%.9g}", any ? "," : "", op_kind_name((op_kind)k), (long long)row->count, row->flops, row->seconds), any = true;
+    }
+    say("},\"exposed_seconds\":{");
+    for (int a = 0; a < t->axes; a++) say("%s\"%s\":%.9g", a ? "," : "", t->axis[a].axis, t->axis[a].exposed_seconds);
+    say("},\"dispatch_seconds\":%.9g,", t->dispatch_seconds);
+}
+
+static void verdicts(const case_result *r)
+{
+    say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
+    say("\"verdict\":\"%s\",\"passed\":%s,\"valid\":%s,", r->passed ? "PASSED" : "FAILED", r->passed ? "true" : "false", r->valid ? "true" : "false");
+    reasons(r);
+    say("}\n");
+}
+
+static void fault(const planted_fault *f)
+{
+    if (f->kind == FAULT_NONE) say("\"fault\":null,");
+    else say("\"fault\":\"%s %s %lld %d\",", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
+}
+
 static void identity(const bench_case *c)
 {
     say("XGSW_RESULT {\"case\":%d,", c->number);
@@ -84,6 +112,8 @@ static void identity(const bench_case *c)
     layout(c);
     word("sharding", sharding_name(c->sharding));
     word("recompute", recompute_name(c->recompute));
+    word("order", order_name(c->order));
+    fault(&c->fault);
     say("\"sequence\":%lld,\"micro_batch\":%lld,\"global_batch\":%lld,\"warmup\":%lld,\"steps\":%lld,", (long long)c->model.sequence,
         (long long)c->micro_batch, (long long)c->global_batch, (long long)c->warmup, (long long)c->steps);
 }
@@ -107,8 +137,13 @@ void report_json(const case_result *r)
     list("losses", r->loss, r->completed);
     list("gradient_norms", r->gradient_norm, r->completed);
     residual(r);
-    say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
-    say("\"passed\":%s,\"valid\":%s,", r->passed ? "true" : "false", r->valid ? "true" : "false");
-    reasons(r);
-    say("}\n");
+    operations(&r->tally);
+    verdicts(r);
+}
+
+void report_json_skipped(const bench_case *c, const char *reason)
+{
+    identity(c);
+    word("skipped", reason);
+    say("\"verdict\":\"SKIPPED\",\"passed\":false,\"valid\":false}\n");
 }

@@ -78,6 +78,19 @@ void report_step(const case_result *r, int64_t step)
         remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
 }
 
+/* Where rank 0's measured window went: computing operations, transfers that nothing hid, the dispatcher. */
+static void report_profile(const case_result *r)
+{
+    const tally *t = &r->tally;
+    double total = 0.0;
+    for (int64_t i = r->given->warmup; i < r->completed; i++) total += r->step_seconds[i];
+    say("Profile   ");
+    for (int k = 0; k < OP_KINDS; k++)
+        if (!op_is_transfer((op_kind)k) && t->kind[k].seconds > 0.005 * total) say(" %s %.1f %%,", op_kind_name((op_kind)k), 100.0 * t->kind[k].seconds / total);
+    for (int a = 0; a < t->axes; a++) say(" waiting for %s %.1f %%,", t->axis[a].axis, 100.0 * t->axis[a].exposed_seconds / total);
+    say(" dispatch %.2f %%\n", 100.0 * t->dispatch_seconds / total);
+}
+
 static void report_numbers(const case_result *r)
 {
     say("Step time  median %.4f s, min %.4f, max %.4f; last step (the recipe's rule) %.4f\n", r->median_seconds,
@@ -86,6 +99,7 @@ static void report_numbers(const case_result *r)
         r->tokens_per_second / r->given->layout.ranks, r->tflops_per_gpu);
     if (isnan(r->recipe_mfu)) say("; MFU n/a: no peak is known for this device\n");
     else say("; recipe MFU %.2f %%, model MFU %.2f %%\n", 100.0 * r->recipe_mfu, 100.0 * r->model_mfu);
+    report_profile(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
     say("Memory     arena %.3f MB a rank, %.1f MB outside it (libraries, MPI, references)\n", (double)r->arena_bytes / 1e6,
@@ -110,6 +124,7 @@ void report_skipped(const bench_case *c, const char *reason)
 {
     say("\n%s", thin);
     say("Case %d     %s, size %s, %s: SKIPPED: %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision), reason);
+    report_json_skipped(c, reason);
 }
 
 void report_end(const final_counts *n, const char *record)

@@ -20,3 +20,4 @@ void report_end(const final_counts *n, const char *record);
 
 /* "XGSW_RESULT {...}": one line of JSON, NaN as null. */
 void report_json(const case_result *r);
+void report_json_skipped(const bench_case *c, const char *reason);

@@ -28,7 +28,7 @@ typedef struct {
     double total_seconds;               /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];  /* rank 0 */
     double outside_bytes;               /* peak resident memory outside the arena, maximum over ranks */
-    tally tally;                        /* rank 0, measured window */
+    tally tally;                        /* rank 0: counts of all steps, seconds of the measured window */
     int64_t hazards; char hazard[512];
     int64_t strikes;                    /* executions a planted fault struck, all ranks */
     check_result check[2];              /* before, after */

@@ -33,6 +33,7 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     r->step_seconds[step] = mark_time(end) - *before;
     *before = mark_time(end);
     r->completed = step + 1;
+    if (step + 1 == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
     report_step(r, step);
 }
 
@@ -41,6 +42,7 @@ static void train(case_result *r, trainer *t)
 {
     int64_t total = r->given->warmup + r->given->steps;
     double before = clock_seconds();
+    tally_clear(machine_tally(t->machine));
     for (int64_t step = 0; step < total; step++) {
         trainer_step(t);
         if (step > 0) finish_step(r, t, step - 1, &before);
@@ -123,7 +125,9 @@ verdict run_case(const bench_case *c, case_result *r, const host_load *load, cha
     if (skipped[0] || !memory_suffices(c, &on, load, skipped)) return VERDICT_SKIPPED;
     report_case_begins(c);
     if (checks) check_open(&k, c);
+    double prepared = clock_seconds() - begin;
     if (checks) r->check[0] = check_run(&k, &on, r);
+    r->check[0].seconds += prepared;
     report_check(&r->check[0], "before");
     timed_steps(c, r, &on);
     if (checks) r->check[1] = check_run(&k, &on, r);

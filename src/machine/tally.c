@@ -5,6 +5,14 @@
 
 void tally_clear(tally *t) { memset(t, 0, sizeof *t); }
 
+void tally_clear_seconds(tally *t)
+{
+    for (int k = 0; k < OP_KINDS; k++) t->kind[k].seconds = 0.0;
+    for (int p = 0; p < PHASES; p++) t->phase_seconds[p] = 0.0;
+    for (int a = 0; a < t->axes; a++) t->axis[a].exposed_seconds = 0.0;
+    t->idle_seconds = t->run_seconds = t->dispatch_seconds = 0.0;
+}
+
 static tally_axis *axis_row(tally *t, const char *axis)
 {
     for (int i = 0; i < t->axes; i++)

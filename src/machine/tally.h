@@ -16,6 +16,8 @@ typedef struct {
 } tally;
 
 void tally_clear(tally *t);
+/* A measured window begins: seconds start at zero, counts go on. */
+void tally_clear_seconds(tally *t);
 void tally_submit(tally *t, const op *o);
 void tally_seconds(tally *t, const op *o, double seconds);
 /* Seconds in which nothing could run but the transfer was waited for. */
