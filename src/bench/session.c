@@ -49,15 +49,26 @@ static void commit_record(record *r)
     if (r && !record_commit(r, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
 }
 
+/* A skipped case is recorded with the reason found when it was tried. */
+static void add_to_record(record *rec, const bench_case *c, const case_result *r, verdict v, const char *skipped)
+{
+    bench_case kept = *c;
+    if (v == VERDICT_SKIPPED) snprintf(kept.skipped, sizeof kept.skipped, "%s", skipped);
+    record_add(rec, &kept, v == VERDICT_SKIPPED ? NULL : r, v);
+}
+
 static void run_one(const bench_case *c, const surroundings *a, record *rec, final_counts *n)
 {
     char skipped[REASON_LENGTH];
     case_result r;
     result_open(&r, c);
     verdict v = run_case(c, &r, &a->load, skipped);
-    if (v == VERDICT_SKIPPED) report_skipped(c, skipped), n->skipped++;
-    else report_case_ends(&r), n->passed += v == VERDICT_PASSED, n->failed += v == VERDICT_FAILED;
-    if (rec) record_add(rec, c, v == VERDICT_SKIPPED ? NULL : &r, v);
+    if (v == VERDICT_SKIPPED) report_skipped(c, skipped);
+    else report_case_ends(&r);
+    n->passed += v == VERDICT_PASSED;
+    n->failed += v == VERDICT_FAILED;
+    n->skipped += v == VERDICT_SKIPPED;
+    if (rec) add_to_record(rec, c, &r, v, skipped);
     commit_record(rec);
     result_close(&r);
 }
