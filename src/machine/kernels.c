@@ -47,7 +47,7 @@ mark matmul(queue *q, const char *name, tensor c, access c_access, tensor a, ten
     add(&o, b, READ);
     need(unit_stride(a) && unit_stride(b) && unit_stride(c), &o, "a matrix has no unit stride");
     need(c.dim[0] == a.dim[0] && a.dim[1] == b.dim[0] && b.dim[1] == c.dim[1], &o, "shapes do not multiply");
-    need(is_float(a) && a.type == b.type && is_float(c), &o, "formats do not multiply");
+    need(is_float(a) && a.type == b.type && (c.type == F32 || c.type == a.type), &o, "formats do not multiply");
     return op_submit(q, &o);
 }
 

@@ -4,7 +4,7 @@
 #include "machine/machine.h"
 
 /* c[m, n] = a[m, k] b[k, n] (WRITE) or c += a b inside the product (UPDATE). Any view with one unit stride.
- * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32 or BF16. */
+ * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32, or BF16 if they are. */
 mark matmul(queue *q, const char *name, tensor c, access c_access, tensor a, tensor b);
 
 /* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type;

@@ -6,12 +6,14 @@ typedef struct { int64_t m, n, k; } shape;
 static const shape shapes[] = { { 1, 1, 1 }, { 3, 5, 7 }, { 16, 64, 32 }, { 33, 125, 61 }, { 64, 1, 200 }, { 128, 96, 515 }, { 253, 128, 64 } };
 
 typedef struct { dtype input, output; } formats;
-static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 }, { F32, BF16 } };
+static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 } };
 
-/* A matrix whose rows, or columns, are contiguous, in either case with gaps between them. */
-static sample matrix(dtype type, int64_t rows, int64_t columns, bool transposed, uint32_t number)
+enum { A_TRANSPOSED = 1, B_TRANSPOSED = 2, C_TRANSPOSED = 4, GAPS = 8, LAYOUTS = 16 };
+
+/* A matrix whose rows, or columns, are contiguous, in either case perhaps with gaps between them. */
+static sample matrix(dtype type, int64_t rows, int64_t columns, int64_t gap, bool transposed, uint32_t number)
 {
-    sample x = sample_open(type, 2, transposed ? (int64_t[]){ columns, rows } : (int64_t[]){ rows, columns }, 3);
+    sample x = sample_open(type, 2, transposed ? (int64_t[]){ columns, rows } : (int64_t[]){ rows, columns }, gap);
     if (transposed) x.t = tensor_transposed(x.t);
     sample_randomize(&x, number, 1.0, 0.0);
     return x;
@@ -33,8 +35,9 @@ static void product(const shape *s, const sample *a, const sample *b, double *su
  * 4 sqrt(k) + 4 is generous, yet far below one rounding of the inputs to TF32 or BF16 for these k. */
 static void check_product(const shape *s, formats f, access how, int layout)
 {
-    sample a = matrix(f.input, s->m, s->k, layout & 1, 1), b = matrix(f.input, s->k, s->n, layout & 2, 2);
-    sample c = matrix(f.output, s->m, s->n, layout & 4, 3);
+    int64_t gap = layout & GAPS ? 3 : 0;
+    sample a = matrix(f.input, s->m, s->k, gap, layout & A_TRANSPOSED, 1), b = matrix(f.input, s->k, s->n, gap, layout & B_TRANSPOSED, 2);
+    sample c = matrix(f.output, s->m, s->n, gap, layout & C_TRANSPOSED, 3);
     double *expected = calloc((size_t)c.elements, sizeof *expected), *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
     product(s, &a, &b, expected, magnitude);
     for (int64_t i = 0; how == UPDATE && i < c.elements; i++) {
@@ -55,7 +58,7 @@ static void products(void **state)
 {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t f = 0; f < sizeof all_formats / sizeof *all_formats; f++)
-            for (int layout = 0; layout < 8; layout++) {
+            for (int layout = 0; layout < LAYOUTS; layout++) {
                 check_product(&shapes[s], all_formats[f], WRITE, layout);
                 check_product(&shapes[s], all_formats[f], UPDATE, layout);
             }
@@ -64,7 +67,7 @@ static void products(void **state)
 /* Slices of a fused matrix: operands that share their rows. */
 static void fused_slices(void **state)
 {
-    sample x = sample_open(F32, 2, (int64_t[]){ 40, 96 }, 0), c = matrix(F32, 40, 40, false, 3);
+    sample x = sample_open(F32, 2, (int64_t[]){ 40, 96 }, 0), c = matrix(F32, 40, 40, 0, false, 3);
     sample_randomize(&x, 1, 1.0, 0.0);
     RUN(q, matmul(q, "slices", c.t, WRITE, tensor_slice(x.t, 1, 0, 32), tensor_transposed(tensor_slice(x.t, 1, 32, 32))));
     for (int64_t i = 0; i < 40; i++)
@@ -80,7 +83,8 @@ static void fused_slices(void **state)
 /* 1 + 2^-20 has no shorter form: a product with rounded inputs would give 1. */
 static void exact_inputs(void **state)
 {
-    sample a = matrix(F32, 64, 64, false, 1), b = matrix(F32, 64, 64, false, 2), c = matrix(F32, 64, 64, false, 3);
+    const int64_t gap = 0;
+    sample a = matrix(F32, 64, 64, gap, false, 1), b = matrix(F32, 64, 64, gap, false, 2), c = matrix(F32, 64, 64, gap, false, 3);
     for (int64_t i = 0; i < 64 * 64; i++) {
         element_set(&a.t, i, i / 64 == i % 64 ? 1.0 : 0.0);
         element_set(&b.t, i, 1.0 + 0x1p-20);
@@ -93,9 +97,9 @@ static void exact_inputs(void **state)
 }
 
 /* c = 1 plus 600 times 2^-9 times 1 in BF16: each 2^-9 alone would vanish, and so would a product rounded in pieces. */
-static void rounded_once(void **state)
+static void check_rounded_once(int64_t gap)
 {
-    sample a = matrix(BF16, 48, 600, true, 1), b = matrix(BF16, 600, 32, false, 2), c = matrix(BF16, 48, 32, false, 3);
+    sample a = matrix(BF16, 48, 600, gap, true, 1), b = matrix(BF16, 600, 32, gap, false, 2), c = matrix(BF16, 48, 32, gap, false, 3);
     for (int64_t i = 0; i < a.elements; i++) element_set(&a.t, i, 0x1p-9);
     for (int64_t i = 0; i < b.elements; i++) element_set(&b.t, i, 1.0);
     for (int64_t i = 0; i < c.elements; i++) element_set(&c.t, i, 1.0);
@@ -104,6 +108,12 @@ static void rounded_once(void **state)
     sample_close(&a);
     sample_close(&b);
     sample_close(&c);
+}
+
+static void rounded_once(void **state)
+{
+    check_rounded_once(0);
+    check_rounded_once(3);
 }
 
 int main(int argc, char **argv)

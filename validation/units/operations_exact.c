@@ -1,0 +1,389 @@
+/* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's scalars,
+ * the AdamW update, and moving of data. */
+#include "base/random.h"
+#include "operations.h"
+
+/* ---- exact sums of squares ---- */
+
+typedef unsigned __int128 wide;
+
+/* Long double holds the square of an FP32 number exactly, and its rounding to 2^-80 too. */
+static wide square_units(double x) { return (wide)rintl((long double)x * (long double)x * 0x1p80L); }
+
+static wide limbs_value(const uint64_t *limb) { return (wide)limb[3] << 96 | (wide)limb[2] << 64 | (wide)limb[1] << 32 | limb[0]; }
+
+/* Magnitudes 2^low .. 2^high; the limbs hold `before` at first. */
+static void check_squares(dtype type, int64_t n, int low, int high, uint64_t before)
+{
+    sample x = sample_open(type, 1, &n, 0);
+    uint64_t limb[SQUARE_LIMBS] = { before, 0, 0, 0, 0 };
+    wide expected = before;
+    for (int64_t i = 0; i < n; i++) element_set(&x.t, i, random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
+    sample_read(&x);
+    for (int64_t i = 0; i < n; i++) expected += square_units(x.value[i]);
+    RUN(q, square_sum(q, "norm", x.t, tensor_1d(limb, U64, SQUARE_LIMBS)));
+    for (int i = 0; i < 3; i++) assert_true(limb[i] < (1ull << 32));
+    assert_true(limbs_value(limb) == expected && limb[4] == 0);
+    sample_close(&x);
+}
+
+static void squares(void **state)
+{
+    for (dtype type = F32; type <= BF16; type++) {
+        check_squares(type, 1, 0, 0, 0);
+        check_squares(type, 5000, -30, 0, 0xFFFFFFFFu);
+        check_squares(type, 3000, -140, -20, 0);
+        check_squares(type, 3001, -60, 20, 77);
+        check_squares(type, 70000, 7, 7, 0);
+        check_squares(type, 2048, -45, -38, 0);
+    }
+}
+
+/* Squares that lie half-way between two units go to the even one. */
+static void squares_tie(void **state)
+{
+    float x[2] = { 0x1p-41f * sqrtf(2.0f), 0.0f };
+    const float ties[3] = { 0x1.8p-40f, 0x1p-40f, 0x1.4p-39f };     /* squares in units: 2.25, 1, 6.25 */
+    uint64_t limb[SQUARE_LIMBS] = { 0 };
+    RUN(q, square_sum(q, "norm", tensor_1d((void *)ties, F32, 3), tensor_1d(limb, U64, SQUARE_LIMBS)));
+    assert_int_equal(limb[0], 2 + 1 + 6);
+    RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 2), tensor_1d(limb, U64, SQUARE_LIMBS)));
+    assert_int_equal(limb[0], 9 + (uint64_t)square_units((double)x[0]));
+}
+
+static void squares_flag(void **state)
+{
+    static const double bad[] = { (double)NAN, (double)INFINITY, -0x1p24, 3e38 };
+    for (int i = 0; i < 4; i++) {
+        float x[3000] = { 1.0f };
+        uint64_t limb[SQUARE_LIMBS] = { 0 };
+        x[2500] = (float)bad[i];
+        RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 3000), tensor_1d(limb, U64, SQUARE_LIMBS)));
+        assert_true(limb[SQUARE_LIMBS - 1] > 0);
+    }
+}
+
+/* ---- the step's scalars ---- */
+
+static tensor scalars_tensor(double *scalar) { return tensor_1d(scalar, F64, STEP_SCALARS); }
+
+static double clip_of(const uint64_t *limb, double clip, double *norm)
+{
+    double scalar[STEP_SCALARS] = { 0 }, loss = 3.5;
+    RUN(q, step_clip(q, "norm", tensor_1d((void *)limb, U64, SQUARE_LIMBS), tensor_1d(&loss, F64, 1), scalars_tensor(scalar), &(step_clip_args){ clip, 2 }));
+    assert_true(scalar[SCALAR_LOSS] == 3.5 / 2);
+    *norm = scalar[SCALAR_NORM];
+    return scalar[SCALAR_CLIP];
+}
+
+static void clips(void **state)
+{
+    double norm;
+    const uint64_t nine[SQUARE_LIMBS] = { 0, 0, 9u << 16, 0, 0 };
+    assert_true(clip_of(nine, 1.0, &norm) == 1.0 / (3.0 + 1e-6) && norm == 3.0);
+    assert_true(clip_of(nine, 0.0, &norm) == 1.0 && norm == 3.0);
+    assert_true(clip_of(nine, 4.0, &norm) == 1.0);
+    /* limbs summed over ranks carry */
+    const uint64_t summed[SQUARE_LIMBS] = { 0, 9ull << 48, 0, 0, 0 };
+    assert_true(clip_of(summed, 0.0, &norm) == 1.0 && norm == 3.0);
+    const uint64_t flagged[SQUARE_LIMBS] = { 1, 1, 1, 1, 2 }, outgrown[SQUARE_LIMBS] = { 0, 0, 0, 1ull << 32, 0 };
+    assert_true(clip_of(flagged, 1.0, &norm) == 1.0 && isnan(norm));
+    assert_true(clip_of(outgrown, 1.0, &norm) == 1.0 && isnan(norm));
+}
+
+static void learning_rates(void **state)
+{
+    const step_begin_args args = { .maximum = 8e-5, .minimum = 8e-6, .warmup = 4, .total = 11, .beta1 = 0.9f, .beta2 = 0.95f };
+    double scalar[STEP_SCALARS] = { [SCALAR_STEP] = -1 };
+    for (int t = 0; t < 13; t++) {
+        RUN(q, step_begin(q, "step", scalars_tensor(scalar), &args));
+        int done = t < 11 ? t - 4 : 6;
+        double rate = t < 4 ? 8e-5 * (t + 1) / 5 : 8e-6 + (8e-5 - 8e-6) / 2 * (1 + cos(acos(-1.0) * done / 6));
+        assert_true(scalar[SCALAR_STEP] == t);
+        assert_true(fabs(scalar[SCALAR_LEARNING_RATE] - rate) < 1e-15);
+        assert_true(fabs(scalar[SCALAR_CORRECTION1] * (1 - pow((double)0.9f, t + 1)) - 1) < 1e-14);
+        assert_true(fabs(scalar[SCALAR_CORRECTION2] * (1 - pow((double)0.95f, t + 1)) - 1) < 1e-14);
+    }
+}
+
+static double first_rate(step_begin_args args, double step)
+{
+    double scalar[STEP_SCALARS] = { [SCALAR_STEP] = step - 1 };
+    RUN(q, step_begin(q, "step", scalars_tensor(scalar), &args));
+    return scalar[SCALAR_LEARNING_RATE];
+}
+
+static void learning_rate_corners(void **state)
+{
+    const step_begin_args constant = { .maximum = 1e-3, .total = 10, .constant = true }, warm = { .maximum = 1e-3, .total = 10, .warmup = 3, .constant = true };
+    const step_begin_args single = { .maximum = 1e-3, .minimum = 1e-4, .total = 1 }, all_warm = { .maximum = 1e-3, .minimum = 1e-4, .total = 4, .warmup = 3 };
+    assert_true(first_rate(constant, 0) == 1e-3 && first_rate(constant, 9) == 1e-3);
+    assert_true(first_rate(warm, 0) == 1e-3 / 4 && first_rate(warm, 3) == 1e-3);
+    assert_true(fabs(first_rate(single, 0) - 1e-3) < 1e-18 && fabs(first_rate(all_warm, 3) - 1e-3) < 1e-18);
+}
+
+/* ---- AdamW ---- */
+
+typedef struct { dtype gradient, weight, moments; bool master; } adamw_formats;
+
+/* In double from the rounded inputs. FP32 makes about eight roundings of the update, one of each result. */
+static void check_adamw(adamw_formats f, int64_t n)
+{
+    const adamw_rule rule = { 0.9f, 0.95f, 1e-5f, 0.1f };
+    double scalar[STEP_SCALARS] = { 4, 1e-3, 1 / (1 - pow(0.9, 5)), 1 / (1 - pow(0.95, 5)), 0.37, 0, 0 };
+    sample g = sample_open(f.gradient, 1, &n, 0), w = sample_open(f.weight, 1, &n, 0), master = sample_open(F32, 1, &n, 0);
+    sample m = sample_open(f.moments, 1, &n, 0), v = sample_open(f.moments, 1, &n, 0), *values = f.master ? &master : &w;
+    sample_randomize(&g, 1, 1e-2, 0.0);
+    sample_randomize(&w, 2, 0.05, 0.0);
+    sample_randomize(&master, 3, 0.05, 0.0);
+    sample_randomize(&m, 4, 1e-3, 0.0);
+    sample_randomize(&v, 5, 1e-5, 1.1e-5);
+    adamw_operands o = { scalars_tensor(scalar), g.t, w.t, f.master ? master.t : tensor_none(), m.t, v.t };
+    RUN(q, adamw(q, "adamw", &o, rule));
+    for (int64_t i = 0; i < n; i++) {
+        double gradient = g.value[i] * 0.37;
+        m.value[i] = (double)0.9f * m.value[i] + (double)(1.0f - 0.9f) * gradient;
+        v.value[i] = (double)0.95f * v.value[i] + (double)(1.0f - 0.95f) * gradient * gradient;
+        double step = m.value[i] * scalar[SCALAR_CORRECTION1] / (sqrt(v.value[i] * scalar[SCALAR_CORRECTION2]) + 1e-5);
+        values->value[i] -= 1e-3 * (step + (double)0.1f * values->value[i]);
+    }
+    compare("first moment", &m, m.value, rounding(f.moments), 4 * F32_ROUND * 1e-2);
+    compare("second moment", &v, v.value, rounding(f.moments) + 4 * F32_ROUND, 0);
+    compare("weight", values, values->value, rounding(values->t.type) + F32_ROUND, 16 * F32_ROUND * 1e-2);
+    for (int64_t i = 0; f.master && i < n; i++)
+        assert_true(element(&w.t, i) == (f.weight == BF16 ? (double)bf16_widen(bf16_round((float)element(&master.t, i))) : element(&master.t, i)));
+    sample *all[] = { &g, &w, &master, &m, &v };
+    for (int i = 0; i < 5; i++) sample_close(all[i]);
+}
+
+static void adamw_updates(void **state)
+{
+    static const adamw_formats formats[] = { { F32, F32, F32, false }, { BF16, BF16, F32, true }, { F32, BF16, F32, true },
+                                             { BF16, BF16, BF16, false }, { F32, F32, F32, true } };
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        check_adamw(formats[i], 7);
+        check_adamw(formats[i], 5000);
+    }
+}
+
+/* ---- first weights and tokens, against a Philox written out as the paper does ---- */
+
+static void round_of(uint32_t c[4], const uint32_t k[2])
+{
+    uint64_t a = 0xD2511F53ull * c[0], b = 0xCD9E8D57ull * c[2];
+    uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a };
+    memcpy(c, next, sizeof next);
+}
+
+static void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
+{
+    for (uint32_t r = 0; r < 10; r++) round_of(c, (uint32_t[]){ k0 + r * 0x9E3779B9u, k1 + r * 0xBB67AE85u });
+}
+
+static double normal_at(uint32_t key, int64_t index, double std)
+{
+    uint32_t c[4] = { (uint32_t)index, (uint32_t)(index >> 32), 0, 0 };
+    int64_t sum = -262140;
+    philox(c, 1234, key);
+    for (int i = 0; i < 4; i++) sum += (c[i] & 0xFFFF) + (c[i] >> 16);
+    return (double)((float)sum * (float)(std / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0)));
+}
+
+/* A rank's window of a matrix that ends inside it. */
+static void check_initialize(dtype type, int64_t rows, int64_t columns, initialize_args args)
+{
+    sample x = sample_open(type, 2, (int64_t[]){ rows, columns }, 0);
+    RUN(q, initialize(q, "weight", x.t, &args));
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            int64_t row = args.first_row + i, column = args.first_column + j;
+            double expected = row < args.rows && column < args.columns ? normal_at(args.key, row * args.columns + column, 0.02) : 0.0;
+            if (type == BF16) expected = (double)bf16_widen(bf16_round((float)expected));
+            assert_true(element(&x.t, i * columns + j) == expected);
+        }
+    sample_close(&x);
+}
+
+static void first_weights(void **state)
+{
+    initialize_args args = { .seed = 1234, .key = fnv1a("layers.0.q"), .scale = normal_scale(0.02), .rows = 40, .columns = 70 };
+    for (dtype type = F32; type <= BF16; type++) {
+        check_initialize(type, 40, 70, args);
+        args.first_row = 30, args.first_column = 64;
+        check_initialize(type, 12, 9, args);
+        args.first_row = 50, args.first_column = 0;
+        check_initialize(type, 3, 70, args);
+        args.rows = 1 << 20, args.columns = 1 << 16, args.first_row = 70000;    /* indices beyond 32 bits */
+        check_initialize(type, 2, 1500, args);
+        args.rows = 40, args.columns = 70, args.first_row = 0;
+    }
+}
+
+static uint32_t draw(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int word, uint32_t below)
+{
+    uint32_t counter[4] = { a, b, c, d };
+    philox(counter, 1234, fnv1a("tokens"));
+    return (uint32_t)((uint64_t)counter[word] * below >> 32);
+}
+
+static void run_tokens(tokens_args args, int64_t step, sample *token, sample *label)
+{
+    double scalar[STEP_SCALARS] = { [SCALAR_STEP] = (double)step };
+    RUN(q, tokens(q, "tokens", scalars_tensor(scalar), token->t, label->t, &args));
+    sample_read(token);
+    sample_read(label);
+}
+
+static void tokens_uniform(void **state)
+{
+    const int64_t dim[] = { 50, 3 };
+    sample token = sample_open(I32, 2, dim, 0), label = sample_open(I32, 2, dim, 0);
+    for (int next = 0; next < 2; next++) {
+        run_tokens((tokens_args){ STREAM_UNIFORM, next, 1234, 1000, 17 }, 5, &token, &label);
+        for (uint32_t p = 0; p < 50; p++)
+            for (uint32_t b = 0; b < 3; b++) {
+                assert_true(token.value[p * 3 + b] == draw(p, 17 + b, 5, 0, 0, 1000));
+                assert_true(label.value[p * 3 + b] == (next ? draw(p + 1, 17 + b, 5, 0, 0, 1000) : draw(p, 17 + b, 5, 0, 1, 1000)));
+            }
+    }
+    sample_close(&token);
+    sample_close(&label);
+}
+
+static void tokens_ramp(void **state)
+{
+    enum { LENGTH = 9000, VOCABULARY = 500 };
+    static double row[LENGTH + 5000];
+    sample token = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0), label = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0);
+    run_tokens((tokens_args){ STREAM_RAMP, true, 1234, VOCABULARY, 3 }, 2, &token, &label);
+    for (uint32_t b = 0; b < 2; b++) {
+        int64_t filled = 0;
+        for (uint32_t document = 0; filled <= LENGTH; document++) {
+            int64_t length = 1 + draw(document, 3 + b, 2, 1, 0, 4096);
+            for (int64_t i = 0; i < length - 1; i++) row[filled++] = (double)(1 + i % (VOCABULARY - 2));
+            row[filled++] = VOCABULARY - 1;
+        }
+        for (int64_t p = 0; p < LENGTH; p++) assert_true(token.value[2 * p + b] == row[p] && label.value[2 * p + b] == row[p + 1]);
+    }
+    run_tokens((tokens_args){ STREAM_ZEROS, false, 1234, VOCABULARY, 3 }, 2, &token, &label);
+    for (int64_t i = 0; i < token.elements; i++) assert_true(token.value[i] == 0.0 && label.value[i] == 0.0);
+    sample_close(&token);
+    sample_close(&label);
+}
+
+/* ---- moving data ---- */
+
+static void copies(void **state)
+{
+    const int64_t n = 3000;
+    for (dtype to = F32; to <= F64; to++)
+        for (dtype from = F32; from <= F64; from++)
+            for (access how = WRITE; how <= UPDATE; how++) {
+                sample x = sample_open(from, 1, &n, 0), y = sample_open(to, 1, &n, 0), expected = sample_open(to, 1, &n, 0);
+                sample_randomize(&x, 1, 1.0, 0.0);
+                sample_randomize(&y, 2, 1.0, 0.0);
+                RUN(q, copy(q, "copy", y.t, how, x.t));
+                for (int64_t i = 0; i < n; i++) {
+                    double sum = x.value[i] + (how == UPDATE ? y.value[i] : 0.0);
+                    element_set(&expected.t, i, to == F64 || from == F64 ? sum : (double)(float)sum);
+                    assert_true(element(&y.t, i) == element(&expected.t, i));
+                }
+                sample *all[] = { &x, &y, &expected };
+                for (int i = 0; i < 3; i++) sample_close(all[i]);
+            }
+}
+
+static void copies_of_words(void **state)
+{
+    uint64_t from[3] = { 1, UINT64_MAX, 1ull << 60 }, to[3];
+    RUN(q, copy(q, "copy", tensor_1d(to, U64, 3), WRITE, tensor_1d(from, U64, 3)));
+    assert_memory_equal(to, from, sizeof from);
+}
+
+static void fills(void **state)
+{
+    for (dtype type = F32; type < DTYPES; type++) {
+        sample x = sample_open(type, 1, (int64_t[]){ 2500 }, 0);
+        RUN(q, fill(q, "fill", x.t, 3.0));
+        for (int64_t i = 0; i < 2500; i++) assert_true(element(&x.t, i) == 3.0);
+        sample_close(&x);
+    }
+}
+
+static void sums(void **state)
+{
+    double x[5] = { 1e16, 1, -1e16, 1, 1 }, out = 7;
+    RUN(q, sum(q, "sum", tensor_1d(&out, F64, 1), WRITE, tensor_1d(x, F64, 5)));
+    assert_true(out == 2);
+    RUN(q, sum(q, "sum", tensor_1d(&out, F64, 1), UPDATE, tensor_1d(x + 3, F64, 2)));
+    assert_true(out == 4);
+}
+
+static void submit_fault(queue *q, op_kind kind, tensor t, int64_t index)
+{
+    op o = { .kind = kind, .operands = 1, .operand = { { t, UPDATE } }, .origin.name = "fault" };
+    if (kind == OP_SCALE) o.args.scale.factor = 2.0;
+    if (kind == OP_FLIP) o.args.flip.index = index;
+    if (kind == OP_FILL) o.args.fill.value = 0.0, o.operand[0].access = WRITE;
+    op_submit(q, &o);
+}
+
+/* Planted faults also reach views with gaps, and nothing else. */
+static void faults(void **state)
+{
+    for (dtype type = F32; type <= F64; type++) {
+        sample x = sample_open(type, 4, (int64_t[]){ 3, 2, 2, 5 }, 4);
+        sample_randomize(&x, 1, 1.0, 0.0);
+        RUN(q, submit_fault(q, OP_SCALE, x.t, 0));
+        for (int64_t i = 0; i < 60; i++) assert_true(element(&x.t, i) == 2 * x.value[i]);
+        element_set(&x.t, 37, 1.0);
+        RUN(q, submit_fault(q, OP_FLIP, x.t, 37));
+        assert_true(isinf(element(&x.t, 37)));
+        for (int64_t i = 0; i < 60; i++) assert_true(i == 37 || element(&x.t, i) == 2 * x.value[i]);
+        RUN(q, submit_fault(q, OP_FILL, x.t, 0));
+        for (int64_t i = 0; i < 60; i++) assert_true(element(&x.t, i) == 0.0);
+        sample_check_gaps(&x, "a planted fault");
+        sample_close(&x);
+    }
+}
+
+/* ---- what is said of operations ---- */
+
+static void descriptions(void **state)
+{
+    char text[200];
+    op o = { .kind = OP_MATMUL, .origin = { 2, 1, -1, 3, PHASE_BACKWARD, "layers.3.down" } };
+    assert_string_equal(op_describe(&o, text, sizeof text), "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)");
+    for (op_kind kind = 0; kind < OP_KINDS; kind++) assert_int_equal(op_kind_named(op_kind_name(kind)), kind);
+    assert_int_equal(op_kind_named("nonsense"), OP_KINDS);
+    for (phase p = 0; p < PHASES; p++) assert_non_null(phase_name(p));
+}
+
+static void flops(void **state)
+{
+    op o = { .kind = OP_MATMUL, .operands = 3 };
+    o.operand[0].tensor = tensor_2d(NULL, F32, 3, 5);
+    o.operand[1].tensor = tensor_2d(NULL, F32, 3, 7);
+    o.operand[2].tensor = tensor_2d(NULL, BF16, 7, 5);
+    assert_true(op_flops(&o) == 2 * 3 * 5 * 7);
+    assert_true(op_bytes(&o) == 4 * 15 + 4 * 21 + 2 * 35);
+    o.kind = OP_ATTENTION_FORWARD;
+    o.operand[0].tensor = tensor_4d(NULL, BF16, 10, 2, 4, 6);
+    assert_true(op_flops(&o) == 2 * 2.0 * (10 * 10 / 2) * 2 * 4 * 6);
+    o.kind = OP_ADAMW;
+    assert_true(op_flops(&o) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(squares), cmocka_unit_test(squares_tie), cmocka_unit_test(squares_flag), cmocka_unit_test(clips),
+        cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners), cmocka_unit_test(adamw_updates),
+        cmocka_unit_test(first_weights), cmocka_unit_test(tokens_uniform), cmocka_unit_test(tokens_ramp), cmocka_unit_test(copies),
+        cmocka_unit_test(copies_of_words), cmocka_unit_test(fills), cmocka_unit_test(sums), cmocka_unit_test(faults),
+        cmocka_unit_test(descriptions), cmocka_unit_test(flops) };
+    world_start(&argc, &argv);
+    int failed = cmocka_run_group_tests_name("operations_exact", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
