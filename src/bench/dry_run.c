@@ -36,6 +36,7 @@ static void describe_rank(const bench_case *c)
     say("  bytes       ");
     for (int k = 0; k < ARENA_KINDS; k++) say("%s %zu, ", arena_kind_name((arena_kind)k), t.arena.by_kind[k]);
     say("total %zu%s\n", t.arena.used, c->backend == BACKEND_CUDA ? " (scratch of the CUDA libraries n/a: not built)" : "");
+    if (c->backend == BACKEND_HOST) say("              scratch with %d threads a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST));
     mesh_close(&m);
 }
 

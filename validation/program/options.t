@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""The command line: what it answers, what it refuses, with which status."""
+from program import Tap, alone, deck_file, ranks
+
+OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
+    attention_forward attention_backward swiglu_forward swiglu_backward cross_entropy adamw all_gather reduce_scatter
+    all_reduce exchange""".split()
+KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard chunks_per_stage
+    micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule overlap order
+    order_seed learning_rate learning_rate_warmup check fault stall_seconds""".split()
+
+tap = Tap()
+run = alone("--keys")
+words = run.stdout.split()
+tap.ok(run.returncode == 0 and all(word in words for word in KEYS), "--keys names every key")
+tap.ok(all(word in words for word in OPERATIONS), "--keys names every operation that a fault can strike")
+run = alone("--list")
+tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b")), "--list names the workloads")
+run = alone("--version")
+tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("xgsw", "MPI", "HDF5", "oneDNN", "CUDA")), "--version names what it was built with", run.stdout)
+run = alone("--help")
+tap.ok(run.returncode == 0 and "--dry-run" in run.stdout and run.stderr == "", "--help explains")
+for arguments, words in ((["--nonsense"], "--nonsense is no option"), (["--ranks", "0", "--dry-run", "gsw.dat"], "--ranks 0"),
+                         (["--ranks"], "--ranks needs a count"), (["gsw.dat", "ramp.dat"], "two decks"), ([], "no deck is given"),
+                         (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"), (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
+    run = alone(*arguments)
+    tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}", run.stdout + run.stderr)
+run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
+tap.ok(run.returncode == 2 and "cuda" in run.stderr, "refused: a backend that cannot run here", run.stdout + run.stderr)
+run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
+tap.ok(run.returncode == 0 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout, "a case that needs more ranks is SKIPPED with status 0", run.stdout)
+run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"))
+tap.ok(run.returncode == 0 and "of memory" in run.stdout, "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
+tap.done()

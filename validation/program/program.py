@@ -1,0 +1,57 @@
+"""What the tests of the whole program share: running it, reading its result lines, printing TAP."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.environ.get("XGSW", "./xgsw")
+
+
+class Tap:
+    """Counts tests and prints them; leave with done()."""
+
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def ok(self, condition, name, detail=""):
+        self.count += 1
+        self.failed += not condition
+        print(f"{'ok' if condition else 'not ok'} {self.count} - {name}", flush=True)
+        if detail and not condition:
+            for line in str(detail).splitlines()[-20:]:
+                print(f"# {line}")
+
+    def say(self, text):
+        print(f"# {text}", flush=True)
+
+    def done(self):
+        print(f"1..{self.count}")
+        sys.exit(self.failed > 0)
+
+
+def deck_file(text):
+    """A deck of that body in a temporary file; two title lines are put before it."""
+    handle, path = tempfile.mkstemp(suffix=".dat")
+    with os.fdopen(handle, "w", encoding="utf-8") as f:
+        f.write("a test\nof the whole program\n" + text)
+    return path
+
+
+def alone(*arguments, threads=1):
+    """The program without mpirun."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    return subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def ranks(count, *arguments, program=PROGRAM, timeout=300):
+    """The program under mpirun, one thread a rank."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    command = ["run/local", "-q", "-n", str(count), "-x", program, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def results(run):
+    """The result lines of a run, one dictionary a case."""
+    prefix = "XGSW_RESULT "
+    return [json.loads(line[len(prefix):]) for line in run.stdout.splitlines() if line.startswith(prefix)]

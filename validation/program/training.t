@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Whole runs: the default deck passes on four ranks, leaves a record that validates, and ramp tokens are learned."""
+import os
+import subprocess
+import tempfile
+
+from program import Tap, alone, deck_file, ranks, results
+
+tap = Tap()
+with tempfile.TemporaryDirectory() as folder:
+    record = os.path.join(folder, "gsw.h5")
+    with open("inputs/gsw.dat", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    deck = os.path.join(folder, "gsw.dat")
+    with open(deck, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines[:2] + [f"record = {record}"] + lines[2:]) + "\n")
+    run = ranks(4, deck)
+    cases = results(run)
+    tap.ok(run.returncode == 0 and len(cases) == 6 and all(c["passed"] for c in cases), "the default deck: 6 cases PASSED on 4 ranks", run.stdout[-3000:] + run.stderr)
+    tap.ok(run.stdout.rstrip().endswith("PASSED"), "the last line is the verdict")
+    layouts = {(c["precision"], c["layout"]["tensor"], c["layout"]["data"]) for c in cases}
+    tap.ok(layouts == {(p, t, 4 // t) for p in ("fp32", "bf16") for t in (1, 2, 4)}, "DP4, TP4 and DP2 x TP2, FP32 and BF16", layouts)
+    tap.ok(all(c["residual"][when]["scaled"] < 16 for c in cases for when in ("before", "after")), "residuals are below 16")
+    tap.ok(sum("train_step_timing in s:" in line for line in run.stdout.splitlines()) == sum(c["warmup"] + c["steps"] for c in cases), "one line a step")
+    checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
+    tap.ok(checked.returncode == 0, "validate.py accepts the record", checked.stdout + checked.stderr)
+
+run = alone(deck_file("record = none\ncheck = off\n[llama3.1-8b]\nsize = small\nprecision = fp32\ntokens = ramp\nsequence = 128\nsteps = 50\n"), threads=2)
+losses = results(run)[0]["losses"]
+tap.say(f"ramp tokens, 50 steps: loss {losses[0]:.3f} -> {losses[-1]:.3f}")
+tap.ok(losses[0] > 8 and losses[-1] < 0.5 * losses[0], "the loss falls to less than half on ramp tokens within 50 steps", losses)
+tap.done()
