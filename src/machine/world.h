@@ -1,4 +1,5 @@
-/* The ranks of the run: MPI for start-up, agreement and sums outside the fabric under test. The door to MPI.
+/* The ranks of the run: MPI for start-up, agreement and sums outside the fabric under test. The door to MPI. A process that
+ * has not started it is a world of one rank, which may run a machine.
  * "Collective" means over the whole world, in the same order on all ranks; all of them end the run with status 86
  * when no rank of this node completes anything for stall_seconds while one waits. */
 #pragma once
@@ -16,9 +17,11 @@ const char *world_host(void);
 void world_stall_limit(double seconds);
 double world_stall_seconds(void);
 
-/* This rank completed something; world_progress_age: seconds since any rank of this node last did. */
+/* This rank completed something. */
 void world_progress(void);
-double world_progress_age(void);
+/* Called between two polls of a rank that has waited since `since`: lets other ranks of this node run. True if no rank of
+ * this node has completed anything for stall_seconds. */
+bool world_stalled(double since);
 
 void world_broadcast(void *data, size_t bytes, int root);               /* collective */
 void world_sum(double *values, int64_t count);                          /* collective; in place, same bits on all ranks */

@@ -7,7 +7,6 @@
 #include "machine/host/host.h"
 #include "machine/host/prove.h"
 #include "machine/world.h"
-#include <sched.h>
 #include <stdlib.h>
 
 enum { LANE_OPS = 2048, LANE_NAME = 200 };
@@ -149,7 +148,6 @@ static lane *oldest_transfer(executor *e)
 static void stalled(lane *l)
 {
     char what[LANE_NAME];
-    if (clock_seconds() - l->began < world_stall_seconds() || world_progress_age() < world_stall_seconds()) return;
     FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed an operation for %.0f s",
                 op_describe(&lane_head(l)->op, what, sizeof what), world_stall_seconds());
 }
@@ -170,10 +168,8 @@ static void wait_for_transfers(executor *e)
     lane *l = oldest_transfer(e);
     if (!l) deadlocked(e);
     const entry *x = lane_head(l);
-    for (int polls = 1; !poll_transfers(e); polls++) {
-        if (polls % 64 == 0) sched_yield();
-        if (polls % 65536 == 0) stalled(l);
-    }
+    while (!poll_transfers(e))
+        if (world_stalled(l->began)) stalled(l);
     tally_exposed(e->tally, &x->op, clock_seconds() - begin);
 }
 
