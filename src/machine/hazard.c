@@ -37,24 +37,24 @@ void hazard_close(hazard *h)
 
 const hazard_report *hazard_read(const hazard *h) { return &h->report; }
 
-static bool clock_merge(vector_clock *into, const vector_clock *other)
+static void clock_merge(vector_clock *into, const vector_clock *other)
 {
-    bool changed = false;
     for (int i = 0; i < HAZARD_QUEUES; i++)
-        if (other->at[i] > into->at[i]) into->at[i] = other->at[i], changed = true;
-    return changed;
+        if (other->at[i] > into->at[i]) into->at[i] = other->at[i];
 }
 
-bool hazard_wait(hazard *h, int queue, int target, uint64_t serial)
+bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial) { return serial <= h->now[queue].at[target]; }
+
+/* Of an operation too old for the history only itself is known, not what it followed. */
+void hazard_wait(hazard *h, int queue, int target, uint64_t serial)
 {
-    vector_clock known = { { 0 } };
-    known.at[target] = serial;
+    vector_clock *now = &h->now[queue];
+    if (serial > now->at[target]) now->at[target] = serial;
     if (h->history[target] && h->now[target].at[target] < serial + CLOCK_HISTORY)
-        clock_merge(&known, &h->history[target][serial % CLOCK_HISTORY]);
-    return clock_merge(&h->now[queue], &known);
+        clock_merge(now, &h->history[target][serial % CLOCK_HISTORY]);
 }
 
-/* A hole of n ranges before position i. */
+/* A hole of one range before position i. */
 static range *ranges_insert(hazard *h, int64_t i)
 {
     if (h->count == h->capacity) {

@@ -9,8 +9,10 @@ typedef struct { int64_t count; int sentences; char sentence[HAZARD_SENTENCES][5
 
 hazard *hazard_open(void);
 void hazard_close(hazard *h);
-/* Queue `queue` waits for operation `serial` (from 1) of queue `target`. Returns false if that changes nothing. */
-bool hazard_wait(hazard *h, int queue, int target, uint64_t serial);
+/* Does the queue's next operation already follow operation `serial` (from 1) of queue `target`? */
+bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial);
+/* Queue `queue` waits for operation `serial` of queue `target`. */
+void hazard_wait(hazard *h, int queue, int target, uint64_t serial);
 /* Operation `serial` of the queue: checks it against every earlier operation on its operands, then remembers it. */
 void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o);
 /* The caller has waited for everything: all so far is ordered before all that follows. */

@@ -75,47 +75,49 @@ mark queue_mark(const queue *q) { return (mark){ q->serial ? (queue *)q : NULL, 
 
 void queue_wait(queue *q, mark m)
 {
-    if (!m.queue || m.queue == q) return;
+    if (!m.queue || m.queue == q || hazard_ordered(q->machine->hazard, q->index, m.queue->index, m.serial)) return;
     if (q->pendings == QUEUE_PENDING) FAIL("queue %s: more than %d waits before one operation", q->name, QUEUE_PENDING);
     q->pending[q->pendings++] = m;
 }
 
-static void flush_waits(queue *q, bool leave_out)
+/* Only waits that order something are passed on and counted. Returns whether one was left out. */
+static bool flush_waits(queue *q, bool leave_out)
 {
     machine *m = q->machine;
+    bool left = false;
     for (int i = 0; i < q->pendings; i++) {
-        if (m->waits++ == m->dropped_wait || leave_out) continue;
         mark w = q->pending[i];
+        if (hazard_ordered(m->hazard, q->index, w.queue->index, w.serial)) continue;
+        if (m->waits++ == m->dropped_wait || leave_out) {
+            left = true;
+            continue;
+        }
         hazard_wait(m->hazard, q->index, w.queue->index, w.serial);
         if (!m->options.measuring) m->backend->wait(m->state, q->index, w.queue->index, w.serial);
     }
     q->pendings = 0;
+    return left;
 }
 
-/* The group's transfers are numbered on every rank alike; remembered so that a step counts its own. */
-static void number_transfer(machine *m, op *o)
+/* The group's transfers are numbered on every rank alike, struck ones included. */
+static void number_transfer(op *o)
 {
+    if (!op_is_transfer(o->kind)) return;
     struct group *g = o->args.fabric.group;
     o->args.fabric.sequence = g->sequence++;
-    for (int i = 0; i < m->groups; i++)
-        if (m->group[i] == g) return;
-    if (m->groups == MACHINE_GROUPS) FAIL("more than %d groups on one machine", MACHINE_GROUPS);
-    m->group[m->groups++] = g;
 }
 
-static mark run(queue *q, const op *given)
+static mark run(queue *q, const op *o)
 {
     machine *m = q->machine;
-    op o = *given;
-    if (op_is_transfer(o.kind)) number_transfer(m, &o);
     q->serial++;
-    tally_submit(&m->tally, &o);
-    hazard_submit(m->hazard, q->index, q->serial, &o);
+    tally_submit(&m->tally, o);
+    hazard_submit(m->hazard, q->index, q->serial, o);
     if (m->options.measuring) {
-        size_t bytes = m->backend->prepare(m->state, &o);
+        size_t bytes = m->backend->prepare(m->state, o);
         if (bytes > q->scratch) q->scratch = bytes;
     } else {
-        m->backend->submit(m->state, q->index, q->serial, &o);
+        m->backend->submit(m->state, q->index, q->serial, o);
     }
     return queue_mark(q);
 }
@@ -134,6 +136,16 @@ static bool strikes_group(const machine *m, const op *o)
     const struct group *g = o->args.fabric.group;
     return s->transfer_known && s->kind <= STRIKE_REPEAT && strcmp(g->axis, s->transfer_axis) == 0 &&
            g->sequence - g->step_sequence == s->transfer_sequence && group_holds(g, s->world_rank);
+}
+
+/* A step counts the transfers of each group: from the first that this machine sees of it, or from machine_step. */
+static void know_group(machine *m, struct group *g)
+{
+    for (int i = 0; i < m->groups; i++)
+        if (m->group[i] == g) return;
+    if (m->groups == MACHINE_GROUPS) FAIL("more than %d groups on one machine", MACHINE_GROUPS);
+    g->step_sequence = g->sequence;
+    m->group[m->groups++] = g;
 }
 
 static strike_kind strike_now(machine *m, const op *o)
@@ -155,47 +167,58 @@ static strike_kind strike_now(machine *m, const op *o)
 
 static bool is_float(dtype type) { return type == F32 || type == BF16 || type == F64; }
 
-/* The same small operation on everything the op wrote (or on its first written operand only). */
-static mark strike_written(queue *q, const op *o, op_kind kind, bool with_updates, bool first_only)
+/* The same small operation on everything the op wrote (or on its first written operand only); returns on how many. */
+static int strike_written(queue *q, const op *o, op_kind kind, bool with_updates, bool first_only)
 {
+    int struck = 0;
     op extra = { .kind = kind, .operands = 1, .origin = o->origin };
-    extra.args.scale.factor = 2.0;
-    for (int i = 0; i < o->operands; i++) {
+    for (int i = 0; i < o->operands && !(first_only && struck); i++) {
         const operand *x = &o->operand[i];
         if (!tensor_present(&x->tensor) || x->access == READ || (x->access == UPDATE && !with_updates)) continue;
-        if (kind != OP_FILL && !is_float(x->tensor.type)) continue;
+        if (kind == OP_FLIP && !is_float(x->tensor.type)) continue;
         extra.operand[0] = (operand){ x->tensor, kind == OP_FILL ? WRITE : UPDATE };
-        if (kind == OP_FILL) extra.args.fill.value = 0.0;
+        if (kind == OP_SCALE) extra.args.scale.factor = 2.0;
         if (kind == OP_FLIP) extra.args.flip.index = tensor_elements(&x->tensor) / 2;
         run(q, &extra);
-        if (first_only) break;
+        struck++;
     }
-    return queue_mark(q);
+    return struck;
 }
 
-static mark strike_submit(queue *q, const op *o, strike_kind kind)
+/* A fill of nothing holds the place of an op that is not executed, so that who waits for it still follows what it followed. */
+static void strike_out(queue *q, const op *o)
 {
-    q->machine->strikes += kind != STRIKE_NONE;
+    op nothing = { .kind = OP_FILL, .origin = o->origin };
+    run(q, &nothing);
+}
+
+static bool strike_submit(queue *q, op *o, strike_kind kind)
+{
     switch (kind) {
-    case STRIKE_DROP: return strike_written(q, o, OP_FILL, false, false);
-    case STRIKE_STALE: return queue_mark(q);
-    case STRIKE_REPEAT: run(q, o); return run(q, o);
-    case STRIKE_SCALE: run(q, o); return strike_written(q, o, OP_SCALE, true, false);
-    case STRIKE_FLIP: run(q, o); return strike_written(q, o, OP_FLIP, true, true);
+    case STRIKE_DROP: strike_out(q, o); strike_written(q, o, OP_FILL, false, false); return true;
+    case STRIKE_STALE: strike_out(q, o); return true;
+    case STRIKE_REPEAT: run(q, o); number_transfer(o); run(q, o); return true;
+    case STRIKE_SCALE: run(q, o); return strike_written(q, o, OP_SCALE, true, false) > 0;
+    case STRIKE_FLIP: run(q, o); return strike_written(q, o, OP_FLIP, true, true) > 0;
     case STRIKE_NONE: case STRIKE_UNWAIT: break;
     }
-    return run(q, o);
+    run(q, o);
+    return false;
 }
 
-mark op_submit(queue *q, const op *o)
+mark op_submit(queue *q, const op *given)
 {
     machine *m = q->machine;
     double begin = clock_seconds(), ran = m->tally.run_seconds;
-    strike_kind kind = strike_now(m, o);
-    flush_waits(q, kind == STRIKE_UNWAIT);
-    mark done = strike_submit(q, o, kind);
+    op o = *given;
+    if (op_is_transfer(o.kind)) know_group(m, o.args.fabric.group);
+    strike_kind kind = strike_now(m, &o);
+    number_transfer(&o);
+    bool unwaited = flush_waits(q, kind == STRIKE_UNWAIT);
+    bool struck = strike_submit(q, &o, kind);
+    m->strikes += struck || (kind == STRIKE_UNWAIT && unwaited);
     m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.run_seconds - ran);
-    return done;
+    return queue_mark(q);
 }
 
 void mark_sync(mark m)
@@ -213,8 +236,8 @@ void machine_sync(machine *m)
 
 double mark_time(mark m)
 {
-    machine *owner = m.queue->machine;
-    return owner->options.measuring ? 0.0 : owner->backend->completed(owner->state, m.queue->index, m.serial);
+    machine *owner = m.queue ? m.queue->machine : NULL;
+    return !owner || owner->options.measuring ? 0.0 : owner->backend->completed(owner->state, m.queue->index, m.serial);
 }
 
 double mark_seconds(mark from, mark to) { return mark_time(to) - mark_time(from); }
@@ -262,4 +285,9 @@ void machine_drop_wait(machine *m, int64_t index) { m->dropped_wait = index; }
 int64_t machine_waits(const machine *m) { return m->waits; }
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 tally *machine_tally(machine *m) { return &m->tally; }
-const span *machine_spans(const machine *m, int64_t *count) { return m->backend->spans(m->state, count); }
+
+const span *machine_spans(const machine *m, int64_t *count)
+{
+    *count = 0;
+    return m->options.measuring ? NULL : m->backend->spans(m->state, count);
+}
