@@ -18,31 +18,38 @@ static int64_t own_column(const op *o, int64_t row, int64_t columns)
     return column >= 0 && column < columns ? column : -1;
 }
 
-static float row_maximum(const tensor *logits, int64_t row, int64_t n)
+static float tile_maximum(const float *x, int64_t n)
 {
-    float tile[TILE], maximum = -INFINITY;
-    for (int64_t at = 0; at < n; at += TILE) {
-        int64_t part = smaller(TILE, n - at);
-        const float *x = row_read(tile, tensor_row(logits, row, at), logits->type, part);
+    float maximum = -INFINITY;
 #pragma omp simd reduction(max : maximum)
-        for (int64_t i = 0; i < part; i++) maximum = x[i] > maximum ? x[i] : maximum;
-    }
+    for (int64_t i = 0; i < n; i++) maximum = x[i] > maximum ? x[i] : maximum;
     return maximum;
 }
 
-static float row_exponentials(const tensor *logits, int64_t row, int64_t n, float maximum)
+static float tile_exponentials(const float *x, int64_t n, float maximum)
 {
-    float tile[TILE];
-    double total = 0.0;
+    float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum += exp_shared(x[i] - maximum);
+    return sum;
+}
+
+/* A row's maximum, sum of exponentials and own label's logit. */
+typedef struct { float maximum, sum, label; } row_total;
+
+/* Tile by tile: when the maximum rises, what was summed before shrinks. */
+static row_total row_exponentials(const tensor *logits, int64_t row, int64_t n)
+{
+    float tile[TILE], maximum = -INFINITY;
+    double sum = 0.0;
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
-        const float *x = row_read(tile, tensor_row(logits, row, at), logits->type, part);
-        float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < part; i++) sum += exp_shared(x[i] - maximum);
-        total += sum;
+        row_load(tile, tensor_row(logits, row, at), logits->type, part);
+        float before = maximum, here = tile_maximum(tile, part);
+        maximum = here > before ? here : before;
+        sum = sum * (double)exp_shared(before - maximum) + (double)tile_exponentials(tile, part, maximum);
     }
-    return (float)total;
+    return (row_total){ .maximum = maximum, .sum = (float)sum };
 }
 
 static float one_value(const tensor *t, int64_t row, int64_t column)
@@ -60,15 +67,14 @@ static void partial(const op *o)
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         int64_t own = own_column(o, row, n);
-        out[3 * row] = row_maximum(logits, row, n);
-        out[3 * row + 1] = row_exponentials(logits, row, n, out[3 * row]);
+        row_total t = row_exponentials(logits, row, n);
+        out[3 * row] = t.maximum;
+        out[3 * row + 1] = t.sum;
         out[3 * row + 2] = own < 0 ? 0.0f : one_value(logits, row, own);
     }
 }
 
-/* A row's maximum and sum of exponentials over all ranks, and its label's logit. */
-typedef struct { float maximum, sum, label; } row_total;
-
+/* The row over all ranks. */
 static row_total join_ranks(const tensor *partials, int64_t rows, int64_t row)
 {
     int64_t ranks = tensor_elements(partials) / (3 * rows);
