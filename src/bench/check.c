@@ -11,7 +11,7 @@
  * Weights: r with the change of four steps as reference. */
 check_limits check_limits_of(case_precision precision)
 {
-    static const check_limits fp32 = { 1e-6, 1e-5, 2e-4, 2e-2 }, bf16 = { 1e-3, 3e-2, 1e-1, 5e-1 };
+    static const check_limits fp32 = { 1e-6, 2e-5, 1e-5, 2e-4, 2e-2 }, bf16 = { 1e-3, 1e-3, 3e-2, 1e-1, 5e-1 };
     return precision == PRECISION_BF16 ? bf16 : fp32;
 }
 
@@ -57,7 +57,7 @@ static void judge_step(check_result *c, const check *k, const trainer *t, int st
     check_limits limit = check_limits_of(k->given.precision);
     for (int i = 0; i < k->references; i++) {
         const reference *r = &k->reference[i];
-        judge_losses(c, r, t, step, limit.loss);
+        judge_losses(c, r, t, step, step == 0 ? limit.loss_first : limit.loss_later);
         if (step == 0) judge_gradients(c, r, t, step, limit.gradient_first, &c->gradient_first);
         if (step < CHECK_STEPS - 1) continue;
         judge_gradients(c, r, t, step, limit.gradient_fourth, &c->gradient_fourth);

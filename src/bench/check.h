@@ -8,7 +8,7 @@
 
 /* Ratios are scaled so that this is the limit, as HPL does. */
 enum { CHECK_THRESHOLD = 16 };
-typedef struct { double loss, gradient_first, gradient_fourth, weights; } check_limits;
+typedef struct { double loss_first, loss_later, gradient_first, gradient_fourth, weights; } check_limits;
 /* Frozen limits of a precision; the spreads they were calibrated on stand beside them in check.c. */
 check_limits check_limits_of(case_precision precision);
 

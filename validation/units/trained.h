@@ -1,26 +1,32 @@
-/* Trains a deck's case on a mesh of the first ranks of the world and collects what tests compare:
+/* Trains a deck's case on a mesh of the first ranks of the world and collects what tests compare, on all ranks alike:
  * losses, norms, and whole gradients and weights in the logical order of the parameter table. */
 #pragma once
 #include "base/fail.h"
 #include "machine/world.h"
 #include "plan/deck.h"
 #include "train/gradient.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAINED_STEPS = 32, TRAINED_ROWS = 64 };
+enum { TRAINED_STEPS = 32, TRAINED_ROWS = 64, TRAINED_SEQUENCES = 16 };
 typedef struct {
-    int64_t steps;
+    int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
+    double sequence_loss[TRAINED_STEPS][TRAINED_SEQUENCES];     /* summed over positions; kept if the batch is small enough */
     int rows; int64_t base[TRAINED_ROWS + 1]; char name[TRAINED_ROWS][48];
-    double *gradient, *weight;      /* [base[rows]]: gradient of step gradient_step, weights after the last step */
-    int64_t hazards, strikes, waits;
-    char hazard[512];
-    size_t arena_bytes;
+    double *gradient, *last_gradient;   /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
+    double *first_weight, *weight;      /* [base[rows]]: before the first step and after the last one; masters where there are */
+    double whole_weight_errors;         /* elements of any rank's gathered weights that are not the rounded owner's value */
+    double hazards, strikes;            /* of all ranks */
+    int64_t waits;                      /* of the last step, this rank */
+    char hazard[512];                   /* the first one, this rank */
+    size_t arena_bytes;                 /* this rank */
 } trained;
 
-typedef struct { int64_t steps, gradient_step; bool hostile; uint32_t order_seed; bool prove_access; strike strike; int64_t drop_wait; } training;
+/* drop_wait: from 1, on this rank; 0: none */
+typedef struct { int64_t steps; bool hostile; uint32_t order_seed; bool prove_access; strike strike; int64_t drop_wait; } training;
 
 /* The first case of the deck text, or the end of the test with the deck's complaints. */
 static inline bench_case case_of(const char *text, int ranks)
@@ -36,12 +42,11 @@ static inline bench_case case_of(const char *text, int ranks)
 
 static inline void trained_open(trained *r, const bench_case *c)
 {
-    mesh_layout alone = { .degree = { 1, 1, 1, 1, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = 1 };
     mesh m;
     arena a;
     param_table t;
-    *r = (trained){ 0 };
-    mesh_open(&m, &alone, 0, false);
+    *r = (trained){ .sequences = c->global_batch };
+    mesh_open_alone(&m, 0);
     arena_open(&a, NULL, 0);
     param_table_open(&t, c, &m, &a);
     r->rows = t.rows;
@@ -50,8 +55,9 @@ static inline void trained_open(trained *r, const bench_case *c)
         r->base[i + 1] = r->base[i] + t.row[i].rows * t.row[i].columns;
         memcpy(r->name[i], t.row[i].name, sizeof r->name[i]);
     }
-    r->gradient = calloc((size_t)r->base[r->rows], sizeof(double));
-    r->weight = calloc((size_t)r->base[r->rows], sizeof(double));
+    double **values[] = { &r->gradient, &r->last_gradient, &r->first_weight, &r->weight };
+    for (int i = 0; i < 4; i++)
+        if (!(*values[i] = calloc((size_t)r->base[r->rows], sizeof(double)))) FAIL("no memory for the values of a test model");
     param_table_close(&t);
     mesh_close(&m);
 }
@@ -59,6 +65,8 @@ static inline void trained_open(trained *r, const bench_case *c)
 static inline void trained_close(trained *r)
 {
     free(r->gradient);
+    free(r->last_gradient);
+    free(r->first_weight);
     free(r->weight);
 }
 
@@ -79,10 +87,51 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
     }
 }
 
+/* Elements of this rank's whole weights that differ from what their owners hold, as rounded, and padding that is not zero. */
+static inline double count_weight_errors(const trainer *t, const trained *r)
+{
+    const param_table *p = &t->stage.params;
+    double errors = 0.0;
+    for (int i = 0; i < p->rows; i++) {
+        const param *row = &p->row[i];
+        const tensor *whole = &p->buckets[row->bucket].weight;
+        for (int64_t k = 0; k < row->local_rows * row->local_columns; k++) {
+            int64_t logical = param_logical_index(row, k);
+            float want = logical < 0 ? 0.0f : (float)r->weight[r->base[i] + logical];
+            if (whole->type == BF16) want = bf16_widen(bf16_round(want));
+            errors += tensor_value(whole, row->offset + k) != (double)want;
+        }
+    }
+    return errors;
+}
+
+static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t steps)
+{
+    const bench_case *c = t->given;
+    r->loss[step] = trainer_report(t, step)[SCALAR_LOSS];
+    r->norm[step] = trainer_report(t, step)[SCALAR_NORM];
+    if (step == 0) take_rows(t, r, true, r->gradient);
+    if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
+    for (int64_t i = 0; t->mesh->at[AXIS_TENSOR] == 0 && i < c->microbatches * c->micro_batch; i++) {
+        int64_t m = i / c->micro_batch, sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->micro_batch + i % c->micro_batch;
+        if (sample < TRAINED_SEQUENCES) r->sequence_loss[step][sample] = ((const double *)t->stage.loss.data)[i];
+    }
+}
+
+static inline void take_machine(trained *r, const trainer *t)
+{
+    const hazard_report *h = machine_hazards(t->machine);
+    r->waits = machine_waits(t->machine);
+    r->hazards = (double)h->count;
+    if (h->count) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
+    r->strikes = (double)machine_strikes(t->machine);
+    r->arena_bytes = t->arena.used;
+}
+
 /* Collective over the world. c must fit the world. */
 static inline void train_case(trained *r, const bench_case *c, const training *how)
 {
-    trainer t;
+    trainer t = { 0 };
     mesh m;
     trained_open(r, c);
     r->steps = how->steps;
@@ -92,41 +141,53 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o);
         trainer_initialize(&t);
-        machine_drop_wait(t.machine, how->drop_wait ? how->drop_wait - 1 : -1);
-        r->arena_bytes = t.arena.used;
+        take_rows(&t, r, false, r->first_weight);
+        machine_drop_wait(t.machine, how->drop_wait - 1);
     }
     for (int64_t s = 0; m.takes_part && s < how->steps; s++) {
         mark_sync(trainer_step(&t));
-        r->loss[s] = trainer_report(&t, s)[SCALAR_LOSS];
-        r->norm[s] = trainer_report(&t, s)[SCALAR_NORM];
-        if (s == how->gradient_step) take_rows(&t, r, true, r->gradient);
+        take_step(r, &t, s, how->steps);
     }
-    if (m.takes_part) {
-        r->waits = machine_waits(t.machine);
-        take_rows(&t, r, false, r->weight);
-        const hazard_report *h = machine_hazards(t.machine);
-        r->hazards = h->count;
-        if (h->count) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
-        r->strikes = machine_strikes(t.machine);
-        trainer_dismantle(&t);
-    }
-    mesh_close(&m);
-    world_sum(r->gradient, r->base[r->rows]);
-    world_sum(r->weight, r->base[r->rows]);
+    if (m.takes_part) machine_sync(t.machine);
+    if (m.takes_part) take_rows(&t, r, false, r->weight);
+    double *values[] = { r->gradient, r->last_gradient, r->first_weight, r->weight };
+    for (int i = 0; i < 4; i++) world_sum(values[i], r->base[r->rows]);
+    world_sum(r->sequence_loss[0], TRAINED_STEPS * TRAINED_SEQUENCES);
     world_broadcast(r->loss, sizeof r->loss, 0);
     world_broadcast(r->norm, sizeof r->norm, 0);
+    if (m.takes_part) {
+        take_machine(r, &t);
+        r->whole_weight_errors = count_weight_errors(&t, r);
+        trainer_dismantle(&t);
+    }
+    double found[] = { r->hazards, r->strikes, r->whole_weight_errors };
+    world_sum(found, 3);
+    r->hazards = found[0];
+    r->strikes = found[1];
+    r->whole_weight_errors = found[2];
+    mesh_close(&m);
 }
 
-/* r of design part 6 for the worst parameter; name: of it. */
-static inline double worst_ratio(const trained *x, const double *got, const double *want, const char **name)
+/* r of design part 6 for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name: of it.
+ * start NULL: zero. */
+static inline double worst_change(const trained *x, const double *got, const double *want, const double *start, const char **name)
 {
     double whole = 0.0, worst = 0.0;
-    for (int64_t k = 0; k < x->base[x->rows]; k++) whole += want[k] * want[k];
+    for (int64_t k = 0; k < x->base[x->rows]; k++) whole += (want[k] - (start ? start[k] : 0.0)) * (want[k] - (start ? start[k] : 0.0));
     for (int i = 0; i < x->rows; i++) {
         double d = 0.0, n = 0.0;
-        for (int64_t k = x->base[i]; k < x->base[i + 1]; k++) d += (got[k] - want[k]) * (got[k] - want[k]), n += want[k] * want[k];
+        for (int64_t k = x->base[i]; k < x->base[i + 1]; k++) {
+            double change = want[k] - (start ? start[k] : 0.0);
+            d += (got[k] - want[k]) * (got[k] - want[k]);
+            n += change * change;
+        }
         double ratio = sqrt(d) / (sqrt(n) + 1e-3 * sqrt(whole));
         if (!(ratio <= worst)) worst = ratio, *name = x->name[i];
     }
     return worst;
+}
+
+static inline double worst_ratio(const trained *x, const double *got, const double *want, const char **name)
+{
+    return worst_change(x, got, want, NULL, name);
 }
