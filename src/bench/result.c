@@ -36,7 +36,35 @@ void result_close(case_result *r)
     free(r->learning_rate);
     free(r->step_seconds);
     free(r->rank_seconds);
+    free(r->spans);
     *r = (case_result){ .given = NULL };
+}
+
+static int by_end(const void *a, const void *b)
+{
+    double x = ((const span *)a)->end, y = ((const span *)b)->end;
+    return (x > y) - (x < y);
+}
+
+static void add_spans(case_result *r, const machine *m, int64_t step)
+{
+    int64_t count;
+    const span *all = machine_spans(m, &count);
+    r->spans = malloc((size_t)(count ? count : 1) * sizeof *r->spans);
+    if (!r->spans) FAIL("out of memory for %lld spans of a result", (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        if (all[i].origin.step == step) r->spans[r->span_count++] = all[i];
+    qsort(r->spans, (size_t)r->span_count, sizeof *r->spans, by_end);
+}
+
+void result_add_time(case_result *r, const machine *m, int64_t step, double seconds)
+{
+    tally *t = &r->tally;
+    add_spans(r, m, step);
+    t->idle_seconds = seconds - t->dispatch_seconds;
+    for (int p = 0; p < PHASES; p++) t->idle_seconds -= t->phase_seconds[p];
+    for (int a = 0; a < t->axes; a++) t->idle_seconds -= t->axis[a].exposed_seconds;
+    if (t->idle_seconds < 0.0) t->idle_seconds = 0.0;
 }
 
 void result_add_machine(case_result *r, const machine *m)

@@ -29,6 +29,7 @@ typedef struct {
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];  /* rank 0 */
     double outside_bytes;               /* peak resident memory outside the arena, maximum over ranks */
     tally tally;                        /* rank 0: counts of all steps, seconds of the measured window */
+    span *spans; int64_t span_count;    /* rank 0: operations of the last step in order of completion; owned */
     int64_t hazards; char hazard[512];
     int64_t strikes;                    /* executions a planted fault struck, all ranks */
     check_result check[2];              /* before, after */
@@ -42,6 +43,9 @@ typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
 
 void result_open(case_result *r, const bench_case *c);      /* allocates the per-step arrays, NaN */
 void result_close(case_result *r);
+/* Keeps the spans of one step and what was idle in a window of `seconds`: no operation ran, no transfer was waited for
+ * (posting messages and adding what they brought count as idle). */
+void result_add_time(case_result *r, const machine *m, int64_t step, double seconds);
 /* Adds the hazards found and the strikes made on a machine that has finished. */
 void result_add_machine(case_result *r, const machine *m);
 /* Adds a reason, printf style; the first CASE_REASONS are kept. A failed case has passed false, a not valid one valid false. */

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SPANS_KEPT = 1 << 14 };
+
 machine_options case_machine(const bench_case *c)
 {
     return (machine_options){
@@ -78,6 +80,9 @@ static void take_from_trainer(case_result *r, trainer *t)
     r->tally = *machine_tally(t->machine);
     r->arena_bytes = t->arena.used;
     memcpy(r->bytes_by_kind, t->arena.by_kind, sizeof r->bytes_by_kind);
+    double seconds = 0.0;
+    for (int64_t i = r->given->warmup; i < r->completed; i++) seconds += r->step_seconds[i];
+    result_add_time(r, t->machine, r->completed - 1, seconds);
     result_add_machine(r, t->machine);
 }
 
@@ -87,6 +92,7 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
     mesh m;
     mesh_open(&m, &c->layout, world_rank(), true);
     trainer_options o = { .machine = *on, .strike = strike_of(c, &m, on) };
+    o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o);
         trainer_initialize(&t);

@@ -83,4 +83,5 @@ int64_t machine_waits(const machine *m);
 
 const hazard_report *machine_hazards(const machine *m);         /* count and first sentences */
 tally *machine_tally(machine *m);
+/* The last span_capacity operations that ran, in no particular order; valid until more are run. */
 const span *machine_spans(const machine *m, int64_t *count);

@@ -56,12 +56,14 @@ record *record_open(const record_source *source, char *reason, size_t length)
     return r;
 }
 
-static double *copy_reals(const double *values, int64_t count)
+static void *copy_bytes(const void *values, size_t bytes)
 {
-    double *copy = malloc((size_t)count * sizeof *copy);
-    if (!copy) FAIL("out of memory for %lld numbers of the record", (long long)count);
-    return memcpy(copy, values, (size_t)count * sizeof *copy);
+    void *copy = malloc(bytes ? bytes : 1);
+    if (!copy) FAIL("out of memory for %zu bytes of the record", bytes);
+    return bytes ? memcpy(copy, values, bytes) : copy;
 }
+
+static double *copy_reals(const double *values, int64_t count) { return copy_bytes(values, (size_t)count * sizeof *values); }
 
 static void copy_arrays(case_result *to, const case_result *from, const bench_case *c)
 {
@@ -71,6 +73,7 @@ static void copy_arrays(case_result *to, const case_result *from, const bench_ca
     to->learning_rate = copy_reals(from->learning_rate, total);
     to->step_seconds = copy_reals(from->step_seconds, total);
     to->rank_seconds = copy_reals(from->rank_seconds, total * c->layout.ranks);
+    to->spans = copy_bytes(from->spans, (size_t)from->span_count * sizeof *from->spans);
 }
 
 static kept_case *keep(const bench_case *c, const case_result *result, verdict v)

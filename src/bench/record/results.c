@@ -94,6 +94,34 @@ static void write_transfers(writer *w, const char *group, const tally *t)
     writer_reals(w, writer_join(group, "bytes").path, "bytes", bytes, t->axes);
 }
 
+/* The operations of the last step on rank 0: seconds since the first of them began. */
+static void write_spans(writer *w, const char *group, const case_result *r)
+{
+    int64_t n = r->span_count;
+    double *seconds = malloc(((size_t)n * 2 + 1) * sizeof *seconds), first = n ? r->spans[0].begin : 0.0;
+    int64_t *numbers = malloc(((size_t)n * 3 + 1) * sizeof *numbers);
+    const char **names = malloc(((size_t)n * 3 + 1) * sizeof *names);
+    if (!seconds || !numbers || !names) FAIL("out of memory for %lld spans of the record", (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        const span *s = &r->spans[i];
+        seconds[i] = s->begin - first, seconds[n + i] = s->end - first;
+        numbers[i] = s->queue, numbers[n + i] = s->origin.layer, numbers[2 * n + i] = s->origin.microbatch;
+        names[i] = op_kind_name(s->kind), names[n + i] = s->origin.name, names[2 * n + i] = phase_name(s->origin.phase);
+    }
+    plot(w, group, "end", (const char *[]){ "begin" }, 1);
+    writer_reals(w, writer_join(group, "begin").path, "s", seconds, n);
+    writer_reals(w, writer_join(group, "end").path, "s", seconds + n, n);
+    writer_integers(w, writer_join(group, "queue").path, "1", numbers, n);
+    writer_integers(w, writer_join(group, "layer").path, "1", numbers + n, n);
+    writer_integers(w, writer_join(group, "microbatch").path, "1", numbers + 2 * n, n);
+    writer_texts(w, writer_join(group, "operation").path, names, n);
+    writer_texts(w, writer_join(group, "name").path, names + n, n);
+    writer_texts(w, writer_join(group, "phase").path, names + 2 * n, n);
+    free(seconds);
+    free(numbers);
+    free(names);
+}
+
 static void write_memory(writer *w, const char *group, const case_result *r)
 {
     const char *name[ARENA_KINDS];
@@ -170,6 +198,7 @@ void results_write(writer *w, const char *group, const bench_case *c, const case
     write_phases(w, writer_join(group, "phases").path, &r->tally);
     write_operations(w, writer_join(group, "operations").path, &r->tally);
     write_transfers(w, writer_join(group, "transfers").path, &r->tally);
+    write_spans(w, writer_join(group, "spans").path, r);
     write_memory(w, writer_join(group, "memory").path, r);
     write_check(w, writer_join(group, "check_before").path, &r->check[0]);
     write_check(w, writer_join(group, "check_after").path, &r->check[1]);

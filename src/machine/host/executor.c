@@ -78,8 +78,8 @@ static void complete(executor *e, lane *l, const entry *x, double began)
     l->head++;
     l->running = false;
     tally_seconds(e->tally, &x->op, now - began);
-    if (e->span_count < e->options.span_capacity)
-        e->spans[e->span_count++] = (span){ x->op.kind, (int)(l - e->lane), x->op.origin, began, now };
+    if (e->spans)
+        e->spans[e->span_count++ % e->options.span_capacity] = (span){ x->op.kind, (int)(l - e->lane), x->op.origin, began, now };
     world_progress();
 }
 
@@ -232,6 +232,6 @@ void executor_scratch(executor *e, int at, void *memory, size_t bytes)
 
 const span *executor_spans(executor *e, int64_t *count)
 {
-    *count = e->span_count;
+    *count = e->span_count < e->options.span_capacity ? e->span_count : e->options.span_capacity;
     return e->spans;
 }
