@@ -44,10 +44,10 @@ static row_total row_exponentials(const tensor *logits, int64_t row, int64_t n)
     double sum = 0.0;
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
-        row_load(tile, tensor_row(logits, row, at), logits->type, part);
-        float before = maximum, here = tile_maximum(tile, part);
+        const float *x = row_read(tile, tensor_row(logits, row, at), logits->type, part);
+        float before = maximum, here = tile_maximum(x, part);
         maximum = here > before ? here : before;
-        sum = sum * (double)exp_shared(before - maximum) + (double)tile_exponentials(tile, part, maximum);
+        sum = sum * (double)exp_shared(before - maximum) + (double)tile_exponentials(x, part, maximum);
     }
     return (row_total){ .maximum = maximum, .sum = (float)sum };
 }
