@@ -113,7 +113,7 @@ static bool is_overridden(const reading *r, key_id key)
 static void report_unused(reading *r)
 {
     for (key_id key = 0; key < KEYS; key++)
-        if (r->written.section[0].setting[key].line && is_overridden(r, key))
+        if (key != KEY_RECORD && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
                     "unused; every section gives its own");
     for (int i = 0; r->whole && i < r->written.sections; i++) {

@@ -2,6 +2,7 @@
 #include "plan/deck_text.h"
 #include "base/fail.h"
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     const deck_source *source;
@@ -71,6 +72,16 @@ static bool values_are_sound(scanner *s, key_id key, text_view value)
     return false;
 }
 
+/* There is one record for the whole run: wherever it stands, it holds for all sections, and none gives another. */
+static bool shares_record(scanner *s, text_view value)
+{
+    deck_setting *whole = &s->deck.section[0].setting[KEY_RECORD];
+    if (!whole->line) *whole = (deck_setting){ s->line, value };
+    bool same = whole->value.length == value.length && memcmp(whole->value.at, value.at, value.length) == 0;
+    if (!same) mistake(s->wrong, s->line, "record", "there is one for the whole run; line %d gives another", whole->line);
+    return same;
+}
+
 static void scan_value(scanner *s, key_id key, text_view value)
 {
     deck_section *section = &s->deck.section[s->deck.sections - 1];
@@ -82,9 +93,7 @@ static void scan_value(scanner *s, key_id key, text_view value)
     section->setting[key] = (deck_setting){ s->line, value };
     if (value.length == 0)
         mistake(s->wrong, s->line, name, "has no value");
-    else if (key == KEY_RECORD && s->deck.sections > 1)
-        mistake(s->wrong, s->line, name, "there is one for the whole run; give it before the first section");
-    else if (values_are_sound(s, key, value))
+    else if (values_are_sound(s, key, value) && (key != KEY_RECORD || shares_record(s, value)))
         return;
     section->sound = false;
 }

@@ -20,7 +20,7 @@ static const key_row table[KEYS] = {
     [KEY_BACKEND] = { "backend", WORD(backend_names), .fallback = "auto", FIELD(backend),
                       .explanation = "auto: cuda where every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
-                     .explanation = "HDF5 file of the whole run, given before the first section, or none" },
+                     .explanation = "HDF5 file, one for the whole run, or none" },
     [KEY_STEPS] = { "steps", INTEGER(1, 1000000), .fallback = "50", FIELD(steps), .explanation = "timed steps" },
     [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
                      .explanation = "untimed steps before them" },

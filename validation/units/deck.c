@@ -27,6 +27,15 @@ static void reads_titles_and_sections(void **state)
     deck_free(&d);
 }
 
+static void record_holds_for_all_wherever_it_stands(void **state)
+{
+    deck d = deck_of("a\nb\n[llama3.1-8b]\n[llama3.1-8b]\nrecord = a.h5\n[llama3.1-8b]\nrecord = a.h5\n", 2);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.cases, 3);
+    for (int i = 0; i < 3; i++) assert_string_equal(d.item[i].record, "a.h5");
+    deck_free(&d);
+}
+
 static void knows_its_defaults(void **state)
 {
     bench_case c = case_of("[llama3.1-8b]\n", 2, false);
@@ -228,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_titles_and_sections),
+        cmocka_unit_test(record_holds_for_all_wherever_it_stands),
         cmocka_unit_test(knows_its_defaults),
         cmocka_unit_test(reads_every_kind_of_value),
         cmocka_unit_test(sweeps_in_table_order),
