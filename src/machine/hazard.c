@@ -96,16 +96,20 @@ static void ranges_split(hazard *h, uintptr_t address)
     h->ranges[i + 1].begin = address;
 }
 
+/* Two operations may meet in many ranges: they make one sentence. */
 static void report(hazard *h, const op *o, const visit *earlier)
 {
-    h->report.count++;
-    if (h->report.sentences == HAZARD_SENTENCES) return;
+    hazard_report *r = &h->report;
     op before = { .kind = earlier->kind, .origin = earlier->origin };
-    char first[200], second[200];
+    char first[200], second[200], sentence[sizeof r->sentence[0]];
+    r->count++;
+    if (r->sentences == HAZARD_SENTENCES) return;
     op_describe(&before, first, sizeof first);
     op_describe(o, second, sizeof second);
-    snprintf(h->report.sentence[h->report.sentences++], sizeof h->report.sentence[0],
-             "%s and %s touch the same bytes unordered", first, second);
+    snprintf(sentence, sizeof sentence, "%s and %s touch the same bytes unordered", first, second);
+    for (int i = 0; i < r->sentences; i++)
+        if (strcmp(r->sentence[i], sentence) == 0) return;
+    memcpy(r->sentence[r->sentences++], sentence, sizeof sentence);
 }
 
 static bool ordered(const vector_clock *known, int queue, const visit *v) { return v->serial <= known->at[queue]; }

@@ -1,0 +1,346 @@
+/* The hazard checker: what is ordered, what touches, and what a sentence names. Random programs are in hazards_random.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "machine/kernels.h"
+#include <stdio.h>
+
+enum { QUEUES = 4, OLD = 1 << 14 };     /* OLD: the operations of a queue whose clocks are remembered */
+
+static char memory[1 << 12];
+static hazard *checker;
+static uint64_t serial[QUEUES];
+
+static int open_checker(void **state)
+{
+    checker = hazard_open();
+    memset(serial, 0, sizeof serial);
+    return 0;
+}
+
+static int close_checker(void **state)
+{
+    hazard_close(checker);
+    return 0;
+}
+
+static tensor bytes(int64_t begin, int64_t end) { return tensor_1d(memory + begin, F64, (end - begin) / 8); }
+
+/* The next operation of the queue, on one or two operands; returns its serial. */
+static uint64_t submit(int on, const char *name, operand first, operand second)
+{
+    op o = { .kind = OP_COPY, .operands = 2, .operand = { first, second },
+             .origin = { .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .name = name } };
+    hazard_submit(checker, on, ++serial[on], &o);
+    return serial[on];
+}
+
+static uint64_t touch(int on, const char *name, access how, int64_t begin, int64_t end)
+{
+    return submit(on, name, (operand){ bytes(begin, end), how }, (operand){ tensor_none(), READ });
+}
+
+static uint64_t reads(int on, const char *name) { return touch(on, name, READ, 0, 64); }
+static uint64_t writes(int on, const char *name) { return touch(on, name, WRITE, 0, 64); }
+static int64_t found(void) { return hazard_read(checker)->count; }
+static const char *sentence(int i) { return hazard_read(checker)->sentence[i]; }
+
+static void missing_wait_is_named(void **state)
+{
+    writes(0, "first");
+    reads(1, "second");
+    assert_int_equal(found(), 1);
+    assert_string_equal(sentence(0), "copy first (setup) and copy second (setup) touch the same bytes unordered");
+}
+
+/* [earlier access][later access] of two queues without waits. */
+static void who_collides(void **state)
+{
+    static const access all[] = { READ, WRITE, UPDATE };
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            close_checker(NULL);
+            open_checker(NULL);
+            touch(0, "earlier", all[i], 0, 64);
+            touch(1, "later", all[j], 0, 64);
+            assert_int_equal(found(), i || j);
+        }
+}
+
+static void one_queue_is_ordered(void **state)
+{
+    writes(0, "a");
+    reads(0, "b");
+    touch(0, "c", UPDATE, 8, 40);
+    writes(0, "d");
+    assert_int_equal(found(), 0);
+}
+
+/* Ping-pong: write, read elsewhere, write again, each waited for. */
+static void waits_order_in_both_directions(void **state)
+{
+    for (int i = 0; i < 10; i++) {
+        hazard_wait(checker, 1, 0, writes(0, "out"));
+        hazard_wait(checker, 0, 1, reads(1, "back"));
+    }
+    assert_int_equal(found(), 0);
+}
+
+static void a_wait_orders_one_direction(void **state)
+{
+    hazard_wait(checker, 1, 0, writes(0, "first"));
+    reads(1, "reader");
+    writes(0, "second");
+    assert_int_equal(found(), 1);
+    assert_non_null(strstr(sentence(0), "copy reader (setup) and copy second (setup)"));
+}
+
+static void a_wait_covers_what_came_before_the_mark_only(void **state)
+{
+    uint64_t early = touch(0, "early", WRITE, 64, 128);
+    writes(0, "late");
+    hazard_wait(checker, 1, 0, early);
+    touch(1, "fine", READ, 64, 128);
+    assert_int_equal(found(), 0);
+    reads(1, "too soon");
+    assert_int_equal(found(), 1);
+}
+
+static void waits_are_transitive(void **state)
+{
+    hazard_wait(checker, 1, 0, writes(0, "a"));
+    hazard_wait(checker, 2, 1, touch(1, "b", WRITE, 64, 128));
+    hazard_wait(checker, 3, 2, touch(2, "c", WRITE, 128, 192));
+    writes(3, "d");
+    assert_int_equal(found(), 0);
+    reads(2, "e");
+    assert_int_equal(found(), 1);
+}
+
+/* A mark taken before a wait does not carry what the queue waited for afterwards. */
+static void marks_are_not_later_than_they_were(void **state)
+{
+    uint64_t before = touch(1, "before", WRITE, 64, 128);
+    hazard_wait(checker, 1, 0, writes(0, "a"));
+    touch(1, "after", WRITE, 64, 128);
+    hazard_wait(checker, 2, 1, before);
+    reads(2, "b");
+    assert_int_equal(found(), 1);
+    assert_non_null(strstr(sentence(0), "copy a (setup) and copy b (setup)"));
+}
+
+static void hazard_ordered_says_what_a_wait_would_change(void **state)
+{
+    uint64_t a = writes(0, "a"), b = writes(0, "b");
+    assert_false(hazard_ordered(checker, 1, 0, a));
+    hazard_wait(checker, 1, 0, a);
+    assert_true(hazard_ordered(checker, 1, 0, a));
+    assert_false(hazard_ordered(checker, 1, 0, b));
+    uint64_t c = touch(1, "c", READ, 64, 72);
+    hazard_wait(checker, 2, 1, c);
+    assert_true(hazard_ordered(checker, 2, 0, a));
+    assert_true(hazard_ordered(checker, 0, 0, b));
+}
+
+/* A range of queue 0 against one of queue 1: collide or not. */
+static void ranges_collide_where_they_overlap(void **state)
+{
+    static const struct { int64_t begin[2], end[2]; bool collide; } row[] = {
+        { { 0, 64 }, { 64, 128 }, false },   { { 64, 0 }, { 128, 64 }, false },  { { 0, 56 }, { 64, 128 }, true },
+        { { 56, 0 }, { 128, 64 }, true },    { { 0, 24 }, { 128, 32 }, true },   { { 24, 0 }, { 32, 128 }, true },
+        { { 0, 0 }, { 64, 64 }, true },      { { 0, 0 }, { 64, 8 }, true },      { { 0, 56 }, { 64, 64 }, true },
+        { { 0, 512 }, { 64, 576 }, false },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        close_checker(NULL);
+        open_checker(NULL);
+        touch(0, "a", WRITE, row[i].begin[0], row[i].end[0]);
+        touch(1, "b", READ, row[i].begin[1], row[i].end[1]);
+        assert_int_equal(found(), row[i].collide);
+    }
+}
+
+/* Pieces written by several queues, then read as a whole: each unordered piece is found, and only those. */
+static void pieces_of_a_range(void **state)
+{
+    touch(0, "left", WRITE, 0, 64);
+    hazard_wait(checker, 3, 1, touch(1, "middle", WRITE, 64, 128));
+    touch(2, "right", WRITE, 128, 192);
+    touch(3, "all", READ, 0, 192);
+    assert_int_equal(found(), 2);
+    assert_non_null(strstr(sentence(0), "left"));
+    assert_non_null(strstr(sentence(1), "right"));
+}
+
+static void every_reader_is_remembered(void **state)
+{
+    reads(0, "one");
+    touch(1, "two", READ, 32, 96);
+    hazard_wait(checker, 3, 2, touch(2, "three", READ, 0, 96));
+    touch(3, "writer", WRITE, 0, 96);
+    assert_int_equal(found(), 4);       /* each in two ranges */
+    assert_int_equal(hazard_read(checker)->sentences, 2);
+    assert_non_null(strstr(sentence(0), "copy one "));
+    assert_non_null(strstr(sentence(1), "copy two "));
+}
+
+static void only_the_last_reader_matters(void **state)
+{
+    reads(0, "early");
+    hazard_wait(checker, 1, 0, reads(0, "late"));
+    writes(1, "writer");
+    assert_int_equal(found(), 0);
+}
+
+/* A view with gaps counts from its first to its last byte. */
+static void views_count_as_bounding_ranges(void **state)
+{
+    tensor matrix = tensor_2d(memory, F64, 4, 8);
+    submit(0, "column", (operand){ tensor_slice(matrix, 1, 2, 1), WRITE }, (operand){ tensor_none(), READ });
+    touch(1, "before it", WRITE, 0, 16);
+    touch(1, "after it", WRITE, (3 * 8 + 3) * 8, 256);
+    assert_int_equal(found(), 0);
+    touch(1, "last byte", WRITE, (3 * 8 + 2) * 8, 256);
+    assert_int_equal(found(), 1);
+    touch(2, "between", READ, 24, 32);
+    assert_int_equal(found(), 2);
+}
+
+static void nothing_is_touched_by_no_elements(void **state)
+{
+    writes(0, "a");
+    touch(1, "empty", WRITE, 8, 8);
+    submit(1, "absent", (operand){ tensor_none(), WRITE }, (operand){ tensor_none(), UPDATE });
+    assert_int_equal(found(), 0);
+}
+
+static void operands_of_one_operation_may_overlap(void **state)
+{
+    submit(0, "in place", (operand){ bytes(0, 64), UPDATE }, (operand){ bytes(32, 96), READ });
+    assert_int_equal(found(), 0);
+    touch(1, "b", WRITE, 88, 96);
+    assert_int_equal(found(), 1);
+}
+
+static void join_orders_everything(void **state)
+{
+    writes(0, "a");
+    touch(1, "b", WRITE, 64, 128);
+    hazard_join(checker);
+    for (int q = 0; q < QUEUES; q++) assert_true(hazard_ordered(checker, q, 0, 1) && hazard_ordered(checker, q, 1, 1));
+    touch(2, "c", WRITE, 0, 128);
+    assert_int_equal(found(), 0);
+    reads(3, "d");
+    assert_int_equal(found(), 1);
+}
+
+static void pass_time(int on, int64_t operations)
+{
+    for (int64_t i = 0; i < operations; i++) touch(on, "idle", READ, 1024, 1032);
+}
+
+/* The clock of operation `age` before the last one: known exactly while it is remembered; afterwards less is known, so a
+ * sound program may be blamed, but never is a hazard missed. */
+static void old_marks_stay_sound(void **state)
+{
+    static const int64_t ages[] = { 0, 1, OLD - 2, OLD - 1, OLD, OLD + 1, 2 * OLD, 2 * OLD + 1 };
+    for (size_t i = 0; i < sizeof ages / sizeof *ages; i++) {
+        close_checker(NULL);
+        open_checker(NULL);
+        hazard_wait(checker, 1, 0, touch(0, "behind the mark", WRITE, 0, 64));
+        uint64_t marked = touch(1, "mark", WRITE, 64, 128);
+        uint64_t later = touch(0, "later", WRITE, 128, 192);
+        pass_time(1, ages[i] / 2);
+        hazard_wait(checker, 1, 0, later);
+        pass_time(1, ages[i] - ages[i] / 2);
+        hazard_wait(checker, 2, 1, marked);
+        touch(2, "after the mark", READ, 64, 128);
+        assert_int_equal(found(), 0);
+        touch(2, "behind the mark too", READ, 0, 64);
+        assert_int_equal(found(), ages[i] >= OLD);
+        touch(2, "not ordered by the mark", READ, 128, 192);
+        assert_int_equal(found(), 1 + (ages[i] >= OLD));
+    }
+}
+
+static void sentences_are_few_but_all_are_counted(void **state)
+{
+    static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j" };
+    for (int i = 0; i < 20; i++) {
+        touch(0, names[i / 2], WRITE, 8 * i, 8 * i + 8);
+        touch(1, names[i / 2], WRITE, 8 * i, 8 * i + 8);
+        assert_int_equal(hazard_read(checker)->sentences, i / 2 < HAZARD_SENTENCES ? i / 2 + 1 : HAZARD_SENTENCES);
+    }
+    assert_int_equal(found(), 20);
+}
+
+/* The same through the machine, with fillers and marks, on paper. */
+static machine *paper(queue *q[3])
+{
+    machine_options options = { .measuring = true };
+    machine *m = machine_open(&options);
+    for (int i = 0; i < 3; i++) q[i] = machine_queue(m, "queue");
+    return m;
+}
+
+static void a_machine_checks_what_passes(void **state)
+{
+    queue *q[3];
+    machine *m = paper(q);
+    tensor x = tensor_1d(memory, F32, 16), y = tensor_1d(memory + 64, F32, 16);
+    queue_wait(q[1], fill(q[0], "x", x, 1.0));
+    mark copied = copy(q[1], "y", y, WRITE, x);
+    assert_int_equal(machine_hazards(m)->count, 0);
+    machine_origin(m, (origin){ .step = 3, .microbatch = 1, .chunk = -1, .layer = 5, .phase = PHASE_BACKWARD });
+    fill(q[0], "x", x, 2.0);
+    assert_string_equal(machine_hazards(m)->sentence[0],
+                        "copy y (setup) and fill x (step 3, microbatch 1, layer 5, backward) touch the same bytes unordered");
+    machine_sync(m);
+    fill(q[2], "x", x, 3.0);
+    mark_sync(copied);
+    assert_int_equal(machine_hazards(m)->count, 1);
+    machine_close(m);
+}
+
+/* Each effective wait left out is found; waits that order nothing are not counted. */
+static void a_dropped_wait_is_found(void **state)
+{
+    tensor x = tensor_1d(memory, F32, 16), y = tensor_1d(memory + 64, F32, 16);
+    for (int drop = -1; drop < 3; drop++) {
+        queue *q[3];
+        machine *m = paper(q);
+        machine_drop_wait(m, drop);
+        machine_step(m, 0);
+        mark filled = fill(q[0], "x", x, 1.0);
+        queue_wait(q[1], filled);
+        queue_wait(q[1], filled);
+        mark copied = copy(q[1], "y", y, WRITE, x);
+        queue_wait(q[2], copied);
+        queue_wait(q[2], filled);
+        mark summed = copy(q[2], "x", x, UPDATE, y);
+        queue_wait(q[0], filled);
+        queue_wait(q[0], summed);
+        queue_wait(q[0], copied);
+        fill(q[0], "y", y, 0.0);
+        if (drop < 0) assert_int_equal(machine_waits(m), 3);
+        assert_int_equal(machine_hazards(m)->count > 0, drop >= 0 && drop != 0);
+        machine_close(m);
+    }
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, open_checker, close_checker)
+    const struct CMUnitTest tests[] = {
+        CASE(missing_wait_is_named), CASE(who_collides), CASE(one_queue_is_ordered), CASE(waits_order_in_both_directions),
+        CASE(a_wait_orders_one_direction), CASE(a_wait_covers_what_came_before_the_mark_only), CASE(waits_are_transitive),
+        CASE(marks_are_not_later_than_they_were), CASE(hazard_ordered_says_what_a_wait_would_change),
+        CASE(ranges_collide_where_they_overlap), CASE(pieces_of_a_range), CASE(every_reader_is_remembered),
+        CASE(only_the_last_reader_matters), CASE(views_count_as_bounding_ranges), CASE(nothing_is_touched_by_no_elements),
+        CASE(operands_of_one_operation_may_overlap), CASE(join_orders_everything), CASE(old_marks_stay_sound),
+        CASE(sentences_are_few_but_all_are_counted), CASE(a_machine_checks_what_passes), CASE(a_dropped_wait_is_found),
+    };
+    return cmocka_run_group_tests_name("hazards", tests, NULL, NULL);
+}
