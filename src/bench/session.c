@@ -1,5 +1,6 @@
 /* A run. */
 #include "bench/session.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/say.h"
 #include "bench/record/record.h"
@@ -43,10 +44,19 @@ static record *open_record(const session *s, const deck *d, const surroundings *
     return r;
 }
 
-static void commit_record(record *r)
+/* When the record was written last, and how long that took: it is rewritten whole, so a deck of many short cases is
+ * written when writing costs at most a twentieth of the time since; the end of the run always writes. */
+typedef struct { double ended, seconds; } last_commit;
+enum { COMMIT_SHARE = 20 };
+
+static void commit_record(record *r, last_commit *last, bool always)
 {
     char reason[512];
-    if (r && !record_commit(r, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
+    double begin = clock_seconds();
+    if (!r || (!always && begin - last->ended < COMMIT_SHARE * last->seconds)) return;
+    if (!record_commit(r, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
+    last->ended = clock_seconds();
+    last->seconds = last->ended - begin;
 }
 
 /* A skipped case is recorded with the reason found when it was tried. */
@@ -69,7 +79,6 @@ static void run_one(const bench_case *c, const surroundings *a, record *rec, fin
     n->failed += v == VERDICT_FAILED;
     n->skipped += v == VERDICT_SKIPPED;
     if (rec) add_to_record(rec, c, &r, v, skipped);
-    commit_record(rec);
     result_close(&r);
 }
 
@@ -79,7 +88,11 @@ int session_run(const session *s, const deck *d)
     surroundings a = look_around(d->item[0].backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST);
     report_banner(d, s->deck_name, world_ranks(), a.load.threads, a.products, a.mpi);
     record *rec = open_record(s, d, &a);
-    for (int64_t i = 0; i < d->cases; i++) run_one(&d->item[i], &a, rec, &n);
+    last_commit last = { 0.0, 0.0 };
+    for (int64_t i = 0; i < d->cases; i++) {
+        run_one(&d->item[i], &a, rec, &n);
+        commit_record(rec, &last, i + 1 == d->cases);
+    }
     report_end(&n, strcmp(d->item[0].record, "none") ? d->item[0].record : NULL);
     if (rec) record_close(rec);
     free(a.hosts);
