@@ -1,4 +1,5 @@
-/* Sequences of a step: the recipe's rule where the layout is the recipe's, else the smallest batch that fills the layout. */
+/* Sequences of a step: the recipe's rule where the layout is the recipe's, else the smallest batch that fills the
+ * layout. */
 #include "plan/draft.h"
 
 static bool is_recipe_ruled(const case_draft *d)

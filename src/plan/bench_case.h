@@ -92,8 +92,8 @@ typedef struct {
  * check is off; the case's tokens, but uniform for zeros, which would make all rows equal. The fault stays. */
 bench_case check_case(const bench_case *c);
 /* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:
- * what the reference computes: on the host, in submitted order, healthy. Same global batch, all of it in microbatches of
- * micro_batch. Padded vocabulary follows the single rank. */
+ * what the reference computes: on the host, in submitted order, healthy. Same global batch, all of it in microbatches
+ * of micro_batch. Padded vocabulary follows the single rank. */
 bench_case single_rank_case(const bench_case *c, bool fp32);
 
 const char *size_name(case_size size);

@@ -1,7 +1,8 @@
 /* The deck: plain text in, resolved cases out. Reads text, never files, never MPI: the caller brings the bytes.
- * Two title lines of free text; then `key = value  # remark` and sections `[workload]`. Keys before the first section hold
- * for all sections, a section's own come first. A list of values, separated by blanks, sweeps: all combinations, in the
- * order of the key table with the later key fastest. UTF-8; lines end with a newline or with carriage return and newline. */
+ * Two title lines of free text; then `key = value  # remark` and sections `[workload]`. Keys before the first section
+ * hold for all sections, a section's own come first. A list of values, separated by blanks, sweeps: all combinations, in
+ * the order of the key table with the later key fastest. UTF-8; lines end with a newline or with carriage return and
+ * newline. */
 #pragma once
 #include "plan/bench_case.h"
 #include <stddef.h>
@@ -28,9 +29,10 @@ typedef struct {
     bool cuda_usable; /* a usable GPU for every rank */
 } deck_source;
 
-/* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there are no
- * cases. Keys that contradict one another are compared in the sections whose every value could be read. In a dry run
- * what is not built yet is resolved and described (not_built); in a run it is refused if the deck asks for it by value. */
+/* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there are
+ * no cases. Keys that contradict one another are compared in the sections whose every value could be read. In a dry run
+ * what is not built yet is resolved and described (not_built); in a run it is refused if the deck asks for it by value.
+ */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);
 

@@ -54,7 +54,7 @@ bool deck_is_text(const deck_source *s, mistakes *wrong)
         return false;
     }
     if (s->length > DECK_BYTES) {
-        mistake(wrong, 1, "deck", "has %zu bytes; at most %d", s->length, DECK_BYTES);
+        mistake(wrong, 1, "deck", "has more than %d bytes", DECK_BYTES);
         return false;
     }
     bool utf16 = starts_with(s, "\xFF\xFE", 2) || starts_with(s, "\xFE\xFF", 2);

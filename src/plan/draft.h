@@ -13,11 +13,13 @@ typedef struct {
 } case_draft;
 
 bool draft_given(const case_draft *d, key_id key);
-/* Refuses the deck at the line and under the name of the first given key of the list (ended by KEYS), else of the section. */
+/* Refuses the deck at the line and under the name of the first given key of the list (ended by KEYS), else of the
+ * section. */
 void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The recipe's row for the ranks used and the depth of the model, below the smallest that one; any depth if it has no such row. */
+/* The recipe's row for the ranks used and the depth of the model, below the smallest that one; any depth if it has no
+ * such row. */
 const recipe_row *draft_row(const case_draft *d);
 
 /* plan/layout.c: degrees, ranks used; size auto resolved on the way; skipped if the ranks do not suffice. */

@@ -1,4 +1,5 @@
-/* Whose layout: the recipe's for size = full without layout keys, else the keys', with 1 for those not given; data is the rest. */
+/* Whose layout: the recipe's for size = full without layout keys, else the keys', with 1 for those not given; data is
+ * the rest. */
 #include "plan/draft.h"
 #include <limits.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static void layout_from_keys(case_draft *d)
     take_ranks(d);
 }
 
-/* The row for the ranks at hand, of the depth given if the recipe has such rows; below the smallest, that one and a reason. */
+/* The row for the ranks at hand, of the depth given if the recipe has such rows; below the smallest, that one. */
 static const recipe_row *recipe_meant(const case_draft *d)
 {
     const char *name = d->workload->name;

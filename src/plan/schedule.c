@@ -22,7 +22,7 @@ static int64_t (*const warmups[])(position) = {
     [SCHEDULE_INTERLEAVED] = interleaved_warmup,
 };
 
-/* The k-th forward or backward of a stage: a chunk takes as many microbatches as there are stages, then the next chunk. */
+/* The k-th forward or backward of a stage: a chunk takes as many microbatches as there are stages, then the next. */
 static schedule_action turn(position p, schedule_verb verb, int64_t k)
 {
     int64_t chunk = k / p.stages % p.chunks;

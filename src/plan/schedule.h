@@ -14,8 +14,8 @@ typedef struct {
     schedule_action *action;
 } schedule; /* owned; schedule_free */
 
-/* The list of one stage. Pipeline degree 1 with 1f1b: F0.0 B0.0 F0.1 B0.1 ... Every schedule runs the backwards of a chunk
- * in microbatch order. interleaved: microbatches divisible by the pipeline degree. Fails (ends the run) without memory. */
+/* The list of one stage. Pipeline degree 1 with 1f1b: F0.0 B0.0 F0.1 B0.1 ... Every schedule runs the backwards of a
+ * chunk in microbatch order. interleaved: microbatches divisible by the pipeline degree. Fails without memory. */
 schedule schedule_make(const bench_case *c, int stage);
 void schedule_free(schedule *s);
 /* Most microbatches whose forward is done and whose backward is not, over all chunks: tape slots needed. */
