@@ -1,6 +1,6 @@
-/* Matrix products by oneDNN 2: the door to it. A product's primitive is built once per shape, format, layout and access
- * when the op is prepared; running it allocates nothing. The cache is process state, like the library's own. */
-#include "machine/host/host.h"
+/* The door to oneDNN 2. A product's primitive is built once per shape, format, layout and access, when the op is
+ * prepared; running it allocates nothing. The cache is process state, like the library's own. */
+#include "machine/host/onednn.h"
 #include "base/fail.h"
 #include <dnnl.h>
 #include <omp.h>
@@ -27,17 +27,9 @@ static void check(dnnl_status_t status, const char *call)
 
 static dnnl_data_type_t format(int64_t type) { return type == BF16 ? dnnl_bf16 : dnnl_f32; }
 
-/* A product into a matrix whose columns are contiguous is made transposed, c' = b' a': oneDNN writes rows fast. */
-static void operands_of(const op *o, tensor x[3])
+static product_key key_of(const tensor x[3], access how)
 {
-    bool swap = o->operand[0].tensor.stride[1] != 1 && o->operand[0].tensor.dim[1] != 1;
-    for (int i = 0; i < 3; i++) x[i] = o->operand[swap && i ? 3 - i : i].tensor;
-    for (int i = 0; swap && i < 3; i++) x[i] = tensor_transposed(x[i]);
-}
-
-static product_key key_of(const op *o, const tensor x[3])
-{
-    product_key key = { .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = o->operand[0].access, .threads = omp_get_max_threads() };
+    product_key key = { .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = how, .threads = omp_get_max_threads() };
     for (int i = 0; i < 3; i++) {
         key.type[i] = x[i].type;
         key.stride[i][0] = x[i].dim[0] == 1 ? x[i].dim[1] * x[i].stride[1] : x[i].stride[0];
@@ -131,10 +123,9 @@ static void build(product *p, const product_key *key)
     dnnl_primitive_attr_destroy(how);
 }
 
-static product *prepared(const op *o, tensor x[3])
+static product *prepared(const tensor x[3], access how)
 {
-    operands_of(o, x);
-    product_key key = key_of(o, x);
+    product_key key = key_of(x, how);
     if (2 * cache.used >= cache.slots) grow();
     product *p = find(&key);
     if (p->primitive) return p;
@@ -144,20 +135,21 @@ static product *prepared(const op *o, tensor x[3])
     return p;
 }
 
-size_t host_matmul_scratch(const op *o)
-{
-    tensor x[3];
-    return prepared(o, x)->scratch_bytes;
-}
+size_t onednn_scratch(const tensor x[3], access how) { return prepared(x, how)->scratch_bytes; }
 
-void host_matmul(const op *o, void *scratch)
+void onednn_multiply(const tensor x[3], access how, void *scratch)
 {
-    tensor x[3];
-    product *p = prepared(o, x);
+    product *p = prepared(x, how);
     for (int i = 0; i < 3; i++) check(dnnl_memory_set_data_handle(p->argument[i].memory, x[i].data), "dnnl_memory_set_data_handle");
     check(dnnl_memory_set_data_handle(p->argument[SCRATCHPAD].memory, p->scratch_bytes ? scratch : NULL), "dnnl_memory_set_data_handle");
     check(dnnl_primitive_execute(p->primitive, cache.stream, MEMORIES, p->argument), "dnnl_primitive_execute");
     check(dnnl_stream_wait(cache.stream), "dnnl_stream_wait");
+}
+
+/* Later instruction sets hold the bits of those they contain. */
+bool onednn_multiplies_bf16(void)
+{
+    return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
 static const char *instructions(void)
@@ -165,14 +157,14 @@ static const char *instructions(void)
     static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = {
         { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" }, { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
         { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" }, { dnnl_cpu_isa_avx512_core, "avx512_core" },
-        { dnnl_cpu_isa_avx2, "avx2" }, { dnnl_cpu_isa_avx, "avx" }, { dnnl_cpu_isa_sse41, "sse41" } };
+        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" }, { dnnl_cpu_isa_avx2, "avx2" }, { dnnl_cpu_isa_avx, "avx" }, { dnnl_cpu_isa_sse41, "sse41" } };
     dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].isa == isa) return known[i].name;
     return "generic instructions";
 }
 
-const char *host_matmul_library(char *text, size_t length)
+const char *onednn_library(char *text, size_t length)
 {
     const dnnl_version_t *v = dnnl_version();
     snprintf(text, length, "oneDNN %d.%d.%d (%s)", v->major, v->minor, v->patch, instructions());

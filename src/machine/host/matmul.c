@@ -1,0 +1,83 @@
+/* Matrix products, on oneDNN. BF16 is widened to FP32 in scratch where the processor cannot multiply it: the products are
+ * exact either way, and the sums are rounded once. */
+#include "machine/host/host.h"
+#include "machine/host/onednn.h"
+#include "machine/host/row.h"
+
+enum { C, A, B };
+
+/* oneDNN writes rows fast, so a product into a matrix of contiguous columns is made transposed: c' = b' a'. */
+static void operands_of(const op *o, tensor x[3])
+{
+    bool swap = o->operand[C].tensor.stride[1] != 1 && o->operand[C].tensor.dim[1] != 1;
+    for (int i = 0; i < 3; i++) x[i] = o->operand[swap && i ? A + B - i : i].tensor;
+    for (int i = 0; swap && i < 3; i++) x[i] = tensor_transposed(x[i]);
+}
+
+static bool widens(const tensor x[3]) { return x[A].type == BF16 && !onednn_multiplies_bf16(); }
+
+static int64_t aligned(int64_t floats) { return (floats + TILE - 1) / TILE * TILE; }
+static int64_t widened_floats(const tensor *t) { return t->type == BF16 ? aligned(t->dim[0] * t->dim[1]) : 0; }
+
+/* The same matrix in FP32 in scratch, without gaps, contiguous the way it was; FP32 stays where it is. */
+static tensor widened(const tensor *t, float *scratch)
+{
+    bool by_columns = t->stride[1] != 1 && t->dim[1] != 1;
+    if (t->type == F32) return *t;
+    return by_columns ? tensor_transposed(tensor_2d(scratch, F32, t->dim[1], t->dim[0])) : tensor_2d(scratch, F32, t->dim[0], t->dim[1]);
+}
+
+/* Places in scratch for what is widened; returns the floats they take. */
+static int64_t widened_operands(const tensor x[3], tensor wide[3], float *scratch)
+{
+    int64_t used = 0;
+    for (int i = C; i <= B; i++) {
+        wide[i] = widened(&x[i], scratch ? scratch + used : NULL);
+        used += widened_floats(&x[i]);
+    }
+    return used;
+}
+
+static tensor contiguous_rows(tensor t) { return t.stride[1] != 1 && t.dim[1] != 1 ? tensor_transposed(t) : t; }
+
+static void widen(const tensor *from, const tensor *to)
+{
+    tensor narrow = contiguous_rows(*from), wide = contiguous_rows(*to);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < narrow.dim[0]; row++) row_load(tensor_row(&wide, row, 0), tensor_row(&narrow, row, 0), BF16, narrow.dim[1]);
+}
+
+static void narrow(const tensor *from, const tensor *to)
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < to->dim[0]; row++) row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), to->dim[1]);
+}
+
+static void multiply_widened(const tensor x[3], access how, float *scratch)
+{
+    tensor wide[3];
+    int64_t used = widened_operands(x, wide, scratch);
+    for (int i = how == UPDATE ? C : A; i <= B; i++)
+        if (x[i].type == BF16) widen(&x[i], &wide[i]);
+    onednn_multiply(wide, how, scratch + used);
+    if (x[C].type == BF16) narrow(&wide[C], &x[C]);
+}
+
+size_t host_matmul_scratch(const op *o)
+{
+    tensor x[3], wide[3];
+    operands_of(o, x);
+    if (!widens(x)) return onednn_scratch(x, o->operand[C].access);
+    size_t floats = (size_t)widened_operands(x, wide, NULL);
+    return floats * sizeof(float) + onednn_scratch(wide, o->operand[C].access);
+}
+
+void host_matmul(const op *o, void *scratch)
+{
+    tensor x[3];
+    operands_of(o, x);
+    if (widens(x)) multiply_widened(x, o->operand[C].access, scratch);
+    else onednn_multiply(x, o->operand[C].access, scratch);
+}
+
+const char *host_matmul_library(char *text, size_t length) { return onednn_library(text, length); }
