@@ -14,11 +14,13 @@ typedef struct {
     int64_t m, n, depth, c_row, a_row, a_depth, b_row;
 } tile_product;
 
-static inline __attribute__((always_inline)) lanes lanes_fma(float x, lanes y, lanes z)
+/* sum += x y */
+static inline __attribute__((always_inline)) void lanes_fma(lanes *sum, float x, const float *y)
 {
+    lanes z = *sum, t = *(const lanes *)y;
 #pragma GCC unroll 16
-    for (int l = 0; l < LANES; l++) z[l] = fmaf(x, y[l], z[l]);
-    return z;
+    for (int l = 0; l < LANES; l++) z[l] = fmaf(x, t[l], z[l]);
+    *sum = z;
 }
 
 /* Rows i .. i + 3, `vectors` (a constant) times 16 columns from j. */
@@ -36,7 +38,7 @@ static inline __attribute__((always_inline)) void tile_panel(const tile_product 
         for (int r = 0; r < PANEL_ROWS; r++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                sum[r][v] = lanes_fma(a[r * p->a_row + k * p->a_depth], *(const lanes *)(b + k * p->b_row + v * LANES), sum[r][v]);
+                lanes_fma(&sum[r][v], a[r * p->a_row + k * p->a_depth], b + k * p->b_row + v * LANES);
 #pragma GCC unroll 4
     for (int r = 0; r < PANEL_ROWS; r++)
 #pragma GCC unroll 4
