@@ -1,4 +1,4 @@
-/* What the host asks of oneDNN. One file per major version of its interface answers (onednn_v2.c). */
+/* What the host asks of oneDNN. onednn.c answers, with one file per major version of its interface. */
 #pragma once
 #include "machine/op.h"
 

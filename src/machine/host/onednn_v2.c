@@ -1,172 +1,37 @@
-/* The door to oneDNN 2. A product's primitive is built once per shape, format, layout and access, when the op is
- * prepared; running it allocates nothing. The cache is process state, like the library's own. */
-#include "machine/host/onednn.h"
-#include "base/fail.h"
-#include <dnnl.h>
-#include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* Building a product with oneDNN 2. */
+#include "machine/host/onednn_product.h"
 
-/* What a primitive depends on: c[m, n] (+)= a[m, k] b[k, n]. Integers of one size, so that keys compare as bytes. */
-typedef struct { int64_t m, n, k, type[3], stride[3][2], access, threads; } product_key;
-enum { DESTINATION, LEFT, RIGHT, SCRATCHPAD, MEMORIES };
-typedef struct {
-    product_key key;
-    dnnl_primitive_t primitive;         /* NULL: an empty slot */
-    dnnl_exec_arg_t argument[MEMORIES];
-    size_t scratch_bytes;
-} product;
-
-static struct { product *slot; size_t slots, used; dnnl_engine_t engine; dnnl_stream_t stream; } cache;
-
-static void check(dnnl_status_t status, const char *call)
-{
-    if (status != dnnl_success) FAIL("oneDNN: %s returns status %d", call, (int)status);
-}
-
-static dnnl_data_type_t format(int64_t type) { return type == BF16 ? dnnl_bf16 : dnnl_f32; }
-
-static product_key key_of(const tensor x[3], access how)
-{
-    product_key key = { .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = how, .threads = omp_get_max_threads() };
-    for (int i = 0; i < 3; i++) {
-        key.type[i] = x[i].type;
-        key.stride[i][0] = x[i].dim[0] == 1 ? x[i].dim[1] * x[i].stride[1] : x[i].stride[0];
-        key.stride[i][1] = x[i].dim[1] == 1 ? 1 : x[i].stride[1];
-    }
-    return key;
-}
-
-static size_t hash(const product_key *key)
-{
-    const int64_t *word = (const int64_t *)key;
-    uint64_t h = 0;
-    for (size_t i = 0; i < sizeof *key / sizeof *word; i++) h = (h ^ (uint64_t)word[i]) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-    return (size_t)h;
-}
-
-/* The key's slot, or the empty one where it belongs. */
-static product *find(const product_key *key)
-{
-    size_t i = hash(key) & (cache.slots - 1);
-    while (cache.slot[i].primitive && memcmp(&cache.slot[i].key, key, sizeof *key) != 0) i = (i + 1) & (cache.slots - 1);
-    return &cache.slot[i];
-}
-
-static void grow(void)
-{
-    size_t slots = cache.slots;
-    product *slot = cache.slot;
-    cache.slots = slots ? 2 * slots : 256;
-    cache.slot = calloc(cache.slots, sizeof *cache.slot);
-    if (!cache.slot) FAIL("no memory for %zu matrix products", cache.slots);
-    for (size_t i = 0; i < slots; i++)
-        if (slot[i].primitive) *find(&slot[i].key) = slot[i];
-    free(slot);
-}
-
-static void open_library(void)
-{
-    if (cache.engine) return;
-    check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "dnnl_set_default_fpmath_mode");
-    check(dnnl_engine_create(&cache.engine, dnnl_cpu, 0), "dnnl_engine_create");
-    check(dnnl_stream_create(&cache.stream, cache.engine, dnnl_stream_default_flags), "dnnl_stream_create");
-}
+dnnl_status_t product_append_sum(dnnl_post_ops_t after) { return dnnl_post_ops_append_sum(after, 1.0f); }
 
 static dnnl_memory_desc_t describe(const product_key *key, int which)
 {
-    const dnnl_dims_t dims[3] = { { key->m, key->n }, { key->m, key->k }, { key->k, key->n } };
-    const dnnl_dims_t strides = { key->stride[which][0], key->stride[which][1] };
+    product_matrix x = product_describe(key, which);
     dnnl_memory_desc_t d;
-    check(dnnl_memory_desc_init_by_strides(&d, 2, dims[which], format(key->type[which]), strides), "dnnl_memory_desc_init_by_strides");
+    product_check(dnnl_memory_desc_init_by_strides(&d, 2, x.dims, x.format, x.strides), "dnnl_memory_desc_init_by_strides");
     return d;
 }
 
-/* UPDATE adds what c holds inside the product, before it is rounded. */
-static dnnl_primitive_attr_t attributes(const product_key *key)
-{
-    dnnl_primitive_attr_t attributes;
-    dnnl_post_ops_t after;
-    check(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
-    check(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user), "dnnl_primitive_attr_set_scratchpad_mode");
-    check(dnnl_post_ops_create(&after), "dnnl_post_ops_create");
-    if (key->access == UPDATE) check(dnnl_post_ops_append_sum(after, 1.0f), "dnnl_post_ops_append_sum");
-    check(dnnl_primitive_attr_set_post_ops(attributes, after), "dnnl_primitive_attr_set_post_ops");
-    dnnl_post_ops_destroy(after);
-    return attributes;
-}
-
-static dnnl_exec_arg_t argument(int name, const dnnl_memory_desc_t *d)
+static dnnl_exec_arg_t argument(int name, const dnnl_memory_desc_t *d, dnnl_engine_t engine)
 {
     dnnl_exec_arg_t a = { .arg = name };
-    check(dnnl_memory_create(&a.memory, d, cache.engine, DNNL_MEMORY_NONE), "dnnl_memory_create");
+    product_check(dnnl_memory_create(&a.memory, d, engine, DNNL_MEMORY_NONE), "dnnl_memory_create");
     return a;
 }
 
-static void build(product *p, const product_key *key)
+void product_build(product *p, dnnl_engine_t engine)
 {
     static const int names[3] = { DNNL_ARG_DST, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS };
-    dnnl_memory_desc_t d[3] = { describe(key, 0), describe(key, 1), describe(key, 2) };
+    dnnl_memory_desc_t d[3] = { describe(&p->key, DESTINATION), describe(&p->key, LEFT), describe(&p->key, RIGHT) };
     dnnl_matmul_desc_t matmul;
     dnnl_primitive_desc_t plan;
-    dnnl_primitive_attr_t how = attributes(key);
-    check(dnnl_matmul_desc_init(&matmul, &d[LEFT], &d[RIGHT], NULL, &d[DESTINATION]), "dnnl_matmul_desc_init");
-    check(dnnl_primitive_desc_create(&plan, &matmul, how, cache.engine, NULL), "dnnl_primitive_desc_create");
-    check(dnnl_primitive_create(&p->primitive, plan), "dnnl_primitive_create");
+    dnnl_primitive_attr_t how = product_attributes(&p->key);
+    product_check(dnnl_matmul_desc_init(&matmul, &d[LEFT], &d[RIGHT], NULL, &d[DESTINATION]), "dnnl_matmul_desc_init");
+    product_check(dnnl_primitive_desc_create(&plan, &matmul, how, engine, NULL), "dnnl_primitive_desc_create");
+    product_check(dnnl_primitive_create(&p->primitive, plan), "dnnl_primitive_create");
     const dnnl_memory_desc_t *scratchpad = dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
-    p->key = *key;
     p->scratch_bytes = dnnl_memory_desc_get_size(scratchpad);
-    for (int i = 0; i < 3; i++) p->argument[i] = argument(names[i], &d[i]);
-    p->argument[SCRATCHPAD] = argument(DNNL_ARG_SCRATCHPAD, scratchpad);
+    for (int i = 0; i < 3; i++) p->argument[i] = argument(names[i], &d[i], engine);
+    p->argument[SCRATCHPAD] = argument(DNNL_ARG_SCRATCHPAD, scratchpad, engine);
     dnnl_primitive_desc_destroy(plan);
     dnnl_primitive_attr_destroy(how);
-}
-
-static product *prepared(const tensor x[3], access how)
-{
-    product_key key = key_of(x, how);
-    if (2 * cache.used >= cache.slots) grow();
-    product *p = find(&key);
-    if (p->primitive) return p;
-    open_library();
-    build(p, &key);
-    cache.used++;
-    return p;
-}
-
-size_t onednn_scratch(const tensor x[3], access how) { return prepared(x, how)->scratch_bytes; }
-
-void onednn_multiply(const tensor x[3], access how, void *scratch)
-{
-    product *p = prepared(x, how);
-    for (int i = 0; i < 3; i++) check(dnnl_memory_set_data_handle(p->argument[i].memory, x[i].data), "dnnl_memory_set_data_handle");
-    check(dnnl_memory_set_data_handle(p->argument[SCRATCHPAD].memory, p->scratch_bytes ? scratch : NULL), "dnnl_memory_set_data_handle");
-    check(dnnl_primitive_execute(p->primitive, cache.stream, MEMORIES, p->argument), "dnnl_primitive_execute");
-    check(dnnl_stream_wait(cache.stream), "dnnl_stream_wait");
-}
-
-/* Later instruction sets hold the bits of those they contain. */
-bool onednn_multiplies_bf16(void)
-{
-    return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
-}
-
-static const char *instructions(void)
-{
-    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = {
-        { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" }, { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
-        { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" }, { dnnl_cpu_isa_avx512_core, "avx512_core" },
-        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" }, { dnnl_cpu_isa_avx2, "avx2" }, { dnnl_cpu_isa_avx, "avx" }, { dnnl_cpu_isa_sse41, "sse41" } };
-    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].isa == isa) return known[i].name;
-    return "generic instructions";
-}
-
-const char *onednn_library(char *text, size_t length)
-{
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(text, length, "oneDNN %d.%d.%d (%s)", v->major, v->minor, v->patch, instructions());
-    return text;
 }

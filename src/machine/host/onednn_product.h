@@ -1,0 +1,27 @@
+/* A matrix product as a oneDNN primitive. onednn.c keeps the primitives; how one is built differs between the library's
+ * versions 2 and 3, and the Makefile takes onednn_v2.c or onednn_v3.c. */
+#pragma once
+#include "machine/op.h"
+#include <dnnl.h>
+
+/* What a primitive depends on: c[m, n] (+)= a[m, k] b[k, n]. Integers of one size, so that keys compare as bytes. */
+typedef struct { int64_t m, n, k, type[3], stride[3][2], access, threads; } product_key;
+enum { DESTINATION, LEFT, RIGHT, SCRATCHPAD, MEMORIES };
+typedef struct {
+    product_key key;
+    dnnl_primitive_t primitive;         /* NULL: an empty slot */
+    dnnl_exec_arg_t argument[MEMORIES];
+    size_t scratch_bytes;
+} product;
+
+/* Ends the run if a call of the library failed. */
+void product_check(dnnl_status_t status, const char *call);
+/* Shape, strides and format of one of the three matrices. */
+typedef struct { dnnl_dims_t dims, strides; dnnl_data_type_t format; } product_matrix;
+product_matrix product_describe(const product_key *key, int which);
+/* Scratchpad from the caller; UPDATE adds what c holds inside the product, before it is rounded. Owned by the caller. */
+dnnl_primitive_attr_t product_attributes(const product_key *key);
+
+/* The version's own part: what c holds is added; primitive, arguments and scratch_bytes of p->key. */
+dnnl_status_t product_append_sum(dnnl_post_ops_t after);
+void product_build(product *p, dnnl_engine_t engine);

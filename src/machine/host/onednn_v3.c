@@ -1,0 +1,36 @@
+/* Building a product with oneDNN 3. */
+#include "machine/host/onednn_product.h"
+
+dnnl_status_t product_append_sum(dnnl_post_ops_t after) { return dnnl_post_ops_append_sum(after, 1.0f, 0, dnnl_data_type_undef); }
+
+static dnnl_memory_desc_t describe(const product_key *key, int which)
+{
+    product_matrix x = product_describe(key, which);
+    dnnl_memory_desc_t d;
+    product_check(dnnl_memory_desc_create_with_strides(&d, 2, x.dims, x.format, x.strides), "dnnl_memory_desc_create_with_strides");
+    return d;
+}
+
+static dnnl_exec_arg_t argument(int name, const_dnnl_memory_desc_t d, dnnl_engine_t engine)
+{
+    dnnl_exec_arg_t a = { .arg = name };
+    product_check(dnnl_memory_create(&a.memory, d, engine, DNNL_MEMORY_NONE), "dnnl_memory_create");
+    return a;
+}
+
+void product_build(product *p, dnnl_engine_t engine)
+{
+    static const int names[3] = { DNNL_ARG_DST, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS };
+    dnnl_memory_desc_t d[3] = { describe(&p->key, DESTINATION), describe(&p->key, LEFT), describe(&p->key, RIGHT) };
+    dnnl_primitive_desc_t plan;
+    dnnl_primitive_attr_t how = product_attributes(&p->key);
+    product_check(dnnl_matmul_primitive_desc_create(&plan, engine, d[LEFT], d[RIGHT], NULL, d[DESTINATION], how), "dnnl_matmul_primitive_desc_create");
+    product_check(dnnl_primitive_create(&p->primitive, plan), "dnnl_primitive_create");
+    const_dnnl_memory_desc_t scratchpad = dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
+    p->scratch_bytes = dnnl_memory_desc_get_size(scratchpad);
+    for (int i = 0; i < 3; i++) p->argument[i] = argument(names[i], d[i], engine);
+    p->argument[SCRATCHPAD] = argument(DNNL_ARG_SCRATCHPAD, scratchpad, engine);
+    for (int i = 0; i < 3; i++) dnnl_memory_desc_destroy(d[i]);
+    dnnl_primitive_desc_destroy(plan);
+    dnnl_primitive_attr_destroy(how);
+}
