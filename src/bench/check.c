@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Loss: relative, per sequence, over all four steps. Gradients: r of the design at the first and the fourth step.
- * Weights: r with the change of four steps as reference. */
-check_limits check_limits_of(case_precision precision)
+check_limits check_limits_of(case_precision precision, bool against_fp32)
 {
-    static const check_limits fp32 = { 1e-6, 2e-5, 1e-5, 2e-4, 2e-2 }, bf16 = { 1e-3, 1e-3, 3e-2, 1e-1, 5e-1 };
-    return precision == PRECISION_BF16 ? bf16 : fp32;
+    static const check_limits fp32 = { 1e-6, 2e-5, 1e-5, 1e-3, 1e-2 };
+    static const check_limits bf16 = { 1e-3, 2e-3, 3e-2, 1.5e-1, 3e-1 }, bf16_against_fp32 = { 1e-3, 4e-3, 5e-2, 2e-1, 4e-1 };
+    return precision == PRECISION_FP32 ? fp32 : against_fp32 ? bf16_against_fp32 : bf16;
 }
 
 void check_open(check *k, const bench_case *c)
@@ -38,12 +37,21 @@ static void note(check_result *c, double *part, double scaled, const char *what,
     snprintf(c->worst, sizeof c->worst, "%s of %s at step %d, most on rank %d", what, of, step, rank);
 }
 
-static void judge_losses(check_result *c, const reference *r, const trainer *t, int step, double limit)
+static void judge_losses(check_result *c, const reference *r, const trainer *t, int step, const check_limits *limits)
 {
     char sequence[32];
-    worst_row w = compare_losses(t, r, step);
+    double limit = step == 0 ? limits->loss_first : limits->loss_later;
+    worst_row w = compare_losses(t, r, step), mean = compare_mean_loss(t, r, step);
     snprintf(sequence, sizeof sequence, "sequence %d", w.row);
     note(c, &c->loss, CHECK_THRESHOLD * w.r / limit, "loss", sequence, step, w.rank);
+    note(c, &c->loss, CHECK_THRESHOLD * mean.r / limit, "loss", "the step, as reported", step, mean.rank);
+}
+
+static void judge_norm(check_result *c, const reference *r, const trainer *t, int step, const check_limits *limits)
+{
+    worst_row w = compare_norm(t, r, step);
+    note(c, step == 0 ? &c->gradient_first : &c->gradient_fourth,
+         CHECK_THRESHOLD * w.r / (step == 0 ? limits->gradient_first : limits->gradient_fourth), "norm", "the gradient, as reported", step, w.rank);
 }
 
 static void judge_gradients(check_result *c, const reference *r, const trainer *t, int step, double limit, double *part)
@@ -52,18 +60,40 @@ static void judge_gradients(check_result *c, const reference *r, const trainer *
     note(c, part, CHECK_THRESHOLD * w.r / limit, "gradient", r->name[w.row], step, w.rank);
 }
 
+static void judge_weights(check_result *c, const reference *r, const trainer *t, int step, double limit)
+{
+    worst_row w = compare_rows(t, r, COMPARE_WEIGHT, r->weight, r->first_weight);
+    note(c, &c->weights, CHECK_THRESHOLD * w.r / limit, "weights", r->name[w.row], step, w.rank);
+}
+
+/* They are copies: one wrong element is at the limit. */
+static void judge_gathered(check_result *c, const reference *r, const trainer *t, int step)
+{
+    worst_row w = compare_gathered(t, r);
+    note(c, &c->weights, CHECK_THRESHOLD * w.r, "gathered weights", r->name[w.row], step, w.rank);
+}
+
 static void judge_step(check_result *c, const check *k, const trainer *t, int step)
 {
-    check_limits limit = check_limits_of(k->given.precision);
     for (int i = 0; i < k->references; i++) {
         const reference *r = &k->reference[i];
-        judge_losses(c, r, t, step, step == 0 ? limit.loss_first : limit.loss_later);
-        if (step == 0) judge_gradients(c, r, t, step, limit.gradient_first, &c->gradient_first);
+        check_limits limits = check_limits_of(k->given.precision, i == 1);
+        judge_losses(c, r, t, step, &limits);
+        judge_norm(c, r, t, step, &limits);
+        if (step == 0) judge_gradients(c, r, t, step, limits.gradient_first, &c->gradient_first);
         if (step < CHECK_STEPS - 1) continue;
-        judge_gradients(c, r, t, step, limit.gradient_fourth, &c->gradient_fourth);
-        worst_row w = compare_rows(t, r, COMPARE_WEIGHT, r->weight, r->first_weight);
-        note(c, &c->weights, CHECK_THRESHOLD * w.r / limit.weights, "weights", r->name[w.row], step, w.rank);
+        judge_gradients(c, r, t, step, limits.gradient_fourth, &c->gradient_fourth);
+        judge_weights(c, r, t, step, limits.weights);
     }
+    if (step == CHECK_STEPS - 1) judge_gathered(c, &k->reference[0], t, step);
+}
+
+/* Struck executions of all ranks. */
+static int64_t count_strikes(const trainer *t)
+{
+    double strikes = t ? (double)machine_strikes(t->machine) : 0.0;
+    world_sum(&strikes, 1);
+    return (int64_t)strikes;
 }
 
 check_result check_run(check *k, const machine_options *on, case_result *r)
@@ -79,10 +109,11 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     }
     for (int step = 0; step < CHECK_STEPS; step++) {
         if (part) mark_sync(trainer_step(&t));
+        if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);
         judge_step(&c, k, part ? &t : NULL, step);
     }
+    c.strikes = count_strikes(part ? &t : NULL);
     if (part) {
-        machine_sync(t.machine);
         result_add_machine(r, t.machine);
         trainer_dismantle(&t);
     }

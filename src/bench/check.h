@@ -9,8 +9,9 @@
 /* Ratios are scaled so that this is the limit, as HPL does. */
 enum { CHECK_THRESHOLD = 16 };
 typedef struct { double loss_first, loss_later, gradient_first, gradient_fourth, weights; } check_limits;
-/* Frozen limits of a precision; the spreads they were calibrated on stand beside them in check.c. */
-check_limits check_limits_of(case_precision precision);
+/* Frozen limits of a precision against the reference of the same precision, or against the FP32 one; the spreads that they
+ * were calibrated on stand beside them in check.c. */
+check_limits check_limits_of(case_precision precision, bool against_fp32);
 
 typedef struct {
     bench_case given;                           /* the check model */

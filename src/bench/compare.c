@@ -24,29 +24,41 @@ static double replicas(const trainer *t, const bucket *b)
     return b->replicated ? n * t->mesh->axis[AXIS_TENSOR].size : n;
 }
 
+/* Of them, is this the first? */
+static bool speaks(const trainer *t, const bucket *b)
+{
+    bool whole = b->shard_elements == b->elements;
+    return (!whole || t->mesh->gradient.rank == 0) && (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0);
+}
+
 static tensor owned(const bucket *b, compared what)
 {
     if (what == COMPARE_GRADIENT) return gradient_shard(b);
     return tensor_present(&b->master) ? b->master : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
 }
 
-/* Sum over this rank's part of row i of (x - target)^2; padding must be zero. */
-static double row_difference(const trainer *t, int i, compared what, const double *target)
+/* Squares of (x - target) and of (target - start), summed over this rank's part of a row; padding must be zero. */
+typedef struct { double error, change; } row_squares;
+
+static row_squares own_squares(const trainer *t, int i, compared what, const double *target, const double *start)
 {
     const param *p = &t->stage.params.row[i];
     const bucket *b = &t->stage.params.buckets[p->bucket];
     fragment f = param_fragment(&t->stage.params, i);
     tensor x = owned(b, what);
-    double total = 0.0;
+    row_squares total = { 0.0, 0.0 };
     for (int64_t k = f.first; k < f.first + f.count; k++) {
         int64_t logical = param_logical_index(p, k);
-        double d = tensor_value(&x, p->offset + k - b->shard_first) - (logical < 0 ? 0.0 : target[logical]);
-        total += magnitude(d) * magnitude(d);
+        double want = logical < 0 ? 0.0 : target[logical], change = logical < 0 || !start ? want : want - start[logical];
+        double error = magnitude(tensor_value(&x, p->offset + k - b->shard_first) - want);
+        total.error += error * error;
+        total.change += change * change;
     }
     return total;
 }
 
-static void reference_norms(const reference *r, const double *target, const double *start, double *norm)
+/* Norms of the rows' changes; returns that of all of them. */
+static double reference_norms(const reference *r, const double *target, const double *start, double *norm)
 {
     double whole = 0.0;
     for (int i = 0; i < r->rows; i++) {
@@ -58,7 +70,7 @@ static void reference_norms(const reference *r, const double *target, const doub
         norm[i] = sqrt(total);
         whole += total;
     }
-    for (int i = 0; i < r->rows; i++) norm[i] += 1e-3 * sqrt(whole);
+    return sqrt(whole);
 }
 
 /* The rank that brings the largest value. Collective. */
@@ -71,22 +83,70 @@ static int rank_of_largest(double own)
     return (int)rank;
 }
 
+/* The worst of `rows` ratios that every rank brings: its largest value over ranks. Collective. */
+static worst_row worst_of(const double *own, double *largest, int rows)
+{
+    worst_row worst = { -1.0, 0, 0 };
+    for (int i = 0; i < rows; i++) largest[i] = own[i];
+    world_maximum(largest, rows);
+    for (int i = 0; i < rows; i++)
+        if (largest[i] > worst.r) worst.r = largest[i], worst.row = i;
+    worst.rank = rank_of_largest(own[worst.row]);
+    return worst;
+}
+
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start)
 {
-    double *own = doubles(4 * r->rows), *shared = own + r->rows, *single = shared + r->rows, *norm = single + r->rows;
-    worst_row worst = { -1.0, 0, 0 };
+    double *own = doubles(4 * r->rows), *shared = own + r->rows, *norm = shared + r->rows, *largest = norm + r->rows;
+    double whole = reference_norms(r, target, start, norm), unit = 1e-3 * whole;
     for (int i = 0; t && i < r->rows; i++) {
-        own[i] = single[i] = row_difference(t, i, what, target + r->base[i]);
-        shared[i] = own[i] / replicas(t, &t->stage.params.buckets[t->stage.params.row[i].bucket]);
+        row_squares s = own_squares(t, i, what, target + r->base[i], start ? start + r->base[i] : NULL);
+        own[i] = magnitude(sqrt(s.error) / (sqrt(s.change) + unit));
+        shared[i] = s.error / replicas(t, &t->stage.params.buckets[t->stage.params.row[i].bucket]);
     }
     world_sum(shared, r->rows);
-    world_maximum(single, r->rows);
-    reference_norms(r, target, start, norm);
+    worst_row worst = worst_of(own, largest, r->rows);
     for (int i = 0; i < r->rows; i++) {
-        double ratio = sqrt(shared[i] > single[i] ? shared[i] : single[i]) / norm[i];
+        double ratio = magnitude(sqrt(shared[i]) / (norm[i] + unit));
         if (ratio > worst.r) worst.r = ratio, worst.row = i;
     }
     worst.rank = rank_of_largest(own[worst.row]);
+    free(own);
+    return worst;
+}
+
+/* The owners' weights as the weights' type holds them, from all ranks. */
+static double *owners_weights(const trainer *t, const reference *r)
+{
+    double *values = doubles(r->values);
+    for (int i = 0; t && i < r->rows; i++) {
+        const param *p = &t->stage.params.row[i];
+        const bucket *b = &t->stage.params.buckets[p->bucket];
+        fragment f = param_fragment(&t->stage.params, i);
+        tensor x = owned(b, COMPARE_WEIGHT);
+        for (int64_t k = f.first; speaks(t, b) && k < f.first + f.count; k++) {
+            int64_t logical = param_logical_index(p, k);
+            double value = tensor_value(&x, p->offset + k - b->shard_first);
+            if (logical >= 0) values[r->base[i] + logical] = b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
+        }
+    }
+    world_sum(values, r->values);
+    return values;
+}
+
+worst_row compare_gathered(const trainer *t, const reference *r)
+{
+    double *want = owners_weights(t, r), *own = doubles(2 * r->rows);
+    for (int i = 0; t && i < r->rows; i++) {
+        const param *p = &t->stage.params.row[i];
+        const tensor *x = &t->stage.params.buckets[p->bucket].weight;
+        for (int64_t k = 0; k < p->local_rows * p->local_columns; k++) {
+            int64_t logical = param_logical_index(p, k);
+            own[i] += tensor_value(x, p->offset + k) != (logical < 0 ? 0.0 : want[r->base[i] + logical]);
+        }
+    }
+    worst_row worst = worst_of(own, own + r->rows, r->rows);
+    free(want);
     free(own);
     return worst;
 }
@@ -110,4 +170,23 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
     }
     free(loss);
     return worst;
+}
+
+static worst_row compare_scalar(const trainer *t, int step, int scalar, double want)
+{
+    double own = t ? magnitude(trainer_report(t, step)[scalar] / want - 1.0) : -1.0, largest = own;
+    world_maximum(&largest, 1);
+    return (worst_row){ largest, 0, rank_of_largest(own) };
+}
+
+worst_row compare_mean_loss(const trainer *t, const reference *r, int step)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < r->sequences; i++) sum += r->loss[step * r->sequences + i];
+    return compare_scalar(t, step, SCALAR_LOSS, sum / (double)(r->sequences * r->given.model.sequence));
+}
+
+worst_row compare_norm(const trainer *t, const reference *r, int step)
+{
+    return compare_scalar(t, step, SCALAR_NORM, r->norm[step]);
 }

@@ -7,11 +7,18 @@
 typedef struct { double r; int row; int rank; } worst_row;
 
 /* r = |x - target| / (|target - start| + 1e-3 |whole target - start|) per parameter, over the elements that the ranks'
- * optimizers own; the largest is returned, on all ranks alike. A rank that holds a replica alone is judged by itself too, so
- * that it cannot hide behind the others. x: reduced gradients, or weights (master where there is one). start NULL: zero.
+ * optimizers own, and once more over each rank's own ones, so that one rank cannot hide behind many; the largest is
+ * returned, on all ranks alike. x: reduced gradients, or weights (master where there is one). start NULL: zero.
  * t NULL: this rank takes no part. Collective over the world. Not finite counts as 1e100. */
 typedef enum { COMPARE_GRADIENT, COMPARE_WEIGHT } compared;
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start);
 
+/* Elements of a rank's whole weights that are not, bit for bit, what their owner holds; r is their number in the worst row.
+ * The caller has waited for everything. Collective over the world. */
+worst_row compare_gathered(const trainer *t, const reference *r);
+
 /* |loss - reference| / |reference| per sequence of one step; row is the sequence. Collective over the world. */
 worst_row compare_losses(const trainer *t, const reference *r, int step);
+/* The same for a step's mean loss and gradient norm as every rank reports them. Collective over the world. */
+worst_row compare_mean_loss(const trainer *t, const reference *r, int step);
+worst_row compare_norm(const trainer *t, const reference *r, int step);

@@ -30,6 +30,9 @@ static void judge_fault(case_result *r)
     if (f->kind == FAULT_NONE) return;
     result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
     if (r->strikes == 0) result_fail(r, "the planted fault never struck");
+    for (int i = 0; i < 2; i++)
+        if (r->check[i].done && r->strikes && r->check[i].strikes == 0)
+            result_fail(r, "the planted fault never struck in the check: its model has fewer such operations");
 }
 
 static void judge_validity(case_result *r, const host_load *load)

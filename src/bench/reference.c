@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "machine/world.h"
 #include "train/trainer.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,13 @@ static void write_gradients(const trainer *t, const reference *r, const double *
     }
 }
 
+static double norm_of(const double *x, int64_t n)
+{
+    double total = 0.0;
+    for (int64_t i = 0; i < n; i++) total += x[i] * x[i];
+    return sqrt(total);
+}
+
 /* One step: own gradients, sum over the world, the same update everywhere. */
 static void reference_step(trainer *t, reference *r, int step, int64_t share, double *sum)
 {
@@ -75,6 +83,7 @@ static void reference_step(trainer *t, reference *r, int step, int64_t share, do
     for (int64_t m = 0; m < share; m++) losses[m * world_ranks() + world_rank()] = ((const double *)t->stage.loss.data)[m];
     world_sum(sum, r->values);
     world_sum(losses, r->sequences);
+    r->norm[step] = norm_of(sum, r->values);
     write_gradients(t, r, sum);
     trainer_update(t);
     machine_sync(t->machine);

@@ -12,6 +12,7 @@ typedef struct {
     char (*name)[48];               /* [rows] */
     int64_t values;
     double *loss;                   /* [CHECK_STEPS, sequences] */
+    double norm[CHECK_STEPS];       /* of the gradient below, at every step */
     double *gradient[CHECK_MOMENTS];/* [values] summed over all ranks, unclipped, before rounding */
     double *weight;                 /* [values] after the last step (master where there is one) */
     double *first_weight;           /* [values] before the first step */

@@ -9,6 +9,7 @@ typedef struct {
     double residual;                    /* scaled: 16 is the threshold; max of the parts below */
     double loss, gradient_first, gradient_fourth, weights;      /* worst ratio to its limit x 16, each */
     char worst[256];                    /* what was worst: parameter, step, rank */
+    int64_t strikes;                    /* executions a planted fault struck in it, all ranks */
     double seconds;                     /* cost of this check */
     bool done, passed;
 } check_result;

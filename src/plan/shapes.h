@@ -4,7 +4,8 @@
 
 /* head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers)) from the rest. */
 void shape_complete(model_shape *m, int tensor);
-/* The check model's shape on a layout (design part 6), completed; rope and labels as the workload's. slots: see shape_slots. */
+/* The check model's shape on a layout (design part 6), completed; rope and labels as the workload's. slots: see shape_slots.
+ * Its init std is the scaled one, but at most 0.81 / sqrt(hidden). */
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int slots);
 /* The recipe's init std for a model of another width: std x sqrt(recipe hidden / hidden). */
 double shape_init_std(const workload_row *w, int64_t hidden);
