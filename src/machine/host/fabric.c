@@ -8,12 +8,16 @@
 
 enum { PIECE_BYTES = 1 << 30, GATHER_ALL_BYTES = 1 << 14, SUM_BLOCK = 1024 };
 
+typedef struct { int peer, bytes; } expectation;         /* of a receive; bytes of a send: -1 */
+
 struct host_transfer {
     const op *op;
     char *scratch;
     int stage;                              /* all_reduce has two */
     int requests, capacity;
-    MPI_Request *request;
+    MPI_Request *request;                   /* [capacity], as the next two */
+    MPI_Status *status;
+    expectation *expected;
 };
 
 static void check(int code, const op *o)
@@ -35,16 +39,27 @@ host_transfer *host_transfer_open(void)
 void host_transfer_close(host_transfer *t)
 {
     free(t->request);
+    free(t->status);
+    free(t->expected);
     free(t);
 }
 
-static MPI_Request *next_request(host_transfer *t)
+static void *enlarged(void *memory, int count, size_t bytes)
+{
+    memory = realloc(memory, (size_t)count * bytes);
+    if (!memory) FAIL("no memory for %d requests", count);
+    return memory;
+}
+
+static MPI_Request *next_request(host_transfer *t, expectation expected)
 {
     if (t->requests == t->capacity) {
         t->capacity = t->capacity ? 2 * t->capacity : 16;
-        t->request = realloc(t->request, (size_t)t->capacity * sizeof *t->request);
-        if (!t->request) FAIL("no memory for %d requests", t->capacity);
+        t->request = enlarged(t->request, t->capacity, sizeof *t->request);
+        t->status = enlarged(t->status, t->capacity, sizeof *t->status);
+        t->expected = enlarged(t->expected, t->capacity, sizeof *t->expected);
     }
+    t->expected[t->requests] = expected;
     return &t->request[t->requests++];
 }
 
@@ -56,10 +71,33 @@ static void post(host_transfer *t, bool send, void *data, size_t bytes, int peer
     for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
         int piece = (int)(bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES);
         char *from = (char *)data + done;
-        MPI_Request *request = next_request(t);
+        MPI_Request *request = next_request(t, (expectation){ peer, send ? -1 : piece });
         check(send ? MPI_Isend(from, piece, MPI_BYTE, peer, tag, comm, request)
                    : MPI_Irecv(from, piece, MPI_BYTE, peer, tag, comm, request), t->op);
     }
+}
+
+/* MPI takes a shorter message than expected for success. */
+static void check_received(const host_transfer *t, int i)
+{
+    int bytes;
+    char what[200];
+    if (t->expected[i].bytes < 0) return;
+    check(MPI_Get_count(&t->status[i], MPI_BYTE, &bytes), t->op);
+    if (bytes != t->expected[i].bytes)
+        FAIL("%s: rank %d of the group sent %d bytes, not %d", op_describe(t->op, what, sizeof what), t->expected[i].peer, bytes,
+             t->expected[i].bytes);
+}
+
+/* Have all messages of this stage come and gone? */
+static bool messages_done(host_transfer *t)
+{
+    int done = 0, code = MPI_Testall(t->requests, t->request, &done, t->status);
+    for (int i = 0; code == MPI_ERR_IN_STATUS && i < t->requests; i++)
+        if (t->status[i].MPI_ERROR != MPI_ERR_PENDING) check(t->status[i].MPI_ERROR, t->op);
+    check(code, t->op);
+    for (int i = 0; done && i < t->requests; i++) check_received(t, i);
+    return done != 0;
 }
 
 static float widen(const void *x, dtype type, int64_t i)
@@ -218,7 +256,9 @@ size_t host_transfer_scratch(const op *o)
 
 void host_transfer_start(host_transfer *t, const op *o, void *scratch)
 {
-    *t = (host_transfer){ .op = o, .scratch = scratch, .capacity = t->capacity, .request = t->request };
+    t->op = o;
+    t->scratch = scratch;
+    t->stage = t->requests = 0;
     if (o->kind == OP_ALL_GATHER) all_gather_start(t);
     if (o->kind == OP_REDUCE_SCATTER) reduce_scatter_start(t);
     if (o->kind == OP_ALL_REDUCE) all_reduce_start(t);
@@ -227,9 +267,7 @@ void host_transfer_start(host_transfer *t, const op *o, void *scratch)
 
 bool host_transfer_test(host_transfer *t)
 {
-    int done = 0;
-    check(MPI_Testall(t->requests, t->request, &done, MPI_STATUSES_IGNORE), t->op);
-    if (!done) return false;
+    if (!messages_done(t)) return false;
     t->requests = 0;
     if (t->op->kind == OP_REDUCE_SCATTER) reduce_scatter_finish(t);
     return t->op->kind != OP_ALL_REDUCE || all_reduce_finish(t);

@@ -1,0 +1,297 @@
+/* Transfers with data whose exact result is known, alone on one queue. Any number of ranks. */
+#include "fabric_ranks.h"
+
+enum { ROUNDS = 3, GUARD = 64, LARGEST = 70001, MANY = 20000 };
+
+static test_group all;
+static test_floor paper, host;
+
+static const int64_t sizes[] = { 0, 1, 3, 17, 1000, 4096, 4097, 8193, LARGEST };
+enum { SIZES = sizeof sizes / sizeof *sizes };
+static const dtype sum_types[] = { F32, BF16, F64, U64 };
+
+static int open_floor(void **state)
+{
+    group_of_all(&all);
+    paper = floor_open((machine_options){ .measuring = true }, 0);
+    host = floor_open((machine_options){ .prove_access = true }, (size_t)LARGEST * 8 * (size_t)world_ranks() + 1024);
+    return 0;
+}
+
+static int close_floor(void **state)
+{
+    floor_close(&paper);
+    floor_close(&host);
+    group_close(&all);
+    return 0;
+}
+
+/* A transfer of the kind on the floor's first queue. */
+typedef struct { op_kind kind; tensor to, from; } asked;
+
+static mark submit(const test_floor *f, group *g, const asked *x)
+{
+    switch (x->kind) {
+    case OP_ALL_GATHER: return all_gather(f->q[0], "x", g, x->to, x->from);
+    case OP_REDUCE_SCATTER: return reduce_scatter(f->q[0], "x", g, x->to, x->from);
+    default: return all_reduce(f->q[0], "x", g, x->to);
+    }
+}
+
+/* Runs it with exactly the scratch that it asks for on paper; false if it writes beyond. */
+static bool run(group *g, const asked *x)
+{
+    test_floor once = paper;
+    machine_options options = { .measuring = true };
+    once.m = machine_open(&options);
+    once.q[0] = machine_queue(once.m, "paper");
+    submit(&once, g, x);
+    size_t needed = queue_scratch_bytes(once.q[0]);
+    machine_close(once.m);
+    char *guard = host.scratch[0] + needed;
+    memset(guard, 0x5A, GUARD);
+    queue_set_scratch(host.q[0], host.scratch[0], needed);
+    mark_sync(submit(&host, g, x));
+    for (int i = 0; i < GUARD; i++)
+        if (guard[i] != 0x5A) return false;
+    return true;
+}
+
+static double sum_over_ranks(dtype type, const group *g, int64_t i, int round)
+{
+    double sum = 0.0;
+    for (int r = 0; r < g->size; r++) sum += small_value(type, r, i, round);
+    return sum;
+}
+
+/* x[i] = own value of element first + i. */
+static void set_values(dtype type, void *x, int64_t first, int64_t n, int rank, int round)
+{
+    for (int64_t i = 0; i < n; i++) value_set(type, x, i, small_value(type, rank, first + i, round));
+}
+
+static bool gather_is_exact(group *g, dtype type, int64_t n, bool in_place, int round)
+{
+    size_t element = dtype_bytes(type);
+    char *whole = bytes_of((size_t)(n * g->size) * element), *part = bytes_of((size_t)n * element);
+    char *own = in_place ? whole + (size_t)(n * g->rank) * element : part;
+    set_values(type, own, n * g->rank, n, 0, round);
+    asked x = { OP_ALL_GATHER, tensor_1d(whole, type, n * g->size), in_place ? tensor_none() : tensor_1d(part, type, n) };
+    bool right = run(g, &x);
+    for (int64_t i = 0; i < n * g->size; i++) right = right && value_at(type, whole, i) == small_value(type, 0, i, round);
+    free(whole);
+    free(part);
+    return right;
+}
+
+/* In place only the own part changes. */
+static bool scatter_is_exact(group *g, dtype type, dtype to_type, int64_t n, bool in_place, int round)
+{
+    size_t element = dtype_bytes(type);
+    int64_t first = n * g->rank;
+    char *whole = bytes_of((size_t)(n * g->size) * element), *part = bytes_of((size_t)n * dtype_bytes(to_type));
+    set_values(type, whole, 0, n * g->size, g->rank, round);
+    asked x = { OP_REDUCE_SCATTER, in_place ? tensor_none() : tensor_1d(part, to_type, n), tensor_1d(whole, type, n * g->size) };
+    bool right = run(g, &x);
+    for (int64_t i = 0; i < n * g->size; i++) {
+        bool own = i >= first && i < first + n;
+        double sum = sum_over_ranks(type, g, i, round), kept = small_value(type, g->rank, i, round);
+        right = right && value_at(type, whole, i) == (in_place && own ? sum : kept);
+        right = right && (in_place || !own || value_at(to_type, part, i - first) == sum);
+    }
+    free(whole);
+    free(part);
+    return right;
+}
+
+static bool reduce_is_exact(group *g, dtype type, int64_t n, int round)
+{
+    char *x = bytes_of((size_t)n * dtype_bytes(type));
+    set_values(type, x, 0, n, g->rank, round);
+    bool right = run(g, &(asked){ OP_ALL_REDUCE, tensor_1d(x, type, n), tensor_none() });
+    for (int64_t i = 0; i < n; i++) right = right && value_at(type, x, i) == sum_over_ranks(type, g, i, round);
+    free(x);
+    return right;
+}
+
+static void all_gather_is_exact(void **state)
+{
+    for (int t = 0; t < DTYPES; t++)
+        for (int i = 0; i < SIZES; i++)
+            for (int round = 0; round < ROUNDS; round++)
+                for (int in_place = 0; in_place < 2; in_place++)
+                    assert_on_all(gather_is_exact(&all.g, (dtype)t, sizes[i], in_place, round), "all_gather %s %lld %s",
+                                  dtype_name((dtype)t), (long long)sizes[i], in_place ? "in place" : "");
+}
+
+static void reduce_scatter_is_exact(void **state)
+{
+    for (int t = 0; t < 4; t++)
+        for (int i = 0; i < SIZES; i++)
+            for (int round = 0; round < ROUNDS; round++)
+                for (int in_place = 0; in_place < 2; in_place++)
+                    assert_on_all(scatter_is_exact(&all.g, sum_types[t], sum_types[t], sizes[i], in_place, round),
+                                  "reduce_scatter %s %lld %s", dtype_name(sum_types[t]), (long long)sizes[i], in_place ? "in place" : "");
+    for (int i = 0; i < SIZES; i++) {
+        assert_on_all(scatter_is_exact(&all.g, F32, BF16, sizes[i], false, 0), "reduce_scatter f32 to bf16 %lld", (long long)sizes[i]);
+        assert_on_all(scatter_is_exact(&all.g, BF16, F32, sizes[i], false, 0), "reduce_scatter bf16 to f32 %lld", (long long)sizes[i]);
+    }
+}
+
+static void all_reduce_is_exact(void **state)
+{
+    for (int t = 0; t < 4; t++)
+        for (int i = 0; i < SIZES; i++)
+            for (int round = 0; round < ROUNDS; round++)
+                assert_on_all(reduce_is_exact(&all.g, sum_types[t], sizes[i], round), "all_reduce %s %lld",
+                              dtype_name(sum_types[t]), (long long)sizes[i]);
+}
+
+/* No communicator stands behind a group of one. */
+static void a_group_of_one_needs_no_communicator(void **state)
+{
+    int own = world_rank();
+    group one = { .axis = "one", .size = 1, .rank = 0, .handle = -1, .world_rank = &own };
+    for (int i = 0; i < SIZES; i++)
+        for (int t = 0; t < 4; t++) {
+            dtype type = sum_types[t];
+            bool right = gather_is_exact(&one, type, sizes[i], false, 0) && gather_is_exact(&one, type, sizes[i], true, 0) &&
+                         scatter_is_exact(&one, type, type, sizes[i], false, 0) && scatter_is_exact(&one, type, type, sizes[i], true, 0) &&
+                         reduce_is_exact(&one, type, sizes[i], 0);
+            assert_on_all(right, "%s %lld", dtype_name(type), (long long)sizes[i]);
+        }
+    assert_on_all(scatter_is_exact(&one, F32, BF16, 1000, false, 0), "f32 to bf16");
+    fabric_exchange(host.q[0], "nothing", &one, NULL, 0);
+    machine_sync(host.m);
+}
+
+/* Numbers of very different magnitude: every order of addition gives other bits. */
+static float rough_value(int rank, int64_t i)
+{
+    philox_block draw = philox4x32((philox_block){ { (uint32_t)i, (uint32_t)rank, 0, 0 } }, 3, 5);
+    return ldexpf((float)(int32_t)draw.word[0], (int)(draw.word[1] % 12) - 30);
+}
+
+static void set_rough(dtype type, void *x, int64_t n, int rank)
+{
+    for (int64_t i = 0; i < n; i++) value_set(type, x, i, (double)rough_value(rank, i));
+}
+
+static double rounded(dtype type, double value)
+{
+    uint64_t x;
+    value_set(type, &x, 0, value);
+    return value_at(type, &x, 0);
+}
+
+/* The serial loop, in rank order from `first` in steps of `step`; F32 and BF16 in FP32. */
+static double serial_sum(dtype from, dtype to, int64_t i, int first, int step)
+{
+    float total = (float)rounded(from, (double)rough_value(first, i));
+    double wide = rounded(from, (double)rough_value(first, i));
+    for (int k = 1; k < all.g.size; k++) {
+        double next = rounded(from, (double)rough_value(first + k * step, i));
+        total += (float)next;
+        wide += next;
+    }
+    return from == F64 ? wide : rounded(to, (double)total);
+}
+
+static bool in_rank_order(dtype from, dtype to, const void *sums, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (value_at(to, sums, i) != serial_sum(from, to, first + i, 0, 1)) return false;
+    return true;
+}
+
+static void sums_are_made_in_rank_order_and_rounded_once(void **state)
+{
+    static const struct { dtype from, to; } row[] = { { F32, F32 }, { F32, BF16 }, { BF16, F32 }, { BF16, BF16 }, { F64, F64 } };
+    int64_t n = 5000, whole = n * all.g.size;
+    void *from = bytes_of((size_t)whole * 8), *to = bytes_of((size_t)n * 8);
+    for (int i = 0; i < 5; i++) {
+        set_rough(row[i].from, from, whole, all.g.rank);
+        run(&all.g, &(asked){ OP_REDUCE_SCATTER, tensor_1d(to, row[i].to, n), tensor_1d(from, row[i].from, whole) });
+        assert_on_all(in_rank_order(row[i].from, row[i].to, to, n * all.g.rank, n), "reduce_scatter %s to %s",
+                      dtype_name(row[i].from), dtype_name(row[i].to));
+        for (int64_t size = 100; row[i].from == row[i].to && size <= n; size += n - 100) {
+            set_rough(row[i].from, from, size, all.g.rank);
+            run(&all.g, &(asked){ OP_ALL_REDUCE, tensor_1d(from, row[i].from, size), tensor_none() });
+            assert_on_all(in_rank_order(row[i].from, row[i].to, from, 0, size), "all_reduce %s %lld", dtype_name(row[i].from), (long long)size);
+        }
+    }
+    int64_t sensitive = 0;
+    for (int64_t i = 0; i < n; i++) sensitive += serial_sum(F32, F32, i, 0, 1) != serial_sum(F32, F32, i, all.g.size - 1, -1);
+    if (all.g.size > 2) assert_true(sensitive > n / 4);
+    free(from);
+    free(to);
+}
+
+/* To the right neighbour and from the left, in pieces of different sizes that must not be confused. */
+static void exchange_is_exact(void **state)
+{
+    int ranks = all.g.size, right = (all.g.rank + 1) % ranks, left = (all.g.rank + ranks - 1) % ranks;
+    static const int64_t n[] = { 1, 5000, 7 };
+    float *out[3], *in[3];
+    transfer list[6];
+    for (int i = 0; i < 3; i++) {
+        out[i] = bytes_of((size_t)n[i] * 4);
+        in[i] = bytes_of((size_t)n[i] * 4);
+        set_values(F32, out[i], 0, n[i], all.g.rank, i);
+        list[i] = (transfer){ true, right, tensor_1d(out[i], F32, n[i]) };
+        list[3 + i] = (transfer){ false, left, tensor_1d(in[i], F32, n[i]) };
+    }
+    mark_sync(fabric_exchange(host.q[0], "ring", &all.g, list, 6));
+    for (int i = 0; i < 3; i++) {
+        bool same = true;
+        for (int64_t k = 0; k < n[i]; k++) same = same && in[i][k] == (float)small_value(F32, left, k, i) && out[i][k] == (float)small_value(F32, all.g.rank, k, i);
+        assert_on_all(same, "piece %d", i);
+        free(in[i]);
+        free(out[i]);
+    }
+}
+
+/* With every rank, itself included, as mixtures of experts do; of many ranks with the nearest. */
+static void exchange_of_all_with_all(void **state)
+{
+    int ranks = all.g.size, own = all.g.rank, peers = ranks < OP_OPERANDS / 2 ? ranks : OP_OPERANDS / 2;
+    int32_t out[OP_OPERANDS / 2], in[OP_OPERANDS / 2];
+    transfer list[OP_OPERANDS] = { 0 };
+    for (int i = 0; i < peers; i++) {
+        out[i] = 100 * own + (own + i) % ranks;
+        list[2 * i] = (transfer){ true, (own + i) % ranks, tensor_1d(&out[i], I32, 1) };
+        list[2 * i + 1] = (transfer){ false, (own + ranks - i) % ranks, tensor_1d(&in[i], I32, 1) };
+    }
+    mark_sync(fabric_exchange(host.q[0], "all to all", &all.g, list, 2 * peers));
+    bool right = true;
+    for (int i = 0; i < peers; i++) right = right && in[i] == 100 * ((own + ranks - i) % ranks) + own;
+    assert_on_all(right, "all to all");
+}
+
+/* More transfers than there are tags, and than a queue holds: a token goes round. */
+static void many_transfers(void **state)
+{
+    int ranks = all.g.size, right = (all.g.rank + 1) % ranks, left = (all.g.rank + ranks - 1) % ranks;
+    uint64_t token[2] = { (uint64_t)all.g.rank, 0 };
+    for (int i = 0; i < MANY; i++) {
+        transfer list[] = { { true, right, tensor_1d(&token[i % 2], U64, 1) }, { false, left, tensor_1d(&token[(i + 1) % 2], U64, 1) } };
+        fabric_exchange(host.q[0], "round", &all.g, list, 2);
+    }
+    machine_sync(host.m);
+    assert_on_all(token[MANY % 2] == (uint64_t)((all.g.rank + MANY * (ranks - 1)) % ranks), "token");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_gather_is_exact), cmocka_unit_test(reduce_scatter_is_exact), cmocka_unit_test(all_reduce_is_exact),
+        cmocka_unit_test(a_group_of_one_needs_no_communicator), cmocka_unit_test(sums_are_made_in_rank_order_and_rounded_once),
+        cmocka_unit_test(exchange_is_exact), cmocka_unit_test(exchange_of_all_with_all), cmocka_unit_test(many_transfers),
+    };
+    world_start(&argc, &argv);
+    world_stall_limit(30.0);
+    size_t alone = 5, count = world_ranks() > 1 ? sizeof tests / sizeof *tests : alone;     /* the others need a neighbour */
+    int failures = _cmocka_run_group_tests("fabric", tests, count, open_floor, close_floor);
+    world_stop();
+    return failures;
+}

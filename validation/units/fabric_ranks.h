@@ -1,0 +1,95 @@
+/* What tests on several ranks share: groups, a machine with scratch, values whose sums are exact, and verdicts that all
+ * ranks reach together, so that a failing rank leaves nobody waiting. */
+#pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "machine/fabric.h"
+#include "machine/kernels.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FLOOR_QUEUES = 4, MOST_RANKS = 64 };
+
+typedef struct { machine *m; queue *q[FLOOR_QUEUES]; char *scratch[FLOOR_QUEUES]; } test_floor;
+
+static inline void *bytes_of(size_t bytes)
+{
+    void *memory = aligned_alloc(ARENA_ALIGNMENT, (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
+    assert_non_null(memory);
+    memset(memory, 0x5A, bytes);
+    return memory;
+}
+
+static inline test_floor floor_open(machine_options options, size_t scratch_bytes)
+{
+    test_floor f;
+    options.world_rank = world_rank();
+    f.m = machine_open(&options);
+    for (int i = 0; i < FLOOR_QUEUES; i++) {
+        f.q[i] = machine_queue(f.m, "queue");
+        f.scratch[i] = bytes_of(scratch_bytes);
+        queue_set_scratch(f.q[i], f.scratch[i], scratch_bytes);
+    }
+    return f;
+}
+
+static inline void floor_close(test_floor *f)
+{
+    machine_sync(f->m);
+    machine_close(f->m);
+    for (int i = 0; i < FLOOR_QUEUES; i++) free(f->scratch[i]);
+}
+
+/* The ranks first, first + stride, ... of which this one is one. Collective over the world. */
+typedef struct { group g; int ranks[MOST_RANKS]; } test_group;
+
+static inline void group_open(test_group *t, const char *axis, int first, int stride, int size)
+{
+    for (int i = 0; i < size; i++) t->ranks[i] = first + i * stride;
+    t->g = (group){ .axis = axis, .size = size, .rank = (world_rank() - first) / stride, .world_rank = t->ranks, .handle = -1 };
+    t->g.handle = world_split(size > 1 ? first : -1, t->g.rank);
+}
+
+static inline void group_close(test_group *t) { world_release(t->g.handle); }
+
+static inline void group_of_all(test_group *t) { group_open(t, "all", 0, 1, world_ranks()); }
+
+/* Between -6 and 6 (for U64 between 0 and 12): sums over few ranks are exact in every format. */
+static inline double small_value(dtype type, int rank, int64_t i, int round)
+{
+    return (double)((rank * 7 + i * 3 + i / 11 + round * 5) % 13 - (type == U64 ? 0 : 6));
+}
+
+static inline void value_set(dtype type, void *x, int64_t i, double value)
+{
+    switch (type) {
+    case F32: ((float *)x)[i] = (float)value; break;
+    case BF16: ((uint16_t *)x)[i] = bf16_round((float)value); break;
+    case F64: ((double *)x)[i] = value; break;
+    case I32: ((int32_t *)x)[i] = (int32_t)value; break;
+    default: ((uint64_t *)x)[i] = (uint64_t)value;
+    }
+}
+
+static inline double value_at(dtype type, const void *x, int64_t i)
+{
+    switch (type) {
+    case F32: return (double)((const float *)x)[i];
+    case BF16: return (double)bf16_widen(((const uint16_t *)x)[i]);
+    case F64: return ((const double *)x)[i];
+    case I32: return ((const int32_t *)x)[i];
+    default: return (double)((const uint64_t *)x)[i];
+    }
+}
+
+/* Fails on every rank if it is wrong on any; the wrong ones say so first. */
+#define assert_on_all(right, ...) \
+    do { \
+        bool here = (right); \
+        if (!here) print_message("# rank %d: ", world_rank()), print_message(__VA_ARGS__), print_message("\n"); \
+        if (!world_all(here)) fail_msg("wrong on some rank: " __VA_ARGS__); \
+    } while (0)
