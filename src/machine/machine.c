@@ -31,6 +31,7 @@ struct machine {
     struct group *group[MACHINE_GROUPS]; int groups;
     strike strike; int64_t strikes; bool strike_found;
     int64_t waits, dropped_wait;
+    op unwaited;
 };
 
 static const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
@@ -215,6 +216,7 @@ mark op_submit(queue *q, const op *given)
     strike_kind kind = strike_now(m, &o);
     number_transfer(&o);
     bool unwaited = flush_waits(q, kind == STRIKE_UNWAIT);
+    if (unwaited) m->unwaited = o;
     bool struck = strike_submit(q, &o, kind);
     m->strikes += struck || (kind == STRIKE_UNWAIT && unwaited);
     m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.run_seconds - ran);
@@ -283,6 +285,7 @@ bool machine_strike_found(const machine *m, strike *s)
 
 void machine_drop_wait(machine *m, int64_t index) { m->dropped_wait = index; }
 int64_t machine_waits(const machine *m) { return m->waits; }
+const op *machine_unwaited(const machine *m) { return &m->unwaited; }
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 tally *machine_tally(machine *m) { return &m->tally; }
 

@@ -80,6 +80,8 @@ bool machine_strike_found(const machine *m, strike *s);
 /* Leaves out the index-th effective queue_wait counted over all queues since the last machine_step (tests); -1: none. */
 void machine_drop_wait(machine *m, int64_t index);
 int64_t machine_waits(const machine *m);
+/* The last operation before which a wait was left out. */
+const op *machine_unwaited(const machine *m);
 
 const hazard_report *machine_hazards(const machine *m);         /* count and first sentences */
 tally *machine_tally(machine *m);

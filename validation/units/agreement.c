@@ -26,18 +26,26 @@ static bench_case cut_case(batch b, cut k, const char *sharding, const char *rec
     return case_of(text, RANKS);
 }
 
-typedef struct { double loss, first, fourth, weights, norm; const char *where; } spread;
+/* Distances from one reference. */
+typedef struct { double loss_first, loss_later, first, fourth, weights, norm; const char *where; } spread;
 
 static double relative(double got, double want) { return fabs(got / want - 1.0); }
+
+static double loss_spread(const trained *x, const trained *want, int step)
+{
+    double worst = 0.0;
+    for (int64_t i = 0; i < want->sequences; i++)
+        worst = fmax(worst, relative(x->sequence_loss[step][i], want->sequence_loss[step][i]));
+    return worst;
+}
 
 static spread spread_of(const trained *x, const trained *want)
 {
     const char *name = "";
-    spread s = { .where = "" };
+    spread s = { .where = "", .loss_first = loss_spread(x, want, 0) };
     for (int step = 0; step < STEPS; step++) {
         s.norm = fmax(s.norm, relative(x->norm[step], want->norm[step]));
-        for (int64_t i = 0; i < want->sequences; i++)
-            s.loss = fmax(s.loss, relative(x->sequence_loss[step][i], want->sequence_loss[step][i]));
+        if (step > 0) s.loss_later = fmax(s.loss_later, loss_spread(x, want, step));
     }
     s.first = worst_ratio(want, x->gradient, want->gradient, &s.where);
     s.fourth = worst_ratio(want, x->last_gradient, want->last_gradient, &name);
@@ -45,15 +53,15 @@ static spread spread_of(const trained *x, const trained *want)
     return s;
 }
 
-/* Two distances from the reference: in FP32 the only one is of the same precision. */
 static spread larger(spread a, spread b)
 {
-    return (spread){ fmax(a.loss, b.loss), fmax(a.first, b.first), fmax(a.fourth, b.fourth), fmax(a.weights, b.weights),
-                     fmax(a.norm, b.norm), b.first > a.first ? b.where : a.where };
+    return (spread){ fmax(a.loss_first, b.loss_first), fmax(a.loss_later, b.loss_later), fmax(a.first, b.first),
+                     fmax(a.fourth, b.fourth), fmax(a.weights, b.weights), fmax(a.norm, b.norm), b.first > a.first ? b.where : a.where };
 }
 
-/* The reference: one rank, nothing recomputed, micro_batch 1. */
+/* The references: one rank, nothing recomputed, micro_batch 1; of the same precision, then FP32 if that is another. */
 typedef struct { int count; trained of[2]; } references;
+typedef struct { spread from[2]; } spreads;
 
 static references reference_of(batch b)
 {
@@ -68,31 +76,39 @@ static references reference_of(batch b)
     return r;
 }
 
-static spread run(batch b, cut k, const char *sharding, const char *recompute, const references *r)
+static void close_references(references *r)
+{
+    for (int i = 0; i < r->count; i++) trained_close(&r->of[i]);
+}
+
+static void run(spreads *worst, batch b, cut k, const char *sharding, const char *recompute, const references *r)
 {
     trained x;
     bench_case c = cut_case(b, k, sharding, recompute);
     train_case(&x, &c, &(training){ .steps = STEPS });
-    spread s = spread_of(&x, &r->of[0]);
-    for (int i = 1; i < r->count; i++) s = larger(s, spread_of(&x, &r->of[i]));
+    for (int i = 0; i < r->count; i++) worst->from[i] = larger(worst->from[i], spread_of(&x, &r->of[i]));
     if (x.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), x.hazard);
     assert_true(x.hazards == 0.0);
     assert_true(x.whole_weight_errors == 0.0);
     trained_close(&x);
-    return s;
 }
 
-static void judge(batch b, cut k, const char *what, spread s)
+static void judge(batch b, cut k, const char *what, const spreads *all, int count)
 {
-    check_limits limit = check_limits_of(strcmp(b.precision, "fp32") ? PRECISION_BF16 : PRECISION_FP32);
-    if (world_rank() == 0)
-        printf("# %s TP%d DP%d, %s: loss %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", b.precision, k.tensor, k.data,
-               what, s.loss, s.first, s.fourth, s.where, s.weights, s.norm);
-    assert_true(s.loss < limit.loss_later);
-    assert_true(s.first < limit.gradient_first);
-    assert_true(s.fourth < limit.gradient_fourth);
-    assert_true(s.weights < limit.weights);
-    assert_true(s.norm < limit.gradient_fourth);
+    for (int i = 0; i < count; i++) {
+        const spread *s = &all->from[i];
+        check_limits limit = check_limits_of(count == 2 ? PRECISION_BF16 : PRECISION_FP32, i == 1);
+        if (world_rank() == 0)
+            printf("# %s - %s, TP%d DP%d, %s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", b.precision,
+                   i ? "fp32" : b.precision, k.tensor, k.data, what, s->loss_first, s->loss_later, s->first, s->fourth, s->where,
+                   s->weights, s->norm);
+        assert_true(s->loss_first < limit.loss_first);
+        assert_true(s->loss_later < limit.loss_later);
+        assert_true(s->first < limit.gradient_first);
+        assert_true(s->fourth < limit.gradient_fourth);
+        assert_true(s->weights < limit.weights);
+        assert_true(s->norm < limit.gradient_fourth);
+    }
 }
 
 /* Every cut with every sharding and recompute mask; the worst of each cut is printed. */
@@ -100,12 +116,12 @@ static void cut_every_way(batch b)
 {
     references r = reference_of(b);
     for (size_t k = 0; k < sizeof cuts / sizeof cuts[0]; k++) {
-        spread worst = { .where = "" };
+        spreads worst = { { { .where = "" }, { .where = "" } } };
         for (int s = 0; s < (cuts[k].data > 1 ? 2 : 1); s++)
-            for (int m = 0; m < 4; m++) worst = larger(worst, run(b, cuts[k], shardings[s], recomputes[m], &r));
-        judge(b, cuts[k], cuts[k].data > 1 ? "2 shardings x 4 recomputes" : "4 recomputes", worst);
+            for (int m = 0; m < 4; m++) run(&worst, b, cuts[k], shardings[s], recomputes[m], &r);
+        judge(b, cuts[k], cuts[k].data > 1 ? "2 shardings x 4 recomputes" : "4 recomputes", &worst, r.count);
     }
-    for (int i = 0; i < r.count; i++) trained_close(&r.of[i]);
+    close_references(&r);
 }
 
 static void fp32(void **state) { (void)state; cut_every_way((batch){ "fp32", 509, 8, 1 }); }
@@ -119,11 +135,13 @@ static void run_odd(const odd_case *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         const odd_case *o = &list[i];
         references r = reference_of(o->b);
+        spreads found = { { { .where = "" }, { .where = "" } } };
         int64_t microbatches = o->b.global_batch / o->b.micro_batch / o->k.data;
         snprintf(what, sizeof what, "%lld microbatches of %d, vocabulary %d, sharding %s, recompute %s", (long long)microbatches,
                  o->b.micro_batch, o->b.vocabulary, o->sharding, o->recompute);
-        judge(o->b, o->k, what, run(o->b, o->k, o->sharding, o->recompute, &r));
-        for (int n = 0; n < r.count; n++) trained_close(&r.of[n]);
+        run(&found, o->b, o->k, o->sharding, o->recompute, &r);
+        judge(o->b, o->k, what, &found, r.count);
+        close_references(&r);
     }
 }
 

@@ -1,0 +1,198 @@
+/* Equality of bits, where design parts 5 and 6 promise it: losses, norms, gradients and weights of one layout when only the
+ * recompute mask, the order of execution, the sharding or the checks of the machine change, and of one deck run twice.
+ * Different degrees of data or tensor parallelism add in another order and are not compared here. */
+#include "trained.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#ifndef HOSTILE_SEEDS
+#define HOSTILE_SEEDS 20
+#endif
+enum { STEPS = 4, RANKS = 4, DECK = 1024 };
+
+typedef struct { int tensor, data; const char *sharding; } cut;
+static const cut cuts[] = { { 1, 1, "none" }, { 4, 1, "none" }, { 1, 4, "optimizer" }, { 2, 2, "none" }, { 2, 2, "optimizer" } };
+static const cut both = { 2, 2, "optimizer" };
+static const char *const precisions[] = { "fp32", "bf16" };
+
+static bench_case cut_case(const char *precision, cut k, const char *recompute)
+{
+    char text[DECK];
+    snprintf(text, sizeof text,
+             "bitwise\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 64\n"
+             "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
+             "precision = %s\ntensor = %d\ndata = %d\nsharding = %s\nrecompute = %s\n",
+             STEPS, precision, k.tensor, k.data, k.sharding, recompute);
+    return case_of(text, RANKS);
+}
+
+/* Numbers of two runs that differ. */
+static int64_t differences(const trained *a, const trained *b)
+{
+    int64_t count = 0, values = a->base[a->rows];
+    for (int step = 0; step < STEPS; step++) {
+        count += a->loss[step] != b->loss[step];
+        count += a->norm[step] != b->norm[step];
+        for (int64_t i = 0; i < a->sequences; i++) count += a->sequence_loss[step][i] != b->sequence_loss[step][i];
+    }
+    for (int64_t k = 0; k < values; k++) {
+        count += a->gradient[k] != b->gradient[k];
+        count += a->last_gradient[k] != b->last_gradient[k];
+        count += a->weight[k] != b->weight[k];
+    }
+    return count;
+}
+
+static void same(const trained *want, const bench_case *c, training how, const char *what)
+{
+    trained got;
+    how.steps = STEPS;
+    train_case(&got, c, &how);
+    int64_t count = differences(&got, want);
+    if (count && world_rank() == 0)
+        printf("# %s, TP%d DP%d, %s: %lld numbers differ\n", precision_name(c->precision), c->layout.degree[AXIS_TENSOR],
+               c->layout.degree[AXIS_DATA], what, (long long)count);
+    if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
+    assert_int_equal(count, 0);
+    assert_true(got.hazards == 0.0);
+    trained_close(&got);
+}
+
+/* Every cut in both precisions, run once for comparison. */
+static void for_every_cut(void (*compare)(const trained *want, const char *precision, cut k))
+{
+    for (int p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+            trained want;
+            bench_case c = cut_case(precisions[p], cuts[i], "none");
+            train_case(&want, &c, &(training){ .steps = STEPS });
+            assert_true(want.hazards == 0.0);
+            compare(&want, precisions[p], cuts[i]);
+            trained_close(&want);
+        }
+}
+
+static void compare_twice(const trained *want, const char *precision, cut k)
+{
+    bench_case c = cut_case(precision, k, "none");
+    same(want, &c, (training){ 0 }, "run twice");
+}
+
+static void compare_recomputes(const trained *want, const char *precision, cut k)
+{
+    static const char *const recomputes[] = { "attention", "mlp", "layer" };
+    for (int i = 0; i < 3; i++) {
+        bench_case c = cut_case(precision, k, recomputes[i]);
+        same(want, &c, (training){ 0 }, recomputes[i]);
+    }
+}
+
+/* Operands that are only written are NaN before; what is only read is compared after. */
+static void compare_proved(const trained *want, const char *precision, cut k)
+{
+    bench_case c = cut_case(precision, k, "layer");
+    same(want, &c, (training){ .prove_access = true }, "access lists proved");
+    same(want, &c, (training){ .prove_access = true, .hostile = true, .order_seed = 1 }, "access lists proved in hostile order");
+}
+
+static void twice(void **state) { (void)state; for_every_cut(compare_twice); }
+static void recompute(void **state) { (void)state; for_every_cut(compare_recomputes); }
+static void proved(void **state) { (void)state; for_every_cut(compare_proved); }
+
+/* Sums over ranks are made in rank order and rounded once, whole or in parts; AdamW is element by element. */
+static void sharding(void **state)
+{
+    static const cut pairs[] = { { 1, 4, "none" }, { 1, 2, "none" }, { 2, 2, "none" } };
+    (void)state;
+    for (int p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+            trained want;
+            cut spread = { pairs[i].tensor, pairs[i].data, "optimizer" };
+            bench_case whole = cut_case(precisions[p], pairs[i], "none"), part = cut_case(precisions[p], spread, "none");
+            train_case(&want, &whole, &(training){ .steps = STEPS });
+            same(&want, &part, (training){ 0 }, "sharding optimizer");
+            trained_close(&want);
+        }
+}
+
+/* Queue heads in random order: the same order on every rank, and another on each. */
+static void hostile(void **state)
+{
+    (void)state;
+    for (int p = 0; p < 2; p++) {
+        trained want;
+        bench_case c = cut_case(precisions[p], both, "none"), again = cut_case(precisions[p], both, "layer");
+        train_case(&want, &c, &(training){ .steps = STEPS });
+        for (uint32_t seed = 1; seed <= HOSTILE_SEEDS; seed++) {
+            same(&want, &c, (training){ .hostile = true, .order_seed = seed }, "hostile order");
+            uint32_t own = 1000 * seed + (uint32_t)world_rank();
+            same(&want, &again, (training){ .hostile = true, .order_seed = own }, "hostile order of every rank's own seed, recompute layer");
+        }
+        trained_close(&want);
+    }
+}
+
+static void compare_hostile(const trained *want, const char *precision, cut k)
+{
+    bench_case c = cut_case(precision, k, "mlp");
+    same(want, &c, (training){ .hostile = true, .order_seed = 99 }, "hostile order, recompute mlp");
+}
+
+static void hostile_everywhere(void **state) { (void)state; for_every_cut(compare_hostile); }
+
+/* Rows of padding give the same losses, bit for bit. They lengthen a sum of the backward pass by zeros, which a library may
+ * add in another order. */
+static void padding(void **state)
+{
+    (void)state;
+    for (int p = 0; p < 2; p++) {
+        trained want, got;
+        const char *name = "";
+        bench_case c = cut_case(precisions[p], cuts[0], "none"), padded = c;
+        padded.model.padded_vocabulary += 128;
+        train_case(&want, &c, &(training){ .steps = 1 });
+        train_case(&got, &padded, &(training){ .steps = 1 });
+        assert_memory_equal(got.sequence_loss[0], want.sequence_loss[0], sizeof want.sequence_loss[0]);
+        assert_true(got.loss[0] == want.loss[0]);
+        assert_true(worst_ratio(&want, got.gradient, want.gradient, &name) < (p ? 1e-2 : 1e-6));
+        assert_true(got.whole_weight_errors == 0.0);
+        trained_close(&want);
+        trained_close(&got);
+    }
+}
+
+/* Where the gradients are the same bits the norm is, however they are cut: data and tensor ranks hold other parts. */
+static void norm(void **state)
+{
+    (void)state;
+    for (int p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+            trained x;
+            bench_case c = cut_case(precisions[p], cuts[i], "none");
+            train_case(&x, &c, &(training){ .steps = 1 });
+            double limbs = 0.0, units = 0.0;
+            for (int64_t k = 0; k < x.base[x.rows]; k++) {
+                double square = x.gradient[k] * x.gradient[k], high = floor(ldexp(square, 40));
+                limbs += high;
+                units += nearbyint(ldexp(ldexp(square, 40) - high, 40));
+            }
+            double exact = sqrt(ldexp(limbs, -40) + ldexp(units, -80));
+            if (fabs(x.norm[0] / exact - 1.0) > 1e-15 && world_rank() == 0) printf("# norm %.17g, from the gradients %.17g\n", x.norm[0], exact);
+            assert_true(fabs(x.norm[0] / exact - 1.0) < 1e-15);
+            trained_close(&x);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    world_start(&argc, &argv);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twice), cmocka_unit_test(recompute), cmocka_unit_test(proved), cmocka_unit_test(sharding),
+        cmocka_unit_test(hostile), cmocka_unit_test(hostile_everywhere), cmocka_unit_test(padding), cmocka_unit_test(norm),
+    };
+    int failed = cmocka_run_group_tests_name("bitwise", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
