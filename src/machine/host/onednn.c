@@ -37,13 +37,15 @@ dnnl_primitive_attr_t product_attributes(const product_key *key)
     return attributes;
 }
 
+/* The stride of a dimension of one is free: it spans the other one, for oneDNN 3.7 takes a column of stride 4, written as
+ * [4, 1], for a dense one. */
 static product_key key_of(const tensor x[3], access how)
 {
     product_key key = { .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = how, .threads = omp_get_max_threads() };
     for (int i = 0; i < 3; i++) {
         key.type[i] = x[i].type;
         key.stride[i][0] = x[i].dim[0] == 1 ? x[i].dim[1] * x[i].stride[1] : x[i].stride[0];
-        key.stride[i][1] = x[i].dim[1] == 1 ? 1 : x[i].stride[1];
+        key.stride[i][1] = x[i].dim[1] > 1 ? x[i].stride[1] : key.stride[i][0] > 1 ? x[i].dim[0] * key.stride[i][0] : 1;
     }
     return key;
 }
