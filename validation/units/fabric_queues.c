@@ -1,0 +1,160 @@
+/* Transfers of several groups on several queues at once: every rank may run its queues in another order, and nothing is
+ * confused, lost or stuck. Programs are random, the same on all ranks, with known results. */
+#include "fabric_ranks.h"
+
+enum { PROGRAM = 120, SEEDS = 6, GROUPS = 4 };
+
+static test_group group_of[GROUPS];
+
+/* Everybody; blocks of neighbours; ranks a block apart; and everybody again. With odd ranks all groups are everybody. */
+static int open_groups(void **state)
+{
+    int ranks = world_ranks(), rank = world_rank(), block = ranks % 2 ? ranks : ranks > 2 ? ranks / 2 : 1;
+    group_open(&group_of[0], "all", 0, 1, ranks);
+    group_open(&group_of[1], "block", rank / block * block, 1, block);
+    group_open(&group_of[2], "across", rank % block, block, ranks / block);
+    group_open(&group_of[3], "again", 0, 1, ranks);
+    return 0;
+}
+
+static int close_groups(void **state)
+{
+    for (int i = 0; i < GROUPS; i++) group_close(&group_of[i]);
+    return 0;
+}
+
+typedef struct { op_kind kind; int on; group *g; dtype type; int64_t n; void *x, *y; } task;
+
+static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
+{
+    return mulhi(philox4x32((philox_block){ { draw, program, 0, 0 } }, 29, 31).word[0], sides);
+}
+
+/* Task i of the program; sizes on both sides of the all_reduce's threshold. Known to every rank alike. */
+static task task_of(uint32_t program, int i)
+{
+    static const op_kind kinds[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_EXCHANGE };
+    static const int64_t sizes[] = { 1, 5, 300, 2500, 9001 };
+    uint32_t draw = (uint32_t)i * 8;
+    task t = { kinds[roll(program, draw, 4)], (int)roll(program, draw + 1, FLOOR_QUEUES), &group_of[roll(program, draw + 2, GROUPS)].g,
+               roll(program, draw + 3, 2) ? F32 : BF16, sizes[roll(program, draw + 4, 5)], NULL, NULL };
+    if (t.kind == OP_EXCHANGE && t.g->size == 1) t.kind = OP_ALL_REDUCE;
+    return t;
+}
+
+static int neighbour(const group *g, int distance) { return (g->rank + distance + g->size) % g->size; }
+
+static void submit(const test_floor *f, task *t, int round)
+{
+    queue *q = f->q[t->on];
+    group *g = t->g;
+    int64_t whole = t->n * g->size;
+    size_t bytes = (size_t)whole * dtype_bytes(t->type);
+    t->x = bytes_of(bytes);
+    t->y = bytes_of(bytes);
+    for (int64_t i = 0; i < whole; i++) value_set(t->type, t->x, i, small_value(t->type, world_rank(), i, round));
+    tensor part = tensor_1d(t->x, t->type, t->n);
+    transfer list[] = { { false, neighbour(g, -1), tensor_1d(t->y, t->type, t->n) }, { true, neighbour(g, 1), part } };
+    switch (t->kind) {
+    case OP_ALL_GATHER: all_gather(q, "x", g, tensor_1d(t->y, t->type, whole), part); break;
+    case OP_REDUCE_SCATTER: reduce_scatter(q, "x", g, tensor_1d(t->y, t->type, t->n), tensor_1d(t->x, t->type, whole)); break;
+    case OP_ALL_REDUCE: all_reduce(q, "x", g, part); break;
+    default: fabric_exchange(q, "x", g, list, 2);
+    }
+}
+
+static double sum_at(const task *t, int64_t i, int round)
+{
+    double sum = 0.0;
+    for (int r = 0; r < t->g->size; r++) sum += small_value(t->type, t->g->world_rank[r], i, round);
+    return sum;
+}
+
+static double expected(const task *t, int64_t i, int round)
+{
+    const int *world = t->g->world_rank;
+    switch (t->kind) {
+    case OP_ALL_GATHER: return small_value(t->type, world[i / t->n], i % t->n, round);
+    case OP_REDUCE_SCATTER: return sum_at(t, t->g->rank * t->n + i, round);
+    case OP_ALL_REDUCE: return sum_at(t, i, round);
+    default: return small_value(t->type, world[neighbour(t->g, -1)], i, round);
+    }
+}
+
+static bool finish(task *t, int round)
+{
+    const void *result = t->kind == OP_ALL_REDUCE ? t->x : t->y;
+    int64_t n = t->kind == OP_ALL_GATHER ? t->n * t->g->size : t->n;
+    bool right = true;
+    for (int64_t i = 0; i < n; i++) right = right && value_at(t->type, result, i) == expected(t, i, round);
+    free(t->x);
+    free(t->y);
+    return right;
+}
+
+/* Everything is submitted before anything is waited for; ranks differ in the seed of their order. */
+static bool program_is_exact(bool hostile, uint32_t seed, uint32_t program)
+{
+    task t[PROGRAM];
+    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = seed, .prove_access = true }, 2 * 9001 * 4 * 8 + 64);
+    bool right = true;
+    for (int i = 0; i < PROGRAM; i++) {
+        t[i] = task_of(program, i);
+        submit(&f, &t[i], i);
+    }
+    mark_sync(queue_mark(f.q[seed % FLOOR_QUEUES]));
+    machine_sync(f.m);
+    for (int i = 0; i < PROGRAM; i++) right = finish(&t[i], i) && right;
+    floor_close(&f);
+    return right;
+}
+
+static void in_submitted_order(void **state)
+{
+    for (uint32_t p = 0; p < SEEDS; p++) assert_on_all(program_is_exact(false, 0, p), "program %u", p);
+}
+
+static void in_hostile_order(void **state)
+{
+    for (uint32_t p = 0; p < SEEDS; p++)
+        assert_on_all(program_is_exact(true, p * 1000 + (uint32_t)world_rank(), p), "program %u", p);
+}
+
+static void some_ranks_in_hostile_order(void **state)
+{
+    for (uint32_t p = 0; p < SEEDS; p++)
+        assert_on_all(program_is_exact(world_rank() % 2, p, SEEDS + p), "program %u", p);
+}
+
+/* Rank after rank submits late: the others' transfers are in flight long before. */
+static void ranks_come_late(void **state)
+{
+    static float x[2][5000];
+    test_floor f = floor_open((machine_options){ .hostile = false }, 5000 * 4 * MOST_RANKS);
+    for (int late = 0; late < world_ranks(); late++) {
+        for (int k = 0; k < 2; k++)
+            for (int i = 0; i < 5000; i++) x[k][i] = (float)(k + world_rank());
+        machine_sync(f.m);
+        if (world_rank() == late)
+            for (int i = 0; i < 200; i++) fill(f.q[0], "late", tensor_1d(f.scratch[3], F32, 20000), 1.0);
+        all_reduce(f.q[0], "x", &group_of[0].g, tensor_1d(x[0], F32, 5000));
+        all_reduce(f.q[1], "y", &group_of[3].g, tensor_1d(x[1], F32, 3));
+        machine_sync(f.m);
+        float sum = (float)(world_ranks() * (world_ranks() - 1) / 2);
+        assert_on_all(x[0][0] == sum && x[0][4999] == sum && x[1][2] == sum + (float)world_ranks(), "rank %d late", late);
+    }
+    floor_close(&f);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_submitted_order), cmocka_unit_test(in_hostile_order), cmocka_unit_test(some_ranks_in_hostile_order),
+        cmocka_unit_test(ranks_come_late),
+    };
+    world_start(&argc, &argv);
+    world_stall_limit(30.0);
+    int failures = cmocka_run_group_tests_name("fabric_queues", tests, open_groups, close_groups);
+    world_stop();
+    return failures;
+}
