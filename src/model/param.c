@@ -67,12 +67,14 @@ static int open_bucket(param_table *t, bool decays, bool replicated)
     return t->bucket_count++;
 }
 
-/* Embedding; layers, a few to a bucket; head; then all gains in one bucket. */
+/* Rows: embedding; layers, a few to a bucket; head; gains, all in one bucket. Buckets come in the order of first use, in
+ * which the optimizer updates and gathers them: the gains after the embedding. */
 static void add_rows(param_table *t, const bench_case *c, const mesh *m)
 {
     const model_shape *s = &c->model;
     param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, s->init_std);
     t->embedding = add_row(t, open_bucket(t, true, false), named(table, "embedding", 0));
+    int gains = open_bucket(t, false, true);
     int64_t limit = bucket_limit;
     for (int64_t l = 0, open = -1; l < s->layers; l++) {
         if (open < 0) open = open_bucket(t, true, false);
@@ -82,7 +84,7 @@ static void add_rows(param_table *t, const bench_case *c, const mesh *m)
         if (n >= limit) open = -1;
     }
     t->head = add_row(t, open_bucket(t, true, false), named(table, "head", 0));
-    int gains = open_bucket(t, false, true);
+    t->buckets[gains].first_param = t->rows;
     for (int64_t l = 0; l < s->layers; l++) {
         t->layer[l].attention_norm = add_row(t, gains, named(gain(s->hidden), "layers.%lld.attention_norm", l));
         t->layer[l].mlp_norm = add_row(t, gains, named(gain(s->hidden), "layers.%lld.mlp_norm", l));

@@ -45,7 +45,7 @@ void gradient_norm(trainer *t)
     queue *q = t->lanes.compute;
     param_table *p = &t->stage.params;
     fill(q, "norm", t->limbs, 0.0);
-    for (int i = 0; i < p->bucket_count; i++) {
+    for (int i = p->bucket_count - 1; i >= 0; i--) {        /* as backward completed them */
         bucket *b = &p->buckets[i];
         queue_wait(q, b->reduced);
         if (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0) square_sum(q, "norm", gradient_shard(b), t->limbs);

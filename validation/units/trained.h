@@ -25,8 +25,8 @@ typedef struct {
     size_t arena_bytes;                 /* this rank */
 } trained;
 
-/* drop_wait: from 1, on this rank; 0: none */
-typedef struct { int64_t steps; bool hostile; uint32_t order_seed; bool prove_access; strike strike; int64_t drop_wait; } training;
+/* drop_wait: from 1, of step drop_step on this rank; 0: none */
+typedef struct { int64_t steps; bool hostile; uint32_t order_seed; bool prove_access; strike strike; int64_t drop_wait, drop_step; } training;
 
 /* The first case of the deck text, or the end of the test with the deck's complaints. */
 static inline bench_case case_of(const char *text, int ranks)
@@ -142,9 +142,9 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
         trainer_build(&t, c, &m, &o);
         trainer_initialize(&t);
         take_rows(&t, r, false, r->first_weight);
-        machine_drop_wait(t.machine, how->drop_wait - 1);
     }
     for (int64_t s = 0; m.takes_part && s < how->steps; s++) {
+        machine_drop_wait(t.machine, s == how->drop_step ? how->drop_wait - 1 : -1);
         mark_sync(trainer_step(&t));
         take_step(r, &t, s, how->steps);
     }
