@@ -105,9 +105,19 @@ static bool poll_transfers(executor *e)
     return any;
 }
 
+/* The arena gives each queue the scratch that a measuring pass found. */
+static void check_scratch(const lane *l, const op *o)
+{
+    char what[LANE_NAME];
+    size_t needed = op_is_transfer(o->kind) ? host_transfer_scratch(o) : host_scratch_bytes(o);
+    if (needed > l->scratch_bytes)
+        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, l->scratch_bytes);
+}
+
 static void start(executor *e, lane *l, const entry *x)
 {
     l->began = clock_seconds();
+    if (l->proof) check_scratch(l, &x->op);
     if (l->proof) access_proof_before(l->proof, &x->op);
     if (op_is_transfer(x->op.kind)) {
         host_transfer_start(l->transfer, &x->op, l->scratch);
@@ -152,11 +162,21 @@ static void stalled(lane *l)
                 op_describe(&lane_head(l)->op, what, sizeof what), world_stall_seconds());
 }
 
+/* The first operation behind the waits at the lane's head. */
+static const char *waiting_op(const lane *l, char *what, size_t length)
+{
+    uint64_t i = l->head;
+    while (i < l->tail && l->ring[i % LANE_OPS].waits) i++;
+    return i < l->tail ? op_describe(&l->ring[i % LANE_OPS].op, what, length) : "the next operation";
+}
+
 static void deadlocked(executor *e)
 {
+    char what[LANE_NAME];
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         entry *x = lane_head(&e->lane[i]);
-        if (x) FAIL("queue %d waits for operation %llu of queue %d, which can never complete", i, (unsigned long long)x->serial, x->target);
+        if (x) FAIL("%s waits for operation %llu of queue %d, which can never complete", waiting_op(&e->lane[i], what, sizeof what),
+                    (unsigned long long)x->serial, x->target);
     }
     FAIL("a mark is waited for that was never submitted");
 }
