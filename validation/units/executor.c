@@ -328,12 +328,12 @@ static void reads_are_proved(void **state)
 }
 
 /* A write list that says more than is written: the rest is NaN, the bytes between stay. */
-static void writes_are_poisoned(void **state)
+static void view_is_poisoned(tensor view, double out[8])
 {
-    double in[2] = { 1.0, 2.0 }, out[8] = { 5, 5, 5, 5, 5, 5, 5, 5 };
+    double in[2] = { 1.0, 2.0 };
     floor_of_queues f = open_floor((machine_options){ .prove_access = true });
-    tensor view = tensor_slice(tensor_2d(out, F64, 4, 2), 1, 1, 1);
     op o = { .kind = OP_SUM, .operands = 2, .operand = { { view, WRITE }, { tensor_1d(in, F64, 2), READ } } };
+    for (int i = 0; i < 8; i++) out[i] = 5.0;
     op_submit(f.q[0], &o);
     machine_sync(f.m);
     assert_true(out[1] == 3.0);
@@ -344,6 +344,15 @@ static void writes_are_poisoned(void **state)
     machine_sync(f.m);
     assert_true(out[1] == 6.0 && out[3] == 7.0);
     machine_close(f.m);
+}
+
+static void writes_are_poisoned(void **state)
+{
+    double out[8];
+    tensor column = tensor_slice(tensor_2d(out, F64, 4, 2), 1, 1, 1);
+    view_is_poisoned(column, out);
+    view_is_poisoned(tensor_transposed(column), out);
+    view_is_poisoned(tensor_slice(tensor_4d(out, F64, 2, 1, 2, 2), 3, 1, 1), out);
 }
 
 static void upload_and_download_synchronize(void **state)
