@@ -1,0 +1,238 @@
+/* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own result
+ * only; every other transfer stays exact and nobody is left waiting. */
+#include "fabric_ranks.h"
+
+enum { STEPS = 2, ARENA_VALUE = 77, LARGE = 9001 };
+
+typedef struct { op_kind kind; int among; bool in_place; } planned;
+
+static test_group groups[3];                    /* everybody; blocks of neighbours; ranks a block apart */
+static const planned program[] = {
+    { OP_ALL_REDUCE, 0, true },      { OP_ALL_REDUCE, 1, true },      { OP_ALL_REDUCE, 0, true },      { OP_ALL_REDUCE, 2, true },
+    { OP_ALL_REDUCE, 0, true },      { OP_ALL_GATHER, 0, false },     { OP_ALL_GATHER, 1, true },      { OP_ALL_GATHER, 0, false },
+    { OP_REDUCE_SCATTER, 0, false }, { OP_REDUCE_SCATTER, 2, true },  { OP_REDUCE_SCATTER, 0, false }, { OP_EXCHANGE, 0, false },
+    { OP_EXCHANGE, 0, false },
+};
+enum { TRANSFERS = sizeof program / sizeof *program };
+
+static int open_groups(void **state)
+{
+    int ranks = world_ranks(), rank = world_rank(), block = ranks % 2 ? ranks : ranks > 2 ? ranks / 2 : 1;
+    group_open(&groups[0], "all", 0, 1, ranks);
+    group_open(&groups[1], "block", rank / block * block, 1, block);
+    group_open(&groups[2], "across", rank % block, block, ranks / block);
+    return 0;
+}
+
+static int close_groups(void **state)
+{
+    for (int i = 0; i < 3; i++) group_close(&groups[i]);
+    return 0;
+}
+
+static group *group_at(int i) { return &groups[program[i].among].g; }
+static float own_value(int i, int rank, int64_t k) { return (float)small_value(F32, rank, k, i); }
+
+/* The operand that transfer i writes, and the one that it only reads. */
+typedef struct { float *written[TRANSFERS], *read[TRANSFERS]; int64_t n; } buffers;
+
+static int64_t written_elements(int i, int64_t n)
+{
+    bool whole = program[i].kind == OP_ALL_GATHER || (program[i].kind == OP_REDUCE_SCATTER && program[i].in_place);
+    return whole ? n * group_at(i)->size : n;
+}
+
+static float before(int i, int64_t k, int64_t n)
+{
+    const group *g = group_at(i);
+    if (!program[i].in_place) return ARENA_VALUE;
+    if (program[i].kind == OP_ALL_GATHER) return k / n == g->rank ? own_value(i, world_rank(), k % n) : ARENA_VALUE;
+    return own_value(i, world_rank(), k);
+}
+
+static float sum_of(int i, int64_t k)
+{
+    const group *g = group_at(i);
+    float sum = 0.0f;
+    for (int r = 0; r < g->size; r++) sum += own_value(i, g->world_rank[r], k);
+    return sum;
+}
+
+static float after(int i, int64_t k, int64_t n)
+{
+    const group *g = group_at(i);
+    switch (program[i].kind) {
+    case OP_ALL_REDUCE: return sum_of(i, k);
+    case OP_ALL_GATHER: return own_value(i, g->world_rank[k / n], k % n);
+    case OP_REDUCE_SCATTER:
+        if (!program[i].in_place) return sum_of(i, g->rank * n + k);
+        return k / n == g->rank ? sum_of(i, k) : own_value(i, world_rank(), k);
+    default: return own_value(i, (world_rank() + world_ranks() - 1) % world_ranks(), k);
+    }
+}
+
+/* Executed a second time: sums in place grow. */
+static float after_two(int i, int64_t k, int64_t n)
+{
+    const group *g = group_at(i);
+    float once = after(i, k, n);
+    if (program[i].kind == OP_ALL_REDUCE) return once * (float)g->size;
+    bool grows = program[i].kind == OP_REDUCE_SCATTER && program[i].in_place && k / n == g->rank;
+    return grows ? once + once - own_value(i, world_rank(), k) : once;
+}
+
+static void submit(const test_floor *f, const buffers *b, int i)
+{
+    group *g = group_at(i);
+    queue *q = f->q[i % FLOOR_QUEUES];
+    int64_t n = b->n, ranks = world_ranks();
+    tensor to = tensor_1d(b->written[i], F32, written_elements(i, n)), none = tensor_none();
+    transfer list[] = { { false, (int)((world_rank() + ranks - 1) % ranks), to },
+                        { true, (int)((world_rank() + 1) % ranks), tensor_1d(b->read[i], F32, n) } };
+    switch (program[i].kind) {
+    case OP_ALL_REDUCE: all_reduce(q, "x", g, to); break;
+    case OP_ALL_GATHER: all_gather(q, "x", g, to, program[i].in_place ? none : tensor_1d(b->read[i], F32, n)); break;
+    case OP_REDUCE_SCATTER: reduce_scatter(q, "x", g, program[i].in_place ? none : to, program[i].in_place ? to : tensor_1d(b->read[i], F32, n * g->size)); break;
+    default: fabric_exchange(q, "x", g, list, 2);
+    }
+}
+
+/* A transfer before the steps, then the program in each step. */
+static void submit_setup(const test_floor *f, float *x) { all_reduce(f->q[0], "setup", &groups[0].g, tensor_1d(x, F32, 1)); }
+
+static void submit_step(const test_floor *f, const buffers *b, int step)
+{
+    machine_step(f->m, step);
+    for (int i = 0; i < TRANSFERS; i++) submit(f, b, i);
+}
+
+/* The struck rank finds out on paper which transfer it is, and tells all. */
+static strike known_strike(strike s, const buffers *b)
+{
+    float x = 1.0f;
+    if (world_rank() == s.world_rank) {
+        test_floor paper = floor_open((machine_options){ .measuring = true }, 0);
+        machine_strike(paper.m, &s);
+        submit_setup(&paper, &x);
+        for (int step = 0; step < STEPS; step++) submit_step(&paper, b, step);
+        machine_strike_found(paper.m, &s);
+        floor_close(&paper);
+    }
+    for (int i = 0; i < 3; i++) groups[i].g.sequence = groups[i].g.step_sequence = 0;
+    world_broadcast(&s, sizeof s, s.world_rank);
+    return s;
+}
+
+static int struck_transfer(const strike *s)
+{
+    int64_t seen = 0;
+    for (int i = 0; i < TRANSFERS; i++)
+        if (program[i].kind == s->operation && ++seen == s->nth) return i;
+    return -1;
+}
+
+static bool strikes_here(const strike *s, int i)
+{
+    const group *g = group_at(i);
+    bool in_group = false;
+    for (int r = 0; r < g->size; r++) in_group = in_group || g->world_rank[r] == s->world_rank;
+    return i == struck_transfer(s) && s->kind != STRIKE_UNWAIT && (s->kind <= STRIKE_REPEAT ? in_group : world_rank() == s->world_rank);
+}
+
+static float expected(const strike *s, int i, int64_t k, int64_t n)
+{
+    if (!strikes_here(s, i)) return after(i, k, n);
+    switch (s->kind) {
+    case STRIKE_DROP: return program[i].in_place ? before(i, k, n) : 0.0f;
+    case STRIKE_STALE: return before(i, k, n);
+    case STRIKE_REPEAT: return after_two(i, k, n);
+    case STRIKE_SCALE: return 2.0f * after(i, k, n);
+    default: return after(i, k, n);
+    }
+}
+
+/* The bits of element k that are not as expected; a flip inverts one bit of one element. */
+static uint32_t wrong_bits(const strike *s, const buffers *b, int i, int64_t k)
+{
+    int64_t n = b->n;
+    uint32_t is, should;
+    float value = expected(s, i, k, n);
+    memcpy(&is, &b->written[i][k], sizeof is);
+    memcpy(&should, &value, sizeof should);
+    bool flipped = s->kind == STRIKE_FLIP && strikes_here(s, i) && k == written_elements(i, n) / 2;
+    return is ^ should ^ (flipped ? 0x40000000u : 0);
+}
+
+static bool step_is_right(const strike *s, const buffers *b)
+{
+    for (int i = 0; i < TRANSFERS; i++)
+        for (int64_t k = 0; k < written_elements(i, b->n); k++)
+            if (wrong_bits(s, b, i, k) & 0x7FFFFFFFu) return false;
+    return true;
+}
+
+static void set_buffers(buffers *b)
+{
+    for (int i = 0; i < TRANSFERS; i++) {
+        for (int64_t k = 0; k < written_elements(i, b->n); k++) b->written[i][k] = before(i, k, b->n);
+        for (int64_t k = 0; k < b->n * group_at(i)->size; k++) b->read[i][k] = own_value(i, world_rank(), k);
+    }
+}
+
+static void run_struck(strike wanted, buffers *b, bool hostile)
+{
+    strike s = known_strike(wanted, b);
+    float x = (float)(world_rank() + 1);
+    int64_t strikes = 0;
+    bool right = true;
+    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)s.nth, .prove_access = true }, LARGE * 4 * 8 + 64);
+    machine_strike(f.m, &s);
+    submit_setup(&f, &x);
+    for (int step = 0; step < STEPS; step++) {
+        set_buffers(b);
+        submit_step(&f, b, step);
+        machine_sync(f.m);
+        right = right && step_is_right(&s, b);
+        strikes += struck_transfer(&s) >= 0 && strikes_here(&s, struck_transfer(&s));
+    }
+    right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && machine_strikes(f.m) == strikes;
+    floor_close(&f);
+    assert_on_all(right, "kind %d of %s %lld on rank %d", s.kind, op_kind_name(s.operation), (long long)s.nth, s.world_rank);
+}
+
+/* Every execution of the kind of transfer, and one that does not exist. */
+static void strike_all(op_kind operation, int64_t executions, int64_t n)
+{
+    buffers b = { .n = n };
+    for (int i = 0; i < TRANSFERS; i++) {
+        b.written[i] = bytes_of((size_t)(n * world_ranks()) * sizeof(float));
+        b.read[i] = bytes_of((size_t)(n * world_ranks()) * sizeof(float));
+    }
+    for (int kind = STRIKE_DROP; kind <= STRIKE_UNWAIT; kind++)
+        for (int64_t nth = 1; nth <= executions + 1; nth++)
+            for (int rank = 0; rank < world_ranks(); rank += world_ranks() - 1)
+                run_struck((strike){ .kind = (strike_kind)kind, .operation = operation, .nth = nth, .world_rank = rank }, &b, nth % 2);
+    for (int i = 0; i < TRANSFERS; i++) {
+        free(b.written[i]);
+        free(b.read[i]);
+    }
+}
+
+static void all_reduce_is_struck(void **state) { strike_all(OP_ALL_REDUCE, 5, 3); }
+static void large_all_reduce_is_struck(void **state) { strike_all(OP_ALL_REDUCE, 5, LARGE); }
+static void all_gather_is_struck(void **state) { strike_all(OP_ALL_GATHER, 3, 30); }
+static void reduce_scatter_is_struck(void **state) { strike_all(OP_REDUCE_SCATTER, 3, 30); }
+static void exchange_is_struck(void **state) { strike_all(OP_EXCHANGE, 2, 30); }
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_reduce_is_struck), cmocka_unit_test(large_all_reduce_is_struck), cmocka_unit_test(all_gather_is_struck),
+        cmocka_unit_test(reduce_scatter_is_struck), cmocka_unit_test(exchange_is_struck),
+    };
+    world_start(&argc, &argv);
+    world_stall_limit(30.0);
+    int failures = cmocka_run_group_tests_name("strike_ranks", tests, open_groups, close_groups);
+    world_stop();
+    return failures;
+}
