@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-enum { RANKS = 8, SEEDS = 3, DECK = 1024 };
+enum { RANKS = 8, SEEDS = 4, DECK = 1024 };
 
 typedef struct { int tensor, data; } cut;
 static const cut cuts[] = { { 1, 1 }, { 1, 2 }, { 1, 4 }, { 1, 8 }, { 2, 1 }, { 2, 2 }, { 2, 4 }, { 4, 1 }, { 4, 2 }, { 8, 1 } };
@@ -54,7 +54,8 @@ static bench_case layout_case(const char *workload, const char *precision, cut k
     return case_of(text, RANKS);
 }
 
-static void calibrate(const char *workload, const char *precision)
+/* One workload: a line a cut over its seeds, and the largest fractions so far. */
+static void calibrate(const char *workload, const char *precision, double sharpest[PARTS])
 {
     fractions all = { { 0 }, "" };
     char what[64];
@@ -71,20 +72,18 @@ static void calibrate(const char *workload, const char *precision)
     }
     snprintf(what, sizeof what, "%s %s", workload, precision);
     print(what, &all);
-    for (int i = 0; i < PARTS; i++) assert_true(all.part[i] < 1.0);
+    for (int i = 0; i < PARTS; i++) sharpest[i] = fmax(sharpest[i], all.part[i]);
 }
 
-static void fp32(void **state)
+static void calibrate_all(const char *precision)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) calibrate(workloads[i], "fp32");
+    double sharpest[PARTS] = { 0 };
+    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) calibrate(workloads[i], precision, sharpest);
+    for (int i = 0; i < PARTS; i++) assert_true(sharpest[i] < 1.0);
 }
 
-static void bf16(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) calibrate(workloads[i], "bf16");
-}
+static void fp32(void **state) { (void)state; calibrate_all("fp32"); }
+static void bf16(void **state) { (void)state; calibrate_all("bf16"); }
 
 int main(int argc, char **argv)
 {

@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+"""Plants faults in operations of small cases on four ranks; every one must end FAILED, or stand in HARMLESS with its reason.
+
+    table.t          BF16: first, middle and last execution of every operation; FP32: one of them
+    table.t --all    all of them in both precisions
+
+Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the limit).
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+TOP = Path(__file__).resolve().parent.parent.parent
+XGSW = os.environ.get("XGSW", "./xgsw")
+LIMIT, RANKS = 16, 4
+
+# Executions of a step on every rank of DP2 x TP2 with sharded optimizer: check model, 2 layers, 2 microbatches.
+COUNT = {
+    "matmul": 54, "embedding_forward": 2, "embedding_backward": 2, "norm_forward": 10, "norm_backward": 10, "rope_forward": 4,
+    "rope_backward": 4, "attention_forward": 4, "attention_backward": 4, "swiglu_forward": 4, "swiglu_backward": 4,
+    "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 25, "all_reduce": 3,
+}
+KINDS = ["drop", "stale", "scale", "repeat"]
+FLIPPED = ["matmul", "adamw", "all_gather", "reduce_scatter"]
+GRID = "tensor = 2\nsharding = optimizer"
+
+# (what, (kind, operation, nth, rank), the rest of the section)
+MORE = [
+    ("adds", ("repeat", "matmul", 37, 1), GRID),                  # the head's gradient of the second microbatch
+    ("other's part", ("flip", "reduce_scatter", 25, 0), GRID),
+    ("unwait", ("unwait", "embedding_forward", 1, 3), GRID),      # the gathered weights
+    ("unwait", ("unwait", "norm_forward", 1, 0), GRID),
+    ("unwait", ("unwait", "matmul", 1, 2), GRID),                 # the gathered activations
+    ("unwait", ("unwait", "norm_forward", 10, 1), GRID),
+    ("unwait", ("unwait", "norm_backward", 5, 2), GRID),
+    ("unwait", ("unwait", "cross_entropy", 2, 0), GRID),
+    ("unwait", ("unwait", "embedding_backward", 1, 3), GRID),
+    ("unwait", ("unwait", "all_gather", 1, 0), GRID),
+    ("unwait", ("unwait", "all_gather", 7, 0), GRID),             # the head's input, gathered again
+    ("unwait", ("unwait", "all_gather", 37, 1), GRID),
+    ("unwait", ("unwait", "reduce_scatter", 1, 2), GRID),
+    ("unwait", ("unwait", "reduce_scatter", 25, 3), GRID),
+    ("unwait", ("unwait", "all_reduce", 1, 0), GRID),
+    ("unwait", ("unwait", "all_reduce", 2, 1), GRID),
+    ("no waits", ("unwait", "rope_forward", 1, 0), GRID),
+    ("no such rank", ("drop", "matmul", 1, 4), GRID),
+    ("timed steps only", ("drop", "matmul", 60, 0), GRID + "\nlayers = 3"),
+]
+# Whole optimizer states: a replica that goes its own way must not hide behind the others; the gradients' all_reduce.
+MORE += [("DP4", (kind, operation, nth, rank), "tensor = 1\nsharding = none") for kind, operation, nth, rank in [
+    ("drop", "all_reduce", 1, 0), ("stale", "all_reduce", 3, 1), ("scale", "all_reduce", 2, 3), ("drop", "all_reduce", 6, 2),
+    ("drop", "adamw", 1, 3), ("stale", "adamw", 5, 1), ("repeat", "adamw", 2, 0), ("scale", "matmul", 10, 2), ("flip", "adamw", 3, 3),
+]]
+MORE += [("TP4", (kind, operation, nth, rank), "tensor = 4") for kind, operation, nth, rank in [
+    ("drop", "all_gather", 3, 0), ("stale", "reduce_scatter", 5, 1), ("scale", "cross_entropy", 2, 3), ("drop", "all_reduce", 1, 2),
+    ("stale", "all_gather", 6, 3), ("drop", "embedding_forward", 1, 1), ("scale", "all_reduce", 2, 1), ("stale", "adamw", 2, 2),
+]]
+MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer") for kind, operation, nth, rank in [
+    ("drop", "swiglu_forward", 3, 0), ("stale", "attention_forward", 8, 1), ("scale", "norm_forward", 14, 2), ("drop", "all_gather", 9, 3),
+]]
+
+SAME = "it writes, and adds to nothing: run twice it writes the same"
+COPY = "it copies: run twice it copies the same"
+HARMLESS = {  # (kind, operation): [(executions or None for all, reason)]
+    ("repeat", "matmul"): [({1, 27, 54}, SAME)],
+    ("repeat", "embedding_forward"): [(None, SAME)],
+    ("repeat", "embedding_backward"): [({1}, SAME + " (the second microbatch adds)")],
+    ("repeat", "norm_forward"): [(None, SAME)],
+    ("repeat", "norm_backward"): [({1}, SAME + " (the layers' norms add to the residual's gradient)")],
+    ("repeat", "attention_forward"): [(None, SAME)],
+    ("repeat", "attention_backward"): [(None, SAME)],
+    ("repeat", "swiglu_forward"): [(None, SAME)],
+    ("repeat", "swiglu_backward"): [(None, SAME)],
+    ("repeat", "cross_entropy"): [({1}, SAME + " (the second part works in place)")],
+    ("repeat", "all_gather"): [(None, COPY)],
+    ("repeat", "reduce_scatter"): [({1, 13}, SAME + " (that of gradients works in place)")],
+    ("flip", "reduce_scatter"): [({25}, "in place, the middle element is the other rank's part, which is not used here")],
+    ("unwait", "all_gather"): [({7}, "redundant: its input is old and its place is free (units/waits)")],
+}
+NEVER = "the planted fault never struck"
+
+
+def executions(count):
+    return sorted({1, (count + 1) // 2, count})
+
+
+def grid_faults(everything, precision):
+    """Every operation: kind, operation, execution, rank; one execution only for FP32 unless everything is asked for."""
+    for at, (operation, count) in enumerate(COUNT.items()):
+        for turn, kind in enumerate(KINDS + ["flip"] * (operation in FLIPPED)):
+            nths = executions(count)
+            if precision == "fp32" and not everything:
+                nths = [nths[(at + turn) % len(nths)]]
+            for nth in nths:
+                yield kind, operation, nth, (at + turn + nth) % RANKS
+
+
+def cases(everything):
+    for precision in ("fp32", "bf16"):
+        yield SimpleNamespace(precision=precision, what="healthy", fault=None, section=GRID)
+        for fault in grid_faults(everything, precision):
+            yield SimpleNamespace(precision=precision, what="DP2xTP2", fault=fault, section=GRID)
+        for what, fault, section in MORE:
+            yield SimpleNamespace(precision=precision, what=what, fault=fault, section=section)
+    for operation, count in COUNT.items():
+        yield SimpleNamespace(precision="fp32", what="never", fault=("drop", operation, count + 1, 0), section=GRID)
+
+
+def run(deck_cases, folder):
+    """The result lines of one run, and its exit status."""
+    deck = folder / "faults.dat"
+    text = ["planted faults", "", "size = check", "steps = 1", "backend = host", f"record = {folder}/faults.h5"]
+    for c in deck_cases:
+        text += ["[llama3.1-8b]", f"precision = {c.precision}", c.section]
+        text += ["fault = " + " ".join(map(str, c.fault))] if c.fault else []
+    deck.write_text("\n".join(text) + "\n")
+    done = subprocess.run([TOP / "run/local", "-q", "-n", str(RANKS), "-x", XGSW, deck], cwd=TOP, text=True, capture_output=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    lines = [json.loads(line[12:]) for line in done.stdout.splitlines() if line.startswith("XGSW_RESULT ")]
+    if len(lines) != len(deck_cases):
+        print(f"# {len(lines)} result lines of {len(deck_cases)} cases\n# " + done.stderr[-2000:].replace("\n", "\n# "))
+    return lines, done.returncode
+
+
+def scaled(result):
+    value = result["residual"]["before"]["scaled"]
+    return float("inf") if value is None else value
+
+
+def harmless_reason(fault):
+    kind, operation, nth, rank = fault
+    if (kind, operation) == ("flip", "reduce_scatter") and rank >= 2:
+        return None
+    return next((reason for nths, reason in HARMLESS.get((kind, operation), []) if nths is None or nth in nths), None)
+
+
+def verdict(case, result):
+    """"caught", "harmless" or what is wrong."""
+    never = NEVER in str(result["reasons"])
+    if case.fault is None:
+        return "healthy" if result["passed"] and result["strikes"] == 0 else "a healthy case FAILED"
+    if result["valid"]:
+        return "VALID in spite of a planted fault"
+    if case.what in ("never", "no such rank", "no waits"):
+        return "caught" if never and result["strikes"] == 0 and not result["passed"] else "struck"
+    if case.what == "timed steps only":
+        return "caught" if not result["passed"] and result["strikes"] > 0 and never else "passed"
+    if never or result["strikes"] == 0:
+        return "never struck"
+    if case.section == GRID and harmless_reason(case.fault):
+        return "harmless" if result["passed"] else "caught, though listed as harmless"
+    return "passed" if result["passed"] else "caught"
+
+
+def test(number, passed, text):
+    print("ok" if passed else "not ok", number, "-", text)
+    return passed
+
+
+def print_table(judged):
+    print(f"# {'':7}{'kind':8}{'operation':20}{'where':17}{'planted':>8}{'caught':>7}{'harmless':>9}  smallest residual")
+    rows = {}
+    for case, result, word in judged:
+        if case.fault:
+            rows.setdefault((case.precision, case.fault[0], case.fault[1], case.what), []).append((result, word))
+    for (precision, kind, operation, what), row in sorted(rows.items()):
+        caught = [result for result, word in row if word == "caught"]
+        by_check = [scaled(result) for result in caught if scaled(result) >= LIMIT]
+        how = f"{min(by_check):.3g}" if by_check else ""
+        if any(result["hazards"] for result in caught):
+            how += "  hazards named"
+        if any(NEVER in str(result["reasons"]) for result in caught):
+            how += "  said to have never struck"
+        print(f"# {precision:7}{kind:8}{operation:20}{what:17}{len(row):8}{len(caught):7}{sum(word == 'harmless' for _, word in row):9}  {how}")
+    for precision in ("fp32", "bf16"):
+        row = [scaled(r) for c, r, word in judged if c.precision == precision and word == "caught" and scaled(r) >= LIMIT]
+        print(f"# {precision}: smallest residual of a fault caught by the check {min(row):.3g}, limit {LIMIT}")
+    for (kind, operation), entries in HARMLESS.items():
+        for nths, reason in entries:
+            print(f"# harmless: {kind} {operation} {'' if nths is None else sorted(nths)}: {reason}")
+
+
+def main():
+    todo = list(cases("--all" in sys.argv))
+    commit = subprocess.run(["git", "--no-optional-locks", "log", "-1", "--format=commit %h of %cI"], cwd=TOP, text=True, capture_output=True).stdout
+    print(f"# planted faults, host backend, {RANKS} ranks, {commit.strip()}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        results, status = run(todo, folder)
+        _, healthy = run([c for c in todo if c.fault is None], folder)
+        _, one = run([c for c in todo if c.what == "DP2xTP2"][:1], folder)
+        _, never = run([c for c in todo if c.what == "never"][:1], folder)
+    if len(results) != len(todo):
+        return 1
+    judged = [(case, result, verdict(case, result)) for case, result in zip(todo, results)]
+    groups = sorted({(c.precision, c.fault[1] if c.fault else "healthy") for c in todo})
+    print(f"1..{len(groups) + 1}")
+    good = True
+    for number, (precision, operation) in enumerate(groups, 1):
+        mine = [(c, r, w) for c, r, w in judged if (c.precision, c.fault[1] if c.fault else "healthy") == (precision, operation)]
+        wrong = [(c, r, w) for c, r, w in mine if w not in ("caught", "harmless", "healthy")]
+        good &= test(number, not wrong, f"{precision} {operation}: {len(mine)} planted, {sum(w == 'caught' for *_, w in mine)} caught")
+        for c, r, w in wrong:
+            print(f"# {c.what}: {c.fault}: {w}; residual {scaled(r):.3g}, {r['strikes']} strikes, {r['hazards']} hazards")
+    good &= test(len(groups) + 1, (status, healthy, one, never) == (1, 0, 1, 1), "exit status 1 with faults, also one that never struck, and 0 without")
+    print(f"# in all {sum(c.fault is not None for c in todo)} planted, {sum(w == 'caught' for *_, w in judged)} caught, {sum(w == 'harmless' for *_, w in judged)} harmless")
+    print_table(judged)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# The table of planted faults in full.
+exec "$(dirname "$0")/table.t" --all
