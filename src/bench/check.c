@@ -11,7 +11,8 @@
  * Weights: r with the change of four steps as reference. Calibrated on the host, on 240 healthy checks (validation/units/
  * calibration.c: 3 workloads, 2 precisions, 10 layouts of 1 to 8 ranks, 4 seeds with another sharding, recompute mask and token
  * stream each), whose largest values stand below the limits, and on the planted faults of validation/faults: the weakest that
- * the check caught was 90 times the limit in FP32, in BF16 3.3 times, or 2.8 times with a single element flipped. */
+ * the check caught was 90 times the limit in FP32, in BF16 3.3 times, or 2.8 times with a single element flipped (of gathered
+ * weights a single wrong element is the limit itself). */
 check_limits check_limits_of(case_precision precision, bool against_fp32)
 {
     /*                                               loss: first, later    gradient: first, fourth    weights */
