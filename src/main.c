@@ -36,6 +36,17 @@ static int print_version(void)
     return STATUS_PASSED;
 }
 
+/* Under a launcher only the first process answers what needs no ranks. */
+static void only_first_speaks(void)
+{
+    static const char *const variables[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID" };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *rank = getenv(variables[i]);
+        if (rank) say_enable(atoi(rank) == 0);
+        if (rank) return;
+    }
+}
+
 /* What needs no ranks and no deck. */
 static int answer(const options *o)
 {
@@ -91,6 +102,7 @@ static int run(const options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
     options o = options_read(argc, argv);
+    only_first_speaks();
     bool alone = o.help || o.version || o.keys || o.list;
     if (!o.mistake[0] && alone) return answer(&o);
     if (!o.mistake[0] && o.dry_run) return dry_run_all(&o);

@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The largest head dim that attention kernels take; decks with a larger one are refused. */
+enum { LARGEST_HEAD_DIM = 256 };
+
 typedef struct { uint32_t word[4]; } philox_block;
 
 /* Philox 4x32 with 10 rounds (Salmon et al., SC11, section 3.3). */

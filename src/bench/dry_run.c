@@ -35,8 +35,28 @@ static void describe_rank(const bench_case *c)
     say("  per rank    %lld parameters; weights + gradients + optimizer %.4f bytes per parameter\n", (long long)t.parameters, states / (double)t.parameters);
     say("  bytes       ");
     for (int k = 0; k < ARENA_KINDS; k++) say("%s %zu, ", arena_kind_name((arena_kind)k), t.arena.by_kind[k]);
-    say("total %zu%s\n", t.arena.used, c->backend == BACKEND_CUDA ? " (scratch of the CUDA libraries n/a: not built)" : "");
+    say("total %zu%s\n", t.arena.used, c->backend == BACKEND_CUDA ? " (scratch of the CUDA libraries n/a)" : "");
     if (c->backend == BACKEND_HOST) say("              scratch with %d threads a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST));
+    mesh_close(&m);
+}
+
+/* What the table of parameters alone tells; a pipeline's stages are not cut yet. */
+static void describe_states(const bench_case *c)
+{
+    mesh m;
+    arena a;
+    param_table t;
+    if (c->layout.degree[AXIS_PIPELINE] > 1 || c->layout.degree[AXIS_SHARD] > 1) {
+        say("  per rank    n/a\n");
+        return;
+    }
+    arena_open(&a, NULL, 0);
+    mesh_open(&m, &c->layout, 0, false);
+    param_table_open(&t, c, &m, &a);
+    int64_t parameters = param_count_local(&t);
+    say("  per rank    %lld parameters; weights + gradients + optimizer %.4f bytes per parameter\n", (long long)parameters, (double)a.used / (double)parameters);
+    say("  bytes       weights %zu, gradients %zu, optimizer %zu; activations n/a\n", a.by_kind[WEIGHTS], a.by_kind[GRADIENTS], a.by_kind[OPTIMIZER]);
+    param_table_close(&t);
     mesh_close(&m);
 }
 
@@ -50,8 +70,11 @@ static void describe(const bench_case *c)
     }
     describe_layout(c);
     describe_flops(c);
-    if (c->not_built[0]) say("  not built: %s; parameters and bytes per rank n/a\n", c->not_built);
+    bool runs_here = machine_usable(c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST);
+    if (c->not_built[0]) describe_states(c);
     else describe_rank(c);
+    if (c->not_built[0] || !runs_here)
+        say("  not built: %s%s%s\n", c->not_built, c->not_built[0] && !runs_here ? ", " : "", runs_here ? "" : "backend cuda");
 }
 
 void dry_run(const deck *d)

@@ -87,14 +87,6 @@ static void operations(const tally *t)
     say("},\"dispatch_seconds\":%.9g,", t->dispatch_seconds);
 }
 
-static void verdicts(const case_result *r)
-{
-    say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
-    say("\"verdict\":\"%s\",\"passed\":%s,\"valid\":%s,", r->passed ? "PASSED" : "FAILED", r->passed ? "true" : "false", r->valid ? "true" : "false");
-    reasons(r);
-    say("}\n");
-}
-
 static void fault(const planted_fault *f)
 {
     if (f->kind == FAULT_NONE) say("\"fault\":null,");
@@ -118,7 +110,7 @@ static void identity(const bench_case *c)
         (long long)c->micro_batch, (long long)c->global_batch, (long long)c->warmup, (long long)c->steps);
 }
 
-void report_json(const case_result *r)
+static void numbers(const case_result *r)
 {
     const bench_case *c = r->given;
     identity(c);
@@ -138,12 +130,26 @@ void report_json(const case_result *r)
     list("gradient_norms", r->gradient_norm, r->completed);
     residual(r);
     operations(&r->tally);
-    verdicts(r);
+    say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
 }
 
+void report_json(const case_result *r)
+{
+    numbers(r);
+    say("\"verdict\":\"%s\",\"passed\":%s,\"valid\":%s,", r->passed ? "PASSED" : "FAILED", r->passed ? "true" : "false", r->valid ? "true" : "false");
+    reasons(r);
+    say("}\n");
+}
+
+/* Every field of a result, null or empty. */
 void report_json_skipped(const bench_case *c, const char *reason)
 {
-    identity(c);
+    case_result r = { .given = c, .median_seconds = NAN, .minimum_seconds = NAN, .maximum_seconds = NAN, .recipe_seconds = NAN,
+                      .tokens_per_second = NAN, .tflops_per_gpu = NAN, .recipe_mfu = NAN, .model_mfu = NAN, .days_per_trillion = NAN };
+    result_invalidate(&r, "SKIPPED: %s", reason);
+    numbers(&r);
+    say("\"verdict\":\"SKIPPED\",\"passed\":false,\"valid\":false,");
     word("skipped", reason);
-    say("\"verdict\":\"SKIPPED\",\"passed\":false,\"valid\":false}\n");
+    reasons(&r);
+    say("}\n");
 }

@@ -30,6 +30,7 @@ static void judge_fault(case_result *r)
     if (f->kind == FAULT_NONE) return;
     result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
     if (r->strikes == 0) result_fail(r, "the planted fault never struck");
+    if (r->given->check == CHECK_OFF) result_fail(r, "a fault is planted and the check that would see it is off");
     for (int i = 0; i < 2; i++)
         if (r->check[i].done && r->strikes && r->check[i].strikes == 0)
             result_fail(r, "the planted fault never struck in the check: its model has fewer such operations");
@@ -43,6 +44,9 @@ static void judge_validity(case_result *r, const host_load *load)
         result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads, load->cores);
     if (build_debug) result_invalidate(r, "debug build");
     if (c->steps < ENOUGH_STEPS) result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
+    if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
+    for (int64_t i = 0; i < r->completed; i++)
+        if (r->gradient_norm[i] == 0.0) result_invalidate(r, "a gradient is zero: training has collapsed");
     if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
     if (c->size == SIZE_FULL && !c->recipe_layout) result_invalidate(r, "not the recipe's layout");
 }

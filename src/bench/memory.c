@@ -3,16 +3,15 @@
 #include "machine/world.h"
 #include "train/trainer.h"
 #include <stdio.h>
-#include <sys/resource.h>
 
-/* MemAvailable of this node, bytes; 0 if the system does not say. */
-static double available_bytes(void)
+/* The figure in kB of the line that matches the format, as bytes; 0 if the system does not say. */
+static double figure_of(const char *path, const char *format)
 {
     char line[128];
     double kilobytes = 0.0;
-    FILE *f = fopen("/proc/meminfo", "r");
+    FILE *f = fopen(path, "r");
     while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lf", &kilobytes) == 1) break;
+        if (sscanf(line, format, &kilobytes) == 1) break;
     if (f) fclose(f);
     return kilobytes * 1024.0;
 }
@@ -29,7 +28,7 @@ bool memory_suffices(const bench_case *c, const machine_options *on, const host_
         need = (double)t.arena.used * load->node_ranks;
     }
     mesh_close(&m);
-    double have = available_bytes(), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
+    double have = figure_of("/proc/meminfo", "MemAvailable: %lf"), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
     world_maximum(worst, 2);
     if (worst[0] <= 0.0) return true;
     snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a node of %d ranks, %.1f GB more than is available",
@@ -37,11 +36,17 @@ bool memory_suffices(const bench_case *c, const machine_options *on, const host_
     return false;
 }
 
+void memory_forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (!f) return;
+    fputs("5", f);
+    fclose(f);
+}
+
 double memory_outside(size_t arena_bytes)
 {
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    double outside = (double)use.ru_maxrss * 1024.0 - (double)arena_bytes;
+    double outside = figure_of("/proc/self/status", "VmHWM: %lf") - (double)arena_bytes;
     if (outside < 0.0) outside = 0.0;
     world_maximum(&outside, 1);
     return outside;

@@ -6,5 +6,7 @@
 /* Measures the case on paper; if all ranks of a node together want more than is available, says so with the figures.
  * Collective over the world; the same answer on all ranks. */
 bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load, char skipped[REASON_LENGTH]);
-/* Peak resident bytes of this process beyond its arena, maximum over ranks. Collective. */
+/* A case begins: the peak counts from here. */
+void memory_forget_peak(void);
+/* Peak resident bytes of this process since then beyond its arena, maximum over ranks. Collective. */
 double memory_outside(size_t arena_bytes);

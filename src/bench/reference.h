@@ -3,7 +3,7 @@
 #pragma once
 #include "plan/bench_case.h"
 
-enum { CHECK_STEPS = 4, CHECK_MOMENTS = 2 };        /* gradients kept at the first and the fourth step */
+enum { CHECK_MOMENTS = 2 };        /* gradients kept at the first and the fourth step */
 
 typedef struct {
     bench_case given;               /* single-rank case */

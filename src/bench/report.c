@@ -30,7 +30,7 @@ static void report_layout(const bench_case *c)
         n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks, sharding_name(c->sharding));
     if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);
     if (c->fault.kind != FAULT_NONE)
-        say("FAULT      %s %s %lld %d is planted: this case must not pass\n", fault_name(c->fault.kind), c->fault.operation,
+        say("FAULT      %s %s %lld %d is planted: this case must not pass, unless the fault changes nothing\n", fault_name(c->fault.kind), c->fault.operation,
             (long long)c->fault.nth, c->fault.rank);
 }
 
@@ -54,7 +54,7 @@ void report_case_begins(const bench_case *c)
 void report_check(const check_result *k, const char *when)
 {
     if (!k->done) return;
-    say("Check %-7s residual %8.3f %s %d   loss %.3f  gradient %.3f, %.3f  weights %.3f   %.2f s\n", when, k->residual,
+    say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
         k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights, k->seconds);
     if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
 }
@@ -62,9 +62,7 @@ void report_check(const check_result *k, const char *when)
 /* Mean of the steps so far times the steps to come. */
 static double remaining_seconds(const case_result *r, int64_t step)
 {
-    double total = 0.0;
-    for (int64_t i = 0; i <= step; i++) total += r->step_seconds[i];
-    return total / (double)(step + 1) * (double)(r->given->warmup + r->given->steps - 1 - step);
+    return r->spent_seconds / (double)(step + 1) * (double)(r->given->warmup + r->given->steps - 1 - step);
 }
 
 void report_step(const case_result *r, int64_t step)
@@ -113,7 +111,7 @@ void report_case_ends(const case_result *r)
     report_numbers(r);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
-    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %.3f  %s  %s\n", c->workload, size_name(c->size),
+    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %.4g  %s  %s\n", c->workload, size_name(c->size),
         precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_PIPELINE],
         c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_SHARD], r->median_seconds,
         r->tokens_per_second, worst, r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");

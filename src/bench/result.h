@@ -20,6 +20,7 @@ typedef struct {
     double *loss, *gradient_norm, *learning_rate, *step_seconds;
     double *rank_seconds;               /* [total, ranks used]; rank 0 only */
     int64_t completed;                  /* steps that finished */
+    double spent_seconds;               /* in them, by this rank's clock */
     /* over the measured window */
     double median_seconds, minimum_seconds, maximum_seconds;    /* median of an even count: mean of the middle two */
     double recipe_seconds;              /* the recipe's own rule (llama3.1: last step) */

@@ -19,7 +19,7 @@ machine_options case_machine(const bench_case *c)
 {
     return (machine_options){
         .kind = c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST, .hostile = c->order == ORDER_HOSTILE,
-        .order_seed = c->order_seed, .prove_access = build_debug, .stall_seconds = c->stall_seconds, .world_rank = world_rank(),
+        .order_seed = c->order_seed, .prove_access = build_debug, .world_rank = world_rank(),
     };
 }
 
@@ -34,22 +34,25 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     r->learning_rate[step] = s[SCALAR_LEARNING_RATE];
     r->step_seconds[step] = mark_time(end) - *before;
     *before = mark_time(end);
+    r->spent_seconds += r->step_seconds[step];
     r->completed = step + 1;
-    if (step + 1 == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
     report_step(r, step);
 }
 
-/* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. */
+/* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host is
+ * one step behind what it submits, but for the border of the measured window, where the seconds start at zero. */
 static void train(case_result *r, trainer *t)
 {
-    int64_t total = r->given->warmup + r->given->steps;
+    int64_t total = r->given->warmup + r->given->steps, read = 0;
     double before = clock_seconds();
     tally_clear(machine_tally(t->machine));
     for (int64_t step = 0; step < total; step++) {
+        if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before);
+        if (step == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
         trainer_step(t);
-        if (step > 0) finish_step(r, t, step - 1, &before);
+        if (read < step) finish_step(r, t, read++, &before);
     }
-    finish_step(r, t, total - 1, &before);
+    finish_step(r, t, read, &before);
     machine_sync(t->machine);
 }
 
@@ -120,15 +123,23 @@ static void agree(case_result *r)
     r->strikes = (int64_t)counts[1];
 }
 
-verdict run_case(const bench_case *c, case_result *r, const host_load *load, char skipped[REASON_LENGTH])
+bool case_can_run(const bench_case *c, const host_load *load, char reason[REASON_LENGTH])
+{
+    machine_options on = case_machine(c);
+    world_stall_limit(c->stall_seconds);
+    reason[0] = 0;
+    if (c->not_built[0]) snprintf(reason, REASON_LENGTH, "not built: %.200s", c->not_built);
+    if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);
+    return !reason[0] && memory_suffices(c, &on, load, reason);
+}
+
+verdict run_case(const bench_case *c, case_result *r, const host_load *load)
 {
     check k;
     machine_options on = case_machine(c);
     double begin = clock_seconds();
     bool checks = c->check == CHECK_MODEL;
-    world_stall_limit(c->stall_seconds);
-    snprintf(skipped, REASON_LENGTH, "%s", c->skipped[0] ? c->skipped : c->not_built);
-    if (skipped[0] || !memory_suffices(c, &on, load, skipped)) return VERDICT_SKIPPED;
+    memory_forget_peak();
     report_case_begins(c);
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;

@@ -60,26 +60,34 @@ static void commit_record(record *r, last_commit *last, bool always)
 }
 
 /* A skipped case is recorded with the reason found when it was tried. */
-static void add_to_record(record *rec, const bench_case *c, const case_result *r, verdict v, const char *skipped)
+static void skip_one(const bench_case *c, record *rec, const char *reason)
 {
     bench_case kept = *c;
-    if (v == VERDICT_SKIPPED) snprintf(kept.skipped, sizeof kept.skipped, "%s", skipped);
-    record_add(rec, &kept, v == VERDICT_SKIPPED ? NULL : r, v);
+    report_skipped(c, reason);
+    snprintf(kept.skipped, sizeof kept.skipped, "%s", reason);
+    if (rec) record_add(rec, &kept, NULL, VERDICT_SKIPPED);
+}
+
+static verdict train_one(const bench_case *c, const surroundings *a, record *rec)
+{
+    case_result r;
+    result_open(&r, c);
+    verdict v = run_case(c, &r, &a->load);
+    report_case_ends(&r);
+    if (rec) record_add(rec, c, &r, v);
+    result_close(&r);
+    return v;
 }
 
 static void run_one(const bench_case *c, const surroundings *a, record *rec, final_counts *n)
 {
-    char skipped[REASON_LENGTH];
-    case_result r;
-    result_open(&r, c);
-    verdict v = run_case(c, &r, &a->load, skipped);
-    if (v == VERDICT_SKIPPED) report_skipped(c, skipped);
-    else report_case_ends(&r);
+    char reason[REASON_LENGTH];
+    verdict v = VERDICT_SKIPPED;
+    if (case_can_run(c, &a->load, reason)) v = train_one(c, a, rec);
+    else skip_one(c, rec, reason);
     n->passed += v == VERDICT_PASSED;
     n->failed += v == VERDICT_FAILED;
     n->skipped += v == VERDICT_SKIPPED;
-    if (rec) add_to_record(rec, c, &r, v, skipped);
-    result_close(&r);
 }
 
 int session_run(const session *s, const deck *d)
@@ -92,6 +100,7 @@ int session_run(const session *s, const deck *d)
     for (int64_t i = 0; i < d->cases; i++) {
         run_one(&d->item[i], &a, rec, &n);
         commit_record(rec, &last, i + 1 == d->cases);
+        world_wait_for_root();
     }
     report_end(&n, strcmp(d->item[0].record, "none") ? d->item[0].record : NULL);
     if (rec) record_close(rec);

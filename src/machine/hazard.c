@@ -25,6 +25,10 @@ hazard *hazard_open(void)
 {
     hazard *h = calloc(1, sizeof *h);
     if (!h) FAIL("no memory for the hazard checker");
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        h->history[i] = calloc(CLOCK_HISTORY, sizeof(vector_clock));
+        if (!h->history[i]) FAIL("no memory for the hazard checker's clocks");
+    }
     return h;
 }
 
@@ -50,7 +54,7 @@ void hazard_wait(hazard *h, int queue, int target, uint64_t serial)
 {
     vector_clock *now = &h->now[queue];
     if (serial > now->at[target]) now->at[target] = serial;
-    if (h->history[target] && h->now[target].at[target] < serial + CLOCK_HISTORY)
+    if (h->now[target].at[target] < serial + CLOCK_HISTORY)
         clock_merge(now, &h->history[target][serial % CLOCK_HISTORY]);
 }
 
@@ -158,8 +162,6 @@ static void operand_visit(hazard *h, const operand *x, int queue, const visit *v
 
 void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o)
 {
-    if (!h->history[queue]) h->history[queue] = calloc(CLOCK_HISTORY, sizeof(vector_clock));
-    if (!h->history[queue]) FAIL("no memory for the hazard checker's clocks");
     h->now[queue].at[queue] = serial;
     h->history[queue][serial % CLOCK_HISTORY] = h->now[queue];
     visit v = { serial, o->kind, o->origin };

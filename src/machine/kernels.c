@@ -3,7 +3,6 @@
 #include "machine/kernels.h"
 #include "base/fail.h"
 
-enum { LARGEST_HEAD = 256 };
 
 static op named(queue *q, op_kind kind, const char *name)
 {
@@ -93,7 +92,7 @@ static mark rope(queue *q, op_kind kind, const char *name, tensor x, tensor tabl
     op o = named(q, kind, name);
     add(&o, x, UPDATE);
     add(&o, table, READ);
-    need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD, &o, "x is not [s, b, heads, even d up to 256]");
+    need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD_DIM, &o, "x is not [s, b, heads, even d up to 256]");
     need(plain(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o, "table is not [s, d/2, 2] F32");
     return op_submit(q, &o);
 }
@@ -107,7 +106,7 @@ static void need_attention(const op *o, tensor q, tensor k, tensor v, tensor out
     need(same_shape(k, v) && same_shape(q, out), o, "k and v, or q and out, differ in shape");
     need(q.dim[0] == k.dim[0] && q.dim[1] == k.dim[1] && q.dim[3] == k.dim[3], o, "queries and keys do not belong together");
     need(k.dim[2] > 0 && q.dim[2] % k.dim[2] == 0, o, "heads are no multiple of kv_heads");
-    need(q.dim[3] % 2 == 0 && q.dim[3] <= LARGEST_HEAD, o, "head dim is odd or above 256");
+    need(q.dim[3] % 2 == 0 && q.dim[3] <= LARGEST_HEAD_DIM, o, "head dim is odd or above 256");
     need(plain(lse, F32) && tensor_elements(&lse) == q.dim[0] * q.dim[1] * q.dim[2], o, "lse is not [b, heads, s] F32");
 }
 

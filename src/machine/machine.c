@@ -60,8 +60,6 @@ void machine_close(machine *m)
     free(m);
 }
 
-const char *machine_backend_name(const machine *m) { return m->backend->name; }
-
 queue *machine_queue(machine *m, const char *name)
 {
     if (m->queues == HAZARD_QUEUES) FAIL("queue %s: a machine has %d queues", name, HAZARD_QUEUES);
@@ -71,7 +69,6 @@ queue *machine_queue(machine *m, const char *name)
 }
 
 machine *queue_machine(const queue *q) { return q->machine; }
-const char *queue_name(const queue *q) { return q->name; }
 mark queue_mark(const queue *q) { return (mark){ q->serial ? (queue *)q : NULL, q->serial }; }
 
 void queue_wait(queue *q, mark m)

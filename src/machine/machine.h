@@ -19,9 +19,9 @@ typedef struct {
     bool hostile;               /* run queue heads in random order of order_seed */
     uint32_t order_seed;
     bool prove_access;          /* NaN into WRITE operands before, READ operands compared after */
-    double stall_seconds;
     int world_rank;
     int64_t span_capacity;      /* spans kept; 0: none */
+    int64_t mark_history;       /* completion times kept per queue, if more than MARK_HISTORY */
 } machine_options;
 
 /* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group, found as the
@@ -38,11 +38,9 @@ const char *machine_library(machine_kind kind, char *text, size_t length);
 
 machine *machine_open(const machine_options *options);
 void machine_close(machine *m);                                 /* ends queues; sync first */
-const char *machine_backend_name(const machine *m);
 
 queue *machine_queue(machine *m, const char *name);             /* owned by the machine; at most 8 */
 machine *queue_machine(const queue *q);
-const char *queue_name(const queue *q);
 
 /* Copies the op; never blocks on data; on the host a full ring runs earlier operations first. */
 mark op_submit(queue *q, const op *o);
@@ -53,7 +51,7 @@ mark queue_mark(const queue *q);
 /* The caller waits. An error inside a step. */
 void mark_sync(mark m);
 void machine_sync(machine *m);
-/* When it completed, in clock_seconds; valid after mark_sync, for the last MARK_HISTORY ops of its queue. */
+/* When it completed, in clock_seconds; valid after mark_sync, for the last mark_history ops of its queue. */
 enum { MARK_HISTORY = 1 << 15 };
 double mark_time(mark m);
 double mark_seconds(mark from, mark to);

@@ -1,7 +1,8 @@
 /* The ranks of the run: MPI for start-up, agreement and sums outside the fabric under test. The door to MPI. A process that
  * has not started it is a world of one rank, which may run a machine.
  * "Collective" means over the whole world, in the same order on all ranks; all of them end the run with status 86
- * when no rank of this node completes anything for stall_seconds while one waits. */
+ * when no rank of this node completes anything for stall_seconds while one waits; where the run spans nodes, whose progress
+ * is not seen from here, only transfers of the fabric are judged. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +30,7 @@ void world_maximum(double *values, int64_t count);                      /* colle
 bool world_all(bool yes);                                               /* collective: true on every rank? */
 void world_gather(const void *part, size_t bytes, void *whole, int root);    /* collective; whole [ranks * bytes] on root */
 void world_barrier(void);                                               /* collective */
+void world_wait_for_root(void);                                         /* collective; as long as rank 0 takes (a slow disk) */
 _Noreturn void world_abort(int status);                                 /* ends every rank */
 
 /* A sub-group: ranks of equal color, ordered by key; handle for group.handle. Collective; color < 0 joins none (returns -1). */

@@ -3,7 +3,6 @@
 #include "plan/shapes.h"
 #include <stdio.h>
 
-enum { CHECK_STEPS = 4 };
 
 static void count_flops(bench_case *c, const workload_row *w)
 {

@@ -1,4 +1,5 @@
 /* Keys that contradict one another at any rank count. */
+#include "base/numeric.h"
 #include "plan/draft.h"
 #include "plan/shapes.h"
 #include <stdarg.h>
@@ -45,6 +46,9 @@ static void compare_heads(const case_draft *d)
     if (m->hidden % m->heads == 0 && m->head_dim % 2 != 0)
         draft_refuse(d, keys, "hidden %lld / heads %lld gives the odd head dim %lld; rotary positions turn pairs",
                      value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim);
+    if (m->hidden % m->heads == 0 && m->head_dim > LARGEST_HEAD_DIM)
+        draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; at most %d", value(d, KEY_HIDDEN),
+                     value(d, KEY_HEADS), (long long)m->head_dim, LARGEST_HEAD_DIM);
 }
 
 /* Context rank r holds the pieces r and 2C - 1 - r of a sequence, each cut by the tensor ranks. */
@@ -87,13 +91,26 @@ static void compare_schedule(const case_draft *d)
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
+/* A step is a list of all its microbatches. */
+static void compare_length(const case_draft *d)
+{
+    enum { MOST_MICROBATCHES = 65536 };
+    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEYS };
+    if (!d->c.skipped[0] && d->c.microbatches > MOST_MICROBATCHES)
+        draft_refuse(d, keys, "%lld makes %lld microbatches a step; at most %d", value(d, KEY_GLOBAL_BATCH),
+                     (long long)d->c.microbatches, MOST_MICROBATCHES);
+}
+
 /* data may be the rest of the ranks: with too few ranks it is not known. */
 static void compare_batch(const case_draft *d)
 {
     static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICRO_BATCH, KEY_DATA, KEY_SHARD, KEYS };
     long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICRO_BATCH);
     bool known = !d->c.skipped[0] || draft_given(d, KEY_DATA);
-    if (known && value(d, KEY_GLOBAL_BATCH) % (data * shard * micro) != 0)
+    if (known && value(d, KEY_GLOBAL_BATCH) < 1)
+        draft_refuse(d, keys, "the recipe's batch for %d ranks is less than one sequence; give global_batch",
+                     d->c.layout.ranks);
+    else if (known && value(d, KEY_GLOBAL_BATCH) % (data * shard * micro) != 0)
         draft_refuse(d, keys, "global_batch %lld is not a multiple of data %lld x shard %lld x micro_batch %lld",
                      value(d, KEY_GLOBAL_BATCH), data, shard, micro);
 }
@@ -105,6 +122,7 @@ void draft_compare(const case_draft *d)
                                     KEY_SHARD,    KEY_STEPS,       KEY_WARMUP,       KEYS };
     const char *what;
     if (!shape_fits(&d->c, &what)) draft_refuse(d, sizes, "the sizes do not fit in 63 bits: %s", what);
+    else compare_length(d);
     compare_multiples(d);
     compare_heads(d);
     compare_context(d);

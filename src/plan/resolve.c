@@ -67,7 +67,9 @@ static bool is_recipe_layout(const case_draft *d)
     return d->c.size == SIZE_FULL && d->c.precision == PRECISION_BF16 && d->c.layout.ranks == row->gpus &&
            same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) &&
            d->c.model.layers == row->layers && d->c.model.sequence == row->sequence &&
-           d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch;
+           d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch &&
+           d->c.recompute == d->workload->recompute && d->c.sharding == d->workload->sharding &&
+           d->c.tokens == d->workload->tokens;
 }
 
 static void resolve_names(case_draft *d)

@@ -8,7 +8,7 @@
 enum { MEASURED_STEPS = 2 };        /* the second step waits for the weights that the first one gathered */
 
 /* What measuring a case tells: bytes by kind, scratch included, and the struck transfer. */
-typedef struct { arena arena; size_t scratch[3]; strike strike; int64_t parameters; } measure;
+typedef struct { arena arena; size_t scratch[3]; strike strike; int64_t parameters, operations; } measure;
 
 static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
@@ -47,6 +47,7 @@ static measure measured(const bench_case *c, mesh *m, const trainer_options *o)
         r.scratch[i] = padded(queue_scratch_bytes(q[i]));
         arena_take(&r.arena, SCRATCH, r.scratch[i]);
     }
+    r.operations = (int64_t)queue_mark(t.lanes.compute).serial;
     r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);
     machine_close(paper);
@@ -67,7 +68,9 @@ static void lay_out(trainer *t, const bench_case *c, mesh *m, const trainer_opti
     if (!memory) FAIL("%zu bytes asked for the case's arena: %s", r->arena.used, strerror(ENOMEM));
     memset(memory, o->machine.prove_access ? 0xFF : 0, r->arena.used);
     arena_open(&a, memory, r->arena.used);
-    machine *on = machine_open(&o->machine);
+    machine_options options = o->machine;
+    options.mark_history = r->operations;       /* of two steps */
+    machine *on = machine_open(&options);
     machine_strike(on, &o->strike);
     trainer_open(t, c, m, on, &a);
     lane_queues(&t->lanes, q);

@@ -37,7 +37,6 @@ void trainer_initialize(trainer *t)
     stage_initialize(&t->stage);
     machine_upload(t->machine, t->stage.scalars, scalars);
     optimizer_initialize(t);
-    t->initialized = queue_mark(t->lanes.compute);
     machine_sync(t->machine);
 }
 

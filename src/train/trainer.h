@@ -17,7 +17,6 @@ typedef struct trainer {
     tensor report;                  /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
     int64_t steps;                  /* submitted */
     mark finished[REPORT_SLOTS];    /* optimizer completion of those steps */
-    mark initialized;
     machine *machine;
     int64_t parameters;             /* that this rank holds, padding excluded */
     arena arena; void *memory;      /* owned when built by trainer_build */

@@ -132,7 +132,7 @@ typedef struct { machine *machine; queue *queue; void *scratch; size_t bytes; } 
 
 static inline pass pass_open(int number, size_t bytes)
 {
-    machine_options options = { .kind = MACHINE_HOST, .measuring = number == 0, .prove_access = true, .stall_seconds = 60 };
+    machine_options options = { .kind = MACHINE_HOST, .measuring = number == 0, .prove_access = true };
     pass p = { .machine = machine_open(&options), .bytes = bytes };
     p.queue = machine_queue(p.machine, "compute");
     p.scratch = aligned_alloc(ARENA_ALIGNMENT, (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);

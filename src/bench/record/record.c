@@ -39,6 +39,19 @@ const char *record_library(char *line, size_t length)
     return line;
 }
 
+/* A target that exists must be empty or an HDF5 file: a record never replaces a deck. */
+static bool may_replace(const char *path, char *reason, size_t length)
+{
+    static const char signature[] = "\211HDF\r\n\032\n";
+    char first[8];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(first, 1, sizeof first, f) : 0;
+    if (f) fclose(f);
+    if (n == 0 || (n == sizeof first && memcmp(first, signature, n) == 0)) return true;
+    snprintf(reason, length, "%s exists and is no HDF5 file; it is not replaced", path);
+    return false;
+}
+
 record *record_open(const record_source *source, char *reason, size_t length)
 {
     record *r = calloc(1, sizeof *r);
@@ -48,7 +61,7 @@ record *record_open(const record_source *source, char *reason, size_t length)
     char *real = realpath(source->path, NULL);
     snprintf(r->path, sizeof r->path, "%s", real ? real : source->path);
     free(real);
-    if (!r->none && !replace_possible(r->path, reason, length)) {
+    if (!r->none && (!replace_possible(r->path, reason, length) || !may_replace(r->path, reason, length))) {
         free(r);
         return NULL;
     }

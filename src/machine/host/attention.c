@@ -5,7 +5,7 @@
 #include "machine/host/row.h"
 #include "machine/host/tile.h"
 
-enum { BLOCK = 64, LARGEST_HEAD = 256, TILE_FLOATS = BLOCK * LARGEST_HEAD };
+enum { BLOCK = 64, TILE_FLOATS = BLOCK * LARGEST_HEAD_DIM };
 
 typedef struct { int64_t s, b, heads, group, d, padded, blocks; float scale; } attention_shape;
 
@@ -46,7 +46,7 @@ static void transpose_tile(float *restrict to, const float *restrict from, int64
 /* Rows of a tensor from a transposed tile [padded][BLOCK], each multiplied by its factor. */
 static void store_transposed(const tensor *t, const attention_shape *a, head_place at, int64_t block, const float *tile, const float *factor)
 {
-    float row[LARGEST_HEAD];
+    float row[LARGEST_HEAD_DIM];
     for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) {
         for (int64_t k = 0; k < a->d; k++) row[k] = tile[k * BLOCK + i] * factor[i];
         row_store(head_row(t, at, block * BLOCK + i), t->type, row, a->d);
@@ -252,7 +252,7 @@ static void backward_head(const op *o, const attention_shape *a, head_place at, 
 /* One row of dk or dv: the sum over the query heads of its group, in order. */
 static void join_group(const tensor *to, const attention_shape *a, head_place kv, int64_t position, const float *scratch)
 {
-    float sum[LARGEST_HEAD] = { 0 };
+    float sum[LARGEST_HEAD_DIM] = { 0 };
     for (int64_t i = 0; i < a->group; i++) {
         const float *part = scratch + 2 * (kv.b * a->heads + kv.head * a->group + i) * head_elements(a) + position * a->padded;
         for (int64_t k = 0; k < a->d; k++) sum[k] += part[k];

@@ -21,7 +21,7 @@ typedef struct {
     entry *ring;                                    /* [LANE_OPS] */
     uint64_t head, tail;                            /* entries; head may run next */
     uint64_t completed;                             /* serial */
-    double *when;                                   /* [MARK_HISTORY] completion times */
+    double *when;                                   /* [history] completion times, by serial */
     bool running; double began;                     /* a transfer is in flight */
     host_transfer *transfer;
     void *scratch; size_t scratch_bytes;
@@ -32,6 +32,7 @@ struct executor {
     machine_options options;
     tally *tally;
     lane lane[HAZARD_QUEUES];
+    uint64_t history;                               /* completion times kept per lane */
     uint64_t submitted, decisions;
     span *spans; int64_t span_count;
 };
@@ -41,6 +42,7 @@ executor *executor_open(const machine_options *options, tally *t)
     executor *e = calloc(1, sizeof *e);
     if (!e) FAIL("no memory for the executor");
     e->options = *options;
+    e->history = (uint64_t)(options->mark_history > MARK_HISTORY ? options->mark_history : MARK_HISTORY);
     e->tally = t;
     if (options->span_capacity) e->spans = calloc((size_t)options->span_capacity, sizeof *e->spans);
     return e;
@@ -62,7 +64,7 @@ void executor_close(executor *e)
 static void lane_open(executor *e, lane *l)
 {
     l->ring = calloc(LANE_OPS, sizeof *l->ring);
-    l->when = calloc(MARK_HISTORY, sizeof *l->when);
+    l->when = calloc((size_t)e->history, sizeof *l->when);
     l->transfer = host_transfer_open();
     if (e->options.prove_access) l->proof = access_proof_open();
     if (!l->ring || !l->when) FAIL("no memory for a queue of %d operations", LANE_OPS);
@@ -74,7 +76,7 @@ static void complete(executor *e, lane *l, const entry *x, double began)
 {
     double now = clock_seconds();
     l->completed = x->serial;
-    l->when[x->serial % MARK_HISTORY] = now;
+    l->when[x->serial % e->history] = now;
     l->head++;
     l->running = false;
     tally_seconds(e->tally, &x->op, now - began);
@@ -241,11 +243,14 @@ void executor_sync(executor *e, int at, uint64_t serial)
 
 double executor_completed(executor *e, int at, uint64_t serial)
 {
-    return e->lane[at].when ? e->lane[at].when[serial % MARK_HISTORY] : 0.0;
+    const lane *l = &e->lane[at];
+    if (l->completed >= serial + e->history) FAIL("operation %llu of queue %d completed too long ago to say when", (unsigned long long)serial, at);
+    return l->when ? l->when[serial % e->history] : 0.0;
 }
 
 void executor_scratch(executor *e, int at, void *memory, size_t bytes)
 {
+    if (!e->lane[at].ring) lane_open(e, &e->lane[at]);
     e->lane[at].scratch = memory;
     e->lane[at].scratch_bytes = bytes;
 }

@@ -2,7 +2,7 @@
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
-enum { LARGEST_HALF = 128 };
+enum { LARGEST_HALF = LARGEST_HEAD_DIM / 2 };
 
 /* Cosines and sines of one position; sines change sign to turn back. */
 static void angles_of(const tensor *table, int64_t position, float sign, float *cosine, float *sine)
