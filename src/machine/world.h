@@ -21,7 +21,7 @@ double world_stall_seconds(void);
 /* This rank completed something. */
 void world_progress(void);
 /* Called between two polls of a rank that has waited since `since`: lets other ranks of this node run. True if no rank of
- * this node has completed anything for stall_seconds. */
+ * this node has completed anything for stall_seconds: every rank of the node that waits then learns it, to say for what. */
 bool world_stalled(double since);
 
 void world_broadcast(void *data, size_t bytes, int root);               /* collective */

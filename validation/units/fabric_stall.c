@@ -1,0 +1,108 @@
+/* What goes wrong between ranks, for validation/machine/stall.t:  fabric_stall SCENE STALL_SECONDS
+ * The last rank misbehaves. Ends with status 0 if nothing was found wrong. */
+#include "fabric_ranks.h"
+#include <time.h>
+
+enum { LARGE = 100000 };
+
+static test_group all;
+static test_floor f;
+static float x[LARGE];
+static double limit;
+
+static bool misbehaves(void) { return world_rank() == world_ranks() - 1; }
+
+static void sleep_for(double seconds)
+{
+    struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+    nanosleep(&t, NULL);
+}
+
+static void reduce(int64_t n) { mark_sync(all_reduce(f.q[1], "gradients", &all.g, tensor_1d(x, F32, n))); }
+static void gather(int64_t n) { mark_sync(all_gather(f.q[2], "weights", &all.g, tensor_1d(x, F32, n * all.g.size), tensor_none())); }
+
+static void absent(void)
+{
+    if (!misbehaves()) reduce(3);
+}
+
+static void absent_large(void)
+{
+    if (!misbehaves()) reduce(LARGE);
+}
+
+static void absent_from_sum(void)
+{
+    double one = 1.0;
+    if (!misbehaves()) world_sum(&one, 1);
+    else reduce(3);
+}
+
+static void absent_from_split(void)
+{
+    if (misbehaves()) sleep_for(1000.0);
+    world_split(0, world_rank());
+}
+
+static void absent_at_the_end(void)
+{
+    if (misbehaves()) sleep_for(1000.0);
+    world_stop();
+}
+
+/* As SIGSTOP to this process. */
+static void stopped(void)
+{
+    if (misbehaves()) assert_int_equal(system("kill -STOP $PPID"), 0);
+    gather(5);
+}
+
+/* Four limits long, but never one limit without an operation. */
+static void slow(void)
+{
+    for (int i = 0; misbehaves() && i < 10; i++) {
+        mark_sync(fill(f.q[0], "slow", tensor_1d(x, F32, LARGE), 1.0));
+        sleep_for(0.4 * limit);
+    }
+    reduce(LARGE);
+}
+
+/* Nobody does anything for longer than the limit, and nobody waits either. */
+static void pause_of_all(void)
+{
+    reduce(3);
+    sleep_for(1.5 * limit);
+    reduce(3);
+    world_barrier();
+}
+
+/* The last rank sends n numbers to rank 0, which expects 8. */
+static void send_to_rank_0(int64_t n)
+{
+    transfer in = { false, world_ranks() - 1, tensor_1d(x, F32, 8) }, out = { true, 0, tensor_1d(x, F32, n) };
+    mark_sync(fabric_exchange(f.q[3], "activations", &all.g, misbehaves() ? &out : &in, misbehaves() || world_rank() == 0));
+}
+
+static void short_message(void) { send_to_rank_0(4); }
+static void long_message(void) { send_to_rank_0(12); }
+
+static const struct { const char *name; void (*run)(void); } scenes[] = {
+    { "absent", absent }, { "absent_large", absent_large }, { "absent_from_sum", absent_from_sum }, { "absent_from_split", absent_from_split },
+    { "absent_at_the_end", absent_at_the_end }, { "stopped", stopped }, { "slow", slow }, { "pause_of_all", pause_of_all },
+    { "short_message", short_message }, { "long_message", long_message },
+};
+
+int main(int count, char **arguments)
+{
+    world_start(&count, &arguments);
+    group_of_all(&all);
+    f = floor_open((machine_options){ 0 }, LARGE * 4 * 8);
+    limit = strtod(arguments[2], NULL);
+    world_stall_limit(limit);
+    machine_origin(f.m, (origin){ .step = 2, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_GRADIENT });
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
+        if (strcmp(scenes[i].name, arguments[1]) == 0) scenes[i].run();
+    world_barrier();
+    world_stop();
+    return 0;
+}
