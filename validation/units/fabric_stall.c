@@ -1,5 +1,6 @@
-/* What goes wrong between ranks, for validation/machine/stall.t:  fabric_stall SCENE STALL_SECONDS
- * The last rank misbehaves. Ends with status 0 if nothing was found wrong. */
+/* A slow rank is waited for. With arguments, what goes wrong between ranks, for validation/machine/stall.t:
+ *   fabric_stall SCENE STALL_SECONDS
+ * In every scene the last rank misbehaves. */
 #include "fabric_ranks.h"
 #include <time.h>
 
@@ -58,7 +59,7 @@ static void stopped(void)
 }
 
 /* Four limits long, but never one limit without an operation. */
-static void slow(void)
+static void a_slow_rank_that_completes_operations_is_waited_for(void **state)
 {
     for (int i = 0; misbehaves() && i < 10; i++) {
         mark_sync(fill(f.q[0], "slow", tensor_1d(x, F32, LARGE), 1.0));
@@ -68,7 +69,7 @@ static void slow(void)
 }
 
 /* Nobody does anything for longer than the limit, and nobody waits either. */
-static void pause_of_all(void)
+static void a_pause_in_which_nobody_waits_is_no_stall(void **state)
 {
     reduce(3);
     sleep_for(1.5 * limit);
@@ -88,21 +89,32 @@ static void long_message(void) { send_to_rank_0(12); }
 
 static const struct { const char *name; void (*run)(void); } scenes[] = {
     { "absent", absent }, { "absent_large", absent_large }, { "absent_from_sum", absent_from_sum }, { "absent_from_split", absent_from_split },
-    { "absent_at_the_end", absent_at_the_end }, { "stopped", stopped }, { "slow", slow }, { "pause_of_all", pause_of_all },
+    { "absent_at_the_end", absent_at_the_end }, { "stopped", stopped },
     { "short_message", short_message }, { "long_message", long_message },
 };
 
+static void play(const char *name)
+{
+    machine_origin(f.m, (origin){ .step = 2, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_GRADIENT });
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
+        if (strcmp(scenes[i].name, name) == 0) scenes[i].run();
+    world_barrier();
+}
+
 int main(int count, char **arguments)
 {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_rank_that_completes_operations_is_waited_for),
+        cmocka_unit_test(a_pause_in_which_nobody_waits_is_no_stall),
+    };
+    int failures = 0;
     world_start(&count, &arguments);
     group_of_all(&all);
     f = floor_open((machine_options){ 0 }, LARGE * 4 * 8);
-    limit = strtod(arguments[2], NULL);
+    limit = count == 3 ? strtod(arguments[2], NULL) : 1.0;
     world_stall_limit(limit);
-    machine_origin(f.m, (origin){ .step = 2, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_GRADIENT });
-    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
-        if (strcmp(scenes[i].name, arguments[1]) == 0) scenes[i].run();
-    world_barrier();
+    if (count == 3) play(arguments[1]);
+    else failures = cmocka_run_group_tests_name("fabric_stall", tests, NULL, NULL);
     world_stop();
-    return 0;
+    return failures;
 }
