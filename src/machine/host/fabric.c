@@ -92,6 +92,7 @@ static void check_received(const host_transfer *t, int i)
 /* Have all messages of this stage come and gone? */
 static bool messages_done(host_transfer *t)
 {
+    if (t->requests == 0) return true;
     int done = 0, code = MPI_Testall(t->requests, t->request, &done, t->status);
     for (int i = 0; code == MPI_ERR_IN_STATUS && i < t->requests; i++)
         if (t->status[i].MPI_ERROR != MPI_ERR_PENDING) check(t->status[i].MPI_ERROR, t->op);

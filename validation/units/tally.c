@@ -1,0 +1,111 @@
+/* The tally: what was asked for, equal on every machine, and how long it took. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "machine/fabric.h"
+#include "machine/kernels.h"
+#include <math.h>
+
+static float a[64], b[64], c[64];
+static int own;
+static group alone = { .axis = "data", .size = 1, .handle = -1, .world_rank = &own }, other = { .axis = "tensor", .size = 1, .handle = -1, .world_rank = &own };
+
+static void submit_all(machine *m)
+{
+    queue *q = machine_queue(m, "compute"), *talk = machine_queue(m, "talk");
+    static char scratch[2][1 << 16];
+    queue_set_scratch(q, scratch[0], sizeof scratch[0]);
+    queue_set_scratch(talk, scratch[1], sizeof scratch[1]);
+    machine_origin(m, (origin){ .step = 0, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_FORWARD });
+    fill(q, "a", tensor_1d(a, F32, 64), 2.0);
+    machine_origin_now(m)->phase = PHASE_BACKWARD;
+    fill(q, "b", tensor_1d(b, F32, 64), 3.0);
+    matmul(q, "c", tensor_2d(c, F32, 4, 8), WRITE, tensor_2d(a, F32, 4, 2), tensor_2d(b, F32, 2, 8));
+    queue_wait(talk, queue_mark(q));
+    all_reduce(talk, "c", &alone, tensor_1d(c, F32, 32));
+    all_gather(talk, "a", &alone, tensor_1d(a, F32, 16), tensor_none());
+    all_reduce(talk, "b", &other, tensor_1d(b, BF16, 10));
+    machine_sync(m);
+}
+
+static void check_counts(const tally *t)
+{
+    assert_int_equal(t->kind[OP_FILL].count, 2);
+    assert_int_equal(t->kind[OP_MATMUL].count, 1);
+    assert_int_equal(t->kind[OP_ALL_REDUCE].count, 2);
+    assert_int_equal(t->kind[OP_COPY].count, 0);
+    assert_true(t->kind[OP_FILL].bytes == 2 * 64 * 4 && t->kind[OP_FILL].flops == 0.0);
+    assert_true(t->kind[OP_MATMUL].flops == 2.0 * 4 * 8 * 2 && t->kind[OP_MATMUL].bytes == 4.0 * (32 + 8 + 16));
+    assert_true(t->kind[OP_ALL_REDUCE].bytes == 4 * 32 + 2 * 10);
+    assert_int_equal(t->axes, 2);
+    assert_string_equal(t->axis[0].axis, "data");
+    assert_string_equal(t->axis[1].axis, "tensor");
+    assert_true(t->axis[0].messages == 2 && t->axis[0].bytes == 4 * (32 + 16));
+    assert_true(t->axis[1].messages == 1 && t->axis[1].bytes == 2 * 10);
+}
+
+static void counts_are_equal_on_every_machine(void **state)
+{
+    static const machine_options machines[] = { { .measuring = true }, { .hostile = true }, { .prove_access = true },
+                                                { .kind = MACHINE_CUDA, .measuring = true } };
+    for (int i = 0; i < 4; i++) {
+        machine *m = machine_open(&machines[i]);
+        submit_all(m);
+        check_counts(machine_tally(m));
+        machine_close(m);
+    }
+}
+
+static void seconds_are_those_of_execution(void **state)
+{
+    machine *m = machine_open(&(machine_options){ 0 });
+    tally *t = machine_tally(m);
+    submit_all(m);
+    double computing = t->kind[OP_FILL].seconds + t->kind[OP_MATMUL].seconds;
+    double talking = t->kind[OP_ALL_REDUCE].seconds + t->kind[OP_ALL_GATHER].seconds;
+    assert_true(t->kind[OP_FILL].seconds > 0.0 && t->kind[OP_MATMUL].seconds > 0.0 && talking > 0.0);
+    assert_true(t->phase_seconds[PHASE_FORWARD] > 0.0 && t->phase_seconds[PHASE_BACKWARD] > 0.0 && t->phase_seconds[PHASE_SETUP] == 0.0);
+    assert_true(fabs(t->phase_seconds[PHASE_FORWARD] + t->phase_seconds[PHASE_BACKWARD] - computing) < 1e-12);
+    assert_true(t->run_seconds >= computing && t->dispatch_seconds > 0.0);
+    tally_clear_seconds(t);
+    check_counts(t);
+    assert_true(t->run_seconds == 0.0 && t->kind[OP_MATMUL].seconds == 0.0 && t->phase_seconds[PHASE_BACKWARD] == 0.0 && t->dispatch_seconds == 0.0);
+    tally_clear(t);
+    assert_int_equal(t->kind[OP_FILL].count + t->axes, 0);
+    machine_close(m);
+}
+
+/* Operations that run because a ring is full count as execution, not as dispatch. */
+static void a_full_ring_is_no_dispatch(void **state)
+{
+    static float large[1 << 16];
+    machine *m = machine_open(&(machine_options){ 0 });
+    queue *q = machine_queue(m, "compute");
+    for (int i = 0; i < 5000; i++) fill(q, "x", tensor_1d(large, F32, 1 << 16), 1.0);
+    tally *t = machine_tally(m);
+    assert_true(t->run_seconds > 0.0 && t->dispatch_seconds < t->run_seconds / 4);
+    machine_sync(m);
+    machine_close(m);
+}
+
+static void paper_takes_no_time(void **state)
+{
+    machine *m = machine_open(&(machine_options){ .measuring = true });
+    int64_t spans = 7;
+    submit_all(m);
+    assert_true(machine_tally(m)->run_seconds == 0.0 && machine_tally(m)->kind[OP_MATMUL].seconds == 0.0);
+    assert_null(machine_spans(m, &spans));
+    assert_int_equal(spans, 0);
+    machine_close(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_are_equal_on_every_machine), cmocka_unit_test(seconds_are_those_of_execution),
+        cmocka_unit_test(a_full_ring_is_no_dispatch), cmocka_unit_test(paper_takes_no_time),
+    };
+    return cmocka_run_group_tests_name("tally", tests, NULL, NULL);
+}
