@@ -187,8 +187,8 @@ def print_table(judged):
 
 def main():
     todo = list(cases("--all" in sys.argv))
-    commit = subprocess.run(["git", "--no-optional-locks", "log", "-1", "--format=commit %h of %cI"], cwd=TOP, text=True, capture_output=True).stdout
-    print(f"# planted faults, host backend, {RANKS} ranks, {commit.strip()}")
+    version = subprocess.run([str(TOP / "xgsw"), "--version"], cwd=TOP, text=True, capture_output=True).stdout
+    print(f"# planted faults, host backend, {RANKS} ranks, {version.splitlines()[0]}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         results, status = run(todo, folder)
