@@ -3,7 +3,7 @@
 #pragma once
 #include "machine/op.h"
 
-enum { HAZARD_QUEUES = 8, HAZARD_SENTENCES = 8 };
+enum { HAZARD_QUEUES = 12, HAZARD_SENTENCES = 8 };
 typedef struct hazard hazard;
 /* count: of unordered operations and ranges; the first different sentences. */
 typedef struct { int64_t count; int sentences; char sentence[HAZARD_SENTENCES][512]; } hazard_report;

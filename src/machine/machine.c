@@ -68,6 +68,9 @@ queue *machine_queue(machine *m, const char *name)
     return q;
 }
 
+int machine_queues(const machine *m) { return m->queues; }
+queue *machine_queue_at(machine *m, int i) { return &m->queue[i]; }
+
 machine *queue_machine(const queue *q) { return q->machine; }
 mark queue_mark(const queue *q) { return (mark){ q->serial ? (queue *)q : NULL, q->serial }; }
 

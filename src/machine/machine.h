@@ -39,7 +39,9 @@ const char *machine_library(machine_kind kind, char *text, size_t length);
 machine *machine_open(const machine_options *options);
 void machine_close(machine *m);                                 /* ends queues; sync first */
 
-queue *machine_queue(machine *m, const char *name);             /* owned by the machine; at most 8 */
+queue *machine_queue(machine *m, const char *name);             /* owned by the machine; at most HAZARD_QUEUES */
+int machine_queues(const machine *m);
+queue *machine_queue_at(machine *m, int i);                     /* in the order they were made */
 machine *queue_machine(const queue *q);
 
 /* Copies the op; never blocks on data; on the host a full ring runs earlier operations first. */

@@ -12,6 +12,8 @@ static const char *const kind_names[OP_KINDS] = {
     [OP_ROPE_BACKWARD] = "rope_backward",
     [OP_ATTENTION_FORWARD] = "attention_forward",
     [OP_ATTENTION_BACKWARD] = "attention_backward",
+    [OP_ATTENTION_MERGE] = "attention_merge",
+    [OP_ADD] = "add",
     [OP_SWIGLU_FORWARD] = "swiglu_forward",
     [OP_SWIGLU_BACKWARD] = "swiglu_backward",
     [OP_CROSS_ENTROPY] = "cross_entropy",
@@ -60,11 +62,11 @@ static double matmul_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)a->dim[1];
 }
 
-/* One product over half of the attention square, s^2 / 2 pairs of query and key, d each, per batch row and head. */
+/* One product over the pairs of query and key that are seen, d each, per batch row and head: causal half of the square. */
 static double attention_product_flops(const op *o)
 {
-    const int64_t *dim = o->operand[0].tensor.dim; /* q [s, b, heads, d] */
-    return (double)(dim[0] * dim[0]) * (double)(dim[1] * dim[2] * dim[3]);
+    const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim; /* [s, b, heads, d], [t, b, kv_heads, d] */
+    return (o->args.attention.causal ? 1.0 : 2.0) * (double)(q[0] * k[0]) * (double)(q[1] * q[2] * q[3]);
 }
 
 double op_flops(const op *o)

@@ -6,7 +6,7 @@
 typedef enum {
     /* the kinds a deck's fault can name */
     OP_MATMUL, OP_EMBEDDING_FORWARD, OP_EMBEDDING_BACKWARD, OP_NORM_FORWARD, OP_NORM_BACKWARD, OP_ROPE_FORWARD,
-    OP_ROPE_BACKWARD, OP_ATTENTION_FORWARD, OP_ATTENTION_BACKWARD, OP_SWIGLU_FORWARD, OP_SWIGLU_BACKWARD,
+    OP_ROPE_BACKWARD, OP_ATTENTION_FORWARD, OP_ATTENTION_BACKWARD, OP_ATTENTION_MERGE, OP_ADD, OP_SWIGLU_FORWARD, OP_SWIGLU_BACKWARD,
     OP_CROSS_ENTROPY, OP_ADAMW, OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_EXCHANGE,
     /* set-up and bookkeeping */
     OP_INITIALIZE, OP_FILL, OP_COPY, OP_SUM, OP_TOKENS, OP_STEP_BEGIN, OP_SQUARE_SUM, OP_STEP_CLIP, OP_SCALE, OP_FLIP,
@@ -19,8 +19,8 @@ op_kind op_kind_named(const char *name);
 bool op_is_transfer(op_kind kind);
 
 /* WRITE: every element is written, none is read. UPDATE: read and written. */
-typedef enum { READ, WRITE, UPDATE } access;
-typedef struct { tensor tensor; access access; } operand;
+typedef enum { READ, WRITE, UPDATE } access_mode;
+typedef struct { tensor tensor; access_mode access; } operand;
 
 typedef enum { PHASE_SETUP, PHASE_BATCH, PHASE_FORWARD, PHASE_BACKWARD, PHASE_RECOMPUTE, PHASE_GRADIENT, PHASE_OPTIMIZER, PHASES } phase;
 const char *phase_name(phase p);
@@ -31,7 +31,7 @@ enum { SCALAR_STEP, SCALAR_LEARNING_RATE, SCALAR_CORRECTION1, SCALAR_CORRECTION2
 /* Exact sums of squares: four 32-bit limbs of a 128-bit integer in units of 2^-80, each in a U64, and a flag (not finite). */
 enum { SQUARE_LIMBS = 5 };
 
-typedef struct { float scale; } attention_args;                             /* causal */
+typedef struct { float scale; bool causal; } attention_args;                /* causal: query i sees keys 0 .. i; else all */
 typedef struct { float epsilon; } norm_args;
 typedef struct { int64_t first, valid; } vocabulary_args;                   /* first row held here; unpadded vocabulary */
 typedef enum { CROSS_ENTROPY_PARTIAL, CROSS_ENTROPY_FINISH } cross_entropy_part;

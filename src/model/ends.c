@@ -37,7 +37,7 @@ void embed_backward(stage *s, int64_t microbatch)
 {
     param_table *t = &s->params;
     tensor d = sequence_gather(&s->lanes, "d_embedding", tensor_group(s), s->dx, s->d_gathered);
-    access how = param_contribute(t, t->embedding, 1);
+    access_mode how = param_contribute(t, t->embedding, 1);
     embedding_backward(s->lanes.compute, "embedding_gradient", state_of(s, microbatch)->tokens, d,
                        param_gradient(t, t->embedding, 1), how, t->row[t->embedding].first_row);
     param_contributed(t, t->embedding, 1);
@@ -82,7 +82,7 @@ static void final_norm_backward(stage *s, int64_t microbatch)
 {
     microbatch_state *m = state_of(s, microbatch);
     param_table *t = &s->params;
-    access how = param_contribute(t, t->final_norm, 1);
+    access_mode how = param_contribute(t, t->final_norm, 1);
     norm_backward(s->lanes.compute, "d_final_norm", (norm_backward_operands){ .d_out = tensor_rows(s->dn), .x = tensor_rows(m->x),
         .rstd = m->rstd, .gain = param_weight(t, t->final_norm, 1), .dx = tensor_rows(s->dx),
         .gain_gradient = param_gradient(t, t->final_norm, 1), .dx_access = WRITE, .gain_access = how });
@@ -94,7 +94,7 @@ void head_backward(stage *s, int64_t microbatch)
     param_table *t = &s->params;
     group *g = tensor_group(s);
     tensor x = sequence_gather(&s->lanes, "final_norm", g, state_of(s, microbatch)->normed, s->gathered);
-    access how = param_contribute(t, t->head, 1);
+    access_mode how = param_contribute(t, t->head, 1);
     matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(s->logits)), tensor_rows(x));
     param_contributed(t, t->head, 1);
     matmul_sequence_scatter(&s->lanes, "d_head", g, (scattered_product){ .a = tensor_rows(s->logits),

@@ -38,7 +38,7 @@ static void project(const layer_call *c, const char *name, int row, int count, t
 static void project_weight_gradient(const layer_call *c, const char *name, int row, int count, tensor x, tensor dy)
 {
     param_table *t = &c->s->params;
-    access how = param_contribute(t, row, count);
+    access_mode how = param_contribute(t, row, count);
     matmul(c->q, name, param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x));
     param_contributed(t, row, count);
 }
@@ -61,7 +61,10 @@ static tensor by_heads(const layer_call *c, tensor x)
     return tensor_4d(x.data, x.type, x.dim[0], x.dim[1], x.dim[2] / d, d);
 }
 
-static float attention_scale(const layer_call *c) { return (float)(1.0 / sqrt((double)c->s->given->model.head_dim)); }
+static attention_args causal(const layer_call *c)
+{
+    return (attention_args){ .scale = (float)(1.0 / sqrt((double)c->s->given->model.head_dim)), .causal = true };
+}
 
 /* ---- forward: one function per layer_step ---- */
 
@@ -86,7 +89,7 @@ static void forward_attention(const layer_call *c)
 {
     qkv_views x = views(c, c->slot[SLOT_QKV]);
     attention_forward(c->q, "attention", (attention_forward_operands){ .q = x.q, .k = x.k, .v = x.v,
-        .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE] }, attention_scale(c));
+        .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE] }, causal(c));
 }
 
 static void forward_projection(const layer_call *c)
@@ -150,7 +153,7 @@ static void recompute(const layer_call *c)
 static void backward_norm(const layer_call *c, const char *name, int row, tensor x, tensor rstd)
 {
     param_table *t = &c->s->params;
-    access how = param_contribute(t, row, 1);
+    access_mode how = param_contribute(t, row, 1);
     norm_backward(c->q, name, (norm_backward_operands){ .d_out = tensor_rows(c->s->dn), .x = tensor_rows(x), .rstd = rstd,
         .gain = param_weight(t, row, 1), .dx = tensor_rows(c->s->dx), .gain_gradient = param_gradient(t, row, 1),
         .dx_access = UPDATE, .gain_access = how });
@@ -186,7 +189,7 @@ static void backward_attention(const layer_call *c)
     project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
     attention_backward(c->q, "d_attention", (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
         .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE], .d_out = by_heads(c, s->d_o),
-        .dq = d.q, .dk = d.k, .dv = d.v }, attention_scale(c));
+        .dq = d.q, .dk = d.k, .dv = d.v, .dq_access = WRITE, .dkv_access = WRITE }, causal(c));
     rope_backward(c->q, "d_rope", d.rotated, s->rope);
     tensor n = sequence_gather(&s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered);
     project_weight_gradient(c, "qkv_gradient", c->row->q, 3, n, s->d_qkv);

@@ -164,9 +164,9 @@ tensor param_gradient(const param_table *t, int row, int count)
     return rows_view(t, b->replicated ? b->partial : b->gradient, row, count);
 }
 
-access param_contribute(param_table *t, int row, int count)
+access_mode param_contribute(param_table *t, int row, int count)
 {
-    access how = t->row[row].contributions == 0 ? WRITE : UPDATE;
+    access_mode how = t->row[row].contributions == 0 ? WRITE : UPDATE;
     for (int i = row; i < row + count; i++) t->row[i].contributions++;
     return how;
 }

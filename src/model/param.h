@@ -53,7 +53,7 @@ void param_table_step(param_table *t);
 tensor param_weight(const param_table *t, int row, int count);
 tensor param_gradient(const param_table *t, int row, int count);
 /* WRITE for the first contribution of the step, else UPDATE. Call once per contribution, before submitting it. */
-access param_contribute(param_table *t, int row, int count);
+access_mode param_contribute(param_table *t, int row, int count);
 /* After submitting it: when the bucket's last one is in, `done` is called. */
 void param_contributed(param_table *t, int row, int count);
 /* The queue waits until the weights are whole. */

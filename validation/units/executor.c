@@ -160,7 +160,7 @@ static void random_program(const floor_of_queues *f, uint32_t program, bool wait
             queue_wait(f->q[on], writer[from]);
             for (int k = 0; k < QUEUES; k++) queue_wait(f->q[on], reader[to][k]);
         }
-        access how = roll(program, 8 * i + 3, 3) ? UPDATE : WRITE;
+        access_mode how = roll(program, 8 * i + 3, 3) ? UPDATE : WRITE;
         last[on] = copy(f->q[on], "x", floats(&cell[to], 1), how, floats(&cell[from], 1));
         writer[to] = reader[from][on] = last[on];
         if (roll(program, 8 * i + 4, 60) == 0) mark_sync(last[roll(program, 8 * i + 5, QUEUES)]);

@@ -37,7 +37,7 @@ static uint64_t submit(int on, const char *name, operand first, operand second)
     return serial[on];
 }
 
-static uint64_t touch(int on, const char *name, access how, int64_t begin, int64_t end)
+static uint64_t touch(int on, const char *name, access_mode how, int64_t begin, int64_t end)
 {
     return submit(on, name, (operand){ bytes(begin, end), how }, (operand){ tensor_none(), READ });
 }
@@ -58,7 +58,7 @@ static void missing_wait_is_named(void **state)
 /* [earlier access][later access] of two queues without waits. */
 static void who_collides(void **state)
 {
-    static const access all[] = { READ, WRITE, UPDATE };
+    static const access_mode all[] = { READ, WRITE, UPDATE };
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
             close_checker(NULL);

@@ -16,7 +16,7 @@ typedef struct {
     void (*describe)(const int64_t *shape, spec *in, spec *out);
     void (*reference)(const int64_t *shape, dtype type, double *const *in, double *const *out);
     void (*forward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out);
-    void (*backward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how);
+    void (*backward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how);
     /* Absolute error allowed, in FP32 roundings of the largest element; one rounding of each result comes on top. */
     double forward_roundings, backward_roundings;
     /* Roundings of saved results to BF16 that reach the gradient. */
@@ -51,7 +51,7 @@ static void norm_run(queue *q, const int64_t *n, const tensor *in, const tensor 
     norm_forward(q, "norm", (norm_forward_operands){ .x = in[0], .gain = in[1], .out = out[0], .rstd = out[1] }, 1e-5f);
 }
 
-static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
 {
     norm_backward(q, "d_norm", (norm_backward_operands){ .d_out = d_out, .x = in[0], .rstd = out[1], .gain = in[1], .dx = d_in[0],
                                                          .gain_gradient = d_in[1], .dx_access = how, .gain_access = how });
@@ -79,7 +79,7 @@ static void rope_reference(const int64_t *n, dtype type, double *const *in, doub
 static void rope_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { rope_forward(q, "rope", out[0], in[1]); }
 
 /* d_in[0] starts as d_out. */
-static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
 {
     rope_backward(q, "d_rope", d_in[0], in[1]);
 }
@@ -127,13 +127,13 @@ static void attention_reference(const int64_t *n, dtype type, double *const *in,
 
 static void attention_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] }, (float)(1.0 / sqrt((double)n[4])));
+    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] }, (attention_args){ (float)(1.0 / sqrt((double)n[4])), true });
 }
 
-static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
 {
     attention_backward(q, "d_attention", (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1], d_in[2] },
-                       (float)(1.0 / sqrt((double)n[4])));
+                       (attention_args){ (float)(1.0 / sqrt((double)n[4])), true });
 }
 
 /* shape: rows, f */
@@ -154,7 +154,7 @@ static void swiglu_reference(const int64_t *n, dtype type, double *const *in, do
 
 static void swiglu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { swiglu_forward(q, "swiglu", in[0], out[0]); }
 
-static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
 {
     swiglu_backward(q, "d_swiglu", in[0], d_out, d_in[0]);
 }
@@ -178,7 +178,7 @@ static void embedding_reference(const int64_t *n, dtype type, double *const *in,
 
 static void embedding_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { embedding_forward(q, "embedding", in[0], in[1], out[0], n[4]); }
 
-static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access how)
+static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
 {
     embedding_backward(q, "d_embedding", in[0], d_out, d_in[1], how, n[4]);
 }
@@ -256,7 +256,7 @@ static void run_forward(trial *t)
 }
 
 /* Gradients; with UPDATE they are added to what d_in holds. */
-static void run_backward(trial *t, access how)
+static void run_backward(trial *t, access_mode how)
 {
     tensor in[TENSORS], out[TENSORS], d_in[TENSORS];
     for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].t, d_in[i] = t->d_in[i].t;
@@ -326,7 +326,7 @@ static void check_gradient(const trial *t, int input, const double *before)
     }
 }
 
-static void check_backward(trial *t, access how)
+static void check_backward(trial *t, access_mode how)
 {
     for (int i = 0; i < t->o->inputs; i++)
         if (t->in_spec[i].differentiate) sample_randomize(&t->d_in[i], 20 + (uint32_t)i, how == UPDATE ? 1.0 : 0.0, 0.0);

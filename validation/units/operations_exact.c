@@ -278,7 +278,7 @@ static void copies(void **state)
     const int64_t n = 3000;
     for (dtype to = F32; to <= F64; to++)
         for (dtype from = F32; from <= F64; from++)
-            for (access how = WRITE; how <= UPDATE; how++) {
+            for (access_mode how = WRITE; how <= UPDATE; how++) {
                 sample x = sample_open(from, 1, &n, 0), y = sample_open(to, 1, &n, 0), expected = sample_open(to, 1, &n, 0);
                 sample_randomize(&x, 1, 1.0, 0.0);
                 sample_randomize(&y, 2, 1.0, 0.0);

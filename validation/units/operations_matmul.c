@@ -33,7 +33,7 @@ static void product(const shape *s, const sample *a, const sample *b, double *su
 
 /* A sum of k terms in FP32, in any order: at most k roundings of a partial sum; random ones grow like sqrt(k), so
  * 4 sqrt(k) + 4 is generous, yet far below one rounding of the inputs to TF32 or BF16 for these k. */
-static void check_product(const shape *s, formats f, access how, int layout)
+static void check_product(const shape *s, formats f, access_mode how, int layout)
 {
     int64_t gap = layout & GAPS ? 3 : 0;
     sample a = matrix(f.input, s->m, s->k, gap, layout & A_TRANSPOSED, 1), b = matrix(f.input, s->k, s->n, gap, layout & B_TRANSPOSED, 2);

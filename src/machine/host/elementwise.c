@@ -103,6 +103,24 @@ void host_copy(const op *o, void *scratch)
     for (int64_t at = 0; at < n; at += TILE) copy_tile(o, at, smaller(TILE, n - at));
 }
 
+static void add_tile(const tensor x[3], int64_t at, int64_t n)
+{
+    float tile[3][TILE];
+    const float *a = row_read(tile[1], row_at(x[1].data, x[1].type, at), x[1].type, n);
+    const float *b = row_read(tile[2], row_at(x[2].data, x[2].type, at), x[2].type, n);
+    for (int64_t i = 0; i < n; i++) tile[0][i] = a[i] + b[i];
+    row_store(row_at(x[0].data, x[0].type, at), x[0].type, tile[0], n);
+}
+
+void host_add(const op *o, void *scratch)
+{
+    const tensor x[3] = { o->operand[0].tensor, o->operand[1].tensor, o->operand[2].tensor };
+    int64_t n = tensor_elements(&x[0]);
+    (void)scratch;
+#pragma omp parallel for schedule(static)
+    for (int64_t at = 0; at < n; at += TILE) add_tile(x, at, smaller(TILE, n - at));
+}
+
 void host_sum(const op *o, void *scratch)
 {
     double *out = o->operand[0].tensor.data, sum = o->operand[0].access == UPDATE ? *out : 0.0;

@@ -31,6 +31,7 @@ void host_adamw(const op *o, void *scratch);
 void host_initialize(const op *o, void *scratch);
 void host_fill(const op *o, void *scratch);
 void host_copy(const op *o, void *scratch);
+void host_add(const op *o, void *scratch);
 void host_sum(const op *o, void *scratch);
 void host_tokens(const op *o, void *scratch);
 void host_step_begin(const op *o, void *scratch);

@@ -53,7 +53,7 @@ static void narrow(const tensor *from, const tensor *to)
     for (int64_t row = 0; row < to->dim[0]; row++) row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), to->dim[1]);
 }
 
-static void multiply_widened(const tensor x[3], access how, float *scratch)
+static void multiply_widened(const tensor x[3], access_mode how, float *scratch)
 {
     tensor wide[3];
     int64_t used = widened_operands(x, wide, scratch);

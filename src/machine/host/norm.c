@@ -67,7 +67,7 @@ void host_norm_forward(const op *o, void *scratch)
 }
 
 /* With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of d_out unit. */
-typedef struct { const tensor *d_out, *x, *gain, *dx; const float *rstd; access dx_access; int64_t rows, n, block; } backward_call;
+typedef struct { const tensor *d_out, *x, *gain, *dx; const float *rstd; access_mode dx_access; int64_t rows, n, block; } backward_call;
 
 static backward_call call_of(const op *o)
 {

@@ -39,7 +39,7 @@ dnnl_primitive_attr_t product_attributes(const product_key *key)
 
 /* The stride of a dimension of one is free: it spans the other one, for oneDNN 3.7 takes a column of stride 4, written as
  * [4, 1], for a dense one. */
-static product_key key_of(const tensor x[3], access how)
+static product_key key_of(const tensor x[3], access_mode how)
 {
     product_key key = { .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = how, .threads = omp_get_max_threads() };
     for (int i = 0; i < 3; i++) {
@@ -86,7 +86,7 @@ static void open_library(void)
     product_check(dnnl_stream_create(&cache.stream, cache.engine, dnnl_stream_default_flags), "dnnl_stream_create");
 }
 
-static product *prepared(const tensor x[3], access how)
+static product *prepared(const tensor x[3], access_mode how)
 {
     product_key key = key_of(x, how);
     if (2 * cache.used >= cache.slots) grow();
@@ -99,9 +99,9 @@ static product *prepared(const tensor x[3], access how)
     return p;
 }
 
-size_t onednn_scratch(const tensor x[3], access how) { return prepared(x, how)->scratch_bytes; }
+size_t onednn_scratch(const tensor x[3], access_mode how) { return prepared(x, how)->scratch_bytes; }
 
-void onednn_multiply(const tensor x[3], access how, void *scratch)
+void onednn_multiply(const tensor x[3], access_mode how, void *scratch)
 {
     product *p = prepared(x, how);
     for (int i = 0; i < 3; i++) product_check(dnnl_memory_set_data_handle(p->argument[i].memory, x[i].data), "dnnl_memory_set_data_handle");
