@@ -132,7 +132,7 @@ static void attention_run(queue *q, const int64_t *n, const tensor *in, const te
 
 static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
 {
-    attention_backward(q, "d_attention", (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1], d_in[2] },
+    attention_backward(q, "d_attention", (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1], d_in[2], how, how },
                        (attention_args){ (float)(1.0 / sqrt((double)n[4])), true });
 }
 
