@@ -72,6 +72,7 @@ typedef struct {
     recompute_mask recompute;
     state_sharding sharding;
     schedule_kind schedule;
+    int64_t head_deferral; /* last microbatches whose LM head weight gradient waits for the drain; 0: none */
     bool overlap;
     execution_order order;
     uint32_t order_seed;

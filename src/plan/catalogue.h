@@ -21,6 +21,7 @@ typedef struct {
     token_stream tokens;
     recompute_mask recompute;
     state_sharding sharding;
+    int64_t head_deferral; /* bench_case */
 } workload_row;
 
 /* NULL if there is no workload of this name. */

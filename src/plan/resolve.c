@@ -26,6 +26,7 @@ static void resolve_recipe(case_draft *d)
     if (!draft_given(d, KEY_TOKENS)) d->c.tokens = d->workload->tokens;
     if (!draft_given(d, KEY_RECOMPUTE)) d->c.recompute = d->workload->recompute;
     if (!draft_given(d, KEY_SHARDING)) d->c.sharding = d->workload->sharding;
+    d->c.head_deferral = d->workload->head_deferral;
     if (!draft_given(d, KEY_ORDER_SEED)) d->c.order_seed = d->c.seed;
     if (!draft_given(d, KEY_SCHEDULE))
         d->c.schedule = d->c.layout.chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;

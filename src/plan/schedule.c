@@ -1,53 +1,40 @@
-/* Schedules: warm-up forwards, then one forward and one backward in turn, then the backwards left.
- * What tells the schedules apart is the length of the warm-up: one row of the table each. */
+/* Schedules: the list of one stage, and what can be read off it. */
 #include "plan/schedule.h"
 #include "base/fail.h"
+#include "plan/schedule_rules.h"
 #include <stdlib.h>
 
-typedef struct {
-    int64_t stages, stage, chunks, microbatches;
-} position;
-
-static int64_t gpipe_warmup(position p) { return p.microbatches; }
-
-/* Narayanan et al. 2019, PipeDream-flush. */
-static int64_t one_forward_one_backward_warmup(position p) { return p.stages - p.stage - 1; }
-
-/* Narayanan et al. 2021, section 2.2. */
-static int64_t interleaved_warmup(position p) { return 2 * (p.stages - p.stage - 1) + (p.chunks - 1) * p.stages; }
-
-static int64_t (*const warmups[])(position) = {
-    [SCHEDULE_GPIPE] = gpipe_warmup,
-    [SCHEDULE_1F1B] = one_forward_one_backward_warmup,
-    [SCHEDULE_INTERLEAVED] = interleaved_warmup,
+static void (*const rules[])(schedule *s, schedule_place p) = {
+    [SCHEDULE_GPIPE] = gpipe_write,
+    [SCHEDULE_1F1B] = one_forward_one_backward_write,
+    [SCHEDULE_INTERLEAVED] = interleaved_write,
 };
 
-/* The k-th forward or backward of a stage: a chunk takes as many microbatches as there are stages, then the next. */
-static schedule_action turn(position p, schedule_verb verb, int64_t k)
+void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch)
 {
-    int64_t chunk = k / p.stages % p.chunks;
-    return (schedule_action){ .verb = verb,
-                              .chunk = (int)(verb == FORWARD ? chunk : p.chunks - 1 - chunk),
-                              .microbatch = k / (p.stages * p.chunks) * p.stages + k % p.stages };
+    s->action[s->length++] = (schedule_action){ verb, (int)chunk, microbatch };
 }
 
-static void weave(schedule *s, position p, int64_t warmup)
+bool schedule_defers(const bench_case *c, int64_t microbatch)
 {
-    int64_t forwards = 0, backwards = 0, turns = s->length / 2;
-    while (backwards < turns) {
-        bool forward = forwards < turns && forwards - backwards <= warmup;
-        schedule_action next = forward ? turn(p, FORWARD, forwards++) : turn(p, BACKWARD, backwards++);
-        s->action[forwards + backwards - 1] = next;
-    }
+    return c->layout.degree[AXIS_PIPELINE] > 1 && microbatch >= c->microbatches - c->head_deferral;
+}
+
+static void drain(schedule *s, const bench_case *c, schedule_place p)
+{
+    if (p.stage < p.stages - 1) return;
+    for (int64_t m = 0; m < p.microbatches; m++)
+        if (schedule_defers(c, m)) schedule_add(s, BACKWARD_WEIGHT, p.chunks - 1, m);
 }
 
 schedule schedule_make(const bench_case *c, int stage)
 {
-    position p = { c->layout.degree[AXIS_PIPELINE], stage, c->layout.chunks_per_stage, c->microbatches };
-    schedule s = { .length = 2 * p.microbatches * p.chunks };
-    s.action = malloc((size_t)s.length * sizeof *s.action);
-    if (!s.action) FAIL("no memory for a schedule of %lld actions", (long long)s.length);
-    weave(&s, p, warmups[c->schedule](p));
+    schedule_place p = { c->layout.degree[AXIS_PIPELINE], stage, c->layout.chunks_per_stage, c->microbatches };
+    int64_t most = (2 * p.chunks + 1) * p.microbatches;
+    schedule s = { .action = malloc((size_t)most * sizeof *s.action) };
+    if (!s.action) FAIL("no memory for a schedule of %lld actions", (long long)most);
+    rules[c->schedule](&s, p);
+    drain(&s, c, p);
     return s;
 }
 
@@ -57,15 +44,21 @@ void schedule_free(schedule *s)
     *s = (schedule){ 0 };
 }
 
-int64_t schedule_live(const schedule *s)
+/* chunk -1: all. */
+static int64_t live(const schedule *s, int chunk)
 {
-    int64_t live = 0, most = 0;
+    int64_t now = 0, most = 0;
     for (int64_t i = 0; i < s->length; i++) {
-        live += s->action[i].verb == FORWARD ? 1 : -1;
-        if (live > most) most = live;
+        const schedule_action *a = &s->action[i];
+        if (chunk >= 0 && a->chunk != chunk) continue;
+        now += (a->verb == FORWARD) - (a->verb == BACKWARD);
+        if (now > most) most = now;
     }
     return most;
 }
+
+int64_t schedule_live(const schedule *s) { return live(s, -1); }
+int64_t schedule_live_chunk(const schedule *s, int chunk) { return live(s, chunk); }
 
 bool schedule_last_backward(const schedule *s, int64_t index)
 {
@@ -78,8 +71,9 @@ bool schedule_last_backward(const schedule *s, int64_t index)
 
 void schedule_print(const schedule *s, FILE *out)
 {
+    static const char letter[] = { [FORWARD] = 'F', [BACKWARD] = 'B', [BACKWARD_WEIGHT] = 'W' };
     for (int64_t i = 0; i < s->length; i++)
-        fprintf(out, "%s%c%d.%lld", i ? " " : "", s->action[i].verb == FORWARD ? 'F' : 'B', s->action[i].chunk,
+        fprintf(out, "%s%c%d.%lld", i ? " " : "", letter[s->action[i].verb], s->action[i].chunk,
                 (long long)s->action[i].microbatch);
     fprintf(out, "\n");
 }

@@ -1,9 +1,11 @@
-/* Schedules as data: the ordered list of what one pipeline stage does in a step. */
+/* Schedules as data: the ordered list of what one pipeline stage does in a step. A schedule is one file
+ * (plan/schedule_NAME.c) and one row in schedule.c. */
 #pragma once
 #include "plan/bench_case.h"
 #include <stdio.h>
 
-typedef enum { FORWARD, BACKWARD } schedule_verb;
+/* BACKWARD_WEIGHT: the weight gradient that a backward left out (schedule_defers). */
+typedef enum { FORWARD, BACKWARD, BACKWARD_WEIGHT } schedule_verb;
 typedef struct {
     schedule_verb verb;
     int chunk;
@@ -18,9 +20,19 @@ typedef struct {
  * chunk in microbatch order. interleaved: microbatches divisible by the pipeline degree. Fails without memory. */
 schedule schedule_make(const bench_case *c, int stage);
 void schedule_free(schedule *s);
-/* Most microbatches whose forward is done and whose backward is not, over all chunks: tape slots needed. */
+
+/* Does the backward of this microbatch leave the weight gradient of the LM head to the drain? The case's head_deferral
+ * last microbatches do, in a pipeline: after its last backward the last stage makes them up, W after W, where it would
+ * wait for the stages before it. Since the last ones are deferred, not the first, the head's gradient still accumulates
+ * in microbatch order, and is bitwise the same with and without deferral. */
+bool schedule_defers(const bench_case *c, int64_t microbatch);
+
+/* Most microbatches whose forward is done and whose backward is not, over all chunks. What a deferred weight gradient
+ * needs (the head's input and the gradient of its output) lives on until its W and is not counted. */
 int64_t schedule_live(const schedule *s);
-/* Is this the last backward of the chunk in the step? Then its gradients are done. */
+/* The same of one chunk: tape slots that it needs. */
+int64_t schedule_live_chunk(const schedule *s, int chunk);
+/* Is this the last backward of the chunk in the step? Then its gradients are done, but for a deferred one. */
 bool schedule_last_backward(const schedule *s, int64_t index);
-/* Prints "F0.0 B0.0 ..." */
+/* Prints "F0.0 B0.0 ...", the drain's W0.0 last. */
 void schedule_print(const schedule *s, FILE *out);

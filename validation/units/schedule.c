@@ -19,11 +19,9 @@ static bench_case case_with(schedule_kind kind, int stages, int chunks, int64_t 
     return c;
 }
 
-static void assert_schedule(schedule_kind kind, int stages, int chunks, int64_t microbatches, int stage,
-                            const char *wanted)
+static void assert_list(const bench_case *c, int stage, const char *wanted)
 {
-    bench_case c = case_with(kind, stages, chunks, microbatches);
-    schedule s = schedule_make(&c, stage);
+    schedule s = schedule_make(c, stage);
     char *shown = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&shown, &length);
@@ -33,6 +31,13 @@ static void assert_schedule(schedule_kind kind, int stages, int chunks, int64_t 
     free(shown);
     schedule_free(&s);
     assert_null(s.action);
+}
+
+static void assert_schedule(schedule_kind kind, int stages, int chunks, int64_t microbatches, int stage,
+                            const char *wanted)
+{
+    bench_case c = case_with(kind, stages, chunks, microbatches);
+    assert_list(&c, stage, wanted);
 }
 
 static void one_stage_is_one_by_one(void **state)
@@ -50,6 +55,20 @@ static void prints_the_textbook(void **state)
     assert_schedule(SCHEDULE_INTERLEAVED, 2, 2, 2, 1, "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 B0.0 B0.1\n");
     assert_schedule(SCHEDULE_INTERLEAVED, 2, 2, 4, 0,
                     "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 B1.2 B1.3 B0.2 B0.3\n");
+}
+
+static void deferred_weights_drain(void **state)
+{
+    bench_case c = case_with(SCHEDULE_INTERLEAVED, 2, 2, 4);
+    c.head_deferral = 3;
+    assert_list(&c, 0, "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 B1.2 B1.3 B0.2 B0.3\n");
+    assert_list(&c, 1, "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 F1.3 B1.3 B0.2 B0.3 W1.1 W1.2 W1.3\n");
+    c = case_with(SCHEDULE_GPIPE, 2, 1, 2);
+    c.head_deferral = 22;
+    assert_list(&c, 1, "F0.0 F0.1 B0.0 B0.1 W0.0 W0.1\n");
+    c = case_with(SCHEDULE_1F1B, 1, 1, 2);
+    c.head_deferral = 22;
+    assert_list(&c, 0, "F0.0 B0.0 F0.1 B0.1\n");
 }
 
 /* Every forward and backward once, backwards of a chunk in microbatch order and after their forward. */
@@ -176,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_stage_is_one_by_one),         cmocka_unit_test(prints_the_textbook),
+        cmocka_unit_test(deferred_weights_drain),
         cmocka_unit_test(every_schedule_is_sound),         cmocka_unit_test(every_schedule_ends_in_time),
         cmocka_unit_test(every_schedule_keeps_its_memory),
     };
