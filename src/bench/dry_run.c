@@ -3,7 +3,7 @@
 #include "base/say.h"
 #include "bench/run_case.h"
 #include "plan/flops.h"
-#include "train/trainer.h"
+#include "train/measure.h"
 
 static void describe_layout(const bench_case *c)
 {
@@ -27,10 +27,9 @@ static void describe_flops(const bench_case *c)
 static void describe_rank(const bench_case *c)
 {
     mesh m;
-    trainer t;
-    trainer_options o = { .machine = case_machine(c), .measure_only = true };
+    trainer_options o = { .machine = case_machine(c) };
     mesh_open(&m, &c->layout, 0, false);
-    trainer_build(&t, c, &m, &o);
+    measure t = measure_case(c, &m, &o);
     double states = (double)(t.arena.by_kind[WEIGHTS] + t.arena.by_kind[GRADIENTS] + t.arena.by_kind[OPTIMIZER]);
     say("  per rank    %lld parameters; weights + gradients + optimizer %.4f bytes per parameter\n", (long long)t.parameters, states / (double)t.parameters);
     say("  bytes       ");

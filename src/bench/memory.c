@@ -1,7 +1,7 @@
 /* Memory of the machine at hand. */
 #include "bench/memory.h"
 #include "machine/world.h"
-#include "train/trainer.h"
+#include "train/measure.h"
 #include <stdio.h>
 
 /* The figure in kB of the line that matches the format, as bytes; 0 if the system does not say. */
@@ -19,14 +19,10 @@ static double figure_of(const char *path, const char *format)
 bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load, char skipped[REASON_LENGTH])
 {
     mesh m;
-    trainer t;
-    trainer_options o = { .machine = *on, .measure_only = true };
+    trainer_options o = { .machine = *on };
     mesh_open(&m, &c->layout, world_rank(), false);
     double need = 0.0;
-    if (m.takes_part) {
-        trainer_build(&t, c, &m, &o);
-        need = (double)t.arena.used * load->node_ranks;
-    }
+    if (m.takes_part) need = (double)measure_case(c, &m, &o).arena.used * load->node_ranks;
     mesh_close(&m);
     double have = figure_of("/proc/meminfo", "MemAvailable: %lf"), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
     world_maximum(worst, 2);

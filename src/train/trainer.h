@@ -39,9 +39,8 @@ mark trainer_update(trainer *t);
  * The caller has waited for its mark. */
 const double *trainer_report(const trainer *t, int64_t step);
 
-/* Measures the case on paper, allocates one block, lays it out and gives queues their scratch. With measure_only nothing is
- * allocated: t->arena holds the exact bytes by kind, scratch included. Ends with a closed paper machine. */
-typedef struct { machine_options machine; strike strike; bool measure_only; } trainer_options;
+/* Measures the case on paper (train/measure.h), allocates one block, lays it out and gives queues their scratch. */
+typedef struct { machine_options machine; strike strike; } trainer_options;
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o);
 /* The strike of o, completed on the struck rank with the transfer it names, if it is one (one measuring pass). */
 strike trainer_find_strike(const bench_case *c, mesh *m, const trainer_options *o);

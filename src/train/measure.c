@@ -1,0 +1,58 @@
+/* Measuring. */
+#include "train/measure.h"
+
+enum { MEASURED_STEPS = 2 };        /* the second step waits for the weights that the first one gathered */
+
+static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
+
+/* Transfers are numbered from the groups' first one again. */
+static void restart_groups(mesh *m)
+{
+    group *g[] = { &m->gradient, &m->model, &m->all };
+    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
+    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
+}
+
+/* Steps are alike: the tally keeps the last one. */
+static void measure_steps(measure *r, trainer *t)
+{
+    for (int i = 0; i < MEASURED_STEPS; i++) {
+        tally_clear(machine_tally(t->machine));
+        trainer_step(t);
+    }
+    r->step = *machine_tally(t->machine);
+}
+
+static void measure_queues(measure *r, machine *paper)
+{
+    for (int i = 0; i < machine_queues(paper); i++) {
+        queue *q = machine_queue_at(paper, i);
+        int64_t operations = (int64_t)queue_mark(q).serial;
+        if (operations > r->history) r->history = operations;
+        r->scratch[i] = padded(queue_scratch_bytes(q));
+        arena_take(&r->arena, SCRATCH, r->scratch[i]);
+    }
+}
+
+measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
+{
+    measure r = { .strike = o->strike };
+    machine_options options = o->machine;
+    trainer t;
+    options.measuring = true;
+    restart_groups(m);
+    arena_open(&r.arena, NULL, 0);
+    machine *paper = machine_open(&options);
+    machine_strike(paper, &o->strike);
+    trainer_open(&t, c, m, paper, &r.arena);
+    trainer_initialize(&t);
+    measure_steps(&r, &t);
+    measure_queues(&r, paper);
+    machine_strike_found(paper, &r.strike);
+    r.hazards = *machine_hazards(paper);
+    r.parameters = param_count_local(&t.stage.params);
+    trainer_close(&t);
+    machine_close(paper);
+    restart_groups(m);
+    return r;
+}
