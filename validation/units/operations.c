@@ -1,8 +1,8 @@
-/* One list of the operations that have a backward: each is compared with a naive version in double, each gradient with
- * central differences of that version. FP32 and BF16, odd sizes, rows with gaps; the result must not depend on threads. */
+/* One list of the operations that have a backward, and what goes with them: each is compared with a naive version in double,
+ * each gradient with central differences of that version. FP32 and BF16, odd sizes, rows with gaps; the result must not depend on threads. */
 #include "operations.h"
 
-enum { TENSORS = 4, SHAPE = 5, CHECKED_ELEMENTS = 24 };
+enum { TENSORS = 4, SHAPE = 6, CHECKED_ELEMENTS = 24 };
 static const double STEP = 1e-4;        /* of the differences: their own error is about 1e-8 */
 
 /* type DTYPES: the format under test. below > 0: integers in [0, below). An input with differentiate has a gradient, of
@@ -12,7 +12,8 @@ typedef struct { dtype type; int dims; int64_t dim[4]; bool gaps, differentiate;
 typedef struct {
     const char *name;
     int inputs, outputs;                /* the loss is a weighted sum of output 0 */
-    bool in_place, updates;             /* output 0 starts as input 0; backward also accumulates */
+    int in_place;                       /* so many outputs start as the inputs */
+    bool updates;                       /* backward also accumulates */
     void (*describe)(const int64_t *shape, spec *in, spec *out);
     void (*reference)(const int64_t *shape, dtype type, double *const *in, double *const *out);
     void (*forward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out);
@@ -84,13 +85,25 @@ static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, cons
     rope_backward(q, "d_rope", d_in[0], in[1]);
 }
 
-/* shape: s, b, heads, kv_heads, d */
+/* shape: s, b, heads, kv_heads, d, t; t = 0: causal, over as many keys as queries */
+static bool is_causal(const int64_t *n) { return n[5] == 0; }
+static int64_t key_count(const int64_t *n) { return is_causal(n) ? n[0] : n[5]; }
+
 static void attention_describe(const int64_t *n, spec *in, spec *out)
 {
     in[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
-    in[1] = in[2] = (spec){ DTYPES, 4, { n[0], n[1], n[3], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    in[1] = in[2] = (spec){ DTYPES, 4, { key_count(n), n[1], n[3], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
     out[0] = in[0];
     out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = false };
+}
+
+/* What a ring uses: outputs and gradients FP32, statistics with gaps. */
+static void attention_part_describe(const int64_t *n, spec *in, spec *out)
+{
+    attention_describe(n, in, out);
+    for (int i = 0; i < 3; i++) in[i].gradient_type = F32;
+    out[0].type = F32;
+    out[1].gaps = true;
 }
 
 static double attention_score(const int64_t *n, const double *q, const double *k)
@@ -100,13 +113,13 @@ static double attention_score(const int64_t *n, const double *q, const double *k
     return sum / sqrt((double)n[4]);
 }
 
-/* One query of one head: out and lse. */
-static double attention_row(const int64_t *n, int64_t position, const double *q, const double *k, const double *v, double *out)
+/* One query of one head over the first keys: out and lse. */
+static double attention_row(const int64_t *n, int64_t keys, const double *q, const double *k, const double *v, double *out)
 {
     int64_t stride = n[1] * n[3] * n[4];
     double total = 0.0;
     memset(out, 0, (size_t)n[4] * sizeof *out);
-    for (int64_t key = 0; key <= position; key++) {
+    for (int64_t key = 0; key < keys; key++) {
         double p = exp(attention_score(n, q, k + key * stride));
         total += p;
         for (int64_t i = 0; i < n[4]; i++) out[i] += p * v[key * stride + i];
@@ -121,20 +134,43 @@ static void attention_reference(const int64_t *n, dtype type, double *const *in,
         for (int64_t b = 0; b < n[1]; b++)
             for (int64_t head = 0; head < n[2]; head++) {
                 int64_t at = ((position * n[1] + b) * n[2] + head) * n[4], kv = (b * n[3] + head / (n[2] / n[3])) * n[4];
-                out[1][(b * n[2] + head) * n[0] + position] = attention_row(n, position, in[0] + at, in[1] + kv, in[2] + kv, out[0] + at);
+                int64_t keys = is_causal(n) ? position + 1 : key_count(n);
+                out[1][(b * n[2] + head) * n[0] + position] = attention_row(n, keys, in[0] + at, in[1] + kv, in[2] + kv, out[0] + at);
             }
 }
 
+static attention_args attention_args_of(const int64_t *n) { return (attention_args){ (float)(1.0 / sqrt((double)n[4])), is_causal(n) }; }
+
 static void attention_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] }, (attention_args){ (float)(1.0 / sqrt((double)n[4])), true });
+    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] }, attention_args_of(n));
 }
 
 static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
 {
     attention_backward(q, "d_attention", (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1], d_in[2], how, how },
-                       (attention_args){ (float)(1.0 / sqrt((double)n[4])), true });
+                       attention_args_of(n));
 }
+
+/* shape: s, b, heads, d. Inputs: output and statistics over some keys, then over others. */
+static void merge_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = in[2] = out[0] = (spec){ F32, 4, { n[0], n[1], n[2], n[3] }, .gaps = true };
+    in[1] = in[3] = out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = true };
+}
+
+static void merge_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    int64_t rows = n[1] * n[2];
+    for (int64_t i = 0; i < n[0] * rows; i++) {
+        int64_t lse = i % rows * n[0] + i / rows;
+        double x = exp(in[1][lse]), y = exp(in[3][lse]);
+        out[1][lse] = log(x + y);
+        for (int64_t k = i * n[3]; k < (i + 1) * n[3]; k++) out[0][k] = (x * in[0][k] + y * in[2][k]) / (x + y);
+    }
+}
+
+static void merge_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { attention_merge(q, "merge", out[0], out[1], in[2], in[3]); }
 
 /* shape: rows, f */
 static void swiglu_describe(const int64_t *n, spec *in, spec *out)
@@ -188,15 +224,19 @@ static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in,
  * gradient has two such sums. exp_shared is good to 5 roundings of a value it grows into by at most
  * |score| more. Attention divides sums of up to s terms. */
 static const operation list[] = {
-    { "norm", 2, 2, false, true, norm_describe, norm_reference, norm_run, norm_run_backward, 36, 96, 0,
+    { "norm", 2, 2, 0, true, norm_describe, norm_reference, norm_run, norm_run_backward, 36, 96, 0,
       { { 5, 7 }, { 33, 256 }, { 70, 1000 }, { 3, 2500 }, { 1, 16 } } },
-    { "rope", 2, 1, true, false, rope_describe, rope_reference, rope_run, rope_run_backward, 4, 4, 0,
+    { "rope", 2, 1, 1, false, rope_describe, rope_reference, rope_run, rope_run_backward, 4, 4, 0,
       { { 5, 2, 3, 6 }, { 17, 1, 4, 64 }, { 1, 1, 1, 2 }, { 2, 1, 1, 256 } } },
-    { "attention", 3, 2, false, false, attention_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4,
+    { "attention", 3, 2, 0, false, attention_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4,
       { { 70, 2, 4, 2, 6 }, { 130, 1, 2, 1, 18 }, { 64, 1, 2, 2, 64 }, { 1, 1, 1, 1, 2 }, { 20, 1, 3, 1, 256 } } },
-    { "swiglu", 1, 1, false, false, swiglu_describe, swiglu_reference, swiglu_run, swiglu_run_backward, 16, 24, 0,
+    { "attention_part", 3, 2, 0, true, attention_part_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4,
+      { { 70, 2, 4, 2, 6, 40 }, { 30, 1, 2, 1, 18, 130 }, { 64, 1, 2, 2, 64, 64 }, { 1, 1, 2, 1, 2, 65 }, { 20, 1, 3, 1, 256, 1 }, { 70, 2, 4, 2, 6 } } },
+    { "attention_merge", 4, 2, 2, false, merge_describe, merge_reference, merge_run, NULL, 16, 0, 0,
+      { { 5, 2, 3, 6 }, { 70, 1, 1, 64 }, { 1, 1, 2, 2 } } },
+    { "swiglu", 1, 1, 0, false, swiglu_describe, swiglu_reference, swiglu_run, swiglu_run_backward, 16, 24, 0,
       { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
-    { "embedding", 2, 1, false, true, embedding_describe, embedding_reference, embedding_run, embedding_run_backward, 0, 8, 0,
+    { "embedding", 2, 1, 0, true, embedding_describe, embedding_reference, embedding_run, embedding_run_backward, 0, 8, 0,
       { { 6, 2, 5, 4, 0 }, { 40, 1, 1100, 30, 3 }, { 30, 3, 16, 2, 5 } } },
 };
 enum { OPERATIONS = sizeof list / sizeof *list };
@@ -251,13 +291,14 @@ static void run_forward(trial *t)
     tensor in[TENSORS], out[TENSORS];
     for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].t;
     for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].t;
-    if (t->o->in_place) memcpy(t->out[0].memory, t->in[0].memory, t->in[0].bytes);
+    for (int i = 0; i < t->o->in_place; i++) memcpy(t->out[i].memory, t->in[i].memory, t->in[i].bytes);
     RUN(q, t->o->forward(q, t->shape, in, out));
 }
 
 /* Gradients; with UPDATE they are added to what d_in holds. */
 static void run_backward(trial *t, access_mode how)
 {
+    if (!t->o->backward) return;
     tensor in[TENSORS], out[TENSORS], d_in[TENSORS];
     for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].t, d_in[i] = t->d_in[i].t;
     for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].t;

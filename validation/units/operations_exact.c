@@ -293,6 +293,46 @@ static void copies(void **state)
             }
 }
 
+/* Views of equal shapes; what lies between their rows stays. */
+static void check_copy_of_views(dtype to, dtype from, int64_t columns, access_mode how)
+{
+    const int64_t dim[] = { 7, 2, 3, columns };
+    sample x = sample_open(from, 4, dim, 5), y = sample_open(to, 4, dim, 11);
+    sample_randomize(&x, 1, 1.0, 0.0);
+    sample_randomize(&y, 2, 1.0, 0.0);
+    RUN(q, copy(q, "copy", y.t, how, x.t));
+    for (int64_t i = 0; i < x.elements; i++) {
+        float sum = (float)x.value[i] + (how == UPDATE ? (float)y.value[i] : 0.0f);
+        assert_true(element(&y.t, i) == (to == BF16 ? (double)bf16_widen(bf16_round(sum)) : (double)sum));
+    }
+    sample_check_gaps(&y, "copy");
+    sample_close(&x);
+    sample_close(&y);
+}
+
+static void copies_of_views(void **state)
+{
+    for (dtype to = F32; to <= BF16; to++)
+        for (dtype from = F32; from <= BF16; from++)
+            for (access_mode how = WRITE; how <= UPDATE; how++) {
+                check_copy_of_views(to, from, 6, how);
+                check_copy_of_views(to, from, 2100, how);
+            }
+}
+
+/* Where one part holds nearly all of the sum, the other adds nothing, however far apart they are. */
+static void merges(void **state)
+{
+    static const float far[][3] = { { 5.0f, -1e30f, 5.0f }, { -1e30f, 5.0f, 5.0f }, { 3.0f, -85.0f, 3.0f }, { 1e30f, -1e30f, 1e30f } };
+    for (int i = 0; i < 4; i++) {
+        float out[2] = { 1.5f, -2.0f }, part[2] = { 7.0f, 9.0f }, lse = far[i][0], part_lse = far[i][1];
+        RUN(q, attention_merge(q, "merge", tensor_4d(out, F32, 1, 1, 1, 2), tensor_3d(&lse, F32, 1, 1, 1), tensor_4d(part, F32, 1, 1, 1, 2),
+                               tensor_3d(&part_lse, F32, 1, 1, 1)));
+        bool kept = far[i][0] > far[i][1];
+        assert_true(lse == far[i][2] && out[0] == (kept ? 1.5f : 7.0f) && out[1] == (kept ? -2.0f : 9.0f));
+    }
+}
+
 static void copies_of_words(void **state)
 {
     uint64_t from[3] = { 1, UINT64_MAX, 1ull << 60 }, to[3];
@@ -368,8 +408,12 @@ static void flops(void **state)
     assert_true(op_flops(&o) == 2 * 3 * 5 * 7);
     assert_true(op_bytes(&o) == 4 * 15 + 4 * 21 + 2 * 35);
     o.kind = OP_ATTENTION_FORWARD;
-    o.operand[0].tensor = tensor_4d(NULL, BF16, 10, 2, 4, 6);
+    o.operand[0].tensor = o.operand[1].tensor = tensor_4d(NULL, BF16, 10, 2, 4, 6);
+    o.args.attention.causal = true;
     assert_true(op_flops(&o) == 2 * 2.0 * (10 * 10 / 2) * 2 * 4 * 6);
+    o.args.attention.causal = false;
+    o.operand[1].tensor = tensor_4d(NULL, BF16, 3, 2, 4, 6);
+    assert_true(op_flops(&o) == 2 * 2.0 * (10 * 3) * 2 * 4 * 6);
     o.kind = OP_ADAMW;
     assert_true(op_flops(&o) == 0);
 }
@@ -380,7 +424,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(squares), cmocka_unit_test(squares_tie), cmocka_unit_test(squares_flag), cmocka_unit_test(clips),
         cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners), cmocka_unit_test(adamw_updates),
         cmocka_unit_test(first_weights), cmocka_unit_test(tokens_uniform), cmocka_unit_test(tokens_ramp), cmocka_unit_test(copies),
-        cmocka_unit_test(copies_of_words), cmocka_unit_test(fills), cmocka_unit_test(sums), cmocka_unit_test(faults),
+        cmocka_unit_test(copies_of_words), cmocka_unit_test(copies_of_views), cmocka_unit_test(merges),
+        cmocka_unit_test(fills), cmocka_unit_test(sums), cmocka_unit_test(faults),
         cmocka_unit_test(descriptions), cmocka_unit_test(flops) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_exact", tests, NULL, NULL);

@@ -1,20 +1,24 @@
-/* Causal attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms 1 and 2). Scores are kept transposed, [key][query]:
+/* Attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms 1 and 2). Scores are kept transposed, [key][query]:
  * the softmax then runs over whole vectors of queries, and of all operands only those of a query block are ever transposed.
- * Head dims are padded with zeros to a multiple of 16; rows beyond the sequence are zero, and what they give is not stored. */
+ * Head dims are padded with zeros to a multiple of 16; rows beyond a tensor's positions are zero, and what they give is
+ * masked or not stored. */
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 #include "machine/host/tile.h"
 
 enum { BLOCK = 64, TILE_FLOATS = BLOCK * LARGEST_HEAD_DIM };
+enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
 
-typedef struct { int64_t s, b, heads, group, d, padded, blocks; float scale; } attention_shape;
+typedef struct { int64_t s, t, b, heads, group, d, padded, blocks, key_blocks; bool causal; float scale; } attention_shape;
+
+static int64_t blocks_of(int64_t positions) { return (positions + BLOCK - 1) / BLOCK; }
 
 static attention_shape shape_of(const op *o)
 {
     const tensor *q = &o->operand[0].tensor, *k = &o->operand[1].tensor;
-    return (attention_shape){ .s = q->dim[0], .b = q->dim[1], .heads = q->dim[2], .group = q->dim[2] / k->dim[2], .d = q->dim[3],
-                              .padded = (q->dim[3] + LANES - 1) / LANES * LANES, .blocks = (q->dim[0] + BLOCK - 1) / BLOCK,
-                              .scale = o->args.attention.scale };
+    return (attention_shape){ .s = q->dim[0], .t = k->dim[0], .b = q->dim[1], .heads = q->dim[2], .group = q->dim[2] / k->dim[2],
+                              .d = q->dim[3], .padded = (q->dim[3] + LANES - 1) / LANES * LANES, .blocks = blocks_of(q->dim[0]),
+                              .key_blocks = blocks_of(k->dim[0]), .causal = o->args.attention.causal, .scale = o->args.attention.scale };
 }
 
 /* One head of one batch row. */
@@ -28,7 +32,7 @@ static void *head_row(const tensor *t, head_place at, int64_t position)
 static void load_tile(float *tile, const attention_shape *a, const tensor *t, head_place at, int64_t block)
 {
     for (int64_t i = 0; i < BLOCK; i++) {
-        int64_t position = block * BLOCK + i, held = position < a->s ? a->d : 0;
+        int64_t position = block * BLOCK + i, held = position < t->dim[0] ? a->d : 0;
         float *row = tile + i * a->padded;
         if (held) row_load(row, head_row(t, at, position), t->type, held);
         for (int64_t k = held; k < a->padded; k++) row[k] = 0.0f;
@@ -43,14 +47,30 @@ static void transpose_tile(float *restrict to, const float *restrict from, int64
             for (int64_t l = 0; l < LANES; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
 }
 
+/* row = sum, or row += sum where it is FP32 and added to. */
+static void put_row(const operand *to, head_place at, int64_t position, float *sum, int64_t d)
+{
+    void *row = head_row(&to->tensor, at, position);
+    const float *old = row;
+    if (to->access == UPDATE)
+        for (int64_t k = 0; k < d; k++) sum[k] += old[k];
+    row_store(row, to->tensor.type, sum, d);
+}
+
 /* Rows of a tensor from a transposed tile [padded][BLOCK], each multiplied by its factor. */
-static void store_transposed(const tensor *t, const attention_shape *a, head_place at, int64_t block, const float *tile, const float *factor)
+static void put_transposed(const operand *to, const attention_shape *a, head_place at, int64_t block, const float *tile, const float *factor)
 {
     float row[LARGEST_HEAD_DIM];
     for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) {
         for (int64_t k = 0; k < a->d; k++) row[k] = tile[k * BLOCK + i] * factor[i];
-        row_store(head_row(t, at, block * BLOCK + i), t->type, row, a->d);
+        put_row(to, at, block * BLOCK + i, row, a->d);
     }
+}
+
+/* The statistics of a query block, one float per query. */
+static float *lse_row(const tensor *lse, head_place at, int64_t block)
+{
+    return (float *)lse->data + at.b * lse->stride[0] + at.head * lse->stride[1] + block * BLOCK;
 }
 
 /* scores [key][query] = keys * queries transposed, or values * d_out transposed. */
@@ -74,11 +94,15 @@ static void sum_over_queries(float *sums, const attention_shape *a, const float 
                                     .c_row = a->padded, .a_row = BLOCK, .a_depth = 1, .b_row = a->padded });
 }
 
-/* On the diagonal a key later than its query counts for nothing. */
-static void mask_tile(float *scores, float value)
+/* Key blocks that a block of queries sees. */
+static int64_t key_blocks_of(const attention_shape *a, int64_t block) { return a->causal ? block + 1 : a->key_blocks; }
+
+/* On the diagonal a key later than its query counts for nothing, elsewhere one beyond the last key. */
+static void mask_tile(float *scores, const attention_shape *a, int64_t block, int64_t keys, float value)
 {
-    for (int64_t key = 1; key < BLOCK; key++)
-        for (int64_t query = 0; query < key; query++) scores[key * BLOCK + query] = value;
+    int64_t first = a->causal ? (keys == block ? 1 : BLOCK) : smaller(BLOCK, a->t - keys * BLOCK);
+    for (int64_t key = first; key < BLOCK; key++)
+        for (int64_t query = 0; query < (a->causal ? key : BLOCK); query++) scores[key * BLOCK + query] = value;
 }
 
 /* Running maxima and sums of a query block, and its unnormalized output, transposed. */
@@ -124,9 +148,9 @@ static void open_state(query_state *state, int64_t padded)
 
 static void close_state(query_state *state, const op *o, const attention_shape *a, head_place at, int64_t block)
 {
-    float *lse = (float *)o->operand[4].tensor.data + (at.b * a->heads + at.head) * a->s + block * BLOCK, factor[BLOCK];
+    float *lse = lse_row(&o->operand[LSE].tensor, at, block), factor[BLOCK];
     for (int64_t i = 0; i < BLOCK; i++) factor[i] = 1.0f / state->sum[i];
-    store_transposed(&o->operand[3].tensor, a, at, block, state->out, factor);
+    put_transposed(&o->operand[OUT], a, at, block, state->out, factor);
     for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) lse[i] = state->maximum[i] + logf(state->sum[i]);
 }
 
@@ -135,17 +159,17 @@ static void forward_block(const op *o, const attention_shape *a, head_place at, 
     const head_place kv = { at.b, at.head / a->group };
     _Alignas(64) float rows[TILE_FLOATS], queries[TILE_FLOATS], scores[BLOCK * BLOCK];
     query_state state;
-    load_tile(rows, a, &o->operand[0].tensor, at, block);
+    load_tile(rows, a, &o->operand[Q].tensor, at, block);
     transpose_tile(queries, rows, a->padded, a->scale);
     open_state(&state, a->padded);
-    for (int64_t keys = 0; keys <= block; keys++) {
-        load_tile(rows, a, &o->operand[1].tensor, kv, keys);
+    for (int64_t keys = 0; keys < key_blocks_of(a, block); keys++) {
+        load_tile(rows, a, &o->operand[K].tensor, kv, keys);
         score_tile(scores, a, rows, queries);
-        if (keys == block) mask_tile(scores, -INFINITY);
+        mask_tile(scores, a, block, keys, -INFINITY);
         raise_maxima(&state, scores, a->padded);
         exponentiate(&state, scores);
-        if (keys == block) mask_tile(scores, 0.0f);
-        load_tile(rows, a, &o->operand[2].tensor, kv, keys);
+        mask_tile(scores, a, block, keys, 0.0f);
+        load_tile(rows, a, &o->operand[V].tensor, kv, keys);
         sum_over_keys(state.out, a, rows, scores);
     }
     close_state(&state, o, a, at, block);
@@ -157,7 +181,7 @@ size_t host_attention_forward_scratch(const op *o)
     return 0;
 }
 
-/* Late query blocks, which have most keys, go first. */
+/* Late query blocks, which see most keys, go first. */
 void host_attention_forward(const op *o, void *scratch)
 {
     attention_shape a = shape_of(o);
@@ -177,11 +201,9 @@ typedef struct {
 
 typedef struct { _Alignas(64) float k[TILE_FLOATS], v[TILE_FLOATS], p[BLOCK * BLOCK], ds[BLOCK * BLOCK]; } key_tiles;
 
-enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
-
 static void open_queries(query_tiles *t, const op *o, const attention_shape *a, head_place at, int64_t block)
 {
-    const float *lse = (const float *)o->operand[LSE].tensor.data + (at.b * a->heads + at.head) * a->s + block * BLOCK;
+    const float *lse = lse_row(&o->operand[LSE].tensor, at, block);
     float *out = t->dq;
     load_tile(out, a, &o->operand[OUT].tensor, at, block);
     load_tile(t->d_out, a, &o->operand[D_OUT].tensor, at, block);
@@ -213,11 +235,11 @@ static void score_gradients(const query_tiles *t, const float *p, float *ds, flo
         for (int64_t i = 0; i < BLOCK; i++) ds[key * BLOCK + i] = p[key * BLOCK + i] * (ds[key * BLOCK + i] - t->dot[i]) * scale;
 }
 
-static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a, bool diagonal, float *dk, float *dv)
+static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a, int64_t block, int64_t keys, float *dk, float *dv)
 {
     score_tile(x->p, a, x->k, t->q_transposed);
     probabilities(t, x->p);
-    if (diagonal) mask_tile(x->p, 0.0f);
+    mask_tile(x->p, a, block, keys, 0.0f);
     sum_over_queries(dv, a, x->p, t->d_out);
     score_tile(x->ds, a, x->v, t->d_out_transposed);
     score_gradients(t, x->p, x->ds, a->scale);
@@ -226,7 +248,7 @@ static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a
 }
 
 /* Elements of one head's dk, or dv, in scratch. */
-static int64_t head_elements(const attention_shape *a) { return a->blocks * BLOCK * a->padded; }
+static int64_t head_elements(const attention_shape *a) { return a->key_blocks * BLOCK * a->padded; }
 
 /* dq of one head; its share of dk and dv goes to scratch, dk before dv. */
 static void backward_head(const op *o, const attention_shape *a, head_place at, float *scratch)
@@ -240,24 +262,24 @@ static void backward_head(const op *o, const attention_shape *a, head_place at, 
     memset(dk, 0, (size_t)(2 * head_elements(a)) * sizeof *dk);
     for (int64_t block = 0; block < a->blocks; block++) {
         open_queries(&queries, o, a, at, block);
-        for (int64_t i = 0; i <= block; i++) {
+        for (int64_t i = 0; i < key_blocks_of(a, block); i++) {
             load_tile(keys.k, a, &o->operand[K].tensor, kv, i);
             load_tile(keys.v, a, &o->operand[V].tensor, kv, i);
-            backward_tile(&queries, &keys, a, i == block, dk + i * tile, dv + i * tile);
+            backward_tile(&queries, &keys, a, block, i, dk + i * tile, dv + i * tile);
         }
-        store_transposed(&o->operand[DQ].tensor, a, at, block, queries.dq, one);
+        put_transposed(&o->operand[DQ], a, at, block, queries.dq, one);
     }
 }
 
 /* One row of dk or dv: the sum over the query heads of its group, in order. */
-static void join_group(const tensor *to, const attention_shape *a, head_place kv, int64_t position, const float *scratch)
+static void join_group(const operand *to, const attention_shape *a, head_place kv, int64_t position, const float *scratch)
 {
     float sum[LARGEST_HEAD_DIM] = { 0 };
     for (int64_t i = 0; i < a->group; i++) {
         const float *part = scratch + 2 * (kv.b * a->heads + kv.head * a->group + i) * head_elements(a) + position * a->padded;
         for (int64_t k = 0; k < a->d; k++) sum[k] += part[k];
     }
-    row_store(head_row(to, kv, position), to->type, sum, a->d);
+    put_row(to, kv, position, sum, a->d);
 }
 
 size_t host_attention_backward_scratch(const op *o)
@@ -273,10 +295,10 @@ void host_attention_backward(const op *o, void *scratch)
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < heads; task++) backward_head(o, &a, (head_place){ task / a.heads, task % a.heads }, scratch);
 #pragma omp parallel for schedule(static)
-    for (int64_t position = 0; position < a.s; position++)
+    for (int64_t position = 0; position < a.t; position++)
         for (int64_t i = 0; i < a.b * kv_heads; i++) {
             head_place kv = { i / kv_heads, i % kv_heads };
-            join_group(&o->operand[DK].tensor, &a, kv, position, scratch);
-            join_group(&o->operand[DV].tensor, &a, kv, position, (float *)scratch + head_elements(&a));
+            join_group(&o->operand[DK], &a, kv, position, scratch);
+            join_group(&o->operand[DV], &a, kv, position, (float *)scratch + head_elements(&a));
         }
 }

@@ -14,6 +14,7 @@ static const kernel kernels[OP_KINDS] = {
     [OP_ROPE_BACKWARD] = { host_rope_backward, NULL },
     [OP_ATTENTION_FORWARD] = { host_attention_forward, host_attention_forward_scratch },
     [OP_ATTENTION_BACKWARD] = { host_attention_backward, host_attention_backward_scratch },
+    [OP_ATTENTION_MERGE] = { host_attention_merge, NULL },
     [OP_ADD] = { host_add, NULL },
     [OP_SWIGLU_FORWARD] = { host_swiglu_forward, NULL },
     [OP_SWIGLU_BACKWARD] = { host_swiglu_backward, NULL },

@@ -95,12 +95,34 @@ static void copy_tile(const op *o, int64_t at, int64_t n)
     else copy_values(to, from, at, n, adds);
 }
 
-void host_copy(const op *o, void *scratch)
+static void copy_dense(const op *o)
 {
     int64_t n = tensor_elements(&o->operand[0].tensor);
-    (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < n; at += TILE) copy_tile(o, at, smaller(TILE, n - at));
+}
+
+/* Views of equal shapes, row by row. */
+static void copy_rows(const op *o)
+{
+    const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
+    bool adds = o->operand[0].access == UPDATE;
+    int64_t rows = tensor_row_count(to), n = tensor_columns(to);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t at = 0; at < n; at += TILE) {
+            tensor x = *to, y = *from;
+            x.data = tensor_row(to, row, at);
+            y.data = tensor_row(from, row, at);
+            (adds ? add_floats : store_floats)(&x, &y, 0, smaller(TILE, n - at));
+        }
+}
+
+void host_copy(const op *o, void *scratch)
+{
+    bool dense = tensor_contiguous(&o->operand[0].tensor) && tensor_contiguous(&o->operand[1].tensor);
+    (void)scratch;
+    (dense ? copy_dense : copy_rows)(o);
 }
 
 static void add_tile(const tensor x[3], int64_t at, int64_t n)

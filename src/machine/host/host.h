@@ -23,6 +23,7 @@ void host_attention_forward(const op *o, void *scratch);
 size_t host_attention_forward_scratch(const op *o);
 void host_attention_backward(const op *o, void *scratch);
 size_t host_attention_backward_scratch(const op *o);
+void host_attention_merge(const op *o, void *scratch);
 void host_swiglu_forward(const op *o, void *scratch);
 void host_swiglu_backward(const op *o, void *scratch);
 void host_cross_entropy(const op *o, void *scratch);
