@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE_PENDING = 32, MACHINE_GROUPS = 16 };
+enum { QUEUE_PENDING = 32, MACHINE_GROUPS = 32 };
 
 struct queue {
     machine *machine;
@@ -123,20 +123,14 @@ static mark run(queue *q, const op *o)
     return queue_mark(q);
 }
 
-static bool group_holds(const struct group *g, int world_rank)
-{
-    for (int i = 0; i < g->size; i++)
-        if (g->world_rank[i] == world_rank) return true;
-    return false;
-}
-
 /* drop, stale and repeat of a transfer strike its whole group, so that the result is wrong, not stuck. */
 static bool strikes_group(const machine *m, const op *o)
 {
     const strike *s = &m->strike;
     const struct group *g = o->args.fabric.group;
     return s->transfer_known && s->kind <= STRIKE_REPEAT && strcmp(g->axis, s->transfer_axis) == 0 &&
-           g->sequence - g->step_sequence == s->transfer_sequence && group_holds(g, s->world_rank);
+           (int)g->channel == s->transfer_channel && g->first == s->transfer_first &&
+           g->sequence - g->step_sequence == s->transfer_sequence;
 }
 
 /* A step counts the transfers of each group: from the first that this machine sees of it, or from machine_step. */
@@ -158,6 +152,8 @@ static strike_kind strike_now(machine *m, const op *o)
         if (own && !s->transfer_known) {
             const struct group *g = o->args.fabric.group;
             strncpy(s->transfer_axis, g->axis, sizeof s->transfer_axis - 1);
+            s->transfer_channel = (int)g->channel;
+            s->transfer_first = g->first;
             s->transfer_sequence = g->sequence - g->step_sequence;
             s->transfer_known = m->strike_found = true;
         }

@@ -24,11 +24,13 @@ typedef struct {
     int64_t mark_history;       /* completion times kept per queue, if more than MARK_HISTORY */
 } machine_options;
 
-/* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group, found as the
- * transfer of that group and sequence within the step, which the caller learns from machine_strike_found in a measuring pass. */
+/* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's both
+ * ends), found as the transfer of that group and sequence within the step, which the caller learns from machine_strike_found in
+ * a measuring pass. */
 typedef struct {
     strike_kind kind; op_kind operation; int64_t nth; int world_rank;
-    bool transfer_known; char transfer_axis[16]; uint64_t transfer_sequence;   /* within the step, from 0 */
+    bool transfer_known; char transfer_axis[16]; int transfer_channel, transfer_first;     /* the group: machine/fabric.h */
+    uint64_t transfer_sequence;                 /* within the step, from 0 */
 } strike;
 
 /* Can a machine of this kind run here? Its threads per rank, and the libraries it computes with, as loaded. */
@@ -74,7 +76,7 @@ void queue_set_scratch(queue *q, void *memory, size_t bytes);
 
 void machine_strike(machine *m, const strike *s);
 int64_t machine_strikes(const machine *m);                      /* how often it struck, this rank */
-/* Fills transfer_axis and transfer_sequence if world_rank's nth operation was a transfer in the steps submitted so far. */
+/* Fills what names the transfer if world_rank's nth operation was a transfer in the steps submitted so far. */
 bool machine_strike_found(const machine *m, strike *s);
 
 /* Leaves out the index-th effective queue_wait counted over all queues since the last machine_step (tests); -1: none. */

@@ -1,8 +1,6 @@
 /* The mesh. */
 #include "parallel/mesh.h"
-#include "base/fail.h"
 #include "machine/world.h"
-#include <stdlib.h>
 
 /* Rank distance of neighbours along an axis. */
 static int axis_stride(const mesh_layout *l, mesh_axis axis)
@@ -13,48 +11,79 @@ static int axis_stride(const mesh_layout *l, mesh_axis axis)
 }
 
 /* The ranks that differ from m's in the axes of the set only, outermost axis slowest. */
-static group group_over(mesh *m, const char *name, unsigned set, int **storage)
+static group group_over(const mesh *m, const char *name, unsigned set)
 {
-    group g = { .axis = name, .size = 1, .rank = 0, .handle = -1, .world_rank = *storage };
-    int first = m->rank;
-    for (int a = AXES - 1; a >= 0; a--) {
+    group g = { .axis = name, .size = 1, .first = m->rank, .handle = -1, .handle_step = 1 };
+    for (int a = 0; a < AXES; a++) {
         if (!(set >> a & 1u)) continue;
+        int stride = axis_stride(&m->layout, (mesh_axis)a);
+        g.dim[g.dims++] = (group_dim){ m->layout.degree[a], stride };
+        g.rank += m->at[a] * g.size;
         g.size *= m->layout.degree[a];
-        g.rank = g.rank * m->layout.degree[a] + m->at[a];
-        first -= m->at[a] * axis_stride(&m->layout, (mesh_axis)a);
-    }
-    for (int i = 0; i < g.size; i++) {
-        int rest = i, rank = first;
-        for (int a = 0; a < AXES; a++) {
-            if (!(set >> a & 1u)) continue;
-            rank += rest % m->layout.degree[a] * axis_stride(&m->layout, (mesh_axis)a);
-            rest /= m->layout.degree[a];
-        }
-        *(*storage)++ = rank;
+        g.first -= m->at[a] * stride;
     }
     return g;
+}
+
+/* Stage p's successor, or -1. */
+static int next_stage(const mesh_layout *l, int p)
+{
+    int stages = l->degree[AXIS_PIPELINE];
+    if (p + 1 < stages) return p + 1;
+    return stages > 1 && l->chunks_per_stage > 1 ? 0 : -1;
+}
+
+static int previous_stage(const mesh_layout *l, int p)
+{
+    if (p > 0) return p - 1;
+    return next_stage(l, l->degree[AXIS_PIPELINE] - 1) == 0 ? l->degree[AXIS_PIPELINE] - 1 : -1;
+}
+
+/* From stage to stage, one of which is this rank's; alone if one of them is not there. */
+static group link_between(const mesh *m, fabric_channel channel, int from, int to)
+{
+    const group *pipeline = &m->axis[AXIS_PIPELINE];
+    if (from < 0 || to < 0) return group_line(pipeline->axis, m->rank, 0, 1, 0);
+    int stride = (to - from) * axis_stride(&m->layout, AXIS_PIPELINE);
+    group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER);
+    g.handle = pipeline->handle;
+    g.handle_first = from;
+    g.handle_step = to - from;
+    g.channel = channel;
+    return g;
+}
+
+static void make_links(mesh *m)
+{
+    int own = m->at[AXIS_PIPELINE], next = next_stage(&m->layout, own), previous = previous_stage(&m->layout, own);
+    m->link[LINK_FORWARD_IN] = link_between(m, CHANNEL_FORWARD, previous, own);
+    m->link[LINK_FORWARD_OUT] = link_between(m, CHANNEL_FORWARD, own, next);
+    m->link[LINK_BACKWARD_IN] = link_between(m, CHANNEL_BACKWARD, next, own);
+    m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
 /* Collective: every rank of the world calls it for the same groups in the same order. */
 static void connect_group(const mesh *m, group *g)
 {
     int size = m->takes_part ? g->size : 0;
-    g->handle = world_split(size > 1 ? g->world_rank[0] : -1, g->rank);
+    g->handle = world_split(size > 1 ? g->first : -1, g->rank);
 }
 
 static void make_groups(mesh *m)
 {
     enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };
-    const mesh_layout *l = &m->layout;
-    int shared = l->degree[AXIS_DATA] * l->degree[AXIS_SHARD] * l->degree[AXIS_CONTEXT], total = shared + l->ranks;
-    total += l->degree[AXIS_PIPELINE] * l->degree[AXIS_TENSOR];
-    for (int a = 0; a < AXES; a++) total += l->degree[a];
-    int *storage = m->ranks = malloc((size_t)total * sizeof *m->ranks);
-    if (!m->ranks) FAIL("no memory for the groups of a mesh of %d ranks", l->ranks);
-    for (int a = 0; a < AXES; a++) m->axis[a] = group_over(m, axis_name((mesh_axis)a), 1u << a, &storage);
-    m->gradient = group_over(m, "gradient", GRADIENT, &storage);
-    m->model = group_over(m, "model", MODEL, &storage);
-    m->all = group_over(m, "all", GRADIENT | MODEL, &storage);
+    for (int a = 0; a < AXES; a++) m->axis[a] = group_over(m, axis_name((mesh_axis)a), 1u << a);
+    m->gradient = group_over(m, "gradient", GRADIENT);
+    m->model = group_over(m, "model", MODEL);
+    m->all = group_over(m, "all", GRADIENT | MODEL);
+}
+
+static void connect_groups(mesh *m)
+{
+    for (int a = 0; a < AXES; a++) connect_group(m, &m->axis[a]);
+    connect_group(m, &m->gradient);
+    connect_group(m, &m->model);
+    connect_group(m, &m->all);
 }
 
 void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect)
@@ -67,12 +96,9 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect)
     }
     if (!m->takes_part) m->rank = 0;
     make_groups(m);
+    if (connect) connect_groups(m);
+    make_links(m);
     m->rank = rank;
-    if (!connect) return;
-    for (int a = 0; a < AXES; a++) connect_group(m, &m->axis[a]);
-    connect_group(m, &m->gradient);
-    connect_group(m, &m->model);
-    connect_group(m, &m->all);
 }
 
 void mesh_open_alone(mesh *m, int rank)
@@ -90,5 +116,12 @@ void mesh_close(mesh *m)
         world_release(m->model.handle);
         world_release(m->all.handle);
     }
-    free(m->ranks);
+}
+
+void mesh_restart(mesh *m)
+{
+    group *g[] = { &m->gradient, &m->model, &m->all };
+    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
+    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
+    for (int i = 0; i < LINKS; i++) m->link[i].sequence = m->link[i].step_sequence = 0;
 }

@@ -4,6 +4,14 @@
 #include "machine/fabric.h"
 #include "plan/bench_case.h"
 
+/* A link is a group of two, sender and receiver, along which neighbours in the pipeline hand each other activations (forward)
+ * and their gradients (backward). Stage p's FORWARD_OUT is stage p + 1's FORWARD_IN, and its BACKWARD_IN that one's BACKWARD_OUT;
+ * with several chunks the last stage and the first are neighbours too. Both ends submit one-transfer exchanges in the same
+ * order, independently of every other link: one queue of {send, receive} pairs would not do, since under 1F1B a stage that
+ * receives the next activation early, grouped with a send, waits for its neighbour, which waits for that send. */
+typedef enum { LINK_FORWARD_IN, LINK_FORWARD_OUT, LINK_BACKWARD_IN, LINK_BACKWARD_OUT, LINKS } mesh_link;
+enum { LINK_SENDER, LINK_RECEIVER };
+
 typedef struct {
     mesh_layout layout;
     int rank;                       /* of the world; also within the mesh if takes_part */
@@ -14,7 +22,7 @@ typedef struct {
     group gradient;                 /* data x shard x context: share a gradient; rank order as in the mesh */
     group model;                    /* pipeline x tensor: hold each parameter once together */
     group all;                      /* every rank of the mesh */
-    int *ranks;                     /* storage of the groups' world_rank lists, owned */
+    group link[LINKS];              /* size 1 where there is no neighbour; they use the pipeline axis' communicator */
 } mesh;
 
 /* rank: of the world. connect: make communicators (collective over the world, every rank calls it); without, the mesh is
@@ -22,5 +30,7 @@ typedef struct {
 void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect);
 /* Collective over the ranks that take part, if connected. */
 void mesh_close(mesh *m);
+/* Transfers of every group and link are numbered from the first again. */
+void mesh_restart(mesh *m);
 /* A mesh of this rank alone. */
 void mesh_open_alone(mesh *m, int rank);

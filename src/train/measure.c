@@ -5,14 +5,6 @@ enum { MEASURED_STEPS = 2 };        /* the second step waits for the weights tha
 
 static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
-/* Transfers are numbered from the groups' first one again. */
-static void restart_groups(mesh *m)
-{
-    group *g[] = { &m->gradient, &m->model, &m->all };
-    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
-    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
-}
-
 /* Steps are alike: the tally keeps the last one. */
 static void measure_steps(measure *r, trainer *t)
 {
@@ -40,7 +32,7 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
     machine_options options = o->machine;
     trainer t;
     options.measuring = true;
-    restart_groups(m);
+    mesh_restart(m);
     arena_open(&r.arena, NULL, 0);
     machine *paper = machine_open(&options);
     machine_strike(paper, &o->strike);
@@ -53,6 +45,6 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
     r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);
     machine_close(paper);
-    restart_groups(m);
+    mesh_restart(m);
     return r;
 }

@@ -150,8 +150,7 @@ static void all_reduce_is_exact(void **state)
 /* No communicator stands behind a group of one. */
 static void a_group_of_one_needs_no_communicator(void **state)
 {
-    int own = world_rank();
-    group one = { .axis = "one", .size = 1, .rank = 0, .handle = -1, .world_rank = &own };
+    group one = group_line("one", world_rank(), 1, 1, 0);
     for (int i = 0; i < SIZES; i++)
         for (int t = 0; t < 4; t++) {
             dtype type = sum_types[t];

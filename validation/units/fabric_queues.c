@@ -66,18 +66,17 @@ static void submit(const test_floor *f, task *t, int round)
 static double sum_at(const task *t, int64_t i, int round)
 {
     double sum = 0.0;
-    for (int r = 0; r < t->g->size; r++) sum += small_value(t->type, t->g->world_rank[r], i, round);
+    for (int r = 0; r < t->g->size; r++) sum += small_value(t->type, group_world_rank(t->g, r), i, round);
     return sum;
 }
 
 static double expected(const task *t, int64_t i, int round)
 {
-    const int *world = t->g->world_rank;
     switch (t->kind) {
-    case OP_ALL_GATHER: return small_value(t->type, world[i / t->n], i % t->n, round);
+    case OP_ALL_GATHER: return small_value(t->type, group_world_rank(t->g, (int)(i / t->n)), i % t->n, round);
     case OP_REDUCE_SCATTER: return sum_at(t, t->g->rank * t->n + i, round);
     case OP_ALL_REDUCE: return sum_at(t, i, round);
-    default: return small_value(t->type, world[neighbour(t->g, -1)], i, round);
+    default: return small_value(t->type, group_world_rank(t->g, neighbour(t->g, -1)), i, round);
     }
 }
 

@@ -45,12 +45,11 @@ static inline void floor_close(test_floor *f)
 }
 
 /* The ranks first, first + stride, ... of which this one is one. Collective over the world. */
-typedef struct { group g; int ranks[MOST_RANKS]; } test_group;
+typedef struct { group g; } test_group;
 
 static inline void group_open(test_group *t, const char *axis, int first, int stride, int size)
 {
-    for (int i = 0; i < size; i++) t->ranks[i] = first + i * stride;
-    t->g = (group){ .axis = axis, .size = size, .rank = (world_rank() - first) / stride, .world_rank = t->ranks, .handle = -1 };
+    t->g = group_line(axis, first, stride, size, (world_rank() - first) / stride);
     t->g.handle = world_split(size > 1 ? first : -1, t->g.rank);
 }
 

@@ -1,34 +1,61 @@
 /* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own result
  * only; every other transfer stays exact and nobody is left waiting. */
 #include "fabric_ranks.h"
+#include "parallel/mesh.h"
 
 enum { STEPS = 2, ARENA_VALUE = 77, LARGE = 9001 };
 
 typedef struct { op_kind kind; int among; bool in_place; } planned;
 
-static test_group groups[3];                    /* everybody; blocks of neighbours; ranks a block apart */
+/* Everybody; blocks of neighbours; ranks a block apart; the links of a pipeline of all, outgoing ones even. */
+enum { OUT, IN, BACK_OUT, BACK_IN, BLOCKS = LINKS, ACROSS, ALL, GROUPS };
+static test_group groups[GROUPS];
+static mesh pipeline;
 static const planned program[] = {
-    { OP_ALL_REDUCE, 0, true },      { OP_ALL_REDUCE, 1, true },      { OP_ALL_REDUCE, 0, true },      { OP_ALL_REDUCE, 2, true },
-    { OP_ALL_REDUCE, 0, true },      { OP_ALL_GATHER, 0, false },     { OP_ALL_GATHER, 1, true },      { OP_ALL_GATHER, 0, false },
-    { OP_REDUCE_SCATTER, 0, false }, { OP_REDUCE_SCATTER, 2, true },  { OP_REDUCE_SCATTER, 0, false }, { OP_EXCHANGE, 0, false },
-    { OP_EXCHANGE, 0, false },
+    { OP_ALL_REDUCE, ALL, true },      { OP_ALL_REDUCE, BLOCKS, true },    { OP_ALL_REDUCE, ALL, true },      { OP_ALL_REDUCE, ACROSS, true },
+    { OP_ALL_REDUCE, ALL, true },      { OP_ALL_GATHER, ALL, false },      { OP_ALL_GATHER, BLOCKS, true },   { OP_ALL_GATHER, ALL, false },
+    { OP_REDUCE_SCATTER, ALL, false }, { OP_REDUCE_SCATTER, ACROSS, true }, { OP_REDUCE_SCATTER, ALL, false }, { OP_EXCHANGE, ALL, false },
+    { OP_EXCHANGE, ALL, false },       { OP_EXCHANGE, OUT, false },        { OP_EXCHANGE, IN, false },        { OP_EXCHANGE, BACK_IN, false },
+    { OP_EXCHANGE, BACK_OUT, false },  { OP_EXCHANGE, IN, false },         { OP_EXCHANGE, OUT, false },
 };
 enum { TRANSFERS = sizeof program / sizeof *program };
 
 static int open_groups(void **state)
 {
     int ranks = world_ranks(), rank = world_rank(), block = ranks % 2 ? ranks : ranks > 2 ? ranks / 2 : 1;
-    group_open(&groups[0], "all", 0, 1, ranks);
-    group_open(&groups[1], "block", rank / block * block, 1, block);
-    group_open(&groups[2], "across", rank % block, block, ranks / block);
+    group_open(&groups[ALL], "all", 0, 1, ranks);
+    group_open(&groups[BLOCKS], "block", rank / block * block, 1, block);
+    group_open(&groups[ACROSS], "across", rank % block, block, ranks / block);
+    mesh_layout l = { .degree = { 1, 1, 1, 1, ranks }, .expert = 1, .chunks_per_stage = 2, .ranks = ranks };
+    mesh_open(&pipeline, &l, rank, true);
+    groups[OUT].g = pipeline.link[LINK_FORWARD_OUT];
+    groups[IN].g = pipeline.link[LINK_FORWARD_IN];
+    groups[BACK_OUT].g = pipeline.link[LINK_BACKWARD_OUT];
+    groups[BACK_IN].g = pipeline.link[LINK_BACKWARD_IN];
     return 0;
 }
 
 static int close_groups(void **state)
 {
-    for (int i = 0; i < 3; i++) group_close(&groups[i]);
+    for (int i = BLOCKS; i <= ALL; i++) group_close(&groups[i]);
+    mesh_close(&pipeline);
     return 0;
 }
+
+static bool is_link(int i) { return program[i].among < LINKS; }
+static bool sends_only(int i) { return is_link(i) && program[i].among % 2 == 0; }
+
+/* The transfer of the neighbour that is link transfer i of this rank: both ends submit theirs in the same order. */
+static int other_end(int i)
+{
+    int nth = 0, other = -1;
+    for (int k = 0; k <= i; k++) nth += program[k].among == program[i].among;
+    while (nth > 0) nth -= program[++other].among == (program[i].among ^ 1);
+    return other;
+}
+
+/* The stage at the other end: the next one of what goes forward and out. */
+static int toward(int i) { return program[i].among == OUT || program[i].among == BACK_IN ? 1 : -1; }
 
 static group *group_at(int i) { return &groups[program[i].among].g; }
 static float own_value(int i, int rank, int64_t k) { return (float)small_value(F32, rank, k, i); }
@@ -38,6 +65,7 @@ typedef struct { float *written[TRANSFERS], *read[TRANSFERS]; int64_t n; } buffe
 
 static int64_t written_elements(int i, int64_t n)
 {
+    if (sends_only(i)) return 0;
     bool whole = program[i].kind == OP_ALL_GATHER || (program[i].kind == OP_REDUCE_SCATTER && program[i].in_place);
     return whole ? n * group_at(i)->size : n;
 }
@@ -50,11 +78,13 @@ static float before(int i, int64_t k, int64_t n)
     return own_value(i, world_rank(), k);
 }
 
+static int neighbour(int distance) { return (world_rank() + distance + world_ranks()) % world_ranks(); }
+
 static float sum_of(int i, int64_t k)
 {
     const group *g = group_at(i);
     float sum = 0.0f;
-    for (int r = 0; r < g->size; r++) sum += own_value(i, g->world_rank[r], k);
+    for (int r = 0; r < g->size; r++) sum += own_value(i, group_world_rank(g, r), k);
     return sum;
 }
 
@@ -63,11 +93,11 @@ static float after(int i, int64_t k, int64_t n)
     const group *g = group_at(i);
     switch (program[i].kind) {
     case OP_ALL_REDUCE: return sum_of(i, k);
-    case OP_ALL_GATHER: return own_value(i, g->world_rank[k / n], k % n);
+    case OP_ALL_GATHER: return own_value(i, group_world_rank(g, (int)(k / n)), k % n);
     case OP_REDUCE_SCATTER:
         if (!program[i].in_place) return sum_of(i, g->rank * n + k);
         return k / n == g->rank ? sum_of(i, k) : own_value(i, world_rank(), k);
-    default: return own_value(i, (world_rank() + world_ranks() - 1) % world_ranks(), k);
+    default: return is_link(i) ? own_value(other_end(i), neighbour(toward(i)), k) : own_value(i, neighbour(-1), k);
     }
 }
 
@@ -85,20 +115,20 @@ static void submit(const test_floor *f, const buffers *b, int i)
 {
     group *g = group_at(i);
     queue *q = f->q[i % FLOOR_QUEUES];
-    int64_t n = b->n, ranks = world_ranks();
+    int64_t n = b->n;
     tensor to = tensor_1d(b->written[i], F32, written_elements(i, n)), none = tensor_none();
-    transfer list[] = { { false, (int)((world_rank() + ranks - 1) % ranks), to },
-                        { true, (int)((world_rank() + 1) % ranks), tensor_1d(b->read[i], F32, n) } };
+    transfer in = { false, is_link(i) ? LINK_SENDER : neighbour(-1), to };
+    transfer out = { true, is_link(i) ? LINK_RECEIVER : neighbour(1), tensor_1d(b->read[i], F32, n) };
     switch (program[i].kind) {
     case OP_ALL_REDUCE: all_reduce(q, "x", g, to); break;
     case OP_ALL_GATHER: all_gather(q, "x", g, to, program[i].in_place ? none : tensor_1d(b->read[i], F32, n)); break;
     case OP_REDUCE_SCATTER: reduce_scatter(q, "x", g, program[i].in_place ? none : to, program[i].in_place ? to : tensor_1d(b->read[i], F32, n * g->size)); break;
-    default: fabric_exchange(q, "x", g, list, 2);
+    default: fabric_exchange(q, "x", g, sends_only(i) ? &out : (transfer[]){ in, out }, is_link(i) ? 1 : 2);
     }
 }
 
 /* A transfer before the steps, then the program in each step. */
-static void submit_setup(const test_floor *f, float *x) { all_reduce(f->q[0], "setup", &groups[0].g, tensor_1d(x, F32, 1)); }
+static void submit_setup(const test_floor *f, float *x) { all_reduce(f->q[0], "setup", &groups[ALL].g, tensor_1d(x, F32, 1)); }
 
 static void submit_step(const test_floor *f, const buffers *b, int step)
 {
@@ -118,7 +148,7 @@ static strike known_strike(strike s, const buffers *b)
         machine_strike_found(paper.m, &s);
         floor_close(&paper);
     }
-    for (int i = 0; i < 3; i++) groups[i].g.sequence = groups[i].g.step_sequence = 0;
+    for (int i = 0; i < GROUPS; i++) groups[i].g.sequence = groups[i].g.step_sequence = 0;
     world_broadcast(&s, sizeof s, s.world_rank);
     return s;
 }
@@ -131,12 +161,22 @@ static int struck_transfer(const strike *s)
     return -1;
 }
 
+/* Both ends of a link; of other faults, only who writes something. */
+static bool strikes_link(const strike *s, int i)
+{
+    int struck = struck_transfer(s), peer = (s->world_rank + toward(struck) + world_ranks()) % world_ranks();
+    if (world_rank() == s->world_rank && i == struck) return s->kind <= STRIKE_REPEAT || !sends_only(i);
+    return s->kind <= STRIKE_REPEAT && world_rank() == peer && i == other_end(struck);
+}
+
 static bool strikes_here(const strike *s, int i)
 {
     const group *g = group_at(i);
     bool in_group = false;
-    for (int r = 0; r < g->size; r++) in_group = in_group || g->world_rank[r] == s->world_rank;
-    return i == struck_transfer(s) && s->kind != STRIKE_UNWAIT && (s->kind <= STRIKE_REPEAT ? in_group : world_rank() == s->world_rank);
+    if (struck_transfer(s) < 0 || s->kind == STRIKE_UNWAIT) return false;
+    if (is_link(struck_transfer(s))) return strikes_link(s, i);
+    for (int r = 0; r < g->size; r++) in_group = in_group || group_world_rank(g, r) == s->world_rank;
+    return i == struck_transfer(s) && (s->kind <= STRIKE_REPEAT ? in_group : world_rank() == s->world_rank);
 }
 
 static float expected(const strike *s, int i, int64_t k, int64_t n)
@@ -193,7 +233,7 @@ static void run_struck(strike wanted, buffers *b, bool hostile)
         submit_step(&f, b, step);
         machine_sync(f.m);
         right = right && step_is_right(&s, b);
-        strikes += struck_transfer(&s) >= 0 && strikes_here(&s, struck_transfer(&s));
+        for (int i = 0; i < TRANSFERS; i++) strikes += strikes_here(&s, i);
     }
     right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && machine_strikes(f.m) == strikes;
     floor_close(&f);
@@ -222,7 +262,7 @@ static void all_reduce_is_struck(void **state) { strike_all(OP_ALL_REDUCE, 5, 3)
 static void large_all_reduce_is_struck(void **state) { strike_all(OP_ALL_REDUCE, 5, LARGE); }
 static void all_gather_is_struck(void **state) { strike_all(OP_ALL_GATHER, 3, 30); }
 static void reduce_scatter_is_struck(void **state) { strike_all(OP_REDUCE_SCATTER, 3, 30); }
-static void exchange_is_struck(void **state) { strike_all(OP_EXCHANGE, 2, 30); }
+static void exchange_is_struck(void **state) { strike_all(OP_EXCHANGE, 8, 30); }
 
 int main(int argc, char **argv)
 {

@@ -1,5 +1,6 @@
 /* The host fabric: every transfer is a set of non-blocking MPI messages, polled by the executor. Sums are made here,
- * in rank order. Messages of one transfer are told from others of the group by its sequence number. */
+ * in rank order. Messages of one transfer are told from others of the
+ * communicator by its channel and sequence number. */
 #include "base/fail.h"
 #include "machine/host/host.h"
 #include <mpi.h>
@@ -63,17 +64,25 @@ static MPI_Request *next_request(host_transfer *t, expectation expected)
     return &t->request[t->requests++];
 }
 
+/* What must not be confused between two ranks of a communicator, below 32768, which every MPI can do. */
+static int transfer_tag(const fabric_args *f, int stage)
+{
+    enum { TAGS = 32768, STAGES = 2 };
+    uint64_t sequences = TAGS / (STAGES * CHANNELS);
+    return (int)((f->sequence % sequences * CHANNELS + (uint64_t)f->group->channel) * STAGES) + stage;
+}
+
 static void post(host_transfer *t, bool send, void *data, size_t bytes, int peer)
 {
     const fabric_args *f = &t->op->args.fabric;
     MPI_Comm comm = MPI_Comm_f2c((MPI_Fint)f->group->handle);
-    int tag = (int)((2 * f->sequence + (uint64_t)t->stage) % 32768);
+    int rank = f->group->handle_first + peer * f->group->handle_step, tag = transfer_tag(f, t->stage);
     for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
         int piece = (int)(bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES);
         char *from = (char *)data + done;
         MPI_Request *request = next_request(t, (expectation){ peer, send ? -1 : piece });
-        check(send ? MPI_Isend(from, piece, MPI_BYTE, peer, tag, comm, request)
-                   : MPI_Irecv(from, piece, MPI_BYTE, peer, tag, comm, request), t->op);
+        check(send ? MPI_Isend(from, piece, MPI_BYTE, rank, tag, comm, request)
+                   : MPI_Irecv(from, piece, MPI_BYTE, rank, tag, comm, request), t->op);
     }
 }
 

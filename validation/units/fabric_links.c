@@ -1,0 +1,122 @@
+/* Links of a pipeline: each numbers its own transfers, so a stage may send and receive on its four links in any order. */
+#include "fabric_ranks.h"
+#include "parallel/mesh.h"
+
+enum { STEPS = 3, MICROBATCHES = 40, MANY = 9000, MOST = 1500 };
+static const char *const link_name[LINKS] = { "activations", "activations", "gradients", "gradients" };
+static mesh ring, line;
+
+static mesh_layout pipeline_of(int stages, int chunks)
+{
+    return (mesh_layout){ .degree = { 1, 1, 1, 1, stages }, .expert = 1, .chunks_per_stage = chunks, .ranks = stages };
+}
+
+static int open_meshes(void **state)
+{
+    mesh_layout with_chunks = pipeline_of(world_ranks(), 2), without = pipeline_of(world_ranks(), 1);
+    mesh_open(&ring, &with_chunks, world_rank(), true);
+    mesh_open(&line, &without, world_rank(), true);
+    return 0;
+}
+
+static int close_meshes(void **state)
+{
+    mesh_close(&line);
+    mesh_close(&ring);
+    return 0;
+}
+
+static bool sends(int link) { return link == LINK_FORWARD_OUT || link == LINK_BACKWARD_OUT; }
+
+/* Sizes on both sides of what MPI sends at once. */
+static int64_t length_of(int64_t i) { return i % 3 == 0 ? 1 : i % 3 == 1 ? 100 : MOST; }
+
+/* What `sender` sends as number i on a channel, element k. */
+static float value(int sender, int channel, int64_t i, int64_t k) { return (float)(sender * 1009 + channel * 101 + (int)(i % 97) * 3 + (int)(k % 7)); }
+
+typedef struct { float x[LINKS][MICROBATCHES][MOST]; } traffic;
+
+static void submit(const test_floor *f, mesh *m, traffic *b, int link, int64_t i)
+{
+    group *g = &m->link[link];
+    if (g->size == 1) return;
+    float *x = b->x[link][i];
+    for (int64_t k = 0; k < length_of(i); k++) x[k] = sends(link) ? value(world_rank(), (int)g->channel, i, k) : -1.0f;
+    transfer t = { sends(link), sends(link) ? LINK_RECEIVER : LINK_SENDER, tensor_1d(x, F32, length_of(i)) };
+    fabric_exchange(f->q[link], link_name[link], g, &t, 1);
+}
+
+static bool arrived(const mesh *m, const traffic *b)
+{
+    bool right = true;
+    for (int link = 0; link < LINKS; link++) {
+        const group *g = &m->link[link];
+        for (int64_t i = 0; i < MICROBATCHES && g->size == 2 && !sends(link); i++)
+            for (int64_t k = 0; k < length_of(i); k++)
+                right = right && b->x[link][i][k] == value(group_world_rank(g, LINK_SENDER), (int)g->channel, i, k);
+    }
+    return right;
+}
+
+/* Receives run ahead of sends by as many transfers as the rank's number says, each link in another order among the others. */
+static bool traffic_is_exact(mesh *m, bool hostile, int ahead)
+{
+    static traffic b;
+    bool right = true;
+    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)world_rank(), .prove_access = true }, 64);
+    for (int step = 0; step < STEPS; step++) {
+        machine_step(f.m, step);
+        for (int64_t i = 0; i < MICROBATCHES + ahead; i++)
+            for (int n = 0; n < LINKS; n++) {
+                int link = (n + world_rank() + step) % LINKS;
+                int64_t at = sends(link) ? i - ahead : i;
+                if (at >= 0 && at < MICROBATCHES) submit(&f, m, &b, link, at);
+            }
+        machine_sync(f.m);
+        right = arrived(m, &b) && right;
+    }
+    floor_close(&f);
+    return right;
+}
+
+static void between_neighbours(void **state)
+{
+    for (int hostile = 0; hostile < 2; hostile++)
+        for (int ahead = 0; ahead < 4; ahead += 3) {
+            assert_on_all(traffic_is_exact(&line, hostile, ahead), "line, hostile %d, %d ahead", hostile, ahead);
+            assert_on_all(traffic_is_exact(&ring, hostile, ahead), "ring, hostile %d, %d ahead", hostile, ahead);
+            assert_on_all(traffic_is_exact(&ring, hostile && world_rank() % 2, world_rank()), "mixed, hostile %d", hostile);
+        }
+}
+
+/* More transfers than there are tags, on two links between the same ranks at once: a token of each channel goes round. */
+static void many_transfers(void **state)
+{
+    static uint64_t token[2][MANY + 1];
+    test_floor f = floor_open((machine_options){ 0 }, 64);
+    for (int way = 0; way < 2; way++) token[way][0] = (uint64_t)(1000 * way + world_rank());
+    for (int i = 0; i < MANY; i++)
+        for (int way = 0; way < 2; way++) {
+            int out = way ? LINK_BACKWARD_OUT : LINK_FORWARD_OUT, in = way ? LINK_BACKWARD_IN : LINK_FORWARD_IN;
+            transfer send = { true, LINK_RECEIVER, tensor_1d(&token[way][i], U64, 1) };
+            transfer receive = { false, LINK_SENDER, tensor_1d(&token[way][i + 1], U64, 1) };
+            queue_wait(f.q[out], queue_mark(f.q[in]));
+            fabric_exchange(f.q[out], "token", &ring.link[out], &send, 1);
+            fabric_exchange(f.q[in], "token", &ring.link[in], &receive, 1);
+        }
+    machine_sync(f.m);
+    int ranks = world_ranks(), moved = MANY % ranks;
+    assert_on_all(token[0][MANY] == (uint64_t)((world_rank() + ranks - moved) % ranks), "forward token");
+    assert_on_all(token[1][MANY] == (uint64_t)(1000 + (world_rank() + moved) % ranks), "backward token");
+    floor_close(&f);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(between_neighbours), cmocka_unit_test(many_transfers) };
+    world_start(&argc, &argv);
+    world_stall_limit(30.0);
+    int failures = cmocka_run_group_tests_name("fabric_links", tests, open_meshes, close_meshes);
+    world_stop();
+    return failures;
+}
