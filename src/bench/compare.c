@@ -161,7 +161,7 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
         int64_t m = i / t->given->micro_batch, row = i % t->given->micro_batch;
         int64_t sequence = (m * t->stage.data_ranks + t->stage.data_rank) * t->given->micro_batch + row;
         loss[sequence] = ((const double *)t->stage.loss.data)[i];
-        holder[sequence] = world_rank();
+        if (t->mesh->at[AXIS_CONTEXT] == 0) holder[sequence] = world_rank();
     }
     world_sum(loss, 2 * r->sequences);
     for (int64_t s = 0; s < r->sequences; s++) {

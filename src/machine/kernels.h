@@ -66,7 +66,7 @@ mark copy(queue *q, const char *name, tensor to, access_mode to_access, tensor f
 /* out [1] F64 (+)= ordered sum of x F64. */
 mark sum(queue *q, const char *name, tensor out, access_mode out_access, tensor x);
 
-/* tokens, labels [s, b] I32 of samples first_sample + row, step from scalars. */
+/* tokens, labels [s, b] I32 of samples first_sample + row at the positions that args place, step from scalars. */
 mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor labels, const tokens_args *args);
 /* scalars: step += 1, then learning rate and bias corrections of that step. */
 mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_args *args);

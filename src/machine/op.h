@@ -38,7 +38,8 @@ typedef enum { CROSS_ENTROPY_PARTIAL, CROSS_ENTROPY_FINISH } cross_entropy_part;
 typedef struct { cross_entropy_part part; int64_t first, valid; float gradient_scale; } cross_entropy_args;
 typedef struct { uint32_t seed, key; float scale; int64_t first_row, first_column, rows, columns; } initialize_args; /* rows, columns: of the unpadded logical tensor */
 typedef enum { STREAM_UNIFORM, STREAM_RAMP, STREAM_ZEROS } stream_kind;
-typedef struct { stream_kind stream; bool labels_next; uint32_t seed, vocabulary; int64_t first_sample; } tokens_args;
+/* Local position p is position first + p of the sequence, in the second half of the local ones skip more. */
+typedef struct { stream_kind stream; bool labels_next; uint32_t seed, vocabulary; int64_t first_sample, first, skip; } tokens_args;
 typedef struct { double maximum, minimum; int64_t warmup, total; bool constant; float beta1, beta2; } step_begin_args;
 typedef struct { double clip, tokens; } step_clip_args;                     /* clip 0: none; tokens of the global batch */
 typedef struct { double value; } fill_args;

@@ -1,6 +1,7 @@
 /* The ends of the network: batch and embedding, final norm, head and loss. Vocabulary rows are split over the tensor axis. */
 #include "machine/kernels.h"
 #include "model/stage.h"
+#include "parallel/zigzag.h"
 
 static group *tensor_group(stage *s) { return &s->mesh->axis[AXIS_TENSOR]; }
 static microbatch_state *state_of(stage *s, int64_t microbatch) { return &s->state[microbatch % s->tape.live]; }
@@ -11,9 +12,11 @@ static void make_batch(stage *s, int64_t microbatch)
     const bench_case *c = s->given;
     microbatch_state *m = state_of(s, microbatch);
     origin *o = machine_origin_now(s->lanes.machine);
+    zigzag z = zigzag_of(&s->mesh->axis[AXIS_CONTEXT], c->model.sequence);
     tokens_args args = { .stream = streams[c->tokens], .labels_next = c->model.labels_next_token, .seed = c->seed,
                          .vocabulary = (uint32_t)c->model.vocabulary,
-                         .first_sample = (microbatch * s->data_ranks + s->data_rank) * c->micro_batch };
+                         .first_sample = (microbatch * s->data_ranks + s->data_rank) * c->micro_batch,
+                         .first = z.first, .skip = z.skip };
     o->phase = PHASE_BATCH;
     tokens(s->lanes.compute, "tokens", s->scalars, m->tokens, m->labels, &args);
     o->phase = PHASE_FORWARD;
@@ -63,7 +66,7 @@ static void loss(stage *s, int64_t microbatch)
                                  .loss = tensor_slice(s->loss, 0, microbatch * b, b), .first = held, .valid = c->model.vocabulary,
                                  .gradient_scale = (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
     cross_entropy_partial(s->lanes.compute, "loss", &o);
-    tensor part = tensor_4d(s->loss_part.data, F32, 1, c->model.sequence, b, 3);
+    tensor part = tensor_4d(s->loss_part.data, F32, 1, s->loss_part.dim[0], b, 3);
     o.partial = sequence_gather(&s->lanes, "loss", g, part, s->loss_parts);
     cross_entropy_finish(s->lanes.compute, "loss", &o);
 }

@@ -88,7 +88,7 @@ static void forward_qkv(const layer_call *c)
 static void forward_attention(const layer_call *c)
 {
     qkv_views x = views(c, c->slot[SLOT_QKV]);
-    attention_forward(c->q, "attention", (attention_forward_operands){ .q = x.q, .k = x.k, .v = x.v,
+    ring_attention_forward(c->s, (attention_forward_operands){ .q = x.q, .k = x.k, .v = x.v,
         .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE] }, causal(c));
 }
 
@@ -187,7 +187,7 @@ static void backward_attention(const layer_call *c)
     tensor dy = sequence_gather(&s->lanes, "d_attention", c->tensor, s->dx, s->d_gathered);
     matmul(c->q, "d_attention_output", tensor_rows(s->d_o), WRITE, tensor_rows(dy), param_weight(&s->params, c->row->attention_output, 1));
     project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
-    attention_backward(c->q, "d_attention", (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
+    ring_attention_backward(s, (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
         .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE], .d_out = by_heads(c, s->d_o),
         .dq = d.q, .dk = d.k, .dv = d.v, .dq_access = WRITE, .dkv_access = WRITE }, causal(c));
     rope_backward(c->q, "d_rope", d.rotated, s->rope);

@@ -12,16 +12,17 @@ static double scaled(double f)
     return turns > SCALING_HIGH ? f : (1.0 - t) * f / SCALING_FACTOR + t * f;
 }
 
-void rope_table(const model_shape *m, int64_t first, int64_t count, float *table)
+void rope_table(const model_shape *m, zigzag positions, float *table)
 {
     int64_t half = m->head_dim / 2;
     for (int64_t i = 0; i < half; i++) {
         double f = pow(m->rope_base, -2.0 * (double)i / (double)m->head_dim);
         if (m->rope_scaling) f = scaled(f);
-        for (int64_t p = 0; p < count; p++) {
+        for (int64_t p = 0; p < positions.length; p++) {
             float *pair = table + (p * half + i) * 2;
-            pair[0] = (float)cos((double)(first + p) * f);
-            pair[1] = (float)sin((double)(first + p) * f);
+            double angle = (double)zigzag_position(&positions, p) * f;
+            pair[0] = (float)cos(angle);
+            pair[1] = (float)sin(angle);
         }
     }
 }

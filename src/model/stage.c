@@ -9,8 +9,8 @@ typedef struct { int64_t s, part, b, h, q, kv, f, v; } share;       /* this rank
 static share share_of(const bench_case *c, const mesh *m)
 {
     const model_shape *x = &c->model;
-    int64_t t = m->layout.degree[AXIS_TENSOR];
-    return (share){ x->sequence, x->sequence / t, c->micro_batch, x->hidden, x->heads * x->head_dim / t,
+    int64_t t = m->layout.degree[AXIS_TENSOR], s = x->sequence / m->layout.degree[AXIS_CONTEXT];
+    return (share){ s, s / t, c->micro_batch, x->hidden, x->heads * x->head_dim / t,
                     x->kv_heads * x->head_dim / t, x->ffn / t, x->padded_vocabulary / t };
 }
 
@@ -72,6 +72,20 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
     s->loss_parts = taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
 }
 
+static void open_ring(stage *s, const share *n, dtype type, arena *a)
+{
+    int64_t d = s->given->model.head_dim, heads = n->q / d, kv = n->kv / d;
+    tensor out = tensor_4d(NULL, F32, n->s, n->b, heads, d), d_block = tensor_4d(NULL, F32, 2 * n->s, n->b, kv, d);
+    for (int i = 0; i < 2; i++) {
+        s->ring.block[i] = taken(a, ACTIVATIONS, tensor_4d(NULL, type, 2 * n->s, n->b, kv, d));
+        s->ring.d_sum[i] = taken(a, ACTIVATIONS, d_block);
+    }
+    s->ring.d_part = taken(a, ACTIVATIONS, d_block);
+    s->ring.part = taken(a, ACTIVATIONS, out);
+    s->ring.part_lse = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->b, heads, n->s));
+    if (type != F32) s->ring.sum = taken(a, ACTIVATIONS, out);
+}
+
 void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, int64_t live, arena *a)
 {
     share n = share_of(c, m);
@@ -83,6 +97,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, int64_t 
     open_tape(s, &n, type, live, a);
     open_microbatches(s, &n, type, live, a);
     open_buffers(s, &n, type, a);
+    if (m->layout.degree[AXIS_CONTEXT] > 1) open_ring(s, &n, type, a);
     s->loss = taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->micro_batch));
     s->scalars = taken(a, BATCH, tensor_1d(NULL, F64, STEP_SCALARS));
 }
@@ -99,7 +114,7 @@ void stage_initialize(stage *s)
     const model_shape *m = &s->given->model;
     float *table = malloc(tensor_span(&s->rope));
     if (!table) FAIL("no memory for the table of rotations");
-    rope_table(m, 0, m->sequence, table);
+    rope_table(m, zigzag_of(&s->mesh->axis[AXIS_CONTEXT], m->sequence), table);
     machine_upload(s->lanes.machine, s->rope, table);
     free(table);
 }

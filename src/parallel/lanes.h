@@ -6,6 +6,7 @@ typedef struct {
     machine *machine;
     queue *compute;         /* kernels and products */
     queue *tensor;          /* transfers of the tensor axis */
+    queue *context;         /* transfers of the context axis */
     queue *gradient;        /* gradients reduced and weights gathered over data x shard x context */
 } lanes;
 

@@ -32,7 +32,7 @@ static const key_row table[KEYS] = {
                      .explanation = "tensor-parallel degree, with sequence parallelism" },
     [KEY_PIPELINE] = { "pipeline", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1",
                        FIELD(layout.degree[AXIS_PIPELINE]), .explanation = "pipeline stages" },
-    [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1",
+    [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                       FIELD(layout.degree[AXIS_CONTEXT]), .explanation = "context-parallel degree" },
     [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
                      .explanation = "expert-parallel degree, across context and data" },

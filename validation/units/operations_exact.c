@@ -239,7 +239,7 @@ static void tokens_uniform(void **state)
     const int64_t dim[] = { 50, 3 };
     sample token = sample_open(I32, 2, dim, 0), label = sample_open(I32, 2, dim, 0);
     for (int next = 0; next < 2; next++) {
-        run_tokens((tokens_args){ STREAM_UNIFORM, next, 1234, 1000, 17 }, 5, &token, &label);
+        run_tokens((tokens_args){ .stream = STREAM_UNIFORM, .labels_next = next, .seed = 1234, .vocabulary = 1000, .first_sample = 17 }, 5, &token, &label);
         for (uint32_t p = 0; p < 50; p++)
             for (uint32_t b = 0; b < 3; b++) {
                 assert_true(token.value[p * 3 + b] == draw(p, 17 + b, 5, 0, 0, 1000));
@@ -255,7 +255,7 @@ static void tokens_ramp(void **state)
     enum { LENGTH = 9000, VOCABULARY = 500 };
     static double row[LENGTH + 5000];
     sample token = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0), label = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0);
-    run_tokens((tokens_args){ STREAM_RAMP, true, 1234, VOCABULARY, 3 }, 2, &token, &label);
+    run_tokens((tokens_args){ .stream = STREAM_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2, &token, &label);
     for (uint32_t b = 0; b < 2; b++) {
         int64_t filled = 0;
         for (uint32_t document = 0; filled <= LENGTH; document++) {
@@ -265,7 +265,7 @@ static void tokens_ramp(void **state)
         }
         for (int64_t p = 0; p < LENGTH; p++) assert_true(token.value[2 * p + b] == row[p] && label.value[2 * p + b] == row[p + 1]);
     }
-    run_tokens((tokens_args){ STREAM_ZEROS, false, 1234, VOCABULARY, 3 }, 2, &token, &label);
+    run_tokens((tokens_args){ .stream = STREAM_ZEROS, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2, &token, &label);
     for (int64_t i = 0; i < token.elements; i++) assert_true(token.value[i] == 0.0 && label.value[i] == 0.0);
     sample_close(&token);
     sample_close(&label);

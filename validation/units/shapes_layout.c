@@ -14,10 +14,9 @@ typedef struct {
 #define FULL(workload) "[llama3.1-" workload "]\nsize = full\n"
 #define NONE "", ""
 #define NEEDS(needed, there) "needs " needed " ranks, there are " there, ""
-#define CONTEXT_2 "", "context 2"
-#define RECIPE_70B "", "pipeline 4, context 2, chunks_per_stage 5, schedule interleaved"
-#define RECIPE_405B "", "pipeline 8, context 2, chunks_per_stage 8, schedule interleaved"
-#define PROXY_405B "", "pipeline 4, context 2, chunks_per_stage 8, schedule interleaved"
+#define RECIPE_70B "", "pipeline 4, chunks_per_stage 5, schedule interleaved"
+#define RECIPE_405B "", "pipeline 8, chunks_per_stage 8, schedule interleaved"
+#define PROXY_405B "", "pipeline 4, chunks_per_stage 8, schedule interleaved"
 
 static row rows[] = {
     /* no layout key, small: everything is data */
@@ -40,20 +39,20 @@ static row rows[] = {
     { "tensor 4 on 2, odd batch", "[llama3.1-8b]\ntensor = 4\nglobal_batch = 7\n", 2, false, 4, 1, 1, 1, 1, 1, 4, 8, 7,
       7, false, NEEDS("4", "2") },
     { "8b on 4", FULL("8b"), 4, false, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true,
-      "the recipe's smallest layout needs 8 ranks, there are 4", "context 2" },
+      "the recipe's smallest layout needs 8 ranks, there are 4", "" },
     { "405b, 126 layers on 64", FULL("405b") "layers = 126\n", 64, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true,
       "the recipe's smallest layout needs 512 ranks, there are 64",
-      "pipeline 8, context 2, chunks_per_stage 8, schedule interleaved" },
+      "pipeline 8, chunks_per_stage 8, schedule interleaved" },
     /* the recipe's rows, and rank counts between them */
-    { "8b on 8", FULL("8b"), 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, CONTEXT_2 },
-    { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, CONTEXT_2 },
-    { "8b on 9", FULL("8b"), 9, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, CONTEXT_2 },
-    { "8b on 12", FULL("8b"), 12, true, 1, 1, 2, 6, 1, 1, 12, 32, 192, 32, false, CONTEXT_2 },
-    { "8b on 2048", FULL("8b"), 2048, true, 1, 1, 2, 1024, 1, 1, 2048, 32, 32768, 32, false, CONTEXT_2 },
+    { "8b on 8", FULL("8b"), 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
+    { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
+    { "8b on 9", FULL("8b"), 9, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
+    { "8b on 12", FULL("8b"), 12, true, 1, 1, 2, 6, 1, 1, 12, 32, 192, 32, false, NONE },
+    { "8b on 2048", FULL("8b"), 2048, true, 1, 1, 2, 1024, 1, 1, 2048, 32, 32768, 32, false, NONE },
     { "70b on 64", FULL("70b"), 64, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, RECIPE_70B },
     { "70b on 100", FULL("70b"), 100, true, 4, 4, 2, 3, 1, 5, 96, 80, 192, 64, false, RECIPE_70B },
-    { "405b on 32", FULL("405b"), 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, true, CONTEXT_2 },
-    { "405b on 48", FULL("405b"), 48, true, 8, 1, 2, 3, 1, 1, 48, 8, 96, 32, false, CONTEXT_2 },
+    { "405b on 32", FULL("405b"), 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, true, NONE },
+    { "405b on 48", FULL("405b"), 48, true, 8, 1, 2, 3, 1, 1, 48, 8, 96, 32, false, NONE },
     { "405b on 64", FULL("405b"), 64, true, 8, 4, 2, 1, 1, 8, 64, 30, 64, 64, true, PROXY_405B },
     { "405b on 128", FULL("405b"), 128, true, 8, 4, 2, 2, 1, 8, 128, 62, 128, 64, true, PROXY_405B },
     { "405b on 256", FULL("405b"), 256, true, 8, 4, 2, 4, 1, 8, 256, 62, 256, 64, false, PROXY_405B },
@@ -61,10 +60,10 @@ static row rows[] = {
     { "405b on 640", FULL("405b"), 640, true, 8, 8, 2, 5, 1, 8, 640, 126, 320, 64, false, RECIPE_405B },
     /* layers selects the row of that depth */
     { "405b, 8 layers on 512", FULL("405b") "layers = 8\n", 512, true, 8, 1, 2, 32, 1, 1, 512, 8, 1024, 32, false,
-      CONTEXT_2 },
+      NONE },
     { "405b, 30 layers on 128", FULL("405b") "layers = 30\n", 128, true, 8, 4, 2, 2, 1, 8, 128, 30, 128, 64, false,
       PROXY_405B },
-    { "8b, 16 layers on 8", FULL("8b") "layers = 16\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 16, 128, 32, false, CONTEXT_2 },
+    { "8b, 16 layers on 8", FULL("8b") "layers = 16\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 16, 128, 32, false, NONE },
     /* layout keys on the full model; the recipe's batch with data or shard alone */
     { "8b, data 8", FULL("8b") "data = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
     { "8b, data 8 of 16", FULL("8b") "data = 8\n", 16, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
@@ -72,10 +71,10 @@ static row rows[] = {
     { "8b, tensor 2", FULL("8b") "tensor = 2\n", 8, true, 2, 1, 1, 4, 1, 1, 8, 32, 8, 2, false, NONE },
     { "8b, shard 8", FULL("8b") "shard = 8\n", 16, true, 1, 1, 1, 2, 8, 1, 16, 32, 256, 16, false, "", "shard 8" },
     { "8b, the recipe by keys", FULL("8b") "context = 2\ndata = 4\nglobal_batch = 128\n", 8, true, 1, 1, 2, 4, 1, 1, 8,
-      32, 128, 32, true, CONTEXT_2 },
+      32, 128, 32, true, NONE },
     { "405b, tensor 8 on 8", FULL("405b") "tensor = 8\n", 8, true, 8, 1, 1, 1, 1, 1, 8, 126, 2, 2, false, NONE },
     /* size = auto */
-    { "auto on 8", "[llama3.1-8b]\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, CONTEXT_2 },
+    { "auto on 8", "[llama3.1-8b]\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "auto on 4", "[llama3.1-8b]\n", 4, true, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
     { "auto on 8, host", "[llama3.1-8b]\nbackend = host\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 8, 16, 2, false, NONE },
     { "auto, fits", "[llama3.1-8b]\ndata = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },

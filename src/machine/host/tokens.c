@@ -4,7 +4,13 @@
 
 enum { DOCUMENT = 4096 };
 
-typedef struct { const tokens_args *args; uint32_t key, step, sample; } sample_stream;
+typedef struct { const tokens_args *args; uint32_t key, step, sample; int64_t length; } sample_stream;
+
+/* Position in the sequence of local position p. */
+static int64_t position_of(const sample_stream *s, int64_t p)
+{
+    return s->args->first + p + (p >= s->length / 2 ? s->args->skip : 0);
+}
 
 static philox_block draw(const sample_stream *s, uint32_t number, uint32_t stream)
 {
@@ -24,43 +30,43 @@ static int32_t uniform_label(const sample_stream *s, int64_t position)
 }
 
 /* One sample: column b of [s, b] tokens and labels. */
-static void uniform(const sample_stream *s, int32_t *token, int32_t *label, int64_t length, int64_t stride)
+static void uniform(const sample_stream *s, int32_t *token, int32_t *label, int64_t stride)
 {
-    for (int64_t p = 0; p < length; p++) {
-        token[p * stride] = uniform_token(s, p);
-        label[p * stride] = uniform_label(s, p);
+    for (int64_t p = 0; p < s->length; p++) {
+        token[p * stride] = uniform_token(s, position_of(s, p));
+        label[p * stride] = uniform_label(s, position_of(s, p));
     }
 }
 
-/* Counting documents; each position's token is also the label of the position before. */
-static void ramp(const sample_stream *s, int32_t *token, int32_t *label, int64_t length, int64_t stride)
+/* Counting documents; each position's token is also the label of the position before. Local positions ascend. */
+static void ramp(const sample_stream *s, int32_t *token, int32_t *label, int64_t stride)
 {
     uint32_t vocabulary = s->args->vocabulary, document = 0, left = 0, offset = 0;
-    for (int64_t p = 0; p <= length; p++) {
+    int64_t tokens = 0, labels = 0;
+    for (int64_t position = 0; labels < s->length; position++) {
         if (left == 0) left = 1 + mulhi(draw(s, document++, 1).word[0], DOCUMENT), offset = 0;
         int32_t value = (int32_t)(--left ? 1 + offset++ % (vocabulary - 2) : vocabulary - 1);
-        if (p < length) token[p * stride] = value;
-        if (p > 0) label[(p - 1) * stride] = value;
+        if (position_of(s, labels) + 1 == position) label[labels++ * stride] = value;
+        if (tokens < s->length && position_of(s, tokens) == position) token[tokens++ * stride] = value;
     }
 }
 
-static void zeros(const sample_stream *s, int32_t *token, int32_t *label, int64_t length, int64_t stride)
+static void zeros(const sample_stream *s, int32_t *token, int32_t *label, int64_t stride)
 {
-    (void)s;
-    for (int64_t p = 0; p < length; p++) token[p * stride] = label[p * stride] = 0;
+    for (int64_t p = 0; p < s->length; p++) token[p * stride] = label[p * stride] = 0;
 }
 
 void host_tokens(const op *o, void *scratch)
 {
-    static void (*const streams[])(const sample_stream *, int32_t *, int32_t *, int64_t, int64_t) = {
+    static void (*const streams[])(const sample_stream *, int32_t *, int32_t *, int64_t) = {
         [STREAM_UNIFORM] = uniform, [STREAM_RAMP] = ramp, [STREAM_ZEROS] = zeros };
     const double *scalar = o->operand[0].tensor.data;
     const tensor *tokens = &o->operand[1].tensor, *labels = &o->operand[2].tensor;
     const tokens_args *a = &o->args.tokens;
-    int64_t length = tokens->dim[0], samples = tokens->dim[1];
+    int64_t samples = tokens->dim[1];
     (void)scratch;
     for (int64_t b = 0; b < samples; b++) {
-        sample_stream s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b) };
-        streams[a->stream](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, length, samples);
+        sample_stream s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b), tokens->dim[0] };
+        streams[a->stream](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, samples);
     }
 }
