@@ -3,7 +3,7 @@
 from program import Tap, alone, deck_file, ranks
 
 OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
-    attention_forward attention_backward swiglu_forward swiglu_backward cross_entropy adamw all_gather reduce_scatter
+    attention_forward attention_backward attention_merge add swiglu_forward swiglu_backward cross_entropy adamw all_gather reduce_scatter
     all_reduce exchange""".split()
 KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard chunks_per_stage
     micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule overlap order
