@@ -57,12 +57,12 @@ static int answer(const options *o)
     return STATUS_PASSED;
 }
 
-static int dry_run_at(const deck_file *f, int ranks)
+static int dry_run_at(const options *o, const deck_file *f, int ranks)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
     deck d = deck_read(&source);
     int status = d.messages ? refuse_deck(&d) : STATUS_PASSED;
-    if (!d.messages) dry_run(&d);
+    if (!d.messages) dry_run(&d, o->schedule);
     deck_free(&d);
     return status;
 }
@@ -74,7 +74,7 @@ static int dry_run_all(const options *o)
     deck_file f = deck_file_read(o->deck, reason, sizeof reason);
     if (!f.bytes) return refuse(reason);
     for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1) && status == STATUS_PASSED; i++)
-        status = dry_run_at(&f, o->rank_counts ? o->ranks[i] : 1);
+        status = dry_run_at(o, &f, o->rank_counts ? o->ranks[i] : 1);
     free(f.bytes);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "bench/dry_run.h"
 #include "base/say.h"
 #include "bench/run_case.h"
+#include "bench/show_schedule.h"
 #include "plan/flops.h"
 #include "train/measure.h"
 
@@ -76,7 +77,10 @@ static void describe(const bench_case *c)
         say("  not built: %s%s%s\n", c->not_built, c->not_built[0] && !runs_here ? ", " : "", runs_here ? "" : "backend cuda");
 }
 
-void dry_run(const deck *d)
+void dry_run(const deck *d, bool schedules)
 {
-    for (int64_t i = 0; i < d->cases; i++) describe(&d->item[i]);
+    for (int64_t i = 0; i < d->cases; i++) {
+        describe(&d->item[i]);
+        if (schedules && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
+    }
 }

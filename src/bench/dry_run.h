@@ -3,5 +3,5 @@
 #pragma once
 #include "plan/deck.h"
 
-/* Describes every case of the deck; all printed by the caller's process. */
-void dry_run(const deck *d);
+/* Describes every case of the deck, with the schedule of every stage if asked for; all printed by the caller's process. */
+void dry_run(const deck *d, bool schedules);

@@ -30,6 +30,7 @@ options options_read(int argc, char **argv)
         else if (!strcmp(a, "--keys")) o.keys = true;
         else if (!strcmp(a, "--list")) o.list = true;
         else if (!strcmp(a, "--dry-run")) o.dry_run = true;
+        else if (!strcmp(a, "--schedule")) o.schedule = true;
         else if (!strcmp(a, "--ranks") && i + 1 < argc) read_ranks(&o, argv[++i]);
         else if (!strncmp(a, "--ranks=", 8)) read_ranks(&o, a + 8);
         else if (!strcmp(a, "--ranks")) snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
@@ -40,6 +41,7 @@ options options_read(int argc, char **argv)
     bool asks = o.help || o.version || o.keys || o.list;
     if (!o.mistake[0] && !asks && !o.deck) snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
     if (!o.mistake[0] && o.rank_counts && !o.dry_run) snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
+    if (!o.mistake[0] && o.schedule && !o.dry_run) snprintf(o.mistake, sizeof o.mistake, "--schedule goes with --dry-run; a run shows no lists");
     return o;
 }
 
@@ -47,6 +49,7 @@ void options_print_help(void)
 {
     say("usage: mpirun -np N ./xgsw DECK             run every case of the deck, e.g. gsw.dat\n"
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
+        "                             [--schedule]   and what each pipeline stage does when, as lists and as a picture\n"
         "       ./xgsw --keys                        the deck's keys: values, defaults, meaning; operations a fault can name\n"
         "       ./xgsw --list                        the catalogue of workloads and recipe rows\n"
         "       ./xgsw --version                     versions of everything it was built with\n"

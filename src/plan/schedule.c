@@ -69,11 +69,17 @@ bool schedule_last_backward(const schedule *s, int64_t index)
     return true;
 }
 
-void schedule_print(const schedule *s, FILE *out)
+action_text schedule_action_text(const schedule_action *a)
 {
     static const char letter[] = { [FORWARD] = 'F', [BACKWARD] = 'B', [BACKWARD_WEIGHT] = 'W' };
+    action_text t;
+    snprintf(t.text, sizeof t.text, "%c%d.%lld", letter[a->verb], a->chunk, (long long)a->microbatch);
+    return t;
+}
+
+void schedule_print(const schedule *s, FILE *out)
+{
     for (int64_t i = 0; i < s->length; i++)
-        fprintf(out, "%s%c%d.%lld", i ? " " : "", letter[s->action[i].verb], s->action[i].chunk,
-                (long long)s->action[i].microbatch);
+        fprintf(out, "%s%s", i ? " " : "", schedule_action_text(&s->action[i]).text);
     fprintf(out, "\n");
 }

@@ -34,5 +34,10 @@ int64_t schedule_live(const schedule *s);
 int64_t schedule_live_chunk(const schedule *s, int chunk);
 /* Is this the last backward of the chunk in the step? Then its gradients are done, but for a deferred one. */
 bool schedule_last_backward(const schedule *s, int64_t index);
+/* "F0.3" */
+typedef struct {
+    char text[40];
+} action_text;
+action_text schedule_action_text(const schedule_action *a);
 /* Prints "F0.0 B0.0 ...", the drain's W0.0 last. */
 void schedule_print(const schedule *s, FILE *out);

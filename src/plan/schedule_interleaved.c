@@ -11,7 +11,8 @@ static void forward(schedule *s, schedule_place p, int64_t k)
 
 static void backward(schedule *s, schedule_place p, int64_t k)
 {
-    schedule_add(s, BACKWARD, p.chunks - 1 - k / p.stages % p.chunks, k / (p.stages * p.chunks) * p.stages + k % p.stages);
+    schedule_add(s, BACKWARD, p.chunks - 1 - k / p.stages % p.chunks,
+                 k / (p.stages * p.chunks) * p.stages + k % p.stages);
 }
 
 void interleaved_write(schedule *s, schedule_place p)
