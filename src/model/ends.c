@@ -75,9 +75,9 @@ void head_forward(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
 {
     param_table *t = &s->params;
     final_norm(s, microbatch, x_in, y_in);
-    tensor x = sequence_gather(&s->lanes, "final_norm", tensor_group(s), state_of(s, microbatch)->normed, s->gathered);
     weight_ready(t, t->head, s->lanes.compute);
-    matmul(s->lanes.compute, "head", tensor_rows(s->logits), WRITE, tensor_rows(x), tensor_transposed(param_weight(t, t->head, 1)));
+    gather_matmul(&s->lanes, "head", tensor_group(s), (gathered_product){ .part = state_of(s, microbatch)->normed,
+        .w = tensor_transposed(param_weight(t, t->head, 1)), .whole = s->gathered, .y = s->logits });
     loss(s, microbatch);
 }
 
@@ -100,7 +100,7 @@ void head_backward(stage *s, int64_t microbatch)
     access_mode how = param_contribute(t, t->head, 1);
     matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(s->logits)), tensor_rows(x));
     param_contributed(t, t->head, 1);
-    matmul_sequence_scatter(&s->lanes, "d_head", g, (scattered_product){ .a = tensor_rows(s->logits),
+    matmul_scatter(&s->lanes, "d_head", g, (scattered_product){ .a = tensor_rows(s->logits),
         .w = param_weight(t, t->head, 1), .partial = s->partial, .out = s->dn });
     final_norm_backward(s, microbatch);
 }

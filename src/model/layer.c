@@ -11,6 +11,7 @@ typedef struct {
     const layer_rows *row;
     tensor *slot;                           /* of this microbatch and layer */
     tensor x_in, y_in;                      /* forward only */
+    bool again;                             /* in backward: the gathered input of the MLP is read once more */
     float epsilon;
 } layer_call;
 
@@ -27,11 +28,6 @@ static tensor weight(const layer_call *c, int row, int count)
 {
     weight_ready(&c->s->params, row, c->q);
     return param_weight(&c->s->params, row, count);
-}
-
-static void project(const layer_call *c, const char *name, int row, int count, tensor x, tensor y)
-{
-    matmul(c->q, name, tensor_rows(y), WRITE, tensor_rows(x), tensor_transposed(weight(c, row, count)));
 }
 
 /* d_weight (+)= dy^T x */
@@ -80,8 +76,8 @@ static void forward_norm1(const layer_call *c)
 
 static void forward_qkv(const layer_call *c)
 {
-    tensor x = sequence_gather(&c->s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], c->s->gathered);
-    project(c, "qkv", c->row->q, 3, x, c->slot[SLOT_QKV]);
+    gather_matmul(&c->s->lanes, "qkv", c->tensor, (gathered_product){ .part = c->slot[SLOT_N1],
+        .w = tensor_transposed(weight(c, c->row->q, 3)), .whole = c->s->gathered, .y = c->slot[SLOT_QKV] });
     rope_forward(c->q, "rope", views(c, c->slot[SLOT_QKV]).rotated, c->s->rope);
 }
 
@@ -94,7 +90,7 @@ static void forward_attention(const layer_call *c)
 
 static void forward_projection(const layer_call *c)
 {
-    matmul_sequence_scatter(&c->s->lanes, "attention_output", c->tensor, (scattered_product){
+    matmul_scatter(&c->s->lanes, "attention_output", c->tensor, (scattered_product){
         .a = tensor_rows(c->slot[SLOT_O]), .w = tensor_transposed(weight(c, c->row->attention_output, 1)),
         .partial = c->s->partial, .out = c->slot[SLOT_Y1] });
 }
@@ -108,8 +104,9 @@ static void forward_norm2(const layer_call *c)
 
 static void forward_gate_up(const layer_call *c)
 {
-    tensor x = sequence_gather(&c->s->lanes, "mlp_norm", c->tensor, c->slot[SLOT_N2], c->s->gathered);
-    project(c, "gate_up", c->row->gate, 2, x, c->slot[SLOT_GATE_UP]);
+    gather_matmul(&c->s->lanes, "gate_up", c->tensor, (gathered_product){ .part = c->slot[SLOT_N2],
+        .w = tensor_transposed(weight(c, c->row->gate, 2)), .whole = c->s->gathered, .y = c->slot[SLOT_GATE_UP],
+        .keeps_whole = c->again });
 }
 
 static void forward_swiglu(const layer_call *c)
@@ -119,7 +116,7 @@ static void forward_swiglu(const layer_call *c)
 
 static void forward_down(const layer_call *c)
 {
-    matmul_sequence_scatter(&c->s->lanes, "down", c->tensor, (scattered_product){
+    matmul_scatter(&c->s->lanes, "down", c->tensor, (scattered_product){
         .a = tensor_rows(c->slot[SLOT_A]), .w = tensor_transposed(weight(c, c->row->down, 1)),
         .partial = c->s->partial, .out = c->slot[SLOT_Y2] });
 }
@@ -141,10 +138,12 @@ void layer_forward(stage *s, int64_t microbatch, int64_t layer, tensor x_in, ten
 /* What the mask dropped, from what it kept: x is on the tape, so the first norm has nothing to add. */
 static void recompute(const layer_call *c)
 {
+    layer_call repeated = *c;
     origin *o = machine_origin_now(c->s->lanes.machine);
+    repeated.again = true;
     o->phase = PHASE_RECOMPUTE;
     for (int i = 0; i < LAYER_STEPS; i++)
-        if (c->s->tape.again >> i & 1u) forward_step[i](c);
+        if (c->s->tape.again >> i & 1u) forward_step[i](&repeated);
     o->phase = PHASE_BACKWARD;
 }
 
@@ -163,19 +162,35 @@ static void backward_norm(const layer_call *c, const char *name, int row, tensor
 /* dn = own part of dy W, summed over the tensor ranks. */
 static void backward_column_parallel(const layer_call *c, const char *name, int row, int count, tensor dy)
 {
-    matmul_sequence_scatter(&c->s->lanes, name, c->tensor, (scattered_product){
+    matmul_scatter(&c->s->lanes, name, c->tensor, (scattered_product){
         .a = tensor_rows(dy), .w = param_weight(&c->s->params, row, count), .partial = c->s->partial, .out = c->s->dn });
+}
+
+/* d = dy W, dy gathered from the residual's gradient; returns dy. */
+static tensor backward_row_parallel(const layer_call *c, const char *name, int row, tensor d)
+{
+    return gather_matmul(&c->s->lanes, name, c->tensor, (gathered_product){ .part = c->s->dx,
+        .w = param_weight(&c->s->params, row, 1), .whole = c->s->d_gathered, .y = d, .keeps_whole = true });
+}
+
+/* The MLP's input from all tensor ranks: still there if gate and up were just computed again. */
+static gathering mlp_input(const layer_call *c, mark after)
+{
+    stage *s = c->s;
+    tensor part = c->slot[SLOT_N2];
+    if (s->tape.again >> STEP_GATE_UP & 1u) return (gathering){ .whole = c->tensor->size == 1 ? part : s->gathered };
+    return sequence_gather_begin(&s->lanes, "mlp_norm", c->tensor, part, s->gathered, after);
 }
 
 static void backward_mlp(const layer_call *c)
 {
     stage *s = c->s;
-    tensor dy = sequence_gather(&s->lanes, "d_mlp", c->tensor, s->dx, s->d_gathered);
-    matmul(c->q, "d_down", tensor_rows(s->d_a), WRITE, tensor_rows(dy), param_weight(&s->params, c->row->down, 1));
+    mark before = queue_mark(c->q);
+    tensor dy = backward_row_parallel(c, "d_down", c->row->down, s->d_a);
+    gathering x = mlp_input(c, before);
     project_weight_gradient(c, "down_gradient", c->row->down, 1, c->slot[SLOT_A], dy);
     swiglu_backward(c->q, "d_swiglu", tensor_rows(c->slot[SLOT_GATE_UP]), tensor_rows(s->d_a), tensor_rows(s->d_gate_up));
-    tensor x = sequence_gather(&s->lanes, "mlp_norm", c->tensor, c->slot[SLOT_N2], s->gathered);
-    project_weight_gradient(c, "gate_up_gradient", c->row->gate, 2, x, s->d_gate_up);
+    project_weight_gradient(c, "gate_up_gradient", c->row->gate, 2, sequence_gather_end(&s->lanes, x), s->d_gate_up);
     backward_column_parallel(c, "d_gate_up", c->row->gate, 2, s->d_gate_up);
     backward_norm(c, "d_mlp_norm", c->row->mlp_norm, c->slot[SLOT_X2], c->slot[SLOT_RSTD2]);
 }
@@ -184,15 +199,15 @@ static void backward_attention(const layer_call *c)
 {
     stage *s = c->s;
     qkv_views x = views(c, c->slot[SLOT_QKV]), d = views(c, s->d_qkv);
-    tensor dy = sequence_gather(&s->lanes, "d_attention", c->tensor, s->dx, s->d_gathered);
-    matmul(c->q, "d_attention_output", tensor_rows(s->d_o), WRITE, tensor_rows(dy), param_weight(&s->params, c->row->attention_output, 1));
+    mark before = queue_mark(c->q);
+    tensor dy = backward_row_parallel(c, "d_attention_output", c->row->attention_output, s->d_o);
+    gathering n = sequence_gather_begin(&s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered, before);
     project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
     ring_attention_backward(s, (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
         .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE], .d_out = by_heads(c, s->d_o),
         .dq = d.q, .dk = d.k, .dv = d.v, .dq_access = WRITE, .dkv_access = WRITE }, causal(c));
     rope_backward(c->q, "d_rope", d.rotated, s->rope);
-    tensor n = sequence_gather(&s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered);
-    project_weight_gradient(c, "qkv_gradient", c->row->q, 3, n, s->d_qkv);
+    project_weight_gradient(c, "qkv_gradient", c->row->q, 3, sequence_gather_end(&s->lanes, n), s->d_qkv);
     backward_column_parallel(c, "d_qkv", c->row->q, 3, s->d_qkv);
     backward_norm(c, "d_attention_norm", c->row->attention_norm, c->slot[SLOT_X], c->slot[SLOT_RSTD1]);
 }

@@ -68,7 +68,7 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
     s->embedded = taken(a, ACTIVATIONS, whole);
     s->gathered = taken(a, ACTIVATIONS, whole);
     s->d_gathered = taken(a, ACTIVATIONS, whole);
-    s->partial = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->s, n->b, n->h));
+    s->partial = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, scatter_partial_parts(&s->lanes, &s->mesh->axis[AXIS_TENSOR]) * n->part, n->b, n->h));
     s->loss_parts = taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
 }
 

@@ -30,7 +30,7 @@ typedef struct {
     tensor rope;                            /* [s, d/2, 2] F32: cosine, sine */
     tensor embedded;                        /* [s, b, h]: embedding before its scatter; absent on one tensor rank */
     tensor gathered, d_gathered;            /* [s, b, h]: sequence-gathered activation and gradient */
-    tensor partial;                         /* [s, b, h] F32: row-parallel products before their sum */
+    tensor partial;                         /* [s or 2 s/T, b, h] F32: row-parallel products before their sum (conjugate.h) */
     tensor dx, dn;                          /* [s/T, b, h]: residual's gradient, norm output's gradient */
     tensor d_qkv, d_o, d_a, d_gate_up;      /* gradients of the slots of those names */
     attention_ring ring;

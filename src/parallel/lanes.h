@@ -4,12 +4,14 @@
 
 typedef struct {
     machine *machine;
+    bool overlap;           /* tensor-parallel communication beside the products */
     queue *compute;         /* kernels and products */
     queue *tensor;          /* transfers of the tensor axis */
+    queue *tensor_back;     /* those of its rings that go from rank to the rank before; only with overlap */
     queue *context;         /* transfers of the context axis */
     queue *gradient;        /* gradients reduced and weights gathered over data x shard x context */
 } lanes;
 
-lanes lanes_open(machine *m);
+lanes lanes_open(machine *m, bool overlap);
 /* What `to` submits next waits for all that `from` has submitted. */
 void lane_follow(queue *to, const queue *from);

@@ -14,7 +14,7 @@ static tensor taken(arena *a, tensor shape)
 
 void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a)
 {
-    *t = (trainer){ .given = c, .mesh = m, .machine = on, .lanes = lanes_open(on) };
+    *t = (trainer){ .given = c, .mesh = m, .machine = on, .lanes = lanes_open(on, c->overlap) };
     t->schedule = schedule_make(c, m->at[AXIS_PIPELINE]);
     int64_t live = schedule_live(&t->schedule);
     stage_open(&t->stage, c, m, &t->lanes, live > 0 ? live : 1, a);
