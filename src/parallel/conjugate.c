@@ -3,19 +3,18 @@
 #include "machine/kernels.h"
 #include <string.h>
 
+tensor sequence_gather_end(const lanes *l, gathering x)
+{
+    queue_wait(l->compute, x.done);
+    return x.whole;
+}
+
 gathering sequence_gather_begin(const lanes *l, const char *name, group *g, tensor part, tensor whole, mark after)
 {
     if (g->size == 1) return (gathering){ .whole = part };
     queue_wait(l->tensor, l->overlap ? after : queue_mark(l->compute));
     gathering x = { whole, all_gather(l->tensor, name, g, whole, part) };
-    if (!l->overlap) queue_wait(l->compute, x.done);
-    return x;
-}
-
-tensor sequence_gather_end(const lanes *l, gathering x)
-{
-    queue_wait(l->compute, x.done);
-    return x.whole;
+    return l->overlap ? x : (gathering){ .whole = sequence_gather_end(l, x) };
 }
 
 tensor sequence_gather(const lanes *l, const char *name, group *g, tensor part, tensor whole)
