@@ -17,7 +17,7 @@ typedef struct {
 
 static int digits_of(int64_t n) { return n < 10 ? 1 : 1 + digits_of(n / 10); }
 
-/* The widest cell with which the whole fits; else the beginning and, wider by what is cut, the end. */
+/* The widest cell with which the whole fits; else one column a tick, and of the ticks the first and the last. */
 static canvas canvas_for(const bench_case *c, int64_t makespan, FILE *out)
 {
     canvas v = { .given = c,
@@ -77,7 +77,7 @@ static void draw_stage(const canvas *v, int stage, const schedule *s, const sche
             (long long)schedule_live(s));
 }
 
-/* Every tenth tick's number above its cell, where it fits before the next one. */
+/* Every tenth tick's number above its cell, where it fits into the row. */
 static void write_ruler(char *ruler, const canvas *v, int64_t from, int64_t to, int64_t at)
 {
     for (int64_t tick = (from + 9) / 10 * 10; tick < to; tick += 10) {
