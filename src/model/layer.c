@@ -84,7 +84,7 @@ static void forward_qkv(const layer_call *c)
 static void forward_attention(const layer_call *c)
 {
     qkv_views x = views(c, c->slot[SLOT_QKV]);
-    ring_attention_forward(c->s, (attention_forward_operands){ .q = x.q, .k = x.k, .v = x.v,
+    ring_attention_forward(&c->s->ring, (attention_forward_operands){ .q = x.q, .k = x.k, .v = x.v,
         .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE] }, causal(c));
 }
 
@@ -203,7 +203,7 @@ static void backward_attention(const layer_call *c)
     tensor dy = backward_row_parallel(c, "d_attention_output", c->row->attention_output, s->d_o);
     gathering n = sequence_gather_begin(&s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered, before);
     project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
-    ring_attention_backward(s, (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
+    ring_attention_backward(&s->ring, (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
         .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE], .d_out = by_heads(c, s->d_o),
         .dq = d.q, .dk = d.k, .dv = d.v, .dq_access = WRITE, .dkv_access = WRITE }, causal(c));
     rope_backward(c->q, "d_rope", d.rotated, s->rope);

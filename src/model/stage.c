@@ -74,16 +74,9 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
 
 static void open_ring(stage *s, const share *n, dtype type, arena *a)
 {
-    int64_t d = s->given->model.head_dim, heads = n->q / d, kv = n->kv / d;
-    tensor out = tensor_4d(NULL, F32, n->s, n->b, heads, d), d_block = tensor_4d(NULL, F32, 2 * n->s, n->b, kv, d);
-    for (int i = 0; i < 2; i++) {
-        s->ring.block[i] = taken(a, ACTIVATIONS, tensor_4d(NULL, type, 2 * n->s, n->b, kv, d));
-        s->ring.d_sum[i] = taken(a, ACTIVATIONS, d_block);
-    }
-    s->ring.d_part = taken(a, ACTIVATIONS, d_block);
-    s->ring.part = taken(a, ACTIVATIONS, out);
-    s->ring.part_lse = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->b, heads, n->s));
-    if (type != F32) s->ring.sum = taken(a, ACTIVATIONS, out);
+    int64_t d = s->given->model.head_dim;
+    tensor queries = tensor_4d(NULL, type, n->s, n->b, n->q / d, d), keys = tensor_4d(NULL, type, n->s, n->b, n->kv / d, d);
+    ring_open(&s->ring, &s->lanes, &s->mesh->axis[AXIS_CONTEXT], queries, keys, a);
 }
 
 void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, int64_t live, arena *a)
@@ -97,7 +90,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, int64_t 
     open_tape(s, &n, type, live, a);
     open_microbatches(s, &n, type, live, a);
     open_buffers(s, &n, type, a);
-    if (m->layout.degree[AXIS_CONTEXT] > 1) open_ring(s, &n, type, a);
+    open_ring(s, &n, type, a);
     s->loss = taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->micro_batch));
     s->scalars = taken(a, BATCH, tensor_1d(NULL, F64, STEP_SCALARS));
 }

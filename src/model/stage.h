@@ -1,7 +1,7 @@
 /* A stage: this rank's share of the network, its buffers and its two verbs. The mathematics is in layer.c and ends.c;
  * none of it knows how many ranks there are beyond the conjugate pairs. */
 #pragma once
-#include "machine/kernels.h"
+#include "model/attention.h"
 #include "model/param.h"
 #include "model/tape.h"
 #include "parallel/conjugate.h"
@@ -11,14 +11,6 @@ typedef struct {
     tensor tokens, labels;                  /* [s, b] I32, all positions */
     tensor x, normed, rstd;                 /* final norm: its input, output [s/T, b, h] and 1/rms */
 } microbatch_state;
-
-/* What the ring of attention needs beside the slots, on several context ranks. */
-typedef struct {
-    tensor block[2];                        /* [2 s, b, kv_heads/T, d]: keys, then values of one rank; in turn */
-    tensor sum;                             /* [s, b, heads/T, d] F32: output, or gradient of the queries, over the blocks so far; absent in FP32 */
-    tensor part, part_lse;                  /* [s, b, heads/T, d] F32, [b, heads/T, s] F32: over one block */
-    tensor d_sum[2], d_part;                /* as block, F32: its gradient over the ranks so far, in turn; of one rank */
-} attention_ring;
 
 typedef struct {
     const bench_case *given;
@@ -52,11 +44,6 @@ void stage_backward(stage *s, int chunk, int64_t microbatch);
 void layer_forward(stage *s, int64_t microbatch, int64_t layer, tensor x_in, tensor y_in);
 /* dx: gradient of the layer's output, replaced by that of its input. */
 void layer_backward(stage *s, int64_t microbatch, int64_t layer);
-
-/* attention.c: causal attention over the whole sequence, of which s are the local positions. Operands as the kernels take them;
- * dq, dk and dv are written. */
-void ring_attention_forward(stage *s, attention_forward_operands x, attention_args causal);
-void ring_attention_backward(stage *s, attention_backward_operands x, attention_args causal);
 
 /* ends.c: embedding, head and loss. */
 void embed_forward(stage *s, int64_t microbatch);
