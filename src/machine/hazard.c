@@ -9,15 +9,20 @@ enum { CLOCK_HISTORY = 1 << 14 };
 typedef struct { uint64_t at[HAZARD_QUEUES]; } vector_clock;
 typedef struct { uint64_t serial; op_kind kind; origin origin; } visit;             /* serial 0: none */
 typedef struct {
-    uintptr_t begin, end;
     visit writer; int writer_queue;
     visit reader[HAZARD_QUEUES];            /* the last one of each queue */
-} range;
+} visits;
+/* The list moves when a range comes or goes: it holds where the visits lie, not them. */
+typedef struct { uintptr_t begin, end; visits *by; } range;
+enum { VISITS_BLOCK = 256 };
+typedef struct visits_block { struct visits_block *next; visits item[VISITS_BLOCK]; } visits_block;
 
 struct hazard {
     vector_clock now[HAZARD_QUEUES];        /* what each queue's next operation is known to follow */
     vector_clock *history[HAZARD_QUEUES];   /* of its operation serial % CLOCK_HISTORY */
-    range *ranges; int64_t count, capacity;
+    range *ranges; int64_t count, capacity;             /* by address, disjoint */
+    visits **spare; int64_t spares;                     /* [capacity] not in use */
+    visits_block *blocks;
     hazard_report report;
 };
 
@@ -35,6 +40,11 @@ hazard *hazard_open(void)
 void hazard_close(hazard *h)
 {
     for (int i = 0; i < HAZARD_QUEUES; i++) free(h->history[i]);
+    for (visits_block *b = h->blocks, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(h->spare);
     free(h->ranges);
     free(h);
 }
@@ -58,21 +68,33 @@ void hazard_wait(hazard *h, int queue, int target, uint64_t serial)
         clock_merge(now, &h->history[target][serial % CLOCK_HISTORY]);
 }
 
-/* A hole of one range before position i. */
-static range *ranges_insert(hazard *h, int64_t i)
+/* As many visits more as a block holds, and a place in the list for each. */
+static void ranges_grow(hazard *h)
 {
-    if (h->count == h->capacity) {
-        h->capacity = h->capacity ? 2 * h->capacity : 256;
-        h->ranges = realloc(h->ranges, (size_t)h->capacity * sizeof *h->ranges);
-        if (!h->ranges) FAIL("no memory for %lld byte ranges of the hazard checker", (long long)h->capacity);
-    }
+    visits_block *b = malloc(sizeof *b);
+    h->capacity += VISITS_BLOCK;
+    h->ranges = realloc(h->ranges, (size_t)h->capacity * sizeof *h->ranges);
+    h->spare = realloc(h->spare, (size_t)h->capacity * sizeof *h->spare);
+    if (!b || !h->ranges || !h->spare) FAIL("no memory for %lld byte ranges of the hazard checker", (long long)h->capacity);
+    b->next = h->blocks;
+    h->blocks = b;
+    for (int i = 0; i < VISITS_BLOCK; i++) h->spare[h->spares++] = &b->item[i];
+}
+
+/* A fresh range before position i. */
+static range *ranges_insert(hazard *h, int64_t i, uintptr_t begin, uintptr_t end)
+{
+    if (h->spares == 0) ranges_grow(h);
     memmove(h->ranges + i + 1, h->ranges + i, (size_t)(h->count - i) * sizeof *h->ranges);
     h->count++;
+    h->ranges[i] = (range){ begin, end, h->spare[--h->spares] };
+    *h->ranges[i].by = (visits){ 0 };
     return &h->ranges[i];
 }
 
 static void ranges_remove(hazard *h, int64_t first, int64_t count)
 {
+    for (int64_t i = first; i < first + count; i++) h->spare[h->spares++] = h->ranges[i].by;
     memmove(h->ranges + first, h->ranges + first + count, (size_t)(h->count - first - count) * sizeof *h->ranges);
     h->count -= count;
 }
@@ -94,10 +116,9 @@ static void ranges_split(hazard *h, uintptr_t address)
 {
     int64_t i = ranges_find(h, address);
     if (i == h->count || h->ranges[i].begin >= address) return;
-    range *left = ranges_insert(h, i);
-    *left = h->ranges[i + 1];
-    left->end = address;
-    h->ranges[i + 1].begin = address;
+    range *left = ranges_insert(h, i, h->ranges[i].begin, address), *right = left + 1;
+    *left->by = *right->by;
+    right->begin = address;
 }
 
 /* Two operations may meet in many ranges: they make one sentence. */
@@ -120,9 +141,9 @@ static bool ordered(const vector_clock *known, int queue, const visit *v) { retu
 
 static void range_check(hazard *h, const range *r, const vector_clock *known, const op *o, bool writes)
 {
-    if (!ordered(known, r->writer_queue, &r->writer)) report(h, o, &r->writer);
+    if (!ordered(known, r->by->writer_queue, &r->by->writer)) report(h, o, &r->by->writer);
     for (int i = 0; writes && i < HAZARD_QUEUES; i++)
-        if (!ordered(known, i, &r->reader[i])) report(h, o, &r->reader[i]);
+        if (!ordered(known, i, &r->by->reader[i])) report(h, o, &r->by->reader[i]);
 }
 
 /* A read marks every range of [begin, end), filling gaps with fresh ones. */
@@ -131,9 +152,9 @@ static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, co
     for (int64_t i = ranges_find(h, begin); begin < end; i++) {
         if (i == h->count || h->ranges[i].begin > begin) {
             uintptr_t stop = i == h->count || h->ranges[i].begin > end ? end : h->ranges[i].begin;
-            *ranges_insert(h, i) = (range){ .begin = begin, .end = stop };
+            ranges_insert(h, i, begin, stop);
         }
-        h->ranges[i].reader[queue] = *v;
+        h->ranges[i].by->reader[queue] = *v;
         begin = h->ranges[i].end;
     }
 }
@@ -143,9 +164,11 @@ static void ranges_write(hazard *h, uintptr_t begin, uintptr_t end, int queue, c
 {
     int64_t first = ranges_find(h, begin), last = first;
     while (last < h->count && h->ranges[last].begin < end) last++;
-    if (last == first) ranges_insert(h, first), last++;
-    ranges_remove(h, first + 1, last - first - 1);
-    h->ranges[first] = (range){ .begin = begin, .end = end, .writer = *v, .writer_queue = queue };
+    if (last == first) ranges_insert(h, first, begin, end), last++;
+    if (last > first + 1) ranges_remove(h, first + 1, last - first - 1);
+    h->ranges[first].begin = begin;
+    h->ranges[first].end = end;
+    *h->ranges[first].by = (visits){ .writer = *v, .writer_queue = queue };
 }
 
 static void operand_visit(hazard *h, const operand *x, int queue, const visit *v, const op *o)

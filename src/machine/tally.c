@@ -21,6 +21,20 @@ static tally_axis *axis_row(tally *t, const char *axis)
     return &t->axis[t->axes - 1];
 }
 
+static double sent_bytes(const op *o)
+{
+    double ranks = (double)o->args.fabric.group->size, sent = 0.0;
+    switch (o->kind) {
+    case OP_ALL_GATHER: return (double)tensor_span(&o->operand[0].tensor) / ranks * (ranks - 1.0);
+    case OP_REDUCE_SCATTER: return (double)tensor_span(&o->operand[1].tensor) / ranks * (ranks - 1.0);
+    case OP_ALL_REDUCE: return 2.0 * (double)tensor_span(&o->operand[0].tensor) / ranks * (ranks - 1.0);
+    default: break;
+    }
+    for (int i = 0; i < o->operands; i++)
+        if (o->operand[i].access == READ) sent += (double)tensor_span(&o->operand[i].tensor);
+    return sent;
+}
+
 void tally_submit(tally *t, const op *o)
 {
     tally_row *row = &t->kind[o->kind];
@@ -32,6 +46,21 @@ void tally_submit(tally *t, const op *o)
     tally_axis *axis = axis_row(t, o->args.fabric.group->axis);
     axis->messages++;
     axis->bytes += bytes;
+    axis->sent += sent_bytes(o);
+}
+
+int64_t tally_operations(const tally *t)
+{
+    int64_t count = 0;
+    for (int k = 0; k < OP_KINDS; k++) count += t->kind[k].count;
+    return count;
+}
+
+double tally_flops(const tally *t)
+{
+    double flops = 0.0;
+    for (int k = 0; k < OP_KINDS; k++) flops += t->kind[k].flops;
+    return flops;
 }
 
 void tally_seconds(tally *t, const op *o, double seconds)

@@ -4,7 +4,9 @@
 
 enum { TALLY_AXES = 8 };
 typedef struct { int64_t count; double flops, bytes, seconds; } tally_row;
-typedef struct { const char *axis; int64_t messages; double bytes; double exposed_seconds; } tally_axis;
+/* bytes: of the operands. sent: that leave this rank, at least: of a ring over g ranks (g-1)/g of the whole to gather or to
+ * scatter, twice that to reduce everywhere (Thakur, Rabenseifner, Gropp 2005); what an exchange sends. */
+typedef struct { const char *axis; int64_t messages; double bytes, sent; double exposed_seconds; } tally_axis;
 typedef struct {
     tally_row kind[OP_KINDS];
     double phase_seconds[PHASES];           /* execution of computing operations */
@@ -19,6 +21,9 @@ void tally_clear(tally *t);
 /* A measured window begins: seconds start at zero, counts go on. */
 void tally_clear_seconds(tally *t);
 void tally_submit(tally *t, const op *o);
+/* Over all kinds. */
+int64_t tally_operations(const tally *t);
+double tally_flops(const tally *t);
 void tally_seconds(tally *t, const op *o, double seconds);
 /* Seconds in which nothing could run but the transfer was waited for. */
 void tally_exposed(tally *t, const op *o, double seconds);

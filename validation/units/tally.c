@@ -100,11 +100,36 @@ static void paper_takes_no_time(void **state)
     machine_close(m);
 }
 
+/* Of 48 floats over four ranks a ring sends three quarters to gather or to scatter, twice that to reduce everywhere. */
+static void sent_bytes_are_those_of_a_ring(void **state)
+{
+    static float whole[48], part[12], out[48];
+    group ring = { .axis = "tensor", .size = 4, .handle = -1 };
+    machine *m = machine_open(&(machine_options){ .measuring = true });
+    queue *q = machine_queue(m, "talk");
+    const double *sent = &machine_tally(m)->axis[0].sent;
+    all_gather(q, "in place", &ring, tensor_1d(whole, F32, 48), tensor_none());
+    assert_true(*sent == 3 * 48);
+    all_gather(q, "apart", &ring, tensor_1d(whole, F32, 48), tensor_1d(part, F32, 12));
+    assert_true(*sent == 6 * 48);
+    reduce_scatter(q, "in place", &ring, tensor_none(), tensor_1d(whole, F32, 48));
+    assert_true(*sent == 9 * 48);
+    reduce_scatter(q, "apart", &ring, tensor_1d(part, F32, 12), tensor_1d(whole, F32, 48));
+    assert_true(*sent == 12 * 48);
+    all_reduce(q, "whole", &ring, tensor_1d(whole, F32, 48));
+    assert_true(*sent == 18 * 48);
+    const transfer both[] = { { true, 1, tensor_1d(part, F32, 12) }, { false, 3, tensor_1d(out, F32, 24) } };
+    fabric_exchange(q, "exchange", &ring, both, 2);
+    assert_true(*sent == 18 * 48 + 48 && machine_tally(m)->axis[0].messages == 6);
+    machine_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_equal_on_every_machine), cmocka_unit_test(seconds_are_those_of_execution),
         cmocka_unit_test(a_full_ring_is_no_dispatch), cmocka_unit_test(paper_takes_no_time),
+        cmocka_unit_test(sent_bytes_are_those_of_a_ring),
     };
     return cmocka_run_group_tests_name("tally", tests, NULL, NULL);
 }
