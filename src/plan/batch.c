@@ -19,6 +19,7 @@ static int64_t wave(const bench_case *c)
 static int64_t default_batch(const case_draft *d)
 {
     const recipe_row *row = draft_row(d);
+    if (is_recipe_ruled(d) && d->c.layout.ranks < d->workload->batch_fixed_below) return row->global_batch;
     if (is_recipe_ruled(d)) return row->global_batch * d->c.layout.ranks / row->gpus;
     int pipeline = d->c.layout.degree[AXIS_PIPELINE];
     return wave(&d->c) * (pipeline > 2 ? pipeline : 2);

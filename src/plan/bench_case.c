@@ -3,11 +3,10 @@
 #include "plan/shapes.h"
 #include <stdio.h>
 
-
 static void count_flops(bench_case *c, const workload_row *w)
 {
     c->recipe_flops_per_sequence = formula_flops(w->formula, &c->model);
-    c->model_flops_per_sequence = formula_model_flops(w->formula, &c->model);
+    c->model_flops_per_sequence = model_flops(&c->model);
 }
 
 static void check_batch(bench_case *c)
@@ -26,7 +25,7 @@ bench_case check_case(const bench_case *c)
     check.proxy = true;
     check.recipe_layout = false;
     check.model = shape_check(w, &c->layout, shape_slots(c->model.layers, &c->layout));
-    check.optimizer = optimizer_for(w, SIZE_CHECK);
+    check.optimizer = optimizer_for(w, SIZE_CHECK, CHECK_STEPS);
     check.warmup = 0;
     check.steps = CHECK_STEPS;
     check.check = CHECK_OFF;

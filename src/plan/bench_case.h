@@ -7,10 +7,10 @@
 enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 1024 };
 
 typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;
-typedef enum { PRECISION_FP32, PRECISION_BF16 } case_precision;
+typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 } case_precision;
 typedef enum { BACKEND_AUTO, BACKEND_HOST, BACKEND_CUDA } case_backend;
 typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } token_stream;
-typedef enum { RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_MLP, RECOMPUTE_LAYER } recompute_mask;
+typedef enum { RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_MLP, RECOMPUTE_LAYER, RECOMPUTE_ATTENTION_MLP } recompute_mask;
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
 typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } schedule_kind;
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
@@ -27,21 +27,34 @@ typedef struct {
     int ranks; /* product of the degrees: ranks used */
 } mesh_layout;
 
+typedef enum { MLP_SWIGLU, MLP_GEGLU, MLP_GELU, MLP_SQUARED_RELU } mlp_kind; /* the first two are gated */
+typedef enum { NORM_RMS, NORM_LAYER } norm_kind;                             /* LayerNorm: gain stored as 1 + g, bias */
+typedef enum { INIT_STD, INIT_FAN_IN } init_kind; /* one std; or 1 / sqrt(fan-in), embedding and positions 1 */
+
 /* Whole model, unsharded. */
 typedef struct {
     int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, sequence;
     int64_t padded_vocabulary; /* multiple of 128 x tensor */
-    double rope_base;
+    int64_t experts, active;   /* MLPs of a layer, and those that a token passes; 0 where there is but one */
+    int64_t position_rows;     /* of learned positions; 0: rotary */
+    mlp_kind mlp;
+    norm_kind norm;
+    bool linear_biases, tied_embedding;
+    double rope_base, rope_fraction;  /* the part of the head dim that is rotated, from its start */
     bool rope_scaling;                /* Llama 3.1: factor 8, low 1, high 4, old context 8192 */
     double norm_epsilon;              /* 1e-5 */
-    double init_std, output_init_std; /* attention_output and down take the second; depth scaling already in it */
+    init_kind init;
+    double init_std, output_init_std; /* attention_output and down take the second; depth scaling already in it.
+                                         INIT_FAN_IN: both are the factor before 1 / sqrt(fan-in) */
     bool labels_next_token;           /* uniform stream: labels are the next tokens instead of independent draws */
 } model_shape;
 
 typedef struct {
-    double beta1, beta2, epsilon, decay, clip; /* decay not on 1-D rows */
+    double beta1, beta2, epsilon, decay, clip; /* clip 0: none */
+    bool decays_vectors;                       /* 1-D rows decay too */
     double learning_rate, learning_rate_minimum;
     int64_t learning_rate_warmup; /* steps; 0: none */
+    bool learning_rate_from_zero; /* the warm-up's first step has rate 0 */
     bool learning_rate_constant;  /* no decay after warm-up */
 } optimizer_rule;
 

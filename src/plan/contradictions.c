@@ -61,10 +61,28 @@ static void compare_context(const case_draft *d)
                      value(d, KEY_SEQUENCE), context, tensor);
 }
 
+/* Each rank of data x context holds experts / expert of the experts. */
 static void compare_expert(const case_draft *d)
 {
-    static const key_id keys[] = { KEY_EXPERT, KEYS };
-    if (d->c.layout.expert > 1) draft_refuse(d, keys, "%s has no experts; 1 is the only value", d->workload->name);
+    static const key_id keys[] = { KEY_EXPERT, KEYS }, span[] = { KEY_EXPERT, KEY_DATA, KEY_CONTEXT, KEYS };
+    long long expert = value(d, KEY_EXPERT), data = value(d, KEY_DATA), context = value(d, KEY_CONTEXT);
+    long long experts = (long long)d->c.model.experts;
+    if (expert > 1 && experts == 0) {
+        draft_refuse(d, keys, "%s has no experts; 1 is the only value", d->workload->name);
+        return;
+    }
+    if (expert > 1 && experts % expert != 0) draft_refuse(d, keys, "%lld does not divide the %lld experts", expert, experts);
+    if (draft_given(d, KEY_DATA) && data * context % expert != 0)
+        draft_refuse(d, span, "expert %lld does not divide data %lld x context %lld", expert, data, context);
+}
+
+static void compare_positions(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_SEQUENCE, KEYS };
+    const model_shape *m = &d->c.model;
+    if (m->position_rows && m->sequence > m->position_rows)
+        draft_refuse(d, keys, "%lld is longer than the %lld positions that %s has learned", value(d, KEY_SEQUENCE),
+                     (long long)m->position_rows, d->workload->name);
 }
 
 static void compare_pipeline(const case_draft *d)
@@ -127,6 +145,7 @@ void draft_compare(const case_draft *d)
     compare_heads(d);
     compare_context(d);
     compare_expert(d);
+    compare_positions(d);
     compare_pipeline(d);
     compare_schedule(d);
     compare_batch(d);

@@ -18,8 +18,10 @@ bool draft_given(const case_draft *d, key_id key);
 void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The recipe's row for the ranks used and the depth of the model, below the smallest that one; any depth if it has no
- * such row. */
+/* The depth given, if the recipe has rows of it, else 0: any. */
+int64_t draft_depth(const case_draft *d);
+/* The recipe's row for the ranks used and the depth of the resolved model, below the smallest that one; any depth if it
+ * has no such row. */
 const recipe_row *draft_row(const case_draft *d);
 
 /* plan/layout.c: degrees, ranks used; size auto resolved on the way; skipped if the ranks do not suffice. */

@@ -1,42 +1,73 @@
 /* Flop formulas and parameter counts. */
 #include "plan/flops.h"
+#include <string.h>
 
-const flops_formula llama_formula = { .mlp_matrices = 3, .active_experts = 1 };
-const flops_formula nemotron_formula = { .multi_head_projections = true, .mlp_matrices = 2, .active_experts = 1 };
-const flops_formula grok_formula = { .causal = true, .mlp_matrices = 3, .active_experts = 2 };
-const flops_formula gpt3_formula = { .mlp_matrices = 2, .active_experts = 1 };
+const flops_formula llama_formula = { 0 };
+const flops_formula nemotron_formula = { .multi_head_projections = true };
+const flops_formula grok_formula = { .causal = true };
+const flops_formula gpt3_formula = { .vocabulary_multiple = 1024 };
 
-double formula_flops(const flops_formula *f, const model_shape *m)
+static const flops_formula comparable = { .causal = true };
+
+int mlp_matrices(const model_shape *m) { return m->mlp == MLP_SWIGLU || m->mlp == MLP_GEGLU ? 3 : 2; }
+int64_t mlps_active(const model_shape *m) { return m->active ? m->active : 1; }
+int64_t mlps(const model_shape *m) { return m->experts ? m->experts : 1; }
+
+static int64_t counted_vocabulary(const flops_formula *f, const model_shape *m)
 {
-    double layers = (double)m->layers, h = (double)m->hidden, s = (double)m->sequence;
-    double key_value = f->multi_head_projections ? h : h * (double)m->kv_heads / (double)m->heads;
-    double square = f->causal ? s / 2.0 : s;
-    double attention = 12.0 * layers * h * (h + key_value + square);
-    double mlp = 6.0 * f->mlp_matrices * f->active_experts * layers * (double)m->ffn * h;
-    double head = 6.0 * (double)m->vocabulary * h;
-    return s * (attention + mlp + head);
+    int64_t multiple = f->vocabulary_multiple ? f->vocabulary_multiple : 1;
+    return (m->vocabulary + multiple - 1) / multiple * multiple;
 }
 
-double formula_model_flops(const flops_formula *f, const model_shape *m)
+/* A product with a matrix costs 2 flops per weight and token forward and 4 backward; so does each of the two products of
+ * attention per channel and attended position. */
+flop_count formula_count(const flops_formula *f, const model_shape *m)
 {
-    flops_formula comparable = *f;
-    comparable.multi_head_projections = false;
-    comparable.causal = true;
-    return formula_flops(&comparable, m);
+    flop_count layers = (flop_count)m->layers, h = (flop_count)m->hidden, s = (flop_count)m->sequence;
+    flop_count key_value = f->multi_head_projections ? h : h * m->kv_heads / m->heads;
+    flop_count projections = 12 * layers * h * (h + key_value), attention = (f->causal ? 6 : 12) * layers * h * s;
+    flop_count mlp = 6 * (flop_count)(mlp_matrices(m) * mlps_active(m)) * layers * (flop_count)m->ffn * h;
+    flop_count head = 6 * (flop_count)counted_vocabulary(f, m) * h;
+    return s * (projections + attention + mlp + head);
+}
+
+flop_count model_flop_count(const model_shape *m) { return formula_count(&comparable, m); }
+
+double formula_flops(const flops_formula *f, const model_shape *m) { return (double)formula_count(f, m); }
+
+double recipe_flops(const model_shape *m) { return formula_flops(&llama_formula, m); }
+
+double model_flops(const model_shape *m) { return (double)model_flop_count(m); }
+
+static int64_t layer_parameters(const model_shape *m)
+{
+    int64_t h = m->hidden, queries = m->heads * m->head_dim, key_values = m->kv_heads * m->head_dim;
+    int64_t attention = h * (2 * queries + 2 * key_values), mlp = mlps(m) * mlp_matrices(m) * h * m->ffn;
+    int64_t norms = (m->norm == NORM_LAYER ? 4 : 2) * h, router = m->experts * h;
+    int64_t biases = m->linear_biases ? queries + 2 * key_values + h + m->ffn + h : 0;
+    return attention + mlp + norms + router + biases;
 }
 
 int64_t model_parameters(const model_shape *m)
 {
-    int64_t queries = m->heads * m->head_dim, key_values = m->kv_heads * m->head_dim;
-    int64_t attention = m->hidden * (2 * queries + 2 * key_values), mlp = 3 * m->hidden * m->ffn, norms = 2 * m->hidden;
-    return m->layers * (attention + mlp + norms) + 2 * m->vocabulary * m->hidden + m->hidden;
+    int64_t tables = (m->tied_embedding ? 1 : 2) * m->vocabulary + m->position_rows;
+    int64_t final_norm = m->norm == NORM_LAYER ? 2 * m->hidden : m->hidden;
+    return m->layers * layer_parameters(m) + tables * m->hidden + final_norm;
 }
 
-double recipe_flops(const model_shape *m) { return formula_flops(&llama_formula, m); }
-
-double model_flops(const model_shape *m) { return formula_model_flops(&llama_formula, m); }
+double gpu_peak(const char *gpu, case_precision precision)
+{
+    static const struct {
+        const char *gpu;
+        double bf16, fp8;
+    } rows[] = { { "H100", 989e12, 1979e12 }, { "A100", 312e12, 0.0 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].gpu, gpu) == 0)
+            return precision == PRECISION_BF16 ? rows[i].bf16 : precision == PRECISION_FP8 ? rows[i].fp8 : 0.0;
+    return 0.0;
+}
 
 double peak_flops(case_backend backend, case_precision precision)
 {
-    return backend == BACKEND_CUDA && precision == PRECISION_BF16 ? 989e12 : 0.0;
+    return backend == BACKEND_CUDA ? gpu_peak("H100", precision) : 0.0;
 }

@@ -1,4 +1,4 @@
-/* Flop formulas of part 5 of the workloads' description and parameter counts.
+/* Flop formulas of part 5 of the workloads' description, parameter counts, peaks.
  * Every published recipe counts with one formula of this form, per sequence of s tokens:
  *   s (12 L h^2 (1 + projections + attention s / h) + 6 matrices experts L ffn h + 6 V h) */
 #pragma once
@@ -7,25 +7,34 @@
 typedef struct {
     bool multi_head_projections; /* counts K and V as wide as Q, whatever kv_heads is */
     bool causal;                 /* counts half of the attention square: what a causal kernel computes */
-    int mlp_matrices;            /* 3 gated, 2 not */
-    int active_experts;          /* MLPs that each token passes */
+    int64_t vocabulary_multiple; /* counts the vocabulary padded to it; 0: unpadded */
 } flops_formula;
 
 extern const flops_formula llama_formula;    /* llama2, llama3.1 */
 extern const flops_formula nemotron_formula; /* full square, multi-head projections although it has 8 groups */
-extern const flops_formula grok_formula;     /* causal half, two experts */
+extern const flops_formula grok_formula;     /* causal half */
 extern const flops_formula gpt3_formula;     /* full square; over the padded vocabulary of 51200 */
 
-/* Flops of one training sequence, forward and backward, by a recipe's own formula. Exact below 2^53. */
-double formula_flops(const flops_formula *f, const model_shape *m);
-/* The same with what makes recipes comparable: true projections, causal half attention. */
-double formula_model_flops(const flops_formula *f, const model_shape *m);
+typedef __int128 flop_count; /* exact */
 
-/* Parameters of the unpadded model (the llama family: gated MLP, no biases, untied). */
+/* Flops of one training sequence, forward and backward, by a recipe's own formula. */
+flop_count formula_count(const flops_formula *f, const model_shape *m);
+double formula_flops(const flops_formula *f, const model_shape *m);
+/* The same with what makes recipes comparable: true projections, causal half attention, unpadded vocabulary. */
+flop_count model_flop_count(const model_shape *m);
+double model_flops(const model_shape *m);
+
+/* Matrices of one MLP: 3 gated, 2 not. */
+int mlp_matrices(const model_shape *m);
+/* MLPs that each token passes, and MLPs of a layer: 1 without experts. */
+int64_t mlps_active(const model_shape *m);
+int64_t mlps(const model_shape *m);
+
+/* Parameters of the unpadded model, each once. */
 int64_t model_parameters(const model_shape *m);
 /* Recipe's own formula, per sequence: s (12 L h^2 (1 + kv/heads + s/h) + 18 L ffn h + 6 V h), full square attention. */
 double recipe_flops(const model_shape *m);
-/* Comparable "model" formula: as above with true projections and causal half attention. */
-double model_flops(const model_shape *m);
-/* Dense peak of a device in flop/s for MFU (H100, H200); 0 where none is known (the host, FP32). */
+/* Dense peak of a GPU in flop/s ("H100", which an H200 equals; "A100"); 0 where none is known. */
+double gpu_peak(const char *gpu, case_precision precision);
+/* The peak for MFU: an H100's; 0 for the host and FP32. */
 double peak_flops(case_backend backend, case_precision precision);

@@ -16,7 +16,8 @@ static const key_row table[KEYS] = {
                    .explanation = "full: the recipe's model; small: about 10 million parameters; check: the check "
                                   "model; auto: full where the recipe has a row and it fits, small on the host" },
     [KEY_PRECISION] = { "precision", WORD(precision_names), .fallback = "bf16", FIELD(precision),
-                        .explanation = "fp32 makes everything FP32; bf16 keeps FP32 master weights and moments" },
+                        .explanation = "fp32 makes everything FP32; bf16 keeps FP32 master weights and moments; fp8 is not "
+                                       "trained yet" },
     [KEY_BACKEND] = { "backend", WORD(backend_names), .fallback = "auto", FIELD(backend),
                       .explanation = "auto: cuda where every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
@@ -34,11 +35,11 @@ static const key_row table[KEYS] = {
                        FIELD(layout.degree[AXIS_PIPELINE]), .explanation = "pipeline stages" },
     [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                       FIELD(layout.degree[AXIS_CONTEXT]), .explanation = "context-parallel degree" },
-    [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
+    [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .trains = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
                      .explanation = "expert-parallel degree, across context and data" },
     [KEY_DATA] = { "data", INTEGER(1, DEGREE), .rule = "rest of ranks", FIELD(layout.degree[AXIS_DATA]),
                    .explanation = "data-parallel degree; ranks left over sit the case out" },
-    [KEY_SHARD] = { "shard", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1",
+    [KEY_SHARD] = { "shard", INTEGER(1, DEGREE), .trains = "1", .rule = "recipe's, or 1",
                     FIELD(layout.degree[AXIS_SHARD]), .explanation = "fully sharded data-parallel degree" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
@@ -61,7 +62,8 @@ static const key_row table[KEYS] = {
     [KEY_VOCABULARY] = { "vocabulary", INTEGER(4, 1073741824), .rule = "by size", FIELD(model.vocabulary),
                          .explanation = "tokens known, before padding to a multiple of 128 x tensor" },
     [KEY_RECOMPUTE] = { "recompute", WORD(recompute_names), .rule = "recipe's", FIELD(recompute),
-                        .explanation = "what the backward pass computes again instead of keeping it" },
+                        .explanation = "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
+                                       "attention, gate and up" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
                        .explanation = "optimizer: master weights and moments are spread over the data ranks" },
     [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .built = "1f1b", .rule = "by chunks", FIELD(schedule),
@@ -111,8 +113,9 @@ static void print_row(key_id key)
     char values[KEY_SENTENCE];
     key_values(key, values);
     const key_row *row = key_at(key);
+    const char *built = row->trains ? row->trains : row->built;
     say("%-20s  %-28s  %-15s  %s%s%s%s\n", row->name, values, row->fallback ? row->fallback : row->rule,
-        row->explanation, row->built ? "; only " : "", row->built ? row->built : "", row->built ? " is built yet" : "");
+        row->explanation, built ? "; only " : "", built ? built : "", built ? " is built yet" : "");
 }
 
 void deck_print_keys(void)

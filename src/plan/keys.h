@@ -53,6 +53,7 @@ typedef struct {
     int64_t low, high;        /* KIND_INTEGER */
     double least, most;       /* KIND_REAL */
     const char *built;        /* the only value a run accepts so far; NULL: all */
+    const char *trains;       /* the only value that is trained so far, a run skips the others; NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
     const char *rule;         /* that rule, in words; NULL: there is a fallback */
     size_t offset, bytes;     /* field of bench_case */

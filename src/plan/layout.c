@@ -33,9 +33,12 @@ static void take_ranks(case_draft *d)
         int64_t rest = d->source->ranks / unit_ranks(l);
         l->degree[AXIS_DATA] = rest > 0 ? (int)rest : 1;
     }
-    int64_t needed = needed_ranks(l);
+    int64_t needed = needed_ranks(l), span = (int64_t)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
     if (needed > d->source->ranks)
         snprintf(d->c.skipped, REASON_LENGTH, "needs %lld ranks, there are %d", (long long)needed, d->source->ranks);
+    else if (!draft_given(d, KEY_DATA) && span % l->expert != 0)
+        snprintf(d->c.skipped, REASON_LENGTH, "expert %d spans data x context, which is %lld with %d ranks", l->expert,
+                 (long long)span, d->source->ranks);
     l->ranks = needed > INT_MAX ? INT_MAX : (int)needed;
 }
 
@@ -50,10 +53,8 @@ static void layout_from_keys(case_draft *d)
 static const recipe_row *recipe_meant(const case_draft *d)
 {
     const char *name = d->workload->name;
-    int64_t layers =
-        draft_given(d, KEY_LAYERS) && recipe_smallest(name, "bf16", d->c.model.layers) ? d->c.model.layers : 0;
-    const recipe_row *row = recipe_find(name, "bf16", layers, d->source->ranks);
-    return row ? row : recipe_smallest(name, "bf16", layers);
+    const recipe_row *row = recipe_find(name, d->c.precision, draft_depth(d), d->source->ranks);
+    return row ? row : recipe_smallest(name, d->c.precision, draft_depth(d));
 }
 
 static void layout_from_recipe(case_draft *d)
@@ -81,11 +82,14 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
     const mesh_layout *l = &d->c.layout;
     m.head_dim = m.hidden / m.heads;
     m.layers = row->layers;
-    bool whole = draft_given(d, KEY_SHARDING) && d->c.sharding == SHARDING_NONE;
-    double spread = whole ? 1.0 : (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
+    storage_rule kept = storage_for(d->workload, d->c.precision);
+    state_sharding sharding = draft_given(d, KEY_SHARDING) ? d->c.sharding : d->workload->sharding;
+    double spread = sharding == SHARDING_NONE ? 1.0 : (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
+    double whole = kept_bytes(kept.weight) + kept_bytes(kept.gradient),
+           optimizer = kept_bytes(kept.master) + 2 * kept_bytes(kept.moment);
     double share =
         (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / l->degree[AXIS_SHARD];
-    return share * (4.0 + 12.0 / spread) <= device_bytes;
+    return share * (whole + optimizer / spread) <= device_bytes;
 }
 
 /* size = auto: full where the recipe has a row for the ranks and it fits, small elsewhere and always on the host. */

@@ -3,10 +3,10 @@
 #include "plan/bench_case.h"
 
 const char *const size_names[] = { "auto", "full", "small", "check", 0 };
-const char *const precision_names[] = { "fp32", "bf16", 0 };
+const char *const precision_names[] = { "fp32", "bf16", "fp8", 0 };
 const char *const backend_names[] = { "auto", "host", "cuda", 0 };
 const char *const tokens_names[] = { "uniform", "ramp", "zeros", 0 };
-const char *const recompute_names[] = { "none", "attention", "mlp", "layer", 0 };
+const char *const recompute_names[] = { "none", "attention", "mlp", "layer", "attention_mlp", 0 };
 const char *const sharding_names[] = { "none", "optimizer", 0 };
 const char *const schedule_names[] = { "gpipe", "1f1b", "interleaved", 0 };
 const char *const order_names[] = { "submitted", "hostile", 0 };

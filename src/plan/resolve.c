@@ -4,12 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
+static int64_t listed_depth(const case_draft *d)
+{
+    return recipe_smallest(d->workload->name, d->c.precision, d->c.model.layers) ? d->c.model.layers : 0;
+}
+
+int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? listed_depth(d) : 0; }
+
 const recipe_row *draft_row(const case_draft *d)
 {
     const char *name = d->workload->name;
-    int64_t layers = recipe_smallest(name, "bf16", d->c.model.layers) ? d->c.model.layers : 0;
-    const recipe_row *row = recipe_find(name, "bf16", layers, d->c.layout.ranks);
-    return row ? row : recipe_smallest(name, "bf16", layers);
+    const recipe_row *row = recipe_find(name, d->c.precision, listed_depth(d), d->c.layout.ranks);
+    return row ? row : recipe_smallest(name, d->c.precision, listed_depth(d));
 }
 
 static void resolve_backend(case_draft *d)
@@ -37,7 +43,7 @@ static void resolve_optimizer(case_draft *d)
 {
     double given = d->c.optimizer.learning_rate;
     int64_t warmup = d->c.optimizer.learning_rate_warmup;
-    optimizer_rule rule = optimizer_for(d->workload, d->c.size);
+    optimizer_rule rule = optimizer_for(d->workload, d->c.size, d->c.warmup + d->c.steps);
     if (draft_given(d, KEY_LEARNING_RATE)) {
         double smallest = rule.learning_rate_minimum * (given / rule.learning_rate);
         rule.learning_rate_minimum = rule.learning_rate_constant ? given : smallest;
@@ -65,12 +71,12 @@ static bool same_width(const model_shape *m, const model_shape *full)
 static bool is_recipe_layout(const case_draft *d)
 {
     const recipe_row *row = draft_row(d);
-    return d->c.size == SIZE_FULL && d->c.precision == PRECISION_BF16 && d->c.layout.ranks == row->gpus &&
+    return d->c.size == SIZE_FULL && d->c.precision == row->precision && d->c.layout.ranks == row->gpus &&
            same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) &&
            d->c.model.layers == row->layers && d->c.model.sequence == row->sequence &&
            d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch &&
            d->c.recompute == d->workload->recompute && d->c.sharding == d->workload->sharding &&
-           d->c.tokens == d->workload->tokens;
+           (d->c.tokens == d->workload->tokens || d->c.tokens == d->workload->recipe_tokens);
 }
 
 static void resolve_names(case_draft *d)
@@ -90,17 +96,23 @@ static void resolve_names(case_draft *d)
                  d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));
 }
 
-/* Values that key rows call not built, however they came about. */
+static void add_reason(bench_case *c, const char *what, const char *value)
+{
+    size_t used = strlen(c->not_built);
+    snprintf(c->not_built + used, REASON_LENGTH - used, "%s%s %s", used ? ", " : "", what, value);
+}
+
+/* What no run trains yet, however it came about. */
 static void resolve_built(case_draft *d)
 {
-    size_t used = 0;
+    if (!d->workload->trains) add_reason(&d->c, "workload", d->workload->name);
+    if (d->c.precision == PRECISION_FP8) add_reason(&d->c, "precision", precision_name(d->c.precision));
     for (key_id key = 0; key < KEYS; key++) {
         char value[KEY_TEXT];
         const key_row *row = key_at(key);
-        if (row->built) key_write(key, &d->c, value);
-        if (row->built && strcmp(value, row->built) != 0 && used < REASON_LENGTH)
-            used += (size_t)snprintf(d->c.not_built + used, REASON_LENGTH - used, "%s%s %s", used ? ", " : "",
-                                     row->name, value);
+        const char *built = row->trains ? row->trains : row->built;
+        if (built) key_write(key, &d->c, value);
+        if (built && strcmp(value, built) != 0) add_reason(&d->c, row->name, value);
     }
 }
 
@@ -114,7 +126,7 @@ void draft_resolve(case_draft *d)
     resolve_optimizer(d);
     d->c.world_ranks = d->source->ranks;
     d->c.recipe_flops_per_sequence = formula_flops(d->workload->formula, &d->c.model);
-    d->c.model_flops_per_sequence = formula_model_flops(d->workload->formula, &d->c.model);
+    d->c.model_flops_per_sequence = model_flops(&d->c.model);
     resolve_names(d);
     resolve_built(d);
     draft_compare(d);

@@ -10,11 +10,20 @@ void shape_complete(model_shape *m, int tensor)
     int64_t multiple = 128 * (int64_t)tensor;
     m->head_dim = m->hidden / m->heads;
     m->padded_vocabulary = (m->vocabulary + multiple - 1) / multiple * multiple;
-    m->output_init_std = m->init_std / sqrt(2.0 * (double)m->layers);
+    m->output_init_std = m->init == INIT_FAN_IN ? m->init_std : m->init_std / sqrt(2.0 * (double)m->layers);
 }
+
+double matrix_std(const model_shape *m, int64_t fan_in, bool residual_output)
+{
+    double std = residual_output ? m->output_init_std : m->init_std;
+    return m->init == INIT_FAN_IN ? std / sqrt((double)fan_in) : std;
+}
+
+double embedding_std(const model_shape *m) { return m->init == INIT_FAN_IN ? 1.0 : m->init_std; }
 
 double shape_init_std(const workload_row *w, int64_t hidden)
 {
+    if (w->full.init == INIT_FAN_IN) return w->full.init_std;
     return w->full.init_std * sqrt((double)w->full.hidden / (double)hidden);
 }
 
@@ -42,13 +51,14 @@ model_shape shape_check(const workload_row *w, const mesh_layout *layout, int sl
     int64_t tensor = layout->degree[AXIS_TENSOR], context = layout->degree[AXIS_CONTEXT];
     model_shape m = w->full;
     m.kv_heads = larger(2, tensor);
-    m.heads = 2 * m.kv_heads;
+    m.heads = m.heads == w->full.kv_heads ? m.kv_heads : 2 * m.kv_heads;
     m.hidden = 16 * m.heads;
+    if (m.experts) m.experts = larger(4, layout->expert);
     m.ffn = 64 * tensor;
     m.vocabulary = 128 * tensor - 3;
     m.sequence = 64 * tensor * context;
     m.layers = check_layers(layout, slots);
-    m.init_std = fmin(shape_init_std(w, m.hidden), check_spread / sqrt((double)m.hidden));
+    m.init_std = fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
     shape_complete(&m, layout->degree[AXIS_TENSOR]);
     return m;
 }
@@ -70,7 +80,7 @@ static model_shape small_shape(const workload_row *w)
 static model_shape full_shape(const case_draft *d)
 {
     model_shape m = d->workload->full;
-    const recipe_row *row = recipe_find(d->workload->name, "bf16", 0, d->c.layout.ranks);
+    const recipe_row *row = recipe_find(d->workload->name, d->c.precision, draft_depth(d), d->c.layout.ranks);
     if (row) m.layers = row->layers;
     if (row) m.sequence = row->sequence;
     return m;
@@ -81,7 +91,8 @@ static model_shape check_shape(const case_draft *d)
 {
     int slots = d->c.layout.degree[AXIS_PIPELINE] > 1 ? 2 : 0;
     model_shape m = shape_check(d->workload, &d->c.layout, slots);
-    if (draft_given(d, KEY_KV_HEADS)) m.heads = 2 * d->c.model.kv_heads;
+    int64_t group = m.heads / m.kv_heads;
+    if (draft_given(d, KEY_KV_HEADS)) m.heads = group * d->c.model.kv_heads;
     m.hidden = 16 * (draft_given(d, KEY_HEADS) ? d->c.model.heads : m.heads);
     return m;
 }

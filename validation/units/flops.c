@@ -1,6 +1,7 @@
 /* Every formula value and worked example of part 5 of the workloads' description, and parameter counts to the printed digits. */
 #include "plan/flops.h"
 #include "plan/metrics.h"
+#include "plan/shapes.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +42,8 @@ static const model_shape nemotron4_340b = { .layers = 96,
                                             .kv_heads = 8,
                                             .head_dim = 192,
                                             .vocabulary = 256000,
-                                            .sequence = 4096 };
+                                            .sequence = 4096,
+                                            .mlp = MLP_SQUARED_RELU };
 static const model_shape grok1_314b = { .layers = 64,
                                         .hidden = 6144,
                                         .ffn = 32768,
@@ -49,15 +51,18 @@ static const model_shape grok1_314b = { .layers = 64,
                                         .kv_heads = 8,
                                         .head_dim = 128,
                                         .vocabulary = 128256,
-                                        .sequence = 8192 };
+                                        .sequence = 8192,
+                                        .experts = 8,
+                                        .active = 2 };
 static const model_shape gpt3_175b = { .layers = 96,
                                        .hidden = 12288,
                                        .ffn = 49152,
                                        .heads = 96,
                                        .kv_heads = 96,
                                        .head_dim = 128,
-                                       .vocabulary = 51200,
-                                       .sequence = 2048 };
+                                       .vocabulary = 50304,
+                                       .sequence = 2048,
+                                       .mlp = MLP_GELU };
 
 static model_shape llama31_405b(int64_t layers)
 {
@@ -110,16 +115,18 @@ static void other_recipes(void **state)
     assert_printed("%.0f", formula_flops(&true_projections, &nemotron4_340b), "8621236313653248");
 }
 
-/* Causal half attention and true projections, everything else as is. */
+/* Causal half attention, true projections, unpadded vocabulary, everything else as is. */
 static void model_formula_is_comparable(void **state)
 {
     double s = 8192, h = 4096, attention = 12.0 * 32 * h * h * (1 + 8.0 / 32 + s / h / 2);
     assert_true(model_flops(&llama31_8b) == s * (attention + 18.0 * 32 * 14336 * h + 6.0 * 128256 * h));
-    assert_true(formula_model_flops(&grok_formula, &grok1_314b) == formula_flops(&grok_formula, &grok1_314b));
+    assert_true(model_flops(&grok1_314b) == formula_flops(&grok_formula, &grok1_314b));
     double missing = 4096.0 * 12 * 96 * 18432 * (18432 * (1 - 8.0 / 96) + 4096.0 / 2);
     double difference =
-        formula_flops(&nemotron_formula, &nemotron4_340b) - formula_model_flops(&nemotron_formula, &nemotron4_340b);
+        formula_flops(&nemotron_formula, &nemotron4_340b) - model_flops(&nemotron4_340b);
     assert_true(fabs(difference - missing) <= 1e-12 * missing);
+    double gpt3_missing = 2048.0 * 12288 * (12.0 * 96 * 2048 / 2 + 6.0 * (51200 - 50304));
+    assert_true(formula_flops(&gpt3_formula, &gpt3_175b) - model_flops(&gpt3_175b) == gpt3_missing);
 }
 
 /* inputs/bench.dat: 231.9 GF a step of four sequences. */
@@ -142,6 +149,16 @@ static void parameter_counts(void **state)
         int64_t layers;
         const char *billions;
     } rows[] = { { 8, "29.704" }, { 30, "99.834" }, { 62, "201.840" }, { 126, "405.853" } };
+    static const struct {
+        const char *name;
+        int64_t parameters; /* by hand, from the architectures */
+    } exact[] = { { "nemotron4-340b", 341029195776 }, { "grok1-314b", 316454737920 }, { "gpt3-175b", 174780997632 },
+                  { "gpt3-52k", 75424 } };
+    for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {
+        model_shape m = workload_find(text_of(exact[i].name))->full;
+        shape_complete(&m, 1);
+        assert_int_equal(model_parameters(&m), exact[i].parameters);
+    }
     assert_printed("%.3f", (double)model_parameters(&llama31_8b) * 1e-9, "8.030");
     assert_printed("%.3f", (double)model_parameters(&llama31_70b) * 1e-9, "70.554");
     assert_printed("%.3f", (double)model_parameters(&llama2_70b) * 1e-9, "68.977");
@@ -179,6 +196,8 @@ static void worked_examples(void **state)
 static void peaks(void **state)
 {
     assert_true(peak_flops(BACKEND_CUDA, PRECISION_BF16) == 989e12);
+    assert_true(peak_flops(BACKEND_CUDA, PRECISION_FP8) == 1979e12);
+    assert_true(gpu_peak("A100", PRECISION_BF16) == 312e12 && gpu_peak("A100", PRECISION_FP8) == 0.0);
     assert_true(peak_flops(BACKEND_CUDA, PRECISION_FP32) == 0.0);
     assert_true(peak_flops(BACKEND_HOST, PRECISION_BF16) == 0.0);
     assert_true(isnan(model_flops_utilization(1, 1.0, 1.0, 1, 0.0)));

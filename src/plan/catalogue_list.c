@@ -1,0 +1,69 @@
+/* The catalogue as --list prints it. */
+#include "base/say.h"
+#include "plan/catalogue.h"
+#include "plan/shapes.h"
+#include <string.h>
+
+static const char *const mlp_names[] = { [MLP_SWIGLU] = "SwiGLU",
+                                         [MLP_GEGLU] = "GEGLU",
+                                         [MLP_GELU] = "GeLU",
+                                         [MLP_SQUARED_RELU] = "squared ReLU" };
+
+static void print_model(const model_shape *m)
+{
+    say("  layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld; %s, %s%s%s",
+        (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
+        (long long)m->vocabulary, (long long)m->sequence, m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm",
+        mlp_names[m->mlp], m->linear_biases ? ", biases" : "", m->tied_embedding ? ", tied embedding" : "");
+    if (m->experts) say(", %lld experts, %lld active", (long long)m->experts, (long long)m->active);
+    if (m->position_rows) say(", %lld learned positions", (long long)m->position_rows);
+    if (m->position_rows == 0 && m->rope_fraction < 1) say(", %g of the head dim rotated", m->rope_fraction);
+    say("\n");
+}
+
+static void print_storage(const char *precision, const storage_rule *s)
+{
+    say("  %-4s  weights %s, master %s, moments %s, gradients %s\n", precision, kept_name(s->weight),
+        kept_name(s->master), kept_name(s->moment), kept_name(s->gradient));
+}
+
+static void print_workload(const workload_row *w)
+{
+    model_shape m = w->full;
+    shape_complete(&m, 1);
+    say("\n[%s]  %s%s\n", w->name, w->recipe, w->trains ? "" : ": not built, dry runs describe it");
+    say("  %lld parameters; ", (long long)model_parameters(&m));
+    say("flops a sequence %.6e by the recipe's formula, %.6e with causal attention and true projections\n",
+        formula_flops(w->formula, &m), model_flops(&m));
+    print_model(&m);
+    print_storage("bf16", w->bf16);
+    print_storage("fp8", w->fp8);
+}
+
+/* What keeps a row from being trained, the workload apart. */
+static const char *obstacle(const recipe_row *r)
+{
+    if (r->precision == PRECISION_FP8) return "  fp8 not built";
+    if (r->shard > 1) return "  shard not built";
+    return r->expert > 1 ? "  expert not built" : "";
+}
+
+static void print_recipe(const recipe_row *r, const workload_row *w)
+{
+    bool proxy = r->layers != w->full.layers;
+    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s%s\n", precision_name(r->precision),
+        r->gpus, r->gpu, (long long)r->sequence, (long long)r->layers, r->tensor, r->pipeline, r->context, r->expert,
+        r->data, r->shard, r->chunks_per_stage, (long long)r->micro_batch, (long long)r->global_batch,
+        proxy ? "  proxy" : "", obstacle(r));
+}
+
+void catalogue_print(void)
+{
+    for (int i = 0; workload_at(i); i++) {
+        print_workload(workload_at(i));
+        say("  %-5s %6s %5s %9s %7s %7s %9s %8s %7s %5s %6s %7s %6s %7s\n", "", "gpus", "gpu", "sequence", "layers",
+            "tensor", "pipeline", "context", "expert", "data", "shard", "chunks", "micro", "global");
+        for (int j = 0; recipe_at(j); j++)
+            if (strcmp(recipe_at(j)->workload, workload_at(i)->name) == 0) print_recipe(recipe_at(j), workload_at(i));
+    }
+}
