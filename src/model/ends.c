@@ -4,13 +4,13 @@
 #include "parallel/zigzag.h"
 
 static group *tensor_group(stage *s) { return &s->mesh->axis[AXIS_TENSOR]; }
-static microbatch_state *state_of(stage *s, int64_t microbatch) { return &s->state[microbatch % s->tape.live]; }
+static end_state *state_of(stage *s, int64_t microbatch) { return &s->end[microbatch % s->ends]; }
 
-static void make_batch(stage *s, int64_t microbatch)
+void make_batch(stage *s, int64_t microbatch)
 {
     static const stream_kind streams[] = { [TOKENS_UNIFORM] = STREAM_UNIFORM, [TOKENS_RAMP] = STREAM_RAMP, [TOKENS_ZEROS] = STREAM_ZEROS };
     const bench_case *c = s->given;
-    microbatch_state *m = state_of(s, microbatch);
+    end_state *m = state_of(s, microbatch);
     origin *o = machine_origin_now(s->lanes.machine);
     zigzag z = zigzag_of(&s->mesh->axis[AXIS_CONTEXT], c->model.sequence);
     tokens_args args = { .stream = streams[c->tokens], .labels_next = c->model.labels_next_token, .seed = c->seed,
@@ -22,12 +22,10 @@ static void make_batch(stage *s, int64_t microbatch)
     o->phase = PHASE_FORWARD;
 }
 
-void embed_forward(stage *s, int64_t microbatch)
+void embed_forward(stage *s, int64_t microbatch, tensor x)
 {
     group *g = tensor_group(s);
     param_table *t = &s->params;
-    tensor x = tape_layer(&s->tape, microbatch, 0)[SLOT_X];
-    make_batch(s, microbatch);
     weight_ready(t, t->embedding, s->lanes.compute);
     embedding_forward(s->lanes.compute, "embedding", state_of(s, microbatch)->tokens, param_weight(t, t->embedding, 1),
                       g->size == 1 ? x : s->embedded, t->row[t->embedding].first_row);
@@ -46,13 +44,17 @@ void embed_backward(stage *s, int64_t microbatch)
     param_contributed(t, t->embedding, 1);
 }
 
+/* x_in, y_in: residual stream and the output to add to it (y_in absent: nothing). */
 static void final_norm(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
 {
-    microbatch_state *m = state_of(s, microbatch);
+    end_state *m = state_of(s, microbatch);
     param_table *t = &s->params;
+    bool adds = tensor_present(&y_in);
+    m->x = adds ? m->sum : x_in;
     weight_ready(t, t->final_norm, s->lanes.compute);
-    norm_forward(s->lanes.compute, "final_norm", (norm_forward_operands){ .x = tensor_rows(x_in), .delta = tensor_rows(y_in),
-        .gain = param_weight(t, t->final_norm, 1), .sum = tensor_rows(m->x), .out = tensor_rows(m->normed), .rstd = m->rstd },
+    norm_forward(s->lanes.compute, "final_norm", (norm_forward_operands){ .x = tensor_rows(x_in),
+        .delta = adds ? tensor_rows(y_in) : tensor_none(), .gain = param_weight(t, t->final_norm, 1),
+        .sum = adds ? tensor_rows(m->x) : tensor_none(), .out = tensor_rows(m->normed), .rstd = m->rstd },
         (float)s->given->model.norm_epsilon);
 }
 
@@ -62,7 +64,7 @@ static void loss(stage *s, int64_t microbatch)
     const bench_case *c = s->given;
     group *g = tensor_group(s);
     int64_t held = s->params.row[s->params.head].first_row, b = c->micro_batch;
-    cross_entropy_operands o = { .logits = s->logits, .labels = state_of(s, microbatch)->labels, .partial = s->loss_part,
+    cross_entropy_operands o = { .logits = state_of(s, microbatch)->logits, .labels = state_of(s, microbatch)->labels, .partial = s->loss_part,
                                  .loss = tensor_slice(s->loss, 0, microbatch * b, b), .first = held, .valid = c->model.vocabulary,
                                  .gradient_scale = (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
     cross_entropy_partial(s->lanes.compute, "loss", &o);
@@ -77,13 +79,13 @@ void head_forward(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
     final_norm(s, microbatch, x_in, y_in);
     weight_ready(t, t->head, s->lanes.compute);
     gather_matmul(&s->lanes, "head", tensor_group(s), (gathered_product){ .part = state_of(s, microbatch)->normed,
-        .w = tensor_transposed(param_weight(t, t->head, 1)), .whole = s->gathered, .y = s->logits });
+        .w = tensor_transposed(param_weight(t, t->head, 1)), .whole = s->gathered, .y = state_of(s, microbatch)->logits });
     loss(s, microbatch);
 }
 
 static void final_norm_backward(stage *s, int64_t microbatch)
 {
-    microbatch_state *m = state_of(s, microbatch);
+    end_state *m = state_of(s, microbatch);
     param_table *t = &s->params;
     access_mode how = param_contribute(t, t->final_norm, 1);
     norm_backward(s->lanes.compute, "d_final_norm", (norm_backward_operands){ .d_out = tensor_rows(s->dn), .x = tensor_rows(m->x),
@@ -92,15 +94,20 @@ static void final_norm_backward(stage *s, int64_t microbatch)
     param_contributed(t, t->final_norm, 1);
 }
 
-void head_backward(stage *s, int64_t microbatch)
+void head_weight_gradient(stage *s, int64_t microbatch)
 {
     param_table *t = &s->params;
-    group *g = tensor_group(s);
-    tensor x = sequence_gather(&s->lanes, "final_norm", g, state_of(s, microbatch)->normed, s->gathered);
+    end_state *m = state_of(s, microbatch);
+    tensor x = sequence_gather(&s->lanes, "final_norm", tensor_group(s), m->normed, s->gathered);
     access_mode how = param_contribute(t, t->head, 1);
-    matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(s->logits)), tensor_rows(x));
+    matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(m->logits)), tensor_rows(x));
     param_contributed(t, t->head, 1);
-    matmul_scatter(&s->lanes, "d_head", g, (scattered_product){ .a = tensor_rows(s->logits),
-        .w = param_weight(t, t->head, 1), .partial = s->partial, .out = s->dn });
+}
+
+void head_backward(stage *s, int64_t microbatch)
+{
+    if (!schedule_defers(s->given, microbatch)) head_weight_gradient(s, microbatch);
+    matmul_scatter(&s->lanes, "d_head", tensor_group(s), (scattered_product){ .a = tensor_rows(state_of(s, microbatch)->logits),
+        .w = param_weight(&s->params, s->params.head, 1), .partial = s->partial, .out = s->dn });
     final_norm_backward(s, microbatch);
 }

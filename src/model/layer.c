@@ -15,11 +15,12 @@ typedef struct {
     float epsilon;
 } layer_call;
 
-static layer_call call(stage *s, int64_t microbatch, int64_t layer)
+static layer_call call(stage *s, int chunk, int64_t microbatch, int64_t layer)
 {
-    machine_origin_now(s->lanes.machine)->layer = (int)layer;
+    int64_t number = s->chunk[chunk].first_layer + layer;
+    machine_origin_now(s->lanes.machine)->layer = (int)number;
     return (layer_call){ .s = s, .q = s->lanes.compute, .tensor = &s->mesh->axis[AXIS_TENSOR],
-                         .row = &s->params.layer[layer], .slot = tape_layer(&s->tape, microbatch, layer),
+                         .row = &s->params.layer[number], .slot = tape_layer(&s->tape, chunk, microbatch, layer),
                          .epsilon = (float)s->given->model.norm_epsilon };
 }
 
@@ -127,9 +128,9 @@ static void (*const forward_step[LAYER_STEPS])(const layer_call *) = {
     [STEP_SWIGLU] = forward_swiglu, [STEP_DOWN] = forward_down,
 };
 
-void layer_forward(stage *s, int64_t microbatch, int64_t layer, tensor x_in, tensor y_in)
+void layer_forward(stage *s, int chunk, int64_t microbatch, int64_t layer, tensor x_in, tensor y_in)
 {
-    layer_call c = call(s, microbatch, layer);
+    layer_call c = call(s, chunk, microbatch, layer);
     c.x_in = x_in;
     c.y_in = y_in;
     for (int i = 0; i < LAYER_STEPS; i++) forward_step[i](&c);
@@ -212,9 +213,9 @@ static void backward_attention(const layer_call *c)
     backward_norm(c, "d_attention_norm", c->row->attention_norm, c->slot[SLOT_X], c->slot[SLOT_RSTD1]);
 }
 
-void layer_backward(stage *s, int64_t microbatch, int64_t layer)
+void layer_backward(stage *s, int chunk, int64_t microbatch, int64_t layer)
 {
-    layer_call c = call(s, microbatch, layer);
+    layer_call c = call(s, chunk, microbatch, layer);
     recompute(&c);
     backward_mlp(&c);
     backward_attention(&c);

@@ -1,19 +1,27 @@
 /* The parameter table. */
 #include "model/param.h"
 #include "base/fail.h"
+#include "plan/chunks.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { BUCKET_PARTS = 8, SHARD_ALIGNMENT = 32 };
 static const int64_t bucket_limit = (int64_t)128 << 20;     /* elements, as in the recipes */
 
-static int add_row(param_table *t, int at, param p)
+static int add_row(param_table *t, int at, int logical, param p)
 {
     p.bucket = at;
+    p.logical = logical;
     t->row[t->rows] = p;
     t->buckets[at].params++;
     return t->rows++;
 }
+
+/* On one rank: embedding, the matrices of all layers, head, the gains of all layers, final norm. */
+enum { LAYER_MATRICES = 7, LAYER_GAINS = 2 };
+static int logical_matrix(int64_t layer) { return (int)(1 + LAYER_MATRICES * layer); }
+static int logical_head(const bench_case *c) { return logical_matrix(c->model.layers); }
+static int logical_gain(const bench_case *c, int64_t layer) { return (int)(logical_head(c) + 1 + LAYER_GAINS * layer); }
 
 /* A matrix [rows, columns] split along the tensor axis; padded: rows after padding. */
 static param matrix(const mesh *m, param_split split, int64_t rows, int64_t columns, int64_t padded, double std)
@@ -43,13 +51,14 @@ static void add_layer(param_table *t, const bench_case *c, const mesh *m, int64_
     int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
     double std = s->init_std, out = s->output_init_std;
     layer_rows *r = &t->layer[l];
-    r->q = add_row(t, at, named(matrix(m, SPLIT_ROWS, q, s->hidden, q, std), "layers.%lld.q", l));
-    r->k = add_row(t, at, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.k", l));
-    r->v = add_row(t, at, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.v", l));
-    r->attention_output = add_row(t, at, named(matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, out), "layers.%lld.attention_output", l));
-    r->gate = add_row(t, at, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.gate", l));
-    r->up = add_row(t, at, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.up", l));
-    r->down = add_row(t, at, named(matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, out), "layers.%lld.down", l));
+    int n = logical_matrix(l);
+    r->q = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, q, s->hidden, q, std), "layers.%lld.q", l));
+    r->k = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.k", l));
+    r->v = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.v", l));
+    r->attention_output = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, out), "layers.%lld.attention_output", l));
+    r->gate = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.gate", l));
+    r->up = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.up", l));
+    r->down = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, out), "layers.%lld.down", l));
 }
 
 static int64_t row_elements(const param *p) { return p->local_rows * p->local_columns; }
@@ -67,29 +76,44 @@ static int open_bucket(param_table *t, bool decays, bool replicated)
     return t->bucket_count++;
 }
 
-/* Rows: embedding; layers, a few to a bucket; head; gains, all in one bucket. Buckets come in the order of first use, in
- * which the optimizer updates and gathers them: the gains after the embedding. */
-static void add_rows(param_table *t, const bench_case *c, const mesh *m)
+/* A few layers of a chunk to a bucket. */
+static void add_chunk(param_table *t, const bench_case *c, const mesh *m, chunk_extent e, int64_t stage_layers)
 {
-    const model_shape *s = &c->model;
-    param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, s->init_std);
-    t->embedding = add_row(t, open_bucket(t, true, false), named(table, "embedding", 0));
-    int gains = open_bucket(t, false, true);
     int64_t limit = bucket_limit;
-    for (int64_t l = 0, open = -1; l < s->layers; l++) {
+    for (int64_t l = e.first_layer, open = -1; l < e.first_layer + e.layers; l++) {
         if (open < 0) open = open_bucket(t, true, false);
         add_layer(t, c, m, l, (int)open);
         int64_t n = bucket_rows_elements(t, &t->buckets[open]);
-        if (l == 0 && n * s->layers / BUCKET_PARTS < limit) limit = n * s->layers / BUCKET_PARTS;
+        if (l == e.first_layer && n * stage_layers / BUCKET_PARTS < limit) limit = n * stage_layers / BUCKET_PARTS;
         if (n >= limit) open = -1;
     }
-    t->head = add_row(t, open_bucket(t, true, false), named(table, "head", 0));
-    t->buckets[gains].first_param = t->rows;
-    for (int64_t l = 0; l < s->layers; l++) {
-        t->layer[l].attention_norm = add_row(t, gains, named(gain(s->hidden), "layers.%lld.attention_norm", l));
-        t->layer[l].mlp_norm = add_row(t, gains, named(gain(s->hidden), "layers.%lld.mlp_norm", l));
+}
+
+static void add_gains(param_table *t, const bench_case *c, int at, chunk_extent e)
+{
+    int64_t h = c->model.hidden;
+    for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) {
+        t->layer[l].attention_norm = add_row(t, at, logical_gain(c, l), named(gain(h), "layers.%lld.attention_norm", l));
+        t->layer[l].mlp_norm = add_row(t, at, logical_gain(c, l) + 1, named(gain(h), "layers.%lld.mlp_norm", l));
     }
-    t->final_norm = add_row(t, gains, named(gain(s->hidden), "final_norm", 0));
+    if (e.loses) t->final_norm = add_row(t, at, logical_gain(c, c->model.layers), named(gain(h), "final_norm", 0));
+}
+
+/* Buckets come in the order of first use, in which the optimizer updates and gathers them: the gains after the embedding. */
+static void add_rows(param_table *t, const bench_case *c, const mesh *m)
+{
+    const model_shape *s = &c->model;
+    int stage = m->at[AXIS_PIPELINE], chunks = c->layout.chunks_per_stage;
+    int64_t layers = stage_layers(c, stage);
+    bool first = chunk_of(c, stage, 0).embeds, last = chunk_of(c, stage, chunks - 1).loses;
+    param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, s->init_std);
+    if (first) t->embedding = add_row(t, open_bucket(t, true, false), 0, named(table, "embedding", 0));
+    int gains = layers || last ? open_bucket(t, false, true) : -1;
+    for (int i = 0; i < chunks; i++) add_chunk(t, c, m, chunk_of(c, stage, i), layers);
+    if (last) t->head = add_row(t, open_bucket(t, true, false), logical_head(c), named(table, "head", 0));
+    if (gains < 0) return;
+    t->buckets[gains].first_param = t->rows;
+    for (int i = 0; i < chunks; i++) add_gains(t, c, gains, chunk_of(c, stage, i));
 }
 
 static void place_rows(param_table *t, bucket *b, int64_t shards)
@@ -117,7 +141,7 @@ static void take_memory(bucket *b, dtype type, arena *a)
 void param_table_open(param_table *t, const bench_case *c, const mesh *m, arena *a)
 {
     int64_t layers = c->model.layers, shards = c->sharding == SHARDING_OPTIMIZER ? m->gradient.size : 1;
-    *t = (param_table){ .layers = layers, .microbatches = c->microbatches };
+    *t = (param_table){ .embedding = -1, .final_norm = -1, .head = -1, .microbatches = c->microbatches };
     t->row = calloc((size_t)(9 * layers + 3), sizeof *t->row);
     t->buckets = calloc((size_t)layers + 3, sizeof *t->buckets);
     t->layer = calloc((size_t)layers, sizeof *t->layer);

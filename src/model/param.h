@@ -1,4 +1,4 @@
-/* The parameter table: every weight is one row, every row lies in a bucket. Initialization, counting, reduction,
+/* The parameter table: every weight of this pipeline stage is one row, every row lies in a bucket. Initialization, counting, reduction,
  * clipping, optimizer and checks are loops over rows, buckets or fragments; no layer is named above model/. */
 #pragma once
 #include "base/arena.h"
@@ -9,6 +9,7 @@
 typedef enum { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS } param_split;
 typedef struct {
     char name[48];                          /* logical: layers.3.gate */
+    int logical;                            /* its number in the table of the whole model on one rank */
     int64_t rows, columns;                  /* of the unpadded logical tensor [out, in]; a gain is [1, h] */
     int64_t first_row, first_column;        /* of the part held here */
     int64_t local_rows, local_columns;      /* padded rows included */
@@ -37,8 +38,8 @@ typedef struct { int attention_norm, q, k, v, attention_output, mlp_norm, gate, 
 typedef struct {
     param *row; int rows;
     bucket *buckets; int bucket_count;
-    layer_rows *layer; int64_t layers;
-    int embedding, final_norm, head;
+    layer_rows *layer;                      /* [layers of the model], those of this stage filled */
+    int embedding, final_norm, head;        /* -1: on another stage */
     int64_t microbatches;
     void (*done)(void *listener, bucket *b); void *listener;    /* called when a bucket's last contribution was submitted */
 } param_table;

@@ -1,6 +1,7 @@
 /* A stage's buffers, and its verbs in the order of the network. */
 #include "model/stage.h"
 #include "base/fail.h"
+#include "machine/kernels.h"
 #include "model/rope.h"
 #include <stdlib.h>
 
@@ -20,7 +21,7 @@ static tensor taken(arena *a, arena_kind kind, tensor shape)
     return shape;
 }
 
-static void open_tape(stage *s, const share *n, dtype type, int64_t live, arena *a)
+static void open_tape(stage *s, const share *n, dtype type, const schedule *order, arena *a)
 {
     tensor residual = tensor_3d(NULL, type, n->part, n->b, n->h), rstd = tensor_1d(NULL, F32, n->part * n->b);
     int64_t heads = n->q / s->given->model.head_dim;
@@ -32,21 +33,67 @@ static void open_tape(stage *s, const share *n, dtype type, int64_t live, arena 
         [SLOT_GATE_UP] = tensor_3d(NULL, type, n->s, n->b, 2 * n->f), [SLOT_A] = tensor_3d(NULL, type, n->s, n->b, n->f),
         [SLOT_Y2] = residual,
     };
-    tape_open(&s->tape, s->given->model.layers, live, s->given->recompute, shape, a);
+    tape_open(&s->tape, s->chunk, s->given->layout.chunks_per_stage, order, s->given->recompute, shape, a);
 }
 
-static void open_microbatches(stage *s, const share *n, dtype type, int64_t live, arena *a)
+static void open_chunks(stage *s)
 {
-    s->state = calloc((size_t)live, sizeof *s->state);
-    if (!s->state) FAIL("no memory for %lld microbatches", (long long)live);
-    for (int64_t i = 0; i < live; i++) {
-        microbatch_state *m = &s->state[i];
-        m->tokens = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
-        m->labels = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
-        m->x = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->part, n->b, n->h));
-        m->normed = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->part, n->b, n->h));
-        m->rstd = taken(a, ACTIVATIONS, tensor_1d(NULL, F32, n->part * n->b));
+    int chunks = s->given->layout.chunks_per_stage;
+    s->chunk = malloc((size_t)chunks * sizeof *s->chunk);
+    if (!s->chunk) FAIL("no memory for %d chunks", chunks);
+    for (int i = 0; i < chunks; i++) s->chunk[i] = chunk_of(s->given, s->mesh->at[AXIS_PIPELINE], i);
+}
+
+static void open_loss(end_state *e, const chunk_extent *chunk, const share *n, dtype type, arena *a)
+{
+    tensor residual = tensor_3d(NULL, type, n->part, n->b, n->h);
+    if (chunk->layers) e->sum = taken(a, ACTIVATIONS, residual);
+    e->normed = taken(a, ACTIVATIONS, residual);
+    e->rstd = taken(a, ACTIVATIONS, tensor_1d(NULL, F32, n->part * n->b));
+    e->logits = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->v));
+}
+
+/* Deferred weight gradients keep their microbatches until the drain. */
+static int64_t ends_in_flight(const stage *s, const schedule *order, int chunk)
+{
+    int64_t live = schedule_live_chunk(order, chunk), deferred = 0;
+    for (int64_t m = 0; s->chunk[chunk].loses && m < s->given->microbatches; m++) deferred += schedule_defers(s->given, m);
+    return live > deferred ? live : deferred;
+}
+
+static void open_ends(stage *s, const share *n, dtype type, const schedule *order, arena *a)
+{
+    for (int i = 0; i < s->given->layout.chunks_per_stage; i++) {
+        const chunk_extent *chunk = &s->chunk[i];
+        if (!chunk->embeds && !chunk->loses) continue;
+        s->ends = ends_in_flight(s, order, i);
+        s->end = calloc((size_t)s->ends + 1, sizeof *s->end);
+        if (!s->end) FAIL("no memory for %lld microbatches", (long long)s->ends);
+        for (int64_t m = 0; m < s->ends; m++) {
+            s->end[m].tokens = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
+            s->end[m].labels = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
+            if (chunk->loses) open_loss(&s->end[m], chunk, n, type, a);
+        }
     }
+}
+
+/* A stage alone needs one gradient and no output. With neighbours an output is sent while the next is made, and a gradient
+ * is received and another sent while the one between is replaced. */
+static void open_streams(stage *s, tensor residual, arena *a)
+{
+    bool alone = s->given->layout.degree[AXIS_PIPELINE] == 1;
+    s->outputs.count = alone ? 0 : 2;
+    s->gradients.count = alone ? 1 : STREAM_BUFFERS;
+    for (int i = 0; i < s->outputs.count; i++) s->outputs.buffer[i].tensor = taken(a, ACTIVATIONS, residual);
+    for (int i = 0; i < s->gradients.count; i++) s->gradients.buffer[i].tensor = taken(a, ACTIVATIONS, residual);
+}
+
+stream_buffer *stream_next(stream *x, queue *q)
+{
+    stream_buffer *b = &x->buffer[x->next];
+    x->next = (x->next + 1) % x->count;
+    queue_wait(q, b->busy);
+    return b;
 }
 
 /* Shared by all layers and microbatches: each is consumed before the next one needs it. */
@@ -56,20 +103,19 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
     tensor whole = tensor_3d(NULL, type, n->s, n->b, n->h), residual = tensor_3d(NULL, type, n->part, n->b, n->h);
     tensor part = tensor_3d(NULL, F32, n->s, n->b, 3);
     s->rope = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->s, half, 2));
-    s->dx = taken(a, ACTIVATIONS, residual);
+    open_streams(s, residual, a);
     s->dn = taken(a, ACTIVATIONS, residual);
     s->d_qkv = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->q + 2 * n->kv));
     s->d_o = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->q));
     s->d_a = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->f));
     s->d_gate_up = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, 2 * n->f));
-    s->logits = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->v));
-    s->loss_part = taken(a, ACTIVATIONS, part);
+    if (s->params.head >= 0) s->loss_part = taken(a, ACTIVATIONS, part);
     if (ranks == 1) return;
-    s->embedded = taken(a, ACTIVATIONS, whole);
+    if (s->params.embedding >= 0) s->embedded = taken(a, ACTIVATIONS, whole);
     s->gathered = taken(a, ACTIVATIONS, whole);
     s->d_gathered = taken(a, ACTIVATIONS, whole);
     s->partial = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, scatter_partial_parts(&s->lanes, &s->mesh->axis[AXIS_TENSOR]) * n->part, n->b, n->h));
-    s->loss_parts = taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
+    if (s->params.head >= 0) s->loss_parts = taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
 }
 
 static void open_ring(stage *s, const share *n, dtype type, arena *a)
@@ -79,16 +125,17 @@ static void open_ring(stage *s, const share *n, dtype type, arena *a)
     ring_open(&s->ring, &s->lanes, &s->mesh->axis[AXIS_CONTEXT], queries, keys, a);
 }
 
-void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, int64_t live, arena *a)
+void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, const schedule *order, arena *a)
 {
     share n = share_of(c, m);
     dtype type = c->precision == PRECISION_BF16 ? BF16 : F32;
     *s = (stage){ .given = c, .mesh = m, .lanes = *l };
     s->data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD];
     s->data_rank = m->at[AXIS_DATA] * m->layout.degree[AXIS_SHARD] + m->at[AXIS_SHARD];
+    open_chunks(s);
     param_table_open(&s->params, c, m, a);
-    open_tape(s, &n, type, live, a);
-    open_microbatches(s, &n, type, live, a);
+    open_tape(s, &n, type, order, a);
+    open_ends(s, &n, type, order, a);
     open_buffers(s, &n, type, a);
     open_ring(s, &n, type, a);
     s->loss = taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->micro_batch));
@@ -99,7 +146,8 @@ void stage_close(stage *s)
 {
     param_table_close(&s->params);
     tape_close(&s->tape);
-    free(s->state);
+    free(s->end);
+    free(s->chunk);
 }
 
 void stage_initialize(stage *s)
@@ -110,6 +158,7 @@ void stage_initialize(stage *s)
     rope_table(m, zigzag_of(&s->mesh->axis[AXIS_CONTEXT], m->sequence), table);
     machine_upload(s->lanes.machine, s->rope, table);
     free(table);
+    fill(s->lanes.compute, "loss", s->loss, 0.0);
 }
 
 static void enter(stage *s, phase p, int chunk, int64_t microbatch)
@@ -121,25 +170,46 @@ static void enter(stage *s, phase p, int chunk, int64_t microbatch)
     o->layer = -1;
 }
 
-void stage_forward(stage *s, int chunk, int64_t microbatch)
+void stage_step(stage *s)
 {
+    param_table_step(&s->params);
+    tape_step(&s->tape);
+    s->outputs.next = s->gradients.next = 0;
+}
+
+static bool holds_end(const chunk_extent *e) { return e->embeds || e->loses; }
+
+void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
+{
+    const chunk_extent *e = &s->chunk[chunk];
+    tensor x = tape_input(&s->tape, chunk, microbatch), y = tensor_none();
     enter(s, PHASE_FORWARD, chunk, microbatch);
-    embed_forward(s, microbatch);
-    tensor x = tape_layer(&s->tape, microbatch, 0)[SLOT_X], y = tensor_none();
-    for (int64_t l = 0; l < s->tape.layers; l++) {
-        layer_forward(s, microbatch, l, x, y);
-        x = tape_layer(&s->tape, microbatch, l)[SLOT_X2];
-        y = tape_layer(&s->tape, microbatch, l)[SLOT_Y2];
+    tape_take(&s->tape, chunk, microbatch);
+    if (holds_end(e)) make_batch(s, microbatch);
+    if (e->embeds) embed_forward(s, microbatch, e->layers ? x : output);
+    for (int64_t l = 0; l < e->layers; l++) {
+        layer_forward(s, chunk, microbatch, l, x, y);
+        x = tape_layer(&s->tape, chunk, microbatch, l)[SLOT_X2];
+        y = tape_layer(&s->tape, chunk, microbatch, l)[SLOT_Y2];
     }
     machine_origin_now(s->lanes.machine)->layer = -1;
-    head_forward(s, microbatch, x, y);
+    if (e->loses) head_forward(s, microbatch, x, y);
+    else if (e->layers) add(s->lanes.compute, "output", output, x, y);
 }
 
 void stage_backward(stage *s, int chunk, int64_t microbatch)
 {
+    const chunk_extent *e = &s->chunk[chunk];
     enter(s, PHASE_BACKWARD, chunk, microbatch);
-    head_backward(s, microbatch);
-    for (int64_t l = s->tape.layers - 1; l >= 0; l--) layer_backward(s, microbatch, l);
+    if (e->loses) head_backward(s, microbatch);
+    for (int64_t l = e->layers - 1; l >= 0; l--) layer_backward(s, chunk, microbatch, l);
     machine_origin_now(s->lanes.machine)->layer = -1;
-    embed_backward(s, microbatch);
+    if (e->embeds) embed_backward(s, microbatch);
+    tape_release(&s->tape, chunk, microbatch);
+}
+
+void stage_backward_weight(stage *s, int64_t microbatch)
+{
+    enter(s, PHASE_BACKWARD, s->given->layout.chunks_per_stage - 1, microbatch);
+    head_weight_gradient(s, microbatch);
 }

@@ -1,9 +1,11 @@
 /* The tape: what forward leaves for backward, as named slots. A slot that the recompute mask drops is one shared buffer
- * whose producer is submitted again before backward needs it. */
+ * whose producer is submitted again before backward needs it. The others come from two pools, shared by all chunks and
+ * microbatches of the stage: as many as the schedule ever has in flight at once. */
 #pragma once
 #include "base/arena.h"
 #include "machine/tensor.h"
-#include "plan/bench_case.h"
+#include "plan/chunks.h"
+#include "plan/schedule.h"
 
 /* Slots of one layer. s local positions (s/T between the tensor ranks), S all of them, b micro-batch rows. */
 typedef enum {
@@ -26,14 +28,40 @@ typedef enum {
 /* Forward of a layer is these steps in order; backward runs again the ones that the mask names. */
 typedef enum { STEP_NORM1, STEP_QKV, STEP_ATTENTION, STEP_PROJECTION, STEP_NORM2, STEP_GATE_UP, STEP_SWIGLU, STEP_DOWN, LAYER_STEPS } layer_step;
 
+/* Numbers of free places, the next one on top. */
+typedef struct { int64_t *number, free, size; } pool;
+
+/* One chunk's places for the microbatches in flight: microbatch m uses place m mod window. */
 typedef struct {
-    int64_t layers, live;           /* microbatches between forward and backward */
+    int64_t layers, window;
+    bool has_input;                 /* the first layer's x, or what the head is given */
+    int64_t *input;                 /* [window] number in the pool of x */
+    int64_t *record, *x;            /* [window, layers] numbers in the pools; x of the first layer is the input */
+    tensor *slot;                   /* [window, layers, SLOTS] */
+} tape_chunk;
+
+typedef struct {
     unsigned again;                 /* bit per layer_step: submitted again in backward */
-    tensor *slot;                   /* [live][layers][SLOTS], owned */
+    int chunks; tape_chunk *chunk;
+    pool inputs, records;
+    tensor *x;                      /* [inputs.size] residual streams */
+    tensor *record;                 /* [records.size, SLOTS] the other slots of a layer */
 } tape;
 
-/* shape[SLOTS]: data ignored. Takes memory for live microbatches of `layers` layers. */
-void tape_open(tape *t, int64_t layers, int64_t live, recompute_mask mask, const tensor shape[SLOTS], arena *a);
+/* shape[SLOTS]: data ignored. Takes memory for what the schedule of a stage with these chunks has in flight. */
+void tape_open(tape *t, const chunk_extent *chunk, int chunks, const schedule *s, recompute_mask mask, const tensor shape[SLOTS], arena *a);
 void tape_close(tape *t);
-/* microbatch m uses live slot m mod live. */
-tensor *tape_layer(const tape *t, int64_t microbatch, int64_t layer);
+/* A step begins: every place is free. */
+void tape_step(tape *t);
+
+/* A place for the chunk's input; before its forward, or earlier to receive into it. */
+void tape_take_input(tape *t, int chunk, int64_t microbatch);
+tensor tape_input(const tape *t, int chunk, int64_t microbatch);
+/* Places for its layers. */
+void tape_take(tape *t, int chunk, int64_t microbatch);
+/* [SLOTS] of a layer, counted in the chunk. */
+tensor *tape_layer(const tape *t, int chunk, int64_t microbatch, int64_t layer);
+/* After its backward. */
+void tape_release(tape *t, int chunk, int64_t microbatch);
+/* Does the stage receive what this action of its schedule works on? Then its place is taken one action ahead. */
+bool tape_received(const chunk_extent *chunk, const schedule_action *a);

@@ -3,12 +3,14 @@
 
 lanes lanes_open(machine *m, bool overlap)
 {
+    static const char *const links[LINKS] = { "forward in", "forward out", "backward in", "backward out" };
     lanes l = { .machine = m, .overlap = overlap };
     l.compute = machine_queue(m, "compute");
     l.tensor = machine_queue(m, "tensor");
     l.context = machine_queue(m, "context");
     l.gradient = machine_queue(m, "gradient");
     if (overlap) l.tensor_back = machine_queue(m, "tensor back");
+    for (int i = 0; i < LINKS; i++) l.link[i] = machine_queue(m, links[i]);
     return l;
 }
 

@@ -1,6 +1,6 @@
 /* The queues of one trainer, and the order between them. */
 #pragma once
-#include "machine/fabric.h"
+#include "parallel/mesh.h"
 
 typedef struct {
     machine *machine;
@@ -8,8 +8,9 @@ typedef struct {
     queue *compute;         /* kernels and products */
     queue *tensor;          /* transfers of the tensor axis */
     queue *tensor_back;     /* those of its rings that go from rank to the rank before; only with overlap */
-    queue *context;         /* transfers of the context axis */
     queue *gradient;        /* gradients reduced and weights gathered over data x shard x context */
+    queue *context;         /* keys and values around the context axis */
+    queue *link[LINKS];     /* activations and gradients between pipeline stages, one for each link */
 } lanes;
 
 lanes lanes_open(machine *m, bool overlap);

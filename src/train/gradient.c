@@ -51,8 +51,9 @@ void gradient_norm(trainer *t)
         if (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0) square_sum(q, "norm", gradient_shard(b), t->limbs);
     }
     sum_over(t, "norm", norm_group(t), t->limbs);
-    sum(q, "loss", t->loss, WRITE, t->stage.loss);
+    sum(q, "loss", t->loss, WRITE, t->stage.loss);      /* zero but on the last stage */
     sum_over(t, "loss", &t->mesh->gradient, t->loss);
+    sum_over(t, "loss", &t->mesh->axis[AXIS_PIPELINE], t->loss);
     step_clip_args args = { t->given->optimizer.clip, (double)t->given->global_batch * (double)t->given->model.sequence };
     step_clip(q, "norm", t->limbs, t->loss, t->stage.scalars, &args);
 }

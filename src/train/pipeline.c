@@ -1,11 +1,86 @@
-/* The runner of schedules: the list says what, this says to whom. */
+/* The runner of schedules: the list says what, this says to whom. The input of an action is received one action ahead, its
+ * output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other actions. */
 #include "train/pipeline.h"
+
+/* An activation on its way to a chunk, or a gradient. */
+typedef struct { mark arrived; stream_buffer *gradient; } arrival;
+
+static mark receive(trainer *t, mesh_link link, const char *name, tensor into)
+{
+    queue *q = t->lanes.link[link];
+    transfer one = { .send = false, .peer = 0, .tensor = into };
+    return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
+}
+
+static mark send(trainer *t, mesh_link link, const char *name, tensor from)
+{
+    queue *q = t->lanes.link[link];
+    transfer one = { .send = true, .peer = 1, .tensor = from };
+    lane_follow(q, t->lanes.compute);
+    return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
+}
+
+static void enter(trainer *t, const schedule_action *a)
+{
+    origin *o = machine_origin_now(t->machine);
+    o->phase = a->verb == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
+    o->chunk = a->chunk;
+    o->microbatch = a->microbatch;
+    o->layer = -1;
+}
+
+/* Submits the receiving of what action i works on; a place on the tape is free when all that was submitted is done. */
+static arrival receive_for(trainer *t, int64_t i)
+{
+    const schedule_action *a = &t->schedule.action[i];
+    arrival r = { .gradient = NULL };
+    if (i >= t->schedule.length || !tape_received(t->stage.chunk, a)) return r;
+    enter(t, a);
+    if (a->verb == FORWARD) {
+        tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
+        lane_follow(t->lanes.link[LINK_FORWARD_IN], t->lanes.compute);
+        r.arrived = receive(t, LINK_FORWARD_IN, "activation", tape_input(&t->stage.tape, a->chunk, a->microbatch));
+    } else {
+        r.gradient = stream_next(&t->stage.gradients, t->lanes.link[LINK_BACKWARD_IN]);
+        r.arrived = receive(t, LINK_BACKWARD_IN, "gradient", r.gradient->tensor);
+    }
+    return r;
+}
+
+static void forward(trainer *t, const schedule_action *a, const arrival *in)
+{
+    const chunk_extent *e = &t->stage.chunk[a->chunk];
+    queue *compute = t->lanes.compute;
+    queue_wait(compute, in->arrived);
+    if (!tape_received(t->stage.chunk, a)) tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
+    if (e->loses) {
+        stage_forward(&t->stage, a->chunk, a->microbatch, tensor_none());
+        return;
+    }
+    stream_buffer *out = stream_next(&t->stage.outputs, compute);
+    stage_forward(&t->stage, a->chunk, a->microbatch, out->tensor);
+    out->busy = send(t, LINK_FORWARD_OUT, "activation", out->tensor);
+}
+
+static void backward(trainer *t, const schedule_action *a, const arrival *in)
+{
+    queue *compute = t->lanes.compute;
+    stream_buffer *b = in->gradient ? in->gradient : stream_next(&t->stage.gradients, compute);
+    queue_wait(compute, in->arrived);
+    t->stage.dx = b->tensor;
+    stage_backward(&t->stage, a->chunk, a->microbatch);
+    b->busy = t->stage.chunk[a->chunk].embeds ? queue_mark(compute) : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
+}
 
 void pipeline_submit(trainer *t)
 {
+    arrival here = receive_for(t, 0);
     for (int64_t i = 0; i < t->schedule.length; i++) {
         const schedule_action *a = &t->schedule.action[i];
-        if (a->verb == FORWARD) stage_forward(&t->stage, a->chunk, a->microbatch);
-        else stage_backward(&t->stage, a->chunk, a->microbatch);
+        arrival next = receive_for(t, i + 1);
+        if (a->verb == FORWARD) forward(t, a, &here);
+        else if (a->verb == BACKWARD) backward(t, a, &here);
+        else stage_backward_weight(&t->stage, a->microbatch);
+        here = next;
     }
 }

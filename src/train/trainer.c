@@ -16,8 +16,7 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
 {
     *t = (trainer){ .given = c, .mesh = m, .machine = on, .lanes = lanes_open(on, c->overlap) };
     t->schedule = schedule_make(c, m->at[AXIS_PIPELINE]);
-    int64_t live = schedule_live(&t->schedule);
-    stage_open(&t->stage, c, m, &t->lanes, live > 0 ? live : 1, a);
+    stage_open(&t->stage, c, m, &t->lanes, &t->schedule, a);
     t->stage.params.done = bucket_done;
     t->stage.params.listener = t;
     t->limbs = taken(a, tensor_1d(NULL, U64, SQUARE_LIMBS));
@@ -54,7 +53,7 @@ static void begin(trainer *t)
 void trainer_gradients(trainer *t)
 {
     begin(t);
-    param_table_step(&t->stage.params);
+    stage_step(&t->stage);
     pipeline_submit(t);
 }
 
