@@ -81,6 +81,12 @@ void queue_wait(queue *q, mark m)
     q->pending[q->pendings++] = m;
 }
 
+void queue_follow(queue *q, const queue *other)
+{
+    queue_wait(q, queue_mark(other));
+    for (int i = 0; i < other->pendings; i++) queue_wait(q, other->pending[i]);
+}
+
 /* Only waits that order something are passed on and counted. Returns whether one was left out. */
 static bool flush_waits(queue *q, bool leave_out)
 {

@@ -50,6 +50,8 @@ machine *queue_machine(const queue *q);
 mark op_submit(queue *q, const op *o);
 /* The queue's next op waits for the mark; the caller does not. */
 void queue_wait(queue *q, mark m);
+/* The queue's next op comes after all that the other queue has submitted, and after what that one's next op will wait for. */
+void queue_follow(queue *q, const queue *other);
 /* The last op submitted to the queue. */
 mark queue_mark(const queue *q);
 /* The caller waits. An error inside a step. */

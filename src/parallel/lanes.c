@@ -14,4 +14,4 @@ lanes lanes_open(machine *m, bool overlap)
     return l;
 }
 
-void lane_follow(queue *to, const queue *from) { queue_wait(to, queue_mark(from)); }
+void lane_follow(queue *to, const queue *from) { queue_follow(to, from); }

@@ -48,7 +48,8 @@ static inline void trained_open(trained *r, const bench_case *c)
     *r = (trained){ .sequences = c->global_batch };
     mesh_open_alone(&m, 0);
     arena_open(&a, NULL, 0);
-    param_table_open(&t, c, &m, &a);
+    bench_case alone = single_rank_case(c, false);
+    param_table_open(&t, &alone, &m, &a);
     r->rows = t.rows;
     if (t.rows > TRAINED_ROWS) FAIL("the test model has too many parameters");
     for (int i = 0; i < t.rows; i++) {
@@ -82,7 +83,7 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
         tensor x = gradient ? gradient_shard(b) : tensor_present(&b->master) ? b->master : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
         for (int64_t k = f.first; first && k < f.first + f.count; k++) {
             int64_t logical = param_logical_index(&p->row[i], k);
-            if (logical >= 0) out[r->base[i] + logical] = tensor_value(&x, p->row[i].offset + k - b->shard_first);
+            if (logical >= 0) out[r->base[p->row[i].logical] + logical] = tensor_value(&x, p->row[i].offset + k - b->shard_first);
         }
     }
 }
@@ -97,7 +98,7 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
         const tensor *whole = &p->buckets[row->bucket].weight;
         for (int64_t k = 0; k < row->local_rows * row->local_columns; k++) {
             int64_t logical = param_logical_index(row, k);
-            float want = logical < 0 ? 0.0f : (float)r->weight[r->base[i] + logical];
+            float want = logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + logical];
             if (whole->type == BF16) want = bf16_widen(bf16_round(want));
             errors += tensor_value(whole, row->offset + k) != (double)want;
         }
@@ -112,7 +113,8 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
     r->norm[step] = trainer_report(t, step)[SCALAR_NORM];
     if (step == 0) take_rows(t, r, true, r->gradient);
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
-    for (int64_t i = 0; t->mesh->at[AXIS_TENSOR] == 0 && i < c->microbatches * c->micro_batch; i++) {
+    bool tells = t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
+    for (int64_t i = 0; tells && i < c->microbatches * c->micro_batch; i++) {
         int64_t m = i / c->micro_batch, sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->micro_batch + i % c->micro_batch;
         if (sample < TRAINED_SEQUENCES) r->sequence_loss[step][sample] = ((const double *)t->stage.loss.data)[i];
     }
