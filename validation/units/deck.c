@@ -142,11 +142,11 @@ static void reads_any_line_end_and_utf8(void **state)
 /* A deck that cannot be built is refused in a run and described in a dry run. */
 static void dry_run_describes_what_is_not_built(void **state)
 {
-    bench_case c = case_of("[llama3.1-8b]\nsize = check\npipeline = 2\n", 4, true);
-    assert_string_equal(c.not_built, "pipeline 2");
+    bench_case c = case_of("[llama3.1-8b]\nsize = check\nshard = 2\n", 4, true);
+    assert_string_equal(c.not_built, "shard 2");
     assert_int_equal(c.layout.ranks, 4);
     assert_int_equal(c.layout.degree[AXIS_DATA], 2);
-    deck d = deck_of(TITLES "[llama3.1-8b]\npipeline = 2\n", 4);
+    deck d = deck_of(TITLES "[llama3.1-8b]\nshard = 2\n", 4);
     assert_int_equal(d.messages, 1);
     assert_int_equal(d.cases, 0);
     assert_null(d.item);

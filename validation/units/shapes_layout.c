@@ -14,9 +14,6 @@ typedef struct {
 #define FULL(workload) "[llama3.1-" workload "]\nsize = full\n"
 #define NONE "", ""
 #define NEEDS(needed, there) "needs " needed " ranks, there are " there, ""
-#define RECIPE_70B "", "pipeline 4, chunks_per_stage 5, schedule interleaved"
-#define RECIPE_405B "", "pipeline 8, chunks_per_stage 8, schedule interleaved"
-#define PROXY_405B "", "pipeline 4, chunks_per_stage 8, schedule interleaved"
 
 static row rows[] = {
     /* no layout key, small: everything is data */
@@ -42,27 +39,27 @@ static row rows[] = {
       "the recipe's smallest layout needs 8 ranks, there are 4", "" },
     { "405b, 126 layers on 64", FULL("405b") "layers = 126\n", 64, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true,
       "the recipe's smallest layout needs 512 ranks, there are 64",
-      "pipeline 8, chunks_per_stage 8, schedule interleaved" },
+      "" },
     /* the recipe's rows, and rank counts between them */
     { "8b on 8", FULL("8b"), 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "8b on 9", FULL("8b"), 9, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "8b on 12", FULL("8b"), 12, true, 1, 1, 2, 6, 1, 1, 12, 32, 192, 32, false, NONE },
     { "8b on 2048", FULL("8b"), 2048, true, 1, 1, 2, 1024, 1, 1, 2048, 32, 32768, 32, false, NONE },
-    { "70b on 64", FULL("70b"), 64, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, RECIPE_70B },
-    { "70b on 100", FULL("70b"), 100, true, 4, 4, 2, 3, 1, 5, 96, 80, 192, 64, false, RECIPE_70B },
+    { "70b on 64", FULL("70b"), 64, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, NONE },
+    { "70b on 100", FULL("70b"), 100, true, 4, 4, 2, 3, 1, 5, 96, 80, 192, 64, false, NONE },
     { "405b on 32", FULL("405b"), 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, true, NONE },
     { "405b on 48", FULL("405b"), 48, true, 8, 1, 2, 3, 1, 1, 48, 8, 96, 32, false, NONE },
-    { "405b on 64", FULL("405b"), 64, true, 8, 4, 2, 1, 1, 8, 64, 30, 64, 64, true, PROXY_405B },
-    { "405b on 128", FULL("405b"), 128, true, 8, 4, 2, 2, 1, 8, 128, 62, 128, 64, true, PROXY_405B },
-    { "405b on 256", FULL("405b"), 256, true, 8, 4, 2, 4, 1, 8, 256, 62, 256, 64, false, PROXY_405B },
-    { "405b on 512", FULL("405b"), 512, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true, RECIPE_405B },
-    { "405b on 640", FULL("405b"), 640, true, 8, 8, 2, 5, 1, 8, 640, 126, 320, 64, false, RECIPE_405B },
+    { "405b on 64", FULL("405b"), 64, true, 8, 4, 2, 1, 1, 8, 64, 30, 64, 64, true, NONE },
+    { "405b on 128", FULL("405b"), 128, true, 8, 4, 2, 2, 1, 8, 128, 62, 128, 64, true, NONE },
+    { "405b on 256", FULL("405b"), 256, true, 8, 4, 2, 4, 1, 8, 256, 62, 256, 64, false, NONE },
+    { "405b on 512", FULL("405b"), 512, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true, NONE },
+    { "405b on 640", FULL("405b"), 640, true, 8, 8, 2, 5, 1, 8, 640, 126, 320, 64, false, NONE },
     /* layers selects the row of that depth */
     { "405b, 8 layers on 512", FULL("405b") "layers = 8\n", 512, true, 8, 1, 2, 32, 1, 1, 512, 8, 1024, 32, false,
       NONE },
     { "405b, 30 layers on 128", FULL("405b") "layers = 30\n", 128, true, 8, 4, 2, 2, 1, 8, 128, 30, 128, 64, false,
-      PROXY_405B },
+      NONE },
     { "8b, 16 layers on 8", FULL("8b") "layers = 16\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 16, 128, 32, false, NONE },
     /* layout keys on the full model; the recipe's batch with data or shard alone */
     { "8b, data 8", FULL("8b") "data = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
@@ -82,11 +79,11 @@ static row rows[] = {
     /* check: data x max(2, pipeline) */
     { "check on 4", "[llama3.1-8b]\nsize = check\n", 4, false, 1, 1, 1, 4, 1, 1, 4, 2, 8, 2, false, NONE },
     { "check, pipeline 4", "[llama3.1-8b]\nsize = check\npipeline = 4\n", 8, true, 1, 4, 1, 2, 1, 1, 8, 2, 8, 4, false,
-      "", "pipeline 4" },
+      "", "" },
     { "check, interleaved", "[llama3.1-8b]\nsize = check\npipeline = 2\nchunks_per_stage = 3\n", 4, true, 1, 2, 1, 2, 1,
-      3, 4, 4, 4, 2, false, "", "pipeline 2, chunks_per_stage 3, schedule interleaved" },
+      3, 4, 4, 4, 2, false, "", "" },
     { "small, pipeline 4", "[llama3.1-8b]\npipeline = 4\nsize = small\n", 4, true, 1, 4, 1, 1, 1, 1, 4, 8, 4, 4, false,
-      "", "pipeline 4" },
+      "", "" },
 };
 
 static void is_laid_out(void **state)
