@@ -47,11 +47,19 @@ static arrival receive_for(trainer *t, int64_t i)
     return r;
 }
 
+/* What was received is first read by a kernel, or gathered over the tensor ranks. */
+static void wait_for(trainer *t, const arrival *in)
+{
+    queue *readers[] = { t->lanes.compute, t->lanes.tensor, t->lanes.tensor_back };
+    for (int i = 0; i < 3; i++)
+        if (readers[i]) queue_wait(readers[i], in->arrived);
+}
+
 static void forward(trainer *t, const schedule_action *a, const arrival *in)
 {
     const chunk_extent *e = &t->stage.chunk[a->chunk];
     queue *compute = t->lanes.compute;
-    queue_wait(compute, in->arrived);
+    wait_for(t, in);
     if (!tape_received(t->stage.chunk, a)) tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
     if (e->loses) {
         stage_forward(&t->stage, a->chunk, a->microbatch, tensor_none());
@@ -66,7 +74,7 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
 {
     queue *compute = t->lanes.compute;
     stream_buffer *b = in->gradient ? in->gradient : stream_next(&t->stage.gradients, compute);
-    queue_wait(compute, in->arrived);
+    wait_for(t, in);
     t->stage.dx = b->tensor;
     stage_backward(&t->stage, a->chunk, a->microbatch);
     b->busy = t->stage.chunk[a->chunk].embeds ? queue_mark(compute) : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
