@@ -1,24 +1,45 @@
 /* The host fabric: every transfer is a set of non-blocking MPI messages, polled by the executor. Sums are made here,
- * in rank order. Messages of one transfer are told from others of the
- * communicator by its channel and sequence number. */
+ * in rank order. Messages of one transfer are told from others of the communicator by its channel and sequence number.
+ *
+ * Of a large group at most WINDOW ranks are heard and as many spoken to at a time, so that a transfer's requests and scratch do
+ * not grow with the group. Sums hear ranks in rank order: the first WINDOW ranks are expected by everybody at once, so their
+ * messages all arrive, then the next ones' do, and nobody is left waiting. */
 #include "base/fail.h"
 #include "machine/host/host.h"
+#include "machine/host/rank_sum.h"
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 30, GATHER_ALL_BYTES = 1 << 14, SUM_BLOCK = 1024 };
+enum { PIECE_BYTES = 1 << 30, WHOLE_BYTES = 1 << 14, WINDOW = 16 };
 
 typedef struct { int peer, bytes; } expectation;         /* of a receive; bytes of a send: -1 */
 
-struct host_transfer {
-    const op *op;
-    char *scratch;
-    int stage;                              /* all_reduce has two */
+/* What comes, or what goes: peers are taken a window at a time. */
+typedef struct {
+    bool sends, ended;
+    int window, next;                       /* first peer of this window, of the next one, in the order of peer_at */
     int requests, capacity;
     MPI_Request *request;                   /* [capacity], as the next two */
     MPI_Status *status;
     expectation *expected;
+} stream;
+
+/* all_reduce sums and then gathers, unless every rank sums the whole. */
+typedef enum { SUMS, GATHERS, EXCHANGES } transfer_stage;
+
+/* The tensor of which each rank has a part: all of it, or as equal a share as there is. */
+typedef struct { char *data; dtype type; int64_t elements; bool whole; } divided;
+typedef struct { int64_t first, count; } part;
+
+struct host_transfer {
+    const op *op;
+    const group *group;
+    char *scratch;
+    transfer_stage stage;
+    int stages_done;
+    divided divided;
+    stream in, out;
 };
 
 static void check(int code, const op *o)
@@ -34,14 +55,21 @@ host_transfer *host_transfer_open(void)
 {
     host_transfer *t = calloc(1, sizeof *t);
     if (!t) FAIL("no memory for a transfer");
+    t->out.sends = true;
     return t;
+}
+
+static void stream_close(stream *s)
+{
+    free(s->request);
+    free(s->status);
+    free(s->expected);
 }
 
 void host_transfer_close(host_transfer *t)
 {
-    free(t->request);
-    free(t->status);
-    free(t->expected);
+    stream_close(&t->in);
+    stream_close(&t->out);
     free(t);
 }
 
@@ -52,16 +80,16 @@ static void *enlarged(void *memory, int count, size_t bytes)
     return memory;
 }
 
-static MPI_Request *next_request(host_transfer *t, expectation expected)
+static MPI_Request *next_request(stream *s, expectation expected)
 {
-    if (t->requests == t->capacity) {
-        t->capacity = t->capacity ? 2 * t->capacity : 16;
-        t->request = enlarged(t->request, t->capacity, sizeof *t->request);
-        t->status = enlarged(t->status, t->capacity, sizeof *t->status);
-        t->expected = enlarged(t->expected, t->capacity, sizeof *t->expected);
+    if (s->requests == s->capacity) {
+        s->capacity = s->capacity ? 2 * s->capacity : WINDOW;
+        s->request = enlarged(s->request, s->capacity, sizeof *s->request);
+        s->status = enlarged(s->status, s->capacity, sizeof *s->status);
+        s->expected = enlarged(s->expected, s->capacity, sizeof *s->expected);
     }
-    t->expected[t->requests] = expected;
-    return &t->request[t->requests++];
+    s->expected[s->requests] = expected;
+    return &s->request[s->requests++];
 }
 
 /* What must not be confused between two ranks of a communicator, below 32768, which every MPI can do. */
@@ -72,213 +100,196 @@ static int transfer_tag(const fabric_args *f, int stage)
     return (int)((f->sequence % sequences * CHANNELS + (uint64_t)f->group->channel) * STAGES) + stage;
 }
 
-static void post(host_transfer *t, bool send, void *data, size_t bytes, int peer)
+static void post(host_transfer *t, stream *s, void *data, size_t bytes, int peer)
 {
-    const fabric_args *f = &t->op->args.fabric;
-    MPI_Comm comm = MPI_Comm_f2c((MPI_Fint)f->group->handle);
-    int rank = f->group->handle_first + peer * f->group->handle_step, tag = transfer_tag(f, t->stage);
+    const group *g = t->group;
+    MPI_Comm comm = MPI_Comm_f2c((MPI_Fint)g->handle);
+    int rank = g->handle_first + peer * g->handle_step, tag = transfer_tag(&t->op->args.fabric, t->stages_done);
     for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
         int piece = (int)(bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES);
         char *from = (char *)data + done;
-        MPI_Request *request = next_request(t, (expectation){ peer, send ? -1 : piece });
-        check(send ? MPI_Isend(from, piece, MPI_BYTE, rank, tag, comm, request)
-                   : MPI_Irecv(from, piece, MPI_BYTE, rank, tag, comm, request), t->op);
+        MPI_Request *request = next_request(s, (expectation){ peer, s->sends ? -1 : piece });
+        check(s->sends ? MPI_Isend(from, piece, MPI_BYTE, rank, tag, comm, request)
+                       : MPI_Irecv(from, piece, MPI_BYTE, rank, tag, comm, request), t->op);
     }
 }
 
 /* MPI takes a shorter message than expected for success. */
-static void check_received(const host_transfer *t, int i)
+static void check_received(const host_transfer *t, const stream *s, int i)
 {
     int bytes;
     char what[200];
-    if (t->expected[i].bytes < 0) return;
-    check(MPI_Get_count(&t->status[i], MPI_BYTE, &bytes), t->op);
-    if (bytes != t->expected[i].bytes)
-        FAIL("%s: rank %d of the group sent %d bytes, not %d", op_describe(t->op, what, sizeof what), t->expected[i].peer, bytes,
-             t->expected[i].bytes);
+    if (s->expected[i].bytes < 0) return;
+    check(MPI_Get_count(&s->status[i], MPI_BYTE, &bytes), t->op);
+    if (bytes != s->expected[i].bytes)
+        FAIL("%s: rank %d of the group sent %d bytes, not %d", op_describe(t->op, what, sizeof what), s->expected[i].peer, bytes,
+             s->expected[i].bytes);
 }
 
-/* Have all messages of this stage come and gone? */
-static bool messages_done(host_transfer *t)
+/* Have all messages of this window come or gone? */
+static bool messages_done(const host_transfer *t, stream *s)
 {
-    if (t->requests == 0) return true;
-    int done = 0, code = MPI_Testall(t->requests, t->request, &done, t->status);
-    for (int i = 0; code == MPI_ERR_IN_STATUS && i < t->requests; i++)
-        if (t->status[i].MPI_ERROR != MPI_ERR_PENDING) check(t->status[i].MPI_ERROR, t->op);
+    if (s->requests == 0) return true;
+    int done = 0, code = MPI_Testall(s->requests, s->request, &done, s->status);
+    for (int i = 0; code == MPI_ERR_IN_STATUS && i < s->requests; i++)
+        if (s->status[i].MPI_ERROR != MPI_ERR_PENDING) check(s->status[i].MPI_ERROR, t->op);
     check(code, t->op);
-    for (int i = 0; done && i < t->requests; i++) check_received(t, i);
+    for (int i = 0; done && i < s->requests; i++) check_received(t, s, i);
+    if (done) s->requests = 0;
     return done != 0;
 }
 
-static float widen(const void *x, dtype type, int64_t i)
+/* The first share is the longest. */
+static part part_of(const divided *d, int ranks, int rank)
 {
-    return type == BF16 ? bf16_widen(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+    if (d->whole) return (part){ 0, d->elements };
+    int64_t share = (d->elements + ranks - 1) / ranks, first = share * rank, end = first + share;
+    if (first > d->elements) first = d->elements;
+    if (end > d->elements) end = d->elements;
+    return (part){ first, end - first };
 }
 
-/* to[i] = sum over ranks r of part(r)[i], in rank order, FP32, rounded once. */
-static void sum_f32(void *to, dtype to_type, char *const *part, dtype type, int ranks, int64_t n)
+static char *part_data(const divided *d, part p) { return d->data + (size_t)p.first * dtype_bytes(d->type); }
+static size_t part_bytes(const divided *d, part p) { return (size_t)p.count * dtype_bytes(d->type); }
+static size_t slot_bytes(const divided *d, int ranks) { return part_bytes(d, part_of(d, ranks, 0)); }
+
+/* Sums are kept in front of the slots while one window follows another. */
+static size_t running_sum_bytes(const divided *d, int ranks)
 {
-#pragma omp parallel for schedule(static) if (n > 4 * SUM_BLOCK)
-    for (int64_t block = 0; block < n; block += SUM_BLOCK) {
-        float total[SUM_BLOCK] = { 0 };
-        int64_t length = n - block < SUM_BLOCK ? n - block : SUM_BLOCK;
-        for (int64_t i = 0; i < length; i++) total[i] = widen(part[0], type, block + i);
-        for (int r = 1; r < ranks; r++)
-            for (int64_t i = 0; i < length; i++) total[i] += widen(part[r], type, block + i);
-        for (int64_t i = 0; i < length; i++)
-            if (to_type == BF16) ((uint16_t *)to)[block + i] = bf16_round(total[i]);
-            else ((float *)to)[block + i] = total[i];
+    return ranks > WINDOW ? (size_t)part_of(d, ranks, 0).count * dtype_bytes(rank_sum_type(d->type)) : 0;
+}
+
+static char *slots(const host_transfer *t) { return t->scratch + running_sum_bytes(&t->divided, t->group->size); }
+
+/* The i-th peer of a stream: sums hear rank after rank, all else goes round from the own rank. */
+static int peer_at(const host_transfer *t, const stream *s, int i)
+{
+    const group *g = t->group;
+    if (s->sends) return (g->rank + i) % g->size;
+    return t->stage == SUMS ? i : (g->rank + g->size - i) % g->size;
+}
+
+static void post_peer(host_transfer *t, stream *s, int peer)
+{
+    const divided *d = &t->divided;
+    part own = part_of(d, t->group->size, t->group->rank), other = part_of(d, t->group->size, peer);
+    if (t->stage == SUMS && !s->sends)
+        post(t, s, slots(t) + (size_t)(peer - s->window) * slot_bytes(d, t->group->size), part_bytes(d, own), peer);
+    else if ((t->stage == SUMS) == s->sends) post(t, s, part_data(d, other), part_bytes(d, other), peer);
+    else post(t, s, part_data(d, own), part_bytes(d, own), peer);
+}
+
+static void post_window(host_transfer *t, stream *s)
+{
+    int left = t->group->size - s->next, end = s->next + (left < WINDOW ? left : WINDOW);
+    s->window = s->next;
+    for (; s->next < end; s->next++) {
+        int peer = peer_at(t, s, s->next);
+        if (peer != t->group->rank) post_peer(t, s, peer);
     }
 }
 
-static void sum_f64(double *to, char *const *part, int ranks, int64_t n)
+static void start_stream(host_transfer *t, stream *s)
 {
-    for (int64_t i = 0; i < n; i++) {
-        double total = 0.0;
-        for (int r = 0; r < ranks; r++) total += ((const double *)part[r])[i];
-        to[i] = total;
+    s->next = s->requests = 0;
+    s->ended = false;
+    post_window(t, s);
+}
+
+static void start_stage(host_transfer *t, transfer_stage stage)
+{
+    t->stage = stage;
+    start_stream(t, &t->in);
+    start_stream(t, &t->out);
+}
+
+/* Adds what the window's ranks sent, and the own part in its place, to what came before. */
+static void add_window(host_transfer *t, void *to, dtype to_type)
+{
+    const divided *d = &t->divided;
+    const group *g = t->group;
+    part own = part_of(d, g->size, g->rank);
+    bool within = g->rank >= t->in.window && g->rank < t->in.next;
+    rank_parts parts = { slots(t), slot_bytes(d, g->size), t->in.next - t->in.window, within ? g->rank - t->in.window : -1,
+                         part_data(d, own) };
+    rank_sum(to, to_type, t->in.window ? t->scratch : NULL, &parts, d->type, own.count);
+}
+
+/* True when its last message has come or gone. A sum's last window waits for what is sent: it may be what the sum replaces. */
+static bool stream_advance(host_transfer *t, stream *s)
+{
+    while (!s->ended && messages_done(t, s)) {
+        s->ended = s->next == t->group->size;
+        if (s->ended) break;
+        if (t->stage == SUMS && !s->sends) add_window(t, t->scratch, rank_sum_type(t->divided.type));
+        post_window(t, s);
     }
+    return s->ended;
 }
 
-static void sum_u64(uint64_t *to, char *const *part, int ranks, int64_t n)
+static divided divided_by(const op *o)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t total = 0;
-        for (int r = 0; r < ranks; r++) total += ((const uint64_t *)part[r])[i];
-        to[i] = total;
-    }
+    const tensor *x = &o->operand[o->kind == OP_REDUCE_SCATTER].tensor;
+    bool whole = o->kind == OP_ALL_REDUCE && tensor_span(x) <= WHOLE_BYTES && o->args.fabric.group->size <= WINDOW;
+    return (divided){ x->data, x->type, tensor_elements(x), whole };
 }
 
-/* The sum over ranks of n elements, own ones at `own`, the others' in scratch at rank * stride bytes. */
-static void sum_parts(const host_transfer *t, void *to, dtype to_type, char *own, dtype type, size_t stride, int64_t n)
+static void start_gather(host_transfer *t)
 {
-    const group *g = t->op->args.fabric.group;
-    char *part[g->size];
-    for (int r = 0; r < g->size; r++) part[r] = r == g->rank ? own : t->scratch + (size_t)r * stride;
-    if (type == F64) sum_f64(to, part, g->size, n);
-    else if (type == U64) sum_u64(to, part, g->size, n);
-    else sum_f32(to, to_type, part, type, g->size, n);
-}
-
-static void all_gather_start(host_transfer *t)
-{
-    const group *g = t->op->args.fabric.group;
-    const tensor *to = &t->op->operand[0].tensor, *from = &t->op->operand[1].tensor;
-    size_t bytes = tensor_span(to) / (size_t)g->size;
-    char *whole = to->data, *own = whole + (size_t)g->rank * bytes;
-    if (tensor_present(from)) memcpy(own, from->data, bytes);
-    for (int r = 0; r < g->size; r++) {
-        if (r == g->rank) continue;
-        post(t, false, whole + (size_t)r * bytes, bytes, r);
-        post(t, true, own, bytes, r);
-    }
-}
-
-static void reduce_scatter_start(host_transfer *t)
-{
-    const group *g = t->op->args.fabric.group;
     const tensor *from = &t->op->operand[1].tensor;
-    size_t bytes = tensor_span(from) / (size_t)g->size;
-    for (int r = 0; r < g->size; r++) {
-        if (r == g->rank) continue;
-        post(t, false, t->scratch + (size_t)r * bytes, bytes, r);
-        post(t, true, (char *)from->data + (size_t)r * bytes, bytes, r);
-    }
+    part own = part_of(&t->divided, t->group->size, t->group->rank);
+    if (tensor_present(from)) memcpy(part_data(&t->divided, own), from->data, part_bytes(&t->divided, own));
+    start_stage(t, GATHERS);
 }
 
-static void reduce_scatter_finish(host_transfer *t)
+static void finish_sum(host_transfer *t)
 {
-    const group *g = t->op->args.fabric.group;
-    const tensor *to = &t->op->operand[0].tensor, *from = &t->op->operand[1].tensor;
-    size_t bytes = tensor_span(from) / (size_t)g->size;
-    char *own = (char *)from->data + (size_t)g->rank * bytes;
-    bool in_place = !tensor_present(to);
-    sum_parts(t, in_place ? own : to->data, in_place ? from->type : to->type, own, from->type, bytes,
-              tensor_elements(from) / g->size);
+    const tensor *to = &t->op->operand[0].tensor;
+    bool apart = t->op->kind == OP_REDUCE_SCATTER && tensor_present(to);
+    part own = part_of(&t->divided, t->group->size, t->group->rank);
+    add_window(t, apart ? to->data : part_data(&t->divided, own), apart ? to->type : t->divided.type);
 }
 
-/* Elements of rank r's part of an all_reduce: small tensors go whole to everybody, larger ones in nearly equal parts. */
-static int64_t part_begin(const tensor *x, int ranks, int r)
-{
-    int64_t n = tensor_elements(x), part = (n + ranks - 1) / ranks, begin = part * r;
-    return begin < n ? begin : n;
-}
-
-static bool gathers_all(const tensor *x) { return tensor_span(x) <= GATHER_ALL_BYTES; }
-
-static size_t all_reduce_stride(const tensor *x, int ranks)
-{
-    int64_t n = gathers_all(x) ? tensor_elements(x) : part_begin(x, ranks, 1);
-    return (size_t)n * dtype_bytes(x->type);
-}
-
-static void all_reduce_start(host_transfer *t)
-{
-    const group *g = t->op->args.fabric.group;
-    const tensor *x = &t->op->operand[0].tensor;
-    size_t element = dtype_bytes(x->type), stride = all_reduce_stride(x, g->size);
-    bool all = gathers_all(x);
-    int64_t own = part_begin(x, g->size, g->rank + 1) - part_begin(x, g->size, g->rank);
-    for (int r = 0; r < g->size; r++) {
-        int64_t begin = all ? 0 : part_begin(x, g->size, r), end = all ? tensor_elements(x) : part_begin(x, g->size, r + 1);
-        if (r == g->rank) continue;
-        post(t, false, t->scratch + (size_t)r * stride, all ? stride : (size_t)own * element, r);
-        post(t, true, (char *)x->data + (size_t)begin * element, (size_t)(end - begin) * element, r);
-    }
-}
-
-/* Sums own part; for a large tensor then sends it to everybody (second stage). True when nothing is left to do. */
-static bool all_reduce_finish(host_transfer *t)
-{
-    const group *g = t->op->args.fabric.group;
-    const tensor *x = &t->op->operand[0].tensor;
-    size_t element = dtype_bytes(x->type);
-    bool all = gathers_all(x);
-    int64_t begin = all ? 0 : part_begin(x, g->size, g->rank), end = all ? tensor_elements(x) : part_begin(x, g->size, g->rank + 1);
-    char *data = x->data, *own = data + (size_t)begin * element;
-    if (t->stage == 1) return true;
-    sum_parts(t, own, x->type, own, x->type, all_reduce_stride(x, g->size), end - begin);
-    if (all) return true;
-    t->stage = 1;
-    for (int r = 0; r < g->size; r++) {
-        int64_t other = part_begin(x, g->size, r), stop = part_begin(x, g->size, r + 1);
-        if (r == g->rank) continue;
-        post(t, false, data + (size_t)other * element, (size_t)(stop - other) * element, r);
-        post(t, true, own, (size_t)(end - begin) * element, r);
-    }
-    return false;
-}
-
-static void exchange_start(host_transfer *t)
+static void start_exchange(host_transfer *t)
 {
     const op *o = t->op;
+    t->stage = EXCHANGES;
+    t->in.next = t->out.next = t->group->size;
+    t->in.requests = t->out.requests = 0;
+    t->in.ended = t->out.ended = false;
     for (int i = 0; i < o->operands; i++)
-        post(t, o->operand[i].access == READ, o->operand[i].tensor.data, tensor_span(&o->operand[i].tensor), o->args.fabric.peer[i]);
+        post(t, o->operand[i].access == READ ? &t->out : &t->in, o->operand[i].tensor.data, tensor_span(&o->operand[i].tensor),
+             o->args.fabric.peer[i]);
 }
 
 size_t host_transfer_scratch(const op *o)
 {
-    size_t ranks = (size_t)o->args.fabric.group->size;
-    if (o->kind == OP_REDUCE_SCATTER) return tensor_span(&o->operand[1].tensor);
-    if (o->kind == OP_ALL_REDUCE) return ranks * all_reduce_stride(&o->operand[0].tensor, (int)ranks);
-    return 0;
+    int ranks = o->args.fabric.group->size;
+    if ((o->kind != OP_REDUCE_SCATTER && o->kind != OP_ALL_REDUCE) || ranks == 1) return 0;
+    divided d = divided_by(o);
+    return running_sum_bytes(&d, ranks) + (size_t)(ranks < WINDOW ? ranks : WINDOW) * slot_bytes(&d, ranks);
 }
 
 void host_transfer_start(host_transfer *t, const op *o, void *scratch)
 {
     t->op = o;
+    t->group = o->args.fabric.group;
     t->scratch = scratch;
-    t->stage = t->requests = 0;
-    if (o->kind == OP_ALL_GATHER) all_gather_start(t);
-    if (o->kind == OP_REDUCE_SCATTER) reduce_scatter_start(t);
-    if (o->kind == OP_ALL_REDUCE) all_reduce_start(t);
-    if (o->kind == OP_EXCHANGE) exchange_start(t);
+    t->stages_done = 0;
+    if (o->kind != OP_EXCHANGE) t->divided = divided_by(o);
+    if (o->kind == OP_ALL_GATHER) start_gather(t);
+    if (o->kind == OP_REDUCE_SCATTER || o->kind == OP_ALL_REDUCE) start_stage(t, SUMS);
+    if (o->kind == OP_EXCHANGE) start_exchange(t);
 }
 
 bool host_transfer_test(host_transfer *t)
 {
-    if (!messages_done(t)) return false;
-    t->requests = 0;
-    if (t->op->kind == OP_REDUCE_SCATTER) reduce_scatter_finish(t);
-    return t->op->kind != OP_ALL_REDUCE || all_reduce_finish(t);
+    bool heard = stream_advance(t, &t->in), sent = stream_advance(t, &t->out);
+    if (!heard || !sent) return false;
+    if (t->stage != SUMS) return true;
+    finish_sum(t);
+    if (t->op->kind == OP_REDUCE_SCATTER || t->divided.whole) return true;
+    t->stages_done = 1;
+    start_stage(t, GATHERS);
+    return false;
 }

@@ -1,0 +1,63 @@
+/* Sums over ranks. */
+#include "machine/host/rank_sum.h"
+#include "base/numeric.h"
+
+enum { SUM_BLOCK = 1024 };
+
+dtype rank_sum_type(dtype type) { return type == BF16 ? F32 : type; }
+
+static const char *part_at(const rank_parts *p, int i) { return i == p->own ? p->own_part : p->base + (size_t)i * p->stride; }
+
+static float widen(const void *x, dtype type, int64_t i)
+{
+    return type == BF16 ? bf16_widen(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+}
+
+static void sum_block(float *total, const float *before, const rank_parts *p, dtype type, int64_t first, int64_t n)
+{
+    const char *part = part_at(p, 0);
+    for (int64_t i = 0; i < n; i++) total[i] = widen(part, type, first + i);
+    for (int64_t i = 0; before && i < n; i++) total[i] = before[first + i] + total[i];
+    for (int r = 1; r < p->count; r++) {
+        part = part_at(p, r);
+        for (int64_t i = 0; i < n; i++) total[i] += widen(part, type, first + i);
+    }
+}
+
+static void sum_f32(void *to, dtype to_type, const float *before, const rank_parts *p, dtype type, int64_t n)
+{
+#pragma omp parallel for schedule(static) if (n > 4 * SUM_BLOCK)
+    for (int64_t block = 0; block < n; block += SUM_BLOCK) {
+        float total[SUM_BLOCK];
+        int64_t length = n - block < SUM_BLOCK ? n - block : SUM_BLOCK;
+        sum_block(total, before, p, type, block, length);
+        for (int64_t i = 0; i < length; i++)
+            if (to_type == BF16) ((uint16_t *)to)[block + i] = bf16_round(total[i]);
+            else ((float *)to)[block + i] = total[i];
+    }
+}
+
+static void sum_f64(double *to, const double *before, const rank_parts *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double total = before ? before[i] : 0.0;
+        for (int r = 0; r < p->count; r++) total += ((const double *)part_at(p, r))[i];
+        to[i] = total;
+    }
+}
+
+static void sum_u64(uint64_t *to, const uint64_t *before, const rank_parts *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t total = before ? before[i] : 0;
+        for (int r = 0; r < p->count; r++) total += ((const uint64_t *)part_at(p, r))[i];
+        to[i] = total;
+    }
+}
+
+void rank_sum(void *to, dtype to_type, const void *before, const rank_parts *parts, dtype type, int64_t n)
+{
+    if (type == F64) sum_f64(to, before, parts, n);
+    else if (type == U64) sum_u64(to, before, parts, n);
+    else sum_f32(to, to_type, before, parts, type, n);
+}
