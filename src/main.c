@@ -61,8 +61,7 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
     deck d = deck_read(&source);
-    int status = d.messages ? refuse_deck(&d) : STATUS_PASSED;
-    if (!d.messages) dry_run(&d, o->schedule);
+    int status = d.messages ? refuse_deck(&d) : dry_run(&d, o->schedule) ? STATUS_PASSED : STATUS_FAILED;
     deck_free(&d);
     return status;
 }

@@ -1,10 +1,10 @@
 /* The dry run. */
 #include "bench/dry_run.h"
 #include "base/say.h"
-#include "bench/run_case.h"
+#include "bench/paper.h"
 #include "bench/show_schedule.h"
-#include "plan/flops.h"
-#include "train/measure.h"
+#include "plan/shapes.h"
+#include <string.h>
 
 static void describe_layout(const bench_case *c)
 {
@@ -12,75 +12,183 @@ static void describe_layout(const bench_case *c)
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d ranks%s\n",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD], c->layout.chunks_per_stage,
         c->layout.ranks, c->world_ranks, c->recipe_layout ? ", the recipe's" : "");
-    say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; sequence %lld; sharding %s\n", (long long)c->global_batch,
-        (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD], (long long)c->model.sequence, sharding_name(c->sharding));
+    say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s\n",
+        (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD],
+        tokens_name(c->tokens), recompute_name(c->recompute), sharding_name(c->sharding));
 }
 
-static void describe_flops(const bench_case *c)
+static void describe_model(const bench_case *c)
 {
-    double batch = (double)c->global_batch;
-    say("  parameters  %lld\n", (long long)model_parameters(&c->model));
-    say("  flops       %.6e recipe, %.6e model per sequence; %.6e recipe per step\n", c->recipe_flops_per_sequence,
-        c->model_flops_per_sequence, batch * c->recipe_flops_per_sequence);
+    const model_shape *m = &c->model;
+    say("  model       layers %lld  hidden %lld  ffn %lld  heads %lld/%lld  vocabulary %lld, padded to %lld  sequence %lld\n",
+        (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
+        (long long)m->vocabulary, (long long)m->padded_vocabulary, (long long)m->sequence);
 }
 
-/* Tensor, data, context and shard ranks are alike: rank 0 stands for all. */
-static void describe_rank(const bench_case *c)
+/* Slots: what the pipeline's chunks are cut from. */
+static void describe_schedule(const bench_case *c)
+{
+    int64_t chunks = (int64_t)c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage, ends = shape_slots(c->model.layers, &c->layout);
+    say("  schedule    %s, %lld chunks of %lld slots = %lld layers%s; %lld forwards and as many backwards a stage\n", schedule_name(c->schedule),
+        (long long)chunks, (long long)((c->model.layers + ends) / chunks), (long long)c->model.layers,
+        ends ? " + embedding + loss" : "", (long long)(c->microbatches * c->layout.chunks_per_stage));
+}
+
+static double states_bytes(const paper_stage *s) { return (double)(s->bytes[WEIGHTS] + s->bytes[GRADIENTS] + s->bytes[OPTIMIZER]); }
+
+static void describe_parameters(const bench_case *c, const paper *p)
+{
+    double states = 0.0;
+    for (int i = 0; i < p->stages; i++) states += states_bytes(&p->stage[i]) * c->layout.degree[AXIS_TENSOR];
+    say("  parameters  %lld; weights + gradients + optimizer ", (long long)paper_parameters(p));
+    if (p->measured) say("%.4f bytes per parameter held\n", states / (double)paper_parameters(p));
+    else say("n/a\n");
+}
+
+/* The sum is exact: every term and partial sum is an integer times a power of two that a double holds. */
+static void describe_flops(const bench_case *c, const paper *p)
+{
+    double batch = (double)c->global_batch, model = batch * c->model_flops_per_sequence, sum = paper_model_flops(p, c);
+    say("  flops       %.6e recipe, %.6e model per sequence; %.6e recipe, %.6e model per step\n", c->recipe_flops_per_sequence,
+        c->model_flops_per_sequence, batch * c->recipe_flops_per_sequence, model);
+    if (sum == model) say("              the ranks' model flops sum to the model's exactly");
+    else say("              the ranks' model flops sum to %.17g, NOT to the model's %.17g", sum, model);
+    if (!p->measured) say("; submitted n/a\n");
+    else say("; submitted %.6e, %.4f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
+}
+
+static void say_figure(bool known, int64_t figure)
+{
+    if (known) say(" %14lld", (long long)figure);
+    else say(" %14s", "n/a");
+}
+
+/* One line a stage; its rank's bytes, exact. */
+static void describe_memory(const paper *p)
+{
+    say("\n  stage    rank  layers  live     parameters");
+    for (int k = 0; k < ARENA_KINDS; k++) say(" %14s", arena_kind_name((arena_kind)k));
+    say(" %14s  bytes a rank\n", "total");
+    for (int i = 0; i < p->stages; i++) {
+        const paper_stage *s = &p->stage[i];
+        say("  %5d %7d %7lld %5lld %14lld", i, s->rank, (long long)s->layers, (long long)s->live, (long long)s->parameters);
+        for (int k = 0; k < ARENA_KINDS; k++) say_figure(p->measured, (int64_t)s->bytes[k]);
+        say_figure(p->measured, (int64_t)s->total);
+        say("\n");
+    }
+}
+
+static void describe_most(const bench_case *c, const paper *p)
+{
+    const paper_stage *parameters = &p->stage[0], *bytes = &p->stage[0];
+    for (int i = 1; i < p->stages; i++) {
+        if (p->stage[i].parameters > parameters->parameters) parameters = &p->stage[i];
+        if (p->stage[i].total > bytes->total) bytes = &p->stage[i];
+    }
+    say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB%s) on rank %d, and on the ranks like it\n", (long long)parameters->parameters,
+        parameters->rank, bytes->total, (double)bytes->total / 1e9, p->measured ? "" : " without activations, batch and scratch", bytes->rank);
+    if (!p->measured) return;
+    if (c->backend == BACKEND_CUDA) say("              scratch of the CUDA libraries n/a\n");
+    else say("              scratch with %d threads a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST));
+}
+
+static void describe_work(const paper *p)
+{
+    say("\n  stage    model flops      submitted     operations  a rank and step\n");
+    for (int i = 0; i < p->stages; i++) {
+        const paper_stage *s = &p->stage[i];
+        say("  %5d %14.6e", i, s->model_flops);
+        if (p->measured) say(" %14.6e %14lld\n", tally_flops(&s->step), (long long)tally_operations(&s->step));
+        else say(" %14s %14s\n", "n/a", "n/a");
+    }
+}
+
+static tally_axis axis_of(const paper_stage *s, const char *axis)
+{
+    for (int i = 0; i < s->step.axes; i++)
+        if (strcmp(s->step.axis[i].axis, axis) == 0) return s->step.axis[i];
+    return (tally_axis){ .axis = axis };
+}
+
+static void describe_axis(const bench_case *c, const paper *p, const group *g)
+{
+    tally_axis most = axis_of(&p->stage[0], g->axis);
+    double sent = most.sent;
+    int where = 0;
+    for (int i = 1; i < p->stages; i++) {
+        tally_axis a = axis_of(&p->stage[i], g->axis);
+        sent += a.sent;
+        if (a.sent > most.sent) most = a, where = i;
+    }
+    if (most.messages == 0) return;
+    say("  %-10s %5d %14lld %14.0f %7d %20.6e\n", g->axis, g->size, (long long)most.messages, most.sent, where,
+        sent * (double)(c->layout.ranks / p->stages));
+}
+
+/* Transfers over data, shard and context together are the gradient's, over pipeline and tensor the model's. */
+static void describe_messages(const bench_case *c, const paper *p)
 {
     mesh m;
-    trainer_options o = { .machine = case_machine(c) };
+    if (!p->measured) {
+        say("\n  messages    n/a\n");
+        return;
+    }
     mesh_open(&m, &c->layout, 0, false);
-    measure t = measure_case(c, &m, &o);
-    double states = (double)(t.arena.by_kind[WEIGHTS] + t.arena.by_kind[GRADIENTS] + t.arena.by_kind[OPTIMIZER]);
-    say("  per rank    %lld parameters; weights + gradients + optimizer %.4f bytes per parameter\n", (long long)t.parameters, states / (double)t.parameters);
-    say("  bytes       ");
-    for (int k = 0; k < ARENA_KINDS; k++) say("%s %zu, ", arena_kind_name((arena_kind)k), t.arena.by_kind[k]);
-    say("total %zu%s\n", t.arena.used, c->backend == BACKEND_CUDA ? " (scratch of the CUDA libraries n/a)" : "");
-    if (c->backend == BACKEND_HOST) say("              scratch with %d threads a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST));
+    const group *groups[] = { &m.axis[AXIS_TENSOR], &m.axis[AXIS_CONTEXT], &m.axis[AXIS_PIPELINE], &m.axis[AXIS_SHARD],
+                              &m.axis[AXIS_DATA], &m.gradient, &m.model, &m.all };
+    say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step, of the rank with most\n");
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) describe_axis(c, p, groups[i]);
     mesh_close(&m);
 }
 
-/* What the table of parameters alone tells; a pipeline's stages are not cut yet. */
-static void describe_states(const bench_case *c)
+/* Returns whether there were none. */
+static bool describe_hazards(const paper *p)
 {
-    mesh m;
-    arena a;
-    param_table t;
-    if (c->layout.degree[AXIS_PIPELINE] > 1 || c->layout.degree[AXIS_SHARD] > 1) {
-        say("  per rank    n/a\n");
-        return;
-    }
-    arena_open(&a, NULL, 0);
-    mesh_open(&m, &c->layout, 0, false);
-    param_table_open(&t, c, &m, &a);
-    int64_t parameters = param_count_local(&t);
-    say("  per rank    %lld parameters; weights + gradients + optimizer %.4f bytes per parameter\n", (long long)parameters, (double)a.used / (double)parameters);
-    say("  bytes       weights %zu, gradients %zu, optimizer %zu; activations n/a\n", a.by_kind[WEIGHTS], a.by_kind[GRADIENTS], a.by_kind[OPTIMIZER]);
-    param_table_close(&t);
-    mesh_close(&m);
+    if (!p->measured) return true;
+    if (p->hazards.count == 0) say("\n  hazards     none\n");
+    else say("\n  hazards     %lld, NOT ORDERED:\n", (long long)p->hazards.count);
+    for (int i = 0; i < p->hazards.sentences; i++) say("              %s\n", p->hazards.sentence[i]);
+    return p->hazards.count == 0;
 }
 
-static void describe(const bench_case *c)
+static void describe_not_built(const bench_case *c)
 {
-    say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision),
-        backend_name(c->backend), c->world_ranks);
-    if (c->skipped[0]) {
-        say("  SKIPPED: %s\n", c->skipped);
-        return;
-    }
-    describe_layout(c);
-    describe_flops(c);
     bool runs_here = machine_usable(c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST);
-    if (c->not_built[0]) describe_states(c);
-    else describe_rank(c);
     if (c->not_built[0] || !runs_here)
         say("  not built: %s%s%s\n", c->not_built, c->not_built[0] && !runs_here ? ", " : "", runs_here ? "" : "backend cuda");
 }
 
-void dry_run(const deck *d, bool schedules)
+static bool describe(const bench_case *c)
 {
+    say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision),
+        backend_name(c->backend), c->world_ranks);
+    if (c->skipped[0]) {
+        say("  SKIPPED: %s\n\n", c->skipped);
+        return true;
+    }
+    paper p = paper_open(c);
+    describe_layout(c);
+    describe_model(c);
+    describe_schedule(c);
+    describe_parameters(c, &p);
+    describe_flops(c, &p);
+    describe_not_built(c);
+    describe_memory(&p);
+    describe_most(c, &p);
+    describe_work(&p);
+    describe_messages(c, &p);
+    bool ordered = describe_hazards(&p);
+    paper_close(&p);
+    say("\n");
+    return ordered;
+}
+
+bool dry_run(const deck *d, bool schedules)
+{
+    bool ordered = true;
     for (int64_t i = 0; i < d->cases; i++) {
-        describe(&d->item[i]);
+        ordered = describe(&d->item[i]) && ordered;
         if (schedules && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
     }
+    return ordered;
 }

@@ -1,0 +1,89 @@
+/* The dry run measures one rank of each pipeline stage and says it of all ranks of the stage. Here every rank is measured. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "bench/paper.h"
+#include "plan/flops.h"
+#include "plan/share.h"
+#include "trained.h"
+
+static const char head[] = "a\nb\nbackend = host\nsteps = 1\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\nvocabulary = 1000\n";
+static const char *const layouts[] = {
+    "tensor = 1\ndata = 1\n",
+    "tensor = 4\ndata = 2\nprecision = bf16\nglobal_batch = 8\n",
+    "tensor = 2\ndata = 4\nprecision = fp32\nrecompute = layer\n",
+    "tensor = 4\ndata = 3\nprecision = bf16\nsharding = none\nrecompute = mlp\nmicro_batch = 2\n",
+    "tensor = 4\npipeline = 4\ncontext = 2\nprecision = bf16\n",
+    "tensor = 2\npipeline = 2\nchunks_per_stage = 2\ncontext = 4\ndata = 2\nprecision = bf16\n",
+    "pipeline = 4\ndata = 2\nschedule = gpipe\nglobal_batch = 16\nprecision = fp32\n",
+    "tensor = 4\npipeline = 3\nchunks_per_stage = 2\ncontext = 2\nsharding = none\nprecision = bf16\nrecompute = attention\n",
+    "tensor = 2\npipeline = 2\ncontext = 3\noverlap = on\nsequence = 288\nprecision = bf16\n",
+    "context = 8\nprecision = fp32\n",
+};
+
+static measure measured(const bench_case *c, int rank, mesh *m)
+{
+    trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = rank } };
+    mesh_open(m, &c->layout, rank, false);
+    return measure_case(c, m, &o);
+}
+
+/* Tensor rank 0 alone adds up the squares of the gains' gradients, of which all have copies. */
+static void check_step(const tally *told, const tally *found, bool first_tensor)
+{
+    for (int k = 0; k < OP_KINDS; k++) {
+        assert_int_equal(told->kind[k].count - found->kind[k].count, !first_tensor && k == OP_SQUARE_SUM);
+        assert_true(told->kind[k].flops == found->kind[k].flops);
+    }
+    assert_int_equal(told->axes, found->axes);
+    for (int i = 0; i < told->axes; i++) {
+        assert_string_equal(told->axis[i].axis, found->axis[i].axis);
+        assert_int_equal(told->axis[i].messages, found->axis[i].messages);
+        assert_true(told->axis[i].bytes == found->axis[i].bytes && told->axis[i].sent == found->axis[i].sent);
+    }
+}
+
+static void check_rank(const bench_case *c, const paper_stage *told, const measure *found, const mesh *m)
+{
+    for (int k = 0; k < ARENA_KINDS; k++) assert_int_equal(told->bytes[k], found->arena.by_kind[k]);
+    assert_int_equal(told->total, found->arena.used);
+    assert_true(found->parameters <= told->parameters);
+    assert_int_equal(found->parameters, share_parameters(c, m->at[AXIS_PIPELINE], m->at[AXIS_TENSOR]));
+    assert_int_equal(found->hazards.count, 0);
+    check_step(&told->step, &found->step, m->at[AXIS_TENSOR] == 0);
+}
+
+/* Of all ranks: what they submit; of one replica, gains counted on tensor rank 0 only: parameters. */
+static void check_layout(const char *layout)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s", head, layout);
+    bench_case c = case_of(text, 64);
+    paper p = paper_open(&c);
+    double submitted = 0.0;
+    assert_true(p.measured);
+    for (int r = 0; r < c.layout.ranks; r++) {
+        mesh m;
+        measure found = measured(&c, r, &m);
+        check_rank(&c, &p.stage[m.at[AXIS_PIPELINE]], &found, &m);
+        submitted += tally_flops(&found.step);
+        mesh_close(&m);
+    }
+    assert_true(submitted == paper_submitted_flops(&p, &c));
+    assert_int_equal(paper_parameters(&p), model_parameters(&c.model));
+    assert_true(paper_model_flops(&p, &c) == (double)c.global_batch * c.model_flops_per_sequence);
+    paper_close(&p);
+}
+
+static void one_rank_speaks_for_its_stage(void **state)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) check_layout(layouts[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(one_rank_speaks_for_its_stage) };
+    return cmocka_run_group_tests_name("dry_run_ranks", tests, NULL, NULL);
+}
