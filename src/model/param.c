@@ -2,6 +2,7 @@
 #include "model/param.h"
 #include "base/fail.h"
 #include "plan/chunks.h"
+#include "plan/shapes.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,16 +50,16 @@ static void add_layer(param_table *t, const bench_case *c, const mesh *m, int64_
 {
     const model_shape *s = &c->model;
     int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-    double std = s->init_std, out = s->output_init_std;
+    double std = matrix_std(s, s->hidden, false);
     layer_rows *r = &t->layer[l];
     int n = logical_matrix(l);
     r->q = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, q, s->hidden, q, std), "layers.%lld.q", l));
     r->k = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.k", l));
     r->v = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.v", l));
-    r->attention_output = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, out), "layers.%lld.attention_output", l));
+    r->attention_output = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, matrix_std(s, q, true)), "layers.%lld.attention_output", l));
     r->gate = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.gate", l));
     r->up = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.up", l));
-    r->down = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, out), "layers.%lld.down", l));
+    r->down = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, matrix_std(s, s->ffn, true)), "layers.%lld.down", l));
 }
 
 static int64_t row_elements(const param *p) { return p->local_rows * p->local_columns; }
@@ -106,10 +107,11 @@ static void add_rows(param_table *t, const bench_case *c, const mesh *m)
     int stage = m->at[AXIS_PIPELINE], chunks = c->layout.chunks_per_stage;
     int64_t layers = stage_layers(c, stage);
     bool first = chunk_of(c, stage, 0).embeds, last = chunk_of(c, stage, chunks - 1).loses;
-    param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, s->init_std);
+    param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, embedding_std(s));
     if (first) t->embedding = add_row(t, open_bucket(t, true, false), 0, named(table, "embedding", 0));
-    int gains = layers || last ? open_bucket(t, false, true) : -1;
+    int gains = layers || last ? open_bucket(t, c->optimizer.decays_vectors, true) : -1;
     for (int i = 0; i < chunks; i++) add_chunk(t, c, m, chunk_of(c, stage, i), layers);
+    table.init_std = matrix_std(s, s->hidden, false);
     if (last) t->head = add_row(t, open_bucket(t, true, false), logical_head(c), named(table, "head", 0));
     if (gains < 0) return;
     t->buckets[gains].first_param = t->rows;

@@ -16,10 +16,12 @@ with tempfile.TemporaryDirectory() as folder:
         f.write("\n".join(lines[:2] + [f"record = {record}"] + lines[2:]) + "\n")
     run = ranks(4, deck)
     cases = results(run)
-    tap.ok(run.returncode == 0 and len(cases) == 6 and all(c["passed"] for c in cases), "the default deck: 6 cases PASSED on 4 ranks", run.stdout[-3000:] + run.stderr)
+    tap.ok(run.returncode == 0 and len(cases) == 7 and all(c["passed"] for c in cases), "the default deck: 7 cases PASSED on 4 ranks", run.stdout[-3000:] + run.stderr)
     tap.ok(run.stdout.rstrip().endswith("PASSED"), "the last line is the verdict")
-    layouts = {(c["precision"], c["layout"]["tensor"], c["layout"]["data"]) for c in cases}
-    tap.ok(layouts == {(p, t, 4 // t) for p in ("fp32", "bf16") for t in (1, 2, 4)}, "DP4, TP4 and DP2 x TP2, FP32 and BF16", layouts)
+    layouts = [(c["workload"], c["precision"], *(c["layout"][k] for k in ("tensor", "pipeline", "chunks_per_stage", "context", "data"))) for c in cases]
+    cuts = [("llama3.1-70b", 2, 2, 2, 1, 1), ("llama3.1-8b", 2, 1, 1, 1, 2), ("llama3.1-8b", 1, 1, 1, 2, 2)]
+    tap.ok(layouts == [(w, p, *k) for w, *k in cuts for p in ("fp32", "bf16")] + [("llama2-70b", "bf16", 1, 1, 1, 1, 4)],
+           "TP2 x PP2 with two chunks, DP2 x TP2, CP2 x DP2 in FP32 and BF16, and Llama 2", layouts)
     tap.ok(all(c["residual"][when]["scaled"] < 16 for c in cases for when in ("before", "after")), "residuals are below 16")
     tap.ok(sum("train_step_timing in s:" in line for line in run.stdout.splitlines()) == sum(c["warmup"] + c["steps"] for c in cases), "one line a step")
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
