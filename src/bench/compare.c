@@ -17,6 +17,9 @@ static double *doubles(int64_t n)
     return x;
 }
 
+/* Rows of this rank's stage; each stands in the reference at its logical number. */
+static int rows_held(const trainer *t) { return t ? t->stage.params.rows : 0; }
+
 /* How many ranks hold the same elements of the bucket's shard. */
 static double replicas(const trainer *t, const bucket *b)
 {
@@ -99,10 +102,11 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
 {
     double *own = doubles(4 * r->rows), *shared = own + r->rows, *norm = shared + r->rows, *largest = norm + r->rows;
     double whole = reference_norms(r, target, start, norm), unit = 1e-3 * whole;
-    for (int i = 0; t && i < r->rows; i++) {
-        row_squares s = own_squares(t, i, what, target + r->base[i], start ? start + r->base[i] : NULL);
-        own[i] = magnitude(sqrt(s.error) / (sqrt(s.change) + unit));
-        shared[i] = s.error / replicas(t, &t->stage.params.buckets[t->stage.params.row[i].bucket]);
+    for (int i = 0; i < rows_held(t); i++) {
+        int row = t->stage.params.row[i].logical;
+        row_squares s = own_squares(t, i, what, target + r->base[row], start ? start + r->base[row] : NULL);
+        own[row] = magnitude(sqrt(s.error) / (sqrt(s.change) + unit));
+        shared[row] = s.error / replicas(t, &t->stage.params.buckets[t->stage.params.row[i].bucket]);
     }
     world_sum(shared, r->rows);
     worst_row worst = worst_of(own, largest, r->rows);
@@ -119,7 +123,7 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
 static double *owners_weights(const trainer *t, const reference *r)
 {
     double *values = doubles(r->values);
-    for (int i = 0; t && i < r->rows; i++) {
+    for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
         const bucket *b = &t->stage.params.buckets[p->bucket];
         fragment f = param_fragment(&t->stage.params, i);
@@ -127,7 +131,7 @@ static double *owners_weights(const trainer *t, const reference *r)
         for (int64_t k = f.first; speaks(t, b) && k < f.first + f.count; k++) {
             int64_t logical = param_logical_index(p, k);
             double value = tensor_value(&x, p->offset + k - b->shard_first);
-            if (logical >= 0) values[r->base[i] + logical] = b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
+            if (logical >= 0) values[r->base[p->logical] + logical] = b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
         }
     }
     world_sum(values, r->values);
@@ -137,12 +141,12 @@ static double *owners_weights(const trainer *t, const reference *r)
 worst_row compare_gathered(const trainer *t, const reference *r)
 {
     double *want = owners_weights(t, r), *own = doubles(2 * r->rows);
-    for (int i = 0; t && i < r->rows; i++) {
+    for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
         const tensor *x = &t->stage.params.buckets[p->bucket].weight;
         for (int64_t k = 0; k < p->local_rows * p->local_columns; k++) {
             int64_t logical = param_logical_index(p, k);
-            own[i] += tensor_value(x, p->offset + k) != (logical < 0 ? 0.0 : want[r->base[i] + logical]);
+            own[p->logical] += tensor_value(x, p->offset + k) != (logical < 0 ? 0.0 : want[r->base[p->logical] + logical]);
         }
     }
     worst_row worst = worst_of(own, own + r->rows, r->rows);
@@ -156,7 +160,7 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
     double *loss = doubles(2 * r->sequences), *holder = loss + r->sequences;
     const double *target = r->loss + step * r->sequences;
     worst_row worst = { -1.0, 0, 0 };
-    bool reports = t && t->mesh->at[AXIS_TENSOR] == 0;
+    bool reports = t && t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
     for (int64_t i = 0; reports && i < t->given->microbatches * t->given->micro_batch; i++) {
         int64_t m = i / t->given->micro_batch, row = i % t->given->micro_batch;
         int64_t sequence = (m * t->stage.data_ranks + t->stage.data_rank) * t->given->micro_batch + row;

@@ -63,6 +63,15 @@ MORE += [("TP4", (kind, operation, nth, rank), "tensor = 4") for kind, operation
 MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer") for kind, operation, nth, rank in [
     ("drop", "swiglu_forward", 3, 0), ("stale", "attention_forward", 8, 1), ("scale", "norm_forward", 14, 2), ("drop", "all_gather", 9, 3),
 ]]
+# The ring of attention: 2 attention_forward, 1 attention_merge, 2 attention_backward, 4 exchanges per layer and microbatch. The second
+# attention_backward adds to the queries' gradient.
+MORE += [("CP2xDP2", (kind, operation, nth, rank), "context = 2\nsharding = optimizer") for kind, operation, nth, rank in [
+    ("drop", "exchange", 1, 0), ("stale", "exchange", 2, 1), ("scale", "exchange", 4, 2), ("flip", "exchange", 6, 3), ("drop", "exchange", 16, 3),
+    ("scale", "exchange", 7, 1), ("drop", "attention_merge", 1, 0), ("stale", "attention_merge", 4, 3), ("scale", "attention_merge", 2, 1),
+    ("repeat", "attention_merge", 3, 2), ("drop", "attention_forward", 2, 1), ("stale", "attention_forward", 8, 0), ("scale", "attention_forward", 1, 2),
+    ("drop", "attention_backward", 1, 3), ("repeat", "attention_backward", 2, 0), ("scale", "attention_backward", 8, 1),
+    ("unwait", "attention_forward", 2, 0), ("unwait", "exchange", 3, 2), ("unwait", "exchange", 16, 1),
+]]
 
 SAME = "it writes, and adds to nothing: run twice it writes the same"
 COPY = "it copies: run twice it copies the same"

@@ -8,8 +8,9 @@
 
 enum { STEPS = 4, RANKS = 8, DECK = 2048 };
 
-typedef struct { int tensor, data; } cut;
-static const cut cuts[] = { { 1, 1 }, { 2, 1 }, { 4, 1 }, { 8, 1 }, { 1, 8 }, { 2, 2 }, { 4, 2 } };
+typedef struct { int tensor, data, context; } cut;
+static const cut cuts[] = { { 1, 1, 1 }, { 2, 1, 1 }, { 4, 1, 1 }, { 8, 1, 1 }, { 1, 8, 1 }, { 2, 2, 1 }, { 4, 2, 1 },
+                            { 1, 1, 2 }, { 1, 1, 4 }, { 2, 1, 2 }, { 1, 2, 2 }, { 2, 2, 2 } };
 static const char *const recomputes[] = { "none", "attention", "mlp", "layer" };
 static const char *const shardings[] = { "none", "optimizer" };
 
@@ -21,8 +22,8 @@ static bench_case cut_case(batch b, cut k, const char *sharding, const char *rec
     snprintf(text, sizeof text,
              "agreement\none case cut every way\n[llama3.1-8b]\nsize = small\nlayers = 2\nhidden = 128\nffn = 256\nheads = 16\n"
              "kv_heads = 8\nsequence = 64\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-             "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\ntensor = %d\ndata = %d\n%s = %s\nrecompute = %s\n",
-             STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, k.tensor, k.data, "sharding", sharding, recompute);
+             "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\ntensor = %d\ndata = %d\ncontext = %d\n%s = %s\nrecompute = %s\n",
+             STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, k.tensor, k.data, k.context, "sharding", sharding, recompute);
     return case_of(text, RANKS);
 }
 
@@ -99,8 +100,8 @@ static void judge(batch b, cut k, const char *what, const spreads *all, int coun
         const spread *s = &all->from[i];
         check_limits limit = check_limits_of(count == 2 ? PRECISION_BF16 : PRECISION_FP32, i == 1);
         if (world_rank() == 0)
-            printf("# %s - %s, TP%d DP%d, %s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", b.precision,
-                   i ? "fp32" : b.precision, k.tensor, k.data, what, s->loss_first, s->loss_later, s->first, s->fourth, s->where,
+            printf("# %s - %s, TP%d DP%d CP%d, %s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", b.precision,
+                   i ? "fp32" : b.precision, k.tensor, k.data, k.context, what, s->loss_first, s->loss_later, s->first, s->fourth, s->where,
                    s->weights, s->norm);
         assert_true(s->loss_first < limit.loss_first);
         assert_true(s->loss_later < limit.loss_later);
@@ -149,10 +150,11 @@ static void run_odd(const odd_case *list, size_t count)
 static void microbatches(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 509, 8, 2 }, { 1, 1 }, "none", "none" },      { { "fp32", 509, 8, 2 }, { 2, 2 }, "optimizer", "layer" },
-        { { "bf16", 509, 8, 2 }, { 2, 2 }, "optimizer", "none" }, { { "fp32", 509, 12, 2 }, { 2, 2 }, "optimizer", "mlp" },
-        { { "fp32", 509, 6, 1 }, { 4, 2 }, "none", "attention" }, { { "bf16", 509, 10, 1 }, { 4, 2 }, "optimizer", "layer" },
-        { { "fp32", 509, 6, 3 }, { 2, 2 }, "optimizer", "layer" },
+        { { "fp32", 509, 8, 2 }, { 1, 1, 1 }, "none", "none" },      { { "fp32", 509, 8, 2 }, { 2, 2, 1 }, "optimizer", "layer" },
+        { { "bf16", 509, 8, 2 }, { 2, 2, 1 }, "optimizer", "none" }, { { "fp32", 509, 12, 2 }, { 2, 2, 1 }, "optimizer", "mlp" },
+        { { "fp32", 509, 6, 1 }, { 4, 2, 1 }, "none", "attention" }, { { "bf16", 509, 10, 1 }, { 4, 2, 1 }, "optimizer", "layer" },
+        { { "fp32", 509, 6, 3 }, { 2, 2, 1 }, "optimizer", "layer" }, { { "bf16", 509, 6, 3 }, { 1, 1, 8 }, "optimizer", "attention" },
+        { { "fp32", 509, 8, 2 }, { 2, 2, 2 }, "optimizer", "layer" },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -162,9 +164,9 @@ static void microbatches(void **state)
 static void padding(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 130, 8, 1 }, { 8, 1 }, "none", "none" },
-        { { "bf16", 130, 8, 1 }, { 4, 2 }, "optimizer", "layer" },
-        { { "fp32", 127, 8, 1 }, { 2, 2 }, "optimizer", "none" },
+        { { "fp32", 130, 8, 1 }, { 8, 1, 1 }, "none", "none" },
+        { { "bf16", 130, 8, 1 }, { 4, 2, 1 }, "optimizer", "layer" },
+        { { "fp32", 127, 8, 1 }, { 2, 2, 1 }, "optimizer", "none" },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);

@@ -1,6 +1,6 @@
 /* Equality of bits, where design parts 5 and 6 promise it: losses, norms, gradients and weights of one layout when only the
  * recompute mask, the order of execution, the sharding or the checks of the machine change, and of one deck run twice.
- * Different degrees of data or tensor parallelism add in another order and are not compared here. */
+ * Different degrees of data, context or tensor parallelism add in another order and are not compared here. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,10 @@
 #endif
 enum { STEPS = 4, RANKS = 4, DECK = 1024 };
 
-typedef struct { int tensor, data; const char *sharding; } cut;
-static const cut cuts[] = { { 1, 1, "none" }, { 4, 1, "none" }, { 1, 4, "optimizer" }, { 2, 2, "none" }, { 2, 2, "optimizer" } };
-static const cut both = { 2, 2, "optimizer" };
+typedef struct { int tensor, data, context; const char *sharding; } cut;
+static const cut cuts[] = { { 1, 1, 1, "none" }, { 4, 1, 1, "none" }, { 1, 4, 1, "optimizer" }, { 2, 2, 1, "none" }, { 2, 2, 1, "optimizer" },
+                            { 1, 1, 4, "optimizer" }, { 2, 1, 2, "none" } };
+static const cut both = { 2, 2, 1, "optimizer" };
 static const char *const precisions[] = { "fp32", "bf16" };
 
 static bench_case cut_case(const char *precision, cut k, const char *recompute)
@@ -22,8 +23,8 @@ static bench_case cut_case(const char *precision, cut k, const char *recompute)
     snprintf(text, sizeof text,
              "bitwise\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 64\n"
              "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-             "precision = %s\ntensor = %d\ndata = %d\nsharding = %s\nrecompute = %s\n",
-             STEPS, precision, k.tensor, k.data, k.sharding, recompute);
+             "precision = %s\ntensor = %d\ndata = %d\ncontext = %d\nsharding = %s\nrecompute = %s\n",
+             STEPS, precision, k.tensor, k.data, k.context, k.sharding, recompute);
     return case_of(text, RANKS);
 }
 
@@ -51,8 +52,8 @@ static void same(const trained *want, const bench_case *c, training how, const c
     train_case(&got, c, &how);
     int64_t count = differences(&got, want);
     if (count && world_rank() == 0)
-        printf("# %s, TP%d DP%d, %s: %lld numbers differ\n", precision_name(c->precision), c->layout.degree[AXIS_TENSOR],
-               c->layout.degree[AXIS_DATA], what, (long long)count);
+        printf("# %s, TP%d DP%d CP%d, %s: %lld numbers differ\n", precision_name(c->precision), c->layout.degree[AXIS_TENSOR],
+               c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT], what, (long long)count);
     if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
     assert_int_equal(count, 0);
     assert_true(got.hazards == 0.0);
@@ -103,12 +104,12 @@ static void proved(void **state) { (void)state; for_every_cut(compare_proved); }
 /* Sums over ranks are made in rank order and rounded once, whole or in parts; AdamW is element by element. */
 static void sharding(void **state)
 {
-    static const cut pairs[] = { { 1, 4, "none" }, { 1, 2, "none" }, { 2, 2, "none" } };
+    static const cut pairs[] = { { 1, 4, 1, "none" }, { 1, 2, 1, "none" }, { 2, 2, 1, "none" }, { 1, 2, 2, "none" } };
     (void)state;
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
             trained want;
-            cut spread = { pairs[i].tensor, pairs[i].data, "optimizer" };
+            cut spread = { pairs[i].tensor, pairs[i].data, pairs[i].context, "optimizer" };
             bench_case whole = cut_case(precisions[p], pairs[i], "none"), part = cut_case(precisions[p], spread, "none");
             train_case(&want, &whole, &(training){ .steps = STEPS });
             same(&want, &part, (training){ 0 }, "sharding optimizer");

@@ -1,0 +1,50 @@
+/* Small products on vectors of the compiler's own kind, so that any processor runs them. A file of its own keeps strides
+ * variables: known ones tempt gcc 12 to load 16 floats of a where it needs one. */
+#include "machine/host/tile.h"
+#include <math.h>
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+/* sum += x y */
+static inline __attribute__((always_inline)) lanes lanes_fma(float x, lanes y, lanes sum)
+{
+#pragma GCC unroll 16
+    for (int l = 0; l < LANES; l++) sum[l] = fmaf(x, y[l], sum[l]);
+    return sum;
+}
+
+/* Rows i .. i + 7, `vectors` (a constant) times 16 columns from j. */
+static inline __attribute__((always_inline)) void tile_panel(const tile_product *p, int64_t i, int64_t j, const int vectors, const int adds)
+{
+    const float *a = p->a + i * p->a_row, *b = p->b + j;
+    float *c = p->c + i * p->c_row + j;
+    lanes sum[PANEL_ROWS][PANEL_VECTORS], y[PANEL_VECTORS];
+#pragma GCC unroll 8
+    for (int r = 0; r < PANEL_ROWS; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) sum[r][v] = adds ? *(const lanes *)(c + r * p->c_row + v * LANES) : (lanes){ 0 };
+    for (int64_t k = 0; k < p->depth; k++, a += p->a_depth, b += p->b_row) {
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) y[v] = *(const lanes *)(b + v * LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < PANEL_ROWS; r++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++) sum[r][v] = lanes_fma(a[r * p->a_row], y[v], sum[r][v]);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < PANEL_ROWS; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) *(lanes *)(c + r * p->c_row + v * LANES) = sum[r][v];
+}
+
+static inline __attribute__((always_inline)) void tile_sweep(const tile_product *p, const int adds)
+{
+    int64_t j = 0;
+    for (; j + PANEL_VECTORS * LANES <= p->n; j += PANEL_VECTORS * LANES)
+        for (int64_t i = 0; i < p->m; i += PANEL_ROWS) tile_panel(p, i, j, PANEL_VECTORS, adds);
+    for (; j < p->n; j += LANES)
+        for (int64_t i = 0; i < p->m; i += PANEL_ROWS) tile_panel(p, i, j, 1, adds);
+}
+
+void tile_multiply(tile_product p) { tile_sweep(&p, 0); }
+void tile_accumulate(tile_product p) { tile_sweep(&p, 1); }
