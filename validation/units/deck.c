@@ -1,8 +1,10 @@
 /* Decks that are read: titles, sections, sweeps, defaults, line ends, echo. */
 #include "deck_source.h"
+#include "plan/catalogue.h"
 #include "plan/keys.h"
 #include <glob.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void reads_titles_and_sections(void **state)
 {
@@ -212,11 +214,41 @@ static size_t read_file(const char *path, char *into, size_t size)
     return length;
 }
 
+/* Each deck of inputs/reference, at the rank counts of its cells, is these cells; together they are all cells. */
+static void reference_decks_are_the_cells(void **state)
+{
+    glob_t found;
+    int met = 0, decks = 0;
+    assert_int_equal(glob("inputs/reference/*.dat", 0, NULL, &found), 0);
+    for (int i = 0; recipe_at(i); i++) {
+        const recipe_row *r = recipe_at(i);
+        char path[128], body[8192];
+        snprintf(path, sizeof path, "inputs/reference/%s-%s.dat", r->workload, precision_name(r->precision));
+        if (access(path, R_OK)) continue;
+        read_file(path, body, sizeof body);
+        deck d = dry_deck_of(body, r->gpus);
+        assert_int_equal(d.messages, 0);
+        assert_int_equal(d.cases, 1);
+        const bench_case *c = &d.item[0];
+        assert_string_equal(c->workload, r->workload);
+        assert_int_equal(c->precision, r->precision);
+        assert_int_equal(c->layout.ranks, r->gpus);
+        assert_true(c->recipe_layout && !c->skipped[0]);
+        met++;
+        decks += i == 0 || strcmp(recipe_at(i - 1)->workload, r->workload) || recipe_at(i - 1)->precision != r->precision;
+        deck_free(&d);
+    }
+    assert_int_equal(met, RECIPE_CELLS);
+    assert_int_equal(found.gl_pathc, decks);
+    globfree(&found);
+}
+
 /* The decks that come with the program can be read on a few ranks; the recipes' on any number. */
 static void shipped_decks_are_read(void **state)
 {
     glob_t found;
     assert_int_equal(glob("inputs/*.dat", 0, NULL, &found), 0);
+    assert_int_equal(glob("inputs/reference/*.dat", GLOB_APPEND, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         char body[65536];
         read_file(found.gl_pathv[i], body, sizeof body);
@@ -248,6 +280,7 @@ int main(void)
         cmocka_unit_test(echo_reads_back),
         cmocka_unit_test(keys_are_found),
         cmocka_unit_test(measures_distance),
+        cmocka_unit_test(reference_decks_are_the_cells),
         cmocka_unit_test(shipped_decks_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

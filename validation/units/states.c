@@ -1,0 +1,170 @@
+/* What each rank holds and computes, for every cell of the recipes: sums over the ranks are the whole, to the unit. */
+#include "plan/states.h"
+#include "deck_source.h"
+#include "model/param.h"
+#include "plan/rank_flops.h"
+
+static bench_case cell_case(const recipe_row *r)
+{
+    char body[256];
+    snprintf(body, sizeof body, "[%s]\nsize = full\nprecision = %s\n", r->workload, precision_name(r->precision));
+    return case_of(body, r->gpus, true);
+}
+
+/* A deck without layout keys is the cell. */
+static void decks_are_the_cells(void **state)
+{
+    for (int i = 0; recipe_at(i); i++) {
+        const recipe_row *r = recipe_at(i);
+        bench_case c = cell_case(r);
+        if (!c.recipe_layout) fail_msg("%s %s %d: not the recipe's", r->workload, precision_name(r->precision), r->gpus);
+        assert_int_equal(c.layout.degree[AXIS_TENSOR], r->tensor);
+        assert_int_equal(c.layout.degree[AXIS_PIPELINE], r->pipeline);
+        assert_int_equal(c.layout.degree[AXIS_CONTEXT], r->context);
+        assert_int_equal(c.layout.degree[AXIS_SHARD], r->shard);
+        assert_int_equal(c.layout.degree[AXIS_DATA], r->data);
+        assert_int_equal(c.layout.expert, r->expert);
+        assert_int_equal(c.layout.chunks_per_stage, r->chunks_per_stage);
+        assert_int_equal(c.model.layers, r->layers);
+        assert_int_equal(c.model.sequence, r->sequence);
+        assert_int_equal(c.micro_batch, r->micro_batch);
+        assert_int_equal(c.global_batch, r->global_batch);
+        assert_int_equal(c.layout.ranks, r->gpus);
+        bool trains = strncmp(r->workload, "llama", 5) == 0 && r->precision == PRECISION_BF16 && r->shard == 1;
+        if (!trains) assert_string_not_equal(c.not_built, "");
+    }
+}
+
+/* Ranks of one stage and tensor rank compute the same: each counts as often as there are such ranks. */
+static flop_count summed_flops(const bench_case *c)
+{
+    const int *degree = c->layout.degree;
+    flop_count sum = 0, alike = (flop_count)degree[AXIS_DATA] * degree[AXIS_SHARD] * degree[AXIS_CONTEXT];
+    for (int p = 0; p < degree[AXIS_PIPELINE]; p++)
+        for (int t = 0; t < degree[AXIS_TENSOR]; t++) {
+            int at[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t }, other[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t };
+            other[AXIS_DATA] = degree[AXIS_DATA] - 1;
+            other[AXIS_CONTEXT] = degree[AXIS_CONTEXT] - 1;
+            other[AXIS_SHARD] = degree[AXIS_SHARD] - 1;
+            assert_true(rank_model_flops(c, at) == rank_model_flops(c, other));
+            sum += alike * rank_model_flops(c, at);
+        }
+    return sum;
+}
+
+static void flops_add_up(const bench_case *c)
+{
+    flop_count sum = summed_flops(c), whole = c->global_batch * model_flop_count(&c->model);
+    if (sum != whole)
+        fail_msg("%s on %d ranks: %.17g of %.17g", c->workload, c->layout.ranks, (double)sum, (double)whole);
+    assert_true(step_model_flops(c) == whole);
+}
+
+static void model_flops_add_up(void **state)
+{
+    for (int i = 0; recipe_at(i); i++) {
+        bench_case c = cell_case(recipe_at(i));
+        flops_add_up(&c);
+    }
+    bench_case large = case_of("[llama3.1-405b]\nsize = full\n", 16384, true);
+    assert_int_equal(large.layout.ranks, 16384);
+    flops_add_up(&large);
+}
+
+/* Over stages, tensor and expert ranks; what tensor ranks share counts once, and so does a tied embedding. */
+static void parameters_add_up(void **state)
+{
+    for (int i = 0; recipe_at(i); i++) {
+        bench_case c = cell_case(recipe_at(i));
+        const int *degree = c.layout.degree;
+        int64_t sum = 0, shard = degree[AXIS_SHARD];
+        for (int p = 0; p < degree[AXIS_PIPELINE]; p++)
+            for (int t = 0; t < degree[AXIS_TENSOR]; t++) {
+                rank_states s = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t });
+                sum += s.parameters + (c.layout.expert - 1) * s.experts - (t > 0 ? s.replicated : 0);
+            }
+        if (c.model.tied_embedding && degree[AXIS_PIPELINE] > 1) sum -= c.model.vocabulary * c.model.hidden;
+        if (sum * shard != model_parameters(&c.model))
+            fail_msg("%s on %d ranks: %lld x %lld", c.workload, c.layout.ranks, (long long)sum, (long long)shard);
+    }
+}
+
+static int64_t distance(size_t a, int64_t b) { return (int64_t)a > b ? (int64_t)a - b : b - (int64_t)a; }
+
+/* The table of parameters rounds each bucket up to 32 elements for every owner. */
+static void agrees_with_the_table(const bench_case *c, int tensor_rank)
+{
+    mesh m;
+    arena a;
+    param_table t;
+    arena_open(&a, NULL, 0);
+    mesh_open(&m, &c->layout, tensor_rank, false);
+    param_table_open(&t, c, &m, &a);
+    rank_states s = states_of(c, m.at);
+    int64_t padding = t.bucket_count * 32 * m.gradient.size, align = 64 * 6 * t.bucket_count;
+    assert_int_equal(s.parameters, param_count_local(&t));
+    assert_true(distance(a.by_kind[WEIGHTS], s.weights) <= padding * 4 + align);
+    assert_true(distance(a.by_kind[GRADIENTS], s.gradients) <= padding * 8 + align);
+    assert_true(distance(a.by_kind[OPTIMIZER], s.optimizer) <= padding / m.gradient.size * 12 + align);
+    param_table_close(&t);
+    mesh_close(&m);
+}
+
+static void agrees_where_it_is_built(void **state)
+{
+    static const char *const decks[] = {
+        "[llama3.1-8b]\nsize = full\ndata = 8\n",
+        "[llama3.1-8b]\nsize = full\ndata = 8\nsharding = none\n",
+        "[llama3.1-8b]\nsize = full\ndata = 8\nprecision = fp32\n",
+        "[llama3.1-8b]\nsize = full\n",
+        "[llama3.1-70b]\nsize = full\ntensor = 4\n",
+        "[llama3.1-405b]\nsize = full\ntensor = 8\n",
+        "[llama3.1-405b]\nsize = full\nlayers = 8\n",
+        "[llama2-70b]\nsize = full\ntensor = 8\nsharding = optimizer\n",
+        "[llama2-70b]\nsize = full\ntensor = 8\n",
+    };
+    for (size_t i = 0; i < sizeof decks / sizeof decks[0]; i++) {
+        bench_case c = case_of(decks[i], 64, true);
+        agrees_with_the_table(&c, 0);
+        agrees_with_the_table(&c, c.layout.degree[AXIS_TENSOR] - 1);
+    }
+}
+
+/* By hand: a middle stage of grok (8 layers, one of 8 experts), a 64th of llama 2, a stage of nemotron. */
+static void states_by_hand(void **state)
+{
+    bench_case grok = case_of("[grok1-314b]\nsize = full\n", 512, true), llama2 = case_of("[llama2-70b]\nsize = full\n", 64, true);
+    bench_case nemotron = case_of("[nemotron4-340b]\nsize = full\n", 128, true);
+    rank_states g = states_of(&grok, (int[AXES]){ [AXIS_PIPELINE] = 1 }), l = states_of(&llama2, (int[AXES]){ 0 }),
+                n = states_of(&nemotron, (int[AXES]){ [AXIS_PIPELINE] = 1 });
+    int64_t expert = 8 * 3 * 6144ll * 32768 / 4, attention = 8 * 6144ll * (2 * 1536 + 2 * 256), small = 8 * (2 + 8) * 6144ll;
+    assert_int_equal(g.experts, expert);
+    assert_int_equal(g.parameters, expert + attention + small);
+    assert_int_equal(g.replicated, small);
+    assert_int_equal(g.weights, 2 * g.parameters);
+    assert_int_equal(g.gradients, 2 * g.parameters + 4 * small);
+    assert_int_equal(g.optimizer, 12 * (expert / 2 + attention / 16 + small / 16)); /* data 8 x context 2 */
+    assert_int_equal(l.parameters * 64, model_parameters(&llama2.model));
+    assert_int_equal(l.weights, 2 * l.parameters);
+    assert_int_equal(l.gradients, 4 * l.parameters + 4 * l.replicated);
+    assert_int_equal(l.optimizer, 12 * l.parameters);
+    assert_int_equal(n.optimizer, 4 * n.parameters / 2); /* no master, BF16 moments, two data ranks */
+}
+
+/* One FP8 weight takes as much as a BF16 one, because its transpose lies beside it. */
+static void fp8_keeps_two_copies(void **state)
+{
+    bench_case wide = case_of("[llama3.1-8b]\nsize = full\n", 8, true), narrow = case_of("[llama3.1-8b]\nsize = full\nprecision = fp8\n", 8, true);
+    assert_int_equal(states_of(&wide, (int[AXES]){ 0 }).weights, states_of(&narrow, (int[AXES]){ 0 }).weights);
+    assert_string_equal(strstr(narrow.not_built, "precision"), narrow.not_built);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decks_are_the_cells),  cmocka_unit_test(model_flops_add_up),
+        cmocka_unit_test(parameters_add_up),    cmocka_unit_test(agrees_where_it_is_built),
+        cmocka_unit_test(states_by_hand),       cmocka_unit_test(fp8_keeps_two_copies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
