@@ -46,8 +46,8 @@ void report_case_begins(const bench_case *c)
         (long long)c->microbatches, (long long)c->micro_batch, c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD],
         tokens_name(c->tokens), recompute_name(c->recompute));
     if (c->size != SIZE_FULL)
-        say("Rates      learning rate %g constant, epsilon %g, init std %.4g: scaled, so that faults show in a model this narrow\n",
-            c->optimizer.learning_rate, c->optimizer.epsilon, m->init_std);
+        say("Rates      learning rate %g constant, epsilon %g, init std %.4g%s: scaled, so that faults show in a model this narrow\n",
+            c->optimizer.learning_rate, c->optimizer.epsilon, m->init_std, m->init == INIT_FAN_IN ? " / sqrt(fan-in)" : "");
     say("%s", thin);
 }
 

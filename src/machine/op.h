@@ -40,7 +40,7 @@ typedef struct { uint32_t seed, key; float scale; int64_t first_row, first_colum
 typedef enum { STREAM_UNIFORM, STREAM_RAMP, STREAM_ZEROS } stream_kind;
 /* Local position p is position first + p of the sequence, in the second half of the local ones skip more. */
 typedef struct { stream_kind stream; bool labels_next; uint32_t seed, vocabulary; int64_t first_sample, first, skip; } tokens_args;
-typedef struct { double maximum, minimum; int64_t warmup, total; bool constant; float beta1, beta2; } step_begin_args;
+typedef struct { double maximum, minimum; int64_t warmup, total; bool constant, from_zero; float beta1, beta2; } step_begin_args;
 typedef struct { double clip, tokens; } step_clip_args;                     /* clip 0: none; tokens of the global batch */
 typedef struct { double value; } fill_args;
 typedef struct { double factor; } scale_args;

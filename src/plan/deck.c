@@ -57,7 +57,7 @@ static case_draft draft_of(const reading *r, int i, int index)
         const deck_setting *s = setting_of(r, i, key);
         int values = values_of(s, key);
         d.line[key] = s->line;
-        if (s->line) key_read(key, value_of(s, key, index % values), r->source->dry_run, &d.c, sentence);
+        if (s->line) key_read(key, value_of(s, key, index % values), &d.c, sentence);
         index /= values;
     }
     return d;

@@ -30,8 +30,8 @@ typedef struct {
 } deck_source;
 
 /* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there are
- * no cases. Keys that contradict one another are compared in the sections whose every value could be read. In a dry run
- * what is not built yet is resolved and described (not_built); in a run it is refused if the deck asks for it by value.
+ * no cases. Keys that contradict one another are compared in the sections whose every value could be read. What is not
+ * built yet is resolved all the same, and says so (not_built).
  */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);

@@ -63,7 +63,7 @@ static bool values_are_sound(scanner *s, key_id key, text_view value)
     int count = key_sweeps(key) ? text_words(value) : 1;
     for (int i = 0; i < count && !mistakes_full(s->wrong, s->line); i++) {
         text_view one = key_sweeps(key) ? text_word(&rest) : value;
-        if (key_read(key, one, s->source->dry_run, &nowhere, sentence)) continue;
+        if (key_read(key, one, &nowhere, sentence)) continue;
         mistake(s->wrong, s->line, key_at(key)->name, "%s", sentence);
         sound = false;
     }

@@ -35,11 +35,11 @@ static const key_row table[KEYS] = {
                        FIELD(layout.degree[AXIS_PIPELINE]), .explanation = "pipeline stages" },
     [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                       FIELD(layout.degree[AXIS_CONTEXT]), .explanation = "context-parallel degree" },
-    [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .trains = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
+    [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
                      .explanation = "expert-parallel degree, across context and data" },
     [KEY_DATA] = { "data", INTEGER(1, DEGREE), .rule = "rest of ranks", FIELD(layout.degree[AXIS_DATA]),
                    .explanation = "data-parallel degree; ranks left over sit the case out" },
-    [KEY_SHARD] = { "shard", INTEGER(1, DEGREE), .trains = "1", .rule = "recipe's, or 1",
+    [KEY_SHARD] = { "shard", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1",
                     FIELD(layout.degree[AXIS_SHARD]), .explanation = "fully sharded data-parallel degree" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
@@ -113,9 +113,8 @@ static void print_row(key_id key)
     char values[KEY_SENTENCE];
     key_values(key, values);
     const key_row *row = key_at(key);
-    const char *built = row->trains ? row->trains : row->built;
     say("%-20s  %-28s  %-15s  %s%s%s%s\n", row->name, values, row->fallback ? row->fallback : row->rule,
-        row->explanation, built ? "; only " : "", built ? built : "", built ? " is built yet" : "");
+        row->explanation, row->built ? "; only " : "", row->built ? row->built : "", row->built ? " is built yet" : "");
 }
 
 void deck_print_keys(void)

@@ -52,8 +52,7 @@ typedef struct {
     const char *const *words; /* KIND_WORD: in the order of the enumeration, ended by NULL */
     int64_t low, high;        /* KIND_INTEGER */
     double least, most;       /* KIND_REAL */
-    const char *built;        /* the only value a run accepts so far; NULL: all */
-    const char *trains;       /* the only value that is trained so far, a run skips the others; NULL: all */
+    const char *built;        /* the only value that is trained so far; a run skips cases with others. NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
     const char *rule;         /* that rule, in words; NULL: there is a fallback */
     size_t offset, bytes;     /* field of bench_case */
@@ -72,9 +71,8 @@ bool key_sweeps(key_id key);
 /* Word for word the values a deck may give: "fp32 bf16", "1 to 1000000". */
 void key_values(key_id key, char out[KEY_SENTENCE]);
 
-/* Reads one value into its field. On a mistake returns false, leaves the field and writes the sentence.
- * In a dry run values that are not built yet are read all the same. */
-bool key_read(key_id key, text_view value, bool dry_run, bench_case *into, char sentence[KEY_SENTENCE]);
+/* Reads one value into its field. On a mistake returns false, leaves the field and writes the sentence. */
+bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE]);
 /* Every field that has a fallback gets it. */
 void key_fallbacks(bench_case *into);
 /* The effective value of a resolved case, as a deck would write it. */

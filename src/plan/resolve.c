@@ -110,9 +110,8 @@ static void resolve_built(case_draft *d)
     for (key_id key = 0; key < KEYS; key++) {
         char value[KEY_TEXT];
         const key_row *row = key_at(key);
-        const char *built = row->trains ? row->trains : row->built;
-        if (built) key_write(key, &d->c, value);
-        if (built && strcmp(value, built) != 0) add_reason(&d->c, row->name, value);
+        if (row->built) key_write(key, &d->c, value);
+        if (row->built && strcmp(value, row->built) != 0) add_reason(&d->c, row->name, value);
     }
 }
 

@@ -141,17 +141,19 @@ static void reads_any_line_end_and_utf8(void **state)
     deck_free(&w);
 }
 
-/* A deck that cannot be built is refused in a run and described in a dry run. */
-static void dry_run_describes_what_is_not_built(void **state)
+/* What cannot be trained yet is resolved with the reasons, in a run as in a dry run. */
+static void says_what_is_not_built(void **state)
 {
-    bench_case c = case_of("[llama3.1-8b]\nsize = check\nshard = 2\n", 4, true);
-    assert_string_equal(c.not_built, "shard 2");
-    assert_int_equal(c.layout.ranks, 4);
-    assert_int_equal(c.layout.degree[AXIS_DATA], 2);
-    deck d = deck_of(TITLES "[llama3.1-8b]\nshard = 2\n", 4);
-    assert_int_equal(d.messages, 1);
-    assert_int_equal(d.cases, 0);
-    assert_null(d.item);
+    for (int dry = 0; dry < 2; dry++) {
+        bench_case c = case_of("[llama3.1-8b]\nsize = check\nprecision = fp8\nshard = 2\n", 4, dry);
+        assert_string_equal(c.not_built, "precision fp8, shard 2");
+        assert_int_equal(c.layout.ranks, 4);
+        assert_int_equal(c.layout.degree[AXIS_DATA], 2);
+    }
+    bench_case grok = case_of("[grok1-314b]\nsize = check\nexpert = 2\n", 4, true);
+    assert_string_equal(grok.not_built, "workload grok1-314b, expert 2");
+    bench_case llama2 = case_of("[llama2-70b]\nsize = check\n", 4, false);
+    assert_string_equal(llama2.not_built, "");
 }
 
 static void add_echo(key_id key, const bench_case *c, char *body, size_t size)
@@ -276,7 +278,7 @@ int main(void)
         cmocka_unit_test(takes_a_thousand_cases),
         cmocka_unit_test(order_seed_counts_as_used_if_some_case_is_hostile),
         cmocka_unit_test(reads_any_line_end_and_utf8),
-        cmocka_unit_test(dry_run_describes_what_is_not_built),
+        cmocka_unit_test(says_what_is_not_built),
         cmocka_unit_test(echo_reads_back),
         cmocka_unit_test(keys_are_found),
         cmocka_unit_test(measures_distance),

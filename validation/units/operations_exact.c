@@ -116,6 +116,9 @@ static double first_rate(step_begin_args args, double step)
 static void learning_rate_corners(void **state)
 {
     const step_begin_args constant = { .maximum = 1e-3, .total = 10, .constant = true }, warm = { .maximum = 1e-3, .total = 10, .warmup = 3, .constant = true };
+    const step_begin_args zero = { .maximum = 1e-3, .minimum = 1e-4, .total = 50, .warmup = 5, .from_zero = true };
+    assert_true(first_rate(zero, 0) == 0.0 && fabs(first_rate(zero, 4) - 8e-4) < 1e-18 && first_rate(zero, 5) == 1e-3);
+    assert_true(fabs(first_rate(zero, 49) - 1e-4) < 1e-18);
     const step_begin_args single = { .maximum = 1e-3, .minimum = 1e-4, .total = 1 }, all_warm = { .maximum = 1e-3, .minimum = 1e-4, .total = 4, .warmup = 3 };
     assert_true(first_rate(constant, 0) == 1e-3 && first_rate(constant, 9) == 1e-3);
     assert_true(first_rate(warm, 0) == 1e-3 / 4 && first_rate(warm, 3) == 1e-3);

@@ -42,6 +42,7 @@ static void write_model(writer *w, const char *group, const bench_case *c)
     writer_attribute_real(w, group, "norm_epsilon", m->norm_epsilon);
     writer_attribute_real(w, group, "init_std", m->init_std);
     writer_attribute_real(w, group, "output_init_std", m->output_init_std);
+    writer_attribute_flag(w, group, "init_fan_in", m->init == INIT_FAN_IN);
     writer_attribute_flag(w, group, "labels_next_token", m->labels_next_token);
     writer_attribute_real(w, group, "recipe_flops_per_sequence", c->recipe_flops_per_sequence);
     writer_attribute_real(w, group, "model_flops_per_sequence", c->model_flops_per_sequence);
@@ -56,6 +57,8 @@ static void write_optimizer(writer *w, const char *group, const optimizer_rule *
     writer_attribute_real(w, group, "clip", o->clip);
     writer_attribute_real(w, group, "learning_rate_minimum", o->learning_rate_minimum);
     writer_attribute_flag(w, group, "learning_rate_constant", o->learning_rate_constant);
+    writer_attribute_flag(w, group, "learning_rate_from_zero", o->learning_rate_from_zero);
+    writer_attribute_flag(w, group, "decays_vectors", o->decays_vectors);
 }
 
 void settings_write(writer *w, const char *group, const bench_case *c)

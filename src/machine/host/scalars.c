@@ -5,6 +5,7 @@
 static double learning_rate(const step_begin_args *a, int64_t step)
 {
     const double pi = 3.14159265358979323846;
+    if (step < a->warmup && a->from_zero) return a->maximum * (double)step / (double)a->warmup;
     if (step < a->warmup) return a->maximum * (double)(step + 1) / (double)(a->warmup + 1);
     if (a->constant) return a->maximum;
     int64_t last = a->total - 1;
