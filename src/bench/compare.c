@@ -155,23 +155,25 @@ worst_row compare_gathered(const trainer *t, const reference *r)
     return worst;
 }
 
+/* Does this rank hold losses? Context ranks hold a part of each; the first of them answers for the sum. */
+static bool holds_losses(const trainer *t) { return t && t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0; }
+
 worst_row compare_losses(const trainer *t, const reference *r, int step)
 {
-    double *loss = doubles(2 * r->sequences), *holder = loss + r->sequences;
-    const double *target = r->loss + step * r->sequences;
+    int64_t n = r->own_sequences;
+    double *loss = doubles(n + 1);
+    int64_t *sequence = calloc((size_t)n + 1, sizeof *sequence);
+    if (!sequence) FAIL("no memory to compare %lld losses", (long long)n);
     worst_row worst = { -1.0, 0, 0 };
-    bool reports = t && t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
-    for (int64_t i = 0; reports && i < t->given->microbatches * t->given->micro_batch; i++) {
-        int64_t m = i / t->given->micro_batch, row = i % t->given->micro_batch;
-        int64_t sequence = (m * t->stage.data_ranks + t->stage.data_rank) * t->given->micro_batch + row;
-        loss[sequence] = ((const double *)t->stage.loss.data)[i];
-        if (t->mesh->at[AXIS_CONTEXT] == 0) holder[sequence] = world_rank();
+    for (int64_t i = 0; i < n; i++) sequence[i] = reference_sequence(r, i);
+    reference_sum_losses(r, sequence, t ? t->stage.loss.data : NULL, holds_losses(t) ? n : 0, loss);
+    for (int64_t i = 0; holds_losses(t) && t->mesh->at[AXIS_CONTEXT] == 0 && i < n; i++) {
+        double target = r->loss[step * n + i], ratio = magnitude((loss[i] - target) / target);
+        if (ratio > worst.r) worst = (worst_row){ ratio, (int)sequence[i], world_rank() };
     }
-    world_sum(loss, 2 * r->sequences);
-    for (int64_t s = 0; s < r->sequences; s++) {
-        double ratio = magnitude((loss[s] - target[s]) / target[s]);
-        if (ratio > worst.r) worst = (worst_row){ ratio, (int)s, (int)holder[s] };
-    }
+    worst.rank = rank_of_largest(worst.r);
+    world_broadcast(&worst, sizeof worst, worst.rank);
+    free(sequence);
     free(loss);
     return worst;
 }
@@ -185,9 +187,7 @@ static worst_row compare_scalar(const trainer *t, int step, int scalar, double w
 
 worst_row compare_mean_loss(const trainer *t, const reference *r, int step)
 {
-    double sum = 0.0;
-    for (int64_t i = 0; i < r->sequences; i++) sum += r->loss[step * r->sequences + i];
-    return compare_scalar(t, step, SCALAR_LOSS, sum / (double)(r->sequences * r->given.model.sequence));
+    return compare_scalar(t, step, SCALAR_LOSS, r->total_loss[step] / (double)(r->sequences * r->given.model.sequence));
 }
 
 worst_row compare_norm(const trainer *t, const reference *r, int step)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOSS_BLOCK = 1024 };
+
 static double *doubles(int64_t n)
 {
     double *x = calloc((size_t)(n ? n : 1), sizeof *x);
@@ -14,11 +16,48 @@ static double *doubles(int64_t n)
     return x;
 }
 
-/* This rank's sequences are rank, rank + ranks, ...: one a microbatch. */
+/* The sequences that this rank computes are rank, rank + ranks, ...: one a microbatch. */
 static int64_t own_share(const bench_case *c)
 {
     int64_t rank = world_rank(), ranks = world_ranks();
     return rank < c->global_batch ? (c->global_batch - rank + ranks - 1) / ranks : 0;
+}
+
+static void place_reference(reference *r, const bench_case *check)
+{
+    mesh m;
+    mesh_open(&m, &check->layout, world_rank(), false);
+    const int *degree = check->layout.degree;
+    r->data_ranks = degree[AXIS_DATA] * degree[AXIS_SHARD];
+    r->data_rank = m.at[AXIS_DATA] * degree[AXIS_SHARD] + m.at[AXIS_SHARD];
+    r->micro_batch = check->micro_batch;
+    r->own_sequences = m.takes_part ? check->microbatches * check->micro_batch : 0;
+    r->sequences = check->global_batch;
+    mesh_close(&m);
+}
+
+int64_t reference_sequence(const reference *r, int64_t i)
+{
+    return (i / r->micro_batch * r->data_ranks + r->data_rank) * r->micro_batch + i % r->micro_batch;
+}
+
+/* In blocks, so that no rank holds the losses of all. */
+double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count, double *own)
+{
+    double block[LOSS_BLOCK], total = 0.0;
+    for (int64_t first = 0; first < r->sequences; first += LOSS_BLOCK) {
+        int64_t n = r->sequences - first < LOSS_BLOCK ? r->sequences - first : LOSS_BLOCK;
+        for (int64_t i = 0; i < n; i++) block[i] = 0.0;
+        for (int64_t i = 0; i < count; i++)
+            if (sequence[i] >= first && sequence[i] < first + n) block[sequence[i] - first] += value[i];
+        world_sum(block, n);
+        for (int64_t i = 0; i < n; i++) total += block[i];
+        for (int64_t i = 0; i < r->own_sequences; i++) {
+            int64_t s = reference_sequence(r, i);
+            if (s >= first && s < first + n) own[i] = block[s - first];
+        }
+    }
+    return total;
 }
 
 static void open_reference(reference *r, const param_table *t)
@@ -32,8 +71,7 @@ static void open_reference(reference *r, const param_table *t)
         memcpy(r->name[i], t->row[i].name, sizeof *r->name);
     }
     r->values = r->base[t->rows];
-    r->sequences = r->given.global_batch;
-    r->loss = doubles(CHECK_STEPS * r->sequences);
+    r->loss = doubles(CHECK_STEPS * r->own_sequences);
     for (int i = 0; i < CHECK_MOMENTS; i++) r->gradient[i] = doubles(r->values);
     r->weight = doubles(r->values);
     r->first_weight = doubles(r->values);
@@ -72,17 +110,24 @@ static double norm_of(const double *x, int64_t n)
     return sqrt(total);
 }
 
+static void sum_losses(const trainer *t, reference *r, int step, int64_t share)
+{
+    int64_t *sequence = calloc((size_t)share + 1, sizeof *sequence);
+    if (!sequence) FAIL("no memory for %lld sequences", (long long)share);
+    for (int64_t m = 0; m < share; m++) sequence[m] = m * world_ranks() + world_rank();
+    r->total_loss[step] = reference_sum_losses(r, sequence, t->stage.loss.data, share, r->loss + step * r->own_sequences);
+    free(sequence);
+}
+
 /* One step: own gradients, sum over the world, the same update everywhere. */
 static void reference_step(trainer *t, reference *r, int step, int64_t share, double *sum)
 {
-    double *losses = r->loss + step * r->sequences;
     trainer_gradients(t);
     machine_sync(t->machine);
     memset(sum, 0, (size_t)r->values * sizeof *sum);
     if (share) read_rows(t, r, true, sum);
-    for (int64_t m = 0; m < share; m++) losses[m * world_ranks() + world_rank()] = ((const double *)t->stage.loss.data)[m];
     world_sum(sum, r->values);
-    world_sum(losses, r->sequences);
+    sum_losses(t, r, step, share);
     r->norm[step] = norm_of(sum, r->values);
     write_gradients(t, r, sum);
     trainer_update(t);
@@ -98,6 +143,7 @@ void reference_compute(reference *r, const bench_case *check, bool fp32)
     trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = world_rank() } };
     *r = (reference){ .given = single_rank_case(check, fp32) };
     int64_t share = own_share(&r->given);
+    place_reference(r, check);
     r->given.microbatches = share;
     r->given.micro_batch = 1;
     mesh_open_alone(&alone, world_rank());
