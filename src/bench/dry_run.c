@@ -34,27 +34,28 @@ static void describe_schedule(const bench_case *c)
         ends ? " + embedding + loss" : "", (long long)(c->microbatches * c->layout.chunks_per_stage));
 }
 
-static double states_bytes(const paper_stage *s) { return (double)(s->bytes[WEIGHTS] + s->bytes[GRADIENTS] + s->bytes[OPTIMIZER]); }
-
+/* The model's, and what the stages' ranks keep for each that they hold. */
 static void describe_parameters(const bench_case *c, const paper *p)
 {
-    double states = 0.0;
-    for (int i = 0; i < p->stages; i++) states += states_bytes(&p->stage[i]) * c->layout.degree[AXIS_TENSOR];
-    say("  parameters  %lld; weights + gradients + optimizer ", (long long)paper_parameters(p));
-    if (p->measured) say("%.4f bytes per parameter held\n", states / (double)paper_parameters(p));
-    else say("n/a\n");
+    double states = 0.0, held = 0.0;
+    for (int i = 0; i < p->stages; i++) {
+        const paper_stage *s = &p->stage[i];
+        states += (double)(s->bytes[WEIGHTS] + s->bytes[GRADIENTS] + s->bytes[OPTIMIZER]);
+        held += (double)s->parameters;
+    }
+    say("  parameters  %lld; weights + gradients + optimizer %.4f bytes per parameter held\n", (long long)model_parameters(&c->model), states / held);
 }
 
-/* The sum is exact: every term and partial sum is an integer times a power of two that a double holds. */
+/* Counted in whole numbers: of the ranks and of the formula. */
 static void describe_flops(const bench_case *c, const paper *p)
 {
-    double batch = (double)c->global_batch, model = batch * c->model_flops_per_sequence, sum = paper_model_flops(p, c);
+    double batch = (double)c->global_batch, model = (double)step_model_flops(c);
+    bool equal = paper_model_flops(p) == step_model_flops(c);
     say("  flops       %.6e recipe, %.6e model per sequence; %.6e recipe, %.6e model per step\n", c->recipe_flops_per_sequence,
         c->model_flops_per_sequence, batch * c->recipe_flops_per_sequence, model);
-    if (sum == model) say("              the ranks' model flops sum to the model's exactly");
-    else say("              the ranks' model flops sum to %.17g, NOT to the model's %.17g", sum, model);
-    if (!p->measured) say("; submitted n/a\n");
-    else say("; submitted %.6e, %.4f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
+    say("              the ranks' model flops sum to %.6e, %s the model's; submitted ", (double)paper_model_flops(p), equal ? "exactly" : "NOT");
+    if (p->measured) say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
+    else say("n/a\n");
 }
 
 static void say_figure(bool known, int64_t figure)
@@ -72,7 +73,7 @@ static void describe_memory(const paper *p)
     for (int i = 0; i < p->stages; i++) {
         const paper_stage *s = &p->stage[i];
         say("  %5d %7d %7lld %5lld %14lld", i, s->rank, (long long)s->layers, (long long)s->live, (long long)s->parameters);
-        for (int k = 0; k < ARENA_KINDS; k++) say_figure(p->measured, (int64_t)s->bytes[k]);
+        for (int k = 0; k < ARENA_KINDS; k++) say_figure(p->measured || k <= OPTIMIZER, (int64_t)s->bytes[k]);
         say_figure(p->measured, (int64_t)s->total);
         say("\n");
     }
@@ -97,7 +98,7 @@ static void describe_work(const paper *p)
     say("\n  stage    model flops      submitted     operations  a rank and step\n");
     for (int i = 0; i < p->stages; i++) {
         const paper_stage *s = &p->stage[i];
-        say("  %5d %14.6e", i, s->model_flops);
+        say("  %5d %14.6e", i, (double)s->model_flops);
         if (p->measured) say(" %14.6e %14lld\n", tally_flops(&s->step), (long long)tally_operations(&s->step));
         else say(" %14s %14s\n", "n/a", "n/a");
     }

@@ -4,7 +4,7 @@
 #include "bench/run_case.h"
 #include "plan/chunks.h"
 #include "plan/schedule.h"
-#include "plan/share.h"
+#include "plan/states.h"
 #include <stdlib.h>
 
 /* Ranks of one stage. */
@@ -24,6 +24,15 @@ static void measure_stage(paper *p, paper_stage *s, const bench_case *c)
     mesh_close(&m);
 }
 
+static void ask_formulas(paper_stage *s, const bench_case *c, int at)
+{
+    rank_states held = states_of(c, (int[AXES]){ [AXIS_PIPELINE] = at });
+    s->parameters = held.parameters;
+    s->bytes[WEIGHTS] = (size_t)held.weights;
+    s->bytes[GRADIENTS] = (size_t)held.gradients;
+    s->bytes[OPTIMIZER] = (size_t)held.optimizer;
+}
+
 static int64_t most_live(const bench_case *c, int at)
 {
     schedule list = schedule_make(c, at);
@@ -32,17 +41,13 @@ static int64_t most_live(const bench_case *c, int at)
     return live;
 }
 
-/* Tensor ranks hold equal parts of every matrix, but the last ones padding instead of vocabulary, and each a copy of the
- * gains, which count once. */
-static void sum_replica(paper_stage *s, const bench_case *c, int at)
+/* Only the vocabulary's padding makes tensor ranks differ. */
+static void count_model_flops(paper_stage *s, const bench_case *c, int at)
 {
     int ranks = c->layout.degree[AXIS_TENSOR];
-    s->model_flops = share_model_flops(c, at, 0);
-    s->replica_parameters = -(ranks - 1) * share_replicated(c, at);
-    for (int i = 0; i < ranks; i++) {
-        s->replica_parameters += share_parameters(c, at, i);
-        s->replica_model_flops += share_model_flops(c, at, i);
-    }
+    s->model_flops = rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at });
+    for (int i = 0; i < ranks; i++)
+        s->stage_model_flops += stage_ranks(c) / ranks * rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at, [AXIS_TENSOR] = i });
 }
 
 paper paper_open(const bench_case *c)
@@ -56,8 +61,8 @@ paper paper_open(const bench_case *c)
         s->layers = stage_layers(c, i);
         s->live = most_live(c, i);
         if (p.measured) measure_stage(&p, s, c);
-        else s->parameters = share_parameters(c, i, 0);
-        sum_replica(s, c, i);
+        else ask_formulas(s, c, i);
+        count_model_flops(s, c, i);
         for (int k = 0; k < ARENA_KINDS; k++) s->total += s->bytes[k];
     }
     return p;
@@ -65,17 +70,10 @@ paper paper_open(const bench_case *c)
 
 void paper_close(paper *p) { free(p->stage); }
 
-int64_t paper_parameters(const paper *p)
+flop_count paper_model_flops(const paper *p)
 {
-    int64_t n = 0;
-    for (int i = 0; i < p->stages; i++) n += p->stage[i].replica_parameters;
-    return n;
-}
-
-double paper_model_flops(const paper *p, const bench_case *c)
-{
-    double flops = 0.0, replicas = (double)stage_ranks(c) / c->layout.degree[AXIS_TENSOR];
-    for (int i = 0; i < p->stages; i++) flops += p->stage[i].replica_model_flops * replicas;
+    flop_count flops = 0;
+    for (int i = 0; i < p->stages; i++) flops += p->stage[i].stage_model_flops;
     return flops;
 }
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include "bench/paper.h"
 #include "plan/flops.h"
-#include "plan/share.h"
+#include "plan/states.h"
 #include "trained.h"
 
 static const char head[] = "a\nb\nbackend = host\nsteps = 1\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\nvocabulary = 1000\n";
@@ -50,7 +50,7 @@ static void check_rank(const bench_case *c, const paper_stage *told, const measu
     for (int k = 0; k < ARENA_KINDS; k++) assert_int_equal(told->bytes[k], found->arena.by_kind[k]);
     assert_int_equal(told->total, found->arena.used);
     assert_true(found->parameters <= told->parameters);
-    assert_int_equal(found->parameters, share_parameters(c, m->at[AXIS_PIPELINE], m->at[AXIS_TENSOR]));
+    assert_int_equal(found->parameters, states_of(c, m->at).parameters);
     assert_int_equal(found->hazards.count, 0);
     check_step(&told->step, &found->step, m->at[AXIS_TENSOR] == 0);
 }
@@ -63,17 +63,21 @@ static void check_layout(const char *layout)
     bench_case c = case_of(text, 64);
     paper p = paper_open(&c);
     double submitted = 0.0;
+    flop_count model = 0;
+    int64_t parameters = 0;
     assert_true(p.measured);
     for (int r = 0; r < c.layout.ranks; r++) {
         mesh m;
         measure found = measured(&c, r, &m);
         check_rank(&c, &p.stage[m.at[AXIS_PIPELINE]], &found, &m);
         submitted += tally_flops(&found.step);
+        model += rank_model_flops(&c, m.at);
+        if (m.gradient.rank == 0) parameters += found.parameters - (m.at[AXIS_TENSOR] ? states_of(&c, m.at).replicated : 0);
         mesh_close(&m);
     }
     assert_true(submitted == paper_submitted_flops(&p, &c));
-    assert_int_equal(paper_parameters(&p), model_parameters(&c.model));
-    assert_true(paper_model_flops(&p, &c) == (double)c.global_batch * c.model_flops_per_sequence);
+    assert_true(model == paper_model_flops(&p) && model == c.global_batch * model_flop_count(&c.model));
+    assert_int_equal(parameters, model_parameters(&c.model));
     paper_close(&p);
 }
 
