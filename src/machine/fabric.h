@@ -3,7 +3,7 @@
 #include "machine/machine.h"
 
 /* Groups that share a communicator and some members, and that number their transfers apart, differ in the channel. */
-typedef enum { CHANNEL_NONE, CHANNEL_FORWARD, CHANNEL_BACKWARD, CHANNELS } fabric_channel;
+typedef enum { CHANNEL_NONE, CHANNEL_FORWARD, CHANNEL_BACKWARD, CHANNEL_GRADIENT, CHANNEL_MODEL, CHANNEL_ALL, CHANNELS } fabric_channel;
 
 enum { GROUP_DIMS = 5 };
 typedef struct { int count, stride; } group_dim;

@@ -12,7 +12,9 @@
 
 /* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap.
  * POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
-enum { PIECE = 1 << 26, HOST_BYTES = 64, POLLS = 8 };
+enum { PIECE = 1 << 26, HOST_BYTES = 64, POLLS = 8, SPLITS = 32 };
+
+typedef struct { char name[SPLIT_NAME]; MPI_Comm part; int users; } split;       /* name empty: none yet */
 
 static uint64_t alone[2];                        /* the heartbeats of a process without MPI */
 static struct {
@@ -24,6 +26,7 @@ static struct {
     uint64_t seen; double seen_at;
     bool patient;                               /* waits here are not judged: other nodes' heartbeats are not seen */
     unsigned polls;
+    split split[SPLITS]; unsigned next_split;
 } world = { .ranks = 1, .node_ranks = 1, .stall_seconds = 60.0, .heartbeat = alone };
 
 static void check(int code, const char *call)
@@ -186,21 +189,51 @@ void world_wait_for_root(void)
     world.patient = world.node_ranks < world.ranks;
 }
 
-int world_split(int color, int key)
+static MPI_Comm split_world(int color, int key)
 {
     MPI_Comm part;
     world_barrier();
     CHECK(MPI_Comm_split(MPI_COMM_WORLD, color < 0 ? MPI_UNDEFINED : color, key, &part));
-    if (part == MPI_COMM_NULL) return (int)MPI_Comm_c2f(part);
-    CHECK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
-    return (int)MPI_Comm_c2f(part);
+    if (part != MPI_COMM_NULL) CHECK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
+    return part;
 }
 
-void world_release(int handle)
+static split *split_named(const char *name)
 {
-    MPI_Comm part = MPI_Comm_f2c((MPI_Fint)handle);
-    if (part == MPI_COMM_NULL) return;
-    CHECK(MPI_Comm_free(&part));
+    for (int i = 0; i < SPLITS; i++)
+        if (strcmp(world.split[i].name, name) == 0) return &world.split[i];
+    return NULL;
+}
+
+/* A place that nobody uses; what lay there is freed. All ranks find the same one. */
+static split *split_place(const char *name)
+{
+    split *s = NULL;
+    for (int i = 0; i < SPLITS && !s; i++) {
+        split *candidate = &world.split[world.next_split++ % SPLITS];
+        if (candidate->users == 0) s = candidate;
+    }
+    if (!s) FAIL("%s: more than %d splits of the world at once", name, SPLITS);
+    if (s->name[0] && s->part != MPI_COMM_NULL) CHECK(MPI_Comm_free(&s->part));
+    return s;
+}
+
+int world_split(const char *name, int color, int key)
+{
+    split *s = split_named(name);
+    if (!s) {
+        s = split_place(name);
+        *s = (split){ .part = split_world(color, key) };
+        snprintf(s->name, sizeof s->name, "%s", name);
+    }
+    s->users++;
+    return (int)MPI_Comm_c2f(s->part);
+}
+
+void world_release(const char *name)
+{
+    split *s = split_named(name);
+    if (s && s->users > 0) s->users--;
 }
 
 const char *world_library(char *text, size_t length)

@@ -33,9 +33,12 @@ void world_barrier(void);                                               /* colle
 void world_wait_for_root(void);                                         /* collective; as long as rank 0 takes (a slow disk) */
 _Noreturn void world_abort(int status);                                 /* ends every rank */
 
-/* A sub-group: ranks of equal color, ordered by key; handle for group.handle. Collective; color < 0 joins none (returns -1). */
-int world_split(int color, int key);
-void world_release(int handle);
+/* A sub-group: ranks of equal color, ordered by key; handle for group.handle; color < 0 joins none. `name` says which split of
+ * the world it is, the same on all ranks: it is made when it is first asked for and kept for who asks again. Collective. */
+enum { SPLIT_NAME = 64 };
+int world_split(const char *name, int color, int key);
+/* Once for every world_split of that name; then its place may be taken by another split. */
+void world_release(const char *name);
 
 /* "Open MPI v4.1.4 ..." as loaded, in one line. */
 const char *world_library(char *text, size_t length);

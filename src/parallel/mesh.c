@@ -1,6 +1,7 @@
 /* The mesh. */
 #include "parallel/mesh.h"
 #include "machine/world.h"
+#include <stdio.h>
 
 /* Rank distance of neighbours along an axis. */
 static int axis_stride(const mesh_layout *l, mesh_axis axis)
@@ -62,28 +63,52 @@ static void make_links(mesh *m)
     m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
-/* Collective: every rank of the world calls it for the same groups in the same order. */
-static void connect_group(const mesh *m, group *g)
+/* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the same
+ * ranks share one, and are told apart by their channels. */
+typedef struct { group *g; unsigned set; } connected_group;
+enum { CONNECTED = 6 };
+enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };
+
+static void list_connected(mesh *m, connected_group list[CONNECTED])
 {
-    int size = m->takes_part ? g->size : 0;
-    g->handle = world_split(size > 1 ? g->first : -1, g->rank);
+    int n = 0;
+    static const mesh_axis axes[] = { AXIS_TENSOR, AXIS_CONTEXT, AXIS_PIPELINE };
+    for (int i = 0; i < 3; i++) list[n++] = (connected_group){ &m->axis[axes[i]], 1u << axes[i] };
+    list[n++] = (connected_group){ &m->gradient, GRADIENT };
+    list[n++] = (connected_group){ &m->model, MODEL };
+    list[n++] = (connected_group){ &m->all, GRADIENT | MODEL };
+}
+
+/* The split of the world into such groups: the layout and the axes of more than one rank. False if there is nothing to split. */
+static bool split_name(const mesh_layout *l, unsigned set, char name[SPLIT_NAME])
+{
+    unsigned axes = 0;
+    for (int a = 0; a < AXES; a++)
+        if (set >> a & 1u && l->degree[a] > 1) axes |= 1u << a;
+    const int *d = l->degree;
+    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d over %x", d[0], d[1], d[2], d[3], d[4], axes);
+    return axes != 0;
+}
+
+/* Collective: the same groups in the same order on every rank of the world. */
+static void connect_groups(mesh *m)
+{
+    connected_group list[CONNECTED];
+    char name[SPLIT_NAME];
+    list_connected(m, list);
+    for (int i = 0; i < CONNECTED; i++)
+        if (split_name(&m->layout, list[i].set, name)) list[i].g->handle = world_split(name, m->takes_part ? list[i].g->first : -1, list[i].g->rank);
 }
 
 static void make_groups(mesh *m)
 {
-    enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };
     for (int a = 0; a < AXES; a++) m->axis[a] = group_over(m, axis_name((mesh_axis)a), 1u << a);
     m->gradient = group_over(m, "gradient", GRADIENT);
     m->model = group_over(m, "model", MODEL);
     m->all = group_over(m, "all", GRADIENT | MODEL);
-}
-
-static void connect_groups(mesh *m)
-{
-    for (int a = 0; a < AXES; a++) connect_group(m, &m->axis[a]);
-    connect_group(m, &m->gradient);
-    connect_group(m, &m->model);
-    connect_group(m, &m->all);
+    m->gradient.channel = CHANNEL_GRADIENT;
+    m->model.channel = CHANNEL_MODEL;
+    m->all.channel = CHANNEL_ALL;
 }
 
 void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect)
@@ -110,12 +135,11 @@ void mesh_open_alone(mesh *m, int rank)
 
 void mesh_close(mesh *m)
 {
-    for (int a = 0; m->connected && a < AXES; a++) world_release(m->axis[a].handle);
-    if (m->connected) {
-        world_release(m->gradient.handle);
-        world_release(m->model.handle);
-        world_release(m->all.handle);
-    }
+    connected_group list[CONNECTED];
+    char name[SPLIT_NAME];
+    list_connected(m, list);
+    for (int i = 0; m->connected && i < CONNECTED; i++)
+        if (split_name(&m->layout, list[i].set, name)) world_release(name);
 }
 
 void mesh_restart(mesh *m)

@@ -45,15 +45,16 @@ static inline void floor_close(test_floor *f)
 }
 
 /* The ranks first, first + stride, ... of which this one is one. Collective over the world. */
-typedef struct { group g; } test_group;
+typedef struct { group g; char name[SPLIT_NAME]; } test_group;
 
 static inline void group_open(test_group *t, const char *axis, int first, int stride, int size)
 {
     t->g = group_line(axis, first, stride, size, (world_rank() - first) / stride);
-    t->g.handle = world_split(size > 1 ? first : -1, t->g.rank);
+    snprintf(t->name, sizeof t->name, "%s %d", axis, size);
+    t->g.handle = world_split(t->name, size > 1 ? first : -1, t->g.rank);
 }
 
-static inline void group_close(test_group *t) { world_release(t->g.handle); }
+static inline void group_close(test_group *t) { world_release(t->name); }
 
 static inline void group_of_all(test_group *t) { group_open(t, "all", 0, 1, world_ranks()); }
 

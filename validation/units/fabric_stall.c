@@ -42,7 +42,7 @@ static void absent_from_sum(void)
 static void absent_from_split(void)
 {
     if (misbehaves()) sleep_for(1000.0);
-    world_split(0, world_rank());
+    world_split("absent", 0, world_rank());
 }
 
 static void absent_at_the_end(void)
