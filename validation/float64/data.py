@@ -5,10 +5,17 @@ from types import SimpleNamespace
 
 import numpy as np
 
-RECIPES = {  # hidden size and initial standard deviation at full size; whether RoPE is scaled
-    "llama3.1-8b": SimpleNamespace(hidden=4096, std=0.01, rope_scaling=False),
-    "llama3.1-70b": SimpleNamespace(hidden=8192, std=0.008944, rope_scaling=False),
-    "llama3.1-405b": SimpleNamespace(hidden=16384, std=0.02, rope_scaling=True),
+def llama31(hidden, std, rope_scaling=False):
+    return SimpleNamespace(hidden=hidden, std=std, rope_base=500000.0, rope_scaling=rope_scaling, next_labels=False,
+                           gains_decay=False)
+
+
+RECIPES = {  # hidden size and initial standard deviation at full size (None: by fan-in); RoPE; labels; decay of gains
+    "llama3.1-8b": llama31(4096, 0.01),
+    "llama3.1-70b": llama31(8192, 0.008944),
+    "llama3.1-405b": llama31(16384, 0.02, rope_scaling=True),
+    "llama2-70b": SimpleNamespace(hidden=8192, std=None, rope_base=10000.0, rope_scaling=False, next_labels=True,
+                                  gains_decay=True),
 }
 INTEGERS = "seed steps warmup global_batch sequence layers hidden ffn heads kv_heads vocabulary".split()
 
@@ -77,15 +84,16 @@ def shapes(deck):
     return {"embedding": (deck.vocabulary, h), **layers, "final_norm": (h,), "head": (deck.vocabulary, h)}
 
 
-def initial_weights(deck):
+def initial_std(deck, name, shape):
+    if deck.recipe.std is None:
+        return 1.0 if name == "embedding" else 1 / np.sqrt(shape[1])
     std = deck.recipe.std * np.sqrt(deck.recipe.hidden / deck.hidden)
-    residual_std = std / np.sqrt(2 * deck.layers)
-    weights = {}
-    for name, shape in shapes(deck).items():
-        into_residual = name.endswith((".attention_output", ".down"))
-        weights[name] = (np.ones(shape) if len(shape) == 1 else
-                         normal(deck.seed, name, shape, residual_std if into_residual else std))
-    return weights
+    return std / np.sqrt(2 * deck.layers) if name.endswith((".attention_output", ".down")) else std
+
+
+def initial_weights(deck):
+    return {name: np.ones(shape) if len(shape) == 1 else
+            normal(deck.seed, name, shape, initial_std(deck, name, shape)) for name, shape in shapes(deck).items()}
 
 
 def ramp(deck, step, sample):
@@ -106,6 +114,7 @@ def batch(deck, step):
         rows = np.array([ramp(deck, step, sample) for sample in range(deck.global_batch)])
         return rows[:, :-1], rows[:, 1:]
     assert deck.tokens == "uniform"
-    sample, position = np.mgrid[:deck.global_batch, :deck.sequence]
+    sample, position = np.mgrid[:deck.global_batch, :deck.sequence + 1]
     r = philox((position, sample, step, 0), (deck.seed, fnv("tokens")))
-    return mulhi(r[0], deck.vocabulary).astype(int), mulhi(r[1], deck.vocabulary).astype(int)
+    tokens, labels = mulhi(r[0], deck.vocabulary).astype(int), mulhi(r[1], deck.vocabulary).astype(int)
+    return tokens[:, :-1], tokens[:, 1:] if deck.recipe.next_labels else labels[:, :-1]

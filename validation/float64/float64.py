@@ -20,7 +20,6 @@ import numpy as np
 
 from data import batch, initial_weights, make_deck, philox, read_deck
 
-ROPE_BASE = 500000.0
 NORM_EPS = 1e-5
 RATE, BETA1, BETA2, ADAM_EPS, DECAY, CLIP = 1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0
 
@@ -44,7 +43,7 @@ def norm_backward(dy, saved):
 
 def rope_angles(deck):
     """position · f_i, [S, d/2]."""
-    f = ROPE_BASE ** (-2 * np.arange(deck.d // 2) / deck.d)
+    f = deck.recipe.rope_base ** (-2 * np.arange(deck.d // 2) / deck.d)
     if deck.recipe.rope_scaling:
         w = 2 * np.pi / f
         t = (8192 / w - 1) / (4 - 1)
@@ -164,7 +163,7 @@ def loss_and_gradient(weights, tokens, labels, deck):
 
 # -------------------------------------------------------------------------------------- training
 
-def adamw(weights, g, m, v, norm_, t):
+def adamw(weights, g, m, v, norm_, t, gains_decay):
     """Update weights and moments in place, at step t from 0."""
     clip = min(1.0, CLIP / (norm_ + 1e-6))
     for name, w in weights.items():
@@ -172,7 +171,7 @@ def adamw(weights, g, m, v, norm_, t):
         m[name] = BETA1 * m[name] + (1 - BETA1) * gradient
         v[name] = BETA2 * v[name] + (1 - BETA2) * gradient**2
         mean, square = m[name] / (1 - BETA1**(t + 1)), v[name] / (1 - BETA2**(t + 1))
-        decay = DECAY if w.ndim > 1 else 0.0
+        decay = DECAY if w.ndim > 1 or gains_decay else 0.0
         w -= RATE * (mean / (np.sqrt(square) + ADAM_EPS) + decay * w)
 
 
@@ -185,7 +184,7 @@ def train(deck):
         norm_ = np.sqrt(sum(np.sum(value**2) for value in g.values()))
         curve.append((loss, norm_))
         first = first or g
-        adamw(weights, g, m, v, norm_, step)
+        adamw(weights, g, m, v, norm_, step, deck.recipe.gains_decay)
     return curve, first
 
 

@@ -91,12 +91,14 @@ static void compare(const char *name)
 static void llama31_8b(void **state) { (void)state; compare("llama3.1-8b"); }
 static void llama31_70b(void **state) { (void)state; compare("llama3.1-70b"); }
 static void llama31_405b(void **state) { (void)state; compare("llama3.1-405b"); }
+static void llama2_70b(void **state) { (void)state; compare("llama2-70b"); }
 
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(llama31_8b), cmocka_unit_test(llama31_70b), cmocka_unit_test(llama31_405b) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(llama31_8b), cmocka_unit_test(llama31_70b), cmocka_unit_test(llama31_405b),
+                                        cmocka_unit_test(llama2_70b) };
     int failed = cmocka_run_group_tests_name("float64", tests, NULL, NULL);
     world_stop();
     return failed;
