@@ -82,8 +82,8 @@ static void compare_twice(const trained *want, const char *precision, cut k)
 
 static void compare_recomputes(const trained *want, const char *precision, cut k)
 {
-    static const char *const recomputes[] = { "attention", "mlp", "layer" };
-    for (int i = 0; i < 3; i++) {
+    static const char *const recomputes[] = { "attention", "mlp", "layer", "attention_mlp" };
+    for (int i = 0; i < (int)(sizeof recomputes / sizeof recomputes[0]); i++) {
         bench_case c = cut_case(precision, k, recomputes[i]);
         same(want, &c, (training){ 0 }, recomputes[i]);
     }

@@ -57,6 +57,38 @@ static void full_is_the_recipe(void **state)
     assert_string_equal(c.model_name, "llama3.1-405b");
 }
 
+/* Llama 2: 1 / sqrt(fan-in) in every size but the check model's, embedding 1; rates by the length of the run. */
+static void llama2_follows_its_recipe(void **state)
+{
+    bench_case small = case_of("[llama2-70b]\nsize = small\n", 1, false), full = case_of("[llama2-70b]\nsize = full\nwarmup = 5\n", 64, true);
+    model_shape check = check_case(&small).model;
+    assert_true(matrix_std(&small.model, 256, false) == 1.0 / 16 && matrix_std(&small.model, 1024, true) == 1.0 / 32);
+    assert_true(embedding_std(&small.model) == 1.0 && embedding_std(&check) == 1.0);
+    assert_close(matrix_std(&check, 64, true), 0.81 / 8);
+    assert_true(small.model.labels_next_token && small.model.rope_base == 10000.0);
+    assert_int_equal(full.optimizer.learning_rate_warmup, 5); /* of 55 steps */
+    assert_true(full.optimizer.learning_rate_from_zero && full.optimizer.decays_vectors);
+    assert_true(full.optimizer.learning_rate == 3e-5 && full.optimizer.learning_rate_minimum == 3e-6);
+    assert_false(small.optimizer.learning_rate_from_zero);
+    assert_int_equal(full.recompute, RECOMPUTE_ATTENTION_MLP);
+    assert_int_equal(full.sharding, SHARDING_NONE);
+    bench_case llama31 = case_of("[llama3.1-8b]\nsize = full\n", 8, true);
+    assert_true(matrix_std(&llama31.model, 4096, false) == 0.01 && embedding_std(&llama31.model) == 0.01);
+    assert_true(matrix_std(&llama31.model, 4096, true) == llama31.model.output_init_std);
+}
+
+/* The other families' check models: as many heads as groups without groups, experts for every expert rank. */
+static void check_shape_follows_the_family(void **state)
+{
+    bench_case gpt3 = case_of("[gpt3-175b]\nsize = check\ntensor = 4\n", 4, true),
+               grok = case_of("[grok1-314b]\nsize = check\nexpert = 8\n", 8, true);
+    assert_int_equal(gpt3.model.heads, 4);
+    assert_int_equal(gpt3.model.kv_heads, 4);
+    assert_int_equal(gpt3.model.hidden, 64);
+    assert_int_equal(grok.model.experts, 8);
+    assert_int_equal(grok.model.active, 2);
+}
+
 static void learning_rate_replaces_the_largest(void **state)
 {
     bench_case full = case_of("[llama3.1-8b]\nsize = full\nlearning_rate = 6e-4\nlearning_rate_warmup = 5\n", 8, true);
@@ -205,6 +237,8 @@ int main(void)
         cmocka_unit_test(small_has_ten_million_parameters),
         cmocka_unit_test(rope_and_init_follow_the_family),
         cmocka_unit_test(full_is_the_recipe),
+        cmocka_unit_test(llama2_follows_its_recipe),
+        cmocka_unit_test(check_shape_follows_the_family),
         cmocka_unit_test(learning_rate_replaces_the_largest),
         cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),
         cmocka_unit_test(shape_keys_override_any_size),

@@ -70,6 +70,23 @@ static row rows[] = {
     { "8b, the recipe by keys", FULL("8b") "context = 2\ndata = 4\nglobal_batch = 128\n", 8, true, 1, 1, 2, 4, 1, 1, 8,
       32, 128, 32, true, NONE },
     { "405b, tensor 8 on 8", FULL("405b") "tensor = 8\n", 8, true, 8, 1, 1, 1, 1, 1, 8, 126, 2, 2, false, NONE },
+    /* other families: a batch that does not grow below 512 GPUs, depth and sequence by row, expert ranks */
+    { "grok on 32", "[grok1-314b]\nsize = full\n", 32, true, 4, 1, 1, 8, 1, 1, 32, 4, 1024, 128, true, "",
+      "workload grok1-314b, expert 8" },
+    { "grok on 40", "[grok1-314b]\nsize = full\n", 40, true, 4, 1, 1, 10, 1, 1, 40, 4, 1024, 102, false,
+      "expert 8 spans data x context, which is 10 with 40 ranks", "workload grok1-314b, expert 8" },
+    { "grok on 64, data 16 of depth 4", "[grok1-314b]\nsize = full\nlayers = 4\n", 64, true, 4, 1, 1, 16, 1, 1, 64, 4,
+      1024, 64, false, "", "workload grok1-314b, expert 8" },
+    { "grok on 768", "[grok1-314b]\nsize = full\n", 768, true, 4, 8, 2, 12, 1, 8, 768, 64, 1536, 128, false, "",
+      "workload grok1-314b, expert 8" },
+    { "70b, fp8 on 64", FULL("70b") "precision = fp8\n", 64, true, 4, 8, 1, 2, 1, 5, 64, 80, 128, 64, true, "",
+      "precision fp8" },
+    { "llama2 on 512", "[llama2-70b]\nsize = full\n", 512, true, 1, 1, 1, 4, 128, 1, 512, 80, 1024, 1, true, "",
+      "shard 128" },
+    { "gpt3 on 128", "[gpt3-175b]\nsize = full\n", 128, true, 8, 8, 1, 2, 1, 3, 128, 96, 256, 64, false, "",
+      "workload gpt3-175b" },
+    { "52k on 8, fp8", "[gpt3-52k]\nsize = full\nprecision = fp8\n", 8, true, 2, 2, 1, 2, 1, 1, 8, 8, 32, 2, false, "",
+      "workload gpt3-52k, precision fp8" },
     /* size = auto */
     { "auto on 8", "[llama3.1-8b]\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "auto on 4", "[llama3.1-8b]\n", 4, true, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
@@ -95,7 +112,7 @@ static void is_laid_out(void **state)
     assert_int_equal(c.layout.degree[AXIS_CONTEXT], r->context);
     assert_int_equal(c.layout.degree[AXIS_DATA], r->data);
     assert_int_equal(c.layout.degree[AXIS_SHARD], r->shard);
-    assert_int_equal(c.layout.expert, 1);
+    assert_int_equal(c.layout.expert, strstr(r->body, "[grok") ? 8 : 1);
     assert_int_equal(c.layout.chunks_per_stage, r->chunks);
     assert_int_equal(c.layout.ranks, r->used);
     assert_int_equal(c.world_ranks, r->ranks);
