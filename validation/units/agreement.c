@@ -8,22 +8,26 @@
 
 enum { STEPS = 4, RANKS = 8, DECK = 2048 };
 
-typedef struct { int tensor, data, context; } cut;
-static const cut cuts[] = { { 1, 1, 1 }, { 2, 1, 1 }, { 4, 1, 1 }, { 8, 1, 1 }, { 1, 8, 1 }, { 2, 2, 1 }, { 4, 2, 1 },
-                            { 1, 1, 2 }, { 1, 1, 4 }, { 2, 1, 2 }, { 1, 2, 2 }, { 2, 2, 2 } };
-static const char *const recomputes[] = { "none", "attention", "mlp", "layer" };
+/* schedule "": by chunks */
+typedef struct { int tensor, data, context, pipeline, chunks; const char *schedule; } cut;
+static const cut cuts[] = { { 1, 1, 1, 1, 1, "" }, { 2, 1, 1, 1, 1, "" }, { 4, 1, 1, 1, 1, "" }, { 8, 1, 1, 1, 1, "" }, { 1, 8, 1, 1, 1, "" }, { 2, 2, 1, 1, 1, "" }, { 4, 2, 1, 1, 1, "" },
+                            { 1, 1, 2, 1, 1, "" }, { 1, 1, 4, 1, 1, "" }, { 2, 1, 2, 1, 1, "" }, { 1, 2, 2, 1, 1, "" }, { 2, 2, 2, 1, 1, "" } };
+static const cut pipelines[] = { { 1, 1, 1, 8, 1, "" }, { 1, 1, 1, 4, 2, "" }, { 1, 1, 1, 4, 1, "schedule = gpipe" }, { 1, 1, 1, 2, 3, "" },
+                                 { 2, 1, 2, 2, 1, "" }, { 2, 2, 1, 2, 1, "" }, { 2, 2, 1, 2, 2, "" }, { 2, 1, 1, 4, 1, "schedule = gpipe" } };
+static const char *const every[] = { "none", "attention", "mlp", "layer" }, *const extremes[] = { "none", "layer" };
 static const char *const shardings[] = { "none", "optimizer" };
 
-typedef struct { const char *precision; int vocabulary, global_batch, micro_batch; } batch;
+typedef struct { const char *precision; int vocabulary, global_batch, micro_batch, layers; } batch;
 
 static bench_case cut_case(batch b, cut k, const char *sharding, const char *recompute)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "agreement\none case cut every way\n[llama3.1-8b]\nsize = small\nlayers = 2\nhidden = 128\nffn = 256\nheads = 16\n"
+             "agreement\none case cut every way\n[llama3.1-70b]\nsize = small\nlayers = %d\nhidden = 128\nffn = 256\nheads = 16\n"
              "kv_heads = 8\nsequence = 64\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-             "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\ntensor = %d\ndata = %d\ncontext = %d\n%s = %s\nrecompute = %s\n",
-             STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, k.tensor, k.data, k.context, "sharding", sharding, recompute);
+             "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\ntensor = %d\ndata = %d\ncontext = %d\n%s = %s\nrecompute = %s\n"
+             "pipeline = %d\nchunks_per_stage = %d\n%s\n",
+             b.layers, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, k.tensor, k.data, k.context, "sharding", sharding, recompute, k.pipeline, k.chunks, k.schedule);
     return case_of(text, RANKS);
 }
 
@@ -100,8 +104,8 @@ static void judge(batch b, cut k, const char *what, const spreads *all, int coun
         const spread *s = &all->from[i];
         check_limits limit = check_limits_of(count == 2 ? PRECISION_BF16 : PRECISION_FP32, i == 1);
         if (world_rank() == 0)
-            printf("# %s - %s, TP%d DP%d CP%d, %s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", b.precision,
-                   i ? "fp32" : b.precision, k.tensor, k.data, k.context, what, s->loss_first, s->loss_later, s->first, s->fourth, s->where,
+            printf("# %s - %s, TP%d DP%d CP%d PP%d, %d chunks %s, %s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", b.precision,
+                   i ? "fp32" : b.precision, k.tensor, k.data, k.context, k.pipeline, k.chunks, k.schedule, what, s->loss_first, s->loss_later, s->first, s->fourth, s->where,
                    s->weights, s->norm);
         assert_true(s->loss_first < limit.loss_first);
         assert_true(s->loss_later < limit.loss_later);
@@ -113,20 +117,26 @@ static void judge(batch b, cut k, const char *what, const spreads *all, int coun
 }
 
 /* Every cut with every sharding and recompute mask; the worst of each cut is printed. */
-static void cut_every_way(batch b)
+static void cut_every_way(batch b, const cut *list, int count, const char *const *recomputes, int masks)
 {
     references r = reference_of(b);
-    for (size_t k = 0; k < sizeof cuts / sizeof cuts[0]; k++) {
+    for (int k = 0; k < count; k++) {
+        char what[64];
         spreads worst = { { { .where = "" }, { .where = "" } } };
-        for (int s = 0; s < (cuts[k].data > 1 ? 2 : 1); s++)
-            for (int m = 0; m < 4; m++) run(&worst, b, cuts[k], shardings[s], recomputes[m], &r);
-        judge(b, cuts[k], cuts[k].data > 1 ? "2 shardings x 4 recomputes" : "4 recomputes", &worst, r.count);
+        snprintf(what, sizeof what, "%d shardings x %d recomputes", list[k].data > 1 ? 2 : 1, masks);
+        for (int s = 0; s < (list[k].data > 1 ? 2 : 1); s++)
+            for (int m = 0; m < masks; m++) run(&worst, b, list[k], shardings[s], recomputes[m], &r);
+        judge(b, list[k], what, &worst, r.count);
     }
     close_references(&r);
 }
 
-static void fp32(void **state) { (void)state; cut_every_way((batch){ "fp32", 509, 8, 1 }); }
-static void bf16(void **state) { (void)state; cut_every_way((batch){ "bf16", 509, 8, 1 }); }
+#define COUNT(list) (int)(sizeof list / sizeof list[0])
+static void fp32(void **state) { (void)state; cut_every_way((batch){ "fp32", 509, 8, 1, 2 }, cuts, COUNT(cuts), every, COUNT(every)); }
+static void bf16(void **state) { (void)state; cut_every_way((batch){ "bf16", 509, 8, 1, 2 }, cuts, COUNT(cuts), every, COUNT(every)); }
+
+static void pipeline_fp32(void **state) { (void)state; cut_every_way((batch){ "fp32", 509, 8, 1, 6 }, pipelines, COUNT(pipelines), extremes, COUNT(extremes)); }
+static void pipeline_bf16(void **state) { (void)state; cut_every_way((batch){ "bf16", 509, 8, 1, 6 }, pipelines, COUNT(pipelines), extremes, COUNT(extremes)); }
 
 typedef struct { batch b; cut k; const char *sharding, *recompute; } odd_case;
 
@@ -150,11 +160,11 @@ static void run_odd(const odd_case *list, size_t count)
 static void microbatches(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 509, 8, 2 }, { 1, 1, 1 }, "none", "none" },      { { "fp32", 509, 8, 2 }, { 2, 2, 1 }, "optimizer", "layer" },
-        { { "bf16", 509, 8, 2 }, { 2, 2, 1 }, "optimizer", "none" }, { { "fp32", 509, 12, 2 }, { 2, 2, 1 }, "optimizer", "mlp" },
-        { { "fp32", 509, 6, 1 }, { 4, 2, 1 }, "none", "attention" }, { { "bf16", 509, 10, 1 }, { 4, 2, 1 }, "optimizer", "layer" },
-        { { "fp32", 509, 6, 3 }, { 2, 2, 1 }, "optimizer", "layer" }, { { "bf16", 509, 6, 3 }, { 1, 1, 8 }, "optimizer", "attention" },
-        { { "fp32", 509, 8, 2 }, { 2, 2, 2 }, "optimizer", "layer" },
+        { { "fp32", 509, 8, 2, 2 }, { 1, 1, 1, 1, 1, "" }, "none", "none" },      { { "fp32", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, "optimizer", "layer" },
+        { { "bf16", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, "optimizer", "none" }, { { "fp32", 509, 12, 2, 2 }, { 2, 2, 1, 1, 1, "" }, "optimizer", "mlp" },
+        { { "fp32", 509, 6, 1, 2 }, { 4, 2, 1, 1, 1, "" }, "none", "attention" }, { { "bf16", 509, 10, 1, 2 }, { 4, 2, 1, 1, 1, "" }, "optimizer", "layer" },
+        { { "fp32", 509, 6, 3, 2 }, { 2, 2, 1, 1, 1, "" }, "optimizer", "layer" }, { { "bf16", 509, 6, 3, 2 }, { 1, 1, 8, 1, 1, "" }, "optimizer", "attention" },
+        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 2, 1, 1, "" }, "optimizer", "layer" },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -164,9 +174,9 @@ static void microbatches(void **state)
 static void padding(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 130, 8, 1 }, { 8, 1, 1 }, "none", "none" },
-        { { "bf16", 130, 8, 1 }, { 4, 2, 1 }, "optimizer", "layer" },
-        { { "fp32", 127, 8, 1 }, { 2, 2, 1 }, "optimizer", "none" },
+        { { "fp32", 130, 8, 1, 2 }, { 8, 1, 1, 1, 1, "" }, "none", "none" },
+        { { "bf16", 130, 8, 1, 2 }, { 4, 2, 1, 1, 1, "" }, "optimizer", "layer" },
+        { { "fp32", 127, 8, 1, 2 }, { 2, 2, 1, 1, 1, "" }, "optimizer", "none" },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -176,7 +186,8 @@ int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32), cmocka_unit_test(bf16), cmocka_unit_test(microbatches), cmocka_unit_test(padding) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32), cmocka_unit_test(bf16), cmocka_unit_test(pipeline_fp32),
+                                        cmocka_unit_test(pipeline_bf16), cmocka_unit_test(microbatches), cmocka_unit_test(padding) };
     int failed = cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
     world_stop();
     return failed;
