@@ -69,7 +69,7 @@ static const key_row table[KEYS] = {
     [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .rule = "by chunks", FIELD(schedule),
                        .explanation =
                            "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },
-    [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "off", FIELD(overlap),
+    [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "on", FIELD(overlap),
                       .explanation = "tensor-parallel communication runs beside the matrix products" },
     [KEY_ORDER] = { "order", WORD(order_names), .fallback = "submitted", FIELD(order),
                     .explanation = "of operations on the host; hostile: any order that the waits allow" },
