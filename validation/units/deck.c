@@ -51,7 +51,7 @@ static void knows_its_defaults(void **state)
     assert_int_equal(c.recompute, RECOMPUTE_NONE);
     assert_int_equal(c.sharding, SHARDING_OPTIMIZER);
     assert_int_equal(c.schedule, SCHEDULE_1F1B);
-    assert_false(c.overlap);
+    assert_true(c.overlap);
     assert_int_equal(c.order, ORDER_SUBMITTED);
     assert_int_equal(c.order_seed, c.seed);
     assert_int_equal(c.check, CHECK_MODEL);
