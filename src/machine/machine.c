@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE_PENDING = 32, MACHINE_GROUPS = 32 };
+enum { MACHINE_GROUPS = 32 };
 
 struct queue {
     machine *machine;
@@ -16,7 +16,7 @@ struct queue {
     const char *name;
     uint64_t serial;                        /* of the last op submitted; the first is 1 */
     size_t scratch;
-    mark pending[QUEUE_PENDING]; int pendings;
+    mark pending[HAZARD_QUEUES]; int pendings;      /* one a queue at most: its latest */
 };
 
 struct machine {
@@ -77,8 +77,10 @@ mark queue_mark(const queue *q) { return (mark){ q->serial ? (queue *)q : NULL, 
 void queue_wait(queue *q, mark m)
 {
     if (!m.queue || m.queue == q || hazard_ordered(q->machine->hazard, q->index, m.queue->index, m.serial)) return;
-    if (q->pendings == QUEUE_PENDING) FAIL("queue %s: more than %d waits before one operation", q->name, QUEUE_PENDING);
-    q->pending[q->pendings++] = m;
+    int i = 0;
+    while (i < q->pendings && q->pending[i].queue != m.queue) i++;
+    if (i == q->pendings) q->pending[q->pendings++] = m;
+    else if (q->pending[i].serial < m.serial) q->pending[i] = m;
 }
 
 void queue_follow(queue *q, const queue *other)

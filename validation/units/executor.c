@@ -90,6 +90,27 @@ static void queues_wait_for_each_other(void **state)
     machine_close(f.m);
 }
 
+/* A queue may be told to wait more often than a ring is long before it has anything to run; the latest mark counts, even if
+ * an earlier one comes after it. */
+static void an_idle_queue_may_wait_for_much(void **state)
+{
+    enum { OPERATIONS = 10000 };
+    float x = 0.0f, y = 0.0f;
+    const float one = 1.0f;
+    floor_of_queues f = open_floor((machine_options){ .hostile = true, .order_seed = 3 });
+    mark first = { NULL, 0 };
+    for (int i = 0; i < OPERATIONS; i++) {
+        queue_wait(f.q[1], copy(f.q[0], "x", floats(&x, 1), UPDATE, floats((float *)&one, 1)));
+        if (i == 0) first = queue_mark(f.q[0]);
+    }
+    queue_wait(f.q[1], first);
+    mark_sync(copy(f.q[1], "y", floats(&y, 1), WRITE, floats(&x, 1)));
+    assert_true(y == (float)OPERATIONS);
+    assert_int_equal(machine_hazards(f.m)->count, 0);
+    assert_int_equal(machine_waits(f.m), 1);
+    machine_close(f.m);
+}
+
 /* Far more operations than a ring holds, the waiting queue first. */
 static void a_full_ring_runs_what_came_before(void **state)
 {
@@ -376,7 +397,8 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mark_sync_runs_up_to_the_mark), cmocka_unit_test(marks_of_nothing_are_done),
         cmocka_unit_test(times_never_go_back_in_a_queue), cmocka_unit_test(queues_wait_for_each_other),
-        cmocka_unit_test(a_full_ring_runs_what_came_before), cmocka_unit_test(spans_are_kept),
+        cmocka_unit_test(an_idle_queue_may_wait_for_much), cmocka_unit_test(a_full_ring_runs_what_came_before),
+        cmocka_unit_test(spans_are_kept),
         cmocka_unit_test(ordered_programs_give_the_same_in_every_order), cmocka_unit_test(unordered_programs_show_in_hostile_order),
         cmocka_unit_test(hostile_order_is_a_function_of_seed_and_rank), cmocka_unit_test(deadlocks_are_named),
         cmocka_unit_test(reads_are_proved), cmocka_unit_test(writes_are_poisoned), cmocka_unit_test(upload_and_download_synchronize),
