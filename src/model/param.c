@@ -97,7 +97,7 @@ static void add_gains(param_table *t, const bench_case *c, int at, chunk_extent 
         t->layer[l].attention_norm = add_row(t, at, logical_gain(c, l), named(gain(h), "layers.%lld.attention_norm", l));
         t->layer[l].mlp_norm = add_row(t, at, logical_gain(c, l) + 1, named(gain(h), "layers.%lld.mlp_norm", l));
     }
-    if (e.loses) t->final_norm = add_row(t, at, logical_gain(c, c->model.layers), named(gain(h), "final_norm", 0));
+    if (e.has_loss) t->final_norm = add_row(t, at, logical_gain(c, c->model.layers), named(gain(h), "final_norm", 0));
 }
 
 /* Buckets come in the order of first use, in which the optimizer updates and gathers them: the gains after the embedding. */
@@ -106,7 +106,7 @@ static void add_rows(param_table *t, const bench_case *c, const mesh *m)
     const model_shape *s = &c->model;
     int stage = m->at[AXIS_PIPELINE], chunks = c->layout.chunks_per_stage;
     int64_t layers = stage_layers(c, stage);
-    bool first = chunk_of(c, stage, 0).embeds, last = chunk_of(c, stage, chunks - 1).loses;
+    bool first = chunk_of(c, stage, 0).has_embedding, last = chunk_of(c, stage, chunks - 1).has_loss;
     param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, embedding_std(s));
     if (first) t->embedding = add_row(t, open_bucket(t, true, false), 0, named(table, "embedding", 0));
     int gains = layers || last ? open_bucket(t, c->optimizer.decays_vectors, true) : -1;

@@ -57,7 +57,7 @@ static void open_loss(end_state *e, const chunk_extent *chunk, const share *n, d
 static int64_t ends_in_flight(const stage *s, const schedule *order, int chunk)
 {
     int64_t live = schedule_live_chunk(order, chunk), deferred = 0;
-    for (int64_t m = 0; s->chunk[chunk].loses && m < s->given->microbatches; m++) deferred += schedule_defers(s->given, m);
+    for (int64_t m = 0; s->chunk[chunk].has_loss && m < s->given->microbatches; m++) deferred += schedule_defers(s->given, m);
     return live > deferred ? live : deferred;
 }
 
@@ -65,14 +65,14 @@ static void open_ends(stage *s, const share *n, dtype type, const schedule *orde
 {
     for (int i = 0; i < s->given->layout.chunks_per_stage; i++) {
         const chunk_extent *chunk = &s->chunk[i];
-        if (!chunk->embeds && !chunk->loses) continue;
+        if (!chunk->has_embedding && !chunk->has_loss) continue;
         s->ends = ends_in_flight(s, order, i);
         s->end = calloc((size_t)s->ends + 1, sizeof *s->end);
         if (!s->end) FAIL("no memory for %lld microbatches", (long long)s->ends);
         for (int64_t m = 0; m < s->ends; m++) {
             s->end[m].tokens = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
             s->end[m].labels = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
-            if (chunk->loses) open_loss(&s->end[m], chunk, n, type, a);
+            if (chunk->has_loss) open_loss(&s->end[m], chunk, n, type, a);
         }
     }
 }
@@ -177,7 +177,7 @@ void stage_step(stage *s)
     s->outputs.next = s->gradients.next = 0;
 }
 
-static bool holds_end(const chunk_extent *e) { return e->embeds || e->loses; }
+static bool holds_end(const chunk_extent *e) { return e->has_embedding || e->has_loss; }
 
 void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
 {
@@ -186,14 +186,14 @@ void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
     enter(s, PHASE_FORWARD, chunk, microbatch);
     tape_take(&s->tape, chunk, microbatch);
     if (holds_end(e)) make_batch(s, microbatch);
-    if (e->embeds) embed_forward(s, microbatch, e->layers ? x : output);
+    if (e->has_embedding) embed_forward(s, microbatch, e->layers ? x : output);
     for (int64_t l = 0; l < e->layers; l++) {
         layer_forward(s, chunk, microbatch, l, x, y);
         x = tape_layer(&s->tape, chunk, microbatch, l)[SLOT_X2];
         y = tape_layer(&s->tape, chunk, microbatch, l)[SLOT_Y2];
     }
     machine_origin_now(s->lanes.machine)->layer = -1;
-    if (e->loses) head_forward(s, microbatch, x, y);
+    if (e->has_loss) head_forward(s, microbatch, x, y);
     else if (e->layers) add(s->lanes.compute, "output", output, x, y);
 }
 
@@ -201,10 +201,10 @@ void stage_backward(stage *s, int chunk, int64_t microbatch)
 {
     const chunk_extent *e = &s->chunk[chunk];
     enter(s, PHASE_BACKWARD, chunk, microbatch);
-    if (e->loses) head_backward(s, microbatch);
+    if (e->has_loss) head_backward(s, microbatch);
     for (int64_t l = e->layers - 1; l >= 0; l--) layer_backward(s, chunk, microbatch, l);
     machine_origin_now(s->lanes.machine)->layer = -1;
-    if (e->embeds) embed_backward(s, microbatch);
+    if (e->has_embedding) embed_backward(s, microbatch);
     tape_release(&s->tape, chunk, microbatch);
 }
 

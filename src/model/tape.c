@@ -29,12 +29,12 @@ static void *zeroed(int64_t count, size_t bytes)
     return p;
 }
 
-static bool has_input(const chunk_extent *e) { return e->layers > 0 || e->loses; }
+static bool has_input(const chunk_extent *e) { return e->layers > 0 || e->has_loss; }
 
 bool tape_received(const chunk_extent *chunk, const schedule_action *a)
 {
     const chunk_extent *e = &chunk[a->chunk];
-    return (a->verb == FORWARD && !e->embeds) || (a->verb == BACKWARD && !e->loses);
+    return (a->verb == FORWARD && !e->has_embedding) || (a->verb == BACKWARD && !e->has_loss);
 }
 
 /* What the schedule has in flight at most: layers, and residual streams: one a layer, or the head's input; one is taken

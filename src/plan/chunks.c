@@ -12,7 +12,7 @@ chunk_extent chunk_of(const bench_case *c, int stage, int chunk)
     if (first < 0) first = 0;
     if (last > layers) last = layers;
     return (chunk_extent){
-        .first_layer = first, .layers = last - first, .embeds = number == 0, .loses = number == chunks - 1
+        .first_layer = first, .layers = last - first, .has_embedding = number == 0, .has_loss = number == chunks - 1
     };
 }
 

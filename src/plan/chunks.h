@@ -6,7 +6,7 @@
 
 typedef struct {
     int64_t first_layer, layers;
-    bool embeds, loses; /* holds the embedding; holds final norm, head and loss */
+    bool has_embedding, has_loss; /* the embedding; final norm, head and loss */
 } chunk_extent;
 
 /* The case's layers and slots must divide (plan/contradictions.c). */

@@ -61,7 +61,7 @@ static void forward(trainer *t, const schedule_action *a, const arrival *in)
     queue *compute = t->lanes.compute;
     wait_for(t, in);
     if (!tape_received(t->stage.chunk, a)) tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
-    if (e->loses) {
+    if (e->has_loss) {
         stage_forward(&t->stage, a->chunk, a->microbatch, tensor_none());
         return;
     }
@@ -77,7 +77,7 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
     wait_for(t, in);
     t->stage.dx = b->tensor;
     stage_backward(&t->stage, a->chunk, a->microbatch);
-    b->busy = t->stage.chunk[a->chunk].embeds ? queue_mark(compute) : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
+    b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute) : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
 
 void pipeline_submit(trainer *t)

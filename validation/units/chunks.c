@@ -34,8 +34,8 @@ static void check_cover(const bench_case *c)
             if (e.layers) assert_int_equal(e.first_layer, next);
             assert_true(e.layers >= 0);
             next += e.layers;
-            assert_int_equal(e.embeds, chunk == 0 && stage == 0);
-            assert_int_equal(e.loses, chunk == chunks - 1 && stage == stages - 1);
+            assert_int_equal(e.has_embedding, chunk == 0 && stage == 0);
+            assert_int_equal(e.has_loss, chunk == chunks - 1 && stage == stages - 1);
         }
     for (int stage = 0; stage < stages; stage++) held += stage_layers(c, stage);
     assert_int_equal(next, c->model.layers);
@@ -76,11 +76,11 @@ static void chunks_without_layers(void **state)
 {
     bench_case c = cut(30, 4, 8);
     assert_chunk(&c, 0, 0, 0, 0);
-    assert_true(chunk_of(&c, 0, 0).embeds);
+    assert_true(chunk_of(&c, 0, 0).has_embedding);
     assert_chunk(&c, 1, 0, 0, 1);
     assert_chunk(&c, 2, 7, 29, 1);
     assert_chunk(&c, 3, 7, 0, 0);
-    assert_true(chunk_of(&c, 3, 7).loses);
+    assert_true(chunk_of(&c, 3, 7).has_loss);
     assert_int_equal(stage_layers(&c, 3), 7);
 }
 
