@@ -101,8 +101,9 @@ static void leave_out_of(const bench_case *c, const trained *want, int rank, int
     }
 }
 
-/* Steps from `first` to the second; later ones are like that. Of the redundant waits rank 0's are printed: they stand before the
- * gathers that backward repeats, whose input is old, and stay because a gather follows all that was submitted before it. */
+/* Steps from `first` to the second; later ones are like that. Of the redundant waits rank 0's are printed: they stand before
+ * transfers and kernels whose input is older than the wait is for (what backward gathers again, what was received before forward),
+ * and stay because a queue follows all that was submitted before. */
 static void leave_out(cut k, const char *recompute, int first)
 {
     trained want;
