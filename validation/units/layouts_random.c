@@ -24,18 +24,19 @@ static void draw_deck(source *s, char text[DECK])
 {
     static const char *const precisions[] = { "fp32", "bf16" }, *const overlaps[] = { "off", "on" }, *const shardings[] = { "none", "optimizer" },
                       *const schedules[] = { "gpipe", "1f1b", "interleaved" }, *const recomputes[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
-    int tp = 1 << draw(s, 3), pp = 1 << draw(s, 3), cp = 1 << draw(s, 3), dp = 1 << draw(s, 3), micro_batch = 1 + (int)draw(s, 2);
+    int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4), micro_batch = 1 + (int)draw(s, 2);
     int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
     const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2), *recompute = draw_word(s, recomputes, 5);
     snprintf(text, DECK,
              "layouts\n\n[llama3.1-8b]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 64\nvocabulary = 250\n"
              "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\ntensor = %d\npipeline = %d\ncontext = %d\ndata = %d\n"
-             "global_batch = %d\nmicro_batch = %d\nchunks_per_stage = %d\nschedule = %s\nprecision = %s\nrecompute = %s\n%s = %s\noverlap = %s\n",
+             "global_batch = %d\nmicro_batch = %d\nchunks_per_stage = %d\nschedule = %s\nprecision = %s\nrecompute = %s\n"
+             "sharding = %s\noverlap = %s\n",
              STEPS, layers, tp, pp, cp, dp, dp * micro_batch * microbatches, micro_batch, chunks, order, precision,
-             recompute, "sharding", draw_word(s, shardings, 2), draw_word(s, overlaps, 2));
+             recompute, draw_word(s, shardings, 2), draw_word(s, overlaps, 2));
 }
 
-/* Draws until a deck is legal and fits the world. */
+/* Draws until a deck is legal and fits the world. No key says how many weight gradients of the head wait for the drain. */
 static bench_case draw_layout(source *s)
 {
     for (;;) {
@@ -47,6 +48,7 @@ static bench_case draw_layout(source *s)
         legal = legal && d.item[0].layout.ranks > 1 && d.item[0].global_batch <= TRAINED_SEQUENCES;
         bench_case c = legal ? d.item[0] : (bench_case){ 0 };
         deck_free(&d);
+        c.head_deferral = legal ? draw(s, 1 + (uint32_t)c.microbatches) : 0;
         if (legal) return c;
     }
 }
@@ -91,9 +93,9 @@ static void say_layout(const bench_case *c, double spread)
 {
     const int *degree = c->layout.degree;
     if (world_rank() > 0) return;
-    printf("# %s, %lld layers, TP%d PP%d CP%d DP%d, %d chunks, %s, %lld microbatches of %lld, sharding %s, recompute %s, overlap %s: %.3f of the limits\n",
+    printf("# %s, %lld layers, TP%d PP%d CP%d DP%d, %d chunks, %s, %lld microbatches of %lld, %lld deferred, sharding %s, recompute %s, overlap %s: %.3f of the limits\n",
            precision_name(c->precision), (long long)c->model.layers, degree[AXIS_TENSOR], degree[AXIS_PIPELINE], degree[AXIS_CONTEXT], degree[AXIS_DATA],
-           c->layout.chunks_per_stage, schedule_name(c->schedule), (long long)c->microbatches, (long long)c->micro_batch, sharding_name(c->sharding),
+           c->layout.chunks_per_stage, schedule_name(c->schedule), (long long)c->microbatches, (long long)c->micro_batch, (long long)c->head_deferral, sharding_name(c->sharding),
            recompute_name(c->recompute), c->overlap ? "on" : "off", spread);
     fflush(stdout);
 }
