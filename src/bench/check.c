@@ -61,8 +61,9 @@ static void judge_losses(check_result *c, const reference *r, const trainer *t, 
 static void judge_norm(check_result *c, const reference *r, const trainer *t, int step, const check_limits *limits)
 {
     worst_row w = compare_norm(t, r, step);
-    note(c, step == 0 ? &c->gradient_first : &c->gradient_fourth,
-         CHECK_THRESHOLD * w.r / (step == 0 ? limits->gradient_first : limits->gradient_fourth), "norm", "the gradient, as reported", step, w.rank);
+    double limit = step == 0 ? limits->gradient_first : limits->gradient_fourth;
+    note(c, step == 0 ? &c->gradient_first : &c->gradient_fourth, CHECK_THRESHOLD * w.r / limit, "norm", "the gradient, as reported",
+         step, w.rank);
 }
 
 static void judge_gradients(check_result *c, const reference *r, const trainer *t, int step, double limit, double *part)

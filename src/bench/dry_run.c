@@ -29,8 +29,8 @@ static void describe_model(const bench_case *c)
 static void describe_schedule(const bench_case *c)
 {
     int64_t chunks = (int64_t)c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage, ends = shape_slots(c->model.layers, &c->layout);
-    say("  schedule    %s, %lld chunks of %lld slots = %lld layers%s; %lld forwards and as many backwards a stage\n", schedule_name(c->schedule),
-        (long long)chunks, (long long)((c->model.layers + ends) / chunks), (long long)c->model.layers,
+    say("  schedule    %s, %lld chunks of %lld slots = %lld layers%s; %lld forwards and as many backwards a stage\n",
+        schedule_name(c->schedule), (long long)chunks, (long long)((c->model.layers + ends) / chunks), (long long)c->model.layers,
         ends ? " + embedding + loss" : "", (long long)(c->microbatches * c->layout.chunks_per_stage));
 }
 
@@ -43,7 +43,8 @@ static void describe_parameters(const bench_case *c, const paper *p)
         states += (double)(s->bytes[WEIGHTS] + s->bytes[GRADIENTS] + s->bytes[OPTIMIZER]);
         held += (double)s->parameters;
     }
-    say("  parameters  %lld; weights + gradients + optimizer %.4f bytes per parameter held\n", (long long)model_parameters(&c->model), states / held);
+    say("  parameters  %lld; weights + gradients + optimizer %.4f bytes per parameter held\n",
+        (long long)model_parameters(&c->model), states / held);
 }
 
 /* Counted in whole numbers: of the ranks and of the formula. */
@@ -53,7 +54,8 @@ static void describe_flops(const bench_case *c, const paper *p)
     bool equal = paper_model_flops(p) == step_model_flops(c);
     say("  flops       %.6e recipe, %.6e model per sequence; %.6e recipe, %.6e model per step\n", c->recipe_flops_per_sequence,
         c->model_flops_per_sequence, batch * c->recipe_flops_per_sequence, model);
-    say("              the ranks' model flops sum to %.6e, %s the model's; submitted ", (double)paper_model_flops(p), equal ? "exactly" : "NOT");
+    say("              the ranks' model flops sum to %.6e, %s the model's; submitted ", (double)paper_model_flops(p),
+        equal ? "exactly" : "NOT");
     if (p->measured) say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
     else say("n/a\n");
 }
@@ -86,8 +88,9 @@ static void describe_most(const bench_case *c, const paper *p)
         if (p->stage[i].parameters > parameters->parameters) parameters = &p->stage[i];
         if (p->stage[i].total > bytes->total) bytes = &p->stage[i];
     }
-    say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB%s) on rank %d, and on the ranks like it\n", (long long)parameters->parameters,
-        parameters->rank, bytes->total, (double)bytes->total / 1e9, p->measured ? "" : " without activations, batch and scratch", bytes->rank);
+    const char *without = p->measured ? "" : " without activations, batch and scratch";
+    say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB%s) on rank %d, and on the ranks like it\n",
+        (long long)parameters->parameters, parameters->rank, bytes->total, (double)bytes->total / 1e9, without, bytes->rank);
     if (!p->measured) return;
     if (c->backend == BACKEND_CUDA) say("              scratch of the CUDA libraries n/a\n");
     else say("              scratch with %d threads a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST));

@@ -80,7 +80,10 @@ static void operations(const tally *t)
     say("\"operations\":{");
     for (int k = 0; k < OP_KINDS; k++) {
         const tally_row *row = &t->kind[k];
-        if (row->count) say("%s\"%s\":{\"count\":%lld,\"flops\":%.12g,\"seconds\":%.9g}", any ? "," : "", op_kind_name((op_kind)k), (long long)row->count, row->flops, row->seconds), any = true;
+        if (!row->count) continue;
+        say("%s\"%s\":{\"count\":%lld,\"flops\":%.12g,\"seconds\":%.9g}", any ? "," : "", op_kind_name((op_kind)k),
+            (long long)row->count, row->flops, row->seconds);
+        any = true;
     }
     say("},\"exposed_seconds\":{");
     for (int a = 0; a < t->axes; a++) say("%s\"%s\":%.9g", a ? "," : "", t->axis[a].axis, t->axis[a].exposed_seconds);
@@ -136,7 +139,8 @@ static void numbers(const case_result *r)
 void report_json(const case_result *r)
 {
     numbers(r);
-    say("\"verdict\":\"%s\",\"passed\":%s,\"valid\":%s,", r->passed ? "PASSED" : "FAILED", r->passed ? "true" : "false", r->valid ? "true" : "false");
+    say("\"verdict\":\"%s\",\"passed\":%s,\"valid\":%s,", r->passed ? "PASSED" : "FAILED", r->passed ? "true" : "false",
+        r->valid ? "true" : "false");
     reasons(r);
     say("}\n");
 }

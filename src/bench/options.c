@@ -13,7 +13,8 @@ static void read_ranks(options *o, const char *words)
         char *end;
         long n = strtol(at, &end, 10);
         if (end == at || n < 1 || n > LARGEST_RANKS || o->rank_counts == OPTION_RANKS || (*end && *end != ','))
-            snprintf(o->mistake, sizeof o->mistake, "--ranks %.80s: give 1 to %d counts from 1 to %d, separated by commas", words, OPTION_RANKS, LARGEST_RANKS);
+            snprintf(o->mistake, sizeof o->mistake, "--ranks %.80s: give 1 to %d counts from 1 to %d, separated by commas", words,
+                     OPTION_RANKS, LARGEST_RANKS);
         else o->ranks[o->rank_counts++] = (int)n;
         if (!*end) break;
         at = end + 1;
@@ -40,8 +41,10 @@ options options_read(int argc, char **argv)
     }
     bool asks = o.help || o.version || o.keys || o.list;
     if (!o.mistake[0] && !asks && !o.deck) snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
-    if (!o.mistake[0] && o.rank_counts && !o.dry_run) snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
-    if (!o.mistake[0] && o.schedule && !o.dry_run) snprintf(o.mistake, sizeof o.mistake, "--schedule goes with --dry-run; a run shows no lists");
+    if (!o.mistake[0] && o.rank_counts && !o.dry_run)
+        snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
+    if (!o.mistake[0] && o.schedule && !o.dry_run)
+        snprintf(o.mistake, sizeof o.mistake, "--schedule goes with --dry-run; a run shows no lists");
     return o;
 }
 

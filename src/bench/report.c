@@ -30,17 +30,19 @@ static void report_layout(const bench_case *c)
         n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks, sharding_name(c->sharding));
     if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);
     if (c->fault.kind != FAULT_NONE)
-        say("FAULT      %s %s %lld %d is planted: this case must not pass, unless the fault changes nothing\n", fault_name(c->fault.kind), c->fault.operation,
-            (long long)c->fault.nth, c->fault.rank);
+        say("FAULT      %s %s %lld %d is planted: this case must not pass, unless the fault changes nothing\n",
+            fault_name(c->fault.kind), c->fault.operation, (long long)c->fault.nth, c->fault.rank);
 }
 
 void report_case_begins(const bench_case *c)
 {
     const model_shape *m = &c->model;
     say("\n%s", thin);
-    say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision), backend_name(c->backend));
+    say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision),
+        backend_name(c->backend));
     say("Model      layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld\n", (long long)m->layers,
-        (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary, (long long)m->sequence);
+        (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary,
+        (long long)m->sequence);
     report_layout(c);
     say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n", (long long)c->global_batch,
         (long long)c->microbatches, (long long)c->micro_batch, c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD],
@@ -84,7 +86,8 @@ static void report_profile(const case_result *r)
     for (int64_t i = r->given->warmup; i < r->completed; i++) total += r->step_seconds[i];
     say("Profile   ");
     for (int k = 0; k < OP_KINDS; k++)
-        if (!op_is_transfer((op_kind)k) && t->kind[k].seconds > 0.005 * total) say(" %s %.1f %%,", op_kind_name((op_kind)k), 100.0 * t->kind[k].seconds / total);
+        if (!op_is_transfer((op_kind)k) && t->kind[k].seconds > 0.005 * total)
+            say(" %s %.1f %%,", op_kind_name((op_kind)k), 100.0 * t->kind[k].seconds / total);
     for (int a = 0; a < t->axes; a++) say(" waiting for %s %.1f %%,", t->axis[a].axis, 100.0 * t->axis[a].exposed_seconds / total);
     say(" dispatch %.2f %%\n", 100.0 * t->dispatch_seconds / total);
 }

@@ -64,7 +64,8 @@ mark norm_forward(queue *q, const char *name, norm_forward_operands x, float eps
     use(&o, x.rstd, WRITE);
     need(walkable(x.x) && walkable(x.out) && rows_by(x.out, m, n), &o, "input and output differ in shape");
     need(adds == tensor_present(&x.sum), &o, "sum and delta come together");
-    need(!adds || (walkable(x.delta) && walkable(x.sum) && rows_by(x.delta, m, n) && rows_by(x.sum, m, n)), &o, "delta or sum has another shape");
+    need(!adds || (walkable(x.delta) && walkable(x.sum) && rows_by(x.delta, m, n) && rows_by(x.sum, m, n)), &o,
+         "delta or sum has another shape");
     need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
     need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
     return op_submit(q, &o);
@@ -80,7 +81,8 @@ mark norm_backward(queue *q, const char *name, norm_backward_operands x)
     use(&o, x.gain, READ);
     use(&o, x.dx, x.dx_access);
     use(&o, x.gain_gradient, x.gain_access);
-    need(walkable(x.x) && walkable(x.d_out) && rows_by(x.d_out, m, n) && walkable(x.dx) && rows_by(x.dx, m, n), &o, "x, d_out and dx differ in shape");
+    need(walkable(x.x) && walkable(x.d_out) && rows_by(x.d_out, m, n) && walkable(x.dx) && rows_by(x.dx, m, n), &o,
+         "x, d_out and dx differ in shape");
     need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
     need(plain(x.gain_gradient, F32) && tensor_elements(&x.gain_gradient) == n, &o, "gain_gradient is not one F32 row");
     need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
@@ -93,7 +95,8 @@ static mark rope(queue *q, op_kind kind, const char *name, tensor x, tensor tabl
     use(&o, x, UPDATE);
     use(&o, table, READ);
     need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD_DIM, &o, "x is not [s, b, heads, even d up to 256]");
-    need(plain(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o, "table is not [s, d/2, 2] F32");
+    need(plain(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o,
+         "table is not [s, d/2, 2] F32");
     return op_submit(q, &o);
 }
 
@@ -108,7 +111,8 @@ static bool is_lse(tensor t, tensor q)
 
 static void need_attention(const op *o, tensor q, tensor k, tensor v, tensor out, tensor lse)
 {
-    need(q.dims == 4 && k.dims == 4 && walkable(q) && walkable(k) && walkable(v) && walkable(out), o, "q, k, v and out are not [s, b, heads, d]");
+    need(q.dims == 4 && k.dims == 4 && walkable(q) && walkable(k) && walkable(v) && walkable(out), o,
+         "q, k, v and out are not [s, b, heads, d]");
     need(same_shape(k, v) && same_shape(q, out), o, "k and v, or q and out, differ in shape");
     need(q.dim[1] == k.dim[1] && q.dim[3] == k.dim[3], o, "queries and keys do not belong together");
     need(!o->args.attention.causal || q.dim[0] == k.dim[0], o, "causal attention of other positions than the keys'");
@@ -184,7 +188,8 @@ mark swiglu_forward(queue *q, const char *name, tensor gate_up, tensor out)
     op o = named(q, OP_SWIGLU_FORWARD, name);
     use(&o, gate_up, READ);
     use(&o, out, WRITE);
-    need(walkable(gate_up) && walkable(out) && rows_by(gate_up, rows(out), 2 * columns(out)), &o, "gate_up is not [rows, 2f] for out [rows, f]");
+    need(walkable(gate_up) && walkable(out) && rows_by(gate_up, rows(out), 2 * columns(out)), &o,
+         "gate_up is not [rows, 2f] for out [rows, f]");
     return op_submit(q, &o);
 }
 
@@ -195,7 +200,8 @@ mark swiglu_backward(queue *q, const char *name, tensor gate_up, tensor d_out, t
     use(&o, d_out, READ);
     use(&o, d_gate_up, WRITE);
     need(walkable(gate_up) && walkable(d_out) && walkable(d_gate_up), &o, "a row has gaps");
-    need(rows_by(gate_up, rows(d_out), 2 * columns(d_out)) && rows_by(d_gate_up, rows(d_out), 2 * columns(d_out)), &o, "gate_up is not [rows, 2f] for out [rows, f]");
+    need(rows_by(gate_up, rows(d_out), 2 * columns(d_out)) && rows_by(d_gate_up, rows(d_out), 2 * columns(d_out)), &o,
+         "gate_up is not [rows, 2f] for out [rows, f]");
     return op_submit(q, &o);
 }
 
@@ -211,14 +217,16 @@ mark embedding_forward(queue *q, const char *name, tensor tokens, tensor table, 
     return op_submit(q, &o);
 }
 
-mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access, int64_t first)
+mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access,
+                        int64_t first)
 {
     op o = named(q, OP_EMBEDDING_BACKWARD, name);
     o.args.vocabulary.first = first;
     use(&o, tokens, READ);
     use(&o, d_out, READ);
     use(&o, gradient, gradient_access);
-    need(plain(tokens, I32) && walkable(gradient) && gradient.dims == 2 && walkable(d_out), &o, "tokens, gradient or d_out has a wrong format");
+    need(plain(tokens, I32) && walkable(gradient) && gradient.dims == 2 && walkable(d_out), &o,
+         "tokens, gradient or d_out has a wrong format");
     need(rows_by(d_out, tensor_elements(&tokens), columns(gradient)), &o, "d_out is not one table row per token");
     return op_submit(q, &o);
 }
@@ -240,10 +248,20 @@ static mark cross_entropy(queue *q, const char *name, const cross_entropy_operan
     return op_submit(q, &o);
 }
 
-mark cross_entropy_partial(queue *q, const char *name, const cross_entropy_operands *x) { return cross_entropy(q, name, x, CROSS_ENTROPY_PARTIAL); }
-mark cross_entropy_finish(queue *q, const char *name, const cross_entropy_operands *x) { return cross_entropy(q, name, x, CROSS_ENTROPY_FINISH); }
+mark cross_entropy_partial(queue *q, const char *name, const cross_entropy_operands *x)
+{
+    return cross_entropy(q, name, x, CROSS_ENTROPY_PARTIAL);
+}
 
-static void need_scalars(const op *o, tensor scalars) { need(plain(scalars, F64) && tensor_elements(&scalars) == STEP_SCALARS, o, "these are not the step's scalars"); }
+mark cross_entropy_finish(queue *q, const char *name, const cross_entropy_operands *x)
+{
+    return cross_entropy(q, name, x, CROSS_ENTROPY_FINISH);
+}
+
+static void need_scalars(const op *o, tensor scalars)
+{
+    need(plain(scalars, F64) && tensor_elements(&scalars) == STEP_SCALARS, o, "these are not the step's scalars");
+}
 
 mark adamw(queue *q, const char *name, const adamw_operands *x, adamw_rule rule)
 {
@@ -308,7 +326,8 @@ mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor la
     use(&o, tokens, WRITE);
     use(&o, labels, WRITE);
     need_scalars(&o, scalars);
-    need(plain(tokens, I32) && plain(labels, I32) && tokens.dims == 2 && same_shape(tokens, labels), &o, "tokens and labels are not [s, b] I32");
+    need(plain(tokens, I32) && plain(labels, I32) && tokens.dims == 2 && same_shape(tokens, labels), &o,
+         "tokens and labels are not [s, b] I32");
     return op_submit(q, &o);
 }
 

@@ -43,7 +43,8 @@ mark swiglu_backward(queue *q, const char *name, tensor gate_up, tensor d_out, t
 /* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0.
  * Backward: per row an FP32 sum over its tokens in position order, then one rounded add (UPDATE) or store (WRITE). */
 mark embedding_forward(queue *q, const char *name, tensor tokens, tensor table, tensor out, int64_t first);
-mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access, int64_t first);
+mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access,
+                        int64_t first);
 
 /* Vocabulary-parallel cross-entropy of logits [s, b, V/T]. Part 1: partial [s, b, 3] F32 = (max, sum exp(x - max),
  * own label's logit or 0), columns >= valid masked. Part 2: from partials [T, s, b, 3] of all ranks: loss [b] F64 =

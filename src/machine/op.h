@@ -36,7 +36,8 @@ typedef struct { float epsilon; } norm_args;
 typedef struct { int64_t first, valid; } vocabulary_args;                   /* first row held here; unpadded vocabulary */
 typedef enum { CROSS_ENTROPY_PARTIAL, CROSS_ENTROPY_FINISH } cross_entropy_part;
 typedef struct { cross_entropy_part part; int64_t first, valid; float gradient_scale; } cross_entropy_args;
-typedef struct { uint32_t seed, key; float scale; int64_t first_row, first_column, rows, columns; } initialize_args; /* rows, columns: of the unpadded logical tensor */
+/* rows, columns: of the unpadded logical tensor. */
+typedef struct { uint32_t seed, key; float scale; int64_t first_row, first_column, rows, columns; } initialize_args;
 typedef enum { STREAM_UNIFORM, STREAM_RAMP, STREAM_ZEROS } stream_kind;
 /* Local position p is position first + p of the sequence, in the second half of the local ones skip more. */
 typedef struct { stream_kind stream; bool labels_next; uint32_t seed, vocabulary; int64_t first_sample, first, skip; } tokens_args;

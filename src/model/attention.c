@@ -100,7 +100,8 @@ static void backward_block(const attention_ring *r, int i, const attention_backw
     attention_backward(r->lanes.compute, "d_attention", (attention_backward_operands){ .q = queries(r, i, x->q),
         .k = seen(r, i, keys(block)), .v = seen(r, i, values(block)), .out = queries(r, i, x->out), .lse = statistics(r, i, x->lse),
         .d_out = queries(r, i, x->d_out), .dq = queries(r, i, x->dq), .dk = seen(r, i, keys(r->d_part)),
-        .dv = seen(r, i, values(r->d_part)), .dq_access = UPDATE, .dkv_access = WRITE }, (attention_args){ .scale = scale, .causal = false });
+        .dv = seen(r, i, values(r->d_part)), .dq_access = UPDATE, .dkv_access = WRITE },
+        (attention_args){ .scale = scale, .causal = false });
 }
 
 /* The block's gradient has arrived: this rank's part is added. */

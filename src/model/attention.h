@@ -11,7 +11,8 @@ typedef struct {
     lanes lanes;
     group *ranks;                           /* context */
     tensor block[2];                        /* [2 s, b, kv_heads, d]: keys, then values of one rank; in turn */
-    tensor sum;                             /* [s, b, heads, d] F32: output, or gradient of the queries, over the blocks so far; absent in FP32 */
+    tensor sum;                             /* [s, b, heads, d] F32: output, or gradient of the queries, over the blocks so far;
+                                             * absent in FP32 */
     tensor part, part_lse;                  /* [s, b, heads, d], [b, heads, s] F32: over one block */
     tensor d_sum[2], d_part;                /* as block, F32: its gradient over the ranks so far, in turn; of one rank */
 } attention_ring;

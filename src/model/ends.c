@@ -64,8 +64,9 @@ static void loss(stage *s, int64_t microbatch)
     const bench_case *c = s->given;
     group *g = tensor_group(s);
     int64_t held = s->params.row[s->params.head].first_row, b = c->micro_batch;
-    cross_entropy_operands o = { .logits = state_of(s, microbatch)->logits, .labels = state_of(s, microbatch)->labels, .partial = s->loss_part,
-                                 .loss = tensor_slice(s->loss, 0, microbatch * b, b), .first = held, .valid = c->model.vocabulary,
+    cross_entropy_operands o = { .logits = state_of(s, microbatch)->logits, .labels = state_of(s, microbatch)->labels,
+                                 .partial = s->loss_part, .loss = tensor_slice(s->loss, 0, microbatch * b, b),
+                                 .first = held, .valid = c->model.vocabulary,
                                  .gradient_scale = (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
     cross_entropy_partial(s->lanes.compute, "loss", &o);
     tensor part = tensor_4d(s->loss_part.data, F32, 1, s->loss_part.dim[0], b, 3);
@@ -100,7 +101,8 @@ void head_weight_gradient(stage *s, int64_t microbatch)
     end_state *m = state_of(s, microbatch);
     tensor x = sequence_gather(&s->lanes, "final_norm", tensor_group(s), m->normed, s->gathered);
     access_mode how = param_contribute(t, t->head, 1);
-    matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(m->logits)), tensor_rows(x));
+    matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(m->logits)),
+           tensor_rows(x));
     param_contributed(t, t->head, 1);
 }
 

@@ -51,15 +51,17 @@ static void add_layer(param_table *t, const bench_case *c, const mesh *m, int64_
     const model_shape *s = &c->model;
     int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
     double std = matrix_std(s, s->hidden, false);
+    param output = matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, matrix_std(s, q, true));
+    param down = matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, matrix_std(s, s->ffn, true));
     layer_rows *r = &t->layer[l];
     int n = logical_matrix(l);
     r->q = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, q, s->hidden, q, std), "layers.%lld.q", l));
     r->k = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.k", l));
     r->v = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.v", l));
-    r->attention_output = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, matrix_std(s, q, true)), "layers.%lld.attention_output", l));
+    r->attention_output = add_row(t, at, n++, named(output, "layers.%lld.attention_output", l));
     r->gate = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.gate", l));
     r->up = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.up", l));
-    r->down = add_row(t, at, n++, named(matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, matrix_std(s, s->ffn, true)), "layers.%lld.down", l));
+    r->down = add_row(t, at, n++, named(down, "layers.%lld.down", l));
 }
 
 static int64_t row_elements(const param *p) { return p->local_rows * p->local_columns; }

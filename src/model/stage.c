@@ -114,7 +114,8 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
     if (s->params.embedding >= 0) s->embedded = taken(a, ACTIVATIONS, whole);
     s->gathered = taken(a, ACTIVATIONS, whole);
     s->d_gathered = taken(a, ACTIVATIONS, whole);
-    s->partial = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, scatter_partial_parts(&s->lanes, &s->mesh->axis[AXIS_TENSOR]) * n->part, n->b, n->h));
+    int parts = scatter_partial_parts(&s->lanes, &s->mesh->axis[AXIS_TENSOR]);
+    s->partial = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->b, n->h));
     if (s->params.head >= 0) s->loss_parts = taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
 }
 

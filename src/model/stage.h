@@ -48,8 +48,8 @@ void stage_initialize(stage *s);
 /* A step begins: nothing is in flight. */
 void stage_step(stage *s);
 
-/* Forward of a chunk, from tape_input (which the caller has taken and, unless the chunk has the embedding, filled) to `output`, which a
- * chunk with the loss does not have. */
+/* Forward of a chunk, from tape_input (which the caller has taken and, unless the chunk has the embedding, filled) to `output`,
+ * which a chunk with the loss does not have. */
 void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output);
 /* Backward, from s->dx (filled by the caller unless the chunk has the loss), which becomes the gradient of the input. */
 void stage_backward(stage *s, int chunk, int64_t microbatch);

@@ -12,8 +12,10 @@ static const struct { unsigned dropped, again; } masks[] = {
     [RECOMPUTE_NONE] = { SLOT(Y1) | SLOT(Y2), 0 },
     [RECOMPUTE_ATTENTION] = { SLOT(Y1) | SLOT(Y2) | SLOT(O) | SLOT(LSE), STEP(ATTENTION) },
     [RECOMPUTE_MLP] = { SLOT(Y1) | SLOT(Y2) | SLOT(GATE_UP) | SLOT(A), STEP(GATE_UP) | STEP(SWIGLU) },
-    [RECOMPUTE_ATTENTION_MLP] = { ~(SLOT(X) | SLOT(QKV) | SLOT(Y1)), STEP(NORM1) | STEP(ATTENTION) | STEP(NORM2) | STEP(GATE_UP) | STEP(SWIGLU) },
-    [RECOMPUTE_LAYER] = { ~SLOT(X), STEP(NORM1) | STEP(QKV) | STEP(ATTENTION) | STEP(PROJECTION) | STEP(NORM2) | STEP(GATE_UP) | STEP(SWIGLU) },
+    [RECOMPUTE_ATTENTION_MLP] = { ~(SLOT(X) | SLOT(QKV) | SLOT(Y1)),
+                                  STEP(NORM1) | STEP(ATTENTION) | STEP(NORM2) | STEP(GATE_UP) | STEP(SWIGLU) },
+    [RECOMPUTE_LAYER] = { ~SLOT(X), STEP(NORM1) | STEP(QKV) | STEP(ATTENTION) | STEP(PROJECTION) | STEP(NORM2) |
+                                    STEP(GATE_UP) | STEP(SWIGLU) },
 };
 
 static tensor placed(tensor shape, arena *a)

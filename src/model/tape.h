@@ -26,7 +26,9 @@ typedef enum {
 } tape_slot;
 
 /* Forward of a layer is these steps in order; backward runs again the ones that the mask names. */
-typedef enum { STEP_NORM1, STEP_QKV, STEP_ATTENTION, STEP_PROJECTION, STEP_NORM2, STEP_GATE_UP, STEP_SWIGLU, STEP_DOWN, LAYER_STEPS } layer_step;
+typedef enum {
+    STEP_NORM1, STEP_QKV, STEP_ATTENTION, STEP_PROJECTION, STEP_NORM2, STEP_GATE_UP, STEP_SWIGLU, STEP_DOWN, LAYER_STEPS
+} layer_step;
 
 /* Numbers of free places, the next one on top. */
 typedef struct { int64_t *number, free, size; } pool;

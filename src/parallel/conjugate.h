@@ -2,8 +2,8 @@
  * gather in forward is scatter in backward and the other way round. On one rank they cost nothing.
  *
  * With overlap a gather and its product, or a product and its scatter, are one ring of exchanges and products of row chunks
- * (Wang et al. 2023, "Overlap communication with dependent computation via decomposition"). It turns in both directions at once, one queue each: the first half of every
- * rank's rows goes from rank to the rank after, the second half from rank to the rank before. */
+ * (Wang et al., ASPLOS 2023). It turns in both directions at once, one queue each: the first half of every rank's rows goes
+ * from rank to the rank after, the second half from rank to the rank before. */
 #pragma once
 #include "parallel/lanes.h"
 

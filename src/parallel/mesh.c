@@ -46,7 +46,8 @@ static group link_between(const mesh *m, fabric_channel channel, int from, int t
     const group *pipeline = &m->axis[AXIS_PIPELINE];
     if (from < 0 || to < 0) return group_line(pipeline->axis, m->rank, 0, 1, 0);
     int stride = (to - from) * axis_stride(&m->layout, AXIS_PIPELINE);
-    group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER);
+    int own = m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER;
+    group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, own);
     g.handle = pipeline->handle;
     g.handle_first = from;
     g.handle_step = to - from;
@@ -96,8 +97,10 @@ static void connect_groups(mesh *m)
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
     list_connected(m, list);
-    for (int i = 0; i < CONNECTED; i++)
-        if (split_name(&m->layout, list[i].set, name)) list[i].g->handle = world_split(name, m->takes_part ? list[i].g->first : -1, list[i].g->rank);
+    for (int i = 0; i < CONNECTED; i++) {
+        group *g = list[i].g;
+        if (split_name(&m->layout, list[i].set, name)) g->handle = world_split(name, m->takes_part ? g->first : -1, g->rank);
+    }
 }
 
 static void make_groups(mesh *m)

@@ -19,8 +19,8 @@ static void initialize_block(trainer *t, const param *p, tensor values, int64_t 
 {
     int64_t columns = p->local_columns < count ? p->local_columns : count;
     initialize_args args = { .seed = t->given->seed, .key = fnv1a(p->name), .scale = normal_scale(p->init_std),
-                             .first_row = p->first_row + first / p->local_columns, .first_column = p->first_column + first % p->local_columns,
-                             .rows = p->rows, .columns = p->columns };
+                             .first_row = p->first_row + first / p->local_columns,
+                             .first_column = p->first_column + first % p->local_columns, .rows = p->rows, .columns = p->columns };
     initialize(t->lanes.compute, p->name, tensor_2d(values.data, values.type, count / columns, columns), &args);
 }
 

@@ -43,7 +43,8 @@ static void begin(trainer *t)
 {
     const optimizer_rule *o = &t->given->optimizer;
     step_begin_args args = { .maximum = o->learning_rate, .minimum = o->learning_rate_minimum, .warmup = o->learning_rate_warmup,
-                             .total = t->given->warmup + t->given->steps, .constant = o->learning_rate_constant, .from_zero = o->learning_rate_from_zero,
+                             .total = t->given->warmup + t->given->steps, .constant = o->learning_rate_constant,
+                             .from_zero = o->learning_rate_from_zero,
                              .beta1 = (float)o->beta1, .beta2 = (float)o->beta2 };
     machine_origin(t->machine, (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_BATCH });
     machine_step(t->machine, t->steps);

@@ -58,7 +58,8 @@ static void put_row(const operand *to, head_place at, int64_t position, float *s
 }
 
 /* Rows of a tensor from a transposed tile [padded][BLOCK], each multiplied by its factor. */
-static void put_transposed(const operand *to, const attention_shape *a, head_place at, int64_t block, const float *tile, const float *factor)
+static void put_transposed(const operand *to, const attention_shape *a, head_place at, int64_t block, const float *tile,
+                           const float *factor)
 {
     float row[LARGEST_HEAD_DIM];
     for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) {

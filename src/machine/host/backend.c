@@ -25,7 +25,8 @@ const backend *host_backend(void)
 {
     static const backend table = {
         .name = "host", .usable = true, .library = host_matmul_library, .threads = threads,
-        .open = open_state, .close = close_state, .prepare = prepare, .submit = submit, .wait = wait, .sync = sync, .completed = completed, .scratch = scratch, .spans = spans,
+        .open = open_state, .close = close_state, .prepare = prepare, .submit = submit, .wait = wait,
+        .sync = sync, .completed = completed, .scratch = scratch, .spans = spans,
     };
     return &table;
 }

@@ -244,7 +244,8 @@ void executor_sync(executor *e, int at, uint64_t serial)
 double executor_completed(executor *e, int at, uint64_t serial)
 {
     const lane *l = &e->lane[at];
-    if (l->completed >= serial + e->history) FAIL("operation %llu of queue %d completed too long ago to say when", (unsigned long long)serial, at);
+    if (l->completed >= serial + e->history)
+        FAIL("operation %llu of queue %d completed too long ago to say when", (unsigned long long)serial, at);
     return l->when ? l->when[serial % e->history] : 0.0;
 }
 

@@ -31,9 +31,12 @@ static float row_mean_square(const op *o, int64_t row, int64_t n)
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
         const float *values = row_read(tile[0], tensor_row(x, row, at), x->type, part);
-        total += tensor_present(delta)
-                     ? add_tile(tensor_row(sum, row, at), sum->type, values, row_read(tile[1], tensor_row(delta, row, at), delta->type, part), part)
-                     : sum_of_squares(values, part);
+        if (!tensor_present(delta)) {
+            total += sum_of_squares(values, part);
+            continue;
+        }
+        const float *added = row_read(tile[1], tensor_row(delta, row, at), delta->type, part);
+        total += add_tile(tensor_row(sum, row, at), sum->type, values, added, part);
     }
     return (float)(total / (double)n);
 }
@@ -72,7 +75,8 @@ typedef struct { const tensor *d_out, *x, *gain, *dx; const float *rstd; access_
 static backward_call call_of(const op *o)
 {
     const operand *x = o->operand;
-    backward_call c = { .d_out = &x[0].tensor, .x = &x[1].tensor, .gain = &x[3].tensor, .dx = &x[4].tensor, .rstd = x[2].tensor.data, .dx_access = x[4].access };
+    backward_call c = { .d_out = &x[0].tensor, .x = &x[1].tensor, .gain = &x[3].tensor, .dx = &x[4].tensor,
+                        .rstd = x[2].tensor.data, .dx_access = x[4].access };
     c.rows = tensor_row_count(c.x);
     c.n = tensor_columns(c.x);
     c.block = (c.rows + LARGEST_BLOCKS - 1) / LARGEST_BLOCKS;

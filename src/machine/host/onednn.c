@@ -29,7 +29,8 @@ dnnl_primitive_attr_t product_attributes(const product_key *key)
     dnnl_primitive_attr_t attributes;
     dnnl_post_ops_t after;
     product_check(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
-    product_check(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user), "dnnl_primitive_attr_set_scratchpad_mode");
+    product_check(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user),
+                  "dnnl_primitive_attr_set_scratchpad_mode");
     product_check(dnnl_post_ops_create(&after), "dnnl_post_ops_create");
     if (key->access == UPDATE) product_check(product_append_sum(after), "dnnl_post_ops_append_sum");
     product_check(dnnl_primitive_attr_set_post_ops(attributes, after), "dnnl_primitive_attr_set_post_ops");
@@ -105,7 +106,8 @@ void onednn_multiply(const tensor x[3], access_mode how, void *scratch)
 {
     product *p = prepared(x, how);
     for (int i = 0; i < 3; i++) product_check(dnnl_memory_set_data_handle(p->argument[i].memory, x[i].data), "dnnl_memory_set_data_handle");
-    product_check(dnnl_memory_set_data_handle(p->argument[SCRATCHPAD].memory, p->scratch_bytes ? scratch : NULL), "dnnl_memory_set_data_handle");
+    product_check(dnnl_memory_set_data_handle(p->argument[SCRATCHPAD].memory, p->scratch_bytes ? scratch : NULL),
+                  "dnnl_memory_set_data_handle");
     product_check(dnnl_primitive_execute(p->primitive, cache.stream, MEMORIES, p->argument), "dnnl_primitive_execute");
     product_check(dnnl_stream_wait(cache.stream), "dnnl_stream_wait");
 }
@@ -121,7 +123,8 @@ static const char *instructions(void)
     static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = {
         { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" }, { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
         { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" }, { dnnl_cpu_isa_avx512_core, "avx512_core" },
-        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" }, { dnnl_cpu_isa_avx2, "avx2" }, { dnnl_cpu_isa_avx, "avx" }, { dnnl_cpu_isa_sse41, "sse41" } };
+        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" }, { dnnl_cpu_isa_avx2, "avx2" },
+        { dnnl_cpu_isa_avx, "avx" }, { dnnl_cpu_isa_sse41, "sse41" } };
     dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].isa == isa) return known[i].name;

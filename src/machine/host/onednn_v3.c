@@ -24,7 +24,8 @@ void product_build(product *p, dnnl_engine_t engine)
     dnnl_memory_desc_t d[3] = { describe(&p->key, DESTINATION), describe(&p->key, LEFT), describe(&p->key, RIGHT) };
     dnnl_primitive_desc_t plan;
     dnnl_primitive_attr_t how = product_attributes(&p->key);
-    product_check(dnnl_matmul_primitive_desc_create(&plan, engine, d[LEFT], d[RIGHT], NULL, d[DESTINATION], how), "dnnl_matmul_primitive_desc_create");
+    product_check(dnnl_matmul_primitive_desc_create(&plan, engine, d[LEFT], d[RIGHT], NULL, d[DESTINATION], how),
+                  "dnnl_matmul_primitive_desc_create");
     product_check(dnnl_primitive_create(&p->primitive, plan), "dnnl_primitive_create");
     const_dnnl_memory_desc_t scratchpad = dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
     p->scratch_bytes = dnnl_memory_desc_get_size(scratchpad);

@@ -52,7 +52,12 @@ static inline const float *row_read(float *tile, const void *from, dtype type, i
 
 /* Where to compute a row that row_close puts in place; row_update also brings its present values. */
 static inline float *row_write(float *tile, void *to, dtype type) { return type == F32 ? to : tile; }
-static inline float *row_update(float *tile, void *to, dtype type, int64_t n) { return type == F32 ? to : (row_load(tile, to, type, n), tile); }
+static inline float *row_update(float *tile, void *to, dtype type, int64_t n)
+{
+    if (type == F32) return to;
+    row_load(tile, to, type, n);
+    return tile;
+}
 static inline void row_close(void *to, dtype type, const float *from, int64_t n) { if (type != F32) row_store(to, type, from, n); }
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
