@@ -75,10 +75,11 @@ static void compare(const char *name)
     train_case(&t, &c, &(training){ .steps = want.steps });
     snprintf(path, sizeof path, "validation/float64/%s.gradient", name);
     double *gradient = gradient_of(&t, &want, path), first = fabs(t.loss[0] / want.loss[0] - 1.0), curve_error = 0.0;
-    for (int64_t s = 0; s < want.steps; s++) curve_error = fmax(curve_error, fabs(t.loss[s] / want.loss[s] - 1.0));
+    for (int64_t s = 0; s < want.steps; s++) curve_error = worst_of(curve_error, fabs(t.loss[s] / want.loss[s] - 1.0));
     double r = worst_ratio(&t, t.gradient, gradient, &where);
     printf("# %s: loss at step 0 %.2e, over %lld steps %.2e, gradient r %.2e (%s)\n", name, first, (long long)want.steps, curve_error, r, where);
     /* issue 4: 1e-6 and 1e-5 at the first step, 1e-5 over ten */
+    assert_true(losses_are_positive(&t));
     assert_true(first < 1e-6);
     assert_true(curve_error < 1e-5);
     assert_true(r < 1e-5);

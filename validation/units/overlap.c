@@ -270,7 +270,7 @@ static double loss_distance(const trained *x, const trained *want, int first, in
     double worst = 0.0;
     for (int step = first; step <= last; step++)
         for (int64_t i = 0; i < want->sequences; i++)
-            worst = fmax(worst, fabs(x->sequence_loss[step][i] / want->sequence_loss[step][i] - 1.0));
+            worst = worst_of(worst, fabs(x->sequence_loss[step][i] / want->sequence_loss[step][i] - 1.0));
     return worst;
 }
 
@@ -288,6 +288,7 @@ static void on_agrees_with_off(const char *precision, const char *recompute)
     if (world_rank() == 0)
         printf("# %s, recompute %s: loss %.1e %.1e  gradient %.1e %.1e  weights %.1e\n", precision, recompute, loss_first, loss_later, first, fourth, weights);
     assert_true(on.hazards == 0.0 && off.hazards == 0.0 && on.whole_weight_errors == 0.0);
+    assert_true(losses_are_positive(&on) && losses_are_positive(&off));
     assert_true(loss_first < limit.loss_first && loss_later < limit.loss_later);
     assert_true(first < limit.gradient_first && fourth < limit.gradient_fourth && weights < limit.weights);
     trained_close(&on);

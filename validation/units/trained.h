@@ -170,6 +170,19 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     mesh_close(&m);
 }
 
+/* The larger one; NaN if either is: a limit on the worst of many then fails, whichever of them is not a number. */
+static inline double worst_of(double a, double b) { return isnan(a) || b <= a ? a : b; }
+
+/* Every sequence of every step has a loss, and a positive one: none that a rank forgot to tell. */
+static inline bool losses_are_positive(const trained *x)
+{
+    int64_t kept = x->sequences < TRAINED_SEQUENCES ? x->sequences : TRAINED_SEQUENCES;
+    bool positive = true;
+    for (int64_t step = 0; step < x->steps; step++)
+        for (int64_t i = 0; i < kept; i++) positive = positive && x->sequence_loss[step][i] > 0.0;
+    return positive;
+}
+
 /* r of design part 6 for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name: of it.
  * start NULL: zero. */
 static inline double worst_change(const trained *x, const double *got, const double *want, const double *start, const char **name)
@@ -184,7 +197,8 @@ static inline double worst_change(const trained *x, const double *got, const dou
             n += change * change;
         }
         double ratio = sqrt(d) / (sqrt(n) + 1e-3 * sqrt(whole));
-        if (!(ratio <= worst)) worst = ratio, *name = x->name[i];
+        if (!isnan(worst) && !(ratio <= worst)) *name = x->name[i];
+        worst = worst_of(worst, ratio);
     }
     return worst;
 }
