@@ -2,7 +2,7 @@
  * confused, lost or stuck. Programs are random, the same on all ranks, with known results. */
 #include "fabric_ranks.h"
 
-enum { PROGRAM = 120, SEEDS = 6, GROUPS = 4 };
+enum { PROGRAM = 120, SEEDS = 6, GROUPS = 4, LONGEST = 9001 };
 
 static test_group group_of[GROUPS];
 
@@ -34,7 +34,7 @@ static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
 static task task_of(uint32_t program, int i)
 {
     static const op_kind kinds[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_EXCHANGE };
-    static const int64_t sizes[] = { 1, 5, 300, 2500, 9001 };
+    static const int64_t sizes[] = { 1, 5, 300, 2500, LONGEST };
     uint32_t draw = (uint32_t)i * 8;
     task t = { kinds[roll(program, draw, 4)], (int)roll(program, draw + 1, FLOOR_QUEUES), &group_of[roll(program, draw + 2, GROUPS)].g,
                roll(program, draw + 3, 2) ? F32 : BF16, sizes[roll(program, draw + 4, 5)], NULL, NULL };
@@ -91,11 +91,14 @@ static bool finish(task *t, int round)
     return right;
 }
 
+/* A sum of the longest parts: those of all ranks, and the sum so far. */
+static size_t scratch_bytes(void) { return (size_t)(world_ranks() + 1) * LONGEST * sizeof(float); }
+
 /* Everything is submitted before anything is waited for; ranks differ in the seed of their order. */
 static bool program_is_exact(bool hostile, uint32_t seed, uint32_t program)
 {
     task t[PROGRAM];
-    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = seed, .prove_access = true }, 2 * 9001 * 4 * 8 + 64);
+    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = seed, .prove_access = true }, scratch_bytes());
     bool right = true;
     for (int i = 0; i < PROGRAM; i++) {
         t[i] = task_of(program, i);
