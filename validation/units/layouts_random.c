@@ -22,8 +22,9 @@ static const char *draw_word(source *s, const char *const *word, uint32_t count)
 /* Keys that may contradict one another. */
 static void draw_deck(source *s, char text[DECK])
 {
-    static const char *const precisions[] = { "fp32", "bf16" }, *const overlaps[] = { "off", "on" }, *const shardings[] = { "none", "optimizer" },
-                      *const schedules[] = { "gpipe", "1f1b", "interleaved" }, *const recomputes[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
+    static const char *const precisions[] = { "fp32", "bf16" }, *const overlaps[] = { "off", "on" },
+                      *const shardings[] = { "none", "optimizer" }, *const schedules[] = { "gpipe", "1f1b", "interleaved" },
+                      *const recomputes[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
     int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4), micro_batch = 1 + (int)draw(s, 2);
     int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
     const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2), *recompute = draw_word(s, recomputes, 5);
@@ -93,10 +94,11 @@ static void say_layout(const bench_case *c, double spread)
 {
     const int *degree = c->layout.degree;
     if (world_rank() > 0) return;
-    printf("# %s, %lld layers, TP%d PP%d CP%d DP%d, %d chunks, %s, %lld microbatches of %lld, %lld deferred, sharding %s, recompute %s, overlap %s: %.3f of the limits\n",
-           precision_name(c->precision), (long long)c->model.layers, degree[AXIS_TENSOR], degree[AXIS_PIPELINE], degree[AXIS_CONTEXT], degree[AXIS_DATA],
-           c->layout.chunks_per_stage, schedule_name(c->schedule), (long long)c->microbatches, (long long)c->micro_batch, (long long)c->head_deferral, sharding_name(c->sharding),
-           recompute_name(c->recompute), c->overlap ? "on" : "off", spread);
+    printf("# %s, %lld layers, TP%d PP%d CP%d DP%d, %d chunks, %s, %lld microbatches of %lld, %lld deferred, "
+           "sharding %s, recompute %s, overlap %s: %.3f of the limits\n", precision_name(c->precision), (long long)c->model.layers,
+           degree[AXIS_TENSOR], degree[AXIS_PIPELINE], degree[AXIS_CONTEXT], degree[AXIS_DATA], c->layout.chunks_per_stage,
+           schedule_name(c->schedule), (long long)c->microbatches, (long long)c->micro_batch, (long long)c->head_deferral,
+           sharding_name(c->sharding), recompute_name(c->recompute), c->overlap ? "on" : "off", spread);
     fflush(stdout);
 }
 

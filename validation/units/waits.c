@@ -14,8 +14,8 @@ static bench_case layout_case(cut k, const char *recompute)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "waits\n\n[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = %d\ndata = %d\nsharding = optimizer\nprecision = fp32\ncheck = off\n"
-             "backend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n", k.pipeline, k.data, STEPS, recompute);
+             "waits\n\n[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = %d\ndata = %d\nsharding = optimizer\n"
+             "precision = fp32\ncheck = off\nbackend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n", k.pipeline, k.data, STEPS, recompute);
     return case_of(text, world_ranks());
 }
 
@@ -58,8 +58,9 @@ static bool same_bits(const bench_case *c, const trained *want, place dropped)
         train_case(&got, c, &(training){ .steps = STEPS, .hostile = true, .order_seed = seed,
                                          .drop_step = dropped.step, .drop_wait = world_rank() == dropped.rank ? dropped.index + 1 : 0 });
         size_t bytes = (size_t)want->base[want->rows] * sizeof(double);
-        same = same && got.hazards == 0.0 && !memcmp(got.loss, want->loss, sizeof got.loss) && !memcmp(got.norm, want->norm, sizeof got.norm) &&
-               !memcmp(got.weight, want->weight, bytes) && !memcmp(got.last_gradient, want->last_gradient, bytes);
+        same = same && got.hazards == 0.0 && !memcmp(got.loss, want->loss, sizeof got.loss) &&
+               !memcmp(got.norm, want->norm, sizeof got.norm) && !memcmp(got.weight, want->weight, bytes) &&
+               !memcmp(got.last_gradient, want->last_gradient, bytes);
         trained_close(&got);
     }
     return same;
@@ -114,7 +115,8 @@ static void leave_out(cut k, const char *recompute, int first)
     for (int step = first; step < 2; step++)
         for (int rank = 0; rank < world_ranks(); rank++) leave_out_of(&c, &want, rank, step, &n);
     if (world_rank() == 0)
-        printf("# TP2 PP%d DP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the hazard checker, %lld redundant\n",
+        printf("# TP2 PP%d DP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the hazard checker, "
+               "%lld redundant\n",
                k.pipeline, k.data, recompute, (long long)n.total, world_ranks(), 2 - first, (long long)n.named, (long long)n.redundant);
     trained_close(&want);
     assert_int_equal(n.unproved, 0);
@@ -142,7 +144,8 @@ static void named_in_a_run(void **state)
         tried++;
         found += !same_bits(&c, &want, p);
     }
-    if (world_rank() == 0) printf("# of %lld waits left out of a run, %lld are named or change numbers\n", (long long)tried, (long long)found);
+    if (world_rank() == 0)
+        printf("# of %lld waits left out of a run, %lld are named or change numbers\n", (long long)tried, (long long)found);
     assert_int_equal(found, tried);
     trained_close(&want);
 }
@@ -155,8 +158,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(pipeline), cmocka_unit_test(recompute_none), cmocka_unit_test(recompute_layer),
         cmocka_unit_test(named_in_a_run),
     };
-    const struct CMUnitTest eight[] = { cmocka_unit_test(pipeline_data), cmocka_unit_test(pipeline_data_layer), cmocka_unit_test(named_in_a_run) };
-    int failed = world_ranks() == 8 ? cmocka_run_group_tests_name("waits", eight, NULL, NULL) : cmocka_run_group_tests_name("waits", four, NULL, NULL);
+    const struct CMUnitTest eight[] = {
+        cmocka_unit_test(pipeline_data), cmocka_unit_test(pipeline_data_layer), cmocka_unit_test(named_in_a_run),
+    };
+    int failed = world_ranks() == 8 ? cmocka_run_group_tests_name("waits", eight, NULL, NULL)
+                                    : cmocka_run_group_tests_name("waits", four, NULL, NULL);
     world_stop();
     return failed;
 }

@@ -1,0 +1,100 @@
+/* The reference's sum of losses: every sequence is added once, whoever brings it and however many there are, and reaches the rank
+ * that compares it. Values are whole numbers, so that sums are exact. */
+#include "bench/reference.h"
+#include "fabric_ranks.h"
+
+enum { LENGTHS = 6 };
+static const int64_t microbatches_of[LENGTHS] = { 1, 3, 255, 256, 257, 700 };   /* 4 sequences each: up to a block, and beyond */
+
+static double value_of(int64_t sequence) { return (double)(sequence * 37 % 1013 + 1); }
+
+/* Two data ranks with rows of 2, ranks after them sit out. */
+static reference reference_of(int64_t microbatches)
+{
+    bool takes_part = world_rank() < 2;
+    return (reference){ .sequences = microbatches * 4, .own_sequences = takes_part ? microbatches * 2 : 0, .data_ranks = 2,
+                        .data_rank = takes_part ? world_rank() : 0, .micro_batch = 2 };
+}
+
+/* Microbatch after microbatch the data ranks in their order have micro_batch rows each: counted one by one. */
+static void sequences_are_those_of_the_data_rank(void **state)
+{
+    (void)state;
+    for (int data_ranks = 1; data_ranks < 4; data_ranks++)
+        for (int micro_batch = 1; micro_batch < 4; micro_batch++) {
+            int64_t sequence = 0, own[3] = { 0 };
+            for (int m = 0; m < 5; m++)
+                for (int d = 0; d < data_ranks; d++)
+                    for (int row = 0; row < micro_batch; row++) {
+                        reference r = { .data_ranks = data_ranks, .data_rank = d, .micro_batch = micro_batch };
+                        assert_int_equal(reference_sequence(&r, own[d]++), sequence++);
+                    }
+        }
+}
+
+/* Rank k brings what is k modulo the ranks, from the last to the first, times `times`. */
+static int64_t bring(int64_t sequences, double times, int64_t *sequence, double *value)
+{
+    int64_t count = 0;
+    for (int64_t s = sequences - 1; s >= 0; s--)
+        if (s % world_ranks() == world_rank()) {
+            sequence[count] = s;
+            value[count++] = times * value_of(s);
+        }
+    return count;
+}
+
+static bool sums_right(const reference *r, double total, const double *own, double times)
+{
+    double want = 0.0;
+    for (int64_t s = 0; s < r->sequences; s++) want += times * value_of(s);
+    bool right = total == want;
+    for (int64_t i = 0; i < r->own_sequences; i++) right = right && own[i] == times * value_of(reference_sequence(r, i));
+    return right;
+}
+
+static void every_sequence_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LENGTHS; i++) {
+        reference r = reference_of(microbatches_of[i]);
+        int64_t *sequence = bytes_of((size_t)r.sequences * sizeof *sequence);
+        double *value = bytes_of((size_t)r.sequences * sizeof *value), *own = bytes_of((size_t)r.sequences * sizeof *own);
+        int64_t count = bring(r.sequences, 1.0, sequence, value);
+        double total = reference_sum_losses(&r, sequence, value, count, own);
+        assert_on_all(sums_right(&r, total, own, 1.0), "%lld sequences", (long long)r.sequences);
+        free(sequence);
+        free(value);
+        free(own);
+    }
+}
+
+/* Context ranks bring parts of the same sequences; others bring nothing. */
+static void parts_are_added(void **state)
+{
+    reference r = reference_of(300);
+    int64_t *sequence = bytes_of((size_t)r.sequences * sizeof *sequence), count = world_rank() % 2 ? 0 : r.sequences;
+    double *value = bytes_of((size_t)r.sequences * sizeof *value), *own = bytes_of((size_t)r.sequences * sizeof *own);
+    int parts = (world_ranks() + 1) / 2, part = world_rank() / 2;
+    (void)state;
+    for (int64_t s = 0; s < count; s++) {
+        sequence[s] = s;
+        value[s] = (part + 1) * value_of(s);
+    }
+    double total = reference_sum_losses(&r, sequence, count ? value : NULL, count, own);
+    assert_on_all(sums_right(&r, total, own, parts * (parts + 1) / 2), "parts of %d ranks", parts);
+    free(sequence);
+    free(value);
+    free(own);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sequences_are_those_of_the_data_rank), cmocka_unit_test(every_sequence_once), cmocka_unit_test(parts_are_added),
+    };
+    world_start(&argc, &argv);
+    int failures = cmocka_run_group_tests_name("reference_losses", tests, NULL, NULL);
+    world_stop();
+    return failures;
+}

@@ -1,0 +1,140 @@
+/* Splits of the world go by name: who asks for a name again gets the same one, at once or later; those in use stay where others
+ * come and go. Groups over the same ranks share one, and their transfers are told apart. */
+#include "fabric_ranks.h"
+#include "parallel/mesh.h"
+
+enum { LENGTH = 700, ROUNDS = 60, NAMES = 70 };
+
+static mesh_layout layout_of(int t, int d)
+{
+    return (mesh_layout){ .degree = { t, 1, 1, d, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = t * d };
+}
+
+static mesh opened(mesh_layout layout)
+{
+    mesh m;
+    mesh_open(&m, &layout, world_rank(), true);
+    return m;
+}
+
+/* Each member in turn tells the others who it is: they are as many as `size`, and this one is the `rank`-th. */
+static bool reaches(int handle, int first, int stride, int size, int rank)
+{
+    float own = (float)world_rank(), *all = bytes_of((size_t)size * sizeof own);
+    group g = group_line("split", first, stride, size, rank);
+    g.handle = handle;
+    test_floor f = floor_open((machine_options){ 0 }, 64);
+    all_gather(f.q[0], "who", &g, tensor_1d(all, F32, size), tensor_1d(&own, F32, 1));
+    machine_sync(f.m);
+    bool right = true;
+    for (int i = 0; i < size; i++) right = right && all[i] == (float)(first + i * stride);
+    floor_close(&f);
+    free(all);
+    return right;
+}
+
+/* Colors part the ranks, keys order them (here backwards), and a negative color joins nobody. */
+static void colors_and_keys(void **state)
+{
+    int ranks = world_ranks(), rank = world_rank(), even = (ranks + 1) / 2;
+    int apart = world_split("even and odd", rank % 2, rank), turned = world_split("backwards", 0, -rank);
+    int few = world_split("even", rank % 2 ? -1 : 0, rank), none = world_split("none", -1, 0);
+    (void)state;
+    assert_on_all(reaches(apart, rank % 2, 2, rank % 2 ? ranks - even : even, rank / 2), "even and odd");
+    assert_on_all(reaches(turned, ranks - 1, -1, ranks, ranks - 1 - rank), "backwards");
+    assert_on_all(rank % 2 ? few == none : few != none && reaches(few, 0, 2, even, rank / 2), "even only");
+    const char *const names[] = { "even and odd", "backwards", "even", "none" };
+    for (int i = 0; i < 4; i++) world_release(names[i]);
+}
+
+/* A split that was given up at once and one made anew would share a number, or the same name would get another. */
+static void kept_and_shared(void **state)
+{
+    int first = world_split("kept", 0, world_rank()), again = world_split("kept", 0, world_rank());
+    (void)state;
+    world_release("kept");
+    world_release("kept");
+    int other = world_split("other", 0, world_rank()), later = world_split("kept", 0, world_rank());
+    assert_on_all(first == again, "asked for twice");
+    assert_on_all(first == later && first != other, "asked for again when nobody used it");
+    world_release("kept");
+    world_release("other");
+}
+
+/* More names than there are places: each works, and what is in use is not taken. */
+static void places_are_taken_over(void **state)
+{
+    int held = world_split("held", 0, world_rank());
+    (void)state;
+    for (int i = 0; i < NAMES; i++) {
+        char name[SPLIT_NAME];
+        snprintf(name, sizeof name, "passing %d", i);
+        int last = world_ranks() - 1, passing = world_split(name, 0, -world_rank());
+        assert_on_all(passing != held && reaches(passing, last, -1, last + 1, last - world_rank()), "%s", name);
+        world_release(name);
+    }
+    assert_on_all(held == world_split("held", 0, world_rank()), "held while others came and went");
+    assert_on_all(reaches(held, 0, 1, world_ranks(), world_rank()), "held");
+    world_release("held");
+    world_release("held");
+}
+
+/* Of one mesh, the groups over the same ranks; of two meshes, all groups. Another layout's are others. */
+static void meshes_share(void **state)
+{
+    mesh a = opened(layout_of(world_ranks(), 1)), b = opened(layout_of(world_ranks(), 1)), c = opened(layout_of(1, world_ranks()));
+    (void)state;
+    assert_on_all(a.axis[AXIS_TENSOR].handle == a.model.handle && a.model.handle == a.all.handle, "one mesh");
+    assert_on_all(a.model.handle == b.model.handle, "two meshes");
+    assert_on_all(c.gradient.handle == c.all.handle && c.gradient.handle != a.model.handle, "two layouts");
+    assert_on_all(a.gradient.handle == -1 && c.model.handle == -1, "groups of one rank have none");
+    int handle = a.model.handle;
+    mesh_close(&a);
+    mesh_close(&b);
+    a = opened(layout_of(world_ranks(), 1));
+    assert_on_all(a.model.handle == handle, "a mesh of the same layout later");
+    mesh_close(&a);
+    mesh_close(&c);
+}
+
+static float value(int rank, int channel, int round) { return (float)(rank * 3 + channel * 50 + round % 7); }
+
+/* Three groups over the same ranks, each on a queue of its own in every rank's own order. */
+static void shared_groups_are_told_apart(void **state)
+{
+    static float x[3][ROUNDS][LENGTH];
+    mesh m = opened(layout_of(world_ranks(), 1));
+    group *g[] = { &m.axis[AXIS_TENSOR], &m.model, &m.all };
+    machine_options hostile = { .hostile = true, .order_seed = (uint32_t)world_rank() };
+    test_floor f = floor_open(hostile, LENGTH * sizeof(float) * MOST_RANKS);
+    bool right = true;
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < 3; i++) {
+            for (int k = 0; k < LENGTH; k++) x[i][round][k] = value(world_rank(), i, round);
+            all_reduce(f.q[i], "x", g[i], tensor_1d(x[i][round], F32, LENGTH));
+        }
+    machine_sync(f.m);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < 3; i++) {
+            float sum = 0.0f;
+            for (int r = 0; r < world_ranks(); r++) sum += value(r, i, round);
+            for (int k = 0; k < LENGTH; k++) right = right && x[i][round][k] == sum;
+        }
+    assert_on_all(right, "three groups of one split");
+    floor_close(&f);
+    mesh_close(&m);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(colors_and_keys), cmocka_unit_test(kept_and_shared), cmocka_unit_test(places_are_taken_over),
+        cmocka_unit_test(meshes_share), cmocka_unit_test(shared_groups_are_told_apart),
+    };
+    world_start(&argc, &argv);
+    world_stall_limit(30.0);
+    int failures = cmocka_run_group_tests_name("splits", tests, NULL, NULL);
+    world_stop();
+    return failures;
+}
