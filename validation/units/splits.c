@@ -83,10 +83,12 @@ static void places_are_taken_over(void **state)
 static void meshes_share(void **state)
 {
     mesh a = opened(layout_of(world_ranks(), 1)), b = opened(layout_of(world_ranks(), 1)), c = opened(layout_of(1, world_ranks()));
+    mesh d = opened(layout_of(world_ranks() - 1, 1));
     (void)state;
     assert_on_all(a.axis[AXIS_TENSOR].handle == a.model.handle && a.model.handle == a.all.handle, "one mesh");
     assert_on_all(a.model.handle == b.model.handle, "two meshes");
     assert_on_all(c.gradient.handle == c.all.handle && c.gradient.handle != a.model.handle, "two layouts");
+    assert_on_all(d.model.handle != a.model.handle, "fewer ranks");
     assert_on_all(a.gradient.handle == -1 && c.model.handle == -1, "groups of one rank have none");
     int handle = a.model.handle;
     mesh_close(&a);
@@ -95,6 +97,7 @@ static void meshes_share(void **state)
     assert_on_all(a.model.handle == handle, "a mesh of the same layout later");
     mesh_close(&a);
     mesh_close(&c);
+    mesh_close(&d);
 }
 
 static float value(int rank, int channel, int round) { return (float)(rank * 3 + channel * 50 + round % 7); }

@@ -15,7 +15,8 @@ static bench_case layout_case(cut k, const char *recompute)
     char text[DECK];
     snprintf(text, sizeof text,
              "waits\n\n[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = %d\ndata = %d\nsharding = optimizer\n"
-             "precision = fp32\ncheck = off\nbackend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n", k.pipeline, k.data, STEPS, recompute);
+             "precision = fp32\ncheck = off\nbackend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n",
+             k.pipeline, k.data, STEPS, recompute);
     return case_of(text, world_ranks());
 }
 
