@@ -125,10 +125,13 @@ static void numbers(const case_result *r)
     number("tokens_per_second", r->tokens_per_second, ",");
     number("tokens_per_second_per_gpu", r->tokens_per_second / c->layout.ranks, ",");
     number("tflops_per_gpu", r->tflops_per_gpu, ",");
+    number("model_flops_per_sequence", c->model_flops_per_sequence, ",");
     number("recipe_mfu", r->recipe_mfu, ",");
     number("model_mfu", r->model_mfu, ",");
     number("days_per_trillion_tokens", r->days_per_trillion, ",");
     number("arena_bytes", (double)r->arena_bytes, ",");
+    number("outside_bytes", r->outside_bytes, ",");
+    number("own_outside_bytes", r->own_outside_bytes, ",");
     list("losses", r->loss, r->completed);
     list("gradient_norms", r->gradient_norm, r->completed);
     residual(r);

@@ -2,6 +2,7 @@
 #include "bench/memory.h"
 #include "machine/world.h"
 #include "train/measure.h"
+#include <math.h>
 #include <stdio.h>
 
 /* The figure in kB of the line that matches the format, as bytes; 0 if the system does not say. */
@@ -40,10 +41,10 @@ void memory_forget_peak(void)
     fclose(f);
 }
 
-double memory_outside(size_t arena_bytes)
+outside_memory memory_outside(size_t arena_bytes)
 {
     double outside = figure_of("/proc/self/status", "VmHWM: %lf") - (double)arena_bytes;
-    if (outside < 0.0) outside = 0.0;
-    world_maximum(&outside, 1);
-    return outside;
+    double most[2] = { fmax(outside, 0.0), fmax(outside - figure_of("/proc/self/status", "RssShmem: %lf"), 0.0) };
+    world_maximum(most, 2);
+    return (outside_memory){ most[0], most[1] };
 }

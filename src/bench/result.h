@@ -30,6 +30,7 @@ typedef struct {
     double total_seconds;               /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];  /* rank 0 */
     double outside_bytes;               /* peak resident memory outside the arena, maximum over ranks */
+    double own_outside_bytes;           /* without memory that ranks share; the result line only */
     tally tally;                        /* rank 0: counts of all steps, seconds of the measured window */
     span *spans; int64_t span_count;    /* rank 0: operations of the last step in order of completion; owned */
     int64_t hazards; char hazard[512];

@@ -151,7 +151,9 @@ verdict run_case(const bench_case *c, case_result *r, const host_load *load)
     report_check(&r->check[1], "after");
     if (checks) check_close(&k);
     agree(r);
-    r->outside_bytes = memory_outside(r->arena_bytes);
+    outside_memory outside = memory_outside(r->arena_bytes);
+    r->outside_bytes = outside.bytes;
+    r->own_outside_bytes = outside.own;
     summarize(r);
     r->total_seconds = clock_seconds() - begin;
     judge_case(r, load);

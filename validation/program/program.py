@@ -1,4 +1,5 @@
 """What the tests of the whole program share: running it, reading its result lines, printing TAP."""
+import atexit
 import json
 import os
 import subprocess
@@ -6,6 +7,8 @@ import sys
 import tempfile
 
 PROGRAM = os.environ.get("XGSW", "./xgsw")
+DECKS = tempfile.TemporaryDirectory(prefix="xgsw-decks-")
+atexit.register(DECKS.cleanup)
 
 
 class Tap:
@@ -31,8 +34,8 @@ class Tap:
 
 
 def deck_file(text):
-    """A deck of that body in a temporary file; two title lines are put before it."""
-    handle, path = tempfile.mkstemp(suffix=".dat")
+    """A deck of that body in a file that goes with this process; two title lines are put before it."""
+    handle, path = tempfile.mkstemp(suffix=".dat", dir=DECKS.name)
     with os.fdopen(handle, "w", encoding="utf-8") as f:
         f.write("a test\nof the whole program\n" + text)
     return path
