@@ -12,7 +12,7 @@ typedef struct {
     double phase_seconds[PHASES];           /* execution of computing operations */
     tally_axis axis[TALLY_AXES];
     int axes;
-    double idle_seconds;                    /* nothing could run and no transfer was waited for */
+    double idle_seconds;                    /* the rest */
     double run_seconds;                     /* inside the host's executor, idle and exposed included */
     double dispatch_seconds;                /* op_submit, queue_wait and hazard checker, without run_seconds */
 } tally;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap.
  * POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
@@ -40,6 +41,16 @@ static void check(int code, const char *call)
 }
 #define CHECK(call) check(call, #call)
 
+/* A kernel of more cores than a cpu_set_t holds does not say: then all there are, as many as fit. */
+static cpu_set_t usable_cores(void)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores))
+        for (long i = 0; i < CPU_SETSIZE && i < sysconf(_SC_NPROCESSORS_ONLN); i++) CPU_SET((size_t)i, &cores);
+    return cores;
+}
+
 static void heartbeat_open(void)
 {
     MPI_Comm node;
@@ -54,8 +65,7 @@ static void heartbeat_open(void)
     world.heartbeat = base;
     world.heartbeat[world.node_rank] = 0;
     if (world.node_rank == 0) world.heartbeat[world.node_ranks] = 0;
-    cpu_set_t cores;
-    sched_getaffinity(0, sizeof cores, &cores);
+    cpu_set_t cores = usable_cores();
     CHECK(MPI_Allreduce(MPI_IN_PLACE, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, node));
     world.node_cores = CPU_COUNT(&cores);
     CHECK(MPI_Comm_free(&node));

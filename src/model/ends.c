@@ -95,21 +95,34 @@ static void final_norm_backward(stage *s, int64_t microbatch)
     param_contributed(t, t->final_norm, 1);
 }
 
-void head_weight_gradient(stage *s, int64_t microbatch)
+/* The head's input, asked for when all submitted before `after` is done. */
+static gathering head_input(stage *s, int64_t microbatch, mark after)
+{
+    return sequence_gather_begin(&s->lanes, "final_norm", tensor_group(s), state_of(s, microbatch)->normed, s->gathered, after);
+}
+
+static void add_head_gradient(stage *s, int64_t microbatch, gathering x)
 {
     param_table *t = &s->params;
-    end_state *m = state_of(s, microbatch);
-    tensor x = sequence_gather(&s->lanes, "final_norm", tensor_group(s), m->normed, s->gathered);
+    tensor d_logits = tensor_transposed(tensor_rows(state_of(s, microbatch)->logits));
     access_mode how = param_contribute(t, t->head, 1);
-    matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, tensor_transposed(tensor_rows(m->logits)),
-           tensor_rows(x));
+    matmul(s->lanes.compute, "head_gradient", param_gradient(t, t->head, 1), how, d_logits,
+           tensor_rows(sequence_gather_end(&s->lanes, x)));
     param_contributed(t, t->head, 1);
+}
+
+void head_weight_gradient(stage *s, int64_t microbatch)
+{
+    add_head_gradient(s, microbatch, head_input(s, microbatch, queue_mark(s->lanes.compute)));
 }
 
 void head_backward(stage *s, int64_t microbatch)
 {
-    if (!schedule_defers(s->given, microbatch)) head_weight_gradient(s, microbatch);
+    bool defers = schedule_defers(s->given, microbatch);
+    gathering x = { 0 };
+    if (!defers) x = head_input(s, microbatch, queue_mark(s->lanes.compute));
     matmul_scatter(&s->lanes, "d_head", tensor_group(s), (scattered_product){ .a = tensor_rows(state_of(s, microbatch)->logits),
         .w = param_weight(&s->params, s->params.head, 1), .partial = s->partial, .out = s->dn });
+    if (!defers) add_head_gradient(s, microbatch, x);
     final_norm_backward(s, microbatch);
 }

@@ -4,7 +4,7 @@
 
 typedef struct {
     machine *machine;
-    bool overlap;           /* tensor-parallel communication beside the products */
+    bool overlap;           /* communication beside computation */
     queue *compute;         /* kernels and products */
     queue *tensor;          /* transfers of the tensor axis */
     queue *tensor_back;     /* those of its rings that go from rank to the rank before; only with overlap */
@@ -16,3 +16,5 @@ typedef struct {
 lanes lanes_open(machine *m, bool overlap);
 /* What `to` submits next waits for all that `from` has submitted. */
 void lane_follow(queue *to, const queue *from);
+/* Without overlap: what computes next waits for the mark of a transfer that nothing needs yet. */
+void lanes_settle(lanes *l, mark m);

@@ -28,7 +28,7 @@ typedef struct {
 /* rank: of the world. connect: make communicators (collective over the world, every rank calls it); without, the mesh is
  * paper only. One-rank meshes need no connecting. */
 void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect);
-/* Collective over the ranks that take part, if connected. */
+/* If connected, every rank of the world calls it, in the order in which it opened: the splits that meshes share are counted. */
 void mesh_close(mesh *m);
 /* Transfers of every group and link are numbered from the first again. */
 void mesh_restart(mesh *m);

@@ -21,6 +21,7 @@ void gradient_reduce(trainer *t, bucket *b)
         b->reduced = t->given->sharding == SHARDING_OPTIMIZER
                          ? reduce_scatter(t->lanes.gradient, "gradients", g, tensor_none(), b->gradient)
                          : all_reduce(t->lanes.gradient, "gradients", g, b->gradient);
+        lanes_settle(&t->lanes, b->reduced);
     }
     *o = before;
 }

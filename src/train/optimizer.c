@@ -61,6 +61,7 @@ static void gather_weights(trainer *t, bucket *b)
     if (!sharded(t)) return;
     lane_follow(t->lanes.gradient, t->lanes.compute);
     b->gathered = all_gather(t->lanes.gradient, "weights", &t->mesh->gradient, b->weight, tensor_none());
+    lanes_settle(&t->lanes, b->gathered);
 }
 
 void optimizer_initialize(trainer *t)

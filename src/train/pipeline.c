@@ -1,5 +1,7 @@
 /* The runner of schedules: the list says what, this says to whom. The input of an action is received one action ahead, its
- * output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other actions. */
+ * output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other actions.
+ * Without overlap nothing is received ahead. What is sent never holds up the sender: interleaved stages that waited for one
+ * another's receives would wait in a circle. */
 #include "train/pipeline.h"
 
 /* An activation on its way to a chunk, or a gradient. */
@@ -42,6 +44,7 @@ static arrival receive_for(trainer *t, int64_t i)
         r.arrived = receive(t, LINK_FORWARD_IN, "activation", tape_input(&t->stage.tape, a->chunk, a->microbatch));
     } else {
         r.gradient = stream_next(&t->stage.gradients, t->lanes.link[LINK_BACKWARD_IN]);
+        if (!t->lanes.overlap) lane_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
         r.arrived = receive(t, LINK_BACKWARD_IN, "gradient", r.gradient->tensor);
     }
     return r;
@@ -80,15 +83,18 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
     b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute) : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
 
+/* The first gradient comes so long after the step before that the hazard checker no longer knows what that one followed. */
 void pipeline_submit(trainer *t)
 {
-    arrival here = receive_for(t, 0);
+    const int ahead = t->lanes.overlap ? 1 : 0;
+    lane_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
+    arrival in[2] = { { .gradient = NULL } };       /* of action i: in[i mod 2] */
+    if (ahead) in[0] = receive_for(t, 0);
     for (int64_t i = 0; i < t->schedule.length; i++) {
         const schedule_action *a = &t->schedule.action[i];
-        arrival next = receive_for(t, i + 1);
-        if (a->verb == FORWARD) forward(t, a, &here);
-        else if (a->verb == BACKWARD) backward(t, a, &here);
+        in[(i + ahead) % 2] = receive_for(t, i + ahead);
+        if (a->verb == FORWARD) forward(t, a, &in[i % 2]);
+        else if (a->verb == BACKWARD) backward(t, a, &in[i % 2]);
         else stage_backward_weight(&t->stage, a->microbatch);
-        here = next;
     }
 }

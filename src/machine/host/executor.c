@@ -148,6 +148,21 @@ static lane *choose(executor *e)
     return ready[mulhi(philox4x32(draw, e->options.order_seed, 0).word[0], (uint32_t)count)];
 }
 
+/* The transfer at the end of the chain of waits that starts with the one submitted first; NULL if there is no such chain. */
+static lane *blocking_transfer(executor *e)
+{
+    lane *l = NULL;
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        entry *x = lane_head(&e->lane[i]);
+        if (x && x->waits && (!l || x->order < lane_head(l)->order)) l = &e->lane[i];
+    }
+    for (int hops = 0; l && !l->running && hops < HAZARD_QUEUES; hops++) {
+        const entry *x = lane_head(l);
+        l = x && x->waits ? &e->lane[x->target] : NULL;
+    }
+    return l && l->running ? l : NULL;
+}
+
 /* The transfer that has waited longest, or NULL. */
 static lane *oldest_transfer(executor *e)
 {
@@ -187,7 +202,8 @@ static void deadlocked(executor *e)
 static void wait_for_transfers(executor *e)
 {
     double begin = clock_seconds();
-    lane *l = oldest_transfer(e);
+    lane *l = blocking_transfer(e);
+    if (!l) l = oldest_transfer(e);
     if (!l) deadlocked(e);
     const entry *x = lane_head(l);
     while (!poll_transfers(e))

@@ -51,11 +51,29 @@ static void check(int code, const op *o)
     FAIL("%s: %s", op_describe(o, what, sizeof what), words);
 }
 
+static void *enlarged(void *memory, int count, size_t bytes)
+{
+    memory = realloc(memory, (size_t)count * bytes);
+    if (!memory) FAIL("no memory for %d requests", count);
+    return memory;
+}
+
+/* Enough for a window of peers; more where a part is sent in many pieces. */
+static void enlarge(stream *s)
+{
+    s->capacity = s->capacity ? 2 * s->capacity : WINDOW;
+    s->request = enlarged(s->request, s->capacity, sizeof *s->request);
+    s->status = enlarged(s->status, s->capacity, sizeof *s->status);
+    s->expected = enlarged(s->expected, s->capacity, sizeof *s->expected);
+}
+
 host_transfer *host_transfer_open(void)
 {
     host_transfer *t = calloc(1, sizeof *t);
     if (!t) FAIL("no memory for a transfer");
     t->out.sends = true;
+    enlarge(&t->in);
+    enlarge(&t->out);
     return t;
 }
 
@@ -73,21 +91,9 @@ void host_transfer_close(host_transfer *t)
     free(t);
 }
 
-static void *enlarged(void *memory, int count, size_t bytes)
-{
-    memory = realloc(memory, (size_t)count * bytes);
-    if (!memory) FAIL("no memory for %d requests", count);
-    return memory;
-}
-
 static MPI_Request *next_request(stream *s, expectation expected)
 {
-    if (s->requests == s->capacity) {
-        s->capacity = s->capacity ? 2 * s->capacity : WINDOW;
-        s->request = enlarged(s->request, s->capacity, sizeof *s->request);
-        s->status = enlarged(s->status, s->capacity, sizeof *s->status);
-        s->expected = enlarged(s->expected, s->capacity, sizeof *s->expected);
-    }
+    if (s->requests == s->capacity) enlarge(s);
     s->expected[s->requests] = expected;
     return &s->request[s->requests++];
 }
