@@ -6,7 +6,6 @@
 #include <string.h>
 
 enum { CLOCK_HISTORY = 1 << 14 };
-typedef struct { uint64_t at[HAZARD_QUEUES]; } vector_clock;
 typedef struct { uint64_t serial; op_kind kind; origin origin; } visit;             /* serial 0: none */
 typedef struct {
     visit writer; int writer_queue;
@@ -59,13 +58,20 @@ static void clock_merge(vector_clock *into, const vector_clock *other)
 
 bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial) { return serial <= h->now[queue].at[target]; }
 
-/* Of an operation too old for the history only itself is known, not what it followed. */
+vector_clock hazard_past(const hazard *h, int target, uint64_t serial)
+{
+    vector_clock past = { .at = { 0 } };
+    if (h->now[target].at[target] < serial + CLOCK_HISTORY) past = h->history[target][serial % CLOCK_HISTORY];
+    if (serial > past.at[target]) past.at[target] = serial;
+    return past;
+}
+
+void hazard_follow(hazard *h, int queue, const vector_clock *past) { clock_merge(&h->now[queue], past); }
+
 void hazard_wait(hazard *h, int queue, int target, uint64_t serial)
 {
-    vector_clock *now = &h->now[queue];
-    if (serial > now->at[target]) now->at[target] = serial;
-    if (h->now[target].at[target] < serial + CLOCK_HISTORY)
-        clock_merge(now, &h->history[target][serial % CLOCK_HISTORY]);
+    vector_clock past = hazard_past(h, target, serial);
+    hazard_follow(h, queue, &past);
 }
 
 /* As many visits more as a block holds, and a place in the list for each. */

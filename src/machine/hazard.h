@@ -5,6 +5,7 @@
 
 enum { HAZARD_QUEUES = 12, HAZARD_SENTENCES = 8 };
 typedef struct hazard hazard;
+typedef struct { uint64_t at[HAZARD_QUEUES]; } vector_clock;       /* of each queue, the last operation that comes before */
 /* count: of unordered operations and ranges; the first different sentences. */
 typedef struct { int64_t count; int sentences; char sentence[HAZARD_SENTENCES][512]; } hazard_report;
 
@@ -12,7 +13,11 @@ hazard *hazard_open(void);
 void hazard_close(hazard *h);
 /* Does the queue's next operation already follow operation `serial` (from 1) of queue `target`? */
 bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial);
-/* Queue `queue` waits for operation `serial` of queue `target`. */
+/* Operation `serial` of queue `target` and all that it followed; if it is thousands of operations old, itself only. */
+vector_clock hazard_past(const hazard *h, int target, uint64_t serial);
+/* The queue's next operation follows all of that. */
+void hazard_follow(hazard *h, int queue, const vector_clock *past);
+/* Queue `queue` waits for operation `serial` of queue `target`: both at once. */
 void hazard_wait(hazard *h, int queue, int target, uint64_t serial);
 /* Operation `serial` of the queue: checks it against every earlier operation on its operands, then remembers it. */
 void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o);

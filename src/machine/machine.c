@@ -10,13 +10,16 @@
 
 enum { MACHINE_GROUPS = 32 };
 
+/* Known when the queue is told to wait: until its next operation the checker may forget it. */
+typedef struct { mark mark; vector_clock past; } awaited;
+
 struct queue {
     machine *machine;
     int index;
     const char *name;
     uint64_t serial;                        /* of the last op submitted; the first is 1 */
     size_t scratch;
-    mark pending[HAZARD_QUEUES]; int pendings;      /* one a queue at most: its latest */
+    awaited pending[HAZARD_QUEUES]; int pendings;       /* one a queue at most: its latest */
 };
 
 struct machine {
@@ -74,19 +77,31 @@ queue *machine_queue_at(machine *m, int i) { return &m->queue[i]; }
 machine *queue_machine(const queue *q) { return q->machine; }
 mark queue_mark(const queue *q) { return (mark){ q->serial ? (queue *)q : NULL, q->serial }; }
 
+static bool precedes(const queue *q, mark m)
+{
+    return !m.queue || m.queue == q || hazard_ordered(q->machine->hazard, q->index, m.queue->index, m.serial);
+}
+
+static void await(queue *q, const awaited *w)
+{
+    int i = 0;
+    if (precedes(q, w->mark)) return;
+    while (i < q->pendings && q->pending[i].mark.queue != w->mark.queue) i++;
+    if (i == q->pendings) q->pending[q->pendings++] = *w;
+    else if (q->pending[i].mark.serial < w->mark.serial) q->pending[i] = *w;
+}
+
 void queue_wait(queue *q, mark m)
 {
-    if (!m.queue || m.queue == q || hazard_ordered(q->machine->hazard, q->index, m.queue->index, m.serial)) return;
-    int i = 0;
-    while (i < q->pendings && q->pending[i].queue != m.queue) i++;
-    if (i == q->pendings) q->pending[q->pendings++] = m;
-    else if (q->pending[i].serial < m.serial) q->pending[i] = m;
+    if (precedes(q, m)) return;
+    awaited w = { m, hazard_past(q->machine->hazard, m.queue->index, m.serial) };
+    await(q, &w);
 }
 
 void queue_follow(queue *q, const queue *other)
 {
     queue_wait(q, queue_mark(other));
-    for (int i = 0; i < other->pendings; i++) queue_wait(q, other->pending[i]);
+    for (int i = 0; i < other->pendings; i++) await(q, &other->pending[i]);
 }
 
 /* Only waits that order something are passed on and counted. Returns whether one was left out. */
@@ -95,13 +110,13 @@ static bool flush_waits(queue *q, bool leave_out)
     machine *m = q->machine;
     bool left = false;
     for (int i = 0; i < q->pendings; i++) {
-        mark w = q->pending[i];
-        if (hazard_ordered(m->hazard, q->index, w.queue->index, w.serial)) continue;
+        mark w = q->pending[i].mark;
+        if (precedes(q, w)) continue;
         if (m->waits++ == m->dropped_wait || leave_out) {
             left = true;
             continue;
         }
-        hazard_wait(m->hazard, q->index, w.queue->index, w.serial);
+        hazard_follow(m->hazard, q->index, &q->pending[i].past);
         if (!m->options.measuring) m->backend->wait(m->state, q->index, w.queue->index, w.serial);
     }
     q->pendings = 0;

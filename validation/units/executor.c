@@ -111,6 +111,21 @@ static void an_idle_queue_may_wait_for_much(void **state)
     machine_close(f.m);
 }
 
+/* A queue is told to wait long before it has anything to run: what the mark followed is not forgotten meanwhile. */
+static void an_early_wait_keeps_what_it_followed(void **state)
+{
+    enum { OPERATIONS = 20000 };
+    float a, b, c;
+    floor_of_queues f = open_floor((machine_options){ 0 });
+    queue_wait(f.q[0], fill(f.q[1], "b", floats(&b, 1), 2.0));
+    queue_wait(f.q[2], fill(f.q[0], "a", floats(&a, 1), 1.0));
+    for (int i = 0; i < OPERATIONS; i++) fill(f.q[0], "a", floats(&a, 1), 3.0);
+    mark_sync(copy(f.q[2], "c", floats(&c, 1), WRITE, floats(&b, 1)));
+    assert_true(c == 2.0f);
+    assert_int_equal(machine_hazards(f.m)->count, 0);
+    machine_close(f.m);
+}
+
 /* Far more operations than a ring holds, the waiting queue first. */
 static void a_full_ring_runs_what_came_before(void **state)
 {
@@ -397,7 +412,8 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mark_sync_runs_up_to_the_mark), cmocka_unit_test(marks_of_nothing_are_done),
         cmocka_unit_test(times_never_go_back_in_a_queue), cmocka_unit_test(queues_wait_for_each_other),
-        cmocka_unit_test(an_idle_queue_may_wait_for_much), cmocka_unit_test(a_full_ring_runs_what_came_before),
+        cmocka_unit_test(an_idle_queue_may_wait_for_much), cmocka_unit_test(an_early_wait_keeps_what_it_followed),
+        cmocka_unit_test(a_full_ring_runs_what_came_before),
         cmocka_unit_test(spans_are_kept),
         cmocka_unit_test(ordered_programs_give_the_same_in_every_order), cmocka_unit_test(unordered_programs_show_in_hostile_order),
         cmocka_unit_test(hostile_order_is_a_function_of_seed_and_rank), cmocka_unit_test(deadlocks_are_named),
