@@ -304,7 +304,7 @@ static void a_machine_checks_what_passes(void **state)
     machine_close(m);
 }
 
-/* Each effective wait left out is found; waits that order nothing are not counted. */
+/* Each effective wait left out is found; waits that order nothing, or twice the same, are not counted. */
 static void a_dropped_wait_is_found(void **state)
 {
     tensor x = tensor_1d(memory, F32, 16), y = tensor_1d(memory + 64, F32, 16);
@@ -325,7 +325,7 @@ static void a_dropped_wait_is_found(void **state)
         queue_wait(q[0], copied);
         fill(q[0], "y", y, 0.0);
         if (drop < 0) assert_int_equal(machine_waits(m), 3);
-        assert_int_equal(machine_hazards(m)->count > 0, drop >= 0 && drop != 0);
+        assert_int_equal(machine_hazards(m)->count > 0, drop >= 0);
         machine_close(m);
     }
 }
