@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Loss: relative, per sequence and of the step as reported. Gradients: r of the design; the reported norm has their limits.
+/* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h); the reported norm has their limits.
  * Weights: r with the change of four steps as reference. Calibrated on the host, on 240 healthy checks (validation/units/
  * calibration.c: 3 workloads, 2 precisions, 10 layouts of 1 to 8 ranks, 4 seeds with another sharding, recompute mask and token
  * stream each), whose largest values stand below the limits, and on the planted faults of validation/faults: the weakest that

@@ -1,4 +1,4 @@
-/* Is the layout right? (design part 6, question 1) The check model of a case is trained on the same mesh, schedule,
+/* Is the layout right? The check model of a case is trained on the same mesh, schedule,
  * precision and backend, and compared with the reference. */
 #pragma once
 #include "bench/reference.h"

@@ -1,5 +1,5 @@
 /* Who holds what and who talks to whom: this rank's place in the mesh and the groups it belongs to.
- * rank = (((pipeline D + data) S + shard) C + context) T + tensor (design part 5). */
+ * rank = (((pipeline D + data) S + shard) C + context) T + tensor, with as many ranks D, S, C, T. */
 #pragma once
 #include "machine/fabric.h"
 #include "plan/bench_case.h"

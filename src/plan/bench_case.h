@@ -100,7 +100,7 @@ typedef struct {
     char not_built[REASON_LENGTH];    /* non-empty: described by a dry run, skipped by a run; why */
 } bench_case;
 
-/* The check model of a case (design part 6): same family, mesh, schedule, precision, backend, sharding, recompute;
+/* The check model of a case: same family, mesh, schedule, precision, backend, sharding, recompute;
  * kv_heads max(2,T), heads 2 kv_heads, head_dim 16, ffn 64 T, vocabulary 128 T - 3, sequence 64 T C,
  * layers the smallest L >= 2 that the pipeline divides, micro_batch 1, microbatches max(2, P). 4 steps, no warmup.
  * check is off; the case's tokens, but uniform for zeros, which would make all rows equal. The fault stays. */

@@ -9,7 +9,7 @@ void shape_complete(model_shape *m, int tensor);
 double matrix_std(const model_shape *m, int64_t fan_in, bool residual_output);
 /* Std of the embedding and of learned positions. The head is a matrix of fan-in hidden. */
 double embedding_std(const model_shape *m);
-/* The check model's shape on a layout (design part 6), completed; rope and labels as the workload's. slots: see shape_slots.
+/* The check model's shape on a layout, completed; rope and labels as the workload's. slots: see shape_slots.
  * Its init std is the scaled one, but at most 0.81 / sqrt(hidden), or 0.81 / sqrt(fan-in). */
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int slots);
 /* The recipe's init std for a model of another width: std x sqrt(recipe hidden / hidden); INIT_FAN_IN: the recipe's. */

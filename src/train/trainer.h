@@ -6,7 +6,7 @@
 #include "plan/schedule.h"
 
 enum { REPORT_SLOTS = 4 };
-/* A struct-of-case that every machine can run: build it with trainer_build, drive it with trainer_step. */
+/* Built by trainer_build, or laid out by the caller with trainer_open (on paper, say); driven with trainer_step. */
 typedef struct trainer {
     const bench_case *given;
     mesh *mesh;

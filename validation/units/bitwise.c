@@ -1,4 +1,4 @@
-/* Equality of bits, where design parts 5 and 6 promise it: losses, norms, gradients and weights of one layout when only the
+/* Equality of bits where it is promised: losses, norms, gradients and weights of one layout when only the
  * recompute mask, the order of execution, the sharding or the checks of the machine change, and of one deck run twice.
  * Different degrees of data, context or tensor parallelism add in another order and are not compared here. */
 #include "trained.h"

@@ -130,7 +130,7 @@ static void shape_keys_override_any_size(void **state)
     assert_true(own.model.init_std == 0.01);
 }
 
-/* Design part 6: the check model on some meshes; layers for no pipeline. */
+/* The check model on some meshes; layers for no pipeline. */
 static void check_shape_follows_the_mesh(void **state)
 {
     for (int tensor = 1; tensor <= 8; tensor *= 2) {

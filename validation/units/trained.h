@@ -183,7 +183,7 @@ static inline bool losses_are_positive(const trained *x)
     return positive;
 }
 
-/* r of design part 6 for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name: of it.
+/* r (bench/compare.h) for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name: of it.
  * start NULL: zero. */
 static inline double worst_change(const trained *x, const double *got, const double *want, const double *start, const char **name)
 {
