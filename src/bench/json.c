@@ -106,6 +106,8 @@ static void identity(const bench_case *c)
     say("\"ranks\":%d,", c->layout.ranks);
     layout(c);
     word("sharding", sharding_name(c->sharding));
+    word("schedule", schedule_name(c->schedule));
+    word("overlap", c->overlap ? "on" : "off");
     word("recompute", recompute_name(c->recompute));
     word("order", order_name(c->order));
     fault(&c->fault);

@@ -26,8 +26,10 @@ void report_banner(const deck *d, const char *deck_name, int ranks, int threads,
 static void report_layout(const bench_case *c)
 {
     const int *n = c->layout.degree;
-    say("Layout     tensor %d, pipeline %d, context %d, data %d, shard %d: %d of %d ranks; sharding %s\n", n[AXIS_TENSOR],
-        n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks, sharding_name(c->sharding));
+    say("Layout     tensor %d, pipeline %d, context %d, data %d, shard %d: %d of %d ranks; sharding %s, overlap %s\n",
+        n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks,
+        sharding_name(c->sharding), c->overlap ? "on" : "off");
+    if (n[AXIS_PIPELINE] > 1) say("Schedule   %s, chunks_per_stage %d\n", schedule_name(c->schedule), c->layout.chunks_per_stage);
     if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);
     if (c->fault.kind != FAULT_NONE)
         say("FAULT      %s %s %lld %d is planted: this case must not pass, unless the fault changes nothing\n",
