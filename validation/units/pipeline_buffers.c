@@ -1,0 +1,102 @@
+/* How far a stage runs ahead of its neighbours, on paper: every wait of a step is left out once, and the hazard that this makes
+ * tells which transfer the buffer was kept for. An output is sent while the next one is made; a gradient is received and another
+ * sent while the one between is worked on. One buffer less would be as right, and slower. */
+#include "trained.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+enum { STEPS = 2, MICROBATCHES = 7, OUTPUT_BUFFERS = 2, GRADIENT_BUFFERS = 3 };
+
+/* Without that wait of the last step (-1: with all): hazards, and how many waits the step has. */
+typedef struct { hazard_report hazards; int64_t waits; } paper;
+
+static paper on_paper(const bench_case *c, int rank, int64_t dropped)
+{
+    mesh m;
+    trainer t;
+    arena a;
+    mesh_open(&m, &c->layout, rank, false);
+    arena_open(&a, NULL, 0);
+    machine *on = machine_open(&(machine_options){ .measuring = true, .world_rank = rank });
+    trainer_open(&t, c, &m, on, &a);
+    trainer_initialize(&t);
+    for (int step = 0; step < STEPS; step++) {
+        machine_drop_wait(on, step == STEPS - 1 ? dropped : -1);
+        trainer_step(&t);
+    }
+    paper p = { *machine_hazards(on), machine_waits(on) };
+    trainer_close(&t);
+    machine_close(on);
+    mesh_close(&m);
+    return p;
+}
+
+/* Microbatches from the transfer to what may not begin before it is done; 0: the sentence is of something else. */
+static int microbatches_between(const char *sentence, const char *sent, const char *next)
+{
+    char format[160];
+    int from, to, step, last = STEPS - 1;
+    snprintf(format, sizeof format, "exchange %s (step %d, microbatch %%d, %%*[^)]) and %s (step %%d, microbatch %%d,", sent, last, next);
+    return sscanf(sentence, format, &from, &step, &to) == 3 && step == last ? to - from : 0;
+}
+
+typedef struct { int found, least, most; } distance;
+
+static void note(distance *d, int microbatches)
+{
+    if (microbatches <= 0) return;
+    d->least = d->found && d->least < microbatches ? d->least : microbatches;
+    d->most = d->most > microbatches ? d->most : microbatches;
+    d->found++;
+}
+
+/* Of stage `rank` of four. */
+static void distances(int rank, distance *outputs, distance *gradients)
+{
+    char text[512];
+    snprintf(text, sizeof text, "a\nb\nbackend = host\nsteps = %d\nwarmup = 0\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\npipeline = 4\n"
+             "schedule = gpipe\nprecision = fp32\nglobal_batch = %d\n", STEPS, MICROBATCHES);
+    bench_case c = case_of(text, 4);
+    paper whole = on_paper(&c, rank, -1);
+    assert_int_equal(whole.hazards.count, 0);
+    for (int64_t i = 0; i < whole.waits; i++) {
+        paper p = on_paper(&c, rank, i);
+        for (int k = 0; k < p.hazards.sentences; k++) {
+            note(outputs, microbatches_between(p.hazards.sentence[k], "activation", "add output"));
+            note(gradients, microbatches_between(p.hazards.sentence[k], "gradient", "exchange gradient"));
+        }
+    }
+}
+
+static void exactly(distance d, int found, int microbatches)
+{
+    assert_int_equal(d.found, found);
+    if (!found) return;
+    assert_int_equal(d.least, microbatches);
+    assert_int_equal(d.most, microbatches);
+}
+
+static void first_stage(void **state)
+{
+    distance outputs = { 0 }, gradients = { 0 };
+    (void)state;
+    distances(0, &outputs, &gradients);
+    exactly(outputs, MICROBATCHES - OUTPUT_BUFFERS, OUTPUT_BUFFERS);
+    exactly(gradients, 0, 0);
+}
+
+static void middle_stage(void **state)
+{
+    distance outputs = { 0 }, gradients = { 0 };
+    (void)state;
+    distances(1, &outputs, &gradients);
+    exactly(outputs, MICROBATCHES - OUTPUT_BUFFERS, OUTPUT_BUFFERS);
+    exactly(gradients, MICROBATCHES - GRADIENT_BUFFERS, GRADIENT_BUFFERS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(first_stage), cmocka_unit_test(middle_stage) };
+    return cmocka_run_group_tests_name("pipeline_buffers", tests, NULL, NULL);
+}
