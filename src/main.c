@@ -66,14 +66,18 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks)
     return status;
 }
 
+/* Refused, failed, passed: the larger. */
+static int worse(int a, int b) { return a > b ? a : b; }
+
+/* Every rank count, whatever became of the one before. */
 static int dry_run_all(const options *o)
 {
     char reason[1024];
     int status = STATUS_PASSED;
     deck_file f = deck_file_read(o->deck, reason, sizeof reason);
     if (!f.bytes) return refuse(reason);
-    for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1) && status == STATUS_PASSED; i++)
-        status = dry_run_at(o, &f, o->rank_counts ? o->ranks[i] : 1);
+    for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1); i++)
+        status = worse(status, dry_run_at(o, &f, o->rank_counts ? o->ranks[i] : 1));
     free(f.bytes);
     return status;
 }

@@ -3,6 +3,9 @@
 #include "base/say.h"
 #include "bench/paper.h"
 #include "bench/show_schedule.h"
+#include "plan/built.h"
+#include "plan/catalogue.h"
+#include "plan/schedule.h"
 #include "plan/shapes.h"
 #include <string.h>
 
@@ -12,26 +15,34 @@ static void describe_layout(const bench_case *c)
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d ranks%s\n",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD], c->layout.chunks_per_stage,
         c->layout.ranks, c->world_ranks, c->recipe_layout ? ", the recipe's" : "");
-    say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s\n",
+    say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s, overlap %s\n",
         (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD],
-        tokens_name(c->tokens), recompute_name(c->recompute), sharding_name(c->sharding));
+        tokens_name(c->tokens), recompute_name(c->recompute), sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 
 static void describe_model(const bench_case *c)
 {
-    const model_shape *m = &c->model;
-    say("  model       layers %lld  hidden %lld  ffn %lld  heads %lld/%lld  vocabulary %lld, padded to %lld  sequence %lld\n",
-        (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
-        (long long)m->vocabulary, (long long)m->padded_vocabulary, (long long)m->sequence);
+    say("  model       ");
+    model_print(&c->model);
 }
 
 /* Slots: what the pipeline's chunks are cut from. */
-static void describe_schedule(const bench_case *c)
+static void describe_chunks(const bench_case *c)
 {
     int64_t chunks = (int64_t)c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage, ends = shape_slots(c->model.layers, &c->layout);
-    say("  schedule    %s, %lld chunks of %lld slots = %lld layers%s; %lld forwards and as many backwards a stage\n",
-        schedule_name(c->schedule), (long long)chunks, (long long)((c->model.layers + ends) / chunks), (long long)c->model.layers,
-        ends ? " + embedding + loss" : "", (long long)(c->microbatches * c->layout.chunks_per_stage));
+    if (chunks == 1) say("no pipeline");
+    else say("%lld chunks of %lld slots = %lld layers%s", (long long)chunks, (long long)((c->model.layers + ends) / chunks),
+             (long long)c->model.layers, ends ? " + embedding + loss" : "");
+}
+
+static void describe_schedule(const bench_case *c)
+{
+    int64_t deferred = 0;
+    for (int64_t i = 0; i < c->microbatches; i++) deferred += schedule_defers(c, i);
+    say("  schedule    %s, ", schedule_name(c->schedule));
+    describe_chunks(c);
+    say("; %lld forwards and as many backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage));
+    if (deferred) say("              the LM head's weight gradients of the last %lld microbatches wait for the drain\n", (long long)deferred);
 }
 
 /* The model's, and what the stages' ranks keep for each that they hold. */
@@ -157,9 +168,9 @@ static bool describe_hazards(const paper *p)
 
 static void describe_not_built(const bench_case *c)
 {
-    bool runs_here = machine_usable(c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST);
-    if (c->not_built[0] || !runs_here)
-        say("  not built: %s%s%s\n", c->not_built, c->not_built[0] && !runs_here ? ", " : "", runs_here ? "" : "backend cuda");
+    char reasons[REASON_LENGTH];
+    built_reasons(c, machine_usable(MACHINE_CUDA), reasons);
+    if (reasons[0]) say("  not built: %s\n", reasons);
 }
 
 static bool describe(const bench_case *c)

@@ -1,6 +1,7 @@
 /* One case as everything above sees it: resolved from the deck, the catalogue and the ranks at hand, then constant.
  * Paper knowledge only: no MPI, no device. */
 #pragma once
+#include "plan/schedule_kinds.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,7 +13,6 @@ typedef enum { BACKEND_AUTO, BACKEND_HOST, BACKEND_CUDA } case_backend;
 typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } token_stream;
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_MLP, RECOMPUTE_LAYER, RECOMPUTE_ATTENTION_MLP } recompute_mask;
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
-typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } schedule_kind;
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
 typedef enum { CHECK_OFF, CHECK_MODEL } check_kind;
 typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
@@ -72,7 +72,7 @@ typedef struct {
     char model_name[NAME_LENGTH]; /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
     case_size size;               /* resolved: never SIZE_AUTO */
     bool proxy;                   /* a recipe's proxy of fewer layers, or size small/check */
-    bool recipe_layout;           /* layout and batch are exactly the recipe's row */
+    bool recipe_layout;           /* layout, batch and way of computing are exactly the recipe's */
     case_precision precision;
     case_backend backend; /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
     model_shape model;

@@ -16,7 +16,7 @@ typedef struct {
     int64_t micro_batch, global_batch;
 } recipe_row;
 
-/* How a value is kept. An FP8 weight lies there twice, once transposed, because tensor cores read it in both orders. */
+/* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read it in both orders. */
 typedef enum { KEPT_NOT, KEPT_FP8_TWICE, KEPT_BF16, KEPT_FP32, KEPT_FORMATS } kept_format;
 int kept_bytes(kept_format format); /* of one value: 0, 2, 2, 4 */
 const char *kept_name(kept_format format);
@@ -28,7 +28,8 @@ typedef struct {
     kept_format embedding; /* the word embedding; every other weight is BF16, in FP32 FP32 */
     kept_format gradient;  /* accumulated over the microbatches; reduced in BF16 */
     kept_format sharded_gradient; /* with shard > 1: the accumulated results of the reductions */
-    kept_format master, moment;
+    kept_format master; /* of the weights that are narrower; the others are their own */
+    kept_format moment;
 } storage_rule;
 
 typedef struct {
@@ -68,5 +69,7 @@ const recipe_row *recipe_find(const char *workload, case_precision precision, in
 /* The row of fewest GPUs, or NULL if the recipe has no row of that depth. */
 const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers);
 
+/* Prints a model in one line: sizes, kinds, experts, positions. */
+void model_print(const model_shape *m);
 /* Prints the catalogue (--list). */
 void catalogue_print(void);

@@ -1,5 +1,6 @@
 /* The catalogue as --list prints it. */
 #include "base/say.h"
+#include "plan/built.h"
 #include "plan/catalogue.h"
 #include "plan/shapes.h"
 #include <string.h>
@@ -9,12 +10,13 @@ static const char *const mlp_names[] = { [MLP_SWIGLU] = "SwiGLU",
                                          [MLP_GELU] = "GeLU",
                                          [MLP_SQUARED_RELU] = "squared ReLU" };
 
-static void print_model(const model_shape *m)
+void model_print(const model_shape *m)
 {
-    say("  layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld; %s, %s%s%s",
-        (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
-        (long long)m->vocabulary, (long long)m->sequence, m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm",
-        mlp_names[m->mlp], m->linear_biases ? ", biases" : "", m->tied_embedding ? ", tied embedding" : "");
+    say("layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld", (long long)m->layers, (long long)m->hidden,
+        (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary);
+    if (m->padded_vocabulary != m->vocabulary) say(", padded to %lld", (long long)m->padded_vocabulary);
+    say(", sequence %lld; %s, %s%s%s", (long long)m->sequence, m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm", mlp_names[m->mlp],
+        m->linear_biases ? ", biases" : "", m->tied_embedding ? ", tied embedding" : "");
     if (m->experts) say(", %lld experts, %lld active", (long long)m->experts, (long long)m->active);
     if (m->position_rows) say(", %lld learned positions", (long long)m->position_rows);
     if (m->position_rows == 0 && m->rope_fraction < 1) say(", %g of the head dim rotated", m->rope_fraction);
@@ -23,38 +25,46 @@ static void print_model(const model_shape *m)
 
 static void print_storage(const char *precision, const storage_rule *s)
 {
-    say("  %-4s  weights %s, master %s, moments %s, gradients %s\n", precision, kept_name(s->weight),
-        kept_name(s->master), kept_name(s->moment), kept_name(s->gradient));
+    say("  %-4s  weights %s, word embedding %s, master %s, moments %s; gradients ", precision, kept_name(s->weight),
+        kept_name(s->embedding), kept_name(s->master), kept_name(s->moment));
+    if (s->sharded_gradient == s->gradient) say("%s\n", kept_name(s->gradient));
+    else say("%s sums of bf16 reductions, as in the recipe, with shard > 1, else %s\n", kept_name(s->sharded_gradient), kept_name(s->gradient));
 }
 
 static void print_workload(const workload_row *w)
 {
     model_shape m = w->full;
     shape_complete(&m, 1);
-    say("\n[%s]  %s%s\n", w->name, w->recipe, w->trains ? "" : ": not built, dry runs describe it");
+    say("\n[%s]  %s\n", w->name, w->recipe);
     say("  %lld parameters; ", (long long)model_parameters(&m));
     say("flops a sequence %.6e by the recipe's formula, %.6e with causal attention and true projections\n",
         formula_flops(w->formula, &m), model_flops(&m));
-    print_model(&m);
+    say("  ");
+    model_print(&m);
     print_storage("bf16", w->bf16);
     print_storage("fp8", w->fp8);
+    say("  recompute %s, sharding %s\n", recompute_name(w->recompute), sharding_name(w->sharding));
 }
 
-/* What keeps a row from being trained, the workload apart. */
-static const char *obstacle(const recipe_row *r)
+/* What keeps the row from being trained. */
+static void print_reasons(const recipe_row *r)
 {
-    if (r->precision == PRECISION_FP8) return "  fp8 not built";
-    if (r->shard > 1) return "  shard not built";
-    return r->expert > 1 ? "  expert not built" : "";
+    char reasons[REASON_LENGTH];
+    bench_case c = { .precision = r->precision,
+                     .layout = { .degree = { [AXIS_SHARD] = r->shard }, .expert = r->expert } };
+    text_copy(c.workload, NAME_LENGTH, text_of(r->workload));
+    built_reasons(&c, true, reasons);
+    if (reasons[0]) say("  not built: %s", reasons);
 }
 
 static void print_recipe(const recipe_row *r, const workload_row *w)
 {
     bool proxy = r->layers != w->full.layers;
-    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s%s\n", precision_name(r->precision),
-        r->gpus, r->gpu, (long long)r->sequence, (long long)r->layers, r->tensor, r->pipeline, r->context, r->expert,
-        r->data, r->shard, r->chunks_per_stage, (long long)r->micro_batch, (long long)r->global_batch,
-        proxy ? "  proxy" : "", obstacle(r));
+    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s", precision_name(r->precision), r->gpus,
+        r->gpu, (long long)r->sequence, (long long)r->layers, r->tensor, r->pipeline, r->context, r->expert, r->data,
+        r->shard, r->chunks_per_stage, (long long)r->micro_batch, (long long)r->global_batch, proxy ? "  proxy" : "");
+    print_reasons(r);
+    say("\n");
 }
 
 void catalogue_print(void)

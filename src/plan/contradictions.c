@@ -2,6 +2,7 @@
 #include "base/numeric.h"
 #include "plan/draft.h"
 #include "plan/shapes.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -39,13 +40,15 @@ static void compare_multiples(const case_draft *d)
     }
 }
 
+/* Rotary positions turn pairs within the part of the head that they rotate; learned ones turn nothing. */
 static void compare_heads(const case_draft *d)
 {
     static const key_id keys[] = { KEY_HIDDEN, KEY_HEADS, KEYS };
     const model_shape *m = &d->c.model;
-    if (m->hidden % m->heads == 0 && m->head_dim % 2 != 0)
-        draft_refuse(d, keys, "hidden %lld / heads %lld gives the odd head dim %lld; rotary positions turn pairs",
-                     value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim);
+    double rotated = (double)m->head_dim * m->rope_fraction;
+    if (m->hidden % m->heads == 0 && m->position_rows == 0 && fmod(rotated, 2.0) != 0.0)
+        draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; rotary positions turn pairs, not %g channels",
+                     value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim, rotated);
     if (m->hidden % m->heads == 0 && m->head_dim > LARGEST_HEAD_DIM)
         draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; at most %d", value(d, KEY_HIDDEN),
                      value(d, KEY_HEADS), (long long)m->head_dim, LARGEST_HEAD_DIM);
@@ -96,7 +99,26 @@ static void compare_pipeline(const case_draft *d)
                      value(d, KEY_CHUNKS_PER_STAGE));
 }
 
-static void compare_schedule(const case_draft *d)
+/* Refuses a batch that does not fit the data ranks. Where both follow from the ranks at hand the deck is sound: the case is
+ * skipped. Either way the sentence ends in the keys that help. */
+__attribute__((format(printf, 3, 4)))
+static void refuse_batch(case_draft *d, const key_id *keys, const char *format, ...)
+{
+    bool data = draft_given(d, KEY_DATA), batch = draft_given(d, KEY_GLOBAL_BATCH);
+    const char *remedy = data && batch ? ""
+                         : data        ? "; give global_batch"
+                         : batch       ? "; give data or another global_batch"
+                                       : "; give data or global_batch";
+    char sentence[REASON_LENGTH - 48];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (data || batch) draft_refuse(d, keys, "%s%s", sentence, remedy);
+    else if (!d->c.skipped[0]) snprintf(d->c.skipped, REASON_LENGTH, "%s%s", sentence, remedy);
+}
+
+static void compare_schedule(case_draft *d)
 {
     static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS },
                         chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
@@ -105,7 +127,7 @@ static void compare_schedule(const case_draft *d)
     if (!interleaved && value(d, KEY_CHUNKS_PER_STAGE) > 1)
         draft_refuse(d, chunks, "%lld needs schedule = interleaved", value(d, KEY_CHUNKS_PER_STAGE));
     if (interleaved && d->c.microbatches % value(d, KEY_PIPELINE) != 0)
-        draft_refuse(d, keys, "interleaved needs microbatches, here %lld, divisible by pipeline %lld",
+        refuse_batch(d, keys, "interleaved needs microbatches, here %lld, divisible by pipeline %lld",
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
@@ -120,20 +142,19 @@ static void compare_length(const case_draft *d)
 }
 
 /* data may be the rest of the ranks: with too few ranks it is not known. */
-static void compare_batch(const case_draft *d)
+static void compare_batch(case_draft *d)
 {
     static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICRO_BATCH, KEY_DATA, KEY_SHARD, KEYS };
     long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICRO_BATCH);
     bool known = !d->c.skipped[0] || draft_given(d, KEY_DATA);
     if (known && value(d, KEY_GLOBAL_BATCH) < 1)
-        draft_refuse(d, keys, "the recipe's batch for %d ranks is less than one sequence; give global_batch",
-                     d->c.layout.ranks);
+        refuse_batch(d, keys, "the recipe's batch for %d ranks is less than one sequence", d->c.layout.ranks);
     else if (known && value(d, KEY_GLOBAL_BATCH) % (data * shard * micro) != 0)
-        draft_refuse(d, keys, "global_batch %lld is not a multiple of data %lld x shard %lld x micro_batch %lld",
+        refuse_batch(d, keys, "global_batch %lld is not a multiple of data %lld x shard %lld x micro_batch %lld",
                      value(d, KEY_GLOBAL_BATCH), data, shard, micro);
 }
 
-void draft_compare(const case_draft *d)
+void draft_compare(case_draft *d)
 {
     static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,      KEY_FFN,          KEY_VOCABULARY,
                                     KEY_SEQUENCE, KEY_MICRO_BATCH, KEY_GLOBAL_BATCH, KEY_DATA,
@@ -147,6 +168,6 @@ void draft_compare(const case_draft *d)
     compare_expert(d);
     compare_positions(d);
     compare_pipeline(d);
-    compare_schedule(d);
     compare_batch(d);
+    compare_schedule(d);
 }

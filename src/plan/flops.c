@@ -35,8 +35,6 @@ flop_count model_flop_count(const model_shape *m) { return formula_count(&compar
 
 double formula_flops(const flops_formula *f, const model_shape *m) { return (double)formula_count(f, m); }
 
-double recipe_flops(const model_shape *m) { return formula_flops(&llama_formula, m); }
-
 double model_flops(const model_shape *m) { return (double)model_flop_count(m); }
 
 static int64_t layer_parameters(const model_shape *m)

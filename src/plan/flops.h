@@ -32,8 +32,6 @@ int64_t mlps(const model_shape *m);
 
 /* Parameters of the unpadded model, each once. */
 int64_t model_parameters(const model_shape *m);
-/* Recipe's own formula, per sequence: s (12 L h^2 (1 + kv/heads + s/h) + 18 L ffn h + 6 V h), full square attention. */
-double recipe_flops(const model_shape *m);
 /* Dense peak of a GPU in flop/s ("H100", which an H200 equals; "A100"); 0 where none is known. */
 double gpu_peak(const char *gpu, case_precision precision);
 /* The peak for MFU: an H100's; 0 for the host and FP32. */

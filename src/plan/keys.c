@@ -3,6 +3,7 @@
 #include "base/say.h"
 #include "plan/deck.h"
 #include "plan/names.h"
+#include <stdio.h>
 
 #define FIELD(member) .offset = offsetof(bench_case, member), .bytes = sizeof(((bench_case *)0)->member)
 #define WORD(list) .kind = KIND_WORD, .words = list
@@ -15,9 +16,8 @@ static const key_row table[KEYS] = {
     [KEY_SIZE] = { "size", WORD(size_names), .fallback = "auto", FIELD(size),
                    .explanation = "full: the recipe's model; small: about 10 million parameters; check: the check "
                                   "model; auto: full where the recipe has a row and it fits, small on the host" },
-    [KEY_PRECISION] = { "precision", WORD(precision_names), .fallback = "bf16", FIELD(precision),
-                        .explanation = "fp32 makes everything FP32; bf16 keeps FP32 master weights and moments; fp8 is not "
-                                       "trained yet" },
+    [KEY_PRECISION] = { "precision", WORD(precision_names), .built = "fp32 bf16", .fallback = "bf16", FIELD(precision),
+                        .explanation = "fp32 makes everything FP32; bf16 and fp8 keep what the recipe keeps (--list)" },
     [KEY_BACKEND] = { "backend", WORD(backend_names), .fallback = "auto", FIELD(backend),
                       .explanation = "auto: cuda where every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
@@ -63,9 +63,9 @@ static const key_row table[KEYS] = {
                          .explanation = "tokens known, before padding to a multiple of 128 x tensor" },
     [KEY_RECOMPUTE] = { "recompute", WORD(recompute_names), .rule = "recipe's", FIELD(recompute),
                         .explanation = "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
-                                       "attention, gate and up" },
+                                       "attention and MLP (gate and up; no backward needs what down puts out)" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
-                       .explanation = "optimizer: master weights and moments are spread over the data ranks" },
+                       .explanation = "optimizer: master weights and moments are spread over the data x context ranks; one such rank: none" },
     [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .rule = "by chunks", FIELD(schedule),
                        .explanation =
                            "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },
@@ -110,11 +110,13 @@ key_id key_nearest(text_view name)
 
 static void print_row(key_id key)
 {
-    char values[KEY_SENTENCE];
+    char values[KEY_SENTENCE], built[KEY_SENTENCE] = "";
     key_values(key, values);
     const key_row *row = key_at(key);
-    say("%-20s  %-28s  %-15s  %s%s%s%s\n", row->name, values, row->fallback ? row->fallback : row->rule,
-        row->explanation, row->built ? "; only " : "", row->built ? row->built : "", row->built ? " is built yet" : "");
+    if (row->built)
+        snprintf(built, sizeof built, "; trained so far: %s", row->built);
+    say("%-20s  %-28s  %-15s  %s%s\n", row->name, values, row->fallback ? row->fallback : row->rule, row->explanation,
+        built);
 }
 
 void deck_print_keys(void)

@@ -52,7 +52,7 @@ typedef struct {
     const char *const *words; /* KIND_WORD: in the order of the enumeration, ended by NULL */
     int64_t low, high;        /* KIND_INTEGER */
     double least, most;       /* KIND_REAL */
-    const char *built;        /* the only value that is trained so far; a run skips cases with others. NULL: all */
+    const char *built;        /* the words that are trained so far; a run skips cases with others. NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
     const char *rule;         /* that rule, in words; NULL: there is a fallback */
     size_t offset, bytes;     /* field of bench_case */

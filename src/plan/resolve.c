@@ -1,4 +1,5 @@
 /* From what a deck gives to a whole case: catalogue, ranks and rules fill the rest. */
+#include "plan/built.h"
 #include "plan/draft.h"
 #include "plan/shapes.h"
 #include <stdio.h>
@@ -27,15 +28,26 @@ static void resolve_backend(case_draft *d)
         draft_refuse(d, keys, "cuda cannot run here; auto takes the host");
 }
 
+/* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */
+static state_sharding sharding_between(const mesh_layout *l, state_sharding sharding)
+{
+    return l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT] == 1 ? SHARDING_NONE : sharding;
+}
+
+/* The recipes' schedule, and the default. */
+static schedule_kind schedule_by_chunks(const mesh_layout *l)
+{
+    return l->chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+}
+
 static void resolve_recipe(case_draft *d)
 {
     if (!draft_given(d, KEY_TOKENS)) d->c.tokens = d->workload->tokens;
     if (!draft_given(d, KEY_RECOMPUTE)) d->c.recompute = d->workload->recompute;
-    if (!draft_given(d, KEY_SHARDING)) d->c.sharding = d->workload->sharding;
+    if (!draft_given(d, KEY_SHARDING)) d->c.sharding = sharding_between(&d->c.layout, d->workload->sharding);
     d->c.head_deferral = d->workload->head_deferral;
     if (!draft_given(d, KEY_ORDER_SEED)) d->c.order_seed = d->c.seed;
-    if (!draft_given(d, KEY_SCHEDULE))
-        d->c.schedule = d->c.layout.chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    if (!draft_given(d, KEY_SCHEDULE)) d->c.schedule = schedule_by_chunks(&d->c.layout);
 }
 
 /* A learning rate given replaces the largest; the recipe's smallest keeps its ratio to it. */
@@ -68,6 +80,16 @@ static bool same_width(const model_shape *m, const model_shape *full)
            m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
 }
 
+/* How it is computed: with the recipe's recomputation, sharding, schedule and overlap of tensor-parallel communication. */
+static bool computes_alike(const case_draft *d)
+{
+    const bench_case *c = &d->c;
+    const mesh_layout *l = &c->layout;
+    return c->recompute == d->workload->recompute && c->schedule == schedule_by_chunks(l) &&
+           sharding_between(l, c->sharding) == sharding_between(l, d->workload->sharding) &&
+           (c->overlap || l->degree[AXIS_TENSOR] == 1);
+}
+
 static bool is_recipe_layout(const case_draft *d)
 {
     const recipe_row *row = draft_row(d);
@@ -75,7 +97,7 @@ static bool is_recipe_layout(const case_draft *d)
            same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) &&
            d->c.model.layers == row->layers && d->c.model.sequence == row->sequence &&
            d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch &&
-           d->c.recompute == d->workload->recompute && d->c.sharding == d->workload->sharding &&
+           computes_alike(d) &&
            (d->c.tokens == d->workload->tokens || d->c.tokens == d->workload->recipe_tokens);
 }
 
@@ -96,25 +118,6 @@ static void resolve_names(case_draft *d)
                  d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));
 }
 
-static void add_reason(bench_case *c, const char *what, const char *value)
-{
-    size_t used = strlen(c->not_built);
-    snprintf(c->not_built + used, REASON_LENGTH - used, "%s%s %s", used ? ", " : "", what, value);
-}
-
-/* What no run trains yet, however it came about. */
-static void resolve_built(case_draft *d)
-{
-    if (!d->workload->trains) add_reason(&d->c, "workload", d->workload->name);
-    if (d->c.precision == PRECISION_FP8) add_reason(&d->c, "precision", precision_name(d->c.precision));
-    for (key_id key = 0; key < KEYS; key++) {
-        char value[KEY_TEXT];
-        const key_row *row = key_at(key);
-        if (row->built) key_write(key, &d->c, value);
-        if (row->built && strcmp(value, row->built) != 0) add_reason(&d->c, row->name, value);
-    }
-}
-
 void draft_resolve(case_draft *d)
 {
     resolve_backend(d);
@@ -127,6 +130,6 @@ void draft_resolve(case_draft *d)
     d->c.recipe_flops_per_sequence = formula_flops(d->workload->formula, &d->c.model);
     d->c.model_flops_per_sequence = model_flops(&d->c.model);
     resolve_names(d);
-    resolve_built(d);
+    built_reasons(&d->c, true, d->c.not_built); /* without the backend: a case on paper needs none */
     draft_compare(d);
 }

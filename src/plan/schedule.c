@@ -4,10 +4,9 @@
 #include "plan/schedule_rules.h"
 #include <stdlib.h>
 
+#define RULE(constant, write, name) [constant] = write,
 static void (*const rules[])(schedule *s, schedule_place p) = {
-    [SCHEDULE_GPIPE] = gpipe_write,
-    [SCHEDULE_1F1B] = one_forward_one_backward_write,
-    [SCHEDULE_INTERLEAVED] = interleaved_write,
+    SCHEDULES(RULE)
 };
 
 void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch)

@@ -1,5 +1,5 @@
 /* Schedules as data: the ordered list of what one pipeline stage does in a step. A schedule is one file
- * (plan/schedule_NAME.c) and one row in schedule.c. */
+ * (plan/schedule_NAME.c) and one row in schedule_kinds.h. */
 #pragma once
 #include "plan/bench_case.h"
 #include <stdio.h>

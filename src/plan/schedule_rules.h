@@ -9,6 +9,5 @@ typedef struct {
 /* Appends an action; the list has room for every forward and backward of its stage. */
 void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch);
 
-void gpipe_write(schedule *s, schedule_place p);
-void one_forward_one_backward_write(schedule *s, schedule_place p);
-void interleaved_write(schedule *s, schedule_place p);
+#define SCHEDULE_PROTOTYPE(constant, write, name) void write(schedule *s, schedule_place p);
+SCHEDULES(SCHEDULE_PROTOTYPE)

@@ -8,7 +8,7 @@
 typedef struct {
     int64_t held, stored; /* stored: padding included */
     kept_format weight;
-    bool replicated, expert;
+    bool replicated, expert, twice; /* twice: two gradients, one of each use of a tied table */
 } portion;
 enum { PORTIONS = 9 };
 typedef struct {
@@ -47,7 +47,7 @@ static void add_layers(portions *p, const bench_case *c, const storage_rule *kep
     add(p, (portion){ .held = layers * 2 * h, .weight = plain, .replicated = true });
 }
 
-/* A tied embedding is held twice where the first and the last stage are not the same. */
+/* A tied embedding is held twice where the first and the last stage are not the same; where they are, it has two gradients. */
 static void add_ends(portions *p, const bench_case *c, const storage_rule *kept, const int at[AXES])
 {
     const model_shape *m = &c->model;
@@ -55,7 +55,8 @@ static void add_ends(portions *p, const bench_case *c, const storage_rule *kept,
     kept_format plain = c->precision == PRECISION_FP32 ? KEPT_FP32 : KEPT_BF16;
     portion table = { .held = vocabulary_rows(c, at[AXIS_TENSOR]) * m->hidden,
                       .stored = m->padded_vocabulary / c->layout.degree[AXIS_TENSOR] * m->hidden,
-                      .weight = kept->embedding };
+                      .weight = kept->embedding,
+                      .twice = m->tied_embedding && last_stage == 0 };
     if (stage == 0) add(p, table);
     if (stage == 0) add(p, (portion){ .held = m->position_rows * m->hidden, .weight = plain, .replicated = true });
     if (!m->tied_embedding) table.weight = plain;
@@ -74,16 +75,29 @@ static int64_t owners(const bench_case *c, const portion *p)
     return p->expert ? span / c->layout.expert : span;
 }
 
+/* Sums over the tensor ranks are made in FP32, beside a gradient that is narrower. */
+static int64_t gradient_bytes(const bench_case *c, const storage_rule *kept, const portion *p)
+{
+    kept_format format = c->layout.degree[AXIS_SHARD] > 1 ? kept->sharded_gradient : kept->gradient;
+    bool summed = p->replicated && format < KEPT_FP32;
+    return (p->twice ? 2 : 1) * kept_bytes(format) + (summed ? kept_bytes(KEPT_FP32) : 0);
+}
+
+/* A weight that is as wide as the master is its own. */
+static int64_t optimizer_bytes(const storage_rule *kept, const portion *p)
+{
+    return (p->weight < kept->master ? kept_bytes(kept->master) : 0) + 2 * kept_bytes(kept->moment);
+}
+
 static void count(rank_states *s, const bench_case *c, const storage_rule *kept, const portion *p)
 {
     int64_t shard = c->layout.degree[AXIS_SHARD], held = part(p->held, shard), stored = part(p->stored, shard);
-    int gradient = kept_bytes(shard > 1 ? kept->sharded_gradient : kept->gradient);
     s->parameters += held;
     if (p->replicated) s->replicated += held;
     if (p->expert) s->experts += held;
     s->weights += stored * kept_bytes(p->weight);
-    s->gradients += stored * (gradient + (p->replicated ? kept_bytes(KEPT_FP32) : 0));
-    s->optimizer += part(stored, owners(c, p)) * (kept_bytes(kept->master) + 2 * kept_bytes(kept->moment));
+    s->gradients += stored * gradient_bytes(c, kept, p);
+    s->optimizer += part(stored, owners(c, p)) * optimizer_bytes(kept, p);
 }
 
 rank_states states_of(const bench_case *c, const int at[AXES])

@@ -13,7 +13,8 @@ typedef struct {
 /* Of the rank at mesh coordinates at[]. Parts are rounded up to whole elements. Without shard every rank holds its stage's
  * share between the tensor ranks; the optimizer's part of it is spread over data x context (sharding = optimizer), of the
  * experts over the data x context / expert ranks that hold the same ones. shard divides all of it; the layer that is
- * gathered while it computes is not counted. Gradients of what every tensor rank holds keep FP32 sums beside them. */
+ * gathered while it computes is not counted. Gradients of what every tensor rank holds keep FP32 sums beside them if they are
+ * narrower; a weight as wide as the master is its own; a tied embedding has two gradients where one stage uses it twice. */
 rank_states states_of(const bench_case *c, const int at[AXES]);
 /* Rows of the unpadded vocabulary that a tensor rank holds. */
 int64_t vocabulary_rows(const bench_case *c, int tensor_rank);

@@ -125,7 +125,7 @@ static inline bench_case sample_case(int which)
     if (which == SAMPLE_SKIPPED) snprintf(c.skipped, sizeof c.skipped, "needs 8 ranks, there are 4");
     if (which == SAMPLE_FAILED)
         c.fault = (planted_fault){ .kind = FAULT_DROP, .operation = "all_reduce", .nth = 3, .rank = 1 };
-    c.recipe_flops_per_sequence = recipe_flops(&c.model);
+    c.recipe_flops_per_sequence = formula_flops(&llama_formula, &c.model);
     c.model_flops_per_sequence = model_flops(&c.model);
     return c;
 }

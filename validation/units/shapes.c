@@ -71,10 +71,23 @@ static void llama2_follows_its_recipe(void **state)
     assert_true(full.optimizer.learning_rate == 3e-5 && full.optimizer.learning_rate_minimum == 3e-6);
     assert_false(small.optimizer.learning_rate_from_zero);
     assert_int_equal(full.recompute, RECOMPUTE_ATTENTION_MLP);
+    bench_case fp8 = case_of("[llama2-70b]\nsize = full\nprecision = fp8\n", 64, true);
+    assert_int_equal(fp8.recompute, RECOMPUTE_ATTENTION_MLP); /* the whole MLP: down's output, kept in BF16, is not needed */
     assert_int_equal(full.sharding, SHARDING_NONE);
     bench_case llama31 = case_of("[llama3.1-8b]\nsize = full\n", 8, true);
     assert_true(matrix_std(&llama31.model, 4096, false) == 0.01 && embedding_std(&llama31.model) == 0.01);
     assert_true(matrix_std(&llama31.model, 4096, true) == llama31.model.output_init_std);
+}
+
+/* GPT-3 shards nothing on one data rank and the optimizer on more, and turns no heads. */
+static void gpt3_follows_its_recipe(void **state)
+{
+    bench_case one = case_of("[gpt3-175b]\nsize = full\n", 64, true), two = case_of("[gpt3-175b]\nsize = full\n", 128, true),
+               context = case_of("[llama3.1-8b]\nsize = check\ncontext = 2\ndata = 1\n", 2, true);
+    assert_int_equal(one.sharding, SHARDING_NONE);
+    assert_int_equal(two.sharding, SHARDING_OPTIMIZER);
+    assert_int_equal(context.sharding, SHARDING_OPTIMIZER);
+    assert_int_equal(case_of("[gpt3-175b]\nsize = check\nhidden = 24\nheads = 8\nkv_heads = 8\n", 1, true).model.head_dim, 3);
 }
 
 /* The other families' check models: as many heads as groups without groups, experts for every expert rank. */
@@ -207,7 +220,7 @@ static void check_case_keeps_what_is_under_test(void **state)
     assert_int_equal(check.warmup, 0);
     assert_int_equal(check.global_batch, 4);
     assert_true(check.optimizer.learning_rate == 1e-3);
-    assert_true(check.recipe_flops_per_sequence == recipe_flops(&check.model));
+    assert_true(check.recipe_flops_per_sequence == formula_flops(&llama_formula, &check.model));
 }
 
 static void single_rank_case_is_alone_and_healthy(void **state)
@@ -238,6 +251,7 @@ int main(void)
         cmocka_unit_test(rope_and_init_follow_the_family),
         cmocka_unit_test(full_is_the_recipe),
         cmocka_unit_test(llama2_follows_its_recipe),
+        cmocka_unit_test(gpt3_follows_its_recipe),
         cmocka_unit_test(check_shape_follows_the_family),
         cmocka_unit_test(learning_rate_replaces_the_largest),
         cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),

@@ -153,9 +153,39 @@ static void states_by_hand(void **state)
     assert_int_equal(g.optimizer, 12 * (expert / 2 + attention / 16 + small / 16)); /* data 8 x context 2 */
     assert_int_equal(l.parameters * 64, model_parameters(&llama2.model));
     assert_int_equal(l.weights, 2 * l.parameters);
-    assert_int_equal(l.gradients, 4 * l.parameters + 4 * l.replicated);
+    assert_int_equal(l.gradients, 4 * l.parameters); /* FP32 sums: those of the gains over tensor ranks need no others */
     assert_int_equal(l.optimizer, 12 * l.parameters);
     assert_int_equal(n.optimizer, 4 * n.parameters / 2); /* no master, BF16 moments, two data ranks */
+}
+
+/* By hand: FP8 nemotron has a BF16 master of its FP8 weights alone; 12 layers a stage, FP32 embedding, BF16 head and norms. */
+static void masters_by_hand(void **state)
+{
+    bench_case c = case_of("[nemotron4-340b]\nsize = full\nprecision = fp8\n", 128, true);
+    int64_t h = 18432, matrices = 12 * h * (2 * 12 * 192 + 2 * 192 + 2 * 73728 / 8), norms = 12 * 4 * h, table = 32000 * h;
+    rank_states first = states_of(&c, (int[AXES]){ 0 }), middle = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = 3 }),
+                last = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = 7 });
+    assert_int_equal(first.optimizer, (6 * matrices + 4 * (norms + table)) / 2); /* two data ranks */
+    assert_int_equal(middle.optimizer, (6 * matrices + 4 * norms) / 2);
+    assert_int_equal(last.optimizer, (6 * matrices + 4 * (norms + table + 2 * h)) / 2);
+    assert_int_equal(first.weights, 2 * (matrices + norms) + 4 * table);
+    assert_int_equal(last.weights, 2 * (matrices + norms + table + 2 * h));
+}
+
+/* By hand: GPT-3's gradients are FP32 and need no sums beside them; a table that one stage uses twice has two. */
+static void gradients_by_hand(void **state)
+{
+    bench_case whole = case_of("[gpt3-175b]\nsize = full\n", 64, true), small = case_of("[gpt3-52k]\nsize = full\ntensor = 1\n", 1, true),
+               cut = case_of("[gpt3-52k]\nsize = full\npipeline = 2\n", 2, true);
+    int64_t h = 12288, split = 4 * 1536 * h + 2 * 6144 * h + 3 * 1536 + 6144, every = 4 * h + 2 * h, tables = 6400 * h + 16384 * h;
+    rank_states first = states_of(&whole, (int[AXES]){ 0 }), one = states_of(&small, (int[AXES]){ 0 });
+    assert_int_equal(first.gradients, 4 * (12 * (split + every) + tables));
+    assert_int_equal(one.gradients, 4 * (75424 + 1024 * 16));
+    assert_int_equal(one.weights, 2 * 75424);
+    assert_int_equal(one.optimizer, 12 * 75424);
+    int64_t halves = 0;
+    for (int stage = 0; stage < 2; stage++) halves += states_of(&cut, (int[AXES]){ [AXIS_PIPELINE] = stage }).gradients;
+    assert_int_equal(halves, one.gradients);
 }
 
 /* One FP8 weight takes as much as a BF16 one, because its transpose lies beside it. */
@@ -171,7 +201,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decks_are_the_cells),  cmocka_unit_test(model_flops_add_up),
         cmocka_unit_test(parameters_add_up),    cmocka_unit_test(agrees_where_it_is_built),
-        cmocka_unit_test(states_by_hand),       cmocka_unit_test(fp8_keeps_two_copies),
+        cmocka_unit_test(states_by_hand),       cmocka_unit_test(masters_by_hand),
+        cmocka_unit_test(gradients_by_hand),    cmocka_unit_test(fp8_keeps_two_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
