@@ -42,7 +42,8 @@ static void describe_schedule(const bench_case *c)
     say("  schedule    %s, ", schedule_name(c->schedule));
     describe_chunks(c);
     say("; %lld forwards and as many backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage));
-    if (deferred) say("              the LM head's weight gradients of the last %lld microbatches wait for the drain\n", (long long)deferred);
+    if (deferred)
+        say("              the LM head's weight gradients of the last %lld microbatches wait for the drain\n", (long long)deferred);
 }
 
 /* The model's, and what the stages' ranks keep for each that they hold. */

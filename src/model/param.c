@@ -136,7 +136,8 @@ static void take_memory(bucket *b, dtype type, arena *a)
     size_t bytes = dtype_bytes(type) * (size_t)b->elements;
     b->weight = tensor_1d(arena_take(a, WEIGHTS, bytes), type, b->elements);
     b->gradient = tensor_1d(arena_take(a, GRADIENTS, bytes), type, b->elements);
-    if (b->replicated) b->partial = tensor_1d(arena_take(a, GRADIENTS, 4 * (size_t)b->elements), F32, b->elements);
+    if (b->replicated) b->partial = b->gradient;
+    if (b->replicated && type != F32) b->partial = tensor_1d(arena_take(a, GRADIENTS, 4 * (size_t)b->elements), F32, b->elements);
     tensor *state[] = { &b->master, &b->first, &b->second };
     for (int i = type == F32; i < 3; i++)
         *state[i] = tensor_1d(arena_take(a, OPTIMIZER, 4 * (size_t)b->shard_elements), F32, b->shard_elements);

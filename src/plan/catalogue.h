@@ -16,7 +16,8 @@ typedef struct {
     int64_t micro_batch, global_batch;
 } recipe_row;
 
-/* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read it in both orders. */
+/* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read it in
+ * both orders. */
 typedef enum { KEPT_NOT, KEPT_FP8_TWICE, KEPT_BF16, KEPT_FP32, KEPT_FORMATS } kept_format;
 int kept_bytes(kept_format format); /* of one value: 0, 2, 2, 4 */
 const char *kept_name(kept_format format);

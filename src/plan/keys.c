@@ -65,7 +65,8 @@ static const key_row table[KEYS] = {
                         .explanation = "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
                                        "attention and MLP (gate and up; no backward needs what down puts out)" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
-                       .explanation = "optimizer: master weights and moments are spread over the data x context ranks; one such rank: none" },
+                       .explanation = "optimizer: master weights and moments are spread over the data x context ranks; "
+                                      "with but one: none" },
     [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .rule = "by chunks", FIELD(schedule),
                        .explanation =
                            "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },

@@ -1,11 +1,11 @@
 /* Gradients: reduction, norm, clip factor. */
 #include "train/gradient.h"
 
-/* Every tensor rank has a partial sum of a replicated row: summed in FP32, rounded once. */
+/* Every tensor rank has a partial sum of a replicated row: summed in FP32, rounded once; in place where the gradient is FP32. */
 static void sum_replicated(trainer *t, bucket *b)
 {
     tensor_all_reduce(&t->lanes, "gain_gradients", &t->mesh->axis[AXIS_TENSOR], b->partial);
-    copy(t->lanes.compute, "gain_gradients", b->gradient, WRITE, b->partial);
+    if (b->partial.data != b->gradient.data) copy(t->lanes.compute, "gain_gradients", b->gradient, WRITE, b->partial);
 }
 
 void gradient_reduce(trainer *t, bucket *b)
