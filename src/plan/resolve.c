@@ -80,14 +80,14 @@ static bool same_width(const model_shape *m, const model_shape *full)
            m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
 }
 
-/* How it is computed: with the recipe's recomputation, sharding, schedule and overlap of tensor-parallel communication. */
+/* How it is computed: with the recipe's recomputation, sharding and schedule, communication beside computation. */
 static bool computes_alike(const case_draft *d)
 {
     const bench_case *c = &d->c;
     const mesh_layout *l = &c->layout;
     return c->recompute == d->workload->recompute && c->schedule == schedule_by_chunks(l) &&
            sharding_between(l, c->sharding) == sharding_between(l, d->workload->sharding) &&
-           (c->overlap || l->degree[AXIS_TENSOR] == 1);
+           c->overlap;
 }
 
 static bool is_recipe_layout(const case_draft *d)

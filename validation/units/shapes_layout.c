@@ -92,7 +92,7 @@ static row rows[] = {
       "shard 128" },
     { "gpt3 on 128", "[gpt3-175b]\nsize = full\n", 128, true, 8, 8, 1, 2, 1, 3, 128, 96, 256, 64, false, "",
       "workload gpt3-175b" },
-    /* the recipe's way of computing: nothing sharded on one data rank, its schedule, overlap where there is any */
+    /* the recipe's way of computing: nothing sharded on one data rank, its schedule, overlap */
     { "gpt3 on 64, optimizer", "[gpt3-175b]\nsize = full\nsharding = optimizer\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96, 128,
       64, true, "", "workload gpt3-175b" },
     { "gpt3 on 64, none", "[gpt3-175b]\nsize = full\nsharding = none\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96, 128, 64, true,
@@ -100,7 +100,7 @@ static row rows[] = {
     { "8b, none", FULL("8b") "sharding = none\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "8b, gpipe", FULL("8b") "schedule = gpipe\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "8b, 1f1b", FULL("8b") "schedule = 1f1b\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
-    { "8b, nothing to overlap", FULL("8b") "overlap = off\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
+    { "8b, no overlap", FULL("8b") "overlap = off\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "405b on 32, no overlap", FULL("405b") "overlap = off\n", 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, false, NONE },
     { "52k on 8, fp8", "[gpt3-52k]\nsize = full\nprecision = fp8\n", 8, true, 2, 2, 1, 2, 1, 1, 8, 8, 32, 2, false, "",
       "workload gpt3-52k, precision fp8" },
