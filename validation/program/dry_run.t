@@ -84,6 +84,15 @@ tap.ok(abs(figure("optimizer", run.stdout) - 5.5) < 1e-3, "so does the recipe's 
 run = alone("--dry-run", "reference/grok1-314b-fp8.dat", "--ranks", "8")
 tap.ok(run.returncode == 0 and "not built: " in run.stdout and "submitted n/a" in run.stdout, "what is not built is described all the same", run.stdout)
 
+run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = small\n[grok1-314b]\nsize = full\n"), "--ranks", "96,128")
+tap.ok(run.returncode == 0 and run.stdout.count("SKIPPED") == 1 and "; give data or global_batch\n" in run.stdout,
+       "a rank count that does not divide the recipe's batch skips its case alone", run.stdout + run.stderr)
+run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = small\nglobal_batch = 128\n"), "--ranks", "96,128")
+tap.ok(run.returncode == 2 and "128 of 128 ranks" in run.stdout and "; give data or another global_batch\n" in run.stderr,
+       "a rank count that is refused does not hide the next one; the worst status is returned", run.stdout + run.stderr)
+run = alone("--dry-run", "reference/grok1-314b-bf16.dat", "--ranks", "128")
+tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout, "the model's kind is told, and the overlap", run.stdout)
+
 for layout in ("tensor = 2\ndata = 2", "data = 4\nsharding = none", "tensor = 4\nrecompute = layer", "data = 2\ntensor = 2\nrecompute = mlp\nmicro_batch = 2",
                "tensor = 2\npipeline = 2\nchunks_per_stage = 2", "context = 2\npipeline = 2\ntensor = 1", "tensor = 2\ncontext = 2\noverlap = on"):
     deck = deck_file(f"backend = host\nprecision = fp32 bf16\nsteps = 1\ncheck = off\nrecord = none\n[llama3.1-8b]\nsize = small\nlayers = 4\n{layout}\n")

@@ -16,6 +16,8 @@ tap.ok(run.returncode == 0 and all(word in words for word in KEYS), "--keys name
 tap.ok(all(word in words for word in OPERATIONS), "--keys names every operation that a fault can strike")
 run = alone("--list")
 tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b")), "--list names the workloads")
+tap.ok("embedding fp32, master none" in run.stdout and "fp32 sums of bf16 reductions, as in the recipe, with shard > 1, else bf16" in run.stdout,
+       "--list tells of Nemotron's FP32 embedding and of Llama 2's gradients", run.stdout)
 run = alone("--version")
 tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("xgsw", "MPI", "HDF5", "oneDNN", "CUDA")), "--version names what it was built with", run.stdout)
 run = alone("--help")
