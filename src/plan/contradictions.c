@@ -40,13 +40,13 @@ static void compare_multiples(const case_draft *d)
     }
 }
 
-/* Rotary positions turn pairs within the part of the head that they rotate; learned ones turn nothing. */
+/* Rotary positions turn pairs within the part of the head that they rotate; beside learned ones it is nothing. */
 static void compare_heads(const case_draft *d)
 {
     static const key_id keys[] = { KEY_HIDDEN, KEY_HEADS, KEYS };
     const model_shape *m = &d->c.model;
     double rotated = (double)m->head_dim * m->rope_fraction;
-    if (m->hidden % m->heads == 0 && m->position_rows == 0 && fmod(rotated, 2.0) != 0.0)
+    if (m->hidden % m->heads == 0 && fmod(rotated, 2.0) != 0.0)
         draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; rotary positions turn pairs, not %g channels",
                      value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim, rotated);
     if (m->hidden % m->heads == 0 && m->head_dim > LARGEST_HEAD_DIM)
