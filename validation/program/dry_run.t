@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The dry run: every cell of the reference, bytes per parameter of the recipe's anchor, bytes equal to what a run lays out."""
+"""The dry run: every cell of the reference, bytes per parameter of the recipe's anchor, bytes, flops and
+operations equal to those of a run. (Of all ranks and by kind: units/dry_run_runs.c.)"""
 import csv
 import re
 import resource
@@ -7,9 +8,22 @@ import resource
 from program import Tap, alone, deck_file, ranks, results
 
 CELLS = "validation/reference/cells.csv"
-PARAMETERS = {"llama2-70b": 68.977e9, "llama3.1-8b": 8.030e9, "llama3.1-70b": 70.554e9, "llama3.1-405b": 405.853e9,
-              "nemotron4-340b": 341.03e9, "grok1-314b": 316.45e9, "gpt3-175b": 174.78e9}
-PROXIES = {("llama3.1-405b", 8): 29.704e9, ("llama3.1-405b", 30): 99.834e9, ("llama3.1-405b", 62): 201.840e9}
+SECONDS = 60                        # of one core, for all cells
+# hidden, ffn, head dim, heads, key-value heads, vocabulary; matrices of an MLP, MLPs of a layer, vectors of a norm, which linear
+# layers have biases; tables of the vocabulary, learned positions
+SHAPES = {
+    "llama2-70b": ((8192, 28672, 128, 64, 8, 32000), (3, 1, 1, False), (2, 0)),
+    "llama3.1-8b": ((4096, 14336, 128, 32, 8, 128256), (3, 1, 1, False), (2, 0)),
+    "llama3.1-70b": ((8192, 28672, 128, 64, 8, 128256), (3, 1, 1, False), (2, 0)),
+    "llama3.1-405b": ((16384, 53248, 128, 128, 8, 128256), (3, 1, 1, False), (2, 0)),
+    "nemotron4-340b": ((18432, 73728, 192, 96, 8, 256000), (2, 1, 2, False), (2, 0)),
+    "grok1-314b": ((6144, 32768, 128, 48, 8, 128256), (3, 8, 1, False), (2, 0)),
+    "gpt3-175b": ((12288, 49152, 128, 96, 96, 50304), (2, 1, 2, True), (1, 16384)),
+}
+# Published, in billions, of that many layers.
+PUBLISHED = {("llama2-70b", 80): "68.977", ("llama3.1-8b", 32): "8.030", ("llama3.1-70b", 80): "70.554", ("llama3.1-405b", 126): "405.853",
+             ("llama3.1-405b", 8): "29.704", ("llama3.1-405b", 30): "99.834", ("llama3.1-405b", 62): "201.840",
+             ("nemotron4-340b", 96): "341.03", ("grok1-314b", 64): "316.45", ("gpt3-175b", 96): "174.78"}
 LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context"), ("expert", "expert"), ("data", "data"),
           ("shard", "shard"), ("chunks_per_stage", "chunks_per_stage"), ("layers", "layers"), ("sequence", "sequence"), ("global", "global_batch"))
 
@@ -40,14 +54,22 @@ def wrong_layout(text, row):
     return wrong + [f"no {words}" for words in ("the recipe's\n", ", exactly the model's;", "  schedule ") if words not in text]
 
 
+def parameters(workload, layers):
+    """Matrices, norms, biases and the router of the layers; tables, positions and the last norm; nothing padded."""
+    (hidden, ffn, dim, heads, kv_heads, vocabulary), (matrices, mlps, vectors, biases), (tables, positions) = SHAPES[workload]
+    queries, key_values = heads * dim, kv_heads * dim
+    layer = 2 * hidden * (queries + key_values) + mlps * matrices * hidden * ffn + 2 * vectors * hidden
+    layer += mlps * hidden if mlps > 1 else 0
+    layer += queries + 2 * key_values + hidden + ffn + hidden if biases else 0
+    return layers * layer + (tables * vocabulary + positions + vectors) * hidden
+
+
 def check_row(row, text):
     """Layout, parameters, sums and what is or is not known of one cell."""
     wrong = wrong_layout(text, row)
-    parameters = PROXIES.get((row["workload"], int(row["layers"])), PARAMETERS[row["workload"]])
-    whole = row["workload"] != "grok1-314b" or row["layers"] == "64"        # its proxies' counts are not published
-    digits = 0.5 * 10.0 ** (6 if parameters > 1e11 and parameters % 1e7 else 7)     # of the published figure
-    if whole and abs(figure("parameters", text) - parameters) > max(digits, 5e5):
-        wrong.append(f"parameters {figure('parameters', text)}")
+    counted = parameters(row["workload"], int(row["layers"]))
+    if f"  parameters  {counted};" not in text:
+        wrong.append(f"parameters are not {counted}")
     if "SKIPPED" in text or ("hazards     none" in text) == ("messages    n/a" in text):
         wrong.append("SKIPPED, hazards, or messages known and unknown")
     return wrong
@@ -65,10 +87,31 @@ def check_cells(tap):
         tap.ok(run.returncode == 0 and len(told) == len(counts) and not wrong, f"{deck}: the cells of {', '.join(map(str, counts))} GPUs", "\n".join(wrong) + run.stderr)
         count += len(mine)
     tap.ok(count == 77, "77 cells", count)
-    tap.say(f"{count} cells in {processor_seconds() - began:.1f} s of one core")
+    used = processor_seconds() - began
+    tap.say(f"{count} cells in {used:.1f} s of one core")
+    tap.ok(used < SECONDS, f"all cells in less than {SECONDS} processor seconds", used)
+
+
+def check_published(tap):
+    rounded = {key: f"{parameters(*key) / 1e9:.{len(text.split('.')[1])}f}" for key, text in PUBLISHED.items()}
+    tap.ok(rounded == PUBLISHED, "parameters round to what is published", rounded)
+
+
+def stages(text):
+    """Of each stage: bytes of its rank, submitted flops as printed, operations of a step."""
+    told = re.findall(r"^ +\d+ +\d+ .* (\d+)$", text, re.M), re.findall(r"^ +\d+ +[0-9.e+]+ +([0-9.e+]+) +(\d+)$", text, re.M)
+    return [(int(total), flops, int(operations)) for total, (flops, operations) in zip(*told)]
+
+
+def done(result):
+    """The same of a run's rank 0."""
+    steps, kinds = result["warmup"] + result["steps"], result["operations"].values()
+    operations, rest = divmod(sum(k["count"] for k in kinds), steps)
+    return result["arena_bytes"], f"{sum(k['flops'] for k in kinds) / steps:.6e}", operations if rest == 0 else None
 
 
 tap = Tap()
+check_published(tap)
 check_cells(tap)
 run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\nprecision = bf16\n"), "--ranks", "16384")
 tap.ok(run.returncode == 0 and "data 128 " in run.stdout and "16384 of 16384 ranks" in run.stdout and ", exactly the model's;" in run.stdout
@@ -96,7 +139,7 @@ tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout
 for layout in ("tensor = 2\ndata = 2", "data = 4\nsharding = none", "tensor = 4\nrecompute = layer", "data = 2\ntensor = 2\nrecompute = mlp\nmicro_batch = 2",
                "tensor = 2\npipeline = 2\nchunks_per_stage = 2", "context = 2\npipeline = 2\ntensor = 1", "tensor = 2\ncontext = 2\noverlap = on"):
     deck = deck_file(f"backend = host\nprecision = fp32 bf16\nsteps = 1\ncheck = off\nrecord = none\n[llama3.1-8b]\nsize = small\nlayers = 4\n{layout}\n")
-    told = [int(n) for n in re.findall(r"^ +0 +0 .* (\d+)$", alone("--dry-run", deck, "--ranks", "4").stdout, re.M)]
-    laid = [r["arena_bytes"] for r in results(ranks(4, deck))]
-    tap.ok(len(laid) == 2 and told == laid, f"bytes told are bytes laid out: {layout!r}", f"{told} {laid}")
+    told = [stages(text)[0] for text in cases(alone("--dry-run", deck, "--ranks", "4").stdout)]
+    ran = [done(result) for result in results(ranks(4, deck))]
+    tap.ok(len(ran) == 2 and told == ran, f"bytes, flops and operations told are those of rank 0: {layout!r}", f"{told} {ran}")
 tap.done()

@@ -1,10 +1,19 @@
 #!/usr/bin/env python3
 """Whole runs: the default deck passes on four ranks, leaves a record that validates, and ramp tokens are learned."""
 import os
+import resource
 import subprocess
 import tempfile
 
 from program import Tap, alone, deck_file, ranks, results
+
+SECONDS = 2 * 120                   # of processors: two cores for the two minutes that the default deck may take
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
 
 tap = Tap()
 with tempfile.TemporaryDirectory() as folder:
@@ -14,9 +23,13 @@ with tempfile.TemporaryDirectory() as folder:
     deck = os.path.join(folder, "gsw.dat")
     with open(deck, "w", encoding="utf-8") as f:
         f.write("\n".join(lines[:2] + [f"record = {record}"] + lines[2:]) + "\n")
+    began = processor_seconds()
     run = ranks(4, deck)
+    used = processor_seconds() - began
     cases = results(run)
     tap.ok(run.returncode == 0 and len(cases) == 7 and all(c["passed"] for c in cases), "the default deck: 7 cases PASSED on 4 ranks", run.stdout[-3000:] + run.stderr)
+    tap.say(f"the default deck: {used:.1f} processor seconds")
+    tap.ok(1 < used < SECONDS, f"in less than {SECONDS} processor seconds", used)       # and the ranks' are counted
     tap.ok(run.stdout.rstrip().endswith("PASSED"), "the last line is the verdict")
     layouts = [(c["workload"], c["precision"], *(c["layout"][k] for k in ("tensor", "pipeline", "chunks_per_stage", "context", "data"))) for c in cases]
     cuts = [("llama3.1-70b", 2, 2, 2, 1, 1), ("llama3.1-8b", 2, 1, 1, 1, 2), ("llama3.1-8b", 1, 1, 1, 2, 2)]

@@ -1,10 +1,6 @@
 /* The dry run measures one rank of each pipeline stage and says it of all ranks of the stage. Here every rank is measured. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include "bench/paper.h"
+#include "dry_run_counts.h"
 #include "plan/flops.h"
 #include "plan/states.h"
 #include "trained.h"
@@ -30,21 +26,6 @@ static measure measured(const bench_case *c, int rank, mesh *m)
     return measure_case(c, m, &o);
 }
 
-/* Tensor rank 0 alone adds up the squares of the gains' gradients, of which all have copies. */
-static void check_step(const tally *told, const tally *found, bool first_tensor)
-{
-    for (int k = 0; k < OP_KINDS; k++) {
-        assert_int_equal(told->kind[k].count - found->kind[k].count, !first_tensor && k == OP_SQUARE_SUM);
-        assert_true(told->kind[k].flops == found->kind[k].flops);
-    }
-    assert_int_equal(told->axes, found->axes);
-    for (int i = 0; i < told->axes; i++) {
-        assert_string_equal(told->axis[i].axis, found->axis[i].axis);
-        assert_int_equal(told->axis[i].messages, found->axis[i].messages);
-        assert_true(told->axis[i].bytes == found->axis[i].bytes && told->axis[i].sent == found->axis[i].sent);
-    }
-}
-
 static void check_rank(const bench_case *c, const paper_stage *told, const measure *found, const mesh *m)
 {
     for (int k = 0; k < ARENA_KINDS; k++) assert_int_equal(told->bytes[k], found->arena.by_kind[k]);
@@ -52,7 +33,7 @@ static void check_rank(const bench_case *c, const paper_stage *told, const measu
     assert_true(found->parameters <= told->parameters);
     assert_int_equal(found->parameters, states_of(c, m->at).parameters);
     assert_int_equal(found->hazards.count, 0);
-    check_step(&told->step, &found->step, m->at[AXIS_TENSOR] == 0);
+    check_counts(&told->step, &found->step, 1, m->at[AXIS_TENSOR] == 0);
 }
 
 /* Of all ranks: what they submit; of one replica, gains counted on tensor rank 0 only: parameters. */

@@ -1,0 +1,26 @@
+/* For tests of the dry run: what a rank of a stage counted over some steps against what the dry run tells of one. */
+#pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "machine/tally.h"
+
+/* Tensor rank 0 alone adds up the squares of the gains' gradients, of which all have copies. Flops and bytes are whole
+ * numbers below 2^53, so the products are exact. */
+static inline void check_counts(const tally *told, const tally *found, int64_t steps, bool first_tensor)
+{
+    double n = (double)steps;
+    for (int k = 0; k < OP_KINDS; k++) {
+        assert_int_equal(steps * told->kind[k].count - found->kind[k].count, !first_tensor && k == OP_SQUARE_SUM ? steps : 0);
+        assert_true(n * told->kind[k].flops == found->kind[k].flops);
+    }
+    assert_int_equal(told->axes, found->axes);
+    for (int i = 0; i < told->axes; i++) {
+        const tally_axis *t = &told->axis[i], *f = &found->axis[i];
+        assert_string_equal(t->axis, f->axis);
+        assert_int_equal(steps * t->messages, f->messages);
+        assert_true(n * t->bytes == f->bytes && n * t->sent == f->sent);
+    }
+}

@@ -1,0 +1,82 @@
+/* What every rank of a run counts and lays out is what the dry run tells of its stage: the first stage, the last, and those
+ * between. */
+#include "bench/paper.h"
+#include "bench/run_case.h"
+#include "base/say.h"
+#include "dry_run_counts.h"
+#include "trained.h"
+
+static const char head[] = "a\nb\nbackend = host\nwarmup = 1\nsteps = 2\ncheck = off\nrecord = none\n"
+                           "[llama3.1-8b]\nsize = small\nlayers = 6\nvocabulary = 1000\n";
+static const char *const layouts[] = {
+    "pipeline = 4\ntensor = 2\nprecision = bf16\nglobal_batch = 4\n",
+    "pipeline = 2\nchunks_per_stage = 2\ncontext = 2\ndata = 2\nprecision = fp32\nglobal_batch = 8\n",
+    "pipeline = 2\ntensor = 2\ncontext = 2\noverlap = on\nprecision = bf16\nrecompute = attention\n",
+    "pipeline = 2\ndata = 4\nsharding = none\nschedule = gpipe\nglobal_batch = 16\nprecision = bf16\nrecompute = layer\n",
+};
+
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+typedef struct { bench_case c; mesh m; paper p; case_result r; verdict verdict; double most, submitted; } outcome;
+
+/* Collective. most, submitted: of all ranks. */
+static void run_layout(outcome *o, const char *layout)
+{
+    char text[1024];
+    host_load load = { world_node_ranks(), world_node_cores(), 1 };
+    snprintf(text, sizeof text, "%s%s", head, layout);
+    o->c = case_of(text, world_ranks());
+    o->p = paper_open(&o->c);
+    mesh_open(&o->m, &o->c.layout, world_rank(), false);
+    result_open(&o->r, &o->c);
+    o->verdict = run_case(&o->c, &o->r, &load);
+    o->most = (double)o->r.arena_bytes;
+    o->submitted = tally_flops(&o->r.tally);
+    world_maximum(&o->most, 1);
+    world_sum(&o->submitted, 1);
+}
+
+static void check_bytes(const outcome *o, const paper_stage *told)
+{
+    size_t most = 0;
+    for (int k = 0; k < ARENA_KINDS; k++) assert_int_equal(told->bytes[k], o->r.bytes_by_kind[k]);
+    assert_int_equal(told->total, o->r.arena_bytes);
+    for (int i = 0; i < o->p.stages; i++) most = o->p.stage[i].total > most ? o->p.stage[i].total : most;
+    assert_int_equal((int64_t)o->most, most);
+}
+
+static void check_layout(const outcome *o)
+{
+    const paper_stage *told = &o->p.stage[o->m.at[AXIS_PIPELINE]];
+    assert_int_equal(o->c.layout.ranks, world_ranks());
+    assert_int_equal(o->verdict, VERDICT_PASSED);
+    assert_int_equal(o->r.completed, o->c.warmup + o->c.steps);
+    check_bytes(o, told);
+    check_counts(&told->step, &o->r.tally, o->r.completed, o->m.at[AXIS_TENSOR] == 0);
+    assert_true(o->submitted == (double)o->r.completed * paper_submitted_flops(&o->p, &o->c));
+}
+
+static void layout_close(outcome *o)
+{
+    result_close(&o->r);
+    mesh_close(&o->m);
+    paper_close(&o->p);
+}
+
+/* All runs first: a rank that finds a difference leaves nobody waiting. */
+static void every_rank_does_what_the_dry_run_tells(void **state)
+{
+    static outcome done[LAYOUTS];
+    for (int i = 0; i < LAYOUTS; i++) run_layout(&done[i], layouts[i]);
+    for (int i = 0; i < LAYOUTS; i++) check_layout(&done[i]);
+    for (int i = 0; i < LAYOUTS; i++) layout_close(&done[i]);
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_rank_does_what_the_dry_run_tells) };
+    world_start(&count, &arguments);
+    say_enable(false);
+    int failures = cmocka_run_group_tests_name("dry_run_runs", tests, NULL, NULL);
+    world_stop();
+    return failures;
+}
