@@ -3,9 +3,8 @@
 operations equal to those of a run. (Of all ranks and by kind: units/dry_run_runs.c.)"""
 import csv
 import re
-import resource
 
-from program import Tap, alone, deck_file, ranks, results
+from program import Tap, alone, deck_file, processor_seconds, ranks, results
 
 CELLS = "validation/reference/cells.csv"
 SECONDS = 60                        # of one core, for all cells
@@ -30,11 +29,6 @@ LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context")
 
 def figure(name, text):
     return float(re.search(rf"{name} +([0-9.e+]+)", text).group(1))
-
-
-def processor_seconds():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def cells():

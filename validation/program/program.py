@@ -2,6 +2,7 @@
 import atexit
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,12 @@ def ranks(count, *arguments, program=PROGRAM, timeout=300):
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     command = ["run/local", "-q", "-n", str(count), "-x", program, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def processor_seconds():
+    """Of all processes run so far, ranks included: what a busy machine does not stretch."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def results(run):

@@ -1,18 +1,12 @@
 #!/usr/bin/env python3
 """Whole runs: the default deck passes on four ranks, leaves a record that validates, and ramp tokens are learned."""
 import os
-import resource
 import subprocess
 import tempfile
 
-from program import Tap, alone, deck_file, ranks, results
+from program import Tap, alone, deck_file, processor_seconds, ranks, results
 
 SECONDS = 2 * 120                   # of processors: two cores for the two minutes that the default deck may take
-
-
-def processor_seconds():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 tap = Tap()
