@@ -11,10 +11,10 @@
 #endif
 enum { STEPS = 4, RANKS = 4, DECK = 1024 };
 
-typedef struct { int tensor, data, context; const char *sharding; } cut;
-static const cut cuts[] = { { 1, 1, 1, "none" }, { 4, 1, 1, "none" }, { 1, 4, 1, "optimizer" }, { 2, 2, 1, "none" }, { 2, 2, 1, "optimizer" },
-                            { 1, 1, 4, "optimizer" }, { 2, 1, 2, "none" } };
-static const cut both = { 2, 2, 1, "optimizer" };
+typedef struct { int tensor, data, context; const char *sharding, *overlap; } cut;
+static const cut cuts[] = { { 1, 1, 1, "none", "on" }, { 4, 1, 1, "none", "on" }, { 1, 4, 1, "optimizer", "on" }, { 2, 2, 1, "none", "on" },
+                            { 2, 2, 1, "optimizer", "on" }, { 1, 1, 4, "optimizer", "on" }, { 2, 1, 2, "none", "on" },
+                            { 2, 2, 1, "optimizer", "off" } };
 static const char *const precisions[] = { "fp32", "bf16" };
 
 static bench_case cut_case(const char *precision, cut k, const char *recompute)
@@ -23,8 +23,8 @@ static bench_case cut_case(const char *precision, cut k, const char *recompute)
     snprintf(text, sizeof text,
              "bitwise\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 64\n"
              "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-             "precision = %s\ntensor = %d\ndata = %d\ncontext = %d\nsharding = %s\nrecompute = %s\n",
-             STEPS, precision, k.tensor, k.data, k.context, k.sharding, recompute);
+             "precision = %s\ntensor = %d\ndata = %d\ncontext = %d\nsharding = %s\nrecompute = %s\noverlap = %s\n",
+             STEPS, precision, k.tensor, k.data, k.context, k.sharding, recompute, k.overlap);
     return case_of(text, RANKS);
 }
 
@@ -52,64 +52,53 @@ static void same(const trained *want, const bench_case *c, training how, const c
     train_case(&got, c, &how);
     int64_t count = differences(&got, want);
     if (count && world_rank() == 0)
-        printf("# %s, TP%d DP%d CP%d, %s: %lld numbers differ\n", precision_name(c->precision), c->layout.degree[AXIS_TENSOR],
-               c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT], what, (long long)count);
+        printf("# %s, TP%d DP%d CP%d, overlap %s, %s: %lld numbers differ\n", precision_name(c->precision), c->layout.degree[AXIS_TENSOR],
+               c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT], c->overlap ? "on" : "off", what, (long long)count);
     if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
     assert_int_equal(count, 0);
     assert_true(got.hazards == 0.0);
     trained_close(&got);
 }
 
-/* Every cut in both precisions, run once for comparison. */
-static void for_every_cut(void (*compare)(const trained *want, const char *precision, cut k))
-{
-    for (int p = 0; p < 2; p++)
-        for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
-            trained want;
-            bench_case c = cut_case(precisions[p], cuts[i], "none");
-            train_case(&want, &c, &(training){ .steps = STEPS });
-            assert_true(want.hazards == 0.0 && losses_are_positive(&want));
-            compare(&want, precisions[p], cuts[i]);
-            trained_close(&want);
-        }
-}
-
-static void compare_twice(const trained *want, const char *precision, cut k)
-{
-    bench_case c = cut_case(precision, k, "none");
-    same(want, &c, (training){ 0 }, "run twice");
-}
-
-static void compare_recomputes(const trained *want, const char *precision, cut k)
+/* Proved: operands that are only written are NaN before; what is only read is compared after. */
+static void compare(const trained *want, const char *precision, cut k)
 {
     static const char *const recomputes[] = { "attention", "mlp", "layer", "attention_mlp" };
+    bench_case none = cut_case(precision, k, "none"), mlp = cut_case(precision, k, "mlp"), layer = cut_case(precision, k, "layer");
+    same(want, &none, (training){ 0 }, "run twice");
     for (int i = 0; i < (int)(sizeof recomputes / sizeof recomputes[0]); i++) {
         bench_case c = cut_case(precision, k, recomputes[i]);
         same(want, &c, (training){ 0 }, recomputes[i]);
     }
+    same(want, &layer, (training){ .prove_access = true }, "access lists proved");
+    same(want, &layer, (training){ .prove_access = true, .hostile = true, .order_seed = 1 }, "access lists proved in hostile order");
+    same(want, &mlp, (training){ .hostile = true, .order_seed = 99 }, "hostile order, recompute mlp");
 }
 
-/* Operands that are only written are NaN before; what is only read is compared after. */
-static void compare_proved(const trained *want, const char *precision, cut k)
+static void every_cut(const char *precision)
 {
-    bench_case c = cut_case(precision, k, "layer");
-    same(want, &c, (training){ .prove_access = true }, "access lists proved");
-    same(want, &c, (training){ .prove_access = true, .hostile = true, .order_seed = 1 }, "access lists proved in hostile order");
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        trained want;
+        bench_case c = cut_case(precision, cuts[i], "none");
+        train_case(&want, &c, &(training){ .steps = STEPS });
+        assert_true(want.hazards == 0.0 && losses_are_positive(&want));
+        compare(&want, precision, cuts[i]);
+        trained_close(&want);
+    }
 }
 
-static void twice(void **state) { (void)state; for_every_cut(compare_twice); }
-static void recompute(void **state) { (void)state; for_every_cut(compare_recomputes); }
-static void proved(void **state) { (void)state; for_every_cut(compare_proved); }
+static void fp32(void **state) { (void)state; every_cut("fp32"); }
+static void bf16(void **state) { (void)state; every_cut("bf16"); }
 
 /* Sums over ranks are made in rank order and rounded once, whole or in parts; AdamW is element by element. */
 static void sharding(void **state)
 {
-    static const cut pairs[] = { { 1, 4, 1, "none" }, { 1, 2, 1, "none" }, { 2, 2, 1, "none" }, { 1, 2, 2, "none" } };
+    static const cut pairs[] = { { 1, 4, 1, "none", "on" }, { 1, 2, 1, "none", "on" }, { 2, 2, 1, "none", "on" }, { 1, 2, 2, "none", "on" }, { 2, 2, 1, "none", "off" } };
     (void)state;
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
             trained want;
-            cut spread = { pairs[i].tensor, pairs[i].data, pairs[i].context, "optimizer" };
+            cut spread = { pairs[i].tensor, pairs[i].data, pairs[i].context, "optimizer", pairs[i].overlap };
             bench_case whole = cut_case(precisions[p], pairs[i], "none"), part = cut_case(precisions[p], spread, "none");
             train_case(&want, &whole, &(training){ .steps = STEPS });
             same(&want, &part, (training){ 0 }, "sharding optimizer");
@@ -118,29 +107,27 @@ static void sharding(void **state)
 }
 
 /* Queue heads in random order: the same order on every rank, and another on each. */
+static void hostile_seeds(const char *precision, cut k, uint32_t seeds)
+{
+    trained want;
+    bench_case c = cut_case(precision, k, "none"), again = cut_case(precision, k, "layer");
+    train_case(&want, &c, &(training){ .steps = STEPS });
+    for (uint32_t seed = 1; seed <= seeds; seed++) {
+        same(&want, &c, (training){ .hostile = true, .order_seed = seed }, "hostile order");
+        uint32_t own = 1000 * seed + (uint32_t)world_rank();
+        same(&want, &again, (training){ .hostile = true, .order_seed = own }, "hostile order of every rank's own seed, recompute layer");
+    }
+    trained_close(&want);
+}
+
 static void hostile(void **state)
 {
     (void)state;
     for (int p = 0; p < 2; p++) {
-        trained want;
-        bench_case c = cut_case(precisions[p], both, "none"), again = cut_case(precisions[p], both, "layer");
-        train_case(&want, &c, &(training){ .steps = STEPS });
-        for (uint32_t seed = 1; seed <= HOSTILE_SEEDS; seed++) {
-            same(&want, &c, (training){ .hostile = true, .order_seed = seed }, "hostile order");
-            uint32_t own = 1000 * seed + (uint32_t)world_rank();
-            same(&want, &again, (training){ .hostile = true, .order_seed = own }, "hostile order of every rank's own seed, recompute layer");
-        }
-        trained_close(&want);
+        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "on" }, HOSTILE_SEEDS);
+        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "off" }, HOSTILE_SEEDS / 4);
     }
 }
-
-static void compare_hostile(const trained *want, const char *precision, cut k)
-{
-    bench_case c = cut_case(precision, k, "mlp");
-    same(want, &c, (training){ .hostile = true, .order_seed = 99 }, "hostile order, recompute mlp");
-}
-
-static void hostile_everywhere(void **state) { (void)state; for_every_cut(compare_hostile); }
 
 /* Rows of padding give the same losses, bit for bit. They lengthen a sum of the backward pass by zeros, which a library may
  * add in another order. */
@@ -190,8 +177,8 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(twice), cmocka_unit_test(recompute), cmocka_unit_test(proved), cmocka_unit_test(sharding),
-        cmocka_unit_test(hostile), cmocka_unit_test(hostile_everywhere), cmocka_unit_test(padding), cmocka_unit_test(norm),
+        cmocka_unit_test(fp32), cmocka_unit_test(bf16), cmocka_unit_test(sharding), cmocka_unit_test(hostile),
+        cmocka_unit_test(padding), cmocka_unit_test(norm),
     };
     int failed = cmocka_run_group_tests_name("bitwise", tests, NULL, NULL);
     world_stop();

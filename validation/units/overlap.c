@@ -1,5 +1,5 @@
 /* Overlap of tensor-parallel communication: the rings against the bulk transfers and against what conjugate.h says of them,
- * training with one and with the other, and the spans, in which transfers lie beside products. */
+ * training with one and with the other. That transfers lie beside products is overlap_spans.c's. */
 #include "bench/check.h"
 #include "trained.h"
 #include <setjmp.h>
@@ -335,70 +335,12 @@ static void hostile_training_is_the_same(void **state)
     }
 }
 
-/* ---- spans ---- */
-
-/* How often a transfer lay around a product: of the tensor queues, both of the same layer; gradients reduced in backward; weights
- * gathered around anything that computes. */
-typedef struct { double tensor, gradients, weights; } beside;
-
-static beside count_beside(const trainer *t)
-{
-    int64_t count;
-    beside n = { 0 };
-    const span *s = machine_spans(t->machine, &count);
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t k = 0; k < count; k++) {
-            queue *of = machine_queue_at(t->machine, s[i].queue);
-            bool around = s[i].begin < s[k].begin && s[k].end < s[i].end && machine_queue_at(t->machine, s[k].queue) == t->lanes.compute;
-            if (!around) continue;
-            bool product = s[k].kind == OP_MATMUL, same = s[k].origin.layer == s[i].origin.layer && s[k].origin.step == s[i].origin.step;
-            n.tensor += op_is_transfer(s[i].kind) && (of == t->lanes.tensor || of == t->lanes.tensor_back) && product && same;
-            n.gradients += of == t->lanes.gradient && s[i].origin.phase == PHASE_GRADIENT && s[k].origin.phase == PHASE_BACKWARD;
-            n.weights += of == t->lanes.gradient && s[i].kind == OP_ALL_GATHER;
-        }
-    return n;
-}
-
-/* Over all ranks. */
-static beside beside_of(const char *overlap)
-{
-    trainer t = { 0 };
-    mesh m;
-    bench_case c = train_case_of("fp32", "none", overlap);
-    mesh_open(&m, &c.layout, world_rank(), true);
-    trainer_build(&t, &c, &m, &(trainer_options){ .machine = { .world_rank = world_rank(), .span_capacity = 4096 } });
-    trainer_initialize(&t);
-    for (int i = 0; i < STEPS; i++) mark_sync(trainer_step(&t));
-    machine_sync(t.machine);
-    beside n = count_beside(&t);
-    trainer_dismantle(&t);
-    mesh_close(&m);
-    double sums[] = { n.tensor, n.gradients, n.weights };
-    world_sum(sums, 3);
-    return (beside){ sums[0], sums[1], sums[2] };
-}
-
-/* Transfers are polled between operations: one that lies around a product was in flight while it ran. */
-static void spans_show_transfers_beside_products(void **state)
-{
-    (void)state;
-    beside on = beside_of("on"), off = beside_of("off");
-    if (world_rank() == 0)
-        printf("# around a product of their layer, in %d steps, all ranks: %.0f transfers with overlap, %.0f without; around computing: "
-               "%.0f gradients reduced, %.0f weights gathered\n", STEPS, on.tensor, off.tensor, on.gradients, on.weights);
-    assert_true(on.tensor > 0.0);
-    assert_true(off.tensor == 0.0);
-    if (world_ranks() != 4) return;
-    assert_true(on.gradients > 0.0);
-    assert_true(on.weights > 0.0);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gather_agrees_with_bulk), cmocka_unit_test(scatter_agrees_with_bulk), cmocka_unit_test(scatter_rounds_once),
         cmocka_unit_test(scatter_adds_in_the_written_order), cmocka_unit_test(rings_in_hostile_order), cmocka_unit_test(training_agrees),
-        cmocka_unit_test(hostile_training_is_the_same), cmocka_unit_test(spans_show_transfers_beside_products),
+        cmocka_unit_test(hostile_training_is_the_same),
     };
     world_start(&argc, &argv);
     world_stall_limit(30.0);

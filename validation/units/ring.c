@@ -1,6 +1,7 @@
-/* The ring of attention on all ranks of the world as context ranks, against attention of the whole sequence on one: outputs,
- * statistics and gradients of the local positions, in both precisions; the same bits in every hostile order; no hazard; and
- * attention flops that are the same on every rank and add up to those of the whole. */
+/* The ring of attention on all ranks of the world as context ranks: outputs, statistics and gradients of the local positions, in
+ * both precisions; the same bits in every hostile order; no hazard; and attention flops that are the same on every rank and add
+ * up to those of the whole. What they are held against is the same code on one rank, with the whole sequence: an error that all
+ * sizes share is not seen here. That attention itself is right rests on validation/units/operations.c. */
 #include "model/attention.h"
 #include "fabric_ranks.h"
 #include "parallel/zigzag.h"

@@ -1,0 +1,157 @@
+/* Transfers run beside computing: a few steps are trained and the spans looked through. On the host a transfer is polled after every
+ * operation, so one whose span lies around an operation was in flight while that ran. Had computing to wait for the transfer at
+ * once, it would never lie around anything, whatever the timing. */
+#include "trained.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+enum { STEPS = 2, SPANS = 1 << 15, DECK = 1024 };
+
+typedef struct { int tensor, data, context, pipeline; const char *schedule, *sharding, *overlap; } cut;
+
+static bench_case cut_case(cut k)
+{
+    char text[DECK];
+    snprintf(text, sizeof text,
+             "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = %d\nsequence = %d\n"
+             "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\nprecision = fp32\n"
+             "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nschedule = %s\n%s = %s\noverlap = %s\n",
+             64 * k.tensor, 128 * k.tensor, 2 * k.tensor, k.tensor, 96 * k.tensor, STEPS, k.tensor, k.data, k.context, k.pipeline, k.schedule,
+             "sharding", k.sharding, k.overlap);
+    return case_of(text, world_ranks());
+}
+
+/* What lies around what. */
+typedef enum {
+    TENSOR,                                             /* a transfer of a layer around a product of it */
+    REDUCED, GATHERED,                                  /* a bucket reduced around backward; gathered around anything */
+    FORWARD_IN, FORWARD_OUT, BACKWARD_IN, BACKWARD_OUT, /* between stages, around computing of another microbatch */
+    KEYS, KEYS_BACKWARD, KEY_GRADIENTS,                 /* around attention of their layer; the last two around its backward */
+    PLACES
+} place;
+static const char *const place_names[PLACES] = { "tensor", "gradients", "weights", "forward in", "forward out", "backward in", "backward out",
+                                                 "keys", "keys in backward", "gradients of keys" };
+typedef struct { double of[PLACES]; } beside;
+
+/* Of the context queue's transfers around attention. */
+static place key_place(const span *x, const span *k)
+{
+    if (k->kind == OP_ATTENTION_FORWARD && k->origin.phase == x->origin.phase) return KEYS;
+    if (k->kind != OP_ATTENTION_BACKWARD) return PLACES;
+    return strcmp(x->origin.name, "keys_values") ? KEY_GRADIENTS : KEYS_BACKWARD;
+}
+
+static bool is_pass(phase p) { return p == PHASE_BATCH || p == PHASE_FORWARD || p == PHASE_BACKWARD || p == PHASE_RECOMPUTE; }
+
+/* Where transfer x belongs that lies around operation k of the compute queue; PLACES: to none. */
+static place place_of(const trainer *t, const span *x, const span *k)
+{
+    queue *of = machine_queue_at(t->machine, x->queue);
+    bool layer = k->origin.layer == x->origin.layer && k->origin.microbatch == x->origin.microbatch && k->origin.step == x->origin.step;
+    if ((of == t->lanes.tensor || of == t->lanes.tensor_back) && k->kind == OP_MATMUL && layer) return TENSOR;
+    if (of == t->lanes.gradient && x->kind == OP_ALL_GATHER) return GATHERED;
+    if (of == t->lanes.gradient && x->origin.phase == PHASE_GRADIENT && k->origin.phase == PHASE_BACKWARD) return REDUCED;
+    if (of == t->lanes.context && layer) return key_place(x, k);
+    for (int i = 0; i < LINKS; i++)
+        if (of == t->lanes.link[i] && is_pass(k->origin.phase) && k->origin.microbatch != x->origin.microbatch) return FORWARD_IN + (place)i;
+    return PLACES;
+}
+
+static beside count_beside(const trainer *t)
+{
+    int64_t count;
+    beside n = { { 0 } };
+    const span *s = machine_spans(t->machine, &count);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; op_is_transfer(s[i].kind) && k < count; k++) {
+            bool around = s[i].begin < s[k].begin && s[k].end < s[i].end && machine_queue_at(t->machine, s[k].queue) == t->lanes.compute;
+            place at = around ? place_of(t, &s[i], &s[k]) : PLACES;
+            if (at != PLACES) n.of[at] += 1.0;
+        }
+    return n;
+}
+
+/* Over all ranks. */
+static beside beside_of(cut k)
+{
+    trainer t = { 0 };
+    mesh m;
+    bench_case c = cut_case(k);
+    mesh_open(&m, &c.layout, world_rank(), true);
+    trainer_build(&t, &c, &m, &(trainer_options){ .machine = { .world_rank = world_rank(), .span_capacity = SPANS } });
+    trainer_initialize(&t);
+    for (int i = 0; i < STEPS; i++) mark_sync(trainer_step(&t));
+    machine_sync(t.machine);
+    beside n = count_beside(&t);
+    trainer_dismantle(&t);
+    mesh_close(&m);
+    world_sum(n.of, PLACES);
+    return n;
+}
+
+/* Those places were found in that cut. */
+static void assert_beside(cut k, const place *list, int count)
+{
+    beside n = beside_of(k);
+    for (int i = 0; i < count; i++) {
+        if (world_rank() == 0)
+            printf("# TP%d DP%d CP%d PP%d, %s, sharding %s, overlap %s: %s, %.0f operations beside transfers\n", k.tensor, k.data, k.context, k.pipeline,
+                   k.schedule, k.sharding, k.overlap, place_names[list[i]], n.of[list[i]]);
+        assert_true(n.of[list[i]] > 0.0);
+    }
+}
+
+#define COUNT(list) (int)(sizeof list / sizeof list[0])
+
+/* Tensor ranks, of four two data ranks: the rings lie beside their products, the bulk transfers beside none. */
+static void tensor_rings(void **state)
+{
+    static const place rings[] = { TENSOR, REDUCED, GATHERED };
+    int data = world_ranks() == 4 ? 2 : 1;
+    cut on = { world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "on" }, off = on;
+    (void)state;
+    off.overlap = "off";
+    assert_beside(on, rings, data == 1 ? 1 : COUNT(rings));
+    assert_true(beside_of(off).of[TENSOR] == 0.0);
+}
+
+/* The rest on 2 and 4 ranks, of 4 two tensor ranks each. */
+static bool pairs(void) { return world_ranks() == 2 || world_ranks() == 4; }
+
+static void whole_gradients(void **state)
+{
+    static const place list[] = { REDUCED };
+    (void)state;
+    if (pairs()) assert_beside((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "on" }, list, COUNT(list));
+}
+
+/* What is received is a step of the schedule ahead. A send has something beside it as long as the next operation does not itself
+ * wait for the other stage: under gpipe always, since every stage does all its forwards, then all its backwards, in a row. */
+static void stages(void **state)
+{
+    static const place received[] = { FORWARD_IN, BACKWARD_IN }, all[] = { FORWARD_IN, FORWARD_OUT, BACKWARD_IN, BACKWARD_OUT };
+    (void)state;
+    if (!pairs()) return;
+    assert_beside((cut){ world_ranks() / 2, 1, 1, 2, "1f1b", "none", "on" }, received, COUNT(received));
+    assert_beside((cut){ world_ranks() / 2, 1, 1, 2, "gpipe", "none", "off" }, all, COUNT(all));
+}
+
+static void attention_ring_of_two(void **state)
+{
+    static const place list[] = { KEYS, KEYS_BACKWARD, KEY_GRADIENTS };
+    (void)state;
+    if (pairs()) assert_beside((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "on" }, list, COUNT(list));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(tensor_rings), cmocka_unit_test(whole_gradients), cmocka_unit_test(stages),
+                                        cmocka_unit_test(attention_ring_of_two) };
+    world_start(&argc, &argv);
+    world_stall_limit(30.0);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    int failed = cmocka_run_group_tests_name("overlap_spans", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
