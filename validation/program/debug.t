@@ -17,12 +17,37 @@ order = hostile
 [llama3.1-8b]
 sharding = none optimizer
 recompute = layer
+[llama3.1-8b]
+tensor = 2
+data = 2
+overlap = off
+precision = bf16
+recompute = layer
+order = hostile
+[llama3.1-8b]
+tensor = 2
+pipeline = 2
+chunks_per_stage = 2
+recompute = layer
+order = hostile
+[llama3.1-8b]
+tensor = 2
+pipeline = 2
+overlap = off
+precision = bf16
+recompute = mlp
+order = hostile
+[llama2-70b]
+tensor = 2
+context = 2
+order = hostile
 END
+cases=18
 make -s DEBUG=1 xgsw-debug >/dev/null 2>&1 || make -s DEBUG=1 >&2
 out=$(OMP_NUM_THREADS=1 run/local -q -n 4 -x ./xgsw-debug "$deck" 2>&1)
 status=$?
 count=$(grep -c '^XGSW_RESULT.*"passed":true' <<<"$out")
-[ "$status" = 0 ] && [ "$count" = 12 ] && echo "ok 1 - 12 cases pass in the debug build" || { echo "not ok 1 - debug build"; tail -30 <<<"$out" | sed 's/^/# /'; }
+[ "$status" = 0 ] && [ "$count" = $cases ] && echo "ok 1 - $cases cases pass in the debug build" || { echo "not ok 1 - debug build"; tail -30 <<<"$out" | sed 's/^/# /'; }
 grep -q 'debug build' <<<"$out" && echo "ok 2 - and are NOT VALID: debug build" || echo "not ok 2 - a debug build says so"
 echo 1..2
-[ "$status" = 0 ] && [ "$count" = 12 ]
+[ "$status" = 0 ] && [ "$count" = $cases ]
