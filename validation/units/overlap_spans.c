@@ -90,30 +90,40 @@ static beside beside_of(cut k)
     return n;
 }
 
-/* Those places were found in that cut. */
+/* Those places were found in that cut with overlap, and none of them without. */
+static void assert_place(cut k, place p, double count)
+{
+    bool right = strcmp(k.overlap, "on") ? count == 0.0 : count > 0.0;
+    if (world_rank() == 0)
+        printf("# TP%d DP%d CP%d PP%d, %s, sharding %s, overlap %s: %s, %.0f operations beside transfers\n", k.tensor, k.data, k.context, k.pipeline,
+               k.schedule, k.sharding, k.overlap, place_names[p], count);
+    assert_true(right);
+}
+
 static void assert_beside(cut k, const place *list, int count)
 {
     beside n = beside_of(k);
-    for (int i = 0; i < count; i++) {
-        if (world_rank() == 0)
-            printf("# TP%d DP%d CP%d PP%d, %s, sharding %s, overlap %s: %s, %.0f operations beside transfers\n", k.tensor, k.data, k.context, k.pipeline,
-                   k.schedule, k.sharding, k.overlap, place_names[list[i]], n.of[list[i]]);
-        assert_true(n.of[list[i]] > 0.0);
-    }
+    for (int i = 0; i < count; i++) assert_place(k, list[i], n.of[list[i]]);
 }
 
 #define COUNT(list) (int)(sizeof list / sizeof list[0])
 
+/* With and without overlap. */
+static void assert_overlap(cut k, const place *list, int count)
+{
+    k.overlap = "on";
+    assert_beside(k, list, count);
+    k.overlap = "off";
+    assert_beside(k, list, count);
+}
+
 /* Tensor ranks, of four two data ranks: the rings lie beside their products, the bulk transfers beside none. */
 static void tensor_rings(void **state)
 {
-    static const place rings[] = { TENSOR, REDUCED, GATHERED };
+    static const place list[] = { TENSOR, REDUCED, GATHERED };
     int data = world_ranks() == 4 ? 2 : 1;
-    cut on = { world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "on" }, off = on;
     (void)state;
-    off.overlap = "off";
-    assert_beside(on, rings, data == 1 ? 1 : COUNT(rings));
-    assert_true(beside_of(off).of[TENSOR] == 0.0);
+    assert_overlap((cut){ world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "" }, list, data == 1 ? 1 : COUNT(list));
 }
 
 /* The rest on 2 and 4 ranks, of 4 two tensor ranks each. */
@@ -123,20 +133,24 @@ static void whole_gradients(void **state)
 {
     static const place list[] = { REDUCED };
     (void)state;
-    if (pairs()) assert_beside((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "on" }, list, COUNT(list));
+    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "" }, list, COUNT(list));
 }
 
-/* What is received is a step of the schedule ahead. A send has something beside it as long as the next operation does not itself
- * wait for the other stage: under gpipe always, since every stage does all its forwards, then all its backwards, in a row. */
+/* What is received is an action of the schedule ahead. What is sent holds nobody up, with overlap or without; it has something
+ * beside it as long as the next operation does not itself wait for the other stage: under gpipe always, since every stage does all
+ * its forwards, then all its backwards, in a row. */
 static void stages(void **state)
 {
-    static const place received[] = { FORWARD_IN, BACKWARD_IN }, all[] = { FORWARD_IN, FORWARD_OUT, BACKWARD_IN, BACKWARD_OUT };
+    static const place received[] = { FORWARD_IN, BACKWARD_IN }, sent[] = { FORWARD_OUT, BACKWARD_OUT };
+    cut gpipe = { world_ranks() / 2, 1, 1, 2, "gpipe", "none", "on" }, one_by_one = { world_ranks() / 2, 1, 1, 2, "1f1b", "none", "" };
     (void)state;
     if (!pairs()) return;
-    assert_beside((cut){ world_ranks() / 2, 1, 1, 2, "1f1b", "none", "on" }, received, COUNT(received));
-    assert_beside((cut){ world_ranks() / 2, 1, 1, 2, "gpipe", "none", "off" }, all, COUNT(all));
+    assert_overlap(one_by_one, received, COUNT(received));
+    assert_overlap(gpipe, received, COUNT(received));
+    assert_beside(gpipe, sent, COUNT(sent));
 }
 
+/* With overlap or without. */
 static void attention_ring_of_two(void **state)
 {
     static const place list[] = { KEYS, KEYS_BACKWARD, KEY_GRADIENTS };
