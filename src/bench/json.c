@@ -107,8 +107,9 @@ static void identity(const bench_case *c)
     layout(c);
     word("sharding", sharding_name(c->sharding));
     word("schedule", schedule_name(c->schedule));
-    word("overlap", c->overlap ? "on" : "off");
     word("recompute", recompute_name(c->recompute));
+    word("overlap", c->overlap ? "on" : "off");
+    word("tokens", tokens_name(c->tokens));
     word("order", order_name(c->order));
     fault(&c->fault);
     say("\"sequence\":%lld,\"micro_batch\":%lld,\"global_batch\":%lld,\"warmup\":%lld,\"steps\":%lld,", (long long)c->model.sequence,

@@ -3,6 +3,7 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/check.h"
+#include "plan/metrics.h"
 #include <math.h>
 
 static const char rule[] = "================================================================================\n";
@@ -69,7 +70,19 @@ static double remaining_seconds(const case_result *r, int64_t step)
     return r->spent_seconds / (double)(step + 1) * (double)(r->given->warmup + r->given->steps - 1 - step);
 }
 
-void report_step(const case_result *r, int64_t step)
+/* The line of the recipes that count completed steps; what they leave out comes last. */
+static void report_completed(const case_result *r, int64_t step)
+{
+    const bench_case *c = r->given;
+    double seconds = r->step_seconds[step], tokens = (double)c->global_batch * (double)c->model.sequence;
+    say("completed step: %lld, seconds: %.4f, TFLOP/s/device: %.5f, Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, lr: %.3e, "
+        "grad_norm: %.6f, remaining: %.0f s%s\n", (long long)step, seconds,
+        flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks) / 1e12,
+        tokens / seconds / c->layout.ranks, tokens, r->loss[step], r->learning_rate[step], r->gradient_norm[step],
+        remaining_seconds(r, step), step < c->warmup ? " (warm-up)" : "");
+}
+
+static void report_iteration(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;
     int64_t last = c->warmup + c->steps - 1;
@@ -78,6 +91,12 @@ void report_step(const case_result *r, int64_t step)
         last > 9 ? 2 : 1, (long long)step, (long long)last, r->learning_rate[step], (long long)c->global_batch, last > 9 ? 2 : 1,
         (long long)step, r->gradient_norm[step], r->loss[step], r->step_seconds[step], (long long)((step + 1) * c->global_batch),
         remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
+}
+
+void report_step(const case_result *r, int64_t step)
+{
+    if (r->given->step_line == STEP_LINE_COMPLETED) report_completed(r, step);
+    else report_iteration(r, step);
 }
 
 /* Where rank 0's measured window went: computing operations, transfers that nothing hid, the dispatcher. */

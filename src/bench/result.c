@@ -1,6 +1,7 @@
 /* The arrays of a result: NaN until a step fills them. */
 #include "bench/result.h"
 #include "base/fail.h"
+#include "machine/world.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ void result_open(case_result *r, const bench_case *c)
     r->gradient_norm = nan_array(total);
     r->learning_rate = nan_array(total);
     r->step_seconds = nan_array(total);
-    r->rank_seconds = nan_array(total * c->layout.ranks);
+    if (world_rank() == 0) r->rank_seconds = nan_array(total * c->layout.ranks);
     r->median_seconds = r->minimum_seconds = r->maximum_seconds = r->recipe_seconds = NAN;
     r->tokens_per_second = r->tflops_per_gpu = NAN;
     r->recipe_mfu = r->model_mfu = r->days_per_trillion = NAN;

@@ -13,6 +13,7 @@ typedef enum { BACKEND_AUTO, BACKEND_HOST, BACKEND_CUDA } case_backend;
 typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } token_stream;
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_MLP, RECOMPUTE_LAYER, RECOMPUTE_ATTENTION_MLP } recompute_mask;
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
+typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED } step_line; /* the recipe that a run prints its steps like */
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
 typedef enum { CHECK_OFF, CHECK_MODEL } check_kind;
 typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
@@ -94,6 +95,7 @@ typedef struct {
     planted_fault fault;
     double stall_seconds;
     char record[PATH_LENGTH];         /* HDF5 file of the run */
+    step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */
     char skipped[REASON_LENGTH];      /* non-empty: cannot be laid out or run; why */

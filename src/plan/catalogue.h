@@ -44,6 +44,7 @@ typedef struct {
     token_stream tokens, recipe_tokens; /* the default; the recipe's own: zeros only on request */
     recompute_mask recompute;
     state_sharding sharding;
+    step_line step_line;
     int64_t head_deferral;     /* bench_case */
     int64_t batch_fixed_below; /* GPUs below which the recipe's batch does not grow with them */
     bool trains;               /* the model code has this family */

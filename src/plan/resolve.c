@@ -127,6 +127,7 @@ void draft_resolve(case_draft *d)
     batch_resolve(d);
     resolve_optimizer(d);
     d->c.world_ranks = d->source->ranks;
+    d->c.step_line = d->workload->step_line;
     d->c.recipe_flops_per_sequence = formula_flops(d->workload->formula, &d->c.model);
     d->c.model_flops_per_sequence = model_flops(&d->c.model);
     resolve_names(d);

@@ -119,7 +119,7 @@ static const storage_rule gpt3_storage = { .weight = KEPT_BF16,
     .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true
 /* Without a second data rank the recipe shards nothing, as holds here for every workload. */
 #define GPT3_ROW                                                                                                       \
-    .recipe = "JaxPP GPT3 (2024)", .formula = &gpt3_formula, .bf16 = &gpt3_storage, .fp8 = &gpt3_storage,              \
+    .recipe = "JaxPP GPT3 (2024)", .step_line = STEP_LINE_COMPLETED, .formula = &gpt3_formula, .bf16 = &gpt3_storage, .fp8 = &gpt3_storage,              \
     .tokens = TOKENS_UNIFORM, .recipe_tokens = TOKENS_ZEROS, .sharding = SHARDING_OPTIMIZER
 
 static const workload_row rows[] = {
@@ -137,6 +137,7 @@ static const workload_row rows[] = {
                 LLAMA31_COMMON } },
     { .name = "llama2-70b",
       .recipe = "MaxText Llama2 70B (25.01)",
+      .step_line = STEP_LINE_COMPLETED,
       .full = { .layers = 80, .hidden = 8192, .ffn = 28672, .heads = 64, .kv_heads = 8, .vocabulary = 32000,
                 .sequence = 4096, .rope_base = 10000.0, .rope_fraction = 1.0, .norm_epsilon = 1e-5,
                 .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true },

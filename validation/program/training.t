@@ -30,9 +30,18 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(layouts == [(w, p, *k) for w, *k in cuts for p in ("fp32", "bf16")] + [("llama2-70b", "bf16", 1, 1, 1, 1, 4)],
            "TP2 x PP2 with two chunks, DP2 x TP2, CP2 x DP2 in FP32 and BF16, and Llama 2", layouts)
     tap.ok(all(c["residual"][when]["scaled"] < 16 for c in cases for when in ("before", "after")), "residuals are below 16")
-    tap.ok(sum("train_step_timing in s:" in line for line in run.stdout.splitlines()) == sum(c["warmup"] + c["steps"] for c in cases), "one line a step")
+    for family, words in (("llama3.1", "train_step_timing in s:"), ("llama2", "completed step:")):
+        steps = sum(c["warmup"] + c["steps"] for c in cases if c["workload"].startswith(family))
+        tap.ok(sum(words in line for line in run.stdout.splitlines()) == steps > 0, f"one line a step, as the recipe of {family} prints it")
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
     tap.ok(checked.returncode == 0, "validate.py accepts the record", checked.stdout + checked.stderr)
+
+    whole = ("size=full\ntensor=1\nshard=1\nlayers=2\nhidden=64\nffn=128\nheads=4\nkv_heads=2\nvocabulary=256\n"
+             "sequence=64\nmicro_batch=1\nglobal_batch=4\nwarmup=2\nsteps=20\ncheck=off\n")
+    run = alone(deck_file(f"record = {record}\n[llama2-70b]\n{whole}[llama3.1-8b]\n{whole.replace('shard=1', 'data=1')}"))
+    checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
+    tap.ok(run.returncode == 0 and checked.returncode == 0, "learning rates of full size, from zero and not, are validated",
+           run.stdout[-2000:] + run.stderr + checked.stdout + checked.stderr)
 
 run = alone(deck_file("record = none\ncheck = off\n[llama3.1-8b]\nsize = small\nprecision = fp32\ntokens = ramp\nsequence = 128\nsteps = 50\n"), threads=2)
 losses = results(run)[0]["losses"]

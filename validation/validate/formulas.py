@@ -82,6 +82,8 @@ def speed(shape, seconds):
 def learning_rate(rule, step, last):
     """Linear warm-up, then a cosine that ends at the last step of the run."""
     warmup, highest, lowest = rule["learning_rate_warmup"], rule["learning_rate"], rule["learning_rate_minimum"]
+    if step < warmup and rule["learning_rate_from_zero"]:
+        return highest * step / warmup
     if step < warmup:
         return highest * (step + 1) / (warmup + 1)
     if rule["learning_rate_constant"] or last <= warmup:
