@@ -66,6 +66,15 @@ static void judge_norm(check_result *c, const reference *r, const trainer *t, in
          step, w.rank);
 }
 
+/* The limits of a gradient leave room for a norm without one of its buckets; but it is exact, but for 2^-80 a square, and its n squares
+ * added in double are it but for n 2^-53 of it. */
+static void judge_norm_held(check_result *c, const reference *r, const trainer *t, int step)
+{
+    worst_row w = compare_norm_held(t, step);
+    double limit = (double)r->values * 0x1p-53;
+    note(c, step == 0 ? &c->gradient_first : &c->gradient_fourth, CHECK_THRESHOLD * w.r / limit, "norm", "the gradient that the ranks hold", step, w.rank);
+}
+
 static void judge_gradients(check_result *c, const reference *r, const trainer *t, int step, double limit, double *part)
 {
     worst_row w = compare_rows(t, r, COMPARE_GRADIENT, r->gradient[step != 0], NULL);
@@ -97,6 +106,7 @@ static void judge_step(check_result *c, const check *k, const trainer *t, int st
         judge_gradients(c, r, t, step, limits.gradient_fourth, &c->gradient_fourth);
         judge_weights(c, r, t, step, limits.weights);
     }
+    judge_norm_held(c, &k->reference[0], t, step);
     if (step == CHECK_STEPS - 1) judge_gathered(c, &k->reference[0], t, step);
 }
 

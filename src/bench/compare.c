@@ -194,3 +194,21 @@ worst_row compare_norm(const trainer *t, const reference *r, int step)
 {
     return compare_scalar(t, step, SCALAR_NORM, r->norm[step]);
 }
+
+/* Norm of the gradient that the ranks hold, each element once. Collective. */
+static double held_norm(const trainer *t)
+{
+    double total = 0.0;
+    for (int i = 0; t && i < t->stage.params.bucket_count; i++) {
+        const bucket *b = &t->stage.params.buckets[i];
+        tensor x = gradient_shard(b);
+        for (int64_t k = 0; speaks(t, b) && k < b->shard_elements; k++) {
+            double value = tensor_value(&x, k);
+            total += value * value;
+        }
+    }
+    world_sum(&total, 1);
+    return sqrt(total);
+}
+
+worst_row compare_norm_held(const trainer *t, int step) { return compare_scalar(t, step, SCALAR_NORM, held_norm(t)); }

@@ -22,7 +22,6 @@ static const char *const kind_names[OP_KINDS] = {
     [OP_REDUCE_SCATTER] = "reduce_scatter",
     [OP_ALL_REDUCE] = "all_reduce",
     [OP_EXCHANGE] = "exchange",
-    [OP_INITIALIZE] = "initialize",
     [OP_FILL] = "fill",
     [OP_COPY] = "copy",
     [OP_SUM] = "sum",
@@ -30,6 +29,7 @@ static const char *const kind_names[OP_KINDS] = {
     [OP_STEP_BEGIN] = "step_begin",
     [OP_SQUARE_SUM] = "square_sum",
     [OP_STEP_CLIP] = "step_clip",
+    [OP_INITIALIZE] = "initialize",
     [OP_SCALE] = "scale",
     [OP_FLIP] = "flip",
 };

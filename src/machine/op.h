@@ -4,12 +4,13 @@
 #include "machine/tensor.h"
 
 typedef enum {
-    /* the kinds a deck's fault can name */
+    /* what a step submits: the kinds a deck's fault can name */
     OP_MATMUL, OP_EMBEDDING_FORWARD, OP_EMBEDDING_BACKWARD, OP_NORM_FORWARD, OP_NORM_BACKWARD, OP_ROPE_FORWARD,
     OP_ROPE_BACKWARD, OP_ATTENTION_FORWARD, OP_ATTENTION_BACKWARD, OP_ATTENTION_MERGE, OP_ADD, OP_SWIGLU_FORWARD, OP_SWIGLU_BACKWARD,
     OP_CROSS_ENTROPY, OP_ADAMW, OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_EXCHANGE,
-    /* set-up and bookkeeping */
-    OP_INITIALIZE, OP_FILL, OP_COPY, OP_SUM, OP_TOKENS, OP_STEP_BEGIN, OP_SQUARE_SUM, OP_STEP_CLIP, OP_SCALE, OP_FLIP,
+    OP_FILL, OP_COPY, OP_SUM, OP_TOKENS, OP_STEP_BEGIN, OP_SQUARE_SUM, OP_STEP_CLIP,
+    /* set-up, and what planted faults do */
+    OP_INITIALIZE, OP_SCALE, OP_FLIP,
     OP_KINDS
 } op_kind;
 const char *op_kind_name(op_kind kind);

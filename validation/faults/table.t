@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Plants faults in operations of small cases on four ranks; every one must end FAILED, or stand in HARMLESS with its reason.
+Every kind of operation that a deck's fault can name, and that a step submits, has a row.
 
-    table.t          BF16: first, middle and last execution of every operation; FP32: one of them
+    table.t          BF16: first, middle and last execution of every operation; FP32: one of them; the rows of the other layouts
+                     in one precision, by turns
     table.t --all    all of them in both precisions
 
 Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the limit).
@@ -18,17 +20,25 @@ from types import SimpleNamespace
 TOP = Path(__file__).resolve().parent.parent.parent
 XGSW = os.environ.get("XGSW", "./xgsw")
 LIMIT, RANKS = 16, 4
+PRECISIONS = ["fp32", "bf16"]
 
-# Executions of a step on every rank of DP2 x TP2 with sharded optimizer: check model, 2 layers, 2 microbatches.
+# Executions of a step on every rank of DP2 x TP2 with sharded optimizer: check model, 2 layers, 2 microbatches. (Even ranks have a fifth
+# square_sum, of the gains.)
 COUNT = {
     "matmul": 54, "embedding_forward": 2, "embedding_backward": 2, "norm_forward": 10, "norm_backward": 10, "rope_forward": 4,
     "rope_backward": 4, "attention_forward": 4, "attention_backward": 4, "swiglu_forward": 4, "swiglu_backward": 4,
     "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 25, "all_reduce": 3,
+    "fill": 1, "copy": 2, "sum": 1, "tokens": 2, "step_begin": 1, "square_sum": 4, "step_clip": 1,
 }
 KINDS = ["drop", "stale", "scale", "repeat"]
-FLIPPED = ["matmul", "adamw", "all_gather", "reduce_scatter"]
+FLIPPED = ["matmul", "adamw", "all_gather", "reduce_scatter", "copy", "sum", "step_begin", "step_clip"]
 GRID = "tensor = 2\nsharding = optimizer\noverlap = off"
 RING2, RING4 = "tensor = 2\nsharding = optimizer\noverlap = on", "tensor = 4\noverlap = on"
+# The recipe of 70b defers the head's weight gradient. Stages of PP4: embedding, layer, layer, head; 4 microbatches.
+PP4 = "pipeline = 4"
+PP2TP2 = "pipeline = 2\nchunks_per_stage = 2\ntensor = 2"
+CP2DP2 = "context = 2\nsharding = optimizer"
+WORKLOAD = {PP4: "llama3.1-70b", PP2TP2: "llama3.1-70b"}
 
 # (what, (kind, operation, nth, rank), the rest of the section)
 MORE = [
@@ -66,7 +76,7 @@ MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer
 ]]
 # The ring of attention: 2 attention_forward, 1 attention_merge, 2 attention_backward, 4 exchanges per layer and microbatch. The second
 # attention_backward adds to the queries' gradient.
-MORE += [("CP2xDP2", (kind, operation, nth, rank), "context = 2\nsharding = optimizer") for kind, operation, nth, rank in [
+MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, nth, rank in [
     ("drop", "exchange", 1, 0), ("stale", "exchange", 2, 1), ("scale", "exchange", 4, 2), ("flip", "exchange", 6, 3), ("drop", "exchange", 16, 3),
     ("scale", "exchange", 7, 1), ("drop", "attention_merge", 1, 0), ("stale", "attention_merge", 4, 3), ("scale", "attention_merge", 2, 1),
     ("repeat", "attention_merge", 3, 2), ("drop", "attention_forward", 2, 1), ("stale", "attention_forward", 8, 0), ("scale", "attention_forward", 1, 2),
@@ -80,24 +90,90 @@ MORE += [(f"ring of {t}", (kind, "exchange", nth, (at + turn) % RANKS), section)
 MORE += [("ring of 2", ("unwait", "matmul", 2, 1), RING2), ("ring of 4", ("unwait", "matmul", 270, 2), RING4),   # what arrived
          ("ring of 4", ("drop", "matmul", 200, 3), RING4), ("ring of 2", ("unwait", "exchange", 2, 0), RING2)]
 
+# ---- more layouts ----
+# A transfer of a link is one exchange of the receiver and one of the sender: (execution, rank) of both.
+PASSED = {
+    "activation": [((1, 1), (1, 0)), ((8, 1), (5, 0)), ((10, 2), (11, 1)), ((6, 3), (13, 2))],
+    "gradient": [((4, 2), (3, 3)), ((6, 1), (7, 2)), ((14, 1), (16, 2)), ((8, 0), (16, 1))],
+}
+LAYOUTS = [(f"{passed} of PP4", (kind, "exchange", *ends[turn % 2]), PP4)
+           for passed, transfers in PASSED.items() for ends in transfers for turn, kind in enumerate(KINDS)]
+LAYOUTS += [(f"{passed} of PP4", ("flip", "exchange", *receiver), PP4)
+            for passed, transfers in PASSED.items() for receiver, _ in transfers]
+LAYOUTS += [("unwait in PP4", ("unwait", operation, nth, rank), PP4) for operation, nth, rank in [
+    ("exchange", 8, 1), ("exchange", 10, 2), ("exchange", 14, 1), ("exchange", 5, 0), ("exchange", 16, 2),   # a place is free; what is sent is ready
+    ("norm_forward", 1, 1), ("norm_forward", 5, 2), ("tokens", 4, 3), ("matmul", 13, 1),                     # what arrived, or was sent
+    ("tokens", 3, 0), ("embedding_backward", 1, 0), ("embedding_backward", 4, 0)]]
+LAYOUTS += [("sends only", ("scale", "exchange", 1, 0), PP4), ("sends only", ("flip", "exchange", 3, 3), PP4)]
+LAYOUTS += [("PP4", (kind, "add", nth, rank), PP4)
+            for nth, rank in ((1, 1), (3, 2), (4, 1)) for kind in KINDS + ["flip"]]
+# The last stage's 9th to 12th product are the deferred gradients of the head's weight; the later ones add to the first.
+LAYOUTS += [("deferred, PP4", (kind, "matmul", nth, 3), PP4) for nth in (9, 10, 12) for kind in KINDS + ["flip"]]
+LAYOUTS += [("PP4", (kind, operation, nth, rank), PP4) for kind, operation, nth, rank in [
+    ("drop", "all_reduce", 1, 3), ("stale", "all_reduce", 2, 0), ("scale", "all_reduce", 1, 1), ("repeat", "all_reduce", 2, 2),
+    ("drop", "adamw", 1, 0), ("stale", "embedding_backward", 4, 0), ("scale", "attention_backward", 4, 1), ("drop", "cross_entropy", 3, 3),
+    ("drop", "square_sum", 1, 0), ("drop", "square_sum", 2, 3), ("scale", "sum", 1, 3), ("drop", "step_clip", 1, 1)]]
+# Interleaved, over tensor ranks: the exchanges of links among those of the rings; the deferred gradients wait for a gather.
+LAYOUTS += [("links of PP2xTP2", (kind, "exchange", nth, rank), PP2TP2) for kind, nth, rank in [
+    ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 12, 3), ("drop", 24, 2), ("repeat", 23, 0), ("stale", 27, 3), ("scale", 14, 0),
+    ("drop", 34, 2), ("flip", 44, 1), ("repeat", 43, 2), ("unwait", 12, 2), ("unwait", 34, 3), ("unwait", 43, 2)]]
+LAYOUTS += [("deferred, PP2xTP2", (kind, operation, nth, rank), PP2TP2) for kind, operation, nth, rank in [
+    ("drop", "matmul", 69, 2), ("repeat", "matmul", 70, 3), ("scale", "matmul", 70, 2), ("unwait", "matmul", 69, 3), ("unwait", "matmul", 70, 2),
+    ("drop", "all_gather", 7, 3), ("stale", "all_gather", 8, 2), ("unwait", "all_gather", 7, 2), ("unwait", "all_gather", 8, 3)]]
+LAYOUTS += [("PP2xTP2", (kind, "add", nth, rank), PP2TP2) for kind, nth, rank in [("drop", 1, 0), ("stale", 2, 2), ("scale", 1, 3)]]
+LAYOUTS += [("CP2xDP2", ("flip", operation, nth, rank), CP2DP2) for operation, nth, rank in [
+    ("attention_merge", 1, 2), ("attention_merge", 4, 1), ("attention_forward", 2, 3), ("attention_backward", 7, 0)]]
+LAYOUTS += [("CP2xDP2", (kind, "attention_merge", nth, rank), CP2DP2) for kind, nth, rank in [
+    ("drop", 4, 2), ("stale", 1, 1), ("scale", 4, 0), ("repeat", 1, 3)]]
+
+# Copies of views with gaps, by what they copy and precision: in BF16 the ring of attention rounds its sums by copying them.
+# The first microbatch's second layer: forward, backward.
+COPIES = {"fp32": {"keys": 3, "values": 4, "adds to d_keys": 7, "adds to d_values": 8, "d_keys": 9, "d_values": 10},
+          "bf16": {"keys": 4, "values": 5, "queries": 6, "adds to d_keys": 9, "adds to d_values": 10, "d_queries": 11, "d_keys": 12, "d_values": 13}}
+LAYOUTS += [(f"copy of {what}", (kind, "copy", nth, (nth + turn) % RANKS), CP2DP2, precision)
+            for precision, copies in COPIES.items() for what, nth in copies.items() for turn, kind in enumerate(KINDS)]
+LAYOUTS += [(f"copy of {what}", ("flip", "copy", nth, 2 * (at % 2) + 1), CP2DP2, precision)
+            for precision, copies in COPIES.items() for at, (what, nth) in enumerate(copies.items())]
+LAYOUTS += [("own piece", ("flip", "copy", nth, rank), CP2DP2, precision) for precision, nth, rank in (("fp32", 3, 0), ("bf16", 5, 2))]
+# The ring of the tensor axis: in FP32 it copies its own rows for a recomputed MLP, in BF16 it rounds sums that came home.
+LAYOUTS += [("copy of own rows", (kind, "copy", nth, rank), RING2 + "\nrecompute = layer", "fp32") for kind, nth, rank in [
+    ("drop", 1, 0), ("stale", 10, 1), ("scale", 4, 2), ("repeat", 7, 3)]]
+LAYOUTS += [("copy of a sum", (kind, "copy", nth, rank), RING2, "bf16") for kind, nth, rank in [
+    ("drop", 1, 3), ("stale", 2, 2), ("scale", 5, 1), ("repeat", 6, 0), ("flip", 3, 0)]]
+MORE += [("square of the gains", (kind, "square_sum", 5, 0), GRID) for kind in KINDS]
+
 SAME = "it writes, and adds to nothing: run twice it writes the same"
 COPY = "it copies: run twice it copies the same"
-HARMLESS = {  # (kind, operation): [(executions or None for all, reason)]
-    ("repeat", "matmul"): [({1, 27, 54}, SAME)],
-    ("repeat", "embedding_forward"): [(None, SAME)],
-    ("repeat", "embedding_backward"): [({1}, SAME + " (the second microbatch adds)")],
-    ("repeat", "norm_forward"): [(None, SAME)],
-    ("repeat", "norm_backward"): [({1}, SAME + " (the layers' norms add to the residual's gradient)")],
-    ("repeat", "attention_forward"): [(None, SAME)],
-    ("repeat", "attention_backward"): [(None, SAME)],
-    ("repeat", "swiglu_forward"): [(None, SAME)],
-    ("repeat", "swiglu_backward"): [(None, SAME)],
-    ("repeat", "cross_entropy"): [({1}, SAME + " (the second part works in place)")],
-    ("repeat", "all_gather"): [(None, COPY)],
-    ("repeat", "exchange"): [(None, COPY)],
-    ("repeat", "reduce_scatter"): [({1, 13}, SAME + " (that of gradients works in place)")],
-    ("flip", "reduce_scatter"): [({25}, "in place, the middle element is the other rank's part, which is not used here")],
-    ("unwait", "all_gather"): [({7}, "redundant: its input is old and its place is free (units/waits)")],
+OLD = "redundant: what it sends is old, and its place was free before an earlier wait: no hazard, the same numbers (units/waits)"
+ZERO = "it fills with zeros, which zero, written twice or times two, is"
+HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or None for all, reason)]
+    ("repeat", "matmul"): [({"DP2xTP2"}, {1, 27, 54}, SAME), ({"deferred, PP4"}, {9}, SAME + " (the later ones add)")],
+    ("repeat", "embedding_forward"): [(None, None, SAME)],
+    ("repeat", "embedding_backward"): [({"DP2xTP2"}, {1}, SAME + " (the second microbatch adds)")],
+    ("repeat", "norm_forward"): [(None, None, SAME)],
+    ("repeat", "norm_backward"): [({"DP2xTP2"}, {1}, SAME + " (the layers' norms add to the residual's gradient)")],
+    ("repeat", "attention_forward"): [(None, None, SAME)],
+    ("repeat", "attention_backward"): [({"DP2xTP2"}, None, SAME)],
+    ("repeat", "swiglu_forward"): [(None, None, SAME)],
+    ("repeat", "swiglu_backward"): [(None, None, SAME)],
+    ("repeat", "add"): [(None, None, SAME)],
+    ("repeat", "cross_entropy"): [({"DP2xTP2"}, {1}, SAME + " (the second part works in place)")],
+    ("repeat", "sum"): [(None, None, SAME)],
+    ("repeat", "tokens"): [(None, None, SAME)],
+    ("repeat", "step_clip"): [(None, None, SAME)],
+    ("repeat", "all_gather"): [(None, None, COPY)],
+    ("repeat", "exchange"): [(None, None, COPY)],
+    ("repeat", "copy"): [({w for c in COPIES.values() for w in map("copy of {}".format, c) if "adds" not in w} | {"DP2xTP2", "copy of own rows", "copy of a sum"},
+                          None, COPY + " (those that add are caught)")],
+    ("repeat", "reduce_scatter"): [({"DP2xTP2"}, {1, 13}, SAME + " (that of gradients works in place)")],
+    ("drop", "fill"): [(None, None, ZERO)],
+    ("repeat", "fill"): [(None, None, ZERO)],
+    ("scale", "fill"): [(None, None, ZERO)],
+    ("flip", "copy"): [({"own piece"}, None, "of context rank 0's keys and values the middle element is of the last piece, which no other rank sees"),
+                       ({"DP2xTP2"}, {2}, "in the report, the middle scalar is a correction of the moments, which nobody reads")],
+    ("flip", "reduce_scatter"): [({"other's part"}, {25}, "in place, the middle element is the other rank's part, which is not used here")],
+    ("unwait", "all_gather"): [({"unwait"}, {7}, OLD), ({"deferred, PP2xTP2"}, {7}, OLD)],
+    ("unwait", "exchange"): [({"unwait in PP4"}, {8}, OLD), ({"links of PP2xTP2"}, {12}, OLD)],
 }
 NEVER = "the planted fault never struck"
 
@@ -117,15 +193,23 @@ def grid_faults(everything, precision):
                 yield kind, operation, nth, (at + turn + nth) % RANKS
 
 
+def layout_faults(everything, precision):
+    """Those of LAYOUTS that are planted in this precision; every third, by turns, unless everything is asked for."""
+    for at, (what, fault, section, *only) in enumerate(LAYOUTS):
+        planted = only or (PRECISIONS if everything else [PRECISIONS[at // 3 % 2]])
+        if precision in planted and (everything or at % 3 == 0):
+            yield what, fault, section
+
+
 def cases(everything):
-    for precision in ("fp32", "bf16"):
+    for precision in PRECISIONS:
         yield SimpleNamespace(precision=precision, what="healthy", fault=None, section=GRID)
         for fault in grid_faults(everything, precision):
             yield SimpleNamespace(precision=precision, what="DP2xTP2", fault=fault, section=GRID)
-        for what, fault, section in MORE:
+        for what, fault, section in [*MORE, *layout_faults(everything, precision)]:
             yield SimpleNamespace(precision=precision, what=what, fault=fault, section=section)
     for operation, count in COUNT.items():
-        yield SimpleNamespace(precision="fp32", what="never", fault=("drop", operation, count + 1, 0), section=GRID)
+        yield SimpleNamespace(precision="fp32", what="never", fault=("drop", operation, count + 1, 1), section=GRID)
 
 
 def run(deck_cases, folder):
@@ -133,7 +217,7 @@ def run(deck_cases, folder):
     deck = folder / "faults.dat"
     text = ["planted faults", "", "size = check", "steps = 1", "backend = host", f"record = {folder}/faults.h5"]
     for c in deck_cases:
-        text += ["[llama3.1-8b]", f"precision = {c.precision}", c.section]
+        text += [f"[{WORKLOAD.get(c.section, 'llama3.1-8b')}]", f"precision = {c.precision}", c.section]
         text += ["fault = " + " ".join(map(str, c.fault))] if c.fault else []
     deck.write_text("\n".join(text) + "\n")
     done = subprocess.run([TOP / "run/local", "-q", "-n", str(RANKS), "-x", XGSW, deck], cwd=TOP, text=True, capture_output=True,
@@ -149,11 +233,10 @@ def scaled(result):
     return float("inf") if value is None else value
 
 
-def harmless_reason(fault):
-    kind, operation, nth, rank = fault
-    if (kind, operation) == ("flip", "reduce_scatter") and rank >= 2:
-        return None
-    return next((reason for nths, reason in HARMLESS.get((kind, operation), []) if nths is None or nth in nths), None)
+def harmless_reason(case):
+    kind, operation, nth, _ = case.fault
+    return next((reason for where, nths, reason in HARMLESS.get((kind, operation), [])
+                 if (where is None or case.what in where) and (nths is None or nth in nths)), None)
 
 
 def verdict(case, result):
@@ -163,13 +246,13 @@ def verdict(case, result):
         return "healthy" if result["passed"] and result["strikes"] == 0 else "a healthy case FAILED"
     if result["valid"]:
         return "VALID in spite of a planted fault"
-    if case.what in ("never", "no such rank", "no waits"):
+    if case.what in ("never", "no such rank", "no waits", "sends only"):
         return "caught" if never and result["strikes"] == 0 and not result["passed"] else "struck"
     if case.what == "timed steps only":
         return "caught" if not result["passed"] and result["strikes"] > 0 and never else "passed"
     if never or result["strikes"] == 0:
         return "never struck"
-    if (case.section == GRID or case.fault[1] == "exchange") and harmless_reason(case.fault):
+    if harmless_reason(case):
         return "harmless" if result["passed"] else "caught, though listed as harmless"
     return "passed" if result["passed"] else "caught"
 
@@ -194,12 +277,22 @@ def print_table(judged):
         if any(NEVER in str(result["reasons"]) for result in caught):
             how += "  said to have never struck"
         print(f"# {precision:7}{kind:8}{operation:20}{what:17}{len(row):8}{len(caught):7}{sum(word == 'harmless' for _, word in row):9}  {how}")
-    for precision in ("fp32", "bf16"):
+    for precision in PRECISIONS:
         row = [scaled(r) for c, r, word in judged if c.precision == precision and word == "caught" and scaled(r) >= LIMIT]
         print(f"# {precision}: smallest residual of a fault caught by the check {min(row):.3g}, limit {LIMIT}")
     for (kind, operation), entries in HARMLESS.items():
-        for nths, reason in entries:
-            print(f"# harmless: {kind} {operation} {'' if nths is None else sorted(nths)}: {reason}")
+        for where, nths, reason in entries:
+            print(f"# harmless: {kind} {operation} {'' if nths is None else sorted(nths)}{'' if where is None else ' of ' + ', '.join(sorted(where))}: {reason}")
+
+
+def without_a_row(todo, results):
+    """Kinds of operations that a deck's fault can name, or that a step of the cases submitted, in which no fault is planted. (What a
+    planted scale or flip submits is no operation of the step.)"""
+    keys = subprocess.run([TOP / "xgsw", "--keys"], cwd=TOP, text=True, capture_output=True).stdout
+    named = keys.rpartition("Operations a fault can name:")[2].split()
+    submitted = {kind for c, r in zip(todo, results) if not c.fault or c.fault[0] not in ("scale", "flip") for kind in r["operations"]}
+    planted = {c.fault[1] for c in todo if c.fault and c.what not in ("never", "no such rank", "no waits", "sends only")}
+    return sorted((submitted | set(named)) - planted) if named else ["none is named by --keys"]
 
 
 def main():
@@ -216,7 +309,7 @@ def main():
         return 1
     judged = [(case, result, verdict(case, result)) for case, result in zip(todo, results)]
     groups = sorted({(c.precision, c.fault[1] if c.fault else "healthy") for c in todo})
-    print(f"1..{len(groups) + 1}")
+    print(f"1..{len(groups) + 2}")
     good = True
     for number, (precision, operation) in enumerate(groups, 1):
         mine = [(c, r, w) for c, r, w in judged if (c.precision, c.fault[1] if c.fault else "healthy") == (precision, operation)]
@@ -225,6 +318,8 @@ def main():
         for c, r, w in wrong:
             print(f"# {c.what}: {c.fault}: {w}; residual {scaled(r):.3g}, {r['strikes']} strikes, {r['hazards']} hazards")
     good &= test(len(groups) + 1, (status, healthy, one, never) == (1, 0, 1, 1), "exit status 1 with faults, also one that never struck, and 0 without")
+    missing = without_a_row(todo, results)
+    good &= test(len(groups) + 2, not missing, "every kind of operation that a step submits has a row " + " ".join(missing))
     print(f"# in all {sum(c.fault is not None for c in todo)} planted, {sum(w == 'caught' for *_, w in judged)} caught, {sum(w == 'harmless' for *_, w in judged)} harmless")
     print_table(judged)
     return 0 if good else 1

@@ -1,5 +1,6 @@
 /* Planted faults on small programs: each kind does exactly what the definitions say, where and when they say. */
 #include "fabric_ranks.h"
+#include "plan/names.h"
 
 enum { N = 5 };
 
@@ -213,13 +214,20 @@ static void struck_operations_keep_their_place(void **state)
     }
 }
 
+/* Every operation of a step can be struck from a deck. */
+static void a_deck_names_what_a_step_submits(void **state)
+{
+    for (op_kind kind = 0; kind < OP_INITIALIZE; kind++) assert_string_equal(operation_names[kind], op_kind_name(kind));
+    assert_null(operation_names[OP_INITIALIZE]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_does_what_it_says), cmocka_unit_test(what_is_not_there_is_not_struck),
         cmocka_unit_test(executions_are_counted_within_a_step), cmocka_unit_test(flip_inverts_one_bit_of_one_element),
         cmocka_unit_test(every_format_is_struck), cmocka_unit_test(views_are_struck), cmocka_unit_test(unwait_leaves_out_the_wait),
-        cmocka_unit_test(struck_operations_keep_their_place),
+        cmocka_unit_test(struck_operations_keep_their_place), cmocka_unit_test(a_deck_names_what_a_step_submits),
     };
     return cmocka_run_group_tests_name("strike", tests, NULL, NULL);
 }
