@@ -45,7 +45,8 @@ static void print_workload(const workload_row *w)
     model_print(&m);
     print_storage("bf16", w->bf16);
     print_storage("fp8", w->fp8);
-    say("  recompute %s, sharding %s\n", recompute_name(w->recompute), sharding_name(w->sharding));
+    say("  recompute %s, sharding %s%s\n", recompute_name(w->recompute), sharding_name(w->sharding),
+        w->sharding == SHARDING_OPTIMIZER ? " where data x context > 1" : "");
 }
 
 /* What keeps the row from being trained. */
