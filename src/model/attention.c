@@ -61,7 +61,9 @@ static mark pass_on(const attention_ring *r, const char *name, int i, bool gradi
     if (i + 1 < r->ranks->size) count += pass(r, r->block, i % 2, list);
     if (gradient) count += pass(r, r->d_sum, (i + 1) % 2, list + count);
     lane_follow(r->lanes.context, r->lanes.compute);
-    return fabric_exchange(r->lanes.context, name, r->ranks, list, count);
+    mark arrived = fabric_exchange(r->lanes.context, name, r->ranks, list, count);
+    lanes_settle(&r->lanes, arrived);
+    return arrived;
 }
 
 static void forward_block(const attention_ring *r, int i, const attention_forward_operands *x, float scale)

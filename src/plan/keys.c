@@ -71,7 +71,7 @@ static const key_row table[KEYS] = {
                        .explanation =
                            "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },
     [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "on", FIELD(overlap),
-                      .explanation = "tensor, gradient and pipeline transfers run beside computation; the context ring always does" },
+                      .explanation = "transfers run beside computation; off: beside none but a pipeline's sends" },
     [KEY_ORDER] = { "order", WORD(order_names), .fallback = "submitted", FIELD(order),
                     .explanation = "of operations on the host; hostile: any order that the waits allow" },
     [KEY_ORDER_SEED] = { "order_seed", INTEGER(0, 4294967295), .rule = "seed", FIELD(order_seed),

@@ -150,12 +150,11 @@ static void stages(void **state)
     assert_beside(gpipe, sent, COUNT(sent));
 }
 
-/* With overlap or without. */
 static void attention_ring_of_two(void **state)
 {
     static const place list[] = { KEYS, KEYS_BACKWARD, KEY_GRADIENTS };
     (void)state;
-    if (pairs()) assert_beside((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "on" }, list, COUNT(list));
+    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "" }, list, COUNT(list));
 }
 
 int main(int argc, char **argv)
