@@ -60,7 +60,7 @@ static mark pass_on(const attention_ring *r, const char *name, int i, bool gradi
     int count = 0;
     if (i + 1 < r->ranks->size) count += pass(r, r->block, i % 2, list);
     if (gradient) count += pass(r, r->d_sum, (i + 1) % 2, list + count);
-    lane_follow(r->lanes.context, r->lanes.compute);
+    queue_follow(r->lanes.context, r->lanes.compute);
     mark arrived = fabric_exchange(r->lanes.context, name, r->ranks, list, count);
     lanes_settle(&r->lanes, arrived);
     return arrived;

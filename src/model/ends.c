@@ -30,7 +30,7 @@ void embed_forward(stage *s, int64_t microbatch, tensor x)
     embedding_forward(s->lanes.compute, "embedding", state_of(s, microbatch)->tokens, param_weight(t, t->embedding, 1),
                       g->size == 1 ? x : s->embedded, t->row[t->embedding].first_row);
     if (g->size == 1) return;
-    lane_follow(s->lanes.tensor, s->lanes.compute);
+    queue_follow(s->lanes.tensor, s->lanes.compute);
     queue_wait(s->lanes.compute, reduce_scatter(s->lanes.tensor, "embedding", g, x, s->embedded));
 }
 

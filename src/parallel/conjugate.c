@@ -87,7 +87,7 @@ static void ring_gather(const lanes *l, const char *name, group *g, const gather
     gather_ring r = { .lanes = l, .name = name, .group = g, .own = tensor_rows(p->part), .whole = tensor_rows(p->whole),
                       .y = tensor_rows(p->y), .weight = p->w };
     open_ways(r.way, l, r.own.dim[0]);
-    for (int i = 0; i < WAYS; i++) lane_follow(r.way[i].queue, l->compute);
+    for (int i = 0; i < WAYS; i++) queue_follow(r.way[i].queue, l->compute);
     for (int hop = 0; hop < g->size; hop++) {
         for (int i = 0; i < WAYS && hop < g->size - 1; i++)
             next[i] = pass(&r.way[i], name, g, brought(&r, &r.way[i], hop), brought(&r, &r.way[i], hop + 1));
@@ -145,7 +145,7 @@ void matmul_scatter(const lanes *l, const char *name, group *g, scattered_produc
     tensor result = g->size == 1 ? p.out : p.partial;
     matmul(l->compute, name, tensor_rows(result), WRITE, tensor_rows(p.a), p.w);
     if (g->size == 1) return;
-    lane_follow(l->tensor, l->compute);
+    queue_follow(l->tensor, l->compute);
     queue_wait(l->compute, reduce_scatter(l->tensor, name, g, p.out, result));
 }
 
@@ -154,6 +154,6 @@ int scatter_partial_parts(const lanes *l, const group *g) { return l->overlap ? 
 void tensor_all_reduce(const lanes *l, const char *name, group *g, tensor x)
 {
     if (g->size == 1) return;
-    lane_follow(l->tensor, l->compute);
+    queue_follow(l->tensor, l->compute);
     queue_wait(l->compute, all_reduce(l->tensor, name, g, x));
 }

@@ -14,8 +14,6 @@ lanes lanes_open(machine *m, bool overlap)
     return l;
 }
 
-void lane_follow(queue *to, const queue *from) { queue_follow(to, from); }
-
 void lanes_settle(const lanes *l, mark m)
 {
     if (!l->overlap) queue_wait(l->compute, m);

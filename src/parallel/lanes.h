@@ -14,7 +14,5 @@ typedef struct {
 } lanes;
 
 lanes lanes_open(machine *m, bool overlap);
-/* What `to` submits next waits for all that `from` has submitted. */
-void lane_follow(queue *to, const queue *from);
 /* Without overlap: what computes next waits for the mark of a transfer that nothing needs yet. */
 void lanes_settle(const lanes *l, mark m);

@@ -17,7 +17,7 @@ void gradient_reduce(trainer *t, bucket *b)
     if (b->replicated) sum_replicated(t, b);
     b->reduced = queue_mark(t->lanes.compute);
     if (g->size > 1) {
-        lane_follow(t->lanes.gradient, t->lanes.compute);
+        queue_follow(t->lanes.gradient, t->lanes.compute);
         b->reduced = t->given->sharding == SHARDING_OPTIMIZER
                          ? reduce_scatter(t->lanes.gradient, "gradients", g, tensor_none(), b->gradient)
                          : all_reduce(t->lanes.gradient, "gradients", g, b->gradient);
@@ -37,7 +37,7 @@ static group *norm_group(trainer *t)
 static void sum_over(trainer *t, const char *name, group *g, tensor x)
 {
     if (g->size == 1) return;
-    lane_follow(t->lanes.gradient, t->lanes.compute);
+    queue_follow(t->lanes.gradient, t->lanes.compute);
     queue_wait(t->lanes.compute, all_reduce(t->lanes.gradient, name, g, x));
 }
 

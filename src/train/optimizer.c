@@ -59,7 +59,7 @@ static void initialize_bucket(trainer *t, bucket *b)
 static void gather_weights(trainer *t, bucket *b)
 {
     if (!sharded(t)) return;
-    lane_follow(t->lanes.gradient, t->lanes.compute);
+    queue_follow(t->lanes.gradient, t->lanes.compute);
     b->gathered = all_gather(t->lanes.gradient, "weights", &t->mesh->gradient, b->weight, tensor_none());
     lanes_settle(&t->lanes, b->gathered);
 }

@@ -18,7 +18,7 @@ static mark send(trainer *t, mesh_link link, const char *name, tensor from)
 {
     queue *q = t->lanes.link[link];
     transfer one = { .send = true, .peer = 1, .tensor = from };
-    lane_follow(q, t->lanes.compute);
+    queue_follow(q, t->lanes.compute);
     return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
 }
 
@@ -40,11 +40,11 @@ static arrival receive_for(trainer *t, int64_t i)
     enter(t, a);
     if (a->verb == FORWARD) {
         tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
-        lane_follow(t->lanes.link[LINK_FORWARD_IN], t->lanes.compute);
+        queue_follow(t->lanes.link[LINK_FORWARD_IN], t->lanes.compute);
         r.arrived = receive(t, LINK_FORWARD_IN, "activation", tape_input(&t->stage.tape, a->chunk, a->microbatch));
     } else {
         r.gradient = stream_next(&t->stage.gradients, t->lanes.link[LINK_BACKWARD_IN]);
-        if (!t->lanes.overlap) lane_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
+        if (!t->lanes.overlap) queue_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
         r.arrived = receive(t, LINK_BACKWARD_IN, "gradient", r.gradient->tensor);
     }
     return r;
@@ -87,7 +87,7 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
 void pipeline_submit(trainer *t)
 {
     const int ahead = t->lanes.overlap ? 1 : 0;
-    lane_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
+    queue_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
     arrival in[2] = { { .gradient = NULL } };       /* of action i: in[i mod 2] */
     if (ahead) in[0] = receive_for(t, 0);
     for (int64_t i = 0; i < t->schedule.length; i++) {
