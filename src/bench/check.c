@@ -4,8 +4,19 @@
 #include "bench/compare.h"
 #include "bench/strike.h"
 #include "machine/world.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { CALIBRATED_LAYERS = 7 };       /* of the deepest models by which the limits were chosen */
+
+/* Every layer rounds the residual stream to BF16 twice, and independent roundings add up with the square root of their number. */
+static check_limits deepened(check_limits limits, int64_t layers)
+{
+    double factor = sqrt(fmax(1.0, (double)layers / CALIBRATED_LAYERS));
+    for (int m = 0; m < CHECK_MEASURES; m++) limits.of[m] *= factor;
+    return limits;
+}
 
 /* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h); the reported norm has their limits.
  * Weights: r with the change of four steps as reference. Calibrated on the host on healthy checks (validation/units/
@@ -20,7 +31,7 @@
  * step, at most 5.3e-5 away from the BF16 reference.
  * The BF16 limits, and the rows beside them, are for check models of up to seven layers. Roundings add up with depth on any
  * layout: ten layers (TP2, PP4 in three chunks, ramp) reach 3.1e-3 of the loss, above the limit, and without a pipeline 2.8e-3. */
-check_limits check_limits_of(case_precision precision, bool against_fp32)
+check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32)
 {
     /* largest healthy ratio      loss: first, later  gradient: first, fourth  weights */
     static const check_limits fp32 =
@@ -50,7 +61,8 @@ check_limits check_limits_of(case_precision precision, bool against_fp32)
      * overlap off           1.9e-4   1.7e-3   2.2e-2   7.9e-2   1.9e-1
      * attention_mlp         5.2e-4   1.7e-3   2.2e-2   7.9e-2   1.7e-1
      * Llama 2               3.4e-4   1.2e-3   1.8e-2   2.5e-2   1.5e-1 */
-    return precision == PRECISION_FP32 ? fp32 : against_fp32 ? bf16_against_fp32 : bf16;
+    if (precision == PRECISION_FP32) return fp32;
+    return deepened(against_fp32 ? bf16_against_fp32 : bf16, layers);
 }
 
 void check_open(check *k, const bench_case *c)
@@ -148,7 +160,7 @@ static void judge_step(check_result *c, check *k, const trainer *t, int step)
 {
     bool last = step == CHECK_STEPS - 1;
     for (int i = 0; i < k->references; i++) {
-        check_limits limits = check_limits_of(k->given.precision, i == 1);
+        check_limits limits = check_limits_of(k->given.precision, k->given.model.layers, i == 1);
         judgement j = { c, &k->reference[i], t, step, limits, &k->found[i] };
         judge_losses(&j);
         judge_norm(&j);

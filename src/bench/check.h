@@ -18,7 +18,7 @@ typedef union {
 } check_limits;
 /* Frozen limits of a precision against the reference of the same precision, or against the FP32 one; the spreads that they
  * were calibrated on stand beside them in check.c. */
-check_limits check_limits_of(case_precision precision, bool against_fp32);
+check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32);
 
 typedef struct {
     bench_case given;                           /* the check model */

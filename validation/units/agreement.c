@@ -51,7 +51,7 @@ static double loss_spread(const trained *x, const trained *want, int step)
 {
     double worst = 0.0;
     for (int64_t i = 0; i < want->sequences; i++)
-        worst = fmax(worst, relative(x->sequence_loss[step][i], want->sequence_loss[step][i]));
+        worst = worst_of(worst, relative(x->sequence_loss[step][i], want->sequence_loss[step][i]));
     return worst;
 }
 
@@ -60,8 +60,8 @@ static spread spread_of(const trained *x, const trained *want)
     const char *name = "";
     spread s = { .where = "", .found.loss_first = loss_spread(x, want, 0) };
     for (int step = 0; step < STEPS; step++) {
-        s.norm = fmax(s.norm, relative(x->norm[step], want->norm[step]));
-        if (step > 0) s.found.loss_later = fmax(s.found.loss_later, loss_spread(x, want, step));
+        s.norm = worst_of(s.norm, relative(x->norm[step], want->norm[step]));
+        if (step > 0) s.found.loss_later = worst_of(s.found.loss_later, loss_spread(x, want, step));
     }
     s.found.gradient_first = worst_ratio(want, x->gradient, want->gradient, &s.where);
     s.found.gradient_fourth = worst_ratio(want, x->last_gradient, want->last_gradient, &name);
@@ -72,8 +72,8 @@ static spread spread_of(const trained *x, const trained *want)
 static void raise(spread *to, const spread *s)
 {
     if (s->found.gradient_first > to->found.gradient_first) to->where = s->where;
-    for (int m = 0; m < CHECK_MEASURES; m++) to->found.of[m] = fmax(to->found.of[m], s->found.of[m]);
-    to->norm = fmax(to->norm, s->norm);
+    for (int m = 0; m < CHECK_MEASURES; m++) to->found.of[m] = worst_of(to->found.of[m], s->found.of[m]);
+    to->norm = worst_of(to->norm, s->norm);
 }
 
 /* The references: one rank, nothing recomputed, micro_batch 1; of the same precision, then FP32 if that is another. */
@@ -133,7 +133,7 @@ static void judge(batch b, cut k, const char *what, const spreads *all, int coun
 {
     for (int i = 0; i < count; i++) {
         const spread *s = &all->from[i];
-        check_limits limit = check_limits_of(count == 2 ? PRECISION_BF16 : PRECISION_FP32, i == 1);
+        check_limits limit = check_limits_of(count == 2 ? PRECISION_BF16 : PRECISION_FP32, b.layers, i == 1);
         print(b.precision, i ? "fp32" : b.precision, k, what, s);
         for (int m = 0; m < CHECK_MEASURES; m++) assert_true(s->found.of[m] < limit.of[m]);
         assert_true(s->norm < limit.gradient_fourth);

@@ -84,7 +84,7 @@ static double compare(const bench_case *c, const trained *got)
         trained want;
         bench_case alone = single_rank_case(c, fp32);
         train_case(&want, &alone, &(training){ .steps = STEPS });
-        worst = fmax(worst, spread_of(got, &want, check_limits_of(c->precision, fp32)));
+        worst = fmax(worst, spread_of(got, &want, check_limits_of(c->precision, c->model.layers, fp32)));
         trained_close(&want);
     }
     return worst;

@@ -279,7 +279,7 @@ static void on_agrees_with_off(const char *precision, const char *recompute)
     trained on, off;
     const char *name = "";
     bench_case with = train_case_of(precision, recompute, "on"), without = train_case_of(precision, recompute, "off");
-    check_limits limit = check_limits_of(with.precision, false);
+    check_limits limit = check_limits_of(with.precision, with.model.layers, false);
     train_case(&on, &with, &(training){ .steps = STEPS });
     train_case(&off, &without, &(training){ .steps = STEPS });
     double first = worst_ratio(&off, on.gradient, off.gradient, &name), fourth = worst_ratio(&off, on.last_gradient, off.last_gradient, &name);
