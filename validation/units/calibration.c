@@ -61,13 +61,14 @@ static uint32_t seed_of_run(void) { return getenv("CALIBRATION_SEED") ? (uint32_
 /* The case's number draws all keys but workload, precision and degrees. */
 static bench_case drawn_case(const char *workload, const char *precision, cut k, uint32_t number)
 {
-    static const char *const schedules[] = { "gpipe", "1f1b", "interleaved\nchunks_per_stage = 2", "interleaved\nchunks_per_stage = 3" };
+    static const char *const schedules[] = { "gpipe", "1f1b", "interleaved\nchunks_per_stage = 2", "interleaved\nchunks_per_stage = 3",
+                                            "interleaved\nchunks_per_stage = 12" };
     philox_block x = philox4x32((philox_block){ { number, 0, 0, 0 } }, seed_of_run(), fnv1a(workload));
     uint32_t word = x.word[0];
     char text[DECK];
     snprintf(text, sizeof text, "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\ncontext = %d\npipeline = %d\n"
              "schedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\nbackend = host\n",
-             workload, precision, k.tensor, k.data, k.context, k.pipeline, k.pipeline > 1 ? schedules[word % 4] : "1f1b",
+             workload, precision, k.tensor, k.data, k.context, k.pipeline, k.pipeline > 1 ? schedules[word % 5] : "1f1b",
              word >> 8 & 1 ? "on" : "off", recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)),
              word >> 9 & 1 ? "optimizer" : "none", x.word[2]);
     return case_of(text, RANKS);
