@@ -28,7 +28,8 @@ static check_limits deepened(check_limits limits, int64_t layers)
  * A healthy check stays near half of a limit or below, with two exceptions. In FP32 a single element of the embedding whose
  * gradient is smaller than its rounding may step the other way (Adam's first step is a sign): 6.4e-3 of the weights of one rank
  * of TP6, 99.8 % of the squares that element's. In BF16 one sequence of hundreds is 5.9e-4 of its loss away from FP32 at the first
- * step, at most 1.9e-4 away from the BF16 reference. The BF16 rows are of models up to seven layers, or reduced to that depth. */
+ * step, at most 1.9e-4 away from the BF16 reference. The BF16 rows are of models up to seven layers, or reduced to that depth. FP32 has
+ * room for the roundings of some hundred layers. Overlap counts with tensor ranks. */
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32)
 {
     /* largest healthy ratio      loss: first, later  gradient: first, fourth  weights */
@@ -125,8 +126,8 @@ static void judge_norm(const judgement *j)
     judge(j, gradient_measure(j), compare_norm(j->t, j->r, j->step), "norm", "the gradient, as reported");
 }
 
-/* Within the limits of a gradient its norm could lack a bucket. But the trainer's sum is exact, and n squares added in double
- * differ from it by at most n 2^-53 of it, the norm by half of that. */
+/* Within the limits of a gradient its norm could lack a bucket. But the trainer's sum is exact (to 2^-81 a square, nothing
+ * beside a norm above 1e-4), and n squares added in double differ from it by at most n 2^-53 of it, the norm by half of that. */
 static void judge_norm_held(check_result *c, const reference *r, const trainer *t, int step)
 {
     worst_row w = compare_norm_held(t, step);

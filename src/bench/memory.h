@@ -9,6 +9,6 @@ bool memory_suffices(const bench_case *c, const machine_options *on, const host_
 /* A case begins: the peak counts from here. */
 void memory_forget_peak(void);
 /* Peak resident bytes of a process since then beyond its arena, and what is left of them without the memory that it
- * shares with other ranks (MPI's buffers, counted by every rank that touches them); each maximum over ranks. */
+ * shares at the end with other ranks (MPI's buffers, counted by every rank that touches them); each maximum over ranks. */
 typedef struct { double bytes, own; } outside_memory;
 outside_memory memory_outside(size_t arena_bytes);                      /* collective */

@@ -124,8 +124,8 @@ static void report_numbers(const case_result *r)
     report_profile(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
-    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)\n", (double)r->arena_bytes / 1e6,
-        r->outside_bytes / 1e6);
+    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)\n",
+        (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
 }
 
 void report_case_ends(const case_result *r)

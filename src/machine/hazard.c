@@ -68,12 +68,6 @@ vector_clock hazard_past(const hazard *h, int target, uint64_t serial)
 
 void hazard_follow(hazard *h, int queue, const vector_clock *past) { clock_merge(&h->now[queue], past); }
 
-void hazard_wait(hazard *h, int queue, int target, uint64_t serial)
-{
-    vector_clock past = hazard_past(h, target, serial);
-    hazard_follow(h, queue, &past);
-}
-
 /* As many visits more as a block holds, and a place in the list for each. */
 static void ranges_grow(hazard *h)
 {

@@ -17,8 +17,6 @@ bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial);
 vector_clock hazard_past(const hazard *h, int target, uint64_t serial);
 /* The queue's next operation follows all of that. */
 void hazard_follow(hazard *h, int queue, const vector_clock *past);
-/* Queue `queue` waits for operation `serial` of queue `target`: both at once. */
-void hazard_wait(hazard *h, int queue, int target, uint64_t serial);
 /* Operation `serial` of the queue: checks it against every earlier operation on its operands, then remembers it. */
 void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o);
 /* The caller has waited for everything: all so far is ordered before all that follows. */

@@ -95,10 +95,11 @@ static void final_norm_backward(stage *s, int64_t microbatch)
     param_contributed(t, t->final_norm, 1);
 }
 
-/* The head's input, asked for when all submitted before `after` is done. */
-static gathering head_input(stage *s, int64_t microbatch, mark after)
+/* The head's input, asked for when all that was to be computed before is done. */
+static gathering head_input(stage *s, int64_t microbatch)
 {
-    return sequence_gather_begin(&s->lanes, "final_norm", tensor_group(s), state_of(s, microbatch)->normed, s->gathered, after);
+    return sequence_gather_begin(&s->lanes, "final_norm", tensor_group(s), state_of(s, microbatch)->normed, s->gathered,
+                                 queue_mark(s->lanes.compute));
 }
 
 static void add_head_gradient(stage *s, int64_t microbatch, gathering x)
@@ -113,14 +114,14 @@ static void add_head_gradient(stage *s, int64_t microbatch, gathering x)
 
 void head_weight_gradient(stage *s, int64_t microbatch)
 {
-    add_head_gradient(s, microbatch, head_input(s, microbatch, queue_mark(s->lanes.compute)));
+    add_head_gradient(s, microbatch, head_input(s, microbatch));
 }
 
 void head_backward(stage *s, int64_t microbatch)
 {
     bool defers = schedule_defers(s->given, microbatch);
     gathering x = { 0 };
-    if (!defers) x = head_input(s, microbatch, queue_mark(s->lanes.compute));
+    if (!defers) x = head_input(s, microbatch);
     matmul_scatter(&s->lanes, "d_head", tensor_group(s), (scattered_product){ .a = tensor_rows(state_of(s, microbatch)->logits),
         .w = param_weight(&s->params, s->params.head, 1), .partial = s->partial, .out = s->dn });
     if (!defers) add_head_gradient(s, microbatch, x);

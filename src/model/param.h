@@ -26,7 +26,7 @@ typedef struct {
     bool decays, replicated;                /* replicated: held by every tensor rank, gradients are partial sums over them */
     int first_param, params;
     tensor weight, gradient;                /* [elements] */
-    tensor partial;                         /* [elements] F32, replicated buckets only: gradients before the tensor sum; if F32, `gradient` */
+    tensor partial;                         /* [elements] F32, replicated buckets only: before the tensor sum; `gradient` if that is F32 */
     tensor master, first, second;           /* [shard_elements]; master absent in FP32, where the weight is its own */
     int64_t pending;                        /* contributions until the gradient is done */
     mark reduced;                           /* its gradient is the sum over ranks */

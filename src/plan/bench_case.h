@@ -104,8 +104,8 @@ typedef struct {
 
 /* The check model of a case: same family, mesh, schedule, precision, backend, sharding, recompute;
  * kv_heads max(2,T), heads 2 kv_heads, head_dim 16, ffn 64 T, vocabulary 128 T - 3, sequence 64 T C,
- * layers the smallest L >= 2 that the pipeline divides, micro_batch 1, microbatches max(2, P). 4 steps, no warmup.
- * check is off; the case's tokens, but uniform for zeros, which would make all rows equal. The fault stays. */
+ * layers L the fewest, at least 2, that fill the chunks of the pipeline, micro_batch 1, microbatches max(2, P). 4 steps, no
+ * warmup, learning rate 1e-3 x 2 / L. check is off; tokens are uniform. The fault stays. */
 enum { CHECK_STEPS = 4 };
 bench_case check_case(const bench_case *c);
 /* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:

@@ -66,7 +66,7 @@ static const key_row table[KEYS] = {
                                        "attention and MLP (gate and up; no backward needs what down puts out)" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
                        .explanation = "optimizer: master weights and moments are spread over the data x context ranks; "
-                                      "with but one: none" },
+                                      "the default is none where there is but one" },
     [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .rule = "by chunks", FIELD(schedule),
                        .explanation =
                            "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },

@@ -1,7 +1,7 @@
 /* The runner of schedules: the list says what, this says to whom. The input of an action is received one action ahead, its
  * output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other actions.
- * Without overlap nothing is received ahead. What is sent never holds up the sender: interleaved stages that waited for one
- * another's receives would wait in a circle. */
+ * Without overlap nothing is received ahead. A sender waits for what it sent only when it needs that buffer again: interleaved
+ * stages that waited for every send would wait in a circle. */
 #include "train/pipeline.h"
 
 /* An activation on its way to a chunk, or a gradient. */
@@ -83,7 +83,7 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
     b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute) : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
 
-/* The first gradient comes so long after the step before that the hazard checker no longer knows what that one followed. */
+/* Gradients wait at once for the step before: by the first of them the hazard checker may have forgotten what that followed. */
 void pipeline_submit(trainer *t)
 {
     const int ahead = t->lanes.overlap ? 1 : 0;

@@ -42,6 +42,13 @@ static uint64_t touch(int on, const char *name, access_mode how, int64_t begin, 
     return submit(on, name, (operand){ bytes(begin, end), how }, (operand){ tensor_none(), READ });
 }
 
+/* Queue `on` waits for an operation of queue `target`. */
+static void wait_for(int on, int target, uint64_t operation)
+{
+    vector_clock past = hazard_past(checker, target, operation);
+    hazard_follow(checker, on, &past);
+}
+
 static uint64_t reads(int on, const char *name) { return touch(on, name, READ, 0, 64); }
 static uint64_t writes(int on, const char *name) { return touch(on, name, WRITE, 0, 64); }
 static int64_t found(void) { return hazard_read(checker)->count; }
@@ -82,15 +89,15 @@ static void one_queue_is_ordered(void **state)
 static void waits_order_in_both_directions(void **state)
 {
     for (int i = 0; i < 10; i++) {
-        hazard_wait(checker, 1, 0, writes(0, "out"));
-        hazard_wait(checker, 0, 1, reads(1, "back"));
+        wait_for(1, 0, writes(0, "out"));
+        wait_for(0, 1, reads(1, "back"));
     }
     assert_int_equal(found(), 0);
 }
 
 static void a_wait_orders_one_direction(void **state)
 {
-    hazard_wait(checker, 1, 0, writes(0, "first"));
+    wait_for(1, 0, writes(0, "first"));
     reads(1, "reader");
     writes(0, "second");
     assert_int_equal(found(), 1);
@@ -101,7 +108,7 @@ static void a_wait_covers_what_came_before_the_mark_only(void **state)
 {
     uint64_t early = touch(0, "early", WRITE, 64, 128);
     writes(0, "late");
-    hazard_wait(checker, 1, 0, early);
+    wait_for(1, 0, early);
     touch(1, "fine", READ, 64, 128);
     assert_int_equal(found(), 0);
     reads(1, "too soon");
@@ -110,9 +117,9 @@ static void a_wait_covers_what_came_before_the_mark_only(void **state)
 
 static void waits_are_transitive(void **state)
 {
-    hazard_wait(checker, 1, 0, writes(0, "a"));
-    hazard_wait(checker, 2, 1, touch(1, "b", WRITE, 64, 128));
-    hazard_wait(checker, 3, 2, touch(2, "c", WRITE, 128, 192));
+    wait_for(1, 0, writes(0, "a"));
+    wait_for(2, 1, touch(1, "b", WRITE, 64, 128));
+    wait_for(3, 2, touch(2, "c", WRITE, 128, 192));
     writes(3, "d");
     assert_int_equal(found(), 0);
     reads(2, "e");
@@ -123,9 +130,9 @@ static void waits_are_transitive(void **state)
 static void marks_are_not_later_than_they_were(void **state)
 {
     uint64_t before = touch(1, "before", WRITE, 64, 128);
-    hazard_wait(checker, 1, 0, writes(0, "a"));
+    wait_for(1, 0, writes(0, "a"));
     touch(1, "after", WRITE, 64, 128);
-    hazard_wait(checker, 2, 1, before);
+    wait_for(2, 1, before);
     reads(2, "b");
     assert_int_equal(found(), 1);
     assert_non_null(strstr(sentence(0), "copy a (setup) and copy b (setup)"));
@@ -135,11 +142,11 @@ static void hazard_ordered_says_what_a_wait_would_change(void **state)
 {
     uint64_t a = writes(0, "a"), b = writes(0, "b");
     assert_false(hazard_ordered(checker, 1, 0, a));
-    hazard_wait(checker, 1, 0, a);
+    wait_for(1, 0, a);
     assert_true(hazard_ordered(checker, 1, 0, a));
     assert_false(hazard_ordered(checker, 1, 0, b));
     uint64_t c = touch(1, "c", READ, 64, 72);
-    hazard_wait(checker, 2, 1, c);
+    wait_for(2, 1, c);
     assert_true(hazard_ordered(checker, 2, 0, a));
     assert_true(hazard_ordered(checker, 0, 0, b));
 }
@@ -166,7 +173,7 @@ static void ranges_collide_where_they_overlap(void **state)
 static void pieces_of_a_range(void **state)
 {
     touch(0, "left", WRITE, 0, 64);
-    hazard_wait(checker, 3, 1, touch(1, "middle", WRITE, 64, 128));
+    wait_for(3, 1, touch(1, "middle", WRITE, 64, 128));
     touch(2, "right", WRITE, 128, 192);
     touch(3, "all", READ, 0, 192);
     assert_int_equal(found(), 2);
@@ -178,7 +185,7 @@ static void every_reader_is_remembered(void **state)
 {
     reads(0, "one");
     touch(1, "two", READ, 32, 96);
-    hazard_wait(checker, 3, 2, touch(2, "three", READ, 0, 96));
+    wait_for(3, 2, touch(2, "three", READ, 0, 96));
     touch(3, "writer", WRITE, 0, 96);
     assert_int_equal(found(), 4);       /* each in two ranges */
     assert_int_equal(hazard_read(checker)->sentences, 2);
@@ -189,7 +196,7 @@ static void every_reader_is_remembered(void **state)
 static void only_the_last_reader_matters(void **state)
 {
     reads(0, "early");
-    hazard_wait(checker, 1, 0, reads(0, "late"));
+    wait_for(1, 0, reads(0, "late"));
     writes(1, "writer");
     assert_int_equal(found(), 0);
 }
@@ -249,13 +256,13 @@ static void old_marks_stay_sound(void **state)
     for (size_t i = 0; i < sizeof ages / sizeof *ages; i++) {
         close_checker(NULL);
         open_checker(NULL);
-        hazard_wait(checker, 1, 0, touch(0, "behind the mark", WRITE, 0, 64));
+        wait_for(1, 0, touch(0, "behind the mark", WRITE, 0, 64));
         uint64_t marked = touch(1, "mark", WRITE, 64, 128);
         uint64_t later = touch(0, "later", WRITE, 128, 192);
         pass_time(1, ages[i] / 2);
-        hazard_wait(checker, 1, 0, later);
+        wait_for(1, 0, later);
         pass_time(1, ages[i] - ages[i] / 2);
-        hazard_wait(checker, 2, 1, marked);
+        wait_for(2, 1, marked);
         touch(2, "after the mark", READ, 64, 128);
         assert_int_equal(found(), 0);
         touch(2, "behind the mark too", READ, 0, 64);

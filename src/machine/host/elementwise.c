@@ -158,7 +158,11 @@ void host_scale(const op *o, void *scratch)
     const tensor *t = &o->operand[0].tensor;
     int64_t n = tensor_elements(t);
     (void)scratch;
-    for (int64_t i = 0; i < n; i++) value_set(t, place_of(t, i), value_at(t, place_of(t, i)) * o->args.scale.factor);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = place_of(t, i);
+        if (t->type == U64) ((uint64_t *)t->data)[place] *= (uint64_t)o->args.scale.factor;
+        else value_set(t, place, value_at(t, place) * o->args.scale.factor);
+    }
 }
 
 /* The highest exponent bit is the one below the sign. */
