@@ -179,7 +179,7 @@ static bool describe(const bench_case *c)
     say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision),
         backend_name(c->backend), c->world_ranks);
     if (c->skipped[0]) {
-        say("  SKIPPED: %s; --ranks N looks at another number of ranks\n\n", c->skipped);
+        say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n\n", c->skipped);
         return true;
     }
     paper p = paper_open(c);
