@@ -99,7 +99,7 @@ static void note(check_result *c, double *part, double scaled, const char *what,
     if (scaled > *part) *part = scaled;
     if (!(scaled > c->residual)) return;
     c->residual = scaled;
-    snprintf(c->worst, sizeof c->worst, "%s of %s at step %d, most on rank %d", what, of, step, rank);
+    snprintf(c->worst, sizeof c->worst, "%s of %s at step %d, largest on rank %d", what, of, step, rank);
 }
 
 static void judge(const judgement *j, check_measure m, worst_row w, const char *what, const char *of)

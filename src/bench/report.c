@@ -3,8 +3,10 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/check.h"
+#include "plan/flops.h"
 #include "plan/metrics.h"
 #include <math.h>
+#include <stdio.h>
 
 static const char rule[] = "================================================================================\n";
 static const char thin[] = "--------------------------------------------------------------------------------\n";
@@ -21,7 +23,8 @@ void report_banner(const deck *d, const char *deck_name, int ranks, int threads,
     say("Products   %s\n", products);
     say("Messages   %s\n", mpi);
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
-    say("A case is PASSED if its residuals are below %d before and after the timed steps.\n", CHECK_THRESHOLD);
+    say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its order without hazards.\n",
+        CHECK_THRESHOLD);
 }
 
 static void report_layout(const bench_case *c)
@@ -43,9 +46,9 @@ void report_case_begins(const bench_case *c)
     say("\n%s", thin);
     say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision),
         backend_name(c->backend));
-    say("Model      layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld\n", (long long)m->layers,
-        (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary,
-        (long long)m->sequence);
+    say("Model      layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld: %lld parameters\n",
+        (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
+        (long long)m->vocabulary, (long long)m->sequence, (long long)model_parameters(m));
     report_layout(c);
     say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n", (long long)c->global_batch,
         (long long)c->microbatches, (long long)c->micro_batch, c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD],
@@ -128,17 +131,24 @@ static void report_numbers(const case_result *r)
         (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
 }
 
+/* Of both checks; "n/a" if there was none. */
+static const char *worst_residual(const case_result *r, char text[16])
+{
+    snprintf(text, 16, r->check[0].done || r->check[1].done ? "%.4g" : "n/a", fmax(r->check[0].residual, r->check[1].residual));
+    return text;
+}
+
 void report_case_ends(const case_result *r)
 {
     const bench_case *c = r->given;
-    double worst = fmax(r->check[0].residual, r->check[1].residual);
+    char residual[16];
     report_numbers(r);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
-    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %.4g  %s  %s\n", c->workload, size_name(c->size),
+    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload, size_name(c->size),
         precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_PIPELINE],
         c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_SHARD], r->median_seconds,
-        r->tokens_per_second, worst, r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
+        r->tokens_per_second, worst_residual(r, residual), r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
     report_json(r);
 }
 
@@ -153,7 +163,7 @@ void report_end(const final_counts *n, const char *record)
 {
     say("\n%s", rule);
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed, n->failed, n->skipped);
-    if (record) say("Record     %s\n", record);
+    if (record) say("Record     %s\n", n->passed + n->failed ? record : "not written: no case ran");
     say("%s", rule);
     say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");
 }

@@ -45,7 +45,8 @@ static record *open_record(const session *s, const deck *d, const surroundings *
 }
 
 /* When the record was written last, and how long that took: it is rewritten whole, so a deck of many short cases is
- * written when writing costs at most a twentieth of the time since; the end of the run always writes. */
+ * written when writing costs at most a twentieth of the time since; the end of the run always writes. Until a case has run
+ * nothing is: an older record stays. */
 typedef struct { double ended, seconds; } last_commit;
 enum { COMMIT_SHARE = 20 };
 
@@ -99,7 +100,7 @@ int session_run(const session *s, const deck *d)
     last_commit last = { 0.0, 0.0 };
     for (int64_t i = 0; i < d->cases; i++) {
         run_one(&d->item[i], &a, rec, &n);
-        commit_record(rec, &last, i + 1 == d->cases);
+        if (n.passed + n.failed) commit_record(rec, &last, i + 1 == d->cases);
         world_wait_for_root();
     }
     report_end(&n, strcmp(d->item[0].record, "none") ? d->item[0].record : NULL);
