@@ -119,9 +119,9 @@ LAYOUTS += [("PP4", (kind, operation, nth, rank), PP4) for kind, operation, nth,
 LAYOUTS += [("links of PP2xTP2", (kind, "exchange", nth, rank), PP2TP2) for kind, nth, rank in [
     ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 12, 3), ("drop", 24, 2), ("repeat", 23, 0), ("stale", 27, 3), ("scale", 14, 0),
     ("drop", 34, 2), ("flip", 44, 1), ("repeat", 43, 2), ("unwait", 12, 2), ("unwait", 34, 3), ("unwait", 43, 2)]]
-LAYOUTS += [("deferred, PP2xTP2", (kind, operation, nth, rank), PP2TP2) for kind, operation, nth, rank in [
+LAYOUTS += [("deferred, PP2xTP2", (kind, operation, nth, rank), PP2TP2, *only) for kind, operation, nth, rank, *only in [
     ("drop", "matmul", 69, 2), ("repeat", "matmul", 70, 3), ("scale", "matmul", 70, 2), ("unwait", "matmul", 69, 3), ("unwait", "matmul", 70, 2),
-    ("drop", "all_gather", 7, 3), ("stale", "all_gather", 8, 2), ("unwait", "all_gather", 7, 2), ("unwait", "all_gather", 8, 3)]]
+    ("drop", "all_gather", 7, 3), ("stale", "all_gather", 8, 2), ("unwait", "all_gather", 7, 2, "bf16"), ("unwait", "all_gather", 8, 3)]]
 LAYOUTS += [("PP2xTP2", (kind, "add", nth, rank), PP2TP2) for kind, nth, rank in [("drop", 1, 0), ("stale", 2, 2), ("scale", 1, 3)]]
 LAYOUTS += [("CP2xDP2", ("flip", operation, nth, rank), CP2DP2) for operation, nth, rank in [
     ("attention_merge", 1, 2), ("attention_merge", 4, 1), ("attention_forward", 2, 3), ("attention_backward", 7, 0)]]
