@@ -52,6 +52,12 @@ size_t tensor_span(const tensor *t)
     return (size_t)(last + 1) * dtype_bytes(t->type);
 }
 
+tensor tensor_taken(arena *a, arena_kind kind, tensor shape)
+{
+    shape.data = arena_take(a, kind, tensor_span(&shape));
+    return shape;
+}
+
 tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length)
 {
     t.data = (char *)t.data + (size_t)(start * t.stride[dim]) * dtype_bytes(t.type);

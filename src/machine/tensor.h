@@ -1,5 +1,6 @@
 /* A tensor is a view: where, what format, which shape. Dimensions run slow to fast; strides are in elements. */
 #pragma once
+#include "base/arena.h"
 #include "base/dtype.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +20,8 @@ int64_t tensor_elements(const tensor *t);
 bool tensor_contiguous(const tensor *t);
 /* Bytes from the first element to the end of the last one, gaps included. */
 size_t tensor_span(const tensor *t);
+/* The same shape in memory of its own. */
+tensor tensor_taken(arena *a, arena_kind kind, tensor shape);
 
 /* The part [start, start + length) of one dimension. */
 tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length);

@@ -1,11 +1,10 @@
 /* The ring of attention. */
 #include "model/attention.h"
 
+/* Of a view's shape, without its gaps. */
 static tensor taken(arena *a, dtype type, tensor shape)
 {
-    tensor t = tensor_4d(NULL, type, shape.dim[0], shape.dim[1], shape.dim[2], shape.dim[3]);
-    t.data = arena_take(a, ACTIVATIONS, tensor_span(&t));
-    return t;
+    return tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, type, shape.dim[0], shape.dim[1], shape.dim[2], shape.dim[3]));
 }
 
 void ring_open(attention_ring *r, const lanes *l, group *context, tensor q, tensor k, arena *a)
@@ -19,8 +18,7 @@ void ring_open(attention_ring *r, const lanes *l, group *context, tensor q, tens
     }
     r->d_part = taken(a, F32, block);
     r->part = taken(a, F32, q);
-    r->part_lse = tensor_3d(NULL, F32, q.dim[1], q.dim[2], q.dim[0]);
-    r->part_lse.data = arena_take(a, ACTIVATIONS, tensor_span(&r->part_lse));
+    r->part_lse = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, q.dim[1], q.dim[2], q.dim[0]));
     if (q.type != F32) r->sum = taken(a, F32, q);
 }
 

@@ -15,12 +15,6 @@ static share share_of(const bench_case *c, const mesh *m)
                     x->kv_heads * x->head_dim / t, x->ffn / t, x->padded_vocabulary / t };
 }
 
-static tensor taken(arena *a, arena_kind kind, tensor shape)
-{
-    shape.data = arena_take(a, kind, tensor_span(&shape));
-    return shape;
-}
-
 static void open_tape(stage *s, const share *n, dtype type, const schedule *order, arena *a)
 {
     tensor residual = tensor_3d(NULL, type, n->part, n->b, n->h), rstd = tensor_1d(NULL, F32, n->part * n->b);
@@ -47,10 +41,10 @@ static void open_chunks(stage *s)
 static void open_loss(end_state *e, const chunk_extent *chunk, const share *n, dtype type, arena *a)
 {
     tensor residual = tensor_3d(NULL, type, n->part, n->b, n->h);
-    if (chunk->layers) e->sum = taken(a, ACTIVATIONS, residual);
-    e->normed = taken(a, ACTIVATIONS, residual);
-    e->rstd = taken(a, ACTIVATIONS, tensor_1d(NULL, F32, n->part * n->b));
-    e->logits = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->v));
+    if (chunk->layers) e->sum = tensor_taken(a, ACTIVATIONS, residual);
+    e->normed = tensor_taken(a, ACTIVATIONS, residual);
+    e->rstd = tensor_taken(a, ACTIVATIONS, tensor_1d(NULL, F32, n->part * n->b));
+    e->logits = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->v));
 }
 
 /* Deferred weight gradients keep their microbatches until the drain. */
@@ -70,8 +64,8 @@ static void open_ends(stage *s, const share *n, dtype type, const schedule *orde
         s->end = calloc((size_t)s->ends + 1, sizeof *s->end);
         if (!s->end) FAIL("no memory for %lld microbatches", (long long)s->ends);
         for (int64_t m = 0; m < s->ends; m++) {
-            s->end[m].tokens = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
-            s->end[m].labels = taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
+            s->end[m].tokens = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
+            s->end[m].labels = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->s, n->b));
             if (chunk->has_loss) open_loss(&s->end[m], chunk, n, type, a);
         }
     }
@@ -84,8 +78,8 @@ static void open_streams(stage *s, tensor residual, arena *a)
     bool alone = s->given->layout.degree[AXIS_PIPELINE] == 1;
     s->outputs.count = alone ? 0 : 2;
     s->gradients.count = alone ? 1 : STREAM_BUFFERS;
-    for (int i = 0; i < s->outputs.count; i++) s->outputs.buffer[i].tensor = taken(a, ACTIVATIONS, residual);
-    for (int i = 0; i < s->gradients.count; i++) s->gradients.buffer[i].tensor = taken(a, ACTIVATIONS, residual);
+    for (int i = 0; i < s->outputs.count; i++) s->outputs.buffer[i].tensor = tensor_taken(a, ACTIVATIONS, residual);
+    for (int i = 0; i < s->gradients.count; i++) s->gradients.buffer[i].tensor = tensor_taken(a, ACTIVATIONS, residual);
 }
 
 stream_buffer *stream_next(stream *x, queue *q)
@@ -102,21 +96,21 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
     int64_t ranks = s->mesh->layout.degree[AXIS_TENSOR], half = s->given->model.head_dim / 2;
     tensor whole = tensor_3d(NULL, type, n->s, n->b, n->h), residual = tensor_3d(NULL, type, n->part, n->b, n->h);
     tensor part = tensor_3d(NULL, F32, n->s, n->b, 3);
-    s->rope = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->s, half, 2));
+    s->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->s, half, 2));
     open_streams(s, residual, a);
-    s->dn = taken(a, ACTIVATIONS, residual);
-    s->d_qkv = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->q + 2 * n->kv));
-    s->d_o = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->q));
-    s->d_a = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->f));
-    s->d_gate_up = taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, 2 * n->f));
-    if (s->params.head >= 0) s->loss_part = taken(a, ACTIVATIONS, part);
+    s->dn = tensor_taken(a, ACTIVATIONS, residual);
+    s->d_qkv = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->q + 2 * n->kv));
+    s->d_o = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->q));
+    s->d_a = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->f));
+    s->d_gate_up = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, 2 * n->f));
+    if (s->params.head >= 0) s->loss_part = tensor_taken(a, ACTIVATIONS, part);
     if (ranks == 1) return;
-    if (s->params.embedding >= 0) s->embedded = taken(a, ACTIVATIONS, whole);
-    s->gathered = taken(a, ACTIVATIONS, whole);
-    s->d_gathered = taken(a, ACTIVATIONS, whole);
+    if (s->params.embedding >= 0) s->embedded = tensor_taken(a, ACTIVATIONS, whole);
+    s->gathered = tensor_taken(a, ACTIVATIONS, whole);
+    s->d_gathered = tensor_taken(a, ACTIVATIONS, whole);
     int parts = scatter_partial_parts(&s->lanes, &s->mesh->axis[AXIS_TENSOR]);
-    s->partial = taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->b, n->h));
-    if (s->params.head >= 0) s->loss_parts = taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
+    s->partial = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->b, n->h));
+    if (s->params.head >= 0) s->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
 }
 
 static void open_ring(stage *s, const share *n, dtype type, arena *a)
@@ -139,8 +133,8 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, const sc
     open_ends(s, &n, type, order, a);
     open_buffers(s, &n, type, a);
     open_ring(s, &n, type, a);
-    s->loss = taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->micro_batch));
-    s->scalars = taken(a, BATCH, tensor_1d(NULL, F64, STEP_SCALARS));
+    s->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->micro_batch));
+    s->scalars = tensor_taken(a, BATCH, tensor_1d(NULL, F64, STEP_SCALARS));
 }
 
 void stage_close(stage *s)

@@ -18,12 +18,6 @@ static const struct { unsigned dropped, again; } masks[] = {
                                     STEP(GATE_UP) | STEP(SWIGLU) },
 };
 
-static tensor placed(tensor shape, arena *a)
-{
-    shape.data = arena_take(a, ACTIVATIONS, tensor_span(&shape));
-    return shape;
-}
-
 static void *zeroed(int64_t count, size_t bytes)
 {
     void *p = calloc((size_t)(count ? count : 1), bytes);
@@ -92,11 +86,12 @@ void tape_open(tape *t, const chunk_extent *chunk, int chunks, const schedule *s
     for (int i = 0; i < chunks; i++) t->chunk[i] = open_chunk(&chunk[i], schedule_live_chunk(s, i));
     t->x = zeroed(most.streams, sizeof *t->x);
     t->record = zeroed(most.layers * SLOTS, sizeof *t->record);
-    for (int64_t i = 0; i < most.streams; i++) t->x[i] = placed(shape[SLOT_X], a);
+    for (int64_t i = 0; i < most.streams; i++) t->x[i] = tensor_taken(a, ACTIVATIONS, shape[SLOT_X]);
     for (int slot = SLOT_X + 1; slot < SLOTS; slot++) {
         bool dropped = masks[mask].dropped >> slot & 1u;
-        tensor shared = dropped && most.layers ? placed(shape[slot], a) : tensor_none();
-        for (int64_t i = 0; i < most.layers; i++) t->record[i * SLOTS + slot] = dropped ? shared : placed(shape[slot], a);
+        tensor shared = dropped && most.layers ? tensor_taken(a, ACTIVATIONS, shape[slot]) : tensor_none();
+        for (int64_t i = 0; i < most.layers; i++)
+            t->record[i * SLOTS + slot] = dropped ? shared : tensor_taken(a, ACTIVATIONS, shape[slot]);
     }
 }
 

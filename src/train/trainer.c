@@ -6,12 +6,6 @@
 
 static void bucket_done(void *listener, bucket *b) { gradient_reduce(listener, b); }
 
-static tensor taken(arena *a, tensor shape)
-{
-    shape.data = arena_take(a, BATCH, tensor_span(&shape));
-    return shape;
-}
-
 void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a)
 {
     *t = (trainer){ .given = c, .mesh = m, .machine = on, .lanes = lanes_open(on, c->overlap) };
@@ -19,9 +13,9 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
     stage_open(&t->stage, c, m, &t->lanes, &t->schedule, a);
     t->stage.params.done = bucket_done;
     t->stage.params.listener = t;
-    t->limbs = taken(a, tensor_1d(NULL, U64, SQUARE_LIMBS));
-    t->loss = taken(a, tensor_1d(NULL, F64, 1));
-    t->report = taken(a, tensor_2d(NULL, F64, REPORT_SLOTS, STEP_SCALARS));
+    t->limbs = tensor_taken(a, BATCH, tensor_1d(NULL, U64, SQUARE_LIMBS));
+    t->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, 1));
+    t->report = tensor_taken(a, BATCH, tensor_2d(NULL, F64, REPORT_SLOTS, STEP_SCALARS));
 }
 
 void trainer_close(trainer *t)

@@ -288,31 +288,31 @@ def print_table(judged):
             print(f"# harmless: {kind} {operation} {'' if nths is None else sorted(nths)}{'' if where is None else ' of ' + ', '.join(sorted(where))}: {reason}")
 
 
-def without_a_row(todo, results):
+def without_a_row(planned, results):
     """Kinds of operations that a deck's fault can name, or that a step of the cases submitted, in which no fault is planted. (What a
     planted scale or flip submits is no operation of the step.)"""
     keys = subprocess.run([TOP / "xgsw", "--keys"], cwd=TOP, text=True, capture_output=True).stdout
     named = keys.rpartition("Operations a fault can name:")[2].split()
-    submitted = {kind for c, r in zip(todo, results) if not c.fault or c.fault[0] not in ("scale", "flip") for kind in r["operations"]}
-    planted = {c.fault[1] for c in todo if c.fault and c.what not in ("never", "no such rank", "no waits", "sends only")}
+    submitted = {kind for c, r in zip(planned, results) if not c.fault or c.fault[0] not in ("scale", "flip") for kind in r["operations"]}
+    planted = {c.fault[1] for c in planned if c.fault and c.what not in ("never", "no such rank", "no waits", "sends only")}
     return sorted((submitted | set(named)) - planted) if named else ["none is named by --keys"]
 
 
 def main():
-    todo = list(cases("--all" in sys.argv))
+    planned = list(cases("--all" in sys.argv))
     version = subprocess.run([str(TOP / "xgsw"), "--version"], cwd=TOP, text=True, capture_output=True).stdout
     print(f"# planted faults, host backend, {RANKS} ranks, {version.splitlines()[0]}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        runs = [run(todo[at:at + BLOCK], folder) for at in range(0, len(todo), BLOCK)]
+        runs = [run(planned[at:at + BLOCK], folder) for at in range(0, len(planned), BLOCK)]
         results, statuses = [r for lines, _ in runs for r in lines], {status for _, status in runs}
-        _, healthy = run([c for c in todo if c.fault is None], folder)
-        _, one = run([c for c in todo if c.what == "DP2xTP2"][:1], folder)
-        _, never = run([c for c in todo if c.what == "never"][:1], folder)
-    if len(results) != len(todo):
+        _, healthy = run([c for c in planned if c.fault is None], folder)
+        _, one = run([c for c in planned if c.what == "DP2xTP2"][:1], folder)
+        _, never = run([c for c in planned if c.what == "never"][:1], folder)
+    if len(results) != len(planned):
         return 1
-    judged = [(case, result, verdict(case, result)) for case, result in zip(todo, results)]
-    groups = sorted({(c.precision, c.fault[1] if c.fault else "healthy") for c in todo})
+    judged = [(case, result, verdict(case, result)) for case, result in zip(planned, results)]
+    groups = sorted({(c.precision, c.fault[1] if c.fault else "healthy") for c in planned})
     print(f"1..{len(groups) + 2}")
     good = True
     for number, (precision, operation) in enumerate(groups, 1):
@@ -322,9 +322,9 @@ def main():
         for c, r, w in wrong:
             print(f"# {c.what}: {c.fault}: {w}; residual {scaled(r):.3g}, {r['strikes']} strikes, {r['hazards']} hazards")
     good &= test(len(groups) + 1, (statuses, healthy, one, never) == ({1}, 0, 1, 1), "exit status 1 with faults, also one that never struck, and 0 without")
-    missing = without_a_row(todo, results)
+    missing = without_a_row(planned, results)
     good &= test(len(groups) + 2, not missing, "every kind of operation that a step submits has a row " + " ".join(missing))
-    print(f"# in all {sum(c.fault is not None for c in todo)} planted, {sum(w == 'caught' for *_, w in judged)} caught, {sum(w == 'harmless' for *_, w in judged)} harmless")
+    print(f"# in all {sum(c.fault is not None for c in planned)} planted, {sum(w == 'caught' for *_, w in judged)} caught, {sum(w == 'harmless' for *_, w in judged)} harmless")
     print_table(judged)
     return 0 if good else 1
 
