@@ -37,8 +37,7 @@ static void describe_chunks(const bench_case *c)
 
 static void describe_schedule(const bench_case *c)
 {
-    int64_t deferred = 0;
-    for (int64_t i = 0; i < c->microbatches; i++) deferred += schedule_defers(c, i);
+    int64_t deferred = c->microbatches - schedule_first_deferred(c);
     say("  schedule    %s, ", schedule_name(c->schedule));
     describe_chunks(c);
     say("; %lld forwards and as many backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage));

@@ -50,8 +50,8 @@ static void open_loss(end_state *e, const chunk_extent *chunk, const share *n, d
 /* Deferred weight gradients keep their microbatches until the drain. */
 static int64_t ends_in_flight(const stage *s, const schedule *order, int chunk)
 {
-    int64_t live = schedule_live_chunk(order, chunk), deferred = 0;
-    for (int64_t m = 0; s->chunk[chunk].has_loss && m < s->given->microbatches; m++) deferred += schedule_defers(s->given, m);
+    int64_t live = schedule_live_chunk(order, chunk);
+    int64_t deferred = s->chunk[chunk].has_loss ? s->given->microbatches - schedule_first_deferred(s->given) : 0;
     return live > deferred ? live : deferred;
 }
 

@@ -14,16 +14,18 @@ void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microb
     s->action[s->length++] = (schedule_action){ verb, (int)chunk, microbatch };
 }
 
-bool schedule_defers(const bench_case *c, int64_t microbatch)
+int64_t schedule_first_deferred(const bench_case *c)
 {
-    return c->layout.degree[AXIS_PIPELINE] > 1 && microbatch >= c->microbatches - c->head_deferral;
+    int64_t kept = c->layout.degree[AXIS_PIPELINE] > 1 ? c->microbatches - c->head_deferral : c->microbatches;
+    return kept > 0 ? kept : 0;
 }
+
+bool schedule_defers(const bench_case *c, int64_t microbatch) { return microbatch >= schedule_first_deferred(c); }
 
 static void drain(schedule *s, const bench_case *c, schedule_place p)
 {
     if (p.stage < p.stages - 1) return;
-    for (int64_t m = 0; m < p.microbatches; m++)
-        if (schedule_defers(c, m)) schedule_add(s, BACKWARD_WEIGHT, p.chunks - 1, m);
+    for (int64_t m = schedule_first_deferred(c); m < p.microbatches; m++) schedule_add(s, BACKWARD_WEIGHT, p.chunks - 1, m);
 }
 
 schedule schedule_make(const bench_case *c, int stage)

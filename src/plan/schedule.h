@@ -26,6 +26,8 @@ void schedule_free(schedule *s);
  * wait for the stages before it. Since the last ones are deferred, not the first, the head's gradient still accumulates
  * in microbatch order, and is bitwise the same with and without deferral. */
 bool schedule_defers(const bench_case *c, int64_t microbatch);
+/* The first of them; the number of microbatches if there is none. */
+int64_t schedule_first_deferred(const bench_case *c);
 
 /* Most microbatches whose forward is done and whose backward is not, over all chunks. What a deferred weight gradient
  * needs (the head's input and the gradient of its output) lives on until its W and is not counted. */

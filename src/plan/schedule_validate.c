@@ -62,9 +62,7 @@ static bool inspect_order(const inspection *i, const schedule_action *a)
 /* The first microbatch that is deferred; microbatches: none is. */
 static int64_t first_deferred(const inspection *i, int chunk)
 {
-    int64_t m = holds_head(i, chunk) ? 0 : i->given->microbatches;
-    while (m < i->given->microbatches && !schedule_defers(i->given, m)) m++;
-    return m;
+    return holds_head(i, chunk) ? schedule_first_deferred(i->given) : i->given->microbatches;
 }
 
 static bool inspect_stage(const inspection *i, const schedule *s)
