@@ -32,7 +32,7 @@ static int print_version(void)
     say("compiler   %s\nflags      %s\nMPI        %s\n", build_compiler, build_flags, build_mpi);
     say("HDF5       %s\n", record_library(text, sizeof text));
     say("products   %s\n", machine_library(MACHINE_HOST, text, sizeof text));
-    say("CUDA       %s\n", machine_usable(MACHINE_CUDA) ? machine_library(MACHINE_CUDA, text, sizeof text) : "not built");
+    say("CUDA       %s\n", machine_library(MACHINE_CUDA, text, sizeof text));
     return STATUS_PASSED;
 }
 
@@ -84,8 +84,9 @@ static int dry_run_all(const options *o)
 
 static int run_deck(const deck_file *f, int argc, char **argv)
 {
+    char why[256];
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(),
-                           .cuda_usable = world_all(machine_usable(MACHINE_CUDA)) };
+                           .cuda_usable = world_all(machine_usable(MACHINE_CUDA, why, sizeof why)) };
     session s = { argc, argv, f->path, f->bytes, f->length };
     deck d = deck_read(&source);
     int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);

@@ -2,6 +2,7 @@
 #include "bench/check.h"
 #include "base/clock.h"
 #include "bench/compare.h"
+#include "bench/run_case.h"
 #include "bench/strike.h"
 #include "machine/world.h"
 #include <math.h>
@@ -70,7 +71,7 @@ void check_open(check *k, const bench_case *c)
     k->given = check_case(c);
     k->references = k->given.precision == PRECISION_FP32 ? 1 : 2;
     for (int i = 0; i < k->references; i++) reference_compute(&k->reference[i], &k->given, i == 1);
-    mesh_open(&k->mesh, &k->given.layout, world_rank(), true);
+    mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(case_machine(c).kind));
 }
 
 void check_close(check *k)

@@ -180,7 +180,7 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
 
 static worst_row compare_scalar(const trainer *t, int step, int scalar, double want)
 {
-    double own = t ? magnitude(trainer_report(t, step)[scalar] / want - 1.0) : -1.0, largest = own;
+    double own = t ? magnitude(trainer_report(t, step).scalar[scalar] / want - 1.0) : -1.0, largest = own;
     world_maximum(&largest, 1);
     return (worst_row){ largest, 0, rank_of_largest(own) };
 }

@@ -148,7 +148,7 @@ static void describe_messages(const bench_case *c, const paper *p)
         say("\n  messages    n/a\n");
         return;
     }
-    mesh_open(&m, &c->layout, 0, false);
+    mesh_open(&m, &c->layout, 0, MESH_PAPER);
     const group *groups[] = { &m.axis[AXIS_TENSOR], &m.axis[AXIS_CONTEXT], &m.axis[AXIS_PIPELINE], &m.axis[AXIS_SHARD],
                               &m.axis[AXIS_DATA], &m.gradient, &m.model, &m.all };
     say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step, of the rank with most\n");
@@ -169,7 +169,8 @@ static bool describe_hazards(const paper *p)
 static void describe_not_built(const bench_case *c)
 {
     char reasons[REASON_LENGTH];
-    built_reasons(c, machine_usable(MACHINE_CUDA), reasons);
+    char why[256];
+    built_reasons(c, machine_usable(MACHINE_CUDA, why, sizeof why), reasons);
     if (reasons[0]) say("  not built: %s\n", reasons);
 }
 

@@ -21,7 +21,7 @@ bool memory_suffices(const bench_case *c, const machine_options *on, const host_
 {
     mesh m;
     trainer_options o = { .machine = *on };
-    mesh_open(&m, &c->layout, world_rank(), false);
+    mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
     double need = 0.0;
     if (m.takes_part) need = (double)measure_case(c, &m, &o).arena.used * load->node_ranks;
     mesh_close(&m);

@@ -14,7 +14,7 @@ static void measure_stage(paper *p, paper_stage *s, const bench_case *c)
 {
     mesh m;
     trainer_options o = { .machine = case_machine(c) };
-    mesh_open(&m, &c->layout, s->rank, false);
+    mesh_open(&m, &c->layout, s->rank, MESH_PAPER);
     measure r = measure_case(c, &m, &o);
     s->parameters = r.parameters;
     s->step = r.step;

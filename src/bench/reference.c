@@ -26,7 +26,7 @@ static int64_t own_share(const bench_case *c)
 static void place_reference(reference *r, const bench_case *check)
 {
     mesh m;
-    mesh_open(&m, &check->layout, world_rank(), false);
+    mesh_open(&m, &check->layout, world_rank(), MESH_PAPER);
     const int *degree = check->layout.degree;
     r->data_ranks = degree[AXIS_DATA] * degree[AXIS_SHARD];
     r->data_rank = m.at[AXIS_DATA] * degree[AXIS_SHARD] + m.at[AXIS_SHARD];

@@ -28,10 +28,10 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
 {
     mark end = t->finished[step % REPORT_SLOTS];
     mark_sync(end);
-    const double *s = trainer_report(t, step);
-    r->loss[step] = s[SCALAR_LOSS];
-    r->gradient_norm[step] = s[SCALAR_NORM];
-    r->learning_rate[step] = s[SCALAR_LEARNING_RATE];
+    step_report s = trainer_report(t, step);
+    r->loss[step] = s.scalar[SCALAR_LOSS];
+    r->gradient_norm[step] = s.scalar[SCALAR_NORM];
+    r->learning_rate[step] = s.scalar[SCALAR_LEARNING_RATE];
     r->step_seconds[step] = mark_time(end) - *before;
     *before = mark_time(end);
     r->spent_seconds += r->step_seconds[step];
@@ -93,7 +93,7 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
 {
     trainer t;
     mesh m;
-    mesh_open(&m, &c->layout, world_rank(), true);
+    mesh_open(&m, &c->layout, world_rank(), mesh_on(on->kind));
     trainer_options o = { .machine = *on, .strike = strike_of(c, &m, on) };
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     if (m.takes_part) {

@@ -1,6 +1,7 @@
 /* This build has no CUDA machine: what stands in its place can measure a case on paper and run none. */
 #include "base/fail.h"
 #include "machine/backend.h"
+#include <stdio.h>
 
 static void *open_state(const machine_options *options, tally *t)
 {
@@ -20,16 +21,23 @@ static size_t prepare(void *state, const op *o)
 
 static const char *library(char *text, size_t length)
 {
-    (void)length;
-    text[0] = 0;
+    snprintf(text, length, "not built");
     return text;
 }
 
 static int threads(void) { return 0; }
 
+static bool usable(char *why, size_t length)
+{
+    snprintf(why, length, "this build has no CUDA machine");
+    return false;
+}
+
+static machine_device device(void) { return (machine_device){ .name = "none" }; }
+
 const backend *cuda_backend(void)
 {
-    static const backend table = { .name = "cuda", .usable = false, .open = open_state, .close = close_state,
+    static const backend table = { .name = "cuda", .usable = usable, .device = device, .open = open_state, .close = close_state,
                                    .prepare = prepare, .library = library, .threads = threads };
     return &table;
 }

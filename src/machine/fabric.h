@@ -5,7 +5,8 @@
 /* Groups that share a communicator and some members, and that number their transfers apart, differ in the channel. */
 typedef enum { CHANNEL_NONE, CHANNEL_FORWARD, CHANNEL_BACKWARD, CHANNEL_GRADIENT, CHANNEL_MODEL, CHANNEL_ALL, CHANNELS } fabric_channel;
 
-enum { GROUP_DIMS = 5 };
+enum { GROUP_DIMS = 5, GROUP_LANES = 2 };
+struct cuda_communicator;
 typedef struct { int count, stride; } group_dim;
 
 /* Its members are computed, not listed: nothing here grows with the number of ranks. */
@@ -15,11 +16,17 @@ typedef struct group {
     int first;                  /* world rank of member 0; with axis and channel it names the group on every rank */
     int dims; group_dim dim[GROUP_DIMS];    /* steps in world rank, the fastest first; the counts' product is size */
     int handle;                 /* communicator of machine/world.h; unused if size is 1 */
+    struct cuda_communicator *communicator[GROUP_LANES];    /* the CUDA machine's, instead: as many transfers run at once */
     int handle_first, handle_step;          /* member i is its rank handle_first + i handle_step */
     fabric_channel channel;
     uint64_t sequence;          /* transfers submitted so far */
     uint64_t step_sequence;     /* of them before this step */
 } group;
+
+/* The group gets the communicator of the split of the world of that name, color and key (world_split), or what this kind of
+ * machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as often. */
+void group_connect(machine_kind kind, group *g, const char *name, int color, int key);
+void group_disconnect(machine_kind kind, const char *name);
 
 /* The ranks first, first + stride, ... of the world, own one `rank`; the members are all ranks of the communicator. */
 group group_line(const char *axis, int first, int stride, int size, int rank);

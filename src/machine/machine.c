@@ -39,9 +39,20 @@ struct machine {
 
 static const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
 
-bool machine_usable(machine_kind kind) { return backend_of(kind)->usable; }
+bool machine_usable(machine_kind kind, char *why, size_t length) { return backend_of(kind)->usable(why, length); }
+machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }
+void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
+void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
+void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes) { backend_of(kind)->clear(memory, byte, bytes); }
 int machine_threads(machine_kind kind) { return backend_of(kind)->threads(); }
 const char *machine_library(machine_kind kind, char *text, size_t length) { return backend_of(kind)->library(text, length); }
+
+void group_connect(machine_kind kind, group *g, const char *name, int color, int key)
+{
+    backend_of(kind)->connect(g, name, color, key);
+}
+
+void group_disconnect(machine_kind kind, const char *name) { backend_of(kind)->disconnect(name); }
 
 machine *machine_open(const machine_options *options)
 {
@@ -274,16 +285,48 @@ void machine_step(machine *m, int64_t step)
     for (int i = 0; i < m->groups; i++) m->group[i]->step_sequence = m->group[i]->sequence;
 }
 
+void machine_tune(machine *m, void *memory, size_t bytes)
+{
+    if (!m->options.measuring) m->backend->tune(m->state, memory, bytes);
+}
+
 void machine_upload(machine *m, tensor to, const void *from)
 {
     machine_sync(m);
-    if (!m->options.measuring) memcpy(to.data, from, tensor_span(&to));
+    if (!m->options.measuring) m->backend->upload(m->state, to.data, from, tensor_span(&to));
+}
+
+void machine_read(machine *m, void *to, tensor from)
+{
+    if (!m->options.measuring) m->backend->download(m->state, to, from.data, tensor_span(&from));
 }
 
 void machine_download(machine *m, void *to, tensor from)
 {
     machine_sync(m);
-    if (!m->options.measuring) memcpy(to, from.data, tensor_span(&from));
+    machine_read(m, to, from);
+}
+
+tensor machine_view(machine *m, tensor t)
+{
+    machine_sync(m);
+    if (m->backend->addressable || tensor_span(&t) == 0) return t;
+    tensor view = t;
+    view.data = malloc(tensor_span(&t));
+    if (!view.data) FAIL("no memory for a copy of %zu bytes", tensor_span(&t));
+    machine_read(m, view.data, t);
+    return view;
+}
+
+void machine_view_store(machine *m, tensor t, const tensor *view)
+{
+    if (view->data != t.data) machine_upload(m, t, view->data);
+}
+
+void machine_view_end(machine *m, tensor *view)
+{
+    if (!m->backend->addressable && tensor_span(view)) free(view->data);
+    view->data = NULL;
 }
 
 size_t queue_scratch_bytes(const queue *q) { return q->scratch; }

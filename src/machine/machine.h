@@ -22,7 +22,22 @@ typedef struct {
     int world_rank;
     int64_t span_capacity;      /* spans kept; 0: none */
     int64_t mark_history;       /* completion times kept per queue, if more than MARK_HISTORY */
+    /* The CUDA machine's. */
+    bool deterministic;         /* the same bits in every run */
+    bool own_attention;         /* its own kernels, though the library's may be faster */
+    int transfer_multiprocessors;       /* products leave so many to transfers */
+    const char *algorithm_cache;        /* file of the algorithms chosen for products; NULL: none */
+    bool shadow;                /* every operation also on the host, compared (machine/shadow.h) */
 } machine_options;
+
+/* What this rank computes on. identity: the same for two ranks only if they share it; empty on the host. */
+typedef struct {
+    char name[64], identity[48], driver[32];
+    int multiprocessors; double memory_bytes, free_bytes;
+    bool ecc, throttled;                        /* errors are corrected; clocks are being held down */
+    double clock_hertz, power_watts;            /* now; 0: not known */
+    char throttle_reasons[96];
+} machine_device;
 
 /* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's both
  * ends), found as the transfer of that group and sequence within the step, which the caller learns from machine_strike_found in
@@ -34,7 +49,8 @@ typedef struct {
 } strike;
 
 /* Can a machine of this kind run here? Its threads per rank, and the libraries it computes with, as loaded. */
-bool machine_usable(machine_kind kind);
+bool machine_usable(machine_kind kind, char *why, size_t length);       /* why not: a clause, if not */
+machine_device machine_device_of(machine_kind kind);
 int machine_threads(machine_kind kind);
 const char *machine_library(machine_kind kind, char *text, size_t length);
 
@@ -68,9 +84,23 @@ origin *machine_origin_now(machine *m);
 /* A step begins: executions are counted from here. */
 void machine_step(machine *m, int64_t step);
 
+/* Memory for an arena on that kind of machine. */
+void *machine_memory_take(machine_kind kind, size_t bytes);
+void machine_memory_give_back(machine_kind kind, void *memory);
+void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes);
+/* Before the machine's first operation: tries out, in memory that nobody uses yet, what measuring passes said will be run. */
+void machine_tune(machine *m, void *memory, size_t bytes);
+
 /* Data between the caller and the machine: synchronizes; set-up and after the step only. */
 void machine_upload(machine *m, tensor to, const void *from);
 void machine_download(machine *m, void *to, tensor from);
+/* The same for a tensor whose last writer the caller has waited for: nothing else is waited for. */
+void machine_read(machine *m, void *to, tensor from);
+/* The tensor where the caller may read it, as machine_download: itself, or a copy that machine_view_end frees. After
+ * machine_view_store what the caller wrote there is the machine's. */
+tensor machine_view(machine *m, tensor t);
+void machine_view_store(machine *m, tensor t, const tensor *view);
+void machine_view_end(machine *m, tensor *view);
 
 /* Scratch: bytes the operations submitted so far need per queue (after a measuring pass), and the memory for it. */
 size_t queue_scratch_bytes(const queue *q);

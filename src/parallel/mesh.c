@@ -2,6 +2,7 @@
 #include "parallel/mesh.h"
 #include "machine/world.h"
 #include <stdio.h>
+#include <string.h>
 
 /* Rank distance of neighbours along an axis. */
 static int axis_stride(const mesh_layout *l, mesh_axis axis)
@@ -49,6 +50,7 @@ static group link_between(const mesh *m, fabric_channel channel, int from, int t
     int own = m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER;
     group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, own);
     g.handle = pipeline->handle;
+    memcpy(g.communicator, pipeline->communicator, sizeof g.communicator);
     g.handle_first = from;
     g.handle_step = to - from;
     g.channel = channel;
@@ -91,6 +93,9 @@ static bool split_name(const mesh_layout *l, unsigned set, char name[SPLIT_NAME]
     return axes != 0;
 }
 
+static machine_kind machine_of(const mesh *m) { return m->on == MESH_ON_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
+mesh_connection mesh_on(machine_kind kind) { return kind == MACHINE_CUDA ? MESH_ON_CUDA : MESH_ON_HOST; }
+
 /* Collective: the same groups in the same order on every rank of the world. */
 static void connect_groups(mesh *m)
 {
@@ -99,7 +104,7 @@ static void connect_groups(mesh *m)
     list_connected(m, list);
     for (int i = 0; i < CONNECTED; i++) {
         group *g = list[i].g;
-        if (split_name(&m->layout, list[i].set, name)) g->handle = world_split(name, m->takes_part ? g->first : -1, g->rank);
+        if (split_name(&m->layout, list[i].set, name)) group_connect(machine_of(m), g, name, m->takes_part ? g->first : -1, g->rank);
     }
 }
 
@@ -114,9 +119,9 @@ static void make_groups(mesh *m)
     m->all.channel = CHANNEL_ALL;
 }
 
-void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect)
+void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
 {
-    *m = (mesh){ .layout = *layout, .rank = rank, .takes_part = rank < layout->ranks, .connected = connect };
+    *m = (mesh){ .layout = *layout, .rank = rank, .takes_part = rank < layout->ranks, .on = on };
     int rest = m->takes_part ? rank : 0;
     for (int a = 0; a < AXES; a++) {
         m->at[a] = rest % layout->degree[a];
@@ -124,7 +129,7 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect)
     }
     if (!m->takes_part) m->rank = 0;
     make_groups(m);
-    if (connect) connect_groups(m);
+    if (on != MESH_PAPER) connect_groups(m);
     make_links(m);
     m->rank = rank;
 }
@@ -132,7 +137,7 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect)
 void mesh_open_alone(mesh *m, int rank)
 {
     mesh_layout alone = { .degree = { 1, 1, 1, 1, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = 1 };
-    mesh_open(m, &alone, 0, false);
+    mesh_open(m, &alone, 0, MESH_PAPER);
     m->rank = rank;
 }
 
@@ -141,8 +146,8 @@ void mesh_close(mesh *m)
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
     list_connected(m, list);
-    for (int i = 0; m->connected && i < CONNECTED; i++)
-        if (split_name(&m->layout, list[i].set, name)) world_release(name);
+    for (int i = 0; m->on != MESH_PAPER && i < CONNECTED; i++)
+        if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), name);
 }
 
 void mesh_restart(mesh *m)

@@ -12,11 +12,14 @@
 typedef enum { LINK_FORWARD_IN, LINK_FORWARD_OUT, LINK_BACKWARD_IN, LINK_BACKWARD_OUT, LINKS } mesh_link;
 enum { LINK_SENDER, LINK_RECEIVER };
 
+/* A mesh on paper has no communicators. */
+typedef enum { MESH_PAPER, MESH_ON_HOST, MESH_ON_CUDA } mesh_connection;
+
 typedef struct {
     mesh_layout layout;
     int rank;                       /* of the world; also within the mesh if takes_part */
     bool takes_part;                /* ranks beyond layout.ranks sit it out */
-    bool connected;                 /* groups have communicators */
+    mesh_connection on;             /* what its groups have communicators of */
     int at[AXES];                   /* coordinates */
     group axis[AXES];
     group gradient;                 /* data x shard x context: share a gradient; rank order as in the mesh */
@@ -25,10 +28,11 @@ typedef struct {
     group link[LINKS];              /* size 1 where there is no neighbour; they use the pipeline axis' communicator */
 } mesh;
 
-/* rank: of the world. connect: make communicators (collective over the world, every rank calls it); without, the mesh is
- * paper only. One-rank meshes need no connecting. */
-void mesh_open(mesh *m, const mesh_layout *layout, int rank, bool connect);
-/* If connected, every rank of the world calls it, in the order in which it opened: the splits that meshes share are counted. */
+/* rank: of the world. Not on paper: makes communicators (collective over the world, every rank calls it). One-rank meshes need
+ * none. */
+mesh_connection mesh_on(machine_kind kind);
+void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on);
+/* If not on paper, every rank of the world calls it, in the order in which it opened: the splits that meshes share are counted. */
 void mesh_close(mesh *m);
 /* Transfers of every group and link are numbered from the first again. */
 void mesh_restart(mesh *m);

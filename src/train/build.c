@@ -1,9 +1,5 @@
 /* From a case to a trainer on a machine: measured on paper first, then laid out in one block. */
-#include "base/fail.h"
 #include "train/measure.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 strike trainer_find_strike(const bench_case *c, mesh *m, const trainer_options *o)
 {
@@ -15,12 +11,12 @@ void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_optio
     measure r = measure_case(c, m, o);
     machine_options options = o->machine;
     arena a;
-    void *memory = aligned_alloc(ARENA_ALIGNMENT, r.arena.used);
-    if (!memory) FAIL("%zu bytes asked for the case's arena: %s", r.arena.used, strerror(ENOMEM));
-    memset(memory, o->machine.prove_access ? 0xFF : 0, r.arena.used);
+    void *memory = machine_memory_take(options.kind, r.arena.used);
     arena_open(&a, memory, r.arena.used);
     options.mark_history = r.history;
     machine *on = machine_open(&options);
+    machine_tune(on, memory, r.arena.used);
+    machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, r.arena.used);
     machine_strike(on, &o->strike);
     trainer_open(t, c, m, on, &a);
     for (int i = 0; i < machine_queues(on); i++)
@@ -28,6 +24,7 @@ void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_optio
     arena_seal(&a);
     t->arena = a;
     t->memory = memory;
+    t->kind = options.kind;
     t->parameters = r.parameters;
 }
 
@@ -35,7 +32,8 @@ void trainer_dismantle(trainer *t)
 {
     if (!t->machine) return;
     machine_sync(t->machine);
+    machine_kind kind = t->kind;
     trainer_close(t);
     machine_close(t->machine);
-    free(t->memory);
+    machine_memory_give_back(kind, t->memory);
 }

@@ -69,7 +69,9 @@ mark trainer_step(trainer *t)
     return trainer_update(t);
 }
 
-const double *trainer_report(const trainer *t, int64_t step)
+step_report trainer_report(const trainer *t, int64_t step)
 {
-    return (const double *)t->report.data + step % REPORT_SLOTS * STEP_SCALARS;
+    step_report r;
+    machine_read(t->machine, r.scalar, tensor_slice(tensor_flat(t->report), 0, step % REPORT_SLOTS * STEP_SCALARS, STEP_SCALARS));
+    return r;
 }

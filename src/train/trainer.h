@@ -19,7 +19,7 @@ typedef struct trainer {
     mark finished[REPORT_SLOTS];    /* optimizer completion of those steps */
     machine *machine;
     int64_t parameters;             /* that this rank holds, padding excluded */
-    arena arena; void *memory;      /* owned when built by trainer_build */
+    arena arena; void *memory; machine_kind kind;   /* owned when built by trainer_build */
 } trainer;
 
 /* Lays the case out on the machine; takes memory from the arena (paper or real). The case and mesh must outlive it. */
@@ -35,9 +35,10 @@ mark trainer_step(trainer *t);
 void trainer_gradients(trainer *t);
 mark trainer_update(trainer *t);
 
-/* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/op.h).
+/* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
  * The caller has waited for its mark. */
-const double *trainer_report(const trainer *t, int64_t step);
+typedef struct { double scalar[STEP_SCALARS]; } step_report;
+step_report trainer_report(const trainer *t, int64_t step);
 
 /* Measures the case on paper (train/measure.h), allocates one block, lays it out and gives queues their scratch. */
 typedef struct { machine_options machine; strike strike; } trainer_options;

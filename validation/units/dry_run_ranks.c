@@ -22,7 +22,7 @@ static const char *const layouts[] = {
 static measure measured(const bench_case *c, int rank, mesh *m)
 {
     trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = rank } };
-    mesh_open(m, &c->layout, rank, false);
+    mesh_open(m, &c->layout, rank, MESH_PAPER);
     return measure_case(c, m, &o);
 }
 

@@ -26,7 +26,7 @@ static void run_layout(outcome *o, const char *layout)
     snprintf(text, sizeof text, "%s%s", head, layout);
     o->c = case_of(text, world_ranks());
     o->p = paper_open(&o->c);
-    mesh_open(&o->m, &o->c.layout, world_rank(), false);
+    mesh_open(&o->m, &o->c.layout, world_rank(), MESH_PAPER);
     result_open(&o->r, &o->c);
     o->verdict = run_case(&o->c, &o->r, &load);
     o->most = (double)o->r.arena_bytes;

@@ -14,8 +14,8 @@ static mesh_layout pipeline_of(int stages, int chunks)
 static int open_meshes(void **state)
 {
     mesh_layout with_chunks = pipeline_of(world_ranks(), 2), without = pipeline_of(world_ranks(), 1);
-    mesh_open(&ring, &with_chunks, world_rank(), true);
-    mesh_open(&line, &without, world_rank(), true);
+    mesh_open(&ring, &with_chunks, world_rank(), MESH_ON_HOST);
+    mesh_open(&line, &without, world_rank(), MESH_ON_HOST);
     return 0;
 }
 

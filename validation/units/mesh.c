@@ -22,7 +22,7 @@ static mesh paper(int row, int rank)
 {
     mesh m;
     mesh_layout l = layout_of(rows[row].t, rows[row].c, rows[row].s, rows[row].d, rows[row].p, rows[row].chunks);
-    mesh_open(&m, &l, rank, false);
+    mesh_open(&m, &l, rank, MESH_PAPER);
     return m;
 }
 

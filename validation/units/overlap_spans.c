@@ -78,7 +78,7 @@ static beside beside_of(cut k)
     trainer t = { 0 };
     mesh m;
     bench_case c = cut_case(k);
-    mesh_open(&m, &c.layout, world_rank(), true);
+    mesh_open(&m, &c.layout, world_rank(), MESH_ON_HOST);
     trainer_build(&t, &c, &m, &(trainer_options){ .machine = { .world_rank = world_rank(), .span_capacity = SPANS } });
     trainer_initialize(&t);
     for (int i = 0; i < STEPS; i++) mark_sync(trainer_step(&t));

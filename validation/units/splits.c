@@ -13,7 +13,7 @@ static mesh_layout layout_of(int t, int d)
 static mesh opened(mesh_layout layout)
 {
     mesh m;
-    mesh_open(&m, &layout, world_rank(), true);
+    mesh_open(&m, &layout, world_rank(), MESH_ON_HOST);
     return m;
 }
 

@@ -105,7 +105,7 @@ static void agrees_with_the_table(const bench_case *c, int tensor_rank)
     arena a;
     param_table t;
     arena_open(&a, NULL, 0);
-    mesh_open(&m, &c->layout, tensor_rank, false);
+    mesh_open(&m, &c->layout, tensor_rank, MESH_PAPER);
     param_table_open(&t, c, &m, &a);
     rank_states s = states_of(c, m.at);
     int64_t padding = t.bucket_count * 32 * m.gradient.size, align = 64 * 6 * t.bucket_count;

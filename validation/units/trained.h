@@ -109,8 +109,8 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
 static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t steps)
 {
     const bench_case *c = t->given;
-    r->loss[step] = trainer_report(t, step)[SCALAR_LOSS];
-    r->norm[step] = trainer_report(t, step)[SCALAR_NORM];
+    r->loss[step] = trainer_report(t, step).scalar[SCALAR_LOSS];
+    r->norm[step] = trainer_report(t, step).scalar[SCALAR_NORM];
     if (step == 0) take_rows(t, r, true, r->gradient);
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
     bool tells = t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
@@ -137,7 +137,7 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     mesh m;
     trained_open(r, c);
     r->steps = how->steps;
-    mesh_open(&m, &c->layout, world_rank(), true);
+    mesh_open(&m, &c->layout, world_rank(), MESH_ON_HOST);
     trainer_options o = { .machine = { .hostile = how->hostile, .order_seed = how->order_seed, .prove_access = how->prove_access,
                                        .world_rank = world_rank() }, .strike = how->strike };
     if (m.takes_part) {

@@ -32,7 +32,7 @@ static paper on_paper(const bench_case *c, place dropped)
     mesh m;
     trainer t;
     arena a;
-    mesh_open(&m, &c->layout, dropped.rank, false);
+    mesh_open(&m, &c->layout, dropped.rank, MESH_PAPER);
     arena_open(&a, NULL, 0);
     machine *on = machine_open(&(machine_options){ .measuring = true, .world_rank = dropped.rank });
     trainer_open(&t, c, &m, on, &a);

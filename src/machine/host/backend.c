@@ -1,8 +1,12 @@
 /* The host's table. */
+#include "base/fail.h"
 #include "machine/backend.h"
 #include "machine/host/executor.h"
 #include "machine/host/host.h"
+#include "machine/world.h"
+#include <errno.h>
 #include <omp.h>
+#include <stdlib.h>
 
 static void *open_state(const machine_options *options, tally *t) { return executor_open(options, t); }
 static void close_state(void *state) { executor_close(state); }
@@ -21,12 +25,47 @@ static size_t prepare(void *state, const op *o)
 
 static int threads(void) { return omp_get_max_threads(); }
 
+static bool usable(char *why, size_t length)
+{
+    (void)why;
+    (void)length;
+    return true;
+}
+
+static machine_device device(void) { return (machine_device){ .name = "host" }; }
+
+static void *take(size_t bytes)
+{
+    void *memory = aligned_alloc(ARENA_ALIGNMENT, bytes);
+    if (!memory) FAIL("%zu bytes asked for the case's arena: %s", bytes, strerror(ENOMEM));
+    return memory;
+}
+
+static void clear(void *memory, int byte, size_t bytes) { memset(memory, byte, bytes); }
+
+static void connect_group(group *g, const char *name, int color, int key) { g->handle = world_split(name, color, key); }
+
+static void tune(void *state, void *memory, size_t bytes)
+{
+    (void)state;
+    (void)memory;
+    (void)bytes;
+}
+
+static void move(void *state, void *to, const void *from, size_t bytes)
+{
+    (void)state;
+    memcpy(to, from, bytes);
+}
+
 const backend *host_backend(void)
 {
     static const backend table = {
-        .name = "host", .usable = true, .library = host_matmul_library, .threads = threads,
-        .open = open_state, .close = close_state, .prepare = prepare, .submit = submit, .wait = wait,
-        .sync = sync, .completed = completed, .scratch = scratch, .spans = spans,
+        .name = "host", .usable = usable, .library = host_matmul_library, .threads = threads, .device = device,
+        .take = take, .give_back = free, .clear = clear, .connect = connect_group, .disconnect = world_release,
+        .open = open_state, .close = close_state, .prepare = prepare, .tune = tune, .submit = submit, .wait = wait,
+        .sync = sync, .completed = completed, .scratch = scratch, .spans = spans, .upload = move, .download = move,
+        .addressable = true,
     };
     return &table;
 }

@@ -1,0 +1,18 @@
+/* An operation as a kernel's launcher takes it. C and C++ both take this file (XGSW_EXTERN, on the command line, is how each
+ * spells a function of C). */
+#pragma once
+#include "machine/args.h"
+#include "machine/tensor.h"
+#include <cuda_runtime.h>
+
+typedef struct {
+    tensor x[OP_OPERANDS];              /* operands in the order in which kernels.h names them; absent ones keep their place */
+    bool update[OP_OPERANDS];           /* is it read and written, not only written? */
+    op_args args;
+    void *scratch; size_t scratch_bytes;        /* of the queue; 64-byte aligned */
+    cudaStream_t stream;
+} cuda_call;
+
+/* The door: a call that failed ends the run with rank, host, device, place and the library's words. */
+XGSW_EXTERN void cuda_check(cudaError_t code, const char *call, const char *file, int line);
+#define CUDA_CHECK(call) cuda_check((call), #call, __FILE__, __LINE__)
