@@ -5,7 +5,9 @@
 MPICC      ?= mpicc#    the MPI compiler: mpicc, mpicc.mpich, /opt/mpi/bin/mpicc
 DEBUG      ?= 0#        1: AddressSanitizer, UBSan and poison; the program is ./xgsw-debug
 MARCH      ?= native#   the processor to build for
-CUDA       ?= auto#     0: do not even look for CUDA
+CUDA       ?= 0#        0: build without the CUDA machine
+CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
+CUDA_ARCH  ?= 90a#      GPUs to build for, e.g. "80 90a 100"
 HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
 ONEDNN_DIR ?=#          where oneDNN lies, if not under /usr
 V          ?= 0#        1: show whole commands
@@ -67,15 +69,25 @@ FOUND       := $(shell $(PROBE_CC) -E -P $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN
                  | sed -n 's/^found: *//p' | tr -d ' "')
 COMPILER    := $(shell $(PROBE_CC) --version 2>/dev/null | head -1)
 MPI_SHOW    := $(shell $(MPICC) -show 2>/dev/null)
-NVCC        := $(if $(filter 0,$(CUDA)),,$(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) \
+NVCC        := $(if $(filter 0,$(CUDA)),,$(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) \
                  $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
+CUDA_FROM   := $(if $(NVCC),$(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))))
 NVCC_SAYS   := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
+CUDA_LACKS  := $(if $(NVCC),$(foreach header,cublasLt.h nccl.h,$(if $(wildcard \
+                 $(CUDA_FROM)/include/$(header) /usr/include/$(header) /usr/local/include/$(header)),,$(header))))
+HAS_CUDNN   := $(if $(NVCC),$(wildcard $(CUDA_FROM)/include/cudnn_backend.h /usr/include/cudnn_backend.h))
 GIT         := $(if $(wildcard .git),git --no-optional-locks,false)
 COMMIT      := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
 DIRTY       := $(if $(shell $(GIT) status --porcelain -- src Makefile 2>/dev/null),1,0)
 endif
 
 MPI_NAME     := $(subst _, ,$(call version,mpi)) ($(MPICC))
+# CUDA without cuBLASLt's or NCCL's header is no CUDA.
+ifneq ($(CUDA_LACKS),)
+$(info CUDA $(NVCC_SAYS) in $(CUDA_FROM) lacks $(CUDA_LACKS): building without it)
+NVCC :=
+CUDA_FROM :=
+endif
 ONEDNN_MAJOR := $(firstword $(subst ., ,$(call version,onednn)))
 MISSING      := $(strip $(foreach library,mpi hdf5 onednn,$(if $(call version,$(library)),,$(library))))
 
@@ -89,15 +101,25 @@ OPTIMIZE := $(if $(filter 1,$(DEBUG)),-g -O1 -fno-omit-frame-pointer -fsanitize=
               -fno-sanitize-recover=all -DBUILD_DEBUG=1,-O3 -DBUILD_DEBUG=0)
 CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
             -Wall -Wextra -Wshadow -Wconversion -Werror$(if $(findstring MPICH,$(MPI_NAME)), -Wno-stringop-overflow)
-CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR))
+CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
+            $(call FROM_DIR,$(CUDA_FROM))
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
+# The CUDA runtime is linked in; cuBLASLt, NCCL, cuDNN and NVML are loaded by the run that needs them.
+CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt)
+NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-fno-exceptions \
+              $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+              -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
-# Variants are whole files: no CUDA yet, so machine/cuda_absent.c stands in for machine/cuda/; one oneDNN interface.
+# Variants are whole files: machine/cuda_absent.c stands in for machine/cuda/, cudnn_absent.c for cudnn*.c; one oneDNN interface.
 ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
-SOURCES := $(filter-out src/machine/cuda/% src/machine/host/onednn_v%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) \
-           $(wildcard $(ONEDNN))
-OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
+ALL_C   := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+CUDNN   := $(wildcard src/machine/cuda/cudnn*.c)
+ABSENT  := $(if $(NVCC),src/machine/cuda_absent.c $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),\
+             src/machine/cuda/%)
+SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcard $(ONEDNN))
+KERNELS := $(if $(NVCC),$(wildcard src/machine/cuda/*.cu))
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(wildcard validation/units/*.c))
 
@@ -147,7 +169,7 @@ found: # says what this build uses, or stops
 	$(if $(MISSING),$(error $(NEEDS)))
 	$(if $(wildcard $(ONEDNN))$(if $(wildcard src/machine/host/onednn_v*),,none yet),,$(error $(ONEDNN) is not written))
 	@printf '%-8s%s\n' MPI '$(MPI_NAME)' HDF5 '$(call version,hdf5)' oneDNN '$(call version,onednn)' \
-	  CUDA '$(if $(NVCC_SAYS),$(NVCC_SAYS) found$(,) not used yet,none$(,) builds without it)' \
+	  CUDA '$(if $(NVCC),$(NVCC_SAYS) for $(CUDA_ARCH)$(if $(HAS_CUDNN),$(,) cuDNN),none$(,) builds without it)' \
 	  builds './$(PROGRAM) for $(MARCH) in $(BUILD)$(if $(filter 1,$(DEBUG)), with sanitizers)'
 
 # --- Rules --------------------------------------------------------------------------------------------------------
@@ -156,7 +178,10 @@ found: # says what this build uses, or stops
 keep = @mkdir -p $(@D); printf '%s\n' $1 | cmp -s - $@ || printf '%s\n' $1 > $@
 
 $(BUILD)/flags: FORCE | found
-	$(call keep,'$(COMPILE) $(LIBS)' '$(MPI_SHOW)' '$(COMPILER)')
+	$(call keep,'$(COMPILE) $(LIBS) $(CUDA_LIBS)' '$(MPI_SHOW)' '$(COMPILER)')
+
+$(BUILD)/kernel_flags: FORCE | found
+	$(call keep,'$(subst ",,$(subst ',,$(NVCC) $(NVCC_FLAGS)))' '$(NVCC_SAYS)')
 
 build/$(PROGRAM).linked: FORCE | found
 	$(call keep,'$(BUILD)')
@@ -178,13 +203,17 @@ $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  compile $<'
 	$(Q)$(COMPILE) $< -o $@
 
+$(BUILD)/src/%.cu.o: src/%.cu $(BUILD)/kernel_flags
+	@mkdir -p $(@D); echo '  compile $<'
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
+
 $(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
 	@echo '  link    $@'
-	$(Q)$(MPICC) $(CFLAGS) $(filter %.o,$^) $(LIBS) -o $@
+	$(Q)$(MPICC) $(CFLAGS) $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -o $@
 
 # cmocka hands every test a state that most do not use.
 $(BUILD)/units/%: validation/units/%.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) -lcmocka -o $@
+	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -lcmocka -o $@
 
 -include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d)
