@@ -73,8 +73,8 @@ NVCC        := $(if $(filter 0,$(CUDA)),,$(firstword $(if $(CUDA_HOME),$(wildcar
                  $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
 CUDA_FROM   := $(if $(NVCC),$(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))))
 NVCC_SAYS   := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
-CUDA_LACKS  := $(if $(NVCC),$(foreach header,cublasLt.h nccl.h,$(if $(wildcard \
-                 $(CUDA_FROM)/include/$(header) /usr/include/$(header) /usr/local/include/$(header)),,$(header))))
+CUDA_LACKS  := $(if $(NVCC),$(strip $(foreach header,cublasLt.h nccl.h,$(if $(wildcard \
+                 $(CUDA_FROM)/include/$(header) /usr/include/$(header) /usr/local/include/$(header)),,$(header)))))
 HAS_CUDNN   := $(if $(NVCC),$(wildcard $(CUDA_FROM)/include/cudnn_backend.h /usr/include/cudnn_backend.h))
 GIT         := $(if $(wildcard .git),git --no-optional-locks,false)
 COMMIT      := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
@@ -106,7 +106,9 @@ CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLA
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 # The CUDA runtime is linked in; cuBLASLt, NCCL, cuDNN and NVML are loaded by the run that needs them.
-CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt)
+CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' -DXGSW_NCCL='"libnccl.so.2"'
+CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt \
+               -Wl$(,)-rpath$(,)'$$ORIGIN/lib':$(CUDA_FROM)/lib64:$(CUDA_FROM)/lib)
 NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-fno-exceptions \
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
@@ -202,6 +204,8 @@ $(BUILD)/build_info.o: $(BUILD)/build_info.c $(OBJECTS)
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  compile $<'
 	$(Q)$(COMPILE) $< -o $@
+
+$(BUILD)/src/machine/cuda/libraries.o: CPPFLAGS += $(CUDA_FLAGS)
 
 $(BUILD)/src/%.cu.o: src/%.cu $(BUILD)/kernel_flags
 	@mkdir -p $(@D); echo '  compile $<'

@@ -1,0 +1,67 @@
+/* cuBLASLt and NCCL, loaded by the first rank that needs them: a run on the host does not carry their hundred megabytes, and
+ * the program starts where they are not installed. After cublaslt_load or nccl_load their functions are called by their own names. */
+#pragma once
+#include <cublasLt.h>
+#include <nccl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded already. */
+bool cublaslt_load(char *why, size_t length);
+bool nccl_load(char *why, size_t length);
+
+#define CUBLASLT_FUNCTIONS(F)                                                                              \
+    F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetVersion) F(cublasLtGetStatusName) F(cublasLtGetStatusString) \
+    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoInit) F(cublasLtMatmulAlgoCheck)       \
+    F(cublasLtMatmulAlgoConfigGetAttribute) F(cublasLtMatmulAlgoConfigSetAttribute)                                \
+    F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute)                     \
+    F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) F(cublasLtMatrixLayoutSetAttribute)               \
+    F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)
+#define NCCL_FUNCTIONS(F)                                                                                  \
+    F(ncclGetVersion) F(ncclGetUniqueId) F(ncclGetErrorString) F(ncclGetLastError) F(ncclCommInitRankConfig)       \
+    F(ncclCommSplit) F(ncclCommFinalize) F(ncclCommDestroy) F(ncclCommAbort) F(ncclCommGetAsyncError)              \
+    F(ncclAllGather) F(ncclReduceScatter) F(ncclAllReduce) F(ncclSend) F(ncclRecv) F(ncclGroupStart) F(ncclGroupEnd)
+
+#define LIBRARY_POINTER(function) __typeof__(&function) function;
+typedef struct { CUBLASLT_FUNCTIONS(LIBRARY_POINTER) } cublaslt_functions;
+typedef struct { NCCL_FUNCTIONS(LIBRARY_POINTER) } nccl_functions;
+extern cublaslt_functions cublaslt;
+extern nccl_functions nccl;
+
+#define cublasLtCreate cublaslt.cublasLtCreate
+#define cublasLtDestroy cublaslt.cublasLtDestroy
+#define cublasLtGetVersion cublaslt.cublasLtGetVersion
+#define cublasLtGetStatusName cublaslt.cublasLtGetStatusName
+#define cublasLtGetStatusString cublaslt.cublasLtGetStatusString
+#define cublasLtMatmul cublaslt.cublasLtMatmul
+#define cublasLtMatmulAlgoGetHeuristic cublaslt.cublasLtMatmulAlgoGetHeuristic
+#define cublasLtMatmulAlgoInit cublaslt.cublasLtMatmulAlgoInit
+#define cublasLtMatmulAlgoCheck cublaslt.cublasLtMatmulAlgoCheck
+#define cublasLtMatmulAlgoConfigGetAttribute cublaslt.cublasLtMatmulAlgoConfigGetAttribute
+#define cublasLtMatmulAlgoConfigSetAttribute cublaslt.cublasLtMatmulAlgoConfigSetAttribute
+#define cublasLtMatmulDescCreate cublaslt.cublasLtMatmulDescCreate
+#define cublasLtMatmulDescDestroy cublaslt.cublasLtMatmulDescDestroy
+#define cublasLtMatmulDescSetAttribute cublaslt.cublasLtMatmulDescSetAttribute
+#define cublasLtMatrixLayoutCreate cublaslt.cublasLtMatrixLayoutCreate
+#define cublasLtMatrixLayoutDestroy cublaslt.cublasLtMatrixLayoutDestroy
+#define cublasLtMatrixLayoutSetAttribute cublaslt.cublasLtMatrixLayoutSetAttribute
+#define cublasLtMatmulPreferenceCreate cublaslt.cublasLtMatmulPreferenceCreate
+#define cublasLtMatmulPreferenceDestroy cublaslt.cublasLtMatmulPreferenceDestroy
+#define cublasLtMatmulPreferenceSetAttribute cublaslt.cublasLtMatmulPreferenceSetAttribute
+#define ncclGetVersion nccl.ncclGetVersion
+#define ncclGetUniqueId nccl.ncclGetUniqueId
+#define ncclGetErrorString nccl.ncclGetErrorString
+#define ncclGetLastError nccl.ncclGetLastError
+#define ncclCommInitRankConfig nccl.ncclCommInitRankConfig
+#define ncclCommSplit nccl.ncclCommSplit
+#define ncclCommFinalize nccl.ncclCommFinalize
+#define ncclCommDestroy nccl.ncclCommDestroy
+#define ncclCommAbort nccl.ncclCommAbort
+#define ncclCommGetAsyncError nccl.ncclCommGetAsyncError
+#define ncclAllGather nccl.ncclAllGather
+#define ncclReduceScatter nccl.ncclReduceScatter
+#define ncclAllReduce nccl.ncclAllReduce
+#define ncclSend nccl.ncclSend
+#define ncclRecv nccl.ncclRecv
+#define ncclGroupStart nccl.ncclGroupStart
+#define ncclGroupEnd nccl.ncclGroupEnd
