@@ -40,6 +40,9 @@ static tensor owned(const bucket *b, compared what)
     return tensor_present(&b->master) ? b->master : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
 }
 
+/* Some elements of a flat tensor; where there are none, `first` may lie outside it. */
+static tensor some_of(tensor x, int64_t first, int64_t count) { return tensor_slice(x, 0, count > 0 ? first : 0, count); }
+
 /* Squares of (x - target) and of (target - start), summed over this rank's part of a row; padding must be zero. */
 typedef struct { double error, change; } row_squares;
 
@@ -48,15 +51,16 @@ static row_squares own_squares(const trainer *t, int i, compared what, const dou
     const param *p = &t->stage.params.row[i];
     const bucket *b = &t->stage.params.buckets[p->bucket];
     fragment f = param_fragment(&t->stage.params, i);
-    tensor x = owned(b, what);
+    tensor x = machine_peek(t->machine, some_of(owned(b, what), p->offset + f.first - b->shard_first, f.count));
     row_squares total = { 0.0, 0.0 };
-    for (int64_t k = f.first; k < f.first + f.count; k++) {
-        int64_t logical = param_logical_index(p, k);
+    for (int64_t k = 0; k < f.count; k++) {
+        int64_t logical = param_logical_index(p, f.first + k);
         double want = logical < 0 ? 0.0 : target[logical], change = logical < 0 || !start ? want : want - start[logical];
-        double error = magnitude(tensor_value(&x, p->offset + k - b->shard_first) - want);
+        double error = magnitude(tensor_value(&x, k) - want);
         total.error += error * error;
         total.change += change * change;
     }
+    machine_view_end(t->machine, &x);
     return total;
 }
 
@@ -127,12 +131,14 @@ static double *owners_weights(const trainer *t, const reference *r)
         const param *p = &t->stage.params.row[i];
         const bucket *b = &t->stage.params.buckets[p->bucket];
         fragment f = param_fragment(&t->stage.params, i);
-        tensor x = owned(b, COMPARE_WEIGHT);
-        for (int64_t k = f.first; speaks(t, b) && k < f.first + f.count; k++) {
-            int64_t logical = param_logical_index(p, k);
-            double value = tensor_value(&x, p->offset + k - b->shard_first);
+        int64_t count = speaks(t, b) ? f.count : 0;
+        tensor x = machine_peek(t->machine, some_of(owned(b, COMPARE_WEIGHT), p->offset + f.first - b->shard_first, count));
+        for (int64_t k = 0; k < count; k++) {
+            int64_t logical = param_logical_index(p, f.first + k);
+            double value = tensor_value(&x, k);
             if (logical >= 0) values[r->base[p->logical] + logical] = b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
         }
+        machine_view_end(t->machine, &x);
     }
     world_sum(values, r->values);
     return values;
@@ -143,11 +149,13 @@ worst_row compare_gathered(const trainer *t, const reference *r)
     double *want = owners_weights(t, r), *own = doubles(2 * r->rows);
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
-        const tensor *x = &t->stage.params.buckets[p->bucket].weight;
-        for (int64_t k = 0; k < p->local_rows * p->local_columns; k++) {
+        int64_t count = p->local_rows * p->local_columns;
+        tensor x = machine_peek(t->machine, some_of(t->stage.params.buckets[p->bucket].weight, p->offset, count));
+        for (int64_t k = 0; k < count; k++) {
             int64_t logical = param_logical_index(p, k);
-            own[p->logical] += tensor_value(x, p->offset + k) != (logical < 0 ? 0.0 : want[r->base[p->logical] + logical]);
+            own[p->logical] += tensor_value(&x, k) != (logical < 0 ? 0.0 : want[r->base[p->logical] + logical]);
         }
+        machine_view_end(t->machine, &x);
     }
     worst_row worst = worst_of(own, own + r->rows, r->rows);
     free(want);
@@ -166,7 +174,9 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
     if (!sequence) FAIL("no memory to compare %lld losses", (long long)n);
     worst_row worst = { -1.0, 0, 0 };
     for (int64_t i = 0; i < n; i++) sequence[i] = reference_sequence(r, i);
-    reference_sum_losses(r, sequence, t ? t->stage.loss.data : NULL, holds_losses(t) ? n : 0, loss);
+    tensor held = holds_losses(t) ? machine_peek(t->machine, t->stage.loss) : tensor_none();
+    reference_sum_losses(r, sequence, held.data, holds_losses(t) ? n : 0, loss);
+    if (holds_losses(t)) machine_view_end(t->machine, &held);
     for (int64_t i = 0; holds_losses(t) && t->mesh->at[AXIS_CONTEXT] == 0 && i < n; i++) {
         double target = r->loss[step * n + i], ratio = magnitude((loss[i] - target) / target);
         if (ratio > worst.r) worst = (worst_row){ ratio, (int)sequence[i], world_rank() };
@@ -201,11 +211,13 @@ static double held_norm(const trainer *t)
     double total = 0.0;
     for (int i = 0; t && i < t->stage.params.bucket_count; i++) {
         const bucket *b = &t->stage.params.buckets[i];
-        tensor x = gradient_shard(b);
-        for (int64_t k = 0; speaks(t, b) && k < b->shard_elements; k++) {
+        int64_t count = speaks(t, b) ? b->shard_elements : 0;
+        tensor x = machine_peek(t->machine, some_of(gradient_shard(b), 0, count));
+        for (int64_t k = 0; k < count; k++) {
             double value = tensor_value(&x, k);
             total += value * value;
         }
+        machine_view_end(t->machine, &x);
     }
     world_sum(&total, 1);
     return sqrt(total);

@@ -307,15 +307,20 @@ void machine_download(machine *m, void *to, tensor from)
     machine_read(m, to, from);
 }
 
-tensor machine_view(machine *m, tensor t)
+tensor machine_peek(machine *m, tensor t)
 {
-    machine_sync(m);
     if (m->backend->addressable || tensor_span(&t) == 0) return t;
     tensor view = t;
     view.data = malloc(tensor_span(&t));
     if (!view.data) FAIL("no memory for a copy of %zu bytes", tensor_span(&t));
     machine_read(m, view.data, t);
     return view;
+}
+
+tensor machine_view(machine *m, tensor t)
+{
+    machine_sync(m);
+    return machine_peek(m, t);
 }
 
 void machine_view_store(machine *m, tensor t, const tensor *view)

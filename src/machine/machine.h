@@ -99,6 +99,8 @@ void machine_read(machine *m, void *to, tensor from);
 /* The tensor where the caller may read it, as machine_download: itself, or a copy that machine_view_end frees. After
  * machine_view_store what the caller wrote there is the machine's. */
 tensor machine_view(machine *m, tensor t);
+/* The same, as machine_read: the caller has waited for the last writer, nothing else is waited for. */
+tensor machine_peek(machine *m, tensor t);
 void machine_view_store(machine *m, tensor t, const tensor *view);
 void machine_view_end(machine *m, tensor *view);
 

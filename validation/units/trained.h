@@ -80,11 +80,14 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
         bool first = !b->replicated || t->mesh->at[AXIS_TENSOR] == 0;
         if (b->shard_elements == b->elements && t->mesh->gradient.rank > 0) first = false;
         fragment f = param_fragment(p, i);
+        if (!first || f.count == 0) continue;
         tensor x = gradient ? gradient_shard(b) : tensor_present(&b->master) ? b->master : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
-        for (int64_t k = f.first; first && k < f.first + f.count; k++) {
-            int64_t logical = param_logical_index(&p->row[i], k);
-            if (logical >= 0) out[r->base[p->row[i].logical] + logical] = tensor_value(&x, p->row[i].offset + k - b->shard_first);
+        x = machine_peek(t->machine, tensor_slice(x, 0, p->row[i].offset + f.first - b->shard_first, f.count));
+        for (int64_t k = 0; k < f.count; k++) {
+            int64_t logical = param_logical_index(&p->row[i], f.first + k);
+            if (logical >= 0) out[r->base[p->row[i].logical] + logical] = tensor_value(&x, k);
         }
+        machine_view_end(t->machine, &x);
     }
 }
 
@@ -95,13 +98,15 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
     double errors = 0.0;
     for (int i = 0; i < p->rows; i++) {
         const param *row = &p->row[i];
-        const tensor *whole = &p->buckets[row->bucket].weight;
-        for (int64_t k = 0; k < row->local_rows * row->local_columns; k++) {
+        int64_t count = row->local_rows * row->local_columns;
+        tensor whole = machine_peek(t->machine, tensor_slice(p->buckets[row->bucket].weight, 0, row->offset, count));
+        for (int64_t k = 0; k < count; k++) {
             int64_t logical = param_logical_index(row, k);
             float want = logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + logical];
-            if (whole->type == BF16) want = bf16_widen(bf16_round(want));
-            errors += tensor_value(whole, row->offset + k) != (double)want;
+            if (whole.type == BF16) want = bf16_widen(bf16_round(want));
+            errors += tensor_value(&whole, k) != (double)want;
         }
+        machine_view_end(t->machine, &whole);
     }
     return errors;
 }
@@ -114,10 +119,12 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
     if (step == 0) take_rows(t, r, true, r->gradient);
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
     bool tells = t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
+    tensor loss = machine_peek(t->machine, t->stage.loss);
     for (int64_t i = 0; tells && i < c->microbatches * c->micro_batch; i++) {
         int64_t m = i / c->micro_batch, sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->micro_batch + i % c->micro_batch;
-        if (sample < TRAINED_SEQUENCES) r->sequence_loss[step][sample] = ((const double *)t->stage.loss.data)[i];
+        if (sample < TRAINED_SEQUENCES) r->sequence_loss[step][sample] = ((const double *)loss.data)[i];
     }
+    machine_view_end(t->machine, &loss);
 }
 
 static inline void take_machine(trained *r, const trainer *t)
