@@ -6,6 +6,7 @@ typedef struct backend {
     const char *name;
     bool (*usable)(char *why, size_t length);           /* can this process run it, not only measure? If not, why */
     const char *(*library)(char *text, size_t length);  /* what it computes with, as loaded */
+    const char *(*engines)(char *text, size_t length);  /* of attention and products, as chosen so far */
     int (*threads)(void);                               /* per rank */
     machine_device (*device)(void);                     /* this rank's; its first use chooses it */
 

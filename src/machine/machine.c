@@ -46,6 +46,14 @@ void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes) { backend_of(kind)->clear(memory, byte, bytes); }
 int machine_threads(machine_kind kind) { return backend_of(kind)->threads(); }
 const char *machine_library(machine_kind kind, char *text, size_t length) { return backend_of(kind)->library(text, length); }
+bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
+const char *machine_engines(machine_kind kind, char *text, size_t length) { return backend_of(kind)->engines(text, length); }
+
+/* Of the process, as its devices are. */
+static bool devices_are_shared;
+
+void machine_share_devices(bool yes) { devices_are_shared = yes; }
+bool machine_shares_devices(void) { return devices_are_shared; }
 
 void group_connect(machine_kind kind, group *g, const char *name, int color, int key)
 {

@@ -53,6 +53,13 @@ bool machine_usable(machine_kind kind, char *why, size_t length);       /* why n
 machine_device machine_device_of(machine_kind kind);
 int machine_threads(machine_kind kind);
 const char *machine_library(machine_kind kind, char *text, size_t length);
+/* Is it part of this build? What is not can measure all the same, without its scratch. */
+bool machine_built(machine_kind kind);
+/* What it runs attention and products with, as chosen by the operations so far: for people. */
+const char *machine_engines(machine_kind kind, char *text, size_t length);
+/* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
+void machine_share_devices(bool yes);
+bool machine_shares_devices(void);
 
 machine *machine_open(const machine_options *options);
 void machine_close(machine *m);                                 /* ends queues; sync first */

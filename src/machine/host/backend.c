@@ -6,6 +6,7 @@
 #include "machine/world.h"
 #include <errno.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void *open_state(const machine_options *options, tally *t) { return executor_open(options, t); }
@@ -30,6 +31,14 @@ static bool usable(char *why, size_t length)
     (void)why;
     (void)length;
     return true;
+}
+
+/* One of each: nothing is chosen. */
+static const char *engines(char *text, size_t length)
+{
+    char products[96];
+    snprintf(text, length, "attention own, tiled; products %s", host_matmul_library(products, sizeof products));
+    return text;
 }
 
 static machine_device device(void) { return (machine_device){ .name = "host" }; }
@@ -61,7 +70,7 @@ static void move(void *state, void *to, const void *from, size_t bytes)
 const backend *host_backend(void)
 {
     static const backend table = {
-        .name = "host", .usable = usable, .library = host_matmul_library, .threads = threads, .device = device,
+        .name = "host", .usable = usable, .library = host_matmul_library, .engines = engines, .threads = threads, .device = device,
         .take = take, .give_back = free, .clear = clear, .connect = connect_group, .disconnect = world_release,
         .open = open_state, .close = close_state, .prepare = prepare, .tune = tune, .submit = submit, .wait = wait,
         .sync = sync, .completed = completed, .scratch = scratch, .spans = spans, .upload = move, .download = move,
