@@ -16,15 +16,20 @@ template <typename type> struct alignas(16) pack {
     type of[LENGTH];
 };
 
-/* The first element of row `row` of a view, all dims but the last counted as one. */
+/* The first element of row `row` of a view, all dims but the last counted as one; fewer than 2^32 rows. Dims are indexed by
+ * constants: a parameter indexed otherwise is copied to the stack. */
 template <typename type> static __device__ __forceinline__ type *row_of(const tensor &t, int64_t row)
 {
+    uint32_t at = static_cast<uint32_t>(row);
     int64_t offset = 0;
-    for (int i = t.dims - 2; i > 0; i--) {
-        offset += row % t.dim[i] * t.stride[i];
-        row /= t.dim[i];
-    }
-    return static_cast<type *>(t.data) + offset + (t.dims > 1 ? row * t.stride[0] : 0);
+#pragma unroll
+    for (int i = TENSOR_DIMS - 2; i > 0; i--)
+        if (i < t.dims - 1) {
+            uint32_t length = static_cast<uint32_t>(t.dim[i]), above = at / length;
+            offset += (at - above * length) * t.stride[i];
+            at = above;
+        }
+    return static_cast<type *>(t.data) + offset + (t.dims > 1 ? at * t.stride[0] : 0);
 }
 
 static inline int64_t columns_of(const tensor &t) { return t.dim[t.dims - 1]; }
