@@ -6,6 +6,7 @@
 #include "bench/dry_run.h"
 #include "bench/options.h"
 #include "bench/record/record.h"
+#include "bench/replay.h"
 #include "bench/session.h"
 #include "machine/machine.h"
 #include "machine/world.h"
@@ -54,7 +55,7 @@ static int answer(const options *o)
     if (o->version) print_version();
     if (o->keys) deck_print_keys();
     if (o->list) catalogue_print();
-    return STATUS_PASSED;
+    return o->replay ? replay(o->replay) : STATUS_PASSED;
 }
 
 static int dry_run_at(const options *o, const deck_file *f, int ranks)
@@ -107,7 +108,7 @@ int main(int argc, char **argv)
 {
     options o = options_read(argc, argv);
     only_first_speaks();
-    bool alone = o.help || o.version || o.keys || o.list;
+    bool alone = o.help || o.version || o.keys || o.list || o.replay;
     if (!o.mistake[0] && alone) return answer(&o);
     if (!o.mistake[0] && o.dry_run) return dry_run_all(&o);
     world_start(&argc, &argv);

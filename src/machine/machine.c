@@ -35,6 +35,7 @@ struct machine {
     strike strike; int64_t strikes; bool strike_found;
     int64_t waits, dropped_wait;
     op unwaited;
+    shadow *shadow;
 };
 
 static const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
@@ -72,12 +73,14 @@ machine *machine_open(const machine_options *options)
     m->hazard = hazard_open();
     m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
     m->dropped_wait = -1;
+    machine_shadow(m, options->shadow);
     return m;
 }
 
 void machine_close(machine *m)
 {
     m->backend->close(m->state);
+    if (m->shadow) shadow_close(m->shadow);
     hazard_close(m->hazard);
     free(m);
 }
@@ -150,7 +153,7 @@ static void number_transfer(op *o)
     o->args.fabric.sequence = g->sequence++;
 }
 
-static mark run(queue *q, const op *o)
+static mark run_alone(queue *q, const op *o)
 {
     machine *m = q->machine;
     q->serial++;
@@ -163,6 +166,26 @@ static mark run(queue *q, const op *o)
         m->backend->submit(m->state, q->index, q->serial, o);
     }
     return queue_mark(q);
+}
+
+static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
+
+/* What it waits for is complete when an operation of nothing before it is. */
+static mark run_shadowed(queue *q, const op *o)
+{
+    op nothing = { .kind = OP_FILL, .origin = o->origin };
+    mark_sync(run_alone(q, &nothing));
+    shadow_before(q->machine->shadow, o, read_tensor, q->machine);
+    mark m = run_alone(q, o);
+    mark_sync(m);
+    shadow_after(q->machine->shadow, o, read_tensor, q->machine);
+    return m;
+}
+
+static mark run(queue *q, const op *o)
+{
+    const shadow *s = q->machine->shadow;
+    return s && shadow_wants(s, o) ? run_shadowed(q, o) : run_alone(q, o);
 }
 
 /* drop, stale and repeat of a transfer strike its whole group, so that the result is wrong, not stuck. */
@@ -361,6 +384,14 @@ bool machine_strike_found(const machine *m, strike *s)
 void machine_drop_wait(machine *m, int64_t index) { m->dropped_wait = index; }
 int64_t machine_waits(const machine *m) { return m->waits; }
 const op *machine_unwaited(const machine *m) { return &m->unwaited; }
+void machine_shadow(machine *m, shadow_mode mode)
+{
+    if (m->options.measuring || (mode == SHADOW_OFF && !m->shadow)) return;
+    if (!m->shadow) m->shadow = shadow_open(m->options.world_rank);
+    shadow_set(m->shadow, mode);
+}
+
+const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? shadow_read(m->shadow) : NULL; }
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 tally *machine_tally(machine *m) { return &m->tally; }
 

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "machine/hazard.h"
 #include "machine/op.h"
+#include "machine/shadow.h"
 #include "machine/tally.h"
 
 typedef struct machine machine;
@@ -27,7 +28,7 @@ typedef struct {
     bool own_attention;         /* its own kernels, though the library's may be faster */
     int transfer_multiprocessors;       /* products leave so many to transfers */
     const char *algorithm_cache;        /* file of the algorithms chosen for products; NULL: none */
-    bool shadow;                /* every operation also on the host, compared (machine/shadow.h) */
+    shadow_mode shadow;         /* operations also on the host, compared (machine/shadow.h) */
 } machine_options;
 
 /* What this rank computes on. identity: the same for two ranks only if they share it; empty on the host. */
@@ -126,6 +127,10 @@ int64_t machine_waits(const machine *m);
 /* The last operation before which a wait was left out. */
 const op *machine_unwaited(const machine *m);
 
+/* From here on operations are shadowed so. */
+void machine_shadow(machine *m, shadow_mode mode);
+/* Of all that was shadowed; NULL if nothing was asked for. */
+const shadow_report *machine_shadowed(const machine *m);
 const hazard_report *machine_hazards(const machine *m);         /* count and first sentences */
 tally *machine_tally(machine *m);
 /* The last span_capacity operations that ran, in no particular order; valid until more are run. */

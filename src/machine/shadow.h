@@ -1,0 +1,30 @@
+/* Shadow: computing operations of a machine run once more by the host, on copies of their operands, and compared. It synchronizes
+ * before and after every one of them; transfers pass. */
+#pragma once
+#include "machine/op_file.h"
+
+/* FULL: every operation. SAMPLED: of the first microbatch and of the optimizer, a part of some operations, at full shape. */
+typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
+
+typedef struct {
+    int64_t operations, elements;           /* compared */
+    double worst; char worst_operation[200];        /* largest error in units of its tolerance */
+    int64_t failed; char sentence[512];     /* operations that differ; of the first: operation, operand, element, values */
+    char file[64];                          /* that one, to run again; empty: none could be written */
+} shadow_report;
+
+typedef struct shadow shadow;
+/* rank names the file of the first mismatch. */
+shadow *shadow_open(int rank);
+void shadow_set(shadow *s, shadow_mode mode);
+void shadow_close(shadow *s);
+bool shadow_wants(const shadow *s, const op *o);
+/* Before: all that the operation waits for is complete. After: it is complete itself. */
+void shadow_before(shadow *s, const op *o, op_reader *read, void *from);
+void shadow_after(shadow *s, const op *o, op_reader *read, void *from);
+const shadow_report *shadow_read(const shadow *s);
+
+/* |x - reference| <= roundings units in the last place of the larger + absolute x largest |reference| of the tensor; exact: no
+ * difference at all. Derived beside the table in shadow_limits.c. */
+typedef struct { bool exact; double roundings, absolute; } shadow_limit;
+shadow_limit shadow_limit_of(const op *o, int which);

@@ -1,0 +1,55 @@
+/* How far an operation may be from the host's, kind by kind. Kinds whose elements are made by base/numeric.h alone, or that move
+ * or count, are equal bit for bit. The others add the same terms in another order: n terms of size x give about sqrt(n) x 2^-24 of
+ * difference, bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value; and what is rounded once on either side
+ * differs by at most 2 halves of a unit in the last place on top. */
+#include "machine/shadow.h"
+#include <math.h>
+
+static const double F32_HALF_UNIT = 0x1p-24, BF16_HALF_UNIT = 0x1p-9, F64_UNITS = 16 * 0x1p-52;
+
+/* Terms of the longest sum in an output element. */
+static double terms_of(const op *o, int which)
+{
+    const tensor *x = &o->operand[0].tensor, *second = &o->operand[1].tensor;
+    int64_t columns = x->dim[x->dims - 1];
+    switch (o->kind) {
+    case OP_MATMUL: return (double)second->dim[1];
+    case OP_NORM_FORWARD: return (double)columns;
+    case OP_NORM_BACKWARD: return (double)(which == 5 ? tensor_elements(x) / columns : columns);
+    case OP_ATTENTION_FORWARD: return (double)second->dim[0];
+    case OP_ATTENTION_BACKWARD: return (double)(x->dim[0] * (x->dim[2] / second->dim[2]) + second->dim[0]);
+    case OP_EMBEDDING_BACKWARD: return (double)tensor_elements(x);
+    case OP_CROSS_ENTROPY: return (double)columns;
+    default: return 1.0;
+    }
+}
+
+/* Attention's kernels on BF16 feed probabilities and their gradients to the products as BF16, half a unit each; both enter the
+ * output by sums whose weights add up to at most the largest value (forward), or to a few of them (backward). */
+static double internal_rounding(const op *o)
+{
+    bool bf16 = o->operand[0].tensor.type == BF16;
+    if (o->kind == OP_ATTENTION_FORWARD && bf16) return 2 * BF16_HALF_UNIT;
+    if (o->kind == OP_ATTENTION_BACKWARD && bf16) return 8 * BF16_HALF_UNIT;
+    return 0.0;
+}
+
+static bool is_exact(op_kind kind)
+{
+    static const bool exact[OP_KINDS] = {
+        [OP_EMBEDDING_FORWARD] = true, [OP_ROPE_FORWARD] = true, [OP_ROPE_BACKWARD] = true, [OP_ADD] = true,
+        [OP_SWIGLU_FORWARD] = true, [OP_SWIGLU_BACKWARD] = true, [OP_ADAMW] = true, [OP_FILL] = true, [OP_COPY] = true,
+        [OP_TOKENS] = true, [OP_SQUARE_SUM] = true, [OP_INITIALIZE] = true, [OP_SCALE] = true, [OP_FLIP] = true,
+    };
+    return exact[kind];
+}
+
+shadow_limit shadow_limit_of(const op *o, int which)
+{
+    dtype type = o->operand[which].tensor.type;
+    double absolute = (2 * sqrt(terms_of(o, which)) + 16) * F32_HALF_UNIT + internal_rounding(o);
+    if (is_exact(o->kind)) return (shadow_limit){ .exact = true };
+    if (type == F64 && o->kind != OP_CROSS_ENTROPY) return (shadow_limit){ .roundings = F64_UNITS };
+    if (type == F64) return (shadow_limit){ .roundings = absolute };
+    return (shadow_limit){ .roundings = 2 * (type == BF16 ? BF16_HALF_UNIT : F32_HALF_UNIT), .absolute = absolute };
+}

@@ -1,0 +1,137 @@
+/* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes, sampled or whole. */
+#include "operations.h"
+#include "machine/shadow.h"
+#include "bench/replay.h"
+#include <string.h>
+#include <unistd.h>
+
+enum { ROWS = 40, WIDTH = 96, INNER = 72 };
+
+typedef struct { machine *machine; queue *queue; sample a, b, c; void *scratch; } fixture;
+
+static fixture open_product(shadow_mode mode)
+{
+    fixture f = { .a = sample_open(BF16, 2, (int64_t[]){ ROWS, INNER }, 0), .b = sample_open(BF16, 2, (int64_t[]){ INNER, WIDTH }, 0),
+                  .c = sample_open(F32, 2, (int64_t[]){ ROWS, WIDTH }, 5) };
+    machine_options options = { .kind = MACHINE_HOST, .shadow = mode };
+    sample_randomize(&f.a, 1, 1.0, 0.0);
+    sample_randomize(&f.b, 2, 1.0, 0.0);
+    sample_randomize(&f.c, 3, 1.0, 0.0);
+    f.machine = machine_open(&options);
+    f.queue = machine_queue(f.machine, "compute");
+    f.scratch = aligned_alloc(ARENA_ALIGNMENT, 1 << 20);
+    queue_set_scratch(f.queue, f.scratch, 1 << 20);
+    return f;
+}
+
+static void close_product(fixture *f)
+{
+    machine_close(f->machine);
+    sample_close(&f->a);
+    sample_close(&f->b);
+    sample_close(&f->c);
+    free(f->scratch);
+}
+
+static void right_ones_pass(void **state)
+{
+    for (shadow_mode mode = SHADOW_FULL; mode <= SHADOW_SAMPLED; mode++) {
+        fixture f = open_product(mode);
+        origin *now = machine_origin_now(f.machine);
+        now->microbatch = 0;
+        static char name[64][16];
+        for (int i = 0; i < 64; i++) {
+            snprintf(name[i], sizeof name[i], "product %d", i);
+            matmul(f.queue, name[i], f.c.t, UPDATE, f.a.t, f.b.t);
+        }
+        machine_sync(f.machine);
+        const shadow_report *r = machine_shadowed(f.machine);
+        assert_int_equal(r->failed, 0);
+        if (mode == SHADOW_FULL) assert_int_equal(r->operations, 64);
+        else assert_in_range(r->operations, 1, 32);
+        assert_int_equal(r->elements, r->operations * (mode == SHADOW_FULL ? ROWS * WIDTH : 4 * 64));
+        close_product(&f);
+    }
+}
+
+static void read_host(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
+
+/* out = a + b by hand, with `error` units in the last place at one element, as a machine's result under the shadow. */
+static shadow_report added_with(int64_t wrong, uint32_t units)
+{
+    enum { N = 100 };
+    static float a[N], b[N], out[N];
+    shadow *s = shadow_open(7);
+    op o = { .kind = OP_ADD, .operands = 3, .origin = { .step = 2, .microbatch = 1, .chunk = -1, .layer = 3, .name = "sum of two" } };
+    float *data[] = { out, a, b };
+    for (int i = 0; i < 3; i++) o.operand[i] = (operand){ tensor_1d(data[i], F32, N), i ? READ : WRITE };
+    for (int i = 0; i < N; i++) a[i] = (float)random_value(1, i), b[i] = (float)random_value(2, i);
+    shadow_set(s, SHADOW_FULL);
+    assert_true(shadow_wants(s, &o));
+    shadow_before(s, &o, read_host, NULL);
+    for (int i = 0; i < N; i++) out[i] = a[i] + b[i];
+    out[wrong] = float_from_bits(float_bits(out[wrong]) + units);
+    shadow_after(s, &o, read_host, NULL);
+    shadow_report r = *shadow_read(s);
+    shadow_close(s);
+    return r;
+}
+
+static void wrong_results_are_named(void **state)
+{
+    char reason[300];
+    op_copy c;
+    assert_int_equal(added_with(17, 0).failed, 0);
+    shadow_report r = added_with(17, 1);
+    assert_int_equal(r.failed, 1);
+    assert_non_null(strstr(r.sentence, "add sum of two (step 2, microbatch 1, layer 3"));
+    assert_non_null(strstr(r.sentence, "element 17 of operand 0"));
+    assert_string_equal(r.file, "xgsw-mismatch-7.op");
+    assert_true(op_file_read(r.file, &c, reason, sizeof reason));
+    assert_int_equal(c.op.kind, OP_ADD);
+    assert_int_equal(c.op.origin.layer, 3);
+    assert_float_equal(((float *)c.op.operand[2].tensor.data)[99], random_value(2, 99), 1e-7);
+    op_copy_free(&c);
+    assert_int_equal(replay(r.file), 0);
+    remove(r.file);
+}
+
+/* A changed byte, a cut file and something else are refused. */
+static void other_files_are_refused(void **state)
+{
+    char reason[300];
+    op_copy c;
+    shadow_report r = added_with(3, 1);
+    FILE *f = fopen(r.file, "r+b");
+    fseek(f, -1, SEEK_END);
+    fputc(0x55, f);
+    fclose(f);
+    assert_false(op_file_read(r.file, &c, reason, sizeof reason));
+    assert_non_null(strstr(reason, "changed"));
+    assert_int_equal(truncate(r.file, 900), 0);
+    assert_false(op_file_read(r.file, &c, reason, sizeof reason));
+    assert_int_equal(replay("/dev/null"), 2);
+    assert_int_equal(replay("no such file"), 2);
+    remove(r.file);
+}
+
+/* A product may differ by its roundings, and not by more. */
+static void limits_hold(void **state)
+{
+    op o = { .kind = OP_MATMUL, .operands = 3 };
+    o.operand[0] = (operand){ tensor_2d(NULL, BF16, ROWS, WIDTH), WRITE };
+    o.operand[1] = (operand){ tensor_2d(NULL, BF16, ROWS, INNER), READ };
+    o.operand[2] = (operand){ tensor_2d(NULL, BF16, INNER, WIDTH), READ };
+    shadow_limit bf16 = shadow_limit_of(&o, 0);
+    assert_true(!bf16.exact && bf16.roundings == 0x1p-8);
+    assert_true(bf16.absolute > sqrt(INNER) * 0x1p-24 && bf16.absolute < 40 * 0x1p-24);
+    o.kind = OP_SWIGLU_FORWARD;
+    assert_true(shadow_limit_of(&o, 1).exact);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass), cmocka_unit_test(wrong_results_are_named),
+                                        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(limits_hold) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
