@@ -103,6 +103,7 @@ void world_stop(void)
 int world_rank(void) { return world.rank; }
 int world_ranks(void) { return world.ranks; }
 int world_node_ranks(void) { return world.node_ranks; }
+int world_node_rank(void) { return world.node_rank; }
 int world_node_cores(void) { return world.node_cores; }
 const char *world_host(void) { return world.host; }
 void world_stall_limit(double seconds) { world.stall_seconds = seconds; }

@@ -13,6 +13,7 @@ void world_stop(void);                                  /* collective */
 int world_rank(void);
 int world_ranks(void);
 int world_node_ranks(void);                             /* ranks of this node */
+int world_node_rank(void);                              /* own place among them */
 int world_node_cores(void);                             /* cores of this node */
 const char *world_host(void);
 void world_stall_limit(double seconds);

@@ -1,0 +1,12 @@
+/* The time of events in clock_seconds. The device has a clock of its own, which is held to the host's. */
+#pragma once
+#include <cuda_runtime.h>
+
+typedef struct device_clock device_clock;
+device_clock *device_clock_open(void);
+void device_clock_close(device_clock *c);
+/* When the event, which is complete, was reached. The host knows that it was between `after` and `before`. The event stays the
+ * caller's, but device_clock_advance may exchange it for another. */
+double device_clock_time(device_clock *c, cudaEvent_t *event, double after, double before);
+/* Called when every event yet to be asked for comes after those asked for. */
+void device_clock_advance(device_clock *c);

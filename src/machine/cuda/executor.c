@@ -1,0 +1,334 @@
+/* The CUDA executor: an operation is launched on its queue's stream as it is submitted, and an event behind it says when it is
+ * complete. Whoever waits polls: completed operations are looked through in order, their seconds go to the tally. */
+#include "machine/cuda/executor.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/cuda/cuda.h"
+#include "machine/cuda/device_clock.h"
+#include "machine/cuda/fabric.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { LANE_OPS = 4096, LANE_NAME = 200, LANE_WAITS = HAZARD_QUEUES + 1 };
+
+/* What an operation waits for; transfer: its group, if it is one. */
+typedef struct { int target; uint64_t serial; struct group *transfer; } awaited;
+
+/* What remains of an operation that was launched. */
+typedef struct {
+    op_kind kind;
+    origin origin;
+    struct group *group;                            /* of a transfer */
+    awaited wait[LANE_WAITS]; int waits;
+    double submitted;
+    cudaEvent_t event;                              /* made when its place is first used */
+} entry;
+
+typedef struct {
+    entry *ring;                                    /* [LANE_OPS], by serial */
+    uint64_t submitted, completed;                  /* serials */
+    cudaStream_t stream;
+    awaited pending[LANE_WAITS]; int pendings;      /* of the next operation */
+    double *when;                                   /* [history] completion times, by serial */
+    double last;                                    /* the latest of them */
+    double looked;                                  /* when the first that is not completed was seen incomplete */
+    void *scratch; size_t scratch_bytes;
+} lane;
+
+struct cuda_executor {
+    machine_options options;
+    tally *tally;
+    lane lane[HAZARD_QUEUES];
+    uint64_t history;                               /* completion times kept per lane */
+    device_clock *clock;
+    int transfers_priority, computing_priority;
+    awaited collective;                             /* the last one submitted; serial 0: none yet */
+    span *spans; int64_t span_count;
+};
+
+cuda_executor *cuda_executor_open(const machine_options *options, tally *t)
+{
+    cuda_executor *e = calloc(1, sizeof *e);
+    if (!e) FAIL("no memory for the executor");
+    e->options = *options;
+    e->history = (uint64_t)(options->mark_history > MARK_HISTORY ? options->mark_history : MARK_HISTORY);
+    e->tally = t;
+    e->clock = device_clock_open();
+    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&e->computing_priority, &e->transfers_priority));
+    if (options->span_capacity) e->spans = calloc((size_t)options->span_capacity, sizeof *e->spans);
+    return e;
+}
+
+static void lane_close(lane *l)
+{
+    for (int i = 0; l->ring && i < LANE_OPS; i++)
+        if (l->ring[i].event) CUDA_CHECK(cudaEventDestroy(l->ring[i].event));
+    if (l->stream) CUDA_CHECK(cudaStreamDestroy(l->stream));
+    free(l->ring);
+    free(l->when);
+}
+
+void cuda_executor_close(cuda_executor *e)
+{
+    for (int i = 0; i < HAZARD_QUEUES; i++) lane_close(&e->lane[i]);
+    device_clock_close(e->clock);
+    free(e->spans);
+    free(e);
+}
+
+/* A queue that begins with a transfer is one of transfers: they go first, as peers wait for them. */
+static void lane_open(cuda_executor *e, lane *l, op_kind first)
+{
+    int priority = op_is_transfer(first) ? e->transfers_priority : e->computing_priority;
+    CUDA_CHECK(cudaStreamCreateWithPriority(&l->stream, cudaStreamNonBlocking, priority));
+    l->ring = calloc(LANE_OPS, sizeof *l->ring);
+    l->when = calloc((size_t)e->history, sizeof *l->when);
+    if (!l->ring || !l->when) FAIL("no memory for a queue of %d operations", LANE_OPS);
+}
+
+static entry *lane_entry(lane *l, uint64_t serial) { return &l->ring[serial % LANE_OPS]; }
+static entry *lane_head(lane *l) { return l->completed < l->submitted ? lane_entry(l, l->completed + 1) : NULL; }
+
+/* As much of the operation as the tally and messages ask for. */
+static op remembered(op_kind kind, origin where, struct group *g)
+{
+    op o = { .kind = kind, .origin = where };
+    if (g) o.args.fabric.group = g;
+    return o;
+}
+
+static bool complete_on_device(lane *l, const entry *x)
+{
+    double now = clock_seconds();
+    cudaError_t code = cudaEventQuery(x->event);
+    if (code == cudaErrorNotReady) {
+        l->looked = now;
+        cudaGetLastError();                         /* else the next launch would seem to have failed */
+        return false;
+    }
+    CUDA_CHECK(code);
+    return true;
+}
+
+/* Is the lane's first operation complete, and all that it waited for looked through? */
+static entry *lane_done(cuda_executor *e, lane *l)
+{
+    entry *x = lane_head(l);
+    if (!x || !complete_on_device(l, x)) return NULL;
+    for (int i = 0; i < x->waits; i++)
+        if (e->lane[x->wait[i].target].completed < x->wait[i].serial) return NULL;
+    return x;
+}
+
+static double ended(const cuda_executor *e, const awaited *w)
+{
+    const lane *l = &e->lane[w->target];
+    return l->completed < w->serial + e->history ? l->when[w->serial % e->history] : 0.0;
+}
+
+/* When an operation could begin. What a computing one waited for a transfer alone is exposed. */
+static double began(cuda_executor *e, const lane *l, const entry *x)
+{
+    double ready = fmax(l->last, x->submitted);
+    const awaited *late = NULL;
+    for (int i = 0; i < x->waits; i++)
+        if (!x->wait[i].transfer) ready = fmax(ready, ended(e, &x->wait[i]));
+    double begin = ready;
+    for (int i = 0; i < x->waits; i++) {
+        if (!x->wait[i].transfer || ended(e, &x->wait[i]) <= begin) continue;
+        late = &x->wait[i];
+        begin = ended(e, late);
+    }
+    if (late && !op_is_transfer(x->kind)) {
+        op o = remembered(OP_EXCHANGE, x->origin, late->transfer);
+        tally_exposed(e->tally, &o, begin - ready);
+    }
+    return begin;
+}
+
+static void complete(cuda_executor *e, lane *l, entry *x)
+{
+    double end = fmax(l->last, device_clock_time(e->clock, &x->event, fmax(x->submitted, l->looked), clock_seconds()));
+    double begin = fmin(began(e, l, x), end);
+    op o = remembered(x->kind, x->origin, x->group);
+    tally_seconds(e->tally, &o, end - begin);
+    l->completed++;
+    l->last = l->when[l->completed % e->history] = end;
+    if (e->spans)
+        e->spans[e->span_count++ % e->options.span_capacity] = (span){ x->kind, (int)(l - e->lane), x->origin, begin, end };
+    world_progress();
+}
+
+/* Looks through everything that is complete. At the end no operation is left that ended before one that was seen. */
+static void harvest(cuda_executor *e)
+{
+    bool more = true;
+    while (more) {
+        more = false;
+        for (int i = 0; i < HAZARD_QUEUES; i++) {
+            lane *l = &e->lane[i];
+            for (entry *x = lane_done(e, l); x; x = lane_done(e, l), more = true) complete(e, l, x);
+        }
+    }
+    device_clock_advance(e->clock);
+}
+
+/* The operation at the end of the chain of waits that starts at the lane's head. */
+static const entry *culprit(cuda_executor *e, lane *l)
+{
+    const entry *x = lane_head(l);
+    for (int hops = 0; hops < HAZARD_QUEUES; hops++) {
+        const awaited *open = NULL;
+        for (int i = 0; i < x->waits && !open; i++)
+            if (e->lane[x->wait[i].target].completed < x->wait[i].serial) open = &x->wait[i];
+        if (!open) break;
+        x = lane_head(&e->lane[open->target]);
+    }
+    return x;
+}
+
+static void stalled(cuda_executor *e, lane *l)
+{
+    char what[LANE_NAME];
+    const entry *x = culprit(e, l);
+    op o = remembered(x->kind, x->origin, x->group);
+    cuda_fabric_abort();
+    FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed an operation for %.0f s",
+                op_describe(&o, what, sizeof what), world_stall_seconds());
+}
+
+static void wait_for(cuda_executor *e, lane *l, uint64_t serial)
+{
+    double begin = clock_seconds();
+    if (serial > l->submitted) FAIL("a mark is waited for that was never submitted");
+    for (harvest(e); l->completed < serial; harvest(e)) {
+        if (world_stalled(begin)) stalled(e, l);
+        cuda_fabric_poll();
+    }
+    e->tally->run_seconds += clock_seconds() - begin;
+}
+
+/* The arena gives each queue the scratch that a measuring pass found. */
+static void check_scratch(const lane *l, const op *o)
+{
+    char what[LANE_NAME];
+    size_t needed = op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
+    if (needed > l->scratch_bytes)
+        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, l->scratch_bytes);
+}
+
+/* Of all_gather, reduce_scatter and all_reduce each waits for the one submitted before it, whatever its communicator: NCCL's
+ * kernels hold multiprocessors until their peers have come, and two communicators that start in different orders on two ranks may
+ * wait for each other. All ranks submit them in one order. Exchanges stay out: a receive is posted long before its sender can
+ * come, and what the chain would hold up behind it may be what lets the sender come. */
+static bool is_collective(op_kind kind) { return op_is_transfer(kind) && kind != OP_EXCHANGE; }
+
+static void chain(cuda_executor *e, int at, uint64_t serial, const op *o)
+{
+    lane *l = &e->lane[at];
+    awaited before = e->collective;
+    if (!is_collective(o->kind)) return;
+    if (before.serial && before.target != at) l->pending[l->pendings++] = before;
+    e->collective = (awaited){ .target = at, .serial = serial };
+}
+
+/* The stream waits for each event itself, never for a later one of its queue: between ranks that could be a circle. */
+static void await(cuda_executor *e, lane *l, entry *x, const op *o)
+{
+    char what[LANE_NAME];
+    x->waits = 0;
+    for (int i = 0; i < l->pendings; i++) {
+        awaited w = l->pending[i];
+        lane *target = &e->lane[w.target];
+        if (w.serial > target->submitted)
+            FAIL("%s waits for operation %llu of queue %d, which can never complete", op_describe(o, what, sizeof what),
+                 (unsigned long long)w.serial, w.target);
+        if (w.serial <= target->completed) continue;
+        const entry *earlier = lane_entry(target, w.serial);
+        w.transfer = earlier->group;
+        x->wait[x->waits++] = w;
+        CUDA_CHECK(cudaStreamWaitEvent(l->stream, earlier->event, 0));
+    }
+    l->pendings = 0;
+}
+
+/* NaN into what a computing operation says that it writes whole. */
+static void poison(const lane *l, const op *o)
+{
+    for (int i = 0; i < o->operands; i++) {
+        const operand *x = &o->operand[i];
+        if (x->access == WRITE && tensor_present(&x->tensor) && tensor_contiguous(&x->tensor) && tensor_span(&x->tensor))
+            CUDA_CHECK(cudaMemsetAsync(x->tensor.data, 0xFF, tensor_span(&x->tensor), l->stream));
+    }
+}
+
+static void launch(const cuda_executor *e, int at, const op *o)
+{
+    const lane *l = &e->lane[at];
+    if (op_is_transfer(o->kind)) {
+        cuda_transfer(o, l->scratch, l->scratch_bytes, l->stream, at);
+        return;
+    }
+    if (e->options.prove_access) poison(l, o);
+    cuda_compute(o, l->scratch, l->scratch_bytes, l->stream);
+}
+
+/* The next place of the ring. Its event has done its work: the operation before it there is complete. */
+static entry *append(cuda_executor *e, lane *l, const op *o)
+{
+    if (!l->ring) lane_open(e, l, o->kind);
+    if (l->submitted - l->completed == LANE_OPS) wait_for(e, l, l->completed + 1);
+    entry *x = lane_entry(l, l->submitted + 1);
+    if (!x->event) CUDA_CHECK(cudaEventCreate(&x->event));
+    x->kind = o->kind;
+    x->origin = o->origin;
+    x->group = op_is_transfer(o->kind) ? o->args.fabric.group : NULL;
+    x->submitted = clock_seconds();
+    return x;
+}
+
+void cuda_executor_submit(cuda_executor *e, int at, uint64_t serial, const op *o)
+{
+    lane *l = &e->lane[at];
+    entry *x = append(e, l, o);
+    check_scratch(l, o);
+    chain(e, at, serial, o);
+    await(e, l, x, o);
+    launch(e, at, o);
+    CUDA_CHECK(cudaEventRecord(x->event, l->stream));
+    l->submitted = serial;
+}
+
+void cuda_executor_wait(cuda_executor *e, int at, int target, uint64_t serial)
+{
+    lane *l = &e->lane[at];
+    if (l->pendings == HAZARD_QUEUES) FAIL("queue %d is told to wait more often than there are queues", at);
+    l->pending[l->pendings++] = (awaited){ .target = target, .serial = serial };
+}
+
+void cuda_executor_sync(cuda_executor *e, int at, uint64_t serial)
+{
+    wait_for(e, &e->lane[at], serial);
+    CUDA_CHECK(cudaGetLastError());
+}
+
+double cuda_executor_completed(cuda_executor *e, int at, uint64_t serial)
+{
+    const lane *l = &e->lane[at];
+    if (l->completed >= serial + e->history)
+        FAIL("operation %llu of queue %d completed too long ago to say when", (unsigned long long)serial, at);
+    return l->when ? l->when[serial % e->history] : 0.0;
+}
+
+void cuda_executor_scratch(cuda_executor *e, int at, void *memory, size_t bytes)
+{
+    e->lane[at].scratch = memory;
+    e->lane[at].scratch_bytes = bytes;
+}
+
+const span *cuda_executor_spans(cuda_executor *e, int64_t *count)
+{
+    *count = e->span_count < e->options.span_capacity ? e->span_count : e->options.span_capacity;
+    return e->spans;
+}

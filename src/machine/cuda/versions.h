@@ -1,0 +1,6 @@
+/* What the CUDA machine computes with. */
+#pragma once
+#include <stddef.h>
+
+/* CUDA, cuBLASLt, NCCL and cuDNN, as built and as loaded, in one line. Needs no GPU; loads the libraries. Returns text. */
+const char *cuda_versions(char *text, size_t length);
