@@ -1,6 +1,8 @@
-/* Attention: which library computes it. The launchers are in kernels.h. */
+/* Attention: which engine computes it. The launchers are in kernels.h. */
 #pragma once
-#include <stddef.h>
+#include "machine/cuda/call.h"
 
-/* "cuDNN 9.13.0 (as built 9.13.0)", or why there is none; returns text. */
-const char *cuda_attention_library(char *text, size_t length);
+/* cuDNN, as built and as loaded, or that there is none. */
+XGSW_EXTERN const char *cuda_attention_library(char *text, size_t length);
+/* What computes attention, in words, for the report. */
+XGSW_EXTERN const char *cuda_attention_engine(char *text, size_t length);

@@ -1,6 +1,7 @@
 /* The CUDA machine's table. A machine that only measures has no executor and touches no GPU. */
 #include "machine/backend.h"
 #include "base/fail.h"
+#include "machine/cuda/attention.h"
 #include "machine/cuda/cuda.h"
 #include "machine/cuda/device.h"
 #include "machine/cuda/executor.h"
@@ -9,6 +10,7 @@
 #include "machine/cuda/memory.h"
 #include "machine/cuda/versions.h"
 #include "machine/fabric.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct { machine_options options; cuda_executor *executor; staging *staging; } cuda_machine;
@@ -65,6 +67,13 @@ static void tune(void *state, void *memory, size_t bytes)
 /* Of the processor: one submits, the others are the communicators' own. */
 static int threads(void) { return 1; }
 
+static const char *engines(char *text, size_t length)
+{
+    char attention[160];
+    snprintf(text, length, "attention %s; products cuBLASLt", cuda_attention_engine(attention, sizeof attention));
+    return text;
+}
+
 static void connect_group(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
@@ -74,11 +83,11 @@ static void connect_group(group *g, const char *name, int color, int key)
 const backend *cuda_backend(void)
 {
     static const backend table = {
-        .name = "cuda", .usable = cuda_device_usable, .library = cuda_versions, .threads = threads, .device = cuda_device_read,
-        .take = cuda_memory_take, .give_back = cuda_memory_give_back, .clear = cuda_memory_clear, .connect = connect_group,
-        .disconnect = cuda_disconnect, .open = open_state, .close = close_state, .prepare = prepare, .tune = tune, .submit = submit,
-        .wait = wait, .sync = sync, .completed = completed, .scratch = scratch, .spans = spans, .upload = upload,
-        .download = download, .addressable = false,
+        .name = "cuda", .usable = cuda_device_usable, .library = cuda_versions, .engines = engines, .threads = threads,
+        .device = cuda_device_read, .take = cuda_memory_take, .give_back = cuda_memory_give_back, .clear = cuda_memory_clear,
+        .connect = connect_group, .disconnect = cuda_disconnect, .open = open_state, .close = close_state, .prepare = prepare,
+        .tune = tune, .submit = submit, .wait = wait, .sync = sync, .completed = completed, .scratch = scratch, .spans = spans,
+        .upload = upload, .download = download, .addressable = false,
     };
     return &table;
 }

@@ -30,10 +30,14 @@ static void why_no_device(cudaError_t code, char *why, size_t length)
     cudaDriverGetVersion(&driver);
     say_version(knows, sizeof knows, driver);
     say_version(needs, sizeof needs, CUDART_VERSION);
-    if (code == cudaErrorNoDevice || code == cudaSuccess) snprintf(why, length, "no GPU is visible to this process");
-    else if (driver == 0) snprintf(why, length, "no NVIDIA driver");
-    else if (code == cudaErrorInsufficientDriver) snprintf(why, length, "the NVIDIA driver knows CUDA %s, this build needs %s", knows, needs);
-    else snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
+    if (code == cudaErrorNoDevice || code == cudaSuccess)
+        snprintf(why, length, "no GPU is visible to this process");
+    else if (driver == 0)
+        snprintf(why, length, "no NVIDIA driver");
+    else if (code == cudaErrorInsufficientDriver)
+        snprintf(why, length, "the NVIDIA driver knows CUDA %s, this build needs %s", knows, needs);
+    else
+        snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
 static int visible_devices(char *why, size_t length)
