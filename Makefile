@@ -127,7 +127,7 @@ UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(wildcard validation/units/*.c)
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: all run check check-long bench tests tests-long units format clean help found missing FORCE
+.PHONY: emulator all run check check-long bench tests tests-long units format clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
 
@@ -148,6 +148,8 @@ bench: all ## time the hot pieces
 	@XGSW=./$(PROGRAM) validation/bench/run
 
 units: $(UNITS)
+
+emulator: ## build the CUDA machine for the tests' emulator of a GPU (build/emulator)
 
 format: ## lay out the C sources as .clang-format says
 	clang-format -i $(shell find src validation -name '*.[ch]' -o -name '*.cu')
@@ -221,3 +223,7 @@ $(BUILD)/units/%: validation/units/%.c $(PARTS) $(BUILD)/flags
 	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -lcmocka -o $@
 
 -include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d)
+
+# --- The tests' emulator of a GPU ---------------------------------------------------------------------------------
+
+include validation/emulator/emulator.mk

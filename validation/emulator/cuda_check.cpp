@@ -1,0 +1,11 @@
+/* What tests of single kernels, which link no backend, have in place of its door. */
+#include "inside.h"
+
+extern "C" __attribute__((weak)) void cuda_check(cudaError_t code, const char *call, const char *file, int line)
+{
+    if (code != cudaSuccess) emulator_fail("%s (%s:%d): %s", call, file, line, cudaGetErrorString(code));
+}
+
+/* MPI libraries leak. */
+extern "C" const char *__asan_default_options(void);
+extern "C" __attribute__((weak)) const char *__asan_default_options(void) { return "detect_leaks=0"; }

@@ -1,0 +1,162 @@
+/* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, 1 if not given), like an H100. Every process has
+ * devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. */
+#include "inside.h"
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace emulator {
+
+static int current;
+
+static int number(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
+
+static int devices() { return number("EMULATOR_DEVICES", 1); }
+bool has_device() { return devices() > 0; }
+
+static cudaUUID_t identity_of(int device)
+{
+    cudaUUID_t id = {};
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    bool shared = number("EMULATOR_SHARED_DEVICE", 0) != 0;
+    uint64_t low = shared ? 0x51A2EDu : uint64_t(getpid()) * 0x9E3779B97F4A7C15u, high = 0xE101A70Bu + unsigned(device);
+    for (const char *c = host; *c; c++) high = high * 0x100000001B3u ^ uint64_t(*c);
+    memcpy(id.bytes, &low, 8);
+    memcpy(id.bytes + 8, &high, 8);
+    return id;
+}
+
+static int attribute_of(enum cudaDeviceAttr attribute, int device)
+{
+    switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock: return 1024;
+    case cudaDevAttrMaxSharedMemoryPerBlock: return 48 << 10;
+    case cudaDevAttrWarpSize: return 32;
+    case cudaDevAttrClockRate: return 1980000;
+    case cudaDevAttrMultiProcessorCount: return 132;
+    case cudaDevAttrIntegrated: return 0;
+    case cudaDevAttrComputeMode: return 0;
+    case cudaDevAttrEccEnabled: return 1;
+    case cudaDevAttrPciBusId: return 0x10 + device;
+    case cudaDevAttrPciDeviceId: return 0;
+    case cudaDevAttrMemoryClockRate: return 2619000;
+    case cudaDevAttrGlobalMemoryBusWidth: return 5120;
+    case cudaDevAttrL2CacheSize: return 50 << 20;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return 2048;
+    case cudaDevAttrPciDomainId: return 0;
+    case cudaDevAttrComputeCapabilityMajor: return 9;
+    case cudaDevAttrComputeCapabilityMinor: return 0;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return 228 << 10;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return 227 << 10;
+    }
+    emulator_fail("cudaDeviceGetAttribute: attribute %d is not emulated", int(attribute));
+}
+
+}
+
+using namespace emulator;
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = devices();
+    return *count > 0 ? cudaSuccess : emulator_last_error(cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    EMULATOR_CALL();
+    *device = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    EMULATOR_CALL();
+    if (device < 0 || device >= devices()) return emulator_last_error(cudaErrorInvalidDevice);
+    current = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaInitDevice(int device, unsigned deviceFlags, unsigned flags)
+{
+    (void)deviceFlags;
+    (void)flags;
+    return cudaSetDevice(device);
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned flags)
+{
+    EMULATOR_CALL();
+    (void)flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    EMULATOR_CALL();
+    if (device < 0 || device >= devices()) return emulator_last_error(cudaErrorInvalidDevice);
+    *value = attribute_of(attribute, device);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
+{
+    EMULATOR_CALL();
+    if (device < 0 || device >= devices()) return emulator_last_error(cudaErrorInvalidDevice);
+    *p = cudaDeviceProp();
+    size_t unused;
+    cudaMemGetInfo(&unused, &p->totalGlobalMem);
+    snprintf(p->name, sizeof p->name, "Emulated H100");
+    p->uuid = identity_of(device);
+    p->sharedMemPerBlock = 48 << 10;
+    p->sharedMemPerMultiprocessor = 228 << 10;
+    p->sharedMemPerBlockOptin = 227 << 10;
+    p->reservedSharedMemPerBlock = 1 << 10;
+    p->regsPerBlock = 65536;
+    p->warpSize = 32;
+    p->maxThreadsPerBlock = p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024;
+    p->maxThreadsDim[2] = 64;
+    p->maxGridSize[0] = 0x7FFFFFFF;
+    p->maxGridSize[1] = p->maxGridSize[2] = 65535;
+    p->major = 9;
+    p->multiProcessorCount = 132;
+    p->maxThreadsPerMultiProcessor = 2048;
+    p->ECCEnabled = p->unifiedAddressing = p->concurrentKernels = 1;
+    p->pciBusID = attribute_of(cudaDevAttrPciBusId, device);
+    p->memoryBusWidth = 5120;
+    p->l2CacheSize = 50 << 20;
+    p->asyncEngineCount = 3;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
+{
+    EMULATOR_CALL();
+    if (device < 0 || device >= devices()) return emulator_last_error(cudaErrorInvalidDevice);
+    snprintf(text, size_t(length), "0000:%02x:00.0", 0x10 + device);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+    EMULATOR_CALL();
+    return cudaDeviceSynchronize();
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = has_device() ? CUDART_VERSION : 0;
+    return cudaSuccess;
+}

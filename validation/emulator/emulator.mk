@@ -1,0 +1,74 @@
+# The emulator: src/ with machine/cuda/ in it, its kernels compiled as C++, against the fakes of validation/emulator.
+#   make emulator            build/emulator/xgsw-emulator and the tests that the lists name emulator/NAME
+#   make emulator-parts      the two libraries alone: libxgsw.a, libemulator.a
+#   make build/emulator/units/NAME    one test: validation/emulator/tests/NAME.cpp (or .c), or validation/units/NAME.c
+
+EMULATOR          := build/emulator
+EMULATOR_OPTIMIZE := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all \
+                     -DBUILD_DEBUG=1
+EMULATOR_CPPFLAGS := -Ivalidation/emulator/include -Ivalidation/emulator -Isrc $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
+                     -DXGSW_CUBLASLT=NULL -DXGSW_NCCL=NULL -MMD -MP
+EMULATOR_C        := $(MPICC) $(subst $(OPTIMIZE),$(EMULATOR_OPTIMIZE),$(CFLAGS)) -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern \
+                     $(EMULATOR_CPPFLAGS)
+EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
+                     -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror -DXGSW_SHARED="static inline" -DXGSW_EXTERN='extern "C"' $(EMULATOR_CPPFLAGS)
+EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic
+
+EMULATOR_SOURCES  := $(filter-out src/machine/cuda_absent.c src/machine/host/onednn_v% $(filter-out %/cudnn_absent.c,$(CUDNN)),$(ALL_C)) \
+                     $(wildcard $(ONEDNN)) $(wildcard src/machine/cuda/*.cu)
+# Until both fakes are written.
+EMULATOR_FAKES    := $(wildcard validation/emulator/include/cublasLt.h) $(wildcard validation/emulator/include/nccl.h)
+EMULATOR_SOURCES  := $(if $(word 2,$(EMULATOR_FAKES)),$(EMULATOR_SOURCES),$(filter-out src/machine/cuda/%.c,$(EMULATOR_SOURCES)))
+EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
+EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) $(EMULATOR)/build_info.c.o
+EMULATOR_UNITS    := $(shell sed -n 's|^emulator/\([a-z_0-9]*\).*|$(EMULATOR)/units/\1|p' validation/tests*.list | sort -u)
+
+.PHONY: emulator-parts
+emulator: $(EMULATOR)/xgsw-emulator $(EMULATOR_UNITS)
+emulator-parts: $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
+
+$(EMULATOR)/flags: FORCE | found
+	$(call keep,'$(subst ",,$(subst ',,$(EMULATOR_C) $(EMULATOR_CXX) $(EMULATOR_LIBS)))' '$(MPI_SHOW)' '$(COMPILER)')
+
+$(EMULATOR)/%.c.o: %.c $(EMULATOR)/flags
+	@mkdir -p $(@D); echo '  emulate $<'
+	$(Q)$(EMULATOR_C) -c $< -o $@
+
+$(EMULATOR)/%.cu.o: %.cu $(EMULATOR)/flags
+	@mkdir -p $(@D); echo '  emulate $<'
+	$(Q)$(EMULATOR_CXX) -c $< -o $@
+
+$(EMULATOR)/%.cpp.o: %.cpp $(EMULATOR)/flags
+	@mkdir -p $(@D); echo '  emulate $<'
+	$(Q)$(EMULATOR_CXX) -c $< -o $@
+
+$(EMULATOR)/build_info.c.o: $(BUILD)/build_info.c $(EMULATOR)/flags
+	@mkdir -p $(@D)
+	$(Q)$(EMULATOR_C) -DBUILD_DATE='"$(shell date -u +%Y-%m-%dT%H:%M:%SZ)"' -c $< -o $@
+
+# Libraries, so that a test of a single kernel links what it calls and no more.
+$(EMULATOR)/libxgsw.a: $(EMULATOR_OBJECTS)
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(EMULATOR)/libemulator.a: $(EMULATOR_OWN:%=$(EMULATOR)/%.o)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# The fakes of libraries are found by name when the program runs, so all of them are linked in.
+EMULATOR_PARTS = $(EMULATOR)/libxgsw.a -Wl,--whole-archive $(EMULATOR)/libemulator.a -Wl,--no-whole-archive $(EMULATOR_LIBS)
+
+$(EMULATOR)/xgsw-emulator: $(EMULATOR)/src/main.c.o $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
+	@echo '  link    $@'
+	$(Q)$(EMULATOR_C) $< $(EMULATOR_PARTS) -o $@
+
+$(EMULATOR)/units/%: validation/emulator/tests/%.cpp $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
+	@mkdir -p $(@D); echo '  test    $<'
+	$(Q)$(EMULATOR_CXX) -Wno-unused-parameter $< -x none $(EMULATOR_PARTS) -lcmocka -o $@
+
+$(EMULATOR)/units/%: validation/emulator/tests/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
+	@mkdir -p $(@D); echo '  test    $<'
+	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) -lcmocka -o $@
+
+$(EMULATOR)/units/%: validation/units/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
+	@mkdir -p $(@D); echo '  test    $<'
+	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) -lcmocka -o $@
+
+-include $(wildcard $(EMULATOR)/units/*.d $(EMULATOR)/*/*.d $(EMULATOR)/*/*/*.d $(EMULATOR)/*/*/*/*.d)

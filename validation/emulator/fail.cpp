@@ -1,0 +1,109 @@
+/* Failing, drawing random numbers, counting, and CUDA's error codes in words. */
+#include "inside.h"
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+namespace emulator {
+
+emulator_counts counts;
+bool running;
+static bool in_step;
+static cudaError_t last_error;
+static uint64_t random_state;
+
+void enter(const char *call)
+{
+    if (running) emulator_fail("%s: called by work that the device runs", call);
+}
+
+void synchronizing(const char *call)
+{
+    counts.synchronizations++;
+    if (in_step) emulator_fail("%s: the host waits for the device inside a step", call);
+}
+
+/* The seed, and the rank, so that ranks differ. */
+static uint64_t seed()
+{
+    uint64_t x = 1;
+    const char *names[] = { "EMULATOR_SEED", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
+    for (const char *name : names) {
+        const char *text = getenv(name);
+        x = (x ^ (text ? strtoull(text, NULL, 10) + 1 : 0)) * 0x9E3779B97F4A7C15u;
+        x ^= x >> 29;
+    }
+    return x ? x : 1;
+}
+
+}
+
+using namespace emulator;
+
+/* xorshift64* (Vigna 2016), the high half scaled to n. */
+unsigned emulator_random(unsigned n)
+{
+    if (!random_state) random_state = seed();
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    uint64_t high = (random_state * 0x2545F4914F6CDD1Du) >> 32;
+    return unsigned((high * n) >> 32);
+}
+
+void emulator_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    fputs("emulator: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    abort();
+}
+
+void emulator_step_begin(void) { in_step = true; }
+void emulator_step_end(void) { in_step = false; }
+emulator_counts emulator_counted(void) { return counts; }
+
+cudaError_t emulator_last_error(cudaError_t code)
+{
+    if (code != cudaSuccess && code != cudaErrorNotReady) last_error = code;
+    return code;
+}
+
+cudaError_t cudaPeekAtLastError(void) { return last_error; }
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t code = last_error;
+    last_error = cudaSuccess;
+    return code;
+}
+
+#define WORDS(X) \
+    X(cudaSuccess, "no error") X(cudaErrorInvalidValue, "invalid argument") X(cudaErrorMemoryAllocation, "out of memory") \
+    X(cudaErrorInitializationError, "initialization error") X(cudaErrorInvalidConfiguration, "invalid configuration argument") \
+    X(cudaErrorInvalidPitchValue, "invalid pitch argument") X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy") \
+    X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version") \
+    X(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable") \
+    X(cudaErrorInvalidDeviceFunction, "invalid device function") X(cudaErrorNoDevice, "no CUDA-capable device is detected") \
+    X(cudaErrorInvalidDevice, "invalid device ordinal") X(cudaErrorInvalidResourceHandle, "invalid resource handle") \
+    X(cudaErrorNotReady, "device not ready") X(cudaErrorIllegalAddress, "an illegal memory access was encountered") \
+    X(cudaErrorLaunchOutOfResources, "too many resources requested for launch") \
+    X(cudaErrorLaunchFailure, "unspecified launch failure") X(cudaErrorNotSupported, "operation not supported") \
+    X(cudaErrorUnknown, "unknown error")
+#define NAME_CASE(code, words) case code: return #code;
+#define WORDS_CASE(code, words) case code: return words;
+
+const char *cudaGetErrorName(cudaError_t code)
+{
+    switch (code) { WORDS(NAME_CASE) }
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t code)
+{
+    switch (code) { WORDS(WORDS_CASE) }
+    return "unrecognized error code";
+}

@@ -1,0 +1,46 @@
+/* What the emulator's own files share. */
+#pragma once
+#include "emulator.h"
+#include <sanitizer/asan_interface.h>
+
+namespace emulator {
+
+extern emulator_counts counts;
+
+/* Is emulated work running (not the host program)? */
+extern bool running;
+
+/* Device memory is poisoned while the host program runs, so that touching it there is found. */
+void memory_unlock();
+void memory_lock();
+
+/* Does the memory lie in one live allocation? */
+bool in_device(const void *p, size_t bytes);
+bool in_pinned(const void *p, size_t bytes);
+
+/* The host program calls the runtime: not from within emulated work. */
+void enter(const char *call);
+/* The host waits: counted, and an error inside a step. */
+void synchronizing(const char *call);
+
+/* CUDA's legacy stream, which the runtime itself uses for synchronous copies: no other stream waits for it. */
+cudaStream_t legacy_stream();
+void stream_check(cudaStream_t s, const char *call);
+void stream_finish(cudaStream_t s, const char *call);
+/* Runs a few items of any streams, or none. */
+void advance_somewhat();
+
+bool has_device();
+
+/* Runs all blocks of the grid. */
+void grid_run(const emulator_launch_plan &plan);
+
+}
+
+/* First statement of a call of the runtime that needs a device. */
+#define EMULATOR_CALL() \
+    emulator::enter(__func__); \
+    if (!emulator::has_device()) return emulator_last_error(cudaErrorNoDevice)
+
+/* Remembers an error for cudaGetLastError and returns it. */
+cudaError_t emulator_last_error(cudaError_t code);

@@ -1,0 +1,320 @@
+/* Streams, events, and the device's advance: in each call that synchronizes or queries, items are drawn at random among the
+ * heads of all streams. Nothing orders two streams but events. */
+#include "inside.h"
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <string>
+#include <time.h>
+#include <unistd.h>
+#include <vector>
+
+namespace emulator {
+
+/* One cudaEventRecord: a wait captures the record that is the latest when it is queued. */
+struct record { bool done = false; double seconds = 0.0; cudaStream_t stream; };
+typedef std::shared_ptr<record> record_pointer;
+
+struct item {
+    enum { RUN, POLLED, RECORD, WAIT } kind;
+    std::string what;
+    void (*run)(void *);
+    bool (*test)(void *);
+    void *data;
+    void (*release)(void *);
+    record_pointer mark;
+};
+
+}
+
+struct CUstream_st { std::deque<emulator::item> items; bool begun = false; int priority = 0; };
+struct CUevent_st { emulator::record_pointer latest; unsigned flags; };
+
+namespace emulator {
+
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 1000 };
+static const double stall_seconds = 600.0;
+
+static CUstream_st legacy;
+static std::vector<cudaStream_t> streams = { &legacy };
+static std::vector<cudaEvent_t> events;
+
+static double clock_now()
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+cudaStream_t legacy_stream() { return &legacy; }
+
+void stream_check(cudaStream_t s, const char *call)
+{
+    if (!s) emulator_fail("%s: the default stream is used", call);
+    for (cudaStream_t known : streams)
+        if (known == s) return;
+    emulator_fail("%s: no such stream (any more)", call);
+}
+
+static void event_check(cudaEvent_t e, const char *call)
+{
+    for (cudaEvent_t known : events)
+        if (known == e) return;
+    emulator_fail("%s: no such event (any more)", call);
+}
+
+/* Ends the head. The function may queue nothing, but releasing may free what a library needs no more. */
+static void complete(cudaStream_t s)
+{
+    item x = std::move(s->items.front());
+    s->items.pop_front();
+    s->begun = false;
+    if (x.release) x.release(x.data);
+}
+
+static bool can_run(cudaStream_t s)
+{
+    return !s->items.empty() && (s->items.front().kind != item::WAIT || s->items.front().mark->done);
+}
+
+/* Runs the head, or begins it, or asks whether it is done; true: it is done. */
+static bool run_head(cudaStream_t s)
+{
+    item &x = s->items.front();
+    if (x.kind == item::WAIT) return true;
+    if (x.kind == item::RECORD) {
+        x.mark->done = true;
+        x.mark->seconds = clock_now();
+        return true;
+    }
+    running = true;
+    memory_unlock();
+    bool done = true;
+    if (x.kind == item::RUN || !s->begun) x.run(x.data);
+    if (x.kind == item::POLLED) done = s->begun && x.test(x.data);
+    s->begun = true;
+    running = false;
+    return done;
+}
+
+/* One item of any stream. false: nothing came to its end (polled work may go on). *any: could anything run? */
+static bool advance_one(bool *any)
+{
+    cudaStream_t able[64];
+    unsigned count = 0;
+    for (cudaStream_t s : streams)
+        if (can_run(s) && count < 64) able[count++] = s;
+    if (any) *any = count > 0;
+    if (count == 0) return false;
+    cudaStream_t s = able[emulator_random(count)];
+    if (!run_head(s)) return false;
+    complete(s);
+    return true;
+}
+
+void advance_somewhat()
+{
+    for (unsigned n = emulator_random(4); n > 0 && advance_one(NULL); n--) {}
+    memory_lock();
+}
+
+__attribute__((noreturn)) static void stuck(const char *call, const char *why)
+{
+    for (cudaStream_t s : streams)
+        if (!s->items.empty()) fprintf(stderr, "emulator: a stream stands before %s\n", s->items.front().what.c_str());
+    emulator_fail("%s: %s", call, why);
+}
+
+/* Until done() holds. */
+template <typename condition> static void advance_until(const char *call, condition done)
+{
+    double since = clock_now();
+    for (long idle = 0; !done(); idle++) {
+        bool any;
+        if (advance_one(&any)) {
+            idle = 0;
+            since = clock_now();
+        } else if (!any) stuck(call, "waits for what can never come");
+        if (idle < POLLS_BEFORE_SLEEP) continue;
+        usleep(50);
+        if (clock_now() - since > stall_seconds) stuck(call, "nothing has completed for too long");
+    }
+    memory_lock();
+}
+
+void stream_finish(cudaStream_t s, const char *call)
+{
+    advance_until(call, [=] { return s->items.empty(); });
+}
+
+static void append(cudaStream_t s, item &&x) { s->items.push_back(std::move(x)); }
+
+}
+
+using namespace emulator;
+
+void emulator_enqueue(cudaStream_t s, const char *what, void (*run)(void *), void *data, void (*release)(void *))
+{
+    enter(what);
+    stream_check(s, what);
+    append(s, { item::RUN, what, run, NULL, data, release, NULL });
+}
+
+void emulator_enqueue_polled(cudaStream_t s, const char *what, void (*start)(void *), bool (*test)(void *), void *data,
+                             void (*release)(void *))
+{
+    enter(what);
+    stream_check(s, what);
+    append(s, { item::POLLED, what, start, test, data, release, NULL });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t function, void *data)
+{
+    EMULATOR_CALL();
+    emulator_enqueue(s, __func__, function, data, NULL);
+    return cudaSuccess;
+}
+
+/* --- Streams -------------------------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority)
+{
+    EMULATOR_CALL();
+    if (flags != cudaStreamNonBlocking) emulator_fail("%s: the stream would wait for the default stream", __func__);
+    *s = new CUstream_st;
+    (*s)->priority = priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority > LEAST_PRIORITY ? LEAST_PRIORITY : priority;
+    streams.push_back(*s);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) { return cudaStreamCreateWithPriority(s, flags, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t *s) { return cudaStreamCreateWithFlags(s, cudaStreamDefault); }
+
+cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority)
+{
+    EMULATOR_CALL();
+    stream_check(s, __func__);
+    *priority = s->priority;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    EMULATOR_CALL();
+    if (least) *least = LEAST_PRIORITY;
+    if (greatest) *greatest = GREATEST_PRIORITY;
+    return cudaSuccess;
+}
+
+/* CUDA would let its work end first; a program that leaves work behind has lost sight of it. */
+cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+    EMULATOR_CALL();
+    stream_check(s, __func__);
+    if (!s->items.empty()) emulator_fail("%s: %s and more is still queued", __func__, s->items.front().what.c_str());
+    for (size_t i = 0; i < streams.size(); i++)
+        if (streams[i] == s) streams.erase(streams.begin() + long(i--));
+    delete s;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+    EMULATOR_CALL();
+    stream_check(s, __func__);
+    synchronizing(__func__);
+    stream_finish(s, __func__);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t s)
+{
+    EMULATOR_CALL();
+    stream_check(s, __func__);
+    counts.queries++;
+    advance_one(NULL);
+    memory_lock();
+    return s->items.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    EMULATOR_CALL();
+    synchronizing(__func__);
+    for (size_t i = 0; i < streams.size(); i++) stream_finish(streams[i], __func__);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
+{
+    EMULATOR_CALL();
+    stream_check(s, __func__);
+    event_check(e, __func__);
+    if (flags != 0) return emulator_last_error(cudaErrorInvalidValue);
+    if (e->latest) append(s, { item::WAIT, "a wait for an event", NULL, NULL, NULL, NULL, e->latest });
+    return cudaSuccess;
+}
+
+/* --- Events --------------------------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
+{
+    EMULATOR_CALL();
+    *e = new CUevent_st{ NULL, flags };
+    events.push_back(*e);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *e) { return cudaEventCreateWithFlags(e, cudaEventDefault); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    EMULATOR_CALL();
+    event_check(e, __func__);
+    for (size_t i = 0; i < events.size(); i++)
+        if (events[i] == e) events.erase(events.begin() + long(i--));
+    delete e;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+{
+    EMULATOR_CALL();
+    stream_check(s, __func__);
+    event_check(e, __func__);
+    e->latest = std::make_shared<record>();
+    append(s, { item::RECORD, "an event's record", NULL, NULL, NULL, NULL, e->latest });
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+    EMULATOR_CALL();
+    event_check(e, __func__);
+    counts.queries++;
+    advance_one(NULL);
+    memory_lock();
+    return !e->latest || e->latest->done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+    EMULATOR_CALL();
+    event_check(e, __func__);
+    synchronizing(__func__);
+    record_pointer latest = e->latest;
+    advance_until(__func__, [&] { return !latest || latest->done; });
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
+{
+    EMULATOR_CALL();
+    event_check(from, __func__);
+    event_check(to, __func__);
+    if (!from->latest || !to->latest || ((from->flags | to->flags) & cudaEventDisableTiming))
+        return emulator_last_error(cudaErrorInvalidResourceHandle);
+    if (!from->latest->done || !to->latest->done) return cudaErrorNotReady;
+    *milliseconds = float(1e3 * (to->latest->seconds - from->latest->seconds));
+    return cudaSuccess;
+}
