@@ -3,7 +3,7 @@
 #include "base/numeric.h"
 
 /* 32-bit FNV-1a of the bytes of a name. */
-uint32_t fnv1a(const char *name);
+XGSW_EXTERN uint32_t fnv1a(const char *name);
 /* std / sqrt(8 (65536^2 - 1) / 12), rounded to FP32 once. */
 float normal_scale(double std);
 /* The element `index` of the logical tensor with key fnv1a(name). */

@@ -14,10 +14,10 @@ static KERNEL(THREADS) embedding_rows(const int32_t *token, tensor table, tensor
     if (at >= columns) return;
     strip<to_type, length> to = {};
     if (row >= 0 && row < table.dim[0]) {
-        auto from = strip_load<length>(row_of<from_type>(table, row) + at);
+        auto from = strip_load<length>(row_of<from_type>(table, row), at);
         for (int i = 0; i < length; i++) narrow(to.of[i], widen(from.of[i]));
     }
-    strip_store(row_of<to_type>(out, blockIdx.x) + at, to);
+    strip_store(row_of<to_type>(out, blockIdx.x), at, to);
 }
 
 XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
@@ -100,13 +100,13 @@ static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &
     const unsigned *order = s.order + (count ? s.begin[row] : 0);
 #pragma unroll 4
     for (unsigned k = 0; k < count; k++) {
-        auto d = strip_load<length>(row_of<from_type>(d_out, order[k]) + at);
+        auto d = strip_load<length>(row_of<from_type>(d_out, order[k]), at);
         for (int i = 0; i < length; i++) sum[i] += widen(d.of[i]);
     }
     strip<to_type, length> to = {};
-    if (update) to = strip_load<length>(place);
+    if (update) to = strip_load<length>(place, at);
     for (int i = 0; i < length; i++) narrow(to.of[i], update ? sum[i] + widen(to.of[i]) : sum[i]);
-    strip_store(place, to);
+    strip_store(place, at, to);
 }
 
 /* UPDATE: a block for each token, at work if it was the first of its row to arrive. WRITE: a block for each row. */
@@ -115,7 +115,7 @@ static KERNEL(THREADS) sum_rows(by_row s, tensor d_out, tensor gradient, int64_t
 {
     int64_t row = update ? held_row(s, blockIdx.x) : blockIdx.x, at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
     bool works = at < columns && row >= 0 && (!update || s.arrival[blockIdx.x] == 0);
-    if (works) sum_strip<from_type, to_type, length>(s, d_out, row_of<to_type>(gradient, row) + at, row, at, update);
+    if (works) sum_strip<from_type, to_type, length>(s, d_out, row_of<to_type>(gradient, row), row, at, update);
 }
 
 static by_row by_row_of(const cuda_call *c)
