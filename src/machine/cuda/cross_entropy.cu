@@ -117,9 +117,10 @@ static __device__ __forceinline__ row_total join_ranks(const float *partials, in
     return t;
 }
 
-/* (softmax - onehot) scale of the columns from `at` on. */
+/* (softmax - onehot) scale; the strip's element to_own is the label's. */
 template <typename type, int length>
-static __device__ __forceinline__ strip<type, length> gradient_strip(const strip<type, length> &x, int64_t to_own, row_total t, float factor, float scale)
+static __device__ __forceinline__ strip<type, length> gradient_strip(const strip<type, length> &x, int64_t to_own, row_total t, float factor,
+                                                                     float scale)
 {
     strip<type, length> d;
     for (int i = 0; i < length; i++) {

@@ -7,7 +7,7 @@ enum { STRIP = 8 };
 template <typename type, int length> struct alignas(length == STRIP ? 16 : sizeof(type)) strip { type of[length]; };
 
 /* Sixteen bytes of anything. */
-struct alignas(16) __attribute__((may_alias)) quad { uint32_t of[4]; };
+struct __attribute__((may_alias, aligned(16))) quad { uint32_t of[4]; };
 
 /* Elements at .. of a row. */
 template <int length, typename type> static __device__ __forceinline__ strip<type, length> strip_load(const type *row, int64_t at)

@@ -82,7 +82,8 @@ static __device__ __forceinline__ int32_t ramp_token(const stream_rule &s, const
 static KERNEL(THREADS) ramp_tokens(stream_rule s)
 {
     SHARED(documents, d);
-    int64_t begin = 0, behind = static_cast<int64_t>(blockIdx.x + 1) * BLOCK_POSITIONS, last = position_of(s, (behind < s.length ? behind : s.length) - 1) + 1;
+    int64_t begin = 0, behind = static_cast<int64_t>(blockIdx.x + 1) * BLOCK_POSITIONS;
+    int64_t last = position_of(s, (behind < s.length ? behind : s.length) - 1) + 1;
     for (uint32_t first = 0; begin <= last; first += THREADS) {
         const int64_t *end = place_documents(s, d, first, begin);
         int64_t limit = end[THREADS - 1];
