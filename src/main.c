@@ -28,7 +28,7 @@ static int refuse_deck(const deck *d)
 
 static int print_version(void)
 {
-    char text[256];
+    char text[512];
     say("xgsw commit %s%s, built %s%s\n", build_commit, build_dirty ? " (modified)" : "", build_date, build_debug ? ", debug" : "");
     say("compiler   %s\nflags      %s\nMPI        %s\n", build_compiler, build_flags, build_mpi);
     say("HDF5       %s\n", record_library(text, sizeof text));
@@ -83,14 +83,34 @@ static int dry_run_all(const options *o)
     return status;
 }
 
+static bool asks_for_devices(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].backend == BACKEND_CUDA) return true;
+    return false;
+}
+
+/* Read as if every rank had a device; where a case would use it, read anew with what the ranks have. So a run on the host
+ * touches no device. */
+static deck read_deck(const deck_file *f, device_survey *devices)
+{
+    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true };
+    deck d = deck_read(&source);
+    if (d.messages || !asks_for_devices(&d)) return d;
+    deck_free(&d);
+    *devices = devices_survey(MACHINE_CUDA);
+    source.cuda_usable = devices->usable;
+    source.cuda_missing = devices->missing;
+    source.cuda_shared = devices->shared[0] ? devices->shared : NULL;
+    return deck_read(&source);
+}
+
 static int run_deck(const deck_file *f, int argc, char **argv)
 {
-    char why[256];
-    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(),
-                           .cuda_usable = world_all(machine_usable(MACHINE_CUDA, why, sizeof why)) };
-    session s = { argc, argv, f->path, f->bytes, f->length };
-    deck d = deck_read(&source);
+    session s = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length };
+    deck d = read_deck(f, &s.devices);
     int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);
+    devices_forget(&s.devices);
     deck_free(&d);
     return status;
 }

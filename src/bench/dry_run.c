@@ -103,7 +103,8 @@ static void describe_most(const bench_case *c, const paper *p)
     say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB%s) on rank %d, and on the ranks like it\n",
         (long long)parameters->parameters, parameters->rank, bytes->total, (double)bytes->total / 1e9, without, bytes->rank);
     if (!p->measured) return;
-    if (c->backend == BACKEND_CUDA) say("              scratch of the CUDA libraries n/a\n");
+    if (c->backend == BACKEND_CUDA)
+        say("              scratch of the CUDA libraries %s\n", machine_built(MACHINE_CUDA) ? "included" : "n/a");
     else say("              scratch with %d threads a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST));
 }
 
@@ -169,8 +170,7 @@ static bool describe_hazards(const paper *p)
 static void describe_not_built(const bench_case *c)
 {
     char reasons[REASON_LENGTH];
-    char why[256];
-    built_reasons(c, machine_usable(MACHINE_CUDA, why, sizeof why), reasons);
+    built_reasons(c, machine_built(MACHINE_CUDA), reasons);
     if (reasons[0]) say("  not built: %s\n", reasons);
 }
 

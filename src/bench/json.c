@@ -103,6 +103,7 @@ static void identity(const bench_case *c)
     word("size", size_name(c->size));
     word("precision", precision_name(c->precision));
     word("backend", backend_name(c->backend));
+    word("backend_reason", c->backend_reason);
     say("\"ranks\":%d,", c->layout.ranks);
     layout(c);
     word("sharding", sharding_name(c->sharding));
@@ -131,6 +132,8 @@ static void numbers(const case_result *r)
     number("model_flops_per_sequence", c->model_flops_per_sequence, ",");
     number("recipe_mfu", r->recipe_mfu, ",");
     number("model_mfu", r->model_mfu, ",");
+    word("device", r->device);
+    word("engines", r->engines);
     number("days_per_trillion_tokens", r->days_per_trillion, ",");
     number("arena_bytes", (double)r->arena_bytes, ",");
     number("outside_bytes", r->outside_bytes, ",");

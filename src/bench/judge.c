@@ -36,12 +36,21 @@ static void judge_fault(case_result *r)
             result_fail(r, "the planted fault never struck in the check: its model has fewer such operations");
 }
 
+/* On devices the host only submits: its cores may be fewer than its threads. */
+static void judge_load(case_result *r, const host_load *load)
+{
+    bool on_devices = r->given->backend == BACKEND_CUDA;
+    if (!on_devices && load->node_ranks * load->threads > load->cores)
+        result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads, load->cores);
+    if (on_devices && load->sharing > 1) result_invalidate(r, "ranks share a device: up to %d on one", load->sharing);
+    if (r->throttled[0]) result_invalidate(r, "throttled device: %s", r->throttled);
+}
+
 static void judge_validity(case_result *r, const host_load *load)
 {
     const bench_case *c = r->given;
     if (c->check == CHECK_OFF) result_invalidate(r, "check off");
-    if (load->node_ranks * load->threads > load->cores)
-        result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads, load->cores);
+    judge_load(r, load);
     if (build_debug) result_invalidate(r, "debug build");
     if (c->steps < ENOUGH_STEPS) result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
     if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");

@@ -17,19 +17,31 @@ static double figure_of(const char *path, const char *format)
     return kilobytes * 1024.0;
 }
 
+static double available_bytes(machine_kind kind)
+{
+    return kind == MACHINE_HOST ? figure_of("/proc/meminfo", "MemAvailable: %lf") : machine_device_of(kind).free_bytes;
+}
+
+/* Ranks that take from the same memory. */
+static int sharers(machine_kind kind, const host_load *load)
+{
+    if (kind == MACHINE_HOST) return load->node_ranks;
+    return load->sharing > 1 ? load->sharing : 1;
+}
+
 bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load, char skipped[REASON_LENGTH])
 {
     mesh m;
     trainer_options o = { .machine = *on };
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
     double need = 0.0;
-    if (m.takes_part) need = (double)measure_case(c, &m, &o).arena.used * load->node_ranks;
+    if (m.takes_part) need = (double)measure_case(c, &m, &o).arena.used * sharers(on->kind, load);
     mesh_close(&m);
-    double have = figure_of("/proc/meminfo", "MemAvailable: %lf"), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
+    double have = available_bytes(on->kind), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
     world_maximum(worst, 2);
     if (worst[0] <= 0.0) return true;
-    snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a node of %d ranks, %.1f GB more than is available",
-             worst[1] / 1e9, load->node_ranks, worst[0] / 1e9);
+    snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available",
+             worst[1] / 1e9, on->kind == MACHINE_HOST ? "node" : "device", sharers(on->kind, load), worst[0] / 1e9);
     return false;
 }
 

@@ -7,9 +7,24 @@
 #include "plan/metrics.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char rule[] = "================================================================================\n";
 static const char thin[] = "--------------------------------------------------------------------------------\n";
+
+static bool is_backend_told(const deck *d, int64_t i)
+{
+    for (int64_t k = 0; k < i; k++)
+        if (d->item[k].backend == d->item[i].backend && !strcmp(d->item[k].backend_reason, d->item[i].backend_reason)) return true;
+    return false;
+}
+
+/* As a rule all cases of a deck have one. */
+static void report_backends(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (!is_backend_told(d, i)) say("Backend    %s: %s\n", backend_name(d->item[i].backend), d->item[i].backend_reason);
+}
 
 void report_banner(const deck *d, const char *deck_name, int ranks, int threads, const char *products, const char *mpi)
 {
@@ -20,11 +35,26 @@ void report_banner(const deck *d, const char *deck_name, int ranks, int threads,
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld cases\n", deck_name, (long long)d->cases);
     say("Ranks      %d, %d threads each\n", ranks, threads);
+    report_backends(d);
     say("Products   %s\n", products);
     say("Messages   %s\n", mpi);
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
     say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its order without hazards.\n",
         CHECK_THRESHOLD);
+}
+
+enum { DEVICES_SHOWN = 64 };
+
+void report_devices(const machine_device *device, const char *hosts, int ranks, const char *library)
+{
+    say("CUDA       %s\n", library);
+    for (int i = 0; device && i < ranks && i < DEVICES_SHOWN; i++) {
+        const machine_device *d = &device[i];
+        say("Rank %-5d %s on %.*s, %s, driver %s, %d multiprocessors, %.1f GB%s\n", i, d->name, HOST_NAME_BYTES,
+            hosts + (size_t)i * HOST_NAME_BYTES, d->identity, d->driver, d->multiprocessors, d->memory_bytes / 1e9,
+            d->ecc ? ", ECC" : "");
+    }
+    if (ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", ranks - DEVICES_SHOWN);
 }
 
 static void report_layout(const bench_case *c)
@@ -34,6 +64,9 @@ static void report_layout(const bench_case *c)
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks,
         sharding_name(c->sharding), c->overlap ? "on" : "off");
     if (n[AXIS_PIPELINE] > 1) say("Schedule   %s, chunks_per_stage %d\n", schedule_name(c->schedule), c->layout.chunks_per_stage);
+    if (c->backend == BACKEND_CUDA)
+        say("Devices    deterministic %s, attention %s, algorithms %s, %d multiprocessors left to transfers\n",
+            c->deterministic ? "yes" : "no", attention_name(c->attention), c->algorithms, c->layout.ranks > 1 ? c->transfer_sms : 0);
     if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);
     if (c->fault.kind != FAULT_NONE)
         say("FAULT      %s %s %lld %d is planted: this case must not pass, unless the fault changes nothing\n",
@@ -116,14 +149,37 @@ static void report_profile(const case_result *r)
     say(" dispatch %.2f %%\n", 100.0 * t->dispatch_seconds / total);
 }
 
+/* Over the ranks and the two looks at their devices. */
+static void report_clocks(const case_result *r)
+{
+    double low = INFINITY, high = 0.0, least = INFINITY, most = 0.0;
+    for (int i = 0; r->devices && i < 2 * r->given->layout.ranks; i++) {
+        const machine_device *d = &r->devices[i];
+        low = fmin(low, d->clock_hertz), high = fmax(high, d->clock_hertz);
+        least = fmin(least, d->power_watts), most = fmax(most, d->power_watts);
+    }
+    if (high > 0.0) say("Clocks     %.0f to %.0f MHz, %.0f to %.0f W, at the window's ends\n", low / 1e6, high / 1e6, least, most);
+}
+
+static void report_peak(const case_result *r)
+{
+    const char *precision = precision_name(r->given->precision);
+    if (!isnan(r->recipe_mfu))
+        say("; recipe MFU %.2f %%, model MFU %.2f %% of %.1f TFLOP/s\n", 100.0 * r->recipe_mfu, 100.0 * r->model_mfu,
+            gpu_peak(r->device, r->given->precision) / 1e12);
+    else if (r->device[0]) say("; MFU n/a: no %s peak is known for this device, %s\n", precision, r->device);
+    else say("; MFU n/a: the ranks' devices differ\n");
+}
+
 static void report_numbers(const case_result *r)
 {
     say("Step time  median %.4f s, min %.4f, max %.4f; last step (the recipe's rule) %.4f\n", r->median_seconds,
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
         r->tokens_per_second / r->given->layout.ranks, r->tflops_per_gpu);
-    if (isnan(r->recipe_mfu)) say("; MFU n/a: no peak is known for this device\n");
-    else say("; recipe MFU %.2f %%, model MFU %.2f %%\n", 100.0 * r->recipe_mfu, 100.0 * r->model_mfu);
+    report_peak(r);
+    report_clocks(r);
+    say("Engines    %s\n", r->engines);
     report_profile(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);

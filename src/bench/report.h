@@ -7,6 +7,8 @@ typedef struct { int passed, failed, skipped; } final_counts;
 
 /* ranks, threads: of the run; libraries: what it computes and talks with. */
 void report_banner(const deck *d, const char *deck_name, int ranks, int threads, const char *products, const char *mpi);
+/* Of a run on devices: a line a rank, up to some; device, hosts: of all ranks, on rank 0. */
+void report_devices(const machine_device *device, const char *hosts, int ranks, const char *library);
 /* Settings of the case, one block. */
 void report_case_begins(const bench_case *c);
 /* The check's residual line; nothing if the check was not done. */

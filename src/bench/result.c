@@ -25,6 +25,8 @@ void result_open(case_result *r, const bench_case *c)
     r->learning_rate = nan_array(total);
     r->step_seconds = nan_array(total);
     if (world_rank() == 0) r->rank_seconds = nan_array(total * c->layout.ranks);
+    if (world_rank() == 0 && !(r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices)))
+        FAIL("out of memory for the devices of a result");
     r->median_seconds = r->minimum_seconds = r->maximum_seconds = r->recipe_seconds = NAN;
     r->tokens_per_second = r->tflops_per_gpu = NAN;
     r->recipe_mfu = r->model_mfu = r->days_per_trillion = NAN;
@@ -37,6 +39,7 @@ void result_close(case_result *r)
     free(r->learning_rate);
     free(r->step_seconds);
     free(r->rank_seconds);
+    free(r->devices);
     free(r->spans);
     *r = (case_result){ .given = NULL };
 }

@@ -32,6 +32,11 @@ typedef struct {
     double outside_bytes;               /* peak resident memory outside the arena, maximum over ranks */
     double own_outside_bytes;           /* without memory that ranks share; the result line only */
     tally tally;                        /* rank 0: counts of all steps, seconds of the measured window */
+    machine_device window[2];           /* this rank's as the measured window began and ended, in the midst of work */
+    machine_device *devices;            /* [ranks used, 2]: all ranks'; rank 0 only; owned */
+    char device[64];                    /* its name, if that of all ranks is the same; else empty */
+    char throttled[REASON_LENGTH];      /* the first rank whose device was, and why; empty: none */
+    char engines[1024];                 /* of attention and products, rank 0 */
     span *spans; int64_t span_count;    /* rank 0: operations of the last step in order of completion; owned */
     int64_t hazards; char hazard[512];
     int64_t strikes;                    /* executions a planted fault struck, all ranks */
@@ -41,6 +46,8 @@ typedef struct {
     char fail_reason[CASE_REASONS][REASON_LENGTH];
     char invalid_reason[CASE_REASONS][REASON_LENGTH];
 } case_result;
+
+enum { HOST_NAME_BYTES = 64 };          /* of each rank's host, in lists of them */
 
 typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
 

@@ -20,6 +20,9 @@ machine_options case_machine(const bench_case *c)
     return (machine_options){
         .kind = c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST, .hostile = c->order == ORDER_HOSTILE,
         .order_seed = c->order_seed, .prove_access = build_debug, .world_rank = world_rank(),
+        .deterministic = c->deterministic, .own_attention = c->attention == ATTENTION_OWN,
+        .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
+        .algorithm_cache = strcmp(c->algorithms, "none") ? c->algorithms : NULL,
     };
 }
 
@@ -39,6 +42,13 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     report_step(r, step);
 }
 
+/* A look costs the step nothing: its operations are submitted and run on. */
+static void look_at_device(case_result *r, const trainer *t, int64_t step)
+{
+    if (step == r->given->warmup) r->window[0] = machine_device_of(t->kind);
+    if (step == r->given->warmup + r->given->steps - 1) r->window[1] = machine_device_of(t->kind);
+}
+
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host is
  * one step behind what it submits, but for the border of the measured window, where the seconds start at zero. */
 static void train(case_result *r, trainer *t)
@@ -50,6 +60,7 @@ static void train(case_result *r, trainer *t)
         if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before);
         if (step == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
         trainer_step(t);
+        look_at_device(r, t, step);
         if (read < step) finish_step(r, t, read++, &before);
     }
     finish_step(r, t, read, &before);
@@ -78,6 +89,33 @@ static void gather_times(case_result *r)
     world_broadcast(&r->completed, sizeof r->completed, 0);
 }
 
+/* The first device that was held back, and whether all are of one name; on all ranks alike. */
+static void judge_devices(case_result *r)
+{
+    int ranks = r->given->layout.ranks;
+    for (int i = 0; r->devices && i < 2 * ranks; i++) {
+        const machine_device *d = &r->devices[i];
+        bool alike = i == 0 || strcmp(d->name, r->device) == 0;
+        if (i == 0) snprintf(r->device, sizeof r->device, "%s", d->name);
+        if (d->throttled && !r->throttled[0])
+            snprintf(r->throttled, sizeof r->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
+        if (!alike) r->device[0] = 0;
+    }
+    world_broadcast(r->device, sizeof r->device, 0);
+    world_broadcast(r->throttled, sizeof r->throttled, 0);
+}
+
+static void gather_devices(case_result *r)
+{
+    size_t ranks = (size_t)r->given->layout.ranks;
+    machine_device *all = world_rank() == 0 ? malloc((size_t)world_ranks() * sizeof r->window) : NULL;
+    if (world_rank() == 0 && !all) FAIL("no memory for the devices of %d ranks", world_ranks());
+    world_gather(r->window, sizeof r->window, all, 0);
+    if (all) memcpy(r->devices, all, ranks * sizeof r->window);
+    free(all);
+    judge_devices(r);
+}
+
 static void take_from_trainer(case_result *r, trainer *t)
 {
     r->tally = *machine_tally(t->machine);
@@ -87,6 +125,7 @@ static void take_from_trainer(case_result *r, trainer *t)
     for (int64_t i = r->given->warmup; i < r->completed; i++) seconds += r->step_seconds[i];
     result_add_time(r, t->machine, r->completed - 1, seconds);
     result_add_machine(r, t->machine);
+    machine_engines(t->kind, r->engines, sizeof r->engines);
 }
 
 static void timed_steps(const bench_case *c, case_result *r, const machine_options *on)
@@ -107,6 +146,7 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
         trainer_dismantle(&t);
     }
     gather_times(r);
+    gather_devices(r);
     mesh_close(&m);
 }
 
@@ -136,22 +176,23 @@ bool case_can_run(const bench_case *c, const host_load *load, char reason[REASON
 verdict run_case(const bench_case *c, case_result *r, const host_load *load)
 {
     check k;
-    machine_options on = case_machine(c);
+    machine_options on = case_machine(c), on_check = on;
+    on_check.shadow = c->check == CHECK_KERNELS;
     double begin = clock_seconds();
-    bool checks = c->check == CHECK_MODEL;
+    bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
     report_case_begins(c);
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
-    if (checks) r->check[0] = check_run(&k, &on, r);
+    if (checks) r->check[0] = check_run(&k, &on_check, r);
     r->check[0].seconds += prepared;
     report_check(&r->check[0], "before");
     timed_steps(c, r, &on);
-    if (checks) r->check[1] = check_run(&k, &on, r);
+    if (checks) r->check[1] = check_run(&k, &on_check, r);
     report_check(&r->check[1], "after");
     if (checks) check_close(&k);
     agree(r);
-    outside_memory outside = memory_outside(r->arena_bytes);
+    outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
     r->outside_bytes = outside.bytes;
     r->own_outside_bytes = outside.own;
     summarize(r);

@@ -11,13 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIBRARY_LENGTH = 128 };
-typedef struct { char *hosts; char mpi[LIBRARY_LENGTH], products[LIBRARY_LENGTH]; host_load load; } surroundings;
+enum { LIBRARY_LENGTH = 512 };
+typedef struct {
+    char *hosts, mpi[LIBRARY_LENGTH], products[LIBRARY_LENGTH], cuda[LIBRARY_LENGTH];
+    host_load load;
+} surroundings;
+
+static bool any_on_cuda(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].backend == BACKEND_CUDA) return true;
+    return false;
+}
 
 /* Host names of all ranks on rank 0, and the load of the most crowded node. Collective. */
-static surroundings look_around(machine_kind kind)
+static surroundings look_around(const session *s, bool cuda)
 {
-    surroundings a = { .load = { .threads = machine_threads(kind) } };
+    surroundings a = { .load = { .threads = machine_threads(MACHINE_HOST) } };
     char own[HOST_NAME_BYTES] = "";
     snprintf(own, sizeof own, "%s", world_host());
     size_t bytes = (size_t)world_ranks() * HOST_NAME_BYTES;
@@ -26,9 +36,10 @@ static surroundings look_around(machine_kind kind)
     world_gather(own, sizeof own, a.hosts, 0);
     double crowd[3] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads };
     world_maximum(crowd, 3);
-    a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2] };
+    a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2], s->devices.sharing };
     world_library(a.mpi, sizeof a.mpi);
-    machine_library(kind, a.products, sizeof a.products);
+    machine_library(MACHINE_HOST, a.products, sizeof a.products);
+    if (cuda) machine_library(MACHINE_CUDA, a.cuda, sizeof a.cuda);
     return a;
 }
 
@@ -37,7 +48,8 @@ static record *open_record(const session *s, const deck *d, const surroundings *
     char reason[512];
     record_source source = { .path = d->item[0].record, .deck_name = s->deck_name, .deck_text = s->deck_text,
                              .deck_length = s->deck_length, .argc = s->argc, .argv = s->argv, .ranks = world_ranks(),
-                             .hosts = a->hosts, .threads = a->load.threads, .mpi = a->mpi, .products = a->products, .cases = d->cases };
+                             .hosts = a->hosts, .threads = a->load.threads, .mpi = a->mpi, .products = a->products, .cuda = a->cuda,
+                             .devices = s->devices.device, .cases = d->cases };
     if (world_rank() != 0) return NULL;
     record *r = record_open(&source, reason, sizeof reason);
     if (!r) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
@@ -94,8 +106,10 @@ static void run_one(const bench_case *c, const surroundings *a, record *rec, fin
 int session_run(const session *s, const deck *d)
 {
     final_counts n = { 0, 0, 0 };
-    surroundings a = look_around(d->item[0].backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST);
+    surroundings a = look_around(s, any_on_cuda(d));
+    machine_share_devices(a.load.sharing > 1);
     report_banner(d, s->deck_name, world_ranks(), a.load.threads, a.products, a.mpi);
+    if (a.cuda[0]) report_devices(s->devices.device, a.hosts, world_ranks(), a.cuda);
     record *rec = open_record(s, d, &a);
     last_commit last = { 0.0, 0.0 };
     for (int64_t i = 0; i < d->cases; i++) {

@@ -32,7 +32,7 @@ void summarize(case_result *r)
 {
     const bench_case *c = r->given;
     window(r);
-    double step = r->median_seconds, peak = peak_flops(c->backend, c->precision);
+    double step = r->median_seconds, peak = gpu_peak(r->device, c->precision);
     int gpus = c->layout.ranks;
     r->tokens_per_second = tokens_per_second(c->model.sequence, c->global_batch, step);
     r->tflops_per_gpu = flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, step, gpus) / 1e12;

@@ -15,7 +15,8 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_MLP, RECOMPUTE_LAY
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
 typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED } step_line; /* the recipe that a run prints its steps like */
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
-typedef enum { CHECK_OFF, CHECK_MODEL } check_kind;
+typedef enum { ATTENTION_AUTO, ATTENTION_OWN } attention_choice;
+typedef enum { CHECK_OFF, CHECK_MODEL, CHECK_KERNELS } check_kind; /* kernels: the model, and each of its operations */
 typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
 
 /* Axes of the mesh, innermost first: rank = (((pipeline*D + data)*S + shard)*C + context)*T + tensor.
@@ -76,6 +77,7 @@ typedef struct {
     bool recipe_layout;           /* layout, batch and way of computing are exactly the recipe's */
     case_precision precision;
     case_backend backend; /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
+    char backend_reason[REASON_LENGTH]; /* why this one: the deck, or what auto found */
     model_shape model;
     mesh_layout layout;
     int world_ranks;                                 /* ranks of the world; layout.ranks <= world_ranks take part */
@@ -90,6 +92,10 @@ typedef struct {
     bool overlap;
     execution_order order;
     uint32_t order_seed;
+    bool share_devices, deterministic;               /* these five steer GPUs only */
+    attention_choice attention;
+    char algorithms[PATH_LENGTH];                    /* file of those found for products, or "none" */
+    int transfer_sms;
     optimizer_rule optimizer;
     check_kind check;
     planted_fault fault;
@@ -121,5 +127,6 @@ const char *recompute_name(recompute_mask recompute);
 const char *sharding_name(state_sharding sharding);
 const char *schedule_name(schedule_kind schedule);
 const char *order_name(execution_order order);
+const char *attention_name(attention_choice attention);
 const char *check_name(check_kind check);
 const char *fault_name(fault_kind kind);

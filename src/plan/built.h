@@ -3,6 +3,6 @@
 #include "plan/bench_case.h"
 
 /* Writes what no run trains yet of a case, such as "workload gpt3-175b, precision fp8, expert 8"; empty: all of it is
- * trained. Asks for the workload, the backend and the keys whose row in the table says what is built. cuda_usable: its
+ * trained. Asks for the workload, the backend and the keys whose row in the table says what is built. cuda_built: its
  * kernels are there. */
-void built_reasons(const bench_case *c, bool cuda_usable, char out[REASON_LENGTH]);
+void built_reasons(const bench_case *c, bool cuda_built, char out[REASON_LENGTH]);

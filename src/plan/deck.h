@@ -27,6 +27,8 @@ typedef struct {
     int ranks;        /* of the world */
     bool dry_run;     /* backend auto means cuda; memory and devices do not matter */
     bool cuda_usable; /* a usable GPU for every rank */
+    /* Clauses: why not (the first rank without one), and which ranks share one; NULL: not said, none do. */
+    const char *cuda_missing, *cuda_shared;
 } deck_source;
 
 /* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there are

@@ -169,7 +169,7 @@ bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_S
     const key_row *row = key_at(key);
     int64_t read = 0;
     if (row->kind == KIND_FAULT) return read_fault(value, &into->fault, sentence);
-    if (row->kind == KIND_PATH) return read_path(value, into->record, sizeof into->record, sentence);
+    if (row->kind == KIND_PATH) return read_path(value, (char *)into + row->offset, row->bytes, sentence);
     if (row->kind == KIND_REAL) return read_real(key, value, into, sentence);
     if (!read_choice(key, value, &read, sentence)) return false;
     key_store(key, into, read);
@@ -207,6 +207,6 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
     case KIND_INTEGER: snprintf(out, KEY_TEXT, "%lld", (long long)key_integer(key, c)); break;
     case KIND_REAL: write_real(field_of(key, c), out); break;
     case KIND_FAULT: write_fault(&c->fault, out); break;
-    case KIND_PATH: strcpy(out, c->record); break;
+    case KIND_PATH: strcpy(out, field_of(key, c)); break;
     }
 }

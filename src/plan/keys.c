@@ -76,14 +76,25 @@ static const key_row table[KEYS] = {
                     .explanation = "of operations on the host; hostile: any order that the waits allow" },
     [KEY_ORDER_SEED] = { "order_seed", INTEGER(0, 4294967295), .rule = "seed", FIELD(order_seed),
                          .explanation = "of the hostile order" },
+    [KEY_SHARE_DEVICES] = { "share_devices", WORD(answer_names), .fallback = "no", FIELD(share_devices),
+                            .explanation = "yes: several ranks may run on one GPU; the result is then not valid" },
+    [KEY_DETERMINISTIC] = { "deterministic", WORD(answer_names), .fallback = "no", FIELD(deterministic),
+                            .explanation = "yes: the same bits in every run, on GPUs too (the host's always are)" },
+    [KEY_ATTENTION] = { "attention", WORD(attention_names), .fallback = "auto", FIELD(attention),
+                        .explanation = "on GPUs; auto: the library's where it is there, else own kernels; own: those" },
+    [KEY_ALGORITHMS] = { "algorithms", .kind = KIND_PATH, .fallback = "xgsw.algorithms", FIELD(algorithms),
+                         .explanation = "file of the algorithms that trial found for a GPU's products, for later runs, or none" },
+    [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .fallback = "16", FIELD(transfer_sms),
+                           .explanation = "multiprocessors of a GPU that products leave to transfers, with several ranks" },
     [KEY_LEARNING_RATE] = { "learning_rate", REAL(0.0, 100.0), .rule = "by size", FIELD(optimizer.learning_rate),
                             .explanation = "largest; full: the recipe's, and the smallest keeps its ratio to it; "
                                            "small, check: 1e-3, constant" },
     [KEY_LEARNING_RATE_WARMUP] = { "learning_rate_warmup", INTEGER(0, 1000000), .rule = "by size",
                                    FIELD(optimizer.learning_rate_warmup),
                                    .explanation = "steps until it is reached; full: the recipe's; small, check: 0" },
-    [KEY_CHECK] = { "check", WORD(check_names), .fallback = "model", FIELD(check),
-                    .explanation = "model: train the check model before and after, and compare with the reference" },
+    [KEY_CHECK] = { "check", WORD(check_names), .built = "off model", .fallback = "model", FIELD(check),
+                    .explanation = "model: train the check model before and after, and compare with the reference; "
+                                   "kernels: and each of its operations with the host's" },
     [KEY_FAULT] = { "fault", .kind = KIND_FAULT, .fallback = "none", FIELD(fault),
                     .explanation = "planted at the NTH execution of OPERATION in a step on RANK: drop all_reduce 3 1" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
@@ -125,7 +136,7 @@ void deck_print_keys(void)
     say("%-20s  %-28s  %-15s  %s\n", "key", "values", "default", "meaning");
     for (key_id key = 0; key < KEYS; key++) print_row(key);
     say("\nA list of values, separated by blanks, sweeps; the later key of this table varies faster (not record, "
-        "fault).\n");
+        "algorithms, fault).\n");
     say("Operations a fault can name:");
     for (const char *const *name = operation_names; *name; name++) say(" %s", *name);
     say("\n");

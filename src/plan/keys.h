@@ -36,6 +36,11 @@ typedef enum {
     KEY_OVERLAP,
     KEY_ORDER,
     KEY_ORDER_SEED,
+    KEY_SHARE_DEVICES,
+    KEY_DETERMINISTIC,
+    KEY_ATTENTION,
+    KEY_ALGORITHMS,
+    KEY_TRANSFER_SMS,
     KEY_LEARNING_RATE,
     KEY_LEARNING_RATE_WARMUP,
     KEY_CHECK,
@@ -66,7 +71,7 @@ const key_row *key_at(key_id key);
 key_id key_find(text_view name);
 /* The key with the smallest text_distance; the first of equals. */
 key_id key_nearest(text_view name);
-/* May the value be a list? Not for a fault (four words) and a record (one file a run). */
+/* May the value be a list? Not for a fault (four words) and a path (a record is one for the run). */
 bool key_sweeps(key_id key);
 /* Word for word the values a deck may give: "fp32 bf16", "1 to 1000000". */
 void key_values(key_id key, char out[KEY_SENTENCE]);

@@ -11,8 +11,10 @@ const char *const sharding_names[] = { "none", "optimizer", 0 };
 #define NAME(constant, write, name) [constant] = name,
 const char *const schedule_names[] = { SCHEDULES(NAME) 0 };
 const char *const order_names[] = { "submitted", "hostile", 0 };
-const char *const check_names[] = { "off", "model", 0 };
+const char *const check_names[] = { "off", "model", "kernels", 0 };
 const char *const overlap_names[] = { "off", "on", 0 };
+const char *const answer_names[] = { "no", "yes", 0 };
+const char *const attention_names[] = { "auto", "own", 0 };
 const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
 const char *const operation_names[] = {
     "matmul", "embedding_forward", "embedding_backward", "norm_forward", "norm_backward", "rope_forward", "rope_backward",
@@ -36,5 +38,6 @@ const char *recompute_name(recompute_mask recompute) { return recompute_names[re
 const char *sharding_name(state_sharding sharding) { return sharding_names[sharding]; }
 const char *schedule_name(schedule_kind schedule) { return schedule_names[schedule]; }
 const char *order_name(execution_order order) { return order_names[order]; }
+const char *attention_name(attention_choice attention) { return attention_names[attention]; }
 const char *check_name(check_kind check) { return check_names[check]; }
 const char *fault_name(fault_kind kind) { return fault_names[kind]; }

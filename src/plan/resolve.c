@@ -19,13 +19,27 @@ const recipe_row *draft_row(const case_draft *d)
     return row ? row : recipe_smallest(name, d->c.precision, listed_depth(d));
 }
 
+/* What keeps every rank from a GPU of its own, or of others if the deck lets them share; NULL: nothing. */
+static const char *cuda_obstacle(const case_draft *d)
+{
+    const deck_source *s = d->source;
+    if (s->dry_run) return NULL;
+    if (!s->cuda_usable) return s->cuda_missing ? s->cuda_missing : "no rank has a usable GPU";
+    return d->c.share_devices ? NULL : s->cuda_shared;
+}
+
 static void resolve_backend(case_draft *d)
 {
     static const key_id keys[] = { KEY_BACKEND, KEYS };
-    if (d->c.backend == BACKEND_AUTO)
-        d->c.backend = d->source->dry_run || d->source->cuda_usable ? BACKEND_CUDA : BACKEND_HOST;
-    if (d->c.backend == BACKEND_CUDA && !d->source->dry_run && !d->source->cuda_usable)
-        draft_refuse(d, keys, "cuda cannot run here; auto takes the host");
+    const char *obstacle = cuda_obstacle(d), *found = d->source->cuda_shared ? "GPUs are shared" : "every rank has a GPU";
+    snprintf(d->c.backend_reason, REASON_LENGTH, "the deck says so");
+    if (d->c.backend == BACKEND_AUTO) {
+        d->c.backend = obstacle ? BACKEND_HOST : BACKEND_CUDA;
+        snprintf(d->c.backend_reason, REASON_LENGTH, "%s", obstacle ? obstacle : found);
+    } else if (d->c.backend == BACKEND_CUDA && obstacle) {
+        const char *way = d->source->cuda_usable ? "share_devices = yes allows it" : "auto takes the host";
+        draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, way);
+    }
 }
 
 /* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */

@@ -11,6 +11,8 @@ trap 'rm -rf "$here"' EXIT
 
 # Open MPI waits a second before it ends a job whose ranks said 2; that second is not the program's.
 export OMPI_MCA_odls_base_sigkill_timeout=0
+# No rank sees a GPU, if there is one and whether the build could use it; what it says of that differs.
+export CUDA_VISIBLE_DEVICES=
 
 [ -x "$program" ] || { echo "Bail out! no program ${XGSW:-./xgsw}; run make first"; exit 1; }
 echo "1..$((${#decks[@]} + 1))"
@@ -49,7 +51,7 @@ refuse() {
     fi
     [ $elapsed -le $slowest ] || slowest=$elapsed
     wanted=$(sed "s|^DECK:|$deck:|" "${deck%.dat}.expected")
-    got=$(grep -aF "$deck:" "$here/out")
+    got=$(grep -aF "$deck:" "$here/out" | sed -E 's/(cuda cannot run here: )rank 0 on [^ :]+: [^;]+;/\1REASON;/')
     [ $status = 2 ] || echo "status $status, wanted 2"
     [ "$got" = "$wanted" ] || diff <(echo "$wanted") <(echo "$got") | head -20
     [ -z "$(find "$here" -mindepth 1 ! -name out)" ] || echo "left behind: $(ls "$here")"

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 """The command line: what it answers, what it refuses, with which status."""
+import os
+import re
+
 from program import Tap, alone, deck_file, ranks
 
 OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
@@ -7,7 +10,7 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
     all_reduce exchange""".split()
 KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard chunks_per_stage
     micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule overlap order
-    order_seed learning_rate learning_rate_warmup check fault stall_seconds""".split()
+    order_seed share_devices deterministic attention algorithms transfer_sms learning_rate learning_rate_warmup check fault stall_seconds""".split()
 
 tap = Tap()
 run = alone("--keys")
@@ -27,8 +30,9 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"), (["--ranks
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"), (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
     tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}", run.stdout + run.stderr)
+os.environ["CUDA_VISIBLE_DEVICES"] = ""         # no rank sees a GPU, whatever this build and machine have
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
-tap.ok(run.returncode == 2 and "cuda" in run.stderr, "refused: a backend that cannot run here", run.stdout + run.stderr)
+tap.ok(run.returncode == 2 and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr), "refused: a backend that cannot run here", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
 tap.ok(run.returncode == 0 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout, "a case that needs more ranks is SKIPPED with status 0", run.stdout)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"))

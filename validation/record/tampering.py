@@ -86,7 +86,7 @@ INTEGER_SETTINGS = {
 }
 WORD_SETTINGS = {
     "precision": ("fp32", "recipe_mfu"),
-    "backend": ("host", "recipe_mfu"),
+    "backend": ("host", "on the device"),
     "workload": ("other-8b", "formula"),
     "verdict": ("FAILED", "FAILED"),
     "validity": ("NOT VALID", "contradicts"),
@@ -100,6 +100,8 @@ def of_results():
         yield name, scale(f"{CASE}/results/{name}"), name
     for name in ("recipe_mfu", "model_mfu", "days_per_trillion_tokens"):
         yield name + " where there is none", put(f"case_0001/results/{name}", 0.5), name
+    yield "a faster device", put(f"{CASE}/results/device", "NVIDIA H100 PCIe"), "recipe_mfu"
+    yield "a device that was throttled", put(f"{CASE}/results/throttled", "rank 1: too hot"), "throttled"
     yield "total_seconds", put(f"{CASE}/results/total_seconds", 10.0), "total_seconds"
     yield "completed", put(f"{CASE}/results/completed", 8), "completed"
     yield "hazards", put(f"{CASE}/results/hazards", 1), "hazards"
@@ -143,6 +145,7 @@ def of_checks():
 def of_file():
     yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
+    yield "a device of two ranks", put("provenance/device_identity", b"GPU-0", 1), "share a device"
     yield "debug build", put("provenance/debug", True), "debug build"
     yield "a case left out", drop("case_0003"), "ended early"
     yield "a skipped case left out", drop("case_0005"), "skipped"

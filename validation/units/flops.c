@@ -191,11 +191,14 @@ static void worked_examples(void **state)
 
 static void peaks(void **state)
 {
-    assert_true(peak_flops(BACKEND_CUDA, PRECISION_BF16) == 989e12);
-    assert_true(peak_flops(BACKEND_CUDA, PRECISION_FP8) == 1979e12);
+    assert_true(gpu_peak("NVIDIA H100 80GB HBM3", PRECISION_BF16) == 989e12);
+    assert_true(gpu_peak("NVIDIA H200", PRECISION_FP8) == 1979e12);
+    assert_true(gpu_peak("NVIDIA H100 PCIe", PRECISION_BF16) == 756.5e12);
+    assert_true(gpu_peak("NVIDIA H100 80GB HBM3 MIG 1g.10gb", PRECISION_BF16) == 0.0);
+    assert_true(gpu_peak("NVIDIA L4", PRECISION_BF16) == 0.0 && gpu_peak("", PRECISION_BF16) == 0.0);
     assert_true(gpu_peak("A100", PRECISION_BF16) == 312e12 && gpu_peak("A100", PRECISION_FP8) == 0.0);
-    assert_true(peak_flops(BACKEND_CUDA, PRECISION_FP32) == 0.0);
-    assert_true(peak_flops(BACKEND_HOST, PRECISION_BF16) == 0.0);
+    assert_true(gpu_peak("NVIDIA H100 80GB HBM3", PRECISION_FP32) == 0.0);
+    assert_true(gpu_peak("host", PRECISION_BF16) == 0.0);
     assert_true(isnan(model_flops_utilization(1, 1.0, 1.0, 1, 0.0)));
     assert_true(flops_per_gpu(128, 2e15, 10.0, 64) == 128 * 2e15 / 10.0 / 64);
 }

@@ -123,6 +123,9 @@ static void says_where_it_comes_from(void **state)
     assert_string_equal(read_text(file, "/provenance/command_line", NULL), "./xgsw --ranks 'it'\\''s 4' gsw.dat");
     assert_string_equal(read_text(file, "/provenance/git_commit", NULL), build_commit);
     assert_string_equal(read_text(file, "/provenance/hosts", NULL), "node1node1node2node2");
+    assert_string_equal(read_text(file, "/provenance/cuda_library", NULL), "CUDA 13.0");
+    assert_string_equal(read_text(file, "/provenance/device_identity", NULL), "GPU-0GPU-1GPU-2GPU-3");
+    assert_string_equal(read_text(file, "/provenance/device_driver", NULL), "580.82580.82580.82580.82");
     assert_string_equal(read_text(file, "/provenance/hdf5_library", NULL), record_library(line, sizeof line));
     assert_int_equal(strlen(read_text(file, "/provenance/binary_sha256", NULL)), 64);
     assert_int_equal(strlen(read_text(file, "/provenance/written", NULL)), strlen("2026-01-31T23:59:59Z"));
@@ -145,6 +148,8 @@ static void longer_texts_keep_their_bytes(void **state)
     assert_int_equal(H5Tget_size(type), sizeof deck - 1);
     H5Tclose(type), H5Dclose(set);
     assert_string_equal(read_text(file, "/provenance/deck_name", NULL), "n/a");
+    assert_string_equal(read_text(file, "/provenance/cuda_library", NULL), "n/a");
+    assert_string_equal(read_text(file, "/provenance/device_name", NULL), "");
     H5Fclose(file);
 }
 

@@ -176,6 +176,7 @@ static inline void sample_speed(case_result *r, const bench_case *c)
     r->tokens_per_second = batch * (double)c->model.sequence / r->median_seconds;
     r->tflops_per_gpu = batch * c->recipe_flops_per_sequence / r->median_seconds / ranks / 1e12;
     if (!c->proxy) r->days_per_trillion = 1e12 / r->tokens_per_second / 86400.0;
+    snprintf(r->device, sizeof r->device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
     if (c->backend != BACKEND_CUDA) return;
     r->recipe_mfu = batch * c->recipe_flops_per_sequence / r->median_seconds / ranks / 989e12;
     r->model_mfu = batch * c->model_flops_per_sequence / r->median_seconds / ranks / 989e12;
@@ -199,6 +200,7 @@ static inline void sample_machine(case_result *r)
 {
     for (int k = 0; k < ARENA_KINDS; k++) r->arena_bytes += r->bytes_by_kind[k] = (size_t)(64 * (k + 1));
     r->outside_bytes = 1e8, r->total_seconds = 1000.0;
+    snprintf(r->engines, sizeof r->engines, "attention and products of a sample");
     r->tally.kind[OP_MATMUL] = (tally_row){ .count = 840, .flops = 2e12, .bytes = 3e9, .seconds = 1.5 };
     r->tally.kind[OP_ALL_REDUCE] = (tally_row){ .count = 14, .bytes = 1e6, .seconds = 0.01 };
     r->tally.phase_seconds[PHASE_FORWARD] = 0.5, r->tally.phase_seconds[PHASE_BACKWARD] = 1.0;
@@ -253,6 +255,11 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
 {
     static char host[4][HOST_NAME_BYTES] = { "node1", "node1", "node2", "node2" };
     static char *argv[] = { "./xgsw", "--ranks", "it's 4", "gsw.dat", NULL };
+    static machine_device device[4];
+    for (int i = 0; i < 4; i++) {
+        device[i] = (machine_device){ .name = "NVIDIA H100 80GB HBM3", .driver = "580.82", .multiprocessors = 132, .memory_bytes = 85e9 };
+        snprintf(device[i].identity, sizeof device[i].identity, "GPU-%d", i);
+    }
     record_source source = { .path = path,
                              .deck_name = "gsw.dat",
                              .deck_text = sample_deck,
@@ -264,6 +271,8 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
                              .threads = 2,
                              .mpi = "Open MPI 4.1.4",
                              .products = "oneDNN 2.6.0",
+                             .cuda = "CUDA 13.0",
+                             .devices = device,
                              .cases = cases };
     return record_open(&source, reason, length);
 }

@@ -178,16 +178,54 @@ static void cuda_runs_where_it_can(void **state)
     assert_int_equal(d.item[0].backend, BACKEND_CUDA);
     assert_int_equal(d.item[1].backend, BACKEND_CUDA);
     assert_int_equal(d.item[2].backend, BACKEND_HOST);
+    assert_string_equal(d.item[0].backend_reason, "every rank has a GPU");
+    assert_string_equal(d.item[2].backend_reason, "the deck says so");
+    deck_free(&d);
+}
+
+static void else_auto_takes_the_host_and_says_why(void **state)
+{
+    static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto host\n";
+    deck_source source = { .name = "DECK", .text = body, .length = sizeof body - 1, .ranks = 4,
+                           .cuda_missing = "rank 3 on NODE: no GPU is visible to this process" };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_HOST);
+    assert_string_equal(d.item[0].backend_reason, "rank 3 on NODE: no GPU is visible to this process");
+    deck_free(&d);
+}
+
+/* Shared GPUs count only where the deck allows it: auto takes the host, cuda is refused. */
+static void shared_devices_are_asked_for(void **state)
+{
+    static const char autos[] = TITLES "[llama3.1-8b]\nbackend = auto\nshare_devices = no yes\n";
+    static const char cudas[] = TITLES "[llama3.1-8b]\nbackend = cuda\nshare_devices = yes no\n";
+    deck_source source = { .name = "DECK", .text = autos, .length = sizeof autos - 1, .ranks = 2, .cuda_usable = true,
+                           .cuda_shared = "ranks 0 and 1 share GPU-1 on NODE" };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_HOST);
+    assert_string_equal(d.item[0].backend_reason, "ranks 0 and 1 share GPU-1 on NODE");
+    assert_int_equal(d.item[1].backend, BACKEND_CUDA);
+    assert_true(d.item[1].share_devices);
+    deck_free(&d);
+    source.text = cudas, source.length = sizeof cudas - 1;
+    d = deck_read(&source);
+    assert_int_equal(d.messages, 1);
+    assert_string_equal(d.message[0].line, "DECK:4: backend: cuda cannot run here: ranks 0 and 1 share GPU-1 on NODE; "
+                                           "share_devices = yes allows it");
     deck_free(&d);
 }
 
 int main(void)
 {
     enum { ROWS = sizeof rows / sizeof rows[0] };
-    struct CMUnitTest tests[ROWS + 2];
+    struct CMUnitTest tests[ROWS + 4];
     for (int i = 0; i < ROWS; i++)
         tests[i] = (struct CMUnitTest){ .name = rows[i].name, .test_func = is_laid_out, .initial_state = &rows[i] };
     tests[ROWS] = (struct CMUnitTest)cmocka_unit_test(refuses_what_contradicts_in_a_dry_run);
     tests[ROWS + 1] = (struct CMUnitTest)cmocka_unit_test(cuda_runs_where_it_can);
+    tests[ROWS + 2] = (struct CMUnitTest)cmocka_unit_test(else_auto_takes_the_host_and_says_why);
+    tests[ROWS + 3] = (struct CMUnitTest)cmocka_unit_test(shared_devices_are_asked_for);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

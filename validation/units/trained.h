@@ -28,15 +28,25 @@ typedef struct {
 /* drop_wait: from 1, of step drop_step on this rank; 0: none */
 typedef struct { int64_t steps; bool hostile; uint32_t order_seed; bool prove_access; strike strike; int64_t drop_wait, drop_step; } training;
 
+/* On GPUs, or their emulator, where the environment says XGSW_BACKEND=cuda; else on the host. */
+static inline bool tests_cuda(void)
+{
+    const char *backend = getenv("XGSW_BACKEND");
+    return backend && strcmp(backend, "cuda") == 0;
+}
+
+static inline machine_kind kind_of(const bench_case *c) { return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
+
 /* The first case of the deck text, or the end of the test with the deck's complaints. */
 static inline bench_case case_of(const char *text, int ranks)
 {
-    deck_source source = { .name = "test", .text = text, .length = strlen(text), .ranks = ranks };
+    deck_source source = { .name = "test", .text = text, .length = strlen(text), .ranks = ranks, .cuda_usable = tests_cuda() };
     deck d = deck_read(&source);
     for (int i = 0; i < d.messages; i++) fprintf(stderr, "%s\n", d.message[i].line);
     if (d.messages || !d.cases || d.item[0].skipped[0] || d.item[0].not_built[0]) FAIL("no case: %s%s", d.cases ? d.item[0].skipped : "", d.cases ? d.item[0].not_built : "");
     bench_case c = d.item[0];
     deck_free(&d);
+    if (tests_cuda()) c.backend = BACKEND_CUDA;
     return c;
 }
 
@@ -144,8 +154,8 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     mesh m;
     trained_open(r, c);
     r->steps = how->steps;
-    mesh_open(&m, &c->layout, world_rank(), MESH_ON_HOST);
-    trainer_options o = { .machine = { .hostile = how->hostile, .order_seed = how->order_seed, .prove_access = how->prove_access,
+    mesh_open(&m, &c->layout, world_rank(), mesh_on(kind_of(c)));
+    trainer_options o = { .machine = { .kind = kind_of(c), .hostile = how->hostile, .order_seed = how->order_seed, .prove_access = how->prove_access,
                                        .world_rank = world_rank() }, .strike = how->strike };
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o);

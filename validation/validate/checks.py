@@ -52,7 +52,9 @@ def check_steps(case, f):
 
 def check_speed(case, f):
     exact = ("minimum_seconds", "maximum_seconds", "recipe_seconds")
-    for name, value in asdict(formulas.speed(case.settings, case.measured)).items():
+    s, device = case.settings, case["results/device"]
+    f.demand((s["backend"] == "host") == (device == "host"), f"backend {s['backend']} on the device {device!r}")
+    for name, value in asdict(formulas.speed(s, device, case.measured)).items():
         f.same(name, case["results/" + name], value, EXACT if name in exact else ROUNDING)
     spent = float(np.nansum(case["steps/step_seconds"]))
     f.demand(case["results/total_seconds"] >= spent * (1 - ROUNDING), "total_seconds is less than the steps took")
@@ -86,7 +88,7 @@ def against_passed(case):
     yield from (f"its {name} is not finite" for name in not_finite(case))
     if case["results/hazards"] > 0:
         yield f"it has {case['results/hazards']} hazards: {case['results/hazard']}"
-    for when in ("check_before", "check_after") if case.settings["check"] == "model" else ():
+    for when in ("check_before", "check_after") if case.settings["check"] != "off" else ():
         if not (case.flag(when + "/done") and case[when + "/residual"] < THRESHOLD):
             yield f"{when} did not pass: residual {case[when + '/residual']:.4g}"
     if case.settings["fault"] != "none" and case["results/strikes"] == 0:
@@ -96,10 +98,15 @@ def against_passed(case):
 def against_valid(case, provenance):
     """What a VALID case cannot have."""
     yield from (f"it has the reason {reason!r}" for reason in case["results/invalid_reasons"])
-    if case.settings["check"] != "model":
+    if case.settings["check"] == "off":
         yield "its check is off"
     if case.settings["fault"] != "none":
         yield f"a fault is planted: {case.settings['fault']}"
+    if case["results/throttled"]:
+        yield f"a device was throttled: {case['results/throttled']}"
+    identities = list(provenance["device_identity"])[: case.settings["ranks"]]
+    if case.settings["backend"] == "cuda" and len(set(identities)) < len(identities):
+        yield "its ranks share a device"
     if provenance["debug"]:
         yield "it ran in a debug build"
     yield from (f"its {name} is not finite" for name in not_finite(case))

@@ -5,8 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Dense peak in flop/s of one H100 or H200. Nothing is known of a host's.
-PEAK = {("cuda", "bf16"): 989e12}
+# Dense peaks in flop/s of BF16, by the words of a device's name: the first that match. Nothing is known of a host's.
+PEAKS = (
+    ("MIG", math.nan),
+    ("H100 PCIe", 756.5e12),
+    ("H100 NVL", 835.5e12),
+    ("H200 NVL", 835.5e12),
+    ("H100", 989e12),
+    ("H200", 989e12),
+    ("A100", 312e12),
+)
 
 # Families whose flops are counted by the Llama formula.
 LLAMA = ("llama2", "llama3.1")
@@ -54,7 +62,13 @@ class Speed:
     days_per_trillion_tokens: float
 
 
-def speed(shape, seconds):
+def peak_of(device, precision):
+    """Of the device of that name; not-a-number where none is known."""
+    known = [peak for words, peak in PEAKS if words in device]
+    return known[0] if known and precision == "bf16" else math.nan
+
+
+def speed(shape, device, seconds):
     """From the measured steps' times. The recipe's rule of the Llama recipes is the last step."""
     if len(seconds) == 0:
         return Speed(*[math.nan] * 10)
@@ -63,7 +77,7 @@ def speed(shape, seconds):
     tokens = batch * shape["sequence"] / median
     recipe = batch * recipe_flops(shape) / median / ranks
     model = batch * model_flops(shape) / median / ranks
-    peak = PEAK.get((shape["backend"], shape["precision"]), math.nan)
+    peak = peak_of(device, shape["precision"])
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
     return Speed(
         median,

@@ -23,6 +23,8 @@ struct provenance {
     named_text row[PROVENANCE_TEXTS];
     int rows;
     char *hosts; /* [ranks] names of HOST_NAME_BYTES each */
+    machine_device *device; /* [devices]: of all ranks, or none */
+    int devices;
     int ranks, threads;
     int processors;
     environment environment;
@@ -145,6 +147,7 @@ static void add_libraries(provenance *p, const record_source *source)
     add_text(p, "mpi_library", source->mpi);
     add_text(p, "hdf5_library", source->hdf5 ? source->hdf5 : record_library(own, sizeof own));
     add_text(p, "products_library", source->products);
+    add_text(p, "cuda_library", source->cuda);
 }
 
 static void add_hosts(provenance *p, const record_source *source)
@@ -152,6 +155,12 @@ static void add_hosts(provenance *p, const record_source *source)
     p->ranks = source->hosts ? source->ranks : 0;
     p->hosts = copy_bytes(source->hosts, (size_t)p->ranks * HOST_NAME_BYTES);
     for (int rank = 1; rank <= p->ranks; rank++) p->hosts[(size_t)rank * HOST_NAME_BYTES - 1] = 0;
+}
+
+static void add_devices(provenance *p, const record_source *source)
+{
+    p->devices = source->devices ? source->ranks : 0;
+    p->device = copy_bytes(source->devices, (size_t)p->devices * sizeof *p->device);
 }
 
 provenance *provenance_open(const record_source *source)
@@ -170,6 +179,7 @@ provenance *provenance_open(const record_source *source)
     p->processors = get_nprocs();
     p->threads = source->threads;
     add_hosts(p, source);
+    add_devices(p, source);
     p->environment = environment_read();
     return p;
 }
@@ -181,6 +191,29 @@ static void write_hosts(const provenance *p, writer *w, const char *group)
     for (int rank = 0; rank < p->ranks; rank++) names[rank] = p->hosts + (size_t)rank * HOST_NAME_BYTES;
     writer_texts(w, writer_join(group, "hosts").path, names, p->ranks);
     free(names);
+}
+
+static void write_devices(const provenance *p, writer *w, const char *group)
+{
+    size_t n = (size_t)p->devices;
+    const char **text = calloc(3 * n + 1, sizeof *text);
+    int64_t *multiprocessors = calloc(2 * n + 1, sizeof *multiprocessors), *ecc = multiprocessors + n;
+    double *memory = calloc(n + 1, sizeof *memory);
+    if (!text || !multiprocessors || !memory) FAIL("out of memory for %d devices of the record", p->devices);
+    for (size_t i = 0; i < n; i++) {
+        const machine_device *d = &p->device[i];
+        text[i] = d->name, text[n + i] = d->identity, text[2 * n + i] = d->driver;
+        multiprocessors[i] = d->multiprocessors, ecc[i] = d->ecc, memory[i] = d->memory_bytes;
+    }
+    writer_texts(w, writer_join(group, "device_name").path, text, p->devices);
+    writer_texts(w, writer_join(group, "device_identity").path, text + n, p->devices);
+    writer_texts(w, writer_join(group, "device_driver").path, text + 2 * n, p->devices);
+    writer_integers(w, writer_join(group, "device_multiprocessors").path, "1", multiprocessors, p->devices);
+    writer_integers(w, writer_join(group, "device_ecc").path, "1", ecc, p->devices);
+    writer_reals(w, writer_join(group, "device_memory").path, "bytes", memory, p->devices);
+    free(text);
+    free(multiprocessors);
+    free(memory);
 }
 
 void provenance_write(const provenance *p, writer *w)
@@ -197,6 +230,7 @@ void provenance_write(const provenance *p, writer *w)
     writer_integer(w, writer_join(group, "threads").path, "1", p->threads);
     writer_integer(w, writer_join(group, "processors").path, "1", p->processors);
     write_hosts(p, w, group);
+    write_devices(p, w, group);
     writer_texts(w, writer_join(group, "environment").path, (const char *const *)p->environment.line,
                  p->environment.lines);
 }
@@ -205,6 +239,7 @@ void provenance_close(provenance *p)
 {
     for (int i = 0; i < p->rows; i++) free(p->row[i].value);
     free(p->hosts);
+    free(p->device);
     environment_free(&p->environment);
     free(p);
 }

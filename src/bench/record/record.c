@@ -86,6 +86,7 @@ static void copy_arrays(case_result *to, const case_result *from, const bench_ca
     to->learning_rate = copy_reals(from->learning_rate, total);
     to->step_seconds = copy_reals(from->step_seconds, total);
     to->rank_seconds = copy_reals(from->rank_seconds, total * c->layout.ranks);
+    to->devices = copy_bytes(from->devices, (size_t)c->layout.ranks * 2 * sizeof *from->devices);
     to->spans = copy_bytes(from->spans, (size_t)from->span_count * sizeof *from->spans);
 }
 

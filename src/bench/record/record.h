@@ -15,9 +15,10 @@ typedef struct {
     const char *hosts;                 /* [ranks] names of HOST_NAME_BYTES each */
     int threads;                       /* OpenMP threads per rank */
     const char *mpi, *hdf5, *products; /* libraries as loaded; hdf5 NULL: record_library */
+    const char *cuda;                  /* of the devices' run; NULL or empty: of none */
+    const machine_device *devices;     /* [ranks] of such a run, else NULL; copied */
     int64_t cases; /* of the deck: a record of fewer is one of a run that ended early; 0: not said */
 } record_source;
-enum { HOST_NAME_BYTES = 64 };
 
 /* NULL and a sentence in `reason` if the folder cannot be written; touches no existing file. */
 record *record_open(const record_source *source, char *reason, size_t length);

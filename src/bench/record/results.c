@@ -1,6 +1,7 @@
 /* Numbers of a case as datasets. A group that plots by itself is an NXdata with a signal and axes. */
 #include "base/fail.h"
 #include "bench/record/case_group.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,34 @@ static void write_verdict(writer *w, const char *group, const case_result *r)
     writer_integer(w, writer_join(group, "strikes").path, "1", r->strikes);
 }
 
+/* Row 0: as the measured window began; row 1: as it ended. Not known: not a number. */
+static void write_devices(writer *w, const char *group, const bench_case *c, const case_result *r)
+{
+    int ranks = c->layout.ranks;
+    double *clock = malloc(((size_t)ranks * 4 + 1) * sizeof *clock), *power = clock + 2 * ranks;
+    const char **reasons = malloc(((size_t)ranks * 2 + 1) * sizeof *reasons);
+    if (!clock || !reasons) FAIL("out of memory for %d devices of the record", ranks);
+    for (int i = 0; i < 2 * ranks; i++) {
+        const machine_device *d = &r->devices[i];
+        int at = i % 2 * ranks + i / 2;
+        clock[at] = d->clock_hertz > 0.0 ? d->clock_hertz : NAN;
+        power[at] = d->power_watts > 0.0 ? d->power_watts : NAN;
+        reasons[at] = d->throttle_reasons;
+    }
+    writer_group(w, group, "NXcollection");
+    writer_table(w, writer_join(group, "clock").path, "Hz", clock, 2, ranks);
+    writer_table(w, writer_join(group, "power").path, "W", power, 2, ranks);
+    writer_texts(w, writer_join(group, "throttled_at_begin").path, reasons, ranks);
+    writer_texts(w, writer_join(group, "throttled_at_end").path, reasons + ranks, ranks);
+    free(clock);
+    free(reasons);
+}
+
+static void write_text(writer *w, const char *group, const char *name, const char *value)
+{
+    writer_text(w, writer_join(group, name).path, value, strlen(value));
+}
+
 void results_write(writer *w, const char *group, const bench_case *c, const case_result *r)
 {
     writer_path results = writer_join(group, "results");
@@ -193,8 +222,12 @@ void results_write(writer *w, const char *group, const bench_case *c, const case
     writer_group(w, results.path, "NXcollection");
     write_speed(w, results.path, c, r);
     write_verdict(w, results.path, r);
+    write_text(w, results.path, "device", r->device);
+    write_text(w, results.path, "throttled", r->throttled);
+    write_text(w, results.path, "engines", r->engines);
     write_steps(w, writer_join(group, "steps").path, c, r);
     write_ranks(w, writer_join(group, "ranks").path, c, r);
+    write_devices(w, writer_join(group, "devices").path, c, r);
     write_phases(w, writer_join(group, "phases").path, &r->tally);
     write_operations(w, writer_join(group, "operations").path, &r->tally);
     write_transfers(w, writer_join(group, "transfers").path, &r->tally);

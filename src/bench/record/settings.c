@@ -23,6 +23,7 @@ static void write_identity(writer *w, const char *group, const bench_case *c)
 {
     writer_attribute_text(w, group, "workload", c->workload);
     writer_attribute_text(w, group, "model_name", c->model_name);
+    writer_attribute_text(w, group, "backend_reason", c->backend_reason);
     writer_attribute_integer(w, group, "number", c->number);
     writer_attribute_integer(w, group, "deck_line", c->line);
     writer_attribute_flag(w, group, "proxy", c->proxy);

@@ -1,0 +1,85 @@
+/* Devices of the ranks. */
+#include "bench/devices.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HOST_BYTES = 64 };
+typedef struct { const machine_device *device; int rank; } ranked;
+
+/* Equal identities stand together, each in order of rank. */
+static int by_identity(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = strcmp(x->device->identity, y->device->identity);
+    return order ? order : x->rank - y->rank;
+}
+
+bool devices_shared(const machine_device *device, int ranks, int pair[2], int *most)
+{
+    ranked *sorted = malloc((size_t)ranks * sizeof *sorted);
+    if (!sorted) FAIL("no memory to compare %d devices", ranks);
+    for (int i = 0; i < ranks; i++) sorted[i] = (ranked){ &device[i], i };
+    qsort(sorted, (size_t)ranks, sizeof *sorted, by_identity);
+    pair[0] = ranks, *most = 1;
+    for (int i = 0, first = 0; i < ranks; i++) {
+        if (strcmp(sorted[i].device->identity, sorted[first].device->identity)) first = i;
+        if (i - first + 1 > *most) *most = i - first + 1;
+        if (i == first + 1 && sorted[first].rank < pair[0]) pair[0] = sorted[first].rank, pair[1] = sorted[i].rank;
+    }
+    free(sorted);
+    return *most > 1;
+}
+
+/* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
+static void hear_first(char text[REASON_LENGTH])
+{
+    double first = text[0] ? -(double)world_rank() : -(double)world_ranks();
+    world_maximum(&first, 1);
+    if ((int)-first < world_ranks()) world_broadcast(text, REASON_LENGTH, (int)-first);
+}
+
+static void find_missing(device_survey *s, machine_kind kind)
+{
+    char why[REASON_LENGTH / 2] = "";
+    s->usable = machine_usable(kind, why, sizeof why);
+    if (!s->usable) snprintf(s->missing, sizeof s->missing, "rank %d on %.*s: %s", world_rank(), HOST_BYTES, world_host(), why);
+    s->usable = world_all(s->usable);
+    hear_first(s->missing);
+}
+
+static void gather_devices(device_survey *s, machine_kind kind)
+{
+    machine_device own = machine_device_of(kind);
+    if (world_rank() == 0 && !(s->device = calloc((size_t)world_ranks(), sizeof own)))
+        FAIL("no memory for the devices of %d ranks", world_ranks());
+    world_gather(&own, sizeof own, s->device, 0);
+}
+
+static void find_shared(device_survey *s)
+{
+    int pair[2];
+    s->sharing = 1;
+    if (world_rank() == 0 && devices_shared(s->device, world_ranks(), pair, &s->sharing))
+        snprintf(s->shared, sizeof s->shared, "ranks %d and %d share the device %s", pair[0], pair[1], s->device[pair[0]].identity);
+    world_broadcast(s->shared, sizeof s->shared, 0);
+    world_broadcast(&s->sharing, sizeof s->sharing, 0);
+}
+
+device_survey devices_survey(machine_kind kind)
+{
+    device_survey s = { .usable = false };
+    find_missing(&s, kind);
+    if (!s.usable) return s;
+    gather_devices(&s, kind);
+    find_shared(&s);
+    return s;
+}
+
+void devices_forget(device_survey *s)
+{
+    free(s->device);
+    s->device = NULL;
+}

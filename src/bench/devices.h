@@ -1,0 +1,19 @@
+/* What the ranks of the run compute on: has every rank a device, and one of its own? */
+#pragma once
+#include "machine/machine.h"
+#include "plan/bench_case.h"
+
+typedef struct {
+    bool usable;                        /* on every rank */
+    char missing[REASON_LENGTH];        /* if not: the first rank without one, its host, why */
+    char shared[REASON_LENGTH];         /* two ranks on one device; empty: there are none */
+    int sharing;                        /* ranks on the most crowded device; 0: not usable */
+    machine_device *device;             /* [ranks of the world], where usable; rank 0 only, owned */
+} device_survey;
+
+/* Collective over the world; the same answers on all ranks. */
+device_survey devices_survey(machine_kind kind);
+void devices_forget(device_survey *s);
+
+/* The two ranks of lowest number that have one identity, and how many ranks have the commonest. False: all differ. */
+bool devices_shared(const machine_device *device, int ranks, int pair[2], int *most);

@@ -1,0 +1,141 @@
+/* What cases on devices are told, refused and judged by, without a device: on any number of ranks. */
+#include "trained.h"
+#include "bench/devices.h"
+#include "bench/run_case.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+static const char head[] = "a\nb\nbackend = host\nsteps = 10\nwarmup = 0\ncheck = off\n[llama3.1-8b]\nsize = check\n";
+
+static void ranks_that_share_are_found(void **state)
+{
+    machine_device device[6] = { { .identity = "c" }, { .identity = "b" }, { .identity = "a" }, { .identity = "d" },
+                                 { .identity = "a" }, { .identity = "b" } };
+    int pair[2], most;
+    assert_true(devices_shared(device, 6, pair, &most));
+    assert_int_equal(pair[0], 1);
+    assert_int_equal(pair[1], 5);
+    assert_int_equal(most, 2);
+    assert_false(devices_shared(device, 4, pair, &most));
+    assert_int_equal(most, 1);
+    for (int i = 0; i < 3; i++) strcpy(device[i].identity, "d");
+    assert_true(devices_shared(device, 6, pair, &most));
+    assert_int_equal(pair[0], 0);
+    assert_int_equal(pair[1], 1);
+    assert_int_equal(most, 4);
+}
+
+/* All processes on a host are on one device there. */
+static void a_survey_names_the_first_rank_that_lacks_one(void **state)
+{
+    char why[256] = "", wanted[512];
+    device_survey s = devices_survey(MACHINE_HOST);
+    assert_true(s.usable);
+    assert_string_equal(s.missing, "");
+    assert_int_equal(s.sharing, world_ranks());
+    assert_string_equal(s.shared, world_ranks() > 1 ? "ranks 0 and 1 share the device " : "");
+    assert_true((s.device != NULL) == (world_rank() == 0));
+    devices_forget(&s);
+    if (world_all(machine_usable(MACHINE_CUDA, why, sizeof why))) return;
+    s = devices_survey(MACHINE_CUDA);
+    assert_false(s.usable);
+    assert_int_equal(s.sharing, 0);
+    assert_null(s.device);
+    snprintf(wanted, sizeof wanted, "rank 0 on %s: %s", world_host(), why);
+    if (world_rank() == 0) assert_string_equal(s.missing, wanted);
+    assert_memory_equal(s.missing, "rank 0 on ", 10);
+}
+
+static bool is_told(const case_result *r, const char *reason)
+{
+    for (int i = 0; i < r->invalid_reasons; i++)
+        if (strcmp(r->invalid_reason[i], reason) == 0) return true;
+    return false;
+}
+
+/* Ten healthy steps, judged. */
+static case_result judged(const bench_case *c, host_load load, const char *throttled)
+{
+    case_result r;
+    result_open(&r, c);
+    for (int64_t i = 0; i < c->steps; i++) r.loss[i] = r.gradient_norm[i] = 1.0;
+    r.completed = c->steps;
+    snprintf(r.throttled, sizeof r.throttled, "%s", throttled);
+    judge_case(&r, &load);
+    return r;
+}
+
+static void expect(const bench_case *c, host_load load, const char *throttled, const char *reason, bool told)
+{
+    case_result r = judged(c, load, throttled);
+    assert_true(r.passed);
+    assert_int_equal(is_told(&r, reason), told);
+    result_close(&r);
+}
+
+static void sharing_and_throttling_are_not_valid(void **state)
+{
+    static const char crowded[] = "oversubscribed: 8 ranks of 2 threads on 8 cores", shared[] = "ranks share a device: up to 2 on one";
+    bench_case c = case_of(head, world_ranks());
+    c.backend = BACKEND_HOST;
+    expect(&c, (host_load){ 8, 8, 2, 2 }, "", crowded, true);
+    expect(&c, (host_load){ 8, 8, 2, 2 }, "", shared, false);
+    c.backend = BACKEND_CUDA;
+    expect(&c, (host_load){ 8, 8, 2, 2 }, "", crowded, false);
+    expect(&c, (host_load){ 8, 8, 2, 2 }, "", shared, true);
+    expect(&c, (host_load){ 8, 8, 2, 1 }, "", shared, false);
+    expect(&c, (host_load){ 8, 8, 2, 1 }, "rank 3: too hot", "throttled device: rank 3: too hot", true);
+}
+
+static void keys_reach_the_machine(void **state)
+{
+    char text[512];
+    bench_case c = case_of(head, world_ranks());
+    machine_options on = case_machine(&c);
+    assert_false(on.deterministic || on.own_attention || on.shadow);
+    assert_string_equal(on.algorithm_cache, "xgsw.algorithms");
+    assert_int_equal(on.transfer_multiprocessors, world_ranks() > 1 ? 16 : 0);
+    snprintf(text, sizeof text, "%s%s", head, "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 7\n");
+    c = case_of(text, world_ranks());
+    on = case_machine(&c);
+    assert_true(on.deterministic && on.own_attention);
+    assert_null(on.algorithm_cache);
+    assert_int_equal(on.transfer_multiprocessors, world_ranks() > 1 ? 7 : 0);
+}
+
+static void operations_are_not_compared_yet(void **state)
+{
+    static const char text[] = "a\nb\nbackend = host\n[llama3.1-8b]\nsize = check\ncheck = kernels\n";
+    deck_source source = { .name = "test", .text = text, .length = sizeof text - 1, .ranks = 1 };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_string_equal(d.item[0].not_built, "check kernels");
+    deck_free(&d);
+}
+
+static void the_host_has_engines(void **state)
+{
+    char text[256];
+    assert_true(machine_built(MACHINE_HOST));
+    assert_non_null(strstr(machine_engines(MACHINE_HOST, text, sizeof text), "oneDNN"));
+    assert_true(strlen(machine_engines(MACHINE_CUDA, text, sizeof text)) > 0);
+    assert_false(machine_shares_devices());
+}
+
+int main(int argc, char **argv)
+{
+    world_start(&argc, &argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_that_share_are_found),
+        cmocka_unit_test(a_survey_names_the_first_rank_that_lacks_one),
+        cmocka_unit_test(sharing_and_throttling_are_not_valid),
+        cmocka_unit_test(keys_reach_the_machine),
+        cmocka_unit_test(operations_are_not_compared_yet),
+        cmocka_unit_test(the_host_has_engines),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
