@@ -16,7 +16,9 @@ typedef struct group {
     int first;                  /* world rank of member 0; with axis and channel it names the group on every rank */
     int dims; group_dim dim[GROUP_DIMS];    /* steps in world rank, the fastest first; the counts' product is size */
     int handle;                 /* communicator of machine/world.h; unused if size is 1 */
-    struct cuda_communicator *communicator[GROUP_LANES];    /* the CUDA machine's, instead: as many transfers run at once */
+    int lanes;                  /* transfers that run at once, and beside those of other groups; 0: in turn with other such groups */
+    struct cuda_communicator *communicator[GROUP_LANES];    /* the CUDA machine's, instead of a handle: one a lane */
+    int lane_queue;             /* whose transfers take the first lane: 1 + the number of the queue; 0: none has come yet */
     int handle_first, handle_step;          /* member i is its rank handle_first + i handle_step */
     fabric_channel channel;
     uint64_t sequence;          /* transfers submitted so far */

@@ -3,16 +3,21 @@
 #include "machine/machine.h"
 #include <cuda_runtime.h>
 
+/* Before the first group is connected: ranks that share a GPU talk to each other as if they were on different hosts. */
+void cuda_share_devices(bool yes);
+
 /* group->communicator, one a lane. Collective over the world, as group_connect; disconnected by name as often. */
 void cuda_connect(struct group *g, const char *name, int color, int key);
 void cuda_disconnect(const char *name);
 
 /* Bytes of scratch a transfer needs, from shapes only. */
 size_t cuda_transfer_scratch(const op *o);
-/* Queues the transfer; `queue` is the number of the machine's queue: transfers that run at once are on different ones. */
-void cuda_transfer(const op *o, void *scratch, size_t bytes, cudaStream_t stream, int queue);
+/* Queues the transfer; queue_index is the number of the machine's queue: transfers that run at once are on different ones. */
+void cuda_transfer(const op *o, void *scratch, size_t bytes, cudaStream_t stream, int queue_index);
 
 /* Ends the run if a communicator met an error of its own; called while one waits. */
 void cuda_fabric_poll(void);
 /* Before the run ends on a failure: lets go of the peers, within a bound. */
 void cuda_fabric_abort(void);
+/* "NCCL 2.28.9" as loaded, and as built if that is another; or why it is not there. */
+const char *cuda_fabric_library(char *text, size_t length);
