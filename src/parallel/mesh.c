@@ -2,7 +2,6 @@
 #include "parallel/mesh.h"
 #include "machine/world.h"
 #include <stdio.h>
-#include <string.h>
 
 /* Rank distance of neighbours along an axis. */
 static int axis_stride(const mesh_layout *l, mesh_axis axis)
@@ -41,16 +40,21 @@ static int previous_stage(const mesh_layout *l, int p)
     return next_stage(l, l->degree[AXIS_PIPELINE] - 1) == 0 ? l->degree[AXIS_PIPELINE] - 1 : -1;
 }
 
+/* Transfers that run at once: both ways round a tensor ring, one way round the context's; each link's beside the others'. */
+enum { TENSOR_LANES = 2, CONTEXT_LANES = 1, LINK_LANES = 1 };
+
 /* From stage to stage, one of which is this rank's; alone if one of them is not there. */
 static group link_between(const mesh *m, fabric_channel channel, int from, int to)
 {
     const group *pipeline = &m->axis[AXIS_PIPELINE];
-    if (from < 0 || to < 0) return group_line(pipeline->axis, m->rank, 0, 1, 0);
+    group alone = group_line(pipeline->axis, m->rank, 0, 1, 0);
+    alone.lanes = LINK_LANES;
+    if (from < 0 || to < 0) return alone;
     int stride = (to - from) * axis_stride(&m->layout, AXIS_PIPELINE);
     int own = m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER;
     group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, own);
+    g.lanes = LINK_LANES;
     g.handle = pipeline->handle;
-    memcpy(g.communicator, pipeline->communicator, sizeof g.communicator);
     g.handle_first = from;
     g.handle_step = to - from;
     g.channel = channel;
@@ -67,19 +71,21 @@ static void make_links(mesh *m)
 }
 
 /* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the same
- * ranks share one, and are told apart by their channels. */
+ * ranks share one, and are told apart by their channels. The pipeline's is for its links: on GPUs these have their own. */
 typedef struct { group *g; unsigned set; } connected_group;
 enum { CONNECTED = 6 };
 enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };
 
-static void list_connected(mesh *m, connected_group list[CONNECTED])
+static int list_connected(mesh *m, connected_group list[CONNECTED])
 {
     int n = 0;
-    static const mesh_axis axes[] = { AXIS_TENSOR, AXIS_CONTEXT, AXIS_PIPELINE };
-    for (int i = 0; i < 3; i++) list[n++] = (connected_group){ &m->axis[axes[i]], 1u << axes[i] };
+    list[n++] = (connected_group){ &m->axis[AXIS_TENSOR], 1u << AXIS_TENSOR };
+    list[n++] = (connected_group){ &m->axis[AXIS_CONTEXT], 1u << AXIS_CONTEXT };
+    if (m->on == MESH_ON_HOST) list[n++] = (connected_group){ &m->axis[AXIS_PIPELINE], 1u << AXIS_PIPELINE };
     list[n++] = (connected_group){ &m->gradient, GRADIENT };
     list[n++] = (connected_group){ &m->model, MODEL };
     list[n++] = (connected_group){ &m->all, GRADIENT | MODEL };
+    return n;
 }
 
 /* The split of the world into such groups: the layout and the axes of more than one rank. False if there is nothing to split. */
@@ -101,11 +107,65 @@ static void connect_groups(mesh *m)
 {
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
-    list_connected(m, list);
-    for (int i = 0; i < CONNECTED; i++) {
+    int connected = list_connected(m, list);
+    for (int i = 0; i < connected; i++) {
         group *g = list[i].g;
         if (split_name(&m->layout, list[i].set, name)) group_connect(machine_of(m), g, name, m->takes_part ? g->first : -1, g->rank);
     }
+}
+
+/* Transfers of two links must not wait for each other, so on GPUs each has a communicator of its own. A split of the world has
+ * one place for a rank: links of one channel between even stages and the next, odd ones and the next, the last and the first. */
+typedef enum { FROM_EVEN, FROM_ODD, CLOSING, LINK_SPLITS } link_split;
+
+static link_split split_of_link(const mesh *m, int link)
+{
+    int stages = m->layout.degree[AXIS_PIPELINE], own = m->at[AXIS_PIPELINE];
+    bool to_next = link == LINK_FORWARD_OUT || link == LINK_BACKWARD_IN;
+    int stage = to_next ? own : previous_stage(&m->layout, own);
+    return stage == stages - 1 ? CLOSING : stage % 2 ? FROM_ODD : FROM_EVEN;
+}
+
+/* This rank's link in the split, or NULL. */
+static group *link_in(mesh *m, fabric_channel channel, link_split split)
+{
+    for (int i = 0; i < LINKS; i++)
+        if (m->link[i].size == 2 && m->link[i].channel == channel && split_of_link(m, i) == split) return &m->link[i];
+    return NULL;
+}
+
+/* False if the layout has no such links. */
+static bool link_split_name(const mesh_layout *l, fabric_channel channel, link_split split, char name[SPLIT_NAME])
+{
+    static const char *const words[] = { "even", "odd", "last" };
+    const int *d = l->degree, stages = d[AXIS_PIPELINE];
+    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d %s from %s", d[0], d[1], d[2], d[3], d[4],
+             channel == CHANNEL_FORWARD ? "forward" : "backward", words[split]);
+    return split == CLOSING ? next_stage(l, stages - 1) == 0 : stages > 1 + (int)split;
+}
+
+enum { LINK_CHANNELS = 2 };
+static const fabric_channel link_channels[LINK_CHANNELS] = { CHANNEL_FORWARD, CHANNEL_BACKWARD };
+
+static void connect_links(mesh *m)
+{
+    char name[SPLIT_NAME];
+    group none = link_between(m, CHANNEL_NONE, -1, -1);
+    for (int i = 0; i < LINK_CHANNELS * LINK_SPLITS; i++) {
+        fabric_channel channel = link_channels[i % LINK_CHANNELS];
+        link_split split = (link_split)(i / LINK_CHANNELS);
+        group *g = link_in(m, channel, split);
+        if (link_split_name(&m->layout, channel, split, name))
+            group_connect(machine_of(m), g ? g : &none, name, g && m->takes_part ? g->first : -1, g ? g->rank : 0);
+    }
+}
+
+static void disconnect_links(const mesh *m)
+{
+    char name[SPLIT_NAME];
+    for (int i = 0; i < LINK_CHANNELS * LINK_SPLITS; i++)
+        if (link_split_name(&m->layout, link_channels[i % LINK_CHANNELS], (link_split)(i / LINK_CHANNELS), name))
+            group_disconnect(machine_of(m), name);
 }
 
 static void make_groups(mesh *m)
@@ -114,6 +174,8 @@ static void make_groups(mesh *m)
     m->gradient = group_over(m, "gradient", GRADIENT);
     m->model = group_over(m, "model", MODEL);
     m->all = group_over(m, "all", GRADIENT | MODEL);
+    m->axis[AXIS_TENSOR].lanes = TENSOR_LANES;
+    m->axis[AXIS_CONTEXT].lanes = CONTEXT_LANES;
     m->gradient.channel = CHANNEL_GRADIENT;
     m->model.channel = CHANNEL_MODEL;
     m->all.channel = CHANNEL_ALL;
@@ -131,6 +193,7 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
     make_groups(m);
     if (on != MESH_PAPER) connect_groups(m);
     make_links(m);
+    if (on == MESH_ON_CUDA) connect_links(m);
     m->rank = rank;
 }
 
@@ -145,9 +208,11 @@ void mesh_close(mesh *m)
 {
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
-    list_connected(m, list);
-    for (int i = 0; m->on != MESH_PAPER && i < CONNECTED; i++)
+    if (m->on == MESH_PAPER) return;
+    int connected = list_connected(m, list);
+    for (int i = 0; i < connected; i++)
         if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), name);
+    if (m->on == MESH_ON_CUDA) disconnect_links(m);
 }
 
 void mesh_restart(mesh *m)

@@ -25,7 +25,7 @@ typedef struct {
     group gradient;                 /* data x shard x context: share a gradient; rank order as in the mesh */
     group model;                    /* pipeline x tensor: hold each parameter once together */
     group all;                      /* every rank of the mesh */
-    group link[LINKS];              /* size 1 where there is no neighbour; they use the pipeline axis' communicator */
+    group link[LINKS];              /* size 1 where there is no neighbour; on the host they use the pipeline axis' communicator */
 } mesh;
 
 /* rank: of the world. Not on paper: makes communicators (collective over the world, every rank calls it). One-rank meshes need

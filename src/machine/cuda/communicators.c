@@ -23,13 +23,10 @@ typedef enum { TURNS, FIRST_LANE, PARTS = FIRST_LANE + GROUP_LANES } part_index;
 typedef struct { char name[SPLIT_NAME]; int users; bool made[PARTS]; cuda_communicator part[PARTS]; } split;     /* name empty: none */
 
 static struct {
-    bool shares_devices;
     ncclComm_t world[2];            /* [takes turns] */
     split split[SPLITS];
     cudaStream_t stream; char *token;       /* for first transfers */
 } communicators;
-
-void cuda_share_devices(bool yes) { communicators.shares_devices = yes; }
 
 /* ---- the world ---- */
 
@@ -44,7 +41,7 @@ static void open_library(void)
 {
     char text[128];
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
-    if (communicators.shares_devices) setenv("NCCL_HOSTID", text, 1);
+    if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
     nccl_open();
     snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
     fail_install(end_all, text);
@@ -137,7 +134,7 @@ static void meet_neighbours(const cuda_communicator *c, int lane)
 
 /* ---- groups ---- */
 
-static void make_part(split *s, int at, const group *g, int color, int key)
+static void make_part(split *s, int at, const group *g, const char *name, int color, int key)
 {
     cuda_communicator *c = &s->part[at];
     bool takes_turns = at == TURNS, joins = color >= 0 && g->size > 1;
@@ -145,7 +142,7 @@ static void make_part(split *s, int at, const group *g, int color, int key)
     world_barrier();
     ncclComm_t parent = world_communicator(takes_turns);
     *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
-    snprintf(c->name, sizeof c->name, "%s of %s", g->axis, s->name);
+    snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
     NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
     if (joins && !takes_turns) meet_neighbours(c, at - FIRST_LANE);
     s->made[at] = true;
@@ -158,7 +155,7 @@ void cuda_connect(group *g, const char *name, int color, int key)
     s->users++;
     for (int i = 0; i < (g->lanes ? g->lanes : 1); i++) {
         int at = g->lanes ? FIRST_LANE + i : TURNS;
-        if (!s->made[at]) make_part(s, at, g, color, key);
+        if (!s->made[at]) make_part(s, at, g, name, color, key);
         g->communicator[i] = s->part[at].comm ? &s->part[at] : NULL;
     }
     g->lane_queue = 0;

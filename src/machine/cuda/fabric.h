@@ -3,9 +3,6 @@
 #include "machine/machine.h"
 #include <cuda_runtime.h>
 
-/* Before the first group is connected: ranks that share a GPU talk to each other as if they were on different hosts. */
-void cuda_share_devices(bool yes);
-
 /* group->communicator, one a lane. Collective over the world, as group_connect; disconnected by name as often. */
 void cuda_connect(struct group *g, const char *name, int color, int key);
 void cuda_disconnect(const char *name);
