@@ -111,6 +111,7 @@ static void finish(const cuda_communicator *c)
     double began = clock_seconds();
     for (cudaError_t state; (state = cudaStreamQuery(communicators.stream)) != cudaSuccess;) {
         if (state != cudaErrorNotReady) CUDA_CHECK(state);
+        cudaGetLastError();                         /* else the next launch would seem to have failed */
         cuda_fabric_poll();
         if (world_stalled(began))
             FAIL_STATUS(STATUS_HANG, "first transfer of %s: no rank of this node has completed anything for %.0f s", c->name,

@@ -7,6 +7,7 @@
 #include "machine/cuda/nvml.h"
 #include "machine/world.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WHY = 400 };
@@ -40,9 +41,12 @@ static void why_no_device(cudaError_t code, char *why, size_t length)
         snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
+/* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its peer then
+ * holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. Said before CUDA is first called. */
 static int visible_devices(char *why, size_t length)
 {
     int devices = 0;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     cudaError_t code = cudaGetDeviceCount(&devices);
     if (code == cudaSuccess && devices > 0) return devices;
     why_no_device(code, why, length);

@@ -193,7 +193,6 @@ static void stalled(cuda_executor *e, lane *l)
     char what[LANE_NAME];
     const entry *x = culprit(e, l);
     op o = remembered(x->kind, x->origin, x->group);
-    cuda_fabric_abort();
     FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed an operation for %.0f s",
                 op_describe(&o, what, sizeof what), world_stall_seconds());
 }

@@ -5,7 +5,6 @@
 #include "machine/cuda/call.h"
 #include "machine/cuda/communicators.h"
 #include "machine/cuda/cuda.h"
-#include <stdio.h>
 
 typedef struct { const op *op; group *group; const cuda_communicator *with; void *scratch; cudaStream_t stream; } cuda_transfer_call;
 
@@ -123,17 +122,4 @@ void cuda_transfer(const op *o, void *scratch, size_t bytes, cudaStream_t stream
     case OP_ALL_REDUCE: run_all_reduce(&t); break;
     default: run_exchange(&t);
     }
-}
-
-const char *cuda_fabric_library(char *text, size_t length)
-{
-    int loaded = 0, parts[3] = { NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH };
-    char why[128] = "", built[48] = "";
-    if (!nccl_load(why, sizeof why) || ncclGetVersion(&loaded) != ncclSuccess) {
-        snprintf(text, length, "no NCCL: %s", why);
-        return text;
-    }
-    if (loaded != NCCL_VERSION_CODE) snprintf(built, sizeof built, " (built with %d.%d.%d)", parts[0], parts[1], parts[2]);
-    snprintf(text, length, "NCCL %d.%d.%d%s", loaded / 10000, loaded / 100 % 100, loaded % 100, built);
-    return text;
 }

@@ -16,5 +16,3 @@ void cuda_transfer(const op *o, void *scratch, size_t bytes, cudaStream_t stream
 void cuda_fabric_poll(void);
 /* Before the run ends on a failure: lets go of the peers, within a bound. */
 void cuda_fabric_abort(void);
-/* "NCCL 2.28.9" as loaded, and as built if that is another; or why it is not there. */
-const char *cuda_fabric_library(char *text, size_t length);

@@ -58,19 +58,25 @@ void nccl_open(void)
     watch.opened = true;
 }
 
+/* The run already ends: that is left to who ends it. */
+static void stand_aside(void)
+{
+    while (atomic_load(&watch.ending)) pause();
+}
+
 void nccl_begin(const char *who, const char *call)
 {
+    stand_aside();
     watch.who = who;
     watch.call = call;
     atomic_store(&watch.began, clock_seconds());
 }
 
-/* A call that fails because the run already ends leaves that to who ends it. */
 void nccl_end(ncclResult_t result, const char *file, int line)
 {
     atomic_store(&watch.began, 0.0);
     if (result == ncclSuccess) return;
-    while (atomic_load(&watch.ending)) pause();
+    stand_aside();
     fail_at(file, line, STATUS_FAILED, "%s, for %s: %s; %s", watch.call, watch.who, ncclGetErrorString(result), ncclGetLastError(NULL));
 }
 
