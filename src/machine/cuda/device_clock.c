@@ -8,10 +8,7 @@
 
 static const double ADVANCE_SECONDS = 4.0;
 
-struct device_clock {
-    cudaEvent_t base; double base_time;
-    cudaEvent_t *latest; double latest_time;        /* of those asked for since the last advance; the caller's */
-};
+struct device_clock { cudaEvent_t base; double base_time; };
 
 device_clock *device_clock_open(void)
 {
@@ -34,22 +31,20 @@ void device_clock_close(device_clock *c)
 }
 
 /* Where the device's clock and what the host saw disagree, the clock is wrong: it runs some millionths fast or slow. */
-double device_clock_time(device_clock *c, cudaEvent_t *event, double after, double before)
+double device_clock_time(device_clock *c, cudaEvent_t event, double after, double before)
 {
     float milliseconds = 0.0f;
-    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, c->base, *event));
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, c->base, event));
     double time = c->base_time + 1e-3 * (double)milliseconds, seen = time < after ? after : time > before ? before : time;
     c->base_time += seen - time;
-    if (!c->latest || seen > c->latest_time) c->latest = event, c->latest_time = seen;
     return seen;
 }
 
-void device_clock_advance(device_clock *c)
+void device_clock_advance(device_clock *c, cudaEvent_t *event, double time)
 {
-    cudaEvent_t *next = c->latest, passed = c->base;
-    c->latest = NULL;
-    if (!next || c->latest_time - c->base_time < ADVANCE_SECONDS) return;
-    c->base = *next;
-    c->base_time = c->latest_time;
-    *next = passed;
+    cudaEvent_t passed = c->base;
+    if (time - c->base_time < ADVANCE_SECONDS) return;
+    c->base = *event;
+    c->base_time = time;
+    *event = passed;
 }

@@ -149,7 +149,7 @@ static double began(cuda_executor *e, const lane *l, const entry *x)
 
 static void complete(cuda_executor *e, lane *l, entry *x)
 {
-    double end = fmax(l->last, device_clock_time(e->clock, &x->event, fmax(x->submitted, l->looked), clock_seconds()));
+    double end = fmax(l->last, device_clock_time(e->clock, x->event, fmax(x->submitted, l->looked), clock_seconds()));
     double begin = fmin(began(e, l, x), end);
     op o = remembered(x->kind, x->origin, x->group);
     tally_seconds(e->tally, &o, end - begin);
@@ -160,18 +160,27 @@ static void complete(cuda_executor *e, lane *l, entry *x)
     world_progress();
 }
 
-/* Looks through everything that is complete. At the end no operation is left that ended before one that was seen. */
-static void harvest(cuda_executor *e)
+/* Looks once at every lane. Has anything been completed? */
+static bool harvest(cuda_executor *e)
 {
-    bool more = true;
-    while (more) {
-        more = false;
-        for (int i = 0; i < HAZARD_QUEUES; i++) {
-            lane *l = &e->lane[i];
-            for (entry *x = lane_done(e, l); x; x = lane_done(e, l), more = true) complete(e, l, x);
-        }
+    bool any = false;
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        lane *l = &e->lane[i];
+        for (entry *x = lane_done(e, l); x; x = lane_done(e, l), any = true) complete(e, l, x);
     }
-    device_clock_advance(e->clock);
+    return any;
+}
+
+/* After a look at all lanes in vain: what is not complete ends after all that is. A full lane's last event is in use again. */
+static void advance_clock(cuda_executor *e)
+{
+    lane *latest = NULL;
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        lane *l = &e->lane[i];
+        bool kept = l->completed > 0 && l->submitted - l->completed < LANE_OPS;
+        if (kept && (!latest || l->last > latest->last)) latest = l;
+    }
+    if (latest) device_clock_advance(e->clock, &lane_entry(latest, latest->completed)->event, latest->last);
 }
 
 /* The operation at the end of the chain of waits that starts at the lane's head. */
@@ -201,7 +210,9 @@ static void wait_for(cuda_executor *e, lane *l, uint64_t serial)
 {
     double begin = clock_seconds();
     if (serial > l->submitted) FAIL("a mark is waited for that was never submitted");
-    for (harvest(e); l->completed < serial; harvest(e)) {
+    while (l->completed < serial) {
+        if (harvest(e)) continue;
+        advance_clock(e);
         if (world_stalled(begin)) stalled(e, l);
         cuda_fabric_poll();
     }
