@@ -1,0 +1,18 @@
+/* Attention by the library cuDNN. cudnn_absent.c answers where the build had none. */
+#pragma once
+#include "machine/cuda/call.h"
+
+/* Of shapes, formats and strides: could it compute this? Backward its sums over keys come in any order, so not the same bits each run. */
+bool library_attention_takes(const cuda_call *c, bool backward);
+/* Bytes, from shapes only. */
+size_t library_attention_scratch(const cuda_call *c, bool backward);
+/* Measuring: a plan for such a call will be wanted. No GPU is touched. */
+void library_attention_note(const cuda_call *c, bool backward);
+/* Makes the plans; takes seconds. */
+void library_attention_tune(void);
+/* Queues it; false: the library is not there, or has no plan that fits the scratch. */
+bool library_attention_run(const cuda_call *c, bool backward);
+/* "cuDNN 9.19.0 (loaded 9.19.0)", or why there is none. */
+const char *library_attention_version(char *text, size_t length);
+/* Is it loaded, and of a version that computes right? */
+bool library_attention_usable(char *why, size_t length);

@@ -1,0 +1,44 @@
+/* This build had no headers of cuDNN: attention is computed by own kernels. */
+#include "machine/cuda/attention_library.h"
+#include <stdio.h>
+
+bool library_attention_takes(const cuda_call *c, bool backward)
+{
+    (void)c;
+    (void)backward;
+    return false;
+}
+
+size_t library_attention_scratch(const cuda_call *c, bool backward)
+{
+    (void)c;
+    (void)backward;
+    return 0;
+}
+
+void library_attention_note(const cuda_call *c, bool backward)
+{
+    (void)c;
+    (void)backward;
+}
+
+void library_attention_tune(void) {}
+
+bool library_attention_run(const cuda_call *c, bool backward)
+{
+    (void)c;
+    (void)backward;
+    return false;
+}
+
+const char *library_attention_version(char *text, size_t length)
+{
+    snprintf(text, length, "cuDNN not built");
+    return text;
+}
+
+bool library_attention_usable(char *why, size_t length)
+{
+    snprintf(why, length, "built without cuDNN");
+    return false;
+}

@@ -1,0 +1,197 @@
+/* Attention by cuDNN: which calls it takes, a plan for each shape, and running one. Handle, device and plans are the process's. */
+#include "base/fail.h"
+#include "machine/cuda/attention.h"
+#include "machine/cuda/attention_library.h"
+#include "machine/cuda/cudnn_attention_graph.h"
+#include <float.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PLANS = 64, SMALL_WORKSPACE = 1 << 20 };
+
+typedef struct { attention_spec spec; bool tried; cudnnBackendDescriptor_t plan; size_t workspace; char reason[GRAPH_REASON]; } attention_plan;
+
+static struct {
+    cudnnHandle_t handle; cudnnBackendDescriptor_t device;
+    attention_plan plan[PLANS]; int plans;
+} library;
+
+/* A tensor [s, b, heads, d] as [b, heads, s, d]. */
+static graph_shape shape_of(const tensor *t)
+{
+    return (graph_shape){ CUDNN_DATA_BFLOAT16, { t->dim[1], t->dim[2], t->dim[0], t->dim[3] },
+                          { t->stride[1], t->stride[2], t->stride[0], 1 } };
+}
+
+static attention_spec spec_of(const cuda_call *c, bool backward)
+{
+    attention_spec a = { .backward = backward, .causal = c->args.attention.causal };
+    for (int i = 0; i <= (backward ? DV : OUT); i++)
+        if (i != LSE) a.shape[i] = shape_of(&c->x[i]);
+    return a;
+}
+
+/* Rows of 16-byte pieces in BF16. Paper addresses are aligned as real ones. */
+static bool is_regular(const tensor *t)
+{
+    bool aligned = (uintptr_t)t->data % 16 == 0 && t->type == BF16;
+    for (int i = 0; i < 3; i++) aligned = aligned && (t->dim[i] == 1 || t->stride[i] % 8 == 0);
+    return aligned;
+}
+
+bool library_attention_takes(const cuda_call *c, bool backward)
+{
+    int64_t d = c->x[Q].dim[3];
+    bool takes = d % 8 == 0 && d <= 256 && tensor_contiguous(&c->x[LSE]);
+    for (int i = 0; i < (backward ? DV + 1 : OUT + 1); i++)
+        if (i != LSE) takes = takes && is_regular(&c->x[i]) && !c->update[i];
+    return takes;
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+static size_t row_bytes(const cuda_call *c) { return aligned((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float)); }
+static size_t sum_bytes(const cuda_call *c) { return aligned(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
+
+/* The engines keep dk and dv of every query head, in BF16 or FP32: found by asking them for twelve shapes (cuDNN 9.19, Hopper). */
+static size_t workspace_bytes(const cuda_call *c)
+{
+    const int64_t *q = c->x[Q].dim;
+    return SMALL_WORKSPACE + 8 * (size_t)(q[1] * q[2] * c->x[K].dim[0] * q[3]);
+}
+
+size_t library_attention_scratch(const cuda_call *c, bool backward)
+{
+    return 256 + (backward ? row_bytes(c) + sum_bytes(c) + workspace_bytes(c) : SMALL_WORKSPACE);
+}
+
+static bool is_same_shape(const graph_shape *a, const graph_shape *b)
+{
+    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+}
+
+static bool is_same(const attention_spec *a, const attention_spec *b)
+{
+    bool same = a->backward == b->backward && a->causal == b->causal;
+    for (int i = 0; i < SPEC_SHAPES; i++) same = same && is_same_shape(&a->shape[i], &b->shape[i]);
+    return same;
+}
+
+static attention_plan *plan_for(const attention_spec *a)
+{
+    for (int i = 0; i < library.plans; i++)
+        if (is_same(&library.plan[i].spec, a)) return &library.plan[i];
+    if (library.plans == PLANS) return NULL;
+    attention_plan *p = &library.plan[library.plans++];
+    p->spec = *a;
+    return p;
+}
+
+void library_attention_note(const cuda_call *c, bool backward)
+{
+    attention_spec a = spec_of(c, backward);
+    plan_for(&a);
+}
+
+/* Right results were seen from 9.14 on, but for these (their release notes and users' reports). */
+static bool is_trusted(size_t version)
+{
+    size_t minor = version / 100;
+    return minor >= 914 && minor != 924 && minor != 926 && minor != 927;
+}
+
+bool library_attention_usable(char *why, size_t length)
+{
+    if (!cudnn_load(why, length)) return false;
+    if (!is_trusted(cudnnGetVersion())) snprintf(why, length, "cuDNN %zu has known errors in attention", cudnnGetVersion());
+    return is_trusted(cudnnGetVersion());
+}
+
+static void check(cudnnStatus_t status, const char *call)
+{
+    if (status != CUDNN_STATUS_SUCCESS) FAIL("%s: %s", call, cudnnGetErrorString(status));
+}
+
+static bool is_open(void)
+{
+    char why[GRAPH_REASON] = "";
+    int device = 0;
+    if (library.handle) return true;
+    if (!library_attention_usable(why, sizeof why)) return false;
+    CUDA_CHECK(cudaGetDevice(&device));
+    check(cudnnCreate(&library.handle), "cudnnCreate");
+    library.device = graph_device(device, why);
+    if (!library.device) FAIL("%s", why);
+    return true;
+}
+
+static void make_plan(attention_plan *p)
+{
+    cudnn_graph g;
+    p->tried = true;
+    attention_graph(&g, &p->spec);
+    p->plan = graph_plan(&g, library.device);
+    if (p->plan) p->workspace = graph_workspace(p->plan);
+    else memcpy(p->reason, g.reason, sizeof p->reason);
+    graph_close(&g);
+}
+
+void library_attention_tune(void)
+{
+    for (int i = 0; i < library.plans && is_open(); i++)
+        if (!library.plan[i].tried) make_plan(&library.plan[i]);
+}
+
+/* What a plan reads and writes, by uid. */
+typedef struct { int count; int64_t uid[16]; void *data[16]; } bindings;
+
+static void bind(bindings *b, int64_t uid, void *data)
+{
+    b->uid[b->count] = uid;
+    b->data[b->count++] = data;
+}
+
+static void *scratch_at(const cuda_call *c, size_t offset)
+{
+    return (void *)(((uintptr_t)c->scratch + 255) / 256 * 256 + offset);
+}
+
+static bool run_plan(const cuda_call *c, bool backward, const attention_plan *p)
+{
+    static const int64_t uid[] = { UID_Q, UID_K, UID_V, UID_OUT, UID_LSE, UID_D_OUT, UID_DQ, UID_DK, UID_DV };
+    float scale = c->args.attention.scale, hidden = -FLT_MAX, one = 1.0f;
+    size_t own = backward ? row_bytes(c) + sum_bytes(c) : 0;
+    bindings b = { 0 };
+    char reason[GRAPH_REASON] = "";
+    for (int i = 0; i <= (backward ? DV : LSE); i++) bind(&b, uid[i], c->x[i].data);
+    bind(&b, UID_SCALE, &scale);
+    if (c->args.attention.causal) bind(&b, UID_MASKED, &hidden);
+    if (backward) {
+        bind(&b, UID_ONE, &one);
+        bind(&b, UID_SUM, scratch_at(c, 0));
+        bind(&b, UID_ACCUMULATOR, scratch_at(c, row_bytes(c)));
+    }
+    check(cudnnSetStream(library.handle, c->stream), "cudnnSetStream");
+    if (!graph_run(library.handle, p->plan, b.count, b.uid, b.data, scratch_at(c, own), reason)) FAIL("attention by cuDNN: %s", reason);
+    return true;
+}
+
+bool library_attention_run(const cuda_call *c, bool backward)
+{
+    attention_spec a = spec_of(c, backward);
+    attention_plan *p = is_open() ? plan_for(&a) : NULL;
+    if (!p) return false;
+    if (!p->tried) make_plan(p);
+    size_t own = backward ? row_bytes(c) + sum_bytes(c) : 0;
+    if (!p->plan || own + p->workspace + 256 > c->scratch_bytes) return false;
+    return run_plan(c, backward, p);
+}
+
+const char *library_attention_version(char *text, size_t length)
+{
+    char why[GRAPH_REASON] = "";
+    size_t version = cudnn_load(why, sizeof why) ? cudnnGetVersion() : 0;
+    int used = snprintf(text, length, "cuDNN %d.%d.%d ", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL);
+    if (version) snprintf(text + used, length - (size_t)used, "(loaded %zu.%zu.%zu)", version / 10000, version % 10000 / 100, version % 100);
+    else snprintf(text + used, length - (size_t)used, "(not found)");
+    return text;
+}
