@@ -133,6 +133,7 @@ static void numbers(const case_result *r)
     number("recipe_mfu", r->recipe_mfu, ",");
     number("model_mfu", r->model_mfu, ",");
     word("device", r->device);
+    word("throttled", r->throttled);
     word("engines", r->engines);
     number("days_per_trillion_tokens", r->days_per_trillion, ",");
     number("arena_bytes", (double)r->arena_bytes, ",");

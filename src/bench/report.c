@@ -158,7 +158,9 @@ static void report_clocks(const case_result *r)
         low = fmin(low, d->clock_hertz), high = fmax(high, d->clock_hertz);
         least = fmin(least, d->power_watts), most = fmax(most, d->power_watts);
     }
-    if (high > 0.0) say("Clocks     %.0f to %.0f MHz, %.0f to %.0f W, at the window's ends\n", low / 1e6, high / 1e6, least, most);
+    if (high > 0.0)
+        say("Clocks     %.0f to %.0f MHz, %.0f to %.0f W, at the window's ends; held back on rank 0: %s\n", low / 1e6, high / 1e6, least,
+            most, r->devices[1].throttle_reasons[0] ? r->devices[1].throttle_reasons : "no");
 }
 
 static void report_peak(const case_result *r)

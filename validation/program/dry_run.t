@@ -23,6 +23,8 @@ SHAPES = {
 PUBLISHED = {("llama2-70b", 80): "68.977", ("llama3.1-8b", 32): "8.030", ("llama3.1-70b", 80): "70.554", ("llama3.1-405b", 126): "405.853",
              ("llama3.1-405b", 8): "29.704", ("llama3.1-405b", 30): "99.834", ("llama3.1-405b", 62): "201.840",
              ("nemotron4-340b", 96): "341.03", ("grok1-314b", 64): "316.45", ("gpt3-175b", 96): "174.78"}
+# Decks of inputs/, and ranks that they are meant for.
+DECKS = (("gsw", 4), ("bench", 1), ("ramp", 1), ("llama31", 64), ("check-512", 512))
 LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context"), ("expert", "expert"), ("data", "data"),
           ("shard", "shard"), ("chunks_per_stage", "chunks_per_stage"), ("layers", "layers"), ("sequence", "sequence"), ("global", "global_batch"))
 
@@ -129,6 +131,15 @@ tap.ok(run.returncode == 2 and "128 of 128 ranks" in run.stdout and "; give data
        "a rank count that is refused does not hide the next one; the worst status is returned", run.stdout + run.stderr)
 run = alone("--dry-run", "reference/grok1-314b-bf16.dat", "--ranks", "128")
 tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout, "the model's kind is told, and the overlap", run.stdout)
+
+for name, count in DECKS:
+    with open(f"inputs/{name}.dat", encoding="utf-8") as f:
+        body = "".join(line for line in f.readlines()[2:] if not line.startswith("backend"))
+    run = alone("--dry-run", deck_file("backend = cuda\n" + body), "--ranks", str(count))
+    told = run.stdout.count(", backend cuda, ")
+    scratch = re.findall(r"scratch of the CUDA libraries (?:included|n/a)\n", run.stdout)
+    tap.ok(run.returncode == 0 and told == len(scratch) == run.stdout.count("\n  layout ") > 0 and run.stdout.count("case ") == told,
+           f"{name}.dat dry-runs for GPUs, with or without one", run.stdout[-2000:] + run.stderr)
 
 for layout in ("tensor = 2\ndata = 2", "data = 4\nsharding = none", "tensor = 4\nrecompute = layer", "data = 2\ntensor = 2\nrecompute = mlp\nmicro_batch = 2",
                "tensor = 2\npipeline = 2\nchunks_per_stage = 2", "context = 2\npipeline = 2\ntensor = 1", "tensor = 2\ncontext = 2\noverlap = on"):
