@@ -9,6 +9,7 @@ typedef struct {
     tensor x[OP_OPERANDS];              /* operands in the order in which kernels.h names them; absent ones keep their place */
     bool update[OP_OPERANDS];           /* is it read and written, not only written? */
     op_args args;
+    const char *name;                           /* who asks, for messages */
     void *scratch; size_t scratch_bytes;        /* of the queue; 64-byte aligned */
     cudaStream_t stream;
 } cuda_call;

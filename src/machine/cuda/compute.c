@@ -35,7 +35,7 @@ static const kernel kernels[OP_KINDS] = {
 
 cuda_call cuda_call_of(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
 {
-    cuda_call c = { .args = o->args, .scratch = scratch, .scratch_bytes = bytes, .stream = stream };
+    cuda_call c = { .args = o->args, .name = o->origin.name, .scratch = scratch, .scratch_bytes = bytes, .stream = stream };
     for (int i = 0; i < o->operands; i++) {
         c.x[i] = o->operand[i].tensor;
         c.update[i] = o->operand[i].access == UPDATE;

@@ -1,12 +1,17 @@
 /* Matrix products: shapes noted on paper, algorithms chosen by trial before the first step, handles of cuBLASLt.
- * The launcher, cuda_matmul, is in kernels.h. */
+ * The launcher, cuda_matmul, is in kernels.h. All of it is process state: what one case has found, the next one knows. */
 #pragma once
 #include "machine/machine.h"
 
 /* A measuring machine met the product: remembers its shape for cuda_matmul_tune. Needs no device. */
 void cuda_matmul_prepare(const op *o);
-/* Chooses an algorithm for every noted shape, in device memory that nobody uses yet. Synchronizes. */
+/* Chooses an algorithm for every shape noted since the last call, in device memory that nobody uses yet. Synchronizes. Trials,
+ * the longest product first and all together no longer than TUNE_SECONDS; what time or memory does not suffice for, and everything
+ * if options->deterministic (trials differ from run to run), is made by the library's first answer. */
+enum { TUNE_SECONDS = 30 };
 void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes);
+/* The products and how each is made, one a line, the longest first; as snprintf. For the record and the report. */
+size_t cuda_matmul_algorithms(char *text, size_t length);
 /* Once per machine that runs; the last close gives back what the library holds. */
 void cuda_matmul_open(void);
 void cuda_matmul_close(void);

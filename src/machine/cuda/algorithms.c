@@ -1,0 +1,168 @@
+/* Trials of algorithms. They run alone on the device, on normal random numbers (with constant ones a GPU draws less power and
+ * seems faster), each in another place than the one before, so that the second-level cache helps little more than in a step. */
+#include "machine/cuda/algorithms.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/cuda/algorithm_cache.h"
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/matmul.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { PLACES = 4, PLACE_ALIGNMENT = 2048, ROUNDS = 3, MOST_RUNS = 8 };
+static const double ROUND_MICROSECONDS = 200.0, HOPELESS = 1.5;
+
+/* Where trials run: [workspace][place 0][place 1] ... */
+typedef struct { char *workspace, *places; size_t bytes; cudaStream_t stream; cudaEvent_t begin, end; double until; } bench;
+
+static size_t padded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+/* One matrix after another, none better aligned than the key says. */
+static size_t bytes_of(const product_key *key)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < MATRICES; i++) bytes += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
+    return padded(bytes, PLACE_ALIGNMENT);
+}
+
+static void place(const bench *b, const product_key *key, int64_t number, void *x[MATRICES])
+{
+    size_t bytes = bytes_of(key), places = b->bytes / bytes;
+    char *at = b->places + (size_t)number % places * bytes;
+    for (int i = 0; i < MATRICES; i++) {
+        x[i] = at + key->alignment[i] % PRODUCT_ALIGNMENT;
+        at += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
+    }
+}
+
+/* Normal numbers in BF16. Two of them are one in F32. */
+static void fill(const bench *b)
+{
+    enum { COLUMNS = PLACE_ALIGNMENT / 2 };
+    int64_t rows = (int64_t)(b->bytes / PLACE_ALIGNMENT);
+    float scale = (float)(1.0 / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0));
+    cuda_call c = { .x = { tensor_2d(b->places, BF16, rows, COLUMNS) }, .name = "trials", .stream = b->stream };
+    c.args.initialize = (initialize_args){ .seed = 1, .key = 1, .scale = scale, .rows = rows, .columns = COLUMNS };
+    cuda_initialize(&c);
+}
+
+/* Room for PLACES times the largest product, as far as memory goes. */
+static bench bench_open(product *const *list, size_t count, void *memory, size_t bytes)
+{
+    size_t workspace = 0, largest = 0, skipped = -(uintptr_t)memory & (PLACE_ALIGNMENT - 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t room = bytes_of(&list[i]->key), wanted = padded(product_workspace(&list[i]->key), PLACE_ALIGNMENT);
+        if (room > largest) largest = room;
+        if (wanted > workspace) workspace = wanted;
+    }
+    bench b = { .workspace = (char *)memory + skipped, .until = clock_seconds() + TUNE_SECONDS };
+    b.places = b.workspace + workspace;
+    b.bytes = skipped + workspace < bytes ? (bytes - skipped - workspace) / PLACE_ALIGNMENT * PLACE_ALIGNMENT : 0;
+    if (b.bytes > PLACES * largest) b.bytes = PLACES * largest;
+    CUDA_CHECK(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking));
+    CUDA_CHECK(cudaEventCreate(&b.begin));
+    CUDA_CHECK(cudaEventCreate(&b.end));
+    if (b.bytes) fill(&b);
+    return b;
+}
+
+static void bench_close(bench *b)
+{
+    CUDA_CHECK(cudaStreamSynchronize(b->stream));
+    CUDA_CHECK(cudaEventDestroy(b->begin));
+    CUDA_CHECK(cudaEventDestroy(b->end));
+    CUDA_CHECK(cudaStreamDestroy(b->stream));
+}
+
+/* Microseconds of one of so many runs; INFINITY if the library does not run it. */
+static double time_runs(bench *b, const product *p, const candidate *c, int64_t from, int64_t runs)
+{
+    float milliseconds;
+    CUDA_CHECK(cudaEventRecord(b->begin, b->stream));
+    for (int64_t i = 0; i < runs; i++) {
+        void *x[MATRICES];
+        place(b, &p->key, from + i, x);
+        if (product_run(p, c, x, b->workspace, b->stream) != CUBLAS_STATUS_SUCCESS) return (double)INFINITY;
+    }
+    CUDA_CHECK(cudaEventRecord(b->end, b->stream));
+    CUDA_CHECK(cudaEventSynchronize(b->end));
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, b->begin, b->end));
+    return 1e3 * (double)milliseconds / (double)runs;
+}
+
+/* Best of a few rounds behind one run that warms up; one that is hopeless then is not tried further. */
+static double try_out(bench *b, const product *p, const candidate *c, double best)
+{
+    double microseconds = time_runs(b, p, c, 0, 1);
+    if (!(microseconds < HOPELESS * best)) return microseconds;
+    double fitting = ROUND_MICROSECONDS / (microseconds + 1.0);
+    int64_t runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
+    microseconds = (double)INFINITY;
+    for (int i = 0; i < ROUNDS; i++) microseconds = fmin(microseconds, time_runs(b, p, c, 1 + i * runs, runs));
+    return microseconds;
+}
+
+static int proposed(const product *p, candidate list[PRODUCT_CANDIDATES])
+{
+    char text[PRODUCT_TEXT];
+    int count = product_candidates(p, list);
+    if (count == 0) FAIL("cuBLASLt has no algorithm for %s", product_text(&p->key, text, sizeof text));
+    return count;
+}
+
+void algorithm_first(product *p, int multiprocessors_left)
+{
+    candidate list[PRODUCT_CANDIDATES];
+    product_close(p);
+    product_open(p, multiprocessors_left);
+    proposed(p, list);
+    p->chosen = list[0];
+    p->source = ALGORITHM_FIRST;
+    p->microseconds = 0.0;
+}
+
+static void choose_by_trials(bench *b, product *p)
+{
+    candidate list[PRODUCT_CANDIDATES];
+    double best = (double)INFINITY;
+    int count = proposed(p, list);
+    for (int i = 0; i < count && (i == 0 || clock_seconds() < b->until); i++) {
+        double microseconds = try_out(b, p, &list[i], best);
+        if (!(microseconds < best)) continue;
+        best = microseconds;
+        p->chosen = list[i];
+        p->source = ALGORITHM_TRIED;
+        p->microseconds = best;
+    }
+}
+
+static void choose(bench *b, product *p, const machine_options *options)
+{
+    algorithm_first(p, options->transfer_multiprocessors);
+    p->deterministic = options->deterministic;
+    if (options->deterministic || algorithm_cache_find(p)) return;
+    if (b->bytes < bytes_of(&p->key) || clock_seconds() > b->until) return;
+    choose_by_trials(b, p);
+    if (p->source == ALGORITHM_TRIED) algorithm_cache_add(p);
+}
+
+void algorithms_choose(product *const *list, size_t count, const machine_options *options, void *memory, size_t bytes)
+{
+    if (count == 0) return;
+    if (!options->deterministic) algorithm_cache_read(options->algorithm_cache);
+    bench b = bench_open(list, count, memory, bytes);
+    for (size_t i = 0; i < count; i++) choose(&b, list[i], options);
+    bench_close(&b);
+    if (!options->deterministic) algorithm_cache_write(options->algorithm_cache);
+}
+
+size_t algorithm_describe(const product *p, char *text, size_t length)
+{
+    static const char *const sources[] = { "no algorithm", "the library's first answer", "the fastest tried", "tried in an earlier run" };
+    char shape[PRODUCT_TEXT], configuration[PRODUCT_TEXT], time[64] = "";
+    if (p->microseconds > 0.0)
+        snprintf(time, sizeof time, ", %.1f us, %.1f TFLOP/s", p->microseconds, product_flops(&p->key) / p->microseconds * 1e-6);
+    return (size_t)snprintf(text, length, "%s: %s: %s, workspace %zu%s, %s\n", p->name, product_text(&p->key, shape, sizeof shape),
+                            algorithm_text(&p->chosen.algorithm, configuration, sizeof configuration), p->chosen.workspace, time,
+                            sources[p->source]);
+}

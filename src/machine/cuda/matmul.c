@@ -1,0 +1,217 @@
+/* Matrix products: from an operation to cuBLASLt's column-major product and its algorithm. Row-major is column-major
+ * transposed, so c = a b is made as c' = b' a'. */
+#include "machine/cuda/matmul.h"
+#include "base/fail.h"
+#include "machine/cuda/algorithms.h"
+#include "machine/cuda/cuda.h"
+#include "machine/cuda/kernels.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All products that were ever noted. */
+static struct { product *slot; size_t slots, used; } table;
+
+/* Does it lie by rows? A single column without gaps counts as one column. */
+static bool by_rows(const tensor *t)
+{
+    return (t->stride[1] == 1 || t->dim[1] == 1) && !(t->dim[1] == 1 && t->dim[0] > 1 && t->stride[0] == 1);
+}
+
+/* The operands as the library's d = a b: d lies by columns. */
+static void turn(const tensor given[MATRICES], tensor x[MATRICES])
+{
+    bool swap = by_rows(&given[DESTINATION]);
+    for (int i = 0; i < MATRICES; i++)
+        x[i] = swap ? tensor_transposed(given[i == DESTINATION ? i : LEFT + RIGHT - i]) : given[i];
+}
+
+static int64_t alignment_of(const void *address)
+{
+    uintptr_t bits = (uintptr_t)address | PRODUCT_ALIGNMENT;
+    return (int64_t)(bits & -bits);
+}
+
+/* The stride of a dimension of one is free. */
+static int64_t leading_of(const tensor *t, bool transposed)
+{
+    int64_t contiguous = t->dim[transposed], lines = t->dim[!transposed];
+    return lines == 1 ? contiguous : t->stride[!transposed];
+}
+
+static product_key key_of(const tensor x[MATRICES], bool update)
+{
+    product_key key = { .m = x[DESTINATION].dim[0], .n = x[DESTINATION].dim[1], .k = x[LEFT].dim[1], .update = update,
+                        .input = x[LEFT].type, .output = x[DESTINATION].type };
+    for (int i = 0; i < MATRICES; i++) {
+        tensor across = tensor_transposed(x[i]);
+        key.transposed[i] = !by_rows(&across);
+        key.leading[i] = leading_of(&x[i], key.transposed[i]);
+        key.alignment[i] = alignment_of(x[i].data);
+    }
+    return key;
+}
+
+/* Lines that overlap have no leading dimension. */
+static bool multiplies(const tensor x[MATRICES], const product_key *key)
+{
+    bool fits = !key->transposed[DESTINATION];
+    for (int i = 0; i < MATRICES; i++) {
+        bool t = key->transposed[i] != 0;
+        fits = fits && key->leading[i] >= x[i].dim[t] && (x[i].dim[t] == 1 || x[i].stride[t] == 1);
+    }
+    return fits;
+}
+
+static size_t hash(const product_key *key)
+{
+    const int64_t *word = (const int64_t *)key;
+    uint64_t h = 0;
+    for (size_t i = 0; i < sizeof *key / sizeof *word; i++) h = (h ^ (uint64_t)word[i]) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+    return (size_t)h;
+}
+
+/* The key's slot, or the empty one where it belongs. */
+static product *find(const product_key *key)
+{
+    size_t i = hash(key) & (table.slots - 1);
+    while (table.slot[i].key.m && memcmp(&table.slot[i].key, key, sizeof *key) != 0) i = (i + 1) & (table.slots - 1);
+    return &table.slot[i];
+}
+
+static void grow(void)
+{
+    size_t slots = table.slots;
+    product *slot = table.slot;
+    table.slots = slots ? 2 * slots : 256;
+    table.slot = calloc(table.slots, sizeof *table.slot);
+    if (!table.slot) FAIL("no memory for %zu matrix products", table.slots);
+    for (size_t i = 0; i < slots; i++)
+        if (slot[i].key.m) *find(&slot[i].key) = slot[i];
+    free(slot);
+}
+
+static void note(const op *o, const product_key *key)
+{
+    if (2 * table.used >= table.slots) grow();
+    product *p = find(key);
+    p->wanted = true;
+    if (p->key.m) return;
+    p->key = *key;
+    snprintf(p->name, sizeof p->name, "%s", o->origin.name ? o->origin.name : "");
+    table.used++;
+}
+
+static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0; }
+/* Nothing to multiply: c is empty, or a sum of no terms. */
+static bool is_trivial(const cuda_call *c) { return is_empty(&c->x[DESTINATION]) || c->x[LEFT].dim[1] == 0; }
+
+size_t cuda_matmul_scratch(const cuda_call *c)
+{
+    tensor x[MATRICES];
+    turn(c->x, x);
+    product_key key = key_of(x, c->update[DESTINATION]);
+    return is_trivial(c) ? 0 : product_workspace(&key) + WORKSPACE_ALIGNMENT;
+}
+
+size_t cuda_matmul_prepare(const op *o)
+{
+    char what[200];
+    tensor x[MATRICES];
+    cuda_call c = cuda_call_of(o, NULL, 0, NULL);
+    turn(c.x, x);
+    product_key key = key_of(x, c.update[DESTINATION]);
+    if (is_trivial(&c)) return 0;
+    if (!multiplies(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
+    note(o, &key);
+    return cuda_matmul_scratch(&c);
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const product *x = *(product *const *)a, *y = *(product *const *)b;
+    double p = product_flops(&x->key), q = product_flops(&y->key);
+    return p != q ? (p < q) - (p > q) : memcmp(&x->key, &y->key, sizeof x->key);
+}
+
+static bool is_unplanned(const product *p, const machine_options *options)
+{
+    bool same = p->multiprocessors_left == options->transfer_multiprocessors && p->deterministic == options->deterministic;
+    bool best = options->deterministic ? p->source == ALGORITHM_FIRST : p->source > ALGORITHM_FIRST;
+    return p->wanted && !(same && best);
+}
+
+static bool is_planned(const product *p, const machine_options *unused)
+{
+    (void)unused;
+    return p->source != ALGORITHM_NONE;
+}
+
+/* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
+static product **listed(bool (*is_so)(const product *, const machine_options *), const machine_options *options, size_t *count)
+{
+    product **list = calloc(table.used + 1, sizeof *list);
+    if (!list) FAIL("no memory for a list of %zu matrix products", table.used);
+    *count = 0;
+    for (size_t i = 0; i < table.slots; i++)
+        if (table.slot[i].key.m && is_so(&table.slot[i], options)) list[(*count)++] = &table.slot[i];
+    qsort(list, *count, sizeof *list, longest_first);
+    return list;
+}
+
+void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes)
+{
+    size_t count;
+    product **list = listed(is_unplanned, options, &count);
+    algorithms_choose(list, count, options, memory, bytes);
+    for (size_t i = 0; i < table.slots; i++) table.slot[i].wanted = false;
+    free(list);
+}
+
+size_t cuda_matmul_algorithms(char *text, size_t length)
+{
+    size_t count, used = 0;
+    product **list = listed(is_planned, NULL, &count);
+    if (length) text[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        used += algorithm_describe(list[i], used < length ? text + used : NULL, used < length ? length - used : 0);
+    free(list);
+    return used;
+}
+
+static void zero(const cuda_call *c)
+{
+    cuda_call fill = { .x = { c->x[DESTINATION] }, .name = c->name, .stream = c->stream };
+    if (!is_empty(&c->x[DESTINATION]) && !c->update[DESTINATION]) cuda_fill(&fill);
+}
+
+/* What a measuring pass has noted; where nothing was tuned, it is made by the library's first answer. */
+static const product *planned(const cuda_call *c, const product_key *key)
+{
+    char text[PRODUCT_TEXT];
+    product *p = table.slots ? find(key) : NULL;
+    if (!p || !p->key.m) FAIL("matmul %s: no measuring pass has met %s", c->name, product_text(key, text, sizeof text));
+    if (p->source == ALGORITHM_NONE) algorithm_first(p, 0);
+    return p;
+}
+
+static void *workspace_of(const cuda_call *c, const product *p)
+{
+    size_t skipped = -(uintptr_t)c->scratch & (WORKSPACE_ALIGNMENT - 1);
+    if (skipped + p->chosen.workspace > c->scratch_bytes) FAIL("matmul %s: its scratch is only %zu bytes", c->name, c->scratch_bytes);
+    return (char *)c->scratch + skipped;
+}
+
+void cuda_matmul(const cuda_call *c)
+{
+    tensor x[MATRICES];
+    if (is_trivial(c)) {
+        zero(c);
+        return;
+    }
+    turn(c->x, x);
+    product_key key = key_of(x, c->update[DESTINATION]);
+    const product *p = planned(c, &key);
+    void *address[MATRICES] = { x[DESTINATION].data, x[LEFT].data, x[RIGHT].data };
+    CUBLAS_CHECK(&key, product_run(p, &p->chosen, address, workspace_of(c, p), c->stream));
+}
