@@ -1,0 +1,423 @@
+/* cuBLASLt on the emulated device, over oneDNN's sgemm. It refuses what the library refuses on Hopper, saying why on stderr, and
+ * fails where the library would read or write what it must not. Products are column-major: d = alpha op(a) op(b) + beta c. */
+#include "emulator.h"
+#include "base/numeric.h"
+#include <cublasLt.h>
+#include <dnnl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cublasLtContext { int open; };
+struct cublaslt_layout { cudaDataType type; uint64_t rows, cols; int64_t ld; int32_t order; };
+struct cublaslt_descriptor { cublasComputeType_t compute; cudaDataType scale; int32_t pointer_mode, trans[2], multiprocessors; };
+struct cublaslt_preference { uint64_t workspace; uint32_t reduction, alignment[4]; };
+
+/* What the opaque words of an algorithm hold. promise: the alignments for which the heuristic proposed it. */
+typedef struct { uint32_t id, reduction, splits, promise[4]; uint32_t magic; } algorithm;
+enum { MAGIC = 0x17A16072, BROKEN = 404, PLAIN = 101, ALIGNED = 202, SPLIT = 303, ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16, PROPOSED = 4 };
+_Static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm has eight words");
+
+typedef struct {
+    struct cublaslt_descriptor how;
+    struct cublaslt_layout a, b, c, d;
+    const void *A, *B, *C; void *D;
+    float alpha, beta;
+    algorithm by;
+    char *workspace; size_t workspace_bytes;
+} job;
+
+static cublasStatus_t refuse(cublasStatus_t status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fputs("emulator: cuBLASLt: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+    return status;
+}
+
+static size_t element_bytes(cudaDataType type) { return type == CUDA_R_16BF ? 2 : 4; }
+static size_t span(const struct cublaslt_layout *x) { return ((x->cols - 1) * (uint64_t)x->ld + x->rows) * element_bytes(x->type); }
+static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
+{
+    algorithm a;
+    memcpy(&a, opaque->data, sizeof a);
+    return a;
+}
+
+/* --- Handles and descriptors ---------------------------------------------------------------------------------------------- */
+
+static void *made(size_t bytes)
+{
+    void *p = calloc(1, bytes);
+    if (!p) emulator_fail("no memory for a descriptor of cuBLASLt");
+    return p;
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
+    *handle = made(sizeof **handle);
+    (*handle)->open = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    free(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status)
+{
+    switch (status) {
+    case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    }
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS ? "success" : "emulated"; }
+size_t cublasLtGetVersion(void) { return 130100; }
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
+{
+    *layout = made(sizeof **layout);
+    **layout = (struct cublaslt_layout){ type, rows, cols, ld, CUBLASLT_ORDER_COL };
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+    free(layout);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The value of an attribute of exactly that many bytes. */
+static cublasStatus_t take(void *to, size_t expected, const void *value, size_t bytes)
+{
+    if (!value || bytes != expected) return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of %zu bytes is set by %zu", expected, bytes);
+    memcpy(to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x, cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                                size_t bytes)
+{
+    switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_TYPE: return take(&x->type, sizeof x->type, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER: return take(&x->order, sizeof x->order, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS: return take(&x->rows, sizeof x->rows, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_COLS: return take(&x->cols, sizeof x->cols, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_LD: return take(&x->ld, sizeof x->ld, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublasComputeType_t compute, cudaDataType_t scale)
+{
+    *descriptor = made(sizeof **descriptor);
+    **descriptor = (struct cublaslt_descriptor){ .compute = compute, .scale = scale };
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor)
+{
+    free(descriptor);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute, const void *value, size_t bytes)
+{
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return take(&x->compute, sizeof x->compute, value, bytes);
+    case CUBLASLT_MATMUL_DESC_SCALE_TYPE: return take(&x->scale, sizeof x->scale, value, bytes);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE: return take(&x->pointer_mode, sizeof x->pointer_mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA: return take(&x->trans[0], sizeof x->trans[0], value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return take(&x->trans[1], sizeof x->trans[1], value, bytes);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return take(&x->multiprocessors, sizeof x->multiprocessors, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
+{
+    *preference = made(sizeof **preference);
+    **preference = (struct cublaslt_preference){ .reduction = CUBLASLT_REDUCTION_SCHEME_MASK, .alignment = { 256, 256, 256, 256 } };
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    free(preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x, cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t bytes)
+{
+    uint32_t mode = 0;
+    switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return take(&mode, sizeof mode, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return take(&x->workspace, sizeof x->workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return take(&x->reduction, sizeof x->reduction, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+        return take(&x->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof *x->alignment, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+/* --- What Hopper's library takes ------------------------------------------------------------------------------------------ */
+
+static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout *y)
+{
+    return x->type == y->type && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld && x->order == y->order;
+}
+
+static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *name)
+{
+    if (x->rows == 0 || x->cols == 0 || x->rows > INT32_MAX || x->cols > INT32_MAX)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has %llu rows and %llu columns", name, (unsigned long long)x->rows, (unsigned long long)x->cols);
+    if (x->order != CUBLASLT_ORDER_COL) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "%s is not in column order", name);
+    if (x->ld < (int64_t)x->rows)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has leading dimension %lld and %llu rows", name, (long long)x->ld, (unsigned long long)x->rows);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t check_types(const job *j)
+{
+    bool f32 = j->a.type == CUDA_R_32F && j->b.type == CUDA_R_32F && j->d.type == CUDA_R_32F;
+    bool bf16 = j->a.type == CUDA_R_16BF && j->b.type == CUDA_R_16BF && (j->d.type == CUDA_R_16BF || j->d.type == CUDA_R_32F);
+    if (j->how.scale != CUDA_R_32F || (j->how.compute != CUBLAS_COMPUTE_32F && j->how.compute != CUBLAS_COMPUTE_32F_PEDANTIC))
+        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "compute type %d with scale type %d", (int)j->how.compute, (int)j->how.scale);
+    if (!f32 && !bf16) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type, (int)j->d.type);
+    if (!equal(&j->c, &j->d)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t check_shapes(const job *j)
+{
+    bool ta = j->how.trans[0] == CUBLAS_OP_T, tb = j->how.trans[1] == CUBLAS_OP_T;
+    uint64_t m = ta ? j->a.cols : j->a.rows, k = ta ? j->a.rows : j->a.cols, n = tb ? j->b.rows : j->b.cols;
+    int multiprocessors = 0;
+    cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+    if (m != j->d.rows || n != j->d.cols || k != (tb ? j->b.cols : j->b.rows))
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "the shapes of a, b and d do not multiply");
+    if (j->how.pointer_mode != CUBLASLT_POINTER_MODE_HOST) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "alpha and beta on the device");
+    if (j->how.multiprocessors < 0 || j->how.multiprocessors > multiprocessors)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d multiprocessors", j->how.multiprocessors, multiprocessors);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t check(const job *j)
+{
+    cublasStatus_t status = check_layout(&j->a, "a");
+    if (!status) status = check_layout(&j->b, "b");
+    if (!status) status = check_layout(&j->d, "d");
+    if (!status) status = check_types(j);
+    return status ? status : check_shapes(j);
+}
+
+static job described(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d)
+{
+    if (!handle || !handle->open) emulator_fail("cuBLASLt is called without a handle");
+    return (job){ .how = *how, .a = *a, .b = *b, .c = *c, .d = *d };
+}
+
+/* --- Algorithms ----------------------------------------------------------------------------------------------------------- */
+
+static size_t workspace_of(const job *j, uint32_t id)
+{
+    size_t sums = j->d.rows * j->d.cols * sizeof(float) * 2;
+    return id == SPLIT ? sums : id == ALIGNED ? ALIGNED_WORKSPACE : 0;
+}
+
+static bool lies_aligned(const struct cublaslt_layout *x) { return (size_t)x->ld * element_bytes(x->type) % ALIGNED_BYTES == 0; }
+
+static bool can(const job *j, const algorithm *a)
+{
+    bool aligned = lies_aligned(&j->a) && lies_aligned(&j->b) && lies_aligned(&j->d);
+    for (int i = 0; i < 4; i++) aligned = aligned && a->promise[i] >= ALIGNED_BYTES;
+    return a->magic == MAGIC && (a->id == PLAIN || a->id == SPLIT || (a->id == ALIGNED && aligned));
+}
+
+/* The first that is proposed cannot run. Of the allowed ways to add the parts of a sum one takes the least exact. */
+static int propose(const job *j, const struct cublaslt_preference *wish, algorithm list[PROPOSED])
+{
+    static const uint32_t least_exact[] = { CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_INPLACE,
+                                            CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE };
+    algorithm all[PROPOSED] = { { .id = BROKEN }, { .id = ALIGNED }, { .id = SPLIT, .splits = 2 }, { .id = PLAIN } };
+    int count = 0;
+    for (int i = 2; i >= 0; i--)
+        if (wish->reduction & least_exact[i]) all[2].reduction = least_exact[i];
+    for (int i = 0; i < PROPOSED; i++) {
+        algorithm *a = &all[i];
+        a->magic = MAGIC;
+        memcpy(a->promise, wish->alignment, sizeof a->promise);
+        bool splits = a->id == SPLIT && !a->reduction;
+        if (a->id == BROKEN || (can(j, a) && !splits && workspace_of(j, a->id) <= wish->workspace)) list[count++] = *a;
+    }
+    return count;
+}
+
+static void result_of(const job *j, const algorithm *a, cublasLtMatmulHeuristicResult_t *r)
+{
+    r->workspaceSize = workspace_of(j, a->id);
+    r->state = CUBLAS_STATUS_SUCCESS;
+    r->wavesCount = 1.0f;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested, cublasLtMatmulHeuristicResult_t list[],
+                                              int *returned)
+{
+    job j = described(handle, descriptor, a, b, c, d);
+    algorithm proposed[PROPOSED];
+    cublasStatus_t status = check(&j);
+    if (status) return status;
+    if (requested <= 0) return refuse(CUBLAS_STATUS_INVALID_VALUE, "%d algorithms asked for", requested);
+    int count = propose(&j, preference, proposed);
+    *returned = count < requested ? count : requested;
+    memset(list, 0, (size_t)*returned * sizeof *list);
+    for (int i = 0; i < *returned; i++) {
+        memcpy(list[i].algo.data, &proposed[i], sizeof proposed[i]);
+        result_of(&j, &proposed[i], &list[i]);
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *given, cublasLtMatmulHeuristicResult_t *result)
+{
+    job j = described(handle, descriptor, a, b, c, d);
+    cublasStatus_t status = check(&j);
+    algorithm by = algorithm_of(given);
+    if (status) return status;
+    if (!can(&j, &by)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    result_of(&j, &by, result);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *given, cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    void *value, size_t bytes, size_t *written)
+{
+    algorithm by = algorithm_of(given);
+    bool half = attribute == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID || attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
+    uint32_t word = attribute == CUBLASLT_ALGO_CONFIG_ID                 ? by.id
+                    : attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM       ? by.splits
+                    : attribute == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ? by.reduction
+                                                                         : 0;
+    if (bytes != (half ? sizeof(uint16_t) : sizeof word)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "attribute %d asked for in %zu bytes", (int)attribute, bytes);
+    memset(value, 0, bytes);
+    if (!half) memcpy(value, &word, bytes);
+    *written = bytes;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* --- The product ---------------------------------------------------------------------------------------------------------- */
+
+static float value_at(const void *x, cudaDataType type, size_t i) { return type == CUDA_R_16BF ? bf16_widen(((const uint16_t *)x)[i]) : ((const float *)x)[i]; }
+
+/* The matrix in FP32 without gaps. */
+static float *widened(const void *x, const struct cublaslt_layout *l)
+{
+    float *wide = made(l->rows * l->cols * sizeof *wide);
+    for (size_t column = 0; column < l->cols; column++)
+        for (size_t row = 0; row < l->rows; row++) wide[column * l->rows + row] = value_at(x, l->type, column * (size_t)l->ld + row);
+    return wide;
+}
+
+static void narrow(const job *j, const float *sum)
+{
+    for (size_t column = 0; column < j->d.cols; column++)
+        for (size_t row = 0; row < j->d.rows; row++) {
+            size_t at = column * (size_t)j->d.ld + row;
+            float x = sum[column * j->d.rows + row];
+            if (j->d.type == CUDA_R_16BF) ((uint16_t *)j->D)[at] = bf16_round(x);
+            else ((float *)j->D)[at] = x;
+        }
+}
+
+static void touch_ranges(const job *j)
+{
+    emulator_range(j->A, span(&j->a), "cublasLtMatmul: a");
+    emulator_range(j->B, span(&j->b), "cublasLtMatmul: b");
+    if (j->beta != 0.0f) emulator_range(j->C, span(&j->c), "cublasLtMatmul: c");
+    emulator_range(j->D, span(&j->d), "cublasLtMatmul: d");
+    if (j->workspace_bytes) emulator_range(j->workspace, j->workspace_bytes, "cublasLtMatmul: workspace");
+}
+
+/* Terms [from, to) of the sums. sgemm is row-major: d' = op(b)' op(a)'. */
+static void add_terms(const job *j, const float *a, const float *b, float *sum, int64_t from, int64_t to, float beta)
+{
+    bool ta = j->how.trans[0] == CUBLAS_OP_T, tb = j->how.trans[1] == CUBLAS_OP_T;
+    dnnl_dim_t lda = (dnnl_dim_t)j->a.rows, ldb = (dnnl_dim_t)j->b.rows, m = (dnnl_dim_t)j->d.rows, n = (dnnl_dim_t)j->d.cols;
+    const float *a_from = a + from * (ta ? 1 : lda), *b_from = b + from * (tb ? ldb : 1);
+    if (dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', n, m, to - from, j->alpha, b_from, ldb, a_from, lda, beta, sum, m) != dnnl_success)
+        emulator_fail("oneDNN's sgemm fails");
+}
+
+/* In two parts where the algorithm splits sums; a part that it keeps in d's format is rounded. */
+static void run(void *data)
+{
+    const job *j = data;
+    touch_ranges(j);
+    if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
+    int64_t k = (int64_t)(j->how.trans[0] == CUBLAS_OP_T ? j->a.rows : j->a.cols), half = j->by.splits > 1 ? k / 2 : 0;
+    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = NULL;
+    sum = j->beta != 0.0f ? widened(j->C, &j->c) : made(j->d.rows * j->d.cols * sizeof *sum);
+    if (half > 0) add_terms(j, a, b, sum, 0, half, j->beta);
+    if (half > 0 && (j->by.reduction & (CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) && j->d.type == CUDA_R_16BF)
+        for (size_t i = 0; i < j->d.rows * j->d.cols; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
+    add_terms(j, a, b, sum, half, k, half > 0 ? 1.0f : j->beta);
+    narrow(j, sum);
+    free(a);
+    free(b);
+    free(sum);
+}
+
+static cublasStatus_t check_run(const job *j)
+{
+    const void *x[4] = { j->A, j->B, j->C, j->D };
+    if (!can(j, &j->by)) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "algorithm %u cannot make this product", j->by.id);
+    if (j->workspace_bytes < workspace_of(j, j->by.id))
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace, %zu needed", j->workspace_bytes, workspace_of(j, j->by.id));
+    if (j->workspace_bytes && (uintptr_t)j->workspace % 256) return refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is not aligned to 256 bytes");
+    for (int i = 0; i < 4; i++)
+        if ((uintptr_t)x[i] % j->by.promise[i]) emulator_fail("cublasLtMatmul: matrix %c is not aligned to the %u bytes that the heuristic was promised", "abcd"[i], j->by.promise[i]);
+    if (j->D == j->A || j->D == j->B) emulator_fail("cublasLtMatmul: d is a or b");
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor, const void *alpha, const void *A,
+                              cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
+                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *given,
+                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+    job j = described(handle, descriptor, a, b, c, d), *queued;
+    cublasStatus_t status = check(&j);
+    if (status) return status;
+    if (!given) emulator_fail("cublasLtMatmul without an algorithm: the library would search for one in every call");
+    if (!alpha || !beta || !A || !B || !C || !D) return refuse(CUBLAS_STATUS_INVALID_VALUE, "a pointer is NULL");
+    j.A = A, j.B = B, j.C = C, j.D = D;
+    j.alpha = *(const float *)alpha, j.beta = *(const float *)beta;
+    j.by = algorithm_of(given);
+    j.workspace = workspace, j.workspace_bytes = workspace_bytes;
+    status = check_run(&j);
+    if (status) return status;
+    touch_ranges(&j);
+    queued = made(sizeof *queued);
+    *queued = j;
+    emulator_enqueue(stream, "cublasLtMatmul", run, queued, free);
+    return CUBLAS_STATUS_SUCCESS;
+}
