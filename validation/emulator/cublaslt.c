@@ -83,8 +83,8 @@ const char *cublasLtGetStatusName(cublasStatus_t status)
     }
 }
 
-const char *cublasLtGetStatusString(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS ? "success" : "emulated"; }
-size_t cublasLtGetVersion(void) { return 130100; }
+const char *cublasLtGetStatusString(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS ? "done" : "refused"; }
+size_t cublasLtGetVersion(void) { return CUBLAS_VERSION; }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
 {

@@ -4,7 +4,6 @@
 #include "base/fail.h"
 #include "base/numeric.h"
 #include "base/say.h"
-#include "machine/machine.h"
 #include "machine/world.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -99,9 +98,9 @@ void algorithm_cache_read(const char *path)
 
 static size_t name_of(const product *p, char name[NAME])
 {
-    char shape[PRODUCT_TEXT], library[64];
-    return (size_t)snprintf(name, NAME, "%s\t%s\t%s, %d multiprocessors left\t", machine_device_of(MACHINE_CUDA).name,
-                            product_library(library, sizeof library), product_text(&p->key, shape, sizeof shape), p->multiprocessors_left);
+    char shape[PRODUCT_TEXT];
+    return (size_t)snprintf(name, NAME, "%s\tcuBLASLt %zu\t%s, %d multiprocessors left\t", product_device()->name, cublasLtGetVersion(),
+                            product_text(&p->key, shape, sizeof shape), p->multiprocessors_left);
 }
 
 /* What stands behind a line's name: the words and the time, if the configuration is that of the words. */

@@ -12,10 +12,10 @@ bool nccl_load(char *why, size_t length);
 
 #define CUBLASLT_FUNCTIONS(F)                                                                              \
     F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetVersion) F(cublasLtGetStatusName) F(cublasLtGetStatusString) \
-    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoInit) F(cublasLtMatmulAlgoCheck)       \
-    F(cublasLtMatmulAlgoConfigGetAttribute) F(cublasLtMatmulAlgoConfigSetAttribute)                                \
+    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoCheck)       \
+    F(cublasLtMatmulAlgoConfigGetAttribute)                                 \
     F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute)                     \
-    F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) F(cublasLtMatrixLayoutSetAttribute)               \
+    F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy)               \
     F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)
 #define NCCL_FUNCTIONS(F)                                                                                  \
     F(ncclGetVersion) F(ncclGetUniqueId) F(ncclGetErrorString) F(ncclGetLastError) F(ncclCommInitRankConfig)       \
@@ -35,16 +35,13 @@ extern nccl_functions nccl;
 #define cublasLtGetStatusString cublaslt.cublasLtGetStatusString
 #define cublasLtMatmul cublaslt.cublasLtMatmul
 #define cublasLtMatmulAlgoGetHeuristic cublaslt.cublasLtMatmulAlgoGetHeuristic
-#define cublasLtMatmulAlgoInit cublaslt.cublasLtMatmulAlgoInit
 #define cublasLtMatmulAlgoCheck cublaslt.cublasLtMatmulAlgoCheck
 #define cublasLtMatmulAlgoConfigGetAttribute cublaslt.cublasLtMatmulAlgoConfigGetAttribute
-#define cublasLtMatmulAlgoConfigSetAttribute cublaslt.cublasLtMatmulAlgoConfigSetAttribute
 #define cublasLtMatmulDescCreate cublaslt.cublasLtMatmulDescCreate
 #define cublasLtMatmulDescDestroy cublaslt.cublasLtMatmulDescDestroy
 #define cublasLtMatmulDescSetAttribute cublaslt.cublasLtMatmulDescSetAttribute
 #define cublasLtMatrixLayoutCreate cublaslt.cublasLtMatrixLayoutCreate
 #define cublasLtMatrixLayoutDestroy cublaslt.cublasLtMatrixLayoutDestroy
-#define cublasLtMatrixLayoutSetAttribute cublaslt.cublasLtMatrixLayoutSetAttribute
 #define cublasLtMatmulPreferenceCreate cublaslt.cublasLtMatmulPreferenceCreate
 #define cublasLtMatmulPreferenceDestroy cublaslt.cublasLtMatmulPreferenceDestroy
 #define cublasLtMatmulPreferenceSetAttribute cublaslt.cublasLtMatmulPreferenceSetAttribute

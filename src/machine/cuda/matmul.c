@@ -3,7 +3,6 @@
 #include "machine/cuda/matmul.h"
 #include "base/fail.h"
 #include "machine/cuda/algorithms.h"
-#include "machine/cuda/cuda.h"
 #include "machine/cuda/kernels.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 /* All products that were ever noted. */
 static struct { product *slot; size_t slots, used; } table;
+static int users;
 
 /* Does it lie by rows? A single column without gaps counts as one column. */
 static bool by_rows(const tensor *t)
@@ -114,17 +114,17 @@ size_t cuda_matmul_scratch(const cuda_call *c)
     return is_trivial(c) ? 0 : product_workspace(&key) + WORKSPACE_ALIGNMENT;
 }
 
-size_t cuda_matmul_prepare(const op *o)
+void cuda_matmul_prepare(const op *o)
 {
     char what[200];
     tensor x[MATRICES];
-    cuda_call c = cuda_call_of(o, NULL, 0, NULL);
+    cuda_call c = { .update = { o->operand[DESTINATION].access == UPDATE } };
+    for (int i = 0; i < MATRICES; i++) c.x[i] = o->operand[i].tensor;
     turn(c.x, x);
     product_key key = key_of(x, c.update[DESTINATION]);
-    if (is_trivial(&c)) return 0;
+    if (is_trivial(&c)) return;
     if (!multiplies(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
     note(o, &key);
-    return cuda_matmul_scratch(&c);
 }
 
 static int longest_first(const void *a, const void *b)
@@ -164,7 +164,10 @@ void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes
     size_t count;
     product **list = listed(is_unplanned, options, &count);
     algorithms_choose(list, count, options, memory, bytes);
-    for (size_t i = 0; i < table.slots; i++) table.slot[i].wanted = false;
+    for (size_t i = 0; i < table.slots; i++) {
+        if (table.slot[i].wanted) product_ready(&table.slot[i]);
+        table.slot[i].wanted = false;
+    }
     free(list);
 }
 
@@ -177,6 +180,20 @@ size_t cuda_matmul_algorithms(char *text, size_t length)
         used += algorithm_describe(list[i], used < length ? text + used : NULL, used < length ? length - used : 0);
     free(list);
     return used;
+}
+
+void cuda_matmul_open(void)
+{
+    char why[200];
+    if (!cublaslt_load(why, sizeof why)) FAIL("cuBLASLt does not load: %s", why);
+    users++;
+}
+
+void cuda_matmul_close(void)
+{
+    if (--users > 0) return;
+    for (size_t i = 0; i < table.slots; i++) product_close(&table.slot[i]);
+    product_library_close();
 }
 
 static void zero(const cuda_call *c)
@@ -192,6 +209,7 @@ static const product *planned(const cuda_call *c, const product_key *key)
     product *p = table.slots ? find(key) : NULL;
     if (!p || !p->key.m) FAIL("matmul %s: no measuring pass has met %s", c->name, product_text(key, text, sizeof text));
     if (p->source == ALGORITHM_NONE) algorithm_first(p, 0);
+    product_ready(p);
     return p;
 }
 

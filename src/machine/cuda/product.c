@@ -2,16 +2,29 @@
  * own. Sums are FP32 and rounded once: no algorithm may add parts of a sum in the output's format. */
 #include "machine/cuda/product.h"
 #include "base/fail.h"
-#include "machine/machine.h"
+#include "machine/cuda/device.h"
 #include <stdio.h>
 
 enum { LARGEST_WORKSPACE = 32 << 20, SMALLEST_WORKSPACE = 64 << 10, SPLITS = 32 };
 
+static struct { cublasLtHandle_t handle; machine_device device; } library;
+
 static cublasLtHandle_t handle(void)
 {
-    static cublasLtHandle_t made;
-    if (!made) CUBLAS_CHECK(NULL, cublasLtCreate(&made));
-    return made;
+    if (!library.handle) CUBLAS_CHECK(NULL, cublasLtCreate(&library.handle));
+    return library.handle;
+}
+
+void product_library_close(void)
+{
+    if (library.handle) CUBLAS_CHECK(NULL, cublasLtDestroy(library.handle));
+    library.handle = NULL;
+}
+
+const machine_device *product_device(void)
+{
+    if (!library.device.multiprocessors) library.device = cuda_device_read();
+    return &library.device;
 }
 
 void cublas_check(cublasStatus_t status, const product_key *key, const char *call, const char *file, int line)
@@ -76,7 +89,7 @@ static void open_layout(product *p, int which)
 
 void product_open(product *p, int multiprocessors_left)
 {
-    int multiprocessors = machine_device_of(MACHINE_CUDA).multiprocessors;
+    int multiprocessors = product_device()->multiprocessors;
     CUBLAS_CHECK(&p->key, cublasLtMatmulDescCreate(&p->descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     describe(p, CUBLASLT_MATMUL_DESC_TRANSA, p->key.transposed[LEFT] ? CUBLAS_OP_T : CUBLAS_OP_N);
     describe(p, CUBLASLT_MATMUL_DESC_TRANSB, p->key.transposed[RIGHT] ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -92,6 +105,11 @@ void product_close(product *p)
     CUBLAS_CHECK(&p->key, cublasLtMatmulDescDestroy(p->descriptor));
     for (int i = 0; i < MATRICES; i++) CUBLAS_CHECK(&p->key, cublasLtMatrixLayoutDestroy(p->layout[i]));
     p->descriptor = NULL;
+}
+
+void product_ready(product *p)
+{
+    if (!p->descriptor) product_open(p, p->multiprocessors_left);
 }
 
 /* The attribute's value, or 0 for an algorithm that has none. */
@@ -186,10 +204,4 @@ cublasStatus_t product_run(const product *p, const candidate *c, void *const x[M
     float one = 1.0f, added = p->key.update ? 1.0f : 0.0f;
     return cublasLtMatmul(handle(), p->descriptor, &one, x[LEFT], p->layout[LEFT], x[RIGHT], p->layout[RIGHT], &added, x[DESTINATION],
                           p->layout[DESTINATION], x[DESTINATION], p->layout[DESTINATION], &c->algorithm, workspace, c->workspace, stream);
-}
-
-const char *product_library(char *text, size_t length)
-{
-    snprintf(text, length, "cuBLASLt %zu", cublasLtGetVersion());
-    return text;
 }

@@ -1,7 +1,8 @@
 /* A matrix product as cuBLASLt takes it, and the door to that library. */
 #pragma once
 #include "base/dtype.h"
-#include <cublasLt.h>
+#include "machine/cuda/libraries.h"
+#include "machine/machine.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,6 +46,8 @@ size_t product_workspace(const product_key *key);
 /* Builds the descriptors of p->key; multiprocessors of the device beyond `left` are for the product. */
 void product_open(product *p, int multiprocessors_left);
 void product_close(product *p);
+/* Builds them again if they were closed. */
+void product_ready(product *p);
 
 /* What the library proposes, best first, as far as it can run here; returns how many. */
 enum { PRODUCT_CANDIDATES = 16 };
@@ -56,5 +59,6 @@ cublasStatus_t product_run(const product *p, const candidate *c, void *const x[M
 
 /* "id 66 tile 20 stages 36 ...": the algorithm's configuration; returns text. */
 const char *algorithm_text(const cublasLtMatmulAlgo_t *algorithm, char *text, size_t length);
-/* "cuBLASLt 130100" as loaded. */
-const char *product_library(char *text, size_t length);
+/* This rank's GPU, as it was when first asked for. */
+const machine_device *product_device(void);
+void product_library_close(void);
