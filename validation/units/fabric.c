@@ -1,10 +1,11 @@
-/* Transfers with data whose exact result is known, alone on one queue. Any number of ranks. */
+/* Transfers with data whose exact result is known, alone on one queue. Any number of ranks; on the host or on GPUs. */
 #include "fabric_ranks.h"
+#include <math.h>
 
-enum { ROUNDS = 3, GUARD = 64, LARGEST = 70001, MANY = 20000 };
+enum { ROUNDS = 3, GUARD = 64, LARGEST = 70001, MANY = 20000, MANY_ON_GPUS = 1000 };
 
 static test_group all;
-static test_floor paper, host;
+static test_floor paper, real;
 
 static const int64_t sizes[] = { 0, 1, 3, 17, 1000, 4096, 4097, 8193, LARGEST };
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -14,14 +15,14 @@ static int open_floor(void **state)
 {
     group_of_all(&all);
     paper = floor_open((machine_options){ .measuring = true }, 0);
-    host = floor_open((machine_options){ .prove_access = true }, (size_t)LARGEST * 8 * (size_t)world_ranks() + 1024);
+    real = floor_open((machine_options){ .prove_access = true }, (size_t)LARGEST * 8 * (size_t)world_ranks() + 1024);
     return 0;
 }
 
 static int close_floor(void **state)
 {
     floor_close(&paper);
-    floor_close(&host);
+    floor_close(&real);
     group_close(&all);
     return 0;
 }
@@ -38,23 +39,42 @@ static mark submit(const test_floor *f, group *g, const asked *x)
     }
 }
 
-/* Runs it with exactly the scratch that it asks for on paper; false if it writes beyond. */
-static bool run(group *g, const asked *x)
+static size_t scratch_needed(group *g, const asked *x)
 {
     test_floor once = paper;
-    machine_options options = { .measuring = true };
+    machine_options options = { .kind = tested_machine(), .measuring = true };
     once.m = machine_open(&options);
     once.q[0] = machine_queue(once.m, "paper");
     submit(&once, g, x);
     size_t needed = queue_scratch_bytes(once.q[0]);
     machine_close(once.m);
-    char *guard = host.scratch[0] + needed;
-    memset(guard, 0x5A, GUARD);
-    queue_set_scratch(host.q[0], host.scratch[0], needed);
-    mark_sync(submit(&host, g, x));
-    for (int i = 0; i < GUARD; i++)
-        if (guard[i] != 0x5A) return false;
-    return true;
+    return needed;
+}
+
+/* Runs it with exactly the scratch that it asks for on paper; false if it writes beyond. */
+static bool run(group *g, const asked *x)
+{
+    size_t needed = scratch_needed(g, x);
+    char after[GUARD], untouched[GUARD];
+    tensor guard = tensor_1d(real.scratch[0] + needed, U64, GUARD / 8);
+    asked there = { x->kind, placed(&real, x->to), placed(&real, x->from) };
+    memset(untouched, 0x5A, GUARD);
+    machine_upload(real.m, guard, untouched);
+    queue_set_scratch(real.q[0], real.scratch[0], needed);
+    mark_sync(submit(&real, g, &there));
+    fetched(&real, x->to, there.to);
+    fetched(&real, x->from, there.from);
+    machine_download(real.m, after, guard);
+    return memcmp(after, untouched, GUARD) == 0;
+}
+
+static void run_exchange(const char *name, group *g, const transfer *list, int count)
+{
+    transfer there[OP_OPERANDS];
+    memcpy(there, list, (size_t)count * sizeof *list);
+    for (int i = 0; i < count; i++) there[i].tensor = placed(&real, list[i].tensor);
+    mark_sync(fabric_exchange(real.q[0], name, g, there, count));
+    for (int i = 0; i < count; i++) fetched(&real, list[i].tensor, there[i].tensor);
 }
 
 static double sum_over_ranks(dtype type, const group *g, int64_t i, int round)
@@ -160,8 +180,8 @@ static void a_group_of_one_needs_no_communicator(void **state)
             assert_on_all(right, "%s %lld", dtype_name(type), (long long)sizes[i]);
         }
     assert_on_all(scatter_is_exact(&one, F32, BF16, 1000, false, 0), "f32 to bf16");
-    fabric_exchange(host.q[0], "nothing", &one, NULL, 0);
-    machine_sync(host.m);
+    fabric_exchange(real.q[0], "nothing", &one, NULL, 0);
+    machine_sync(real.m);
 }
 
 /* Numbers of very different magnitude: every order of addition gives other bits. */
@@ -203,6 +223,38 @@ static bool in_rank_order(dtype from, dtype to, const void *sums, int64_t first,
     return true;
 }
 
+static double unit_roundoff(dtype type) { return type == BF16 ? 0x1p-9 : type == F32 ? 0x1p-24 : 0x1p-53; }
+
+/* NCCL adds in an order of its own. Of R numbers whose magnitudes add up to S, R - 1 additions in any order, each rounded with the
+ * unit u, err by at most ((1 + u)^(R - 1) - 1) S; u is that of the format, between two formats FP32's, and then the sum is
+ * rounded once more. Sums here are made in double, which errs by no more than u of F64 allows again. */
+static double farthest(dtype from, dtype to, double magnitudes)
+{
+    double hop = unit_roundoff(from == to ? from : F32), once = from == to ? 0.0 : unit_roundoff(to);
+    double hops = pow(1.0 + hop, all.g.size - 1), exact = pow(1.0 + unit_roundoff(F64), all.g.size - 1);
+    return magnitudes * (hops * (1.0 + once) - 1.0 + exact - 1.0);
+}
+
+static bool in_any_order(dtype from, dtype to, const void *sums, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0.0, magnitudes = 0.0;
+        for (int r = 0; r < all.g.size; r++) {
+            double x = rounded(from, (double)rough_value(r, first + i));
+            sum += x;
+            magnitudes += fabs(x);
+        }
+        if (!(fabs(value_at(to, sums, i) - sum) <= farthest(from, to, magnitudes))) return false;
+    }
+    return true;
+}
+
+/* On the host in rank order, bit for bit. */
+static bool sums_are_right(dtype from, dtype to, const void *sums, int64_t first, int64_t n)
+{
+    return real.kind == MACHINE_HOST ? in_rank_order(from, to, sums, first, n) : in_any_order(from, to, sums, first, n);
+}
+
 static void sums_are_made_in_rank_order_and_rounded_once(void **state)
 {
     static const struct { dtype from, to; } row[] = { { F32, F32 }, { F32, BF16 }, { BF16, F32 }, { BF16, BF16 }, { F64, F64 } };
@@ -211,12 +263,12 @@ static void sums_are_made_in_rank_order_and_rounded_once(void **state)
     for (int i = 0; i < 5; i++) {
         set_rough(row[i].from, from, whole, all.g.rank);
         run(&all.g, &(asked){ OP_REDUCE_SCATTER, tensor_1d(to, row[i].to, n), tensor_1d(from, row[i].from, whole) });
-        assert_on_all(in_rank_order(row[i].from, row[i].to, to, n * all.g.rank, n), "reduce_scatter %s to %s",
+        assert_on_all(sums_are_right(row[i].from, row[i].to, to, n * all.g.rank, n), "reduce_scatter %s to %s",
                       dtype_name(row[i].from), dtype_name(row[i].to));
         for (int64_t size = 100; row[i].from == row[i].to && size <= n; size += n - 100) {
             set_rough(row[i].from, from, size, all.g.rank);
             run(&all.g, &(asked){ OP_ALL_REDUCE, tensor_1d(from, row[i].from, size), tensor_none() });
-            assert_on_all(in_rank_order(row[i].from, row[i].to, from, 0, size), "all_reduce %s %lld", dtype_name(row[i].from), (long long)size);
+            assert_on_all(sums_are_right(row[i].from, row[i].to, from, 0, size), "all_reduce %s %lld", dtype_name(row[i].from), (long long)size);
         }
     }
     int64_t sensitive = 0;
@@ -240,7 +292,7 @@ static void exchange_is_exact(void **state)
         list[i] = (transfer){ true, right, tensor_1d(out[i], F32, n[i]) };
         list[3 + i] = (transfer){ false, left, tensor_1d(in[i], F32, n[i]) };
     }
-    mark_sync(fabric_exchange(host.q[0], "ring", &all.g, list, 6));
+    run_exchange("ring", &all.g, list, 6);
     for (int i = 0; i < 3; i++) {
         bool same = true;
         for (int64_t k = 0; k < n[i]; k++) same = same && in[i][k] == (float)small_value(F32, left, k, i) && out[i][k] == (float)small_value(F32, all.g.rank, k, i);
@@ -261,7 +313,7 @@ static void exchange_of_all_with_all(void **state)
         list[2 * i] = (transfer){ true, (own + i) % ranks, tensor_1d(&out[i], I32, 1) };
         list[2 * i + 1] = (transfer){ false, (own + ranks - i) % ranks, tensor_1d(&in[i], I32, 1) };
     }
-    mark_sync(fabric_exchange(host.q[0], "all to all", &all.g, list, 2 * peers));
+    run_exchange("all to all", &all.g, list, 2 * peers);
     bool right = true;
     for (int i = 0; i < peers; i++) right = right && in[i] == 100 * ((own + ranks - i) % ranks) + own;
     assert_on_all(right, "all to all");
@@ -271,13 +323,16 @@ static void exchange_of_all_with_all(void **state)
 static void many_transfers(void **state)
 {
     int ranks = all.g.size, right = (all.g.rank + 1) % ranks, left = (all.g.rank + ranks - 1) % ranks;
+    int many = real.kind == MACHINE_HOST ? MANY : MANY_ON_GPUS;
     uint64_t token[2] = { (uint64_t)all.g.rank, 0 };
-    for (int i = 0; i < MANY; i++) {
-        transfer list[] = { { true, right, tensor_1d(&token[i % 2], U64, 1) }, { false, left, tensor_1d(&token[(i + 1) % 2], U64, 1) } };
-        fabric_exchange(host.q[0], "round", &all.g, list, 2);
+    tensor tokens = tensor_1d(token, U64, 2), there = placed(&real, tokens);
+    for (int i = 0; i < many; i++) {
+        transfer list[] = { { true, right, tensor_slice(there, 0, i % 2, 1) }, { false, left, tensor_slice(there, 0, (i + 1) % 2, 1) } };
+        fabric_exchange(real.q[0], "round", &all.g, list, 2);
     }
-    machine_sync(host.m);
-    assert_on_all(token[MANY % 2] == (uint64_t)((all.g.rank + MANY * (ranks - 1)) % ranks), "token");
+    machine_sync(real.m);
+    fetched(&real, tokens, there);
+    assert_on_all(token[many % 2] == (uint64_t)((all.g.rank + many * (ranks - 1)) % ranks), "token");
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,7 @@
 #include "fabric_ranks.h"
 #include "parallel/mesh.h"
 
-enum { STEPS = 3, MICROBATCHES = 40, MANY = 9000, MOST = 1500 };
+enum { STEPS = 3, MICROBATCHES = 40, MANY = 9000, MANY_ON_GPUS = 500, MOST = 1500 };
 static const char *const link_name[LINKS] = { "activations", "activations", "gradients", "gradients" };
 static mesh ring, line;
 
@@ -14,8 +14,8 @@ static mesh_layout pipeline_of(int stages, int chunks)
 static int open_meshes(void **state)
 {
     mesh_layout with_chunks = pipeline_of(world_ranks(), 2), without = pipeline_of(world_ranks(), 1);
-    mesh_open(&ring, &with_chunks, world_rank(), MESH_ON_HOST);
-    mesh_open(&line, &without, world_rank(), MESH_ON_HOST);
+    mesh_open(&ring, &with_chunks, world_rank(), mesh_on(tested_machine()));
+    mesh_open(&line, &without, world_rank(), mesh_on(tested_machine()));
     return 0;
 }
 
@@ -36,13 +36,21 @@ static float value(int sender, int channel, int64_t i, int64_t k) { return (floa
 
 typedef struct { float x[LINKS][MICROBATCHES][MOST]; } traffic;
 
-static void submit(const test_floor *f, mesh *m, traffic *b, int link, int64_t i)
+static void fill_in(const mesh *m, traffic *b)
+{
+    for (int link = 0; link < LINKS; link++)
+        for (int64_t i = 0; i < MICROBATCHES; i++)
+            for (int64_t k = 0; k < length_of(i); k++)
+                b->x[link][i][k] = sends(link) ? value(world_rank(), (int)m->link[link].channel, i, k) : -1.0f;
+}
+
+/* all: the traffic where the machine works, [LINKS, MICROBATCHES, MOST]. */
+static void submit(const test_floor *f, mesh *m, tensor all, int link, int64_t i)
 {
     group *g = &m->link[link];
     if (g->size == 1) return;
-    float *x = b->x[link][i];
-    for (int64_t k = 0; k < length_of(i); k++) x[k] = sends(link) ? value(world_rank(), (int)g->channel, i, k) : -1.0f;
-    transfer t = { sends(link), sends(link) ? LINK_RECEIVER : LINK_SENDER, tensor_1d(x, F32, length_of(i)) };
+    tensor x = tensor_flat(tensor_slice(tensor_slice(tensor_slice(all, 0, link, 1), 1, i, 1), 2, 0, length_of(i)));
+    transfer t = { sends(link), sends(link) ? LINK_RECEIVER : LINK_SENDER, x };
     fabric_exchange(f->q[link], link_name[link], g, &t, 1);
 }
 
@@ -65,14 +73,18 @@ static bool traffic_is_exact(mesh *m, bool hostile, int ahead)
     bool right = true;
     test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)world_rank(), .prove_access = true }, 64);
     for (int step = 0; step < STEPS; step++) {
+        tensor all = tensor_3d(b.x, F32, LINKS, MICROBATCHES, MOST);
+        fill_in(m, &b);
+        tensor there = placed(&f, all);
         machine_step(f.m, step);
         for (int64_t i = 0; i < MICROBATCHES + ahead; i++)
             for (int n = 0; n < LINKS; n++) {
                 int link = (n + world_rank() + step) % LINKS;
                 int64_t at = sends(link) ? i - ahead : i;
-                if (at >= 0 && at < MICROBATCHES) submit(&f, m, &b, link, at);
+                if (at >= 0 && at < MICROBATCHES) submit(&f, m, there, link, at);
             }
         machine_sync(f.m);
+        fetched(&f, all, there);
         right = arrived(m, &b) && right;
     }
     floor_close(&f);
@@ -89,25 +101,30 @@ static void between_neighbours(void **state)
         }
 }
 
+static tensor token_at(tensor all, int way, int i) { return tensor_flat(tensor_slice(tensor_slice(all, 0, way, 1), 1, i, 1)); }
+
 /* More transfers than there are tags, on two links between the same ranks at once: a token of each channel goes round. */
 static void many_transfers(void **state)
 {
     static uint64_t token[2][MANY + 1];
     test_floor f = floor_open((machine_options){ 0 }, 64);
     for (int way = 0; way < 2; way++) token[way][0] = (uint64_t)(1000 * way + world_rank());
-    for (int i = 0; i < MANY; i++)
+    int many = f.kind == MACHINE_HOST ? MANY : MANY_ON_GPUS;
+    tensor all = tensor_2d(token, U64, 2, MANY + 1), there = placed(&f, all);
+    for (int i = 0; i < many; i++)
         for (int way = 0; way < 2; way++) {
             int out = way ? LINK_BACKWARD_OUT : LINK_FORWARD_OUT, in = way ? LINK_BACKWARD_IN : LINK_FORWARD_IN;
-            transfer send = { true, LINK_RECEIVER, tensor_1d(&token[way][i], U64, 1) };
-            transfer receive = { false, LINK_SENDER, tensor_1d(&token[way][i + 1], U64, 1) };
+            transfer send = { true, LINK_RECEIVER, token_at(there, way, i) };
+            transfer receive = { false, LINK_SENDER, token_at(there, way, i + 1) };
             queue_wait(f.q[out], queue_mark(f.q[in]));
             fabric_exchange(f.q[out], "token", &ring.link[out], &send, 1);
             fabric_exchange(f.q[in], "token", &ring.link[in], &receive, 1);
         }
     machine_sync(f.m);
-    int ranks = world_ranks(), moved = MANY % ranks;
-    assert_on_all(token[0][MANY] == (uint64_t)((world_rank() + ranks - moved) % ranks), "forward token");
-    assert_on_all(token[1][MANY] == (uint64_t)(1000 + (world_rank() + moved) % ranks), "backward token");
+    fetched(&f, all, there);
+    int ranks = world_ranks(), moved = many % ranks;
+    assert_on_all(token[0][many] == (uint64_t)((world_rank() + ranks - moved) % ranks), "forward token");
+    assert_on_all(token[1][many] == (uint64_t)(1000 + (world_rank() + moved) % ranks), "backward token");
     floor_close(&f);
 }
 

@@ -23,7 +23,8 @@ static int close_groups(void **state)
     return 0;
 }
 
-typedef struct { op_kind kind; int on; group *g; dtype type; int64_t n; void *x, *y; } task;
+/* x [size * n] is sent, y [size * n] receives; there: where the machine works. */
+typedef struct { op_kind kind; int on; group *g; dtype type; int64_t n; tensor x, y, x_there, y_there; } task;
 
 static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
 {
@@ -37,27 +38,33 @@ static task task_of(uint32_t program, int i)
     static const int64_t sizes[] = { 1, 5, 300, 2500, LONGEST };
     uint32_t draw = (uint32_t)i * 8;
     task t = { kinds[roll(program, draw, 4)], (int)roll(program, draw + 1, FLOOR_QUEUES), &group_of[roll(program, draw + 2, GROUPS)].g,
-               roll(program, draw + 3, 2) ? F32 : BF16, sizes[roll(program, draw + 4, 5)], NULL, NULL };
+               roll(program, draw + 3, 2) ? F32 : BF16, sizes[roll(program, draw + 4, 5)], { 0 }, { 0 }, { 0 }, { 0 } };
     if (t.kind == OP_EXCHANGE && t.g->size == 1) t.kind = OP_ALL_REDUCE;
     return t;
 }
 
 static int neighbour(const group *g, int distance) { return (g->rank + distance + g->size) % g->size; }
 
-static void submit(const test_floor *f, task *t, int round)
+static void prepare(const test_floor *f, task *t, int round)
+{
+    int64_t whole = t->n * t->g->size;
+    size_t bytes = (size_t)whole * dtype_bytes(t->type);
+    t->x = tensor_1d(bytes_of(bytes), t->type, whole);
+    t->y = tensor_1d(bytes_of(bytes), t->type, whole);
+    for (int64_t i = 0; i < whole; i++) value_set(t->type, t->x.data, i, small_value(t->type, world_rank(), i, round));
+    t->x_there = placed(f, t->x);
+    t->y_there = placed(f, t->y);
+}
+
+static void submit(const test_floor *f, const task *t)
 {
     queue *q = f->q[t->on];
     group *g = t->g;
-    int64_t whole = t->n * g->size;
-    size_t bytes = (size_t)whole * dtype_bytes(t->type);
-    t->x = bytes_of(bytes);
-    t->y = bytes_of(bytes);
-    for (int64_t i = 0; i < whole; i++) value_set(t->type, t->x, i, small_value(t->type, world_rank(), i, round));
-    tensor part = tensor_1d(t->x, t->type, t->n);
-    transfer list[] = { { false, neighbour(g, -1), tensor_1d(t->y, t->type, t->n) }, { true, neighbour(g, 1), part } };
+    tensor whole = t->x_there, out = t->y_there, part = tensor_slice(whole, 0, 0, t->n), part_out = tensor_slice(out, 0, 0, t->n);
+    transfer list[] = { { false, neighbour(g, -1), part_out }, { true, neighbour(g, 1), part } };
     switch (t->kind) {
-    case OP_ALL_GATHER: all_gather(q, "x", g, tensor_1d(t->y, t->type, whole), part); break;
-    case OP_REDUCE_SCATTER: reduce_scatter(q, "x", g, tensor_1d(t->y, t->type, t->n), tensor_1d(t->x, t->type, whole)); break;
+    case OP_ALL_GATHER: all_gather(q, "x", g, out, part); break;
+    case OP_REDUCE_SCATTER: reduce_scatter(q, "x", g, part_out, whole); break;
     case OP_ALL_REDUCE: all_reduce(q, "x", g, part); break;
     default: fabric_exchange(q, "x", g, list, 2);
     }
@@ -80,14 +87,16 @@ static double expected(const task *t, int64_t i, int round)
     }
 }
 
-static bool finish(task *t, int round)
+static bool finish(const test_floor *f, task *t, int round)
 {
-    const void *result = t->kind == OP_ALL_REDUCE ? t->x : t->y;
+    fetched(f, t->x, t->x_there);
+    fetched(f, t->y, t->y_there);
+    const void *result = t->kind == OP_ALL_REDUCE ? t->x.data : t->y.data;
     int64_t n = t->kind == OP_ALL_GATHER ? t->n * t->g->size : t->n;
     bool right = true;
     for (int64_t i = 0; i < n; i++) right = right && value_at(t->type, result, i) == expected(t, i, round);
-    free(t->x);
-    free(t->y);
+    free(t->x.data);
+    free(t->y.data);
     return right;
 }
 
@@ -102,11 +111,12 @@ static bool program_is_exact(bool hostile, uint32_t seed, uint32_t program)
     bool right = true;
     for (int i = 0; i < PROGRAM; i++) {
         t[i] = task_of(program, i);
-        submit(&f, &t[i], i);
+        prepare(&f, &t[i], i);
     }
+    for (int i = 0; i < PROGRAM; i++) submit(&f, &t[i]);
     mark_sync(queue_mark(f.q[seed % FLOOR_QUEUES]));
     machine_sync(f.m);
-    for (int i = 0; i < PROGRAM; i++) right = finish(&t[i], i) && right;
+    for (int i = 0; i < PROGRAM; i++) right = finish(&f, &t[i], i) && right;
     floor_close(&f);
     return right;
 }
@@ -133,15 +143,18 @@ static void ranks_come_late(void **state)
 {
     static float x[2][5000];
     test_floor f = floor_open((machine_options){ .hostile = false }, 5000 * 4 * MOST_RANKS);
+    tensor all = tensor_2d(x, F32, 2, 5000);
     for (int late = 0; late < world_ranks(); late++) {
         for (int k = 0; k < 2; k++)
             for (int i = 0; i < 5000; i++) x[k][i] = (float)(k + world_rank());
+        tensor there = placed(&f, all);
         machine_sync(f.m);
         if (world_rank() == late)
             for (int i = 0; i < 200; i++) fill(f.q[0], "late", tensor_1d(f.scratch[3], F32, 20000), 1.0);
-        all_reduce(f.q[0], "x", &group_of[0].g, tensor_1d(x[0], F32, 5000));
-        all_reduce(f.q[1], "y", &group_of[3].g, tensor_1d(x[1], F32, 3));
+        all_reduce(f.q[0], "x", &group_of[0].g, tensor_flat(tensor_slice(there, 0, 0, 1)));
+        all_reduce(f.q[1], "y", &group_of[3].g, tensor_slice(tensor_flat(tensor_slice(there, 0, 1, 1)), 0, 0, 3));
         machine_sync(f.m);
+        fetched(&f, all, there);
         float sum = (float)(world_ranks() * (world_ranks() - 1) / 2);
         assert_on_all(x[0][0] == sum && x[0][4999] == sum && x[1][2] == sum + (float)world_ranks(), "rank %d late", late);
     }

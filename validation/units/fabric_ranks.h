@@ -1,5 +1,6 @@
 /* What tests on several ranks share: groups, a machine with scratch, values whose sums are exact, and verdicts that all
- * ranks reach together, so that a failing rank leaves nobody waiting. */
+ * ranks reach together, so that a failing rank leaves nobody waiting. Tests of transfers run on the machine that the environment
+ * names: XGSW_TEST_MACHINE=cuda, else the host. */
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,13 @@
 
 enum { FLOOR_QUEUES = 4, MOST_RANKS = 64 };
 
-typedef struct { machine *m; queue *q[FLOOR_QUEUES]; char *scratch[FLOOR_QUEUES]; } test_floor;
+typedef struct { machine_kind kind; machine *m; queue *q[FLOOR_QUEUES]; char *scratch[FLOOR_QUEUES]; } test_floor;
+
+static inline machine_kind tested_machine(void)
+{
+    const char *name = getenv("XGSW_TEST_MACHINE");
+    return name && strcmp(name, "cuda") == 0 ? MACHINE_CUDA : MACHINE_HOST;
+}
 
 static inline void *bytes_of(size_t bytes)
 {
@@ -26,22 +33,42 @@ static inline void *bytes_of(size_t bytes)
 
 static inline test_floor floor_open(machine_options options, size_t scratch_bytes)
 {
-    test_floor f;
+    test_floor f = { .kind = options.measuring ? MACHINE_HOST : tested_machine() };
+    options.kind = tested_machine();
     options.world_rank = world_rank();
     f.m = machine_open(&options);
     for (int i = 0; i < FLOOR_QUEUES; i++) {
         f.q[i] = machine_queue(f.m, "queue");
-        f.scratch[i] = bytes_of(scratch_bytes);
+        f.scratch[i] = f.kind == MACHINE_HOST ? bytes_of(scratch_bytes) : machine_memory_take(f.kind, scratch_bytes);
         queue_set_scratch(f.q[i], f.scratch[i], scratch_bytes);
     }
     return f;
+}
+
+/* The tensor where the machine works: itself, or a copy. When the machine is done, fetched writes back what is there now. */
+static inline tensor placed(const test_floor *f, tensor t)
+{
+    if (f->kind == MACHINE_HOST || tensor_span(&t) == 0) return t;
+    tensor there = t;
+    there.data = machine_memory_take(f->kind, tensor_span(&t));
+    machine_upload(f->m, there, t.data);
+    return there;
+}
+
+static inline void fetched(const test_floor *f, tensor t, tensor there)
+{
+    if (there.data == t.data) return;
+    machine_download(f->m, t.data, there);
+    machine_memory_give_back(f->kind, there.data);
 }
 
 static inline void floor_close(test_floor *f)
 {
     machine_sync(f->m);
     machine_close(f->m);
-    for (int i = 0; i < FLOOR_QUEUES; i++) free(f->scratch[i]);
+    for (int i = 0; i < FLOOR_QUEUES; i++)
+        if (f->kind == MACHINE_HOST) free(f->scratch[i]);
+        else machine_memory_give_back(f->kind, f->scratch[i]);
 }
 
 /* The ranks first, first + stride, ... of which this one is one. Collective over the world. */
@@ -51,10 +78,10 @@ static inline void group_open(test_group *t, const char *axis, int first, int st
 {
     t->g = group_line(axis, first, stride, size, (world_rank() - first) / stride);
     snprintf(t->name, sizeof t->name, "%s %d", axis, size);
-    t->g.handle = world_split(t->name, size > 1 ? first : -1, t->g.rank);
+    group_connect(tested_machine(), &t->g, t->name, size > 1 ? first : -1, t->g.rank);
 }
 
-static inline void group_close(test_group *t) { world_release(t->name); }
+static inline void group_close(test_group *t) { group_disconnect(tested_machine(), t->name); }
 
 static inline void group_of_all(test_group *t) { group_open(t, "all", 0, 1, world_ranks()); }
 
