@@ -72,12 +72,12 @@ static bool choose()
 {
     if (live.empty()) return false;
     size_t at = live.size() - 1;
-    if (!here || here->ready == 0 || live[at] != here || emulator_random(8) == 0) {
-        at = emulator_random(unsigned(live.size()));
+    if (!here || here->ready == 0 || live[at] != here || draw(8) == 0) {
+        at = draw(unsigned(live.size()));
         std::swap(live[at], live.back());
     }
     here = live.back();
-    unsigned i = emulator_random(unsigned(here->ready));
+    unsigned i = draw(unsigned(here->ready));
     lane_here = here->lane[i];
     here->lane[i] = here->lane[--here->ready];
     if (here->ready == 0) live.pop_back();
@@ -181,11 +181,11 @@ void grid_run(const emulator_launch_plan &given)
     gridDim = plan->grid;
     blocks = uint64_t(plan->grid.x) * plan->grid.y * plan->grid.z;
     begun = 0;
-    next_block = emulator_random(unsigned(blocks < 1u << 31 ? blocks : 1u << 31));
-    do stride = 1 + emulator_random(unsigned(blocks < 1000000 ? blocks : 1000000));
+    next_block = draw(unsigned(blocks < 1u << 31 ? blocks : 1u << 31));
+    do stride = 1 + draw(unsigned(blocks < 1000000 ? blocks : 1000000));
     while (common_divisor(stride, blocks) != 1);
     threadIdx = uint3{ 0, 0, 0 };
-    for (unsigned wanted = 2 + emulator_random(MOST_BLOCKS - 1); begun < blocks && live_blocks < int(wanted); live_blocks++)
+    for (unsigned wanted = 2 + draw(MOST_BLOCKS - 1); begun < blocks && live_blocks < int(wanted); live_blocks++)
         block_begin(block_open(int(plan->block.x) / LANES));
     fiber_body(run_threads);
     here = NULL;
@@ -197,7 +197,8 @@ void grid_run(const emulator_launch_plan &given)
 
 static bool same_site(const emulator_site &a, const emulator_site &b)
 {
-    return a.line == b.line && strcmp(a.what, b.what) == 0 && strcmp(a.file, b.file) == 0;
+    if (a.line != b.line) return false;
+    return (a.what == b.what || strcmp(a.what, b.what) == 0) && (a.file == b.file || strcmp(a.file, b.file) == 0);
 }
 
 __attribute__((noreturn)) static void alone(const emulator_site &mine, const char *others)
@@ -223,7 +224,9 @@ static unsigned char *meet(const void *mine, size_t bytes, void (*combine)(void 
     if (w->at_block_barrier > 0) elsewhere(site, w->home->site);
     if (w->waiting > 0 && (!same_site(w->site, site) || w->bytes != bytes)) elsewhere(site, w->site);
     if (bytes > EMULATOR_LANE_BYTES) alone(site, "cannot take so many bytes");
-    if (bytes > 0) memcpy(slots + size_t(lane_here) * bytes, mine, bytes);
+    unsigned char *slot = slots + size_t(lane_here) * bytes;
+    if (bytes == 4) memcpy(slot, mine, 4);      /* most are: in one instruction */
+    else if (bytes > 0) memcpy(slot, mine, bytes);
     w->site = site;
     w->bytes = bytes;
     if (++w->waiting < LANES) {

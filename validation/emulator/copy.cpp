@@ -31,7 +31,8 @@ static void release_copy(void *data) { delete static_cast<copy *>(data); }
 
 static const char *side(const void *p, size_t bytes)
 {
-    return in_device(p, bytes) ? "device memory" : in_pinned(p, bytes) ? "pinned host memory" : "pageable host memory";
+    if (in_device(p, bytes) || in_pinned(p, bytes)) return in_device(p, bytes) ? "device memory" : "pinned host memory";
+    return in_device(p, 1) || in_pinned(p, 1) ? "memory beyond an allocation's end" : "pageable host memory";
 }
 
 /* The kind must say what the addresses are. */

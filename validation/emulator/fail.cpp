@@ -10,7 +10,6 @@ emulator_counts counts;
 bool running;
 static bool in_step;
 static cudaError_t last_error;
-static uint64_t random_state;
 
 void enter(const char *call)
 {
@@ -36,20 +35,13 @@ static uint64_t seed()
     return x ? x : 1;
 }
 
+uint64_t random_state = seed();
+
 }
 
 using namespace emulator;
 
-/* xorshift64* (Vigna 2016), the high half scaled to n. */
-unsigned emulator_random(unsigned n)
-{
-    if (!random_state) random_state = seed();
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    uint64_t high = (random_state * 0x2545F4914F6CDD1Du) >> 32;
-    return unsigned((high * n) >> 32);
-}
+unsigned emulator_random(unsigned n) { return draw(n); }
 
 void emulator_fail(const char *format, ...)
 {
@@ -69,7 +61,7 @@ emulator_counts emulator_counted(void) { return counts; }
 
 cudaError_t emulator_last_error(cudaError_t code)
 {
-    if (code != cudaSuccess && code != cudaErrorNotReady) last_error = code;
+    if (code != cudaSuccess) last_error = code;
     return code;
 }
 

@@ -7,6 +7,16 @@ namespace emulator {
 
 extern emulator_counts counts;
 
+/* xorshift64* (Vigna 2016), the high half scaled to n. */
+extern uint64_t random_state;
+inline unsigned draw(unsigned n)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return unsigned((((random_state * 0x2545F4914F6CDD1Du) >> 32) * n) >> 32);
+}
+
 /* Is emulated work running (not the host program)? */
 extern bool running;
 

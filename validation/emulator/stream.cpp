@@ -32,7 +32,7 @@ struct CUevent_st { emulator::record_pointer latest; unsigned flags; };
 
 namespace emulator {
 
-enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 1000 };
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 1000, MOST_ITEMS = 8, LOCK_EVERY = 16 };
 static const double stall_seconds = 600.0;
 
 static CUstream_st legacy;
@@ -106,16 +106,26 @@ static bool advance_one(bool *any)
         if (can_run(s) && count < 64) able[count++] = s;
     if (any) *any = count > 0;
     if (count == 0) return false;
-    cudaStream_t s = able[emulator_random(count)];
+    cudaStream_t s = able[draw(count)];
     if (!run_head(s)) return false;
     complete(s);
     return true;
 }
 
+static void advance_some() { for (unsigned n = draw(MOST_ITEMS); n > 0 && advance_one(NULL); n--) {} }
+
 void advance_somewhat()
 {
-    for (unsigned n = emulator_random(4); n > 0 && advance_one(NULL); n--) {}
+    advance_some();
     memory_lock();
+}
+
+/* Queries are many, and locking large memory takes time. */
+static cudaError_t query(bool done)
+{
+    counts.queries++;
+    if (draw(LOCK_EVERY) == 0) memory_lock();
+    return done ? cudaSuccess : emulator_last_error(cudaErrorNotReady);
 }
 
 __attribute__((noreturn)) static void stuck(const char *call, const char *why)
@@ -231,10 +241,8 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     EMULATOR_CALL();
     stream_check(s, __func__);
-    counts.queries++;
-    advance_one(NULL);
-    memory_lock();
-    return s->items.empty() ? cudaSuccess : cudaErrorNotReady;
+    advance_some();
+    return query(s->items.empty());
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -291,10 +299,8 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     EMULATOR_CALL();
     event_check(e, __func__);
-    counts.queries++;
-    advance_one(NULL);
-    memory_lock();
-    return !e->latest || e->latest->done ? cudaSuccess : cudaErrorNotReady;
+    advance_some();
+    return query(!e->latest || e->latest->done);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
@@ -314,7 +320,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
     event_check(to, __func__);
     if (!from->latest || !to->latest || ((from->flags | to->flags) & cudaEventDisableTiming))
         return emulator_last_error(cudaErrorInvalidResourceHandle);
-    if (!from->latest->done || !to->latest->done) return cudaErrorNotReady;
+    if (!from->latest->done || !to->latest->done) return emulator_last_error(cudaErrorNotReady);
     *milliseconds = float(1e3 * (to->latest->seconds - from->latest->seconds));
     return cudaSuccess;
 }

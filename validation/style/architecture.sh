@@ -113,14 +113,20 @@ openings() {
 unlisted_tests() {
     local lists name file
     lists=$(cat validation/tests.list validation/tests-long.list 2>/dev/null | sed 's/#.*//' | awk 'NF { print $1 }')
-    for file in validation/units/*.c validation/*/*.t; do
+    for file in validation/units/*.c validation/*/*.t validation/emulator/tests/*.c*; do
         [ -e "$file" ] || continue
         name=${file#validation/}
-        case $name in *.c) name=$(basename "$name" .c) ;; esac
+        case $name in
+        emulator/*) name=emulator/$(basename "${name%.c*}") ;;
+        *.c) name=$(basename "$name" .c) ;;
+        esac
         grep -qxF "$name" <<<"$lists" || echo "$file:1: in neither tests.list nor tests-long.list"
     done
     for name in $lists; do
-        [ -x "validation/$name" ] || [ -e "validation/units/$name.c" ] || echo "tests.list:1: no test $name"
+        for file in "validation/$name" "validation/units/${name#emulator/}.c" "validation/emulator/tests/${name#emulator/}".c*; do
+            [ ! -e "$file" ] || continue 2
+        done
+        echo "tests.list:1: no test $name"
     done
 }
 

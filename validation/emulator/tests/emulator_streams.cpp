@@ -1,0 +1,342 @@
+/* Mistakes with streams, events, copies and memory, each made by a child process that must die of it with the emulator's words;
+ * and what is right passes, whatever the order. */
+#include "machine/cuda/launch.cuh"
+#include "emulator_tests.h"
+
+enum { THREADS = 64, VALUES = 256, SEEDS = 20 };
+
+static KERNEL(THREADS) set(float *x, float value) { x[blockIdx.x * THREADS + threadIdx.x] = value; }
+static KERNEL(THREADS) twice(const float *from, float *to)
+{
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    to[i] = 2.0f * from[i];
+}
+
+struct two_streams {
+    test_stream first, second;
+    device_floats x, y;
+    cudaEvent_t event;
+    two_streams() : x(VALUES), y(VALUES) { EXPECT_CUDA(cudaEventCreate(&event)); }
+    void finish()
+    {
+        first.finish();
+        second.finish();
+    }
+    void set_on(test_stream &s, float value) { LAUNCH(set, dim3(VALUES / THREADS), THREADS, 0, s.stream, x.data, value); }
+    void twice_on(test_stream &s) { LAUNCH(twice, dim3(VALUES / THREADS), THREADS, 0, s.stream, x.data, y.data); }
+    bool y_is(float value)
+    {
+        float got[VALUES];
+        y.read(got);
+        for (float g : got)
+            if (g != value) return false;
+        return true;
+    }
+};
+
+/* One stream sets x, the other doubles it, many times; `wait` orders them. */
+static void trade(bool wait)
+{
+    for (int i = 0; i < SEEDS; i++) {
+        two_streams s;
+        s.set_on(s.first, float(i));
+        EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
+        if (wait) EXPECT_CUDA(cudaStreamWaitEvent(s.second.stream, s.event, 0));
+        s.twice_on(s.second);
+        s.finish();
+        expect(s.y_is(2.0f * float(i)), "doubled behind an event");
+    }
+}
+
+static void wait_is_kept() { trade(true); }
+static void wait_is_missing() { trade(false); }
+
+/* A wait means the record before it, not a later one that would come too late, nor none at all. */
+static void wait_captures()
+{
+    two_streams s;
+    EXPECT_CUDA(cudaStreamWaitEvent(s.second.stream, s.event, 0));
+    s.set_on(s.first, 1.0f);
+    EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
+    EXPECT_CUDA(cudaStreamWaitEvent(s.second.stream, s.event, 0));
+    s.twice_on(s.second);
+    EXPECT_CUDA(cudaEventRecord(s.event, s.second.stream));
+    EXPECT_CUDA(cudaStreamWaitEvent(s.first.stream, s.event, 0));
+    s.set_on(s.first, 3.0f);
+    EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
+    EXPECT_CUDA(cudaEventSynchronize(s.event));
+    expect(s.y_is(2.0f), "the record that was the latest");
+}
+
+/* Nothing has run when it was queued. */
+static void launches_are_late()
+{
+    two_streams s;
+    s.set_on(s.first, 1.0f);
+    EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
+    expect(emulator_counted().blocks == 0, "no block has run");
+    while (cudaEventQuery(s.event) != cudaSuccess) expect(cudaGetLastError() == cudaErrorNotReady, "a query's error stays");
+    expect(emulator_counted().blocks == VALUES / THREADS, "all blocks have run");
+}
+
+struct pinned_floats {
+    float *data;
+    pinned_floats()
+    {
+        void *p;
+        EXPECT_CUDA(cudaMallocHost(&p, VALUES * sizeof(float)));
+        data = static_cast<float *>(p);
+    }
+};
+
+static void copy_async(void *to, const void *from, enum cudaMemcpyKind kind, const test_stream &s)
+{
+    EXPECT_CUDA(cudaMemcpyAsync(to, from, VALUES * sizeof(float), kind, s.stream));
+}
+
+static void pinned_copies()
+{
+    two_streams s;
+    pinned_floats up, down;
+    for (int i = 0; i < VALUES; i++) up.data[i] = 5.0f;
+    copy_async(s.x.data, up.data, cudaMemcpyHostToDevice, s.first);
+    s.twice_on(s.first);
+    copy_async(down.data, s.y.data, cudaMemcpyDeviceToHost, s.first);
+    s.finish();
+    expect(down.data[VALUES - 1] == 10.0f, "copied there and back");
+    EXPECT_CUDA(cudaFreeHost(up.data));
+}
+
+static void source_is_changed()
+{
+    for (int i = 0; i < SEEDS; i++) {
+        two_streams s;
+        pinned_floats up;
+        for (int j = 0; j < VALUES; j++) up.data[j] = 5.0f;
+        copy_async(s.x.data, up.data, cudaMemcpyHostToDevice, s.first);
+        s.twice_on(s.first);
+        for (int j = 0; j < VALUES; j++) up.data[j] = 6.0f;
+        s.finish();
+        expect(s.y_is(10.0f), "the source as it was when the copy was queued");
+    }
+}
+
+static void read_too_early()
+{
+    two_streams s;
+    pinned_floats down;
+    s.set_on(s.first, 1.0f);
+    copy_async(down.data, s.x.data, cudaMemcpyDeviceToHost, s.first);
+    printf("%g\n", double(down.data[3]));
+    s.finish();
+}
+
+static void pageable_copy()
+{
+    two_streams s;
+    float down[VALUES];
+    copy_async(down, s.x.data, cudaMemcpyDeviceToHost, s.first);
+    s.finish();
+}
+
+static void wrong_direction()
+{
+    two_streams s;
+    pinned_floats down;
+    copy_async(down.data, s.x.data, cudaMemcpyHostToDevice, s.first);
+}
+
+static void copy_overrun()
+{
+    two_streams s;
+    EXPECT_CUDA(cudaMemcpyAsync(s.x.data, s.y.data + 1, VALUES * sizeof(float), cudaMemcpyDeviceToDevice, s.first.stream));
+    s.finish();
+}
+
+static void freed_memory()
+{
+    two_streams s;
+    s.set_on(s.first, 1.0f);
+    EXPECT_CUDA(cudaFree(s.x.data));
+    s.finish();
+}
+
+static void freed_twice()
+{
+    two_streams s;
+    EXPECT_CUDA(cudaFree(s.x.data));
+    cudaFree(s.x.data);
+}
+
+static void host_reads_device()
+{
+    two_streams s;
+    s.set_on(s.first, 1.0f);
+    s.finish();
+    printf("%g\n", double(s.x.data[3]));
+}
+
+static void host_copies_device()
+{
+    two_streams s;
+    float got[VALUES];
+    s.set_on(s.first, 1.0f);
+    s.finish();
+    memcpy(got, s.x.data, sizeof got);
+}
+
+static void uninitialised_memory()
+{
+    two_streams s;
+    s.twice_on(s.first);
+    s.finish();
+    float got[VALUES];
+    s.y.read(got);
+    expect(got[7] != got[7], "new memory is NaN");
+}
+
+static void default_stream_launch()
+{
+    two_streams s;
+    LAUNCH(set, dim3(VALUES / THREADS), THREADS, 0, NULL, s.x.data, 1.0f);
+}
+
+static void default_stream_copy()
+{
+    two_streams s;
+    cudaMemsetAsync(s.x.data, 0, 4, NULL);
+}
+
+static void blocking_stream()
+{
+    cudaStream_t s;
+    cudaStreamCreate(&s);
+}
+
+/* The legacy stream waits for no other: a copy on it may come before the kernel. */
+static void copy_without_wait()
+{
+    for (int i = 0; i < SEEDS; i++) {
+        two_streams s;
+        s.set_on(s.first, 2.0f);
+        s.twice_on(s.first);
+        expect(s.y_is(4.0f), "copied behind the kernels");
+        s.finish();
+    }
+}
+
+static void stream_left_full()
+{
+    two_streams s;
+    s.set_on(s.first, 1.0f);
+    cudaStreamDestroy(s.first.stream);
+}
+
+static void stream_used_after()
+{
+    two_streams s;
+    EXPECT_CUDA(cudaStreamDestroy(s.first.stream));
+    s.set_on(s.first, 1.0f);
+}
+
+static void sync_in_step()
+{
+    two_streams s;
+    emulator_step_begin();
+    s.set_on(s.first, 1.0f);
+    s.finish();
+}
+
+static void query_in_step()
+{
+    two_streams s;
+    emulator_step_begin();
+    s.set_on(s.first, 1.0f);
+    EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
+    while (cudaEventQuery(s.event) != cudaSuccess) {}
+    emulator_step_end();
+    s.finish();
+}
+
+static bool never(void *) { return false; }
+static bool third_time(void *data) { return ++*static_cast<int *>(data) == 3; }
+static void nothing(void *) {}
+
+static void polled_work()
+{
+    two_streams s;
+    int asked = 0;
+    emulator_enqueue_polled(s.first.stream, "a transfer", nothing, third_time, &asked, NULL);
+    s.set_on(s.first, 2.0f);
+    s.set_on(s.second, 1.0f);
+    s.second.finish();
+    s.first.finish();
+    expect(asked == 3, "asked until it was done");
+}
+
+static void wait_for_ever()
+{
+    two_streams s;
+    int asked = 0;
+    emulator_enqueue_polled(s.first.stream, "a transfer", nothing, never, &asked, NULL);
+    EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
+    for (int i = 0; i < 1000; i++) expect(cudaEventQuery(s.event) == cudaErrorNotReady, "a transfer without an end");
+}
+
+static void no_device()
+{
+    int count = -1;
+    void *p;
+    setenv("EMULATOR_DEVICES", "0", 1);
+    expect(cudaGetDeviceCount(&count) == cudaErrorNoDevice && count == 0, "no device");
+    expect(cudaMalloc(&p, 4) == cudaErrorNoDevice, "no memory of none");
+}
+
+static void one_device()
+{
+    struct cudaDeviceProp p;
+    size_t unused, total;
+    EXPECT_CUDA(cudaGetDeviceProperties(&p, 0));
+    expect(p.major == 9 && p.multiProcessorCount == 132, "Hopper");
+    expect(cudaGetDeviceProperties(&p, 1) == cudaErrorInvalidDevice, "one device");
+    device_floats x(VALUES);
+    EXPECT_CUDA(cudaMemGetInfo(&unused, &total));
+    expect(total == p.totalGlobalMem && unused == total - VALUES * sizeof(float), "memory is counted");
+    void *all;
+    expect(cudaMalloc(&all, total) == cudaErrorMemoryAllocation && cudaGetLastError() == cudaErrorMemoryAllocation, "too much");
+    expect(cudaGetLastError() == cudaSuccess, "told once");
+}
+
+int main()
+{
+    static const test_case tests[] = {
+        { "an event orders two streams", wait_is_kept, NULL },
+        { "a missing wait", wait_is_missing, "wrong: doubled behind an event" },
+        { "a wait means the record before it", wait_captures, NULL },
+        { "nothing runs when it is queued", launches_are_late, NULL },
+        { "copies from and to pinned memory", pinned_copies, NULL },
+        { "the source of a copy is changed before it ran", source_is_changed, "wrong: the source as it was" },
+        { "a copy's result is read before it is there", read_too_early, "use-after-poison" },
+        { "an asynchronous copy to pageable memory", pageable_copy, "cudaMemcpyAsync: from device memory to pageable host memory" },
+        { "a copy in the wrong direction", wrong_direction, "kind 1, but from device memory to pinned host memory" },
+        { "a copy beyond its source", copy_overrun, "cudaMemcpyAsync: kind 3, but from memory beyond" },
+        { "freed memory is used by what was queued before", freed_memory, "heap-use-after-free" },
+        { "memory is freed twice", freed_twice, "no live allocation" },
+        { "the host reads device memory", host_reads_device, "use-after-poison" },
+        { "the host copies device memory by itself", host_copies_device, "use-after-poison" },
+        { "memory starts as NaN", uninitialised_memory, NULL },
+        { "a launch on the default stream", default_stream_launch, "the default stream is used" },
+        { "a fill on the default stream", default_stream_copy, "the default stream is used" },
+        { "a stream that waits for the default stream", blocking_stream, "would wait for the default stream" },
+        { "a synchronous copy without a wait", copy_without_wait, "wrong: copied behind the kernels" },
+        { "a stream is destroyed with work in it", stream_left_full, "still queued" },
+        { "a stream is used after its end", stream_used_after, "no such stream" },
+        { "the host waits within a step", sync_in_step, "cudaStreamSynchronize: the host waits for the device inside a step" },
+        { "the host asks within a step", query_in_step, NULL },
+        { "polled work", polled_work, NULL },
+        { "polled work without an end blocks no query", wait_for_ever, NULL },
+        { "no device", no_device, NULL },
+        { "one device", one_device, NULL },
+    };
+    return run_tests(tests, sizeof tests / sizeof *tests);
+}
