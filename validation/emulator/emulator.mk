@@ -24,8 +24,9 @@ EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.
 EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) $(EMULATOR)/build_info.c.o
 EMULATOR_UNITS    := $(shell sed -n 's|^emulator/\([a-z_0-9]*\).*|$(EMULATOR)/units/\1|p' validation/tests*.list | sort -u)
 
-.PHONY: emulator-parts
-emulator: $(EMULATOR)/xgsw-emulator $(EMULATOR_UNITS)
+.PHONY: emulator-parts emulator-units
+emulator: $(EMULATOR)/xgsw-emulator emulator-units
+emulator-units: $(EMULATOR_UNITS)
 emulator-parts: $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
 
 $(EMULATOR)/flags: FORCE | found
@@ -38,6 +39,9 @@ $(EMULATOR)/%.c.o: %.c $(EMULATOR)/flags
 $(EMULATOR)/%.cu.o: %.cu $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'
 	$(Q)$(EMULATOR_CXX) -c $< -o $@
+
+# Warnings are nvcc's business.
+$(EMULATOR)/src/%.cu.o: EMULATOR_CXX += -Wno-extra
 
 # What switches threads is called more often than all else, and is not what is tested.
 $(EMULATOR)/validation/emulator/block.cpp.o $(EMULATOR)/validation/emulator/fiber.cpp.o: EMULATOR_CXX += -O2 -fno-sanitize=all
