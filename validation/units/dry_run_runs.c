@@ -22,7 +22,7 @@ typedef struct { bench_case c; mesh m; paper p; case_result r; verdict verdict; 
 static void run_layout(outcome *o, const char *layout)
 {
     char text[1024];
-    host_load load = { world_node_ranks(), world_node_cores(), 1 };
+    host_load load = { world_node_ranks(), world_node_cores(), 1, 0 };
     snprintf(text, sizeof text, "%s%s", head, layout);
     o->c = case_of(text, world_ranks());
     o->p = paper_open(&o->c);
