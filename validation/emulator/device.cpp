@@ -19,13 +19,17 @@ static int number(const char *name, int otherwise)
 static int devices() { return number("EMULATOR_DEVICES", 1); }
 bool has_device() { return devices() > 0; }
 
+/* What makes devices of several processes different: 0 if they share them. */
+static unsigned owner() { return number("EMULATOR_SHARED_DEVICE", 0) ? 0 : unsigned(getpid()); }
+static int pci_domain() { return int(owner() & 0xFFFFu); }
+static int pci_bus() { return int(owner() >> 16 & 0xFFu); }
+
 static cudaUUID_t identity_of(int device)
 {
     cudaUUID_t id = {};
     char host[64] = "";
     gethostname(host, sizeof host - 1);
-    bool shared = number("EMULATOR_SHARED_DEVICE", 0) != 0;
-    uint64_t low = shared ? 0x51A2EDu : uint64_t(getpid()) * 0x9E3779B97F4A7C15u, high = 0xE101A70Bu + unsigned(device);
+    uint64_t low = (owner() + 1u) * 0x9E3779B97F4A7C15u, high = 0xE101A70Bu + unsigned(device);
     for (const char *c = host; *c; c++) high = high * 0x100000001B3u ^ uint64_t(*c);
     memcpy(id.bytes, &low, 8);
     memcpy(id.bytes + 8, &high, 8);
@@ -43,13 +47,13 @@ static int attribute_of(enum cudaDeviceAttr attribute, int device)
     case cudaDevAttrIntegrated: return 0;
     case cudaDevAttrComputeMode: return 0;
     case cudaDevAttrEccEnabled: return 1;
-    case cudaDevAttrPciBusId: return 0x10 + device;
-    case cudaDevAttrPciDeviceId: return 0;
+    case cudaDevAttrPciBusId: return pci_bus();
+    case cudaDevAttrPciDeviceId: return device;
     case cudaDevAttrMemoryClockRate: return 2619000;
     case cudaDevAttrGlobalMemoryBusWidth: return 5120;
     case cudaDevAttrL2CacheSize: return 50 << 20;
     case cudaDevAttrMaxThreadsPerMultiProcessor: return 2048;
-    case cudaDevAttrPciDomainId: return 0;
+    case cudaDevAttrPciDomainId: return pci_domain();
     case cudaDevAttrComputeCapabilityMajor: return 9;
     case cudaDevAttrComputeCapabilityMinor: return 0;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return 228 << 10;
@@ -128,7 +132,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     p->multiProcessorCount = 132;
     p->maxThreadsPerMultiProcessor = 2048;
     p->ECCEnabled = p->unifiedAddressing = p->concurrentKernels = 1;
-    p->pciBusID = attribute_of(cudaDevAttrPciBusId, device);
+    p->pciBusID = pci_bus();
+    p->pciDeviceID = device;
+    p->pciDomainID = pci_domain();
     p->memoryBusWidth = 5120;
     p->l2CacheSize = 50 << 20;
     p->asyncEngineCount = 3;
@@ -139,7 +145,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
 {
     EMULATOR_CALL();
     if (device < 0 || device >= devices()) return emulator_last_error(cudaErrorInvalidDevice);
-    snprintf(text, size_t(length), "0000:%02x:00.0", 0x10 + device);
+    snprintf(text, size_t(length), "%04x:%02x:%02x.0", pci_domain(), pci_bus(), device);
     return cudaSuccess;
 }
 

@@ -13,7 +13,7 @@ EMULATOR_C        := $(MPICC) $(subst $(OPTIMIZE),$(EMULATOR_OPTIMIZE),$(CFLAGS)
 EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
                      -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror -DXGSW_SHARED="static inline" -DXGSW_EXTERN='extern "C"' \
                      -D__CUDA_ARCH_LIST__=900 $(EMULATOR_CPPFLAGS)
-EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic
+EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic $(EMULATOR_LINK)
 
 EMULATOR_SOURCES  := $(filter-out src/machine/cuda_absent.c src/machine/host/onednn_v% $(filter-out %/cudnn_absent.c,$(CUDNN)),$(ALL_C)) \
                      $(wildcard $(ONEDNN)) $(wildcard src/machine/cuda/*.cu)
