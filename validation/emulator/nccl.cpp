@@ -90,20 +90,23 @@ static ncclComm_t communicator(MPI_Comm mpi, const ncclConfig_t &config, std::sh
 }
 
 /* Ranks that use one device must look like different hosts. */
+struct place { char host[64]; cudaUUID_t device; };
+
 static void check_devices(ncclComm_t comm)
 {
-    enum { TEXT = 128 };
-    char own[2 * TEXT] = "";
     const char *host = getenv("NCCL_HOSTID");
+    struct cudaDeviceProp properties;
+    place own = {};
     int device = 0;
-    cudaGetDevice(&device);
-    snprintf(own, TEXT, "%s", host ? host : "");
-    cudaDeviceGetPCIBusId(own + TEXT, TEXT, device);
-    std::vector<char> all(sizeof own * static_cast<size_t>(comm->ranks));
-    MPI_CHECK(MPI_Allgather(own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, comm->mpi));
+    if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&properties, device) != cudaSuccess)
+        emulator_fail("ncclCommInitRankConfig: no device");
+    snprintf(own.host, sizeof own.host, "%s", host ? host : "");
+    own.device = properties.uuid;
+    std::vector<place> all(static_cast<size_t>(comm->ranks));
+    MPI_CHECK(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, comm->mpi));
     for (int i = 0; i < comm->ranks; i++)
-        if (i != comm->rank && memcmp(own, all.data() + sizeof own * static_cast<size_t>(i), sizeof own) == 0)
-            emulator_fail("ncclCommInitRankConfig: duplicate GPU: ranks %d and %d are both on %s", comm->rank, i, own + TEXT);
+        if (i != comm->rank && memcmp(&own, &all[static_cast<size_t>(i)], sizeof own) == 0)
+            emulator_fail("ncclCommInitRankConfig: duplicate GPU: ranks %d and %d are on the same one", comm->rank, i);
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *given)

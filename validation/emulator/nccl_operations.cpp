@@ -13,7 +13,7 @@ struct header { int kind, type, how; uint64_t count; };
 struct expectation { int peer; header expected, heard; };
 typedef std::vector<char> bytes;
 
-enum stage { QUEUED, COMPARES, MOVES, SPREADS, DONE };
+enum stage { QUEUED, COMPARES, MOVES, SPREADS, SENDS };
 
 struct operation {
     std::vector<task> tasks;        /* one collective, or sends and receives */
@@ -23,7 +23,7 @@ struct operation {
     std::deque<expectation> expected;       /* one from the rank before, or one for each receive */
     std::deque<bytes> sent, received;       /* collectives: by rank; else by task */
     bytes sum;
-    std::vector<MPI_Request> requests;
+    std::vector<MPI_Request> receives, sends;       /* of this stage; of all: a peer takes data when it has compared, too */
 };
 
 static header header_of(const task &t) { return { t.kind, t.type, t.how, t.count }; }
@@ -32,21 +32,21 @@ static size_t index(int rank) { return static_cast<size_t>(rank); }
 
 static void send(operation *o, const void *from, size_t length, int peer, int tag)
 {
-    o->requests.push_back(MPI_REQUEST_NULL);
-    MPI_CHECK(MPI_Isend(from, static_cast<int>(length), MPI_BYTE, peer, tag, o->comm->mpi, &o->requests.back()));
+    o->sends.push_back(MPI_REQUEST_NULL);
+    MPI_CHECK(MPI_Isend(from, static_cast<int>(length), MPI_BYTE, peer, tag, o->comm->mpi, &o->sends.back()));
 }
 
 static void receive(operation *o, void *to, size_t length, int peer, int tag)
 {
-    o->requests.push_back(MPI_REQUEST_NULL);
-    MPI_CHECK(MPI_Irecv(to, static_cast<int>(length), MPI_BYTE, peer, tag, o->comm->mpi, &o->requests.back()));
+    o->receives.push_back(MPI_REQUEST_NULL);
+    MPI_CHECK(MPI_Irecv(to, static_cast<int>(length), MPI_BYTE, peer, tag, o->comm->mpi, &o->receives.back()));
 }
 
-static bool messages_done(operation *o)
+static bool all_done(std::vector<MPI_Request> &requests)
 {
     int done = 0;
-    MPI_CHECK(MPI_Testall(static_cast<int>(o->requests.size()), o->requests.data(), &done, MPI_STATUSES_IGNORE));
-    if (done) o->requests.clear();
+    MPI_CHECK(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
+    if (done) requests.clear();
     return done != 0;
 }
 
@@ -242,7 +242,7 @@ static void advance(operation *o)
         if (sums && o->at == MOVES) add_up(o);
         if (spreads) spread_sum(o);
         else write_results(o);
-        o->at = spreads ? SPREADS : DONE;
+        o->at = spreads ? SPREADS : SENDS;
     }
 }
 
@@ -255,9 +255,9 @@ static bool test(void *data)
 {
     operation *o = static_cast<operation *>(data);
     if (o->comm->aborted) return true;
-    if (o->comm->order->front() != o || !messages_done(o) || emulator_random(3) == 0) return false;
-    advance(o);
-    if (o->at != DONE) return false;
+    if (o->comm->order->front() != o || emulator_random(3) == 0) return false;
+    if (o->at != SENDS && all_done(o->receives)) advance(o);
+    if (o->at != SENDS || !all_done(o->sends)) return false;
     o->comm->order->pop_front();
     return true;
 }

@@ -223,7 +223,7 @@ static bool in_rank_order(dtype from, dtype to, const void *sums, int64_t first,
     return true;
 }
 
-static double unit_roundoff(dtype type) { return type == BF16 ? 0x1p-9 : type == F32 ? 0x1p-24 : 0x1p-53; }
+static double unit_roundoff(dtype type) { return type == BF16 ? 0x1p-8 : type == F32 ? 0x1p-24 : 0x1p-53; }
 
 /* NCCL adds in an order of its own. Of R numbers whose magnitudes add up to S, R - 1 additions in any order, each rounded with the
  * unit u, err by at most ((1 + u)^(R - 1) - 1) S; u is that of the format, between two formats FP32's, and then the sum is
