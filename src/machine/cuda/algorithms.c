@@ -9,11 +9,11 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { PLACES = 4, PLACE_ALIGNMENT = 2048, ROUNDS = 3, MOST_RUNS = 8 };
-static const double ROUND_MICROSECONDS = 200.0, HOPELESS = 1.5;
+enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 3, MOST_RUNS = 8 };
+static const double ROUND_MICROSECONDS = 200.0, HOPELESS = 1.5, WARM_SECONDS = 0.05;
 
 /* Where trials run: [workspace][place 0][place 1] ... */
-typedef struct { char *workspace, *places; size_t bytes; cudaStream_t stream; cudaEvent_t begin, end; double until; } bench;
+typedef struct { char *workspace, *places; size_t bytes; cudaStream_t stream; cudaEvent_t begin, end; double until; bool warm; } bench;
 
 static size_t padded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -25,44 +25,46 @@ static size_t bytes_of(const product_key *key)
     return padded(bytes, PLACE_ALIGNMENT);
 }
 
+static size_t places_of(const bench *b, const product_key *key)
+{
+    size_t fitting = b->bytes / bytes_of(key);
+    return fitting < PLACES ? fitting : PLACES;
+}
+
 static void place(const bench *b, const product_key *key, int64_t number, void *x[MATRICES])
 {
-    size_t bytes = bytes_of(key), places = b->bytes / bytes;
-    char *at = b->places + (size_t)number % places * bytes;
+    char *at = b->places + (size_t)number % places_of(b, key) * bytes_of(key);
     for (int i = 0; i < MATRICES; i++) {
         x[i] = at + key->alignment[i] % PRODUCT_ALIGNMENT;
         at += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
     }
 }
 
-/* Normal numbers in BF16. Two of them are one in F32. */
-static void fill(const bench *b)
+/* Normal numbers in BF16, two of which are one in F32, in all places of the product. */
+static void fill(const bench *b, const product_key *key)
 {
     enum { COLUMNS = PLACE_ALIGNMENT / 2 };
-    int64_t rows = (int64_t)(b->bytes / PLACE_ALIGNMENT);
+    int64_t rows = (int64_t)(places_of(b, key) * bytes_of(key) / PLACE_ALIGNMENT);
     float scale = (float)(1.0 / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0));
     cuda_call c = { .x = { tensor_2d(b->places, BF16, rows, COLUMNS) }, .name = "trials", .stream = b->stream };
     c.args.initialize = (initialize_args){ .seed = 1, .key = 1, .scale = scale, .rows = rows, .columns = COLUMNS };
     cuda_initialize(&c);
 }
 
-/* Room for PLACES times the largest product, as far as memory goes. */
+/* In what the memory holds beyond the largest workspace. */
 static bench bench_open(product *const *list, size_t count, void *memory, size_t bytes)
 {
-    size_t workspace = 0, largest = 0, skipped = -(uintptr_t)memory & (PLACE_ALIGNMENT - 1);
+    size_t workspace = 0, skipped = -(uintptr_t)memory & (PLACE_ALIGNMENT - 1);
     for (size_t i = 0; i < count; i++) {
-        size_t room = bytes_of(&list[i]->key), wanted = padded(product_workspace(&list[i]->key), PLACE_ALIGNMENT);
-        if (room > largest) largest = room;
+        size_t wanted = padded(product_workspace(&list[i]->key), PLACE_ALIGNMENT);
         if (wanted > workspace) workspace = wanted;
     }
     bench b = { .workspace = (char *)memory + skipped, .until = clock_seconds() + TUNE_SECONDS };
     b.places = b.workspace + workspace;
     b.bytes = skipped + workspace < bytes ? (bytes - skipped - workspace) / PLACE_ALIGNMENT * PLACE_ALIGNMENT : 0;
-    if (b.bytes > PLACES * largest) b.bytes = PLACES * largest;
     CUDA_CHECK(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking));
     CUDA_CHECK(cudaEventCreate(&b.begin));
     CUDA_CHECK(cudaEventCreate(&b.end));
-    if (b.bytes) fill(&b);
     return b;
 }
 
@@ -121,11 +123,21 @@ void algorithm_first(product *p, int multiprocessors_left)
     p->microseconds = 0.0;
 }
 
+/* A device that idled is slower at first: once, before the first trial. */
+static void warm_up(bench *b, const product *p)
+{
+    double until = clock_seconds() + WARM_SECONDS;
+    while (!b->warm && clock_seconds() < until) time_runs(b, p, &p->chosen, 0, MOST_RUNS);
+    b->warm = true;
+}
+
 static void choose_by_trials(bench *b, product *p)
 {
     candidate list[PRODUCT_CANDIDATES];
     double best = (double)INFINITY;
     int count = proposed(p, list);
+    fill(b, &p->key);
+    warm_up(b, p);
     for (int i = 0; i < count && (i == 0 || clock_seconds() < b->until); i++) {
         double microseconds = try_out(b, p, &list[i], best);
         if (!(microseconds < best)) continue;
@@ -136,14 +148,23 @@ static void choose_by_trials(bench *b, product *p)
     }
 }
 
+/* Once, so that the step finds its kernel loaded. */
+static void run_once(const bench *b, const product *p)
+{
+    void *x[MATRICES];
+    place(b, &p->key, 0, x);
+    CUBLAS_CHECK(&p->key, product_run(p, &p->chosen, x, b->workspace, b->stream));
+}
+
 static void choose(bench *b, product *p, const machine_options *options)
 {
+    bool fits = b->bytes >= bytes_of(&p->key);
     algorithm_first(p, options->transfer_multiprocessors);
     p->deterministic = options->deterministic;
-    if (options->deterministic || algorithm_cache_find(p)) return;
-    if (b->bytes < bytes_of(&p->key) || clock_seconds() > b->until) return;
-    choose_by_trials(b, p);
+    bool known = !options->deterministic && algorithm_cache_find(p);
+    if (!options->deterministic && !known && fits && clock_seconds() < b->until) choose_by_trials(b, p);
     if (p->source == ALGORITHM_TRIED) algorithm_cache_add(p);
+    if (fits) run_once(b, p);
 }
 
 void algorithms_choose(product *const *list, size_t count, const machine_options *options, void *memory, size_t bytes)

@@ -457,6 +457,18 @@ static void test_cache(void **state)
     assert_int_equal(says(list_untried, FIRST), 1);
 }
 
+/* The first line whole, but of an algorithm that the library does not know. */
+static void change_algorithm(char *text)
+{
+    char *end = strchr(text, '\n') - 16, *id = strstr(text, "\tid ") + 4, after;
+    uint64_t sum = 14695981039346656037u;
+    *id = '9';
+    for (const char *at = text; at < end; at++) sum = (sum ^ (uint8_t)*at) * 1099511628211u;
+    after = end[16];
+    snprintf(end, 17, "%016llx", (unsigned long long)sum);
+    end[16] = after;
+}
+
 /* A file that ends anywhere, or has one wrong byte, costs new trials of the lines that it spoils and no more. */
 static void test_corrupted_cache(void **state)
 {
@@ -476,6 +488,11 @@ static void test_corrupted_cache(void **state)
         write_cache(spoiled, length);
         assert_int_equal(says(list_tried, TRIED), 1);
     }
+    strcpy(spoiled, text);
+    change_algorithm(spoiled);
+    write_cache(spoiled, length);
+    assert_int_equal(says(list_tried, TRIED), 1);
+    assert_int_equal(says(list_tried, KEPT), 3);
     memset(spoiled, 0, sizeof spoiled);
     write_cache(spoiled, sizeof spoiled);
     assert_int_equal(says(list_tried, TRIED), 3);
