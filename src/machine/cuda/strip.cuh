@@ -32,5 +32,3 @@ static __device__ __forceinline__ void strip_store(float *row, int64_t at, const
     reinterpret_cast<quad *>(row)[at / 4] = low;
     reinterpret_cast<quad *>(row)[at / 4 + 1] = high;
 }
-
-static inline int64_t parts_of(int64_t n, int64_t part) { return (n + part - 1) / part; }
