@@ -75,8 +75,9 @@ $(EMULATOR)/units/%: validation/emulator/tests/%.c $(EMULATOR)/libxgsw.a $(EMULA
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) -lcmocka -o $@
 
+$(addprefix $(EMULATOR)/units/,operation% shadow): WRAP := -Wl,--wrap=op_submit
 $(EMULATOR)/units/%: validation/units/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) -lcmocka -o $@
+	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
 
 -include $(wildcard $(EMULATOR)/units/*.d $(EMULATOR)/*/*.d $(EMULATOR)/*/*/*.d $(EMULATOR)/*/*/*/*.d)

@@ -1,5 +1,6 @@
 /* What the operations' tests share: tensors of random numbers with their double twins, a machine that proves access
- * lists, and comparison. Every operation goes through its filler, a measuring pass and exactly the scratch it asked for. */
+ * lists, and comparison. Every operation goes through its filler, a measuring pass and exactly the scratch it asked for.
+ * XGSW_TEST_MACHINE=cuda: on the CUDA machine (mirror.h). */
 #pragma once
 #include "base/fail.h"
 #include "machine/kernels.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include "mirror.h"
 
 /* Half a unit in the last place, relative. */
 static const double F32_ROUND = 0x1p-24, BF16_ROUND = 0x1p-8;
@@ -130,14 +132,17 @@ static inline void compare(const char *name, const sample *got, const double *ex
 /* The machine of one pass: the first measures, the second runs. */
 typedef struct { machine *machine; queue *queue; void *scratch; size_t bytes; } pass;
 
+static inline size_t scratch_taken(size_t bytes) { return (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT; }
+
 static inline pass pass_open(int number, size_t bytes)
 {
-    machine_options options = { .kind = MACHINE_HOST, .measuring = number == 0, .prove_access = true };
+    machine_options options = { .kind = tested_machine(), .measuring = number == 0, .prove_access = true };
     pass p = { .machine = machine_open(&options), .bytes = bytes };
     p.queue = machine_queue(p.machine, "compute");
-    p.scratch = aligned_alloc(ARENA_ALIGNMENT, (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
-    memset(p.scratch, GAP_VALUE, bytes);
+    p.scratch = machine_memory_take(options.kind, scratch_taken(bytes));
+    machine_memory_clear(options.kind, p.scratch, GAP_VALUE, scratch_taken(bytes));
     queue_set_scratch(p.queue, p.scratch, bytes);
+    mirror_through(options.measuring ? NULL : p.machine);
     return p;
 }
 
@@ -147,7 +152,7 @@ static inline size_t pass_close(pass *p)
     size_t bytes = queue_scratch_bytes(p->queue);
     assert_int_equal(machine_hazards(p->machine)->count, 0);
     machine_close(p->machine);
-    free(p->scratch);
+    machine_memory_give_back(tested_machine(), p->scratch);
     return bytes;
 }
 
