@@ -276,9 +276,8 @@ static void tokens_ramp(void **state)
 
 /* ---- moving data ---- */
 
-static void copies(void **state)
+static void check_copies(int64_t n)
 {
-    const int64_t n = 3000;
     for (dtype to = F32; to <= F64; to++)
         for (dtype from = F32; from <= F64; from++)
             for (access_mode how = WRITE; how <= UPDATE; how++) {
@@ -296,11 +295,35 @@ static void copies(void **state)
             }
 }
 
+static void copies(void **state)
+{
+    check_copies(3000);
+    check_copies(2999);
+}
+
+/* Sums round once; the last elements need not fill what a kernel moves at once. */
+static void adds(void **state)
+{
+    const int64_t n = 5003;
+    for (dtype type = F32; type <= BF16; type++) {
+        sample a = sample_open(type, 1, &n, 0), b = sample_open(type, 1, &n, 0), sum = sample_open(type, 1, &n, 0);
+        sample_randomize(&a, 1, 1.0, 0.0);
+        sample_randomize(&b, 2, 1.0, 0.0);
+        RUN(q, add(q, "add", sum.t, a.t, b.t));
+        for (int64_t i = 0; i < n; i++) {
+            float expected = (float)a.value[i] + (float)b.value[i];
+            assert_true(element(&sum.t, i) == (double)(type == BF16 ? bf16_widen(bf16_round(expected)) : expected));
+        }
+        sample *all[] = { &a, &b, &sum };
+        for (int i = 0; i < 3; i++) sample_close(all[i]);
+    }
+}
+
 /* Views of equal shapes; what lies between their rows stays. */
-static void check_copy_of_views(dtype to, dtype from, int64_t columns, access_mode how)
+static void check_copy_of_views(dtype to, dtype from, int64_t columns, access_mode how, int64_t gap)
 {
     const int64_t dim[] = { 7, 2, 3, columns };
-    sample x = sample_open(from, 4, dim, 5), y = sample_open(to, 4, dim, 11);
+    sample x = sample_open(from, 4, dim, gap), y = sample_open(to, 4, dim, gap + 8);
     sample_randomize(&x, 1, 1.0, 0.0);
     sample_randomize(&y, 2, 1.0, 0.0);
     RUN(q, copy(q, "copy", y.t, how, x.t));
@@ -318,8 +341,9 @@ static void copies_of_views(void **state)
     for (dtype to = F32; to <= BF16; to++)
         for (dtype from = F32; from <= BF16; from++)
             for (access_mode how = WRITE; how <= UPDATE; how++) {
-                check_copy_of_views(to, from, 6, how);
-                check_copy_of_views(to, from, 2100, how);
+                check_copy_of_views(to, from, 6, how, 5);
+                check_copy_of_views(to, from, 2100, how, 5);
+                check_copy_of_views(to, from, 2104, how, 8);        /* rows are aligned */
             }
 }
 
@@ -346,9 +370,9 @@ static void copies_of_words(void **state)
 static void fills(void **state)
 {
     for (dtype type = F32; type < DTYPES; type++) {
-        sample x = sample_open(type, 1, (int64_t[]){ 2500 }, 0);
+        sample x = sample_open(type, 1, (int64_t[]){ 5001 }, 0);
         RUN(q, fill(q, "fill", x.t, 3.0));
-        for (int64_t i = 0; i < 2500; i++) assert_true(element(&x.t, i) == 3.0);
+        for (int64_t i = 0; i < 5001; i++) assert_true(element(&x.t, i) == 3.0);
         sample_close(&x);
     }
 }
@@ -427,7 +451,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(squares), cmocka_unit_test(squares_tie), cmocka_unit_test(squares_flag), cmocka_unit_test(clips),
         cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners), cmocka_unit_test(adamw_updates),
         cmocka_unit_test(first_weights), cmocka_unit_test(tokens_uniform), cmocka_unit_test(tokens_ramp), cmocka_unit_test(copies),
-        cmocka_unit_test(copies_of_words), cmocka_unit_test(copies_of_views), cmocka_unit_test(merges),
+        cmocka_unit_test(copies_of_words), cmocka_unit_test(adds), cmocka_unit_test(copies_of_views), cmocka_unit_test(merges),
         cmocka_unit_test(fills), cmocka_unit_test(sums), cmocka_unit_test(faults),
         cmocka_unit_test(descriptions), cmocka_unit_test(flops) };
     world_start(&argc, &argv);

@@ -4,11 +4,11 @@
 static double as_type(dtype type, double x) { return type == BF16 ? (double)bf16_widen(bf16_round((float)x)) : (double)(float)x; }
 
 /* sum is x + delta rounded once; the norm is that of the rounded sum. Tolerance as in operations.c. */
-static void check_norm_sum(dtype type, int64_t rows, int64_t h)
+static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t gap[4])
 {
     const int64_t dim[] = { rows, h };
-    sample x = sample_open(type, 2, dim, 3), delta = sample_open(type, 2, dim, 0), sum = sample_open(type, 2, dim, 2);
-    sample out = sample_open(type, 2, dim, 1), gain = sample_open(type, 1, dim + 1, 0), rstd = sample_open(F32, 1, dim, 0);
+    sample x = sample_open(type, 2, dim, gap[0]), delta = sample_open(type, 2, dim, gap[1]), sum = sample_open(type, 2, dim, gap[2]);
+    sample out = sample_open(type, 2, dim, gap[3]), gain = sample_open(type, 1, dim + 1, 0), rstd = sample_open(F32, 1, dim, 0);
     sample_randomize(&x, 1, 1.0, 0.0);
     sample_randomize(&delta, 2, 1.0, 0.0);
     sample_randomize(&gain, 3, 0.5, 1.0);
@@ -30,11 +30,14 @@ static void check_norm_sum(dtype type, int64_t rows, int64_t h)
 
 static void norm_sum(void **state)
 {
-    for (dtype type = F32; type <= BF16; type++) {
-        check_norm_sum(type, 5, 7);
-        check_norm_sum(type, 9, 512);
-        check_norm_sum(type, 3, 2500);
-    }
+    static const int64_t gap[][4] = { { 3, 0, 2, 1 }, { 8, 0, 16, 24 } };       /* the second: rows are aligned */
+    for (dtype type = F32; type <= BF16; type++)
+        for (int i = 0; i < 2; i++) {
+            check_norm_sum(type, 5, 7, gap[i]);
+            check_norm_sum(type, 9, 512, gap[i]);
+            check_norm_sum(type, 3, 2500, gap[i]);
+            check_norm_sum(type, 2, 18432, gap[i]);
+        }
 }
 
 /* columns per rank; ranks * columns >= valid: the rest is padding */
