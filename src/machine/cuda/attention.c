@@ -32,8 +32,14 @@ void cuda_attention_backward(const cuda_call *c)
     else plain_attention_backward(c);
 }
 
-const char *cuda_attention_engine(char *text, size_t size)
+const char *cuda_attention_library(char *text, size_t length)
 {
-    snprintf(text, size, "own kernels (mma.sync; FP32 without tensor cores)");
+    snprintf(text, length, "no cuDNN");
+    return text;
+}
+
+const char *cuda_attention_engine(char *text, size_t length)
+{
+    snprintf(text, length, "own kernels (mma.sync; FP32 without tensor cores)");
     return text;
 }

@@ -10,26 +10,39 @@ template <int parts, int width> struct forward_memory { tile<WARPS * 16 * parts,
 /* Of each of a lane's rows, log2: the largest score so far, and of this lane's columns the sum of 2^(score - maximum). */
 template <int parts> struct row_state { float maximum[parts][2], sum[parts][2]; };
 
-/* Scores become log2(e) scale times themselves; -infinity where the query does not see the key. */
-template <int parts> static __device__ __forceinline__ void scale_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query, int key)
+/* -infinity where the query does not see the key. */
+template <int parts>
+static __device__ __forceinline__ void mask_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query, int key)
 {
-    const float factor = a.scale * LOG2_E;
-    const bool masked = key + KEYS > a.t || (a.causal && key + KEYS > query);
     UNROLL
     for (int m = 0; m < parts; m++)
         UNROLL
         for (int n = 0; n < KEYS / 8; n++)
             UNROLL
             for (int e = 0; e < 4; e++) {
-                int column = key + column_in(n, e);
-                bool seen = column < a.t && (!a.causal || column <= query + row_in(m, e));
-                x.at[m][n][e] = masked && !seen ? -INFINITY : x.at[m][n][e] * factor;
+                const int column = key + column_in(n, e);
+                if (column >= a.t || (a.causal && column > query + row_in(m, e))) x.at[m][n][e] = -INFINITY;
             }
+}
+
+/* Scores become log2(e) scale times themselves. */
+template <int parts>
+static __device__ __forceinline__ void scale_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query, int key)
+{
+    const float factor = a.scale * LOG2_E;
+    UNROLL
+    for (int m = 0; m < parts; m++)
+        UNROLL
+        for (int n = 0; n < KEYS / 8; n++)
+            UNROLL
+            for (int e = 0; e < 4; e++) x.at[m][n][e] *= factor;
+    if (key + KEYS > a.t || (a.causal && key + KEYS > query + 1)) mask_scores(x, a, query, key);
 }
 
 /* Raises the maxima to those of new scores; what was summed shrinks. */
 template <int parts, int width>
-static __device__ __forceinline__ void raise_maxima(row_state<parts> &state, fragment<parts, width> &out, const fragment<parts, KEYS> &scores)
+static __device__ __forceinline__ void raise_maxima(row_state<parts> &state, fragment<parts, width> &out,
+                                                    const fragment<parts, KEYS> &scores)
 {
     UNROLL
     for (int m = 0; m < parts; m++)
@@ -63,7 +76,8 @@ template <int parts> static __device__ __forceinline__ void exponentiate(row_sta
 }
 
 template <int parts, int width>
-static __device__ __forceinline__ void close_rows(const attention_problem &a, row_state<parts> &state, const fragment<parts, width> &out, int batch, int head, int first)
+static __device__ __forceinline__ void close_rows(const attention_problem &a, const row_state<parts> &state,
+                                                  const fragment<parts, width> &out, int batch, int head, int first)
 {
     float factor[parts][2];
     UNROLL

@@ -32,7 +32,8 @@ static __device__ __forceinline__ plain_scores scores_of(const plain_tile &own, 
 }
 
 /* sums += weights of the warp's rows times the other positions' rows. All lanes of the warp see the weights once it has met. */
-static __device__ __forceinline__ void add_rows(plain_sums &sums, plain_weights &memory, const plain_scores &weights, const plain_tile &other, int d)
+static __device__ __forceinline__ void add_rows(plain_sums &sums, plain_weights &memory, const plain_scores &weights,
+                                                const plain_tile &other, int d)
 {
     UNROLL
     for (int r = 0; r < ROWS; r++) memory.at[warp()][r][lane()] = weights.at[r];
@@ -47,7 +48,8 @@ static __device__ __forceinline__ void add_rows(plain_sums &sums, plain_weights 
         }
 }
 
-static __device__ __forceinline__ void put_sums(const head_view &to, int batch, int head, int first, const plain_sums &sums, const float *factor)
+static __device__ __forceinline__ void put_sums(const head_view &to, int batch, int head, int first, const plain_sums &sums,
+                                                const float *factor)
 {
     UNROLL
     for (int r = 0; r < ROWS; r++)
@@ -100,8 +102,8 @@ static KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
 }
 
 /* What own positions, whose rows are own[0] and own[1], and others give each other: p, and ds = p (dp - D). */
-static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_scores &ds, const plain_memory &memory, const attention_problem &a, const float *lse,
-                                    const float *dot, const bool *seen)
+static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_scores &ds, const plain_memory &memory,
+                                                    const attention_problem &a, const float *lse, const float *dot, const bool *seen)
 {
     p = scores_of(memory.own[0], memory.other[0], a.d);
     ds = scores_of(memory.own[1], memory.other[1], a.d);
@@ -204,7 +206,9 @@ XGSW_EXTERN size_t plain_attention_backward_scratch(const cuda_call *c)
 XGSW_EXTERN void plain_attention_backward(const cuda_call *c)
 {
     attention_problem a = problem_of(c);
-    LAUNCH(attention_dots_plain, dim3(a.padded / PLAIN_WARPS, a.heads, a.b), PLAIN_THREADS, 0, c->stream, a);
-    LAUNCH(attention_key_gradients_plain, dim3(tiles_of(a.t, PLAIN_OWN), a.kv_heads, a.b), PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
-    LAUNCH(attention_query_gradients_plain, dim3(tiles_of(a.s, PLAIN_OWN), a.heads, a.b), PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
+    dim3 rows(a.padded / PLAIN_WARPS, a.heads, a.b), keys(tiles_of(a.t, PLAIN_OWN), a.kv_heads, a.b);
+    dim3 queries(tiles_of(a.s, PLAIN_OWN), a.heads, a.b);
+    LAUNCH(attention_dots_plain, rows, PLAIN_THREADS, 0, c->stream, a);
+    LAUNCH(attention_key_gradients_plain, keys, PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
+    LAUNCH(attention_query_gradients_plain, queries, PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
 }

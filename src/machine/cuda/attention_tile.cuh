@@ -27,9 +27,8 @@ static inline int tiles_of(int positions, int tile) { return (positions + tile -
 static inline head_view view_of(const cuda_call *c, int operand)
 {
     const tensor &t = c->x[operand];
-    head_view view = { t.data, t.stride[0], t.stride[1], t.stride[2], (int)t.dim[0], (int)t.dim[3], t.type == BF16, false, c->update[operand] };
-    view.packed = packs(t, t.type == BF16 ? 8 : 4);
-    return view;
+    const bool packed = packs(t, t.type == BF16 ? 8 : 4);
+    return { t.data, t.stride[0], t.stride[1], t.stride[2], (int)t.dim[0], (int)t.dim[3], t.type == BF16, packed, c->update[operand] };
 }
 
 static inline attention_problem problem_of(const cuda_call *c)
@@ -90,19 +89,36 @@ static __device__ __forceinline__ int warp(void) { return threadIdx.x / WARP; }
  * different banks. */
 template <int rows, int width> struct tile { bf16 at[rows][width + PADDING]; };
 
-/* Starts to load positions first..; zeros where the tensor has none, and beyond the head dim. */
-template <int rows, int width> static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const head_view &x, int batch, int head, int first)
+/* Starts to load rows of 16-byte packs: eight threads have a row, each every eighth pack. */
+template <int rows, int width> static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const head_view &x, int64_t from, int held)
 {
-    const bf16 *from = static_cast<const bf16 *>(x.data) + row_offset(x, batch, head, 0);
-    UNROLL
-    for (int i = threadIdx.x; i < rows * width / 8; i += TILE_THREADS) {
-        int row = i / (width / 8), column = i % (width / 8) * 8;
-        int held = first + row < x.positions ? x.d - column : 0;
-        const bf16 *source = from + (first + row) * x.position + column;
-        if (x.packed) copy_async(&to.at[row][column], held > 0 ? source : from, held > 0);
-        else
-            for (int k = 0; k < 8; k++) to.at[row][column + k] = k < held ? source[k] : bf16{};
+    const int first_row = threadIdx.x / 8, first_column = threadIdx.x % 8 * 8;
+    const bf16 *source = static_cast<const bf16 *>(x.data) + from + first_row * x.position + first_column;
+    NO_UNROLL
+    for (int row = 0; row < rows; row += TILE_THREADS / 8, source += TILE_THREADS / 8 * x.position)
+        UNROLL
+        for (int column = 0; column < width; column += 64) {
+            const bool there = first_row + row < held && first_column + column < x.d;
+            copy_async(&to.at[first_row + row][first_column + column], there ? source + column : x.data, there);
+        }
+}
+
+template <int rows, int width> static __device__ __forceinline__ void load_elements(tile<rows, width> &to, const head_view &x, int64_t from, int held)
+{
+    const bf16 *source = static_cast<const bf16 *>(x.data) + from;
+    for (int i = threadIdx.x; i < rows * width; i += TILE_THREADS) {
+        const int row = i / width, column = i % width;
+        to.at[row][column] = row < held && column < x.d ? source[row * x.position + column] : bf16{};
     }
+}
+
+/* Starts to load positions first..; zeros where the tensor has none, and beyond the head dim. */
+template <int rows, int width>
+static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const head_view &x, int batch, int head, int first)
+{
+    const int64_t from = row_offset(x, batch, head, first);
+    if (x.packed) load_packs(to, x, from, x.positions - first);
+    else load_elements(to, x, from, x.positions - first);
 }
 
 /* ---- products: what a warp computes ---- */
@@ -126,7 +142,8 @@ static __device__ __forceinline__ int column_in(int n, int e) { return n * 8 + l
 
 /* result [rows, columns] = own [rows, width] other' [columns, width]; the warp's rows begin at row `first` of own. */
 template <int parts, int columns, int owned, int width>
-static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &result, const tile<owned, width> &own, int first, const tile<columns, width> &other)
+static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &result, const tile<owned, width> &own, int first,
+                                                    const tile<columns, width> &other)
 {
     clear(result);
     UNROLL
@@ -148,7 +165,8 @@ static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &re
 
 /* sum [rows, columns] += left [rows, depth] other [depth, columns], columns of other from `first` on. */
 template <int parts, int columns, int depth, int width>
-static __device__ __forceinline__ void add_product(fragment<parts, columns> &sum, const weights<parts, depth> &left, const tile<depth, width> &other, int first)
+static __device__ __forceinline__ void add_product(fragment<parts, columns> &sum, const weights<parts, depth> &left,
+                                                   const tile<depth, width> &other, int first)
 {
     UNROLL
     for (int k = 0; k < depth; k += 16)
@@ -179,8 +197,8 @@ template <int parts, int columns> static __device__ __forceinline__ weights<part
 
 /* Rows first.. of one head from a fragment whose columns begin at `column`, each row multiplied by its factor. */
 template <int parts, int columns>
-static __device__ __forceinline__ void put_fragment(const head_view &to, int batch, int head, int first, int column, const fragment<parts, columns> &x,
-                                    const float (&factor)[parts][2])
+static __device__ __forceinline__ void put_fragment(const head_view &to, int batch, int head, int first, int column,
+                                                    const fragment<parts, columns> &x, const float (&factor)[parts][2])
 {
     UNROLL
     for (int m = 0; m < parts; m++)
@@ -191,6 +209,7 @@ static __device__ __forceinline__ void put_fragment(const head_view &to, int bat
             UNROLL
             for (int n = 0; n < columns / 8; n++)
                 if (position < to.positions && column + column_in(n, 0) < to.d)
-                    put_pair(to, row + column + column_in(n, 0), x.at[m][n][e] * factor[m][e / 2], x.at[m][n][e + 1] * factor[m][e / 2]);
+                    put_pair(to, row + column + column_in(n, 0), x.at[m][n][e] * factor[m][e / 2],
+                             x.at[m][n][e + 1] * factor[m][e / 2]);
         }
 }

@@ -4,6 +4,7 @@
 #include "machine/cuda/launch.cuh"
 
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 
 /* c[16, 8] += a[16, 16] b[16, 8], BF16 with FP32 sums (PTX ISA, mma.m16n8k16: fragment layouts). */
 static __device__ __forceinline__ void mma_bf16(float *c, const uint32_t *a, const uint32_t *b)

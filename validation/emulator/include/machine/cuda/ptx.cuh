@@ -7,6 +7,7 @@
 #include <vector>
 
 #define UNROLL
+#define NO_UNROLL
 
 static inline void emulator_aligned(const void *p, const char *what)
 {
