@@ -67,8 +67,9 @@ static __device__ __forceinline__ void weights_of_keys(fragment<1, other> &x, co
 
 /* What the queries of one tile give the warp's keys; p and ds are [key][query]. */
 template <int other, int width, int columns>
-static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fragment<1, columns> &dv, const key_memory<other, width> &memory,
-                                                   int at, const attention_problem &a, int key, int query, int column)
+static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fragment<1, columns> &dv,
+                                                   const key_memory<other, width> &memory, int at, const attention_problem &a, int key,
+                                                   int query, int column)
 {
     const float *lse = memory.statistics[at][SCALED_LSE], *dot = memory.statistics[at][DOT];
     const int own = warp() * 16;

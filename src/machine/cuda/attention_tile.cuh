@@ -90,7 +90,8 @@ static __device__ __forceinline__ int warp(void) { return threadIdx.x / WARP; }
 template <int rows, int width> struct tile { bf16 at[rows][width + PADDING]; };
 
 /* Starts to load rows of 16-byte packs: eight threads have a row, each every eighth pack. */
-template <int rows, int width> static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const head_view &x, int64_t from, int held)
+template <int rows, int width>
+static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const head_view &x, int64_t from, int held)
 {
     const int first_row = threadIdx.x / 8, first_column = threadIdx.x % 8 * 8;
     const bf16 *source = static_cast<const bf16 *>(x.data) + from + first_row * x.position + first_column;
@@ -103,7 +104,8 @@ template <int rows, int width> static __device__ __forceinline__ void load_packs
         }
 }
 
-template <int rows, int width> static __device__ __forceinline__ void load_elements(tile<rows, width> &to, const head_view &x, int64_t from, int held)
+template <int rows, int width>
+static __device__ __forceinline__ void load_elements(tile<rows, width> &to, const head_view &x, int64_t from, int held)
 {
     const bf16 *source = static_cast<const bf16 *>(x.data) + from;
     for (int i = threadIdx.x; i < rows * width; i += TILE_THREADS) {
