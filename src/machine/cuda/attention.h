@@ -1,22 +1,15 @@
-/* The engines of attention; C and C++ both take this file. attention.c chooses. The launchers are in kernels.h. */
+/* Attention: which engine computes it, cuDNN or own kernels. The launchers are in kernels.h. */
 #pragma once
-#include "machine/cuda/call.h"
+#include "machine/cuda/attention_kernels.h"
+#include "machine/machine.h"
 
-/* Operands, forward the first five. */
-enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
-
-/* Own kernels on tensor cores: q, k, v, and backward d_out, are BF16. The weights P and their gradients dS are rounded to BF16
- * on the way into a product; all else is FP32. */
-XGSW_EXTERN void tiled_attention_forward(const cuda_call *c);
-XGSW_EXTERN void tiled_attention_backward(const cuda_call *c);
-XGSW_EXTERN size_t tiled_attention_backward_scratch(const cuda_call *c);
-
-/* Own kernels in FP32 throughout, for operands of any format. */
-XGSW_EXTERN void plain_attention_forward(const cuda_call *c);
-XGSW_EXTERN void plain_attention_backward(const cuda_call *c);
-XGSW_EXTERN size_t plain_attention_backward_scratch(const cuda_call *c);
-
+/* A machine opens: its settings hold until the next does. */
+void cuda_attention_open(const machine_options *options);
+/* A measuring machine met the operation: what the library will need to know. Needs no device. */
+void cuda_attention_prepare(const op *o);
+/* Makes the library's plans; takes seconds. */
+void cuda_attention_tune(void);
 /* cuDNN, as built and as loaded, or that there is none. */
-XGSW_EXTERN const char *cuda_attention_library(char *text, size_t length);
-/* What computes attention, in words, for the report. */
-XGSW_EXTERN const char *cuda_attention_engine(char *text, size_t length);
+const char *cuda_attention_library(char *text, size_t length);
+/* What computed attention since a machine that runs was opened, in words, for the report. */
+const char *cuda_attention_engine(char *text, size_t length);

@@ -2,7 +2,7 @@
  * A warp has 16 rows, or several times 16, of a product; their elements lie in its lanes as mma.m16n8k16 leaves them: of each
  * 16 x 8 part a lane has columns 2 (lane % 4) and the next, of row lane / 4 and of the eighth row below. */
 #pragma once
-#include "machine/cuda/attention.h"
+#include "machine/cuda/attention_kernels.h"
 #include "machine/cuda/element.cuh"
 #include "machine/cuda/ptx.cuh"
 

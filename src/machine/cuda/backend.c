@@ -20,6 +20,7 @@ static void *open_state(const machine_options *options, tally *t)
     cuda_machine *m = calloc(1, sizeof *m);
     if (!m) FAIL("no memory for a machine");
     m->options = *options;
+    cuda_attention_open(options);
     if (options->measuring) return m;
     cuda_device_use();
     cuda_matmul_open();
@@ -55,12 +56,14 @@ static size_t prepare(void *state, const op *o)
 {
     (void)state;
     if (o->kind == OP_MATMUL) cuda_matmul_prepare(o);
+    if (o->kind == OP_ATTENTION_FORWARD || o->kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(o);
     return op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
 }
 
 static void tune(void *state, void *memory, size_t bytes)
 {
     const cuda_machine *m = state;
+    cuda_attention_tune();
     cuda_matmul_tune(&m->options, memory, bytes);
 }
 
