@@ -154,7 +154,7 @@ static KERNEL(SUMMERS) sum_losses(const double *row_loss, int64_t rows, double *
     int64_t b = gridDim.x, positions = rows / b;
     double sum = 0.0;
     for (int64_t first = 0; first < positions; first += LOSSES) {
-        int64_t count = positions - first < LOSSES ? positions - first : LOSSES;
+        int64_t left = positions - first, count = left < LOSSES ? left : static_cast<int64_t>(LOSSES);
         for (int64_t i = threadIdx.x; i < count; i += SUMMERS) shared.loss[i] = row_loss[(first + i) * b + blockIdx.x];
         __syncthreads();
         for (int64_t i = 0; threadIdx.x == 0 && i < count; i++) sum += shared.loss[i];
