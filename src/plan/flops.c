@@ -53,20 +53,23 @@ int64_t model_parameters(const model_shape *m)
     return m->layers * layer_parameters(m) + tables * m->hidden + final_norm;
 }
 
-/* The first row whose words stand in the name counts: a part of a GPU is none. Dense products, as published: 989, 1979 and so
- * on are halves of what the data sheets print "with sparsity". */
+/* The first row that the name begins with counts; a part of a GPU has no row. Dense products, as published: halves of what the
+ * data sheets print "with sparsity". */
 double gpu_peak(const char *name, case_precision precision)
 {
+    static const char maker[] = "NVIDIA ";
     static const struct {
         const char *words;
         double bf16, fp8;
     } rows[] = {
-        { "MIG", 0.0, 0.0 },
         { "H100 PCIe", 756.5e12, 1513e12 }, { "H100 NVL", 835.5e12, 1671e12 }, { "H200 NVL", 835.5e12, 1671e12 },
-        { "H100", 989e12, 1979e12 },        { "H200", 989e12, 1979e12 },       { "A100", 312e12, 0.0 },
+        { "H100", 989e12, 1979e12 },        { "H200", 989e12, 1979e12 },       { "GH200", 989e12, 1979e12 },
+        { "A100", 312e12, 0.0 },
     };
+    if (strncmp(name, maker, sizeof maker - 1) == 0) name += sizeof maker - 1;
+    if (strstr(name, " MIG ")) return 0.0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strstr(name, rows[i].words))
+        if (strncmp(name, rows[i].words, strlen(rows[i].words)) == 0)
             return precision == PRECISION_BF16 ? rows[i].bf16 : precision == PRECISION_FP8 ? rows[i].fp8 : 0.0;
     return 0.0;
 }

@@ -195,6 +195,7 @@ static void peaks(void **state)
     assert_true(gpu_peak("NVIDIA H200", PRECISION_FP8) == 1979e12);
     assert_true(gpu_peak("NVIDIA H100 PCIe", PRECISION_BF16) == 756.5e12);
     assert_true(gpu_peak("NVIDIA H100 80GB HBM3 MIG 1g.10gb", PRECISION_BF16) == 0.0);
+    assert_true(gpu_peak("Emulated H100", PRECISION_BF16) == 0.0 && gpu_peak("NVIDIA GH200 480GB", PRECISION_BF16) == 989e12);
     assert_true(gpu_peak("NVIDIA L4", PRECISION_BF16) == 0.0 && gpu_peak("", PRECISION_BF16) == 0.0);
     assert_true(gpu_peak("A100", PRECISION_BF16) == 312e12 && gpu_peak("A100", PRECISION_FP8) == 0.0);
     assert_true(gpu_peak("NVIDIA H100 80GB HBM3", PRECISION_FP32) == 0.0);

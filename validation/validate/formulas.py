@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Dense peaks in flop/s of BF16, by the words of a device's name: the first that match. Nothing is known of a host's.
+# Dense peaks in flop/s of BF16, by what the name of a whole device begins with: the first that match. Nothing is known of a host's.
 PEAKS = (
-    ("MIG", math.nan),
     ("H100 PCIe", 756.5e12),
     ("H100 NVL", 835.5e12),
     ("H200 NVL", 835.5e12),
     ("H100", 989e12),
     ("H200", 989e12),
+    ("GH200", 989e12),
     ("A100", 312e12),
 )
 
@@ -64,7 +64,8 @@ class Speed:
 
 def peak_of(device, precision):
     """Of the device of that name; not-a-number where none is known."""
-    known = [peak for words, peak in PEAKS if words in device]
+    name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
+    known = [peak for words, peak in PEAKS if name.startswith(words) and " MIG " not in name]
     return known[0] if known and precision == "bf16" else math.nan
 
 
