@@ -1,0 +1,192 @@
+/* The CUDA executor and transfers, on two ranks: what computing waits for is exposed, receives posted ahead hold nobody up,
+ * collectives run in the order in which they were submitted. With an argument, what ends the run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "base/clock.h"
+#include "machine/fabric.h"
+#include "machine/kernels.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { QUEUES = 4, FLOATS = 1 << 10, LARGE = 1 << 16 };
+enum { COMPUTE, FIRST, SECOND, THIRD };
+
+static float *device;           /* [FLOATS + 2 * LARGE] */
+static group links[2], all;     /* links: from rank 0 to 1, and back */
+static struct { machine *m; queue *q[QUEUES]; } f;
+
+static tensor cell(int i) { return tensor_1d(device + i, F32, 1); }
+static tensor large(int i) { return tensor_1d(device + FLOATS + i * LARGE, F32, LARGE); }
+
+static void connect(group *g, const char *axis, int lanes, fabric_channel channel)
+{
+    char name[SPLIT_NAME];
+    *g = group_line(axis, 0, 1, world_ranks(), world_rank());
+    g->lanes = lanes;
+    g->channel = channel;
+    snprintf(name, sizeof name, "%s %d", axis, (int)channel);
+    group_connect(MACHINE_CUDA, g, name, 0, world_rank());
+}
+
+static int open_floor(void **state)
+{
+    f.m = machine_open(&(machine_options){ .kind = MACHINE_CUDA, .world_rank = world_rank(), .span_capacity = 100 });
+    for (int i = 0; i < QUEUES; i++) f.q[i] = machine_queue(f.m, "queue");
+    machine_memory_clear(MACHINE_CUDA, device, 0, (FLOATS + 2 * LARGE) * sizeof *device);
+    world_barrier();
+    return 0;
+}
+
+static int close_floor(void **state)
+{
+    machine_sync(f.m);
+    machine_close(f.m);
+    return 0;
+}
+
+/* To or from the other rank. */
+static mark pass(queue *q, const char *name, group *g, bool send, tensor x)
+{
+    const transfer t = { send, 1 - world_rank(), x };
+    return fabric_exchange(q, name, g, &t, 1);
+}
+
+static void sleep_for(double seconds)
+{
+    struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+    nanosleep(&t, NULL);
+}
+
+static double exposed_on(const char *axis)
+{
+    const tally *t = machine_tally(f.m);
+    for (int i = 0; i < t->axes; i++)
+        if (strcmp(t->axis[i].axis, axis) == 0) return t->axis[i].exposed_seconds;
+    return -1.0;
+}
+
+/* Rank 1 sends late. On rank 0 one operation waits for that, from its submission on; one that does not wait is not held up. The
+ * ranks of one node have one clock. */
+static void computing_that_waits_for_a_transfer_is_exposed(void **state)
+{
+    double sent = 0.0;
+    if (world_rank() == 1) {
+        sleep_for(0.2);
+        sent = clock_seconds();
+        mark_sync(pass(f.q[FIRST], "late", &links[1], true, cell(0)));
+    }
+    if (world_rank() == 0) {
+        mark came = pass(f.q[FIRST], "late", &links[1], false, cell(0));
+        mark free = fill(f.q[COMPUTE], "free", cell(1), 1.0);
+        queue_wait(f.q[COMPUTE], came);
+        double before = clock_seconds();
+        mark done = copy(f.q[COMPUTE], "waits", cell(2), WRITE, cell(0));
+        double after = clock_seconds();
+        mark_sync(done);
+        double end = clock_seconds(), exposed = exposed_on("pipeline");
+        world_maximum(&sent, 1);
+        assert_true(mark_time(free) < sent && mark_time(came) >= sent && mark_time(done) >= mark_time(came));
+        double ready = fmax(after, mark_time(free));
+        assert_true(exposed >= sent - ready && exposed <= end - before);
+        assert_true(machine_tally(f.m)->kind[OP_COPY].seconds <= end - sent);
+        assert_true(machine_tally(f.m)->kind[OP_EXCHANGE].seconds >= sent - after);
+    } else {
+        world_maximum(&sent, 1);
+    }
+}
+
+static void a_transfer_nobody_waits_for_is_not_exposed(void **state)
+{
+    tensor x = cell(3);
+    if (world_rank() == 1) sleep_for(0.05);
+    mark came = pass(f.q[FIRST], "late", &links[1], world_rank() == 1, x);
+    for (int i = 0; i < 20; i++) mark_sync(fill(f.q[COMPUTE], "free", cell(4), 1.0));
+    mark_sync(came);
+    assert_true(exposed_on("pipeline") == 0.0);
+}
+
+/* Rank 0 posts both receives on one queue before rank 1 sends; the second is sent only when rank 1 has what rank 0 makes of the
+ * first. Who waited for the second receive instead of the first would wait for ever. */
+static void receives_posted_ahead_hold_nobody_up(void **state)
+{
+    for (int round = 0; round < 20; round++) {
+        if (world_rank() == 0) {
+            mark a = pass(f.q[FIRST], "a", &links[1], false, cell(10));
+            mark b = pass(f.q[FIRST], "b", &links[1], false, cell(11));
+            queue_wait(f.q[COMPUTE], a);
+            queue_wait(f.q[SECOND], copy(f.q[COMPUTE], "c", cell(12), WRITE, cell(10)));
+            mark_sync(pass(f.q[SECOND], "c", &links[0], true, cell(12)));
+            mark_sync(b);
+            float got;
+            machine_read(f.m, &got, cell(11));
+            assert_true(got == (float)round);
+        } else {
+            fill(f.q[COMPUTE], "a", cell(10), round);
+            queue_wait(f.q[FIRST], queue_mark(f.q[COMPUTE]));
+            pass(f.q[FIRST], "a", &links[1], true, cell(10));
+            queue_wait(f.q[COMPUTE], pass(f.q[SECOND], "c", &links[0], false, cell(12)));
+            queue_wait(f.q[FIRST], copy(f.q[COMPUTE], "b", cell(11), WRITE, cell(12)));
+            mark_sync(pass(f.q[FIRST], "b", &links[1], true, cell(11)));
+            machine_sync(f.m);
+        }
+    }
+}
+
+/* Three communicators, on queues that nothing else orders. */
+static void collectives_run_in_the_order_of_submission(void **state)
+{
+    for (int round = 0; round < 30; round++) {
+        mark m[3] = { all_reduce(f.q[FIRST], "a", &links[0], large(0)), all_reduce(f.q[SECOND], "b", &links[1], cell(20)),
+                      all_gather(f.q[THIRD], "c", &all, tensor_1d(device + 30, F32, 2), tensor_none()) };
+        machine_sync(f.m);
+        assert_true(mark_time(m[0]) <= mark_time(m[1]) && mark_time(m[1]) <= mark_time(m[2]));
+    }
+}
+
+/* Rank 1 sends nothing; who waits for it in the end is three operations away. */
+static void absent(void)
+{
+    world_stall_limit(1.0);
+    if (world_rank() == 1) world_barrier();
+    machine_origin(f.m, (origin){ .step = 2, .microbatch = 3, .chunk = -1, .layer = 4, .phase = PHASE_BACKWARD });
+    queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "gradient", &links[1], false, cell(0)));
+    queue_wait(f.q[SECOND], copy(f.q[COMPUTE], "next", cell(1), WRITE, cell(0)));
+    fill(f.q[SECOND], "other", cell(2), 1.0);
+    mark_sync(fill(f.q[SECOND], "last", cell(3), 1.0));
+}
+
+/* A ring full of operations behind a transfer that never comes. */
+static void absent_behind_a_full_ring(void)
+{
+    world_stall_limit(1.0);
+    if (world_rank() == 1) world_barrier();
+    queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "input", &links[1], false, cell(0)));
+    for (int i = 0; i < 10000; i++) fill(f.q[COMPUTE], "x", cell(1), 1.0);
+}
+
+int main(int count, char **arguments)
+{
+    world_start(&count, &arguments);
+    device = machine_memory_take(MACHINE_CUDA, (FLOATS + 2 * LARGE) * sizeof *device);
+    connect(&links[0], "pipeline", 1, CHANNEL_FORWARD);
+    connect(&links[1], "pipeline", 1, CHANNEL_BACKWARD);
+    connect(&all, "data", 0, CHANNEL_ALL);
+    if (count > 1) open_floor(NULL);
+    if (count > 1) strcmp(arguments[1], "absent") == 0 ? absent() : absent_behind_a_full_ring();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(computing_that_waits_for_a_transfer_is_exposed, open_floor, close_floor),
+        cmocka_unit_test_setup_teardown(a_transfer_nobody_waits_for_is_not_exposed, open_floor, close_floor),
+        cmocka_unit_test_setup_teardown(receives_posted_ahead_hold_nobody_up, open_floor, close_floor),
+        cmocka_unit_test_setup_teardown(collectives_run_in_the_order_of_submission, open_floor, close_floor),
+    };
+    int failed = cmocka_run_group_tests_name("cuda_executor_ranks", tests, NULL, NULL);
+    machine_memory_give_back(MACHINE_CUDA, device);
+    world_stop();
+    return failed;
+}
