@@ -1,5 +1,6 @@
 /* Which GPUs this build has code for: the compiler's own list. */
 #include "machine/cuda/architectures.h"
+#include <cuda_runtime.h>
 
 static const int architecture[] = { __CUDA_ARCH_LIST__ };
 

@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/* What nvcc says it compiles for. */
+#define __CUDA_ARCH_LIST__ 900
+
 enum { CUDART_VERSION = 13000 };
 
 typedef enum cudaError {
