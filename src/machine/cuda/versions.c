@@ -1,6 +1,6 @@
 /* Versions: the headers tell what this build was made with, the libraries what is loaded. */
 #include "machine/cuda/versions.h"
-#include "machine/cuda/attention.h"
+#include "machine/cuda/attention_library.h"
 #include "machine/cuda/libraries.h"
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -49,6 +49,6 @@ const char *cuda_versions(char *text, size_t length)
     say_cuda(cuda, sizeof cuda);
     say_library(products, sizeof products, "cuBLASLt", CUBLAS_VERSION, has_cublaslt, has_cublaslt ? (int)cublasLtGetVersion() : 0);
     say_library(transfers, sizeof transfers, "NCCL", NCCL_VERSION_CODE, has_nccl, version);
-    snprintf(text, length, "%s, %s, %s, %s", cuda, products, transfers, cuda_attention_library(attention, sizeof attention));
+    snprintf(text, length, "%s, %s, %s, %s", cuda, products, transfers, library_attention_version(attention, sizeof attention));
     return text;
 }
