@@ -194,6 +194,7 @@ static bool await(ncclComm_t comm, int count, MPI_Request *requests, cudaStream_
     while (!done) {
         if (comm->aborted) return false;
         cudaStreamQuery(stream);
+        cudaGetLastError();             /* "not ready" is between NCCL and CUDA */
         MPI_CHECK(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE));
         sched_yield();
     }
