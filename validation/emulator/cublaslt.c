@@ -16,7 +16,8 @@ struct cublaslt_preference { uint64_t workspace; uint32_t reduction, alignment[4
 
 /* What the opaque words of an algorithm hold. promise: the alignments for which the heuristic proposed it. */
 typedef struct { uint32_t id, reduction, splits, promise[4]; uint32_t magic; } algorithm;
-enum { MAGIC = 0x17A16072, BROKEN = 404, PLAIN = 101, ALIGNED = 202, SPLIT = 303, ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16, PROPOSED = 4 };
+enum { MAGIC = 0x17A16072, BROKEN = 404, PLAIN = 101, ALIGNED = 202, SPLIT = 303, PROPOSED = 4 };
+enum { ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16 };
 _Static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm has eight words");
 
 typedef struct {
@@ -133,7 +134,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute, const void *value, size_t bytes)
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute, const void *value,
+                                              size_t bytes)
 {
     switch (attribute) {
     case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return take(&x->compute, sizeof x->compute, value, bytes);
@@ -184,10 +186,10 @@ static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout 
 static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *name)
 {
     if (x->rows == 0 || x->cols == 0 || x->rows > INT32_MAX || x->cols > INT32_MAX)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has %llu rows and %llu columns", name, (unsigned long long)x->rows, (unsigned long long)x->cols);
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has %lld rows and %lld columns", name, (long long)x->rows, (long long)x->cols);
     if (x->order != CUBLASLT_ORDER_COL) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "%s is not in column order", name);
     if (x->ld < (int64_t)x->rows)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has leading dimension %lld and %llu rows", name, (long long)x->ld, (unsigned long long)x->rows);
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has leading dimension %lld and %lld rows", name, (long long)x->ld, (long long)x->rows);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -197,7 +199,8 @@ static cublasStatus_t check_types(const job *j)
     bool bf16 = j->a.type == CUDA_R_16BF && j->b.type == CUDA_R_16BF && (j->d.type == CUDA_R_16BF || j->d.type == CUDA_R_32F);
     if (j->how.scale != CUDA_R_32F || (j->how.compute != CUBLAS_COMPUTE_32F && j->how.compute != CUBLAS_COMPUTE_32F_PEDANTIC))
         return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "compute type %d with scale type %d", (int)j->how.compute, (int)j->how.scale);
-    if (!f32 && !bf16) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type, (int)j->d.type);
+    if (!f32 && !bf16)
+        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type, (int)j->d.type);
     if (!equal(&j->c, &j->d)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -317,7 +320,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
                     : attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM       ? by.splits
                     : attribute == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ? by.reduction
                                                                          : 0;
-    if (bytes != (half ? sizeof(uint16_t) : sizeof word)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "attribute %d asked for in %zu bytes", (int)attribute, bytes);
+    if (bytes != (half ? sizeof(uint16_t) : sizeof word))
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "attribute %d asked for in %zu bytes", (int)attribute, bytes);
     memset(value, 0, bytes);
     if (!half) memcpy(value, &word, bytes);
     *written = bytes;
@@ -326,7 +330,10 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 
 /* --- The product ---------------------------------------------------------------------------------------------------------- */
 
-static float value_at(const void *x, cudaDataType type, size_t i) { return type == CUDA_R_16BF ? bf16_widen(((const uint16_t *)x)[i]) : ((const float *)x)[i]; }
+static float value_at(const void *x, cudaDataType type, size_t i)
+{
+    return type == CUDA_R_16BF ? bf16_widen(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+}
 
 /* The matrix in FP32 without gaps. */
 static float *widened(const void *x, const struct cublaslt_layout *l)
@@ -377,7 +384,7 @@ static void run(void *data)
     float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = NULL;
     sum = j->beta != 0.0f ? widened(j->C, &j->c) : made(j->d.rows * j->d.cols * sizeof *sum);
     if (half > 0) add_terms(j, a, b, sum, 0, half, j->beta);
-    if (half > 0 && (j->by.reduction & (CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) && j->d.type == CUDA_R_16BF)
+    if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && j->d.type == CUDA_R_16BF)
         for (size_t i = 0; i < j->d.rows * j->d.cols; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
     add_terms(j, a, b, sum, half, k, half > 0 ? 1.0f : j->beta);
     narrow(j, sum);
@@ -392,9 +399,12 @@ static cublasStatus_t check_run(const job *j)
     if (!can(j, &j->by)) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "algorithm %u cannot make this product", j->by.id);
     if (j->workspace_bytes < workspace_of(j, j->by.id))
         return refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace, %zu needed", j->workspace_bytes, workspace_of(j, j->by.id));
-    if (j->workspace_bytes && (uintptr_t)j->workspace % 256) return refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is not aligned to 256 bytes");
+    if (j->workspace_bytes && (uintptr_t)j->workspace % 256)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is not aligned to 256 bytes");
     for (int i = 0; i < 4; i++)
-        if ((uintptr_t)x[i] % j->by.promise[i]) emulator_fail("cublasLtMatmul: matrix %c is not aligned to the %u bytes that the heuristic was promised", "abcd"[i], j->by.promise[i]);
+        if ((uintptr_t)x[i] % j->by.promise[i])
+            emulator_fail("cublasLtMatmul: matrix %c is not aligned to the %u bytes that the heuristic was promised", "abcd"[i],
+                          j->by.promise[i]);
     if (j->D == j->A || j->D == j->B) emulator_fail("cublasLtMatmul: d is a or b");
     return CUBLAS_STATUS_SUCCESS;
 }

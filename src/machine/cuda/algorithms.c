@@ -13,7 +13,7 @@ enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 3, MOST_RUNS = 8 };
 static const double ROUND_MICROSECONDS = 200.0, HOPELESS = 1.5, WARM_SECONDS = 0.05;
 
 /* Where trials run: [workspace][place 0][place 1] ... */
-typedef struct { char *workspace, *places; size_t bytes; cudaStream_t stream; cudaEvent_t begin, end; double until; bool warm; } bench;
+typedef struct { char *workspace, *places; size_t bytes; cudaStream_t stream; cudaEvent_t begin, end; double until; bool warm; } room;
 
 static size_t padded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -25,15 +25,15 @@ static size_t bytes_of(const product_key *key)
     return padded(bytes, PLACE_ALIGNMENT);
 }
 
-static size_t places_of(const bench *b, const product_key *key)
+static size_t places_of(const room *r, const product_key *key)
 {
-    size_t fitting = b->bytes / bytes_of(key);
+    size_t fitting = r->bytes / bytes_of(key);
     return fitting < PLACES ? fitting : PLACES;
 }
 
-static void place(const bench *b, const product_key *key, int64_t number, void *x[MATRICES])
+static void place(const room *r, const product_key *key, int64_t number, void *x[MATRICES])
 {
-    char *at = b->places + (size_t)number % places_of(b, key) * bytes_of(key);
+    char *at = r->places + (size_t)number % places_of(r, key) * bytes_of(key);
     for (int i = 0; i < MATRICES; i++) {
         x[i] = at + key->alignment[i] % PRODUCT_ALIGNMENT;
         at += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
@@ -41,66 +41,67 @@ static void place(const bench *b, const product_key *key, int64_t number, void *
 }
 
 /* Normal numbers in BF16, two of which are one in F32, in all places of the product. */
-static void fill(const bench *b, const product_key *key)
+static void fill(const room *r, const product_key *key)
 {
     enum { COLUMNS = PLACE_ALIGNMENT / 2 };
-    int64_t rows = (int64_t)(places_of(b, key) * bytes_of(key) / PLACE_ALIGNMENT);
+    int64_t rows = (int64_t)(places_of(r, key) * bytes_of(key) / PLACE_ALIGNMENT);
     float scale = (float)(1.0 / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0));
-    cuda_call c = { .x = { tensor_2d(b->places, BF16, rows, COLUMNS) }, .name = "trials", .stream = b->stream };
+    cuda_call c = { .x = { tensor_2d(r->places, BF16, rows, COLUMNS) }, .name = "trials", .stream = r->stream };
     c.args.initialize = (initialize_args){ .seed = 1, .key = 1, .scale = scale, .rows = rows, .columns = COLUMNS };
     cuda_initialize(&c);
 }
 
 /* In what the memory holds beyond the largest workspace. */
-static bench bench_open(product *const *list, size_t count, void *memory, size_t bytes)
+static room room_open(product *const *list, size_t count, void *memory, size_t bytes)
 {
     size_t workspace = 0, skipped = -(uintptr_t)memory & (PLACE_ALIGNMENT - 1);
     for (size_t i = 0; i < count; i++) {
         size_t wanted = padded(product_workspace(&list[i]->key), PLACE_ALIGNMENT);
         if (wanted > workspace) workspace = wanted;
     }
-    bench b = { .workspace = (char *)memory + skipped, .until = clock_seconds() + TUNE_SECONDS };
-    b.places = b.workspace + workspace;
-    b.bytes = skipped + workspace < bytes ? (bytes - skipped - workspace) / PLACE_ALIGNMENT * PLACE_ALIGNMENT : 0;
-    CUDA_CHECK(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking));
-    CUDA_CHECK(cudaEventCreate(&b.begin));
-    CUDA_CHECK(cudaEventCreate(&b.end));
-    return b;
+    room r = { .workspace = (char *)memory + skipped, .until = clock_seconds() + TUNE_SECONDS };
+    r.places = r.workspace + workspace;
+    r.bytes = skipped + workspace < bytes ? (bytes - skipped - workspace) / PLACE_ALIGNMENT * PLACE_ALIGNMENT : 0;
+    CUDA_CHECK(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
+    CUDA_CHECK(cudaEventCreate(&r.begin));
+    CUDA_CHECK(cudaEventCreate(&r.end));
+    return r;
 }
 
-static void bench_close(bench *b)
+static void room_close(room *r)
 {
-    CUDA_CHECK(cudaStreamSynchronize(b->stream));
-    CUDA_CHECK(cudaEventDestroy(b->begin));
-    CUDA_CHECK(cudaEventDestroy(b->end));
-    CUDA_CHECK(cudaStreamDestroy(b->stream));
+    CUDA_CHECK(cudaStreamSynchronize(r->stream));
+    CUDA_CHECK(cudaEventDestroy(r->begin));
+    CUDA_CHECK(cudaEventDestroy(r->end));
+    CUDA_CHECK(cudaStreamDestroy(r->stream));
 }
 
 /* Microseconds of one of so many runs; INFINITY if the library does not run it. */
-static double time_runs(bench *b, const product *p, const candidate *c, int64_t from, int64_t runs)
+static double time_runs(room *r, const product *p, const candidate *c, int64_t from, int64_t runs)
 {
     float milliseconds;
-    CUDA_CHECK(cudaEventRecord(b->begin, b->stream));
+    CUDA_CHECK(cudaEventRecord(r->begin, r->stream));
     for (int64_t i = 0; i < runs; i++) {
         void *x[MATRICES];
-        place(b, &p->key, from + i, x);
-        if (product_run(p, c, x, b->workspace, b->stream) != CUBLAS_STATUS_SUCCESS) return (double)INFINITY;
+        place(r, &p->key, from + i, x);
+        if (product_run(p, c, x, r->workspace, r->stream) != CUBLAS_STATUS_SUCCESS) return (double)INFINITY;
     }
-    CUDA_CHECK(cudaEventRecord(b->end, b->stream));
-    CUDA_CHECK(cudaEventSynchronize(b->end));
-    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, b->begin, b->end));
+    CUDA_CHECK(cudaEventRecord(r->end, r->stream));
+    CUDA_CHECK(cudaEventSynchronize(r->end));
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, r->begin, r->end));
     return 1e3 * (double)milliseconds / (double)runs;
 }
 
-/* Best of a few rounds behind one run that warms up; one that is hopeless then is not tried further. */
-static double try_out(bench *b, const product *p, const candidate *c, double best)
+/* Best of a few rounds, behind one run that loads the kernel; one that is hopeless in the next is not tried further. */
+static double try_out(room *r, const product *p, const candidate *c, double best)
 {
-    double microseconds = time_runs(b, p, c, 0, 1);
+    time_runs(r, p, c, 0, 1);
+    double microseconds = time_runs(r, p, c, 1, 1);
     if (!(microseconds < HOPELESS * best)) return microseconds;
     double fitting = ROUND_MICROSECONDS / (microseconds + 1.0);
     int64_t runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
     microseconds = (double)INFINITY;
-    for (int i = 0; i < ROUNDS; i++) microseconds = fmin(microseconds, time_runs(b, p, c, 1 + i * runs, runs));
+    for (int i = 0; i < ROUNDS; i++) microseconds = fmin(microseconds, time_runs(r, p, c, 2 + i * runs, runs));
     return microseconds;
 }
 
@@ -124,22 +125,22 @@ void algorithm_first(product *p, int multiprocessors_left)
 }
 
 /* A device that idled is slower at first: once, before the first trial. */
-static void warm_up(bench *b, const product *p)
+static void warm_up(room *r, const product *p)
 {
     double until = clock_seconds() + WARM_SECONDS;
-    while (!b->warm && clock_seconds() < until) time_runs(b, p, &p->chosen, 0, MOST_RUNS);
-    b->warm = true;
+    while (!r->warm && clock_seconds() < until) time_runs(r, p, &p->chosen, 0, MOST_RUNS);
+    r->warm = true;
 }
 
-static void choose_by_trials(bench *b, product *p)
+static void choose_by_trials(room *r, product *p)
 {
     candidate list[PRODUCT_CANDIDATES];
     double best = (double)INFINITY;
     int count = proposed(p, list);
-    fill(b, &p->key);
-    warm_up(b, p);
-    for (int i = 0; i < count && (i == 0 || clock_seconds() < b->until); i++) {
-        double microseconds = try_out(b, p, &list[i], best);
+    fill(r, &p->key);
+    warm_up(r, p);
+    for (int i = 0; i < count && (i == 0 || clock_seconds() < r->until); i++) {
+        double microseconds = try_out(r, p, &list[i], best);
         if (!(microseconds < best)) continue;
         best = microseconds;
         p->chosen = list[i];
@@ -149,31 +150,31 @@ static void choose_by_trials(bench *b, product *p)
 }
 
 /* Once, so that the step finds its kernel loaded. */
-static void run_once(const bench *b, const product *p)
+static void run_once(const room *r, const product *p)
 {
     void *x[MATRICES];
-    place(b, &p->key, 0, x);
-    CUBLAS_CHECK(&p->key, product_run(p, &p->chosen, x, b->workspace, b->stream));
+    place(r, &p->key, 0, x);
+    CUBLAS_CHECK(&p->key, product_run(p, &p->chosen, x, r->workspace, r->stream));
 }
 
-static void choose(bench *b, product *p, const machine_options *options)
+static void choose(room *r, product *p, const machine_options *options)
 {
-    bool fits = b->bytes >= bytes_of(&p->key);
+    bool fits = r->bytes >= bytes_of(&p->key);
     algorithm_first(p, options->transfer_multiprocessors);
     p->deterministic = options->deterministic;
     bool known = !options->deterministic && algorithm_cache_find(p);
-    if (!options->deterministic && !known && fits && clock_seconds() < b->until) choose_by_trials(b, p);
+    if (!options->deterministic && !known && fits && clock_seconds() < r->until) choose_by_trials(r, p);
     if (p->source == ALGORITHM_TRIED) algorithm_cache_add(p);
-    if (fits) run_once(b, p);
+    if (fits) run_once(r, p);
 }
 
 void algorithms_choose(product *const *list, size_t count, const machine_options *options, void *memory, size_t bytes)
 {
     if (count == 0) return;
     if (!options->deterministic) algorithm_cache_read(options->algorithm_cache);
-    bench b = bench_open(list, count, memory, bytes);
-    for (size_t i = 0; i < count; i++) choose(&b, list[i], options);
-    bench_close(&b);
+    room r = room_open(list, count, memory, bytes);
+    for (size_t i = 0; i < count; i++) choose(&r, list[i], options);
+    room_close(&r);
     if (!options->deterministic) algorithm_cache_write(options->algorithm_cache);
 }
 

@@ -1,0 +1,130 @@
+/* Where the algorithms of matrix products come from: trials, the library's first answer, a file that earlier runs have written,
+ * whole or spoiled. */
+#include "products.h"
+
+static const char CACHE[] = "build/emulator/matmul-algorithms";
+
+static void list_algorithms(machine_options options)
+{
+    char text[OUTPUT];
+    for (int s = 2; s < 5; s++) one_product(&shapes[s], all_formats[1], WRITE, 0, nothing);
+    tune(options);
+    if (cuda_matmul_algorithms(text, sizeof text) >= sizeof text || cuda_matmul_algorithms(NULL, 0) != strlen(text)) exit(3);
+    fputs(text, stderr);
+    for (int s = 2; s < 5; s++) one_product(&shapes[s], all_formats[1], WRITE, 0, NULL);
+}
+
+static void list_tried(void) { list_algorithms((machine_options){ .algorithm_cache = CACHE }); }
+static void list_deterministic(void) { list_algorithms((machine_options){ .algorithm_cache = CACHE, .deterministic = true }); }
+static void list_elsewhere(void) { list_algorithms((machine_options){ .algorithm_cache = "build/no/such/folder/algorithms" }); }
+static void list_with_transfers(void) { list_algorithms((machine_options){ .algorithm_cache = CACHE, .transfer_multiprocessors = 8 }); }
+
+/* Memory for trials does not suffice. */
+static void list_untried(void)
+{
+    void *memory;
+    char text[OUTPUT];
+    one_product(&shapes[2], all_formats[0], WRITE, 0, nothing);
+    CUDA_CHECK(cudaMalloc(&memory, 4096));
+    cuda_matmul_tune(&(machine_options){ 0 }, memory, 4096);
+    cuda_matmul_algorithms(text, sizeof text);
+    fputs(text, stderr);
+    one_product(&shapes[2], all_formats[0], WRITE, 0, NULL);
+    CUDA_CHECK(cudaFree(memory));
+}
+
+/* So many lines of the list hold the words. */
+static int says(void (*body)(void), const char *words)
+{
+    char said[OUTPUT];
+    int count = 0;
+    if (!child(body, said)) fail_msg("%.2000s", said);
+    for (const char *at = said; (at = strstr(at, words)); at++) count++;
+    return count;
+}
+
+static size_t read_cache(char text[OUTPUT])
+{
+    FILE *file = fopen(CACHE, "r");
+    size_t length = file ? fread(text, 1, OUTPUT - 1, file) : 0;
+    if (file) fclose(file);
+    text[length] = '\0';
+    return length;
+}
+
+static void write_cache(const char *text, size_t length)
+{
+    FILE *file = fopen(CACHE, "w");
+    assert_non_null(file);
+    fwrite(text, 1, length, file);
+    fclose(file);
+}
+
+static const char TRIED[] = "the fastest tried", KEPT[] = "tried in an earlier run", FIRST[] = "the library's first answer";
+
+static void test_cache(void **state)
+{
+    char text[OUTPUT], again[OUTPUT];
+    unlink(CACHE);
+    assert_int_equal(says(list_tried, TRIED), 3);
+    size_t length = read_cache(text);
+    assert_true(length > 0);
+    assert_int_equal(says(list_tried, KEPT), 3);
+    assert_true(read_cache(again) == length && memcmp(text, again, length) == 0);
+    assert_int_equal(says(list_deterministic, FIRST), 3);
+    assert_true(read_cache(again) == length && memcmp(text, again, length) == 0);
+    assert_int_equal(says(list_with_transfers, TRIED), 3);
+    assert_true(read_cache(again) == 2 * length || read_cache(again) > length);
+    assert_int_equal(says(list_tried, KEPT), 3);
+    assert_int_equal(says(list_elsewhere, "algorithm cache build/no/such/folder/algorithms: No such file or directory"), 1);
+    assert_int_equal(says(list_untried, FIRST), 1);
+}
+
+/* The first line whole, but of an algorithm that the library does not know. */
+static void change_algorithm(char *text)
+{
+    char *end = strchr(text, '\n') - 16, *id = strstr(text, "\tid ") + 4, after;
+    uint64_t sum = 14695981039346656037u;
+    *id = '9';
+    for (const char *at = text; at < end; at++) sum = (sum ^ (uint8_t)*at) * 1099511628211u;
+    after = end[16];
+    snprintf(end, 17, "%016llx", (unsigned long long)sum);
+    end[16] = after;
+}
+
+/* A file that ends anywhere, or has one wrong byte, costs new trials of the lines that it spoils and no more. */
+static void test_corrupted_cache(void **state)
+{
+    char text[OUTPUT], spoiled[OUTPUT];
+    unlink(CACHE);
+    assert_int_equal(says(list_tried, TRIED), 3);
+    size_t length = read_cache(text), line = strcspn(text, "\n") + 1;
+    static const size_t cuts[] = { 0, 1, 40, 200 };
+    for (int i = 0; i < 4; i++) {
+        write_cache(text, line + cuts[i]);
+        assert_int_equal(says(list_tried, KEPT), 1);
+        assert_int_equal(says(list_tried, KEPT), 3);
+    }
+    for (size_t at = 3; at < line - 1; at += line / 5) {
+        memcpy(spoiled, text, length);
+        spoiled[at] ^= 1;
+        write_cache(spoiled, length);
+        assert_int_equal(says(list_tried, TRIED), 1);
+    }
+    strcpy(spoiled, text);
+    change_algorithm(spoiled);
+    write_cache(spoiled, length);
+    assert_int_equal(says(list_tried, TRIED), 1);
+    assert_int_equal(says(list_tried, KEPT), 3);
+    memset(spoiled, 0, sizeof spoiled);
+    write_cache(spoiled, sizeof spoiled);
+    assert_int_equal(says(list_tried, TRIED), 3);
+    assert_int_equal(says(list_tried, KEPT), 3);
+    unlink(CACHE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_corrupted_cache) };
+    return cmocka_run_group_tests_name("emulator/cuda_algorithms", tests, NULL, NULL);
+}
