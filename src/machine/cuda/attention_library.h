@@ -10,7 +10,7 @@ size_t library_attention_scratch(const cuda_call *c, bool backward);
 void library_attention_note(const cuda_call *c, bool backward);
 /* Makes the plans; takes seconds. */
 void library_attention_tune(void);
-/* Queues it; false: the library is not there, or has no plan that fits the scratch. */
+/* Queues it; false: the library is not there, or none of its engines takes it. */
 bool library_attention_run(const cuda_call *c, bool backward);
 /* "cuDNN 9.19.0 (loaded 9.19.0)", or why there is none. */
 const char *library_attention_version(char *text, size_t length);

@@ -9,7 +9,7 @@
 
 enum { PLANS = 64, SMALL_WORKSPACE = 1 << 20 };
 
-typedef struct { attention_spec spec; bool tried; cudnnBackendDescriptor_t plan; size_t workspace; char reason[GRAPH_REASON]; } attention_plan;
+typedef struct { attention_spec spec; bool tried; cudnnBackendDescriptor_t plan; char reason[GRAPH_REASON]; } attention_plan;
 
 static struct {
     cudnnHandle_t handle; cudnnBackendDescriptor_t device;
@@ -53,15 +53,16 @@ static size_t row_bytes(const cuda_call *c) { return aligned((size_t)(c->x[Q].di
 static size_t sum_bytes(const cuda_call *c) { return aligned(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
 
 /* The engines keep dk and dv of every query head, in BF16 or FP32: found by asking them for twelve shapes (cuDNN 9.19, Hopper). */
-static size_t workspace_bytes(const cuda_call *c)
+static size_t workspace_bytes(const attention_spec *a)
 {
-    const int64_t *q = c->x[Q].dim;
-    return SMALL_WORKSPACE + 8 * (size_t)(q[1] * q[2] * c->x[K].dim[0] * q[3]);
+    const int64_t *q = a->shape[Q].dim;
+    return SMALL_WORKSPACE + (a->backward ? 8 * (size_t)(q[0] * q[1] * a->shape[K].dim[2] * q[3]) : 0);
 }
 
 size_t library_attention_scratch(const cuda_call *c, bool backward)
 {
-    return 256 + (backward ? row_bytes(c) + sum_bytes(c) + workspace_bytes(c) : SMALL_WORKSPACE);
+    attention_spec a = spec_of(c, backward);
+    return 256 + (backward ? row_bytes(c) + sum_bytes(c) : 0) + workspace_bytes(&a);
 }
 
 static bool is_same_shape(const graph_shape *a, const graph_shape *b)
@@ -129,9 +130,8 @@ static void make_plan(attention_plan *p)
     cudnn_graph g;
     p->tried = true;
     attention_graph(&g, &p->spec);
-    p->plan = graph_plan(&g, library.device);
-    if (p->plan) p->workspace = graph_workspace(p->plan);
-    else memcpy(p->reason, g.reason, sizeof p->reason);
+    p->plan = graph_plan(&g, library.device, workspace_bytes(&p->spec));
+    if (!p->plan) memcpy(p->reason, g.reason, sizeof p->reason);
     graph_close(&g);
 }
 
@@ -181,9 +181,7 @@ bool library_attention_run(const cuda_call *c, bool backward)
     attention_plan *p = is_open() ? plan_for(&a) : NULL;
     if (!p) return false;
     if (!p->tried) make_plan(p);
-    size_t own = backward ? row_bytes(c) + sum_bytes(c) : 0;
-    if (!p->plan || own + p->workspace + 256 > c->scratch_bytes) return false;
-    return run_plan(c, backward, p);
+    return p->plan && run_plan(c, backward, p);
 }
 
 const char *library_attention_version(char *text, size_t length)

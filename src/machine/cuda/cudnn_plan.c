@@ -51,6 +51,16 @@ static cudnnBackendDescriptor_t heuristic(cudnnBackendDescriptor_t graph, cudnnB
     return NULL;
 }
 
+/* Does the configuration's engine do with so much workspace? */
+static bool fits(cudnnBackendDescriptor_t configuration, size_t most, char *reason)
+{
+    int64_t bytes = INT64_MAX, count = 0;
+    cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes);
+    if (bytes <= (int64_t)most) return true;
+    snprintf(reason, GRAPH_REASON, "an engine wants %lld bytes of workspace, it gets %zu", (long long)bytes, most);
+    return false;
+}
+
 static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, cudnnBackendDescriptor_t device, char *reason)
 {
     cudnnBackendDescriptor_t d = NULL;
@@ -64,7 +74,7 @@ static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, 
 }
 
 /* A plan keeps what it needs of its configuration. */
-static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t device, char *reason)
+static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t device, size_t most, char *reason)
 {
     cudnnBackendDescriptor_t configuration[ENGINES], plan = NULL;
     int64_t count = 0;
@@ -74,30 +84,23 @@ static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnn
     if (count == 0 && !reason[0]) snprintf(reason, GRAPH_REASON, "no engine takes this graph");
     for (int64_t i = 0; i < count && i < ENGINES && !plan; i++) {
         reason[0] = 0;
-        plan = plan_of(configuration[i], device, reason);
+        if (fits(configuration[i], most, reason)) plan = plan_of(configuration[i], device, reason);
     }
     for (int i = 0; i < ENGINES; i++) cudnnBackendDestroyDescriptor(configuration[i]);
     return plan;
 }
 
-cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device)
+cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, size_t most)
 {
     if (g->reason[0]) return NULL;
     cudnnBackendDescriptor_t plan = NULL;
     cudnnBackendDescriptor_t graph = simple(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                             g->nodes, g->node, "graph", g->reason);
     cudnnBackendDescriptor_t found = graph ? heuristic(graph, device, g->reason) : NULL;
-    if (found) plan = first_plan(found, device, g->reason);
+    if (found) plan = first_plan(found, device, most, g->reason);
     if (found) cudnnBackendDestroyDescriptor(found);
     if (graph) cudnnBackendDestroyDescriptor(graph);
     return plan;
-}
-
-size_t graph_workspace(cudnnBackendDescriptor_t plan)
-{
-    int64_t bytes = 0, count = 0;
-    cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes);
-    return (size_t)bytes;
 }
 
 bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data, void *workspace,
