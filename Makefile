@@ -5,7 +5,7 @@
 MPICC      ?= mpicc#    the MPI compiler: mpicc, mpicc.mpich, /opt/mpi/bin/mpicc
 DEBUG      ?= 0#        1: AddressSanitizer, UBSan and poison; the program is ./xgsw-debug
 MARCH      ?= native#   the processor to build for
-CUDA       ?= 0#        0: build without the CUDA machine
+CUDA       ?= auto#     0: build without the CUDA machine
 CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
 CUDA_ARCH  ?= 90a#      GPUs to build for, e.g. "80 90a 100"
 HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
@@ -109,7 +109,7 @@ COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"'
 CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt \
                -Wl$(,)-rpath$(,)'$$ORIGIN/lib':$(CUDA_FROM)/lib64:$(CUDA_FROM)/lib)
-NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-fno-exceptions \
+NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
