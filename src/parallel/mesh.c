@@ -71,7 +71,7 @@ static void make_links(mesh *m)
 }
 
 /* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the same
- * ranks share one, and are told apart by their channels. The pipeline's is for its links: on GPUs these have their own. */
+ * ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its links, which on GPUs have their own. */
 typedef struct { group *g; unsigned set; } connected_group;
 enum { CONNECTED = 6 };
 enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };
@@ -81,7 +81,7 @@ static int list_connected(mesh *m, connected_group list[CONNECTED])
     int n = 0;
     list[n++] = (connected_group){ &m->axis[AXIS_TENSOR], 1u << AXIS_TENSOR };
     list[n++] = (connected_group){ &m->axis[AXIS_CONTEXT], 1u << AXIS_CONTEXT };
-    if (m->on == MESH_ON_HOST) list[n++] = (connected_group){ &m->axis[AXIS_PIPELINE], 1u << AXIS_PIPELINE };
+    list[n++] = (connected_group){ &m->axis[AXIS_PIPELINE], 1u << AXIS_PIPELINE };
     list[n++] = (connected_group){ &m->gradient, GRADIENT };
     list[n++] = (connected_group){ &m->model, MODEL };
     list[n++] = (connected_group){ &m->all, GRADIENT | MODEL };
