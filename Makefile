@@ -140,7 +140,7 @@ check check-long: ## install what tests need, build, run validation/tests.list (
 	@run/setup check
 	@$(MAKE) $(subst check,tests,$@)
 
-tests tests-long: all units emulator-units
+tests tests-long: all units emulator
 	@grep -v '^ *\(#\|$$\)' validation/$@.list | BUILD=$(BUILD) XGSW=./$(PROGRAM) \
 	  TEST_SECONDS=$(if $(findstring long,$@),3600,300) $(PROVE) --exec validation/run_test -
 

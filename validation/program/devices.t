@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Cases on devices, by the program built for the emulator of a GPU: who is refused, who takes the host, what the report and the
+record say of devices."""
+import os
+import re
+import subprocess
+import tempfile
+
+from program import Tap, deck_file, ranks, results
+
+PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
+
+
+def run_on(deck, **emulated):
+    """The deck on two ranks of an emulated node."""
+    names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE")
+    for name in names:
+        os.environ.pop(name, None)
+    os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
+    return ranks(2, deck_file(deck), program=PROGRAM)
+
+
+def body(settings, record="none"):
+    return (f"record = {record}\ncheck = off\nsteps = 1\nalgorithms = none\n[llama3.1-8b]\nsize = check\nprecision = fp32\n"
+            f"tensor = 2\n{settings}\n")
+
+
+tap = Tap()
+if not os.access(PROGRAM, os.X_OK):
+    print(f"Bail out! no {PROGRAM}: make emulator")
+    raise SystemExit(1)
+
+run = run_on(body("backend = cuda"), DEVICES=0)
+tap.ok(run.returncode == 2 and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: no GPU is visible to this process; auto", run.stderr),
+       "refused: cuda where a rank has no GPU", run.stdout + run.stderr)
+run = run_on(body("backend = auto"), DEVICES=0)
+tap.ok(run.returncode == 0 and re.search(r"\nBackend    host: rank 0 on \S+: no GPU is visible to this process\n", run.stdout)
+       and results(run)[0]["backend"] == "host", "there auto takes the host and says why", run.stdout + run.stderr)
+run = run_on(body("backend = cuda"), SHARED_DEVICE=1)
+tap.ok(run.returncode == 2 and re.search(r"cannot run here: ranks 0 and 1 share the device GPU-\S+; share_devices = yes allows it\n", run.stderr),
+       "refused: two ranks on one GPU", run.stdout + run.stderr)
+run = run_on(body("backend = auto"), SHARED_DEVICE=1)
+tap.ok(run.returncode == 0 and "\nBackend    host: ranks 0 and 1 share the device GPU-" in run.stdout, "there auto takes the host, too", run.stdout + run.stderr)
+
+with tempfile.TemporaryDirectory() as folder:
+    record = os.path.join(folder, "devices.h5")
+    run = run_on(body("backend = cuda\nshare_devices = yes", record), SHARED_DEVICE=1)
+    told = (results(run) or [{}])[0]
+    tap.ok(run.returncode == 0 and told.get("passed") and "ranks share a device: up to 2 on one" in told["reasons"],
+           "two ranks on one GPU that the deck lets them share: PASSED, not valid", run.stdout[-3000:] + run.stderr)
+    checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
+    tap.ok(checked.returncode == 0, "validate.py accepts its record", checked.stdout + checked.stderr)
+
+run = run_on(body("backend = auto"), DEVICES=2)
+told = (results(run) or [{}])[0]
+tap.ok(run.returncode == 0 and told.get("backend") == "cuda" and "\nBackend    cuda: every rank has a GPU\n" in run.stdout,
+       "auto takes the GPUs where every rank has one", run.stdout[-3000:] + run.stderr)
+table = re.findall(r"\nRank (\d) +Emulated H100 on \S+, (GPU-[0-9a-f-]{36}), driver .+, 132 multiprocessors, 85\.9 GB, ECC(?=\n)", run.stdout)
+tap.ok([rank for rank, _ in table] == ["0", "1"] and len({identity for _, identity in table}) == 2, "the report lists every rank's device", run.stdout)
+tap.ok(told.get("device") == "Emulated H100" and told["recipe_mfu"] is None and "own kernels" in told["engines"]
+       and not any("share" in reason or "oversubscribed" in reason for reason in told["reasons"]),
+       "no peak is known for it, its engines are told, nothing is shared", told)
+tap.done()
