@@ -257,7 +257,8 @@ static int propose(const job *j, const struct cublaslt_preference *wish, algorit
 {
     static const uint32_t least_exact[] = { CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_INPLACE,
                                             CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE };
-    algorithm all[PROPOSED] = { { .id = BROKEN }, { .id = ALIGNED }, { .id = SPLIT, .splits = 2 }, { .id = PLAIN } };
+    algorithm all[PROPOSED] = { { .id = BROKEN, .splits = 1 }, { .id = ALIGNED, .splits = 1 }, { .id = SPLIT, .splits = 2 },
+                                { .id = PLAIN, .splits = 1 } };
     int count = 0;
     for (int i = 2; i >= 0; i--)
         if (wish->reduction & least_exact[i]) all[2].reduction = least_exact[i];

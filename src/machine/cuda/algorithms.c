@@ -6,6 +6,7 @@
 #include "machine/cuda/algorithm_cache.h"
 #include "machine/cuda/kernels.h"
 #include "machine/cuda/matmul.h"
+#include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -173,7 +174,10 @@ void algorithms_choose(product *const *list, size_t count, const machine_options
     if (count == 0) return;
     if (!options->deterministic) algorithm_cache_read(options->algorithm_cache);
     room r = room_open(list, count, memory, bytes);
-    for (size_t i = 0; i < count; i++) choose(&r, list[i], options);
+    for (size_t i = 0; i < count; i++) {
+        choose(&r, list[i], options);
+        world_progress();
+    }
     room_close(&r);
     if (!options->deterministic) algorithm_cache_write(options->algorithm_cache);
 }
