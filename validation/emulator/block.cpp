@@ -1,8 +1,7 @@
 /* Runs a grid: a few blocks at a time, the threads of a block in random order between barriers. A fiber takes threads as long as
  * they run to their end, and stays with one that waits at a barrier; so kernels without barriers switch no stacks.
  * Warps are drawn at random; one that was drawn keeps the processor while its lanes can run, and mostly through its shuffles. */
-#include "fiber.h"
-#include "inside.h"
+#include "block.h"
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -14,44 +13,20 @@ dim3 blockDim, gridDim;
 
 namespace emulator {
 
-enum { LANES = 32, LARGEST_WARPS = 32, MOST_BLOCKS = 4, SHARED_ALIGNMENT = 128 };
-
-struct block;
-
-struct warp {
-    block *home;
-    int first;                          /* thread of its lane 0 */
-    int ready, waiting, at_block_barrier, gone;         /* lanes */
-    uint8_t lane[LANES];                /* the ready ones */
-    fiber *suspended[LANES];            /* NULL: not begun */
-    emulator_site site;                 /* where the waiting ones wait */
-    size_t bytes;                       /* that each of them brings */
-    unsigned round;
-    alignas(16) unsigned char slots[2][LANES][EMULATOR_LANE_BYTES];
-};
-
-struct block {
-    uint3 index;
-    int warps, waiting, gone;           /* threads */
-    emulator_site site;
-    unsigned char *shared;
-    warp *warp_of[LARGEST_WARPS];
-};
+enum { MOST_BLOCKS = 4, SHARED_ALIGNMENT = 128 };
 
 static const emulator_launch_plan *plan;
 static uint64_t blocks, begun, stride, next_block;
 static int live_blocks;
 static std::vector<warp *> live;        /* warps with ready lanes */
 static std::vector<block *> spare;      /* blocks of earlier grids */
-static warp *here;                      /* the running thread's */
-static int lane_here;
+warp *here;
+int lane_here;
 
-static void describe(char *text, size_t length, const block *b, int thread)
+void block_describe(char *text, size_t length, const block *b, int thread)
 {
     snprintf(text, length, "kernel %s, block %u %u %u, thread %d", plan->name, b->index.x, b->index.y, b->index.z, thread);
 }
-
-static int thread_here() { return here->first + lane_here; }
 
 static void make_ready(warp *w, int lane)
 {
@@ -107,12 +82,15 @@ static block *block_open(int warps)
         if (!b->warp_of[i]) b->warp_of[i] = new warp{};
     b->warps = warps;
     b->shared = NULL;
+    b->shared_bytes = plan->shared;
     if (plan->shared > 0) b->shared = new (std::align_val_t(SHARED_ALIGNMENT)) unsigned char[plan->shared];
+    b->history = new touched[plan->shared / 2 + 1]();
     return b;
 }
 
 static void block_close(block *b)
 {
+    delete[] b->history;
     if (b->shared) operator delete[](b->shared, std::align_val_t(SHARED_ALIGNMENT));
     spare.push_back(b);
 }
@@ -126,6 +104,7 @@ static void block_begin(block *b)
     counts.blocks++;
     b->index = uint3{ unsigned(at % plan->grid.x), unsigned(at / plan->grid.x % plan->grid.y), unsigned(at / plan->grid.x / plan->grid.y) };
     b->waiting = b->gone = 0;
+    b->epoch++;
     if (b->shared) memset(b->shared, 0xFF, plan->shared);
     for (int i = 0; i < b->warps; i++) {
         warp *w = b->warp_of[i];
@@ -146,7 +125,7 @@ static void thread_gone()
     here->gone++;
     if (b->waiting > 0 || here->waiting > 0) {
         const emulator_site &s = here->waiting > 0 ? here->site : b->site;
-        describe(who, sizeof who, b, thread_here());
+        block_describe(who, sizeof who, b, thread_here());
         emulator_fail("%s leaves the kernel while others wait at %s (%s:%d)", who, s.what, s.file, s.line);
     }
     if (++b->gone < b->warps * LANES) return;
@@ -204,7 +183,7 @@ static bool same_site(const emulator_site &a, const emulator_site &b)
 __attribute__((noreturn)) static void alone(const emulator_site &mine, const char *others)
 {
     char who[160];
-    describe(who, sizeof who, here->home, thread_here());
+    block_describe(who, sizeof who, here->home, thread_here());
     emulator_fail("%s waits at %s (%s:%d), but others %s", who, mine.what, mine.file, mine.line, others);
 }
 
@@ -219,7 +198,7 @@ __attribute__((noreturn)) static void elsewhere(const emulator_site &mine, const
 static unsigned char *meet(const void *mine, size_t bytes, void (*combine)(void *), const emulator_site &site)
 {
     warp *w = here;
-    unsigned char *slots = w->slots[w->round % 2][0];
+    unsigned char *slots = w->slots[w->round / 2 % 2][0];
     if (w->gone > 0) alone(site, "of its warp have left the kernel");
     if (w->at_block_barrier > 0) elsewhere(site, w->home->site);
     if (w->waiting > 0 && (!same_site(w->site, site) || w->bytes != bytes)) elsewhere(site, w->site);
@@ -233,8 +212,9 @@ static unsigned char *meet(const void *mine, size_t bytes, void (*combine)(void 
         suspend();
         return slots;
     }
-    if (combine) combine(slots);
     w->waiting = 0;
+    w->round++;
+    if (combine) combine(slots);
     w->round++;
     all_ready_but(w, lane_here);
     return slots;
@@ -268,6 +248,7 @@ void emulator_block_barrier(emulator_site site)
     here->at_block_barrier++;
     if (++b->waiting < b->warps * LANES) return suspend();
     b->waiting = 0;
+    b->epoch++;
     for (int i = 0; i < b->warps; i++) {
         b->warp_of[i]->at_block_barrier = 0;
         all_ready_but(b->warp_of[i], b->warp_of[i] == here ? lane_here : -1);

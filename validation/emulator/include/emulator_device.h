@@ -2,6 +2,7 @@
  * the line that called it, so that threads standing at different ones are found. */
 #pragma once
 #include "emulator.h"
+#include <sanitizer/asan_interface.h>
 #include <cassert>
 #include <cfenv>
 #include <cmath>
@@ -97,15 +98,30 @@ EMULATOR_REDUCE(__reduce_min_sync, int, all[0], a < b ? a : b)
 EMULATOR_REDUCE(__reduce_or_sync, unsigned, 0, a | b)
 EMULATOR_REDUCE(__reduce_and_sync, unsigned, ~0u, a & b)
 
-/* One thread runs at a time, so these need no atomicity. Not for floats: the order of their sums would be chance. */
+/* Fails where the address sanitizer would. */
+inline void emulator_touchable(const void *p, size_t bytes)
+{
+    if (__asan_region_is_poisoned(const_cast<void *>(p), bytes)) emulator_fail("an atomic operation at %p, which is poisoned", p);
+}
+
+/* One thread runs at a time, so these need no atomicity; they do not count as touching memory without a barrier. Not for floats:
+ * the order of their sums would be chance. */
+#define EMULATOR_ATOMIC_ACCESS(name, type, result) \
+    __attribute__((noinline, unused, no_sanitize("address"))) static type name \
+    { \
+        emulator_touchable(p, sizeof *p); \
+        type was = *p; \
+        *p = result; \
+        return was; \
+    }
 #define EMULATOR_ATOMIC(type) \
-    inline type atomicAdd(type *p, type x) { type was = *p; *p = was + x; return was; } \
-    inline type atomicMax(type *p, type x) { type was = *p; *p = was > x ? was : x; return was; } \
-    inline type atomicMin(type *p, type x) { type was = *p; *p = was < x ? was : x; return was; } \
-    inline type atomicOr(type *p, type x) { type was = *p; *p = was | x; return was; } \
-    inline type atomicAnd(type *p, type x) { type was = *p; *p = was & x; return was; } \
-    inline type atomicExch(type *p, type x) { type was = *p; *p = x; return was; } \
-    inline type atomicCAS(type *p, type old, type x) { type was = *p; if (was == old) *p = x; return was; }
+    EMULATOR_ATOMIC_ACCESS(atomicAdd(type *p, type x), type, was + x) \
+    EMULATOR_ATOMIC_ACCESS(atomicMax(type *p, type x), type, was > x ? was : x) \
+    EMULATOR_ATOMIC_ACCESS(atomicMin(type *p, type x), type, was < x ? was : x) \
+    EMULATOR_ATOMIC_ACCESS(atomicOr(type *p, type x), type, was | x) \
+    EMULATOR_ATOMIC_ACCESS(atomicAnd(type *p, type x), type, was & x) \
+    EMULATOR_ATOMIC_ACCESS(atomicExch(type *p, type x), type, x) \
+    EMULATOR_ATOMIC_ACCESS(atomicCAS(type *p, type old, type x), type, was == old ? x : was)
 EMULATOR_ATOMIC(int)
 EMULATOR_ATOMIC(unsigned)
 EMULATOR_ATOMIC(unsigned long long)

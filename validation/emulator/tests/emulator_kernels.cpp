@@ -16,12 +16,39 @@ template <bool barrier> static KERNEL(THREADS) reversed(const float *in, float *
     out[base + i] = shared.of[THREADS - 1 - i];
 }
 
+/* Rotates by `distance` within each warp, `times` times. */
+template <bool before, bool after> static KERNEL(THREADS) rotated(float *out, int distance, int times)
+{
+    SHARED(floats, shared);
+    unsigned i = threadIdx.x, from = i / 32 * 32 + (i + unsigned(distance)) % 32;
+    float x = float(i);
+    for (int n = 0; n < times; n++) {
+        shared.of[i] = x;
+        if (before) __syncwarp();
+        x = shared.of[from];
+        if (after) __syncwarp();
+    }
+    out[i] = x;
+}
+
 static KERNEL(THREADS) overrun(float *out)
 {
     SHARED(floats, shared);
     float *at = shared.of + threadIdx.x;
-    at[1] = 1.0f;
+    if (threadIdx.x == THREADS - 1) at[1] = 1.0f;
     out[threadIdx.x] = *at;
+}
+
+/* A block's count in shared memory. */
+template <bool atomic> static KERNEL(THREADS) counted(int *out)
+{
+    SHARED(int, count);
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    if (atomic) atomicAdd(&count, 1);
+    else count++;
+    __syncthreads();
+    out[threadIdx.x] = count;
 }
 
 static KERNEL(THREADS) leaves(float *out)
@@ -96,6 +123,28 @@ static bool is_reversed(const float *x)
 static void barrier_is_kept() { expect(is_reversed(run_reversed(true)), "reversed by shared memory"); }
 static void barrier_is_missing() { expect(is_reversed(run_reversed(false)), "reversed by shared memory"); }
 
+template <bool before, bool after> static void rotate()
+{
+    float got[THREADS];
+    device_floats out(THREADS);
+    test_stream s;
+    LAUNCH((rotated<before, after>), dim3(1), THREADS, sizeof(floats), s.stream, out.data, 5, 3);
+    s.finish();
+    out.read(got);
+    for (int i = 0; i < THREADS; i++) expect(got[i] == float(i / 32 * 32 + (i + 15) % 32), "rotated");
+}
+
+template <bool atomic> static void count_threads()
+{
+    device_floats out(THREADS);
+    test_stream s;
+    LAUNCH(counted<atomic>, dim3(3), THREADS, sizeof(int), s.stream, reinterpret_cast<int *>(out.data));
+    s.finish();
+    int got[THREADS];
+    out.read(reinterpret_cast<float *>(got));
+    expect(got[0] == THREADS, "all threads counted");
+}
+
 static void warp_calls_agree()
 {
     device_floats wrong(1);
@@ -155,7 +204,12 @@ int main()
 {
     static const test_case tests[] = {
         { "threads trade values through shared memory", barrier_is_kept, NULL },
-        { "a missing __syncthreads", barrier_is_missing, "wrong: reversed by shared memory" },
+        { "a missing __syncthreads", barrier_is_missing, "without a barrier between" },
+        { "lanes trade values through shared memory", rotate<true, true>, NULL },
+        { "a missing __syncwarp between write and read", rotate<false, true>, "without a barrier between" },
+        { "a missing __syncwarp between read and write", rotate<true, false>, "without a barrier between" },
+        { "a sum in shared memory by atomics", count_threads<true>, NULL },
+        { "a sum in shared memory without", count_threads<false>, "without a barrier between" },
         { "shuffles, votes and reductions", warp_calls_agree, NULL },
         { "shared memory overrun", shared_overrun, "heap-buffer-overflow" },
         { "a launch with less shared memory than the struct", shared_too_small, "512 bytes of shared memory, the launch gave 508" },
