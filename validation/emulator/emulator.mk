@@ -13,13 +13,12 @@ EMULATOR_C        := $(MPICC) $(subst $(OPTIMIZE),$(EMULATOR_OPTIMIZE),$(CFLAGS)
 EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
                      -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror -DXGSW_SHARED="static inline" -DXGSW_EXTERN='extern "C"' \
                      -D__CUDA_ARCH_LIST__=900 $(EMULATOR_CPPFLAGS)
+# Each load and store of a kernel is a call, of followed.cpp.
+EMULATOR_FOLLOWED := -fno-sanitize=address -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic $(EMULATOR_LINK)
 
 EMULATOR_SOURCES  := $(filter-out src/machine/cuda_absent.c src/machine/host/onednn_v% $(filter-out %/cudnn_absent.c,$(CUDNN)),$(ALL_C)) \
                      $(wildcard $(ONEDNN)) $(wildcard src/machine/cuda/*.cu)
-# Until both fakes are written.
-EMULATOR_FAKES    := $(wildcard validation/emulator/include/cublasLt.h) $(wildcard validation/emulator/include/nccl.h)
-EMULATOR_SOURCES  := $(if $(word 2,$(EMULATOR_FAKES)),$(EMULATOR_SOURCES),$(filter-out src/machine/cuda/%.c,$(EMULATOR_SOURCES)))
 EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
 EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) $(EMULATOR)/build_info.c.o
 EMULATOR_UNITS    := $(shell sed -n 's|^emulator/\([a-z_0-9]*\).*|$(EMULATOR)/units/\1|p' validation/tests*.list | sort -u)
@@ -30,7 +29,7 @@ emulator-units: $(EMULATOR_UNITS)
 emulator-parts: $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
 
 $(EMULATOR)/flags: FORCE | found
-	$(call keep,'$(subst ",,$(subst ',,$(EMULATOR_C) $(EMULATOR_CXX) $(EMULATOR_LIBS)))' '$(MPI_SHOW)' '$(COMPILER)')
+	$(call keep,'$(subst ",,$(subst ',,$(EMULATOR_C) $(EMULATOR_CXX) $(EMULATOR_FOLLOWED) $(EMULATOR_LIBS)))' '$(MPI_SHOW)' '$(COMPILER)')
 
 $(EMULATOR)/%.c.o: %.c $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'
@@ -40,12 +39,12 @@ $(EMULATOR)/%.cu.o: %.cu $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'
 	$(Q)$(EMULATOR_CXX) -c $< -o $@
 
-# Each load and store of a kernel is a call, of races.cpp. Warnings are nvcc's business.
-EMULATOR_FOLLOWED := --param asan-instrumentation-with-call-threshold=0
+# Warnings are nvcc's business.
 $(EMULATOR)/src/%.cu.o: EMULATOR_CXX += -Wno-extra $(EMULATOR_FOLLOWED)
+$(EMULATOR)/validation/emulator/tests/%.cpp.o: EMULATOR_CXX += -Wno-unused-parameter $(EMULATOR_FOLLOWED)
 
 # What switches threads and follows loads and stores is called more often than all else, and is not what is tested.
-$(patsubst %,$(EMULATOR)/validation/emulator/%.cpp.o,block fiber races): EMULATOR_CXX += -O2 -fno-sanitize=all
+$(patsubst %,$(EMULATOR)/validation/emulator/%.cpp.o,block fiber followed): EMULATOR_CXX += -O2 -fno-sanitize=all
 
 $(EMULATOR)/%.cpp.o: %.cpp $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'
@@ -68,17 +67,19 @@ $(EMULATOR)/xgsw-emulator: $(EMULATOR)/src/main.c.o $(EMULATOR)/libxgsw.a $(EMUL
 	@echo '  link    $@'
 	$(Q)$(EMULATOR_C) $< $(EMULATOR_PARTS) -o $@
 
-$(EMULATOR)/units/%: validation/emulator/tests/%.cpp $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
-	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(EMULATOR_CXX) $(EMULATOR_FOLLOWED) -Wno-unused-parameter $< -x none $(EMULATOR_PARTS) -lcmocka -o $@
+$(EMULATOR)/units/%: $(EMULATOR)/validation/emulator/tests/%.cpp.o $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
+	@mkdir -p $(@D); echo '  link    $@'
+	$(Q)$(EMULATOR_C) $< $(EMULATOR_PARTS) -lcmocka -o $@
 
 $(EMULATOR)/units/%: validation/emulator/tests/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) -lcmocka -o $@
+	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
 
-$(addprefix $(EMULATOR)/units/,operation% shadow): WRAP := -Wl,--wrap=op_submit
+# Tests that see each operation before the machine does.
+$(addprefix $(EMULATOR)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
 $(EMULATOR)/units/%: validation/units/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
 
+.PRECIOUS: $(EMULATOR)/%.cpp.o
 -include $(wildcard $(EMULATOR)/units/*.d $(EMULATOR)/*/*.d $(EMULATOR)/*/*/*.d $(EMULATOR)/*/*/*/*.d)

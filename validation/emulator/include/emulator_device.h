@@ -107,7 +107,7 @@ inline void emulator_touchable(const void *p, size_t bytes)
 /* One thread runs at a time, so these need no atomicity; they do not count as touching memory without a barrier. Not for floats:
  * the order of their sums would be chance. */
 #define EMULATOR_ATOMIC_ACCESS(name, type, result) \
-    __attribute__((noinline, unused, no_sanitize("address"))) static type name \
+    __attribute__((noinline, unused, no_sanitize("address", "thread"))) static type name \
     { \
         emulator_touchable(p, sizeof *p); \
         type was = *p; \

@@ -183,6 +183,7 @@ static void host_copies_device()
     s.set_on(s.first, 1.0f);
     s.finish();
     memcpy(got, s.x.data, sizeof got);
+    printf("%g\n", double(got[3]));
 }
 
 static void uninitialised_memory()

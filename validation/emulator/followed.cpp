@@ -1,10 +1,13 @@
-/* Races in shared memory. Kernels are compiled so that each load and store calls the functions at the end of this file in place
- * of the address sanitizer's; they check its shadow as it would, and of shared memory they know who touched it since the last
- * barrier: two threads that touch the same bytes, one of them writing, with no barrier between, end the program.
- * This file itself is not instrumented. Single bytes are not followed. */
+/* Loads and stores of kernels. They are compiled as the thread sanitizer would have them, each a call of a function at the end of
+ * this file. It checks the address sanitizer's shadow, and of shared memory it knows who touched it since the last barrier: two
+ * threads that touch the same bytes, one of them writing, with no barrier between, end the program. Single bytes are not
+ * followed. This file itself is not instrumented. */
 #include "block.h"
 #include <cstdio>
 #include <sanitizer/common_interface_defs.h>
+
+extern "C" __attribute__((noreturn)) void __asan_report_load_n(uintptr_t address, size_t bytes);
+extern "C" __attribute__((noreturn)) void __asan_report_store_n(uintptr_t address, size_t bytes);
 
 namespace emulator {
 
@@ -64,45 +67,46 @@ template <bool write> static inline void follow(uintptr_t address, size_t bytes)
     }
 }
 
-/* As the address sanitizer's instrumentation: of eight bytes, none, all or the last so many are poisoned. */
-template <int bytes> static inline bool poisoned(uintptr_t address)
+/* Of eight bytes none, all, or the last so many are poisoned. */
+static inline bool poisoned(uintptr_t address, size_t bytes)
 {
     const int8_t *shadow = reinterpret_cast<const int8_t *>((address >> SHADOW_SCALE) + shadow_offset);
-    if (bytes == 16) return (shadow[0] | shadow[1]) != 0 || ((address & 7) && shadow[2] != 0);
-    if (bytes == 8 && (address & 7)) return __asan_region_is_poisoned(reinterpret_cast<void *>(address), 8) != NULL;
-    return shadow[0] != 0 && (bytes == 8 || int((address & 7) + bytes - 1) >= shadow[0]);
+    if ((address & 7) + bytes <= 8) return shadow[0] != 0 && int((address & 7) + bytes - 1) >= shadow[0];
+    if (address % 8 == 0 && bytes == 16) return (shadow[0] | shadow[1]) != 0;
+    return __asan_region_is_poisoned(reinterpret_cast<void *>(address), bytes) != NULL;
+}
+
+template <bool write> static inline void access(uintptr_t address, size_t bytes)
+{
+    if (poisoned(address, bytes)) {
+        if (write) __asan_report_store_n(address, bytes);
+        else __asan_report_load_n(address, bytes);
+    }
+    if (here) follow<write>(address, bytes);
 }
 
 }
 
 using namespace emulator;
 
-#define ACCESS(kind, bytes, write) \
-    extern "C" void __asan_report_##kind##bytes(uintptr_t address); \
-    extern "C" void __asan_##kind##bytes(uintptr_t address); \
-    extern "C" void __asan_##kind##bytes(uintptr_t address) \
-    { \
-        if (poisoned<bytes>(address)) __asan_report_##kind##bytes(address); \
-        if (here) follow<write>(address, bytes); \
-    }
-ACCESS(load, 1, false)
-ACCESS(load, 2, false)
-ACCESS(load, 4, false)
-ACCESS(load, 8, false)
-ACCESS(load, 16, false)
-ACCESS(store, 1, true)
-ACCESS(store, 2, true)
-ACCESS(store, 4, true)
-ACCESS(store, 8, true)
-ACCESS(store, 16, true)
-
-#define ACCESS_OF_ANY_SIZE(kind, report, write) \
-    extern "C" void report(uintptr_t address, size_t bytes); \
-    extern "C" void __asan_##kind##N(uintptr_t address, size_t bytes); \
-    extern "C" void __asan_##kind##N(uintptr_t address, size_t bytes) \
-    { \
-        if (__asan_region_is_poisoned(reinterpret_cast<void *>(address), bytes)) report(address, bytes); \
-        if (here) follow<write>(address, bytes); \
-    }
-ACCESS_OF_ANY_SIZE(load, __asan_report_load_n, false)
-ACCESS_OF_ANY_SIZE(store, __asan_report_store_n, true)
+#define SANITIZER_CALL(name, arguments) extern "C" void name arguments; void name arguments
+#define ACCESS(bytes) \
+    SANITIZER_CALL(__tsan_read##bytes, (uintptr_t address)) { access<false>(address, bytes); } \
+    SANITIZER_CALL(__tsan_write##bytes, (uintptr_t address)) { access<true>(address, bytes); } \
+    SANITIZER_CALL(__tsan_unaligned_read##bytes, (uintptr_t address)) { access<false>(address, bytes); } \
+    SANITIZER_CALL(__tsan_unaligned_write##bytes, (uintptr_t address)) { access<true>(address, bytes); }
+ACCESS(1)
+ACCESS(2)
+ACCESS(4)
+ACCESS(8)
+ACCESS(16)
+SANITIZER_CALL(__tsan_read_range, (uintptr_t address, size_t bytes)) { access<false>(address, bytes); }
+SANITIZER_CALL(__tsan_write_range, (uintptr_t address, size_t bytes)) { access<true>(address, bytes); }
+SANITIZER_CALL(__tsan_vptr_read, (uintptr_t)) {}
+SANITIZER_CALL(__tsan_vptr_update, (uintptr_t, uintptr_t)) {}
+SANITIZER_CALL(__tsan_func_entry, (uintptr_t)) {}
+SANITIZER_CALL(__tsan_func_exit, (void)) {}
+SANITIZER_CALL(__tsan_init, (void)) {}
+/* Of a variable's first use. */
+extern "C" char __tsan_atomic8_load(const volatile char *p, int order);
+char __tsan_atomic8_load(const volatile char *p, int) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
