@@ -85,7 +85,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     *memory = take(device, bytes);
     if (!*memory) return emulator_last_error(cudaErrorMemoryAllocation);
     device_used += bytes;
-    __asan_poison_memory_region(*memory, bytes);
+    if (locked) __asan_poison_memory_region(*memory, bytes);
     return cudaSuccess;
 }
 

@@ -2,6 +2,7 @@
  * the program. As in NCCL, ranks meet on the host when they first submit a transfer between them, and a group of calls is one
  * operation. Communicators are never freed, so that whoever uses one too late is told. */
 #include "nccl_inside.h"
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sched.h>
@@ -156,15 +157,18 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* Operations under way end at once. With EMULATOR_NCCL_ABORT=hang it does not return, as NCCL's at times. */
+/* Operations under way end at once. EMULATOR_NCCL_ABORT=say says so; with hang it does not return, as NCCL's at times. Called by
+ * a thread that ends the run, beside the one that the device runs in. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     const char *how = getenv("EMULATOR_NCCL_ABORT");
-    if (comm->aborted) emulator_fail("%s: an aborted communicator", __func__);
-    comm->aborted = true;
+    if (comm->aborted.exchange(true)) emulator_fail("%s: an aborted communicator", __func__);
     while (how && strcmp(how, "hang") == 0) pause();
+    if (how && strcmp(how, "say") == 0) fprintf(stderr, "emulator: a communicator of %d ranks is aborted\n", comm->ranks);
     return ncclSuccess;
 }
+
+void emulator_nccl_break(ncclComm_t comm, ncclResult_t error) { comm->error = error; }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {

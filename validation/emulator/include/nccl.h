@@ -57,6 +57,9 @@ ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncc
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
+/* The emulator's own: the communicator meets an error. */
+void emulator_nccl_break(ncclComm_t comm, ncclResult_t error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,367 @@
+/* The fabric of GPUs on the emulated NCCL: what must run at once does, communicators are made, kept and made again. With
+ * arguments, what goes wrong, for validation/machine/nccl.t:
+ *   nccl_ranks SCENE STALL_SECONDS
+ * In scenes of mistakes the last rank makes them. */
+#include "../../units/fabric_ranks.h"
+#include "machine/cuda/call.h"
+#include "machine/cuda/communicators.h"
+#include "machine/cuda/fabric.h"
+#include "parallel/mesh.h"
+
+enum { ELEMENTS = 300, MICROBATCHES = 12, CELLS = 8 };
+enum { FIRST, SECOND, COMPUTE };                /* queues */
+
+static test_floor f;
+static tensor cell[CELLS];                      /* [ELEMENTS] of F32 where the machine works */
+
+static bool is_last(void) { return world_rank() == world_ranks() - 1; }
+
+static void open_cells(void)
+{
+    f = floor_open((machine_options){ 0 }, ELEMENTS * 4 * MOST_RANKS);
+    for (int i = 0; i < CELLS; i++) cell[i] = tensor_1d(machine_memory_take(MACHINE_CUDA, ELEMENTS * 4), F32, ELEMENTS);
+    for (int i = 0; i < CELLS; i++) machine_memory_clear(MACHINE_CUDA, cell[i].data, 0, ELEMENTS * 4);
+}
+
+static void close_cells(void)
+{
+    for (int i = 0; i < CELLS; i++) machine_memory_give_back(MACHINE_CUDA, cell[i].data);
+    floor_close(&f);
+}
+
+static tensor some(int at, int64_t n) { return tensor_slice(cell[at], 0, 0, n); }
+
+static float first_number(tensor x)
+{
+    float values[ELEMENTS];
+    machine_download(f.m, values, x);
+    return values[0];
+}
+
+/* Of ranks first .. first + size - 1; others hold a group that they are not of. */
+static void connect(group *g, const char *name, int lanes, int first, int size)
+{
+    int at = world_rank() - first;
+    bool within = at >= 0 && at < size;
+    *g = group_line(name, first, 1, within ? size : 1, within ? at : 0);
+    g->lanes = lanes;
+    group_connect(MACHINE_CUDA, g, name, within ? first : -1, g->rank);
+}
+
+static void send_to(queue *q, group *g, int peer, tensor x) { fabric_exchange(q, "send", g, &(transfer){ true, peer, x }, 1); }
+static void receive_from(queue *q, group *g, int peer, tensor x) { fabric_exchange(q, "receive", g, &(transfer){ false, peer, x }, 1); }
+
+/* ---- at once ---- */
+
+/* Rank 0 posts a receive, then sends; rank 1 sends what it waits for only when that has come. */
+static void receive_ahead_of_send(group *back, group *forth)
+{
+    queue *back_queue = f.q[FIRST], *forth_queue = f.q[SECOND];
+    if (world_rank() == 0) {
+        fill(f.q[COMPUTE], "forth", cell[1], 7.0);
+        receive_from(back_queue, back, 1, cell[0]);
+        queue_follow(forth_queue, f.q[COMPUTE]);
+        send_to(forth_queue, forth, 1, cell[1]);
+    } else if (world_rank() == 1) {
+        receive_from(forth_queue, forth, 0, cell[0]);
+        queue_follow(back_queue, forth_queue);
+        send_to(back_queue, back, 0, cell[0]);
+    }
+    machine_sync(f.m);
+}
+
+static void receives_ahead_hold_up_no_send(void **state)
+{
+    group back, forth;
+    connect(&back, "back", 1, 0, 2);
+    connect(&forth, "forth", 1, 0, 2);
+    receive_ahead_of_send(&back, &forth);
+    assert_on_all(world_rank() > 1 || first_number(cell[0]) == 7.0f, "what came back");
+    group_disconnect(MACHINE_CUDA, "back");
+    group_disconnect(MACHINE_CUDA, "forth");
+}
+
+/* The queue of a group's first transfer has the first lane, on all ranks alike. */
+static void first_transfer(group *g)
+{
+    transfer both[] = { { true, 1 - g->rank, cell[2] }, { false, 1 - g->rank, cell[3] } };
+    if (g->size == 2) fabric_exchange(f.q[FIRST], "first", g, both, 2);
+}
+
+static void lanes_of_a_group_pass_each_other(void **state)
+{
+    group g;
+    connect(&g, "two lanes", 2, 0, 2);
+    first_transfer(&g);
+    receive_ahead_of_send(&g, &g);
+    assert_on_all(world_rank() > 1 || first_number(cell[0]) == 7.0f, "what came back");
+    group_disconnect(MACHINE_CUDA, "two lanes");
+}
+
+/* ---- one forward, one backward ---- */
+
+typedef struct { mesh *m; tensor activation, gradient, out; mark arrived; } stage_work;     /* [MICROBATCHES, ELEMENTS] */
+
+static tensor of_microbatch(tensor x, int i) { return tensor_flat(tensor_slice(x, 0, i, 1)); }
+
+/* Action i of a stage: as many forwards first as there are stages behind it, then backward and forward in turn. */
+static bool is_forward(const mesh *m, int i, int *microbatch)
+{
+    int stages = m->layout.degree[AXIS_PIPELINE], ahead = stages - 1 - m->at[AXIS_PIPELINE];
+    int turn = i - ahead, forwards = i < ahead ? i : ahead + (turn + 1) / 2;
+    bool forward = (i < ahead || turn % 2 == 0) && forwards < MICROBATCHES;
+    *microbatch = forward ? forwards : i - (forwards < MICROBATCHES ? forwards : MICROBATCHES);
+    return forward;
+}
+
+static void receive_input(stage_work *w, int i)
+{
+    int microbatch;
+    if (i >= 2 * MICROBATCHES) return;
+    bool forward = is_forward(w->m, i, &microbatch);
+    int link = forward ? LINK_FORWARD_IN : LINK_BACKWARD_IN;
+    group *g = &w->m->link[link];
+    if (g->size == 2) receive_from(f.q[link], g, LINK_SENDER, of_microbatch(forward ? w->activation : w->gradient, microbatch));
+    w->arrived = queue_mark(f.q[link]);
+}
+
+static void act(stage_work *w, int i, queue *compute)
+{
+    int microbatch;
+    bool forward = is_forward(w->m, i, &microbatch);
+    int link = forward ? LINK_FORWARD_OUT : LINK_BACKWARD_OUT;
+    tensor out = tensor_flat(tensor_slice(w->out, 0, i, 1)), in = of_microbatch(forward ? w->activation : w->gradient, microbatch);
+    queue_wait(compute, w->arrived);
+    receive_input(w, i + 1);
+    copy(compute, "work", out, WRITE, in);
+    queue_follow(f.q[link], compute);
+    if (w->m->link[link].size == 2) send_to(f.q[link], &w->m->link[link], LINK_RECEIVER, out);
+}
+
+static tensor taken(int64_t rows) { return tensor_2d(machine_memory_take(MACHINE_CUDA, (size_t)rows * ELEMENTS * 4), F32, rows, ELEMENTS); }
+
+/* What the first stage's activations and the last one's gradients are. */
+static void set_inputs(tensor x, float first)
+{
+    static float values[MICROBATCHES][ELEMENTS];
+    for (int i = 0; i < MICROBATCHES; i++)
+        for (int k = 0; k < ELEMENTS; k++) values[i][k] = first + (float)i;
+    machine_upload(f.m, x, values);
+}
+
+static bool inputs_are(tensor x, float first)
+{
+    static float values[MICROBATCHES][ELEMENTS];
+    bool right = true;
+    machine_download(f.m, values, x);
+    for (int i = 0; i < MICROBATCHES; i++) right = right && values[i][0] == first + (float)i && values[i][ELEMENTS - 1] == first + (float)i;
+    return right;
+}
+
+static void links_under_1f1b(void **state)
+{
+    mesh m;
+    mesh_layout layout = { .degree = { 1, 1, 1, 1, world_ranks() }, .expert = 1, .chunks_per_stage = 1, .ranks = world_ranks() };
+    mesh_open(&m, &layout, world_rank(), MESH_ON_CUDA);
+    stage_work w = { &m, taken(MICROBATCHES), taken(MICROBATCHES), taken(2 * MICROBATCHES), { 0 } };
+    queue *compute = machine_queue(f.m, "compute");
+    set_inputs(w.activation, world_rank() == 0 ? 1.0f : -1.0f);
+    set_inputs(w.gradient, is_last() ? 100.0f : -1.0f);
+    receive_input(&w, 0);
+    for (int i = 0; i < 2 * MICROBATCHES; i++) act(&w, i, compute);
+    machine_sync(f.m);
+    assert_on_all(inputs_are(w.activation, 1.0f) && inputs_are(w.gradient, 100.0f), "what went through the pipeline");
+    tensor all[] = { w.activation, w.gradient, w.out };
+    for (int i = 0; i < 3; i++) machine_memory_give_back(MACHINE_CUDA, all[i].data);
+    mesh_close(&m);
+}
+
+/* ---- communicators ---- */
+
+static void communicators_are_kept_and_made_again(void **state)
+{
+    group g, again;
+    connect(&g, "kept", 0, 0, world_ranks());
+    connect(&again, "kept", 0, 0, world_ranks());
+    assert_ptr_equal(g.communicator[0], again.communicator[0]);
+    group_disconnect(MACHINE_CUDA, "kept");
+    for (int i = 0; i < 70; i++) {              /* more than are kept at once */
+        char name[SPLIT_NAME];
+        group other;
+        snprintf(name, sizeof name, "other %d", i % 35);
+        connect(&other, name, i % 2, 0, world_ranks());
+        fill(f.q[FIRST], "one", cell[0], 1.0);
+        all_reduce(f.q[FIRST], "x", &other, cell[0]);
+        assert_on_all(first_number(cell[0]) == (float)world_ranks(), "sum %d", i);
+        group_disconnect(MACHINE_CUDA, name);
+    }
+    fill(f.q[FIRST], "one", cell[0], 1.0);
+    all_reduce(f.q[FIRST], "x", &g, cell[0]);
+    assert_on_all(first_number(cell[0]) == (float)world_ranks(), "sum in a communicator that stayed");
+    group_disconnect(MACHINE_CUDA, "kept");
+}
+
+/* Of three numbers, two of which cancel, the order decides: so the emulated order is not that of the ranks everywhere. */
+static void sums_are_made_in_orders_of_their_own(void **state)
+{
+    enum { NUMBERS = 3000 };
+    static uint16_t x[NUMBERS];
+    group g;
+    int other = 0;
+    connect(&g, "sums", 0, 0, world_ranks());
+    for (int i = 0; i < NUMBERS; i++) x[i] = bf16_round(world_rank() == 0 ? 256.0f : is_last() ? -256.0f : 1.0f);
+    tensor own = tensor_1d(x, BF16, NUMBERS), there = placed(&f, own);
+    all_reduce(f.q[FIRST], "x", &g, there);
+    fetched(&f, own, there);
+    float in_rank_order = 256.0f;
+    for (int r = 1; r < world_ranks() - 1; r++) in_rank_order = bf16_widen(bf16_round(in_rank_order + 1.0f));
+    for (int i = 0; i < NUMBERS; i++) other += bf16_widen(x[i]) != in_rank_order - 256.0f;
+    assert_on_all(world_ranks() < 3 || (other > 0 && other < NUMBERS), "%d of %d sums are in another order", other, NUMBERS);
+    group_disconnect(MACHINE_CUDA, "sums");
+}
+
+/* ---- scenes ---- */
+
+static void shared_links(void)
+{
+    group back, forth;
+    connect(&back, "back", 0, 0, 2);
+    connect(&forth, "forth", 0, 0, 2);
+    first_transfer(&back);
+    first_transfer(&forth);
+    receive_ahead_of_send(&back, &forth);
+}
+
+static void one_lane(void)
+{
+    group g;
+    connect(&g, "one lane", 1, 0, 2);
+    first_transfer(&g);
+    receive_ahead_of_send(&g, &g);
+}
+
+/* Ranks that never met, and submit first transfers in orders that differ: they wait for each other inside NCCL. */
+static void first_meeting(void)
+{
+    group a, b;
+    connect(&a, "a", 0, 0, 2);
+    connect(&b, "b", 0, 0, 2);
+    if (world_rank() < 2) send_to(f.q[FIRST], world_rank() ? &a : &b, 1 - world_rank(), cell[0]);
+    if (world_rank() < 2) receive_from(f.q[SECOND], world_rank() ? &b : &a, 1 - world_rank(), cell[1]);
+    machine_sync(f.m);
+}
+
+static group *everybody(void)
+{
+    static group g;
+    connect(&g, "everybody", 0, 0, world_ranks());
+    return &g;
+}
+
+static void reduce(group *g, int64_t n) { all_reduce(f.q[FIRST], "x", g, some(0, n)); }
+
+static void other_count(void) { reduce(everybody(), is_last() ? 5 : 3); }
+static void other_kind(void)
+{
+    group *g = everybody();
+    if (is_last()) all_gather(f.q[FIRST], "x", g, some(0, world_ranks()), tensor_none());
+    else reduce(g, 1);
+}
+
+static void other_order(void)
+{
+    group *g = everybody();
+    reduce(g, is_last() ? 4 : 6);
+    reduce(g, is_last() ? 6 : 4);
+}
+
+static void short_message(void)
+{
+    group *g = everybody();
+    if (is_last()) send_to(f.q[FIRST], g, 0, some(0, 4));
+    else if (world_rank() == 0) receive_from(f.q[FIRST], g, world_ranks() - 1, some(0, 8));
+}
+
+static void memory_of_the_host(void)
+{
+    static float x[4];
+    all_reduce(f.q[FIRST], "x", everybody(), tensor_1d(x, F32, 4));
+}
+
+/* Own part a place beside where it belongs. */
+static void half_in_place(void)
+{
+    group *g = everybody();
+    tensor from = tensor_slice(cell[0], 0, g->rank * 4 + 1, 4);
+    all_gather(f.q[FIRST], "x", g, some(0, 4 * world_ranks()), from);
+}
+
+static void given_back(void)
+{
+    group *g = everybody();
+    machine_memory_give_back(MACHINE_CUDA, cell[0].data);
+    reduce(g, 3);
+}
+
+static void destroyed(void)
+{
+    group g, other, old;
+    connect(&g, "old", 0, 0, world_ranks());
+    old = g;
+    group_disconnect(MACHINE_CUDA, "old");
+    connect(&other, "other", 0, 0, world_ranks());
+    ncclComm_t late = other.communicator[0]->comm;
+    group_disconnect(MACHINE_CUDA, "other");
+    connect(&other, "third", 0, 0, world_ranks());
+    ncclAllReduce(cell[0].data, cell[0].data, 1, ncclFloat32, ncclSum, late, NULL);
+    reduce(&old, 1);
+}
+
+static void error(void)
+{
+    group *g = everybody();
+    if (!is_last()) reduce(g, 3);
+    emulator_nccl_break(g->communicator[0]->comm, ncclRemoteError);
+}
+
+static void shared_device(void)
+{
+    machine_share_devices(true);
+    reduce(everybody(), 3);
+}
+
+static void device_of_two(void) { reduce(everybody(), 3); }
+
+static const struct { const char *name; void (*run)(void); } scenes[] = {
+    { "shared_links", shared_links }, { "one_lane", one_lane }, { "first_meeting", first_meeting }, { "other_count", other_count },
+    { "other_kind", other_kind }, { "other_order", other_order }, { "short_message", short_message },
+    { "memory_of_the_host", memory_of_the_host }, { "half_in_place", half_in_place }, { "given_back", given_back },
+    { "destroyed", destroyed }, { "error", error }, { "shared_device", shared_device }, { "device_of_two", device_of_two },
+};
+
+static void play(const char *name)
+{
+    machine_origin(f.m, (origin){ .step = 2, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_GRADIENT });
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
+        if (strcmp(scenes[i].name, name) == 0) scenes[i].run();
+    machine_sync(f.m);
+    world_barrier();
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(receives_ahead_hold_up_no_send), cmocka_unit_test(lanes_of_a_group_pass_each_other),
+        cmocka_unit_test(links_under_1f1b), cmocka_unit_test(communicators_are_kept_and_made_again),
+        cmocka_unit_test(sums_are_made_in_orders_of_their_own),
+    };
+    int failures = 0;
+    world_start(&count, &arguments);
+    world_stall_limit(count == 3 ? strtod(arguments[2], NULL) : 30.0);
+    open_cells();
+    if (count == 3) play(arguments[1]);
+    else failures = cmocka_run_group_tests_name("nccl_ranks", tests, NULL, NULL);
+    if (count != 3) close_cells();
+    world_stop();
+    return failures;
+}
