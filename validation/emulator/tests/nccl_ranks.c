@@ -43,7 +43,7 @@ static void connect(group *g, const char *name, int lanes, int first, int size)
 {
     int at = world_rank() - first;
     bool within = at >= 0 && at < size;
-    *g = group_line(name, first, 1, within ? size : 1, within ? at : 0);
+    *g = group_line("test", first, 1, within ? size : 1, within ? at : 0);
     g->lanes = lanes;
     group_connect(MACHINE_CUDA, g, name, within ? first : -1, g->rank);
 }
@@ -320,17 +320,19 @@ static void destroyed(void)
 static void error(void)
 {
     group *g = everybody();
+    reduce(g, 3);
+    machine_sync(f.m);
     if (!is_last()) reduce(g, 3);
     emulator_nccl_break(g->communicator[0]->comm, ncclRemoteError);
 }
+
+static void device_of_two(void) { reduce(everybody(), 3); }
 
 static void shared_device(void)
 {
     machine_share_devices(true);
     reduce(everybody(), 3);
 }
-
-static void device_of_two(void) { reduce(everybody(), 3); }
 
 static const struct { const char *name; void (*run)(void); } scenes[] = {
     { "shared_links", shared_links }, { "one_lane", one_lane }, { "first_meeting", first_meeting }, { "other_count", other_count },
