@@ -390,12 +390,22 @@ static void too_old_a_mark(void)
     mark_time(first);
 }
 
+/* The machine is refused by a clause, and ends the run of who takes memory all the same. */
+static void no_device(void)
+{
+    char why[200] = "";
+    setenv("EMULATOR_DEVICES", "0", 1);
+    if (machine_usable(MACHINE_CUDA, why, sizeof why) || strcmp(why, "no GPU is visible to this process") != 0) return;
+    machine_memory_take(MACHINE_CUDA, 64);
+}
+
 /* What ends the process is run in another one: this program with the name as its argument. */
 static const struct { const char *name; void (*run)(void); const char *words; } fatal[] = {
     { "wait_for_the_future", wait_for_the_future, "fill never (setup) waits for operation 3 of queue 1, which can never complete" },
     { "sync_with_the_future", sync_with_the_future, "a mark is waited for that was never submitted" },
     { "too_little_scratch", too_little_scratch, "embedding_backward table (setup) needs" },
     { "too_much_memory", too_much_memory, "65536.00 GiB asked for the case's arena on" },
+    { "no_device", no_device, "the CUDA machine cannot run: no GPU is visible to this process" },
     { "too_old_a_mark", too_old_a_mark, "operation 1 of queue 0 completed too long ago to say when" },
 };
 enum { FATAL = sizeof fatal / sizeof *fatal };

@@ -7,11 +7,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "base/clock.h"
+#include "machine/cuda/call.h"
 #include "machine/fabric.h"
 #include "machine/kernels.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -70,6 +72,19 @@ static double exposed_on(const char *axis)
     for (int i = 0; i < t->axes; i++)
         if (strcmp(t->axis[i].axis, axis) == 0) return t->axis[i].exposed_seconds;
     return -1.0;
+}
+
+/* Two ranks of a node that both see two devices take one each; where each sees one of its own, both take their first. */
+static void each_rank_has_a_device_of_its_own(void **state)
+{
+    int device_number, devices;
+    char identity[2][sizeof((machine_device *)NULL)->identity] = { "" };
+    machine_device own = machine_device_of(MACHINE_CUDA);
+    CUDA_CHECK(cudaGetDeviceCount(&devices));
+    CUDA_CHECK(cudaGetDevice(&device_number));
+    world_gather(own.identity, sizeof own.identity, identity, 0);
+    assert_int_equal(device_number, world_node_rank() % devices);
+    assert_true(world_rank() != 0 || strcmp(identity[0], identity[1]) != 0);
 }
 
 /* Rank 1 sends late. On rank 0 one operation waits for that, from its submission on; one that does not wait is not held up. The
@@ -174,6 +189,7 @@ static void absent_behind_a_full_ring(void)
 
 int main(int count, char **arguments)
 {
+    setenv("EMULATOR_DEVICES", "2", 0);
     world_start(&count, &arguments);
     device = machine_memory_take(MACHINE_CUDA, (FLOATS + 2 * LARGE) * sizeof *device);
     connect(&links[0], "pipeline", 1, CHANNEL_FORWARD);
@@ -185,6 +201,7 @@ int main(int count, char **arguments)
         else absent_behind_a_full_ring();
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_rank_has_a_device_of_its_own),
         cmocka_unit_test_setup_teardown(computing_that_waits_for_a_transfer_is_exposed, open_floor, close_floor),
         cmocka_unit_test_setup_teardown(a_transfer_nobody_waits_for_is_not_exposed, open_floor, close_floor),
         cmocka_unit_test_setup_teardown(receives_posted_ahead_hold_nobody_up, open_floor, close_floor),
