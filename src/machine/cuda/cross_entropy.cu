@@ -13,7 +13,8 @@ static row_rule rule_of(const cuda_call *c)
 {
     const cross_entropy_args &a = c->args.cross_entropy;
     int64_t columns = columns_of(c->x[0]), valid = a.valid - a.first;
-    return { static_cast<const int32_t *>(c->x[1].data), columns, valid < 0 ? 0 : valid < columns ? valid : columns, a.first, a.gradient_scale };
+    valid = valid < 0 ? 0 : valid < columns ? valid : columns;
+    return { static_cast<const int32_t *>(c->x[1].data), columns, valid, a.first, a.gradient_scale };
 }
 
 /* The label's column here, or -1. */
@@ -117,10 +118,15 @@ static __device__ __forceinline__ row_total join_ranks(const float *partials, in
     return t;
 }
 
+static __device__ double loss_of(row_total t)
+{
+    return log(static_cast<double>(t.sum)) + static_cast<double>(t.maximum) - static_cast<double>(t.label);
+}
+
 /* (softmax - onehot) scale; the strip's element to_own is the label's. */
 template <typename type, int length>
-static __device__ __forceinline__ strip<type, length> gradient_strip(const strip<type, length> &x, int64_t to_own, row_total t, float factor,
-                                                                     float scale)
+static __device__ __forceinline__ strip<type, length> gradient_strip(const strip<type, length> &x, int64_t to_own, row_total t,
+                                                                     float factor, float scale)
 {
     strip<type, length> d;
     for (int i = 0; i < length; i++) {
@@ -138,7 +144,7 @@ static KERNEL(THREADS) finish_rows(tensor logits, row_rule r, const float *parti
     row_total t = join_ranks(partials, ranks);
     int64_t own = own_column(r);
     float factor = 1.0f / t.sum;
-    if (threadIdx.x == 0) row_loss[blockIdx.x] = log(static_cast<double>(t.sum)) + static_cast<double>(t.maximum) - static_cast<double>(t.label);
+    if (threadIdx.x == 0) row_loss[blockIdx.x] = loss_of(t);
     each_strip<length>(x, r.valid, [&](const auto &held, int64_t at) {
         strip_store(x, at, gradient_strip(held, own < 0 ? -1 : own - at, t, factor, r.scale));
     });

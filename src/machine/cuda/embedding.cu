@@ -28,7 +28,9 @@ XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
     dim3 grid(static_cast<unsigned>(elements_of(tokens)), static_cast<unsigned>(parts_of(columns, THREADS * length)));
     with_type(table.type, [&](auto from) {
         with_type(out.type, [&](auto to) {
-            auto kernel = length == STRIP ? embedding_rows<decltype(from), decltype(to), STRIP> : embedding_rows<decltype(from), decltype(to), 1>;
+            using from_type = decltype(from);
+            using to_type = decltype(to);
+            auto kernel = length == STRIP ? embedding_rows<from_type, to_type, STRIP> : embedding_rows<from_type, to_type, 1>;
             LAUNCH(kernel, grid, THREADS, 0, c->stream, token, table, out, columns, c->args.vocabulary.first);
         });
     });
@@ -159,7 +161,9 @@ XGSW_EXTERN void cuda_embedding_backward(const cuda_call *c)
     sort_tokens(c, s);
     with_type(d_out.type, [&](auto from) {
         with_type(gradient.type, [&](auto to) {
-            auto kernel = length == STRIP ? sum_rows<decltype(from), decltype(to), STRIP> : sum_rows<decltype(from), decltype(to), 1>;
+            using from_type = decltype(from);
+            using to_type = decltype(to);
+            auto kernel = length == STRIP ? sum_rows<from_type, to_type, STRIP> : sum_rows<from_type, to_type, 1>;
             LAUNCH(kernel, grid, THREADS, 0, c->stream, s, d_out, gradient, columns, update);
         });
     });

@@ -123,7 +123,8 @@ template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64
 #pragma unroll
         for (int i = 0; i < FLIGHT; i++) add_strip(t, held[i]);
     }
-    for (int64_t at = strips * STRIP + blockIdx.x * THREADS + threadIdx.x; at < n; at += gridDim.x * THREADS) add_strip(t, strip_load<1>(x, at));
+    for (int64_t at = strips * STRIP + blockIdx.x * THREADS + threadIdx.x; at < n; at += gridDim.x * THREADS)
+        add_strip(t, strip_load<1>(x, at));
     close_total(t);
     block_limbs(t.limb, shared);
     if (threadIdx.x == 0)

@@ -16,7 +16,10 @@ template <int length, typename type> static __device__ __forceinline__ strip<typ
 }
 
 /* Put together by hand, at an index of 16-byte words: nvcc leaves other stores in pieces, each of which costs as much as the whole. */
-template <typename type> static __device__ __forceinline__ void strip_store(type *row, int64_t at, const strip<type, 1> &x) { row[at] = x.of[0]; }
+template <typename type> static __device__ __forceinline__ void strip_store(type *row, int64_t at, const strip<type, 1> &x)
+{
+    row[at] = x.of[0];
+}
 
 static __device__ __forceinline__ void strip_store(bf16 *row, int64_t at, const strip<bf16, STRIP> &x)
 {

@@ -1,6 +1,6 @@
 /* Kernels of the CUDA machine whose results are the host's to the last bit: rows of the embedding, cross-entropy's finish, AdamW,
  * exact squares, the step's scalars, first weights, tokens. Each runs beside the host's on the same bytes, gaps included, at
- * addresses that allow 16-byte packs and at ones that do not, on several seeds of the emulator's order. */
+ * addresses that allow 16-byte packs and at ones that do not. */
 #include "../../units/operations.h"
 #include "base/random.h"
 #include "machine/cuda/kernels.h"
@@ -180,7 +180,10 @@ static void check_squares(dtype type, int64_t n, int low, int high, int64_t skip
     sample x = skipped(type, n, skip, 1, 1.0, 0.0), limbs = sample_open(U64, 1, (int64_t[]){ SQUARE_LIMBS }, 0);
     char *host[2] = { NULL };
     op o = { .kind = OP_SQUARE_SUM };
-    for (int64_t i = 0; i < n; i++) element_set(&x.t, i, random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
+    for (int64_t i = 0; i < n; i++) {
+        double exponent = low + floor((double)(high - low + 1) * fabs(random_value(2, i)));
+        element_set(&x.t, i, random_value(1, i) * exp2(exponent));
+    }
     if (bad != 0.0) element_set(&x.t, n / 2, bad);
     memcpy(limbs.memory, (uint64_t[SQUARE_LIMBS]){ 0xFFFFFFFFu, 7, 0, 5, 0 }, sizeof(uint64_t[SQUARE_LIMBS]));
     run_both(&o, 2, (sample *[]){ &x, &limbs }, (access_mode[]){ READ, UPDATE }, host);
@@ -260,7 +263,8 @@ static void tokens_and_labels(void **state)
 static void step_scalars(void **state)
 {
     const step_begin_args args[] = { { .maximum = 8e-5, .minimum = 8e-6, .warmup = 4, .total = 11, .beta1 = 0.9f, .beta2 = 0.95f },
-                                     { .maximum = 1e-3, .minimum = 1e-4, .warmup = 5, .total = 50, .from_zero = true, .beta1 = 0.9f, .beta2 = 0.95f },
+                                     { .maximum = 1e-3, .minimum = 1e-4, .warmup = 5, .total = 50, .from_zero = true,
+                                       .beta1 = 0.9f, .beta2 = 0.95f },
                                      { .maximum = 1e-3, .total = 10, .constant = true, .beta1 = 0.9f, .beta2 = 0.999f } };
     sample scalars = sample_open(F64, 1, (int64_t[]){ STEP_SCALARS }, 0), loss = sample_open(F64, 1, (int64_t[]){ 1 }, 0);
     sample limbs = sample_open(U64, 1, (int64_t[]){ SQUARE_LIMBS }, 0);
@@ -269,7 +273,8 @@ static void step_scalars(void **state)
         for (int k = 0; k < STEP_SCALARS; k++) element_set(&scalars.t, k, k == SCALAR_STEP ? -1 : 0);
         for (int t = 0; t < 13; t++) same_bits(&o, 1, (sample *[]){ &scalars }, (access_mode[]){ UPDATE }, "step_begin");
     }
-    static const uint64_t limb[][SQUARE_LIMBS] = { { 1, 2, 9u << 16, 0, 0 }, { 0, 9ull << 48, 7, 3, 0 }, { 1, 1, 1, 1, 2 }, { 0, 0, 0, 1ull << 32, 0 }, { 0 } };
+    static const uint64_t limb[][SQUARE_LIMBS] = { { 1, 2, 9u << 16, 0, 0 }, { 0, 9ull << 48, 7, 3, 0 }, { 1, 1, 1, 1, 2 },
+                                                   { 0, 0, 0, 1ull << 32, 0 }, { 0 } };
     element_set(&loss.t, 0, 3.5);
     for (int i = 0; i < 5; i++)
         for (int clip = 0; clip < 3; clip++) {
@@ -282,33 +287,49 @@ static void step_scalars(void **state)
 
 typedef struct { int64_t s, b, columns, ranks, valid, gap; } loss_shape;
 
-/* The partial's sum differs from the host's by the roundings of both: 8.4e-7 there (cross_entropy.cu), on the host 3e-7 of
- * exponentials twice and those of 64 terms in a row, 3.8e-6 at worst. The finish starts from the host's partials and is the
- * host's to the last bit. */
+static op loss_op(loss_shape n, int64_t rank, cross_entropy_part part)
+{
+    return (op){ .kind = OP_CROSS_ENTROPY, .args.cross_entropy = { part, rank * n.columns, n.valid, 0.25f } };
+}
+
+static sample logits_of(loss_shape n, int64_t rank, dtype type)
+{
+    sample x = sample_open(type, 3, (int64_t[]){ n.s, n.b, n.columns }, n.gap);
+    sample_randomize(&x, (uint32_t)rank, 8.0, 0.0);
+    return x;
+}
+
+/* The sum differs from the host's by the roundings of both: 8.4e-7 there (cross_entropy.cu); on the host 3e-7 of exponentials
+ * twice and those of 64 terms in a row, 3.8e-6 at worst. The host's partial is what the finish starts from. */
+static void check_partial(loss_shape n, int64_t rank, dtype type, sample *label, sample *partials)
+{
+    sample logits = logits_of(n, rank, type), part = sample_open(F32, 3, (int64_t[]){ n.s, n.b, 3 }, 0);
+    op o = loss_op(n, rank, CROSS_ENTROPY_PARTIAL);
+    char *host[3] = { NULL };
+    run_both(&o, 3, (sample *[]){ &logits, label, &part }, (access_mode[]){ READ, READ, WRITE }, host);
+    const float *expected = (const float *)(void *)host[2], *got = part.t.data;
+    for (int64_t i = 0; i < part.elements; i++)
+        assert_true(got[i] == expected[i] || (i % 3 == 1 && fabsf(got[i] - expected[i]) <= 5.2e-6f * expected[i]));
+    memcpy((float *)partials->t.data + part.elements * rank, host[2], part.bytes);
+    free_hosts(host, 3);
+    close_all((sample *[]){ &logits, &part }, 2);
+}
+
+static void check_finish(loss_shape n, int64_t rank, dtype type, sample *label, sample *partials)
+{
+    sample logits = logits_of(n, rank, type), loss = sample_open(F64, 1, &n.b, 0);
+    op o = loss_op(n, rank, CROSS_ENTROPY_FINISH);
+    same_bits(&o, 4, (sample *[]){ &logits, label, partials, &loss }, (access_mode[]){ UPDATE, READ, READ, WRITE }, "cross_entropy");
+    close_all((sample *[]){ &logits, &loss }, 2);
+}
+
 static void check_loss(loss_shape n, dtype type)
 {
     sample label = sample_open(I32, 2, (int64_t[]){ n.s, n.b }, 0), partials = sample_open(F32, 4, (int64_t[]){ n.ranks, n.s, n.b, 3 }, 0);
-    sample loss = sample_open(F64, 1, &n.b, 0);
-    int64_t rows = n.s * n.b;
-    for (int64_t i = 0; i < rows; i++) element_set(&label.t, i, (double)(i * 7919 % n.valid));
-    for (int finish = 0; finish < 2; finish++)
-        for (int64_t r = 0; r < n.ranks; r++) {
-            sample logits = sample_open(type, 3, (int64_t[]){ n.s, n.b, n.columns }, n.gap), part = sample_open(F32, 3, (int64_t[]){ n.s, n.b, 3 }, 0);
-            op o = { .kind = OP_CROSS_ENTROPY, .args.cross_entropy = { finish ? CROSS_ENTROPY_FINISH : CROSS_ENTROPY_PARTIAL, r * n.columns, n.valid, 0.25f } };
-            sample_randomize(&logits, (uint32_t)r, 8.0, 0.0);
-            if (finish) same_bits(&o, 4, (sample *[]){ &logits, &label, &partials, &loss }, (access_mode[]){ UPDATE, READ, READ, WRITE }, "cross_entropy");
-            else {
-                char *host[3] = { NULL };
-                run_both(&o, 3, (sample *[]){ &logits, &label, &part }, (access_mode[]){ READ, READ, WRITE }, host);
-                const float *expected = (const float *)(void *)host[2];
-                for (int64_t i = 0; i < 3 * rows; i++)
-                    assert_true(fabs(element(&part.t, i) - (double)expected[i]) <= (i % 3 == 1 ? 5.2e-6 * (double)expected[i] : 0.0) || expected[i] == (float)element(&part.t, i));
-                memcpy((float *)(void *)partials.memory + 3 * rows * r, host[2], part.bytes);
-                free_hosts(host, 3);
-            }
-            close_all((sample *[]){ &logits, &part }, 2);
-        }
-    close_all((sample *[]){ &label, &partials, &loss }, 3);
+    for (int64_t i = 0; i < label.elements; i++) element_set(&label.t, i, (double)(i * 7919 % n.valid));
+    for (int64_t rank = 0; rank < n.ranks; rank++) check_partial(n, rank, type, &label, &partials);
+    for (int64_t rank = 0; rank < n.ranks; rank++) check_finish(n, rank, type, &label, &partials);
+    close_all((sample *[]){ &label, &partials }, 2);
 }
 
 static void losses(void **state)
