@@ -106,7 +106,8 @@ CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLA
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 # The CUDA runtime is linked in; cuBLASLt, NCCL, cuDNN and NVML are loaded by the run that needs them.
-CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"'
+CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"' \
+              -DXGSW_NVML='"libnvidia-ml.so.1"'
 CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt \
                -Wl$(,)-rpath$(,)'$$ORIGIN/lib':$(CUDA_FROM)/lib64:$(CUDA_FROM)/lib)
 NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
@@ -207,7 +208,7 @@ $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  compile $<'
 	$(Q)$(COMPILE) $< -o $@
 
-$(addprefix $(BUILD)/src/machine/cuda/,libraries.o cudnn_graph.o): CPPFLAGS += $(CUDA_FLAGS)
+$(addprefix $(BUILD)/src/machine/cuda/,libraries.o cudnn_graph.o nvml.o): CPPFLAGS += $(CUDA_FLAGS)
 
 $(BUILD)/src/%.cu.o: src/%.cu $(BUILD)/kernel_flags
 	@mkdir -p $(@D); echo '  compile $<'

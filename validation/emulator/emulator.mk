@@ -7,7 +7,7 @@ EMULATOR          := build/emulator
 EMULATOR_OPTIMIZE := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all \
                      -DBUILD_DEBUG=1
 EMULATOR_CPPFLAGS := -Ivalidation/emulator/include -Ivalidation/emulator -Isrc $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
-                     -DXGSW_CUBLASLT=NULL -DXGSW_NCCL=NULL -MMD -MP
+                     -DXGSW_CUBLASLT=NULL -DXGSW_NCCL=NULL -DXGSW_NVML=NULL -MMD -MP
 EMULATOR_C        := $(MPICC) $(subst $(OPTIMIZE),$(EMULATOR_OPTIMIZE),$(CFLAGS)) -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern \
                      $(EMULATOR_CPPFLAGS)
 EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \

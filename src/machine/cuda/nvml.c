@@ -1,4 +1,5 @@
-/* NVML, loaded by the first question: it comes with the driver, so a machine may have none. Its interface is declared here. */
+/* NVML, loaded by the first question: it comes with the driver, so a machine may have none. Its interface is declared here.
+ * XGSW_NVML, on the command line, is the name of its file; NULL means that the program itself holds it. */
 #include "machine/cuda/nvml.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -34,18 +35,19 @@ static nvml_functions load(void)
     enum { FUNCTIONS = sizeof name / sizeof *name };
     _Static_assert(sizeof(nvml_functions) == FUNCTIONS * sizeof(void *), "a name for every function");
     nvml_functions f = { 0 };
-    void *pointer[FUNCTIONS], *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *pointer[FUNCTIONS], *library = dlopen(XGSW_NVML, RTLD_NOW | RTLD_LOCAL);
     for (int i = 0; i < FUNCTIONS; i++) pointer[i] = function(library, name[i][0], name[i][1]);
     if (pointer[0]) memcpy(&f, pointer, sizeof f);
     if (f.start && f.start() != NVML_SUCCESS) f = (nvml_functions){ 0 };
     return f;
 }
 
-/* "clocks event reasons". An idle GPU and clocks that somebody set are no throttling. */
+/* "Clocks event reasons". An idle GPU, clocks that somebody set and a card at the power it is sold with are no throttling: large
+ * products take every H100 to its power limit. */
 static void read_reasons(nvml_state *s, unsigned long long bits)
 {
     static const struct { unsigned long long bit; bool throttles; const char *words; } reason[] = {
-        { 0x01, false, "idle" }, { 0x02, false, "application clocks" }, { 0x04, true, "power cap" }, { 0x08, true, "hardware slowdown" },
+        { 0x01, false, "idle" }, { 0x02, false, "application clocks" }, { 0x04, false, "power cap" }, { 0x08, true, "hardware slowdown" },
         { 0x10, false, "sync boost" }, { 0x20, true, "temperature" }, { 0x40, true, "hardware temperature" },
         { 0x80, true, "power brake" }, { 0x100, false, "display clocks" },
     };

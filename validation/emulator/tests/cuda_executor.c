@@ -357,6 +357,28 @@ static void the_device_is_named(void **state)
     assert_non_null(strstr(machine_library(MACHINE_CUDA, text, sizeof text), "cuBLASLt"));
 }
 
+/* The emulated NVML's answers, and the words for its bits. */
+static void the_device_says_how_it_is(void **state)
+{
+    static const struct { const char *bits, *words; bool throttled; } seen[] = {
+        { "0", "", false }, { "0x1", "idle", false }, { "0x6", "application clocks, power cap", false },
+        { "0x48", "hardware slowdown, hardware temperature", true }, { "0x20", "temperature", true }, { "0x80", "power brake", true },
+        { "0x110", "sync boost, display clocks", false }, { "0x1000", "", false },
+    };
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        setenv("EMULATOR_CLOCKS_EVENTS", seen[i].bits, 1);
+        machine_device d = machine_device_of(MACHINE_CUDA);
+        assert_string_equal(d.throttle_reasons, seen[i].words);
+        assert_true(d.throttled == seen[i].throttled);
+        assert_true(fabs(d.clock_hertz - 1755e6) < 1.0 && fabs(d.power_watts - 612.5) < 1e-9 && d.ecc);
+        assert_string_equal(d.driver, "580.65.06, CUDA 13.0");
+    }
+    setenv("EMULATOR_CLOCKS_EVENTS", "0x1ff", 1);
+    machine_device d = machine_device_of(MACHINE_CUDA);
+    assert_true(d.throttled && strlen(d.throttle_reasons) < sizeof d.throttle_reasons);
+    unsetenv("EMULATOR_CLOCKS_EVENTS");
+}
+
 static void wait_for_the_future(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
@@ -390,6 +412,16 @@ static void too_old_a_mark(void)
     mark_time(first);
 }
 
+/* Without NVML nothing is known of clocks and power. */
+static void no_nvml(void)
+{
+    setenv("EMULATOR_NVML", "0", 1);
+    machine_device d = machine_device_of(MACHINE_CUDA);
+    if (d.clock_hertz != 0.0 || d.power_watts != 0.0 || d.throttled || d.throttle_reasons[0]) return;
+    printf("driver %s\n", d.driver);
+    exit(1);
+}
+
 /* The machine is refused by a clause, and ends the run of who takes memory all the same. */
 static void no_device(void)
 {
@@ -405,6 +437,7 @@ static const struct { const char *name; void (*run)(void); const char *words; } 
     { "sync_with_the_future", sync_with_the_future, "a mark is waited for that was never submitted" },
     { "too_little_scratch", too_little_scratch, "embedding_backward table (setup) needs" },
     { "too_much_memory", too_much_memory, "65536.00 GiB asked for the case's arena on" },
+    { "no_nvml", no_nvml, "driver CUDA 13.0" },
     { "no_device", no_device, "the CUDA machine cannot run: no GPU is visible to this process" },
     { "too_old_a_mark", too_old_a_mark, "operation 1 of queue 0 completed too long ago to say when" },
 };
@@ -439,6 +472,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(old_marks_have_their_times_for_long), cmocka_unit_test(spans_and_seconds_are_kept),
         cmocka_unit_test(ordered_programs_give_the_same_in_every_order), cmocka_unit_test(unordered_programs_show),
         cmocka_unit_test(writes_are_poisoned), cmocka_unit_test(large_blocks_go_up_and_down), cmocka_unit_test(the_device_is_named),
+        cmocka_unit_test(the_device_says_how_it_is),
         cmocka_unit_test(failures_are_named),
     };
     return cmocka_run_group_tests_name("cuda_executor", tests, NULL, NULL);
