@@ -52,7 +52,10 @@ static bool all_done(std::vector<MPI_Request> &requests)
 
 /* ---- buffers ---- */
 
-static bool overlap(const char *a, size_t a_bytes, const char *b, size_t b_bytes) { return a && b && a < b + b_bytes && b < a + a_bytes; }
+static bool overlap(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    return a && b && a < b + b_bytes && b < a + a_bytes;
+}
 
 /* The ranges that a task reads and writes. */
 static size_t read_bytes(const task &t) { return part_bytes(t) * (t.kind == REDUCE_SCATTER ? index(t.comm->ranks) : 1); }
@@ -78,7 +81,8 @@ static void check_buffers(const std::vector<task> &tasks)
             const task &b = tasks[k];
             bool clash = a.to && ((i != k && overlap(a.to, written_bytes(a), b.to, written_bytes(b))) ||
                                   overlap(a.to, written_bytes(a), b.from, read_bytes(b)));
-            if (clash && !(i == k && in_place(a))) emulator_fail("%s: what it writes lies over what is read or written beside it", name_of(a.kind));
+            if (clash && !(i == k && in_place(a)))
+                emulator_fail("%s: what it writes lies over what is read or written beside it", name_of(a.kind));
         }
     }
 }
@@ -155,7 +159,10 @@ static void begin_messages(operation *o)
     }
 }
 
-static bool alike(const header &a, const header &b) { return a.kind == b.kind && a.type == b.type && a.how == b.how && a.count == b.count; }
+static bool alike(const header &a, const header &b)
+{
+    return a.kind == b.kind && a.type == b.type && a.how == b.how && a.count == b.count;
+}
 
 static void compare(const operation *o)
 {

@@ -20,7 +20,12 @@ enum { LANE_BLOCKS = 8, TURN_BLOCKS = 16 };
 enum { SPLITS = 64 };
 
 typedef enum { TURNS, FIRST_LANE, PARTS = FIRST_LANE + GROUP_LANES } part_index;
-typedef struct { char name[SPLIT_NAME]; int users; bool made[PARTS]; cuda_communicator part[PARTS]; } split;     /* name empty: none */
+typedef struct {
+    char name[SPLIT_NAME];          /* empty: none */
+    int users;
+    bool made[PARTS];
+    cuda_communicator part[PARTS];
+} split;
 
 static struct {
     ncclComm_t world[2];            /* [takes turns] */
@@ -42,6 +47,7 @@ static void open_library(void)
     char text[128];
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
+    unsetenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");        /* would win over what is decided here */
     nccl_open();
     snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
     fail_install(end_all, text);
@@ -124,11 +130,12 @@ static void finish(const cuda_communicator *c)
  * two ends, so that they must have met before. A byte goes round, in the direction that the lane's rings will turn. */
 static void meet_neighbours(const cuda_communicator *c, int lane)
 {
-    int step = lane == 0 ? 1 : c->ranks - 1;
+    int step = lane == 0 ? 1 : c->ranks - 1, next = (c->rank + step) % c->ranks, before = (c->rank + c->ranks - step) % c->ranks;
     open_stream();
+    char *sent = communicators.token, *received = communicators.token + 1;
     NCCL(c->name, ncclGroupStart());
-    NCCL(c->name, ncclSend(communicators.token, 1, ncclUint8, (c->rank + step) % c->ranks, c->comm, communicators.stream));
-    NCCL(c->name, ncclRecv(communicators.token + 1, 1, ncclUint8, (c->rank + c->ranks - step) % c->ranks, c->comm, communicators.stream));
+    NCCL(c->name, ncclSend(sent, 1, ncclUint8, next, c->comm, communicators.stream));
+    NCCL(c->name, ncclRecv(received, 1, ncclUint8, before, c->comm, communicators.stream));
     NCCL(c->name, ncclGroupEnd());
     finish(c);
 }

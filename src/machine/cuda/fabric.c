@@ -6,7 +6,13 @@
 #include "machine/cuda/communicators.h"
 #include "machine/cuda/cuda.h"
 
-typedef struct { const op *op; group *group; const cuda_communicator *with; void *scratch; cudaStream_t stream; } cuda_transfer_call;
+typedef struct {
+    const op *op;
+    group *group;
+    const char *name; ncclComm_t comm;      /* of the communicator, if the group has more than one rank */
+    void *scratch;
+    cudaStream_t stream;
+} cuda_transfer_call;
 
 static ncclDataType_t format(dtype type)
 {
@@ -40,13 +46,13 @@ static void run_all_gather(const cuda_transfer_call *t)
     const void *part = tensor_present(from) ? from->data : own;
     size_t count = (size_t)(tensor_elements(to) / t->group->size);
     if (t->group->size == 1) move(t, own, part, tensor_span(to));
-    else NCCL(t->with->name, ncclAllGather(part, to->data, count, format(to->type), t->with->comm, t->stream));
+    else NCCL(t->name, ncclAllGather(part, to->data, count, format(to->type), t->comm, t->stream));
 }
 
 static void sum_parts(const cuda_transfer_call *t, void *to, const tensor *from)
 {
     size_t count = (size_t)(tensor_elements(from) / t->group->size);
-    NCCL(t->with->name, ncclReduceScatter(from->data, to, count, format(from->type), ncclSum, t->with->comm, t->stream));
+    NCCL(t->name, ncclReduceScatter(from->data, to, count, format(from->type), ncclSum, t->comm, t->stream));
 }
 
 /* Summed in FP32 before it is rounded, or widened before it is summed. */
@@ -77,45 +83,60 @@ static void run_reduce_scatter(const cuda_transfer_call *t)
 static void run_all_reduce(const cuda_transfer_call *t)
 {
     const tensor *x = &t->op->operand[0].tensor;
+    size_t count = (size_t)tensor_elements(x);
     if (t->group->size == 1) return;
-    NCCL(t->with->name, ncclAllReduce(x->data, x->data, (size_t)tensor_elements(x), format(x->type), ncclSum, t->with->comm, t->stream));
+    NCCL(t->name, ncclAllReduce(x->data, x->data, count, format(x->type), ncclSum, t->comm, t->stream));
 }
 
 static void run_exchange(const cuda_transfer_call *t)
 {
     const op *o = t->op;
-    NCCL(t->with->name, ncclGroupStart());
+    NCCL(t->name, ncclGroupStart());
     for (int i = 0; i < o->operands; i++) {
         const tensor *x = &o->operand[i].tensor;
         size_t count = (size_t)tensor_elements(x);
+        ncclDataType_t type = format(x->type);
         int peer = o->args.fabric.peer[i];
         if (count == 0) continue;
-        if (o->operand[i].access == READ) NCCL(t->with->name, ncclSend(x->data, count, format(x->type), peer, t->with->comm, t->stream));
-        else NCCL(t->with->name, ncclRecv(x->data, count, format(x->type), peer, t->with->comm, t->stream));
+        if (o->operand[i].access == READ) NCCL(t->name, ncclSend(x->data, count, type, peer, t->comm, t->stream));
+        else NCCL(t->name, ncclRecv(x->data, count, type, peer, t->comm, t->stream));
     }
-    NCCL(t->with->name, ncclGroupEnd());
+    NCCL(t->name, ncclGroupEnd());
 }
 
 size_t cuda_transfer_scratch(const op *o)
 {
     const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
-    bool between = o->kind == OP_REDUCE_SCATTER && tensor_present(to) && to->type != from->type && o->args.fabric.group->size > 1;
-    return between ? (size_t)tensor_elements(to->type == F32 ? from : to) * dtype_bytes(F32) : 0;
+    if (o->kind != OP_REDUCE_SCATTER || !tensor_present(to) || o->args.fabric.group->size == 1) return 0;
+    return to->type == from->type ? 0 : (size_t)tensor_elements(to->type == F32 ? from : to) * dtype_bytes(F32);
 }
 
 static void check_scratch(const op *o, size_t bytes)
 {
     char what[200];
-    if (cuda_transfer_scratch(o) > bytes)
-        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), cuda_transfer_scratch(o), bytes);
+    size_t needed = cuda_transfer_scratch(o);
+    if (needed > bytes)
+        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, bytes);
+}
+
+/* Nothing is to be moved, on all ranks alike. */
+static bool is_empty(const op *o)
+{
+    const tensor *whole = &o->operand[o->kind == OP_REDUCE_SCATTER].tensor;
+    return o->operands == 0 || (o->kind != OP_EXCHANGE && tensor_elements(whole) == 0);
 }
 
 void cuda_transfer(const op *o, void *scratch, size_t bytes, cudaStream_t stream, int queue_index)
 {
     group *g = o->args.fabric.group;
-    cuda_transfer_call t = { o, g, g->size > 1 ? communicator_for(g, queue_index) : NULL, scratch, stream };
+    cuda_transfer_call t = { .op = o, .group = g, .scratch = scratch, .stream = stream };
     check_scratch(o, bytes);
-    if (o->operands == 0 || (o->kind != OP_EXCHANGE && tensor_elements(&o->operand[o->kind == OP_REDUCE_SCATTER].tensor) == 0)) return;
+    if (is_empty(o)) return;
+    if (g->size > 1) {
+        const cuda_communicator *c = communicator_for(g, queue_index);
+        t.name = c->name;
+        t.comm = c->comm;
+    }
     switch (o->kind) {
     case OP_ALL_GATHER: run_all_gather(&t); break;
     case OP_REDUCE_SCATTER: run_reduce_scatter(&t); break;

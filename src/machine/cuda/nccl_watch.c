@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,13 +26,16 @@ static void rest(void)
     nanosleep(&pause, NULL);
 }
 
+/* The function's name, without its arguments. */
+static int call_length(void) { return (int)strcspn(watch.call, "("); }
+
 static void *watch_calls(void *unused)
 {
     for (;;) {
         double began = atomic_load(&watch.began);
         if (began > 0.0 && world_stalled(began) && atomic_load(&watch.began) == began)
-            FAIL_STATUS(STATUS_HANG, "%s, for %s: no rank of this node has completed anything for %.0f s", watch.call, watch.who,
-                        world_stall_seconds());
+            FAIL_STATUS(STATUS_HANG, "%.*s for %s: no rank of this node has completed anything for %.0f s", call_length(),
+                        watch.call, watch.who, world_stall_seconds());
         rest();
     }
     return unused;
@@ -77,7 +81,8 @@ void nccl_end(ncclResult_t result, const char *file, int line)
     atomic_store(&watch.began, 0.0);
     if (result == ncclSuccess) return;
     stand_aside();
-    fail_at(file, line, STATUS_FAILED, "%s, for %s: %s; %s", watch.call, watch.who, ncclGetErrorString(result), ncclGetLastError(NULL));
+    fail_at(file, line, STATUS_FAILED, "%.*s for %s: %s; %s", call_length(), watch.call, watch.who,
+            ncclGetErrorString(result), ncclGetLastError(NULL));
 }
 
 static void *abandon(void *unused)
