@@ -144,6 +144,9 @@ static void numbers(const case_result *r)
     residual(r);
     operations(&r->tally);
     say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
+    say("\"shadowed\":{\"operations\":%lld,\"elements\":%lld,\"failed\":%lld,", (long long)r->shadow.operations,
+        (long long)r->shadow.elements, (long long)r->shadow.failed);
+    number("worst", r->shadow.worst, "},");
 }
 
 void report_json(const case_result *r)

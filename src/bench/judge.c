@@ -66,6 +66,8 @@ void judge_case(case_result *r, const host_load *load)
     judge_check(r, &r->check[0], "before");
     judge_check(r, &r->check[1], "after");
     if (r->hazards) result_fail(r, "%lld hazards: %s", (long long)r->hazards, r->hazard);
+    if (r->shadow.failed)
+        result_fail(r, "%lld operations differ from the host's; the first: %.300s", (long long)r->shadow.failed, r->shadow.sentence);
     judge_fault(r);
     judge_validity(r, load);
     r->passed = r->fail_reasons == 0;

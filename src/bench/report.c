@@ -100,6 +100,14 @@ void report_check(const check_result *k, const char *when)
     if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
 }
 
+void report_shadow(const shadow_report *s)
+{
+    if (s->operations == 0) return;
+    say("Kernels    %lld operations beside the host's, %lld elements; largest difference %.3g of what is allowed, %s\n",
+        (long long)s->operations, (long long)s->elements, s->worst, s->worst_operation);
+    if (s->file[0]) say("Kernels    FAILED: to run the first mismatch again: ./xgsw --replay %s\n", s->file);
+}
+
 /* Mean of the steps so far times the steps to come. */
 static double remaining_seconds(const case_result *r, int64_t step)
 {

@@ -13,6 +13,8 @@ void report_devices(const machine_device *device, const char *hosts, int ranks, 
 void report_case_begins(const bench_case *c);
 /* The check's residual line; nothing if the check was not done. */
 void report_check(const check_result *k, const char *when);
+/* What the shadow saw, if anything. */
+void report_shadow(const shadow_report *s);
 /* One aligned line of a finished step, with the markers that users of the recipes grep for, and the remaining time. */
 void report_step(const case_result *r, int64_t step);
 /* The summary line, verdict and reasons, and the line XGSW_RESULT. */

@@ -71,12 +71,28 @@ void result_add_time(case_result *r, const machine *m, int64_t step, double seco
     if (t->idle_seconds < 0.0) t->idle_seconds = 0.0;
 }
 
+static void add_shadow(shadow_report *to, const shadow_report *s)
+{
+    to->operations += s->operations;
+    to->elements += s->elements;
+    if (s->worst >= to->worst) {
+        to->worst = s->worst;
+        memcpy(to->worst_operation, s->worst_operation, sizeof to->worst_operation);
+    }
+    if (s->failed && !to->failed) {
+        memcpy(to->sentence, s->sentence, sizeof to->sentence);
+        memcpy(to->file, s->file, sizeof to->file);
+    }
+    to->failed += s->failed;
+}
+
 void result_add_machine(case_result *r, const machine *m)
 {
     const hazard_report *h = machine_hazards(m);
     if (h->count && !r->hazards) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
     r->hazards += h->count;
     r->strikes += machine_strikes(m);
+    if (machine_shadowed(m)) add_shadow(&r->shadow, machine_shadowed(m));
 }
 
 static void add_reason(char list[CASE_REASONS][REASON_LENGTH], int *count, const char *format, va_list arguments)

@@ -40,6 +40,7 @@ typedef struct {
     span *spans; int64_t span_count;    /* rank 0: operations of the last step in order of completion; owned */
     int64_t hazards; char hazard[512];
     int64_t strikes;                    /* executions a planted fault struck, all ranks */
+    shadow_report shadow;               /* operations beside the host's, all ranks; 0 of them: check is not kernels */
     check_result check[2];              /* before, after */
     bool passed, valid;
     int fail_reasons, invalid_reasons;
@@ -56,7 +57,7 @@ void result_close(case_result *r);
 /* Keeps the spans of one step and what was idle in a window of `seconds`: no operation ran, no transfer was waited for
  * (posting messages and adding what they brought count as idle). */
 void result_add_time(case_result *r, const machine *m, int64_t step, double seconds);
-/* Adds the hazards found and the strikes made on a machine that has finished. */
+/* Adds the hazards found, the strikes made and what the shadow saw on a machine that has finished. */
 void result_add_machine(case_result *r, const machine *m);
 /* Adds a reason, printf style; the first CASE_REASONS are kept. A failed case has passed false, a not valid one valid false. */
 void result_fail(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

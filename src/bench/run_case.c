@@ -124,8 +124,15 @@ static void take_from_trainer(case_result *r, trainer *t)
     double seconds = 0.0;
     for (int64_t i = r->given->warmup; i < r->completed; i++) seconds += r->step_seconds[i];
     result_add_time(r, t->machine, r->completed - 1, seconds);
-    result_add_machine(r, t->machine);
     machine_engines(t->kind, r->engines, sizeof r->engines);
+}
+
+/* One more step, of whose first microbatch and update a sample of operations is compared with the host's. */
+static void replay_at_full_shape(trainer *t)
+{
+    machine_shadow(t->machine, SHADOW_SAMPLED);
+    trainer_step(t);
+    machine_sync(t->machine);
 }
 
 static void timed_steps(const bench_case *c, case_result *r, const machine_options *on)
@@ -143,6 +150,8 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
     if (m.takes_part) {
         train(r, &t);
         take_from_trainer(r, &t);
+        if (c->check == CHECK_KERNELS) replay_at_full_shape(&t);
+        result_add_machine(r, t.machine);
         trainer_dismantle(&t);
     }
     gather_times(r);
@@ -150,17 +159,40 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
     mesh_close(&m);
 }
 
+/* The first rank that found something, or as many as there are. */
+static int first_rank(bool found)
+{
+    double first = found ? -(double)world_rank() : -(double)world_ranks();
+    world_maximum(&first, 1);
+    return (int)-first;
+}
+
+/* The worst and the first mismatch are those of the rank that brings them. */
+static void agree_on_shadow(shadow_report *s)
+{
+    double counts[3] = { (double)s->operations, (double)s->elements, (double)s->failed }, worst = s->worst;
+    world_maximum(&worst, 1);
+    int from = first_rank(s->worst == worst), failed = first_rank(s->failed > 0);
+    world_sum(counts, 3);
+    world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
+    if (failed < world_ranks()) world_broadcast(s->sentence, sizeof s->sentence, failed);
+    if (failed < world_ranks()) world_broadcast(s->file, sizeof s->file, failed);
+    s->worst = worst;
+    s->operations = (int64_t)counts[0];
+    s->elements = (int64_t)counts[1];
+    s->failed = (int64_t)counts[2];
+}
+
 /* Findings of any rank fail the case on all of them. */
 static void agree(case_result *r)
 {
-    double counts[2] = { (double)r->hazards, (double)r->strikes }, own = world_rank();
+    double counts[2] = { (double)r->hazards, (double)r->strikes };
+    int first = first_rank(r->hazards > 0);
     world_sum(counts, 2);
-    if (!r->hazards) own = world_ranks();
-    double first = -own;
-    world_maximum(&first, 1);
-    if (counts[0] > 0.0) world_broadcast(r->hazard, sizeof r->hazard, (int)-first);
+    if (counts[0] > 0.0) world_broadcast(r->hazard, sizeof r->hazard, first);
     r->hazards = (int64_t)counts[0];
     r->strikes = (int64_t)counts[1];
+    agree_on_shadow(&r->shadow);
 }
 
 bool case_can_run(const bench_case *c, const host_load *load, char reason[REASON_LENGTH])
@@ -177,7 +209,7 @@ verdict run_case(const bench_case *c, case_result *r, const host_load *load)
 {
     check k;
     machine_options on = case_machine(c), on_check = on;
-    on_check.shadow = c->check == CHECK_KERNELS;
+    on_check.shadow = c->check == CHECK_KERNELS ? SHADOW_FULL : SHADOW_OFF;
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
@@ -192,6 +224,7 @@ verdict run_case(const bench_case *c, case_result *r, const host_load *load)
     report_check(&r->check[1], "after");
     if (checks) check_close(&k);
     agree(r);
+    report_shadow(&r->shadow);
     outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
     r->outside_bytes = outside.bytes;
     r->own_outside_bytes = outside.own;

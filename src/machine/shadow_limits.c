@@ -5,7 +5,8 @@
 #include "machine/shadow.h"
 #include <math.h>
 
-static const double F32_HALF_UNIT = 0x1p-24, BF16_HALF_UNIT = 0x1p-9, F64_UNITS = 16 * 0x1p-52;
+/* Half a unit in the last place, relative to the smallest number that has it. */
+static const double F32_HALF_UNIT = 0x1p-24, BF16_HALF_UNIT = 0x1p-8, F64_UNITS = 16 * 0x1p-52;
 
 /* Terms of the longest sum in an output element. */
 static double terms_of(const op *o, int which)
@@ -29,8 +30,8 @@ static double terms_of(const op *o, int which)
 static double internal_rounding(const op *o)
 {
     bool bf16 = o->operand[0].tensor.type == BF16;
-    if (o->kind == OP_ATTENTION_FORWARD && bf16) return 2 * BF16_HALF_UNIT;
-    if (o->kind == OP_ATTENTION_BACKWARD && bf16) return 8 * BF16_HALF_UNIT;
+    if (o->kind == OP_ATTENTION_FORWARD && bf16) return BF16_HALF_UNIT;
+    if (o->kind == OP_ATTENTION_BACKWARD && bf16) return 4 * BF16_HALF_UNIT;
     return 0.0;
 }
 

@@ -92,9 +92,9 @@ static const key_row table[KEYS] = {
     [KEY_LEARNING_RATE_WARMUP] = { "learning_rate_warmup", INTEGER(0, 1000000), .rule = "by size",
                                    FIELD(optimizer.learning_rate_warmup),
                                    .explanation = "steps until it is reached; full: the recipe's; small, check: 0" },
-    [KEY_CHECK] = { "check", WORD(check_names), .built = "off model", .fallback = "model", FIELD(check),
-                    .explanation = "model: train the check model before and after, and compare with the reference; "
-                                   "kernels: and each of its operations with the host's" },
+    [KEY_CHECK] = { "check", WORD(check_names), .fallback = "model", FIELD(check),
+                    .explanation = "model: train the check model before and after, and compare with the reference; kernels: "
+                                   "also each of its operations, and a sample of the timed model's, with the host's" },
     [KEY_FAULT] = { "fault", .kind = KIND_FAULT, .fallback = "none", FIELD(fault),
                     .explanation = "planted at the NTH execution of OPERATION in a step on RANK: drop all_reduce 3 1" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),

@@ -105,16 +105,6 @@ static void keys_reach_the_machine(void **state)
     assert_int_equal(on.transfer_multiprocessors, world_ranks() > 1 ? 7 : 0);
 }
 
-static void operations_are_not_compared_yet(void **state)
-{
-    static const char text[] = "a\nb\nbackend = host\n[llama3.1-8b]\nsize = check\ncheck = kernels\n";
-    deck_source source = { .name = "test", .text = text, .length = sizeof text - 1, .ranks = 1 };
-    deck d = deck_read(&source);
-    assert_int_equal(d.messages, 0);
-    assert_string_equal(d.item[0].not_built, "check kernels");
-    deck_free(&d);
-}
-
 static void the_host_has_engines(void **state)
 {
     char text[256];
@@ -132,7 +122,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_survey_names_the_first_rank_that_lacks_one),
         cmocka_unit_test(sharing_and_throttling_are_not_valid),
         cmocka_unit_test(keys_reach_the_machine),
-        cmocka_unit_test(operations_are_not_compared_yet),
         cmocka_unit_test(the_host_has_engines),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

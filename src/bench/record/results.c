@@ -185,6 +185,9 @@ static void write_verdict(writer *w, const char *group, const case_result *r)
     writer_integer(w, writer_join(group, "hazards").path, "1", r->hazards);
     writer_text(w, writer_join(group, "hazard").path, r->hazard, strnlen(r->hazard, sizeof r->hazard));
     writer_integer(w, writer_join(group, "strikes").path, "1", r->strikes);
+    writer_integer(w, writer_join(group, "shadowed_operations").path, "1", r->shadow.operations);
+    writer_integer(w, writer_join(group, "shadowed_mismatches").path, "1", r->shadow.failed);
+    writer_real(w, writer_join(group, "shadowed_worst").path, "1", r->shadow.worst);
 }
 
 /* Row 0: as the measured window began; row 1: as it ended. Not known: not a number. */
