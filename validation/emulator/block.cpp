@@ -22,6 +22,8 @@ static std::vector<warp *> live;        /* warps with ready lanes */
 static std::vector<block *> spare;      /* blocks of earlier grids */
 warp *here;
 int lane_here;
+uintptr_t shared_begin;
+size_t shared_bytes;
 
 void block_describe(char *text, size_t length, const block *b, int thread)
 {
@@ -58,6 +60,7 @@ static bool choose()
     if (here->ready == 0) live.pop_back();
     threadIdx.x = unsigned(thread_here());
     blockIdx = here->home->index;
+    shared_begin = reinterpret_cast<uintptr_t>(here->home->shared);
     return true;
 }
 
@@ -82,7 +85,6 @@ static block *block_open(int warps)
         if (!b->warp_of[i]) b->warp_of[i] = new warp{};
     b->warps = warps;
     b->shared = NULL;
-    b->shared_bytes = plan->shared;
     if (plan->shared > 0) b->shared = new (std::align_val_t(SHARED_ALIGNMENT)) unsigned char[plan->shared];
     b->history = new touched[plan->shared / 2 + 1]();
     return b;
@@ -169,7 +171,9 @@ void grid_run(const emulator_launch_plan &given)
     fiber_body(run_threads);
     here = NULL;
     choose();
+    shared_bytes = plan->shared;
     fiber_switch(fiber_take());
+    shared_bytes = 0;
 }
 
 /* --- Barriers ------------------------------------------------------------------------------------------------------------- */
@@ -194,6 +198,14 @@ __attribute__((noreturn)) static void elsewhere(const emulator_site &mine, const
     alone(mine, others);
 }
 
+/* Most are of 4 bytes, and those of several words are not worth a call. */
+static inline void copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes == 4) memcpy(to, from, 4);
+    else if (bytes % 8 == 0) for (size_t i = 0; i < bytes; i += 8) memcpy(static_cast<char *>(to) + i, static_cast<const char *>(from) + i, 8);
+    else memcpy(to, from, bytes);
+}
+
 /* Waits for the 32 lanes; the last one calls combine and goes on. */
 static unsigned char *meet(const void *mine, size_t bytes, void (*combine)(void *), const emulator_site &site)
 {
@@ -204,8 +216,7 @@ static unsigned char *meet(const void *mine, size_t bytes, void (*combine)(void 
     if (w->waiting > 0 && (!same_site(w->site, site) || w->bytes != bytes)) elsewhere(site, w->site);
     if (bytes > EMULATOR_LANE_BYTES) alone(site, "cannot take so many bytes");
     unsigned char *slot = slots + size_t(lane_here) * bytes;
-    if (bytes == 4) memcpy(slot, mine, 4);      /* most are: in one instruction */
-    else if (bytes > 0) memcpy(slot, mine, bytes);
+    copy(slot, mine, bytes);
     w->site = site;
     w->bytes = bytes;
     if (++w->waiting < LANES) {
@@ -229,13 +240,13 @@ void emulator_warp_barrier(emulator_site site) { meet(NULL, 0, NULL, site); }
 
 void emulator_warp_exchange(const void *mine, size_t bytes, void *all, emulator_site site)
 {
-    memcpy(all, meet(mine, bytes, NULL, site), bytes * LANES);
+    copy(all, meet(mine, bytes, NULL, site), bytes * LANES);
 }
 
 void emulator_warp_combine(void *mine, size_t bytes, void (*combine)(void *), emulator_site site)
 {
     const unsigned char *slots = meet(mine, bytes, combine, site);
-    memcpy(mine, slots + size_t(lane_here) * bytes, bytes);
+    copy(mine, slots + size_t(lane_here) * bytes, bytes);
 }
 
 void emulator_block_barrier(emulator_site site)

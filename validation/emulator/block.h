@@ -30,8 +30,7 @@ struct block {
     int warps, waiting, gone;           /* threads */
     emulator_site site;
     unsigned char *shared;
-    size_t shared_bytes;
-    touched *history;                   /* [shared_bytes / 2] */
+    touched *history;                   /* of each two bytes of it */
     uint32_t epoch;                     /* barriers passed, this block's and those of blocks in this place before it */
     warp *warp_of[LARGEST_WARPS];
 };
@@ -40,6 +39,9 @@ struct block {
 extern warp *here;
 extern int lane_here;
 inline int thread_here() { return here->first + lane_here; }
+/* Its block's shared memory; no bytes if no kernel runs. */
+extern uintptr_t shared_begin;
+extern size_t shared_bytes;
 /* "kernel NAME, block 1 0 0, thread 5" */
 void block_describe(char *text, size_t length, const block *b, int thread);
 

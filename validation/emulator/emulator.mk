@@ -44,7 +44,7 @@ $(EMULATOR)/src/%.cu.o: EMULATOR_CXX += -Wno-extra $(EMULATOR_FOLLOWED)
 $(EMULATOR)/validation/emulator/tests/%.cpp.o: EMULATOR_CXX += -Wno-unused-parameter $(EMULATOR_FOLLOWED)
 
 # What switches threads and follows loads and stores is called more often than all else, and is not what is tested.
-$(patsubst %,$(EMULATOR)/validation/emulator/%.cpp.o,block fiber followed): EMULATOR_CXX += -O2 -fno-sanitize=all
+$(patsubst %,$(EMULATOR)/validation/emulator/%.cpp.o,block fiber followed): EMULATOR_CXX += -O2 -fno-sanitize=all -fno-tree-loop-distribute-patterns
 
 $(EMULATOR)/%.cpp.o: %.cpp $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'

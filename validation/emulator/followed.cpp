@@ -56,12 +56,11 @@ static inline void follow_write(touched &t, size_t at, int me)
     t.writer = uint16_t(me);
 }
 
-template <bool write> static inline void follow(uintptr_t address, size_t bytes)
+template <bool write> __attribute__((noinline)) static void follow(size_t at, size_t bytes)
 {
     const block *b = here->home;
-    size_t at = address - reinterpret_cast<uintptr_t>(b->shared), end = at + bytes;
-    if (at >= b->shared_bytes || bytes < GRANULE) return;
-    for (int me = thread_here(); at < end; at += GRANULE) {
+    const int me = thread_here();
+    for (size_t end = at + bytes; at < end; at += GRANULE) {
         if (write) follow_write(b->history[at / GRANULE], at, me);
         else follow_read(b->history[at / GRANULE], at, me);
     }
@@ -76,13 +75,17 @@ static inline bool poisoned(uintptr_t address, size_t bytes)
     return __asan_region_is_poisoned(reinterpret_cast<void *>(address), bytes) != NULL;
 }
 
-template <bool write> static inline void access(uintptr_t address, size_t bytes)
+template <bool write> __attribute__((noinline)) static void report(uintptr_t address, size_t bytes)
 {
-    if (poisoned(address, bytes)) {
-        if (write) __asan_report_store_n(address, bytes);
-        else __asan_report_load_n(address, bytes);
-    }
-    if (here) follow<write>(address, bytes);
+    if (write) __asan_report_store_n(address, bytes);
+    else __asan_report_load_n(address, bytes);
+}
+
+template <bool write> __attribute__((always_inline)) static inline void access(uintptr_t address, size_t bytes)
+{
+    if (__builtin_expect(poisoned(address, bytes), 0)) report<write>(address, bytes);
+    size_t at = address - shared_begin;
+    if (at < shared_bytes && bytes >= GRANULE) follow<write>(at, bytes);
 }
 
 }
