@@ -40,7 +40,7 @@ $(EMULATOR)/%.cu.o: %.cu $(EMULATOR)/flags
 	$(Q)$(EMULATOR_CXX) -c $< -o $@
 
 # Warnings are nvcc's business.
-$(EMULATOR)/src/%.cu.o: EMULATOR_CXX += -Wno-extra $(EMULATOR_FOLLOWED)
+$(EMULATOR)/src/%.cu.o: EMULATOR_CXX += -Wno-extra -O2 $(EMULATOR_FOLLOWED)
 $(EMULATOR)/validation/emulator/tests/%.cpp.o: EMULATOR_CXX += -Wno-unused-parameter $(EMULATOR_FOLLOWED)
 
 # What switches threads and follows loads and stores is called more often than all else, and is not what is tested.
