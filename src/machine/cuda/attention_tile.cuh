@@ -148,7 +148,7 @@ static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &re
                                                     const tile<columns, width> &other)
 {
     clear(result);
-    UNROLL
+    UNROLL_TWICE
     for (int k = 0; k < width; k += 16) {
         uint32_t a[parts][4], b[4];
         UNROLL

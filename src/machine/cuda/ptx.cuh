@@ -4,6 +4,7 @@
 #include "machine/cuda/launch.cuh"
 
 #define UNROLL _Pragma("unroll")
+#define UNROLL_TWICE _Pragma("unroll 2")
 #define NO_UNROLL _Pragma("unroll 1")
 
 /* c[16, 8] += a[16, 16] b[16, 8], BF16 with FP32 sums (PTX ISA, mma.m16n8k16: fragment layouts). */

@@ -7,6 +7,7 @@
 #include <vector>
 
 #define UNROLL
+#define UNROLL_TWICE
 #define NO_UNROLL
 
 static inline void emulator_aligned(const void *p, const char *what)
