@@ -28,6 +28,13 @@ static void word(const char *name, const char *value)
     say(",");
 }
 
+static void first_line(const char *name, const char *value)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(value, "\n"), value);
+    word(name, line);
+}
+
 static void list(const char *name, const double *x, int64_t n)
 {
     say("\"%s\":[", name);
@@ -134,7 +141,7 @@ static void numbers(const case_result *r)
     number("model_mfu", r->model_mfu, ",");
     word("device", r->device);
     word("throttled", r->throttled);
-    word("engines", r->engines);
+    first_line("engines", r->engines);
     number("days_per_trillion_tokens", r->days_per_trillion, ",");
     number("arena_bytes", (double)r->arena_bytes, ",");
     number("outside_bytes", r->outside_bytes, ",");

@@ -154,7 +154,7 @@ static void report_profile(const case_result *r)
         if (!op_is_transfer((op_kind)k) && t->kind[k].seconds > 0.005 * total)
             say(" %s %.1f %%,", op_kind_name((op_kind)k), 100.0 * t->kind[k].seconds / total);
     for (int a = 0; a < t->axes; a++) say(" waiting for %s %.1f %%,", t->axis[a].axis, 100.0 * t->axis[a].exposed_seconds / total);
-    say(" dispatch %.2f %%\n", 100.0 * t->dispatch_seconds / total);
+    say(" idle %.1f %%, dispatch %.2f %%\n", 100.0 * t->idle_seconds / total, 100.0 * t->dispatch_seconds / total);
 }
 
 /* Over the ranks and the two looks at their devices. */
@@ -189,7 +189,7 @@ static void report_numbers(const case_result *r)
         r->tokens_per_second / r->given->layout.ranks, r->tflops_per_gpu);
     report_peak(r);
     report_clocks(r);
-    say("Engines    %s\n", r->engines);
+    say("Engines    %.*s\n", (int)strcspn(r->engines, "\n"), r->engines);
     report_profile(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);

@@ -36,7 +36,7 @@ typedef struct {
     machine_device *devices;            /* [ranks used, 2]: all ranks'; rank 0 only; owned */
     char device[64];                    /* its name, if that of all ranks is the same; else empty */
     char throttled[REASON_LENGTH];      /* the first rank whose device was, and why; empty: none */
-    char engines[1024];                 /* of attention and products, rank 0 */
+    char engines[8192];                 /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans; int64_t span_count;    /* rank 0: operations of the last step in order of completion; owned */
     int64_t hazards; char hazard[512];
     int64_t strikes;                    /* executions a planted fault struck, all ranks */
@@ -55,7 +55,7 @@ typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
 void result_open(case_result *r, const bench_case *c);      /* allocates the per-step arrays, NaN */
 void result_close(case_result *r);
 /* Keeps the spans of one step and what was idle in a window of `seconds`: no operation ran, no transfer was waited for
- * (posting messages and adding what they brought count as idle). */
+ * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside it). */
 void result_add_time(case_result *r, const machine *m, int64_t step, double seconds);
 /* Adds the hazards found, the strikes made and what the shadow saw on a machine that has finished. */
 void result_add_machine(case_result *r, const machine *m);

@@ -57,7 +57,7 @@ const char *machine_library(machine_kind kind, char *text, size_t length);
 /* Is it part of this build? What is not can measure all the same, without its scratch. */
 bool machine_built(machine_kind kind);
 /* What it runs attention and products with, as chosen by the operations so far: for people. */
-const char *machine_engines(machine_kind kind, char *text, size_t length);
+const char *machine_engines(machine_kind kind, char *text, size_t length);      /* a line, then one for each product's algorithm */
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);

@@ -73,7 +73,8 @@ static int threads(void) { return 1; }
 static const char *engines(char *text, size_t length)
 {
     char attention[160];
-    snprintf(text, length, "attention %s; products cuBLASLt", cuda_attention_engine(attention, sizeof attention));
+    int used = snprintf(text, length, "attention %s; products cuBLASLt\n", cuda_attention_engine(attention, sizeof attention));
+    if ((size_t)used < length) cuda_matmul_algorithms(text + used, length - (size_t)used);
     return text;
 }
 
