@@ -43,7 +43,7 @@ static void give_back(machine_kind kind, const op *o)
 
 static shadow_report run_again(machine_kind kind, const op_copy *c)
 {
-    machine_options options = { .kind = kind, .shadow = SHADOW_FULL };
+    machine_options options = { .kind = kind, .shadow = SHADOW_FULL, .world_rank = -1 };
     machine *m = machine_open(&options);
     queue *q = machine_queue(m, "replay");
     op o = placed(m, kind, c);

@@ -209,6 +209,7 @@ static void keep_mismatch(shadow *s, const op *o, const finding *f)
     if (r->failed++) return;
     snprintf(r->sentence, sizeof r->sentence, "%s: element %lld of operand %d is %.9g, the host has %.9g, %.3g times what is allowed",
              op_describe(o, what, sizeof what), (long long)f->index, f->which, f->got, f->want, f->ratio);
+    if (s->rank < 0) return;
     snprintf(r->file, sizeof r->file, "xgsw-mismatch-%d.op", s->rank);
     if (!op_file_write(r->file, &s->before.op, reason, sizeof reason)) r->file[0] = 0;
 }

@@ -14,7 +14,7 @@ typedef struct {
 } shadow_report;
 
 typedef struct shadow shadow;
-/* rank names the file of the first mismatch. */
+/* rank names the file of the first mismatch; negative: none is written. */
 shadow *shadow_open(int rank);
 void shadow_set(shadow *s, shadow_mode mode);
 void shadow_close(shadow *s);

@@ -77,6 +77,7 @@ $(EMULATOR)/units/%: validation/emulator/tests/%.c $(EMULATOR)/libxgsw.a $(EMULA
 
 # Tests that see each operation before the machine does.
 $(addprefix $(EMULATOR)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
+$(EMULATOR)/units/shadow_machine: WRAP := -Wl,--wrap=cuda_swiglu_forward
 $(EMULATOR)/units/%: validation/units/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@

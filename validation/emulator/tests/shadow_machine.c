@@ -1,0 +1,70 @@
+/* A kernel that is wrong, on the emulated GPU: the shadow names the operation and writes it, the file fails again as long as the
+ * kernel is wrong, and a right kernel passes both. The wrong one is the real one and a flipped bit after it. */
+#include "bench/replay.h"
+#include "machine/cuda/kernels.h"
+#include "machine/kernels.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { ROWS = 6, HALF = 24, WRONG = 77 };
+static bool wrong;
+
+void __real_cuda_swiglu_forward(const cuda_call *c);
+void __wrap_cuda_swiglu_forward(const cuda_call *c);
+void __wrap_cuda_swiglu_forward(const cuda_call *c)
+{
+    cuda_call flip = { .x = { c->x[1] }, .args.flip.index = WRONG, .stream = c->stream };
+    __real_cuda_swiglu_forward(c);
+    if (wrong) cuda_flip(&flip);
+}
+
+static shadow_report run_swiglu(void)
+{
+    machine_options options = { .kind = MACHINE_CUDA, .shadow = SHADOW_FULL, .world_rank = 5 };
+    float value[ROWS * 2 * HALF];
+    for (int i = 0; i < ROWS * 2 * HALF; i++) value[i] = 0.01f * (float)(i % 97) - 0.4f;
+    char *memory = machine_memory_take(MACHINE_CUDA, 4096 + sizeof value);
+    machine *m = machine_open(&options);
+    queue *q = machine_queue(m, "compute");
+    tensor gate_up = tensor_2d(memory, F32, ROWS, 2 * HALF), out = tensor_2d(memory + sizeof value, F32, ROWS, HALF);
+    machine_upload(m, gate_up, value);
+    machine_origin(m, (origin){ .step = 1, .microbatch = 0, .chunk = 0, .layer = 2, .phase = PHASE_FORWARD });
+    swiglu_forward(q, "act", gate_up, out);
+    machine_sync(m);
+    shadow_report r = *machine_shadowed(m);
+    machine_close(m);
+    machine_memory_give_back(MACHINE_CUDA, memory);
+    return r;
+}
+
+static void a_right_kernel_passes(void **state)
+{
+    wrong = false;
+    shadow_report r = run_swiglu();
+    assert_int_equal(r.operations, 1);
+    assert_int_equal(r.elements, ROWS * HALF);
+    assert_int_equal(r.failed, 0);
+}
+
+static void a_wrong_kernel_is_named_and_fails_again(void **state)
+{
+    wrong = true;
+    shadow_report r = run_swiglu();
+    assert_int_equal(r.failed, 1);
+    assert_non_null(strstr(r.sentence, "swiglu_forward act (step 1, microbatch 0, chunk 0, layer 2, forward): element 77 of operand 1"));
+    assert_string_equal(r.file, "xgsw-mismatch-5.op");
+    assert_int_equal(replay(r.file), 1);
+    wrong = false;
+    assert_int_equal(replay(r.file), 0);
+    remove(r.file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_right_kernel_passes), cmocka_unit_test(a_wrong_kernel_is_named_and_fails_again) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
