@@ -124,7 +124,7 @@ SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcar
 KERNELS := $(if $(NVCC),$(wildcard src/machine/cuda/*.cu))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
-UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(wildcard validation/units/*.c))
+UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(wildcard validation/units/*.c)))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PLANS = 64, SMALL_WORKSPACE = 1 << 20 };
+enum { PLANS = 64 };
 
 typedef struct { attention_spec spec; bool tried; cudnnBackendDescriptor_t plan; char reason[GRAPH_REASON]; } attention_plan;
 
@@ -52,17 +52,10 @@ static size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 static size_t row_bytes(const cuda_call *c) { return aligned((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float)); }
 static size_t sum_bytes(const cuda_call *c) { return aligned(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
 
-/* The engines keep dk and dv of every query head, in BF16 or FP32: found by asking them for twelve shapes (cuDNN 9.19, Hopper). */
-static size_t workspace_bytes(const attention_spec *a)
-{
-    const int64_t *q = a->shape[Q].dim;
-    return SMALL_WORKSPACE + (a->backward ? 8 * (size_t)(q[0] * q[1] * a->shape[K].dim[2] * q[3]) : 0);
-}
-
 size_t library_attention_scratch(const cuda_call *c, bool backward)
 {
     attention_spec a = spec_of(c, backward);
-    return 256 + (backward ? row_bytes(c) + sum_bytes(c) : 0) + workspace_bytes(&a);
+    return 256 + (backward ? row_bytes(c) + sum_bytes(c) : 0) + attention_workspace(&a);
 }
 
 static bool is_same_shape(const graph_shape *a, const graph_shape *b)
@@ -130,7 +123,7 @@ static void make_plan(attention_plan *p)
     cudnn_graph g;
     p->tried = true;
     attention_graph(&g, &p->spec);
-    p->plan = graph_plan(&g, library.device, workspace_bytes(&p->spec));
+    p->plan = graph_plan(&g, library.device, attention_workspace(&p->spec));
     if (!p->plan) memcpy(p->reason, g.reason, sizeof p->reason);
     graph_close(&g);
 }

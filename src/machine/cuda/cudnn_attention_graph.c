@@ -129,3 +129,11 @@ void attention_graph(cudnn_graph *g, const attention_spec *a)
     if (a->backward) backward(&d);
     else forward(&d);
 }
+
+/* The engines keep dk and dv of every query head, in BF16 or FP32 (cuDNN 9.19, Hopper). */
+size_t attention_workspace(const attention_spec *a)
+{
+    enum { SMALL_WORKSPACE = 1 << 20 };
+    const int64_t *q = a->shape[Q].dim;
+    return SMALL_WORKSPACE + (a->backward ? 8 * (size_t)(q[0] * q[1] * a->shape[K].dim[2] * q[3]) : 0);
+}

@@ -14,3 +14,5 @@ typedef struct {
 enum { UID_Q = 1, UID_K, UID_V, UID_OUT, UID_LSE, UID_SCALE, UID_MASKED, UID_D_OUT, UID_DQ, UID_DK, UID_DV, UID_SUM, UID_ACCUMULATOR, UID_ONE };
 
 void attention_graph(cudnn_graph *g, const attention_spec *a);
+/* Bytes that engines get for it, from shapes only. */
+size_t attention_workspace(const attention_spec *a);

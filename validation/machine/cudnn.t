@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Asks cuDNN, where it is, whether its engines take the graphs of attention. Its compiler wants a driver to be there: without one, the
+# toolkit's stand-in is enough.
+set -euo pipefail
+test=${BUILD:-build/mpicc}/units/cudnn_graphs
+[ -x "$test" ] || { echo "1..0 # SKIP built without cuDNN"; exit 0; }
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+cuda=$(dirname "$(dirname "$(realpath "$nvcc")")")
+stub=$(mktemp -d)
+trap 'rm -rf "$stub"' EXIT
+for file in "$cuda"/lib64/stubs/libcuda.so "$cuda"/lib/stubs/libcuda.so; do
+    [ ! -e "$file" ] || ln -sf "$file" "$stub/libcuda.so.1"
+done
+ldconfig -p | grep -q 'libcuda\.so\.1' || export LD_LIBRARY_PATH=$cuda/lib64:$cuda/lib:$stub${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+"$test"
