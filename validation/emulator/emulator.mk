@@ -4,7 +4,7 @@
 #   make build/emulator/units/NAME    one test: validation/emulator/tests/NAME.cpp (or .c), or validation/units/NAME.c
 
 EMULATOR          := build/emulator
-EMULATOR_OPTIMIZE := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all \
+EMULATOR_OPTIMIZE := -g1 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all \
                      -DBUILD_DEBUG=1
 EMULATOR_CPPFLAGS := -Ivalidation/emulator/include -Ivalidation/emulator -Isrc $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
                      -DXGSW_CUBLASLT=NULL -DXGSW_NCCL=NULL -DXGSW_NVML=NULL -MMD -MP

@@ -35,15 +35,16 @@ static inline bool unordered(uint32_t epoch, uint32_t round, int other, int me)
 
 static inline void follow_read(touched &t, size_t at, int me)
 {
-    const uint32_t epoch = here->home->epoch;
-    if (unordered(t.written, t.written_round, t.writer, me)) race(at, "reads", "written", t.writer);
+    const uint32_t epoch = here->home->epoch, round = here->round;
+    if (t.written == epoch && unordered(epoch, t.written_round, t.writer, me)) race(at, "reads", "written", t.writer);
+    if (t.read == epoch && (t.reader == SEVERAL || (t.reader == me && t.read_round == round))) return;
     if (t.read == epoch && t.reader != me) {
         int one = t.reader < SEVERAL_OF_WARP ? t.reader : t.reader - SEVERAL_OF_WARP;
-        if (t.reader == SEVERAL || !same_warp(one, me)) t.reader = SEVERAL;
-        else t.reader = uint16_t(t.read_round == here->round ? SEVERAL_OF_WARP + me : me);
+        if (!same_warp(one, me)) t.reader = SEVERAL;
+        else t.reader = uint16_t(t.read_round == round ? SEVERAL_OF_WARP + me : me);
     } else t.reader = uint16_t(me);
     t.read = epoch;
-    t.read_round = here->round;
+    t.read_round = round;
 }
 
 static inline void follow_write(touched &t, size_t at, int me)
