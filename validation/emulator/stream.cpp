@@ -32,7 +32,7 @@ struct CUevent_st { emulator::record_pointer latest; unsigned flags; };
 
 namespace emulator {
 
-enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 1000, MOST_ITEMS = 8, LOCK_EVERY = 16 };
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 100, MOST_ITEMS = 8, LOCK_EVERY = 16 };
 static const double stall_seconds = 600.0;
 
 static CUstream_st legacy;
@@ -112,7 +112,15 @@ static bool advance_one(bool *any)
     return true;
 }
 
-static void advance_some() { for (unsigned n = draw(MOST_ITEMS); n > 0 && advance_one(NULL); n--) {} }
+/* Who asks again and again while nothing happens leaves the processor to its peers. */
+static void advance_some()
+{
+    static int idle;
+    unsigned wanted = draw(MOST_ITEMS), left = wanted;
+    while (left > 0 && advance_one(NULL)) left--;
+    if (wanted > 0) idle = left == wanted ? idle + 1 : 0;
+    if (idle > POLLS_BEFORE_SLEEP) usleep(50);
+}
 
 void advance_somewhat()
 {
