@@ -10,11 +10,15 @@ CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
 CUDA_ARCH  ?= 90a#      GPUs to build for, e.g. "80 90a 100"
 HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
 ONEDNN_DIR ?=#          where oneDNN lies, if not under /usr
+BUNDLE     ?= build/bundle#     the folder that `make bundle` lays out, and BUNDLE.tar.gz beside it
+BUNDLE_MARCH ?= x86-64-v3#      the processor that the bundle is built for
+BUNDLE_CUDA ?= 0#       1: the bundle holds cuBLASLt, cuDNN and NCCL too (more than a gigabyte)
 V          ?= 0#        1: show whole commands
 PROVE      ?= prove --timer
 
-PROGRAM := $(if $(filter 1,$(DEBUG)),xgsw-debug,xgsw)
-BUILD   := build/$(notdir $(MPICC))$(if $(filter 1,$(DEBUG)),-debug)
+PORTABLE := 0#          1: as `make bundle` builds
+PROGRAM := $(if $(filter 1,$(PORTABLE)),build/portable/)$(if $(filter 1,$(DEBUG)),xgsw-debug,xgsw)
+BUILD   := build/$(if $(filter 1,$(PORTABLE)),portable/)$(notdir $(MPICC))$(if $(filter 1,$(DEBUG)),-debug)
 Q       := $(if $(filter 1,$(V)),,@)
 
 # Compile on all cores; a -j on the command line wins.
@@ -104,6 +108,8 @@ CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-mat
 CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
             $(call FROM_DIR,$(CUDA_FROM))
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
+# A bundle's libraries lie in lib/ beside the program, and find each other there too.
+LIBS     += $(if $(filter 1,$(PORTABLE)),-Wl$(,)--disable-new-dtags -Wl$(,)-rpath$(,)'$$ORIGIN/lib':'$$ORIGIN/../lib')
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 # The CUDA runtime is linked in; cuBLASLt, NCCL, cuDNN and NVML are loaded by the run that needs them.
 CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"' \
@@ -125,10 +131,12 @@ KERNELS := $(if $(NVCC),$(wildcard src/machine/cuda/*.cu))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(wildcard validation/units/*.c)))
+# Unit tests that `make check-cuda` runs, some of them the emulator's too.
+CUDA_UNITS = $(if $(NVCC),$(shell sed -n 's|^\([a-z_0-9]*\)\( .*\)*$$|$(BUILD)/units/\1|p' validation/cuda/check.list | sort -u))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all run check check-long bench tests tests-long units format clean help found missing FORCE
+.PHONY: emulator all run check check-long check-cuda bundle bundle-parts bench tests tests-long units format clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
 
@@ -144,6 +152,15 @@ check check-long: ## install what tests need, build, run validation/tests.list (
 tests tests-long: all units emulator
 	@grep -v '^ *\(#\|$$\)' validation/$@.list | BUILD=$(BUILD) XGSW=./$(PROGRAM) \
 	  TEST_SECONDS=$(if $(findstring long,$@),3600,300) $(PROVE) --exec validation/run_test -
+
+check-cuda: all $(CUDA_UNITS) ## run validation/cuda/check.list on the GPUs of this machine; without a GPU it fails
+	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check
+
+bundle: ## lay out a folder (BUNDLE) that runs on a node without packages, GPUs or not
+	@$(MAKE) PORTABLE=1 MARCH=$(BUNDLE_MARCH) bundle-parts
+	@run/bundle -o $(BUNDLE) -b build/portable/$(notdir $(MPICC)) $(if $(filter 1,$(BUNDLE_CUDA)),-c $(CUDA_FROM))
+
+bundle-parts: $(PROGRAM) $(CUDA_UNITS)
 
 bench: all ## time the hot pieces
 	@XGSW=./$(PROGRAM) validation/bench/run
@@ -224,7 +241,13 @@ $(BUILD)/units/%: validation/units/%.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) -lcmocka -o $@
 
--include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d)
+# The emulator's tests that need no emulator, on what they are about.
+$(BUILD)/units/step_kernels: WRAP := -Wl,--wrap=op_submit
+$(BUILD)/units/%: validation/emulator/tests/%.c $(PARTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo '  test    $<'
+	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) -lcmocka -o $@
+
+-include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d) $(CUDA_UNITS:=.d)
 
 # --- The tests' emulator of a GPU ---------------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ openings() {
 # A test that no list names never runs, unless a script runs it; a name without a test never passes.
 unlisted_tests() {
     local lists name file
-    lists=$(cat validation/tests.list validation/tests-long.list 2>/dev/null | sed 's/#.*//' | awk 'NF { print $1 }')
+    lists=$(cat validation/tests.list validation/tests-long.list validation/cuda/check.list 2>/dev/null | sed 's/#.*//' | awk 'NF { print $1 }')
     for file in validation/units/*.c validation/*/*.t validation/emulator/tests/*.c*; do
         [ -e "$file" ] || continue
         name=${file#validation/}
@@ -121,7 +121,7 @@ unlisted_tests() {
         *.c) name=$(basename "$name" .c) ;;
         esac
         [[ $name != */* ]] && grep -qs "/units/$name\b" validation/*/*.t && continue
-        grep -qxF "$name" <<<"$lists" || echo "$file:1: in neither tests.list nor tests-long.list"
+        grep -qxF "$name" <<<"$lists" || echo "$file:1: in none of tests.list, tests-long.list and cuda/check.list"
     done
     for name in $lists; do
         for file in "validation/$name" "validation/units/${name#emulator/}.c" "validation/emulator/tests/${name#emulator/}".c*; do

@@ -35,6 +35,13 @@ static inline bool tests_cuda(void)
     return backend && strcmp(backend, "cuda") == 0;
 }
 
+/* XGSW_TEST_SHARE_DEVICES=yes: ranks may share a GPU; known before the first communicator. */
+__attribute__((constructor)) static void training_may_share_devices(void)
+{
+    const char *share = getenv("XGSW_TEST_SHARE_DEVICES");
+    machine_share_devices(share && strcmp(share, "yes") == 0);
+}
+
 static inline machine_kind kind_of(const bench_case *c) { return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
 
 /* The first case of the deck text, or the end of the test with the deck's complaints. */

@@ -3,6 +3,9 @@
 #include "machine/host/tile.h"
 #include <math.h>
 
+/* Where registers are narrower than these vectors, gcc warns of calls that nobody makes: all is inline. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
 /* sum += x y */
