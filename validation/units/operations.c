@@ -241,7 +241,7 @@ static const operation list[] = {
     { "attention_part", 3, 2, 0, true, attention_part_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4, 1, false,
       { { 70, 2, 4, 2, 6, 40 }, { 30, 1, 2, 1, 18, 130 }, { 64, 1, 2, 2, 64, 64 }, { 1, 1, 2, 1, 2, 65 }, { 20, 1, 3, 1, 256, 1 }, { 70, 2, 4, 2, 6 } } },
     { "attention_ring", 3, 2, 0, true, attention_part_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4, 1, true,
-      { { 70, 2, 4, 2, 6, 40 }, { 30, 1, 2, 1, 18, 130 }, { 20, 1, 3, 1, 256, 1 }, { 17, 1, 4, 2, 128, 66 }, { 66, 1, 2, 1, 192, 34 } } },
+      { { 70, 1, 2, 1, 6, 40 }, { 20, 1, 2, 1, 34, 130 }, { 20, 1, 2, 1, 256, 1 }, { 17, 1, 2, 1, 128, 66 }, { 66, 1, 1, 1, 192, 34 } } },
     { "attention_merge", 4, 2, 2, false, merge_describe, merge_reference, merge_run, NULL, 16, 0, 0, 0, false,
       { { 5, 2, 3, 6 }, { 70, 1, 1, 64 }, { 1, 1, 2, 2 } } },
     { "swiglu", 1, 1, 0, false, swiglu_describe, swiglu_reference, swiglu_run, swiglu_run_backward, 16, 24, 0, 0, false,

@@ -210,7 +210,8 @@ XGSW_EXTERN size_t tiled_attention_backward_scratch(const cuda_call *c)
 XGSW_EXTERN void tiled_attention_backward(const cuda_call *c)
 {
     int64_t d = c->x[Q].dim[3];
-    if (d <= 64) launch_backward<64, 64, 64>(c);
+    if (d <= 32) launch_backward<64, 32, 32>(c);
+    else if (d <= 64) launch_backward<64, 64, 64>(c);
     else if (d <= 128) launch_backward<64, 128, 128>(c);
     else if (d <= 192) launch_backward<32, 192, 192>(c);
     else launch_backward<32, 256, 128>(c);

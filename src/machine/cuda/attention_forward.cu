@@ -144,7 +144,8 @@ template <int parts, int width> static void launch_forward(const cuda_call *c)
 XGSW_EXTERN void tiled_attention_forward(const cuda_call *c)
 {
     int64_t d = c->x[Q].dim[3];
-    if (d <= 64) launch_forward<2, 64>(c);
+    if (d <= 32) launch_forward<2, 32>(c);
+    else if (d <= 64) launch_forward<2, 64>(c);
     else if (d <= 128) launch_forward<2, 128>(c);
     else if (d <= 192) launch_forward<1, 192>(c);
     else launch_forward<1, 256>(c);

@@ -100,7 +100,8 @@ static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const h
         UNROLL
         for (int column = 0; column < width; column += 64) {
             const bool there = first_row + row < held && first_column + column < x.d;
-            copy_async(&to.at[first_row + row][first_column + column], there ? source + column : x.data, there);
+            if (width % 64 == 0 || first_column < width)
+                copy_async(&to.at[first_row + row][first_column + column], there ? source + column : x.data, there);
         }
 }
 
