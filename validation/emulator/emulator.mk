@@ -21,7 +21,7 @@ EMULATOR_SOURCES  := $(filter-out src/machine/cuda_absent.c src/machine/host/one
                      $(wildcard $(ONEDNN)) $(wildcard src/machine/cuda/*.cu)
 EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
 EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) $(EMULATOR)/build_info.c.o
-EMULATOR_UNITS    := $(shell sed -n 's|^emulator/\([a-z_0-9]*\).*|$(EMULATOR)/units/\1|p' validation/tests*.list | sort -u)
+EMULATOR_UNITS    := $(shell sed -n 's|^emulator/\([a-z_0-9]*\)\( .*\)*$$|$(EMULATOR)/units/\1|p' validation/tests*.list | sort -u)
 
 .PHONY: emulator-parts emulator-units
 emulator: $(EMULATOR)/xgsw-emulator emulator-units

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The check model trained on emulated GPUs, in every way of cutting it, in random orders: its losses, gradients and weights agree
+# with the host's reference within the limits of bench/check.c. EMULATOR_SEEDS: the orders; 1 and 2 if not given. With
+# EMULATOR_LAYOUTS=all more layouts, once.
+set -uo pipefail
+program=build/emulator/xgsw-emulator
+export OMP_NUM_THREADS=1
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+count=0 failures=0
+
+# try SEED RANKS CASE...: each case is one line of keys, separated by semicolons.
+try() {
+    local seed=$1 ranks=$2 deck=$here/deck.dat case IFS='|'
+    shift 2
+    printf 'layouts\non emulated GPUs\nsize = check\nbackend = cuda\nsteps = 1\nwarmup = 0\n' >"$deck"
+    for case; do printf '[llama3.1-8b]\n%s\n' "${case//; /$'\n'}" >>"$deck"; done
+    (cd "$here" && EMULATOR_SEED=$seed "$OLDPWD/run/local" -q -n "$ranks" -x "$OLDPWD/$program" "$deck") >"$here/said" 2>&1
+    grep -q "^Finished $# cases: $# PASSED, 0 FAILED, 0 SKIPPED" "$here/said"
+    report $? "$ranks ranks, seed $seed: $*"
+}
+
+report() { # STATUS DESCRIPTION
+    count=$((count + 1))
+    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
+    failures=$((failures + 1))
+    echo "not ok $count - $2"
+    grep -v XGSW_RESULT "$here/said" | tail -60 | sed 's/^/#   /'
+}
+
+fp32="precision = fp32"
+for seed in ${EMULATOR_SEEDS:-1 2}; do
+    try "$seed" 1 "$fp32" "recompute = layer"
+    try "$seed" 2 "tensor = 2" "pipeline = 2; $fp32" "context = 2; $fp32" "data = 2; overlap = off"
+    try "$seed" 4 "tensor = 2; pipeline = 2; recompute = mlp" "pipeline = 2; chunks_per_stage = 2; data = 2; $fp32" "context = 2; data = 2"
+    try "$seed" 8 "tensor = 2; pipeline = 2; context = 2; $fp32" "tensor = 2; pipeline = 2; data = 2; chunks_per_stage = 2"
+done
+if [ "${EMULATOR_LAYOUTS:-}" = all ]; then
+    for case in "tensor = 4" "context = 4" "pipeline = 4; schedule = gpipe" "data = 4; sharding = none" "tensor = 2; context = 2; overlap = off"; do
+        try 3 4 "$case" "$case; $fp32"
+    done
+    for case in "pipeline = 8" "data = 8" "tensor = 4; data = 2" "context = 4; data = 2" "pipeline = 4; tensor = 2; schedule = gpipe"; do
+        try 4 8 "$case" "$case; $fp32"
+    done
+fi
+echo "1..$count"
+[ $failures = 0 ]
