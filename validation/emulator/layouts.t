@@ -9,15 +9,28 @@ here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 count=0 failures=0
 
-# try SEED RANKS CASE...: each case is one line of keys, separated by semicolons.
+# try SEED RANKS CASE...: each case is one line of keys, separated by semicolons. All must pass.
 try() {
-    local seed=$1 ranks=$2 deck=$here/deck.dat case IFS='|'
+    run "$@"
+    local seed=$1 ranks=$2 IFS='|'
+    shift 2
+    grep -q "^Finished $# cases: $# PASSED, 0 FAILED, 0 SKIPPED" "$here/said"
+    report $? "$ranks ranks, seed $seed: $*"
+}
+
+# caught DESCRIPTION RANKS CASE: the check must fail, by numbers.
+caught() {
+    run 1 "$2" "$3"
+    grep -q "^Check before  FAILED" "$here/said"
+    report $? "$1"
+}
+
+run() { # SEED RANKS CASE...
+    local seed=$1 ranks=$2 deck=$here/deck.dat case
     shift 2
     printf 'layouts\non emulated GPUs\nsize = check\nbackend = cuda\nsteps = 1\nwarmup = 0\n' >"$deck"
     for case; do printf '[llama3.1-8b]\n%s\n' "${case//; /$'\n'}" >>"$deck"; done
     (cd "$here" && EMULATOR_SEED=$seed "$OLDPWD/run/local" -q -n "$ranks" -x "$OLDPWD/$program" "$deck") >"$here/said" 2>&1
-    grep -q "^Finished $# cases: $# PASSED, 0 FAILED, 0 SKIPPED" "$here/said"
-    report $? "$ranks ranks, seed $seed: $*"
 }
 
 report() { # STATUS DESCRIPTION
@@ -35,6 +48,8 @@ for seed in ${EMULATOR_SEEDS:-1 2}; do
     try "$seed" 4 "tensor = 2; pipeline = 2; recompute = mlp" "pipeline = 2; chunks_per_stage = 2; data = 2; $fp32" "context = 2; data = 2"
     try "$seed" 8 "tensor = 2; pipeline = 2; context = 2; $fp32" "tensor = 2; pipeline = 2; data = 2; chunks_per_stage = 2"
 done
+caught "a missing wait of one transfer" 2 "pipeline = 2; fault = unwait exchange 1 0"
+EMULATOR_DEAF=1 caught "the executor's waits go unheard" 2 "data = 2"
 if [ "${EMULATOR_LAYOUTS:-}" = all ]; then
     for case in "tensor = 4" "context = 4" "pipeline = 4; schedule = gpipe" "data = 4; sharding = none" "tensor = 2; context = 2; overlap = off"; do
         try 3 4 "$case" "$case; $fp32"
