@@ -6,7 +6,8 @@ import sys
 sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
-DECK = "backend = cuda\nalgorithms = none\nrecord = none\ncheck = kernels\nsize = small\nsequence = 128\nwarmup = 0\nsteps = 1\n" \
+SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
+DECK = "backend = cuda\nalgorithms = none\nrecord = none\ncheck = kernels\nsize = " + SIZE + "\nsequence = 128\nwarmup = 0\nsteps = 1\n" \
        "precision = fp32 bf16\nstall_seconds = 120\n"
 
 tap = Tap()

@@ -10,7 +10,8 @@ sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
 LIMIT = {"fp32": 2e-5, "bf16": 2.0 ** -8}
-DECK = "algorithms = none\nrecord = none\ncheck = off\nsize = small\nsequence = 128\nwarmup = 0\nsteps = 10\n"
+SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
+DECK = "algorithms = none\nrecord = none\ncheck = off\nsize = " + SIZE + "\nsequence = 128\nwarmup = 0\nsteps = 10\n"
 
 tap = Tap()
 for precision, limit in LIMIT.items():
