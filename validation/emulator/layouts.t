@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The check model trained on emulated GPUs, in every way of cutting it, in random orders: its losses, gradients and weights agree
-# with the host's reference within the limits of bench/check.c. EMULATOR_SEEDS: the orders; 1 and 2 if not given. With
+# with the host's reference within the limits of bench/check.c; without waits they do not. EMULATOR_SEEDS: the orders; 1 and 2 if not given. With
 # EMULATOR_LAYOUTS=all more layouts, once.
 set -uo pipefail
 program=build/emulator/xgsw-emulator
