@@ -5,7 +5,7 @@
 MPICC      ?= mpicc#    the MPI compiler: mpicc, mpicc.mpich, /opt/mpi/bin/mpicc
 DEBUG      ?= 0#        1: AddressSanitizer, UBSan and poison; the program is ./xgsw-debug
 MARCH      ?= native#   the processor to build for
-CUDA       ?= auto#     0: build without the CUDA machine
+CUDA       ?= auto#     0: build without the CUDA machine; 1: stop where it cannot be built
 CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
 CUDA_ARCH  ?= 90a#      GPUs to build for, e.g. "80 90a 100"
 HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
@@ -79,6 +79,12 @@ CUDA_FROM   := $(if $(NVCC),$(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath
 NVCC_SAYS   := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
 CUDA_LACKS  := $(if $(NVCC),$(strip $(foreach header,cublasLt.h nccl.h,$(if $(wildcard \
                  $(CUDA_FROM)/include/$(header) /usr/include/$(header) /usr/local/include/$(header)),,$(header)))))
+# What is asked for and not there is not left out in silence.
+CUDA_WRONG  := $(if $(filter-out 0,$(CUDA)),$(if $(CUDA_HOME),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),,CUDA_HOME=$(CUDA_HOME) has no bin/nvcc)))
+ifeq ($(CUDA_WRONG)$(CUDA),1)
+CUDA_WRONG  := $(if $(NVCC),$(if $(CUDA_LACKS),CUDA=1: $(CUDA_FROM) lacks $(CUDA_LACKS)),CUDA=1: there is no nvcc; CUDA_HOME says where CUDA lies)
+endif
+$(if $(CUDA_WRONG),$(error $(CUDA_WRONG). CUDA=0 builds without the CUDA machine))
 HAS_CUDNN   := $(if $(NVCC),$(wildcard $(CUDA_FROM)/include/cudnn_backend.h /usr/include/cudnn_backend.h))
 GIT         := $(if $(wildcard .git),git --no-optional-locks,false)
 COMMIT      := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
@@ -213,9 +219,9 @@ $(BUILD)/build_info.c: FORCE | found
 	  'const char build_commit[] = "$(COMMIT)";' 'const int build_dirty = $(DIRTY);' \
 	  'const int build_debug = BUILD_DEBUG;' 'const char build_flags[] = "$(CFLAGS)";' \
 	  'const char build_compiler[] = "$(COMPILER)";' 'const char build_mpi[] = "$(MPI_NAME)";' \
-	  'const char build_date[] = BUILD_DATE;'$(if $(filter 1,$(DEBUG)), '' '/* MPI libraries leak. */' \
+	  'const char build_date[] = BUILD_DATE;'$(if $(filter 1,$(DEBUG)), '' '/* MPI libraries leak; CUDA maps memory where the sanitizer keeps a gap. */' \
 	  'const char *__asan_default_options(void);' \
-	  'const char *__asan_default_options(void) { return "detect_leaks=0"; }'))
+	  'const char *__asan_default_options(void) { return "detect_leaks=0:protect_shadow_gap=0"; }'))
 
 # Compiled after all else, so that its date is that of the build.
 $(BUILD)/build_info.o: $(BUILD)/build_info.c $(OBJECTS)

@@ -90,13 +90,13 @@ static bool asks_for_devices(const deck *d)
     return false;
 }
 
-/* Read as if every rank had a device; where a case would use it, read anew with what the ranks have. So a run on the host
- * touches no device. */
+/* Read as if every rank had a device; where a case would use it, or something is refused, read anew with what the ranks have: on
+ * the host other things are allowed. So a run on the host touches no device. */
 static deck read_deck(const deck_file *f, device_survey *devices)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true };
     deck d = deck_read(&source);
-    if (d.messages || !asks_for_devices(&d)) return d;
+    if (!d.messages && !asks_for_devices(&d)) return d;
     deck_free(&d);
     *devices = devices_survey(MACHINE_CUDA);
     source.cuda_usable = devices->usable;

@@ -29,13 +29,28 @@ static int sharers(machine_kind kind, const host_load *load)
     return load->sharing > 1 ? load->sharing : 1;
 }
 
+/* What is taken on a device outside the arena once its context is made: 1.5 GB for kernels, cuBLASLt, cuDNN and their workspaces,
+ * and 0.3 GB for each communicator. Communicators of all channels, of which users report 0.5 to 1.6 GB (NCCL's issues 864, 964 and
+ * 986), have two to four times the blocks of these. Those that take turns share one's resources. The report's Memory line tells
+ * what it was. */
+static double room_outside(const mesh *m)
+{
+    const group *const laned[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] };
+    int communicators = m->all.size > 1 ? 2 : 0;                       /* of the world; of those that take turns */
+    for (int i = 0; i < 2; i++) communicators += laned[i]->size > 1 ? laned[i]->lanes : 0;
+    for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
+    return 1.5e9 + 0.3e9 * communicators;
+}
+
 bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load, char skipped[REASON_LENGTH])
 {
     mesh m;
     trainer_options o = { .machine = *on };
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
     double need = 0.0;
-    if (m.takes_part) need = (double)measure_case(c, &m, &o).arena.used * sharers(on->kind, load);
+    if (m.takes_part) need = (double)measure_case(c, &m, &o).arena.used;
+    if (m.takes_part && on->kind == MACHINE_CUDA) need += room_outside(&m);
+    need *= sharers(on->kind, load);
     mesh_close(&m);
     double have = available_bytes(on->kind), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
     world_maximum(worst, 2);
@@ -43,6 +58,13 @@ bool memory_suffices(const bench_case *c, const machine_options *on, const host_
     snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available",
              worst[1] / 1e9, on->kind == MACHINE_HOST ? "node" : "device", sharers(on->kind, load), worst[0] / 1e9);
     return false;
+}
+
+double memory_outside_on_device(const machine_device *looked_at, size_t arena_bytes)
+{
+    double outside = fmax(looked_at->memory_bytes - looked_at->free_bytes - (double)arena_bytes, 0.0);
+    world_maximum(&outside, 1);
+    return outside;
 }
 
 void memory_forget_peak(void)

@@ -13,3 +13,5 @@ void memory_forget_peak(void);
  * shares at the end with other ranks (MPI's buffers, counted by every rank that touches them); each maximum over ranks. */
 typedef struct { double bytes, own; } outside_memory;
 outside_memory memory_outside(size_t arena_bytes);                      /* collective */
+/* In use on a device that was looked at while the arena lay there, without the arena; maximum over ranks. Collective. */
+double memory_outside_on_device(const machine_device *looked_at, size_t arena_bytes);

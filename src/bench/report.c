@@ -166,9 +166,12 @@ static void report_clocks(const case_result *r)
         low = fmin(low, d->clock_hertz), high = fmax(high, d->clock_hertz);
         least = fmin(least, d->power_watts), most = fmax(most, d->power_watts);
     }
-    if (high > 0.0)
-        say("Clocks     %.0f to %.0f MHz, %.0f to %.0f W, at the window's ends; held back on rank 0: %s\n", low / 1e6, high / 1e6, least,
-            most, r->devices[1].throttle_reasons[0] ? r->devices[1].throttle_reasons : "no");
+    if (high <= 0.0) return;
+    say("Clocks     %.0f to %.0f MHz, %.0f to %.0f W, at the window's ends; ", low / 1e6, high / 1e6, least, most);
+    const machine_device *last = &r->devices[1];
+    if (!last->clocks_known) say("not known whether rank 0 was held back\n");
+    else if (last->throttled) say("rank 0 was held back: %s\n", last->throttle_reasons);
+    else say("rank 0 was not held back%s%s\n", last->throttle_reasons[0] ? "; its clocks' reasons: " : "", last->throttle_reasons);
 }
 
 static void report_peak(const case_result *r)
@@ -193,8 +196,10 @@ static void report_numbers(const case_result *r)
     report_profile(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
-    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)\n",
-        (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
+    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)", (double)r->arena_bytes / 1e6,
+        r->outside_bytes / 1e6);
+    if (r->given->backend == BACKEND_CUDA) say(", %.1f MB on a GPU (context, libraries, all processes)", r->device_outside_bytes / 1e6);
+    say("\n");
 }
 
 /* Of both checks; "n/a" if there was none. */

@@ -30,12 +30,14 @@ typedef struct {
     double total_seconds;               /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];  /* rank 0 */
     double outside_bytes;               /* peak resident memory outside the arena, maximum over ranks */
+    double device_outside_bytes;        /* of a device that no rank shares: in use outside arenas, maximum over ranks */
     double own_outside_bytes;           /* without memory that ranks share; the result line only */
     tally tally;                        /* rank 0: counts of all steps, seconds of the measured window */
     machine_device window[2];           /* this rank's as the measured window began and ended, in the midst of work */
     machine_device *devices;            /* [ranks used, 2]: all ranks'; rank 0 only; owned */
     char device[64];                    /* its name, if that of all ranks is the same; else empty */
     char throttled[REASON_LENGTH];      /* the first rank whose device was, and why; empty: none */
+    char clocks_unknown[32];            /* the first rank whose device does not tell; empty: none */
     char engines[8192];                 /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans; int64_t span_count;    /* rank 0: operations of the last step in order of completion; owned */
     int64_t hazards; char hazard[512];

@@ -89,7 +89,7 @@ static void gather_times(case_result *r)
     world_broadcast(&r->completed, sizeof r->completed, 0);
 }
 
-/* The first device that was held back, and whether all are of one name; on all ranks alike. */
+/* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. */
 static void judge_devices(case_result *r)
 {
     int ranks = r->given->layout.ranks;
@@ -99,10 +99,12 @@ static void judge_devices(case_result *r)
         if (i == 0) snprintf(r->device, sizeof r->device, "%s", d->name);
         if (d->throttled && !r->throttled[0])
             snprintf(r->throttled, sizeof r->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
+        if (!d->clocks_known && !r->clocks_unknown[0]) snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "rank %d", i / 2);
         if (!alike) r->device[0] = 0;
     }
     world_broadcast(r->device, sizeof r->device, 0);
     world_broadcast(r->throttled, sizeof r->throttled, 0);
+    world_broadcast(r->clocks_unknown, sizeof r->clocks_unknown, 0);
 }
 
 static void gather_devices(case_result *r)
@@ -228,6 +230,7 @@ verdict run_case(const bench_case *c, case_result *r, const host_load *load)
     outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
     r->outside_bytes = outside.bytes;
     r->own_outside_bytes = outside.own;
+    r->device_outside_bytes = memory_outside_on_device(&r->window[1], r->arena_bytes);
     summarize(r);
     r->total_seconds = clock_seconds() - begin;
     judge_case(r, load);

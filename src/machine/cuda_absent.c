@@ -3,10 +3,12 @@
 #include "machine/backend.h"
 #include <stdio.h>
 
+static const char absent[] = "this build has no CUDA machine (build where nvcc is, or set CUDA_HOME)";
+
 static void *open_state(const machine_options *options, tally *t)
 {
     (void)t;
-    if (!options->measuring) FAIL("this build has no CUDA machine");
+    if (!options->measuring) FAIL("%s", absent);
     return NULL;
 }
 
@@ -29,7 +31,7 @@ static int threads(void) { return 0; }
 
 static bool usable(char *why, size_t length)
 {
-    snprintf(why, length, "this build has no CUDA machine");
+    snprintf(why, length, "%s", absent);
     return false;
 }
 

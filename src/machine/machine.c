@@ -348,12 +348,6 @@ tensor machine_peek(machine *m, tensor t)
     return view;
 }
 
-tensor machine_view(machine *m, tensor t)
-{
-    machine_sync(m);
-    return machine_peek(m, t);
-}
-
 void machine_view_store(machine *m, tensor t, const tensor *view)
 {
     if (view->data != t.data) machine_upload(m, t, view->data);

@@ -35,7 +35,8 @@ typedef struct {
 typedef struct {
     char name[64], identity[48], driver[32];
     int multiprocessors; double memory_bytes, free_bytes;
-    bool ecc, throttled;                        /* errors are corrected; clocks are being held down */
+    bool ecc;                                   /* errors are corrected */
+    bool clocks_known, throttled;               /* clocks are being held down, as far as it is known */
     double clock_hertz, power_watts;            /* now; 0: not known */
     char throttle_reasons[96];
 } machine_device;
@@ -104,10 +105,8 @@ void machine_upload(machine *m, tensor to, const void *from);
 void machine_download(machine *m, void *to, tensor from);
 /* The same for a tensor whose last writer the caller has waited for: nothing else is waited for. */
 void machine_read(machine *m, void *to, tensor from);
-/* The tensor where the caller may read it, as machine_download: itself, or a copy that machine_view_end frees. After
- * machine_view_store what the caller wrote there is the machine's. */
-tensor machine_view(machine *m, tensor t);
-/* The same, as machine_read: the caller has waited for the last writer, nothing else is waited for. */
+/* The tensor where the caller, who has waited for its last writer, may read it: itself, or a copy that machine_view_end frees.
+ * After machine_view_store what the caller wrote there is the machine's. */
 tensor machine_peek(machine *m, tensor t);
 void machine_view_store(machine *m, tensor t, const tensor *view);
 void machine_view_end(machine *m, tensor *view);

@@ -71,7 +71,8 @@ static void make_links(mesh *m)
 }
 
 /* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the same
- * ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its links, which on GPUs have their own. */
+ * ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its links, which on
+ * GPUs have their own. */
 typedef struct { group *g; unsigned set; } connected_group;
 enum { CONNECTED = 6 };
 enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };

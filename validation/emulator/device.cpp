@@ -1,5 +1,6 @@
 /* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, 1 if not given), like an H100. Every process has
- * devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. */
+ * devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. EMULATOR_CONTEXT=0: none of them can be used, as
+ * if another process had them for itself. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -83,6 +84,7 @@ cudaError_t cudaSetDevice(int device)
 {
     EMULATOR_CALL();
     if (device < 0 || device >= devices()) return emulator_last_error(cudaErrorInvalidDevice);
+    if (!number("EMULATOR_CONTEXT", 1)) return emulator_last_error(cudaErrorDevicesUnavailable);
     current = device;
     return cudaSuccess;
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Asks cuDNN, where it is, whether its engines take the graphs of attention. Its compiler wants a driver to be there: without one, the
-# toolkit's stand-in is enough.
+# Asks cuDNN whether its engines take the graphs of attention; skipped only by a build without it. Its compiler wants a driver to be
+# there: without one, the toolkit's stand-in is enough.
 set -euo pipefail
 test=${BUILD:-build/mpicc}/units/cudnn_graphs
 [ -x "$test" ] || { echo "1..0 # SKIP built without cuDNN"; exit 0; }
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-cuda=$(dirname "$(dirname "$(realpath "$nvcc")")")
+cuda=${CUDA_HOME:-$(dirname "$(dirname "$(realpath "$nvcc")")")}
 stub=$(mktemp -d)
 trap 'rm -rf "$stub"' EXIT
 for file in "$cuda"/lib64/stubs/libcuda.so "$cuda"/lib/stubs/libcuda.so; do

@@ -13,7 +13,7 @@ PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 
 def run_on(deck, **emulated):
     """The deck on two ranks of an emulated node."""
-    names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE")
+    names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML", "EMULATOR_CLOCKS_EVENTS")
     for name in names:
         os.environ.pop(name, None)
     os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
@@ -36,6 +36,11 @@ tap.ok(run.returncode == 2 and re.search(r":\d+: backend: cuda cannot run here: 
 run = run_on(body("backend = auto"), DEVICES=0)
 tap.ok(run.returncode == 0 and re.search(r"\nBackend    host: rank 0 on \S+: no GPU is visible to this process\n", run.stdout)
        and results(run)[0]["backend"] == "host", "there auto takes the host and says why", run.stdout + run.stderr)
+run = run_on(body("backend = cuda"), CONTEXT=0)
+tap.ok(run.returncode == 2 and re.search(r": backend: cuda cannot run here: rank 0 on \S+: GPU 0 gives no context: cudaErrorDevicesUnavailable", run.stderr),
+       "refused: cuda where a GPU is seen and cannot be used", run.stdout + run.stderr)
+run = run_on(body("backend = auto"), CONTEXT=0)
+tap.ok(run.returncode == 0 and results(run)[0]["backend"] == "host", "there auto takes the host, too", run.stdout + run.stderr)
 run = run_on(body("backend = cuda"), SHARED_DEVICE=1)
 tap.ok(run.returncode == 2 and re.search(r"cannot run here: ranks 0 and 1 share the device GPU-\S+; share_devices = yes allows it\n", run.stderr),
        "refused: two ranks on one GPU", run.stdout + run.stderr)
@@ -57,6 +62,14 @@ tap.ok(run.returncode == 0 and told.get("backend") == "cuda" and "\nBackend    c
        "auto takes the GPUs where every rank has one", run.stdout[-3000:] + run.stderr)
 table = re.findall(r"\nRank (\d) +Emulated H100 on \S+, (GPU-[0-9a-f-]{36}), driver .+, 132 multiprocessors, 85\.9 GB, ECC(?=\n)", run.stdout)
 tap.ok([rank for rank, _ in table] == ["0", "1"] and len({identity for _, identity in table}) == 2, "the report lists every rank's device", run.stdout)
+tap.ok("rank 0 was not held back\n" in run.stdout and re.search(r"references\), [0-9.]+ MB on a GPU", run.stdout), "clocks and memory are reported", run.stdout)
+tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout, "why own kernels compute attention is said", run.stdout)
+run = run_on(body("backend = cuda"), NVML=0)
+told = (results(run) or [{}])[0]
+tap.ok(told.get("passed") and "clocks not known: the device of rank 0 does not tell" in told["reasons"], "without NVML a result is not valid", told)
+run = run_on(body("backend = cuda"), CLOCKS_EVENTS=4)
+tap.ok("rank 0 was not held back; its clocks' reasons: power cap\n" in run.stdout, "a power cap holds nothing back", run.stdout)
+told = (results(run) or [{}])[0]
 tap.ok(told.get("device") == "Emulated H100" and told["recipe_mfu"] is None and "own kernels" in told["engines"]
        and not any("share" in reason or "oversubscribed" in reason for reason in told["reasons"]),
        "no peak is known for it, its engines are told, nothing is shared", told)

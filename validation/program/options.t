@@ -3,7 +3,7 @@
 import os
 import re
 
-from program import Tap, alone, deck_file, ranks
+from program import Tap, alone, deck_file, ranks, results
 
 OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
     attention_forward attention_backward attention_merge add swiglu_forward swiglu_backward cross_entropy adamw all_gather reduce_scatter
@@ -30,11 +30,14 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"), (["--ranks
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"), (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
     tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}", run.stdout + run.stderr)
-os.environ["CUDA_VISIBLE_DEVICES"] = ""         # no rank sees a GPU, whatever this build and machine have
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
 tap.ok(run.returncode == 2 and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr), "refused: a backend that cannot run here", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
 tap.ok(run.returncode == 0 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout, "a case that needs more ranks is SKIPPED with status 0", run.stdout)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"))
 tap.ok(run.returncode == 0 and "of memory" in run.stdout, "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
+run = ranks(8, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"))
+case = (results(run) or [{}])[0]
+tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" and "sequence 130:" in run.stdout,
+       "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)
 tap.done()

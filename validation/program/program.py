@@ -8,6 +8,9 @@ import sys
 import tempfile
 
 PROGRAM = os.environ.get("XGSW", "./xgsw")
+# No test takes a GPU by accident: those that want one say so (validation/cuda/check).
+if not os.environ.get("XGSW_BACKEND"):
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 DECKS = tempfile.TemporaryDirectory(prefix="xgsw-decks-")
 atexit.register(DECKS.cleanup)
 

@@ -76,6 +76,6 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(engines_take_the_graphs), cmocka_unit_test(too_little_workspace_is_refused) };
     char why[GRAPH_REASON] = "";
     if (cudnn_load(why, sizeof why)) device = graph_device_described(h100, why);
-    if (!device) printf("1..0 # SKIP %s\n", why);
-    return device ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
+    if (!device) printf("1..1\nnot ok 1 - cuDNN, which this was built with: %s\n", why);
+    return device ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

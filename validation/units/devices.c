@@ -56,20 +56,21 @@ static bool is_told(const case_result *r, const char *reason)
 }
 
 /* Ten healthy steps, judged. */
-static case_result judged(const bench_case *c, host_load load, const char *throttled)
+static case_result judged(const bench_case *c, host_load load, const char *throttled, const char *clocks_unknown)
 {
     case_result r;
     result_open(&r, c);
     for (int64_t i = 0; i < c->steps; i++) r.loss[i] = r.gradient_norm[i] = 1.0;
     r.completed = c->steps;
     snprintf(r.throttled, sizeof r.throttled, "%s", throttled);
+    snprintf(r.clocks_unknown, sizeof r.clocks_unknown, "%s", clocks_unknown);
     judge_case(&r, &load);
     return r;
 }
 
 static void expect(const bench_case *c, host_load load, const char *throttled, const char *reason, bool told)
 {
-    case_result r = judged(c, load, throttled);
+    case_result r = judged(c, load, throttled, "");
     assert_true(r.passed);
     assert_int_equal(is_told(&r, reason), told);
     result_close(&r);
@@ -87,6 +88,32 @@ static void sharing_and_throttling_are_not_valid(void **state)
     expect(&c, (host_load){ 8, 8, 2, 2 }, "", shared, true);
     expect(&c, (host_load){ 8, 8, 2, 1 }, "", shared, false);
     expect(&c, (host_load){ 8, 8, 2, 1 }, "rank 3: too hot", "throttled device: rank 3: too hot", true);
+}
+
+static void clocks_that_are_not_known_are_not_valid(void **state)
+{
+    bench_case c = case_of(head, world_ranks());
+    for (int on_cuda = 0; on_cuda < 2; on_cuda++) {
+        c.backend = on_cuda ? BACKEND_CUDA : BACKEND_HOST;
+        case_result r = judged(&c, (host_load){ 8, 8, 1, 1 }, "", "rank 3");
+        assert_int_equal(is_told(&r, "clocks not known: the device of rank 3 does not tell"), on_cuda);
+        result_close(&r);
+    }
+}
+
+/* 130 positions are no sequence of two context ranks' zig-zag at full size; what is small cannot have them refused. */
+static void what_is_refused_depends_on_the_devices(void **state)
+{
+    static const char text[] = "a\nb\n[llama3.1-8b]\nsize = auto\nsequence = 130\n";
+    deck_source source = { .name = "test", .text = text, .length = strlen(text), .ranks = 8, .cuda_usable = true };
+    deck with = deck_read(&source);
+    source.cuda_usable = false;
+    deck without = deck_read(&source);
+    assert_true(with.messages > 0);
+    assert_int_equal(without.messages, 0);
+    assert_int_equal(without.item[0].size, SIZE_SMALL);
+    deck_free(&with);
+    deck_free(&without);
 }
 
 static void keys_reach_the_machine(void **state)
@@ -121,6 +148,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranks_that_share_are_found),
         cmocka_unit_test(a_survey_names_the_first_rank_that_lacks_one),
         cmocka_unit_test(sharing_and_throttling_are_not_valid),
+        cmocka_unit_test(clocks_that_are_not_known_are_not_valid),
+        cmocka_unit_test(what_is_refused_depends_on_the_devices),
         cmocka_unit_test(keys_reach_the_machine),
         cmocka_unit_test(the_host_has_engines),
     };

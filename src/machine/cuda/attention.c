@@ -8,8 +8,8 @@
 
 enum { LIBRARY, TILED, PLAIN, ENGINES };
 
-/* The machine's settings, and which engines have run since it was opened. */
-static struct { bool own, deterministic, forward[ENGINES], backward[ENGINES]; } state;
+/* The machine's settings, which engines have run since it was opened, and why the library's did not where it was asked first. */
+static struct { bool own, deterministic, forward[ENGINES], backward[ENGINES]; char why[256]; } state;
 
 void cuda_attention_open(const machine_options *options)
 {
@@ -18,6 +18,7 @@ void cuda_attention_open(const machine_options *options)
     if (options->measuring) return;
     memset(state.forward, 0, sizeof state.forward);
     memset(state.backward, 0, sizeof state.backward);
+    state.why[0] = 0;
 }
 
 /* The library may not have the same bits each run, backward. */
@@ -62,10 +63,27 @@ size_t cuda_attention_backward_scratch(const cuda_call *c)
     return scratch(c, true, own);
 }
 
+/* The report wants the reason on one line. */
+static void keep_reason(const char *why)
+{
+    if (state.why[0]) return;
+    snprintf(state.why, sizeof state.why, "%s", why);
+    for (char *at = state.why; (at = strpbrk(at, "\r\n"));) *at = ' ';
+}
+
+static bool library_did(const cuda_call *c, bool backward)
+{
+    const char *why = "";
+    if (!library_may(c, backward)) return false;
+    bool did = library_attention_run(c, backward, &why);
+    if (!did) keep_reason(why);
+    return did;
+}
+
 void cuda_attention_forward(const cuda_call *c)
 {
     int engine = own_engine(c, false);
-    if (library_may(c, false) && library_attention_run(c, false)) engine = LIBRARY;
+    if (library_did(c, false)) engine = LIBRARY;
     else if (engine == TILED) tiled_attention_forward(c);
     else plain_attention_forward(c);
     state.forward[engine] = true;
@@ -74,13 +92,11 @@ void cuda_attention_forward(const cuda_call *c)
 void cuda_attention_backward(const cuda_call *c)
 {
     int engine = own_engine(c, true);
-    if (library_may(c, true) && library_attention_run(c, true)) engine = LIBRARY;
+    if (library_did(c, true)) engine = LIBRARY;
     else if (engine == TILED) tiled_attention_backward(c);
     else plain_attention_backward(c);
     state.backward[engine] = true;
 }
-
-const char *cuda_attention_library(char *text, size_t length) { return library_attention_version(text, length); }
 
 static void name_engines(char *text, size_t length, const bool *used)
 {
@@ -93,10 +109,11 @@ static void name_engines(char *text, size_t length, const bool *used)
 
 const char *cuda_attention_engine(char *text, size_t length)
 {
-    char forward[80], backward[80];
+    char forward[80], backward[80], both[192];
     name_engines(forward, sizeof forward, state.forward);
     name_engines(backward, sizeof backward, state.backward);
-    if (strcmp(forward, backward) == 0) snprintf(text, length, "%s", forward);
-    else snprintf(text, length, "forward %s, backward %s", forward, backward);
+    if (strcmp(forward, backward) == 0) snprintf(both, sizeof both, "%s", forward);
+    else snprintf(both, sizeof both, "forward %s, backward %s", forward, backward);
+    snprintf(text, length, "%s%s%s", both, state.why[0] ? ": " : "", state.why);
     return text;
 }

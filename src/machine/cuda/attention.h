@@ -9,7 +9,5 @@ void cuda_attention_open(const machine_options *options);
 void cuda_attention_prepare(const op *o);
 /* Makes the library's plans; takes seconds. */
 void cuda_attention_tune(void);
-/* cuDNN, as built and as loaded, or that there is none. */
-const char *cuda_attention_library(char *text, size_t length);
 /* What computed attention since a machine that runs was opened, in words, for the report. */
 const char *cuda_attention_engine(char *text, size_t length);

@@ -10,9 +10,7 @@ size_t library_attention_scratch(const cuda_call *c, bool backward);
 void library_attention_note(const cuda_call *c, bool backward);
 /* Makes the plans; takes seconds. */
 void library_attention_tune(void);
-/* Queues it; false: the library is not there, or none of its engines takes it. */
-bool library_attention_run(const cuda_call *c, bool backward);
+/* Queues it; false, and why: the library is not there, or none of its engines takes it. */
+bool library_attention_run(const cuda_call *c, bool backward, const char **why);
 /* "cuDNN 9.19.0 (loaded 9.19.0)", or why there is none. */
 const char *library_attention_version(char *text, size_t length);
-/* Is it loaded, and of a version that computes right? */
-bool library_attention_usable(char *why, size_t length);

@@ -72,9 +72,9 @@ static int threads(void) { return 1; }
 
 static const char *engines(char *text, size_t length)
 {
-    char attention[160];
+    char attention[512];
     int used = snprintf(text, length, "attention %s; products cuBLASLt\n", cuda_attention_engine(attention, sizeof attention));
-    if ((size_t)used < length) cuda_matmul_algorithms(text + used, length - (size_t)used);
+    if ((size_t)used + 32 <= length) cuda_matmul_algorithms(text + used, length - (size_t)used);
     return text;
 }
 

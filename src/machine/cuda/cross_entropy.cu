@@ -1,5 +1,5 @@
-/* Cross-entropy over a vocabulary of which each rank holds some columns: a block of 512 threads (32 if the row is short) for each row, four strips of 16
- * bytes in flight a thread (BF16). 8B (8192 rows of 128256, BF16): the partial reads 2.1 GB, the finish reads and writes them,
+/* Cross-entropy over a vocabulary of which each rank holds some columns: a block of 512 threads (32 if the row is short) for each
+ * row, four strips of 16 bytes in flight a thread (BF16). 8B (8192 rows of 128256, BF16): the partial reads 2.1 GB, the finish reads and writes them,
  * 4.2 GB. Exponentials, about 25 and 33 instructions an element, take as long as the memory of an H100. */
 #include "machine/cuda/kernels.h"
 #include "machine/cuda/strip.cuh"

@@ -14,6 +14,7 @@ typedef struct { attention_spec spec; bool tried; cudnnBackendDescriptor_t plan;
 static struct {
     cudnnHandle_t handle; cudnnBackendDescriptor_t device;
     attention_plan plan[PLANS]; int plans;
+    char refused[GRAPH_REASON];             /* why it is not used at all; empty: it is, or nobody asked yet */
 } library;
 
 /* A tensor [s, b, heads, d] as [b, heads, s, d]. */
@@ -93,7 +94,7 @@ static bool is_trusted(size_t version)
     return minor >= 914 && minor != 924 && minor != 926 && minor != 927;
 }
 
-bool library_attention_usable(char *why, size_t length)
+static bool is_usable(char *why, size_t length)
 {
     if (!cudnn_load(why, length)) return false;
     if (!is_trusted(cudnnGetVersion())) snprintf(why, length, "cuDNN %zu has known errors in attention", cudnnGetVersion());
@@ -110,7 +111,7 @@ static bool is_open(void)
     char why[GRAPH_REASON] = "";
     int device = 0;
     if (library.handle) return true;
-    if (!library_attention_usable(why, sizeof why)) return false;
+    if (library.refused[0] || !is_usable(library.refused, sizeof library.refused)) return false;
     CUDA_CHECK(cudaGetDevice(&device));
     check(cudnnCreate(&library.handle), "cudnnCreate");
     library.device = graph_device(device, why);
@@ -168,13 +169,13 @@ static bool run_plan(const cuda_call *c, bool backward, const attention_plan *p)
     return true;
 }
 
-bool library_attention_run(const cuda_call *c, bool backward)
+bool library_attention_run(const cuda_call *c, bool backward, const char **why)
 {
     attention_spec a = spec_of(c, backward);
     attention_plan *p = is_open() ? plan_for(&a) : NULL;
-    if (!p) return false;
-    if (!p->tried) make_plan(p);
-    return p->plan && run_plan(c, backward, p);
+    if (p && !p->tried) make_plan(p);
+    *why = p ? p->reason : library.handle ? "cuDNN has plans for as many other shapes as are kept" : library.refused;
+    return p && p->plan && run_plan(c, backward, p);
 }
 
 const char *library_attention_version(char *text, size_t length)
@@ -182,7 +183,9 @@ const char *library_attention_version(char *text, size_t length)
     char why[GRAPH_REASON] = "";
     size_t version = cudnn_load(why, sizeof why) ? cudnnGetVersion() : 0;
     int used = snprintf(text, length, "cuDNN %d.%d.%d ", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL);
-    if (version) snprintf(text + used, length - (size_t)used, "(loaded %zu.%zu.%zu)", version / 10000, version % 10000 / 100, version % 100);
-    else snprintf(text + used, length - (size_t)used, "(not found)");
+    if (version)
+        snprintf(text + used, length - (size_t)used, "(loaded %zu.%zu.%zu)", version / 10000, version % 10000 / 100, version % 100);
+    else
+        snprintf(text + used, length - (size_t)used, "(not found)");
     return text;
 }

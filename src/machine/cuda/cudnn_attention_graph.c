@@ -58,7 +58,8 @@ static void forward(drawing *d)
 {
     cudnn_graph *g = d->g;
     const attention_spec *a = d->a;
-    graph_tensor q = graph_memory(g, UID_Q, a->shape[Q]), k = graph_memory(g, UID_K, graph_transposed(a->shape[K])), v = graph_memory(g, UID_V, a->shape[V]);
+    graph_tensor q = graph_memory(g, UID_Q, a->shape[Q]), k = graph_memory(g, UID_K, graph_transposed(a->shape[K]));
+    graph_tensor v = graph_memory(g, UID_V, a->shape[V]);
     graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), graph_scalar(g, UID_SCALE));
     graph_tensor scores = masked(d, scaled), largest = reduced(d, CUDNN_REDUCE_TENSOR_MAX, scores);
     graph_tensor exponentials = apply(d, CUDNN_POINTWISE_EXP, apply(d, CUDNN_POINTWISE_SUB, scores, largest), GRAPH_NONE);

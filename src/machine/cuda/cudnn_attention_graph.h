@@ -11,7 +11,8 @@ typedef struct {
 } attention_spec;
 
 /* uids of what a plan reads and writes. SUM and ACCUMULATOR are FP32 scratch of [b, heads, s, 1] and [b, heads, s, d]. */
-enum { UID_Q = 1, UID_K, UID_V, UID_OUT, UID_LSE, UID_SCALE, UID_MASKED, UID_D_OUT, UID_DQ, UID_DK, UID_DV, UID_SUM, UID_ACCUMULATOR, UID_ONE };
+enum { UID_Q = 1, UID_K, UID_V, UID_OUT, UID_LSE, UID_SCALE, UID_MASKED, UID_D_OUT, UID_DQ, UID_DK,
+       UID_DV, UID_SUM, UID_ACCUMULATOR, UID_ONE };
 
 void attention_graph(cudnn_graph *g, const attention_spec *a);
 /* Bytes that engines get for it, from shapes only. */

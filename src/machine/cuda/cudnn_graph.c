@@ -37,8 +37,7 @@ graph_shape graph_transposed(graph_shape s)
     return t;
 }
 
-/* Keeps the reason of the first failure; after it nothing more is tried. */
-static bool succeeded(char *reason, cudnnStatus_t status, const char *what)
+bool cudnn_ok(char reason[GRAPH_REASON], cudnnStatus_t status, const char *what)
 {
     char words[GRAPH_REASON / 2] = "";
     if (status == CUDNN_STATUS_SUCCESS) return true;
@@ -47,15 +46,14 @@ static bool succeeded(char *reason, cudnnStatus_t status, const char *what)
     return false;
 }
 
-typedef struct { cudnnBackendAttributeName_t name; cudnnBackendAttributeType_t type; int64_t count; const void *value; } attribute;
-
-static cudnnBackendDescriptor_t described(cudnnBackendDescriptorType_t type, const attribute *list, int count, const char *what, char *reason)
+cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count, const char *what,
+                                         char reason[GRAPH_REASON])
 {
     cudnnBackendDescriptor_t d = NULL;
-    if (reason[0] || !succeeded(reason, cudnnBackendCreateDescriptor(type, &d), what)) return NULL;
+    if (reason[0] || !cudnn_ok(reason, cudnnBackendCreateDescriptor(type, &d), what)) return NULL;
     for (int i = 0; i < count && !reason[0]; i++)
-        succeeded(reason, cudnnBackendSetAttribute(d, list[i].name, list[i].type, list[i].count, list[i].value), what);
-    if (!reason[0]) succeeded(reason, cudnnBackendFinalize(d), what);
+        cudnn_ok(reason, cudnnBackendSetAttribute(d, list[i].name, list[i].type, list[i].count, list[i].value), what);
+    if (!reason[0]) cudnn_ok(reason, cudnnBackendFinalize(d), what);
     if (!reason[0]) return d;
     cudnnBackendDestroyDescriptor(d);
     return NULL;
@@ -79,7 +77,7 @@ static graph_tensor add_tensor(cudnn_graph *g, int64_t uid, graph_shape s, bool 
     if (g->tensors == GRAPH_TENSORS) snprintf(g->reason, GRAPH_REASON, "a graph has %d tensors", GRAPH_TENSORS);
     if (g->reason[0]) return GRAPH_NONE;
     if (between) uid = UID_BETWEEN + g->tensors;
-    const attribute list[] = {
+    const graph_attribute list[] = {
         { CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid },
         { CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &s.type },
         { CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, GRAPH_DIMS, s.dim },
@@ -88,7 +86,7 @@ static graph_tensor add_tensor(cudnn_graph *g, int64_t uid, graph_shape s, bool 
         { CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &between },
         { CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value },
     };
-    cudnnBackendDescriptor_t d = described(CUDNN_BACKEND_TENSOR_DESCRIPTOR, list, 7, "tensor", g->reason);
+    cudnnBackendDescriptor_t d = graph_described(CUDNN_BACKEND_TENSOR_DESCRIPTOR, list, 7, "tensor", g->reason);
     if (!d) return GRAPH_NONE;
     g->tensor[g->tensors] = d;
     g->shape[g->tensors] = s;
@@ -105,14 +103,14 @@ typedef struct { cudnnBackendAttributeName_t name; graph_tensor tensor; } place;
 static void add_node(cudnn_graph *g, cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t does, cudnnBackendDescriptor_t what,
                      const place *places, int count)
 {
-    attribute list[8];
+    graph_attribute list[8];
     int n = 0;
     if (g->nodes == GRAPH_NODES) snprintf(g->reason, GRAPH_REASON, "a graph has %d nodes", GRAPH_NODES);
-    if (what) list[n++] = (attribute){ does, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &what };
+    if (what) list[n++] = (graph_attribute){ does, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &what };
     for (int i = 0; i < count && !g->reason[0]; i++)
         if (places[i].tensor != GRAPH_NONE)
-            list[n++] = (attribute){ places[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[places[i].tensor] };
-    cudnnBackendDescriptor_t d = described(type, list, n, "operation", g->reason);
+            list[n++] = (graph_attribute){ places[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[places[i].tensor] };
+    cudnnBackendDescriptor_t d = graph_described(type, list, n, "operation", g->reason);
     if (d) g->node[g->nodes++] = d;
     if (what) cudnnBackendDestroyDescriptor(what);
 }
@@ -121,12 +119,12 @@ static const cudnnDataType_t arithmetic = CUDNN_DATA_FLOAT;
 
 static void add_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, int64_t axis, const place *places, int count)
 {
-    const attribute list[] = {
+    const graph_attribute list[] = {
         { CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode },
         { CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic },
         { CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis },
     };
-    cudnnBackendDescriptor_t what = described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, list, axis < 0 ? 2 : 3, "pointwise", g->reason);
+    cudnnBackendDescriptor_t what = graph_described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, list, axis < 0 ? 2 : 3, "pointwise", g->reason);
     add_node(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what, places, count);
 }
 
@@ -145,19 +143,19 @@ void graph_index(cudnn_graph *g, int64_t axis, graph_tensor y, graph_tensor x)
 
 void graph_matmul(cudnn_graph *g, graph_tensor c, graph_tensor a, graph_tensor b)
 {
-    const attribute list[] = { { CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
+    const graph_attribute list[] = { { CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
     const place places[] = { { CUDNN_ATTR_OPERATION_MATMUL_ADESC, a }, { CUDNN_ATTR_OPERATION_MATMUL_BDESC, b },
                              { CUDNN_ATTR_OPERATION_MATMUL_CDESC, c } };
-    cudnnBackendDescriptor_t what = described(CUDNN_BACKEND_MATMUL_DESCRIPTOR, list, 1, "matmul", g->reason);
+    cudnnBackendDescriptor_t what = graph_described(CUDNN_BACKEND_MATMUL_DESCRIPTOR, list, 1, "matmul", g->reason);
     add_node(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_DESC, what, places, 3);
 }
 
 void graph_reduce(cudnn_graph *g, cudnnReduceTensorOp_t how, graph_tensor y, graph_tensor x)
 {
-    const attribute list[] = { { CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how },
+    const graph_attribute list[] = { { CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how },
                                { CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
     const place places[] = { { CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x }, { CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y } };
-    cudnnBackendDescriptor_t what = described(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, list, 2, "reduction", g->reason);
+    cudnnBackendDescriptor_t what = graph_described(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, list, 2, "reduction", g->reason);
     add_node(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_DESC, what, places, 2);
 }
 

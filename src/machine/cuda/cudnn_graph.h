@@ -36,6 +36,13 @@ void graph_matmul(cudnn_graph *g, graph_tensor c, graph_tensor a, graph_tensor b
 void graph_reduce(cudnn_graph *g, cudnnReduceTensorOp_t how, graph_tensor y, graph_tensor x);
 void graph_reshape(cudnn_graph *g, graph_tensor y, graph_tensor x);
 
+/* Did it succeed? Else the reason says what failed and why. */
+bool cudnn_ok(char reason[GRAPH_REASON], cudnnStatus_t status, const char *what);
+/* A descriptor with these attributes; NULL: the reason says why, or said so before. */
+typedef struct { cudnnBackendAttributeName_t name; cudnnBackendAttributeType_t type; int64_t count; const void *value; } graph_attribute;
+cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count, const char *what,
+                                         char reason[GRAPH_REASON]);
+
 /* The device that plans are made for: a real one, or one described in cuDNN's JSON (tests without a GPU). NULL: reason says why. */
 cudnnBackendDescriptor_t graph_device(int device, char reason[GRAPH_REASON]);
 cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GRAPH_REASON]);

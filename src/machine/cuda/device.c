@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHY = 400 };
+enum { WHY = 400, OTHER_STREAMS = 4 };         /* beside a machine's queues: staging, trials, first transfers, clearing */
 
 static struct { bool chosen; int index; machine_device device; } own;
 
@@ -42,11 +42,20 @@ static void why_no_device(cudaError_t code, char *why, size_t length)
 }
 
 /* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its peer then
- * holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. Said before CUDA is first called. */
+ * holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. Said before CUDA is first called; where the
+ * user's own choice is too small, the record's environment keeps it. */
+static void set_connections(void)
+{
+    const char *given = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (given && atoi(given) >= HAZARD_QUEUES + OTHER_STREAMS) return;
+    if (given) setenv("XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM", given, 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+}
+
 static int visible_devices(char *why, size_t length)
 {
     int devices = 0;
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+    set_connections();
     cudaError_t code = cudaGetDeviceCount(&devices);
     if (code == cudaSuccess && devices > 0) return devices;
     why_no_device(code, why, length);
@@ -71,7 +80,8 @@ static void why_no_code(int device, int major, int minor, char *why, size_t leng
     int count = cuda_architectures(&list);
     for (int i = 0; i < count; i++)
         snprintf(built + strlen(built), sizeof built - strlen(built), "%s%d.%d", i ? ", " : "", list[i] / 100, list[i] % 100 / 10);
-    snprintf(why, length, "GPU %d has compute capability %d.%d, this build has code for %s", device, major, minor, built);
+    snprintf(why, length, "GPU %d has compute capability %d.%d, this build has code for %s (build with make CUDA_ARCH=\"%d%d\")",
+             device, major, minor, built, major, minor);
 }
 
 static bool device_fits(int device, char *why, size_t length)
@@ -94,10 +104,22 @@ static bool libraries_load(char *why, size_t length)
     return cublaslt_load(why, length) && (world_ranks() == 1 || nccl_load(why, length));
 }
 
+/* Only so it is seen that another process has the GPU for itself, or that it has failed. */
+static bool gives_context(int device, char *why, size_t length)
+{
+    cudaError_t code = cudaSetDevice(device);
+    if (code == cudaSuccess) code = cudaFree(NULL);
+    if (code == cudaSuccess) return true;
+    snprintf(why, length, "GPU %d gives no context: %s, %s (nvidia-smi -q tells who has it, and its compute mode)", device,
+             cudaGetErrorName(code), cudaGetErrorString(code));
+    cudaGetLastError();
+    return false;
+}
+
 bool cuda_device_usable(char *why, size_t length)
 {
-    int devices = visible_devices(why, length);
-    return devices > 0 && device_fits(world_node_rank() % devices, why, length) && libraries_load(why, length);
+    int devices = visible_devices(why, length), device = devices ? world_node_rank() % devices : 0;
+    return devices > 0 && device_fits(device, why, length) && libraries_load(why, length) && gives_context(device, why, length);
 }
 
 /* "GPU-8a6b0a1c-...": as nvidia-smi and CUDA_VISIBLE_DEVICES write it. */
@@ -154,6 +176,7 @@ machine_device cuda_device_read(void)
     d.free_bytes = (double)free_bytes;
     say_driver(d.driver, sizeof d.driver, s.driver);
     d.ecc |= s.ecc;
+    d.clocks_known = s.clocks_known;
     d.throttled = s.throttled;
     d.clock_hertz = s.clock_hertz;
     d.power_watts = s.power_watts;

@@ -2,7 +2,7 @@
 #pragma once
 #include "machine/machine.h"
 
-/* Can this process run on a GPU of its own? If not, why: a clause. Takes no memory of any GPU. */
+/* Can this process run on a GPU of its own? If not, why: a clause. Makes its context there. */
 bool cuda_device_usable(char *why, size_t length);
 /* Chooses it at first use: the rank's place on its node, among the GPUs that the process sees. One a task or all may be seen. */
 void cuda_device_use(void);

@@ -141,10 +141,10 @@ static bool is_unplanned(const product *p, const machine_options *options)
     return p->wanted && !(same && best);
 }
 
-static bool is_planned(const product *p, const machine_options *unused)
+static bool has_run(const product *p, const machine_options *unused)
 {
     (void)unused;
-    return p->source != ALGORITHM_NONE;
+    return p->ran;
 }
 
 /* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
@@ -171,21 +171,27 @@ void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes
     free(list);
 }
 
-size_t cuda_matmul_algorithms(char *text, size_t length)
+/* Behind every line but the last there is room for the words that stand for what does not fit. */
+void cuda_matmul_algorithms(char *text, size_t length)
 {
-    size_t count, used = 0;
-    product **list = listed(is_planned, NULL, &count);
-    if (length) text[0] = '\0';
-    for (size_t i = 0; i < count; i++)
-        used += algorithm_describe(list[i], used < length ? text + used : NULL, used < length ? length - used : 0);
+    enum { LAST_LINE = 32 };
+    size_t count, used = 0, i = 0;
+    product **list = listed(has_run, NULL, &count);
+    for (; i < count; i++) {
+        size_t bytes = algorithm_describe(list[i], text + used, length - used);
+        if (used + bytes + (i + 1 < count ? LAST_LINE : 1) > length) break;
+        used += bytes;
+    }
+    text[used] = '\0';
+    if (i < count) snprintf(text + used, length - used, "and %zu more\n", count - i);
     free(list);
-    return used;
 }
 
 void cuda_matmul_open(void)
 {
     char why[200];
     if (!cublaslt_load(why, sizeof why)) FAIL("cuBLASLt does not load: %s", why);
+    for (size_t i = 0; i < table.slots; i++) table.slot[i].ran = false;
     users++;
 }
 
@@ -210,6 +216,7 @@ static const product *planned(const cuda_call *c, const product_key *key)
     if (!p || !p->key.m) FAIL("matmul %s: no measuring pass has met %s", c->name, product_text(key, text, sizeof text));
     if (p->source == ALGORITHM_NONE) algorithm_first(p, 0);
     product_ready(p);
+    p->ran = true;
     return p;
 }
 

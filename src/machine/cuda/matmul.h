@@ -10,8 +10,9 @@ void cuda_matmul_prepare(const op *o);
  * if options->deterministic (trials differ from run to run), is made by the library's first answer. */
 enum { TUNE_SECONDS = 30 };
 void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes);
-/* The products and how each is made, one a line, the longest first; as snprintf. For the record and the report. */
-size_t cuda_matmul_algorithms(char *text, size_t length);
+/* The products that have run since a machine was last opened and how each is made, one a line, the longest first; if not all fit,
+ * the last line says how many more there are. For the record. length: at least 32. */
+void cuda_matmul_algorithms(char *text, size_t length);
 /* Once per machine that runs; the last close gives back what the library holds. */
 void cuda_matmul_open(void);
 void cuda_matmul_close(void);

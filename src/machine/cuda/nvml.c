@@ -52,6 +52,7 @@ static void read_reasons(nvml_state *s, unsigned long long bits)
         { 0x80, true, "power brake" }, { 0x100, false, "display clocks" },
     };
     size_t used = 0;
+    s->clocks_known = true;
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (!(bits & reason[i].bit)) continue;
         s->throttled |= reason[i].throttles;

@@ -6,7 +6,7 @@
 typedef struct {
     char driver[24];
     double clock_hertz, power_watts;                /* of the multiprocessors; of the whole board */
-    bool ecc, throttled;
+    bool ecc, clocks_known, throttled;              /* clocks_known: whether it is throttled is */
     char throttle_reasons[96];                      /* words with commas between */
 } nvml_state;
 

@@ -1,5 +1,6 @@
 /* The door to cuBLASLt: descriptors, candidates and launches of one product. The handle is process state, like the library's
- * own. Sums are FP32 and rounded once: no algorithm may add parts of a sum in the output's format. */
+ * own. Sums are FP32 and rounded once: no algorithm may add parts of a sum in the output's format. The library's epilogues are not
+ * used: the models have no bias, and SwiGLU is none of them. */
 #include "machine/cuda/product.h"
 #include "base/fail.h"
 #include "machine/cuda/device.h"

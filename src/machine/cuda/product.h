@@ -26,7 +26,7 @@ typedef struct { cublasLtMatmulAlgo_t algorithm; size_t workspace; } candidate;
 typedef struct {
     product_key key;                    /* m = 0: an empty slot */
     char name[PRODUCT_NAME];
-    bool wanted;                        /* by a measuring pass since the last tuning */
+    bool wanted, ran;                   /* by a measuring pass since the last tuning; since a machine was last opened */
     cublasLtMatmulDesc_t descriptor;    /* NULL: not built */
     cublasLtMatrixLayout_t layout[MATRICES];
     int multiprocessors_left; bool deterministic;       /* the settings it was planned for */
