@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Where no GPU is visible: check-cuda and gpu-acceptance say so and fail. The latter's parts, on the host: it repeats nothing that has
+ended, counts nothing as passed that was skipped, and ends what takes too long."""
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, "validation/program")
+from program import Tap  # noqa: E402
+
+LIST = """quick 60 deck gsw.dat 4 backend=host steps=1 check=off precision=fp32
+skipped 60 deck one-gpu.dat 1 backend=host layers=3200
+beside together 90000
+never 60 deck gsw.dat 4 backend=host
+end
+endless 3 deck bench.dat 1 backend=host steps=100000
+"""
+
+
+def run(*command):
+    """Without GPUs, whatever the machine has."""
+    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
+    environment.pop("XGSW_GPU_FOUND", None)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+tap = Tap()
+check = run("validation/cuda/check")
+tap.ok(check.returncode == 1 and check.stderr.startswith("No GPU was tested: ") and check.stderr.count("\n") == 1 and not check.stdout,
+       "check-cuda fails without a GPU, with one sentence", check.stdout + check.stderr)
+with tempfile.TemporaryDirectory() as folder:
+    whole = run("run/gpu-acceptance", "--out", os.path.join(folder, "none"))
+    tap.ok(whole.returncode == 1 and whole.stdout.startswith("No GPU was tested: ") and not os.path.exists(os.path.join(folder, "none", "summary.txt")),
+           "so does gpu-acceptance", whole.stdout + whole.stderr)
+    parts, out = os.path.join(folder, "parts.list"), os.path.join(folder, "out")
+    with open(parts, "w", encoding="utf-8") as f:
+        f.write(LIST)
+    first = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--list", parts)
+    told = first.stdout.splitlines()
+    tap.ok(first.returncode == 1 and any(line.startswith("quick: passed") for line in told), "a part runs", first.stdout + first.stderr)
+    tap.ok(any(line.startswith("skipped: failed") for line in told), "a case that was skipped has not passed", first.stdout)
+    tap.ok(any(line.startswith("endless: no time") for line in told), "a part that takes too long is ended", first.stdout)
+    tap.ok(any(line.split() == ["never", "not", "run"] for line in told), "parts that belong together need time for all", first.stdout)
+    tap.ok(os.path.getsize(os.path.join(out, "quick.h5")) > 0 and os.path.getsize(os.path.join(out, "results.jsonl")) > 0, "it leaves records and result lines")
+    again = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--list", parts)
+    tap.ok(": deck" not in again.stdout and "quick" in again.stdout, "run again it repeats nothing that has ended", again.stdout + again.stderr)
+    flops = run("validation/peer/llama_torch.py", "--flops", "--layers", "12").stdout.split()
+    dry = run("./xgsw" if "XGSW" not in os.environ else os.environ["XGSW"], "--dry-run", "one-gpu.dat", "--ranks", "1").stdout
+    tap.ok(len(flops) == 2 and f"{float(flops[0]):.6e} recipe, {float(flops[1]):.6e} model per sequence" in dry, "the peer counts the same flops", flops)
+tap.done()
