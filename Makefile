@@ -138,8 +138,8 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(wildcard validation/units/*.c)))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
-CUDA_UNITS = $(if $(NVCC),$(shell sed -n 's|^\([a-z_0-9]*\)\( [0-9]*\)*$$|\1|p; s|.* check \([a-z_0-9]*\)\( [0-9]*\)*$$|\1|p' validation/cuda/check.list \
-               validation/cuda/acceptance.list | sort -u | sed 's|..*|$(BUILD)/units/&|'))
+CUDA_UNITS = $(if $(NVCC),$(shell (cat validation/cuda/check.list; sed -n 's/.* check //p' validation/cuda/acceptance.list) \
+               | sed -n 's|^\([a-z_0-9]*\)\( [0-9]*\)*$$|$(BUILD)/units/\1|p' | sort -u))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
