@@ -106,6 +106,7 @@ void report_shadow(const shadow_report *s)
     say("Kernels    %lld operations beside the host's, %lld elements; largest difference %.3g of what is allowed, %s\n",
         (long long)s->operations, (long long)s->elements, s->worst, s->worst_operation);
     if (s->file[0]) say("Kernels    FAILED: to run the first mismatch again: ./xgsw --replay %s\n", s->file);
+    if (s->unwritten[0]) say("Kernels    FAILED: the first mismatch could not be written: %s\n", s->unwritten);
 }
 
 /* Mean of the steps so far times the steps to come. */

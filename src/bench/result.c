@@ -82,6 +82,7 @@ static void add_shadow(shadow_report *to, const shadow_report *s)
     if (s->failed && !to->failed) {
         memcpy(to->sentence, s->sentence, sizeof to->sentence);
         memcpy(to->file, s->file, sizeof to->file);
+        memcpy(to->unwritten, s->unwritten, sizeof to->unwritten);
     }
     to->failed += s->failed;
 }

@@ -129,12 +129,18 @@ static void take_from_trainer(case_result *r, trainer *t)
     machine_engines(t->kind, r->engines, sizeof r->engines);
 }
 
-/* One more step, of whose first microbatch and update a sample of operations is compared with the host's. */
+/* Two more steps, of which a sample of operations is compared with the host's: one of each name, the first time the first of
+ * its name, the second time any. */
 static void replay_at_full_shape(trainer *t)
 {
     machine_shadow(t->machine, SHADOW_SAMPLED);
-    trainer_step(t);
+    for (int i = 0; i < 2; i++) trainer_step(t);
     machine_sync(t->machine);
+}
+
+static void name_files(machine_options *on, const bench_case *c, const char *part)
+{
+    snprintf(on->shadow_files, sizeof on->shadow_files, "case%d-%s", c->number, part);
 }
 
 static void timed_steps(const bench_case *c, case_result *r, const machine_options *on)
@@ -143,6 +149,7 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
     mesh m;
     mesh_open(&m, &c->layout, world_rank(), mesh_on(on->kind));
     trainer_options o = { .machine = *on, .strike = strike_of(c, &m, on) };
+    name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o);
@@ -179,6 +186,7 @@ static void agree_on_shadow(shadow_report *s)
     world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
     if (failed < world_ranks()) world_broadcast(s->sentence, sizeof s->sentence, failed);
     if (failed < world_ranks()) world_broadcast(s->file, sizeof s->file, failed);
+    if (failed < world_ranks()) world_broadcast(s->unwritten, sizeof s->unwritten, failed);
     s->worst = worst;
     s->operations = (int64_t)counts[0];
     s->elements = (int64_t)counts[1];
@@ -212,6 +220,7 @@ verdict run_case(const bench_case *c, case_result *r, const host_load *load)
     check k;
     machine_options on = case_machine(c), on_check = on;
     on_check.shadow = c->check == CHECK_KERNELS ? SHADOW_FULL : SHADOW_OFF;
+    name_files(&on_check, c, "check");
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();

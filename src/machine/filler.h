@@ -2,6 +2,7 @@
 #pragma once
 #include "base/fail.h"
 #include "machine/kernels.h"
+#include "machine/op_judge.h"
 
 static inline op named(queue *q, op_kind kind, const char *name)
 {
@@ -14,8 +15,7 @@ static inline void use(op *o, tensor t, access_mode how) { o->operand[o->operand
 
 static inline void need(bool condition, const op *o, const char *what)
 {
-    char text[200];
-    if (!condition) FAIL("%s: %s", op_describe(o, text, sizeof text), what);
+    if (!condition) op_lacks(o, what);
 }
 
 static inline bool is_float(tensor t) { return t.type == F32 || t.type == BF16; }

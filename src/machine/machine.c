@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "machine/backend.h"
 #include "machine/fabric.h"
+#include "machine/op_judge.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,7 +186,7 @@ static mark run_shadowed(queue *q, const op *o)
 
 static mark run(queue *q, const op *o)
 {
-    const shadow *s = q->machine->shadow;
+    shadow *s = q->machine->shadow;
     return s && shadow_wants(s, o) ? run_shadowed(q, o) : run_alone(q, o);
 }
 
@@ -273,6 +275,7 @@ mark op_submit(queue *q, const op *given)
     machine *m = q->machine;
     double begin = clock_seconds(), ran = m->tally.run_seconds;
     op o = *given;
+    if (op_is_judged(given)) return (mark){ NULL, 0 };
     if (op_is_transfer(o.kind)) know_group(m, o.args.fabric.group);
     strike_kind kind = strike_now(m, &o);
     number_transfer(&o);
@@ -311,6 +314,7 @@ origin *machine_origin_now(machine *m) { return &m->now; }
 void machine_step(machine *m, int64_t step)
 {
     m->now.step = step;
+    if (m->shadow) shadow_step(m->shadow, step);
     m->waits = 0;
     memset(m->executed, 0, sizeof m->executed);
     for (int i = 0; i < m->groups; i++) m->group[i]->step_sequence = m->group[i]->sequence;
@@ -378,10 +382,21 @@ bool machine_strike_found(const machine *m, strike *s)
 void machine_drop_wait(machine *m, int64_t index) { m->dropped_wait = index; }
 int64_t machine_waits(const machine *m) { return m->waits; }
 const op *machine_unwaited(const machine *m) { return &m->unwaited; }
+
+/* Files of mismatches are named by what runs and by rank. */
+static shadow *shadow_of(const machine_options *o)
+{
+    char files[64] = "";
+    op_home home = { .cuda = o->kind == MACHINE_CUDA, .deterministic = o->deterministic, .own_attention = o->own_attention,
+                     .transfer_multiprocessors = o->transfer_multiprocessors };
+    if (o->world_rank >= 0) snprintf(files, sizeof files, "%.40s%s%d", o->shadow_files, o->shadow_files[0] ? "-" : "", o->world_rank);
+    return shadow_open(home, files);
+}
+
 void machine_shadow(machine *m, shadow_mode mode)
 {
     if (m->options.measuring || (mode == SHADOW_OFF && !m->shadow)) return;
-    if (!m->shadow) m->shadow = shadow_open(m->options.world_rank);
+    if (!m->shadow) m->shadow = shadow_of(&m->options);
     shadow_set(m->shadow, mode);
 }
 

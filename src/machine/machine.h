@@ -29,6 +29,7 @@ typedef struct {
     int transfer_multiprocessors;       /* products leave so many to transfers */
     const char *algorithm_cache;        /* file of the algorithms chosen for products; NULL: none */
     shadow_mode shadow;         /* operations also on the host, compared (machine/shadow.h) */
+    char shadow_files[44];      /* what mismatches' files are named by, beside the rank */
 } machine_options;
 
 /* What this rank computes on. identity: the same for two ranks only if they share it; empty on the host. */

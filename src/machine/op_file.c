@@ -1,14 +1,16 @@
-/* Operations as files. Lines end where the line "data" stands; then come the operands' spans, in order; the last line of text
- * before it is the digest of all that is around it. */
+/* Operations as files. Lines end where the line "data" stands; then come the operands' spans, in order, without twins; the last
+ * line of text before it is the digest of all that is around it. */
 #include "machine/op_file.h"
 #include "base/fail.h"
 #include "base/sha256.h"
+#include "machine/op_judge.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-static const char title[] = "xgsw operation 1";
+static const char title[] = "xgsw operation 2";
 enum { TEXT_BYTES = 8192 };
 
 static void *block(size_t bytes)
@@ -20,24 +22,27 @@ static void *block(size_t bytes)
 }
 
 /* The earlier operand that lies where this one does, or -1. */
-static int same_place(const op *o, int i)
+static int twin_of(const op *o, int i)
 {
-    for (int j = 0; j < i; j++)
-        if (o->operand[j].tensor.data == o->operand[i].tensor.data && tensor_span(&o->operand[j].tensor) == tensor_span(&o->operand[i].tensor))
-            return j;
+    for (int j = 0; j < i && tensor_present(&o->operand[i].tensor); j++)
+        if (tensor_twins(&o->operand[j].tensor, &o->operand[i].tensor)) return j;
     return -1;
 }
 
-op_copy op_copy_take(const op *o, op_reader *read, void *from)
+op_copy op_copy_take(const op *o, bool dense, op_reader *read, void *from)
 {
     op_copy c = { .op = *o };
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
-        int twin = same_place(o, i);
-        if (!tensor_present(&x->tensor)) continue;
-        if (twin < 0) c.memory[i] = block(tensor_span(&x->tensor));
-        c.op.operand[i].tensor.data = twin < 0 ? c.memory[i] : c.op.operand[twin].tensor.data;
-        if (x->access != WRITE) read(from, c.op.operand[i].tensor.data, x->tensor);
+        tensor *t = &c.op.operand[i].tensor;
+        c.twin[i] = twin_of(o, i);
+        c.place[i] = (int)((uintptr_t)x->tensor.data % OP_PLACES);
+        if (!tensor_present(t)) continue;
+        if (dense) *t = tensor_dense(*t);
+        if (c.twin[i] < 0) c.memory[i] = block(tensor_span(t));
+        t->data = c.twin[i] < 0 ? c.memory[i] : c.op.operand[c.twin[i]].tensor.data;
+        if (x->access != WRITE && dense) tensor_gather(*t, x->tensor, read, from);
+        if (x->access != WRITE && !dense) read(from, t->data, x->tensor);
     }
     return c;
 }
@@ -48,15 +53,17 @@ void op_copy_free(op_copy *c)
     *c = (op_copy){ .op.kind = OP_KINDS };
 }
 
+/* ---- writing ---- */
+
 static const char *const access_names[] = { [READ] = "read", [WRITE] = "write", [UPDATE] = "update" };
 
-static size_t describe_operand(char *text, size_t length, const operand *x)
+static void describe_operand(FILE *f, const op_copy *c, int i)
 {
-    const tensor *t = &x->tensor;
-    size_t used = (size_t)snprintf(text, length, "operand %s %s %d", access_names[x->access], dtype_name(t->type), t->dims);
-    for (int i = 0; i < t->dims; i++)
-        used += (size_t)snprintf(text + used, length - used, " %lld/%lld", (long long)t->dim[i], (long long)t->stride[i]);
-    return used + (size_t)snprintf(text + used, length - used, "\n");
+    const tensor *t = &c->op.operand[i].tensor;
+    fprintf(f, "operand %s %s place %d twin %d dims %d", access_names[c->op.operand[i].access], dtype_name(t->type), c->place[i],
+            c->twin[i], t->dims);
+    for (int d = 0; d < t->dims; d++) fprintf(f, " %lld/%lld", (long long)t->dim[d], (long long)t->stride[d]);
+    fprintf(f, "\n");
 }
 
 /* A name is one word. */
@@ -69,44 +76,56 @@ static const char *word_of(const char *name, char word[64])
 }
 
 /* All lines but the digest. */
-static size_t describe(const op *o, char *text, size_t length)
+static size_t describe(const op_copy *c, char text[TEXT_BYTES])
 {
+    const op *o = &c->op;
     const unsigned char *args = (const unsigned char *)&o->args;
     const origin *at = &o->origin;
     char word[64];
-    size_t used = (size_t)snprintf(text, length, "%s\nkind %s\nname %s\norigin %lld %lld %d %d %d\nargs ", title, op_kind_name(o->kind),
-                                   word_of(at->name, word), (long long)at->step, (long long)at->microbatch, at->chunk, at->layer,
-                                   (int)at->phase);
-    for (size_t i = 0; i < sizeof o->args; i++) used += (size_t)snprintf(text + used, length - used, "%02x", args[i]);
-    used += (size_t)snprintf(text + used, length - used, "\noperands %d\n", o->operands);
-    for (int i = 0; i < o->operands; i++) used += describe_operand(text + used, length - used, &o->operand[i]);
+    FILE *f = fmemopen(text, TEXT_BYTES, "w");
+    if (!f) FAIL("no memory for an operation's text");
+    fprintf(f, "%s\nkind %s\nname %s\norigin %lld %lld %d %d %d\n", title, op_kind_name(o->kind), word_of(at->name, word),
+            (long long)at->step, (long long)at->microbatch, at->chunk, at->layer, (int)at->phase);
+    fprintf(f, "machine %d deterministic %d own_attention %d transfer_multiprocessors %d part %d\nargs ", c->home.cuda,
+            c->home.deterministic, c->home.own_attention, c->home.transfer_multiprocessors, c->home.part);
+    for (size_t i = 0; i < sizeof o->args; i++) fprintf(f, "%02x", args[i]);
+    fprintf(f, "\noperands %d\n", o->operands);
+    for (int i = 0; i < o->operands; i++) describe_operand(f, c, i);
+    size_t used = (size_t)ftell(f);
+    fclose(f);
     return used;
 }
 
-static void digest(const op *o, const char *text, size_t used, char hex[SHA256_HEX])
+/* Bytes of its own that an operand has in the file. */
+static size_t own_bytes(const op_copy *c, int i) { return c->twin[i] < 0 ? tensor_span(&c->op.operand[i].tensor) : 0; }
+
+static void digest(const op_copy *c, const char *text, size_t used, char hex[SHA256_HEX])
 {
     sha256 s;
     sha256_open(&s);
     sha256_add(&s, text, used);
-    for (int i = 0; i < o->operands; i++) sha256_add(&s, o->operand[i].tensor.data, tensor_span(&o->operand[i].tensor));
+    for (int i = 0; i < c->op.operands; i++)
+        if (own_bytes(c, i)) sha256_add(&s, c->op.operand[i].tensor.data, own_bytes(c, i));
     sha256_close(&s, hex);
 }
 
-bool op_file_write(const char *path, const op *o, char *reason, size_t length)
+bool op_file_write(const char *path, const op_copy *c, char *reason, size_t length)
 {
     char text[TEXT_BYTES], hex[SHA256_HEX];
-    size_t used = describe(o, text, sizeof text);
-    digest(o, text, used, hex);
-    FILE *f = fopen(path, "wb");
+    size_t used = describe(c, text);
+    digest(c, text, used, hex);
+    errno = 0;
+    FILE *f = fopen(path, "wbx");
     bool written = f && fwrite(text, 1, used, f) == used && fprintf(f, "sha256 %s\ndata\n", hex) > 0;
-    for (int i = 0; written && i < o->operands; i++) {
-        size_t bytes = tensor_span(&o->operand[i].tensor);
-        written = bytes == 0 || fwrite(o->operand[i].tensor.data, 1, bytes, f) == bytes;
-    }
+    for (int i = 0; written && i < c->op.operands; i++)
+        written = own_bytes(c, i) == 0 || fwrite(c->op.operand[i].tensor.data, 1, own_bytes(c, i), f) == own_bytes(c, i);
     if (f && fclose(f)) written = false;
     if (!written) snprintf(reason, length, "%s: %s", path, strerror(errno));
+    if (f && !written) remove(path);
     return written;
 }
+
+/* ---- reading ---- */
 
 static bool read_args(FILE *f, op *o)
 {
@@ -120,10 +139,10 @@ static bool read_args(FILE *f, op *o)
     return true;
 }
 
-static int place_in(const char *const *names, int count, const char *word)
+static int place_in(const char *const *all, int count, const char *word)
 {
     int i = 0;
-    while (i < count && strcmp(names[i], word) != 0) i++;
+    while (i < count && strcmp(all[i], word) != 0) i++;
     return i;
 }
 
@@ -134,20 +153,45 @@ static dtype dtype_named(const char *name)
     return (dtype)type;
 }
 
-static bool read_operand(FILE *f, operand *x)
+/* Elements and span in 64 bits, and no two elements at one place, counted: so many places as elements at least. */
+static bool shape_is_sane(const tensor *t)
+{
+    int64_t elements = 1, last = 0, step;
+    for (int d = 0; d < t->dims; d++) {
+        if (t->dim[d] < 1 || t->dim[d] > INT32_MAX || t->stride[d] < 0) return false;
+        if (__builtin_mul_overflow(elements, t->dim[d], &elements) || __builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &step)) return false;
+        if (__builtin_add_overflow(last, step, &last)) return false;
+    }
+    return last < INT64_MAX / 16 && elements <= last + 1;
+}
+
+static bool read_operand(FILE *f, op_copy *c, int i)
 {
     char how[16], format[16];
+    operand *x = &c->op.operand[i];
     tensor *t = &x->tensor;
     long long dim, stride;
-    if (fscanf(f, " operand %15s %15s %d", how, format, &t->dims) != 3 || t->dims < 0 || t->dims > TENSOR_DIMS) return false;
-    x->access = (access_mode)place_in(access_names, 3, how);
+    if (fscanf(f, " operand %15s %15s place %d twin %d dims %d", how, format, &c->place[i], &c->twin[i], &t->dims) != 5) return false;
+    int access = place_in(access_names, 3, how);
+    x->access = access < 3 ? (access_mode)access : READ;
     t->type = dtype_named(format);
-    for (int i = 0; i < t->dims; i++) {
-        if (fscanf(f, " %lld/%lld", &dim, &stride) != 2 || dim < 0 || stride < 0 || dim > INT32_MAX || stride > INT32_MAX) return false;
-        t->dim[i] = dim;
-        t->stride[i] = stride;
+    if (access == 3 || t->type == DTYPES || t->dims < 0 || t->dims > TENSOR_DIMS || c->twin[i] < -1 || c->twin[i] >= i) return false;
+    if (c->place[i] < 0 || c->place[i] >= OP_PLACES || c->place[i] % (int)dtype_bytes(t->type)) return false;
+    for (int d = 0; d < t->dims; d++) {
+        if (fscanf(f, " %lld/%lld", &dim, &stride) != 2) return false;
+        t->dim[d] = dim;
+        t->stride[d] = stride;
     }
-    return (int)x->access < 3 && t->type < DTYPES;
+    return shape_is_sane(t);
+}
+
+static bool read_home(FILE *f, op_home *h)
+{
+    int flag[4];
+    if (fscanf(f, " machine %d deterministic %d own_attention %d transfer_multiprocessors %d part %d", &flag[0], &flag[1], &flag[2],
+               &h->transfer_multiprocessors, &flag[3]) != 5) return false;
+    h->cuda = flag[0], h->deterministic = flag[1], h->own_attention = flag[2], h->part = flag[3];
+    return h->transfer_multiprocessors >= 0 && h->transfer_multiprocessors < OP_PLACES;
 }
 
 static bool read_lines(FILE *f, op_copy *c, char hex[SHA256_HEX])
@@ -164,39 +208,84 @@ static bool read_lines(FILE *f, op_copy *c, char hex[SHA256_HEX])
     o->origin.microbatch = microbatch;
     o->origin.phase = phase_number >= 0 && phase_number < PHASES ? (phase)phase_number : PHASE_SETUP;
     o->origin.name = c->name;
-    if (o->kind == OP_KINDS || op_is_transfer(o->kind) || !read_args(f, o)) return false;
+    if (o->kind == OP_KINDS || op_is_transfer(o->kind) || !read_home(f, &c->home) || !read_args(f, o)) return false;
     if (fscanf(f, " operands %d", &o->operands) != 1 || o->operands < 0 || o->operands > OP_OPERANDS) return false;
     for (int i = 0; i < o->operands; i++)
-        if (!read_operand(f, &o->operand[i])) return false;
-    return fscanf(f, " sha256 %64s data", hex) == 1 && fgetc(f) == '\n';
+        if (!read_operand(f, c, i)) return false;
+    return fscanf(f, " sha256 %64s", hex) == 1;
 }
 
-static bool read_data(FILE *f, op_copy *c)
+/* Twins have one span and one format. */
+static bool place_twin(op_copy *c, int i)
+{
+    const tensor *twin = &c->op.operand[c->twin[i]].tensor;
+    tensor *t = &c->op.operand[i].tensor;
+    t->data = twin->data;
+    return t->type == twin->type && tensor_span(t) == tensor_span(twin) && tensor_twins(t, twin);
+}
+
+/* All of the file's bytes, and no others. */
+static bool read_data(op_copy *c, const char *data, size_t left)
 {
     for (int i = 0; i < c->op.operands; i++) {
         tensor *t = &c->op.operand[i].tensor;
-        size_t bytes = tensor_span(t);
         if (!tensor_present(t)) continue;
+        if (c->twin[i] >= 0 && !place_twin(c, i)) return false;
+        if (c->twin[i] >= 0) continue;
+        size_t bytes = tensor_span(t);
+        if (bytes > left) return false;
         t->data = c->memory[i] = block(bytes);
-        if (fread(t->data, 1, bytes, f) != bytes) return false;
+        memcpy(t->data, data, bytes);
+        data += bytes, left -= bytes;
     }
-    return fgetc(f) == EOF;
+    return left == 0;
+}
+
+static bool read_copy(char *bytes, size_t length, op_copy *c, char written[SHA256_HEX])
+{
+    static const char mark[] = "\ndata\n";
+    char *end = memmem(bytes, length < TEXT_BYTES ? length : TEXT_BYTES, mark, sizeof mark - 1);
+    FILE *f = end && end > bytes ? fmemopen(bytes, (size_t)(end - bytes), "r") : NULL;
+    bool whole = f && read_lines(f, c, written);
+    if (f) fclose(f);
+    if (!whole) return false;
+    char *data = end + sizeof mark - 1;
+    return read_data(c, data, length - (size_t)(data - bytes));
+}
+
+/* The file's bytes; NULL if they cannot be read. */
+static char *contents(const char *path, size_t *length)
+{
+    struct stat about;
+    FILE *f = fopen(path, "rb");
+    bool regular = f && fstat(fileno(f), &about) == 0 && S_ISREG(about.st_mode);
+    if (f && !regular) errno = EINVAL;
+    char *bytes = regular ? malloc((size_t)about.st_size + 1) : NULL;
+    if (bytes) *length = fread(bytes, 1, (size_t)about.st_size, f);
+    if (f) fclose(f);
+    return bytes;
+}
+
+/* NULL, or what is wrong with the operation that the bytes hold. */
+static const char *read_whole(char *bytes, size_t length, op_copy *c)
+{
+    char written[SHA256_HEX] = "", found[SHA256_HEX] = "", text[TEXT_BYTES];
+    if (!read_copy(bytes, length, c, written)) return "this is no operation that xgsw wrote";
+    digest(c, text, describe(c, text), found);
+    if (strcmp(written, found) != 0) return "it was changed after it was written";
+    return op_judge(&c->op);
 }
 
 bool op_file_read(const char *path, op_copy *c, char *reason, size_t length)
 {
-    char written[SHA256_HEX], found[SHA256_HEX] = "", text[TEXT_BYTES];
+    size_t bytes = 0;
     *c = (op_copy){ .op.kind = OP_KINDS };
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        snprintf(reason, length, "%s: %s", path, strerror(errno));
-        return false;
-    }
-    bool whole = read_lines(f, c, written) && read_data(f, c);
-    fclose(f);
-    if (whole) digest(&c->op, text, describe(&c->op, text, sizeof text), found);
-    if (whole && strcmp(written, found) == 0) return true;
-    snprintf(reason, length, "%s: %s", path, whole ? "it was changed after it was written" : "this is no operation that xgsw wrote");
+    errno = 0;
+    char *file = contents(path, &bytes);
+    const char *wrong = file ? read_whole(file, bytes, c) : strerror(errno);
+    free(file);
+    if (!wrong) return true;
+    snprintf(reason, length, "%s: %s", path, wrong);
     op_copy_free(c);
     return false;
 }

@@ -3,30 +3,36 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/backend.h"
+#include "machine/op_judge.h"
+#include "machine/shadow_part.h"
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a sampled product so many rows and columns, of an update so many elements; of every SAMPLED_OPERATIONS one is taken. */
-enum { SAMPLED_ROWS = 4, SAMPLED_COLUMNS = 64, SAMPLED_ELEMENTS = 1 << 16, SAMPLED_OPERATIONS = 8 };
+/* Of one name, kind and phase: how many there were in this step and in the one before. */
+typedef struct { op_kind kind; phase phase; char name[64]; int64_t seen, before; } candidate;
 
 struct shadow {
     shadow_mode mode;
-    int rank;
+    op_home home;
+    char files[64];
     const backend *host; void *state; tally tally; uint64_t serial;
-    op part;                            /* of the operation at hand: what is compared, on the machine's tensors */
+    candidate *list; int candidates, room; int64_t step;
+    shadow_part part;                   /* of the operation at hand: what is compared, on the machine's tensors */
     op_copy before, reference;          /* what went in; what the host made of it */
-    uint64_t draws;
+    uint32_t draws;
     shadow_report report;
 };
 
-shadow *shadow_open(int rank)
+shadow *shadow_open(op_home home, const char *files)
 {
     shadow *s = calloc(1, sizeof *s);
-    machine_options options = { .kind = MACHINE_HOST, .world_rank = rank };
+    machine_options options = { .kind = MACHINE_HOST };
     if (!s) FAIL("no memory for a shadow");
-    s->rank = rank;
+    s->home = home;
+    snprintf(s->files, sizeof s->files, "%s", files);
     s->host = host_backend();
     s->state = s->host->open(&options, &s->tally);
     return s;
@@ -34,88 +40,49 @@ shadow *shadow_open(int rank)
 
 void shadow_set(shadow *s, shadow_mode mode) { s->mode = mode; }
 
+void shadow_step(shadow *s, int64_t step)
+{
+    s->step = step;
+    for (int i = 0; i < s->candidates; i++) {
+        s->list[i].before = s->list[i].seen;
+        s->list[i].seen = 0;
+    }
+}
+
 void shadow_close(shadow *s)
 {
     s->host->close(s->state);
+    free(s->list);
     free(s);
 }
 
 const shadow_report *shadow_read(const shadow *s) { return &s->report; }
 
-/* A function of what the operation is, so that all ranks and runs take the same ones. */
-static uint32_t draw_of(const op *o)
+static candidate *candidate_of(shadow *s, const op *o)
 {
-    philox_block counter = { { fnv1a(o->origin.name ? o->origin.name : ""), (uint32_t)o->kind, (uint32_t)o->origin.phase, 4 } };
-    return philox4x32(counter, 0, 0).word[0];
+    candidate new = { .kind = o->kind, .phase = o->origin.phase };
+    snprintf(new.name, sizeof new.name, "%s", o->origin.name ? o->origin.name : "");
+    for (int i = 0; i < s->candidates; i++)
+        if (s->list[i].kind == new.kind && s->list[i].phase == new.phase && strcmp(s->list[i].name, new.name) == 0) return &s->list[i];
+    if (s->candidates == s->room) s->list = realloc(s->list, (size_t)(s->room = 2 * s->room + 64) * sizeof *s->list);
+    if (!s->list) FAIL("no memory for the names of operations");
+    s->list[s->candidates] = new;
+    return &s->list[s->candidates++];
 }
 
-bool shadow_wants(const shadow *s, const op *o)
+/* Which of a step's is taken: a function of what it is and of the step, so that all runs take the same ones. */
+static int64_t chosen(const shadow *s, const candidate *c)
+{
+    philox_block counter = { { fnv1a(c->name), (uint32_t)c->kind, (uint32_t)c->phase, (uint32_t)s->step } };
+    return c->before ? philox4x32(counter, 0, 4).word[0] % c->before : 0;
+}
+
+bool shadow_wants(shadow *s, const op *o)
 {
     if (s->mode == SHADOW_OFF || op_is_transfer(o->kind) || o->operands == 0) return false;
-    return s->mode == SHADOW_FULL || (o->origin.microbatch <= 0 && draw_of(o) % SAMPLED_OPERATIONS == 0);
-}
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static void slice(op *o, int which, int dim, int64_t start, int64_t length)
-{
-    tensor *t = &o->operand[which].tensor;
-    if (tensor_present(t)) *t = tensor_slice(*t, dim, start, length);
-}
-
-/* Where a part of so many out of n begins. */
-static int64_t start_of(shadow *s, int64_t n, int64_t part)
-{
-    philox_block counter = { { (uint32_t)s->draws++, 0, 0, 5 } };
-    return (int64_t)(philox4x32(counter, 0, 0).word[0] % (uint32_t)(n - part + 1));
-}
-
-static void product_part(shadow *s, op *o)
-{
-    const int64_t *dim = o->operand[0].tensor.dim;
-    int64_t rows = smaller(SAMPLED_ROWS, dim[0]), columns = smaller(SAMPLED_COLUMNS, dim[1]);
-    int64_t row = start_of(s, dim[0], rows), column = start_of(s, dim[1], columns);
-    slice(o, 1, 0, row, rows);
-    slice(o, 2, 1, column, columns);
-    slice(o, 0, 0, row, rows);
-    slice(o, 0, 1, column, columns);
-}
-
-/* One group of heads of one batch row: dims [s, b, heads, d], statistics [b, heads, s]. */
-static void attention_part(shadow *s, op *o)
-{
-    enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
-    static const int by_query[] = { Q, OUT, D_OUT, DQ }, by_key[] = { K, V, DK, DV };
-    const int64_t *q = o->operand[Q].tensor.dim, heads = o->operand[K].tensor.dim[2], group = q[2] / heads;
-    int64_t head = start_of(s, heads, 1), row = start_of(s, q[1], 1);
-    slice(o, LSE, 0, row, 1);
-    slice(o, LSE, 1, head * group, group);
-    for (int i = 0; i < 4; i++) {
-        slice(o, by_key[i], 1, row, 1);
-        slice(o, by_key[i], 2, head, 1);
-        slice(o, by_query[i], 1, row, 1);
-        slice(o, by_query[i], 2, head * group, group);
-    }
-}
-
-static void update_part(shadow *s, op *o)
-{
-    int64_t n = tensor_elements(&o->operand[2].tensor), part = smaller(SAMPLED_ELEMENTS, n), first = start_of(s, n, part);
-    for (int i = 1; i < o->operands; i++) {
-        tensor *t = &o->operand[i].tensor;
-        if (tensor_present(t)) *t = tensor_slice(tensor_flat(*t), 0, first, part);
-    }
-}
-
-/* What is compared of a sampled operation: such a part of its operands that the host makes the same part of its results from it. */
-static op part_of(shadow *s, const op *o)
-{
-    op part = *o;
-    if (s->mode != SHADOW_SAMPLED) return part;
-    if (o->kind == OP_MATMUL) product_part(s, &part);
-    if (o->kind == OP_ATTENTION_FORWARD || o->kind == OP_ATTENTION_BACKWARD) attention_part(s, &part);
-    if (o->kind == OP_ADAMW) update_part(s, &part);
-    return part;
+    if (s->mode == SHADOW_FULL) return true;
+    candidate *c = candidate_of(s, o);
+    return c->seen++ == chosen(s, c);
 }
 
 static void copy_bytes(void *from, void *to, tensor t)
@@ -136,20 +103,13 @@ static void run_on_host(shadow *s, const op *o)
 
 void shadow_before(shadow *s, const op *o, op_reader *read, void *from)
 {
-    s->part = part_of(s, o);
-    s->before = op_copy_take(&s->part, read, from);
-    s->reference = op_copy_take(&s->before.op, copy_bytes, NULL);
-    run_on_host(s, &s->reference.op);
-}
-
-static int64_t place_of(const tensor *t, int64_t i)
-{
-    int64_t place = 0;
-    for (int d = t->dims - 1; d >= 0; d--) {
-        place += i % t->dim[d] * t->stride[d];
-        i /= t->dim[d];
-    }
-    return place;
+    bool sampled = s->mode == SHADOW_SAMPLED;
+    s->part = sampled ? shadow_part_of(o, &s->draws) : shadow_part_whole(o);
+    s->before = op_copy_take(&s->part.op, sampled, read, from);
+    s->before.home = s->home;
+    s->before.home.part = sampled;
+    s->reference = op_copy_take(&s->before.op, false, copy_bytes, NULL);
+    if (s->part.op.operands) run_on_host(s, &s->reference.op);
 }
 
 /* An element, and all its bits: 64-bit integers do not fit a double. */
@@ -170,7 +130,7 @@ static element element_of(const tensor *t, const void *data, int64_t place)
 static double largest_of(const tensor *t)
 {
     double largest = 0.0;
-    for (int64_t i = 0; i < tensor_elements(t); i++) largest = fmax(largest, fabs(element_of(t, t->data, place_of(t, i)).value));
+    for (int64_t i = 0; i < tensor_elements(t); i++) largest = fmax(largest, fabs(element_of(t, t->data, tensor_place(t, i)).value));
     return largest;
 }
 
@@ -189,11 +149,11 @@ typedef struct { double ratio; int which; int64_t index; double got, want; } fin
 static finding compare_operand(shadow *s, int i, const void *got)
 {
     const tensor *t = &s->reference.op.operand[i].tensor;
-    shadow_limit limit = shadow_limit_of(&s->part, i);
+    shadow_limit limit = shadow_limit_of(&s->part.op, i);
     double largest = largest_of(t);
     finding worst = { .ratio = -1.0, .which = i };
     for (int64_t k = 0; k < tensor_elements(t); k++) {
-        int64_t place = place_of(t, k);
+        int64_t place = tensor_place(t, k);
         element x = element_of(t, got, place), want = element_of(t, t->data, place);
         double ratio = ratio_of(x, want, limit, largest);
         if (ratio > worst.ratio) worst = (finding){ ratio, i, k, x.value, want.value };
@@ -202,16 +162,32 @@ static finding compare_operand(shadow *s, int i, const void *got)
     return worst;
 }
 
+/* The first name that no file has. */
+static void write_mismatch(shadow *s)
+{
+    enum { FILES = 100 };
+    shadow_report *r = &s->report;
+    for (int i = 0; i < FILES; i++) {
+        snprintf(r->file, sizeof r->file, i ? "xgsw-mismatch-%s.%d.op" : "xgsw-mismatch-%s.op", s->files, i);
+        errno = 0;
+        if (op_file_write(r->file, &s->before, r->unwritten, sizeof r->unwritten)) {
+            r->unwritten[0] = 0;
+            return;
+        }
+        if (errno != EEXIST) break;
+    }
+    r->file[0] = 0;
+}
+
 static void keep_mismatch(shadow *s, const op *o, const finding *f)
 {
-    char what[200], reason[200];
+    char what[200];
     shadow_report *r = &s->report;
     if (r->failed++) return;
-    snprintf(r->sentence, sizeof r->sentence, "%s: element %lld of operand %d is %.9g, the host has %.9g, %.3g times what is allowed",
-             op_describe(o, what, sizeof what), (long long)f->index, f->which, f->got, f->want, f->ratio);
-    if (s->rank < 0) return;
-    snprintf(r->file, sizeof r->file, "xgsw-mismatch-%d.op", s->rank);
-    if (!op_file_write(r->file, &s->before.op, reason, sizeof reason)) r->file[0] = 0;
+    snprintf(r->sentence, sizeof r->sentence, "%s: element %lld of %s%s is %.9g, the host has %.9g, %.3g times what is allowed",
+             op_describe(o, what, sizeof what), (long long)f->index, s->before.home.part ? "a part of " : "",
+             op_operand_name(o->kind, f->which), f->got, f->want, f->ratio);
+    if (s->files[0]) write_mismatch(s);
 }
 
 static void keep(shadow *s, const op *o, const finding *f)
@@ -225,20 +201,28 @@ static void keep(shadow *s, const op *o, const finding *f)
     if (!(f->ratio <= 1.0)) keep_mismatch(s, o, f);
 }
 
+/* What the machine made of an operand, laid out as the reference is. */
+static void *result_of(const shadow *s, int i, op_reader *read, void *from)
+{
+    tensor like = s->reference.op.operand[i].tensor, t = s->part.op.operand[i].tensor;
+    like.data = malloc(tensor_span(&like) + 1);
+    if (!like.data) FAIL("no memory for a copy of %zu bytes", tensor_span(&like));
+    if (s->before.home.part) tensor_gather(like, t, read, from);
+    else read(from, like.data, t);
+    return like.data;
+}
+
 void shadow_after(shadow *s, const op *o, op_reader *read, void *from)
 {
     finding worst = { .ratio = 0.0 };
-    for (int i = 0; i < o->operands; i++) {
-        const operand *x = &s->part.operand[i];
-        if (!tensor_present(&x->tensor)) continue;
-        void *got = malloc(tensor_span(&x->tensor) + 1);
-        if (!got) FAIL("no memory for a copy of %zu bytes", tensor_span(&x->tensor));
-        read(from, got, x->tensor);
-        finding f = x->access == READ ? worst : compare_operand(s, i, got);
+    for (int i = 0; i < s->part.op.operands; i++) {
+        if (!s->part.compared[i]) continue;
+        void *got = result_of(s, i, read, from);
+        finding f = compare_operand(s, i, got);
         if (f.ratio > worst.ratio) worst = f;
         free(got);
     }
-    keep(s, o, &worst);
+    if (s->part.op.operands) keep(s, o, &worst);
     op_copy_free(&s->before);
     op_copy_free(&s->reference);
 }

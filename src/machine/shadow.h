@@ -3,22 +3,25 @@
 #pragma once
 #include "machine/op_file.h"
 
-/* FULL: every operation. SAMPLED: of the first microbatch and of the optimizer, a part of some operations, at full shape. */
+/* FULL: every operation. SAMPLED: of every name, kind and phase one a step, and of that a part (machine/shadow_part.h), at full
+ * shape: which one is drawn from the step's number among as many as the step before had; in the first step it is the first. */
 typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
 
 typedef struct {
     int64_t operations, elements;           /* compared */
     double worst; char worst_operation[200];        /* largest error in units of its tolerance */
     int64_t failed; char sentence[512];     /* operations that differ; of the first: operation, operand, element, values */
-    char file[64];                          /* that one, to run again; empty: none could be written */
+    char file[128], unwritten[256];         /* that one, to run again; or why it could not be written */
 } shadow_report;
 
 typedef struct shadow shadow;
-/* rank names the file of the first mismatch; negative: none is written. */
-shadow *shadow_open(int rank);
+/* home: the machine that is shadowed. files: "check-3", the middle of the names of mismatches' files; empty: none is written. */
+shadow *shadow_open(op_home home, const char *files);
 void shadow_set(shadow *s, shadow_mode mode);
+void shadow_step(shadow *s, int64_t step);              /* a step begins */
 void shadow_close(shadow *s);
-bool shadow_wants(const shadow *s, const op *o);
+/* Is it to be shadowed? Asked once for every operation, in order. */
+bool shadow_wants(shadow *s, const op *o);
 /* Before: all that the operation waits for is complete. After: it is complete itself. */
 void shadow_before(shadow *s, const op *o, op_reader *read, void *from);
 void shadow_after(shadow *s, const op *o, op_reader *read, void *from);

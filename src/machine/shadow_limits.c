@@ -27,10 +27,10 @@ static double terms_of(const op *o, int which)
 
 /* Attention's kernels on BF16 feed probabilities and their gradients to the products as BF16, half a unit each; both enter the
  * output by sums whose weights add up to at most the largest value (forward), or to a few of them (backward). */
-static double internal_rounding(const op *o)
+static double internal_rounding(const op *o, int which)
 {
     bool bf16 = o->operand[0].tensor.type == BF16;
-    if (o->kind == OP_ATTENTION_FORWARD && bf16) return BF16_HALF_UNIT;
+    if (o->kind == OP_ATTENTION_FORWARD && bf16 && which == 3) return BF16_HALF_UNIT;
     if (o->kind == OP_ATTENTION_BACKWARD && bf16) return 4 * BF16_HALF_UNIT;
     return 0.0;
 }
@@ -48,7 +48,7 @@ static bool is_exact(op_kind kind)
 shadow_limit shadow_limit_of(const op *o, int which)
 {
     dtype type = o->operand[which].tensor.type;
-    double absolute = (2 * sqrt(terms_of(o, which)) + 16) * F32_HALF_UNIT + internal_rounding(o);
+    double absolute = (2 * sqrt(terms_of(o, which)) + 16) * F32_HALF_UNIT + internal_rounding(o, which);
     if (is_exact(o->kind)) return (shadow_limit){ .exact = true };
     if (type == F64 && o->kind != OP_CROSS_ENTROPY) return (shadow_limit){ .roundings = F64_UNITS };
     if (type == F64) return (shadow_limit){ .roundings = absolute };
