@@ -6,7 +6,7 @@ import re
 import subprocess
 import tempfile
 
-from program import Tap, deck_file, ranks, results
+from program import Tap, alone, deck_file, ranks, results
 
 PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 
@@ -64,6 +64,15 @@ table = re.findall(r"\nRank (\d) +Emulated H100 on \S+, (GPU-[0-9a-f-]{36}), dri
 tap.ok([rank for rank, _ in table] == ["0", "1"] and len({identity for _, identity in table}) == 2, "the report lists every rank's device", run.stdout)
 tap.ok("rank 0 was not held back\n" in run.stdout and re.search(r"references\), [0-9.]+ MB on a GPU", run.stdout), "clocks and memory are reported", run.stdout)
 tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout, "why own kernels compute attention is said", run.stdout)
+with tempfile.TemporaryDirectory() as folder:
+    record = os.path.join(folder, "devices.h5")
+    whole = "check = off\nalgorithms = none\nbackend = cuda\n[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
+    run = run_on(f"record = {record}\n{whole}")
+    needs = re.search(r"SKIPPED: needs ([0-9.]+) GB of memory on a device of 1 ranks", run.stdout)
+    paper = re.search(r"\((\d+\.\d+) GB\) on rank 0", alone("--dry-run", "--ranks", "2", deck_file(whole), program=PROGRAM).stdout)
+    room = 1.5 + 0.3 * (2 + 2)          # two lanes of tensor, two communicators of the world
+    tap.ok(needs and paper and abs(float(needs[1]) - float(paper[1]) - room) < 0.06, "memory outside the arena is left room for", run.stdout)
+
 run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]
 tap.ok(told.get("passed") and "clocks not known: the device of rank 0 does not tell" in told["reasons"], "without NVML a result is not valid", told)

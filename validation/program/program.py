@@ -45,10 +45,10 @@ def deck_file(text):
     return path
 
 
-def alone(*arguments, threads=1):
+def alone(*arguments, threads=1, program=PROGRAM):
     """The program without mpirun."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    return subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
 def ranks(count, *arguments, program=PROGRAM, timeout=300):

@@ -369,7 +369,7 @@ static void the_device_says_how_it_is(void **state)
         setenv("EMULATOR_CLOCKS_EVENTS", seen[i].bits, 1);
         machine_device d = machine_device_of(MACHINE_CUDA);
         assert_string_equal(d.throttle_reasons, seen[i].words);
-        assert_true(d.throttled == seen[i].throttled);
+        assert_true(d.clocks_known && d.throttled == seen[i].throttled);
         assert_true(fabs(d.clock_hertz - 1755e6) < 1.0 && fabs(d.power_watts - 612.5) < 1e-9 && d.ecc);
         assert_string_equal(d.driver, "580.65.06, CUDA 13.0");
     }
@@ -377,6 +377,24 @@ static void the_device_says_how_it_is(void **state)
     machine_device d = machine_device_of(MACHINE_CUDA);
     assert_true(d.throttled && strlen(d.throttle_reasons) < sizeof d.throttle_reasons);
     unsetenv("EMULATOR_CLOCKS_EVENTS");
+}
+
+/* Enough connections that the user asked for are left alone; too few are raised, and what they were is kept for the record. */
+static void connections_are_enough(void **state)
+{
+    static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS", raised[] = "XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM";
+    static const struct { const char *given, *used, *was; } cases[] = { { "16", "16", NULL }, { "15", "32", "15" }, { NULL, "32", NULL } };
+    char why[200];
+    for (int i = 0; i < 3; i++) {
+        unsetenv(name);
+        unsetenv(raised);
+        if (cases[i].given) setenv(name, cases[i].given, 1);
+        assert_true(machine_usable(MACHINE_CUDA, why, sizeof why));
+        assert_string_equal(getenv(name), cases[i].used);
+        assert_int_equal(getenv(raised) != NULL, cases[i].was != NULL);
+        if (cases[i].was) assert_string_equal(getenv(raised), cases[i].was);
+    }
+    unsetenv(raised);
 }
 
 static void wait_for_the_future(void)
@@ -417,7 +435,7 @@ static void no_nvml(void)
 {
     setenv("EMULATOR_NVML", "0", 1);
     machine_device d = machine_device_of(MACHINE_CUDA);
-    if (d.clock_hertz != 0.0 || d.power_watts != 0.0 || d.throttled || d.throttle_reasons[0]) return;
+    if (d.clock_hertz != 0.0 || d.power_watts != 0.0 || d.clocks_known || d.throttled || d.throttle_reasons[0]) return;
     printf("driver %s\n", d.driver);
     exit(1);
 }
@@ -473,6 +491,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(ordered_programs_give_the_same_in_every_order), cmocka_unit_test(unordered_programs_show),
         cmocka_unit_test(writes_are_poisoned), cmocka_unit_test(large_blocks_go_up_and_down), cmocka_unit_test(the_device_is_named),
         cmocka_unit_test(the_device_says_how_it_is),
+        cmocka_unit_test(connections_are_enough),
         cmocka_unit_test(failures_are_named),
     };
     return cmocka_run_group_tests_name("cuda_executor", tests, NULL, NULL);
