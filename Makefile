@@ -165,7 +165,8 @@ check-cuda: all $(CUDA_UNITS) ## run validation/cuda/check.list on the GPUs of t
 
 bundle: ## lay out a folder (BUNDLE) that runs on a node without packages, GPUs or not
 	@$(MAKE) PORTABLE=1 MARCH=$(BUNDLE_MARCH) bundle-parts
-	@run/bundle -o $(BUNDLE) -b build/portable/$(notdir $(MPICC)) $(if $(filter 1,$(BUNDLE_CUDA)),-c $(CUDA_FROM))
+	@run/bundle -o $(BUNDLE) -x build/portable/xgsw $(if $(filter 1,$(BUNDLE_CUDA)),-c $(CUDA_FROM)) \
+	  $(CUDA_UNITS:$(BUILD)/%=build/portable/$(notdir $(MPICC))/%)
 
 bundle-parts: $(PROGRAM) $(CUDA_UNITS)
 

@@ -1,29 +1,36 @@
 #!/usr/bin/env python3
-"""The same deck on the GPU and on the host: the losses and gradient norms of every step. FP32 sums in another order and BF16
-rounding move them; ten steps at these rates multiply what moved by less than ten. Limits, relative: FP32 2e-5, as agreement between
-layouts has it (1e-6 a step, ten steps, two programs); BF16 2^-8 (a rounding of one unit, half of it in each program, in the whole loss
-is far more than rounding of many terms makes). Norms take ten times as much: they are roots of sums of squares of differences."""
+"""The same deck on the GPU and on the host. Limits, relative: of the first step's losses and gradient norms those of the check
+(src/bench/check.c: 1e-6 and 1e-5, in BF16 1e-3 and 3e-2). Later steps magnify what differs: losses of ten steps of the same deck on the
+host, with sums in another order (one rank or two), are apart by 2.4e-6 at most, in BF16 by 1.03e-3; norms by a sixth, so only the
+first is compared. Limits of later losses: 2e-5, as the check has it, and 4e-3, four times what was seen."""
 import os
 import sys
 
 sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
-LIMIT = {"fp32": 2e-5, "bf16": 2.0 ** -8}
+LIMITS = {"fp32": (1e-6, 1e-5, 2e-5), "bf16": (1e-3, 3e-2, 4e-3)}    # first loss, first norm, later losses
 SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
 DECK = "algorithms = none\nrecord = none\ncheck = off\nsize = " + SIZE + "\nsequence = 128\nwarmup = 0\nsteps = 10\n"
 
+
+def apart(a, b):
+    return abs(a / b - 1.0)
+
+
 tap = Tap()
-for precision, limit in LIMIT.items():
+for precision, limits in LIMITS.items():
     for workload in ("llama3.1-8b", "llama3.1-70b"):
         seen = {}
         for backend in ("cuda", "host"):
             run = ranks(1, deck_file(DECK + f"backend = {backend}\nprecision = {precision}\n[{workload}]\n"),
                         program=os.environ.get("XGSW", "./xgsw"))
-            told = (results(run) or [{}])[0]
-            seen[backend] = list(zip(told.get("gradient_norms", []), told.get("losses", [])))
-            tap.ok(run.returncode == 0 and len(seen[backend]) == 10 and told["backend"] == backend, f"{workload}, {precision} runs on {backend}", run.stdout[-1500:] + run.stderr[-1500:])
-        pairs = list(zip(seen["cuda"], seen["host"]))
-        norm, loss = (max((abs(a[i] / b[i] - 1.0) for a, b in pairs), default=1.0) for i in (0, 1))
-        tap.ok(loss <= limit and norm <= 10 * limit, f"{workload}, {precision}: losses differ by {loss:.2g} of {limit:.2g}, norms by {norm:.2g}")
+            told = seen[backend] = (results(run) or [{}])[0]
+            tap.ok(run.returncode == 0 and len(told.get("losses", [])) == 10 and told["backend"] == backend,
+                   f"{workload}, {precision} runs on {backend}", run.stdout[-1500:] + run.stderr[-1500:])
+        pairs = list(zip(seen["cuda"].get("losses", []), seen["host"].get("losses", []))) or [(0.0, 1.0)]
+        norms = seen["cuda"].get("gradient_norms", [0.0])[0], seen["host"].get("gradient_norms", [1.0])[0]
+        found = apart(*pairs[0]), apart(*norms), max(apart(*pair) for pair in pairs)
+        tap.ok(all(x <= limit for x, limit in zip(found, limits)),
+               f"{workload}, {precision}: apart by {', '.join(f'{x:.2g} of {limit:.2g}' for x, limit in zip(found, limits))} (first loss, first norm, losses)")
 tap.done()
