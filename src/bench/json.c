@@ -30,7 +30,7 @@ static void word(const char *name, const char *value)
 
 static void first_line(const char *name, const char *value)
 {
-    char line[256];
+    char line[640];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(value, "\n"), value);
     word(name, line);
 }

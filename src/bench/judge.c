@@ -44,7 +44,8 @@ static void judge_load(case_result *r, const host_load *load)
         result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads, load->cores);
     if (on_devices && load->sharing > 1) result_invalidate(r, "ranks share a device: up to %d on one", load->sharing);
     if (r->throttled[0]) result_invalidate(r, "throttled device: %s", r->throttled);
-    if (on_devices && r->clocks_unknown[0]) result_invalidate(r, "clocks not known: the device of %s does not tell", r->clocks_unknown);
+    if (on_devices && r->clocks_unknown[0])
+        result_invalidate(r, "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)", r->clocks_unknown);
 }
 
 static void judge_validity(case_result *r, const host_load *load)

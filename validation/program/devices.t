@@ -75,7 +75,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]
-tap.ok(told.get("passed") and "clocks not known: the device of rank 0 does not tell" in told["reasons"], "without NVML a result is not valid", told)
+tap.ok(told.get("passed") and any(reason.startswith("clocks not known: NVML does not tell rank 0") for reason in told["reasons"]), "without NVML a result is not valid", told)
 run = run_on(body("backend = cuda"), CLOCKS_EVENTS=4)
 tap.ok("rank 0 was not held back; its clocks' reasons: power cap\n" in run.stdout, "a power cap holds nothing back", run.stdout)
 told = (results(run) or [{}])[0]
