@@ -28,6 +28,6 @@ void shadow_after(shadow *s, const op *o, op_reader *read, void *from);
 const shadow_report *shadow_read(const shadow *s);
 
 /* |x - reference| <= roundings units in the last place of the larger + absolute x largest |reference| of the tensor; exact: no
- * difference at all. Derived beside the table in shadow_limits.c. */
+ * difference at all. Derived beside the table in shadow_limits.c. Of an operation with operands in host memory, or none. */
 typedef struct { bool exact; double roundings, absolute; } shadow_limit;
 shadow_limit shadow_limit_of(const op *o, int which);

@@ -146,10 +146,29 @@ static void limits_hold(void **state)
     assert_true(shadow_limit_of(&o, 1).exact);
 }
 
+/* What keys have in common does not reach dq, its roundings do; dk and dv know nothing of it. */
+static void common_keys_widen_dq(void **state)
+{
+    enum { KEYS = 64, D = 16 };
+    static float k[KEYS * D];
+    op o = { .kind = OP_ATTENTION_BACKWARD, .operands = 9 };
+    for (int i = 0; i < 9; i++) o.operand[i] = (operand){ tensor_4d(NULL, BF16, KEYS, 1, 1, D), i < 6 ? READ : WRITE };
+    o.operand[1].tensor = tensor_4d(k, F32, KEYS, 1, 1, D);
+    double allowed[2];
+    for (int mean = 0; mean < 2; mean++) {
+        for (int i = 0; i < KEYS * D; i++) k[i] = (float)random_value(4, i) + (float)(5 * mean);
+        allowed[mean] = shadow_limit_of(&o, 6).absolute;
+        assert_true(shadow_limit_of(&o, 7).absolute < 0x1p-6 + 0x1p-15 && shadow_limit_of(&o, 8).absolute < 0x1p-6 + 0x1p-15);
+    }
+    assert_true(allowed[0] >= 0x1p-6 && allowed[0] < 1.2 * 0x1p-6);
+    assert_true(allowed[1] > 6 * 0x1p-6 && allowed[1] < 11 * 0x1p-6);       /* 5 / 0.577, and what a channel's deviation varies */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass), cmocka_unit_test(wrong_results_are_named),
                                         cmocka_unit_test(who_cannot_write_says_why),
-                                        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(limits_hold) };
+                                        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(limits_hold),
+                                        cmocka_unit_test(common_keys_widen_dq) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
