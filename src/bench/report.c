@@ -105,6 +105,7 @@ void report_shadow(const shadow_report *s)
     if (s->operations == 0) return;
     say("Kernels    %lld operations beside the host's, %lld elements; largest difference %.3g of what is allowed, %s\n",
         (long long)s->operations, (long long)s->elements, s->worst, s->worst_operation);
+    if (s->left_out) say("Kernels    %lld operations were too large to compare\n", (long long)s->left_out);
     if (s->file[0]) say("Kernels    FAILED: to run the first mismatch again: ./xgsw --replay %s\n", s->file);
     if (s->unwritten[0]) say("Kernels    FAILED: the first mismatch could not be written: %s\n", s->unwritten);
 }

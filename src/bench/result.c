@@ -75,6 +75,7 @@ static void add_shadow(shadow_report *to, const shadow_report *s)
 {
     to->operations += s->operations;
     to->elements += s->elements;
+    to->left_out += s->left_out;
     if (s->worst >= to->worst) {
         to->worst = s->worst;
         memcpy(to->worst_operation, s->worst_operation, sizeof to->worst_operation);

@@ -179,10 +179,10 @@ static int first_rank(bool found)
 /* The worst and the first mismatch are those of the rank that brings them. */
 static void agree_on_shadow(shadow_report *s)
 {
-    double counts[3] = { (double)s->operations, (double)s->elements, (double)s->failed }, worst = s->worst;
+    double counts[4] = { (double)s->operations, (double)s->elements, (double)s->failed, (double)s->left_out }, worst = s->worst;
     world_maximum(&worst, 1);
     int from = first_rank(s->worst == worst), failed = first_rank(s->failed > 0);
-    world_sum(counts, 3);
+    world_sum(counts, 4);
     world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
     if (failed < world_ranks()) world_broadcast(s->sentence, sizeof s->sentence, failed);
     if (failed < world_ranks()) world_broadcast(s->file, sizeof s->file, failed);
@@ -191,6 +191,7 @@ static void agree_on_shadow(shadow_report *s)
     s->operations = (int64_t)counts[0];
     s->elements = (int64_t)counts[1];
     s->failed = (int64_t)counts[2];
+    s->left_out = (int64_t)counts[3];
 }
 
 /* Findings of any rank fail the case on all of them. */

@@ -223,6 +223,7 @@ void shadow_after(shadow *s, const op *o, op_reader *read, void *from)
         free(got);
     }
     if (s->part.op.operands) keep(s, o, &worst);
+    else s->report.left_out++;
     op_copy_free(&s->before);
     op_copy_free(&s->reference);
 }

@@ -95,6 +95,23 @@ static void any_layer_may_be_taken(void **state)
     shadow_close(s);
 }
 
+/* A sum of 512 MiB has no part; it is neither read nor called compared. */
+static void what_is_too_large_is_left_out(void **state)
+{
+    double out = 0.0;
+    shadow *s = shadow_open((op_home){ 0 }, "");
+    op o = { .kind = OP_SUM, .operands = 2, .origin.name = "large" };
+    o.operand[0] = (operand){ tensor_1d(&out, F64, 1), WRITE };
+    o.operand[1] = (operand){ tensor_1d(&out, F64, (int64_t)1 << 26), READ };
+    shadow_set(s, SHADOW_SAMPLED);
+    assert_true(shadow_wants(s, &o));
+    shadow_before(s, &o, NULL, NULL);
+    shadow_after(s, &o, NULL, NULL);
+    assert_int_equal(shadow_read(s)->operations, 0);
+    assert_int_equal(shadow_read(s)->left_out, 1);
+    shadow_close(s);
+}
+
 /* ---- parts of single operations ---- */
 
 enum { MEMORY = 1 << 22, S = 80, B = 2, HEADS = 4, KEY_HEADS = 2, D = 16, H = 96, FFN = 80, VOCABULARY = 130 };
@@ -259,6 +276,7 @@ static void parts_of_elements(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_name_of_a_step_is_shadowed), cmocka_unit_test(any_layer_may_be_taken),
+                                        cmocka_unit_test(what_is_too_large_is_left_out),
                                         cmocka_unit_test(parts_of_rows), cmocka_unit_test(parts_of_heads),
                                         cmocka_unit_test(parts_of_ends), cmocka_unit_test(parts_of_elements) };
     ground = aligned_alloc(256, MEMORY);

@@ -24,9 +24,10 @@ void __wrap_cuda_swiglu_forward(const cuda_call *c)
     if (wrong) cuda_flip(&flip);
 }
 
-static shadow_report run_swiglu(void)
+static shadow_report run_swiglu(shadow_mode mode, const char *files)
 {
-    machine_options options = { .kind = MACHINE_CUDA, .shadow = SHADOW_FULL, .world_rank = 5 };
+    machine_options options = { .kind = MACHINE_CUDA, .shadow = mode, .world_rank = 5 };
+    snprintf(options.shadow_files, sizeof options.shadow_files, "%s", files);
     float value[ROWS * 2 * HALF];
     for (int i = 0; i < ROWS * 2 * HALF; i++) value[i] = 0.01f * (float)(i % 97) - 0.4f;
     char *memory = machine_memory_take(MACHINE_CUDA, 4096 + sizeof value);
@@ -46,7 +47,7 @@ static shadow_report run_swiglu(void)
 static void a_right_kernel_passes(void **state)
 {
     wrong = false;
-    shadow_report r = run_swiglu();
+    shadow_report r = run_swiglu(SHADOW_FULL, "");
     assert_int_equal(r.operations, 1);
     assert_int_equal(r.elements, ROWS * HALF);
     assert_int_equal(r.failed, 0);
@@ -55,7 +56,7 @@ static void a_right_kernel_passes(void **state)
 static void a_wrong_kernel_is_named_and_fails_again(void **state)
 {
     wrong = true;
-    shadow_report r = run_swiglu();
+    shadow_report r = run_swiglu(SHADOW_FULL, "");
     assert_int_equal(r.failed, 1);
     assert_non_null(strstr(r.sentence, "swiglu_forward act (step 1, microbatch 0, chunk 0, layer 2, forward): element 77 of out is"));
     assert_string_equal(r.file, "xgsw-mismatch-5.op");
@@ -69,8 +70,22 @@ static void a_wrong_kernel_is_named_and_fails_again(void **state)
     remove(r.file);
 }
 
+static void a_part_of_it_is_named_and_fails_again(void **state)
+{
+    wrong = true;
+    shadow_report r = run_swiglu(SHADOW_SAMPLED, "case3-timed");
+    assert_int_equal(r.failed, 1);
+    assert_non_null(strstr(r.sentence, "element 77 of a part of out is"));
+    assert_string_equal(r.file, "xgsw-mismatch-case3-timed-5.op");
+    assert_int_equal(replay(r.file), 1);
+    wrong = false;
+    assert_int_equal(run_swiglu(SHADOW_SAMPLED, "").failed, 0);
+    remove(r.file);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_right_kernel_passes), cmocka_unit_test(a_wrong_kernel_is_named_and_fails_again) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_right_kernel_passes), cmocka_unit_test(a_wrong_kernel_is_named_and_fails_again),
+                                        cmocka_unit_test(a_part_of_it_is_named_and_fails_again) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
