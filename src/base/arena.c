@@ -22,6 +22,8 @@ void *arena_take(arena *a, arena_kind kind, size_t bytes)
     return taken;
 }
 
+size_t arena_paper_offset(const void *paper) { return (size_t)((uintptr_t)paper - (uintptr_t)paper_base); }
+
 void arena_seal(arena *a) { a->sealed = true; }
 
 const char *arena_kind_name(arena_kind kind)

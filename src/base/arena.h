@@ -19,6 +19,8 @@ typedef struct {
 void arena_open(arena *a, void *memory, size_t capacity);
 /* Take bytes, aligned. Fails (ends the run) if the arena is sealed or full: the measure and the layout differ. */
 void *arena_take(arena *a, arena_kind kind, size_t bytes);
+/* Where in its arena a paper address lies. */
+size_t arena_paper_offset(const void *paper);
 /* No further takes: the timed window begins. */
 void arena_seal(arena *a);
 /* "weights", "gradients", ... */

@@ -13,6 +13,11 @@
 enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 3, MOST_RUNS = 8 };
 static const double ROUND_MICROSECONDS = 200.0, HOPELESS = 1.5, WARM_SECONDS = 0.05;
 
+/* Below so many flops a trial, which loads its kernel, costs more than it brings. */
+static double smallest_tried = 1e10;
+
+void algorithms_try_from(double flops) { smallest_tried = flops; }
+
 /* Where trials run: [workspace][place 0][place 1] ... */
 typedef struct { char *workspace, *places; size_t bytes; cudaStream_t stream; cudaEvent_t begin, end; double until; bool warm; } room;
 
@@ -163,8 +168,8 @@ static void choose(room *r, product *p, const machine_options *options)
     bool fits = r->bytes >= bytes_of(&p->key);
     algorithm_first(p, options->transfer_multiprocessors);
     p->deterministic = options->deterministic;
-    bool known = !options->deterministic && algorithm_cache_find(p);
-    if (!options->deterministic && !known && fits && clock_seconds() < r->until) choose_by_trials(r, p);
+    bool known = !options->deterministic && algorithm_cache_find(p), large = product_flops(&p->key) >= smallest_tried;
+    if (!options->deterministic && !known && fits && large && clock_seconds() < r->until) choose_by_trials(r, p);
     if (p->source == ALGORITHM_TRIED) algorithm_cache_add(p);
     if (fits) run_once(r, p);
 }

@@ -8,6 +8,7 @@
 #include "machine/cuda/fabric.h"
 #include "machine/cuda/matmul.h"
 #include "machine/cuda/memory.h"
+#include "machine/cuda/rehearsal.h"
 #include "machine/cuda/versions.h"
 #include "machine/fabric.h"
 #include <stdio.h>
@@ -21,6 +22,7 @@ static void *open_state(const machine_options *options, tally *t)
     if (!m) FAIL("no memory for a machine");
     m->options = *options;
     cuda_attention_open(options);
+    if (options->measuring) rehearsal_open();
     if (options->measuring) return m;
     cuda_device_use();
     cuda_matmul_open();
@@ -55,6 +57,7 @@ static void download(void *state, void *to, const void *from, size_t bytes) { st
 static size_t prepare(void *state, const op *o)
 {
     (void)state;
+    rehearsal_note(o);
     if (o->kind == OP_MATMUL) cuda_matmul_prepare(o);
     if (o->kind == OP_ATTENTION_FORWARD || o->kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(o);
     return op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
@@ -65,6 +68,7 @@ static void tune(void *state, void *memory, size_t bytes)
     const cuda_machine *m = state;
     cuda_attention_tune();
     cuda_matmul_tune(&m->options, memory, bytes);
+    rehearsal_run(memory, bytes);
 }
 
 /* Of the processor: one submits, the others are the communicators' own. */

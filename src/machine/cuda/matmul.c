@@ -199,7 +199,6 @@ void cuda_matmul_close(void)
 {
     if (--users > 0) return;
     for (size_t i = 0; i < table.slots; i++) product_close(&table.slot[i]);
-    product_library_close();
 }
 
 static void zero(const cuda_call *c)

@@ -13,6 +13,6 @@ void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes
 /* The products that have run since a machine was last opened and how each is made, one a line, the longest first; if not all fit,
  * the last line says how many more there are. For the record. length: at least 32. */
 void cuda_matmul_algorithms(char *text, size_t length);
-/* Once per machine that runs; the last close gives back what the library holds. */
+/* Once per machine that runs; the last close gives back descriptions. The library's handle stays. */
 void cuda_matmul_open(void);
 void cuda_matmul_close(void);

@@ -14,11 +14,13 @@ struct staging { cudaStream_t stream; void *pinned; };
 void *cuda_memory_take(size_t bytes)
 {
     void *memory = NULL;
-    machine_device d = cuda_device_read();
+    cuda_device_use();
     cudaError_t code = cudaMalloc(&memory, bytes);
-    if (code == cudaErrorMemoryAllocation)
+    if (code == cudaErrorMemoryAllocation) {
+        machine_device d = cuda_device_read();
         FAIL("%.2f GiB asked for the case's arena on %s: %.2f of its %.2f GiB are free", (double)bytes / GIB, d.name,
              d.free_bytes / GIB, d.memory_bytes / GIB);
+    }
     CUDA_CHECK(code);
     return memory;
 }

@@ -16,12 +16,6 @@ static cublasLtHandle_t handle(void)
     return library.handle;
 }
 
-void product_library_close(void)
-{
-    if (library.handle) CUBLAS_CHECK(NULL, cublasLtDestroy(library.handle));
-    library.handle = NULL;
-}
-
 const machine_device *product_device(void)
 {
     if (!library.device.multiprocessors) library.device = cuda_device_read();
@@ -172,16 +166,22 @@ static cublasLtMatmulPreference_t preference(const product *p)
     return wish;
 }
 
+/* Within its workspace, and rounding once. */
+static bool suits(const product *p, const candidate *c)
+{
+    uint32_t reduction = configured(&c->algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, sizeof reduction);
+    return c->workspace <= product_workspace(&p->key) &&
+           (reduction == CUBLASLT_REDUCTION_SCHEME_NONE || reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+}
+
 bool product_accepts(const product *p, candidate *c)
 {
     const cublasLtMatrixLayout_t *x = p->layout;
     cublasLtMatmulHeuristicResult_t result = { .state = CUBLAS_STATUS_SUCCESS };
-    uint32_t reduction = configured(&c->algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, sizeof reduction);
     cublasStatus_t status = cublasLtMatmulAlgoCheck(handle(), p->descriptor, x[LEFT], x[RIGHT], x[DESTINATION], x[DESTINATION],
                                                     &c->algorithm, &result);
     c->workspace = result.workspaceSize;
-    return status == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && c->workspace <= product_workspace(&p->key) &&
-           (reduction == CUBLASLT_REDUCTION_SCHEME_NONE || reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+    return status == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && suits(p, c);
 }
 
 int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES])
@@ -196,6 +196,10 @@ int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES])
     for (int i = 0; i < found; i++) {
         list[kept].algorithm = result[i].algo;
         kept += result[i].state == CUBLAS_STATUS_SUCCESS && product_accepts(p, &list[kept]);
+    }
+    for (int i = 0; i < found && kept == 0; i++) {      /* a library whose check refuses all that it proposes is believed the latter */
+        list[0] = (candidate){ result[i].algo, result[i].workspaceSize };
+        kept = result[i].state == CUBLAS_STATUS_SUCCESS && suits(p, &list[0]);
     }
     return kept;
 }

@@ -61,4 +61,3 @@ cublasStatus_t product_run(const product *p, const candidate *c, void *const x[M
 const char *algorithm_text(const cublasLtMatmulAlgo_t *algorithm, char *text, size_t length);
 /* This rank's GPU, as it was when first asked for. */
 const machine_device *product_device(void);
-void product_library_close(void);

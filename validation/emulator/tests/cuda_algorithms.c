@@ -1,5 +1,6 @@
 /* Where the algorithms of matrix products come from: trials, the library's first answer, a file that earlier runs have written,
  * whole or spoiled. */
+#include "machine/cuda/algorithms.h"
 #include "products.h"
 
 static const char CACHE[] = "build/emulator/matmul-algorithms";
@@ -169,6 +170,7 @@ static void test_corrupted_cache(void **state)
 
 int main(void)
 {
+    algorithms_try_from(0.0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_list), cmocka_unit_test(test_cache), cmocka_unit_test(test_corrupted_cache) };
     return cmocka_run_group_tests_name("emulator/cuda_algorithms", tests, NULL, NULL);
 }

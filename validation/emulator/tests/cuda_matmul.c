@@ -1,5 +1,6 @@
 /* Matrix products of the CUDA machine on the emulated library: every layout, format and access, planned at first use and tuned;
  * what is refused; and mistakes behind the door, which the emulated library must find. */
+#include "machine/cuda/algorithms.h"
 #include "products.h"
 
 static void planned_at_first_use(void) { all_products(NULL); }
@@ -176,6 +177,7 @@ static void test_planted(void **state)
 
 int main(void)
 {
+    algorithms_try_from(0.0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_refused), cmocka_unit_test(test_planted) };
     return cmocka_run_group_tests_name("emulator/cuda_matmul", tests, NULL, NULL);
 }
