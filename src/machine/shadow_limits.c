@@ -75,10 +75,15 @@ static bool is_exact(op_kind kind)
     return exact[kind];
 }
 
+/* Tensor cores cut off the FP32 sum of each 16 products instead of rounding it: errors of one sign, half a unit each, add up. */
+enum { TENSOR_CORE_DEPTH = 16 };
+static bool is_tensor_core_product(const op *o) { return o->kind == OP_MATMUL && o->operand[1].tensor.type == BF16; }
+
 shadow_limit shadow_limit_of(const op *o, int which)
 {
     dtype type = o->operand[which].tensor.type;
-    double absolute = (2 * sqrt(terms_of(o, which)) + 16) * F32_HALF_UNIT + internal_rounding(o, which);
+    double terms = terms_of(o, which), chain = is_tensor_core_product(o) ? terms / TENSOR_CORE_DEPTH : 0.0;
+    double absolute = (2 * sqrt(terms) + 16 + chain) * F32_HALF_UNIT + internal_rounding(o, which);
     if (is_exact(o->kind)) return (shadow_limit){ .exact = true };
     if (type == F64 && o->kind != OP_CROSS_ENTROPY) return (shadow_limit){ .roundings = F64_UNITS };
     if (type == F64) return (shadow_limit){ .roundings = absolute };

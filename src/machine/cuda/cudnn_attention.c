@@ -125,7 +125,8 @@ static void make_plan(attention_plan *p)
     p->tried = true;
     attention_graph(&g, &p->spec);
     p->plan = graph_plan(&g, library.device, attention_workspace(&p->spec));
-    if (!p->plan) memcpy(p->reason, g.reason, sizeof p->reason);
+    if (p->plan) return;
+    memcpy(p->reason, g.reason, sizeof p->reason);
     graph_close(&g);
 }
 
@@ -149,13 +150,13 @@ static void *scratch_at(const cuda_call *c, size_t offset)
     return (void *)(((uintptr_t)c->scratch + 255) / 256 * 256 + offset);
 }
 
-static bool run_plan(const cuda_call *c, bool backward, const attention_plan *p)
+/* A plan that does not run is not tried again: own kernels take over, and the report says why. */
+static bool run_plan(const cuda_call *c, bool backward, attention_plan *p)
 {
     static const int64_t uid[] = { UID_Q, UID_K, UID_V, UID_OUT, UID_LSE, UID_D_OUT, UID_DQ, UID_DK, UID_DV };
     float scale = c->args.attention.scale, hidden = -FLT_MAX, one = 1.0f;
     size_t own = backward ? row_bytes(c) + sum_bytes(c) : 0;
     bindings b = { 0 };
-    char reason[GRAPH_REASON] = "";
     for (int i = 0; i <= (backward ? DV : LSE); i++) bind(&b, uid[i], c->x[i].data);
     bind(&b, UID_SCALE, &scale);
     if (c->args.attention.causal) bind(&b, UID_MASKED, &hidden);
@@ -165,8 +166,9 @@ static bool run_plan(const cuda_call *c, bool backward, const attention_plan *p)
         bind(&b, UID_ACCUMULATOR, scratch_at(c, row_bytes(c)));
     }
     check(cudnnSetStream(library.handle, c->stream), "cudnnSetStream");
-    if (!graph_run(library.handle, p->plan, b.count, b.uid, b.data, scratch_at(c, own), reason)) FAIL("attention by cuDNN: %s", reason);
-    return true;
+    if (graph_run(library.handle, p->plan, b.count, b.uid, b.data, scratch_at(c, own), p->reason)) return true;
+    p->plan = NULL;
+    return false;
 }
 
 bool library_attention_run(const cuda_call *c, bool backward, const char **why)

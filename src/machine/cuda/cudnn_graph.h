@@ -47,7 +47,7 @@ cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, cons
 cudnnBackendDescriptor_t graph_device(int device, char reason[GRAPH_REASON]);
 cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GRAPH_REASON]);
 
-/* The heuristic's first engine that takes the graph and does with so many bytes of workspace; NULL: g->reason says why none does. */
+/* The heuristic's first engine that takes the graph, which must then stay open and does with so many bytes of workspace; NULL: g->reason says why none does. */
 cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, size_t most);
 /* Queues the plan. uid[i] lies at data[i]: device memory, or host memory of a scalar, which is read at once. */
 bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data, void *workspace,

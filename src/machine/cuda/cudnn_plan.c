@@ -61,7 +61,7 @@ static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, 
     return NULL;
 }
 
-/* A plan keeps what it needs of its configuration. */
+/* What a plan was made from is kept: the library says nowhere that a plan has its own copy. */
 static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t device, size_t most, char *reason)
 {
     cudnnBackendDescriptor_t configuration[ENGINES], plan = NULL;
@@ -74,7 +74,7 @@ static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnn
         reason[0] = 0;
         plan = plan_of(configuration[i], device, most, reason);
     }
-    for (int i = 0; i < ENGINES; i++) cudnnBackendDestroyDescriptor(configuration[i]);
+    for (int i = 0; i < ENGINES && !plan; i++) cudnnBackendDestroyDescriptor(configuration[i]);
     return plan;
 }
 
@@ -83,8 +83,8 @@ cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t dev
     cudnnBackendDescriptor_t plan = NULL, graph = operations(g, g->reason);
     cudnnBackendDescriptor_t found = graph ? heuristic(graph, device, g->reason) : NULL;
     if (found) plan = first_plan(found, device, most, g->reason);
-    if (found) cudnnBackendDestroyDescriptor(found);
-    if (graph) cudnnBackendDestroyDescriptor(graph);
+    if (found && !plan) cudnnBackendDestroyDescriptor(found);
+    if (graph && !plan) cudnnBackendDestroyDescriptor(graph);
     return plan;
 }
 
