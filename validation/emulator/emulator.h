@@ -22,6 +22,8 @@ void emulator_reach(const void *p, size_t bytes, const char *what);
 __attribute__((noreturn, format(printf, 1, 2))) void emulator_fail(const char *format, ...);
 /* A number below n, from the seed. */
 unsigned emulator_random(unsigned n);
+/* From here on the random order is another seed's. */
+void emulator_seed(unsigned long long seed);
 
 /* Between these a call that makes the host wait for the device fails. */
 void emulator_step_begin(void);

@@ -23,6 +23,14 @@ void synchronizing(const char *call)
     if (in_step) emulator_fail("%s: the host waits for the device inside a step", call);
 }
 
+/* Never 0. */
+static uint64_t mixed(uint64_t x, uint64_t with)
+{
+    x = (x ^ with) * 0x9E3779B97F4A7C15u;
+    x ^= x >> 29;
+    return x ? x : 1;
+}
+
 /* The seed, and the rank, so that ranks differ. */
 static uint64_t seed()
 {
@@ -30,10 +38,9 @@ static uint64_t seed()
     const char *names[] = { "EMULATOR_SEED", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
     for (const char *name : names) {
         const char *text = getenv(name);
-        x = (x ^ (text ? strtoull(text, NULL, 10) + 1 : 0)) * 0x9E3779B97F4A7C15u;
-        x ^= x >> 29;
+        x = mixed(x, text ? strtoull(text, NULL, 10) + 1 : 0);
     }
-    return x ? x : 1;
+    return x;
 }
 
 uint64_t random_state = seed();
@@ -43,6 +50,7 @@ uint64_t random_state = seed();
 using namespace emulator;
 
 unsigned emulator_random(unsigned n) { return draw(n); }
+void emulator_seed(unsigned long long seed) { random_state = mixed(1, seed); }
 
 void emulator_fail(const char *format, ...)
 {

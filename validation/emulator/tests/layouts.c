@@ -1,0 +1,204 @@
+/* Llama in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights within the
+ * limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of the devices' work.
+ *     emulator/layouts RANKS           what make check trains: every cut of agreement.c and more, each in 2 orders
+ *     emulator/layouts_long RANKS      the same in 20 orders
+ *     emulator/layouts_every RANKS     every cut x sharding x recompute mask x overlap
+ * Only layouts of exactly RANKS ranks are trained. EMULATOR_SEED is the first order. */
+#include "../../units/trained.h"
+#include "bench/check.h"
+#include "emulator.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#ifndef LAYOUTS_EVERY
+#define LAYOUTS_EVERY 0
+#endif
+#ifndef LAYOUTS_ORDERS
+#define LAYOUTS_ORDERS 2
+#endif
+enum { STEPS = 2, DECK = 2048, MOST_LAYOUTS = 512, KEYS = 256 };
+
+typedef struct { int ranks; const char *workload; char keys[KEYS]; } layout;
+
+/* Each cut once; precisions, masks, shardings and overlap are dealt out among them. */
+static const layout chosen[] = {
+    { 1, "llama3.1-70b", "recompute = attention; layers = 2" },
+    { 1, "llama2-70b", "precision = bf16; recompute = attention_mlp; micro_batch = 2" },
+    { 2, "llama3.1-70b", "tensor = 2; recompute = mlp" },
+    { 2, "llama2-70b", "precision = bf16; tensor = 2; overlap = off" },
+    { 2, "llama2-70b", "context = 2; recompute = layer" },
+    { 2, "llama3.1-70b", "pipeline = 2; chunks_per_stage = 3; layers = 6; recompute = attention_mlp" },
+    { 3, "llama3.1-70b", "data = 3; sharding = optimizer" },
+    { 4, "llama3.1-70b", "tensor = 4; vocabulary = 130; overlap = off; recompute = layer; global_batch = 1" },
+    { 4, "llama2-70b", "tensor = 2; data = 2; sharding = optimizer; recompute = attention; micro_batch = 2" },
+    { 4, "llama3.1-70b", "context = 4; sharding = optimizer; recompute = attention_mlp" },
+    { 4, "llama3.1-70b", "precision = bf16; tensor = 2; context = 2; sharding = optimizer; recompute = mlp" },
+    { 4, "llama3.1-70b", "context = 2; data = 2; sharding = none" },
+    { 4, "llama2-70b", "pipeline = 4; schedule = gpipe; layers = 6; recompute = layer" },
+    { 5, "llama2-70b", "data = 5; sharding = optimizer; recompute = layer; global_batch = 5" },
+    { 6, "llama3.1-70b", "tensor = 2; data = 3; sharding = optimizer; overlap = off; recompute = mlp; global_batch = 3" },
+    { 7, "llama3.1-70b", "precision = bf16; data = 7; sharding = optimizer; global_batch = 7" },
+    { 8, "llama2-70b", "tensor = 8; recompute = attention; global_batch = 1" },
+    { 8, "llama3.1-70b", "data = 8; sharding = optimizer; recompute = mlp; global_batch = 8" },
+    { 8, "llama3.1-70b", "tensor = 4; data = 2; recompute = attention_mlp; global_batch = 2" },
+    { 8, "llama3.1-70b", "context = 8; sharding = optimizer; recompute = layer; global_batch = 1" },
+    { 8, "llama2-70b", "precision = bf16; tensor = 2; data = 2; context = 2; sharding = optimizer; recompute = layer; global_batch = 2" },
+    { 8, "llama3.1-70b", "pipeline = 8; layers = 6; recompute = layer" },
+    { 8, "llama2-70b", "precision = bf16; pipeline = 4; chunks_per_stage = 2; layers = 6; recompute = attention_mlp" },
+    { 8, "llama2-70b", "tensor = 2; context = 2; pipeline = 2; sharding = optimizer; recompute = attention_mlp" },
+    { 8, "llama3.1-70b", "tensor = 2; data = 2; pipeline = 2; sharding = optimizer; overlap = off" },
+    { 8, "llama3.1-70b", "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; sharding = none; recompute = layer" },
+    { 8, "llama3.1-70b", "precision = bf16; tensor = 2; pipeline = 4; schedule = gpipe; layers = 6; recompute = attention_mlp" },
+};
+enum { CHOSEN = sizeof chosen / sizeof chosen[0] };
+
+/* --- Every way ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct { int ranks; bool tensor, shards, pipeline; const char *keys; } cut;
+static const cut cuts[] = {
+    { 1, false, false, false, "layers = 2" },
+    { 2, true, false, false, "tensor = 2" },
+    { 4, true, false, false, "tensor = 4" },
+    { 8, true, false, false, "tensor = 8; global_batch = 2" },
+    { 8, false, true, false, "data = 8; global_batch = 8" },
+    { 4, true, true, false, "tensor = 2; data = 2" },
+    { 8, true, true, false, "tensor = 4; data = 2" },
+    { 2, false, true, false, "context = 2" },
+    { 4, false, true, false, "context = 4" },
+    { 4, true, true, false, "tensor = 2; context = 2" },
+    { 4, false, true, false, "data = 2; context = 2" },
+    { 8, true, true, false, "tensor = 2; data = 2; context = 2" },
+    { 8, false, false, true, "pipeline = 8; layers = 6" },
+    { 8, false, false, true, "pipeline = 4; chunks_per_stage = 2; layers = 6" },
+    { 4, false, false, true, "pipeline = 4; schedule = gpipe; layers = 6" },
+    { 2, false, false, true, "pipeline = 2; chunks_per_stage = 3; layers = 6" },
+    { 8, true, true, true, "tensor = 2; context = 2; pipeline = 2; layers = 6" },
+    { 8, true, true, true, "tensor = 2; data = 2; pipeline = 2; layers = 6" },
+    { 8, true, true, true, "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6" },
+    { 8, true, false, true, "tensor = 2; pipeline = 4; schedule = gpipe; layers = 6" },
+};
+enum { CUTS = sizeof cuts / sizeof cuts[0] };
+static const char *const masks[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
+static const char *const shardings[] = { "none", "optimizer" }, *const overlaps[] = { "on", "off" };
+static const char *const workloads[] = { "llama3.1-70b", "llama2-70b" }, *const precisions[] = { "fp32", "bf16" };
+
+/* Pipelines take two masks, as in agreement.c. Workloads alternate; every third is BF16. */
+static void add_ways(const cut *k, layout *list, int *count)
+{
+    for (int mask = k->pipeline ? 3 : 0; mask < 5; mask++)
+        for (int sharding = 0; sharding <= k->shards; sharding++)
+            for (int overlap = 0; overlap <= (k->tensor || k->pipeline); overlap++) {
+                int i = (*count)++;
+                list[i] = (layout){ .ranks = k->ranks, .workload = workloads[i % 2] };
+                snprintf(list[i].keys, KEYS, "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s", precisions[i % 3 == 2],
+                         k->keys, masks[mask], shardings[sharding], overlaps[overlap]);
+            }
+}
+
+static int list_layouts(layout list[MOST_LAYOUTS])
+{
+    int count = 0;
+    for (int i = 0; i < CUTS && LAYOUTS_EVERY; i++) add_ways(&cuts[i], list, &count);
+    for (int i = 0; i < CHOSEN && !LAYOUTS_EVERY; i++) list[count++] = chosen[i];
+    return count;
+}
+
+/* --- One layout ----------------------------------------------------------------------------------------------------------- */
+
+static bench_case case_on(const layout *l, case_backend backend)
+{
+    char text[DECK];
+    int length = snprintf(text, sizeof text,
+                          "layouts\n\n[%s]\nsize = check\nsequence = 32\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = cuda\n%s%s%s\n",
+                          l->workload, STEPS, strstr(l->keys, "precision") ? "" : "precision = fp32\n",
+                          strstr(l->keys, "layers") ? "" : "layers = 2\n", l->keys);
+    for (int i = 0; i < length; i++)
+        if (text[i] == ';') text[i] = '\n';
+    bench_case c = case_of(text, world_ranks());
+    c.backend = backend;
+    return c;
+}
+
+static double apart(double got, double want) { return fabs(got / want - 1.0); }
+
+/* Losses and norms of a step in units of their limits. */
+static double step_spread(const trained *got, const trained *want, check_limits limit, int step)
+{
+    double loss = apart(got->loss[step], want->loss[step]), norm = apart(got->norm[step], want->norm[step]);
+    for (int64_t i = 0; i < want->sequences; i++)
+        loss = worst_of(loss, apart(got->sequence_loss[step][i], want->sequence_loss[step][i]));
+    return worst_of(loss / (step ? limit.loss_later : limit.loss_first),
+                    norm / (step ? limit.gradient_fourth : limit.gradient_first));
+}
+
+/* The largest distance in units of its limit; the limits are of distances to one rank, whose sums have another order, too. */
+static double spread_of(const trained *got, const trained *want, check_limits limit)
+{
+    const char *name = "";
+    double worst = worst_ratio(want, got->gradient, want->gradient, &name) / limit.gradient_first;
+    worst = worst_of(worst, worst_ratio(want, got->last_gradient, want->last_gradient, &name) / limit.gradient_fourth);
+    worst = worst_of(worst, worst_change(want, got->weight, want->weight, want->first_weight, &name) / limit.weights);
+    for (int step = 0; step < STEPS; step++) worst = worst_of(worst, step_spread(got, want, limit, step));
+    return worst;
+}
+
+static bool same_bits(const trained *a, const trained *b)
+{
+    size_t bytes = (size_t)a->base[a->rows] * sizeof(double);
+    return !memcmp(a->loss, b->loss, sizeof a->loss) && !memcmp(a->norm, b->norm, sizeof a->norm) &&
+           !memcmp(a->gradient, b->gradient, bytes) && !memcmp(a->last_gradient, b->last_gradient, bytes) &&
+           !memcmp(a->weight, b->weight, bytes);
+}
+
+static unsigned first_order(void)
+{
+    const char *given = getenv("EMULATOR_SEED");
+    return given ? (unsigned)strtoul(given, NULL, 10) : 1;
+}
+
+/* What holds for every run on devices. */
+static void train(trained *x, const bench_case *c, unsigned order)
+{
+    emulator_seed(order * 64u + (unsigned)world_rank());
+    train_case(x, c, &(training){ .steps = STEPS });
+    if (x->hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), x->hazard);
+    assert_true(x->hazards == 0.0);
+    assert_true(x->whole_weight_errors == 0.0);
+    assert_true(losses_are_positive(x));
+}
+
+static void train_layout(void **state)
+{
+    const layout *l = *state;
+    trained host, first, other;
+    bench_case c = case_on(l, BACKEND_HOST), on_devices = case_on(l, BACKEND_CUDA);
+    assert_int_equal(c.layout.ranks, world_ranks());
+    train_case(&host, &c, &(training){ .steps = STEPS });
+    train(&first, &on_devices, first_order());
+    double spread = spread_of(&first, &host, check_limits_of(c.precision, c.model.layers, false));
+    if (world_rank() == 0) printf("# %.1e of the limits, losses of step 0 %.1e apart\n", spread, apart(first.loss[0], host.loss[0]));
+    assert_true(spread < 1.0);
+    for (unsigned i = 1; i < LAYOUTS_ORDERS; i++) {
+        train(&other, &on_devices, first_order() + i);
+        assert_true(same_bits(&other, &first));
+        trained_close(&other);
+    }
+    trained_close(&first);
+    trained_close(&host);
+}
+
+int main(int argc, char **argv)
+{
+    static layout list[MOST_LAYOUTS];
+    static struct CMUnitTest tests[MOST_LAYOUTS];
+    int count = list_layouts(list), taken = 0;
+    world_start(&argc, &argv);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    for (int i = 0; i < count; i++)
+        if (list[i].ranks == world_ranks())
+            tests[taken++] = (struct CMUnitTest){ .name = list[i].keys, .test_func = train_layout, .initial_state = &list[i] };
+    int failed = _cmocka_run_group_tests("layouts", tests, (size_t)taken, NULL, NULL);
+    world_stop();
+    return failed;
+}
