@@ -1,8 +1,8 @@
 /* Llama in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights within the
  * limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of the devices' work.
- *     emulator/layouts RANKS           what make check trains: every cut of agreement.c and more, each in 2 orders
- *     emulator/layouts_long RANKS      the same in 20 orders
- *     emulator/layouts_every RANKS     every cut x sharding x recompute mask x overlap
+ *     emulator/agreement_layouts RANKS           what make check trains: every cut of agreement.c and more, each in 2 orders
+ *     emulator/agreement_layouts_long RANKS      the same in 20 orders
+ *     emulator/agreement_layouts_every RANKS     every cut x sharding x recompute mask x overlap
  * Only layouts of exactly RANKS ranks are trained. EMULATOR_SEED is the first order. */
 #include "../../units/trained.h"
 #include "bench/check.h"
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++)
         if (list[i].ranks == world_ranks())
             tests[taken++] = (struct CMUnitTest){ .name = list[i].keys, .test_func = train_layout, .initial_state = &list[i] };
-    int failed = _cmocka_run_group_tests("layouts", tests, (size_t)taken, NULL, NULL);
+    int failed = _cmocka_run_group_tests("agreement_layouts", tests, (size_t)taken, NULL, NULL);
     world_stop();
     return failed;
 }
