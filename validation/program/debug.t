@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The debug build (ASan, UBSan): every operation's access list is proved, in submitted and hostile order.
+# The debug build (ASan, UBSan) of the host (the emulator is that of the CUDA machine): every operation's access list is proved, in submitted and hostile order.
 set -uo pipefail
 deck=$(mktemp --suffix=.dat)
 trap 'rm -f "$deck"' EXIT
@@ -43,7 +43,7 @@ context = 2
 order = hostile
 END
 cases=18
-make -s DEBUG=1 xgsw-debug >/dev/null 2>&1 || make -s DEBUG=1 >&2
+make -s DEBUG=1 CUDA=0 xgsw-debug >/dev/null 2>&1 || make -s DEBUG=1 CUDA=0 >&2
 out=$(OMP_NUM_THREADS=1 run/local -q -n 4 -x ./xgsw-debug "$deck" 2>&1)
 status=$?
 count=$(grep -c '^XGSW_RESULT.*"passed":true' <<<"$out")
