@@ -36,9 +36,8 @@ bool devices_shared(const machine_device *device, int ranks, int pair[2], int *m
 /* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
 static void hear_first(char text[REASON_LENGTH])
 {
-    double first = text[0] ? -(double)world_rank() : -(double)world_ranks();
-    world_maximum(&first, 1);
-    if ((int)-first < world_ranks()) world_broadcast(text, REASON_LENGTH, (int)-first);
+    int first = world_first(text[0] != '\0');
+    if (first < world_ranks()) world_broadcast(text, REASON_LENGTH, first);
 }
 
 static void find_missing(device_survey *s, machine_kind kind)

@@ -168,20 +168,12 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
     mesh_close(&m);
 }
 
-/* The first rank that found something, or as many as there are. */
-static int first_rank(bool found)
-{
-    double first = found ? -(double)world_rank() : -(double)world_ranks();
-    world_maximum(&first, 1);
-    return (int)-first;
-}
-
 /* The worst and the first mismatch are those of the rank that brings them. */
 static void agree_on_shadow(shadow_report *s)
 {
     double counts[4] = { (double)s->operations, (double)s->elements, (double)s->failed, (double)s->left_out }, worst = s->worst;
     world_maximum(&worst, 1);
-    int from = first_rank(s->worst == worst), failed = first_rank(s->failed > 0);
+    int from = world_first(s->worst == worst), failed = world_first(s->failed > 0);
     world_sum(counts, 4);
     world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
     if (failed < world_ranks()) world_broadcast(s->sentence, sizeof s->sentence, failed);
@@ -198,7 +190,7 @@ static void agree_on_shadow(shadow_report *s)
 static void agree(case_result *r)
 {
     double counts[2] = { (double)r->hazards, (double)r->strikes };
-    int first = first_rank(r->hazards > 0);
+    int first = world_first(r->hazards > 0);
     world_sum(counts, 2);
     if (counts[0] > 0.0) world_broadcast(r->hazard, sizeof r->hazard, first);
     r->hazards = (int64_t)counts[0];

@@ -183,6 +183,13 @@ bool world_all(bool yes)
     return no == 0.0;
 }
 
+int world_first(bool yes)
+{
+    double first = yes ? -(double)world.rank : -(double)world.ranks;
+    world_maximum(&first, 1);
+    return (int)-first;
+}
+
 void world_gather(const void *part, size_t bytes, void *whole, int root)
 {
     MPI_Request request;

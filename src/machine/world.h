@@ -29,6 +29,7 @@ void world_broadcast(void *data, size_t bytes, int root);               /* colle
 void world_sum(double *values, int64_t count);                          /* collective; in place, same bits on all ranks */
 void world_maximum(double *values, int64_t count);                      /* collective */
 bool world_all(bool yes);                                               /* collective: true on every rank? */
+int world_first(bool yes);                                              /* collective: the first such rank, or world_ranks() */
 void world_gather(const void *part, size_t bytes, void *whole, int root);    /* collective; whole [ranks * bytes] on root */
 void world_barrier(void);                                               /* collective */
 void world_wait_for_root(void);                                         /* collective; as long as rank 0 takes (a slow disk) */

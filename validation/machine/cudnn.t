@@ -6,10 +6,10 @@ test=${BUILD:-build/mpicc}/units/cudnn_graphs
 [ -x "$test" ] || { echo "1..0 # SKIP built without cuDNN"; exit 0; }
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 cuda=${CUDA_HOME:-$(dirname "$(dirname "$(realpath "$nvcc")")")}
-stub=$(mktemp -d)
-trap 'rm -rf "$stub"' EXIT
+driver=$(mktemp -d)
+trap 'rm -rf "$driver"' EXIT
 for file in "$cuda"/lib64/stubs/libcuda.so "$cuda"/lib/stubs/libcuda.so; do
-    [ ! -e "$file" ] || ln -sf "$file" "$stub/libcuda.so.1"
+    [ ! -e "$file" ] || ln -sf "$file" "$driver/libcuda.so.1"
 done
-ldconfig -p | grep -q 'libcuda\.so\.1' || export LD_LIBRARY_PATH=$cuda/lib64:$cuda/lib:$stub${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+ldconfig -p | grep -q 'libcuda\.so\.1' || export LD_LIBRARY_PATH=$cuda/lib64:$cuda/lib:$driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 "$test"
