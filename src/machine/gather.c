@@ -30,16 +30,6 @@ bool tensor_twins(const tensor *a, const tensor *b)
     return same && (alike || (tensor_contiguous(a) && tensor_contiguous(b)));
 }
 
-int64_t tensor_place(const tensor *t, int64_t i)
-{
-    int64_t place = 0;
-    for (int d = t->dims - 1; d >= 0; d--) {
-        place += i % t->dim[d] * t->stride[d];
-        i /= t->dim[d];
-    }
-    return place;
-}
-
 static int longest_dim(const tensor *t)
 {
     int longest = 0;

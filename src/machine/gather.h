@@ -10,5 +10,3 @@ tensor tensor_dense(tensor t);
 bool tensor_twins(const tensor *a, const tensor *b);
 /* The elements of t into those of `to` (the same shape, in host memory), through a bounded buffer. */
 void tensor_gather(tensor to, tensor t, op_reader *read, void *from);
-/* Where element i lies, in elements from the first. */
-int64_t tensor_place(const tensor *t, int64_t i);

@@ -44,6 +44,16 @@ bool tensor_contiguous(const tensor *t)
     return true;
 }
 
+int64_t tensor_place(const tensor *t, int64_t i)
+{
+    int64_t place = 0;
+    for (int d = t->dims - 1; d >= 0; d--) {
+        place += i % t->dim[d] * t->stride[d];
+        i /= t->dim[d];
+    }
+    return place;
+}
+
 size_t tensor_span(const tensor *t)
 {
     if (tensor_elements(t) == 0) return 0;

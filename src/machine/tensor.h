@@ -18,6 +18,8 @@ tensor tensor_4d(void *data, dtype type, int64_t a, int64_t b, int64_t c, int64_
 bool tensor_present(const tensor *t);
 int64_t tensor_elements(const tensor *t);
 bool tensor_contiguous(const tensor *t);
+/* Where element i of a view lies, counted slow to fast, in elements from the first. */
+int64_t tensor_place(const tensor *t, int64_t i);
 /* Bytes from the first element to the end of the last one, gaps included. */
 size_t tensor_span(const tensor *t);
 /* The same shape in memory of its own. */

@@ -36,17 +36,6 @@ static void fill_floats(const tensor *t, int64_t at, int64_t n, float value)
     row_store(row_at(t->data, t->type, at), t->type, tile, n);
 }
 
-/* Index in memory of element i of a view, counted slow to fast. */
-static int64_t place_of(const tensor *t, int64_t i)
-{
-    int64_t place = 0;
-    for (int d = t->dims - 1; d >= 0; d--) {
-        place += i % t->dim[d] * t->stride[d];
-        i /= t->dim[d];
-    }
-    return place;
-}
-
 /* A planted fault may fill a view with gaps. */
 void host_fill(const op *o, void *scratch)
 {
@@ -60,7 +49,7 @@ void host_fill(const op *o, void *scratch)
         int64_t part = smaller(TILE, n - at);
         if (fast) fill_floats(t, at, part, (float)value);
         else
-            for (int64_t i = at; i < at + part; i++) value_set(t, place_of(t, i), value);
+            for (int64_t i = at; i < at + part; i++) value_set(t, tensor_place(t, i), value);
     }
 }
 
@@ -159,7 +148,7 @@ void host_scale(const op *o, void *scratch)
     int64_t n = tensor_elements(t);
     (void)scratch;
     for (int64_t i = 0; i < n; i++) {
-        int64_t place = place_of(t, i);
+        int64_t place = tensor_place(t, i);
         if (t->type == U64) ((uint64_t *)t->data)[place] *= (uint64_t)o->args.scale.factor;
         else value_set(t, place, value_at(t, place) * o->args.scale.factor);
     }
@@ -170,7 +159,7 @@ void host_flip(const op *o, void *scratch)
 {
     const tensor *t = &o->operand[0].tensor;
     size_t bytes = dtype_bytes(t->type);
-    unsigned char *last = (unsigned char *)row_at(t->data, t->type, place_of(t, o->args.flip.index)) + bytes - 1;
+    unsigned char *last = (unsigned char *)row_at(t->data, t->type, tensor_place(t, o->args.flip.index)) + bytes - 1;
     (void)scratch;
     *last ^= 0x40u;
 }
