@@ -149,7 +149,7 @@ typedef struct { double ratio; int which; int64_t index; double got, want; } fin
 static finding compare_operand(shadow *s, int i, const void *got)
 {
     const tensor *t = &s->reference.op.operand[i].tensor;
-    shadow_limit limit = shadow_limit_of(&s->reference.op, i);
+    shadow_limit limit = shadow_limit_of(&s->reference.op, &s->home, i);
     double largest = largest_of(t);
     finding worst = { .ratio = -1.0, .which = i };
     for (int64_t k = 0; k < tensor_elements(t); k++) {

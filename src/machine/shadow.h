@@ -31,4 +31,4 @@ const shadow_report *shadow_read(const shadow *s);
 /* |x - reference| <= roundings units in the last place of the larger + absolute x largest |reference| of the tensor; exact: no
  * difference at all. Derived beside the table in shadow_limits.c. Of an operation with operands in host memory, or none. */
 typedef struct { bool exact; double roundings, absolute; } shadow_limit;
-shadow_limit shadow_limit_of(const op *o, int which);
+shadow_limit shadow_limit_of(const op *o, const op_home *home, int which);

@@ -49,6 +49,8 @@ static double offset_of(const tensor *k)
     return variance > 0.0 ? fmin(sqrt(square / variance), 64.0) : 1.0;
 }
 
+enum { KEYS = 1, OUT = 3, DQ = 6 };            /* operands of attention */
+
 /* Attention's kernels on BF16 feed probabilities and their gradients to the products as BF16: each off by up to half a unit, a
  * deviation of half a unit / sqrt(3), independent of the others. A sum of such is off by 6 deviations at most, 3.5 half units
  * of the root of its squared terms, and the largest of the sums is no smaller than that root where the terms' signs are
@@ -58,11 +60,27 @@ static double offset_of(const tensor *k)
  * 128, 1 and 4 to a key, causal or not; keys of deviation 0.05, 1 and 4; in double, the roundings alone.) */
 static double internal_rounding(const op *o, int which)
 {
-    enum { KEYS = 1, OUT = 3, DQ = 6 };
     bool bf16 = o->operand[0].tensor.type == BF16;
     if (o->kind == OP_ATTENTION_FORWARD && bf16 && which == OUT) return BF16_HALF_UNIT;
     if (o->kind == OP_ATTENTION_BACKWARD && bf16) return 4 * BF16_HALF_UNIT * (which == DQ ? offset_of(&o->operand[KEYS].tensor) : 1.0);
     return 0.0;
+}
+
+/* Where the library may compute attention, what it writes in FP32 was BF16 before (cuda/attention_staging.h): off by half a unit
+ * more. Of a sum that it adds to, half a unit of the part that is added; the largest part is taken to be no larger than the
+ * largest sum, as above. */
+static bool is_staged(const op *o, const op_home *home, int which)
+{
+    bool library = home->cuda && !home->own_attention && o->operand[0].tensor.type == BF16 && o->operand[which].tensor.type == F32;
+    if (o->kind == OP_ATTENTION_FORWARD) return library && which == OUT;
+    return library && o->kind == OP_ATTENTION_BACKWARD && which >= DQ && !home->deterministic;
+}
+
+static shadow_limit staging_of(const op *o, const op_home *home, int which)
+{
+    bool adds = o->operand[which].access == UPDATE;
+    if (!is_staged(o, home, which)) return (shadow_limit){ .exact = true };
+    return (shadow_limit){ .roundings = adds ? 0.0 : BF16_HALF_UNIT, .absolute = adds ? BF16_HALF_UNIT : 0.0 };
 }
 
 static bool is_exact(op_kind kind)
@@ -79,13 +97,15 @@ static bool is_exact(op_kind kind)
 enum { TENSOR_CORE_DEPTH = 16 };
 static bool is_tensor_core_product(const op *o) { return o->kind == OP_MATMUL && o->operand[1].tensor.type == BF16; }
 
-shadow_limit shadow_limit_of(const op *o, int which)
+shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
 {
     dtype type = o->operand[which].tensor.type;
     double terms = terms_of(o, which), chain = is_tensor_core_product(o) ? terms / TENSOR_CORE_DEPTH : 0.0;
     double absolute = (2 * sqrt(terms) + 16 + chain) * F32_HALF_UNIT + internal_rounding(o, which);
+    shadow_limit staging = staging_of(o, home, which);
     if (is_exact(o->kind)) return (shadow_limit){ .exact = true };
     if (type == F64 && o->kind != OP_CROSS_ENTROPY) return (shadow_limit){ .roundings = F64_UNITS };
     if (type == F64) return (shadow_limit){ .roundings = absolute };
-    return (shadow_limit){ .roundings = 2 * (type == BF16 ? BF16_HALF_UNIT : F32_HALF_UNIT), .absolute = absolute };
+    return (shadow_limit){ .roundings = 2 * (type == BF16 ? BF16_HALF_UNIT : F32_HALF_UNIT) + staging.roundings,
+                           .absolute = absolute + staging.absolute };
 }

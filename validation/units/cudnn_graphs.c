@@ -1,5 +1,7 @@
 /* Do cuDNN's engines for an H100 take the graphs of attention, with the workspace that they are promised? Asked of the library by
  * the description of the device; without a GPU and its driver a plan is made up to the loading of its kernel. */
+#include "machine/cuda/attention_library.h"
+#include "machine/cuda/attention_staging.h"
 #include "machine/cuda/cudnn_attention_graph.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,20 +25,49 @@ static const shape shapes[] = {
     { 4096, 1, 12, 1, 192, true }, { 500, 1, 4, 2, 64, true }, { 128, 1, 4, 2, 16, true },
 };
 
-/* Heads of one slice of fused rows of `row` elements: [b, heads, s, d]. */
-static graph_shape heads_of(const shape *n, int64_t heads, int64_t row)
+/* Of context parallelism's ring: a rank has s positions of queries in fused rows, of keys in a block that goes around. */
+static const shape rings[] = {
+    { 4096, 1, 32, 8, 128, true }, { 1024, 2, 16, 16, 128, true }, { 2048, 1, 12, 1, 192, true }, { 500, 2, 4, 2, 64, true },
+    { 64, 1, 4, 2, 16, true },
+};
+
+/* Heads out of rows of `row` elements, which begin with them. */
+static tensor heads_of(const shape *n, dtype type, int64_t heads, int64_t row)
 {
-    return (graph_shape){ CUDNN_DATA_BFLOAT16, { n->b, heads, n->s, n->d }, { row, n->d, row * n->b, 1 } };
+    tensor t = tensor_4d(NULL, type, n->s, n->b, row / n->d, n->d);
+    return tensor_slice(t, 2, 0, heads);
 }
 
-static attention_spec spec_of(const shape *n, bool backward)
+static tensor statistics_of(const shape *n) { return tensor_3d(NULL, F32, n->b, n->heads, n->s); }
+
+static cuda_call call_of(const shape *n)
 {
     int64_t fused = (n->heads + 2 * n->kv_heads) * n->d, row = n->heads * n->d;
-    attention_spec a = { .backward = backward, .causal = n->causal };
-    a.shape[Q] = a.shape[DQ] = heads_of(n, n->heads, fused);
-    a.shape[K] = a.shape[V] = a.shape[DK] = a.shape[DV] = heads_of(n, n->kv_heads, fused);
-    a.shape[OUT] = a.shape[D_OUT] = heads_of(n, n->heads, row);
-    return a;
+    cuda_call c = { .args.attention = { .scale = 1.0f, .causal = n->causal } };
+    c.x[Q] = c.x[DQ] = heads_of(n, BF16, n->heads, fused);
+    c.x[K] = c.x[V] = c.x[DK] = c.x[DV] = heads_of(n, BF16, n->kv_heads, fused);
+    c.x[OUT] = c.x[D_OUT] = heads_of(n, BF16, n->heads, row);
+    c.x[LSE] = statistics_of(n);
+    return c;
+}
+
+/* The parts that model/attention.c asks for: the rank's own block; of an earlier rank's the first half of the keys; of a later
+ * rank's all keys, for the second half of the queries. */
+enum { OWN, EARLIER, LATER, BLOCKS };
+static cuda_call part_of(const shape *n, int block, bool backward)
+{
+    static const int by_query[] = { Q, OUT, D_OUT, DQ }, by_key[] = { K, V, DK, DV };
+    cuda_call c = call_of(n);
+    c.args.attention.causal = block == OWN;
+    c.x[K] = c.x[V] = heads_of(n, BF16, n->kv_heads, n->kv_heads * n->d);
+    c.x[DK] = c.x[DV] = heads_of(n, F32, n->kv_heads, n->kv_heads * n->d);
+    c.x[DQ] = heads_of(n, F32, n->heads, n->heads * n->d);
+    c.x[OUT].type = backward ? BF16 : F32;
+    c.update[DQ] = block != OWN;
+    for (int i = 0; i < 4 && block == EARLIER; i++) c.x[by_key[i]] = tensor_slice(c.x[by_key[i]], 0, 0, n->s / 2);
+    for (int i = 0; i < 4 && block == LATER; i++) c.x[by_query[i]] = tensor_slice(c.x[by_query[i]], 0, n->s / 2, n->s / 2);
+    if (block == LATER) c.x[LSE] = tensor_slice(c.x[LSE], 2, n->s / 2, n->s / 2);
+    return c;
 }
 
 static cudnnBackendDescriptor_t device;
@@ -52,20 +83,72 @@ static void try_plan(const attention_spec *a, size_t most, char reason[GRAPH_REA
     graph_close(&g);
 }
 
+static void expect_plan(const cuda_call *c, bool backward)
+{
+    char reason[GRAPH_REASON];
+    attention_spec a = attention_spec_of(c, backward);
+    assert_true(library_attention_takes(c, backward));
+    try_plan(&a, attention_workspace(&a), reason);
+    if (reason[0] && !strstr(reason, "cuLibraryLoadData"))
+        fail_msg("s %lld, keys %lld, d %lld, %s: %s", (long long)c->x[Q].dim[0], (long long)c->x[K].dim[0], (long long)c->x[Q].dim[3],
+                 backward ? "backward" : "forward", reason);
+}
+
 static void engines_take_the_graphs(void **state)
 {
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
-        attention_spec a = spec_of(&shapes[i / 2], i % 2);
-        char reason[GRAPH_REASON];
-        try_plan(&a, attention_workspace(&a), reason);
-        if (reason[0] && !strstr(reason, "cuLibraryLoadData")) fail_msg("s %lld, d %lld, %s: %s", (long long)shapes[i / 2].s,
-                                                                        (long long)shapes[i / 2].d, i % 2 ? "backward" : "forward", reason);
+        cuda_call c = call_of(&shapes[i / 2]);
+        expect_plan(&c, i % 2);
     }
+}
+
+static void engines_take_parts_of_a_ring(void **state)
+{
+    for (size_t i = 0; i < 2 * BLOCKS * sizeof rings / sizeof *rings; i++) {
+        cuda_call c = part_of(&rings[i / (2 * BLOCKS)], (int)(i / 2 % BLOCKS), i % 2);
+        expect_plan(&c, i % 2);
+    }
+}
+
+/* What the library does not take where it lies has a twin in scratch, apart from the others and within what is promised. */
+static void parts_have_twins(void **state)
+{
+    enum { KEY_BYTES = 1024 * 8 * 128 * 2, QUERY_BYTES = 2 * 1024 * 32 * 128 * 2, STATISTICS = 1024 * 32 * 4 };
+    const shape n = { 2048, 1, 32, 8, 128, true };
+    cuda_call c = part_of(&n, LATER, false), whole = part_of(&n, EARLIER, true), plain = call_of(&n), staged;
+    assert_int_equal(attention_staged(&c, false, 512, &staged), 512 + QUERY_BYTES / 2 + STATISTICS);
+    assert_ptr_equal(staged.x[OUT].data, 512);
+    assert_ptr_equal(staged.x[LSE].data, 512 + QUERY_BYTES / 2);
+    assert_true(staged.x[OUT].type == BF16 && tensor_contiguous(&staged.x[LSE]) && staged.x[Q].data == c.x[Q].data);
+    assert_int_equal(attention_staged(&whole, true, 0, &staged), QUERY_BYTES + 2 * KEY_BYTES);
+    assert_ptr_equal(staged.x[DV].data, QUERY_BYTES + KEY_BYTES);
+    assert_true(whole.update[DQ] && !staged.update[DQ] && staged.x[LSE].data == whole.x[LSE].data);
+    assert_int_equal(attention_staged(&plain, true, 0, &staged), 0);
+    plain = whole;
+    for (int i = DQ; i <= DV; i++) plain.x[i].type = BF16, plain.update[i] = false;
+    assert_int_equal(library_attention_scratch(&whole, true), library_attention_scratch(&plain, true) + QUERY_BYTES + 2 * KEY_BYTES);
+}
+
+/* Inputs in FP32, sums in BF16 and rows that are no 16-byte pieces are for own kernels. */
+static void others_are_not_taken(void **state)
+{
+    const shape n = { 64, 1, 4, 2, 16, true }, odd = { 64, 1, 4, 2, 12, true };
+    cuda_call c = call_of(&n), thin = call_of(&odd);
+    assert_true(library_attention_takes(&c, true) && !library_attention_takes(&thin, false));
+    c.x[OUT].type = F32;
+    assert_true(library_attention_takes(&c, false) && !library_attention_takes(&c, true));
+    c = call_of(&n);
+    c.x[K].type = F32;
+    assert_false(library_attention_takes(&c, false));
+    c = call_of(&n);
+    c.update[DQ] = true;
+    assert_false(library_attention_takes(&c, true));
 }
 
 static void too_little_workspace_is_refused(void **state)
 {
-    attention_spec a = spec_of(&shapes[0], true);
+    const cuda_call c = call_of(&shapes[0]);
+    attention_spec a = attention_spec_of(&c, true);
     char reason[GRAPH_REASON];
     try_plan(&a, 1 << 20, reason);
     assert_non_null(strstr(reason, "bytes of workspace"));
@@ -73,7 +156,9 @@ static void too_little_workspace_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(engines_take_the_graphs), cmocka_unit_test(too_little_workspace_is_refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(parts_have_twins), cmocka_unit_test(others_are_not_taken),
+                                        cmocka_unit_test(engines_take_the_graphs), cmocka_unit_test(engines_take_parts_of_a_ring),
+                                        cmocka_unit_test(too_little_workspace_is_refused) };
     char why[GRAPH_REASON] = "";
     if (cudnn_load(why, sizeof why)) device = graph_device_described(h100, why);
     if (!device) printf("1..1\nnot ok 1 - cuDNN, which this was built with: %s\n", why);

@@ -127,6 +127,8 @@ static void other_files_are_refused(void **state)
     remove(r.file);
 }
 
+static const op_home gpu = { .cuda = true }, own = { .cuda = true, .own_attention = true }, steady = { .cuda = true, .deterministic = true };
+
 /* A product may differ by its roundings, and not by more. */
 static void limits_hold(void **state)
 {
@@ -134,16 +136,33 @@ static void limits_hold(void **state)
     o.operand[0] = (operand){ tensor_2d(NULL, BF16, ROWS, WIDTH), WRITE };
     o.operand[1] = (operand){ tensor_2d(NULL, BF16, ROWS, INNER), READ };
     o.operand[2] = (operand){ tensor_2d(NULL, BF16, INNER, WIDTH), READ };
-    shadow_limit bf16 = shadow_limit_of(&o, 0);
+    shadow_limit bf16 = shadow_limit_of(&o, &gpu, 0);
     assert_true(!bf16.exact && bf16.roundings == 0x1p-7);
     assert_true(bf16.absolute > sqrt(INNER) * 0x1p-24 && bf16.absolute < 40 * 0x1p-24);
     o.operand[0].tensor = o.operand[1].tensor = o.operand[2].tensor = tensor_4d(NULL, BF16, ROWS, 1, 2, 16);
     o.operand[3] = (operand){ o.operand[0].tensor, WRITE };
     o.operand[4] = (operand){ tensor_3d(NULL, F32, 1, 2, ROWS), WRITE };
     o.kind = OP_ATTENTION_FORWARD;
-    assert_true(shadow_limit_of(&o, 3).absolute > 0x1p-8 && shadow_limit_of(&o, 4).absolute < 40 * 0x1p-24);
+    assert_true(shadow_limit_of(&o, &gpu, 3).absolute > 0x1p-8 && shadow_limit_of(&o, &gpu, 4).absolute < 40 * 0x1p-24);
     o.kind = OP_SWIGLU_FORWARD;
-    assert_true(shadow_limit_of(&o, 1).exact);
+    assert_true(shadow_limit_of(&o, &gpu, 1).exact);
+}
+
+/* Parts of a ring, FP32, may have been BF16 where a library may have made them, and nowhere else. */
+static void parts_may_be_rounded(void **state)
+{
+    static const op_home host;
+    op o = { .kind = OP_ATTENTION_FORWARD, .operands = 9 };
+    for (int i = 0; i < 9; i++) o.operand[i] = (operand){ tensor_4d(NULL, BF16, ROWS, 1, 2, 16), i < 6 ? READ : WRITE };
+    o.operand[3].tensor.type = o.operand[6].tensor.type = o.operand[7].tensor.type = F32;
+    assert_true(shadow_limit_of(&o, &gpu, 3).roundings == 0x1p-8 + 0x1p-23 && shadow_limit_of(&o, &steady, 3).roundings > 0x1p-8);
+    assert_true(shadow_limit_of(&o, &own, 3).roundings == 0x1p-23 && shadow_limit_of(&o, &host, 3).roundings == 0x1p-23);
+    o.kind = OP_ATTENTION_BACKWARD;
+    assert_true(shadow_limit_of(&o, &gpu, 7).roundings == 0x1p-8 + 0x1p-23 && shadow_limit_of(&o, &gpu, 8).roundings == 0x1p-7);
+    assert_true(shadow_limit_of(&o, &own, 7).roundings == 0x1p-23 && shadow_limit_of(&o, &steady, 7).roundings == 0x1p-23);
+    double alone = shadow_limit_of(&o, &gpu, 6).absolute;
+    o.operand[6].access = UPDATE;
+    assert_true(shadow_limit_of(&o, &gpu, 6).absolute == alone + 0x1p-8 && shadow_limit_of(&o, &gpu, 6).roundings == 0x1p-23);
 }
 
 /* What keys have in common does not reach dq, its roundings do; dk and dv know nothing of it. */
@@ -157,8 +176,8 @@ static void common_keys_widen_dq(void **state)
     double allowed[2];
     for (int mean = 0; mean < 2; mean++) {
         for (int i = 0; i < KEYS * D; i++) k[i] = (float)random_value(4, i) + (float)(5 * mean);
-        allowed[mean] = shadow_limit_of(&o, 6).absolute;
-        assert_true(shadow_limit_of(&o, 7).absolute < 0x1p-6 + 0x1p-15 && shadow_limit_of(&o, 8).absolute < 0x1p-6 + 0x1p-15);
+        allowed[mean] = shadow_limit_of(&o, &gpu, 6).absolute;
+        assert_true(shadow_limit_of(&o, &gpu, 7).absolute < 0x1p-6 + 0x1p-15 && shadow_limit_of(&o, &gpu, 8).absolute < 0x1p-6 + 0x1p-15);
     }
     assert_true(allowed[0] >= 0x1p-6 && allowed[0] < 1.2 * 0x1p-6);
     assert_true(allowed[1] > 6 * 0x1p-6 && allowed[1] < 11 * 0x1p-6);       /* 5 / 0.577, and what a channel's deviation varies */
@@ -169,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass), cmocka_unit_test(wrong_results_are_named),
                                         cmocka_unit_test(who_cannot_write_says_why),
                                         cmocka_unit_test(other_files_are_refused), cmocka_unit_test(limits_hold),
+                                        cmocka_unit_test(parts_may_be_rounded),
                                         cmocka_unit_test(common_keys_widen_dq) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,13 @@
 #include "base/fail.h"
 #include "machine/cuda/attention.h"
 #include "machine/cuda/attention_library.h"
+#include "machine/cuda/attention_staging.h"
 #include "machine/cuda/cudnn_attention_graph.h"
 #include <float.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PLANS = 64 };
+enum { PLANS = 256 };
 
 typedef struct { attention_spec spec; bool tried; cudnnBackendDescriptor_t plan; char reason[GRAPH_REASON]; } attention_plan;
 
@@ -17,21 +18,6 @@ static struct {
     char refused[GRAPH_REASON];             /* why it is not used at all; empty: it is, or nobody asked yet */
 } library;
 
-/* A tensor [s, b, heads, d] as [b, heads, s, d]. */
-static graph_shape shape_of(const tensor *t)
-{
-    return (graph_shape){ CUDNN_DATA_BFLOAT16, { t->dim[1], t->dim[2], t->dim[0], t->dim[3] },
-                          { t->stride[1], t->stride[2], t->stride[0], 1 } };
-}
-
-static attention_spec spec_of(const cuda_call *c, bool backward)
-{
-    attention_spec a = { .backward = backward, .causal = c->args.attention.causal };
-    for (int i = 0; i <= (backward ? DV : OUT); i++)
-        if (i != LSE) a.shape[i] = shape_of(&c->x[i]);
-    return a;
-}
-
 /* Rows of 16-byte pieces in BF16. Paper addresses are aligned as real ones. */
 static bool is_regular(const tensor *t)
 {
@@ -40,23 +26,35 @@ static bool is_regular(const tensor *t)
     return aligned;
 }
 
+/* What is in FP32 goes by way of BF16, though graphs with an FP32 out or dq are accepted: so is a dq of integers, hence nobody
+ * looked; dk and dv are refused where heads share keys (cuDNN 9.19, asked without a GPU). Its documentation has half formats. */
 bool library_attention_takes(const cuda_call *c, bool backward)
 {
     int64_t d = c->x[Q].dim[3];
-    bool takes = d % 8 == 0 && d <= 256 && tensor_contiguous(&c->x[LSE]);
-    for (int i = 0; i < (backward ? DV + 1 : OUT + 1); i++)
-        if (i != LSE) takes = takes && is_regular(&c->x[i]) && !c->update[i];
+    bool takes = d % 8 == 0 && d <= 256;
+    for (int i = 0; i <= (backward ? DV : OUT); i++)
+        if (i != LSE && !attention_is_staged(c, backward, i)) takes = takes && is_regular(&c->x[i]) && !c->update[i];
     return takes;
 }
 
-static size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-static size_t row_bytes(const cuda_call *c) { return aligned((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float)); }
-static size_t sum_bytes(const cuda_call *c) { return aligned(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
+/* Scratch begins with two tensors of the graph, backward; twins follow, then the library's workspace. */
+static size_t row_bytes(const cuda_call *c)
+{
+    return attention_piece((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float));
+}
+static size_t sum_bytes(const cuda_call *c) { return attention_piece(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
+
+static size_t staged_of(const cuda_call *c, bool backward, cuda_call *staged)
+{
+    return attention_staged(c, backward, backward ? row_bytes(c) + sum_bytes(c) : 0, staged);
+}
 
 size_t library_attention_scratch(const cuda_call *c, bool backward)
 {
-    attention_spec a = spec_of(c, backward);
-    return 256 + (backward ? row_bytes(c) + sum_bytes(c) : 0) + attention_workspace(&a);
+    cuda_call staged;
+    attention_spec a = attention_spec_of(c, backward);
+    size_t own = staged_of(c, backward, &staged);
+    return attention_piece(1) + own + attention_workspace(&a);
 }
 
 static bool is_same_shape(const graph_shape *a, const graph_shape *b)
@@ -83,7 +81,7 @@ static attention_plan *plan_for(const attention_spec *a)
 
 void library_attention_note(const cuda_call *c, bool backward)
 {
-    attention_spec a = spec_of(c, backward);
+    attention_spec a = attention_spec_of(c, backward);
     plan_for(&a);
 }
 
@@ -145,35 +143,38 @@ static void bind(bindings *b, int64_t uid, void *data)
     b->data[b->count++] = data;
 }
 
-static void *scratch_at(const cuda_call *c, size_t offset)
+static bindings bindings_of(const cuda_call *c, bool backward, float *numbers)
 {
-    return (void *)(((uintptr_t)c->scratch + 255) / 256 * 256 + offset);
+    static const int64_t uid[] = { UID_Q, UID_K, UID_V, UID_OUT, UID_LSE, UID_D_OUT, UID_DQ, UID_DK, UID_DV };
+    bindings b = { 0 };
+    for (int i = 0; i <= (backward ? DV : LSE); i++) bind(&b, uid[i], c->x[i].data);
+    bind(&b, UID_SCALE, &numbers[0]);
+    if (c->args.attention.causal) bind(&b, UID_MASKED, &numbers[1]);
+    if (!backward) return b;
+    bind(&b, UID_ONE, &numbers[2]);
+    bind(&b, UID_SUM, attention_piece_at(c, 0));
+    bind(&b, UID_ACCUMULATOR, attention_piece_at(c, row_bytes(c)));
+    return b;
 }
 
 /* A plan that does not run is not tried again: own kernels take over, and the report says why. */
 static bool run_plan(const cuda_call *c, bool backward, attention_plan *p)
 {
-    static const int64_t uid[] = { UID_Q, UID_K, UID_V, UID_OUT, UID_LSE, UID_D_OUT, UID_DQ, UID_DK, UID_DV };
-    float scale = c->args.attention.scale, hidden = -FLT_MAX, one = 1.0f;
-    size_t own = backward ? row_bytes(c) + sum_bytes(c) : 0;
-    bindings b = { 0 };
-    for (int i = 0; i <= (backward ? DV : LSE); i++) bind(&b, uid[i], c->x[i].data);
-    bind(&b, UID_SCALE, &scale);
-    if (c->args.attention.causal) bind(&b, UID_MASKED, &hidden);
-    if (backward) {
-        bind(&b, UID_ONE, &one);
-        bind(&b, UID_SUM, scratch_at(c, 0));
-        bind(&b, UID_ACCUMULATOR, scratch_at(c, row_bytes(c)));
-    }
+    float numbers[] = { c->args.attention.scale, -FLT_MAX, 1.0f };
+    cuda_call staged;
+    size_t own = staged_of(c, backward, &staged);
+    bindings b = bindings_of(&staged, backward, numbers);
+    attention_stage(c, backward, &staged);
     check(cudnnSetStream(library.handle, c->stream), "cudnnSetStream");
-    if (graph_run(library.handle, p->plan, b.count, b.uid, b.data, scratch_at(c, own), p->reason)) return true;
-    p->plan = NULL;
-    return false;
+    bool ran = graph_run(library.handle, p->plan, b.count, b.uid, b.data, attention_piece_at(c, own), p->reason);
+    if (ran) attention_unstage(c, backward, &staged);
+    else p->plan = NULL;
+    return ran;
 }
 
 bool library_attention_run(const cuda_call *c, bool backward, const char **why)
 {
-    attention_spec a = spec_of(c, backward);
+    attention_spec a = attention_spec_of(c, backward);
     attention_plan *p = is_open() ? plan_for(&a) : NULL;
     if (p && !p->tried) make_plan(p);
     *why = p ? p->reason : library.handle ? "cuDNN has plans for as many other shapes as are kept" : library.refused;

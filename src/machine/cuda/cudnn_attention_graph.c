@@ -1,5 +1,6 @@
 /* The graphs. Scores are [b, heads, s, t] between nodes; keys and values of fewer heads serve a group of query heads each. */
 #include "machine/cuda/cudnn_attention_graph.h"
+#include "machine/cuda/attention_staging.h"
 
 typedef struct { cudnn_graph *g; const attention_spec *a; graph_shape scores, row, heads; } drawing;
 
@@ -131,10 +132,27 @@ void attention_graph(cudnn_graph *g, const attention_spec *a)
     else forward(&d);
 }
 
-/* The engines keep dk and dv of every query head, in BF16 or FP32 (cuDNN 9.19, Hopper). */
+/* A tensor [s, b, heads, d] as [b, heads, s, d]. */
+static graph_shape shape_of(const tensor *t)
+{
+    return (graph_shape){ CUDNN_DATA_BFLOAT16, { t->dim[1], t->dim[2], t->dim[0], t->dim[3] },
+                          { t->stride[1], t->stride[2], t->stride[0], 1 } };
+}
+
+attention_spec attention_spec_of(const cuda_call *c, bool backward)
+{
+    attention_spec a = { .backward = backward, .causal = c->args.attention.causal };
+    cuda_call staged;
+    attention_staged(c, backward, 0, &staged);
+    for (int i = 0; i <= (backward ? DV : OUT); i++)
+        if (i != LSE) a.shape[i] = shape_of(&staged.x[i]);
+    return a;
+}
+
+/* One of the engines keeps dk and dv of every query head in BF16, the other dq in FP32, too (cuDNN 9.19, Hopper). */
 size_t attention_workspace(const attention_spec *a)
 {
     enum { SMALL_WORKSPACE = 1 << 20 };
     const int64_t *q = a->shape[Q].dim;
-    return SMALL_WORKSPACE + (a->backward ? 8 * (size_t)(q[0] * q[1] * a->shape[K].dim[2] * q[3]) : 0);
+    return SMALL_WORKSPACE + (a->backward ? 4 * (size_t)(q[0] * q[1] * (q[2] + a->shape[K].dim[2]) * q[3]) : 0);
 }
