@@ -14,7 +14,7 @@ typedef struct {
 enum { UID_Q = 1, UID_K, UID_V, UID_OUT, UID_LSE, UID_SCALE, UID_MASKED, UID_D_OUT, UID_DQ, UID_DK,
        UID_DV, UID_SUM, UID_ACCUMULATOR, UID_ONE };
 
-/* Of a call, or rather of it on twins (attention_staging.h). */
+/* Of a call, on its twins (attention_staging.h). */
 attention_spec attention_spec_of(const cuda_call *c, bool backward);
 void attention_graph(cudnn_graph *g, const attention_spec *a);
 /* Bytes that engines get for it, from shapes only. */
