@@ -1,8 +1,8 @@
 /* The check model on the mesh, compared with its references. */
 #include "bench/check.h"
 #include "base/clock.h"
+#include "bench/case_machine.h"
 #include "bench/compare.h"
-#include "bench/run_case.h"
 #include "bench/strike.h"
 #include "machine/world.h"
 #include <math.h>

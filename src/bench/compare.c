@@ -51,7 +51,7 @@ static row_squares own_squares(const trainer *t, int i, compared what, const dou
     const param *p = &t->stage.params.row[i];
     const bucket *b = &t->stage.params.buckets[p->bucket];
     fragment f = param_fragment(&t->stage.params, i);
-    tensor x = machine_peek(t->machine, some_of(owned(b, what), p->offset + f.first - b->shard_first, f.count));
+    tensor x = machine_view(t->machine, some_of(owned(b, what), p->offset + f.first - b->shard_first, f.count));
     row_squares total = { 0.0, 0.0 };
     for (int64_t k = 0; k < f.count; k++) {
         int64_t logical = param_logical_index(p, f.first + k);
@@ -132,7 +132,7 @@ static double *owners_weights(const trainer *t, const reference *r)
         const bucket *b = &t->stage.params.buckets[p->bucket];
         fragment f = param_fragment(&t->stage.params, i);
         int64_t count = speaks(t, b) ? f.count : 0;
-        tensor x = machine_peek(t->machine, some_of(owned(b, COMPARE_WEIGHT), p->offset + f.first - b->shard_first, count));
+        tensor x = machine_view(t->machine, some_of(owned(b, COMPARE_WEIGHT), p->offset + f.first - b->shard_first, count));
         for (int64_t k = 0; k < count; k++) {
             int64_t logical = param_logical_index(p, f.first + k);
             double value = tensor_value(&x, k);
@@ -150,7 +150,7 @@ worst_row compare_gathered(const trainer *t, const reference *r)
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
         int64_t count = p->local_rows * p->local_columns;
-        tensor x = machine_peek(t->machine, some_of(t->stage.params.buckets[p->bucket].weight, p->offset, count));
+        tensor x = machine_view(t->machine, some_of(t->stage.params.buckets[p->bucket].weight, p->offset, count));
         for (int64_t k = 0; k < count; k++) {
             int64_t logical = param_logical_index(p, k);
             own[p->logical] += tensor_value(&x, k) != (logical < 0 ? 0.0 : want[r->base[p->logical] + logical]);
@@ -174,7 +174,7 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
     if (!sequence) FAIL("no memory to compare %lld losses", (long long)n);
     worst_row worst = { -1.0, 0, 0 };
     for (int64_t i = 0; i < n; i++) sequence[i] = reference_sequence(r, i);
-    tensor held = holds_losses(t) ? machine_peek(t->machine, t->stage.loss) : tensor_none();
+    tensor held = holds_losses(t) ? machine_view(t->machine, t->stage.loss) : tensor_none();
     reference_sum_losses(r, sequence, held.data, holds_losses(t) ? n : 0, loss);
     if (holds_losses(t)) machine_view_end(t->machine, &held);
     for (int64_t i = 0; holds_losses(t) && t->mesh->at[AXIS_CONTEXT] == 0 && i < n; i++) {
@@ -212,7 +212,7 @@ static double held_norm(const trainer *t)
     for (int i = 0; t && i < t->stage.params.bucket_count; i++) {
         const bucket *b = &t->stage.params.buckets[i];
         int64_t count = speaks(t, b) ? b->shard_elements : 0;
-        tensor x = machine_peek(t->machine, some_of(gradient_shard(b), 0, count));
+        tensor x = machine_view(t->machine, some_of(gradient_shard(b), 0, count));
         for (int64_t k = 0; k < count; k++) {
             double value = tensor_value(&x, k);
             total += value * value;

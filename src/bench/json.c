@@ -151,8 +151,8 @@ static void numbers(const case_result *r)
     residual(r);
     operations(&r->tally);
     say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
-    say("\"shadowed\":{\"operations\":%lld,\"elements\":%lld,\"failed\":%lld,", (long long)r->shadow.operations,
-        (long long)r->shadow.elements, (long long)r->shadow.failed);
+    say("\"shadowed\":{\"operations\":%lld,\"elements\":%lld,\"failed\":%lld,\"left_out\":%lld,", (long long)r->shadow.operations,
+        (long long)r->shadow.elements, (long long)r->shadow.failed, (long long)r->shadow.left_out);
     number("worst", r->shadow.worst, "},");
 }
 

@@ -1,7 +1,7 @@
 /* Ranks of a case on paper. */
 #include "bench/paper.h"
 #include "base/fail.h"
-#include "bench/run_case.h"
+#include "bench/case_machine.h"
 #include "plan/chunks.h"
 #include "plan/schedule.h"
 #include "plan/states.h"

@@ -95,7 +95,7 @@ static void read_rows(const trainer *t, const reference *r, bool gradient, doubl
     for (int i = 0; i < p->rows; i++) {
         const bucket *b = &p->buckets[p->row[i].bucket];
         tensor from = gradient ? b->gradient : tensor_present(&b->master) ? b->master : b->weight;
-        tensor x = machine_peek(t->machine, row_of(r, i, p, from));
+        tensor x = machine_view(t->machine, row_of(r, i, p, from));
         for (int64_t k = 0; k < r->base[i + 1] - r->base[i]; k++) out[r->base[i] + k] = tensor_value(&x, k);
         machine_view_end(t->machine, &x);
     }
@@ -105,7 +105,7 @@ static void write_gradients(const trainer *t, const reference *r, const double *
 {
     const param_table *p = &t->stage.params;
     for (int i = 0; i < p->rows; i++) {
-        tensor row = row_of(r, i, p, p->buckets[p->row[i].bucket].gradient), x = machine_peek(t->machine, row);
+        tensor row = row_of(r, i, p, p->buckets[p->row[i].bucket].gradient), x = machine_view(t->machine, row);
         for (int64_t k = 0; k < r->base[i + 1] - r->base[i]; k++) set_element(&x, k, in[r->base[i] + k]);
         machine_view_store(t->machine, row, &x);
         machine_view_end(t->machine, &x);
@@ -124,7 +124,7 @@ static void sum_losses(const trainer *t, reference *r, int step, int64_t share)
     int64_t *sequence = calloc((size_t)share + 1, sizeof *sequence);
     if (!sequence) FAIL("no memory for %lld sequences", (long long)share);
     for (int64_t m = 0; m < share; m++) sequence[m] = m * world_ranks() + world_rank();
-    tensor held = machine_peek(t->machine, t->stage.loss);
+    tensor held = machine_view(t->machine, t->stage.loss);
     r->total_loss[step] = reference_sum_losses(r, sequence, held.data, share, r->loss + step * r->own_sequences);
     machine_view_end(t->machine, &held);
     free(sequence);

@@ -1,8 +1,8 @@
 /* One case. */
 #include "bench/run_case.h"
-#include "base/build_info.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "bench/case_machine.h"
 #include "bench/check.h"
 #include "bench/memory.h"
 #include "bench/report.h"
@@ -14,17 +14,6 @@
 #include <string.h>
 
 enum { SPANS_KEPT = 1 << 14 };
-
-machine_options case_machine(const bench_case *c)
-{
-    return (machine_options){
-        .kind = c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST, .hostile = c->order == ORDER_HOSTILE,
-        .order_seed = c->order_seed, .prove_access = build_debug, .world_rank = world_rank(),
-        .deterministic = c->deterministic, .own_attention = c->attention == ATTENTION_OWN,
-        .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
-        .algorithm_cache = strcmp(c->algorithms, "none") ? c->algorithms : NULL,
-    };
-}
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
 static void finish_step(case_result *r, trainer *t, int64_t step, double *before)

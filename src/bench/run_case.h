@@ -7,6 +7,3 @@
 bool case_can_run(const bench_case *c, const host_load *load, char reason[REASON_LENGTH]);
 /* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. */
 verdict run_case(const bench_case *c, case_result *r, const host_load *load);
-
-/* The machine of a case on this rank. */
-machine_options case_machine(const bench_case *c);

@@ -1,4 +1,4 @@
-/* What a backend is: a table of functions, filled in one place. machine.c dispatches, tallies and checks; backends only run. */
+/* What a backend is: a table of functions, filled in one place. submit.c dispatches, tallies and checks; backends only run. */
 #pragma once
 #include "machine/machine.h"
 

@@ -126,7 +126,7 @@ static void report(hazard *h, const op *o, const visit *earlier)
 {
     hazard_report *r = &h->report;
     op before = { .kind = earlier->kind, .origin = earlier->origin };
-    char first[200], second[200], sentence[sizeof r->sentence[0]];
+    char first[OP_TEXT], second[OP_TEXT], sentence[sizeof r->sentence[0]];
     r->count++;
     if (r->sentences == HAZARD_SENTENCES) return;
     op_describe(&before, first, sizeof first);

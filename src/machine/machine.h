@@ -108,7 +108,7 @@ void machine_download(machine *m, void *to, tensor from);
 void machine_read(machine *m, void *to, tensor from);
 /* The tensor where the caller, who has waited for its last writer, may read it: itself, or a copy that machine_view_end frees.
  * After machine_view_store what the caller wrote there is the machine's. */
-tensor machine_peek(machine *m, tensor t);
+tensor machine_view(machine *m, tensor t);
 void machine_view_store(machine *m, tensor t, const tensor *view);
 void machine_view_end(machine *m, tensor *view);
 

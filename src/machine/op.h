@@ -40,4 +40,5 @@ double op_flops(const op *o);
 /* Bytes its operands span. */
 double op_bytes(const op *o);
 /* "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)": for messages; returns text. */
+enum { OP_TEXT = 200 };                 /* bytes enough for it */
 const char *op_describe(const op *o, char *text, size_t length);

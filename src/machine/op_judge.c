@@ -49,7 +49,7 @@ static struct { bool on; const char *lack; op filled; } judged;
 
 void op_lacks(const op *o, const char *what)
 {
-    char text[200];
+    char text[OP_TEXT];
     if (!judged.on) FAIL("%s: %s", op_describe(o, text, sizeof text), what);
     if (!judged.lack) judged.lack = what;
 }

@@ -181,7 +181,7 @@ static void write_mismatch(shadow *s)
 
 static void keep_mismatch(shadow *s, const op *o, const finding *f)
 {
-    char what[200];
+    char what[OP_TEXT];
     shadow_report *r = &s->report;
     if (r->failed++) return;
     snprintf(r->sentence, sizeof r->sentence, "%s: element %lld of %s%s is %.9g, the host has %.9g, %.3g times what is allowed",

@@ -3,8 +3,8 @@
  * run's seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should stay below half of every
  * limit; none may reach it. CALIBRATION_SEED=N draws others. */
 #include "base/random.h"
+#include "bench/case_machine.h"
 #include "bench/check.h"
-#include "bench/run_case.h"
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* What cases on devices are told, refused and judged by, without a device: on any number of ranks. */
 #include "trained.h"
+#include "bench/case_machine.h"
 #include "bench/devices.h"
-#include "bench/run_case.h"
+#include "bench/judge.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -99,7 +99,7 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
         fragment f = param_fragment(p, i);
         if (!first || f.count == 0) continue;
         tensor x = gradient ? gradient_shard(b) : tensor_present(&b->master) ? b->master : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
-        x = machine_peek(t->machine, tensor_slice(x, 0, p->row[i].offset + f.first - b->shard_first, f.count));
+        x = machine_view(t->machine, tensor_slice(x, 0, p->row[i].offset + f.first - b->shard_first, f.count));
         for (int64_t k = 0; k < f.count; k++) {
             int64_t logical = param_logical_index(&p->row[i], f.first + k);
             if (logical >= 0) out[r->base[p->row[i].logical] + logical] = tensor_value(&x, k);
@@ -116,7 +116,7 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
     for (int i = 0; i < p->rows; i++) {
         const param *row = &p->row[i];
         int64_t count = row->local_rows * row->local_columns;
-        tensor whole = machine_peek(t->machine, tensor_slice(p->buckets[row->bucket].weight, 0, row->offset, count));
+        tensor whole = machine_view(t->machine, tensor_slice(p->buckets[row->bucket].weight, 0, row->offset, count));
         for (int64_t k = 0; k < count; k++) {
             int64_t logical = param_logical_index(row, k);
             float want = logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + logical];
@@ -136,7 +136,7 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
     if (step == 0) take_rows(t, r, true, r->gradient);
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
     bool tells = t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
-    tensor loss = machine_peek(t->machine, t->stage.loss);
+    tensor loss = machine_view(t->machine, t->stage.loss);
     for (int64_t i = 0; tells && i < c->microbatches * c->micro_batch; i++) {
         int64_t m = i / c->micro_batch, sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->micro_batch + i % c->micro_batch;
         if (sample < TRAINED_SEQUENCES) r->sequence_loss[step][sample] = ((const double *)loss.data)[i];

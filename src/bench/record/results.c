@@ -187,6 +187,7 @@ static void write_verdict(writer *w, const char *group, const case_result *r)
     writer_integer(w, writer_join(group, "strikes").path, "1", r->strikes);
     writer_integer(w, writer_join(group, "shadowed_operations").path, "1", r->shadow.operations);
     writer_integer(w, writer_join(group, "shadowed_mismatches").path, "1", r->shadow.failed);
+    writer_integer(w, writer_join(group, "shadowed_left_out").path, "1", r->shadow.left_out);
     writer_real(w, writer_join(group, "shadowed_worst").path, "1", r->shadow.worst);
 }
 

@@ -51,7 +51,7 @@ size_t cuda_scratch_bytes(const op *o)
 
 void cuda_compute(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
 {
-    char what[200];
+    char what[OP_TEXT];
     cuda_call c = cuda_call_of(o, scratch, bytes, stream);
     if (!kernels[o->kind].run) FAIL("%s: the CUDA machine has no kernel for it", op_describe(o, what, sizeof what));
     kernels[o->kind].run(&c);

@@ -1,51 +1,10 @@
 /* The CUDA executor: an operation is launched on its queue's stream as it is submitted, and an event behind it says when it is
- * complete. Whoever waits polls: completed operations are looked through in order, their seconds go to the tally. */
-#include "machine/cuda/executor.h"
+ * complete. Whoever waits looks at all lanes (harvest.c). */
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/cuda.h"
-#include "machine/cuda/device_clock.h"
 #include "machine/cuda/fabric.h"
-#include "machine/world.h"
-#include <math.h>
+#include "machine/cuda/lane.h"
 #include <stdlib.h>
-
-enum { LANE_OPS = 4096, LANE_NAME = 200, LANE_WAITS = HAZARD_QUEUES + 1 };
-
-/* What an operation waits for; transfer: its group, if it is one. */
-typedef struct { int target; uint64_t serial; struct group *transfer; } awaited;
-
-/* What remains of an operation that was launched. */
-typedef struct {
-    op_kind kind;
-    origin origin;
-    struct group *group;                            /* of a transfer */
-    awaited wait[LANE_WAITS]; int waits;
-    double submitted;
-    cudaEvent_t event;                              /* made when its place is first used */
-} entry;
-
-typedef struct {
-    entry *ring;                                    /* [LANE_OPS], by serial */
-    uint64_t submitted, completed;                  /* serials */
-    cudaStream_t stream;
-    awaited pending[LANE_WAITS]; int pendings;      /* of the next operation */
-    double *when;                                   /* [history] completion times, by serial */
-    double last;                                    /* the latest of them */
-    double looked;                                  /* when the first that is not completed was seen incomplete */
-    void *scratch; size_t scratch_bytes;
-} lane;
-
-struct cuda_executor {
-    machine_options options;
-    tally *tally;
-    lane lane[HAZARD_QUEUES];
-    uint64_t history;                               /* completion times kept per lane */
-    device_clock *clock;
-    int transfers_priority, computing_priority;
-    awaited collective;                             /* the last one submitted; serial 0: none yet */
-    span *spans; int64_t span_count;
-};
 
 cuda_executor *cuda_executor_open(const machine_options *options, tally *t)
 {
@@ -87,142 +46,10 @@ static void lane_open(cuda_executor *e, lane *l, op_kind first)
     if (!l->ring || !l->when) FAIL("no memory for a queue of %d operations", LANE_OPS);
 }
 
-static entry *lane_entry(lane *l, uint64_t serial) { return &l->ring[serial % LANE_OPS]; }
-static entry *lane_head(lane *l) { return l->completed < l->submitted ? lane_entry(l, l->completed + 1) : NULL; }
-
-/* As much of the operation as the tally and messages ask for. */
-static op remembered(op_kind kind, origin where, struct group *g)
-{
-    op o = { .kind = kind, .origin = where };
-    if (g) o.args.fabric.group = g;
-    return o;
-}
-
-static bool complete_on_device(lane *l, const entry *x)
-{
-    double now = clock_seconds();
-    cudaError_t code = cudaEventQuery(x->event);
-    if (code == cudaErrorNotReady) {
-        l->looked = now;
-        cudaGetLastError();                         /* else the next launch would seem to have failed */
-        return false;
-    }
-    CUDA_CHECK(code);
-    return true;
-}
-
-/* Is the lane's first operation complete, and all that it waited for looked through? */
-static entry *lane_done(cuda_executor *e, lane *l)
-{
-    entry *x = lane_head(l);
-    if (!x || !complete_on_device(l, x)) return NULL;
-    for (int i = 0; i < x->waits; i++)
-        if (e->lane[x->wait[i].target].completed < x->wait[i].serial) return NULL;
-    return x;
-}
-
-static double ended(const cuda_executor *e, const awaited *w)
-{
-    const lane *l = &e->lane[w->target];
-    return l->completed < w->serial + e->history ? l->when[w->serial % e->history] : 0.0;
-}
-
-/* When an operation could begin. What a computing one waited for a transfer alone is exposed. */
-static double began(cuda_executor *e, const lane *l, const entry *x)
-{
-    double ready = fmax(l->last, x->submitted);
-    const awaited *late = NULL;
-    for (int i = 0; i < x->waits; i++)
-        if (!x->wait[i].transfer) ready = fmax(ready, ended(e, &x->wait[i]));
-    double begin = ready;
-    for (int i = 0; i < x->waits; i++) {
-        if (!x->wait[i].transfer || ended(e, &x->wait[i]) <= begin) continue;
-        late = &x->wait[i];
-        begin = ended(e, late);
-    }
-    if (late && !op_is_transfer(x->kind)) {
-        op o = remembered(OP_EXCHANGE, x->origin, late->transfer);
-        tally_exposed(e->tally, &o, begin - ready);
-    }
-    return begin;
-}
-
-static void complete(cuda_executor *e, lane *l, entry *x)
-{
-    double end = fmax(l->last, device_clock_time(e->clock, x->event, fmax(x->submitted, l->looked), clock_seconds()));
-    double begin = fmin(began(e, l, x), end);
-    op o = remembered(x->kind, x->origin, x->group);
-    tally_seconds(e->tally, &o, end - begin);
-    l->completed++;
-    l->last = l->when[l->completed % e->history] = end;
-    if (e->spans)
-        e->spans[e->span_count++ % e->options.span_capacity] = (span){ x->kind, (int)(l - e->lane), x->origin, begin, end };
-    world_progress();
-}
-
-/* Looks once at every lane. Has anything been completed? */
-static bool harvest(cuda_executor *e)
-{
-    bool any = false;
-    for (int i = 0; i < HAZARD_QUEUES; i++) {
-        lane *l = &e->lane[i];
-        for (entry *x = lane_done(e, l); x; x = lane_done(e, l), any = true) complete(e, l, x);
-    }
-    return any;
-}
-
-/* After a look at all lanes in vain: what is not complete ends after all that is. A full lane's last event is in use again. */
-static void advance_clock(cuda_executor *e)
-{
-    lane *latest = NULL;
-    for (int i = 0; i < HAZARD_QUEUES; i++) {
-        lane *l = &e->lane[i];
-        bool kept = l->completed > 0 && l->submitted - l->completed < LANE_OPS;
-        if (kept && (!latest || l->last > latest->last)) latest = l;
-    }
-    if (latest) device_clock_advance(e->clock, &lane_entry(latest, latest->completed)->event, latest->last);
-}
-
-/* The operation at the end of the chain of waits that starts at the lane's head. */
-static const entry *culprit(cuda_executor *e, lane *l)
-{
-    const entry *x = lane_head(l);
-    for (int hops = 0; hops < HAZARD_QUEUES; hops++) {
-        const awaited *open = NULL;
-        for (int i = 0; i < x->waits && !open; i++)
-            if (e->lane[x->wait[i].target].completed < x->wait[i].serial) open = &x->wait[i];
-        if (!open) break;
-        x = lane_head(&e->lane[open->target]);
-    }
-    return x;
-}
-
-static void stalled(cuda_executor *e, lane *l)
-{
-    char what[LANE_NAME];
-    const entry *x = culprit(e, l);
-    op o = remembered(x->kind, x->origin, x->group);
-    FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed an operation for %.0f s",
-                op_describe(&o, what, sizeof what), world_stall_seconds());
-}
-
-static void wait_for(cuda_executor *e, lane *l, uint64_t serial)
-{
-    double begin = clock_seconds();
-    if (serial > l->submitted) FAIL("a mark is waited for that was never submitted");
-    while (l->completed < serial) {
-        if (harvest(e)) continue;
-        advance_clock(e);
-        if (world_stalled(begin)) stalled(e, l);
-        cuda_fabric_poll();
-    }
-    e->tally->run_seconds += clock_seconds() - begin;
-}
-
 /* The arena gives each queue the scratch that a measuring pass found. */
 static void check_scratch(const lane *l, const op *o)
 {
-    char what[LANE_NAME];
+    char what[OP_TEXT];
     size_t needed = op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
     if (needed > l->scratch_bytes)
         FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, l->scratch_bytes);
@@ -246,7 +73,7 @@ static void chain(cuda_executor *e, int at, uint64_t serial, const op *o)
 /* The stream waits for each event itself, never for a later one of its queue: between ranks that could be a circle. */
 static void await(cuda_executor *e, lane *l, entry *x, const op *o)
 {
-    char what[LANE_NAME];
+    char what[OP_TEXT];
     x->waits = 0;
     for (int i = 0; i < l->pendings; i++) {
         awaited w = l->pending[i];
@@ -288,7 +115,7 @@ static void launch(const cuda_executor *e, int at, const op *o)
 static entry *append(cuda_executor *e, lane *l, const op *o)
 {
     if (!l->ring) lane_open(e, l, o->kind);
-    if (l->submitted - l->completed == LANE_OPS) wait_for(e, l, l->completed + 1);
+    if (l->submitted - l->completed == LANE_OPS) harvest_until(e, l, l->completed + 1);
     entry *x = lane_entry(l, l->submitted + 1);
     if (!x->event) CUDA_CHECK(cudaEventCreate(&x->event));
     x->kind = o->kind;
@@ -319,7 +146,7 @@ void cuda_executor_wait(cuda_executor *e, int at, int target, uint64_t serial)
 
 void cuda_executor_sync(cuda_executor *e, int at, uint64_t serial)
 {
-    wait_for(e, &e->lane[at], serial);
+    harvest_until(e, &e->lane[at], serial);
     CUDA_CHECK(cudaGetLastError());
 }
 

@@ -113,7 +113,7 @@ size_t cuda_transfer_scratch(const op *o)
 
 static void check_scratch(const op *o, size_t bytes)
 {
-    char what[200];
+    char what[OP_TEXT];
     size_t needed = cuda_transfer_scratch(o);
     if (needed > bytes)
         FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, bytes);

@@ -2,6 +2,7 @@
  * transposed, so c = a b is made as c' = b' a'. */
 #include "machine/cuda/matmul.h"
 #include "base/fail.h"
+#include "base/key_table.h"
 #include "machine/cuda/algorithms.h"
 #include "machine/cuda/kernels.h"
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 /* All products that were ever noted. */
-static struct { product *slot; size_t slots, used; } table;
+static key_table table = { .key_bytes = sizeof(product_key) };
 static int users;
 
 /* Does it lie by rows? A single column without gaps counts as one column. */
@@ -63,43 +64,21 @@ static bool multiplies(const tensor x[MATRICES], const product_key *key)
     return fits;
 }
 
-static size_t hash(const product_key *key)
+static product *noted(const op *o, const product_key *key)
 {
-    const int64_t *word = (const int64_t *)key;
-    uint64_t h = 0;
-    for (size_t i = 0; i < sizeof *key / sizeof *word; i++) h = (h ^ (uint64_t)word[i]) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-    return (size_t)h;
-}
-
-/* The key's slot, or the empty one where it belongs. */
-static product *find(const product_key *key)
-{
-    size_t i = hash(key) & (table.slots - 1);
-    while (table.slot[i].key.m && memcmp(&table.slot[i].key, key, sizeof *key) != 0) i = (i + 1) & (table.slots - 1);
-    return &table.slot[i];
-}
-
-static void grow(void)
-{
-    size_t slots = table.slots;
-    product *slot = table.slot;
-    table.slots = slots ? 2 * slots : 256;
-    table.slot = calloc(table.slots, sizeof *table.slot);
-    if (!table.slot) FAIL("no memory for %zu matrix products", table.slots);
-    for (size_t i = 0; i < slots; i++)
-        if (slot[i].key.m) *find(&slot[i].key) = slot[i];
-    free(slot);
+    product *p = calloc(1, sizeof *p);
+    if (!p) FAIL("no memory for a matrix product");
+    p->key = *key;
+    snprintf(p->name, sizeof p->name, "%s", o->origin.name ? o->origin.name : "");
+    key_table_add(&table, p);
+    return p;
 }
 
 static void note(const op *o, const product_key *key)
 {
-    if (2 * table.used >= table.slots) grow();
-    product *p = find(key);
+    product *p = key_table_find(&table, key);
+    if (!p) p = noted(o, key);
     p->wanted = true;
-    if (p->key.m) return;
-    p->key = *key;
-    snprintf(p->name, sizeof p->name, "%s", o->origin.name ? o->origin.name : "");
-    table.used++;
 }
 
 static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0; }
@@ -116,7 +95,7 @@ size_t cuda_matmul_scratch(const cuda_call *c)
 
 void cuda_matmul_prepare(const op *o)
 {
-    char what[200];
+    char what[OP_TEXT];
     tensor x[MATRICES];
     cuda_call c = { .update = { o->operand[DESTINATION].access == UPDATE } };
     for (int i = 0; i < MATRICES; i++) c.x[i] = o->operand[i].tensor;
@@ -154,21 +133,32 @@ static product **listed(bool (*is_so)(const product *, const machine_options *),
     if (!list) FAIL("no memory for a list of %zu matrix products", table.used);
     *count = 0;
     for (size_t i = 0; i < table.slots; i++)
-        if (table.slot[i].key.m && is_so(&table.slot[i], options)) list[(*count)++] = &table.slot[i];
+        if (table.slot[i] && is_so(table.slot[i], options)) list[(*count)++] = table.slot[i];
     qsort(list, *count, sizeof *list, longest_first);
     return list;
 }
+
+static void each(void (*act)(product *))
+{
+    for (size_t i = 0; i < table.slots; i++)
+        if (table.slot[i]) act(table.slot[i]);
+}
+
+static void make_ready(product *p)
+{
+    if (p->wanted) product_ready(p);
+    p->wanted = false;
+}
+
+static void forget_run(product *p) { p->ran = false; }
 
 void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes)
 {
     size_t count;
     product **list = listed(is_unplanned, options, &count);
     algorithms_choose(list, count, options, memory, bytes);
-    for (size_t i = 0; i < table.slots; i++) {
-        if (table.slot[i].wanted) product_ready(&table.slot[i]);
-        table.slot[i].wanted = false;
-    }
     free(list);
+    each(make_ready);
 }
 
 /* Behind every line but the last there is room for the words that stand for what does not fit. */
@@ -191,14 +181,14 @@ void cuda_matmul_open(void)
 {
     char why[200];
     if (!cublaslt_load(why, sizeof why)) FAIL("cuBLASLt does not load: %s", why);
-    for (size_t i = 0; i < table.slots; i++) table.slot[i].ran = false;
+    each(forget_run);
     users++;
 }
 
 void cuda_matmul_close(void)
 {
     if (--users > 0) return;
-    for (size_t i = 0; i < table.slots; i++) product_close(&table.slot[i]);
+    each(product_close);
 }
 
 static void zero(const cuda_call *c)
@@ -211,8 +201,8 @@ static void zero(const cuda_call *c)
 static const product *planned(const cuda_call *c, const product_key *key)
 {
     char text[PRODUCT_TEXT];
-    product *p = table.slots ? find(key) : NULL;
-    if (!p || !p->key.m) FAIL("matmul %s: no measuring pass has met %s", c->name, product_text(key, text, sizeof text));
+    product *p = key_table_find(&table, key);
+    if (!p) FAIL("matmul %s: no measuring pass has met %s", c->name, product_text(key, text, sizeof text));
     if (p->source == ALGORITHM_NONE) algorithm_first(p, 0);
     product_ready(p);
     p->ran = true;

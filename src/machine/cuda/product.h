@@ -24,7 +24,7 @@ typedef struct { cublasLtMatmulAlgo_t algorithm; size_t workspace; } candidate;
 
 /* A product and how it is made. name: of the first operation that needed it. */
 typedef struct {
-    product_key key;                    /* m = 0: an empty slot */
+    product_key key;
     char name[PRODUCT_NAME];
     bool wanted, ran;                   /* by a measuring pass since the last tuning; since a machine was last opened */
     cublasLtMatmulDesc_t descriptor;    /* NULL: not built */

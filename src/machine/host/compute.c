@@ -36,7 +36,7 @@ size_t host_scratch_bytes(const op *o) { return kernels[o->kind].scratch ? kerne
 
 void host_compute(const op *o, void *scratch)
 {
-    char what[200];
+    char what[OP_TEXT];
     if (!kernels[o->kind].run) FAIL("%s: the host has no kernel for it", op_describe(o, what, sizeof what));
     kernels[o->kind].run(o, scratch);
 }

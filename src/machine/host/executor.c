@@ -9,7 +9,7 @@
 #include "machine/world.h"
 #include <stdlib.h>
 
-enum { LANE_OPS = 2048, LANE_NAME = 200 };
+enum { LANE_OPS = 2048 };
 
 typedef struct {
     bool waits; int target; uint64_t serial;        /* of the mark waited for, or own */
@@ -110,7 +110,7 @@ static bool poll_transfers(executor *e)
 /* The arena gives each queue the scratch that a measuring pass found. */
 static void check_scratch(const lane *l, const op *o)
 {
-    char what[LANE_NAME];
+    char what[OP_TEXT];
     size_t needed = op_is_transfer(o->kind) ? host_transfer_scratch(o) : host_scratch_bytes(o);
     if (needed > l->scratch_bytes)
         FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, l->scratch_bytes);
@@ -174,7 +174,7 @@ static lane *oldest_transfer(executor *e)
 
 static void stalled(lane *l)
 {
-    char what[LANE_NAME];
+    char what[OP_TEXT];
     FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed an operation for %.0f s",
                 op_describe(&lane_head(l)->op, what, sizeof what), world_stall_seconds());
 }
@@ -189,7 +189,7 @@ static const char *waiting_op(const lane *l, char *what, size_t length)
 
 static void deadlocked(executor *e)
 {
-    char what[LANE_NAME];
+    char what[OP_TEXT];
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         entry *x = lane_head(&e->lane[i]);
         if (x) FAIL("%s waits for operation %llu of queue %d, which can never complete", waiting_op(&e->lane[i], what, sizeof what),

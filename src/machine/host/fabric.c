@@ -44,7 +44,7 @@ struct host_transfer {
 
 static void check(int code, const op *o)
 {
-    char words[MPI_MAX_ERROR_STRING] = "", what[200];
+    char words[MPI_MAX_ERROR_STRING] = "", what[OP_TEXT];
     int length = 0;
     if (code == MPI_SUCCESS) return;
     MPI_Error_string(code, words, &length);
@@ -124,7 +124,7 @@ static void post(host_transfer *t, stream *s, void *data, size_t bytes, int peer
 static void check_received(const host_transfer *t, const stream *s, int i)
 {
     int bytes;
-    char what[200];
+    char what[OP_TEXT];
     if (s->expected[i].bytes < 0) return;
     check(MPI_Get_count(&s->status[i], MPI_BYTE, &bytes), t->op);
     if (bytes != s->expected[i].bytes)

@@ -2,13 +2,13 @@
  * prepared; running it allocates nothing. The cache is process state, like the library's own. */
 #include "machine/host/onednn.h"
 #include "base/fail.h"
+#include "base/key_table.h"
 #include "machine/host/onednn_product.h"
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static struct { product *slot; size_t slots, used; dnnl_engine_t engine; dnnl_stream_t stream; } cache;
+static struct { key_table products; dnnl_engine_t engine; dnnl_stream_t stream; } cache = { .products.key_bytes = sizeof(product_key) };
 
 void product_check(dnnl_status_t status, const char *call)
 {
@@ -51,34 +51,6 @@ static product_key key_of(const tensor x[3], access_mode how)
     return key;
 }
 
-static size_t hash(const product_key *key)
-{
-    const int64_t *word = (const int64_t *)key;
-    uint64_t h = 0;
-    for (size_t i = 0; i < sizeof *key / sizeof *word; i++) h = (h ^ (uint64_t)word[i]) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-    return (size_t)h;
-}
-
-/* The key's slot, or the empty one where it belongs. */
-static product *find(const product_key *key)
-{
-    size_t i = hash(key) & (cache.slots - 1);
-    while (cache.slot[i].primitive && memcmp(&cache.slot[i].key, key, sizeof *key) != 0) i = (i + 1) & (cache.slots - 1);
-    return &cache.slot[i];
-}
-
-static void grow(void)
-{
-    size_t slots = cache.slots;
-    product *slot = cache.slot;
-    cache.slots = slots ? 2 * slots : 256;
-    cache.slot = calloc(cache.slots, sizeof *cache.slot);
-    if (!cache.slot) FAIL("no memory for %zu matrix products", cache.slots);
-    for (size_t i = 0; i < slots; i++)
-        if (slot[i].primitive) *find(&slot[i].key) = slot[i];
-    free(slot);
-}
-
 static void open_library(void)
 {
     if (cache.engine) return;
@@ -87,17 +59,22 @@ static void open_library(void)
     product_check(dnnl_stream_create(&cache.stream, cache.engine, dnnl_stream_default_flags), "dnnl_stream_create");
 }
 
+static product *built(const product_key *key)
+{
+    product *p = calloc(1, sizeof *p);
+    if (!p) FAIL("no memory for a matrix product");
+    open_library();
+    p->key = *key;
+    product_build(p, cache.engine);
+    key_table_add(&cache.products, p);
+    return p;
+}
+
 static product *prepared(const tensor x[3], access_mode how)
 {
     product_key key = key_of(x, how);
-    if (2 * cache.used >= cache.slots) grow();
-    product *p = find(&key);
-    if (p->primitive) return p;
-    open_library();
-    p->key = key;
-    product_build(p, cache.engine);
-    cache.used++;
-    return p;
+    product *p = key_table_find(&cache.products, &key);
+    return p ? p : built(&key);
 }
 
 size_t onednn_scratch(const tensor x[3], access_mode how) { return prepared(x, how)->scratch_bytes; }

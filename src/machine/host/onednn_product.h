@@ -9,7 +9,7 @@ typedef struct { int64_t m, n, k, type[3], stride[3][2], access, threads; } prod
 enum { DESTINATION, LEFT, RIGHT, SCRATCHPAD, MEMORIES };
 typedef struct {
     product_key key;
-    dnnl_primitive_t primitive;         /* NULL: an empty slot */
+    dnnl_primitive_t primitive;
     dnnl_exec_arg_t argument[MEMORIES];
     size_t scratch_bytes;
 } product;

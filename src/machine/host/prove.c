@@ -73,7 +73,7 @@ void access_proof_before(access_proof *p, const op *o)
 
 void access_proof_after(access_proof *p, const op *o)
 {
-    char what[200];
+    char what[OP_TEXT];
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
         if (!tensor_present(&x->tensor) || x->access != READ || p->sum[i] == sum_of(&x->tensor)) continue;

@@ -1,0 +1,42 @@
+/* Open addressing, at most half full. */
+#include "base/key_table.h"
+#include "base/fail.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t hash(const key_table *t, const void *key)
+{
+    const uint64_t *word = key;
+    uint64_t h = 0;
+    for (size_t i = 0; i < t->key_bytes / sizeof *word; i++) h = (h ^ word[i]) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+    return (size_t)h;
+}
+
+/* Where the key's thing is, or the empty slot where it belongs. */
+static void **place(const key_table *t, const void *key)
+{
+    size_t i = hash(t, key) & (t->slots - 1);
+    while (t->slot[i] && memcmp(t->slot[i], key, t->key_bytes) != 0) i = (i + 1) & (t->slots - 1);
+    return &t->slot[i];
+}
+
+static void grow(key_table *t)
+{
+    key_table old = *t;
+    t->slots = old.slots ? 2 * old.slots : 256;
+    t->slot = calloc(t->slots, sizeof *t->slot);
+    if (!t->slot) FAIL("no memory for a table of %zu things", t->slots);
+    for (size_t i = 0; i < old.slots; i++)
+        if (old.slot[i]) *place(t, old.slot[i]) = old.slot[i];
+    free(old.slot);
+}
+
+void *key_table_find(const key_table *t, const void *key) { return t->slots ? *place(t, key) : NULL; }
+
+void key_table_add(key_table *t, void *thing)
+{
+    if (2 * (t->used + 1) > t->slots) grow(t);
+    *place(t, thing) = thing;
+    t->used++;
+}

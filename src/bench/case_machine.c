@@ -1,0 +1,16 @@
+/* From what a deck says of the machine to the machine's own options. */
+#include "bench/case_machine.h"
+#include "base/build_info.h"
+#include "machine/world.h"
+#include <string.h>
+
+machine_options case_machine(const bench_case *c)
+{
+    return (machine_options){
+        .kind = c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST, .hostile = c->order == ORDER_HOSTILE,
+        .order_seed = c->order_seed, .prove_access = build_debug, .world_rank = world_rank(),
+        .deterministic = c->deterministic, .own_attention = c->attention == ATTENTION_OWN,
+        .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
+        .algorithm_cache = strcmp(c->algorithms, "none") ? c->algorithms : NULL,
+    };
+}

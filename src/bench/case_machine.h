@@ -1,0 +1,7 @@
+/* The machine that a case asks for. */
+#pragma once
+#include "machine/machine.h"
+#include "plan/bench_case.h"
+
+/* Its options on this rank. */
+machine_options case_machine(const bench_case *c);

@@ -1,0 +1,48 @@
+/* What a machine and its queues hold: machine.c opens and reads them, submit.c passes operations on, strike.c plants faults. */
+#pragma once
+#include "machine/backend.h"
+#include "machine/fabric.h"
+#include "machine/machine.h"
+
+enum { MACHINE_GROUPS = 32 };
+
+/* Known when the queue is told to wait: until its next operation the checker may forget it. */
+typedef struct { mark mark; vector_clock past; } awaited;
+
+struct queue {
+    machine *machine;
+    int index;
+    const char *name;
+    uint64_t serial;                        /* of the last op submitted; the first is 1 */
+    size_t scratch;
+    awaited pending[HAZARD_QUEUES]; int pendings;       /* one a queue at most: its latest */
+};
+
+struct machine {
+    machine_options options;
+    const backend *backend;
+    void *state;
+    queue queue[HAZARD_QUEUES]; int queues;
+    hazard *hazard;
+    tally tally;
+    origin now;
+    int64_t executed[OP_KINDS];             /* of this step */
+    struct group *group[MACHINE_GROUPS]; int groups;
+    strike strike; int64_t strikes; bool strike_found;
+    int64_t waits, dropped_wait;
+    op unwaited;
+    shadow *shadow;
+};
+
+/* Counts, checks and hands over one operation, which nothing waits for any more; in shadow also compares it. */
+mark submit_run(queue *q, const op *o);
+/* The group's transfers are numbered on every rank alike, struck ones included. */
+void submit_number(op *o);
+
+/* A step counts the transfers of each group: from the first that this machine sees of it, or from strike_step. */
+void strike_know_group(machine *m, struct group *g);
+void strike_step(machine *m);
+/* The fault that the deck plants on this operation, if it does. Counts it. */
+strike_kind strike_now(machine *m, const op *o);
+/* Runs the operation, struck so. Was anything changed by that? A wait is left out by the caller. */
+bool strike_submit(queue *q, op *o, strike_kind kind);

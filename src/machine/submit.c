@@ -1,0 +1,114 @@
+/* The dispatcher: every operation passes here once, on its way to a backend, and is counted, checked for hazards, compared if it
+ * is shadowed and, if the deck planted a fault, struck. */
+#include "base/clock.h"
+#include "machine/machine_state.h"
+#include "machine/op_judge.h"
+
+static bool precedes(const queue *q, mark m)
+{
+    return !m.queue || m.queue == q || hazard_ordered(q->machine->hazard, q->index, m.queue->index, m.serial);
+}
+
+static void await(queue *q, const awaited *w)
+{
+    int i = 0;
+    if (precedes(q, w->mark)) return;
+    while (i < q->pendings && q->pending[i].mark.queue != w->mark.queue) i++;
+    if (i == q->pendings) q->pending[q->pendings++] = *w;
+    else if (q->pending[i].mark.serial < w->mark.serial) q->pending[i] = *w;
+}
+
+void queue_wait(queue *q, mark m)
+{
+    if (precedes(q, m)) return;
+    awaited w = { m, hazard_past(q->machine->hazard, m.queue->index, m.serial) };
+    await(q, &w);
+}
+
+void queue_follow(queue *q, const queue *other)
+{
+    queue_wait(q, queue_mark(other));
+    for (int i = 0; i < other->pendings; i++) await(q, &other->pending[i]);
+}
+
+/* Only waits that order something are passed on and counted. Returns whether one was left out. */
+static bool flush_waits(queue *q, bool leave_out)
+{
+    machine *m = q->machine;
+    bool left = false;
+    for (int i = 0; i < q->pendings; i++) {
+        mark w = q->pending[i].mark;
+        if (precedes(q, w)) continue;
+        if (m->waits++ == m->dropped_wait || leave_out) {
+            left = true;
+            continue;
+        }
+        hazard_follow(m->hazard, q->index, &q->pending[i].past);
+        if (!m->options.measuring) m->backend->wait(m->state, q->index, w.queue->index, w.serial);
+    }
+    q->pendings = 0;
+    return left;
+}
+
+void submit_number(op *o)
+{
+    if (!op_is_transfer(o->kind)) return;
+    struct group *g = o->args.fabric.group;
+    o->args.fabric.sequence = g->sequence++;
+}
+
+static mark run_alone(queue *q, const op *o)
+{
+    machine *m = q->machine;
+    q->serial++;
+    tally_submit(&m->tally, o);
+    hazard_submit(m->hazard, q->index, q->serial, o);
+    if (m->options.measuring) {
+        size_t bytes = m->backend->prepare(m->state, o);
+        if (bytes > q->scratch) q->scratch = bytes;
+    } else {
+        m->backend->submit(m->state, q->index, q->serial, o);
+    }
+    return queue_mark(q);
+}
+
+static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
+
+/* What it waits for is complete when an operation of nothing before it is. */
+static mark run_shadowed(queue *q, const op *o)
+{
+    op nothing = { .kind = OP_FILL, .origin = o->origin };
+    mark_sync(run_alone(q, &nothing));
+    shadow_before(q->machine->shadow, o, read_tensor, q->machine);
+    mark m = run_alone(q, o);
+    mark_sync(m);
+    shadow_after(q->machine->shadow, o, read_tensor, q->machine);
+    return m;
+}
+
+mark submit_run(queue *q, const op *o)
+{
+    shadow *s = q->machine->shadow;
+    return s && shadow_wants(s, o) ? run_shadowed(q, o) : run_alone(q, o);
+}
+
+mark op_submit(queue *q, const op *given)
+{
+    machine *m = q->machine;
+    double begin = clock_seconds(), ran = m->tally.run_seconds;
+    op o = *given;
+    if (op_is_judged(given)) return (mark){ NULL, 0 };
+    if (op_is_transfer(o.kind)) strike_know_group(m, o.args.fabric.group);
+    strike_kind kind = strike_now(m, &o);
+    submit_number(&o);
+    bool unwaited = flush_waits(q, kind == STRIKE_UNWAIT);
+    if (unwaited) m->unwaited = o;
+    bool struck = strike_submit(q, &o, kind);
+    m->strikes += struck || (kind == STRIKE_UNWAIT && unwaited);
+    m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.run_seconds - ran);
+    return queue_mark(q);
+}
+
+void machine_drop_wait(machine *m, int64_t index) { m->dropped_wait = index; }
+int64_t machine_waits(const machine *m) { return m->waits; }
+const op *machine_unwaited(const machine *m) { return &m->unwaited; }
