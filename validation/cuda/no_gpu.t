@@ -4,6 +4,7 @@ ended, counts nothing as passed that was skipped, and ends what takes too long."
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 sys.path.insert(0, "validation/program")
@@ -25,19 +26,39 @@ def run(*command):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
+def text_of(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def ranks_of(deck):
+    """Processes that run it."""
+    return [number for number in filter(str.isdigit, os.listdir("/proc")) if deck in text_of(f"/proc/{number}/cmdline")]
+
+
 tap = Tap()
 check = run("validation/cuda/check")
 tap.ok(check.returncode == 1 and check.stderr.startswith("No GPU was tested: ") and check.stderr.count("\n") == 1 and not check.stdout,
        "check-cuda fails without a GPU, with one sentence", check.stdout + check.stderr)
 with tempfile.TemporaryDirectory() as folder:
     whole = run("run/gpu-acceptance", "--out", os.path.join(folder, "none"))
-    tap.ok(whole.returncode == 1 and whole.stdout.startswith("No GPU was tested: ") and not os.path.exists(os.path.join(folder, "none", "summary.txt")),
-           "so does gpu-acceptance", whole.stdout + whole.stderr)
+    page = text_of(os.path.join(folder, "none", "summary.txt"))
+    tap.ok(whole.returncode == 1 and whole.stdout.startswith("No GPU was tested: ") and "No GPU was tested: " in page and "\nUNFINISHED: 0 of " in page
+           and "xgsw commit" in text_of(os.path.join(folder, "none", "machine.txt")), "so does gpu-acceptance, with the reason in its folder", whole.stdout + whole.stderr)
     parts, out = os.path.join(folder, "parts.list"), os.path.join(folder, "out")
+    archive = os.path.join(folder, "out.tar.gz")
     with open(parts, "w", encoding="utf-8") as f:
         f.write(LIST)
-    first = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--list", parts)
+    first = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--list", parts, "--archive", archive)
     told = first.stdout.splitlines()
+    with tarfile.open(archive) as tar:
+        names = {os.path.basename(name) for name in tar.getnames()}
+    tap.ok({"summary.txt", "machine.txt", "results.jsonl", "quick.h5", "endless.log"} <= names, "the archive holds it all", names)
+    tap.ok(told[-1].startswith("FAILED: 1 of 4 parts passed; 1 failed (skipped); 1 no time (endless); 1 not run (never)"), "one line says how it went", told[-1])
+    tap.ok(not ranks_of(os.path.join(out, "endless.dat")), "nothing of an ended part is left")
     tap.ok(first.returncode == 1 and any(line.startswith("quick: passed") for line in told), "a part runs", first.stdout + first.stderr)
     tap.ok(any(line.startswith("skipped: failed") for line in told), "a case that was skipped has not passed", first.stdout)
     tap.ok(any(line.startswith("endless: no time") for line in told), "a part that takes too long is ended", first.stdout)
@@ -45,6 +66,18 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(os.path.getsize(os.path.join(out, "quick.h5")) > 0 and os.path.getsize(os.path.join(out, "results.jsonl")) > 0, "it leaves records and result lines")
     again = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--list", parts)
     tap.ok(": deck" not in again.stdout and "quick" in again.stdout, "run again it repeats nothing that has ended", again.stdout + again.stderr)
+    # Ended in its middle, as a machine's owner does: the part before stays, nothing runs on.
+    with open(parts, "w", encoding="utf-8") as f:
+        f.write(LIST.replace("endless 3 ", "endless 90 "))
+    ended = subprocess.Popen(["run/gpu-acceptance", "--out", out + "2", "--minutes", "3", "--list", parts], env=dict(os.environ, CUDA_VISIBLE_DEVICES=""),
+                             stdout=subprocess.PIPE, text=True)
+    while line := ended.stdout.readline():
+        if line.startswith("endless: deck"):
+            ended.terminate()
+            break
+    page = ended.communicate(timeout=60)[0]
+    tap.ok(ended.returncode == 143 and "UNFINISHED" not in page and "FAILED: 1 of 4 parts passed" in text_of(os.path.join(out + "2", "summary.txt"))
+           and not ranks_of(os.path.join(out + "2", "endless.dat")), "ended from outside it saves its page and leaves nothing running", page)
     flops = run("validation/peer/llama_torch.py", "--flops", "--layers", "12").stdout.split()
     dry = run("./xgsw" if "XGSW" not in os.environ else os.environ["XGSW"], "--dry-run", "one-gpu.dat", "--ranks", "1").stdout
     tap.ok(len(flops) == 2 and f"{float(flops[0]):.6e} recipe, {float(flops[1]):.6e} model per sequence" in dry, "the peer counts the same flops", flops)

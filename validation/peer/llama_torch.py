@@ -4,11 +4,15 @@
 Llama 3.1 8B at full width: RMSNorm, RoPE with 3.1 scaling, grouped queries through scaled_dot_product_attention, SwiGLU, embedding and
 head apart. Weights BF16 with an FP32 master, gradients BF16 accumulated over microbatches of one sequence, clipped by their norm, AdamW
 fused. Tokens and labels are drawn uniformly on the device. A step is timed from optimizer to optimizer by device events.
-It prints one line PEER_RESULT with xgsw's names. --flops prints the recipe's and the model's count per sequence and ends (no PyTorch)."""
+Attention is the fastest of PyTorch's own (cuDNN, flash, efficient), tried on its shape first. Where compiling fails it runs as it stands, and says so.
+It prints one line PEER_RESULT with xgsw's names. --flops prints the recipe's and the model's count per sequence and ends (no PyTorch).
+Status: 0, 1 without a GPU or where a loss is not finite, 77 without PyTorch."""
 import argparse
+import contextlib
 import dataclasses
 import json
 import math
+import os
 import statistics
 import sys
 import time
@@ -149,11 +153,50 @@ def step_clock(torch, device):
     return now
 
 
+def attention_seconds(torch, s, device):
+    """Of each way that PyTorch has and takes here: seconds forward and backward, the least of four."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    head, seconds = s.hidden // s.heads, {}
+    if device != "cuda":
+        return seconds
+    q, k, v = (torch.randn(1, heads, s.sequence, head, device=device, dtype=torch.bfloat16, requires_grad=True) for heads in (s.heads, s.kv_heads, s.kv_heads))
+    for name in ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION"):
+        try:
+            with sdpa_kernel(getattr(SDPBackend, name)):
+                for _ in range(5):
+                    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                    begin.record()
+                    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=s.heads != s.kv_heads)
+                    out.backward(out)
+                    end.record()
+                    torch.cuda.synchronize()
+                    seconds[name] = min(1e-3 * begin.elapsed_time(end), seconds.get(name, math.inf))
+        except (AttributeError, RuntimeError) as wrong:
+            print(f"# {name}: {str(wrong).splitlines()[0][:160]}", flush=True)
+    print(f"# attention of a layer, forward and backward: {seconds}", flush=True)
+    return seconds
+
+
+def compiled(torch, s, model, device):
+    """The model compiled and run once, or as it stands and why."""
+    try:
+        fast = torch.compile(model)
+        fast(*(torch.randint(s.vocabulary, (1, s.sequence), device=device) for _ in range(2))).backward()
+        why = ""
+    except Exception as wrong:  # pylint: disable=broad-except
+        fast, why = model, f"{type(wrong).__name__}: {(str(wrong).strip() or 'says nothing').splitlines()[0][:200]}"
+        print(f"# not compiled: {why}", flush=True)
+    model.zero_grad(set_to_none=True)
+    return fast, why
+
+
 def train(torch, s, given, device):
     dtype = torch.bfloat16
     torch.manual_seed(1)
     model = build(torch, s, device, dtype)
-    loss_of = model if given.eager else torch.compile(model)
+    began = time.perf_counter()
+    loss_of, given.why_eager = (model, "asked for") if given.eager else compiled(torch, s, model, device)
+    print(f"# compiled and run once in {time.perf_counter() - began:.1f} s", flush=True)
     optimizer = Mastered(torch, model, fused=device == "cuda")
     now, moments, losses = step_clock(torch, device), [], []
     for step in range(given.warmup + given.steps):
@@ -181,12 +224,12 @@ def report(torch, s, given, device, seconds, losses):
     peak = peak_of(name) if device == "cuda" else None
     median = statistics.median(seconds)
     speed = given.batch * flops(s) / median
-    result = {"workload": "torch", "torch": torch.__version__, "compiled": not given.eager, "device": name, "layers": s.layers,
+    result = {"workload": "torch", "torch": torch.__version__, "compiled": not given.why_eager, "why_eager": given.why_eager, "device": name, "layers": s.layers,
               "sequence": s.sequence, "global_batch": given.batch, "warmup": given.warmup, "steps": given.steps,
               "step_seconds": {"median": median, "min": min(seconds), "max": max(seconds)}, "tokens_per_second": given.batch * s.sequence / median,
               "recipe_flops_per_sequence": flops(s), "model_flops_per_sequence": flops(s, causal=True),
               "recipe_mfu": speed / peak if peak else None, "model_mfu": given.batch * flops(s, causal=True) / median / peak if peak else None,
-              "losses": losses, "memory_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
+              "losses": losses, "attention": given.attention, "memory_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
               "cudnn": torch.backends.cudnn.version()}
     print(f"Step time  median {median:.4f} s, min {min(seconds):.4f}, max {max(seconds):.4f}; "
           f"recipe MFU {'n/a' if not peak else f'{100.0 * speed / peak:.2f} %'}")
@@ -208,12 +251,20 @@ def main():
     if given.flops:
         print(f"{flops(s)} {flops(s, causal=True)}")
         return 0
-    import torch  # only where something is computed
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    try:
+        import torch  # only where something is computed
+    except ImportError as wrong:
+        print(f"No PyTorch here, nothing to compare with: {wrong}.", file=sys.stderr)
+        return 77
     if given.device == "cuda" and not torch.cuda.is_available():
         print("No GPU was used: PyTorch sees none.", file=sys.stderr)
         return 1
     torch.backends.cuda.matmul.allow_tf32 = False
-    seconds, losses = train(torch, s, given, given.device)
+    tried = attention_seconds(torch, s, given.device)
+    given.attention = min(tried, key=tried.get) if tried else "PyTorch's choice"
+    with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, given.attention)) if tried else contextlib.nullcontext():
+        seconds, losses = train(torch, s, given, given.device)
     report(torch, s, given, given.device, seconds, losses)
     return 0 if all(map(math.isfinite, losses)) else 1
 

@@ -1,0 +1,159 @@
+"""What run/gpu-acceptance says of its parts: results.jsonl and summary.txt, from their logs, decks and looks at the GPU."""
+import json
+import re
+import statistics
+import time
+
+
+def lines_of(run, part, ending=".log"):
+    try:
+        with open(run.path(part.name + ending), encoding="utf-8", errors="replace") as f:
+            return f.read().splitlines()
+    except OSError:
+        return []
+
+
+def result_lines(run, part):
+    """One dictionary a case. A line that was cut off is none."""
+    told = []
+    for line in lines_of(run, part):
+        if line.startswith(("XGSW_RESULT ", "PEER_RESULT ")):
+            try:
+                told.append(json.loads(line.split(" ", 1)[1]))
+            except ValueError:
+                continue
+    return told
+
+
+def layers(run, part, told):
+    """As the deck has it, or the peer says."""
+    if part.kind == "deck":
+        return next((line.split("=")[1].split("#")[0].strip() for line in lines_of(run, part, ".dat") if line.split("=")[0].strip() == "layers"), "")
+    return str(told.get("layers", ""))
+
+
+def samples(run, part):
+    """Clock in MHz and power in W while the part kept the GPU busy: medians of the looks at no less than 90 % load."""
+    busy = []
+    for line in lines_of(run, part, ".smi"):
+        row = [word.strip() for word in line.split(",")]
+        try:
+            if float(row[4]) >= 90.0:
+                busy.append((float(row[1]), float(row[2])))
+        except (ValueError, IndexError):
+            continue
+    return tuple(statistics.median(column) for column in zip(*busy)) if busy else None
+
+
+def steps_seen(run, part):
+    """Of a case that did not end: what its step lines say."""
+    found = (re.search(r"train_step_timing in s: ([0-9.]+)", line) for line in lines_of(run, part))
+    seen = [float(match.group(1)) for match in found if match]
+    return [f"{part.name}: {len(seen)} steps before it ended, median {statistics.median(seen):.4f} s, least {min(seen):.4f} s"] if seen else []
+
+
+def percent(value):
+    return f"{100.0 * value:6.2f}" if isinstance(value, (int, float)) else "   n/a"
+
+
+def timed_row(run, part, told):
+    """One line of the table of timed cases."""
+    clock = samples(run, part)
+    name = told.get("workload", "torch") if told.get("compiled", True) else "torch, eager"
+    return (f"{part.name:14} {name:14} {layers(run, part, told):>6} {told['step_seconds']['median']:9.4f} {told['step_seconds']['min']:9.4f} "
+            f"{told['tokens_per_second']:10.1f}  {percent(told.get('recipe_mfu'))}  {percent(told.get('model_mfu'))}  "
+            f"{'%5.0f %6.0f' % clock if clock else '  n/a    n/a'}  {told.get('verdict', '')} {'' if told.get('valid', True) else 'NOT VALID: ' + '; '.join(told.get('reasons', []))}")
+
+
+def shares(told):
+    """What of the measured window each operation took, the largest first."""
+    window = told["steps"] * told["step_seconds"]["median"]
+    spent = {name: entry["seconds"] / window for name, entry in told.get("operations", {}).items() if entry.get("seconds")}
+    spent.update({f"waiting for {axis}": seconds / window for axis, seconds in told.get("exposed_seconds", {}).items() if seconds})
+    if told.get("dispatch_seconds"):
+        spent["dispatch"] = told["dispatch_seconds"] / window
+    return sorted(spent.items(), key=lambda item: -item[1])
+
+
+def marginal(run, timed):
+    """Seconds of a layer for one sequence: the difference of two depths."""
+    depth = {float(layers(run, part, told)): told for part, told in timed if part.name in ("timed", "half")}
+    if len(depth) != 2:
+        return []
+    (few, a), (many, b) = sorted(depth.items())
+    seconds = (b["step_seconds"]["median"] - a["step_seconds"]["median"]) / (many - few) / b["global_batch"]
+    flops = (b["model_flops_per_sequence"] - a["model_flops_per_sequence"]) / (many - few)
+    return [f"A layer and sequence: {1e3 * seconds:.3f} ms, optimizer's part included; {1e-12 * flops / seconds:.1f} TFLOP/s of model flops"]
+
+
+def beside(timed):
+    """The peer's step over ours before and after it, of the same layers."""
+    median = {part.name: told["step_seconds"]["median"] for part, told in timed}
+    if not {"peer", "ours-before", "ours-after"} <= median.keys():
+        return []
+    ours = 0.5 * (median["ours-before"] + median["ours-after"])
+    return [f"PyTorch's step takes {median['peer'] / ours:.3f} of ours; ours before and after it are apart by "
+            f"{100.0 * abs(median['ours-before'] - median['ours-after']) / ours:.2f} %"]
+
+
+def profile(run, part, line):
+    """What the report says of clocks and memory, and the operations' shares."""
+    said = ["  " + text.rstrip() for text in lines_of(run, part) if text.startswith(("Clocks ", "Engines ", "Memory ", "Kernels "))]
+    return ["", f"{part.name} {line.get('workload')}, {line.get('precision')}: {line.get('engines')}", *said,
+            *(f"  {name:28} {100.0 * share:6.2f} %" for name, share in shares(line)[:16])]
+
+
+def failures(run, part, found):
+    """The last words of what did not pass."""
+    words = [line[:220] for line in lines_of(run, part) if line.strip() and not line.startswith(("ok ", "XGSW_RESULT"))]
+    marked = [line for line in words if re.match(r"not ok|# |FAILED|Check .*FAIL|.*[Ee]rror|No PyTorch", line)]
+    return ["", f"{part.name}: {found['outcome']}, status {found['status']}", *("  " + line for line in (marked[:6] + words[-4:]))]
+
+
+def verdict(parts, outcomes):
+    """One line for all: how many parts ended how, and which."""
+    names = {}
+    for part in parts:
+        names.setdefault(outcomes[part.name]["outcome"] if part.name in outcomes else "not run", []).append(part.name)
+    counts = [f"{len(names.get('passed', []))} of {len(parts)} parts passed"]
+    counts += [f"{len(names[kind])} {kind} ({', '.join(names[kind])})" for kind in ("failed", "no time", "skipped", "not run") if kind in names]
+    whole = "FAILED" if "failed" in names else "UNFINISHED" if "no time" in names or "not run" in names else "PASSED"
+    return f"{whole}: {'; '.join(counts)}"
+
+
+def guarded(make, *arguments):
+    """Lines of one part of the page, or why it has none."""
+    try:
+        return make(*arguments)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as wrong:
+        return [f"{make.__name__}: {type(wrong).__name__}: {wrong}"]
+
+
+def table(run, timed):
+    rows = [line for part, told in timed for line in guarded(lambda p=part, t=told: [timed_row(run, p, t)])]
+    return ["", f"{'Case':14} {'workload':14} layers   step s, least s      tokens/s  recipe %  model %   MHz      W", *rows,
+            "MHz and W: medians of looks, one a second, while the GPU was busy", *guarded(marginal, run, timed), *guarded(beside, timed)]
+
+
+def write(run, parts, outcomes, why):
+    """Writes both files; returns the page, which ends with the verdict."""
+    out = [f"xgsw on GPUs, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}"]
+    out += [line for line in lines_of(run, type("Machine", (), {"name": "machine"}), ".txt") if re.match(r"xgsw commit|CUDA  |Product Name|.*Driver Version", line)][-4:]
+    out += ["", "Part            outcome   seconds"]
+    for part in parts:
+        found = outcomes.get(part.name)
+        out.append(f"{part.name:15} {found['outcome']:9} {found['seconds']:7.1f}" if found else f"{part.name:15} not run")
+    told = [(part, line) for part in parts if part.name in outcomes for line in result_lines(run, part)]
+    timed = [(part, line) for part, line in told if (line.get("step_seconds") or {}).get("median")]
+    if timed:
+        out += table(run, timed)
+    ended = {part.name for part, _ in told}
+    out += [line for part in parts if part.kind == "deck" and part.name in outcomes and part.name not in ended for line in guarded(steps_seen, run, part)]
+    out += [text for part, line in timed if line.get("operations") for text in guarded(profile, run, part, line)]
+    out += [text for part in parts if outcomes.get(part.name, {}).get("outcome") not in (None, "passed") for text in failures(run, part, outcomes[part.name])]
+    out += ["", *([why] if why else []), verdict(parts, outcomes)]
+    with open(run.path("results.jsonl"), "w", encoding="utf-8") as f:
+        f.writelines(json.dumps({"part": part.name, **line}) + "\n" for part, line in told)
+    with open(run.path("summary.txt"), "w", encoding="utf-8") as f:
+        f.write("\n".join(out) + "\n")
+    return "\n".join(out)
