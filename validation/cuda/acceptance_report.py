@@ -1,8 +1,11 @@
 """What run/gpu-acceptance says of its parts: results.jsonl and summary.txt, from their logs, decks and looks at the GPU."""
+import collections
 import json
 import re
 import statistics
 import time
+
+Machine = collections.namedtuple("Machine", "name")
 
 
 def lines_of(run, part, ending=".log"):
@@ -98,16 +101,16 @@ def beside(timed):
 
 def profile(run, part, line):
     """What the report says of clocks and memory, and the operations' shares."""
-    said = ["  " + text.rstrip() for text in lines_of(run, part) if text.startswith(("Clocks ", "Engines ", "Memory ", "Kernels "))]
+    said = dict.fromkeys("  " + text.rstrip() for text in lines_of(run, part) if text.startswith(("Clocks ", "Engines ", "Memory ", "Kernels ")))
     return ["", f"{part.name} {line.get('workload')}, {line.get('precision')}: {line.get('engines')}", *said,
-            *(f"  {name:28} {100.0 * share:6.2f} %" for name, share in shares(line)[:16])]
+            *(f"  {name:28} {100.0 * share:6.2f} %" for name, share in shares(line)[:12])]
 
 
 def failures(run, part, found):
     """The last words of what did not pass."""
     words = [line[:220] for line in lines_of(run, part) if line.strip() and not line.startswith(("ok ", "XGSW_RESULT"))]
     marked = [line for line in words if re.match(r"not ok|# |FAILED|Check .*FAIL|.*[Ee]rror|No PyTorch", line)]
-    return ["", f"{part.name}: {found['outcome']}, status {found['status']}", *("  " + line for line in (marked[:6] + words[-4:]))]
+    return ["", f"{part.name}: {found['outcome']}, status {found['status']}", *("  " + line for line in dict.fromkeys(marked[:6] + words[-4:]))]
 
 
 def verdict(parts, outcomes):
@@ -135,22 +138,28 @@ def table(run, timed):
             "MHz and W: medians of looks, one a second, while the GPU was busy", *guarded(marginal, run, timed), *guarded(beside, timed)]
 
 
+def about(run):
+    """What it ran on: of machine.txt the program's, the GPU's and the driver's line."""
+    machine = lines_of(run, Machine("machine"), ".txt")
+    found = (next((line for line in reversed(machine) if re.search(words, line)), "") for words in ("^xgsw commit", "^CUDA  ", "Product Name", "^Driver Version"))
+    return [re.sub(" +", " ", line) for line in found if line]
+
+
 def write(run, parts, outcomes, why):
-    """Writes both files; returns the page, which ends with the verdict."""
-    out = [f"xgsw on GPUs, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}"]
-    out += [line for line in lines_of(run, type("Machine", (), {"name": "machine"}), ".txt") if re.match(r"xgsw commit|CUDA  |Product Name|.*Driver Version", line)][-4:]
+    """Writes both files; returns the page: what is longest first, the verdict last."""
+    told = [(part, line) for part in parts if part.name in outcomes for line in result_lines(run, part)]
+    timed = [(part, line) for part, line in told if (line.get("step_seconds") or {}).get("median")]
+    ended = {part.name for part, _ in told}
+    out = [f"xgsw on GPUs, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}", *about(run)]
+    out += [text for part, line in timed if line.get("operations") for text in guarded(profile, run, part, line)]
+    out += [text for part in parts if outcomes.get(part.name, {}).get("outcome") not in (None, "passed") for text in failures(run, part, outcomes[part.name])]
     out += ["", "Part            outcome   seconds"]
     for part in parts:
         found = outcomes.get(part.name)
         out.append(f"{part.name:15} {found['outcome']:9} {found['seconds']:7.1f}" if found else f"{part.name:15} not run")
-    told = [(part, line) for part in parts if part.name in outcomes for line in result_lines(run, part)]
-    timed = [(part, line) for part, line in told if (line.get("step_seconds") or {}).get("median")]
     if timed:
         out += table(run, timed)
-    ended = {part.name for part, _ in told}
     out += [line for part in parts if part.kind == "deck" and part.name in outcomes and part.name not in ended for line in guarded(steps_seen, run, part)]
-    out += [text for part, line in timed if line.get("operations") for text in guarded(profile, run, part, line)]
-    out += [text for part in parts if outcomes.get(part.name, {}).get("outcome") not in (None, "passed") for text in failures(run, part, outcomes[part.name])]
     out += ["", *([why] if why else []), verdict(parts, outcomes)]
     with open(run.path("results.jsonl"), "w", encoding="utf-8") as f:
         f.writelines(json.dumps({"part": part.name, **line}) + "\n" for part, line in told)

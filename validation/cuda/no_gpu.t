@@ -44,6 +44,15 @@ check = run("validation/cuda/check")
 tap.ok(check.returncode == 1 and check.stderr.startswith("No GPU was tested: ") and check.stderr.count("\n") == 1 and not check.stdout,
        "check-cuda fails without a GPU, with one sentence", check.stdout + check.stderr)
 with tempfile.TemporaryDirectory() as folder:
+    for way in (("-v",), ()):
+        for lines, status in (("ok 1 - fine\nok 2 # SKIP no reason\n1..2", 0), ("ok 1 - fine\nnot ok 2 - bad\n1..2", 1), ("1..0", 1)):
+            with open(os.path.join(folder, "a.t"), "w", encoding="utf-8") as f:
+                f.write("#!/bin/sh\ncat <<END\n" + lines + "\nEND\n")
+            os.chmod(os.path.join(folder, "a.t"), 0o755)
+            one = subprocess.run(["validation/cuda/check", *way, os.path.relpath(os.path.join(folder, "a.t"), "validation")], capture_output=True, text=True,
+                                 env=dict(os.environ, XGSW_GPU_FOUND="yes", PROVE="none-of-that"), check=False, timeout=60)
+            tap.ok(one.returncode == status and f"Result: {'FAIL' if status else 'PASS'}" in one.stdout and (not way or lines in one.stdout),
+                   f"one test by its name{', as it speaks' if way else ''}: {lines.count('ok ')} lines, status {status}", one.stdout + one.stderr)
     whole = run("run/gpu-acceptance", "--out", os.path.join(folder, "none"))
     page = text_of(os.path.join(folder, "none", "summary.txt"))
     tap.ok(whole.returncode == 1 and whole.stdout.startswith("No GPU was tested: ") and "No GPU was tested: " in page and "\nUNFINISHED: 0 of " in page
