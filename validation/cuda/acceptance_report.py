@@ -108,8 +108,9 @@ def profile(run, part, line):
 
 def failures(run, part, found):
     """The last words of what did not pass."""
-    words = [line[:220] for line in lines_of(run, part) if line.strip() and not line.startswith(("ok ", "XGSW_RESULT"))]
-    marked = [line for line in words if re.match(r"not ok|# |FAILED|Check .*FAIL|.*[Ee]rror|No PyTorch", line)]
+    noise = r"ok |XGSW_RESULT|-{20}|mpirun detected|.*job to be terminated|  Process name|  Exit code|.*was detected to have exited|--- Primary job"
+    words = [line[:220] for line in lines_of(run, part) if line.strip() and not re.match(noise, line.replace("    ", "  "))]
+    marked = [line for line in words if re.match(r"not ok|# |FAILED|Check .*FAIL|.*[Ee]rror|No PyTorch|.*\.dat:\d+: ", line)]
     return ["", f"{part.name}: {found['outcome']}, status {found['status']}", *("  " + line for line in dict.fromkeys(marked[:6] + words[-4:]))]
 
 
@@ -141,7 +142,8 @@ def table(run, timed):
 def about(run):
     """What it ran on: of machine.txt the program's, the GPU's and the driver's line."""
     machine = lines_of(run, Machine("machine"), ".txt")
-    found = (next((line for line in reversed(machine) if re.search(words, line)), "") for words in ("^xgsw commit", "^CUDA  ", "Product Name", "^Driver Version"))
+    latest = max((i for i, line in enumerate(machine) if line.startswith("== ")), default=0)
+    found = (next((line for line in machine[latest:] if re.search(words, line)), "") for words in ("^xgsw commit", "^CUDA  ", "Product Name", "^Driver Version"))
     return [re.sub(" +", " ", line) for line in found if line]
 
 
