@@ -79,7 +79,7 @@ static bool is_staged(const op *o, const op_home *home, int which)
 static shadow_limit staging_of(const op *o, const op_home *home, int which)
 {
     bool adds = o->operand[which].access == UPDATE;
-    if (!is_staged(o, home, which)) return (shadow_limit){ .exact = true };
+    if (!is_staged(o, home, which)) return (shadow_limit){ .exact = false };
     return (shadow_limit){ .roundings = adds ? 0.0 : BF16_HALF_UNIT, .absolute = adds ? BF16_HALF_UNIT : 0.0 };
 }
 
@@ -93,6 +93,15 @@ static bool is_exact(op_kind kind)
     return exact[kind];
 }
 
+/* Of the step's scalars pow and cos are each machine's own: CUDA's are within 2 units of 2^-52, the host's within 1. 1 / (1 - beta^t)
+ * multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the maximum rate, far below the
+ * largest scalar. */
+static shadow_limit scalars_limit(const step_begin_args *a)
+{
+    double largest_correction = 1.0 / (1.0 - fmax((double)a->beta1, (double)a->beta2));
+    return (shadow_limit){ .roundings = F64_UNITS + 3 * 0x1p-52 * largest_correction, .absolute = 3 * 0x1p-52 };
+}
+
 /* Tensor cores cut off the FP32 sum of each 16 products instead of rounding it: errors of one sign, half a unit each, add up. */
 enum { TENSOR_CORE_DEPTH = 16 };
 static bool is_tensor_core_product(const op *o) { return o->kind == OP_MATMUL && o->operand[1].tensor.type == BF16; }
@@ -104,6 +113,7 @@ shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
     double absolute = (2 * sqrt(terms) + 16 + chain) * F32_HALF_UNIT + internal_rounding(o, which);
     shadow_limit staging = staging_of(o, home, which);
     if (is_exact(o->kind)) return (shadow_limit){ .exact = true };
+    if (o->kind == OP_STEP_BEGIN) return scalars_limit(&o->args.step_begin);
     if (type == F64 && o->kind != OP_CROSS_ENTROPY) return (shadow_limit){ .roundings = F64_UNITS };
     if (type == F64) return (shadow_limit){ .roundings = absolute };
     return (shadow_limit){ .roundings = 2 * (type == BF16 ? BF16_HALF_UNIT : F32_HALF_UNIT) + staging.roundings,

@@ -16,7 +16,8 @@ static void slice(op *o, int which, int dim, int64_t start, int64_t length)
 static int64_t start_of(uint32_t *draws, int64_t n, int64_t part)
 {
     philox_block counter = { { (*draws)++, 0, 0, 5 } };
-    return (int64_t)(philox4x32(counter, 0, 0).word[0] % (uint32_t)(n - part + 1));
+    philox_block drawn = philox4x32(counter, 0, 0);
+    return (int64_t)((drawn.word[0] | (uint64_t)drawn.word[1] << 32) % (uint64_t)(n - part + 1));
 }
 
 static void product_part(op *o, uint32_t *draws)

@@ -43,7 +43,7 @@ static const key_row table[KEYS] = {
                     FIELD(layout.degree[AXIS_SHARD]), .explanation = "fully sharded data-parallel degree" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
-    [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, 65536), .rule = "recipe's, or 1", FIELD(micro_batch),
+    [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, 65535), .rule = "recipe's, or 1", FIELD(micro_batch),
                           .explanation = "sequences of one microbatch on one data rank" },
     [KEY_GLOBAL_BATCH] = { "global_batch", INTEGER(1, MANY), .rule = "recipe's, or *", FIELD(global_batch),
                            .explanation = "sequences of one step; * data x shard x micro_batch x max(2, pipeline)" },

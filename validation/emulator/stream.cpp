@@ -33,7 +33,7 @@ struct CUevent_st { emulator::record_pointer latest; unsigned flags; };
 
 namespace emulator {
 
-enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 100, MOST_ITEMS = 8, LOCK_EVERY = 16 };
+enum { MOST_QUEUED = 1000, LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 100, MOST_ITEMS = 8, LOCK_EVERY = 16 };
 static const double stall_seconds = 600.0;
 
 static CUstream_st legacy;
@@ -173,7 +173,15 @@ static bool deaf()
     return text && *text == '1';
 }
 
-static void append(cudaStream_t s, item &&x) { s->items.push_back(std::move(x)); }
+/* Into a stream that is full the call waits until there is room, as a driver's does. */
+static void append(cudaStream_t s, item &&x)
+{
+    if (s->items.size() >= MOST_QUEUED) {
+        synchronizing("a call onto a full stream");
+        advance_until("a call onto a full stream", [=] { return s->items.size() < MOST_QUEUED; });
+    }
+    s->items.push_back(std::move(x));
+}
 
 }
 

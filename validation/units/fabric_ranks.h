@@ -1,6 +1,6 @@
 /* What tests on several ranks share: groups, a machine with scratch, values whose sums are exact, and verdicts that all
  * ranks reach together, so that a failing rank leaves nobody waiting. Tests of transfers run on the machine that the environment
- * names: XGSW_TEST_MACHINE=cuda, else the host; XGSW_TEST_SHARE_DEVICES=yes: ranks may share a GPU. */
+ * names: XGSW_TEST_MACHINE=cuda, else the host. */
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include "machine/fabric.h"
 #include "machine/kernels.h"
 #include "machine/world.h"
+#include "sharing.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,8 +20,7 @@ typedef struct { machine_kind kind; machine *m; queue *q[FLOOR_QUEUES]; char *sc
 
 static inline machine_kind tested_machine(void)
 {
-    const char *name = getenv("XGSW_TEST_MACHINE"), *share = getenv("XGSW_TEST_SHARE_DEVICES");
-    machine_share_devices(share && strcmp(share, "yes") == 0);
+    const char *name = getenv("XGSW_TEST_MACHINE");
     return name && strcmp(name, "cuda") == 0 ? MACHINE_CUDA : MACHINE_HOST;
 }
 

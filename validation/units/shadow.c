@@ -165,6 +165,15 @@ static void parts_may_be_rounded(void **state)
     assert_true(shadow_limit_of(&o, &gpu, 6).absolute == alone + 0x1p-8 && shadow_limit_of(&o, &gpu, 6).roundings == 0x1p-23);
 }
 
+/* Adam's corrections may be off by what pow is, in the first step most, and by no more. */
+static void corrections_may_be_as_far_as_pow(void **state)
+{
+    op o = { .kind = OP_STEP_BEGIN, .operands = 1, .args.step_begin = { .beta1 = 0.9f, .beta2 = 0.95f } };
+    o.operand[0] = (operand){ tensor_1d(NULL, F64, 8), UPDATE };
+    double beta = (double)0.95f, right = 1 / (1 - beta), off = 1 / (1 - beta * (1 + 0x1p-51)), allowed = shadow_limit_of(&o, &gpu, 0).roundings;
+    assert_true((off - right) / right > 16 * 0x1p-52 && (off - right) / right < allowed && allowed < 1e-13);
+}
+
 /* What keys have in common does not reach dq, its roundings do; dk and dv know nothing of it. */
 static void common_keys_widen_dq(void **state)
 {
@@ -189,6 +198,7 @@ int main(void)
                                         cmocka_unit_test(who_cannot_write_says_why),
                                         cmocka_unit_test(other_files_are_refused), cmocka_unit_test(limits_hold),
                                         cmocka_unit_test(parts_may_be_rounded),
+                                        cmocka_unit_test(corrections_may_be_as_far_as_pow),
                                         cmocka_unit_test(common_keys_widen_dq) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

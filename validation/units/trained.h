@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "machine/world.h"
 #include "plan/deck.h"
+#include "sharing.h"
 #include "train/gradient.h"
 #include <math.h>
 #include <stdio.h>
@@ -33,13 +34,6 @@ static inline bool tests_cuda(void)
 {
     const char *backend = getenv("XGSW_BACKEND");
     return backend && strcmp(backend, "cuda") == 0;
-}
-
-/* XGSW_TEST_SHARE_DEVICES=yes: ranks may share a GPU; known before the first communicator. */
-__attribute__((constructor)) static void training_may_share_devices(void)
-{
-    const char *share = getenv("XGSW_TEST_SHARE_DEVICES");
-    machine_share_devices(share && strcmp(share, "yes") == 0);
 }
 
 static inline machine_kind kind_of(const bench_case *c) { return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST; }

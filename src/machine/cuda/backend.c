@@ -56,8 +56,9 @@ static void download(void *state, void *to, const void *from, size_t bytes) { st
 
 static size_t prepare(void *state, const op *o)
 {
+    op copy;
     (void)state;
-    rehearsal_note(o);
+    rehearsal_note(cuda_transfer_conversion(o, &copy) ? &copy : o);
     if (o->kind == OP_MATMUL) cuda_matmul_prepare(o);
     if (o->kind == OP_ATTENTION_FORWARD || o->kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(o);
     return op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);

@@ -28,6 +28,7 @@ typedef struct {
 } split;
 
 static struct {
+    bool open;
     ncclComm_t world[2];            /* [takes turns] */
     split split[SPLITS];
     cudaStream_t stream; char *token;       /* for first transfers */
@@ -45,6 +46,8 @@ static void end_all(int status)
 static void open_library(void)
 {
     char text[128];
+    if (communicators.open) return;                     /* beside NCCL's threads nobody may change the environment */
+    communicators.open = true;
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
     unsetenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");        /* would win over what is decided here */
@@ -87,8 +90,11 @@ static split *split_named(const char *name)
 
 static void split_free(split *s)
 {
-    for (int i = 0; i < PARTS; i++)
-        if (s->part[i].comm) NCCL(s->part[i].name, ncclCommDestroy(s->part[i].comm));
+    for (int i = 0; i < PARTS; i++) {
+        ncclComm_t comm = s->part[i].comm;
+        s->part[i].comm = NULL;                         /* who aborts all meets none that is being destroyed */
+        if (comm) NCCL(s->part[i].name, ncclCommDestroy(comm));
+    }
     *s = (split){ 0 };
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHY = 400, OTHER_STREAMS = 4 };         /* beside a machine's queues: staging, trials, first transfers, clearing */
+enum { WHY = 400, CONNECTIONS = 32 };
 
 static struct { bool chosen; int index; machine_device device; } own;
 
@@ -42,14 +42,17 @@ static void why_no_device(cudaError_t code, char *why, size_t length)
 }
 
 /* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its peer then
- * holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. Said before CUDA is first called; where the
- * user's own choice is too small, the record's environment keeps it. */
+ * holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. A machine has some nine queues and staging, and NCCL two
+ * streams for each communicator that shares nothing: 30 with tensor, context and pipeline neighbours. Said before CUDA is first
+ * called; where the user's own choice is too small, the record's environment keeps it. */
 static void set_connections(void)
 {
+    char text[16];
     const char *given = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-    if (given && atoi(given) >= HAZARD_QUEUES + OTHER_STREAMS) return;
+    if (given && atoi(given) >= CONNECTIONS) return;
     if (given) setenv("XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM", given, 1);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+    snprintf(text, sizeof text, "%d", CONNECTIONS);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", text, 1);
 }
 
 static int visible_devices(char *why, size_t length)

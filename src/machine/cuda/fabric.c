@@ -21,11 +21,17 @@ static ncclDataType_t format(dtype type)
     return formats[type];
 }
 
-static void convert(const cuda_transfer_call *t, tensor to, tensor from)
+static op conversion(const op *o, tensor to, tensor from)
 {
-    op copy = { .kind = OP_COPY, .operands = 2, .origin = t->op->origin };
+    op copy = { .kind = OP_COPY, .operands = 2, .origin = o->origin };
     copy.operand[0] = (operand){ tensor_flat(to), WRITE };
     copy.operand[1] = (operand){ tensor_flat(from), READ };
+    return copy;
+}
+
+static void convert(const cuda_transfer_call *t, tensor to, tensor from)
+{
+    op copy = conversion(t->op, to, from);
     cuda_compute(&copy, NULL, 0, t->stream);
 }
 
@@ -104,11 +110,25 @@ static void run_exchange(const cuda_transfer_call *t)
     NCCL(t->name, ncclGroupEnd());
 }
 
+static bool converts(const op *o)
+{
+    const tensor *to = &o->operand[0].tensor;
+    return o->kind == OP_REDUCE_SCATTER && tensor_present(to) && to->type != o->operand[1].tensor.type;
+}
+
 size_t cuda_transfer_scratch(const op *o)
 {
     const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
-    if (o->kind != OP_REDUCE_SCATTER || !tensor_present(to) || o->args.fabric.group->size == 1) return 0;
-    return to->type == from->type ? 0 : (size_t)tensor_elements(to->type == F32 ? from : to) * dtype_bytes(F32);
+    if (!converts(o) || o->args.fabric.group->size == 1) return 0;
+    return (size_t)tensor_elements(to->type == F32 ? from : to) * dtype_bytes(F32);
+}
+
+bool cuda_transfer_conversion(const op *o, op *copy)
+{
+    if (!converts(o)) return false;
+    tensor to = o->operand[0].tensor, from = tensor_flat(o->operand[1].tensor);
+    *copy = conversion(o, to, tensor_slice(from, 0, 0, tensor_elements(&to)));
+    return true;
 }
 
 static void check_scratch(const op *o, size_t bytes)

@@ -9,6 +9,8 @@ void cuda_disconnect(const char *name);
 
 /* Bytes of scratch a transfer needs, from shapes only. */
 size_t cuda_transfer_scratch(const op *o);
+/* Does it convert between two formats? Then a copy that takes the same kernel, on its operands. */
+bool cuda_transfer_conversion(const op *o, op *copy);
 /* Queues the transfer; queue_index is the number of the machine's queue: transfers that run at once are on different ones. */
 void cuda_transfer(const op *o, void *scratch, size_t bytes, cudaStream_t stream, int queue_index);
 

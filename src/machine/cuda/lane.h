@@ -4,7 +4,9 @@
 #include "machine/cuda/device_clock.h"
 #include "machine/cuda/executor.h"
 
-enum { LANE_OPS = 4096, LANE_WAITS = HAZARD_QUEUES + 1 };
+/* A driver takes about a thousand launches of a stream; beyond it a launch blocks, unwatched and untimed. An operation is some launches,
+ * its waits and its event, eight at most. */
+enum { LANE_OPS = 128, LANE_WAITS = HAZARD_QUEUES + 1 };
 
 /* What an operation waits for; transfer: its group, if it is one. */
 typedef struct { int target; uint64_t serial; struct group *transfer; } awaited;

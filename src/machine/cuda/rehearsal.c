@@ -41,7 +41,8 @@ void rehearsal_note(const op *o)
         rehearsal.noted = realloc(rehearsal.noted, (size_t)rehearsal.capacity * sizeof *rehearsal.noted);
         if (!rehearsal.noted) FAIL("no memory to note %d operations", rehearsal.capacity);
     }
-    rehearsal.noted[rehearsal.count++] = *o;
+    rehearsal.noted[rehearsal.count] = *o;
+    rehearsal.noted[rehearsal.count++].origin.name = "";    /* the trainer on paper takes its names along */
 }
 
 /* The operation on the arena itself; false if it was noted of another arena. */

@@ -131,13 +131,14 @@ template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64
         for (int i = 0; i < SQUARE_LIMBS; i++) partial[blockIdx.x * SQUARE_LIMBS + i] = t.limb[i];
 }
 
-/* Limbs below 2^32; the top one keeps what is above. */
+/* Limbs below 2^32; the top one keeps what is above. The flag says whether, not how often. */
 static __device__ void carry(word *limb)
 {
     for (int i = 0; i < FLAG - 1; i++) {
         limb[i + 1] += limb[i] >> 32;
         limb[i] &= 0xFFFFFFFFu;
     }
+    limb[FLAG] = limb[FLAG] != 0;
 }
 
 static KERNEL(THREADS) add_partials(const word *partial, unsigned blocks, word *to)

@@ -86,13 +86,14 @@ static void square_tile(const tensor *x, int64_t at, int64_t n, uint64_t *limb)
     else large_squares(values, n, limb);
 }
 
-/* Limbs below 2^32; the top one keeps what is above. */
+/* Limbs below 2^32; the top one keeps what is above. The flag says whether, not how often. */
 static void carry(uint64_t *limb)
 {
     for (int i = 0; i < SQUARE_LIMBS - 2; i++) {
         limb[i + 1] += limb[i] >> 32;
         limb[i] &= 0xFFFFFFFFu;
     }
+    limb[SQUARE_LIMBS - 1] = limb[SQUARE_LIMBS - 1] != 0;
 }
 
 void host_square_sum(const op *o, void *scratch)

@@ -99,7 +99,7 @@ static void queues_wait_for_each_other(void **state)
     close_floor(&f);
 }
 
-/* Three rings' worth of operations, the queue that waits among them. */
+/* Many rings' worth of operations, the queue that waits among them. */
 static void a_full_ring_waits_for_the_device(void **state)
 {
     enum { OPERATIONS = 3 * 4096 };
@@ -383,7 +383,7 @@ static void the_device_says_how_it_is(void **state)
 static void connections_are_enough(void **state)
 {
     static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS", raised[] = "XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM";
-    static const struct { const char *given, *used, *was; } cases[] = { { "16", "16", NULL }, { "15", "32", "15" }, { NULL, "32", NULL } };
+    static const struct { const char *given, *used, *was; } cases[] = { { "32", "32", NULL }, { "31", "32", "31" }, { NULL, "32", NULL } };
     char why[200];
     for (int i = 0; i < 3; i++) {
         unsetenv(name);

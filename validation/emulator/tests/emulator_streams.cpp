@@ -259,6 +259,25 @@ static void query_in_step()
     s.finish();
 }
 
+static void fill_stream(two_streams &s)
+{
+    for (int i = 0; i <= 1000; i++) s.set_on(s.first, 1.0f);
+}
+
+static void full_stream()
+{
+    two_streams s;
+    fill_stream(s);
+    s.finish();
+}
+
+static void full_stream_in_step()
+{
+    two_streams s;
+    emulator_step_begin();
+    fill_stream(s);
+}
+
 static bool never(void *) { return false; }
 static bool third_time(void *data) { return ++*static_cast<int *>(data) == 3; }
 static void nothing(void *) {}
@@ -334,6 +353,8 @@ int main()
         { "a stream is used after its end", stream_used_after, "no such stream" },
         { "the host waits within a step", sync_in_step, "cudaStreamSynchronize: the host waits for the device inside a step" },
         { "the host asks within a step", query_in_step, NULL },
+        { "a full stream takes more when there is room", full_stream, NULL },
+        { "a full stream holds the host up within a step", full_stream_in_step, "a call onto a full stream: the host waits for the device inside a step" },
         { "polled work", polled_work, NULL },
         { "polled work without an end blocks no query", wait_for_ever, NULL },
         { "no device", no_device, NULL },
