@@ -198,12 +198,26 @@ static tensor flat(const tensor &t, int words)
     return row;
 }
 
+/* Rows that lie behind each other in both are one longer row: heads of a fused product, most of all. */
+static bool folds(const tensor &t)
+{
+    return t.dims > 1 && t.stride[t.dims - 1] == 1 && t.stride[t.dims - 2] == t.dim[t.dims - 1];
+}
+
+static void fold(tensor &t)
+{
+    t.dims--;
+    t.dim[t.dims - 1] *= t.dim[t.dims];
+    t.stride[t.dims - 1] = 1;
+}
+
 void cuda_copy(const cuda_call *c)
 {
     tensor to = c->x[0], from = c->x[1];
     bool adds = c->update[0], dense = contiguous(to) && contiguous(from), moves = to.type == from.type && !adds && !is_float(to);
     int64_t n = elements_of(to);
     if (n == 0) return;
+    while (folds(to) && folds(from)) fold(to), fold(from);
     int words = moves ? (int)bytes_of(to.type) / 4 : 0;
     to = dense ? flat(to, words) : merged(to);
     from = dense ? flat(from, words) : merged(from);
