@@ -1,10 +1,15 @@
 /* Attention backward on tensor cores (Dao 2023, algorithm 2), without atomics: one kernel has a tile of keys and walks over the
- * queries of all heads of the group in order, for dk and dv; another has a tile of queries and walks over the keys, for dq.
- * Both compute the weights again from lse. The next tiles arrive while these are used. */
+ * queries of a group's heads in order, for dk and dv; another has a tile of queries and walks over the keys, for dq.
+ * Both compute the weights again from lse. The next tiles arrive while these are used.
+ * Where tiles of keys are few, several blocks share a group: their sums go to scratch, and a third kernel adds them in order. */
 #include "machine/cuda/attention_tile.cuh"
 
 enum { OWN = WARPS * 16 };              /* positions of a block: 16 for each warp */
 enum { SCALED_LSE, DOT, STATISTICS };
+
+/* Blocks of keys that keep a device busy: Hopper's 132 multiprocessors hold two each, and as the mask makes some long and some short,
+ * every place wants two. A power of two, as shapes are: 528 would divide what makes 512 once more. */
+enum { ENOUGH_BLOCKS = 512 };
 
 static __device__ __forceinline__ float *statistics_of(const attention_problem &a, int batch, int head)
 {
@@ -88,18 +93,18 @@ static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fra
 /* Where the walk over queries stands. */
 struct query_place { int head, query; };
 
-/* Grid: tiles of keys, (kv head, part of the columns of dk and dv), batch. Early keys, which most queries see, go first. */
+/* Grid: tiles of keys, (share of a group, part of the columns of dk and dv), batch. Early keys, which most queries see, go first. */
 template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_gradients(attention_problem a)
 {
     typedef key_memory<other, width> memory_type;
     SHARED(memory_type, memory);
     const int column_parts = width / columns, column = blockIdx.y % column_parts * columns;
-    const int batch = blockIdx.z, kv_head = blockIdx.y / column_parts, start = blockIdx.x * OWN, first = start + warp() * 16;
-    const int first_query = a.causal ? start : 0, heads = (kv_head + 1) * a.group;
+    const int batch = blockIdx.z, share = blockIdx.y / column_parts, start = blockIdx.x * OWN, first = start + warp() * 16;
+    const int first_query = a.causal ? start : 0, heads = (share + 1) * a.share_heads, kv_head = (heads - 1) / a.group;
     fragment<1, columns> dk, dv;
     clear(dk);
     clear(dv);
-    query_place now = { kv_head * a.group, first_query }, next;
+    query_place now = { heads - a.share_heads, first_query }, next;
     load_tile(memory.k, a.k, batch, kv_head, start);
     load_tile(memory.v, a.v, batch, kv_head, start);
     load_queries(memory, 0, a, batch, now.head, now.query);
@@ -113,8 +118,30 @@ template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_
         if (first < a.t && (!a.causal || first < now.query + other)) add_to_keys(dk, dv, memory, at, a, first, now.query, column);
     }
     const float one[1][2] = { { 1.0f, 1.0f } }, scale[1][2] = { { a.scale, a.scale } };
-    put_fragment(a.dv, batch, kv_head, first, column, dv, one);
-    put_fragment(a.dk, batch, kv_head, first, column, dk, scale);
+    put_fragment(a.share_dv, batch, share, first, column, dv, one);
+    put_fragment(a.share_dk, batch, share, first, column, dk, scale);
+}
+
+static __device__ __forceinline__ void join_pair(const head_view &to, const head_view &from, int shares, int batch, int head, int position,
+                                                 int column)
+{
+    const float *share = static_cast<const float *>(from.data) + row_offset(from, batch, head * shares, position) + column;
+    float2 sum = make_float2(0.0f, 0.0f);
+    for (int i = 0; i < shares; i++, share += from.head) {
+        const float2 x = *reinterpret_cast<const float2 *>(share);
+        sum.x += x.x, sum.y += x.y;
+    }
+    put_pair(to, row_offset(to, batch, head, position) + column, sum.x, sum.y);
+}
+
+/* dk and dv are the sums of their shares. Grid: a thread for each pair of columns of a head; kv heads, batch. */
+static KERNEL(TILE_THREADS) attention_join_shares(attention_problem a)
+{
+    const int batch = blockIdx.z, head = blockIdx.y, pair = blockIdx.x * TILE_THREADS + threadIdx.x;
+    const int position = pair / (a.d / 2), column = pair % (a.d / 2) * 2;
+    if (position >= a.t) return;
+    join_pair(a.dk, a.share_dk, a.shares, batch, head, position, column);
+    join_pair(a.dv, a.share_dv, a.shares, batch, head, position, column);
 }
 
 /* Scores [query][key] become weights; lse of the lane's two rows. */
@@ -191,20 +218,58 @@ template <int other, int width> KERNEL(TILE_THREADS) attention_query_gradients(a
     put_fragment(a.dq, batch, head, first, 0, dq, scale);
 }
 
-template <int other, int width, int columns> static void launch_backward(const cuda_call *c)
+static size_t statistics_floats(const attention_problem &a) { return (size_t)a.b * a.heads * STATISTICS * a.padded; }
+
+/* Of dk, and of dv. */
+static size_t share_floats(const attention_problem &a) { return (size_t)a.b * a.kv_heads * a.shares * a.t * a.d; }
+
+/* The smallest divisor of the group that makes blocks enough, or the group. */
+static int shares_of(const attention_problem &a)
+{
+    const int64_t blocks = (int64_t)tiles_of(a.t, OWN) * a.kv_heads * a.b;
+    int shares = 1;
+    while (shares < a.group && (blocks * shares < ENOUGH_BLOCKS || a.group % shares != 0)) shares++;
+    return shares;
+}
+
+/* [b, kv_heads x shares, t, d]. Rows of an even number of floats: pairs are aligned. */
+static head_view share_view(const attention_problem &a, float *data)
+{
+    const int64_t head = (int64_t)a.t * a.d;
+    return { data, a.d, head * a.kv_heads * a.shares, head, a.t, a.d, false, true, false };
+}
+
+static attention_problem divided_problem_of(const cuda_call *c)
 {
     attention_problem a = problem_of(c);
+    a.shares = shares_of(a);
+    a.share_heads = a.group / a.shares;
+    return a;
+}
+
+static void place_shares(attention_problem &a)
+{
+    float *data = a.statistics + statistics_floats(a);
+    a.share_dk = a.shares > 1 ? share_view(a, data) : a.dk;
+    a.share_dv = a.shares > 1 ? share_view(a, data + share_floats(a)) : a.dv;
+}
+
+template <int other, int width, int columns> static void launch_backward(const cuda_call *c)
+{
+    attention_problem a = divided_problem_of(c);
+    place_shares(a);
+    dim3 keys(tiles_of(a.t, OWN), a.kv_heads * a.shares * (width / columns), a.b), queries(tiles_of(a.s, OWN), a.heads, a.b);
+    dim3 pairs(tiles_of(a.t * (a.d / 2), TILE_THREADS), a.kv_heads, a.b);
     LAUNCH(attention_statistics, dim3(a.padded / WARPS, a.heads, a.b), TILE_THREADS, 0, c->stream, a);
-    LAUNCH((attention_key_gradients<other, width, columns>), dim3(tiles_of(a.t, OWN), a.kv_heads * (width / columns), a.b), TILE_THREADS,
-           sizeof(key_memory<other, width>), c->stream, a);
-    LAUNCH((attention_query_gradients<other, width>), dim3(tiles_of(a.s, OWN), a.heads, a.b), TILE_THREADS,
-           sizeof(query_memory<other, width>), c->stream, a);
+    LAUNCH((attention_key_gradients<other, width, columns>), keys, TILE_THREADS, sizeof(key_memory<other, width>), c->stream, a);
+    if (a.shares > 1) LAUNCH(attention_join_shares, pairs, TILE_THREADS, 0, c->stream, a);
+    LAUNCH((attention_query_gradients<other, width>), queries, TILE_THREADS, sizeof(query_memory<other, width>), c->stream, a);
 }
 
 XGSW_EXTERN size_t tiled_attention_backward_scratch(const cuda_call *c)
 {
-    attention_problem a = problem_of(c);
-    return (size_t)a.b * a.heads * STATISTICS * a.padded * sizeof(float);
+    const attention_problem a = divided_problem_of(c);
+    return (statistics_floats(a) + (a.shares > 1 ? 2 * share_floats(a) : 0)) * sizeof(float);
 }
 
 XGSW_EXTERN void tiled_attention_backward(const cuda_call *c)

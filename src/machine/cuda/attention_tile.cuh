@@ -12,12 +12,13 @@ static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 /* A tensor [positions, b, heads, d]. packed: its rows are moved in packs of 16 bytes. */
 struct head_view { void *data; int64_t position, batch, head; int positions, d; bool narrow, packed, adds; };
 
-/* statistics: scratch [b, heads, 2, padded s] of backward, log2(e) lse and rowsum(d_out * out). */
+/* statistics: scratch [b, heads, 2, padded s] of backward, log2(e) lse and rowsum(d_out * out). Backward a group's query heads are
+ * divided into shares of share_heads each; share_dk and share_dv have a head for each share, dk and dv the sum of a group's. */
 struct attention_problem {
-    head_view q, k, v, out, d_out, dq, dk, dv;
+    head_view q, k, v, out, d_out, dq, dk, dv, share_dk, share_dv;
     float *lse, *statistics;
     int64_t lse_batch, lse_head;
-    int s, t, b, heads, kv_heads, group, d, padded;
+    int s, t, b, heads, kv_heads, group, shares, share_heads, d, padded;
     bool causal;
     float scale;
 };
