@@ -40,7 +40,7 @@ static int print_version(void)
 /* Under a launcher only the first process answers what needs no ranks. */
 static void only_first_speaks(void)
 {
-    static const char *const variables[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID" };
+    static const char *const variables[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "SLURM_PROCID" };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *rank = getenv(variables[i]);
         if (rank) say_enable(atoi(rank) == 0);
@@ -115,9 +115,25 @@ static int run_deck(const deck_file *f, int argc, char **argv)
     return status;
 }
 
+/* Under the launcher of another MPI than the program's every process is a world of one: each would pass alone. */
+static bool is_torn(char *sentence, size_t length)
+{
+    static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS" };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *ranks = getenv(variables[i]);
+        if (world_ranks() > 1 || !ranks || atoi(ranks) < 2) continue;
+        snprintf(sentence, length, "xgsw: the launcher starts %s ranks (%s), but each is alone: the launcher must be the one of %s",
+                 ranks, variables[i], build_mpi);
+        only_first_speaks();
+        return true;
+    }
+    return false;
+}
+
 static int run(const options *o, int argc, char **argv)
 {
     char reason[1024] = "";
+    if (is_torn(reason, sizeof reason)) return refuse(reason);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
     int status = f.bytes ? run_deck(&f, argc, argv) : refuse(reason);
     free(f.bytes);

@@ -236,6 +236,7 @@ void report_end(const final_counts *n, const char *record)
 {
     say("\n%s", rule);
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed, n->failed, n->skipped);
+    say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed);
     if (record) say("Record     %s\n", n->passed + n->failed ? record : "not written: no case ran");
     say("%s", rule);
     say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");

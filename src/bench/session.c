@@ -43,17 +43,20 @@ static surroundings look_around(const session *s, bool cuda)
     return a;
 }
 
-static record *open_record(const session *s, const deck *d, const surroundings *a)
+/* On rank 0, and NULL elsewhere. False, said, and on all ranks: it could not be written. */
+static bool open_record(const session *s, const deck *d, const surroundings *a, record **opened)
 {
     char reason[512];
     record_source source = { .path = d->item[0].record, .deck_name = s->deck_name, .deck_text = s->deck_text,
                              .deck_length = s->deck_length, .argc = s->argc, .argv = s->argv, .ranks = world_ranks(),
                              .hosts = a->hosts, .threads = a->load.threads, .mpi = a->mpi, .products = a->products, .cuda = a->cuda,
                              .devices = s->devices.device, .cases = d->cases };
-    if (world_rank() != 0) return NULL;
-    record *r = record_open(&source, reason, sizeof reason);
-    if (!r) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
-    return r;
+    *opened = world_rank() == 0 ? record_open(&source, reason, sizeof reason) : NULL;
+    int possible = *opened != NULL;
+    world_broadcast(&possible, sizeof possible, 0);
+    if (*opened || world_rank() != 0) return possible;
+    fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", s->deck_name, reason);
+    return false;
 }
 
 /* When the record was written last, and how long that took: it is rewritten whole, so a deck of many short cases is
@@ -81,13 +84,14 @@ static void skip_one(const bench_case *c, record *rec, const char *reason)
     if (rec) record_add(rec, &kept, NULL, VERDICT_SKIPPED);
 }
 
-static verdict train_one(const bench_case *c, const surroundings *a, record *rec)
+static verdict train_one(const bench_case *c, const surroundings *a, record *rec, final_counts *n)
 {
     case_result r;
     result_open(&r, c);
     verdict v = run_case(c, &r, &a->load);
     report_case_ends(&r);
     if (rec) record_add(rec, c, &r, v);
+    n->valid += r.valid;
     result_close(&r);
     return v;
 }
@@ -96,7 +100,7 @@ static void run_one(const bench_case *c, const surroundings *a, record *rec, fin
 {
     char reason[REASON_LENGTH];
     verdict v = VERDICT_SKIPPED;
-    if (case_can_run(c, &a->load, reason)) v = train_one(c, a, rec);
+    if (case_can_run(c, &a->load, reason)) v = train_one(c, a, rec, n);
     else skip_one(c, rec, reason);
     n->passed += v == VERDICT_PASSED;
     n->failed += v == VERDICT_FAILED;
@@ -105,12 +109,13 @@ static void run_one(const bench_case *c, const surroundings *a, record *rec, fin
 
 int session_run(const session *s, const deck *d)
 {
-    final_counts n = { 0, 0, 0 };
+    final_counts n = { 0 };
+    record *rec;
     surroundings a = look_around(s, any_on_cuda(d));
+    if (!open_record(s, d, &a, &rec)) return STATUS_REFUSED;
     machine_share_devices(a.load.sharing > 1);
     report_banner(d, s->deck_name, world_ranks(), a.load.threads, a.products, a.mpi);
     if (a.cuda[0]) report_devices(s->devices.device, a.hosts, world_ranks(), a.cuda);
-    record *rec = open_record(s, d, &a);
     last_commit last = { 0.0, 0.0 };
     for (int64_t i = 0; i < d->cases; i++) {
         run_one(&d->item[i], &a, rec, &n);

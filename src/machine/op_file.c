@@ -253,13 +253,13 @@ static bool read_copy(char *bytes, size_t length, op_copy *c, char written[SHA25
     return read_data(c, data, length - (size_t)(data - bytes));
 }
 
-/* The file's bytes; NULL if they cannot be read. */
-static char *contents(const char *path, size_t *length)
+/* The file's bytes; NULL if they cannot be read, and why. */
+static char *contents(const char *path, size_t *length, const char **wrong)
 {
     struct stat about;
     FILE *f = fopen(path, "rb");
+    *wrong = f ? "it is no regular file" : strerror(errno);
     bool regular = f && fstat(fileno(f), &about) == 0 && S_ISREG(about.st_mode);
-    if (f && !regular) errno = EINVAL;
     char *bytes = regular ? malloc((size_t)about.st_size + 1) : NULL;
     if (bytes) *length = fread(bytes, 1, (size_t)about.st_size, f);
     if (f) fclose(f);
@@ -280,9 +280,9 @@ bool op_file_read(const char *path, op_copy *c, char *reason, size_t length)
 {
     size_t bytes = 0;
     *c = (op_copy){ .op.kind = OP_KINDS };
-    errno = 0;
-    char *file = contents(path, &bytes);
-    const char *wrong = file ? read_whole(file, bytes, c) : strerror(errno);
+    const char *wrong;
+    char *file = contents(path, &bytes, &wrong);
+    if (file) wrong = read_whole(file, bytes, c);
     free(file);
     if (!wrong) return true;
     snprintf(reason, length, "%s: %s", path, wrong);

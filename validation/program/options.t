@@ -30,6 +30,13 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"), (["--ranks
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"), (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
     tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}", run.stdout + run.stderr)
+run = alone("--replay", "inputs")
+tap.ok(run.returncode == 2 and run.stderr == "inputs: it is no regular file\n", "refused: a replay of a folder", run.stdout + run.stderr)
+run = alone("gsw.dat", variables={"MPI_LOCALNRANKS": "4"})
+tap.ok(run.returncode == 2 and "the launcher starts 4 ranks (MPI_LOCALNRANKS), but each is alone" in run.stderr and run.stdout == "",
+       "refused: ranks that the launcher of another MPI starts", run.stdout + run.stderr)
+run = ranks(2, deck_file("record = /tmp\n[llama3.1-8b]\n"))
+tap.ok(run.returncode == 2 and "record: cannot replace /tmp" in run.stderr and run.stdout == "", "refused: a record that cannot be written", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
 tap.ok(run.returncode == 2 and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr), "refused: a backend that cannot run here", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))

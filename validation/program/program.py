@@ -45,9 +45,9 @@ def deck_file(text):
     return path
 
 
-def alone(*arguments, threads=1, program=PROGRAM):
+def alone(*arguments, threads=1, program=PROGRAM, variables=()):
     """The program without mpirun."""
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), **dict(variables))
     return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
