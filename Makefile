@@ -80,7 +80,8 @@ NVCC_SAYS   := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0
 CUDA_LACKS  := $(if $(NVCC),$(strip $(foreach header,cublasLt.h nccl.h,$(if $(wildcard \
                  $(CUDA_FROM)/include/$(header) /usr/include/$(header) /usr/local/include/$(header)),,$(header)))))
 # What is asked for and not there is not left out in silence.
-CUDA_WRONG  := $(if $(filter-out 0,$(CUDA)),$(if $(CUDA_HOME),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),,CUDA_HOME=$(CUDA_HOME) has no bin/nvcc)))
+CUDA_WRONG  := $(or $(if $(filter-out auto 0 1,$(CUDA)),CUDA=$(CUDA) is neither auto nor 0 nor 1),\
+                 $(if $(filter-out 0,$(CUDA)),$(if $(CUDA_HOME),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),,CUDA_HOME=$(CUDA_HOME) has no bin/nvcc))))
 ifeq ($(CUDA_WRONG)$(CUDA),1)
 CUDA_WRONG  := $(if $(NVCC),$(if $(CUDA_LACKS),CUDA=1: $(CUDA_FROM) lacks $(CUDA_LACKS)),CUDA=1: there is no nvcc; CUDA_HOME says where CUDA lies)
 endif

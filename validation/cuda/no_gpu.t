@@ -22,7 +22,6 @@ endless 3 deck bench.dat 1 backend=host steps=100000
 def run(*command):
     """Without GPUs, whatever the machine has."""
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
-    environment.pop("XGSW_GPU_FOUND", None)
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
@@ -49,10 +48,15 @@ with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "a.t"), "w", encoding="utf-8") as f:
                 f.write("#!/bin/sh\ncat <<END\n" + lines + "\nEND\n")
             os.chmod(os.path.join(folder, "a.t"), 0o755)
-            one = subprocess.run(["validation/cuda/check", *way, os.path.relpath(os.path.join(folder, "a.t"), "validation")], capture_output=True, text=True,
-                                 env=dict(os.environ, XGSW_GPU_FOUND="yes", PROVE="none-of-that"), check=False, timeout=60)
+            one = subprocess.run(["validation/cuda/check", *way, "-g", os.path.relpath(os.path.join(folder, "a.t"), "validation")], capture_output=True, text=True,
+                                 env=dict(os.environ, PROVE="none-of-that"), check=False, timeout=60)
             tap.ok(one.returncode == status and f"Result: {'FAIL' if status else 'PASS'}" in one.stdout and (not way or lines in one.stdout),
                    f"one test by its name{', as it speaks' if way else ''}: {lines.count('ok ')} lines, status {status}", one.stdout + one.stderr)
+    for command, words in ((("run/gpu-acceptance", "--out", "/dev/null"), "/dev/null"), (("run/local", "-n", "four"), "-n four: "), (("run/local", "-n", "0"), "-n 0: "),
+                           (("run/gpu-acceptance", "--out", folder, "--list", "/nowhere"), "/nowhere"),
+                           (("run/gpu-acceptance", "--out", folder, "--minutes", "0"), "--minutes must be more than 0")):
+        wrong = run(*command)
+        tap.ok(wrong.returncode == 2 and words in wrong.stderr and "Traceback" not in wrong.stderr, f"refused: {' '.join(command[:3])}", wrong.stderr)
     whole = run("run/gpu-acceptance", "--out", os.path.join(folder, "none"))
     page = text_of(os.path.join(folder, "none", "summary.txt"))
     tap.ok(whole.returncode == 1 and whole.stdout.startswith("No GPU was tested: ") and "No GPU was tested: " in page and "\nUNFINISHED: 0 of " in page
