@@ -63,7 +63,7 @@ grow() { # PROGRAM RANKS...
 
 ranks=(${SCALE:-8 32 128})
 if [ -n "${SCALE:-}" ]; then :
-elif ./xgsw --version | grep -q 'Open MPI'; then ranks+=(256)
+elif grep -q 'Open MPI' <<<"$(./xgsw --version)"; then ranks+=(256)
 else skip '256 ranks under Open MPI' './xgsw was built with another MPI'; fi
 grow "$top/xgsw" "${ranks[@]}"
 
