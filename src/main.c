@@ -37,15 +37,19 @@ static int print_version(void)
     return STATUS_PASSED;
 }
 
+/* What launchers tell a process of its rank and of how many there are, those first that others start. */
+static const struct { const char *rank, *ranks; } launchers[] = {
+    { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" }, { "PMI_RANK", "PMI_SIZE" }, { "PMIX_RANK", NULL },
+    { "MPI_LOCALRANKID", "MPI_LOCALNRANKS" }, { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+
 /* Under a launcher only the first process answers what needs no ranks. */
 static void only_first_speaks(void)
 {
-    static const char *const variables[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "SLURM_PROCID" };
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *rank = getenv(variables[i]);
-        if (rank) say_enable(atoi(rank) == 0);
-        if (rank) return;
-    }
+    const char *rank = NULL;
+    for (int i = 0; i < LAUNCHERS && !rank; i++) rank = getenv(launchers[i].rank);
+    if (rank) say_enable(atoi(rank) == 0);
 }
 
 /* What needs no ranks and no deck. */
@@ -118,16 +122,13 @@ static int run_deck(const deck_file *f, int argc, char **argv)
 /* Under the launcher of another MPI than the program's every process is a world of one: each would pass alone. */
 static bool is_torn(char *sentence, size_t length)
 {
-    static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS" };
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *ranks = getenv(variables[i]);
-        if (world_ranks() > 1 || !ranks || atoi(ranks) < 2) continue;
-        snprintf(sentence, length, "xgsw: the launcher starts %s ranks (%s), but each is alone: the launcher must be the one of %s",
-                 ranks, variables[i], build_mpi);
-        only_first_speaks();
-        return true;
-    }
-    return false;
+    const char *ranks = NULL;
+    for (int i = 0; i < LAUNCHERS && !ranks; i++) ranks = launchers[i].ranks ? getenv(launchers[i].ranks) : NULL;
+    if (world_ranks() > 1 || !ranks || atoi(ranks) < 2) return false;
+    snprintf(sentence, length, "xgsw: %s ranks were started, but each is alone: start them with the mpirun of %s (one rank: mpirun -np 1)",
+             ranks, build_mpi);
+    only_first_speaks();
+    return true;
 }
 
 static int run(const options *o, int argc, char **argv)

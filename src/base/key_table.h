@@ -7,5 +7,5 @@ typedef struct { size_t key_bytes; void **slot; size_t slots, used; } key_table;
 
 /* The thing of that key, or NULL. */
 void *key_table_find(const key_table *t, const void *key);
-/* Adds a thing whose key the table lacks. Allocates now and then, never per thing found. */
+/* Adds a thing whose key the table lacks; allocates when it grows. */
 void key_table_add(key_table *t, void *thing);

@@ -52,11 +52,10 @@ static bool open_record(const session *s, const deck *d, const surroundings *a, 
                              .hosts = a->hosts, .threads = a->load.threads, .mpi = a->mpi, .products = a->products, .cuda = a->cuda,
                              .devices = s->devices.device, .cases = d->cases };
     *opened = world_rank() == 0 ? record_open(&source, reason, sizeof reason) : NULL;
-    int possible = *opened != NULL;
-    world_broadcast(&possible, sizeof possible, 0);
-    if (*opened || world_rank() != 0) return possible;
-    fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", s->deck_name, reason);
-    return false;
+    if (world_rank() == 0 && !*opened)
+        fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", s->deck_name, reason);
+    world_wait_for_root();
+    return world_all(world_rank() != 0 || *opened);
 }
 
 /* When the record was written last, and how long that took: it is rewritten whole, so a deck of many short cases is
@@ -107,23 +106,28 @@ static void run_one(const bench_case *c, const surroundings *a, record *rec, fin
     n->skipped += v == VERDICT_SKIPPED;
 }
 
-int session_run(const session *s, const deck *d)
+static int run_cases(const session *s, const deck *d, const surroundings *a, record *rec)
 {
     final_counts n = { 0 };
-    record *rec;
-    surroundings a = look_around(s, any_on_cuda(d));
-    if (!open_record(s, d, &a, &rec)) return STATUS_REFUSED;
-    machine_share_devices(a.load.sharing > 1);
-    report_banner(d, s->deck_name, world_ranks(), a.load.threads, a.products, a.mpi);
-    if (a.cuda[0]) report_devices(s->devices.device, a.hosts, world_ranks(), a.cuda);
     last_commit last = { 0.0, 0.0 };
+    report_banner(d, s->deck_name, world_ranks(), a->load.threads, a->products, a->mpi);
+    if (a->cuda[0]) report_devices(s->devices.device, a->hosts, world_ranks(), a->cuda);
     for (int64_t i = 0; i < d->cases; i++) {
-        run_one(&d->item[i], &a, rec, &n);
+        run_one(&d->item[i], a, rec, &n);
         if (n.passed + n.failed) commit_record(rec, &last, i + 1 == d->cases);
         world_wait_for_root();
     }
     report_end(&n, strcmp(d->item[0].record, "none") ? d->item[0].record : NULL);
+    return n.failed ? STATUS_FAILED : STATUS_PASSED;
+}
+
+int session_run(const session *s, const deck *d)
+{
+    record *rec;
+    surroundings a = look_around(s, any_on_cuda(d));
+    machine_share_devices(a.load.sharing > 1);
+    int status = open_record(s, d, &a, &rec) ? run_cases(s, d, &a, rec) : STATUS_REFUSED;
     if (rec) record_close(rec);
     free(a.hosts);
-    return n.failed ? STATUS_FAILED : STATUS_PASSED;
+    return status;
 }

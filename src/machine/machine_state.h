@@ -34,7 +34,7 @@ struct machine {
     shadow *shadow;
 };
 
-/* Counts, checks and hands over one operation, which nothing waits for any more; in shadow also compares it. */
+/* Counts, checks and hands over one operation, which waits for nothing any more; in shadow also compares it. */
 mark submit_run(queue *q, const op *o);
 /* The group's transfers are numbered on every rank alike, struck ones included. */
 void submit_number(op *o);

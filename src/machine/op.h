@@ -39,6 +39,6 @@ typedef struct {
 double op_flops(const op *o);
 /* Bytes its operands span. */
 double op_bytes(const op *o);
-/* "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)": for messages; returns text. */
-enum { OP_TEXT = 200 };                 /* bytes enough for it */
+/* "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)": for messages, OP_TEXT bytes; returns text. */
+enum { OP_TEXT = 200 };
 const char *op_describe(const op *o, char *text, size_t length);

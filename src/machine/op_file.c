@@ -258,8 +258,9 @@ static char *contents(const char *path, size_t *length, const char **wrong)
 {
     struct stat about;
     FILE *f = fopen(path, "rb");
-    *wrong = f ? "it is no regular file" : strerror(errno);
+    *wrong = strerror(errno);
     bool regular = f && fstat(fileno(f), &about) == 0 && S_ISREG(about.st_mode);
+    if (f) *wrong = regular ? "no memory for it" : "it is no regular file";
     char *bytes = regular ? malloc((size_t)about.st_size + 1) : NULL;
     if (bytes) *length = fread(bytes, 1, (size_t)about.st_size, f);
     if (f) fclose(f);

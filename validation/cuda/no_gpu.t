@@ -27,7 +27,7 @@ def run(*command):
 
 def text_of(path):
     try:
-        with open(path, encoding="utf-8") as f:
+        with open(path, encoding="utf-8", errors="replace") as f:
             return f.read()
     except OSError:
         return ""

@@ -154,7 +154,7 @@ def step_clock(torch, device):
 
 
 def attention_seconds(torch, s, device):
-    """Of each way that PyTorch has and takes here: seconds forward and backward, the least of four."""
+    """Of each way that PyTorch has and takes here: seconds forward and backward, the least of five."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     head, seconds = s.hidden // s.heads, {}
     if device != "cuda":

@@ -33,8 +33,10 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"), (["--ranks
 run = alone("--replay", "inputs")
 tap.ok(run.returncode == 2 and run.stderr == "inputs: it is no regular file\n", "refused: a replay of a folder", run.stdout + run.stderr)
 run = alone("gsw.dat", variables={"MPI_LOCALNRANKS": "4"})
-tap.ok(run.returncode == 2 and "the launcher starts 4 ranks (MPI_LOCALNRANKS), but each is alone" in run.stderr and run.stdout == "",
+tap.ok(run.returncode == 2 and "4 ranks were started, but each is alone" in run.stderr and run.stdout == "",
        "refused: ranks that the launcher of another MPI starts", run.stdout + run.stderr)
+run = alone(deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\n"), variables={"OMPI_COMM_WORLD_SIZE": "1", "SLURM_STEP_NUM_TASKS": "4"})
+tap.ok(run.returncode == 0 and "1 PASSED" in run.stdout, "one rank within another launcher's many runs", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = /tmp\n[llama3.1-8b]\n"))
 tap.ok(run.returncode == 2 and "record: cannot replace /tmp" in run.stderr and run.stdout == "", "refused: a record that cannot be written", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))

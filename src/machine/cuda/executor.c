@@ -64,19 +64,19 @@ static bool is_collective(op_kind kind) { return op_is_transfer(kind) && kind !=
 static void chain(cuda_executor *e, int at, uint64_t serial, const op *o)
 {
     lane *l = &e->lane[at];
-    awaited before = e->collective;
+    dependency before = e->collective;
     if (!is_collective(o->kind)) return;
     if (before.serial && before.target != at) l->pending[l->pendings++] = before;
-    e->collective = (awaited){ .target = at, .serial = serial };
+    e->collective = (dependency){ .target = at, .serial = serial };
 }
 
 /* The stream waits for each event itself, never for a later one of its queue: between ranks that could be a circle. */
-static void await(cuda_executor *e, lane *l, entry *x, const op *o)
+static void stream_wait(cuda_executor *e, lane *l, entry *x, const op *o)
 {
     char what[OP_TEXT];
     x->waits = 0;
     for (int i = 0; i < l->pendings; i++) {
-        awaited w = l->pending[i];
+        dependency w = l->pending[i];
         lane *target = &e->lane[w.target];
         if (w.serial > target->submitted)
             FAIL("%s waits for operation %llu of queue %d, which can never complete", op_describe(o, what, sizeof what),
@@ -131,7 +131,7 @@ void cuda_executor_submit(cuda_executor *e, int at, uint64_t serial, const op *o
     entry *x = append(e, l, o);
     check_scratch(l, o);
     chain(e, at, serial, o);
-    await(e, l, x, o);
+    stream_wait(e, l, x, o);
     launch(e, at, o);
     CUDA_CHECK(cudaEventRecord(x->event, l->stream));
     l->submitted = serial;
@@ -141,7 +141,7 @@ void cuda_executor_wait(cuda_executor *e, int at, int target, uint64_t serial)
 {
     lane *l = &e->lane[at];
     if (l->pendings == HAZARD_QUEUES) FAIL("queue %d is told to wait more often than there are queues", at);
-    l->pending[l->pendings++] = (awaited){ .target = target, .serial = serial };
+    l->pending[l->pendings++] = (dependency){ .target = target, .serial = serial };
 }
 
 void cuda_executor_sync(cuda_executor *e, int at, uint64_t serial)

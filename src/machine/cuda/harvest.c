@@ -41,7 +41,7 @@ static entry *lane_done(cuda_executor *e, lane *l)
     return x;
 }
 
-static double ended(const cuda_executor *e, const awaited *w)
+static double ended(const cuda_executor *e, const dependency *w)
 {
     const lane *l = &e->lane[w->target];
     return l->completed < w->serial + e->history ? l->when[w->serial % e->history] : 0.0;
@@ -51,7 +51,7 @@ static double ended(const cuda_executor *e, const awaited *w)
 static double began(cuda_executor *e, const lane *l, const entry *x)
 {
     double ready = fmax(l->last, x->submitted);
-    const awaited *late = NULL;
+    const dependency *late = NULL;
     for (int i = 0; i < x->waits; i++)
         if (!x->wait[i].transfer) ready = fmax(ready, ended(e, &x->wait[i]));
     double begin = ready;
@@ -108,7 +108,7 @@ static const entry *culprit(cuda_executor *e, lane *l)
 {
     const entry *x = lane_head(l);
     for (int hops = 0; hops < HAZARD_QUEUES; hops++) {
-        const awaited *open = NULL;
+        const dependency *open = NULL;
         for (int i = 0; i < x->waits && !open; i++)
             if (e->lane[x->wait[i].target].completed < x->wait[i].serial) open = &x->wait[i];
         if (!open) break;

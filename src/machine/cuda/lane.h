@@ -4,19 +4,19 @@
 #include "machine/cuda/device_clock.h"
 #include "machine/cuda/executor.h"
 
-/* A driver takes about a thousand launches of a stream; beyond it a launch blocks, unwatched and untimed. An operation is some launches,
- * its waits and its event, eight at most. */
+/* A driver takes about a thousand launches of a stream; beyond it a launch blocks, unwatched and untimed. Operations are
+ * one to three launches, some waits and an event: five on the average of a step, a dozen at most. */
 enum { LANE_OPS = 128, LANE_WAITS = HAZARD_QUEUES + 1 };
 
 /* What an operation waits for; transfer: its group, if it is one. */
-typedef struct { int target; uint64_t serial; struct group *transfer; } awaited;
+typedef struct { int target; uint64_t serial; struct group *transfer; } dependency;
 
 /* What remains of an operation that was launched. */
 typedef struct {
     op_kind kind;
     origin origin;
     struct group *group;                            /* of a transfer */
-    awaited wait[LANE_WAITS]; int waits;
+    dependency wait[LANE_WAITS]; int waits;
     double submitted;
     cudaEvent_t event;                              /* made when its place is first used */
 } entry;
@@ -25,7 +25,7 @@ typedef struct {
     entry *ring;                                    /* [LANE_OPS], by serial */
     uint64_t submitted, completed;                  /* serials */
     cudaStream_t stream;
-    awaited pending[LANE_WAITS]; int pendings;      /* of the next operation */
+    dependency pending[LANE_WAITS]; int pendings;      /* of the next operation */
     double *when;                                   /* [history] completion times, by serial */
     double last;                                    /* the latest of them */
     double looked;                                  /* when the first that is not completed was seen incomplete */
@@ -39,7 +39,7 @@ struct cuda_executor {
     uint64_t history;                               /* completion times kept per lane */
     device_clock *clock;
     int transfers_priority, computing_priority;
-    awaited collective;                             /* the last one submitted; serial 0: none yet */
+    dependency collective;                             /* the last one submitted; serial 0: none yet */
     span *spans; int64_t span_count;
 };
 
