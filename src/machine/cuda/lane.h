@@ -4,8 +4,8 @@
 #include "machine/cuda/device_clock.h"
 #include "machine/cuda/executor.h"
 
-/* A driver takes about a thousand launches of a stream; beyond it a launch blocks, unwatched and untimed. Operations are
- * one to three launches, some waits and an event: five on the average of a step, a dozen at most. */
+/* A driver takes about a thousand entries of a stream; beyond that a launch blocks, unwatched and untimed. An operation is one to six
+ * launches, its waits and an event: on the average of a step fewer than eight. */
 enum { LANE_OPS = 128, LANE_WAITS = HAZARD_QUEUES + 1 };
 
 /* What an operation waits for; transfer: its group, if it is one. */
@@ -25,7 +25,7 @@ typedef struct {
     entry *ring;                                    /* [LANE_OPS], by serial */
     uint64_t submitted, completed;                  /* serials */
     cudaStream_t stream;
-    dependency pending[LANE_WAITS]; int pendings;      /* of the next operation */
+    dependency pending[LANE_WAITS]; int pendings;   /* of the next operation */
     double *when;                                   /* [history] completion times, by serial */
     double last;                                    /* the latest of them */
     double looked;                                  /* when the first that is not completed was seen incomplete */
@@ -39,7 +39,7 @@ struct cuda_executor {
     uint64_t history;                               /* completion times kept per lane */
     device_clock *clock;
     int transfers_priority, computing_priority;
-    dependency collective;                             /* the last one submitted; serial 0: none yet */
+    dependency collective;                          /* the last one submitted; serial 0: none yet */
     span *spans; int64_t span_count;
 };
 
