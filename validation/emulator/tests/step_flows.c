@@ -1,5 +1,5 @@
 /* A step is submitted without waiting: between the calls of trainer_step and their return nothing synchronizes with the emulated
- * device (it ends the run if something does), nothing is even asked, and no memory is taken. */
+ * device (it ends the run if something does), no memory is taken, and as long as a queue has room nothing is even asked. */
 #include "base/fail.h"
 #include "emulator.h"
 #include "machine/world.h"
@@ -24,24 +24,26 @@ static bench_case case_of(const char *text)
     return c;
 }
 
-/* Submits steps one ahead of those that are read, as a run does; returns what the submissions alone asked of the device. */
-static long asked_inside(const char *text)
+/* What the submissions alone asked of the device, of steps that are submitted one ahead of those that are read, as in a run. */
+static emulator_counts inside(const char *text)
 {
     bench_case c = case_of(text);
     trainer t;
     mesh m;
     trainer_options o = { .machine = { .kind = MACHINE_CUDA } };
-    long asked = 0;
+    emulator_counts asked = { 0 };
     mesh_open_alone(&m, 0);
     trainer_build(&t, &c, &m, &o);
     trainer_initialize(&t);
+    machine_sync(t.machine);
     for (int step = 0; step < STEPS; step++) {
         emulator_counts before = emulator_counted();
         emulator_step_begin();
         trainer_step(&t);
         emulator_step_end();
         emulator_counts after = emulator_counted();
-        asked += after.queries - before.queries + after.synchronizations - before.synchronizations;
+        asked.queries += after.queries - before.queries;
+        asked.synchronizations += after.synchronizations - before.synchronizations;
         assert_true(after.launches > before.launches);
         if (step > 0) mark_sync(t.finished[(step - 1) % REPORT_SLOTS]);
     }
@@ -51,18 +53,35 @@ static long asked_inside(const char *text)
     return asked;
 }
 
+static emulator_counts of_size(const char *precision, int layers, int sequences)
+{
+    static const char format[] = "a\nb\nbackend = cuda\nsize = check\nsteps = 3\nalgorithms = none\nprecision = %s\nlayers = %d\nglobal_batch = %d\n[llama3.1-8b]\n";
+    char text[256];
+    snprintf(text, sizeof text, format, precision, layers, sequences);
+    return inside(text);
+}
+
+/* Two steps of one layer have room in their queues. */
 static void steps_ask_nothing(void **state)
 {
-    static const char format[] = "a\nb\nbackend = cuda\nsize = check\nsteps = 3\nalgorithms = none\nprecision = %s\n[llama3.1-8b]\n";
-    char text[256];
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        snprintf(text, sizeof text, format, bf16 ? "bf16" : "fp32");
-        assert_int_equal(asked_inside(text), 0);
+    static const char *const precisions[] = { "fp32", "bf16" };
+    for (int i = 0; i < 2; i++) {
+        emulator_counts asked = of_size(precisions[i], 1, 1);
+        assert_int_equal(asked.queries, 0);
+        assert_int_equal(asked.synchronizations, 0);
     }
+}
+
+/* Of a longer step the host waits for room, by asking; a synchronization would let the queue run empty. */
+static void long_steps_ask_for_room(void **state)
+{
+    emulator_counts asked = of_size("bf16", 6, 4);
+    assert_true(asked.queries > 0);
+    assert_int_equal(asked.synchronizations, 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(steps_ask_nothing) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(steps_ask_nothing), cmocka_unit_test(long_steps_ask_for_room) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
