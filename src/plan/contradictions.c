@@ -154,15 +154,6 @@ static void compare_batch(case_draft *d)
                      value(d, KEY_GLOBAL_BATCH), data, shard, micro);
 }
 
-/* A case that is skipped anyway, or on paper, strikes nobody. */
-static void compare_fault(const case_draft *d)
-{
-    static const key_id keys[] = { KEY_FAULT, KEYS };
-    const planted_fault *f = &d->c.fault;
-    if (f->kind != FAULT_NONE && !d->source->dry_run && !d->c.skipped[0] && f->rank >= d->c.layout.ranks)
-        draft_refuse(d, keys, "there is no rank %d: the case takes %d, from 0 on", f->rank, d->c.layout.ranks);
-}
-
 void draft_compare(case_draft *d)
 {
     static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,      KEY_FFN,          KEY_VOCABULARY,
@@ -179,5 +170,4 @@ void draft_compare(case_draft *d)
     compare_pipeline(d);
     compare_batch(d);
     compare_schedule(d);
-    compare_fault(d);
 }
