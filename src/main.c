@@ -87,20 +87,13 @@ static int dry_run_all(const options *o)
     return status;
 }
 
-static bool asks_for_devices(const deck *d)
-{
-    for (int64_t i = 0; i < d->cases; i++)
-        if (d->item[i].backend == BACKEND_CUDA) return true;
-    return false;
-}
-
 /* Read as if every rank had a device; where a case would use it, or something is refused, read anew with what the ranks have: on
  * the host other things are allowed. So a run on the host touches no device. */
 static deck read_deck(const deck_file *f, device_survey *devices)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true };
     deck d = deck_read(&source);
-    if (!d.messages && !asks_for_devices(&d)) return d;
+    if (!d.messages && !deck_on_cuda(&d)) return d;
     deck_free(&d);
     *devices = devices_survey(MACHINE_CUDA);
     source.cuda_usable = devices->usable;

@@ -17,13 +17,6 @@ typedef struct {
     host_load load;
 } surroundings;
 
-static bool any_on_cuda(const deck *d)
-{
-    for (int64_t i = 0; i < d->cases; i++)
-        if (d->item[i].backend == BACKEND_CUDA) return true;
-    return false;
-}
-
 /* Host names of all ranks on rank 0, and the load of the most crowded node. Collective. */
 static surroundings look_around(const session *s, bool cuda)
 {
@@ -124,7 +117,7 @@ static int run_cases(const session *s, const deck *d, const surroundings *a, rec
 int session_run(const session *s, const deck *d)
 {
     record *rec;
-    surroundings a = look_around(s, any_on_cuda(d));
+    surroundings a = look_around(s, deck_on_cuda(d));
     machine_share_devices(a.load.sharing > 1);
     int status = open_record(s, d, &a, &rec) ? run_cases(s, d, &a, rec) : STATUS_REFUSED;
     if (rec) record_close(rec);

@@ -72,8 +72,8 @@ int machine_queues(const machine *m);
 queue *machine_queue_at(machine *m, int i);                     /* in the order they were made */
 machine *queue_machine(const queue *q);
 
-/* Copies the op and does not wait for it; only where the queue is full of operations that have not run, for the first of them: on the
- * host after 2048, which it runs then, on a GPU after 128. */
+/* Copies the op and does not wait for it; only where the queue is full of operations that have not run, for the first of
+ * them, which the host runs then. */
 mark op_submit(queue *q, const op *o);
 /* The queue's next op waits for the mark; the caller does not. */
 void queue_wait(queue *q, mark m);

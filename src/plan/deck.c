@@ -154,3 +154,10 @@ void deck_free(deck *d)
     d->item = NULL;
     d->cases = 0;
 }
+
+bool deck_on_cuda(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].backend == BACKEND_CUDA) return true;
+    return false;
+}

@@ -37,6 +37,8 @@ typedef struct {
  */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);
+/* Does a case take the CUDA backend? */
+bool deck_on_cuda(const deck *d);
 
 /* Prints the table of keys (--keys): name, values, default, explanation; then the operation names a fault can name. */
 void deck_print_keys(void);

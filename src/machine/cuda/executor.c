@@ -104,7 +104,7 @@ static void launch(const cuda_executor *e, int at, const op *o)
 {
     const lane *l = &e->lane[at];
     if (op_is_transfer(o->kind)) {
-        cuda_transfer(o, l->scratch, l->scratch_bytes, l->stream, at);
+        cuda_transfer(o, l->scratch, l->stream, at);
         return;
     }
     if (e->options.prove_access) poison(l, o);
