@@ -178,8 +178,8 @@ units: $(UNITS)
 
 emulator: ## build the CUDA machine for the tests' emulator of a GPU (build/emulator)
 
-format: ## lay out the C sources as .clang-format says
-	clang-format -i $(shell find src validation -name '*.[ch]' -o -name '*.cu')
+format: ## lay out the sources as .clang-format says
+	clang-format -i $(shell find src validation -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.cpp")
 
 clean: ## remove everything that was built
 	rm -rf build xgsw xgsw-debug

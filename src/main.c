@@ -29,7 +29,8 @@ static int refuse_deck(const deck *d)
 static int print_version(void)
 {
     char text[512];
-    say("xgsw commit %s%s, built %s%s\n", build_commit, build_dirty ? " (modified)" : "", build_date, build_debug ? ", debug" : "");
+    say("xgsw commit %s%s, built %s%s\n", build_commit, build_dirty ? " (modified)" : "", build_date,
+        build_debug ? ", debug" : "");
     say("compiler   %s\nflags      %s\nMPI        %s\n", build_compiler, build_flags, build_mpi);
     say("HDF5       %s\n", record_library(text, sizeof text));
     say("products   %s\n", machine_library(MACHINE_HOST, text, sizeof text));
@@ -38,9 +39,14 @@ static int print_version(void)
 }
 
 /* What launchers tell a process of its rank and of how many there are, those first that others start. */
-static const struct { const char *rank, *ranks; } launchers[] = {
-    { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" }, { "PMI_RANK", "PMI_SIZE" }, { "PMIX_RANK", NULL },
-    { "MPI_LOCALRANKID", "MPI_LOCALNRANKS" }, { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+static const struct {
+    const char *rank, *ranks;
+} launchers[] = {
+    { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+    { "PMI_RANK", "PMI_SIZE" },
+    { "PMIX_RANK", NULL },
+    { "MPI_LOCALRANKID", "MPI_LOCALNRANKS" },
+    { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
@@ -87,11 +93,13 @@ static int dry_run_all(const options *o)
     return status;
 }
 
-/* Read as if every rank had a device; where a case would use it, or something is refused, read anew with what the ranks have: on
- * the host other things are allowed. So a run on the host touches no device. */
+/* Read as if every rank had a device; where a case would use it, or something is refused, read anew with what the ranks
+ * have: on the host other things are allowed. So a run on the host touches no device. */
 static deck read_deck(const deck_file *f, device_survey *devices)
 {
-    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true };
+    deck_source source = {
+        .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true
+    };
     deck d = deck_read(&source);
     if (!d.messages && !deck_on_cuda(&d)) return d;
     deck_free(&d);
@@ -118,8 +126,10 @@ static bool is_torn(char *sentence, size_t length)
     const char *ranks = NULL;
     for (int i = 0; i < LAUNCHERS && !ranks; i++) ranks = launchers[i].ranks ? getenv(launchers[i].ranks) : NULL;
     if (world_ranks() > 1 || !ranks || atoi(ranks) < 2) return false;
-    snprintf(sentence, length, "xgsw: %s ranks were started, but each is alone: start them with the mpirun of %s (one rank: mpirun -np 1)",
-             ranks, build_mpi);
+    snprintf(
+        sentence, length,
+        "xgsw: %s ranks were started, but each is alone: start them with the mpirun of %s (one rank: mpirun -np 1)",
+        ranks, build_mpi);
     only_first_speaks();
     return true;
 }

@@ -15,7 +15,8 @@ void *arena_take(arena *a, arena_kind kind, size_t bytes)
     size_t padded = (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     if (a->sealed) FAIL("arena: %zu bytes of %s asked for after sealing", bytes, arena_kind_name(kind));
     if (!a->paper && padded > a->capacity - a->used)
-        FAIL("arena: %zu bytes of %s asked for, %zu left of %zu", bytes, arena_kind_name(kind), a->capacity - a->used, a->capacity);
+        FAIL("arena: %zu bytes of %s asked for, %zu left of %zu", bytes, arena_kind_name(kind), a->capacity - a->used,
+             a->capacity);
     char *taken = a->base + a->used;
     a->used += padded;
     a->by_kind[kind] += padded;
@@ -28,6 +29,7 @@ void arena_seal(arena *a) { a->sealed = true; }
 
 const char *arena_kind_name(arena_kind kind)
 {
-    static const char *const names[ARENA_KINDS] = { "weights", "gradients", "optimizer", "activations", "batch", "scratch" };
+    static const char *const names[ARENA_KINDS] = { "weights",     "gradients", "optimizer",
+                                                    "activations", "batch",     "scratch" };
     return names[kind];
 }

@@ -9,9 +9,9 @@ typedef enum { WEIGHTS, GRADIENTS, OPTIMIZER, ACTIVATIONS, BATCH, SCRATCH, ARENA
 enum { ARENA_ALIGNMENT = 64 };
 
 typedef struct {
-    char *base;                     /* first byte, or a paper address */
-    size_t capacity, used;          /* bytes */
-    size_t by_kind[ARENA_KINDS];    /* bytes taken for each kind, padding included */
+    char *base;                  /* first byte, or a paper address */
+    size_t capacity, used;       /* bytes */
+    size_t by_kind[ARENA_KINDS]; /* bytes taken for each kind, padding included */
     bool paper, sealed;
 } arena;
 

@@ -2,8 +2,13 @@
 #pragma once
 #include <stddef.h>
 
-/* A thing begins with its key: key_bytes of it, whole 8-byte integers, compared as bytes. Things are the caller's and stay where they are. */
-typedef struct { size_t key_bytes; void **slot; size_t slots, used; } key_table;
+/* A thing begins with its key: key_bytes of it, whole 8-byte integers, compared as bytes. Things are the caller's and
+ * stay where they are. */
+typedef struct {
+    size_t key_bytes;
+    void **slot;
+    size_t slots, used;
+} key_table;
 
 /* The thing of that key, or NULL. */
 void *key_table_find(const key_table *t, const void *key);

@@ -10,7 +10,9 @@
 /* The largest head dim that attention kernels take; decks with a larger one are refused. */
 enum { LARGEST_HEAD_DIM = 256 };
 
-typedef struct { uint32_t word[4]; } philox_block;
+typedef struct {
+    uint32_t word[4];
+} philox_block;
 
 /* Philox 4x32 with 10 rounds (Salmon et al., SC11, section 3.3). */
 XGSW_SHARED philox_block philox4x32(philox_block counter, uint32_t key0, uint32_t key1)
@@ -36,8 +38,18 @@ XGSW_SHARED int32_t philox_normal(philox_block block)
 
 XGSW_SHARED uint32_t mulhi(uint32_t x, uint32_t n) { return (uint32_t)(((uint64_t)x * n) >> 32); }
 
-XGSW_SHARED float float_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
-XGSW_SHARED uint32_t float_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+XGSW_SHARED float float_from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+XGSW_SHARED uint32_t float_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
 
 XGSW_SHARED float bf16_widen(uint16_t x) { return float_from_bits((uint32_t)x << 16); }
 
@@ -71,7 +83,9 @@ XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)
 
 /* silu(gate) * up, and its two derivatives times d. */
 XGSW_SHARED float swiglu_value(float gate, float up) { return gate * sigmoid_shared(gate) * up; }
-typedef struct { float gate, up; } swiglu_gradient;
+typedef struct {
+    float gate, up;
+} swiglu_gradient;
 XGSW_SHARED swiglu_gradient swiglu_derivative(float gate, float up, float d)
 {
     float s = sigmoid_shared(gate);
@@ -80,8 +94,12 @@ XGSW_SHARED swiglu_gradient swiglu_derivative(float gate, float up, float d)
 }
 
 /* One AdamW update (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
-typedef struct { float beta1, beta2, epsilon, decay; } adamw_rule;
-typedef struct { float weight, first, second; } adamw_state;
+typedef struct {
+    float beta1, beta2, epsilon, decay;
+} adamw_rule;
+typedef struct {
+    float weight, first, second;
+} adamw_state;
 XGSW_SHARED adamw_state adamw_update(adamw_rule rule, float learning_rate, float correction1, float correction2,
                                      adamw_state s, float gradient)
 {

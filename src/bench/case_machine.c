@@ -7,9 +7,13 @@
 machine_options case_machine(const bench_case *c)
 {
     return (machine_options){
-        .kind = c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST, .hostile = c->order == ORDER_HOSTILE,
-        .order_seed = c->order_seed, .prove_access = build_debug, .world_rank = world_rank(),
-        .deterministic = c->deterministic, .own_attention = c->attention == ATTENTION_OWN,
+        .kind = c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST,
+        .hostile = c->order == ORDER_HOSTILE,
+        .order_seed = c->order_seed,
+        .prove_access = build_debug,
+        .world_rank = world_rank(),
+        .deterministic = c->deterministic,
+        .own_attention = c->attention == ATTENTION_OWN,
         .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
         .algorithm_cache = strcmp(c->algorithms, "none") ? c->algorithms : NULL,
     };

@@ -11,8 +11,9 @@
 
 enum { CALIBRATED_LAYERS = 7 };
 
-/* Every layer rounds the residual stream to BF16 twice, and independent roundings add up with the square root of their number: in
- * these units 180 healthy models of 6 to 64 layers (TP2 PP2, up to 32 chunks) stay below 0.61 of every limit. */
+/* Every layer rounds the residual stream to BF16 twice, and independent roundings add up with the square root of their
+ * number: in these units 180 healthy models of 6 to 64 layers (TP2 PP2, up to 32 chunks) stay below 0.61 of every
+ * limit. */
 static check_limits deepened(check_limits limits, int64_t layers)
 {
     double factor = sqrt(fmax(1.0, (double)layers / CALIBRATED_LAYERS));
@@ -20,22 +21,22 @@ static check_limits deepened(check_limits limits, int64_t layers)
     return limits;
 }
 
-/* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h); the reported norm has their limits.
- * Weights: r with the change of four steps as reference. Calibrated on the host on 1100 healthy checks (validation/units/
- * calibration.c, five seeds: Llama 3.1 and Llama 2 in all layouts of the four axes up to 8 ranks, with every schedule, overlap on and
- * off, every recompute mask and sharding), and on the planted faults of validation/faults: the weakest that the check caught was
- * 90 times the limit in FP32, in BF16 1.4 times (one of the copies of keys that the ring of attention passes on was stale), or 2.2
- * times with a single element flipped (of gathered weights a single wrong element is the limit itself).
- * A healthy check stays near half of a limit or below, with two exceptions. In FP32 a single element of the embedding whose
- * gradient is smaller than its rounding may step the other way (Adam's first step is a sign): 6.4e-3 of the weights of one rank
- * of TP6, 99.8 % of the squares that element's. In BF16 one sequence of hundreds is 5.9e-4 of its loss away from FP32 at the first
- * step, at most 1.9e-4 away from the BF16 reference. The BF16 rows are of models up to seven layers, or reduced to that depth. FP32 has
- * room for the roundings of some hundred layers. Overlap counts with tensor ranks. */
+/* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h); the reported norm has their
+ * limits. Weights: r with the change of four steps as reference. Calibrated on the host on 1100 healthy checks
+ * (validation/units/ calibration.c, five seeds: Llama 3.1 and Llama 2 in all layouts of the four axes up to 8 ranks,
+ * with every schedule, overlap on and off, every recompute mask and sharding), and on the planted faults of
+ * validation/faults: the weakest that the check caught was 90 times the limit in FP32, in BF16 1.4 times (one of the
+ * copies of keys that the ring of attention passes on was stale), or 2.2 times with a single element flipped (of
+ * gathered weights a single wrong element is the limit itself). A healthy check stays near half of a limit or below,
+ * with two exceptions. In FP32 a single element of the embedding whose gradient is smaller than its rounding may step
+ * the other way (Adam's first step is a sign): 6.4e-3 of the weights of one rank of TP6, 99.8 % of the squares that
+ * element's. In BF16 one sequence of hundreds is 5.9e-4 of its loss away from FP32 at the first step, at most 1.9e-4
+ * away from the BF16 reference. The BF16 rows are of models up to seven layers, or reduced to that depth. FP32 has room
+ * for the roundings of some hundred layers. Overlap counts with tensor ranks. */
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32)
 {
     /* largest healthy ratio      loss: first, later  gradient: first, fourth  weights */
-    static const check_limits fp32 =
-        { {                   1e-6,    2e-5,    1e-5,    1e-3,    1e-2 } };
+    static const check_limits fp32 = { { 1e-6, 2e-5, 1e-5, 1e-3, 1e-2 } };
     /* all                   1.9e-8   1.4e-6   1.7e-6   3.2e-4   6.4e-3
      * context               1.7e-8   9.2e-7   1.4e-6   8.2e-5   2.4e-3
      * pipeline              1.9e-8   1.4e-6   1.7e-6   5.6e-5   3.2e-3
@@ -43,8 +44,7 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
      * overlap off           1.5e-8   1.4e-6   1.6e-6   8.6e-5   3.2e-3
      * attention_mlp         1.5e-8   9.2e-7   1.6e-6   8.1e-5   2.4e-3
      * Llama 2               1.0e-8   1.0e-7   9.9e-7   1.8e-5   6.1e-4 */
-    static const check_limits bf16 =
-        { {                   1e-3,    2e-3,    3e-2,  1.5e-1,    3e-1 } };
+    static const check_limits bf16 = { { 1e-3, 2e-3, 3e-2, 1.5e-1, 3e-1 } };
     /* all                   1.9e-4   8.2e-4   1.1e-2   2.8e-2   1.6e-1
      * context               9.6e-5   4.8e-4   1.0e-2   2.8e-2   1.6e-1
      * pipeline              1.9e-4   8.2e-4   1.1e-2   2.8e-2   1.4e-1
@@ -52,8 +52,7 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
      * overlap off           1.9e-4   4.3e-4   9.9e-3   2.8e-2   1.4e-1
      * attention_mlp         1.9e-4   5.8e-4   9.9e-3   2.8e-2   1.4e-1
      * Llama 2               1.9e-4   5.4e-4   9.2e-3   1.9e-2   1.4e-1 */
-    static const check_limits bf16_against_fp32 =
-        { {                   1e-3,    4e-3,    5e-2,    2e-1,    4e-1 } };
+    static const check_limits bf16_against_fp32 = { { 1e-3, 4e-3, 5e-2, 2e-1, 4e-1 } };
     /* all                   5.9e-4   9.4e-4   2.6e-2   2.9e-2   1.9e-1
      * context               4.1e-4   6.8e-4   2.2e-2   2.7e-2   1.7e-1
      * pipeline              5.4e-4   9.4e-4   2.6e-2   2.7e-2   1.9e-1
@@ -120,15 +119,19 @@ static void judge_losses(const judgement *j)
 }
 
 /* Norms of the steps between are held to the last one's limit. */
-static check_measure gradient_measure(const judgement *j) { return j->step == 0 ? CHECK_GRADIENT_FIRST : CHECK_GRADIENT_FOURTH; }
+static check_measure gradient_measure(const judgement *j)
+{
+    return j->step == 0 ? CHECK_GRADIENT_FIRST : CHECK_GRADIENT_FOURTH;
+}
 
 static void judge_norm(const judgement *j)
 {
     judge(j, gradient_measure(j), compare_norm(j->t, j->r, j->step), "norm", "the gradient, as reported");
 }
 
-/* Within the limits of a gradient its norm could lack a bucket. But the trainer's sum is exact (to 2^-81 a square, nothing
- * beside a norm above 1e-4), and n squares added in double differ from it by at most n 2^-53 of it, the norm by half of that. */
+/* Within the limits of a gradient its norm could lack a bucket. But the trainer's sum is exact (to 2^-81 a square,
+ * nothing beside a norm above 1e-4), and n squares added in double differ from it by at most n 2^-53 of it, the norm by
+ * half of that. */
 static void judge_norm_held(check_result *c, const reference *r, const trainer *t, int step)
 {
     worst_row w = compare_norm_held(t, step);

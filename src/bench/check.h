@@ -10,20 +10,28 @@
 enum { CHECK_THRESHOLD = 16 };
 /* What is compared with one reference: ratios, or their limits. */
 typedef enum {
-    CHECK_LOSS_FIRST, CHECK_LOSS_LATER, CHECK_GRADIENT_FIRST, CHECK_GRADIENT_FOURTH, CHECK_WEIGHTS, CHECK_MEASURES
+    CHECK_LOSS_FIRST,
+    CHECK_LOSS_LATER,
+    CHECK_GRADIENT_FIRST,
+    CHECK_GRADIENT_FOURTH,
+    CHECK_WEIGHTS,
+    CHECK_MEASURES
 } check_measure;
 typedef union {
     double of[CHECK_MEASURES];
-    struct { double loss_first, loss_later, gradient_first, gradient_fourth, weights; };
+    struct {
+        double loss_first, loss_later, gradient_first, gradient_fourth, weights;
+    };
 } check_limits;
-/* Frozen limits of a precision against the reference of the same precision, or against the FP32 one; the spreads that they
- * were calibrated on stand beside them in check.c. */
+/* Frozen limits of a precision against the reference of the same precision, or against the FP32 one; the spreads that
+ * they were calibrated on stand beside them in check.c. */
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32);
 
 typedef struct {
-    bench_case given;                           /* the check model */
-    int references; reference reference[2];     /* same precision; FP32, unless that is the same */
-    check_limits found[2];                      /* the largest ratios of the last run, to each reference, not scaled */
+    bench_case given; /* the check model */
+    int references;
+    reference reference[2]; /* same precision; FP32, unless that is the same */
+    check_limits found[2];  /* the largest ratios of the last run, to each reference, not scaled */
     mesh mesh;
 } check;
 

@@ -41,10 +41,15 @@ static tensor owned(const bucket *b, compared what)
 }
 
 /* Some elements of a flat tensor; where there are none, `first` may lie outside it. */
-static tensor some_of(tensor x, int64_t first, int64_t count) { return tensor_slice(x, 0, count > 0 ? first : 0, count); }
+static tensor some_of(tensor x, int64_t first, int64_t count)
+{
+    return tensor_slice(x, 0, count > 0 ? first : 0, count);
+}
 
 /* Squares of (x - target) and of (target - start), summed over this rank's part of a row; padding must be zero. */
-typedef struct { double error, change; } row_squares;
+typedef struct {
+    double error, change;
+} row_squares;
 
 static row_squares own_squares(const trainer *t, int i, compared what, const double *target, const double *start)
 {
@@ -55,7 +60,8 @@ static row_squares own_squares(const trainer *t, int i, compared what, const dou
     row_squares total = { 0.0, 0.0 };
     for (int64_t k = 0; k < f.count; k++) {
         int64_t logical = param_logical_index(p, f.first + k);
-        double want = logical < 0 ? 0.0 : target[logical], change = logical < 0 || !start ? want : want - start[logical];
+        double want = logical < 0 ? 0.0 : target[logical],
+               change = logical < 0 || !start ? want : want - start[logical];
         double error = magnitude(tensor_value(&x, k) - want);
         total.error += error * error;
         total.change += change * change;
@@ -132,11 +138,14 @@ static double *owners_weights(const trainer *t, const reference *r)
         const bucket *b = &t->stage.params.buckets[p->bucket];
         fragment f = param_fragment(&t->stage.params, i);
         int64_t count = speaks(t, b) ? f.count : 0;
-        tensor x = machine_view(t->machine, some_of(owned(b, COMPARE_WEIGHT), p->offset + f.first - b->shard_first, count));
+        tensor x =
+            machine_view(t->machine, some_of(owned(b, COMPARE_WEIGHT), p->offset + f.first - b->shard_first, count));
         for (int64_t k = 0; k < count; k++) {
             int64_t logical = param_logical_index(p, f.first + k);
             double value = tensor_value(&x, k);
-            if (logical >= 0) values[r->base[p->logical] + logical] = b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
+            if (logical >= 0)
+                values[r->base[p->logical] + logical] =
+                    b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
         }
         machine_view_end(t->machine, &x);
     }

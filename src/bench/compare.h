@@ -4,7 +4,11 @@
 #include "train/trainer.h"
 
 /* The worst parameter (or sequence) and the rank whose own part differs most there. */
-typedef struct { double r; int row; int rank; } worst_row;
+typedef struct {
+    double r;
+    int row;
+    int rank;
+} worst_row;
 
 /* r = |x - target| / (|target - start| + 1e-3 |whole target - start|) per parameter, over the elements that the ranks'
  * optimizers own, and once more over each rank's own ones, so that one rank cannot hide behind many; the largest is
@@ -13,8 +17,8 @@ typedef struct { double r; int row; int rank; } worst_row;
 typedef enum { COMPARE_GRADIENT, COMPARE_WEIGHT } compared;
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start);
 
-/* Elements of a rank's whole weights that are not, bit for bit, what their owner holds; r is their number in the worst row.
- * The caller has waited for everything. Collective over the world. */
+/* Elements of a rank's whole weights that are not, bit for bit, what their owner holds; r is their number in the worst
+ * row. The caller has waited for everything. Collective over the world. */
 worst_row compare_gathered(const trainer *t, const reference *r);
 
 /* |loss - reference| / |reference| per sequence of one step; row is the sequence. Collective over the world. */

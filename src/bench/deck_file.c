@@ -27,7 +27,8 @@ deck_file deck_file_read(const char *name, char *reason, size_t length)
     struct stat kind;
     FILE *f = open_deck(name, d.path, sizeof d.path);
     if (!f) {
-        snprintf(reason, length, "%s: cannot be read: %s; looked for it as given and in inputs/", name, strerror(errno));
+        snprintf(reason, length, "%s: cannot be read: %s; looked for it as given and in inputs/", name,
+                 strerror(errno));
         return d;
     }
     bool folder = fstat(fileno(f), &kind) == 0 && S_ISDIR(kind.st_mode);

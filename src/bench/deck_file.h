@@ -2,9 +2,14 @@
 #pragma once
 #include <stddef.h>
 
-typedef struct { char path[1024]; char *bytes; size_t length; } deck_file;     /* bytes owned by the caller: free */
+typedef struct {
+    char path[1024];
+    char *bytes;
+    size_t length;
+} deck_file; /* bytes owned by the caller: free */
 
-/* Reads at most a little more than a deck may hold (1 MiB); bytes NULL and a sentence in reason if it cannot be read. */
+/* Reads at most a little more than a deck may hold (1 MiB); bytes NULL and a sentence in reason if it cannot be read.
+ */
 deck_file deck_file_read(const char *name, char *reason, size_t length);
 /* The same on all ranks: rank 0 reads, all receive bytes or reason. Collective over the world. */
 deck_file deck_file_share(const char *name, char *reason, size_t length);

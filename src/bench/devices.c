@@ -7,7 +7,10 @@
 #include <string.h>
 
 enum { HOST_BYTES = 64 };
-typedef struct { const machine_device *device; int rank; } ranked;
+typedef struct {
+    const machine_device *device;
+    int rank;
+} ranked;
 
 /* Equal identities stand together, each in order of rank. */
 static int by_identity(const void *a, const void *b)
@@ -44,7 +47,8 @@ static void find_missing(device_survey *s, machine_kind kind)
 {
     char why[REASON_LENGTH / 2] = "";
     s->usable = machine_usable(kind, why, sizeof why);
-    if (!s->usable) snprintf(s->missing, sizeof s->missing, "rank %d on %.*s: %s", world_rank(), HOST_BYTES, world_host(), why);
+    if (!s->usable)
+        snprintf(s->missing, sizeof s->missing, "rank %d on %.*s: %s", world_rank(), HOST_BYTES, world_host(), why);
     s->usable = world_all(s->usable);
     hear_first(s->missing);
 }
@@ -62,7 +66,8 @@ static void find_shared(device_survey *s)
     int pair[2];
     s->sharing = 1;
     if (world_rank() == 0 && devices_shared(s->device, world_ranks(), pair, &s->sharing))
-        snprintf(s->shared, sizeof s->shared, "ranks %d and %d share the device %s", pair[0], pair[1], s->device[pair[0]].identity);
+        snprintf(s->shared, sizeof s->shared, "ranks %d and %d share the device %s", pair[0], pair[1],
+                 s->device[pair[0]].identity);
     world_broadcast(s->shared, sizeof s->shared, 0);
     world_broadcast(&s->sharing, sizeof s->sharing, 0);
 }

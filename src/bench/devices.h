@@ -4,11 +4,11 @@
 #include "plan/bench_case.h"
 
 typedef struct {
-    bool usable;                        /* on every rank */
-    char missing[REASON_LENGTH];        /* if not: the first rank without one, its host, why */
-    char shared[REASON_LENGTH];         /* two ranks on one device; empty: there are none */
-    int sharing;                        /* ranks on the most crowded device; 0: not usable */
-    machine_device *device;             /* [ranks of the world], where usable; rank 0 only, owned */
+    bool usable;                 /* on every rank */
+    char missing[REASON_LENGTH]; /* if not: the first rank without one, its host, why */
+    char shared[REASON_LENGTH];  /* two ranks on one device; empty: there are none */
+    int sharing;                 /* ranks on the most crowded device; 0: not usable */
+    machine_device *device;      /* [ranks of the world], where usable; rank 0 only, owned */
 } device_survey;
 
 /* Collective over the world; the same answers on all ranks. */

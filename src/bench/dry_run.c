@@ -12,10 +12,12 @@
 static void describe_layout(const bench_case *c)
 {
     const int *n = c->layout.degree;
-    say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d ranks%s\n",
-        n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD], c->layout.chunks_per_stage,
-        c->layout.ranks, c->world_ranks, c->recipe_layout ? ", the recipe's" : "");
-    say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s, overlap %s\n",
+    say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d "
+        "ranks%s\n",
+        n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
+        c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks, c->recipe_layout ? ", the recipe's" : "");
+    say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s, "
+        "overlap %s\n",
         (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD],
         tokens_name(c->tokens), recompute_name(c->recompute), sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
@@ -29,10 +31,13 @@ static void describe_model(const bench_case *c)
 /* Slots: what the pipeline's chunks are cut from. */
 static void describe_chunks(const bench_case *c)
 {
-    int64_t chunks = (int64_t)c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage, ends = shape_slots(c->model.layers, &c->layout);
+    int64_t chunks = (int64_t)c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage,
+            ends = shape_slots(c->model.layers, &c->layout);
     if (chunks == 1) say("no pipeline");
-    else say("%lld chunks of %lld slots = %lld layers%s", (long long)chunks, (long long)((c->model.layers + ends) / chunks),
-             (long long)c->model.layers, ends ? " + embedding + loss" : "");
+    else
+        say("%lld chunks of %lld slots = %lld layers%s", (long long)chunks,
+            (long long)((c->model.layers + ends) / chunks), (long long)c->model.layers,
+            ends ? " + embedding + loss" : "");
 }
 
 static void describe_schedule(const bench_case *c)
@@ -42,7 +47,8 @@ static void describe_schedule(const bench_case *c)
     describe_chunks(c);
     say("; %lld forwards and as many backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage));
     if (deferred)
-        say("              the LM head's weight gradients of the last %lld microbatches wait for the drain\n", (long long)deferred);
+        say("              the LM head's weight gradients of the last %lld microbatches wait for the drain\n",
+            (long long)deferred);
 }
 
 /* The model's, and what the stages' ranks keep for each that they hold. */
@@ -63,11 +69,12 @@ static void describe_flops(const bench_case *c, const paper *p)
 {
     double batch = (double)c->global_batch, model = (double)step_model_flops(c);
     bool equal = paper_model_flops(p) == step_model_flops(c);
-    say("  flops       %.6e recipe, %.6e model per sequence; %.6e recipe, %.6e model per step\n", c->recipe_flops_per_sequence,
-        c->model_flops_per_sequence, batch * c->recipe_flops_per_sequence, model);
+    say("  flops       %.6e recipe, %.6e model per sequence; %.6e recipe, %.6e model per step\n",
+        c->recipe_flops_per_sequence, c->model_flops_per_sequence, batch * c->recipe_flops_per_sequence, model);
     say("              the ranks' model flops sum to %.6e, %s the model's; submitted ", (double)paper_model_flops(p),
         equal ? "exactly" : "NOT");
-    if (p->measured) say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
+    if (p->measured)
+        say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
     else say("n/a\n");
 }
 
@@ -85,7 +92,8 @@ static void describe_memory(const paper *p)
     say(" %14s  bytes a rank\n", "total");
     for (int i = 0; i < p->stages; i++) {
         const paper_stage *s = &p->stage[i];
-        say("  %5d %7d %7lld %5lld %14lld", i, s->rank, (long long)s->layers, (long long)s->live, (long long)s->parameters);
+        say("  %5d %7d %7lld %5lld %14lld", i, s->rank, (long long)s->layers, (long long)s->live,
+            (long long)s->parameters);
         for (int k = 0; k < ARENA_KINDS; k++) say_figure(p->measured || k <= OPTIMIZER, (int64_t)s->bytes[k]);
         say_figure(p->measured, (int64_t)s->total);
         say("\n");
@@ -101,7 +109,8 @@ static void describe_most(const bench_case *c, const paper *p)
     }
     const char *without = p->measured ? "" : " without activations, batch and scratch";
     say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB%s) on rank %d, and on the ranks like it\n",
-        (long long)parameters->parameters, parameters->rank, bytes->total, (double)bytes->total / 1e9, without, bytes->rank);
+        (long long)parameters->parameters, parameters->rank, bytes->total, (double)bytes->total / 1e9, without,
+        bytes->rank);
     if (!p->measured) return;
     if (c->backend == BACKEND_CUDA)
         say("              scratch of the CUDA libraries %s\n", machine_built(MACHINE_CUDA) ? "included" : "n/a");
@@ -150,9 +159,16 @@ static void describe_messages(const bench_case *c, const paper *p)
         return;
     }
     mesh_open(&m, &c->layout, 0, MESH_PAPER);
-    const group *groups[] = { &m.axis[AXIS_TENSOR], &m.axis[AXIS_CONTEXT], &m.axis[AXIS_PIPELINE], &m.axis[AXIS_SHARD],
-                              &m.axis[AXIS_DATA], &m.gradient, &m.model, &m.all };
-    say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step, of the rank with most\n");
+    const group *groups[] = { &m.axis[AXIS_TENSOR],
+                              &m.axis[AXIS_CONTEXT],
+                              &m.axis[AXIS_PIPELINE],
+                              &m.axis[AXIS_SHARD],
+                              &m.axis[AXIS_DATA],
+                              &m.gradient,
+                              &m.model,
+                              &m.all };
+    say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step, of the rank with "
+        "most\n");
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) describe_axis(c, p, groups[i]);
     mesh_close(&m);
 }
@@ -176,8 +192,8 @@ static void describe_not_built(const bench_case *c)
 
 static bool describe(const bench_case *c)
 {
-    say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision),
-        backend_name(c->backend), c->world_ranks);
+    say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size),
+        precision_name(c->precision), backend_name(c->backend), c->world_ranks);
     if (c->skipped[0]) {
         say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n\n", c->skipped);
         return true;

@@ -1,5 +1,5 @@
-/* A deck on paper: layout, parameters, exact bytes, flops and messages of every case and rank, at any rank count; allocates
- * no training memory and needs no mpirun. */
+/* A deck on paper: layout, parameters, exact bytes, flops and messages of every case and rank, at any rank count;
+ * allocates no training memory and needs no mpirun. */
 #pragma once
 #include "plan/deck.h"
 

@@ -76,7 +76,8 @@ static void reasons(const case_result *r)
 {
     say("\"reasons\":[");
     for (int i = 0; i < r->fail_reasons; i++) say("%s", i ? "," : ""), quoted(r->fail_reason[i]);
-    for (int i = 0; i < r->invalid_reasons; i++) say("%s", i || r->fail_reasons ? "," : ""), quoted(r->invalid_reason[i]);
+    for (int i = 0; i < r->invalid_reasons; i++)
+        say("%s", i || r->fail_reasons ? "," : ""), quoted(r->invalid_reason[i]);
     say("]");
 }
 
@@ -120,8 +121,9 @@ static void identity(const bench_case *c)
     word("tokens", tokens_name(c->tokens));
     word("order", order_name(c->order));
     fault(&c->fault);
-    say("\"sequence\":%lld,\"micro_batch\":%lld,\"global_batch\":%lld,\"warmup\":%lld,\"steps\":%lld,", (long long)c->model.sequence,
-        (long long)c->micro_batch, (long long)c->global_batch, (long long)c->warmup, (long long)c->steps);
+    say("\"sequence\":%lld,\"micro_batch\":%lld,\"global_batch\":%lld,\"warmup\":%lld,\"steps\":%lld,",
+        (long long)c->model.sequence, (long long)c->micro_batch, (long long)c->global_batch, (long long)c->warmup,
+        (long long)c->steps);
 }
 
 static void numbers(const case_result *r)
@@ -151,8 +153,9 @@ static void numbers(const case_result *r)
     residual(r);
     operations(&r->tally);
     say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
-    say("\"shadowed\":{\"operations\":%lld,\"elements\":%lld,\"failed\":%lld,\"left_out\":%lld,", (long long)r->shadow.operations,
-        (long long)r->shadow.elements, (long long)r->shadow.failed, (long long)r->shadow.left_out);
+    say("\"shadowed\":{\"operations\":%lld,\"elements\":%lld,\"failed\":%lld,\"left_out\":%lld,",
+        (long long)r->shadow.operations, (long long)r->shadow.elements, (long long)r->shadow.failed,
+        (long long)r->shadow.left_out);
     number("worst", r->shadow.worst, "},");
 }
 
@@ -168,8 +171,16 @@ void report_json(const case_result *r)
 /* Every field of a result, null or empty. */
 void report_json_skipped(const bench_case *c, const char *reason)
 {
-    case_result r = { .given = c, .median_seconds = NAN, .minimum_seconds = NAN, .maximum_seconds = NAN, .recipe_seconds = NAN,
-                      .tokens_per_second = NAN, .tflops_per_gpu = NAN, .recipe_mfu = NAN, .model_mfu = NAN, .days_per_trillion = NAN };
+    case_result r = { .given = c,
+                      .median_seconds = NAN,
+                      .minimum_seconds = NAN,
+                      .maximum_seconds = NAN,
+                      .recipe_seconds = NAN,
+                      .tokens_per_second = NAN,
+                      .tflops_per_gpu = NAN,
+                      .recipe_mfu = NAN,
+                      .model_mfu = NAN,
+                      .days_per_trillion = NAN };
     result_invalidate(&r, "SKIPPED: %s", reason);
     numbers(&r);
     say("\"verdict\":\"SKIPPED\",\"passed\":false,\"valid\":false,");

@@ -21,7 +21,8 @@ static void judge_numbers(case_result *r)
 static void judge_check(case_result *r, const check_result *c, const char *when)
 {
     if (c->done && !c->passed)
-        result_fail(r, "check %s the timed steps: residual %.3g, limit %d: %s", when, c->residual, CHECK_THRESHOLD, c->worst);
+        result_fail(r, "check %s the timed steps: residual %.3g, limit %d: %s", when, c->residual, CHECK_THRESHOLD,
+                    c->worst);
 }
 
 static void judge_fault(case_result *r)
@@ -41,11 +42,13 @@ static void judge_load(case_result *r, const host_load *load)
 {
     bool on_devices = r->given->backend == BACKEND_CUDA;
     if (!on_devices && load->node_ranks * load->threads > load->cores)
-        result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads, load->cores);
+        result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads,
+                          load->cores);
     if (on_devices && load->sharing > 1) result_invalidate(r, "ranks share a device: up to %d on one", load->sharing);
     if (r->throttled[0]) result_invalidate(r, "throttled device: %s", r->throttled);
     if (on_devices && r->clocks_unknown[0])
-        result_invalidate(r, "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)", r->clocks_unknown);
+        result_invalidate(r, "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)",
+                          r->clocks_unknown);
 }
 
 static void judge_validity(case_result *r, const host_load *load)
@@ -54,7 +57,8 @@ static void judge_validity(case_result *r, const host_load *load)
     if (c->check == CHECK_OFF) result_invalidate(r, "check off");
     judge_load(r, load);
     if (build_debug) result_invalidate(r, "debug build");
-    if (c->steps < ENOUGH_STEPS) result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
+    if (c->steps < ENOUGH_STEPS)
+        result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
     if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
     for (int64_t i = 0; i < r->completed; i++)
         if (r->gradient_norm[i] == 0.0) result_invalidate(r, "a gradient is zero: training has collapsed");
@@ -69,7 +73,8 @@ void judge_case(case_result *r, const host_load *load)
     judge_check(r, &r->check[1], "after");
     if (r->hazards) result_fail(r, "%lld hazards: %s", (long long)r->hazards, r->hazard);
     if (r->shadow.failed)
-        result_fail(r, "%lld operations differ from the host's; the first: %.300s", (long long)r->shadow.failed, r->shadow.sentence);
+        result_fail(r, "%lld operations differ from the host's; the first: %.300s", (long long)r->shadow.failed,
+                    r->shadow.sentence);
     judge_fault(r);
     judge_validity(r, load);
     r->passed = r->fail_reasons == 0;

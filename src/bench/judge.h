@@ -2,7 +2,9 @@
 #pragma once
 #include "bench/result.h"
 
-/* From what the case left, on all ranks alike; node_ranks, cores: of the most crowded node; threads per rank; sharing: ranks on
- * the most crowded device, of a case on devices. */
-typedef struct { int node_ranks, cores, threads, sharing; } host_load;
+/* From what the case left, on all ranks alike; node_ranks, cores: of the most crowded node; threads per rank; sharing:
+ * ranks on the most crowded device, of a case on devices. */
+typedef struct {
+    int node_ranks, cores, threads, sharing;
+} host_load;
 void judge_case(case_result *r, const host_load *load);

@@ -29,14 +29,14 @@ static int sharers(machine_kind kind, const host_load *load)
     return load->sharing > 1 ? load->sharing : 1;
 }
 
-/* What is taken on a device outside the arena once its context is made: 1.5 GB for kernels, cuBLASLt, cuDNN and their workspaces,
- * and 0.3 GB for each communicator. Communicators of all channels, of which users report 0.5 to 1.6 GB (NCCL's issues 864, 964 and
- * 986), have two to four times the blocks of these. Those that take turns share one's resources. The report's Memory line tells
- * what it was. */
+/* What is taken on a device outside the arena once its context is made: 1.5 GB for kernels, cuBLASLt, cuDNN and their
+ * workspaces, and 0.3 GB for each communicator. Communicators of all channels, of which users report 0.5 to 1.6 GB
+ * (NCCL's issues 864, 964 and 986), have two to four times the blocks of these. Those that take turns share one's
+ * resources. The report's Memory line tells what it was. */
 static double room_outside(const mesh *m)
 {
     const group *const laned[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] };
-    int communicators = m->all.size > 1 ? 2 : 0;                       /* of the world; of those that take turns */
+    int communicators = m->all.size > 1 ? 2 : 0; /* of the world; of those that take turns */
     for (int i = 0; i < 2; i++) communicators += laned[i]->size > 1 ? laned[i]->lanes : 0;
     for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
     return 1.5e9 + 0.3e9 * communicators;

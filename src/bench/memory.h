@@ -3,15 +3,19 @@
 #include "bench/judge.h"
 #include "machine/machine.h"
 
-/* Measures the case on paper; if all ranks of a node, or of a device, together want more than is available there, says so
- * with the figures.
- * Collective over the world; the same answer on all ranks. */
-bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load, char skipped[REASON_LENGTH]);
+/* Measures the case on paper; if all ranks of a node, or of a device, together want more than is available there, says
+ * so with the figures. Collective over the world; the same answer on all ranks. */
+bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load,
+                     char skipped[REASON_LENGTH]);
 /* A case begins: the peak counts from here. */
 void memory_forget_peak(void);
 /* Peak resident bytes of a process since then beyond arena_bytes, and what is left of them without the memory that it
- * shares at the end with other ranks (MPI's buffers, counted by every rank that touches them); each maximum over ranks. */
-typedef struct { double bytes, own; } outside_memory;
-outside_memory memory_outside(size_t arena_bytes);                      /* collective */
-/* In use on a device that was looked at while the arena lay there, without the arena; maximum over ranks. Collective. */
+ * shares at the end with other ranks (MPI's buffers, counted by every rank that touches them); each maximum over ranks.
+ */
+typedef struct {
+    double bytes, own;
+} outside_memory;
+outside_memory memory_outside(size_t arena_bytes); /* collective */
+/* In use on a device that was looked at while the arena lay there, without the arena; maximum over ranks. Collective.
+ */
 double memory_outside_on_device(const machine_device *looked_at, size_t arena_bytes);

@@ -13,8 +13,9 @@ static void read_ranks(options *o, const char *words)
         char *end;
         long n = strtol(at, &end, 10);
         if (end == at || n < 1 || n > LARGEST_RANKS || o->rank_counts == OPTION_RANKS || (*end && *end != ','))
-            snprintf(o->mistake, sizeof o->mistake, "--ranks %.80s: give 1 to %d counts from 1 to %d, separated by commas", words,
-                     OPTION_RANKS, LARGEST_RANKS);
+            snprintf(o->mistake, sizeof o->mistake,
+                     "--ranks %.80s: give 1 to %d counts from 1 to %d, separated by commas", words, OPTION_RANKS,
+                     LARGEST_RANKS);
         else o->ranks[o->rank_counts++] = (int)n;
         if (!*end) break;
         at = end + 1;
@@ -34,15 +35,18 @@ options options_read(int argc, char **argv)
         else if (!strcmp(a, "--schedule")) o.schedule = true;
         else if (!strcmp(a, "--ranks") && i + 1 < argc) read_ranks(&o, argv[++i]);
         else if (!strncmp(a, "--ranks=", 8)) read_ranks(&o, a + 8);
-        else if (!strcmp(a, "--ranks")) snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
+        else if (!strcmp(a, "--ranks"))
+            snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
         else if (!strcmp(a, "--replay") && i + 1 < argc) o.replay = argv[++i];
-        else if (!strcmp(a, "--replay")) snprintf(o.mistake, sizeof o.mistake, "--replay needs the file that a mismatch named");
+        else if (!strcmp(a, "--replay"))
+            snprintf(o.mistake, sizeof o.mistake, "--replay needs the file that a mismatch named");
         else if (a[0] == '-' && a[1]) snprintf(o.mistake, sizeof o.mistake, "%.80s is no option; --help lists them", a);
         else if (o.deck) snprintf(o.mistake, sizeof o.mistake, "two decks, %.80s and %.80s: give one", o.deck, a);
         else o.deck = a;
     }
     bool asks = o.help || o.version || o.keys || o.list || o.replay;
-    if (!o.mistake[0] && !asks && !o.deck) snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
+    if (!o.mistake[0] && !asks && !o.deck)
+        snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
     if (!o.mistake[0] && o.rank_counts && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
     if (!o.mistake[0] && o.schedule && !o.dry_run)
@@ -54,12 +58,15 @@ void options_print_help(void)
 {
     say("usage: mpirun -np N ./xgsw DECK             run every case of the deck, e.g. gsw.dat\n"
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
-        "                             [--schedule]   and what each pipeline stage does when, as lists and as a picture\n"
-        "       ./xgsw --keys                        the deck's keys: values, defaults, meaning; operations a fault can name\n"
+        "                             [--schedule]   and what each pipeline stage does when, as lists and as a "
+        "picture\n"
+        "       ./xgsw --keys                        the deck's keys: values, defaults, meaning; operations a fault "
+        "can name\n"
         "       ./xgsw --list                        the catalogue of workloads and recipe rows\n"
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"
         "A deck is looked for as given, then in inputs/.\n"
-        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED, 2 refused, 86 no progress for stall_seconds, 87 record not written.\n");
+        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED, 2 refused, 86 no progress for stall_seconds, 87 "
+        "record not written.\n");
 }

@@ -5,9 +5,9 @@
 enum { OPTION_RANKS = 64 };
 typedef struct {
     bool help, version, keys, list, dry_run, schedule;
-    const char *deck, *replay;              /* NULL: not given */
-    int ranks[OPTION_RANKS], rank_counts;   /* --ranks N[,N...]; 0 counts: as many as there are */
-    char mistake[256];                      /* non-empty: refused, why */
+    const char *deck, *replay;            /* NULL: not given */
+    int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts: as many as there are */
+    char mistake[256];                    /* non-empty: refused, why */
 } options;
 
 options options_read(int argc, char **argv);

@@ -47,7 +47,8 @@ static void count_model_flops(paper_stage *s, const bench_case *c, int at)
     int ranks = c->layout.degree[AXIS_TENSOR];
     s->model_flops = rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at });
     for (int i = 0; i < ranks; i++)
-        s->stage_model_flops += stage_ranks(c) / ranks * rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at, [AXIS_TENSOR] = i });
+        s->stage_model_flops +=
+            stage_ranks(c) / ranks * rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at, [AXIS_TENSOR] = i });
 }
 
 paper paper_open(const bench_case *c)

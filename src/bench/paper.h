@@ -3,25 +3,26 @@
 #include "plan/rank_flops.h"
 #include "train/measure.h"
 
-/* Ranks of one pipeline stage differ in nothing that is counted here but the vocabulary's padding, which the last tensor
- * ranks hold: so one rank stands for all, that of tensor, context, shard and data rank 0, which holds most parameters. */
+/* Ranks of one pipeline stage differ in nothing that is counted here but the vocabulary's padding, which the last
+ * tensor ranks hold: so one rank stands for all, that of tensor, context, shard and data rank 0, which holds most
+ * parameters. */
 typedef struct {
-    int rank;                               /* that stands for the stage */
+    int rank; /* that stands for the stage */
     int64_t layers;
-    int64_t live;                           /* chunk-microbatches between forward and backward, at most */
-    int64_t parameters;                     /* of this rank; padding excluded */
-    flop_count model_flops;                 /* of this rank and a step */
-    flop_count stage_model_flops;           /* of all ranks of the stage */
-    size_t bytes[ARENA_KINDS];              /* of kinds that are not known: 0 */
-    size_t total;                           /* of all kinds that are known */
-    tally step;                             /* as submitted; empty if the case is not measured */
+    int64_t live;                 /* chunk-microbatches between forward and backward, at most */
+    int64_t parameters;           /* of this rank; padding excluded */
+    flop_count model_flops;       /* of this rank and a step */
+    flop_count stage_model_flops; /* of all ranks of the stage */
+    size_t bytes[ARENA_KINDS];    /* of kinds that are not known: 0 */
+    size_t total;                 /* of all kinds that are known */
+    tally step;                   /* as submitted; empty if the case is not measured */
 } paper_stage;
 
 typedef struct {
-    bool measured;                          /* else only what formulas tell: weights, gradients, optimizer, model flops */
+    bool measured; /* else only what formulas tell: weights, gradients, optimizer, model flops */
     int stages;
-    paper_stage *stage;                     /* owned */
-    hazard_report hazards;                  /* of all measured stages; the first stage's sentences that has any */
+    paper_stage *stage;    /* owned */
+    hazard_report hazards; /* of all measured stages; the first stage's sentences that has any */
 } paper;
 
 /* Measures every stage of the case, or, if it is not built, asks the formulas. Allocates no training memory. */

@@ -42,7 +42,8 @@ int64_t reference_sequence(const reference *r, int64_t i)
 }
 
 /* In blocks, so that no rank holds the losses of all. */
-double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count, double *own)
+double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count,
+                            double *own)
 {
     double block[LOSS_BLOCK], total = 0.0;
     for (int64_t first = 0; first < r->sequences; first += LOSS_BLOCK) {

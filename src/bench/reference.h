@@ -3,28 +3,30 @@
 #pragma once
 #include "plan/bench_case.h"
 
-enum { CHECK_MOMENTS = 2 };        /* gradients kept at the first and the fourth step */
+enum { CHECK_MOMENTS = 2 }; /* gradients kept at the first and the fourth step */
 
 typedef struct {
-    bench_case given;               /* single-rank case */
-    int64_t sequences, own_sequences;   /* of the global batch; of this rank's data rank, 0 if it sits out */
-    int64_t data_ranks, data_rank, micro_batch;     /* of the check's mesh: sequence = (m data_ranks + data_rank) b + row */
-    int rows; int64_t *base;        /* [rows + 1] start of each parameter in the arrays below; rows of the parameter table */
-    char (*name)[48];               /* [rows] */
+    bench_case given;                           /* single-rank case */
+    int64_t sequences, own_sequences;           /* of the global batch; of this rank's data rank, 0 if it sits out */
+    int64_t data_ranks, data_rank, micro_batch; /* of the check's mesh: sequence = (m data_ranks + data_rank) b + row */
+    int rows;
+    int64_t *base;    /* [rows + 1] start of each parameter in the arrays below; rows of the parameter table */
+    char (*name)[48]; /* [rows] */
     int64_t values;
-    double *loss;                   /* [CHECK_STEPS, own_sequences] */
-    double total_loss[CHECK_STEPS]; /* of all sequences */
-    double norm[CHECK_STEPS];       /* of the gradient below, at every step */
-    double *gradient[CHECK_MOMENTS];/* [values] summed over all ranks, unclipped, before rounding */
-    double *weight;                 /* [values] after the last step (master where there is one) */
-    double *first_weight;           /* [values] before the first step */
+    double *loss;                    /* [CHECK_STEPS, own_sequences] */
+    double total_loss[CHECK_STEPS];  /* of all sequences */
+    double norm[CHECK_STEPS];        /* of the gradient below, at every step */
+    double *gradient[CHECK_MOMENTS]; /* [values] summed over all ranks, unclipped, before rounding */
+    double *weight;                  /* [values] after the last step (master where there is one) */
+    double *first_weight;            /* [values] before the first step */
 } reference;
 
 /* The number in the global batch of own sequence i, in the order of stage.loss. */
 int64_t reference_sequence(const reference *r, int64_t i);
-/* own[i] = the sum over the world of what ranks bring to own sequence i; returns the sum over all sequences, on all ranks alike.
- * This rank brings `count` values for the sequences of those numbers. Collective over the world. */
-double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count, double *own);
+/* own[i] = the sum over the world of what ranks bring to own sequence i; returns the sum over all sequences, on all
+ * ranks alike. This rank brings `count` values for the sequences of those numbers. Collective over the world. */
+double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count,
+                            double *own);
 
 /* Collective over the world. check: the check model's case; fp32: in FP32 whatever its precision. */
 void reference_compute(reference *r, const bench_case *check, bool fp32);

@@ -11,9 +11,12 @@ enum { TRIAL_BYTES = 1 << 28 };
 /* The options that decide which kernels run. */
 static machine_options options_of(const op_copy *c)
 {
-    return (machine_options){ .kind = c->home.cuda ? MACHINE_CUDA : MACHINE_HOST, .deterministic = c->home.deterministic,
-                              .own_attention = c->home.own_attention, .transfer_multiprocessors = c->home.transfer_multiprocessors,
-                              .shadow = SHADOW_FULL, .world_rank = -1 };
+    return (machine_options){ .kind = c->home.cuda ? MACHINE_CUDA : MACHINE_HOST,
+                              .deterministic = c->home.deterministic,
+                              .own_attention = c->home.own_attention,
+                              .transfer_multiprocessors = c->home.transfer_multiprocessors,
+                              .shadow = SHADOW_FULL,
+                              .world_rank = -1 };
 }
 
 static void *memory_of(machine_kind kind, size_t bytes)

@@ -15,7 +15,8 @@ static const char thin[] = "----------------------------------------------------
 static bool is_backend_told(const deck *d, int64_t i)
 {
     for (int64_t k = 0; k < i; k++)
-        if (d->item[k].backend == d->item[i].backend && !strcmp(d->item[k].backend_reason, d->item[i].backend_reason)) return true;
+        if (d->item[k].backend == d->item[i].backend && !strcmp(d->item[k].backend_reason, d->item[i].backend_reason))
+            return true;
     return false;
 }
 
@@ -23,7 +24,8 @@ static bool is_backend_told(const deck *d, int64_t i)
 static void report_backends(const deck *d)
 {
     for (int64_t i = 0; i < d->cases; i++)
-        if (!is_backend_told(d, i)) say("Backend    %s: %s\n", backend_name(d->item[i].backend), d->item[i].backend_reason);
+        if (!is_backend_told(d, i))
+            say("Backend    %s: %s\n", backend_name(d->item[i].backend), d->item[i].backend_reason);
 }
 
 void report_banner(const deck *d, const char *deck_name, int ranks, int threads, const char *products, const char *mpi)
@@ -39,7 +41,8 @@ void report_banner(const deck *d, const char *deck_name, int ranks, int threads,
     say("Products   %s\n", products);
     say("Messages   %s\n", mpi);
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
-    say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its order without hazards.\n",
+    say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its "
+        "order without hazards.\n",
         CHECK_THRESHOLD);
 }
 
@@ -63,10 +66,12 @@ static void report_layout(const bench_case *c)
     say("Layout     tensor %d, pipeline %d, context %d, data %d, shard %d: %d of %d ranks; sharding %s, overlap %s\n",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks,
         sharding_name(c->sharding), c->overlap ? "on" : "off");
-    if (n[AXIS_PIPELINE] > 1) say("Schedule   %s, chunks_per_stage %d\n", schedule_name(c->schedule), c->layout.chunks_per_stage);
+    if (n[AXIS_PIPELINE] > 1)
+        say("Schedule   %s, chunks_per_stage %d\n", schedule_name(c->schedule), c->layout.chunks_per_stage);
     if (c->backend == BACKEND_CUDA)
         say("Devices    deterministic %s, attention %s, algorithms %s, %d multiprocessors left to transfers\n",
-            c->deterministic ? "yes" : "no", attention_name(c->attention), c->algorithms, c->layout.ranks > 1 ? c->transfer_sms : 0);
+            c->deterministic ? "yes" : "no", attention_name(c->attention), c->algorithms,
+            c->layout.ranks > 1 ? c->transfer_sms : 0);
     if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);
     if (c->fault.kind != FAULT_NONE)
         say("FAULT      %s %s %lld %d is planted: this case must not pass, unless the fault changes nothing\n",
@@ -77,18 +82,22 @@ void report_case_begins(const bench_case *c)
 {
     const model_shape *m = &c->model;
     say("\n%s", thin);
-    say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision),
-        backend_name(c->backend));
-    say("Model      layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld: %lld parameters\n",
+    say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size),
+        precision_name(c->precision), backend_name(c->backend));
+    say("Model      layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld: %lld "
+        "parameters\n",
         (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
         (long long)m->vocabulary, (long long)m->sequence, (long long)model_parameters(m));
     report_layout(c);
-    say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n", (long long)c->global_batch,
-        (long long)c->microbatches, (long long)c->micro_batch, c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD],
-        tokens_name(c->tokens), recompute_name(c->recompute));
+    say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n",
+        (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch,
+        c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD], tokens_name(c->tokens),
+        recompute_name(c->recompute));
     if (c->size != SIZE_FULL)
-        say("Rates      learning rate %g constant, epsilon %g, init std %.4g%s: scaled, so that faults show in a model this narrow\n",
-            c->optimizer.learning_rate, c->optimizer.epsilon, m->init_std, m->init == INIT_FAN_IN ? " / sqrt(fan-in)" : "");
+        say("Rates      learning rate %g constant, epsilon %g, init std %.4g%s: scaled, so that faults show in a model "
+            "this narrow\n",
+            c->optimizer.learning_rate, c->optimizer.epsilon, m->init_std,
+            m->init == INIT_FAN_IN ? " / sqrt(fan-in)" : "");
     say("%s", thin);
 }
 
@@ -96,7 +105,8 @@ void report_check(const check_result *k, const char *when)
 {
     if (!k->done) return;
     say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
-        k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights, k->seconds);
+        k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
+        k->seconds);
     if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
 }
 
@@ -121,8 +131,10 @@ static void report_completed(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;
     double seconds = r->step_seconds[step], tokens = (double)c->global_batch * (double)c->model.sequence;
-    say("completed step: %lld, seconds: %.4f, TFLOP/s/device: %.5f, Tokens/s/device: %.3f, total_weights: %.0f, loss: %.6f, lr: %.3e, "
-        "grad_norm: %.6f, remaining: %.0f s%s\n", (long long)step, seconds,
+    say("completed step: %lld, seconds: %.4f, TFLOP/s/device: %.5f, Tokens/s/device: %.3f, total_weights: %.0f, loss: "
+        "%.6f, lr: %.3e, "
+        "grad_norm: %.6f, remaining: %.0f s%s\n",
+        (long long)step, seconds,
         flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks) / 1e12,
         tokens / seconds / c->layout.ranks, tokens, r->loss[step], r->learning_rate[step], r->gradient_norm[step],
         remaining_seconds(r, step), step < c->warmup ? " (warm-up)" : "");
@@ -132,11 +144,12 @@ static void report_iteration(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;
     int64_t last = c->warmup + c->steps - 1;
-    say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | grad_norm: %.6f | "
+    say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | grad_norm: "
+        "%.6f | "
         "reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld | remaining: %.0f s%s\n",
-        last > 9 ? 2 : 1, (long long)step, (long long)last, r->learning_rate[step], (long long)c->global_batch, last > 9 ? 2 : 1,
-        (long long)step, r->gradient_norm[step], r->loss[step], r->step_seconds[step], (long long)((step + 1) * c->global_batch),
-        remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
+        last > 9 ? 2 : 1, (long long)step, (long long)last, r->learning_rate[step], (long long)c->global_batch,
+        last > 9 ? 2 : 1, (long long)step, r->gradient_norm[step], r->loss[step], r->step_seconds[step],
+        (long long)((step + 1) * c->global_batch), remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
 }
 
 void report_step(const case_result *r, int64_t step)
@@ -155,7 +168,8 @@ static void report_profile(const case_result *r)
     for (int k = 0; k < OP_KINDS; k++)
         if (!op_is_transfer((op_kind)k) && t->kind[k].seconds > 0.005 * total)
             say(" %s %.1f %%,", op_kind_name((op_kind)k), 100.0 * t->kind[k].seconds / total);
-    for (int a = 0; a < t->axes; a++) say(" waiting for %s %.1f %%,", t->axis[a].axis, 100.0 * t->axis[a].exposed_seconds / total);
+    for (int a = 0; a < t->axes; a++)
+        say(" waiting for %s %.1f %%,", t->axis[a].axis, 100.0 * t->axis[a].exposed_seconds / total);
     say(" idle %.1f %%, dispatch %.2f %%\n", 100.0 * t->idle_seconds / total, 100.0 * t->dispatch_seconds / total);
 }
 
@@ -173,7 +187,9 @@ static void report_clocks(const case_result *r)
     const machine_device *last = &r->devices[1];
     if (!last->clocks_known) say("not known whether rank 0 was held back\n");
     else if (last->throttled) say("rank 0 was held back: %s\n", last->throttle_reasons);
-    else say("rank 0 was not held back%s%s\n", last->throttle_reasons[0] ? "; its clocks' reasons: " : "", last->throttle_reasons);
+    else
+        say("rank 0 was not held back%s%s\n", last->throttle_reasons[0] ? "; its clocks' reasons: " : "",
+            last->throttle_reasons);
 }
 
 static void report_peak(const case_result *r)
@@ -198,16 +214,18 @@ static void report_numbers(const case_result *r)
     report_profile(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
-    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)", (double)r->arena_bytes / 1e6,
-        r->outside_bytes / 1e6);
-    if (r->given->backend == BACKEND_CUDA) say(", %.1f MB on a GPU (context, libraries, all processes)", r->device_outside_bytes / 1e6);
+    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)",
+        (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
+    if (r->given->backend == BACKEND_CUDA)
+        say(", %.1f MB on a GPU (context, libraries, all processes)", r->device_outside_bytes / 1e6);
     say("\n");
 }
 
 /* Of both checks; "n/a" if there was none. */
 static const char *worst_residual(const case_result *r, char text[16])
 {
-    snprintf(text, 16, r->check[0].done || r->check[1].done ? "%.4g" : "n/a", fmax(r->check[0].residual, r->check[1].residual));
+    snprintf(text, 16, r->check[0].done || r->check[1].done ? "%.4g" : "n/a",
+             fmax(r->check[0].residual, r->check[1].residual));
     return text;
 }
 
@@ -218,24 +236,27 @@ void report_case_ends(const case_result *r)
     report_numbers(r);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
-    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload, size_name(c->size),
-        precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_PIPELINE],
-        c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_SHARD], r->median_seconds,
-        r->tokens_per_second, worst_residual(r, residual), r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
+    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,
+        size_name(c->size), precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR],
+        c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA],
+        c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, residual),
+        r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
     report_json(r);
 }
 
 void report_skipped(const bench_case *c, const char *reason)
 {
     say("\n%s", thin);
-    say("Case %d     %s, size %s, %s: SKIPPED: %s\n", c->number, c->model_name, size_name(c->size), precision_name(c->precision), reason);
+    say("Case %d     %s, size %s, %s: SKIPPED: %s\n", c->number, c->model_name, size_name(c->size),
+        precision_name(c->precision), reason);
     report_json_skipped(c, reason);
 }
 
 void report_end(const final_counts *n, const char *record)
 {
     say("\n%s", rule);
-    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed, n->failed, n->skipped);
+    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed,
+        n->failed, n->skipped);
     say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed);
     if (record) say("Record     %s\n", n->passed + n->failed ? record : "not written: no case ran");
     say("%s", rule);

@@ -3,7 +3,9 @@
 #include "bench/result.h"
 #include "plan/deck.h"
 
-typedef struct { int passed, failed, skipped, valid; } final_counts;
+typedef struct {
+    int passed, failed, skipped, valid;
+} final_counts;
 
 /* ranks, threads: of the run; libraries: what it computes and talks with. */
 void report_banner(const deck *d, const char *deck_name, int ranks, int threads, const char *products, const char *mpi);

@@ -6,11 +6,11 @@
 #include "plan/bench_case.h"
 
 typedef struct {
-    double residual;                    /* scaled: 16 is the threshold; max of the parts below */
-    double loss, gradient_first, gradient_fourth, weights;      /* worst ratio to its limit x 16, each */
-    char worst[256];                    /* what was worst: parameter, step, rank */
-    int64_t strikes;                    /* executions a planted fault struck in it, all ranks */
-    double seconds;                     /* cost of this check */
+    double residual;                                       /* scaled: 16 is the threshold; max of the parts below */
+    double loss, gradient_first, gradient_fourth, weights; /* worst ratio to its limit x 16, each */
+    char worst[256];                                       /* what was worst: parameter, step, rank */
+    int64_t strikes;                                       /* executions a planted fault struck in it, all ranks */
+    double seconds;                                        /* cost of this check */
     bool done, passed;
 } check_result;
 
@@ -18,49 +18,53 @@ typedef struct {
     const bench_case *given;
     /* per step, warm-up first: total = warmup + steps entries, owned */
     double *loss, *gradient_norm, *learning_rate, *step_seconds;
-    double *rank_seconds;               /* [total, ranks used]; rank 0 only */
-    int64_t completed;                  /* steps that finished */
-    double spent_seconds;               /* in them, by this rank's clock */
+    double *rank_seconds; /* [total, ranks used]; rank 0 only */
+    int64_t completed;    /* steps that finished */
+    double spent_seconds; /* in them, by this rank's clock */
     /* over the measured window */
-    double median_seconds, minimum_seconds, maximum_seconds;    /* median of an even count: mean of the middle two */
-    double recipe_seconds;              /* the recipe's own rule (llama3.1: last step) */
-    double tokens_per_second, tflops_per_gpu;   /* by the median; flops by the recipe's formula, a rank is a GPU */
-    double recipe_mfu, model_mfu;       /* fractions of the peak, by the median; NaN where no peak is known */
-    double days_per_trillion;           /* NaN for proxies */
-    double total_seconds;               /* wall time of the case, checks included */
-    size_t arena_bytes, bytes_by_kind[ARENA_KINDS];  /* rank 0 */
-    double outside_bytes;               /* peak resident memory outside the arena, maximum over ranks */
-    double device_outside_bytes;        /* of a device that no rank shares: in use outside arenas, maximum over ranks */
-    double own_outside_bytes;           /* without memory that ranks share; the result line only */
-    tally tally;                        /* rank 0: counts of all steps, seconds of the measured window */
-    machine_device window[2];           /* this rank's as the measured window began and ended, in the midst of work */
-    machine_device *devices;            /* [ranks used, 2]: all ranks'; rank 0 only; owned */
-    char device[64];                    /* its name, if that of all ranks is the same; else empty */
-    char throttled[REASON_LENGTH];      /* the first rank whose device was, and why; empty: none */
-    char clocks_unknown[32];            /* the first rank whose device does not tell; empty: none */
-    char engines[8192];                 /* of attention and products, rank 0: a line in words, then one for each product */
-    span *spans; int64_t span_count;    /* rank 0: operations of the last step in order of completion; owned */
-    int64_t hazards; char hazard[512];
-    int64_t strikes;                    /* executions a planted fault struck, all ranks */
-    shadow_report shadow;               /* operations beside the host's, all ranks; 0 of them: check is not kernels */
-    check_result check[2];              /* before, after */
+    double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */
+    double recipe_seconds;                                   /* the recipe's own rule (llama3.1: last step) */
+    double tokens_per_second, tflops_per_gpu; /* by the median; flops by the recipe's formula, a rank is a GPU */
+    double recipe_mfu, model_mfu;             /* fractions of the peak, by the median; NaN where no peak is known */
+    double days_per_trillion;                 /* NaN for proxies */
+    double total_seconds;                     /* wall time of the case, checks included */
+    size_t arena_bytes, bytes_by_kind[ARENA_KINDS]; /* rank 0 */
+    double outside_bytes;                           /* peak resident memory outside the arena, maximum over ranks */
+    double device_outside_bytes;   /* of a device that no rank shares: in use outside arenas, maximum over ranks */
+    double own_outside_bytes;      /* without memory that ranks share; the result line only */
+    tally tally;                   /* rank 0: counts of all steps, seconds of the measured window */
+    machine_device window[2];      /* this rank's as the measured window began and ended, in the midst of work */
+    machine_device *devices;       /* [ranks used, 2]: all ranks'; rank 0 only; owned */
+    char device[64];               /* its name, if that of all ranks is the same; else empty */
+    char throttled[REASON_LENGTH]; /* the first rank whose device was, and why; empty: none */
+    char clocks_unknown[32];       /* the first rank whose device does not tell; empty: none */
+    char engines[8192];            /* of attention and products, rank 0: a line in words, then one for each product */
+    span *spans;
+    int64_t span_count; /* rank 0: operations of the last step in order of completion; owned */
+    int64_t hazards;
+    char hazard[512];
+    int64_t strikes;       /* executions a planted fault struck, all ranks */
+    shadow_report shadow;  /* operations beside the host's, all ranks; 0 of them: check is not kernels */
+    check_result check[2]; /* before, after */
     bool passed, valid;
     int fail_reasons, invalid_reasons;
     char fail_reason[CASE_REASONS][REASON_LENGTH];
     char invalid_reason[CASE_REASONS][REASON_LENGTH];
 } case_result;
 
-enum { HOST_NAME_BYTES = 64 };          /* of each rank's host, in lists of them */
+enum { HOST_NAME_BYTES = 64 }; /* of each rank's host, in lists of them */
 
 typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
 
-void result_open(case_result *r, const bench_case *c);      /* allocates the per-step arrays, NaN */
+void result_open(case_result *r, const bench_case *c); /* allocates the per-step arrays, NaN */
 void result_close(case_result *r);
 /* Keeps the spans of one step and what was idle in a window of `seconds`: no operation ran, no transfer was waited for
- * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside it). */
+ * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside
+ * it). */
 void result_add_time(case_result *r, const machine *m, int64_t step, double seconds);
 /* Adds the hazards found, the strikes made and what the shadow saw on a machine that has finished. */
 void result_add_machine(case_result *r, const machine *m);
-/* Adds a reason, printf style; the first CASE_REASONS are kept. A failed case has passed false, a not valid one valid false. */
+/* Adds a reason, printf style; the first CASE_REASONS are kept. A failed case has passed false, a not valid one valid
+ * false. */
 void result_fail(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_invalidate(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -38,8 +38,8 @@ static void look_at_device(case_result *r, const trainer *t, int64_t step)
     if (step == r->given->warmup + r->given->steps - 1) r->window[1] = machine_device_of(t->kind);
 }
 
-/* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host is
- * one step behind what it submits, but for the border of the measured window, where the seconds start at zero. */
+/* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
+ * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero. */
 static void train(case_result *r, trainer *t)
 {
     int64_t total = r->given->warmup + r->given->steps, read = 0;
@@ -88,7 +88,8 @@ static void judge_devices(case_result *r)
         if (i == 0) snprintf(r->device, sizeof r->device, "%s", d->name);
         if (d->throttled && !r->throttled[0])
             snprintf(r->throttled, sizeof r->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
-        if (!d->clocks_known && !r->clocks_unknown[0]) snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "rank %d", i / 2);
+        if (!d->clocks_known && !r->clocks_unknown[0])
+            snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "rank %d", i / 2);
         if (!alike) r->device[0] = 0;
     }
     world_broadcast(r->device, sizeof r->device, 0);
@@ -118,8 +119,8 @@ static void take_from_trainer(case_result *r, trainer *t)
     machine_engines(t->kind, r->engines, sizeof r->engines);
 }
 
-/* Two more steps, of which a sample of operations is compared with the host's: one of each name, the first time the first of
- * its name, the second time any. */
+/* Two more steps, of which a sample of operations is compared with the host's: one of each name, the first time the
+ * first of its name, the second time any. */
 static void replay_at_full_shape(trainer *t)
 {
     machine_shadow(t->machine, SHADOW_SAMPLED);
@@ -160,7 +161,8 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
 /* The worst and the first mismatch are those of the rank that brings them. */
 static void agree_on_shadow(shadow_report *s)
 {
-    double counts[4] = { (double)s->operations, (double)s->elements, (double)s->failed, (double)s->left_out }, worst = s->worst;
+    double counts[4] = { (double)s->operations, (double)s->elements, (double)s->failed, (double)s->left_out },
+           worst = s->worst;
     world_maximum(&worst, 1);
     int from = world_first(s->worst == worst), failed = world_first(s->failed > 0);
     world_sum(counts, 4);

@@ -40,21 +40,34 @@ static surroundings look_around(const session *s, bool cuda)
 static bool open_record(const session *s, const deck *d, const surroundings *a, record **opened)
 {
     char reason[512];
-    record_source source = { .path = d->item[0].record, .deck_name = s->deck_name, .deck_text = s->deck_text,
-                             .deck_length = s->deck_length, .argc = s->argc, .argv = s->argv, .ranks = world_ranks(),
-                             .hosts = a->hosts, .threads = a->load.threads, .mpi = a->mpi, .products = a->products, .cuda = a->cuda,
-                             .devices = s->devices.device, .cases = d->cases };
+    record_source source = { .path = d->item[0].record,
+                             .deck_name = s->deck_name,
+                             .deck_text = s->deck_text,
+                             .deck_length = s->deck_length,
+                             .argc = s->argc,
+                             .argv = s->argv,
+                             .ranks = world_ranks(),
+                             .hosts = a->hosts,
+                             .threads = a->load.threads,
+                             .mpi = a->mpi,
+                             .products = a->products,
+                             .cuda = a->cuda,
+                             .devices = s->devices.device,
+                             .cases = d->cases };
     *opened = world_rank() == 0 ? record_open(&source, reason, sizeof reason) : NULL;
     if (world_rank() == 0 && !*opened)
-        fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", s->deck_name, reason);
+        fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", s->deck_name,
+                reason);
     world_wait_for_root();
     return world_all(world_rank() != 0 || *opened);
 }
 
 /* When the record was written last, and how long that took: it is rewritten whole, so a deck of many short cases is
- * written when writing costs at most a twentieth of the time since; the end of the run always writes. Until a case has run
- * nothing is: an older record stays. */
-typedef struct { double ended, seconds; } last_commit;
+ * written when writing costs at most a twentieth of the time since; the end of the run always writes. Until a case has
+ * run nothing is: an older record stays. */
+typedef struct {
+    double ended, seconds;
+} last_commit;
 enum { COMMIT_SHARE = 20 };
 
 static void commit_record(record *r, last_commit *last, bool always)

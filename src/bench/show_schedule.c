@@ -33,8 +33,7 @@ static void show_times(const schedule_timing *t)
 static void show_simulated(const bench_case *c, const schedule *list)
 {
     schedule_timing t = schedule_simulate(c, list, &schedule_unit_costs);
-    if (t.mistake[0])
-        say("  WRONG       %s\n", t.mistake);
+    if (t.mistake[0]) say("  WRONG       %s\n", t.mistake);
     else {
         show_times(&t);
         schedule_picture(c, list, &t, stdout);
@@ -62,6 +61,5 @@ void show_schedule(const bench_case *c)
         stages > 1 ? "s" : "", chunks, chunks > 1 ? "s" : "", (long long)c->microbatches);
     if (actions > MOST_ACTIONS)
         say("  lists       not shown: %lld actions, at most %d\n", (long long)actions, MOST_ACTIONS);
-    else
-        show_stages(c);
+    else show_stages(c);
 }

@@ -5,8 +5,9 @@
 strike strike_of(const bench_case *c, mesh *m, const machine_options *on)
 {
     static const strike_kind kinds[] = {
-        [FAULT_NONE] = STRIKE_NONE, [FAULT_DROP] = STRIKE_DROP, [FAULT_STALE] = STRIKE_STALE, [FAULT_REPEAT] = STRIKE_REPEAT,
-        [FAULT_SCALE] = STRIKE_SCALE, [FAULT_FLIP] = STRIKE_FLIP, [FAULT_UNWAIT] = STRIKE_UNWAIT,
+        [FAULT_NONE] = STRIKE_NONE,     [FAULT_DROP] = STRIKE_DROP,   [FAULT_STALE] = STRIKE_STALE,
+        [FAULT_REPEAT] = STRIKE_REPEAT, [FAULT_SCALE] = STRIKE_SCALE, [FAULT_FLIP] = STRIKE_FLIP,
+        [FAULT_UNWAIT] = STRIKE_UNWAIT,
     };
     const planted_fault *f = &c->fault;
     strike s = { .kind = kinds[f->kind] };

@@ -2,6 +2,6 @@
 #pragma once
 #include "train/trainer.h"
 
-/* The strike of the case's fault on this mesh; if it names a transfer, the struck rank measures which one and tells all.
- * Collective over the world if the case has a fault. */
+/* The strike of the case's fault on this mesh; if it names a transfer, the struck rank measures which one and tells
+ * all. Collective over the world if the case has a fault. */
 strike strike_of(const bench_case *c, mesh *m, const machine_options *on);

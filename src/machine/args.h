@@ -4,31 +4,88 @@
 #include <stdbool.h>
 
 /* The step's scalars, one F64 tensor: the only numbers that vary from step to step. */
-enum { SCALAR_STEP, SCALAR_LEARNING_RATE, SCALAR_CORRECTION1, SCALAR_CORRECTION2, SCALAR_CLIP, SCALAR_LOSS, SCALAR_NORM, STEP_SCALARS };
-/* Exact sums of squares: four 32-bit limbs of a 128-bit integer in units of 2^-80, each in a U64, and a flag (not finite). */
+enum {
+    SCALAR_STEP,
+    SCALAR_LEARNING_RATE,
+    SCALAR_CORRECTION1,
+    SCALAR_CORRECTION2,
+    SCALAR_CLIP,
+    SCALAR_LOSS,
+    SCALAR_NORM,
+    STEP_SCALARS
+};
+/* Exact sums of squares: four 32-bit limbs of a 128-bit integer in units of 2^-80, each in a U64, and a flag (not
+ * finite). */
 enum { SQUARE_LIMBS = 5 };
 
-typedef struct { float scale; bool causal; } attention_args;                /* causal: query i sees keys 0 .. i; else all */
-typedef struct { float epsilon; } norm_args;
-typedef struct { int64_t first, valid; } vocabulary_args;                   /* first row held here; unpadded vocabulary */
+typedef struct {
+    float scale;
+    bool causal;
+} attention_args; /* causal: query i sees keys 0 .. i; else all */
+typedef struct {
+    float epsilon;
+} norm_args;
+typedef struct {
+    int64_t first, valid;
+} vocabulary_args; /* first row held here; unpadded vocabulary */
 typedef enum { CROSS_ENTROPY_PARTIAL, CROSS_ENTROPY_FINISH } cross_entropy_part;
-typedef struct { cross_entropy_part part; int64_t first, valid; float gradient_scale; } cross_entropy_args;
+typedef struct {
+    cross_entropy_part part;
+    int64_t first, valid;
+    float gradient_scale;
+} cross_entropy_args;
 /* rows, columns: of the unpadded logical tensor. */
-typedef struct { uint32_t seed, key; float scale; int64_t first_row, first_column, rows, columns; } initialize_args;
+typedef struct {
+    uint32_t seed, key;
+    float scale;
+    int64_t first_row, first_column, rows, columns;
+} initialize_args;
 typedef enum { STREAM_UNIFORM, STREAM_RAMP, STREAM_ZEROS } stream_kind;
 /* Local position p is position first + p of the sequence, in the second half of the local ones skip more. */
-typedef struct { stream_kind stream; bool labels_next; uint32_t seed, vocabulary; int64_t first_sample, first, skip; } tokens_args;
-typedef struct { double maximum, minimum; int64_t warmup, total; bool constant, from_zero; float beta1, beta2; } step_begin_args;
-typedef struct { double clip, tokens; } step_clip_args;                     /* clip 0: none; tokens of the global batch */
-typedef struct { double value; } fill_args;
-typedef struct { double factor; } scale_args;
-typedef struct { int64_t index; } flip_args;
+typedef struct {
+    stream_kind stream;
+    bool labels_next;
+    uint32_t seed, vocabulary;
+    int64_t first_sample, first, skip;
+} tokens_args;
+typedef struct {
+    double maximum, minimum;
+    int64_t warmup, total;
+    bool constant, from_zero;
+    float beta1, beta2;
+} step_begin_args;
+typedef struct {
+    double clip, tokens;
+} step_clip_args; /* clip 0: none; tokens of the global batch */
+typedef struct {
+    double value;
+} fill_args;
+typedef struct {
+    double factor;
+} scale_args;
+typedef struct {
+    int64_t index;
+} flip_args;
 enum { OP_OPERANDS = 12 };
 struct group;
-typedef struct { struct group *group; uint64_t sequence; int16_t peer[OP_OPERANDS]; } fabric_args;    /* peer: exchange only */
+typedef struct {
+    struct group *group;
+    uint64_t sequence;
+    int16_t peer[OP_OPERANDS];
+} fabric_args; /* peer: exchange only */
 
 typedef union {
-    attention_args attention; norm_args norm; vocabulary_args vocabulary; cross_entropy_args cross_entropy;
-    initialize_args initialize; tokens_args tokens; adamw_rule adamw; step_begin_args step_begin;
-    step_clip_args step_clip; fill_args fill; scale_args scale; flip_args flip; fabric_args fabric;
+    attention_args attention;
+    norm_args norm;
+    vocabulary_args vocabulary;
+    cross_entropy_args cross_entropy;
+    initialize_args initialize;
+    tokens_args tokens;
+    adamw_rule adamw;
+    step_begin_args step_begin;
+    step_clip_args step_clip;
+    fill_args fill;
+    scale_args scale;
+    flip_args flip;
+    fabric_args fabric;
 } op_args;

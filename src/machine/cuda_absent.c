@@ -39,7 +39,14 @@ static machine_device device(void) { return (machine_device){ .name = "none" }; 
 
 const backend *cuda_backend(void)
 {
-    static const backend table = { .name = "cuda", .usable = usable, .device = device, .open = open_state, .close = close_state,
-                                   .prepare = prepare, .library = library, .engines = library, .threads = threads };
+    static const backend table = { .name = "cuda",
+                                   .usable = usable,
+                                   .device = device,
+                                   .open = open_state,
+                                   .close = close_state,
+                                   .prepare = prepare,
+                                   .library = library,
+                                   .engines = library,
+                                   .threads = threads };
     return &table;
 }

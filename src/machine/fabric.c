@@ -4,8 +4,14 @@
 
 group group_line(const char *axis, int first, int stride, int size, int rank)
 {
-    return (group){ .axis = axis, .size = size, .rank = rank, .first = first, .dims = 1, .dim = { { size, stride } },
-                    .handle = -1, .handle_step = 1 };
+    return (group){ .axis = axis,
+                    .size = size,
+                    .rank = rank,
+                    .first = first,
+                    .dims = 1,
+                    .dim = { { size, stride } },
+                    .handle = -1,
+                    .handle_step = 1 };
 }
 
 int group_world_rank(const group *g, int member)
@@ -41,7 +47,8 @@ mark all_gather(queue *q, const char *name, group *g, tensor to, tensor from)
 {
     bool in_place = !tensor_present(&from);
     need(tensor_contiguous(&to) && tensor_elements(&to) % g->size == 0, name, "all_gather into equal contiguous parts");
-    need(in_place || (tensor_contiguous(&from) && from.type == to.type && tensor_elements(&from) * g->size == tensor_elements(&to)),
+    need(in_place || (tensor_contiguous(&from) && from.type == to.type &&
+                      tensor_elements(&from) * g->size == tensor_elements(&to)),
          name, "all_gather of parts that do not make the whole");
     op o = transfer_op(q, OP_ALL_GATHER, name, g);
     o.operands = 2;
@@ -53,9 +60,10 @@ mark all_gather(queue *q, const char *name, group *g, tensor to, tensor from)
 mark reduce_scatter(queue *q, const char *name, group *g, tensor to, tensor from)
 {
     bool in_place = !tensor_present(&to);
-    need(tensor_contiguous(&from) && tensor_elements(&from) % g->size == 0, name, "reduce_scatter from equal contiguous parts");
-    need(in_place || (tensor_contiguous(&to) && tensor_elements(&to) * g->size == tensor_elements(&from)),
-         name, "reduce_scatter into something that is not one part");
+    need(tensor_contiguous(&from) && tensor_elements(&from) % g->size == 0, name,
+         "reduce_scatter from equal contiguous parts");
+    need(in_place || (tensor_contiguous(&to) && tensor_elements(&to) * g->size == tensor_elements(&from)), name,
+         "reduce_scatter into something that is not one part");
     need(sums(from.type, in_place ? from.type : to.type), name, "reduce_scatter of formats that do not add");
     op o = transfer_op(q, OP_REDUCE_SCATTER, name, g);
     o.operands = 2;

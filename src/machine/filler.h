@@ -24,7 +24,10 @@ static inline int64_t rows(tensor t) { return columns(t) ? tensor_elements(&t) /
 static inline bool rows_by(tensor t, int64_t m, int64_t n) { return rows(t) == m && columns(t) == n; }
 
 /* Rows of numbers a kernel can walk: each row without gaps. */
-static inline bool walkable(tensor t) { return t.dims > 0 && is_float(t) && (columns(t) == 1 || t.stride[t.dims - 1] == 1); }
+static inline bool walkable(tensor t)
+{
+    return t.dims > 0 && is_float(t) && (columns(t) == 1 || t.stride[t.dims - 1] == 1);
+}
 static inline bool plain(tensor t, dtype type) { return t.type == type && tensor_contiguous(&t); }
 static inline bool same_elements(tensor a, tensor b) { return tensor_elements(&a) == tensor_elements(&b); }
 

@@ -6,21 +6,34 @@
 #include <string.h>
 
 enum { CLOCK_HISTORY = 1 << 14 };
-typedef struct { uint64_t serial; op_kind kind; origin origin; } visit;             /* serial 0: none */
 typedef struct {
-    visit writer; int writer_queue;
-    visit reader[HAZARD_QUEUES];            /* the last one of each queue */
+    uint64_t serial;
+    op_kind kind;
+    origin origin;
+} visit; /* serial 0: none */
+typedef struct {
+    visit writer;
+    int writer_queue;
+    visit reader[HAZARD_QUEUES]; /* the last one of each queue */
 } visits;
 /* The list moves when a range comes or goes: it holds where the visits lie, not them. */
-typedef struct { uintptr_t begin, end; visits *by; } range;
+typedef struct {
+    uintptr_t begin, end;
+    visits *by;
+} range;
 enum { VISITS_BLOCK = 256 };
-typedef struct visits_block { struct visits_block *next; visits item[VISITS_BLOCK]; } visits_block;
+typedef struct visits_block {
+    struct visits_block *next;
+    visits item[VISITS_BLOCK];
+} visits_block;
 
 struct hazard {
-    vector_clock now[HAZARD_QUEUES];        /* what each queue's next operation is known to follow */
-    vector_clock *history[HAZARD_QUEUES];   /* of its operation serial % CLOCK_HISTORY */
-    range *ranges; int64_t count, capacity;             /* by address, disjoint */
-    visits **spare; int64_t spares;                     /* [capacity] not in use */
+    vector_clock now[HAZARD_QUEUES];      /* what each queue's next operation is known to follow */
+    vector_clock *history[HAZARD_QUEUES]; /* of its operation serial % CLOCK_HISTORY */
+    range *ranges;
+    int64_t count, capacity; /* by address, disjoint */
+    visits **spare;
+    int64_t spares; /* [capacity] not in use */
     visits_block *blocks;
     hazard_report report;
 };
@@ -56,7 +69,10 @@ static void clock_merge(vector_clock *into, const vector_clock *other)
         if (other->at[i] > into->at[i]) into->at[i] = other->at[i];
 }
 
-bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial) { return serial <= h->now[queue].at[target]; }
+bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial)
+{
+    return serial <= h->now[queue].at[target];
+}
 
 vector_clock hazard_past(const hazard *h, int target, uint64_t serial)
 {
@@ -75,7 +91,8 @@ static void ranges_grow(hazard *h)
     h->capacity += VISITS_BLOCK;
     h->ranges = realloc(h->ranges, (size_t)h->capacity * sizeof *h->ranges);
     h->spare = realloc(h->spare, (size_t)h->capacity * sizeof *h->spare);
-    if (!b || !h->ranges || !h->spare) FAIL("no memory for %lld byte ranges of the hazard checker", (long long)h->capacity);
+    if (!b || !h->ranges || !h->spare)
+        FAIL("no memory for %lld byte ranges of the hazard checker", (long long)h->capacity);
     b->next = h->blocks;
     h->blocks = b;
     for (int i = 0; i < VISITS_BLOCK; i++) h->spare[h->spares++] = &b->item[i];

@@ -1,13 +1,19 @@
-/* The hazard checker: two operations that touch the same bytes, one of them writing, must be ordered by queues and waits.
- * A vector clock per queue, and per arena range the last writer and the last reader of every queue. */
+/* The hazard checker: two operations that touch the same bytes, one of them writing, must be ordered by queues and
+ * waits. A vector clock per queue, and per arena range the last writer and the last reader of every queue. */
 #pragma once
 #include "machine/op.h"
 
 enum { HAZARD_QUEUES = 12, HAZARD_SENTENCES = 8 };
 typedef struct hazard hazard;
-typedef struct { uint64_t at[HAZARD_QUEUES]; } vector_clock;       /* of each queue, the last operation that comes before */
+typedef struct {
+    uint64_t at[HAZARD_QUEUES];
+} vector_clock; /* of each queue, the last operation that comes before */
 /* count: of unordered operations and ranges; the first different sentences. */
-typedef struct { int64_t count; int sentences; char sentence[HAZARD_SENTENCES][512]; } hazard_report;
+typedef struct {
+    int64_t count;
+    int sentences;
+    char sentence[HAZARD_SENTENCES][512];
+} hazard_report;
 
 hazard *hazard_open(void);
 void hazard_close(hazard *h);

@@ -60,19 +60,27 @@ static mark rope(queue *q, op_kind kind, const char *name, tensor x, tensor tabl
     op o = named(q, kind, name);
     use(&o, x, UPDATE);
     use(&o, table, READ);
-    need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD_DIM, &o, "x is not [s, b, heads, even d up to 256]");
+    need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD_DIM, &o,
+         "x is not [s, b, heads, even d up to 256]");
     need(plain(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o,
          "table is not [s, d/2, 2] F32");
     return op_submit(q, &o);
 }
 
-mark rope_forward(queue *q, const char *name, tensor x, tensor table) { return rope(q, OP_ROPE_FORWARD, name, x, table); }
-mark rope_backward(queue *q, const char *name, tensor x, tensor table) { return rope(q, OP_ROPE_BACKWARD, name, x, table); }
+mark rope_forward(queue *q, const char *name, tensor x, tensor table)
+{
+    return rope(q, OP_ROPE_FORWARD, name, x, table);
+}
+mark rope_backward(queue *q, const char *name, tensor x, tensor table)
+{
+    return rope(q, OP_ROPE_BACKWARD, name, x, table);
+}
 
 /* Statistics of the softmax: [b, heads, s] F32, each row of positions without gaps. */
 static bool is_lse(tensor t, tensor q)
 {
-    return t.type == F32 && t.dims == 3 && walkable(t) && t.dim[0] == q.dim[1] && t.dim[1] == q.dim[2] && t.dim[2] == q.dim[0];
+    return t.type == F32 && t.dims == 3 && walkable(t) && t.dim[0] == q.dim[1] && t.dim[1] == q.dim[2] &&
+           t.dim[2] == q.dim[0];
 }
 
 static void need_attention(const op *o, tensor q, tensor k, tensor v, tensor out, tensor lse)
@@ -120,8 +128,8 @@ mark attention_backward(queue *q, const char *name, attention_backward_operands 
     use(&o, x.dv, x.dkv_access);
     need_attention(&o, x.q, x.k, x.v, x.out, x.lse);
     need(same_shape(x.d_out, x.q) && walkable(x.d_out), &o, "the gradient of out has another shape");
-    need(is_sum_of(x.dq, x.dq_access, x.q) && is_sum_of(x.dk, x.dkv_access, x.k) && is_sum_of(x.dv, x.dkv_access, x.v), &o,
-         "a gradient has another shape, gaps in its heads, or is added to in another format than F32");
+    need(is_sum_of(x.dq, x.dq_access, x.q) && is_sum_of(x.dk, x.dkv_access, x.k) && is_sum_of(x.dv, x.dkv_access, x.v),
+         &o, "a gradient has another shape, gaps in its heads, or is added to in another format than F32");
     return op_submit(q, &o);
 }
 
@@ -132,8 +140,9 @@ mark attention_merge(queue *q, const char *name, tensor out, tensor lse, tensor 
     use(&o, lse, UPDATE);
     use(&o, part, READ);
     use(&o, part_lse, READ);
-    need(out.dims == 4 && out.type == F32 && part.type == F32 && walkable(out) && walkable(part) && same_shape(out, part), &o,
-         "the outputs are not [s, b, heads, d] F32");
+    need(out.dims == 4 && out.type == F32 && part.type == F32 && walkable(out) && walkable(part) &&
+             same_shape(out, part),
+         &o, "the outputs are not [s, b, heads, d] F32");
     need(is_lse(lse, out) && is_lse(part_lse, out), &o, "the statistics are not [b, heads, s] F32");
     return op_submit(q, &o);
 }
@@ -144,8 +153,9 @@ mark add(queue *q, const char *name, tensor out, tensor a, tensor b)
     use(&o, out, WRITE);
     use(&o, a, READ);
     use(&o, b, READ);
-    need(same_shape(a, b) && same_shape(a, out) && plain(a, out.type) && plain(b, out.type) && plain(out, out.type) && is_float(out), &o,
-         "sum of tensors that differ in shape or format");
+    need(same_shape(a, b) && same_shape(a, out) && plain(a, out.type) && plain(b, out.type) && plain(out, out.type) &&
+             is_float(out),
+         &o, "sum of tensors that differ in shape or format");
     return op_submit(q, &o);
 }
 
@@ -178,13 +188,14 @@ mark embedding_forward(queue *q, const char *name, tensor tokens, tensor table, 
     use(&o, tokens, READ);
     use(&o, table, READ);
     use(&o, out, WRITE);
-    need(plain(tokens, I32) && walkable(table) && table.dims == 2 && walkable(out), &o, "tokens, table or out has a wrong format");
+    need(plain(tokens, I32) && walkable(table) && table.dims == 2 && walkable(out), &o,
+         "tokens, table or out has a wrong format");
     need(rows_by(out, tensor_elements(&tokens), columns(table)), &o, "out is not one table row per token");
     return op_submit(q, &o);
 }
 
-mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access,
-                        int64_t first)
+mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient,
+                        access_mode gradient_access, int64_t first)
 {
     op o = named(q, OP_EMBEDDING_BACKWARD, name);
     o.args.vocabulary.first = first;
@@ -207,10 +218,13 @@ static mark cross_entropy(queue *q, const char *name, const cross_entropy_operan
     use(&o, x->labels, READ);
     use(&o, x->partial, finish ? READ : WRITE);
     use(&o, finish ? x->loss : tensor_none(), WRITE);
-    need(walkable(x->logits) && rows(x->logits) == tokens && plain(x->labels, I32), &o, "logits are not one row per label");
-    need(plain(x->partial, F32) && tokens > 0 && tensor_elements(&x->partial) % (3 * tokens) == 0, &o, "partial is not [.., s, b, 3] F32");
+    need(walkable(x->logits) && rows(x->logits) == tokens && plain(x->labels, I32), &o,
+         "logits are not one row per label");
+    need(plain(x->partial, F32) && tokens > 0 && tensor_elements(&x->partial) % (3 * tokens) == 0, &o,
+         "partial is not [.., s, b, 3] F32");
     need(finish || tensor_elements(&x->partial) == 3 * tokens, &o, "partial is not of this rank alone");
-    need(!finish || (x->loss.type == F64 && x->loss.dims == 1 && tokens % x->loss.dim[0] == 0), &o, "loss is not [b] F64");
+    need(!finish || (x->loss.type == F64 && x->loss.dims == 1 && tokens % x->loss.dim[0] == 0), &o,
+         "loss is not [b] F64");
     return op_submit(q, &o);
 }
 

@@ -1,5 +1,6 @@
 /* One filler per computing operation: it makes the op and submits it. Queued, not finished; touches no data.
- * rows = positions x microbatch rows, position slowest. "name" must outlive the queue (string constants, table names). */
+ * rows = positions x microbatch rows, position slowest. "name" must outlive the queue (string constants, table names).
+ */
 #pragma once
 #include "machine/machine.h"
 
@@ -8,29 +9,43 @@
 mark matmul(queue *q, const char *name, tensor c, access_mode c_access, tensor a, tensor b);
 
 /* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type;
- * out = sum * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). x, delta, sum, out [rows, h]; gain [h]. */
-typedef struct { tensor x, delta, gain, sum, out, rstd; } norm_forward_operands;
+ * out = sum * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). x, delta, sum, out [rows, h]; gain [h].
+ */
+typedef struct {
+    tensor x, delta, gain, sum, out, rstd;
+} norm_forward_operands;
 mark norm_forward(queue *q, const char *name, norm_forward_operands o, float epsilon);
 
 /* dx (+)= derivative of the norm (UPDATE adds to the residual's gradient and rounds once); gain_gradient F32 [h] (+)=.
  * x [rows, h] is the norm's input (the sum). Zhang & Sennrich 2019. */
-typedef struct { tensor d_out, x, rstd, gain, dx, gain_gradient; access_mode dx_access, gain_access; } norm_backward_operands;
+typedef struct {
+    tensor d_out, x, rstd, gain, dx, gain_gradient;
+    access_mode dx_access, gain_access;
+} norm_backward_operands;
 mark norm_backward(queue *q, const char *name, norm_backward_operands o);
 
-/* Rotates half-split pairs of x [s, b, heads, d] in place by table [s, d/2, 2] (cosine, sine), F32. Backward rotates back. */
+/* Rotates half-split pairs of x [s, b, heads, d] in place by table [s, d/2, 2] (cosine, sine), F32. Backward rotates
+ * back. */
 mark rope_forward(queue *q, const char *name, tensor x, tensor table);
 mark rope_backward(queue *q, const char *name, tensor x, tensor table);
 
 /* Attention of q [s, b, heads, d] over k, v [t, b, kv_heads, d]; causal: s = t and query i sees keys 0 .. i, else all.
  * out like q (may be a strided view), in q's type or F32; lse [b, heads, s] F32 = log sum exp of the scaled scores.
  * Blockwise: no s x t memory (Dao 2023, algorithm 1). */
-typedef struct { tensor q, k, v, out, lse; } attention_forward_operands;
+typedef struct {
+    tensor q, k, v, out, lse;
+} attention_forward_operands;
 mark attention_forward(queue *q, const char *name, attention_forward_operands o, attention_args args);
-/* dq, dk, dv (WRITE), or F32 and added to (UPDATE), each in q's type or F32. out, lse: over all keys that the queries see. */
-typedef struct { tensor q, k, v, out, lse, d_out, dq, dk, dv; access_mode dq_access, dkv_access; } attention_backward_operands;
+/* dq, dk, dv (WRITE), or F32 and added to (UPDATE), each in q's type or F32. out, lse: over all keys that the queries
+ * see. */
+typedef struct {
+    tensor q, k, v, out, lse, d_out, dq, dk, dv;
+    access_mode dq_access, dkv_access;
+} attention_backward_operands;
 mark attention_backward(queue *q, const char *name, attention_backward_operands o, attention_args args);
-/* out [s, b, heads, d] F32 and lse [b, heads, s] F32 over some keys, and part, part_lse over others, become those over both
- * (Milakov & Gimelshein 2018): lse' = log(e^lse + e^part_lse), out' = out e^(lse - lse') + part e^(part_lse - lse'). */
+/* out [s, b, heads, d] F32 and lse [b, heads, s] F32 over some keys, and part, part_lse over others, become those over
+ * both (Milakov & Gimelshein 2018): lse' = log(e^lse + e^part_lse), out' = out e^(lse - lse') + part e^(part_lse -
+ * lse'). */
 mark attention_merge(queue *q, const char *name, tensor out, tensor lse, tensor part, tensor part_lse);
 
 /* out = a + b, rounded once; equal shapes, contiguous. */
@@ -43,26 +58,33 @@ mark swiglu_backward(queue *q, const char *name, tensor gate_up, tensor d_out, t
 /* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0.
  * Backward: per row an FP32 sum over its tokens in position order, then one rounded add (UPDATE) or store (WRITE). */
 mark embedding_forward(queue *q, const char *name, tensor tokens, tensor table, tensor out, int64_t first);
-mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access,
-                        int64_t first);
+mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient,
+                        access_mode gradient_access, int64_t first);
 
 /* Vocabulary-parallel cross-entropy of logits [s, b, V/T]. Part 1: partial [s, b, 3] F32 = (max, sum exp(x - max),
  * own label's logit or 0), columns >= valid masked. Part 2: from partials [T, s, b, 3] of all ranks: loss [b] F64 =
  * sum over positions (WRITE), logits become (softmax - onehot) * gradient_scale in place, masked columns 0. */
-typedef struct { tensor logits, labels, partial, loss; int64_t first, valid; float gradient_scale; } cross_entropy_operands;
+typedef struct {
+    tensor logits, labels, partial, loss;
+    int64_t first, valid;
+    float gradient_scale;
+} cross_entropy_operands;
 mark cross_entropy_partial(queue *q, const char *name, const cross_entropy_operands *o);
 mark cross_entropy_finish(queue *q, const char *name, const cross_entropy_operands *o);
 
-/* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP first. */
-typedef struct { tensor scalars, gradient, weight, master, first, second; } adamw_operands;
+/* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP
+ * first. */
+typedef struct {
+    tensor scalars, gradient, weight, master, first, second;
+} adamw_operands;
 mark adamw(queue *q, const char *name, const adamw_operands *o, adamw_rule rule);
 
 /* Normal numbers of the definitions into out [rows, columns], whose element (0, 0) is (first_row, first_column) of the
  * logical rows x columns tensor; rows beyond it become 0. */
 mark initialize(queue *q, const char *name, tensor out, const initialize_args *args);
 mark fill(queue *q, const char *name, tensor out, double value);
-/* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and BF16
- * views of equal shapes whose rows have no gaps. */
+/* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
+ * BF16 views of equal shapes whose rows have no gaps. */
 mark copy(queue *q, const char *name, tensor to, access_mode to_access, tensor from);
 /* out [1] F64 (+)= ordered sum of x F64. */
 mark sum(queue *q, const char *name, tensor out, access_mode out_access, tensor x);

@@ -10,11 +10,20 @@ bool machine_usable(machine_kind kind, char *why, size_t length) { return backen
 machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }
 void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
 void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
-void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes) { backend_of(kind)->clear(memory, byte, bytes); }
+void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes)
+{
+    backend_of(kind)->clear(memory, byte, bytes);
+}
 int machine_threads(machine_kind kind) { return backend_of(kind)->threads(); }
-const char *machine_library(machine_kind kind, char *text, size_t length) { return backend_of(kind)->library(text, length); }
+const char *machine_library(machine_kind kind, char *text, size_t length)
+{
+    return backend_of(kind)->library(text, length);
+}
 bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
-const char *machine_engines(machine_kind kind, char *text, size_t length) { return backend_of(kind)->engines(text, length); }
+const char *machine_engines(machine_kind kind, char *text, size_t length)
+{
+    return backend_of(kind)->engines(text, length);
+}
 
 /* Of the process, as its devices are. */
 static bool devices_are_shared;
@@ -151,9 +160,12 @@ void queue_set_scratch(queue *q, void *memory, size_t bytes)
 static shadow *shadow_of(const machine_options *o)
 {
     char files[64] = "";
-    op_home home = { .cuda = o->kind == MACHINE_CUDA, .deterministic = o->deterministic, .own_attention = o->own_attention,
+    op_home home = { .cuda = o->kind == MACHINE_CUDA,
+                     .deterministic = o->deterministic,
+                     .own_attention = o->own_attention,
                      .transfer_multiprocessors = o->transfer_multiprocessors };
-    if (o->world_rank >= 0) snprintf(files, sizeof files, "%.40s%s%d", o->shadow_files, o->shadow_files[0] ? "-" : "", o->world_rank);
+    if (o->world_rank >= 0)
+        snprintf(files, sizeof files, "%.40s%s%d", o->shadow_files, o->shadow_files[0] ? "-" : "", o->world_rank);
     return shadow_open(home, files);
 }
 

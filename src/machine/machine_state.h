@@ -1,4 +1,5 @@
-/* What a machine and its queues hold: machine.c opens and reads them, submit.c passes operations on, strike.c plants faults. */
+/* What a machine and its queues hold: machine.c opens and reads them, submit.c passes operations on, strike.c plants
+ * faults. */
 #pragma once
 #include "machine/backend.h"
 #include "machine/fabric.h"
@@ -7,28 +8,36 @@
 enum { MACHINE_GROUPS = 32 };
 
 /* Known when the queue is told to wait: until its next operation the checker may forget it. */
-typedef struct { mark mark; vector_clock past; } awaited;
+typedef struct {
+    mark mark;
+    vector_clock past;
+} awaited;
 
 struct queue {
     machine *machine;
     int index;
     const char *name;
-    uint64_t serial;                        /* of the last op submitted; the first is 1 */
+    uint64_t serial; /* of the last op submitted; the first is 1 */
     size_t scratch;
-    awaited pending[HAZARD_QUEUES]; int pendings;       /* one a queue at most: its latest */
+    awaited pending[HAZARD_QUEUES];
+    int pendings; /* one a queue at most: its latest */
 };
 
 struct machine {
     machine_options options;
     const backend *backend;
     void *state;
-    queue queue[HAZARD_QUEUES]; int queues;
+    queue queue[HAZARD_QUEUES];
+    int queues;
     hazard *hazard;
     tally tally;
     origin now;
-    int64_t executed[OP_KINDS];             /* of this step */
-    struct group *group[MACHINE_GROUPS]; int groups;
-    strike strike; int64_t strikes; bool strike_found;
+    int64_t executed[OP_KINDS]; /* of this step */
+    struct group *group[MACHINE_GROUPS];
+    int groups;
+    strike strike;
+    int64_t strikes;
+    bool strike_found;
     int64_t waits, dropped_wait;
     op unwaited;
     shadow *shadow;

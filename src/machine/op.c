@@ -35,12 +35,8 @@ static const char *const kind_names[OP_KINDS] = {
 };
 
 static const char *const phase_names[PHASES] = {
-    [PHASE_SETUP] = "setup",
-    [PHASE_BATCH] = "batch",
-    [PHASE_FORWARD] = "forward",
-    [PHASE_BACKWARD] = "backward",
-    [PHASE_RECOMPUTE] = "recompute",
-    [PHASE_GRADIENT] = "gradient",
+    [PHASE_SETUP] = "setup",         [PHASE_BATCH] = "batch",         [PHASE_FORWARD] = "forward",
+    [PHASE_BACKWARD] = "backward",   [PHASE_RECOMPUTE] = "recompute", [PHASE_GRADIENT] = "gradient",
     [PHASE_OPTIMIZER] = "optimizer",
 };
 
@@ -62,10 +58,12 @@ static double matmul_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)a->dim[1];
 }
 
-/* One product over the pairs of query and key that are seen, d each, per batch row and head: causal half of the square. */
+/* One product over the pairs of query and key that are seen, d each, per batch row and head: causal half of the square.
+ */
 static double attention_product_flops(const op *o)
 {
-    const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim; /* [s, b, heads, d], [t, b, kv_heads, d] */
+    const int64_t *q = o->operand[0].tensor.dim,
+                  *k = o->operand[1].tensor.dim; /* [s, b, heads, d], [t, b, kv_heads, d] */
     return (o->args.attention.causal ? 1.0 : 2.0) * (double)(q[0] * k[0]) * (double)(q[1] * q[2] * q[3]);
 }
 
@@ -91,11 +89,17 @@ const char *op_describe(const op *o, char *text, size_t length)
     char numbers[160] = "";
     const origin *at = &o->origin;
     size_t used = 0;
-    const struct { const char *word; int64_t value; } item[] = {
-        { "step", at->step }, { "microbatch", at->microbatch }, { "chunk", at->chunk }, { "layer", at->layer } };
+    const struct {
+        const char *word;
+        int64_t value;
+    } item[] = {
+        { "step", at->step }, { "microbatch", at->microbatch }, { "chunk", at->chunk }, { "layer", at->layer }
+    };
     for (int i = 0; i < 4; i++)
         if (item[i].value >= 0)
-            used += (size_t)snprintf(numbers + used, sizeof numbers - used, "%s %lld, ", item[i].word, (long long)item[i].value);
-    snprintf(text, length, "%s %s (%s%s)", op_kind_name(o->kind), at->name ? at->name : "", numbers, phase_name(at->phase));
+            used += (size_t)snprintf(numbers + used, sizeof numbers - used, "%s %lld, ", item[i].word,
+                                     (long long)item[i].value);
+    snprintf(text, length, "%s %s (%s%s)", op_kind_name(o->kind), at->name ? at->name : "", numbers,
+             phase_name(at->phase));
     return text;
 }

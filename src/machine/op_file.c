@@ -1,5 +1,5 @@
-/* Operations as files. Lines end where the line "data" stands; then come the operands' spans, in order, without twins; the last
- * line of text before it is the digest of all that is around it. */
+/* Operations as files. Lines end where the line "data" stands; then come the operands' spans, in order, without twins;
+ * the last line of text before it is the digest of all that is around it. */
 #include "machine/op_file.h"
 #include "base/fail.h"
 #include "base/sha256.h"
@@ -60,8 +60,8 @@ static const char *const access_names[] = { [READ] = "read", [WRITE] = "write", 
 static void describe_operand(FILE *f, const op_copy *c, int i)
 {
     const tensor *t = &c->op.operand[i].tensor;
-    fprintf(f, "operand %s %s place %d twin %d dims %d", access_names[c->op.operand[i].access], dtype_name(t->type), c->place[i],
-            c->twin[i], t->dims);
+    fprintf(f, "operand %s %s place %d twin %d dims %d", access_names[c->op.operand[i].access], dtype_name(t->type),
+            c->place[i], c->twin[i], t->dims);
     for (int d = 0; d < t->dims; d++) fprintf(f, " %lld/%lld", (long long)t->dim[d], (long long)t->stride[d]);
     fprintf(f, "\n");
 }
@@ -84,8 +84,9 @@ static size_t describe(const op_copy *c, char text[TEXT_BYTES])
     char word[64];
     FILE *f = fmemopen(text, TEXT_BYTES, "w");
     if (!f) FAIL("no memory for an operation's text");
-    fprintf(f, "%s\nkind %s\nname %s\norigin %lld %lld %d %d %d\n", title, op_kind_name(o->kind), word_of(at->name, word),
-            (long long)at->step, (long long)at->microbatch, at->chunk, at->layer, (int)at->phase);
+    fprintf(f, "%s\nkind %s\nname %s\norigin %lld %lld %d %d %d\n", title, op_kind_name(o->kind),
+            word_of(at->name, word), (long long)at->step, (long long)at->microbatch, at->chunk, at->layer,
+            (int)at->phase);
     fprintf(f, "machine %d deterministic %d own_attention %d transfer_multiprocessors %d part %d\nargs ", c->home.cuda,
             c->home.deterministic, c->home.own_attention, c->home.transfer_multiprocessors, c->home.part);
     for (size_t i = 0; i < sizeof o->args; i++) fprintf(f, "%02x", args[i]);
@@ -118,7 +119,8 @@ bool op_file_write(const char *path, const op_copy *c, char *reason, size_t leng
     FILE *f = fopen(path, "wbx");
     bool written = f && fwrite(text, 1, used, f) == used && fprintf(f, "sha256 %s\ndata\n", hex) > 0;
     for (int i = 0; written && i < c->op.operands; i++)
-        written = own_bytes(c, i) == 0 || fwrite(c->op.operand[i].tensor.data, 1, own_bytes(c, i), f) == own_bytes(c, i);
+        written =
+            own_bytes(c, i) == 0 || fwrite(c->op.operand[i].tensor.data, 1, own_bytes(c, i), f) == own_bytes(c, i);
     if (f && fclose(f)) written = false;
     if (!written) snprintf(reason, length, "%s: %s", path, strerror(errno));
     if (f && !written) remove(path);
@@ -159,7 +161,9 @@ static bool shape_is_sane(const tensor *t)
     int64_t elements = 1, last = 0, step;
     for (int d = 0; d < t->dims; d++) {
         if (t->dim[d] < 1 || t->dim[d] > INT32_MAX || t->stride[d] < 0) return false;
-        if (__builtin_mul_overflow(elements, t->dim[d], &elements) || __builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &step)) return false;
+        if (__builtin_mul_overflow(elements, t->dim[d], &elements) ||
+            __builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &step))
+            return false;
         if (__builtin_add_overflow(last, step, &last)) return false;
     }
     return last < INT64_MAX / 16 && elements <= last + 1;
@@ -171,11 +175,13 @@ static bool read_operand(FILE *f, op_copy *c, int i)
     operand *x = &c->op.operand[i];
     tensor *t = &x->tensor;
     long long dim, stride;
-    if (fscanf(f, " operand %15s %15s place %d twin %d dims %d", how, format, &c->place[i], &c->twin[i], &t->dims) != 5) return false;
+    if (fscanf(f, " operand %15s %15s place %d twin %d dims %d", how, format, &c->place[i], &c->twin[i], &t->dims) != 5)
+        return false;
     int access = place_in(access_names, 3, how);
     x->access = access < 3 ? (access_mode)access : READ;
     t->type = dtype_named(format);
-    if (access == 3 || t->type == DTYPES || t->dims < 0 || t->dims > TENSOR_DIMS || c->twin[i] < -1 || c->twin[i] >= i) return false;
+    if (access == 3 || t->type == DTYPES || t->dims < 0 || t->dims > TENSOR_DIMS || c->twin[i] < -1 || c->twin[i] >= i)
+        return false;
     if (c->place[i] < 0 || c->place[i] >= OP_PLACES || c->place[i] % (int)dtype_bytes(t->type)) return false;
     for (int d = 0; d < t->dims; d++) {
         if (fscanf(f, " %lld/%lld", &dim, &stride) != 2) return false;
@@ -188,8 +194,9 @@ static bool read_operand(FILE *f, op_copy *c, int i)
 static bool read_home(FILE *f, op_home *h)
 {
     int flag[4];
-    if (fscanf(f, " machine %d deterministic %d own_attention %d transfer_multiprocessors %d part %d", &flag[0], &flag[1], &flag[2],
-               &h->transfer_multiprocessors, &flag[3]) != 5) return false;
+    if (fscanf(f, " machine %d deterministic %d own_attention %d transfer_multiprocessors %d part %d", &flag[0],
+               &flag[1], &flag[2], &h->transfer_multiprocessors, &flag[3]) != 5)
+        return false;
     h->cuda = flag[0], h->deterministic = flag[1], h->own_attention = flag[2], h->part = flag[3];
     return h->transfer_multiprocessors >= 0 && h->transfer_multiprocessors < OP_PLACES;
 }
@@ -202,7 +209,9 @@ static bool read_lines(FILE *f, op_copy *c, char hex[SHA256_HEX])
     op *o = &c->op;
     if (!fgets(first, sizeof first, f) || strcmp(first, title) != 0) return false;
     if (fscanf(f, " kind %63s name %63s", kind, c->name) != 2) return false;
-    if (fscanf(f, " origin %lld %lld %d %d %d", &step, &microbatch, &o->origin.chunk, &o->origin.layer, &phase_number) != 5) return false;
+    if (fscanf(f, " origin %lld %lld %d %d %d", &step, &microbatch, &o->origin.chunk, &o->origin.layer,
+               &phase_number) != 5)
+        return false;
     o->kind = op_kind_named(kind);
     o->origin.step = step;
     o->origin.microbatch = microbatch;

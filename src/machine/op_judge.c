@@ -1,5 +1,5 @@
-/* Judging goes through the fillers: the operands are handed to the filler of the kind, whose needs are then noted instead of fatal,
- * and what it would submit is compared with the operation at hand. */
+/* Judging goes through the fillers: the operands are handed to the filler of the kind, whose needs are then noted
+ * instead of fatal, and what it would submit is compared with the operation at hand. */
 #include "machine/op_judge.h"
 #include "base/fail.h"
 #include "machine/kernels.h"
@@ -42,10 +42,17 @@ int op_operand_count(op_kind kind)
     return count;
 }
 
-const char *op_operand_name(op_kind kind, int which) { return which < op_operand_count(kind) ? names[kind][which] : "operand"; }
+const char *op_operand_name(op_kind kind, int which)
+{
+    return which < op_operand_count(kind) ? names[kind][which] : "operand";
+}
 
 /* One operation of the process is judged at a time. */
-static struct { bool on; const char *lack; op filled; } judged;
+static struct {
+    bool on;
+    const char *lack;
+    op filled;
+} judged;
 
 void op_lacks(const op *o, const char *what)
 {
@@ -75,18 +82,21 @@ static bool args_are_sane(const op *o)
 {
     const op_args *a = &o->args;
     switch (o->kind) {
-    case OP_ATTENTION_FORWARD: case OP_ATTENTION_BACKWARD: return is_byte_bool(&a->attention.causal);
-    case OP_EMBEDDING_FORWARD: case OP_EMBEDDING_BACKWARD: return within(a->vocabulary.first, LARGEST);
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD: return is_byte_bool(&a->attention.causal);
+    case OP_EMBEDDING_FORWARD:
+    case OP_EMBEDDING_BACKWARD: return within(a->vocabulary.first, LARGEST);
     case OP_CROSS_ENTROPY:
-        return within((int64_t)a->cross_entropy.part, CROSS_ENTROPY_FINISH) && within(a->cross_entropy.first, LARGEST) &&
-               within(a->cross_entropy.valid, LARGEST);
+        return within((int64_t)a->cross_entropy.part, CROSS_ENTROPY_FINISH) &&
+               within(a->cross_entropy.first, LARGEST) && within(a->cross_entropy.valid, LARGEST);
     case OP_TOKENS:
-        return within((int64_t)a->tokens.stream, STREAM_ZEROS) && is_byte_bool(&a->tokens.labels_next) && a->tokens.vocabulary > 2 &&
-               within(a->tokens.vocabulary, LARGEST) && within(a->tokens.first_sample, LARGEST) &&
-               within(a->tokens.first, LONGEST_STREAM) && within(a->tokens.skip, LONGEST_STREAM);
+        return within((int64_t)a->tokens.stream, STREAM_ZEROS) && is_byte_bool(&a->tokens.labels_next) &&
+               a->tokens.vocabulary > 2 && within(a->tokens.vocabulary, LARGEST) &&
+               within(a->tokens.first_sample, LARGEST) && within(a->tokens.first, LONGEST_STREAM) &&
+               within(a->tokens.skip, LONGEST_STREAM);
     case OP_STEP_BEGIN:
-        return is_byte_bool(&a->step_begin.constant) && is_byte_bool(&a->step_begin.from_zero) && within(a->step_begin.warmup, LARGEST) &&
-               within(a->step_begin.total, LARGEST);
+        return is_byte_bool(&a->step_begin.constant) && is_byte_bool(&a->step_begin.from_zero) &&
+               within(a->step_begin.warmup, LARGEST) && within(a->step_begin.total, LARGEST);
     case OP_INITIALIZE:
         return within(a->initialize.first_row, LARGEST) && within(a->initialize.first_column, LARGEST) &&
                within(a->initialize.rows, LARGEST) && within(a->initialize.columns, LARGEST);
@@ -102,14 +112,22 @@ static void fill_network(queue *q, const op *o, const tensor x[NAMES])
     for (int i = 0; i < NAMES; i++) how[i] = o->operand[i].access;
     switch (o->kind) {
     case OP_MATMUL: matmul(q, "", x[0], how[0], x[1], x[2]); break;
-    case OP_NORM_FORWARD: norm_forward(q, "", (norm_forward_operands){ x[0], x[1], x[2], x[3], x[4], x[5] }, a->norm.epsilon); break;
-    case OP_NORM_BACKWARD: norm_backward(q, "", (norm_backward_operands){ x[0], x[1], x[2], x[3], x[4], x[5], how[4], how[5] }); break;
+    case OP_NORM_FORWARD:
+        norm_forward(q, "", (norm_forward_operands){ x[0], x[1], x[2], x[3], x[4], x[5] }, a->norm.epsilon);
+        break;
+    case OP_NORM_BACKWARD:
+        norm_backward(q, "", (norm_backward_operands){ x[0], x[1], x[2], x[3], x[4], x[5], how[4], how[5] });
+        break;
     case OP_ROPE_FORWARD: rope_forward(q, "", x[0], x[1]); break;
     case OP_ROPE_BACKWARD: rope_backward(q, "", x[0], x[1]); break;
-    case OP_ATTENTION_FORWARD: attention_forward(q, "", (attention_forward_operands){ x[0], x[1], x[2], x[3], x[4] }, a->attention); break;
+    case OP_ATTENTION_FORWARD:
+        attention_forward(q, "", (attention_forward_operands){ x[0], x[1], x[2], x[3], x[4] }, a->attention);
+        break;
     case OP_ATTENTION_BACKWARD:
-        attention_backward(q, "", (attention_backward_operands){ x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], how[6], how[7] },
-                           a->attention);
+        attention_backward(
+            q, "",
+            (attention_backward_operands){ x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], how[6], how[7] },
+            a->attention);
         break;
     case OP_ATTENTION_MERGE: attention_merge(q, "", x[0], x[1], x[2], x[3]); break;
     case OP_ADD: add(q, "", x[0], x[1], x[2]); break;
@@ -152,7 +170,8 @@ static void fill_step(queue *q, const op *o, const tensor x[NAMES])
     case OP_STEP_BEGIN: step_begin(q, "", x[0], &a->step_begin); break;
     case OP_SQUARE_SUM: square_sum(q, "", x[0], x[1]); break;
     case OP_STEP_CLIP: step_clip(q, "", x[0], x[1], x[2], &a->step_clip); break;
-    case OP_SCALE: case OP_FLIP: fill_strike(o); break;
+    case OP_SCALE:
+    case OP_FLIP: fill_strike(o); break;
     default: fill_network(q, o, x);
     }
 }
@@ -161,7 +180,9 @@ static void fill_step(queue *q, const op *o, const tensor x[NAMES])
 static bool is_chosen(const op *o, int i)
 {
     switch (o->kind) {
-    case OP_MATMUL: case OP_COPY: case OP_SUM: return i == 0;
+    case OP_MATMUL:
+    case OP_COPY:
+    case OP_SUM: return i == 0;
     case OP_EMBEDDING_BACKWARD: return i == 2;
     case OP_NORM_BACKWARD: return i == 4 || i == 5;
     case OP_ATTENTION_BACKWARD: return i >= 6;
@@ -173,7 +194,8 @@ static bool accesses_are_those(const op *o)
 {
     bool same = judged.filled.operands == o->operands;
     for (int i = 0; same && i < o->operands; i++)
-        same = judged.filled.operand[i].access == o->operand[i].access && !(is_chosen(o, i) && o->operand[i].access == READ);
+        same = judged.filled.operand[i].access == o->operand[i].access &&
+               !(is_chosen(o, i) && o->operand[i].access == READ);
     return same;
 }
 
@@ -188,14 +210,16 @@ static bool writes_something(const op *o)
 /* delta, sum, master and a partial's loss may be absent. */
 static bool may_be_absent(const op *o, int i)
 {
-    return (o->kind == OP_NORM_FORWARD && (i == 1 || i == 3)) || (o->kind == OP_ADAMW && i == 3) || (o->kind == OP_CROSS_ENTROPY && i == 3);
+    return (o->kind == OP_NORM_FORWARD && (i == 1 || i == 3)) || (o->kind == OP_ADAMW && i == 3) ||
+           (o->kind == OP_CROSS_ENTROPY && i == 3);
 }
 
 const char *op_judge(const op *o)
 {
     tensor x[NAMES];
     machine_options paper = { .kind = MACHINE_HOST, .measuring = true };
-    if (op_operand_count(o->kind) == 0 || o->operands != op_operand_count(o->kind)) return "it has not the operands of its kind";
+    if (op_operand_count(o->kind) == 0 || o->operands != op_operand_count(o->kind))
+        return "it has not the operands of its kind";
     for (int i = 0; i < NAMES; i++) x[i] = o->operand[i].tensor;
     for (int i = 0; i < o->operands; i++)
         if (tensor_elements(&x[i]) == 0 && !(x[i].dims == 0 && may_be_absent(o, i))) return "an operand is empty";
@@ -208,5 +232,7 @@ const char *op_judge(const op *o)
     fill_step(machine_queue(m, "judge"), o, x);
     judged.on = false;
     machine_close(m);
-    return judged.lack ? judged.lack : accesses_are_those(o) ? NULL : "its operands are accessed otherwise than by its kind";
+    return judged.lack             ? judged.lack
+           : accesses_are_those(o) ? NULL
+                                   : "its operands are accessed otherwise than by its kind";
 }

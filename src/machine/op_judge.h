@@ -1,4 +1,5 @@
-/* What an operation of each kind must be: its operands' names, and whether one that comes from a file is what a filler makes. */
+/* What an operation of each kind must be: its operands' names, and whether one that comes from a file is what a filler
+ * makes. */
 #pragma once
 #include "machine/op.h"
 
@@ -7,8 +8,8 @@ int op_operand_count(op_kind kind);
 /* "out", "dq": as kernels.h calls it. */
 const char *op_operand_name(op_kind kind, int which);
 
-/* NULL, or why no filler makes such an operation. It submits nothing. Operands are present and lie in memory, no two of one
- * operand's elements at one place; nothing else is asked of them. */
+/* NULL, or why no filler makes such an operation. It submits nothing. Operands are present and lie in memory, no two of
+ * one operand's elements at one place; nothing else is asked of them. */
 const char *op_judge(const op *o);
 
 /* Of fillers (machine/filler.h): o lacks what it needs. Ends the program, or is noted if o is being judged. */

@@ -12,16 +12,26 @@
 #include <string.h>
 
 /* Of one name, kind and phase: how many there were in this step and in the one before. */
-typedef struct { op_kind kind; phase phase; char name[64]; int64_t seen, before; } candidate;
+typedef struct {
+    op_kind kind;
+    phase phase;
+    char name[64];
+    int64_t seen, before;
+} candidate;
 
 struct shadow {
     shadow_mode mode;
     op_home home;
     char files[64];
-    const backend *host; void *state; tally tally; uint64_t serial;
-    candidate *list; int candidates, room; int64_t step;
-    shadow_part part;                   /* of the operation at hand: what is compared, on the machine's tensors */
-    op_copy before, reference;          /* what went in; what the host made of it */
+    const backend *host;
+    void *state;
+    tally tally;
+    uint64_t serial;
+    candidate *list;
+    int candidates, room;
+    int64_t step;
+    shadow_part part;          /* of the operation at hand: what is compared, on the machine's tensors */
+    op_copy before, reference; /* what went in; what the host made of it */
     uint32_t draws;
     shadow_report report;
 };
@@ -63,7 +73,8 @@ static candidate *candidate_of(shadow *s, const op *o)
     candidate new = { .kind = o->kind, .phase = o->origin.phase };
     snprintf(new.name, sizeof new.name, "%s", o->origin.name ? o->origin.name : "");
     for (int i = 0; i < s->candidates; i++)
-        if (s->list[i].kind == new.kind && s->list[i].phase == new.phase && strcmp(s->list[i].name, new.name) == 0) return &s->list[i];
+        if (s->list[i].kind == new.kind && s->list[i].phase == new.phase &&strcmp(s->list[i].name, new.name) == 0)
+            return &s->list[i];
     if (s->candidates == s->room) s->list = realloc(s->list, (size_t)(s->room = 2 * s->room + 64) * sizeof *s->list);
     if (!s->list) FAIL("no memory for the names of operations");
     s->list[s->candidates] = new;
@@ -113,7 +124,10 @@ void shadow_before(shadow *s, const op *o, op_reader *read, void *from)
 }
 
 /* An element, and all its bits: 64-bit integers do not fit a double. */
-typedef struct { double value; uint64_t bits; } element;
+typedef struct {
+    double value;
+    uint64_t bits;
+} element;
 
 static element element_of(const tensor *t, const void *data, int64_t place)
 {
@@ -130,7 +144,8 @@ static element element_of(const tensor *t, const void *data, int64_t place)
 static double largest_of(const tensor *t)
 {
     double largest = 0.0;
-    for (int64_t i = 0; i < tensor_elements(t); i++) largest = fmax(largest, fabs(element_of(t, t->data, tensor_place(t, i)).value));
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        largest = fmax(largest, fabs(element_of(t, t->data, tensor_place(t, i)).value));
     return largest;
 }
 
@@ -144,7 +159,12 @@ static double ratio_of(element x, element want, shadow_limit limit, double large
 }
 
 /* The worst element of one operand. */
-typedef struct { double ratio; int which; int64_t index; double got, want; } finding;
+typedef struct {
+    double ratio;
+    int which;
+    int64_t index;
+    double got, want;
+} finding;
 
 static finding compare_operand(shadow *s, int i, const void *got)
 {
@@ -184,7 +204,8 @@ static void keep_mismatch(shadow *s, const op *o, const finding *f)
     char what[OP_TEXT];
     shadow_report *r = &s->report;
     if (r->failed++) return;
-    snprintf(r->sentence, sizeof r->sentence, "%s: element %lld of %s%s is %.9g, the host has %.9g, %.3g times what is allowed",
+    snprintf(r->sentence, sizeof r->sentence,
+             "%s: element %lld of %s%s is %.9g, the host has %.9g, %.3g times what is allowed",
              op_describe(o, what, sizeof what), (long long)f->index, s->before.home.part ? "a part of " : "",
              op_operand_name(o->kind, f->which), f->got, f->want, f->ratio);
     if (s->files[0]) write_mismatch(s);

@@ -1,9 +1,9 @@
-/* How far an operation may be from the host's, kind by kind. Kinds whose elements are made by base/numeric.h alone, or that move
- * or count, are equal bit for bit. The others add the same terms in another order: n terms of size x give about sqrt(n) x 2^-24 of
- * difference, bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value; and what is rounded once on either side
- * differs by at most 2 halves of a unit in the last place on top. */
-#include "machine/shadow.h"
+/* How far an operation may be from the host's, kind by kind. Kinds whose elements are made by base/numeric.h alone, or
+ * that move or count, are equal bit for bit. The others add the same terms in another order: n terms of size x give
+ * about sqrt(n) x 2^-24 of difference, bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value; and
+ * what is rounded once on either side differs by at most 2 halves of a unit in the last place on top. */
 #include "base/numeric.h"
+#include "machine/shadow.h"
 #include <math.h>
 
 /* Half a unit in the last place, relative to the smallest number that has it. */
@@ -49,29 +49,32 @@ static double offset_of(const tensor *k)
     return variance > 0.0 ? fmin(sqrt(square / variance), 64.0) : 1.0;
 }
 
-enum { KEYS = 1, OUT = 3, DQ = 6 };            /* operands of attention */
+enum { KEYS = 1, OUT = 3, DQ = 6 }; /* operands of attention */
 
-/* Attention's kernels on BF16 feed probabilities and their gradients to the products as BF16: each off by up to half a unit, a
- * deviation of half a unit / sqrt(3), independent of the others. A sum of such is off by 6 deviations at most, 3.5 half units
- * of the root of its squared terms, and the largest of the sums is no smaller than that root where the terms' signs are
- * random: 4 half units. Of a forward the measured largest is 0.74, so 1 is allowed; of dk 0.78, of dv 1.01; of dq 1.14.
- * But the gradients of one query's probabilities add up to zero, so that dq loses what the keys have in common, and the
- * roundings of that part stay: keys of mean 5 and deviation 1 (offset 5.1) gave 2.84. (Sequences of 16 to 512, heads of 16 to
- * 128, 1 and 4 to a key, causal or not; keys of deviation 0.05, 1 and 4; in double, the roundings alone.) */
+/* Attention's kernels on BF16 feed probabilities and their gradients to the products as BF16: each off by up to half a
+ * unit, a deviation of half a unit / sqrt(3), independent of the others. A sum of such is off by 6 deviations at
+ * most, 3.5 half units of the root of its squared terms, and the largest of the sums is no smaller than that root where
+ * the terms' signs are random: 4 half units. Of a forward the measured largest is 0.74, so 1 is allowed; of dk 0.78, of
+ * dv 1.01; of dq 1.14. But the gradients of one query's probabilities add up to zero, so that dq loses what the keys
+ * have in common, and the roundings of that part stay: keys of mean 5 and deviation 1 (offset 5.1) gave 2.84.
+ * (Sequences of 16 to 512, heads of 16 to 128, 1 and 4 to a key, causal or not; keys of deviation 0.05, 1 and 4; in
+ * double, the roundings alone.) */
 static double internal_rounding(const op *o, int which)
 {
     bool bf16 = o->operand[0].tensor.type == BF16;
     if (o->kind == OP_ATTENTION_FORWARD && bf16 && which == OUT) return BF16_HALF_UNIT;
-    if (o->kind == OP_ATTENTION_BACKWARD && bf16) return 4 * BF16_HALF_UNIT * (which == DQ ? offset_of(&o->operand[KEYS].tensor) : 1.0);
+    if (o->kind == OP_ATTENTION_BACKWARD && bf16)
+        return 4 * BF16_HALF_UNIT * (which == DQ ? offset_of(&o->operand[KEYS].tensor) : 1.0);
     return 0.0;
 }
 
-/* Where the library may compute attention, what it writes in FP32 was BF16 before (cuda/attention_staging.h): off by half a unit
- * more. Of a sum that it adds to, half a unit of the part that is added; the largest part is taken to be no larger than the
- * largest sum, as above. */
+/* Where the library may compute attention, what it writes in FP32 was BF16 before (cuda/attention_staging.h): off by
+ * half a unit more. Of a sum that it adds to, half a unit of the part that is added; the largest part is taken to be no
+ * larger than the largest sum, as above. */
 static bool is_staged(const op *o, const op_home *home, int which)
 {
-    bool library = home->cuda && !home->own_attention && o->operand[0].tensor.type == BF16 && o->operand[which].tensor.type == F32;
+    bool library =
+        home->cuda && !home->own_attention && o->operand[0].tensor.type == BF16 && o->operand[which].tensor.type == F32;
     if (o->kind == OP_ATTENTION_FORWARD) return library && which == OUT;
     return library && o->kind == OP_ATTENTION_BACKWARD && which >= DQ && !home->deterministic;
 }
@@ -86,23 +89,35 @@ static shadow_limit staging_of(const op *o, const op_home *home, int which)
 static bool is_exact(op_kind kind)
 {
     static const bool exact[OP_KINDS] = {
-        [OP_EMBEDDING_FORWARD] = true, [OP_ROPE_FORWARD] = true, [OP_ROPE_BACKWARD] = true, [OP_ADD] = true,
-        [OP_SWIGLU_FORWARD] = true, [OP_SWIGLU_BACKWARD] = true, [OP_ADAMW] = true, [OP_FILL] = true, [OP_COPY] = true,
-        [OP_TOKENS] = true, [OP_SQUARE_SUM] = true, [OP_INITIALIZE] = true, [OP_SCALE] = true, [OP_FLIP] = true,
+        [OP_EMBEDDING_FORWARD] = true,
+        [OP_ROPE_FORWARD] = true,
+        [OP_ROPE_BACKWARD] = true,
+        [OP_ADD] = true,
+        [OP_SWIGLU_FORWARD] = true,
+        [OP_SWIGLU_BACKWARD] = true,
+        [OP_ADAMW] = true,
+        [OP_FILL] = true,
+        [OP_COPY] = true,
+        [OP_TOKENS] = true,
+        [OP_SQUARE_SUM] = true,
+        [OP_INITIALIZE] = true,
+        [OP_SCALE] = true,
+        [OP_FLIP] = true,
     };
     return exact[kind];
 }
 
-/* Of the step's scalars pow and cos are each machine's own: CUDA's are within 2 units of 2^-52, the host's within 1. 1 / (1 - beta^t)
- * multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the maximum rate, far below the
- * largest scalar. */
+/* Of the step's scalars pow and cos are each machine's own: CUDA's are within 2 units of 2^-52, the host's within 1. 1
+ * / (1 - beta^t) multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the
+ * maximum rate, far below the largest scalar. */
 static shadow_limit scalars_limit(const step_begin_args *a)
 {
     double largest_correction = 1.0 / (1.0 - fmax((double)a->beta1, (double)a->beta2));
     return (shadow_limit){ .roundings = F64_UNITS + 3 * 0x1p-52 * largest_correction, .absolute = 3 * 0x1p-52 };
 }
 
-/* Tensor cores cut off the FP32 sum of each 16 products instead of rounding it: errors of one sign, half a unit each, add up. */
+/* Tensor cores cut off the FP32 sum of each 16 products instead of rounding it: errors of one sign, half a unit each,
+ * add up. */
 enum { TENSOR_CORE_DEPTH = 16 };
 static bool is_tensor_core_product(const op *o) { return o->kind == OP_MATMUL && o->operand[1].tensor.type == BF16; }
 

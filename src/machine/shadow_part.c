@@ -2,7 +2,14 @@
 #include "machine/shadow_part.h"
 #include "base/random.h"
 
-enum { PRODUCT_ROWS = 4, PRODUCT_COLUMNS = 64, ELEMENTS = 1 << 16, POSITIONS = 32, EMBEDDING_COLUMNS = 64, WHOLE_BYTES = 1 << 28 };
+enum {
+    PRODUCT_ROWS = 4,
+    PRODUCT_COLUMNS = 64,
+    ELEMENTS = 1 << 16,
+    POSITIONS = 32,
+    EMBEDDING_COLUMNS = 64,
+    WHOLE_BYTES = 1 << 28
+};
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -36,7 +43,8 @@ static void attention_part(op *o, uint32_t *draws)
 {
     enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
     static const int by_query[] = { Q, OUT, D_OUT, DQ }, by_key[] = { K, V, DK, DV };
-    const int64_t batch = o->operand[Q].tensor.dim[1], key_heads = o->operand[K].tensor.dim[2], group = o->operand[Q].tensor.dim[2] / key_heads;
+    const int64_t batch = o->operand[Q].tensor.dim[1], key_heads = o->operand[K].tensor.dim[2],
+                  group = o->operand[Q].tensor.dim[2] / key_heads;
     int64_t row = start_of(draws, batch, 1), key = start_of(draws, key_heads, 1);
     int64_t heads = o->kind == OP_ATTENTION_FORWARD ? 1 : group, head = key * group + start_of(draws, group, heads);
     slice(o, LSE, 0, row, 1);
@@ -73,7 +81,8 @@ static void element_part(op *o, uint32_t *draws, int from)
     }
 }
 
-/* Positions, along dimension dim[i] of operand i; -1: the operand stays whole. One that counts them otherwise leaves all whole. */
+/* Positions, along dimension dim[i] of operand i; -1: the operand stays whole. One that counts them otherwise leaves
+ * all whole. */
 static void position_part(op *o, uint32_t *draws, const int8_t *dim)
 {
     int64_t n = o->operand[0].tensor.dim[0], part = smaller(POSITIONS, n), first = start_of(draws, n, part);
@@ -120,16 +129,22 @@ static void take_part(op *o, uint32_t *draws)
     static const int8_t all[OP_OPERANDS], forward[] = { 0, 0, -1, 0, 0, 0 }, backward[] = { 0, 0, 0, -1, 0, -1 };
     switch (o->kind) {
     case OP_MATMUL: product_part(o, draws); break;
-    case OP_ATTENTION_FORWARD: case OP_ATTENTION_BACKWARD: attention_part(o, draws); break;
+    case OP_ATTENTION_FORWARD:
+    case OP_ATTENTION_BACKWARD: attention_part(o, draws); break;
     case OP_ATTENTION_MERGE: merge_part(o, draws); break;
     case OP_ADAMW: element_part(o, draws, 1); break;
-    case OP_ADD: case OP_FILL: element_part(o, draws, 0); break;
+    case OP_ADD:
+    case OP_FILL: element_part(o, draws, 0); break;
     case OP_COPY: copy_part(o, draws); break;
     case OP_NORM_FORWARD: norm_part(o, draws, forward, 5); break;
     case OP_NORM_BACKWARD: norm_part(o, draws, backward, 2); break;
-    case OP_ROPE_FORWARD: case OP_ROPE_BACKWARD: case OP_SWIGLU_FORWARD: case OP_SWIGLU_BACKWARD: position_part(o, draws, all); break;
+    case OP_ROPE_FORWARD:
+    case OP_ROPE_BACKWARD:
+    case OP_SWIGLU_FORWARD:
+    case OP_SWIGLU_BACKWARD: position_part(o, draws, all); break;
     case OP_CROSS_ENTROPY: loss_part(o, draws); break;
-    case OP_EMBEDDING_FORWARD: case OP_EMBEDDING_BACKWARD: column_part(o, draws); break;
+    case OP_EMBEDDING_FORWARD:
+    case OP_EMBEDDING_BACKWARD: column_part(o, draws); break;
     default: break;
     }
 }
@@ -137,7 +152,8 @@ static void take_part(op *o, uint32_t *draws)
 shadow_part shadow_part_whole(const op *o)
 {
     shadow_part p = { .op = *o };
-    for (int i = 0; i < o->operands; i++) p.compared[i] = tensor_present(&o->operand[i].tensor) && o->operand[i].access != READ;
+    for (int i = 0; i < o->operands; i++)
+        p.compared[i] = tensor_present(&o->operand[i].tensor) && o->operand[i].access != READ;
     return p;
 }
 
@@ -161,6 +177,7 @@ shadow_part shadow_part_of(const op *o, uint32_t *draws)
     take_part(&p.op, draws);
     bool whole = tensor_elements(&p.op.operand[0].tensor) == tensor_elements(&o->operand[0].tensor);
     for (int i = 0; i < o->operands; i++) p.compared[i] = p.compared[i] && (whole || !is_sum_over_rows(o->kind, i));
-    if (dense_bytes(&p.op) > WHOLE_BYTES && p.op.kind != OP_ATTENTION_BACKWARD && p.op.kind != OP_ATTENTION_FORWARD) p.op.operands = 0;
+    if (dense_bytes(&p.op) > WHOLE_BYTES && p.op.kind != OP_ATTENTION_BACKWARD && p.op.kind != OP_ATTENTION_FORWARD)
+        p.op.operands = 0;
     return p;
 }

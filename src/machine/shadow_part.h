@@ -1,12 +1,16 @@
-/* What the sampled shadow takes of an operation: such a part of its operands that the host makes the same part of its results. */
+/* What the sampled shadow takes of an operation: such a part of its operands that the host makes the same part of its
+ * results. */
 #pragma once
 #include "machine/op.h"
 
 /* compared: the operands that say something; a sum over rows that the part leaves out says nothing. */
-typedef struct { op op; bool compared[OP_OPERANDS]; } shadow_part;
+typedef struct {
+    op op;
+    bool compared[OP_OPERANDS];
+} shadow_part;
 
 shadow_part shadow_part_whole(const op *o);
-/* Rows and columns of a product, heads of attention, elements of updates and copies, positions of what is computed row by row,
- * columns of the embedding; other operations whole, or, if they span more than 256 MiB, nothing at all (no operands).
- * draws counts what was drawn so far, so that one part follows another. */
+/* Rows and columns of a product, heads of attention, elements of updates and copies, positions of what is computed row
+ * by row, columns of the embedding; other operations whole, or, if they span more than 256 MiB, nothing at all (no
+ * operands). draws counts what was drawn so far, so that one part follows another. */
 shadow_part shadow_part_of(const op *o, uint32_t *draws);

@@ -1,5 +1,5 @@
-/* Fillers of what surrounds the network: optimizer, first values, tokens, the step's scalars, copies and sums. Operands stand in
- * the order in which kernels.h names them; an absent one keeps its place. */
+/* Fillers of what surrounds the network: optimizer, first values, tokens, the step's scalars, copies and sums. Operands
+ * stand in the order in which kernels.h names them; an absent one keeps its place. */
 #include "machine/filler.h"
 
 static void need_scalars(const op *o, tensor scalars)
@@ -21,7 +21,8 @@ mark adamw(queue *q, const char *name, const adamw_operands *x, adamw_rule rule)
     use(&o, x->second, UPDATE);
     need_scalars(&o, x->scalars);
     for (int i = 0; i < 5; i++)
-        need(is_float(part[i]) && tensor_contiguous(&part[i]) && same_elements(part[i], x->weight), &o, "parts of the bucket differ");
+        need(is_float(part[i]) && tensor_contiguous(&part[i]) && same_elements(part[i], x->weight), &o,
+             "parts of the bucket differ");
     return op_submit(q, &o);
 }
 

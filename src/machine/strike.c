@@ -71,7 +71,8 @@ static int strike_written(queue *q, const op *o, op_kind kind, bool with_updates
     return struck;
 }
 
-/* A fill of nothing holds the place of an op that is not executed, so that who waits for it still follows what it followed. */
+/* A fill of nothing holds the place of an op that is not executed, so that who waits for it still follows what it
+ * followed. */
 static void strike_out(queue *q, const op *o)
 {
     op nothing = { .kind = OP_FILL, .origin = o->origin };
@@ -81,12 +82,20 @@ static void strike_out(queue *q, const op *o)
 bool strike_submit(queue *q, op *o, strike_kind kind)
 {
     switch (kind) {
-    case STRIKE_DROP: strike_out(q, o); strike_written(q, o, OP_FILL, false, false); return true;
+    case STRIKE_DROP:
+        strike_out(q, o);
+        strike_written(q, o, OP_FILL, false, false);
+        return true;
     case STRIKE_STALE: strike_out(q, o); return true;
-    case STRIKE_REPEAT: submit_run(q, o); submit_number(o); submit_run(q, o); return true;
+    case STRIKE_REPEAT:
+        submit_run(q, o);
+        submit_number(o);
+        submit_run(q, o);
+        return true;
     case STRIKE_SCALE: submit_run(q, o); return strike_written(q, o, OP_SCALE, true, false) > 0;
     case STRIKE_FLIP: submit_run(q, o); return strike_written(q, o, OP_FLIP, true, true) > 0;
-    case STRIKE_NONE: case STRIKE_UNWAIT: break;
+    case STRIKE_NONE:
+    case STRIKE_UNWAIT: break;
     }
     submit_run(q, o);
     return false;

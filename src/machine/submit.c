@@ -1,5 +1,5 @@
-/* The dispatcher: every operation passes here once, on its way to a backend, and is counted, checked for hazards, compared if it
- * is shadowed and, if the deck planted a fault, struck. */
+/* The dispatcher: every operation passes here once, on its way to a backend, and is counted, checked for hazards,
+ * compared if it is shadowed and, if the deck planted a fault, struck. */
 #include "base/clock.h"
 #include "machine/machine_state.h"
 #include "machine/op_judge.h"

@@ -3,18 +3,26 @@
 #include "machine/op.h"
 
 enum { TALLY_AXES = 8 };
-typedef struct { int64_t count; double flops, bytes, seconds; } tally_row;
-/* bytes: of the operands. sent: that leave this rank, at least: of a ring over g ranks (g-1)/g of the whole to gather or to
- * scatter, twice that to reduce everywhere (Thakur, Rabenseifner, Gropp 2005); what an exchange sends. */
-typedef struct { const char *axis; int64_t messages; double bytes, sent; double exposed_seconds; } tally_axis;
+typedef struct {
+    int64_t count;
+    double flops, bytes, seconds;
+} tally_row;
+/* bytes: of the operands. sent: that leave this rank, at least: of a ring over g ranks (g-1)/g of the whole to gather
+ * or to scatter, twice that to reduce everywhere (Thakur, Rabenseifner, Gropp 2005); what an exchange sends. */
+typedef struct {
+    const char *axis;
+    int64_t messages;
+    double bytes, sent;
+    double exposed_seconds;
+} tally_axis;
 typedef struct {
     tally_row kind[OP_KINDS];
-    double phase_seconds[PHASES];           /* execution of computing operations */
+    double phase_seconds[PHASES]; /* execution of computing operations */
     tally_axis axis[TALLY_AXES];
     int axes;
-    double idle_seconds;                    /* the rest */
-    double run_seconds;                     /* inside the host's executor, idle and exposed included */
-    double dispatch_seconds;                /* op_submit, queue_wait and hazard checker, without run_seconds */
+    double idle_seconds;     /* the rest */
+    double run_seconds;      /* inside the host's executor, idle and exposed included */
+    double dispatch_seconds; /* op_submit, queue_wait and hazard checker, without run_seconds */
 } tally;
 
 void tally_clear(tally *t);
@@ -28,4 +36,9 @@ void tally_seconds(tally *t, const op *o, double seconds);
 /* Seconds in which nothing could run but the transfer was waited for. */
 void tally_exposed(tally *t, const op *o, double seconds);
 
-typedef struct { op_kind kind; int queue; origin origin; double begin, end; } span;
+typedef struct {
+    op_kind kind;
+    int queue;
+    origin origin;
+    double begin, end;
+} span;

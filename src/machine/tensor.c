@@ -18,8 +18,14 @@ static tensor contiguous(void *data, dtype type, int dims, const int64_t *dim)
 }
 
 tensor tensor_1d(void *data, dtype type, int64_t n) { return contiguous(data, type, 1, (int64_t[]){ n }); }
-tensor tensor_2d(void *data, dtype type, int64_t rows, int64_t columns) { return contiguous(data, type, 2, (int64_t[]){ rows, columns }); }
-tensor tensor_3d(void *data, dtype type, int64_t a, int64_t b, int64_t c) { return contiguous(data, type, 3, (int64_t[]){ a, b, c }); }
+tensor tensor_2d(void *data, dtype type, int64_t rows, int64_t columns)
+{
+    return contiguous(data, type, 2, (int64_t[]){ rows, columns });
+}
+tensor tensor_3d(void *data, dtype type, int64_t a, int64_t b, int64_t c)
+{
+    return contiguous(data, type, 3, (int64_t[]){ a, b, c });
+}
 tensor tensor_4d(void *data, dtype type, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     return contiguous(data, type, 4, (int64_t[]){ a, b, c, d });

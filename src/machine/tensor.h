@@ -6,7 +6,12 @@
 #include <stdint.h>
 
 enum { TENSOR_DIMS = 4 };
-typedef struct { void *data; dtype type; int dims; int64_t dim[TENSOR_DIMS], stride[TENSOR_DIMS]; } tensor;
+typedef struct {
+    void *data;
+    dtype type;
+    int dims;
+    int64_t dim[TENSOR_DIMS], stride[TENSOR_DIMS];
+} tensor;
 
 /* Contiguous views. tensor_none() is the absent operand: no data, no dims. */
 tensor tensor_none(void);
@@ -29,8 +34,8 @@ tensor tensor_taken(arena *a, arena_kind kind, tensor shape);
 tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length);
 /* The same elements of a contiguous tensor under another shape. */
 tensor tensor_flat(tensor t);
-tensor tensor_rows(tensor t);               /* all dims but the last merged: [rows, columns] */
-tensor tensor_transposed(tensor t);         /* of a 2-D tensor */
+tensor tensor_rows(tensor t);       /* all dims but the last merged: [rows, columns] */
+tensor tensor_transposed(tensor t); /* of a 2-D tensor */
 
 /* Element i of a contiguous F32 or BF16 tensor that the caller may read (host memory, finished). */
 double tensor_value(const tensor *t, int64_t i);

@@ -16,19 +16,25 @@
  * POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
 enum { LARGE_BLOCK = 1 << 18, PIECE = 1 << 26, HOST_BYTES = 64, POLLS = 8, SPLITS = 32 };
 
-typedef struct { char name[SPLIT_NAME]; MPI_Comm part; int users; } split;       /* name empty: none yet */
+typedef struct {
+    char name[SPLIT_NAME];
+    MPI_Comm part;
+    int users;
+} split; /* name empty: none yet */
 
-static uint64_t alone[2];                        /* the heartbeats of a process without MPI */
+static uint64_t alone[2]; /* the heartbeats of a process without MPI */
 static struct {
     int rank, ranks, node_ranks, node_rank, node_cores;
     char host[HOST_BYTES];
     double stall_seconds;
     MPI_Win heartbeat_window;
-    volatile uint64_t *heartbeat;               /* [node_ranks], then the alarm; shared memory of this node */
-    uint64_t seen; double seen_at;
-    bool patient;                               /* waits here are not judged: other nodes' heartbeats are not seen */
+    volatile uint64_t *heartbeat; /* [node_ranks], then the alarm; shared memory of this node */
+    uint64_t seen;
+    double seen_at;
+    bool patient; /* waits here are not judged: other nodes' heartbeats are not seen */
     unsigned polls;
-    split split[SPLITS]; unsigned next_split;
+    split split[SPLITS];
+    unsigned next_split;
 } world = { .ranks = 1, .node_ranks = 1, .stall_seconds = 60.0, .heartbeat = alone };
 
 static void check(int code, const char *call)
@@ -71,8 +77,8 @@ static void heartbeat_open(void)
     CHECK(MPI_Comm_free(&node));
 }
 
-/* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken from
- * what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
+/* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken
+ * from what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
 void world_start(int *argc, char ***argv)
 {
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
@@ -127,8 +133,8 @@ static double progress_age(double now)
     return now - world.seen_at;
 }
 
-/* MPICH never yields while it polls: ranks that share a core would wait for each other's time slices. Progress is looked
- * at each time, so that its age counts from the last completion and not from the first look. */
+/* MPICH never yields while it polls: ranks that share a core would wait for each other's time slices. Progress is
+ * looked at each time, so that its age counts from the last completion and not from the first look. */
 bool world_stalled(double since)
 {
     if (++world.polls % POLLS) return false;
@@ -146,7 +152,8 @@ static void finish(MPI_Request *request, const char *what)
         CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;
         if (world_stalled(since))
-            FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed anything for %.0f s", what, world.stall_seconds);
+            FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed anything for %.0f s", what,
+                        world.stall_seconds);
     }
     world_progress();
 }
@@ -167,7 +174,8 @@ static void reduce_all(double *values, int64_t count, MPI_Op how, const char *wh
     for (int64_t done = 0; done < count; done += PIECE) {
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
         MPI_Request request;
-        CHECK(MPI_Ireduce(world.rank ? values + done : MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, how, 0, MPI_COMM_WORLD, &request));
+        CHECK(MPI_Ireduce(world.rank ? values + done : MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, how, 0,
+                          MPI_COMM_WORLD, &request));
         finish(&request, what);
     }
     world_broadcast(values, (size_t)count * sizeof *values, 0);

@@ -26,11 +26,15 @@ void ring_open(attention_ring *r, const lanes *l, group *context, tensor q, tens
 static tensor first_half(tensor x, int dim) { return tensor_slice(x, dim, 0, x.dim[dim] / 2); }
 static tensor second_half(tensor x, int dim) { return tensor_slice(x, dim, x.dim[dim] / 2, x.dim[dim] / 2); }
 
-/* Block i of the ring is that of the rank i before, around the end. Of an earlier rank's block every query sees the keys of the
- * first piece; a later rank's block is seen, whole, by the queries of the second piece. The rest would be masked. */
+/* Block i of the ring is that of the rank i before, around the end. Of an earlier rank's block every query sees the
+ * keys of the first piece; a later rank's block is seen, whole, by the queries of the second piece. The rest would be
+ * masked. */
 static bool is_earlier(const attention_ring *r, int i) { return i <= r->ranks->rank; }
 static tensor queries(const attention_ring *r, int i, tensor x) { return is_earlier(r, i) ? x : second_half(x, 0); }
-static tensor statistics(const attention_ring *r, int i, tensor lse) { return is_earlier(r, i) ? lse : second_half(lse, 2); }
+static tensor statistics(const attention_ring *r, int i, tensor lse)
+{
+    return is_earlier(r, i) ? lse : second_half(lse, 2);
+}
 static tensor seen(const attention_ring *r, int i, tensor x) { return is_earlier(r, i) ? first_half(x, 0) : x; }
 
 static tensor keys(tensor block) { return first_half(block, 0); }
@@ -51,7 +55,8 @@ static int pass(const attention_ring *r, const tensor *x, int at, transfer *list
     return 2;
 }
 
-/* The transfers beside block i: the block itself, if a rank has yet to see it; backward the gradient of the block before it. */
+/* The transfers beside block i: the block itself, if a rank has yet to see it; backward the gradient of the block
+ * before it. */
 static mark pass_on(const attention_ring *r, const char *name, int i, bool gradient)
 {
     transfer list[4];
@@ -68,8 +73,13 @@ static void forward_block(const attention_ring *r, int i, const attention_forwar
 {
     queue *q = r->lanes.compute;
     tensor block = r->block[i % 2], part = queries(r, i, r->part), lse = statistics(r, i, r->part_lse);
-    attention_forward(q, "attention", (attention_forward_operands){ .q = queries(r, i, x->q), .k = seen(r, i, keys(block)),
-        .v = seen(r, i, values(block)), .out = part, .lse = lse }, (attention_args){ .scale = scale, .causal = false });
+    attention_forward(q, "attention",
+                      (attention_forward_operands){ .q = queries(r, i, x->q),
+                                                    .k = seen(r, i, keys(block)),
+                                                    .v = seen(r, i, values(block)),
+                                                    .out = part,
+                                                    .lse = lse },
+                      (attention_args){ .scale = scale, .causal = false });
     attention_merge(q, "attention", queries(r, i, x->out), statistics(r, i, x->lse), part, lse);
 }
 
@@ -97,11 +107,19 @@ void ring_attention_forward(const attention_ring *r, attention_forward_operands 
 static void backward_block(const attention_ring *r, int i, const attention_backward_operands *x, float scale)
 {
     tensor block = r->block[i % 2];
-    attention_backward(r->lanes.compute, "d_attention", (attention_backward_operands){ .q = queries(r, i, x->q),
-        .k = seen(r, i, keys(block)), .v = seen(r, i, values(block)), .out = queries(r, i, x->out), .lse = statistics(r, i, x->lse),
-        .d_out = queries(r, i, x->d_out), .dq = queries(r, i, x->dq), .dk = seen(r, i, keys(r->d_part)),
-        .dv = seen(r, i, values(r->d_part)), .dq_access = UPDATE, .dkv_access = WRITE },
-        (attention_args){ .scale = scale, .causal = false });
+    attention_backward(r->lanes.compute, "d_attention",
+                       (attention_backward_operands){ .q = queries(r, i, x->q),
+                                                      .k = seen(r, i, keys(block)),
+                                                      .v = seen(r, i, values(block)),
+                                                      .out = queries(r, i, x->out),
+                                                      .lse = statistics(r, i, x->lse),
+                                                      .d_out = queries(r, i, x->d_out),
+                                                      .dq = queries(r, i, x->dq),
+                                                      .dk = seen(r, i, keys(r->d_part)),
+                                                      .dv = seen(r, i, values(r->d_part)),
+                                                      .dq_access = UPDATE,
+                                                      .dkv_access = WRITE },
+                       (attention_args){ .scale = scale, .causal = false });
 }
 
 /* The block's gradient has arrived: this rank's part is added. */

@@ -6,12 +6,12 @@
 
 typedef struct {
     stage *s;
-    queue *q;                               /* compute */
+    queue *q; /* compute */
     group *tensor;
     const layer_rows *row;
-    tensor *slot;                           /* of this microbatch and layer */
-    tensor x_in, y_in;                      /* forward only */
-    bool again;                             /* in backward: the gathered input of the MLP is read once more */
+    tensor *slot;      /* of this microbatch and layer */
+    tensor x_in, y_in; /* forward only */
+    bool again;        /* in backward: the gathered input of the MLP is read once more */
     float epsilon;
 } layer_call;
 
@@ -19,8 +19,11 @@ static layer_call call(stage *s, int chunk, int64_t microbatch, int64_t layer)
 {
     int64_t number = s->chunk[chunk].first_layer + layer;
     machine_origin_now(s->lanes.machine)->layer = (int)number;
-    return (layer_call){ .s = s, .q = s->lanes.compute, .tensor = &s->mesh->axis[AXIS_TENSOR],
-                         .row = &s->params.layer[number], .slot = tape_layer(&s->tape, chunk, microbatch, layer),
+    return (layer_call){ .s = s,
+                         .q = s->lanes.compute,
+                         .tensor = &s->mesh->axis[AXIS_TENSOR],
+                         .row = &s->params.layer[number],
+                         .slot = tape_layer(&s->tape, chunk, microbatch, layer),
                          .epsilon = (float)s->given->model.norm_epsilon };
 }
 
@@ -41,7 +44,9 @@ static void project_weight_gradient(const layer_call *c, const char *name, int r
 }
 
 /* Views of the queries, keys and values of a fused [s, b, (heads + 2 kv) d] tensor as [s, b, heads, d]. */
-typedef struct { tensor q, k, v, rotated; } qkv_views;
+typedef struct {
+    tensor q, k, v, rotated;
+} qkv_views;
 
 static qkv_views views(const layer_call *c, tensor fused)
 {
@@ -69,45 +74,65 @@ static void forward_norm1(const layer_call *c)
 {
     bool adds = tensor_present(&c->y_in);
     tensor x = c->slot[SLOT_X];
-    norm_forward(c->q, "attention_norm", (norm_forward_operands){
-        .x = tensor_rows(adds ? c->x_in : x), .delta = adds ? tensor_rows(c->y_in) : tensor_none(),
-        .gain = weight(c, c->row->attention_norm, 1), .sum = adds ? tensor_rows(x) : tensor_none(),
-        .out = tensor_rows(c->slot[SLOT_N1]), .rstd = c->slot[SLOT_RSTD1] }, c->epsilon);
+    norm_forward(c->q, "attention_norm",
+                 (norm_forward_operands){ .x = tensor_rows(adds ? c->x_in : x),
+                                          .delta = adds ? tensor_rows(c->y_in) : tensor_none(),
+                                          .gain = weight(c, c->row->attention_norm, 1),
+                                          .sum = adds ? tensor_rows(x) : tensor_none(),
+                                          .out = tensor_rows(c->slot[SLOT_N1]),
+                                          .rstd = c->slot[SLOT_RSTD1] },
+                 c->epsilon);
 }
 
 static void forward_qkv(const layer_call *c)
 {
-    gather_matmul(&c->s->lanes, "qkv", c->tensor, (gathered_product){ .part = c->slot[SLOT_N1],
-        .w = tensor_transposed(weight(c, c->row->q, 3)), .whole = c->s->gathered, .y = c->slot[SLOT_QKV] });
+    gather_matmul(&c->s->lanes, "qkv", c->tensor,
+                  (gathered_product){ .part = c->slot[SLOT_N1],
+                                      .w = tensor_transposed(weight(c, c->row->q, 3)),
+                                      .whole = c->s->gathered,
+                                      .y = c->slot[SLOT_QKV] });
     rope_forward(c->q, "rope", views(c, c->slot[SLOT_QKV]).rotated, c->s->rope);
 }
 
 static void forward_attention(const layer_call *c)
 {
     qkv_views x = views(c, c->slot[SLOT_QKV]);
-    ring_attention_forward(&c->s->ring, (attention_forward_operands){ .q = x.q, .k = x.k, .v = x.v,
-        .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE] }, causal(c));
+    ring_attention_forward(
+        &c->s->ring,
+        (attention_forward_operands){
+            .q = x.q, .k = x.k, .v = x.v, .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE] },
+        causal(c));
 }
 
 static void forward_projection(const layer_call *c)
 {
-    matmul_scatter(&c->s->lanes, "attention_output", c->tensor, (scattered_product){
-        .a = tensor_rows(c->slot[SLOT_O]), .w = tensor_transposed(weight(c, c->row->attention_output, 1)),
-        .partial = c->s->partial, .out = c->slot[SLOT_Y1] });
+    matmul_scatter(&c->s->lanes, "attention_output", c->tensor,
+                   (scattered_product){ .a = tensor_rows(c->slot[SLOT_O]),
+                                        .w = tensor_transposed(weight(c, c->row->attention_output, 1)),
+                                        .partial = c->s->partial,
+                                        .out = c->slot[SLOT_Y1] });
 }
 
 static void forward_norm2(const layer_call *c)
 {
-    norm_forward(c->q, "mlp_norm", (norm_forward_operands){
-        .x = tensor_rows(c->slot[SLOT_X]), .delta = tensor_rows(c->slot[SLOT_Y1]), .gain = weight(c, c->row->mlp_norm, 1),
-        .sum = tensor_rows(c->slot[SLOT_X2]), .out = tensor_rows(c->slot[SLOT_N2]), .rstd = c->slot[SLOT_RSTD2] }, c->epsilon);
+    norm_forward(c->q, "mlp_norm",
+                 (norm_forward_operands){ .x = tensor_rows(c->slot[SLOT_X]),
+                                          .delta = tensor_rows(c->slot[SLOT_Y1]),
+                                          .gain = weight(c, c->row->mlp_norm, 1),
+                                          .sum = tensor_rows(c->slot[SLOT_X2]),
+                                          .out = tensor_rows(c->slot[SLOT_N2]),
+                                          .rstd = c->slot[SLOT_RSTD2] },
+                 c->epsilon);
 }
 
 static void forward_gate_up(const layer_call *c)
 {
-    gather_matmul(&c->s->lanes, "gate_up", c->tensor, (gathered_product){ .part = c->slot[SLOT_N2],
-        .w = tensor_transposed(weight(c, c->row->gate, 2)), .whole = c->s->gathered, .y = c->slot[SLOT_GATE_UP],
-        .keeps_whole = c->again });
+    gather_matmul(&c->s->lanes, "gate_up", c->tensor,
+                  (gathered_product){ .part = c->slot[SLOT_N2],
+                                      .w = tensor_transposed(weight(c, c->row->gate, 2)),
+                                      .whole = c->s->gathered,
+                                      .y = c->slot[SLOT_GATE_UP],
+                                      .keeps_whole = c->again });
 }
 
 static void forward_swiglu(const layer_call *c)
@@ -117,15 +142,17 @@ static void forward_swiglu(const layer_call *c)
 
 static void forward_down(const layer_call *c)
 {
-    matmul_scatter(&c->s->lanes, "down", c->tensor, (scattered_product){
-        .a = tensor_rows(c->slot[SLOT_A]), .w = tensor_transposed(weight(c, c->row->down, 1)),
-        .partial = c->s->partial, .out = c->slot[SLOT_Y2] });
+    matmul_scatter(&c->s->lanes, "down", c->tensor,
+                   (scattered_product){ .a = tensor_rows(c->slot[SLOT_A]),
+                                        .w = tensor_transposed(weight(c, c->row->down, 1)),
+                                        .partial = c->s->partial,
+                                        .out = c->slot[SLOT_Y2] });
 }
 
 static void (*const forward_step[LAYER_STEPS])(const layer_call *) = {
-    [STEP_NORM1] = forward_norm1, [STEP_QKV] = forward_qkv, [STEP_ATTENTION] = forward_attention,
+    [STEP_NORM1] = forward_norm1,           [STEP_QKV] = forward_qkv,     [STEP_ATTENTION] = forward_attention,
     [STEP_PROJECTION] = forward_projection, [STEP_NORM2] = forward_norm2, [STEP_GATE_UP] = forward_gate_up,
-    [STEP_SWIGLU] = forward_swiglu, [STEP_DOWN] = forward_down,
+    [STEP_SWIGLU] = forward_swiglu,         [STEP_DOWN] = forward_down,
 };
 
 void layer_forward(stage *s, int chunk, int64_t microbatch, int64_t layer, tensor x_in, tensor y_in)
@@ -154,24 +181,37 @@ static void backward_norm(const layer_call *c, const char *name, int row, tensor
 {
     param_table *t = &c->s->params;
     access_mode how = param_contribute(t, row, 1);
-    norm_backward(c->q, name, (norm_backward_operands){ .d_out = tensor_rows(c->s->dn), .x = tensor_rows(x), .rstd = rstd,
-        .gain = param_weight(t, row, 1), .dx = tensor_rows(c->s->dx), .gain_gradient = param_gradient(t, row, 1),
-        .dx_access = UPDATE, .gain_access = how });
+    norm_backward(c->q, name,
+                  (norm_backward_operands){ .d_out = tensor_rows(c->s->dn),
+                                            .x = tensor_rows(x),
+                                            .rstd = rstd,
+                                            .gain = param_weight(t, row, 1),
+                                            .dx = tensor_rows(c->s->dx),
+                                            .gain_gradient = param_gradient(t, row, 1),
+                                            .dx_access = UPDATE,
+                                            .gain_access = how });
     param_contributed(t, row, 1);
 }
 
 /* dn = own part of dy W, summed over the tensor ranks. */
 static void backward_column_parallel(const layer_call *c, const char *name, int row, int count, tensor dy)
 {
-    matmul_scatter(&c->s->lanes, name, c->tensor, (scattered_product){
-        .a = tensor_rows(dy), .w = param_weight(&c->s->params, row, count), .partial = c->s->partial, .out = c->s->dn });
+    matmul_scatter(&c->s->lanes, name, c->tensor,
+                   (scattered_product){ .a = tensor_rows(dy),
+                                        .w = param_weight(&c->s->params, row, count),
+                                        .partial = c->s->partial,
+                                        .out = c->s->dn });
 }
 
 /* d = dy W, dy gathered from the residual's gradient; returns dy. */
 static tensor backward_row_parallel(const layer_call *c, const char *name, int row, tensor d)
 {
-    return gather_matmul(&c->s->lanes, name, c->tensor, (gathered_product){ .part = c->s->dx,
-        .w = param_weight(&c->s->params, row, 1), .whole = c->s->d_gathered, .y = d, .keeps_whole = true });
+    return gather_matmul(&c->s->lanes, name, c->tensor,
+                         (gathered_product){ .part = c->s->dx,
+                                             .w = param_weight(&c->s->params, row, 1),
+                                             .whole = c->s->d_gathered,
+                                             .y = d,
+                                             .keeps_whole = true });
 }
 
 /* The MLP's input from all tensor ranks: still there if gate and up were just computed again. */
@@ -190,7 +230,8 @@ static void backward_mlp(const layer_call *c)
     tensor dy = backward_row_parallel(c, "d_down", c->row->down, s->d_a);
     gathering x = mlp_input(c, before);
     project_weight_gradient(c, "down_gradient", c->row->down, 1, c->slot[SLOT_A], dy);
-    swiglu_backward(c->q, "d_swiglu", tensor_rows(c->slot[SLOT_GATE_UP]), tensor_rows(s->d_a), tensor_rows(s->d_gate_up));
+    swiglu_backward(c->q, "d_swiglu", tensor_rows(c->slot[SLOT_GATE_UP]), tensor_rows(s->d_a),
+                    tensor_rows(s->d_gate_up));
     project_weight_gradient(c, "gate_up_gradient", c->row->gate, 2, sequence_gather_end(&s->lanes, x), s->d_gate_up);
     backward_column_parallel(c, "d_gate_up", c->row->gate, 2, s->d_gate_up);
     backward_norm(c, "d_mlp_norm", c->row->mlp_norm, c->slot[SLOT_X2], c->slot[SLOT_RSTD2]);
@@ -204,9 +245,19 @@ static void backward_attention(const layer_call *c)
     tensor dy = backward_row_parallel(c, "d_attention_output", c->row->attention_output, s->d_o);
     gathering n = sequence_gather_begin(&s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered, before);
     project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
-    ring_attention_backward(&s->ring, (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v,
-        .out = by_heads(c, c->slot[SLOT_O]), .lse = c->slot[SLOT_LSE], .d_out = by_heads(c, s->d_o),
-        .dq = d.q, .dk = d.k, .dv = d.v, .dq_access = WRITE, .dkv_access = WRITE }, causal(c));
+    ring_attention_backward(&s->ring,
+                            (attention_backward_operands){ .q = x.q,
+                                                           .k = x.k,
+                                                           .v = x.v,
+                                                           .out = by_heads(c, c->slot[SLOT_O]),
+                                                           .lse = c->slot[SLOT_LSE],
+                                                           .d_out = by_heads(c, s->d_o),
+                                                           .dq = d.q,
+                                                           .dk = d.k,
+                                                           .dv = d.v,
+                                                           .dq_access = WRITE,
+                                                           .dkv_access = WRITE },
+                            causal(c));
     rope_backward(c->q, "d_rope", d.rotated, s->rope);
     project_weight_gradient(c, "qkv_gradient", c->row->q, 3, sequence_gather_end(&s->lanes, n), s->d_qkv);
     backward_column_parallel(c, "d_qkv", c->row->q, 3, s->d_qkv);

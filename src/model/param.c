@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { BUCKET_PARTS = 8, SHARD_ALIGNMENT = 32 };
-static const int64_t bucket_limit = (int64_t)128 << 20;     /* elements, as in the recipes */
+static const int64_t bucket_limit = (int64_t)128 << 20; /* elements, as in the recipes */
 
 static int add_row(param_table *t, int at, int logical, param p)
 {
@@ -28,7 +28,12 @@ static int logical_gain(const bench_case *c, int64_t layer) { return (int)(logic
 static param matrix(const mesh *m, param_split split, int64_t rows, int64_t columns, int64_t padded, double std)
 {
     int64_t t = m->layout.degree[AXIS_TENSOR], at = m->at[AXIS_TENSOR];
-    param p = { .rows = rows, .columns = columns, .local_rows = padded, .local_columns = columns, .split = split, .init_std = std };
+    param p = { .rows = rows,
+                .columns = columns,
+                .local_rows = padded,
+                .local_columns = columns,
+                .split = split,
+                .init_std = std };
     if (split == SPLIT_ROWS) p.local_rows = padded / t, p.first_row = at * p.local_rows;
     if (split == SPLIT_COLUMNS) p.local_columns = columns / t, p.first_column = at * p.local_columns;
     return p;
@@ -96,13 +101,15 @@ static void add_gains(param_table *t, const bench_case *c, int at, chunk_extent 
 {
     int64_t h = c->model.hidden;
     for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) {
-        t->layer[l].attention_norm = add_row(t, at, logical_gain(c, l), named(gain(h), "layers.%lld.attention_norm", l));
+        t->layer[l].attention_norm =
+            add_row(t, at, logical_gain(c, l), named(gain(h), "layers.%lld.attention_norm", l));
         t->layer[l].mlp_norm = add_row(t, at, logical_gain(c, l) + 1, named(gain(h), "layers.%lld.mlp_norm", l));
     }
     if (e.has_loss) t->final_norm = add_row(t, at, logical_gain(c, c->model.layers), named(gain(h), "final_norm", 0));
 }
 
-/* Buckets come in the order of first use, in which the optimizer updates and gathers them: the gains after the embedding. */
+/* Buckets come in the order of first use, in which the optimizer updates and gathers them: the gains after the
+ * embedding. */
 static void add_rows(param_table *t, const bench_case *c, const mesh *m)
 {
     const model_shape *s = &c->model;
@@ -137,7 +144,8 @@ static void take_memory(bucket *b, dtype type, arena *a)
     b->weight = tensor_1d(arena_take(a, WEIGHTS, bytes), type, b->elements);
     b->gradient = tensor_1d(arena_take(a, GRADIENTS, bytes), type, b->elements);
     if (b->replicated) b->partial = b->gradient;
-    if (b->replicated && type != F32) b->partial = tensor_1d(arena_take(a, GRADIENTS, 4 * (size_t)b->elements), F32, b->elements);
+    if (b->replicated && type != F32)
+        b->partial = tensor_1d(arena_take(a, GRADIENTS, 4 * (size_t)b->elements), F32, b->elements);
     tensor *state[] = { &b->master, &b->first, &b->second };
     for (int i = type == F32; i < 3; i++)
         *state[i] = tensor_1d(arena_take(a, OPTIMIZER, 4 * (size_t)b->shard_elements), F32, b->shard_elements);
@@ -150,7 +158,8 @@ void param_table_open(param_table *t, const bench_case *c, const mesh *m, arena 
     t->row = calloc((size_t)(9 * layers + 3), sizeof *t->row);
     t->buckets = calloc((size_t)layers + 3, sizeof *t->buckets);
     t->layer = calloc((size_t)layers, sizeof *t->layer);
-    if (!t->row || !t->buckets || !t->layer) FAIL("no memory for the table of parameters of %lld layers", (long long)layers);
+    if (!t->row || !t->buckets || !t->layer)
+        FAIL("no memory for the table of parameters of %lld layers", (long long)layers);
     add_rows(t, c, m);
     for (int i = 0; i < t->bucket_count; i++) {
         bucket *b = &t->buckets[i];
@@ -179,7 +188,8 @@ static tensor rows_view(const param_table *t, tensor storage, int row, int count
     int64_t rows = 0, columns = p->local_columns;
     for (int i = row; i < row + count; i++) rows += t->row[i].local_rows;
     char *data = (char *)storage.data + (size_t)p->offset * dtype_bytes(storage.type);
-    return p->split == SPLIT_NONE ? tensor_1d(data, storage.type, columns) : tensor_2d(data, storage.type, rows, columns);
+    return p->split == SPLIT_NONE ? tensor_1d(data, storage.type, columns)
+                                  : tensor_2d(data, storage.type, rows, columns);
 }
 
 tensor param_weight(const param_table *t, int row, int count)

@@ -6,7 +6,7 @@ enum { SCALING_FACTOR = 8, SCALING_LOW = 1, SCALING_HIGH = 4, SCALING_CONTEXT = 
 
 static double scaled(double f)
 {
-    double turns = SCALING_CONTEXT * f / (2.0 * 3.14159265358979323846);       /* over the old context */
+    double turns = SCALING_CONTEXT * f / (2.0 * 3.14159265358979323846); /* over the old context */
     double t = (turns - SCALING_LOW) / (SCALING_HIGH - SCALING_LOW);
     if (turns < SCALING_LOW) return f / SCALING_FACTOR;
     return turns > SCALING_HIGH ? f : (1.0 - t) * f / SCALING_FACTOR + t * f;

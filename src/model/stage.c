@@ -5,14 +5,22 @@
 #include "model/rope.h"
 #include <stdlib.h>
 
-typedef struct { int64_t s, part, b, h, q, kv, f, v; } share;       /* this rank's extents */
+typedef struct {
+    int64_t s, part, b, h, q, kv, f, v;
+} share; /* this rank's extents */
 
 static share share_of(const bench_case *c, const mesh *m)
 {
     const model_shape *x = &c->model;
     int64_t t = m->layout.degree[AXIS_TENSOR], s = x->sequence / m->layout.degree[AXIS_CONTEXT];
-    return (share){ s, s / t, c->micro_batch, x->hidden, x->heads * x->head_dim / t,
-                    x->kv_heads * x->head_dim / t, x->ffn / t, x->padded_vocabulary / t };
+    return (share){ s,
+                    s / t,
+                    c->micro_batch,
+                    x->hidden,
+                    x->heads * x->head_dim / t,
+                    x->kv_heads * x->head_dim / t,
+                    x->ffn / t,
+                    x->padded_vocabulary / t };
 }
 
 static void open_tape(stage *s, const share *n, dtype type, const schedule *order, arena *a)
@@ -20,11 +28,18 @@ static void open_tape(stage *s, const share *n, dtype type, const schedule *orde
     tensor residual = tensor_3d(NULL, type, n->part, n->b, n->h), rstd = tensor_1d(NULL, F32, n->part * n->b);
     int64_t heads = n->q / s->given->model.head_dim;
     tensor shape[SLOTS] = {
-        [SLOT_X] = residual, [SLOT_N1] = residual, [SLOT_RSTD1] = rstd,
+        [SLOT_X] = residual,
+        [SLOT_N1] = residual,
+        [SLOT_RSTD1] = rstd,
         [SLOT_QKV] = tensor_3d(NULL, type, n->s, n->b, n->q + 2 * n->kv),
-        [SLOT_O] = tensor_3d(NULL, type, n->s, n->b, n->q), [SLOT_LSE] = tensor_3d(NULL, F32, n->b, heads, n->s),
-        [SLOT_Y1] = residual, [SLOT_X2] = residual, [SLOT_N2] = residual, [SLOT_RSTD2] = rstd,
-        [SLOT_GATE_UP] = tensor_3d(NULL, type, n->s, n->b, 2 * n->f), [SLOT_A] = tensor_3d(NULL, type, n->s, n->b, n->f),
+        [SLOT_O] = tensor_3d(NULL, type, n->s, n->b, n->q),
+        [SLOT_LSE] = tensor_3d(NULL, F32, n->b, heads, n->s),
+        [SLOT_Y1] = residual,
+        [SLOT_X2] = residual,
+        [SLOT_N2] = residual,
+        [SLOT_RSTD2] = rstd,
+        [SLOT_GATE_UP] = tensor_3d(NULL, type, n->s, n->b, 2 * n->f),
+        [SLOT_A] = tensor_3d(NULL, type, n->s, n->b, n->f),
         [SLOT_Y2] = residual,
     };
     tape_open(&s->tape, s->chunk, s->given->layout.chunks_per_stage, order, s->given->recompute, shape, a);
@@ -71,8 +86,8 @@ static void open_ends(stage *s, const share *n, dtype type, const schedule *orde
     }
 }
 
-/* A stage alone needs one gradient and no output. With neighbours an output is sent while the next is made, and a gradient
- * is received and another sent while the one between is replaced. */
+/* A stage alone needs one gradient and no output. With neighbours an output is sent while the next is made, and a
+ * gradient is received and another sent while the one between is replaced. */
 static void open_streams(stage *s, tensor residual, arena *a)
 {
     bool alone = s->given->layout.degree[AXIS_PIPELINE] == 1;
@@ -116,7 +131,8 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
 static void open_ring(stage *s, const share *n, dtype type, arena *a)
 {
     int64_t d = s->given->model.head_dim;
-    tensor queries = tensor_4d(NULL, type, n->s, n->b, n->q / d, d), keys = tensor_4d(NULL, type, n->s, n->b, n->kv / d, d);
+    tensor queries = tensor_4d(NULL, type, n->s, n->b, n->q / d, d),
+           keys = tensor_4d(NULL, type, n->s, n->b, n->kv / d, d);
     ring_open(&s->ring, &s->lanes, &s->mesh->axis[AXIS_CONTEXT], queries, keys, a);
 }
 

@@ -8,14 +8,16 @@
 #define STEP(name) (1u << STEP_##name)
 
 /* What each mask drops, and the steps that bring it back. Y1 and Y2 are consumed by the next norm: never kept. */
-static const struct { unsigned dropped, again; } masks[] = {
+static const struct {
+    unsigned dropped, again;
+} masks[] = {
     [RECOMPUTE_NONE] = { SLOT(Y1) | SLOT(Y2), 0 },
     [RECOMPUTE_ATTENTION] = { SLOT(Y1) | SLOT(Y2) | SLOT(O) | SLOT(LSE), STEP(ATTENTION) },
     [RECOMPUTE_MLP] = { SLOT(Y1) | SLOT(Y2) | SLOT(GATE_UP) | SLOT(A), STEP(GATE_UP) | STEP(SWIGLU) },
     [RECOMPUTE_ATTENTION_MLP] = { ~(SLOT(X) | SLOT(QKV) | SLOT(Y1)),
                                   STEP(NORM1) | STEP(ATTENTION) | STEP(NORM2) | STEP(GATE_UP) | STEP(SWIGLU) },
     [RECOMPUTE_LAYER] = { ~SLOT(X), STEP(NORM1) | STEP(QKV) | STEP(ATTENTION) | STEP(PROJECTION) | STEP(NORM2) |
-                                    STEP(GATE_UP) | STEP(SWIGLU) },
+                                        STEP(GATE_UP) | STEP(SWIGLU) },
 };
 
 static void *zeroed(int64_t count, size_t bytes)
@@ -35,7 +37,9 @@ bool tape_received(const chunk_extent *chunk, const schedule_action *a)
 
 /* What the schedule has in flight at most: layers, and residual streams: one a layer, or the head's input; one is taken
  * ahead where the next forward's is received. */
-typedef struct { int64_t layers, streams; } flight;
+typedef struct {
+    int64_t layers, streams;
+} flight;
 
 static flight most_in_flight(const chunk_extent *chunk, const schedule *s)
 {
@@ -43,7 +47,10 @@ static flight most_in_flight(const chunk_extent *chunk, const schedule *s)
     for (int64_t i = 0; i < s->length; i++) {
         const schedule_action *a = &s->action[i], *next = i + 1 < s->length ? a + 1 : NULL;
         const chunk_extent *e = &chunk[a->chunk];
-        int64_t sign = a->verb == FORWARD ? 1 : a->verb == BACKWARD ? -1 : 0, streams = e->layers ? e->layers : has_input(e);
+        int64_t sign = a->verb == FORWARD    ? 1
+                       : a->verb == BACKWARD ? -1
+                                             : 0,
+                streams = e->layers ? e->layers : has_input(e);
         if (sign > 0) now = (flight){ now.layers + e->layers, now.streams + streams };
         int64_t ahead = next && next->verb == FORWARD && tape_received(chunk, next);
         if (now.layers > most.layers) most.layers = now.layers;
@@ -78,10 +85,14 @@ static tape_chunk open_chunk(const chunk_extent *e, int64_t live)
     return c;
 }
 
-void tape_open(tape *t, const chunk_extent *chunk, int chunks, const schedule *s, recompute_mask mask, const tensor shape[SLOTS], arena *a)
+void tape_open(tape *t, const chunk_extent *chunk, int chunks, const schedule *s, recompute_mask mask,
+               const tensor shape[SLOTS], arena *a)
 {
     flight most = most_in_flight(chunk, s);
-    *t = (tape){ .again = masks[mask].again, .chunks = chunks, .inputs = pool_open(most.streams), .records = pool_open(most.layers) };
+    *t = (tape){ .again = masks[mask].again,
+                 .chunks = chunks,
+                 .inputs = pool_open(most.streams),
+                 .records = pool_open(most.layers) };
     t->chunk = zeroed(chunks, sizeof *t->chunk);
     for (int i = 0; i < chunks; i++) t->chunk[i] = open_chunk(&chunk[i], schedule_live_chunk(s, i));
     t->x = zeroed(most.streams, sizeof *t->x);

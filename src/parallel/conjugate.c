@@ -26,7 +26,11 @@ tensor sequence_gather(const lanes *l, const char *name, group *g, tensor part, 
 
 enum { WAYS = 2 };
 /* One way round the ring: its queue, the distance to the next rank, and its half of every rank's rows. */
-typedef struct { queue *queue; int step; int64_t part, first, rows; } way;
+typedef struct {
+    queue *queue;
+    int step;
+    int64_t part, first, rows;
+} way;
 
 static void open_ways(way w[WAYS], const lanes *l, int64_t part)
 {
@@ -36,10 +40,16 @@ static void open_ways(way w[WAYS], const lanes *l, int64_t part)
 }
 
 /* The rank that many steps further this way. */
-static int rank_at(const way *w, const group *g, int steps) { return ((g->rank + w->step * steps) % g->size + g->size) % g->size; }
+static int rank_at(const way *w, const group *g, int steps)
+{
+    return ((g->rank + w->step * steps) % g->size + g->size) % g->size;
+}
 
 /* This way's rows among those of one rank, the index-th in x. */
-static tensor way_rows(const way *w, tensor x, int64_t index) { return tensor_slice(x, 0, index * w->part + w->first, w->rows); }
+static tensor way_rows(const way *w, tensor x, int64_t index)
+{
+    return tensor_slice(x, 0, index * w->part + w->first, w->rows);
+}
 
 /* The rows of one rank, the index-th in x. */
 static tensor part_rows(tensor x, int64_t index, int64_t part) { return tensor_slice(x, 0, index * part, part); }
@@ -56,7 +66,13 @@ static mark product(const lanes *l, const char *name, tensor c, access_mode how,
     return c.dim[0] ? matmul(l->compute, name, c, how, a, w) : queue_mark(l->compute);
 }
 
-typedef struct { const lanes *lanes; const char *name; group *group; way way[WAYS]; tensor own, whole, y, weight; } gather_ring;
+typedef struct {
+    const lanes *lanes;
+    const char *name;
+    group *group;
+    way way[WAYS];
+    tensor own, whole, y, weight;
+} gather_ring;
 
 /* The rows that this way brings in a hop; hop 0 stands for own ones. */
 static tensor brought(const gather_ring *r, const way *w, int hop)
@@ -71,7 +87,8 @@ static void multiply_brought(const gather_ring *r, int hop, const mark arrived[W
     for (int i = 0; i < WAYS; i++) of[i] = rank_at(&r->way[i], r->group, -hop);
     if (of[0] == of[1]) {
         for (int i = 0; i < WAYS; i++) queue_wait(r->lanes->compute, arrived[i]);
-        product(r->lanes, r->name, part_rows(r->y, of[0], part), WRITE, hop ? part_rows(r->whole, of[0], part) : r->own, r->weight);
+        product(r->lanes, r->name, part_rows(r->y, of[0], part), WRITE, hop ? part_rows(r->whole, of[0], part) : r->own,
+                r->weight);
         return;
     }
     for (int i = 0; i < WAYS; i++) {
@@ -84,8 +101,13 @@ static void multiply_brought(const gather_ring *r, int hop, const mark arrived[W
 static void ring_gather(const lanes *l, const char *name, group *g, const gathered_product *p)
 {
     mark arrived[WAYS] = { { 0 } }, next[WAYS] = { { 0 } };
-    gather_ring r = { .lanes = l, .name = name, .group = g, .own = tensor_rows(p->part), .whole = tensor_rows(p->whole),
-                      .y = tensor_rows(p->y), .weight = p->w };
+    gather_ring r = { .lanes = l,
+                      .name = name,
+                      .group = g,
+                      .own = tensor_rows(p->part),
+                      .whole = tensor_rows(p->whole),
+                      .y = tensor_rows(p->y),
+                      .weight = p->w };
     open_ways(r.way, l, r.own.dim[0]);
     for (int i = 0; i < WAYS; i++) queue_follow(r.way[i].queue, l->compute);
     for (int hop = 0; hop < g->size; hop++) {
@@ -103,7 +125,8 @@ static tensor sum_rows(const way *w, const group *g, tensor sums, tensor out, in
     return step == g->size && out.type == F32 ? way_rows(w, out, 0) : way_rows(w, sums, step % 2);
 }
 
-/* In step i this rank adds its product to the sum that the rank before added to in step i - 1; in the last to its own. */
+/* In step i this rank adds its product to the sum that the rank before added to in step i - 1; in the last to its own.
+ */
 static void ring_scatter(const lanes *l, const char *name, group *g, const scattered_product *p)
 {
     way ways[WAYS];

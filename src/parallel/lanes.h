@@ -4,13 +4,13 @@
 
 typedef struct {
     machine *machine;
-    bool overlap;           /* communication beside computation */
-    queue *compute;         /* kernels and products */
-    queue *tensor;          /* transfers of the tensor axis */
-    queue *tensor_back;     /* those of its rings that go from rank to the rank before; only with overlap */
-    queue *gradient;        /* gradients reduced and weights gathered over data x shard x context */
-    queue *context;         /* keys and values around the context axis */
-    queue *link[LINKS];     /* activations and gradients between pipeline stages, one for each link */
+    bool overlap;       /* communication beside computation */
+    queue *compute;     /* kernels and products */
+    queue *tensor;      /* transfers of the tensor axis */
+    queue *tensor_back; /* those of its rings that go from rank to the rank before; only with overlap */
+    queue *gradient;    /* gradients reduced and weights gathered over data x shard x context */
+    queue *context;     /* keys and values around the context axis */
+    queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */
 } lanes;
 
 lanes lanes_open(machine *m, bool overlap);

@@ -40,7 +40,8 @@ static int previous_stage(const mesh_layout *l, int p)
     return next_stage(l, l->degree[AXIS_PIPELINE] - 1) == 0 ? l->degree[AXIS_PIPELINE] - 1 : -1;
 }
 
-/* Transfers that run at once: both ways round a tensor ring, one way round the context's; each link's beside the others'. */
+/* Transfers that run at once: both ways round a tensor ring, one way round the context's; each link's beside the
+ * others'. */
 enum { TENSOR_LANES = 2, CONTEXT_LANES = 1, LINK_LANES = 1 };
 
 /* From stage to stage, one of which is this rank's; alone if one of them is not there. */
@@ -70,12 +71,18 @@ static void make_links(mesh *m)
     m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
-/* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the same
- * ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its links, which on
- * GPUs have their own. */
-typedef struct { group *g; unsigned set; } connected_group;
+/* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the
+ * same ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its
+ * links, which on GPUs have their own. */
+typedef struct {
+    group *g;
+    unsigned set;
+} connected_group;
 enum { CONNECTED = 6 };
-enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };
+enum {
+    GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT,
+    MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR
+};
 
 static int list_connected(mesh *m, connected_group list[CONNECTED])
 {
@@ -89,7 +96,8 @@ static int list_connected(mesh *m, connected_group list[CONNECTED])
     return n;
 }
 
-/* The split of the world into such groups: the layout and the axes of more than one rank. False if there is nothing to split. */
+/* The split of the world into such groups: the layout and the axes of more than one rank. False if there is nothing to
+ * split. */
 static bool split_name(const mesh_layout *l, unsigned set, char name[SPLIT_NAME])
 {
     unsigned axes = 0;
@@ -111,12 +119,14 @@ static void connect_groups(mesh *m)
     int connected = list_connected(m, list);
     for (int i = 0; i < connected; i++) {
         group *g = list[i].g;
-        if (split_name(&m->layout, list[i].set, name)) group_connect(machine_of(m), g, name, m->takes_part ? g->first : -1, g->rank);
+        if (split_name(&m->layout, list[i].set, name))
+            group_connect(machine_of(m), g, name, m->takes_part ? g->first : -1, g->rank);
     }
 }
 
-/* Transfers of two links must not wait for each other, so on GPUs each has a communicator of its own. A split of the world has
- * one place for a rank: links of one channel between even stages and the next, odd ones and the next, the last and the first. */
+/* Transfers of two links must not wait for each other, so on GPUs each has a communicator of its own. A split of the
+ * world has one place for a rank: links of one channel between even stages and the next, odd ones and the next, the
+ * last and the first. */
 typedef enum { FROM_EVEN, FROM_ODD, CLOSING, LINK_SPLITS } link_split;
 
 static link_split split_of_link(const mesh *m, int link)

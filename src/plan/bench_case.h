@@ -11,7 +11,13 @@ typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;
 typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 } case_precision;
 typedef enum { BACKEND_AUTO, BACKEND_HOST, BACKEND_CUDA } case_backend;
 typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } token_stream;
-typedef enum { RECOMPUTE_NONE, RECOMPUTE_ATTENTION, RECOMPUTE_MLP, RECOMPUTE_LAYER, RECOMPUTE_ATTENTION_MLP } recompute_mask;
+typedef enum {
+    RECOMPUTE_NONE,
+    RECOMPUTE_ATTENTION,
+    RECOMPUTE_MLP,
+    RECOMPUTE_LAYER,
+    RECOMPUTE_ATTENTION_MLP
+} recompute_mask;
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
 typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED } step_line; /* the recipe that a run prints its steps like */
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
@@ -42,9 +48,9 @@ typedef struct {
     mlp_kind mlp;
     norm_kind norm;
     bool linear_biases, tied_embedding;
-    double rope_base, rope_fraction;  /* the part of the head dim that is rotated, from its start */
-    bool rope_scaling;                /* Llama 3.1: factor 8, low 1, high 4, old context 8192 */
-    double norm_epsilon;              /* 1e-5 */
+    double rope_base, rope_fraction; /* the part of the head dim that is rotated, from its start */
+    bool rope_scaling;               /* Llama 3.1: factor 8, low 1, high 4, old context 8192 */
+    double norm_epsilon;             /* 1e-5 */
     init_kind init;
     double init_std, output_init_std; /* attention_output and down take the second; depth scaling already in it.
                                          INIT_FAN_IN: both are the factor before 1 / sqrt(fan-in) */
@@ -76,7 +82,7 @@ typedef struct {
     bool proxy;                   /* a recipe's proxy of fewer layers, or size small/check */
     bool recipe_layout;           /* layout, batch and way of computing are exactly the recipe's */
     case_precision precision;
-    case_backend backend; /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
+    case_backend backend;               /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
     char backend_reason[REASON_LENGTH]; /* why this one: the deck, or what auto found */
     model_shape model;
     mesh_layout layout;
@@ -92,15 +98,15 @@ typedef struct {
     bool overlap;
     execution_order order;
     uint32_t order_seed;
-    bool share_devices, deterministic;               /* these five steer GPUs only */
+    bool share_devices, deterministic; /* these five steer GPUs only */
     attention_choice attention;
-    char algorithms[PATH_LENGTH];                    /* file of those found for products, or "none" */
+    char algorithms[PATH_LENGTH]; /* file of those found for products, or "none" */
     int transfer_sms;
     optimizer_rule optimizer;
     check_kind check;
     planted_fault fault;
     double stall_seconds;
-    char record[PATH_LENGTH];         /* HDF5 file of the run */
+    char record[PATH_LENGTH]; /* HDF5 file of the run */
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */
@@ -110,8 +116,8 @@ typedef struct {
 
 /* The check model of a case: same family, mesh, schedule, precision, backend, sharding, recompute;
  * kv_heads max(2,T), heads 2 kv_heads, head_dim 16, ffn 64 T, vocabulary 128 T - 3, sequence 64 T C,
- * layers L the fewest, at least 2, that fill the chunks of the pipeline, micro_batch 1, microbatches max(2, P). 4 steps, no
- * warmup, learning rate 1e-3 x 2 / L. check is off; tokens are uniform. The fault stays. */
+ * layers L the fewest, at least 2, that fill the chunks of the pipeline, micro_batch 1, microbatches max(2, P). 4
+ * steps, no warmup, learning rate 1e-3 x 2 / L. check is off; tokens are uniform. The fault stays. */
 enum { CHECK_STEPS = 4 };
 bench_case check_case(const bench_case *c);
 /* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:

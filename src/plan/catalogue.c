@@ -37,9 +37,9 @@ static const storage_rule fp32_storage = { .weight = KEPT_FP32,
 
 storage_rule storage_for(const workload_row *w, case_precision precision)
 {
-    const storage_rule *rules[] = { [PRECISION_FP32] = &fp32_storage,
-                                    [PRECISION_BF16] = w->bf16,
-                                    [PRECISION_FP8] = w->fp8 };
+    const storage_rule *rules[] = {
+        [PRECISION_FP32] = &fp32_storage, [PRECISION_BF16] = w->bf16, [PRECISION_FP8] = w->fp8
+    };
     return *rules[precision];
 }
 

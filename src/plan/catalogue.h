@@ -16,8 +16,8 @@ typedef struct {
     int64_t micro_batch, global_batch;
 } recipe_row;
 
-/* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read it in
- * both orders. */
+/* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read
+ * it in both orders. */
 typedef enum { KEPT_NOT, KEPT_FP8_TWICE, KEPT_BF16, KEPT_FP32, KEPT_FORMATS } kept_format;
 int kept_bytes(kept_format format); /* of one value: 0, 2, 2, 4 */
 const char *kept_name(kept_format format);
@@ -25,11 +25,11 @@ const char *kept_name(kept_format format);
 /* What the weights and the optimizer keep. A recipe with FP32 weights and a BF16 copy for computing is one with BF16
  * weights and an FP32 master: the same values. */
 typedef struct {
-    kept_format weight;    /* of the matrices in the blocks */
-    kept_format embedding; /* the word embedding; every other weight is BF16, in FP32 FP32 */
-    kept_format gradient;  /* accumulated over the microbatches; reduced in BF16 */
+    kept_format weight;           /* of the matrices in the blocks */
+    kept_format embedding;        /* the word embedding; every other weight is BF16, in FP32 FP32 */
+    kept_format gradient;         /* accumulated over the microbatches; reduced in BF16 */
     kept_format sharded_gradient; /* with shard > 1: the accumulated results of the reductions */
-    kept_format master; /* of the weights that are narrower; the others are their own */
+    kept_format master;           /* of the weights that are narrower; the others are their own */
     kept_format moment;
 } storage_rule;
 

@@ -5,18 +5,17 @@
 #include "plan/shapes.h"
 #include <string.h>
 
-static const char *const mlp_names[] = { [MLP_SWIGLU] = "SwiGLU",
-                                         [MLP_GEGLU] = "GEGLU",
-                                         [MLP_GELU] = "GeLU",
-                                         [MLP_SQUARED_RELU] = "squared ReLU" };
+static const char *const mlp_names[] = {
+    [MLP_SWIGLU] = "SwiGLU", [MLP_GEGLU] = "GEGLU", [MLP_GELU] = "GeLU", [MLP_SQUARED_RELU] = "squared ReLU"
+};
 
 void model_print(const model_shape *m)
 {
-    say("layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld", (long long)m->layers, (long long)m->hidden,
-        (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary);
+    say("layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld", (long long)m->layers,
+        (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary);
     if (m->padded_vocabulary != m->vocabulary) say(", padded to %lld", (long long)m->padded_vocabulary);
-    say(", sequence %lld; %s, %s%s%s", (long long)m->sequence, m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm", mlp_names[m->mlp],
-        m->linear_biases ? ", biases" : "", m->tied_embedding ? ", tied embedding" : "");
+    say(", sequence %lld; %s, %s%s%s", (long long)m->sequence, m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm",
+        mlp_names[m->mlp], m->linear_biases ? ", biases" : "", m->tied_embedding ? ", tied embedding" : "");
     if (m->experts) say(", %lld experts, %lld active", (long long)m->experts, (long long)m->active);
     if (m->position_rows) say(", %lld learned positions", (long long)m->position_rows);
     if (m->position_rows == 0 && m->rope_fraction < 1) say(", %g of the head dim rotated", m->rope_fraction);

@@ -1,6 +1,6 @@
 /* Which layers a chunk of the pipeline holds. The model is cut into pipeline x chunks_per_stage chunks of equal length,
- * chunk c of stage p being number c * pipeline + p; embedding and loss count as a slot each where shape_slots says so, so
- * the first or the last chunk may hold no layer at all. Narayanan et al. 2021, section 2.2. */
+ * chunk c of stage p being number c * pipeline + p; embedding and loss count as a slot each where shape_slots says so,
+ * so the first or the last chunk may hold no layer at all. Narayanan et al. 2021, section 2.2. */
 #pragma once
 #include "plan/bench_case.h"
 

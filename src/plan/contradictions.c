@@ -22,10 +22,8 @@ void draft_refuse(const case_draft *d, const key_id *keys, const char *format, .
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     while (*keys != KEYS && !draft_given(d, *keys)) keys++;
-    if (*keys == KEYS)
-        mistake(d->wrong, d->c.line, "section", "%s", sentence);
-    else
-        mistake(d->wrong, d->line[*keys], key_at(*keys)->name, "%s", sentence);
+    if (*keys == KEYS) mistake(d->wrong, d->c.line, "section", "%s", sentence);
+    else mistake(d->wrong, d->line[*keys], key_at(*keys)->name, "%s", sentence);
 }
 
 static long long value(const case_draft *d, key_id key) { return (long long)key_integer(key, &d->c); }
@@ -47,7 +45,8 @@ static void compare_heads(const case_draft *d)
     const model_shape *m = &d->c.model;
     double rotated = (double)m->head_dim * m->rope_fraction;
     if (m->hidden % m->heads == 0 && fmod(rotated, 2.0) != 0.0)
-        draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; rotary positions turn pairs, not %g channels",
+        draft_refuse(d, keys,
+                     "hidden %lld / heads %lld gives the head dim %lld; rotary positions turn pairs, not %g channels",
                      value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim, rotated);
     if (m->hidden % m->heads == 0 && m->head_dim > LARGEST_HEAD_DIM)
         draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; at most %d", value(d, KEY_HIDDEN),
@@ -74,7 +73,8 @@ static void compare_expert(const case_draft *d)
         draft_refuse(d, keys, "%s has no experts; 1 is the only value", d->workload->name);
         return;
     }
-    if (expert > 1 && experts % expert != 0) draft_refuse(d, keys, "%lld does not divide the %lld experts", expert, experts);
+    if (expert > 1 && experts % expert != 0)
+        draft_refuse(d, keys, "%lld does not divide the %lld experts", expert, experts);
     if (draft_given(d, KEY_DATA) && data * context % expert != 0)
         draft_refuse(d, span, "expert %lld does not divide data %lld x context %lld", expert, data, context);
 }
@@ -99,10 +99,10 @@ static void compare_pipeline(const case_draft *d)
                      value(d, KEY_CHUNKS_PER_STAGE));
 }
 
-/* Refuses a batch that does not fit the data ranks. Where both follow from the ranks at hand the deck is sound: the case is
- * skipped. Either way the sentence ends in the keys that help. */
-__attribute__((format(printf, 3, 4)))
-static void refuse_batch(case_draft *d, const key_id *keys, const char *format, ...)
+/* Refuses a batch that does not fit the data ranks. Where both follow from the ranks at hand the deck is sound: the
+ * case is skipped. Either way the sentence ends in the keys that help. */
+__attribute__((format(printf, 3, 4))) static void refuse_batch(case_draft *d, const key_id *keys, const char *format,
+                                                               ...)
 {
     bool data = draft_given(d, KEY_DATA), batch = draft_given(d, KEY_GLOBAL_BATCH);
     const char *remedy = data && batch ? ""

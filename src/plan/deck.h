@@ -1,7 +1,7 @@
 /* The deck: plain text in, resolved cases out. Reads text, never files, never MPI: the caller brings the bytes.
  * Two title lines of free text; then `key = value  # remark` and sections `[workload]`. Keys before the first section
- * hold for all sections, a section's own come first. A list of values, separated by blanks, sweeps: all combinations, in
- * the order of the key table with the later key fastest. UTF-8; lines end with a newline or with carriage return and
+ * hold for all sections, a section's own come first. A list of values, separated by blanks, sweeps: all combinations,
+ * in the order of the key table with the later key fastest. UTF-8; lines end with a newline or with carriage return and
  * newline. */
 #pragma once
 #include "plan/bench_case.h"
@@ -31,9 +31,9 @@ typedef struct {
     const char *cuda_missing, *cuda_shared;
 } deck_source;
 
-/* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there are
- * no cases. Keys that contradict one another are compared in the sections whose every value could be read. What is not
- * built yet is resolved all the same, and says so (not_built).
+/* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there
+ * are no cases. Keys that contradict one another are compared in the sections whose every value could be read. What is
+ * not built yet is resolved all the same, and says so (not_built).
  */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);

@@ -60,10 +60,8 @@ bool deck_is_text(const deck_source *s, mistakes *wrong)
     bool utf16 = starts_with(s, "\xFF\xFE", 2) || starts_with(s, "\xFE\xFF", 2);
     bool marked = starts_with(s, "\xEF\xBB\xBF", 3);
     place stray = first_stray(s);
-    if (utf16)
-        mistake(wrong, 1, "deck", "is UTF-16; save it as UTF-8 or ASCII");
-    else if (marked)
-        mistake(wrong, 1, "deck", "starts with a byte order mark; save it without");
+    if (utf16) mistake(wrong, 1, "deck", "is UTF-16; save it as UTF-8 or ASCII");
+    else if (marked) mistake(wrong, 1, "deck", "starts with a byte order mark; save it without");
     else if (stray.at < s->length)
         mistake(wrong, stray.line, "deck", "byte 0x%02x at offset %zu is no text", (unsigned char)s->text[stray.at],
                 stray.at);

@@ -29,8 +29,7 @@ static void scan_name(scanner *s, text_view name)
     char shown[TEXT_SHOWN_LENGTH];
     text_show(shown, name);
     const workload_row *workload = workload_find(name);
-    if (name.length == 0)
-        mistake(s->wrong, s->line, "section", "names no workload");
+    if (name.length == 0) mistake(s->wrong, s->line, "section", "names no workload");
     else if (!workload)
         mistake(s->wrong, s->line, "section", "'%s' is no workload; the nearest is %s", shown,
                 workload_nearest(name)->name);
@@ -78,7 +77,8 @@ static bool shares_record(scanner *s, text_view value)
     deck_setting *whole = &s->deck.section[0].setting[KEY_RECORD];
     if (!whole->line) *whole = (deck_setting){ s->line, value };
     bool same = whole->value.length == value.length && memcmp(whole->value.at, value.at, value.length) == 0;
-    if (!same) mistake(s->wrong, s->line, "record", "there is one for the whole run; line %d gives another", whole->line);
+    if (!same)
+        mistake(s->wrong, s->line, "record", "there is one for the whole run; line %d gives another", whole->line);
     return same;
 }
 
@@ -91,10 +91,8 @@ static void scan_value(scanner *s, key_id key, text_view value)
         return;
     }
     section->setting[key] = (deck_setting){ s->line, value };
-    if (value.length == 0)
-        mistake(s->wrong, s->line, name, "has no value");
-    else if (values_are_sound(s, key, value) && (key != KEY_RECORD || shares_record(s, value)))
-        return;
+    if (value.length == 0) mistake(s->wrong, s->line, name, "has no value");
+    else if (values_are_sound(s, key, value) && (key != KEY_RECORD || shares_record(s, value))) return;
     section->sound = false;
 }
 
@@ -105,24 +103,19 @@ static void scan_setting(scanner *s, text_view line)
     text_view rest = line, name = equals < line.length ? text_trim((text_view){ line.at, equals }) : text_word(&rest);
     key_id key = key_find(name);
     text_show(shown, name);
-    if (name.length == 0)
-        mistake(s->wrong, s->line, "line", "has no key before the =");
-    else if (equals == line.length)
-        mistake(s->wrong, s->line, shown, "has no =; write key = value");
+    if (name.length == 0) mistake(s->wrong, s->line, "line", "has no key before the =");
+    else if (equals == line.length) mistake(s->wrong, s->line, shown, "has no =; write key = value");
     else if (key == KEYS)
         mistake(s->wrong, s->line, shown, "unknown key; the nearest is %s", key_at(key_nearest(name))->name);
-    else
-        scan_value(s, key, text_trim(text_from(line, equals + 1)));
+    else scan_value(s, key, text_trim(text_from(line, equals + 1)));
 }
 
 static void scan_line(scanner *s, text_view line)
 {
     line = text_trim((text_view){ line.at, text_find(line, '#') });
     if (line.length == 0) return;
-    if (line.at[0] == '[')
-        scan_section(s, line);
-    else
-        scan_setting(s, line);
+    if (line.at[0] == '[') scan_section(s, line);
+    else scan_setting(s, line);
 }
 
 /* A title that reads as a setting or a section is a deck whose titles were forgotten. */
@@ -155,12 +148,10 @@ written_deck deck_scan(const deck_source *source, char title[2][256], mistakes *
     while (rest.length && !s.full && !mistakes_full(wrong, s.line + 1)) {
         text_view line = next_line(&rest);
         s.line++;
-        if (s.line <= 2)
-            scan_title(&s, line, title[s.line - 1]);
+        if (s.line <= 2) scan_title(&s, line, title[s.line - 1]);
         else if (line.length > DECK_LINE_BYTES)
             mistake(wrong, s.line, "line", "has %zu bytes; at most %d", line.length, DECK_LINE_BYTES);
-        else
-            scan_line(&s, line);
+        else scan_line(&s, line);
     }
     s.deck.last_line = s.line;
     return s.deck;

@@ -28,7 +28,8 @@ const recipe_row *draft_row(const case_draft *d);
 void layout_resolve(case_draft *d);
 /* plan/shapes.c: the whole model by size, overridden by the shape keys given. */
 void shape_resolve(case_draft *d);
-/* plan/batch.c: micro_batch, global_batch, microbatches (rounded down if global_batch is not divisible, which draft_compare looks for). */
+/* plan/batch.c: micro_batch, global_batch, microbatches (rounded down if global_batch is not divisible, which
+ * draft_compare looks for). */
 void batch_resolve(case_draft *d);
 /* plan/contradictions.c: refuses keys that contradict one another; skips the case where only the ranks at hand do. */
 void draft_compare(case_draft *d);

@@ -19,8 +19,8 @@ static int64_t counted_vocabulary(const flops_formula *f, const model_shape *m)
     return (m->vocabulary + multiple - 1) / multiple * multiple;
 }
 
-/* A product with a matrix costs 2 flops per weight and token forward and 4 backward; so does each of the two products of
- * attention per channel and attended position. */
+/* A product with a matrix costs 2 flops per weight and token forward and 4 backward; so does each of the two products
+ * of attention per channel and attended position. */
 flop_count formula_count(const flops_formula *f, const model_shape *m)
 {
     flop_count layers = (flop_count)m->layers, h = (flop_count)m->hidden, s = (flop_count)m->sequence;
@@ -53,8 +53,8 @@ int64_t model_parameters(const model_shape *m)
     return m->layers * layer_parameters(m) + tables * m->hidden + final_norm;
 }
 
-/* The first row that the name begins with counts; a part of a GPU has no row. Dense products, as published: halves of what the
- * data sheets print "with sparsity". */
+/* The first row that the name begins with counts; a part of a GPU has no row. Dense products, as published: halves of
+ * what the data sheets print "with sparsity". */
 double gpu_peak(const char *name, case_precision precision)
 {
     static const char maker[] = "NVIDIA ";
@@ -62,8 +62,12 @@ double gpu_peak(const char *name, case_precision precision)
         const char *words;
         double bf16, fp8;
     } rows[] = {
-        { "H100 PCIe", 756.5e12, 1513e12 }, { "H100 NVL", 835.5e12, 1671e12 }, { "H200 NVL", 835.5e12, 1671e12 },
-        { "H100", 989e12, 1979e12 },        { "H200", 989e12, 1979e12 },       { "GH200", 989e12, 1979e12 },
+        { "H100 PCIe", 756.5e12, 1513e12 },
+        { "H100 NVL", 835.5e12, 1671e12 },
+        { "H200 NVL", 835.5e12, 1671e12 },
+        { "H100", 989e12, 1979e12 },
+        { "H200", 989e12, 1979e12 },
+        { "GH200", 989e12, 1979e12 },
         { "A100", 312e12, 0.0 },
     };
     if (strncmp(name, maker, sizeof maker - 1) == 0) name += sizeof maker - 1;

@@ -32,6 +32,6 @@ int64_t mlps(const model_shape *m);
 
 /* Parameters of the unpadded model, each once. */
 int64_t model_parameters(const model_shape *m);
-/* Dense peak, in flop/s, of the GPU that calls itself so ("NVIDIA H100 80GB HBM3", or just "H100"); 0 where none is known: for
- * other names, the host's, and FP32. */
+/* Dense peak, in flop/s, of the GPU that calls itself so ("NVIDIA H100 80GB HBM3", or just "H100"); 0 where none is
+ * known: for other names, the host's, and FP32. */
 double gpu_peak(const char *name, case_precision precision);

@@ -10,12 +10,9 @@ static void store_integer(void *field, size_t bytes, int64_t value)
 {
     uint32_t word = (uint32_t)value;
     bool truth = value != 0;
-    if (bytes == sizeof value)
-        memcpy(field, &value, sizeof value);
-    else if (bytes == sizeof word)
-        memcpy(field, &word, sizeof word);
-    else
-        memcpy(field, &truth, sizeof truth);
+    if (bytes == sizeof value) memcpy(field, &value, sizeof value);
+    else if (bytes == sizeof word) memcpy(field, &word, sizeof word);
+    else memcpy(field, &truth, sizeof truth);
 }
 
 static int64_t load_integer(const void *field, size_t bytes)
@@ -91,10 +88,8 @@ static bool read_bounded(text_view value, int64_t low, int64_t high, int64_t *ou
         return true;
     }
     text_show(shown, value);
-    if (state == NUMBER_MALFORMED)
-        snprintf(sentence, KEY_SENTENCE, "'%s' is not an integer", shown);
-    else
-        snprintf(sentence, KEY_SENTENCE, "%s is out of range, %lld to %lld", shown, (long long)low, (long long)high);
+    if (state == NUMBER_MALFORMED) snprintf(sentence, KEY_SENTENCE, "'%s' is not an integer", shown);
+    else snprintf(sentence, KEY_SENTENCE, "%s is out of range, %lld to %lld", shown, (long long)low, (long long)high);
     return false;
 }
 
@@ -109,12 +104,10 @@ static bool read_real(key_id key, text_view value, bench_case *into, char senten
         return true;
     }
     text_show(shown, value);
-    if (state == NUMBER_MALFORMED)
-        snprintf(sentence, KEY_SENTENCE, "'%s' is not a finite decimal number", shown);
+    if (state == NUMBER_MALFORMED) snprintf(sentence, KEY_SENTENCE, "'%s' is not a finite decimal number", shown);
     else if (state == NUMBER_TOO_SMALL)
         snprintf(sentence, KEY_SENTENCE, "%s is too small for a double, and is not zero", shown);
-    else
-        snprintf(sentence, KEY_SENTENCE, "%s is out of range, %g to %g", shown, row->least, row->most);
+    else snprintf(sentence, KEY_SENTENCE, "%s is out of range, %g to %g", shown, row->least, row->most);
     return false;
 }
 
@@ -151,8 +144,7 @@ static bool read_path(text_view value, char *into, size_t size, char sentence[KE
         snprintf(sentence, KEY_SENTENCE, "takes one path without blanks, not %d words", text_words(value));
     else if (value.length >= size)
         snprintf(sentence, KEY_SENTENCE, "path of %zu bytes; at most %zu", value.length, size - 1);
-    else
-        return text_copy(into, size, value);
+    else return text_copy(into, size, value);
     return false;
 }
 
@@ -192,8 +184,7 @@ static void write_real(const void *field, char out[KEY_TEXT])
 
 static void write_fault(const planted_fault *fault, char out[KEY_TEXT])
 {
-    if (fault->kind == FAULT_NONE)
-        strcpy(out, fault_names[FAULT_NONE]);
+    if (fault->kind == FAULT_NONE) strcpy(out, fault_names[FAULT_NONE]);
     else
         snprintf(out, KEY_TEXT, "%s %s %lld %d", fault_names[fault->kind], fault->operation, (long long)fault->nth,
                  fault->rank);

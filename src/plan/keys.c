@@ -31,10 +31,10 @@ static const key_row table[KEYS] = {
                      .explanation = "uniform draws, documents that count up, or all zero" },
     [KEY_TENSOR] = { "tensor", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_TENSOR]),
                      .explanation = "tensor-parallel degree, with sequence parallelism" },
-    [KEY_PIPELINE] = { "pipeline", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
-                       FIELD(layout.degree[AXIS_PIPELINE]), .explanation = "pipeline stages" },
-    [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
-                      FIELD(layout.degree[AXIS_CONTEXT]), .explanation = "context-parallel degree" },
+    [KEY_PIPELINE] = { "pipeline", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_PIPELINE]),
+                       .explanation = "pipeline stages" },
+    [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_CONTEXT]),
+                      .explanation = "context-parallel degree" },
     [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
                      .explanation = "expert-parallel degree, across context and data" },
     [KEY_DATA] = { "data", INTEGER(1, DEGREE), .rule = "rest of ranks", FIELD(layout.degree[AXIS_DATA]),
@@ -62,8 +62,9 @@ static const key_row table[KEYS] = {
     [KEY_VOCABULARY] = { "vocabulary", INTEGER(4, 1073741824), .rule = "by size", FIELD(model.vocabulary),
                          .explanation = "tokens known, before padding to a multiple of 128 x tensor" },
     [KEY_RECOMPUTE] = { "recompute", WORD(recompute_names), .rule = "recipe's", FIELD(recompute),
-                        .explanation = "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
-                                       "attention and MLP (gate and up; no backward needs what down puts out)" },
+                        .explanation =
+                            "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
+                            "attention and MLP (gate and up; no backward needs what down puts out)" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
                        .explanation = "optimizer: master weights and moments are spread over the data x context ranks; "
                                       "the default is none where there is but one" },
@@ -83,9 +84,11 @@ static const key_row table[KEYS] = {
     [KEY_ATTENTION] = { "attention", WORD(attention_names), .fallback = "auto", FIELD(attention),
                         .explanation = "on GPUs; auto: the library's where it is there, else own kernels; own: those" },
     [KEY_ALGORITHMS] = { "algorithms", .kind = KIND_PATH, .fallback = "xgsw.algorithms", FIELD(algorithms),
-                         .explanation = "file of the algorithms that trial found for a GPU's products, for later runs, or none" },
+                         .explanation =
+                             "file of the algorithms that trial found for a GPU's products, for later runs, or none" },
     [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .fallback = "16", FIELD(transfer_sms),
-                           .explanation = "multiprocessors of a GPU that products leave to transfers, with several ranks" },
+                           .explanation =
+                               "multiprocessors of a GPU that products leave to transfers, with several ranks" },
     [KEY_LEARNING_RATE] = { "learning_rate", REAL(0.0, 100.0), .rule = "by size", FIELD(optimizer.learning_rate),
                             .explanation = "largest; full: the recipe's, and the smallest keeps its ratio to it; "
                                            "small, check: 1e-3, constant" },
@@ -93,8 +96,9 @@ static const key_row table[KEYS] = {
                                    FIELD(optimizer.learning_rate_warmup),
                                    .explanation = "steps until it is reached; full: the recipe's; small, check: 0" },
     [KEY_CHECK] = { "check", WORD(check_names), .fallback = "model", FIELD(check),
-                    .explanation = "model: train the check model before and after, and compare with the reference; kernels: "
-                                   "also each of its operations, and a sample of the timed model's, with the host's" },
+                    .explanation =
+                        "model: train the check model before and after, and compare with the reference; kernels: "
+                        "also each of its operations, and a sample of the timed model's, with the host's" },
     [KEY_FAULT] = { "fault", .kind = KIND_FAULT, .fallback = "none", FIELD(fault),
                     .explanation = "planted at the NTH execution of OPERATION in a step on RANK: drop all_reduce 3 1" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
@@ -125,8 +129,7 @@ static void print_row(key_id key)
     char values[KEY_SENTENCE], built[KEY_SENTENCE] = "";
     key_values(key, values);
     const key_row *row = key_at(key);
-    if (row->built)
-        snprintf(built, sizeof built, "; trained so far: %s", row->built);
+    if (row->built) snprintf(built, sizeof built, "; trained so far: %s", row->built);
     say("%-20s  %-28s  %-15s  %s%s\n", row->name, values, row->fallback ? row->fallback : row->rule, row->explanation,
         built);
 }

@@ -16,12 +16,33 @@ const char *const overlap_names[] = { "off", "on", 0 };
 const char *const answer_names[] = { "no", "yes", 0 };
 const char *const attention_names[] = { "auto", "own", 0 };
 const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
-const char *const operation_names[] = {
-    "matmul", "embedding_forward", "embedding_backward", "norm_forward", "norm_backward", "rope_forward", "rope_backward",
-    "attention_forward", "attention_backward", "attention_merge", "add", "swiglu_forward", "swiglu_backward", "cross_entropy",
-    "adamw", "all_gather", "reduce_scatter", "all_reduce", "exchange", "fill", "copy", "sum", "tokens", "step_begin", "square_sum",
-    "step_clip", 0
-};
+const char *const operation_names[] = { "matmul",
+                                        "embedding_forward",
+                                        "embedding_backward",
+                                        "norm_forward",
+                                        "norm_backward",
+                                        "rope_forward",
+                                        "rope_backward",
+                                        "attention_forward",
+                                        "attention_backward",
+                                        "attention_merge",
+                                        "add",
+                                        "swiglu_forward",
+                                        "swiglu_backward",
+                                        "cross_entropy",
+                                        "adamw",
+                                        "all_gather",
+                                        "reduce_scatter",
+                                        "all_reduce",
+                                        "exchange",
+                                        "fill",
+                                        "copy",
+                                        "sum",
+                                        "tokens",
+                                        "step_begin",
+                                        "square_sum",
+                                        "step_clip",
+                                        0 };
 
 static const char *const axis_names[AXES] = { [AXIS_TENSOR] = "tensor",
                                               [AXIS_CONTEXT] = "context",

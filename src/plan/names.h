@@ -2,14 +2,15 @@
 #pragma once
 
 extern const char *const size_names[],
-    *const precision_names[], *const backend_names[],
-                                  *const tokens_names[], *const recompute_names[],
-                                                             *const sharding_names[],
-                                                                 *const schedule_names[],
-                                                                     *const order_names[], *const check_names[],
-                                                                                               *const overlap_names[],
-                                                                                                   *const answer_names[],
-                                                                                                   *const attention_names[],
-                                                                                                   *const fault_names[];
+    *const precision_names[], *const backend_names[], *const tokens_names[],
+                                                          *const recompute_names[],
+                                                              *const sharding_names[],
+                                                                  *const schedule_names[],
+                                                                      *const order_names[],
+                                                                          *const check_names[],
+                                                                              *const overlap_names[],
+                                                                                  *const answer_names[],
+                                                                                      *const attention_names[],
+                                                                                          *const fault_names[];
 /* Operations that a fault can name. */
 extern const char *const operation_names[];

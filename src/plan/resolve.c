@@ -31,7 +31,8 @@ static const char *cuda_obstacle(const case_draft *d)
 static void resolve_backend(case_draft *d)
 {
     static const key_id keys[] = { KEY_BACKEND, KEYS };
-    const char *obstacle = cuda_obstacle(d), *found = d->source->cuda_shared ? "GPUs are shared" : "every rank has a GPU";
+    const char *obstacle = cuda_obstacle(d),
+               *found = d->source->cuda_shared ? "GPUs are shared" : "every rank has a GPU";
     snprintf(d->c.backend_reason, REASON_LENGTH, "the deck says so");
     if (d->c.backend == BACKEND_AUTO) {
         d->c.backend = obstacle ? BACKEND_HOST : BACKEND_CUDA;
@@ -100,8 +101,7 @@ static bool computes_alike(const case_draft *d)
     const bench_case *c = &d->c;
     const mesh_layout *l = &c->layout;
     return c->recompute == d->workload->recompute && c->schedule == schedule_by_chunks(l) &&
-           sharding_between(l, c->sharding) == sharding_between(l, d->workload->sharding) &&
-           c->overlap;
+           sharding_between(l, c->sharding) == sharding_between(l, d->workload->sharding) && c->overlap;
 }
 
 static bool is_recipe_layout(const case_draft *d)
@@ -110,8 +110,7 @@ static bool is_recipe_layout(const case_draft *d)
     return d->c.size == SIZE_FULL && d->c.precision == row->precision && d->c.layout.ranks == row->gpus &&
            same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) &&
            d->c.model.layers == row->layers && d->c.model.sequence == row->sequence &&
-           d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch &&
-           computes_alike(d) &&
+           d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch && computes_alike(d) &&
            (d->c.tokens == d->workload->tokens || d->c.tokens == d->workload->recipe_tokens);
 }
 
@@ -123,10 +122,8 @@ static void resolve_names(case_draft *d)
     d->c.proxy = !whole || m->layers != full->layers;
     d->c.recipe_layout = is_recipe_layout(d);
     snprintf(d->c.workload, NAME_LENGTH, "%s", name);
-    if (!d->c.proxy)
-        snprintf(d->c.model_name, NAME_LENGTH, "%s", name);
-    else if (whole)
-        snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
+    if (!d->c.proxy) snprintf(d->c.model_name, NAME_LENGTH, "%s", name);
+    else if (whole) snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
     else
         snprintf(d->c.model_name, NAME_LENGTH, "%s, %s", name,
                  d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 
 #define RULE(constant, write, name) [constant] = write,
-static void (*const rules[])(schedule *s, schedule_place p) = {
-    SCHEDULES(RULE)
-};
+static void (*const rules[])(schedule *s, schedule_place p) = { SCHEDULES(RULE) };
 
 void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch)
 {
@@ -25,7 +23,8 @@ bool schedule_defers(const bench_case *c, int64_t microbatch) { return microbatc
 static void drain(schedule *s, const bench_case *c, schedule_place p)
 {
     if (p.stage < p.stages - 1) return;
-    for (int64_t m = schedule_first_deferred(c); m < p.microbatches; m++) schedule_add(s, BACKWARD_WEIGHT, p.chunks - 1, m);
+    for (int64_t m = schedule_first_deferred(c); m < p.microbatches; m++)
+        schedule_add(s, BACKWARD_WEIGHT, p.chunks - 1, m);
 }
 
 schedule schedule_make(const bench_case *c, int stage)

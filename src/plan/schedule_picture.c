@@ -103,10 +103,8 @@ static void draw_legend(const canvas *v)
 {
     int chunks = v->given->layout.chunks_per_stage;
     fprintf(v->out, "  picture     ");
-    if (chunks == 1)
-        fprintf(v->out, "F forward, B backward");
-    else
-        fprintf(v->out, "a b .. forward of chunk 0 1 .., A B .. its backward");
+    if (chunks == 1) fprintf(v->out, "F forward, B backward");
+    else fprintf(v->out, "a b .. forward of chunk 0 1 .., A B .. its backward");
     fprintf(v->out, "%s; . waits\n", v->digits ? ", then the microbatch" : "");
     if (v->head < v->tail)
         fprintf(v->out, "              cut: ticks %lld to %lld are left out\n", (long long)v->head,

@@ -58,7 +58,8 @@ model_shape shape_check(const workload_row *w, const mesh_layout *layout, int sl
     m.vocabulary = 128 * tensor - 3;
     m.sequence = 64 * tensor * context;
     m.layers = check_layers(layout, slots);
-    m.init_std = fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
+    m.init_std =
+        fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
     shape_complete(&m, layout->degree[AXIS_TENSOR]);
     return m;
 }
@@ -117,7 +118,8 @@ static bool add_product(int64_t *total, int64_t a, int64_t b, int64_t c)
            !__builtin_add_overflow(*total, product, total);
 }
 
-/* Generous bounds in bytes: 64 a parameter; 16 for each of the elements that a token leaves on the tape, times their number. */
+/* Generous bounds in bytes: 64 a parameter; 16 for each of the elements that a token leaves on the tape, times their
+ * number. */
 bool shape_fits(const bench_case *c, const char **what)
 {
     const model_shape *m = &c->model;

@@ -5,7 +5,8 @@
 /* head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers); INIT_FAN_IN:
  * init_std) from the rest. */
 void shape_complete(model_shape *m, int tensor);
-/* Std of a matrix with fan_in inputs; residual_output: attention_output and down. INIT_FAN_IN: a factor / sqrt(fan_in). */
+/* Std of a matrix with fan_in inputs; residual_output: attention_output and down. INIT_FAN_IN: a factor / sqrt(fan_in).
+ */
 double matrix_std(const model_shape *m, int64_t fan_in, bool residual_output);
 /* Std of the embedding and of learned positions. The head is a matrix of fan-in hidden. */
 double embedding_std(const model_shape *m);

@@ -38,16 +38,17 @@ static void add_layers(portions *p, const bench_case *c, const storage_rule *kep
     kept_format plain = c->precision == PRECISION_FP32 ? KEPT_FP32 : KEPT_BF16;
     add(p, (portion){ .held = layers * h * (2 * queries + 2 * key_values), .weight = kept->weight });
     if (m->experts)
-        add(p, (portion){ .held = layers * (m->experts / c->layout.expert) * mlp, .weight = kept->weight, .expert = true });
-    else
-        add(p, (portion){ .held = layers * mlp, .weight = kept->weight });
+        add(p, (portion){
+                   .held = layers * (m->experts / c->layout.expert) * mlp, .weight = kept->weight, .expert = true });
+    else add(p, (portion){ .held = layers * mlp, .weight = kept->weight });
     add(p, (portion){ .held = layers * (norms + m->experts * h), .weight = plain, .replicated = true });
     if (!m->linear_biases) return;
     add(p, (portion){ .held = layers * (queries + 2 * key_values + ffn), .weight = plain });
     add(p, (portion){ .held = layers * 2 * h, .weight = plain, .replicated = true });
 }
 
-/* A tied embedding is held twice where the first and the last stage are not the same; where they are, it has two gradients. */
+/* A tied embedding is held twice where the first and the last stage are not the same; where they are, it has two
+ * gradients. */
 static void add_ends(portions *p, const bench_case *c, const storage_rule *kept, const int at[AXES])
 {
     const model_shape *m = &c->model;

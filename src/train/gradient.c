@@ -1,7 +1,8 @@
 /* Gradients: reduction, norm, clip factor. */
 #include "train/gradient.h"
 
-/* Every tensor rank has a partial sum of a replicated row: summed in FP32, rounded once; in place where the gradient is FP32. */
+/* Every tensor rank has a partial sum of a replicated row: summed in FP32, rounded once; in place where the gradient is
+ * FP32. */
 static void sum_replicated(trainer *t, bucket *b)
 {
     tensor_all_reduce(&t->lanes, "gain_gradients", &t->mesh->axis[AXIS_TENSOR], b->partial);
@@ -46,15 +47,16 @@ void gradient_norm(trainer *t)
     queue *q = t->lanes.compute;
     param_table *p = &t->stage.params;
     fill(q, "norm", t->limbs, 0.0);
-    for (int i = p->bucket_count - 1; i >= 0; i--) {        /* as backward completed them */
+    for (int i = p->bucket_count - 1; i >= 0; i--) { /* as backward completed them */
         bucket *b = &p->buckets[i];
         queue_wait(q, b->reduced);
         if (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0) square_sum(q, "norm", gradient_shard(b), t->limbs);
     }
     sum_over(t, "norm", norm_group(t), t->limbs);
-    sum(q, "loss", t->loss, WRITE, t->stage.loss);      /* zero but on the last stage */
+    sum(q, "loss", t->loss, WRITE, t->stage.loss); /* zero but on the last stage */
     sum_over(t, "loss", &t->mesh->gradient, t->loss);
     sum_over(t, "loss", &t->mesh->axis[AXIS_PIPELINE], t->loss);
-    step_clip_args args = { t->given->optimizer.clip, (double)t->given->global_batch * (double)t->given->model.sequence };
+    step_clip_args args = { t->given->optimizer.clip,
+                            (double)t->given->global_batch * (double)t->given->model.sequence };
     step_clip(q, "norm", t->limbs, t->loss, t->stage.scalars, &args);
 }

@@ -1,7 +1,7 @@
 /* Measuring. */
 #include "train/measure.h"
 
-enum { MEASURED_STEPS = 2 };        /* the second step waits for the weights that the first one gathered */
+enum { MEASURED_STEPS = 2 }; /* the second step waits for the weights that the first one gathered */
 
 static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 

@@ -4,13 +4,13 @@
 #include "train/trainer.h"
 
 typedef struct {
-    arena arena;                            /* closed; used, by_kind: exact bytes, scratch included */
-    size_t scratch[HAZARD_QUEUES];          /* bytes of each queue of the machine, in its order */
-    int64_t parameters;                     /* that this rank holds, padding excluded */
-    int64_t history;                        /* operations of the longest queue, set-up and all measured steps together */
-    tally step;                             /* one steady step: operations, flops, messages, bytes; no seconds */
-    hazard_report hazards;                  /* of set-up and all measured steps */
-    strike strike;                          /* as given, completed on the struck rank with the transfer it names */
+    arena arena;                   /* closed; used, by_kind: exact bytes, scratch included */
+    size_t scratch[HAZARD_QUEUES]; /* bytes of each queue of the machine, in its order */
+    int64_t parameters;            /* that this rank holds, padding excluded */
+    int64_t history;               /* operations of the longest queue, set-up and all measured steps together */
+    tally step;                    /* one steady step: operations, flops, messages, bytes; no seconds */
+    hazard_report hazards;         /* of set-up and all measured steps */
+    strike strike;                 /* as given, completed on the struck rank with the transfer it names */
 } measure;
 
 /* m: connected or not; its groups' transfers are numbered anew afterwards. Not collective. */

@@ -6,7 +6,8 @@
 static bool sharded(const trainer *t) { return t->given->sharding == SHARDING_OPTIMIZER && t->mesh->gradient.size > 1; }
 static tensor weight_shard(const bucket *b) { return tensor_slice(b->weight, 0, b->shard_first, b->shard_elements); }
 
-/* Where a row's first values go: the master where there is one, else the weight; with the element its data starts at. */
+/* Where a row's first values go: the master where there is one, else the weight; with the element its data starts at.
+ */
 static tensor owned_values(const bucket *b, const param *p, fragment f)
 {
     int64_t at = p->offset + f.first - b->shard_first;
@@ -18,9 +19,13 @@ static tensor owned_values(const bucket *b, const param *p, fragment f)
 static void initialize_block(trainer *t, const param *p, tensor values, int64_t first, int64_t count)
 {
     int64_t columns = p->local_columns < count ? p->local_columns : count;
-    initialize_args args = { .seed = t->given->seed, .key = fnv1a(p->name), .scale = normal_scale(p->init_std),
+    initialize_args args = { .seed = t->given->seed,
+                             .key = fnv1a(p->name),
+                             .scale = normal_scale(p->init_std),
                              .first_row = p->first_row + first / p->local_columns,
-                             .first_column = p->first_column + first % p->local_columns, .rows = p->rows, .columns = p->columns };
+                             .first_column = p->first_column + first % p->local_columns,
+                             .rows = p->rows,
+                             .columns = p->columns };
     initialize(t->lanes.compute, p->name, tensor_2d(values.data, values.type, count / columns, columns), &args);
 }
 
@@ -30,7 +35,8 @@ static void initialize_fragment(trainer *t, const param *p, tensor values, fragm
     int64_t columns = p->local_columns;
     for (int64_t done = 0; done < f.count;) {
         int64_t into = (f.first + done) % columns, left = f.count - done;
-        int64_t piece = into || left < columns ? (columns - into < left ? columns - into : left) : left / columns * columns;
+        int64_t piece =
+            into || left < columns ? (columns - into < left ? columns - into : left) : left / columns * columns;
         initialize_block(t, p, tensor_slice(values, 0, done, piece), f.first + done, piece);
         done += piece;
     }
@@ -76,8 +82,12 @@ static void update_bucket(trainer *t, bucket *b)
 {
     const optimizer_rule *o = &t->given->optimizer;
     adamw_rule rule = { (float)o->beta1, (float)o->beta2, (float)o->epsilon, b->decays ? (float)o->decay : 0.0f };
-    adamw_operands x = { .scalars = t->stage.scalars, .gradient = gradient_shard(b), .weight = weight_shard(b),
-                         .master = b->master, .first = b->first, .second = b->second };
+    adamw_operands x = { .scalars = t->stage.scalars,
+                         .gradient = gradient_shard(b),
+                         .weight = weight_shard(b),
+                         .master = b->master,
+                         .first = b->first,
+                         .second = b->second };
     adamw(t->lanes.compute, "adamw", &x, rule);
     gather_weights(t, b);
 }

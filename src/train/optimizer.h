@@ -1,4 +1,5 @@
-/* The optimizer: one AdamW operation per bucket on this rank's shard, then the weights gathered where they are sharded. */
+/* The optimizer: one AdamW operation per bucket on this rank's shard, then the weights gathered where they are sharded.
+ */
 #pragma once
 #include "train/trainer.h"
 

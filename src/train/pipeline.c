@@ -1,11 +1,14 @@
-/* The runner of schedules: the list says what, this says to whom. The input of an action is received one action ahead, its
- * output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other actions.
- * Without overlap nothing is received ahead. A sender waits for what it sent only when it needs that buffer again: interleaved
- * stages that waited for every send would wait in a circle. */
+/* The runner of schedules: the list says what, this says to whom. The input of an action is received one action ahead,
+ * its output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other
+ * actions. Without overlap nothing is received ahead. A sender waits for what it sent only when it needs that buffer
+ * again: interleaved stages that waited for every send would wait in a circle. */
 #include "train/pipeline.h"
 
 /* An activation on its way to a chunk, or a gradient. */
-typedef struct { mark arrived; stream_buffer *gradient; } arrival;
+typedef struct {
+    mark arrived;
+    stream_buffer *gradient;
+} arrival;
 
 static mark receive(trainer *t, mesh_link link, const char *name, tensor into)
 {
@@ -80,15 +83,17 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
     wait_for(t, in);
     t->stage.dx = b->tensor;
     stage_backward(&t->stage, a->chunk, a->microbatch);
-    b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute) : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
+    b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute)
+                                                     : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
 
-/* Gradients wait at once for the step before: by the first of them the hazard checker may have forgotten what that followed. */
+/* Gradients wait at once for the step before: by the first of them the hazard checker may have forgotten what that
+ * followed. */
 void pipeline_submit(trainer *t)
 {
     const int ahead = t->lanes.overlap ? 1 : 0;
     queue_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
-    arrival in[2] = { { .gradient = NULL } };       /* of action i: in[i mod 2] */
+    arrival in[2] = { { .gradient = NULL } }; /* of action i: in[i mod 2] */
     if (ahead) in[0] = receive_for(t, 0);
     for (int64_t i = 0; i < t->schedule.length; i++) {
         const schedule_action *a = &t->schedule.action[i];

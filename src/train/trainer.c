@@ -36,11 +36,16 @@ void trainer_initialize(trainer *t)
 static void begin(trainer *t)
 {
     const optimizer_rule *o = &t->given->optimizer;
-    step_begin_args args = { .maximum = o->learning_rate, .minimum = o->learning_rate_minimum, .warmup = o->learning_rate_warmup,
-                             .total = t->given->warmup + t->given->steps, .constant = o->learning_rate_constant,
+    step_begin_args args = { .maximum = o->learning_rate,
+                             .minimum = o->learning_rate_minimum,
+                             .warmup = o->learning_rate_warmup,
+                             .total = t->given->warmup + t->given->steps,
+                             .constant = o->learning_rate_constant,
                              .from_zero = o->learning_rate_from_zero,
-                             .beta1 = (float)o->beta1, .beta2 = (float)o->beta2 };
-    machine_origin(t->machine, (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_BATCH });
+                             .beta1 = (float)o->beta1,
+                             .beta2 = (float)o->beta2 };
+    machine_origin(t->machine,
+                   (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_BATCH });
     machine_step(t->machine, t->steps);
     step_begin(t->lanes.compute, "step", t->stage.scalars, &args);
 }
@@ -55,9 +60,11 @@ void trainer_gradients(trainer *t)
 mark trainer_update(trainer *t)
 {
     int64_t slot = t->steps % REPORT_SLOTS;
-    machine_origin(t->machine, (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_OPTIMIZER });
+    machine_origin(t->machine,
+                   (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_OPTIMIZER });
     gradient_norm(t);
-    copy(t->lanes.compute, "report", tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE, t->stage.scalars);
+    copy(t->lanes.compute, "report", tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE,
+         t->stage.scalars);
     t->finished[slot] = optimizer_update(t);
     t->steps++;
     return t->finished[slot];
@@ -72,6 +79,7 @@ mark trainer_step(trainer *t)
 step_report trainer_report(const trainer *t, int64_t step)
 {
     step_report r;
-    machine_read(t->machine, r.scalar, tensor_slice(tensor_flat(t->report), 0, step % REPORT_SLOTS * STEP_SCALARS, STEP_SCALARS));
+    machine_read(t->machine, r.scalar,
+                 tensor_slice(tensor_flat(t->report), 0, step % REPORT_SLOTS * STEP_SCALARS, STEP_SCALARS));
     return r;
 }

@@ -13,13 +13,15 @@ typedef struct trainer {
     lanes lanes;
     stage stage;
     schedule schedule;
-    tensor limbs, loss;             /* [SQUARE_LIMBS] U64; [1] F64: this rank's, then the global mean */
-    tensor report;                  /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
-    int64_t steps;                  /* submitted */
-    mark finished[REPORT_SLOTS];    /* optimizer completion of those steps */
+    tensor limbs, loss;          /* [SQUARE_LIMBS] U64; [1] F64: this rank's, then the global mean */
+    tensor report;               /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
+    int64_t steps;               /* submitted */
+    mark finished[REPORT_SLOTS]; /* optimizer completion of those steps */
     machine *machine;
-    int64_t parameters;             /* that this rank holds, padding excluded */
-    arena arena; void *memory; machine_kind kind;   /* owned when built by trainer_build */
+    int64_t parameters; /* that this rank holds, padding excluded */
+    arena arena;
+    void *memory;
+    machine_kind kind; /* owned when built by trainer_build */
 } trainer;
 
 /* Lays the case out on the machine; takes memory from the arena (paper or real). The case and mesh must outlive it. */
@@ -37,12 +39,17 @@ mark trainer_update(trainer *t);
 
 /* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
  * The caller has waited for its mark. */
-typedef struct { double scalar[STEP_SCALARS]; } step_report;
+typedef struct {
+    double scalar[STEP_SCALARS];
+} step_report;
 step_report trainer_report(const trainer *t, int64_t step);
 
 /* Measures the case on paper (train/measure.h), allocates one block, lays it out and gives queues their scratch. */
-typedef struct { machine_options machine; strike strike; } trainer_options;
+typedef struct {
+    machine_options machine;
+    strike strike;
+} trainer_options;
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o);
 /* The strike of o, completed on the struck rank with the transfer it names, if it is one (one measuring pass). */
 strike trainer_find_strike(const bench_case *c, mesh *m, const trainer_options *o);
-void trainer_dismantle(trainer *t);         /* closes trainer, machine and memory of trainer_build */
+void trainer_dismantle(trainer *t); /* closes trainer, machine and memory of trainer_build */

@@ -19,7 +19,8 @@ int main(void)
     float *a = malloc(elements * sizeof *a), *b = malloc(elements * sizeof *b), *c = malloc(elements * sizeof *c);
     double best = 1e30;
     if (!a || !b || !c) return 1;
-    for (size_t i = 0; i < elements; i++) a[i] = (float)rand() / (float)RAND_MAX - 0.5f, b[i] = (float)rand() / (float)RAND_MAX - 0.5f;
+    for (size_t i = 0; i < elements; i++)
+        a[i] = (float)rand() / (float)RAND_MAX - 0.5f, b[i] = (float)rand() / (float)RAND_MAX - 0.5f;
     for (int i = 0; i < REPEATS; i++) {
         double begin = now();
         if (dnnl_sgemm('N', 'N', N, N, N, 1.0f, a, N, b, N, 0.0f, c, N) != dnnl_success) return 1;

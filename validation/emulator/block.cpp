@@ -1,6 +1,7 @@
-/* Runs a grid: a few blocks at a time, the threads of a block in random order between barriers. A fiber takes threads as long as
- * they run to their end, and stays with one that waits at a barrier; so kernels without barriers switch no stacks.
- * Warps are drawn at random; one that was drawn keeps the processor while its lanes can run, and mostly through its shuffles. */
+/* Runs a grid: a few blocks at a time, the threads of a block in random order between barriers. A fiber takes threads
+ * as long as they run to their end, and stays with one that waits at a barrier; so kernels without barriers switch no
+ * stacks. Warps are drawn at random; one that was drawn keeps the processor while its lanes can run, and mostly through
+ * its shuffles. */
 #include "block.h"
 #include <cstdio>
 #include <cstring>
@@ -11,15 +12,16 @@ extern dim3 blockDim, gridDim;
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
-namespace emulator {
+namespace emulator
+{
 
 enum { MOST_BLOCKS = 4, SHARED_ALIGNMENT = 128 };
 
 static const emulator_launch_plan *plan;
 static uint64_t blocks, begun, stride, next_block;
 static int live_blocks;
-static std::vector<warp *> live;        /* warps with ready lanes */
-static std::vector<block *> spare;      /* blocks of earlier grids */
+static std::vector<warp *> live;   /* warps with ready lanes */
+static std::vector<block *> spare; /* blocks of earlier grids */
 warp *here;
 int lane_here;
 uintptr_t shared_begin;
@@ -27,7 +29,8 @@ size_t shared_bytes;
 
 void block_describe(char *text, size_t length, const block *b, int thread)
 {
-    snprintf(text, length, "kernel %s, block %u %u %u, thread %d", plan->name, b->index.x, b->index.y, b->index.z, thread);
+    snprintf(text, length, "kernel %s, block %u %u %u, thread %d", plan->name, b->index.x, b->index.y, b->index.z,
+             thread);
 }
 
 static void make_ready(warp *w, int lane)
@@ -42,7 +45,8 @@ static void all_ready_but(warp *w, int lane)
         if (i != lane) make_ready(w, i);
 }
 
-/* --- Choosing ------------------------------------------------------------------------------------------------------------- */
+/* --- Choosing
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* The next thread to run becomes the one here; false: none is ready. */
 static bool choose()
@@ -75,7 +79,8 @@ static void suspend()
     if (to != w->suspended[lane]) fiber_switch(to ? to : fiber_take());
 }
 
-/* --- Blocks --------------------------------------------------------------------------------------------------------------- */
+/* --- Blocks
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static block *block_open(int warps)
 {
@@ -104,7 +109,8 @@ static void block_begin(block *b)
     next_block = (next_block + stride) % blocks;
     begun++;
     counts.blocks++;
-    b->index = uint3{ unsigned(at % plan->grid.x), unsigned(at / plan->grid.x % plan->grid.y), unsigned(at / plan->grid.x / plan->grid.y) };
+    b->index = uint3{ unsigned(at % plan->grid.x), unsigned(at / plan->grid.x % plan->grid.y),
+                      unsigned(at / plan->grid.x / plan->grid.y) };
     b->waiting = b->gone = 0;
     b->epoch++;
     if (b->shared) memset(b->shared, 0xFF, plan->shared);
@@ -118,7 +124,8 @@ static void block_begin(block *b)
     }
 }
 
-/* --- A thread's end ------------------------------------------------------------------------------------------------------- */
+/* --- A thread's end
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void thread_gone()
 {
@@ -176,7 +183,8 @@ void grid_run(const emulator_launch_plan &given)
     shared_bytes = 0;
 }
 
-/* --- Barriers ------------------------------------------------------------------------------------------------------------- */
+/* --- Barriers
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static bool same_site(const emulator_site &a, const emulator_site &b)
 {
@@ -202,7 +210,9 @@ __attribute__((noreturn)) static void elsewhere(const emulator_site &mine, const
 static inline void copy(void *to, const void *from, size_t bytes)
 {
     if (bytes == 4) memcpy(to, from, 4);
-    else if (bytes % 8 == 0) for (size_t i = 0; i < bytes; i += 8) memcpy(static_cast<char *>(to) + i, static_cast<const char *>(from) + i, 8);
+    else if (bytes % 8 == 0)
+        for (size_t i = 0; i < bytes; i += 8)
+            memcpy(static_cast<char *>(to) + i, static_cast<const char *>(from) + i, 8);
     else memcpy(to, from, bytes);
 }
 
@@ -231,11 +241,14 @@ static unsigned char *meet(const void *mine, size_t bytes, void (*combine)(void 
     return slots;
 }
 
-}
+} // namespace emulator
 
 using namespace emulator;
 
-const void *emulator_warp_gather(const void *mine, size_t bytes, emulator_site site) { return meet(mine, bytes, NULL, site); }
+const void *emulator_warp_gather(const void *mine, size_t bytes, emulator_site site)
+{
+    return meet(mine, bytes, NULL, site);
+}
 void emulator_warp_barrier(emulator_site site) { meet(NULL, 0, NULL, site); }
 
 void emulator_warp_exchange(const void *mine, size_t bytes, void *all, emulator_site site)
@@ -269,6 +282,7 @@ void emulator_block_barrier(emulator_site site)
 void *emulator_shared(size_t bytes, const char *name)
 {
     if (bytes > plan->shared)
-        emulator_fail("kernel %s: %s is %zu bytes of shared memory, the launch gave %zu", plan->name, name, bytes, plan->shared);
+        emulator_fail("kernel %s: %s is %zu bytes of shared memory, the launch gave %zu", plan->name, name, bytes,
+                      plan->shared);
     return here->home->shared;
 }

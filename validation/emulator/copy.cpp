@@ -1,11 +1,19 @@
-/* Copies and fills. Those on a stream run late, as all else; host memory must be pinned, and what a copy will write to the host is
- * poisoned until it has. Synchronous ones run on CUDA's legacy stream, which no other stream of xgsw waits for. */
+/* Copies and fills. Those on a stream run late, as all else; host memory must be pinned, and what a copy will write to
+ * the host is poisoned until it has. Synchronous ones run on CUDA's legacy stream, which no other stream of xgsw waits
+ * for. */
 #include "inside.h"
 #include <cstring>
 
-namespace emulator {
+namespace emulator
+{
 
-struct copy { void *to; const void *from; size_t to_pitch, from_pitch, width, height; int byte; bool to_host, pinned_only; };
+struct copy {
+    void *to;
+    const void *from;
+    size_t to_pitch, from_pitch, width, height;
+    int byte;
+    bool to_host, pinned_only;
+};
 
 static size_t span(size_t pitch, const copy &c) { return c.height ? pitch * (c.height - 1) + c.width : 0; }
 
@@ -17,7 +25,8 @@ static void run_copy(void *data)
     if (c.pinned_only) emulator_reach(c.from, read, "a copy's source");
     if (c.to_host && c.pinned_only) __asan_unpoison_memory_region(c.to, written);
     for (size_t i = 0; i < c.height; i++)
-        memcpy(static_cast<char *>(c.to) + i * c.to_pitch, static_cast<const char *>(c.from) + i * c.from_pitch, c.width);
+        memcpy(static_cast<char *>(c.to) + i * c.to_pitch, static_cast<const char *>(c.from) + i * c.from_pitch,
+               c.width);
 }
 
 static void run_fill(void *data)
@@ -43,7 +52,8 @@ static void check_kind(const copy &c, enum cudaMemcpyKind kind, const char *call
     bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     if (kind != cudaMemcpyDefault && (from_device != wants_from || to_device != wants_to))
-        emulator_fail("%s: kind %d, but from %s to %s (%zu bytes)", call, int(kind), side(c.from, read), side(c.to, written), written);
+        emulator_fail("%s: kind %d, but from %s to %s (%zu bytes)", call, int(kind), side(c.from, read),
+                      side(c.to, written), written);
     bool pageable = (!from_device && !in_pinned(c.from, read)) || (!to_device && !in_pinned(c.to, written));
     if (c.pinned_only && pageable)
         emulator_fail("%s: from %s to %s (%zu bytes)", call, side(c.from, read), side(c.to, written), written);
@@ -52,7 +62,8 @@ static void check_kind(const copy &c, enum cudaMemcpyKind kind, const char *call
 static cudaError_t enqueue_copy(copy c, enum cudaMemcpyKind kind, cudaStream_t s, const char *call)
 {
     if (c.width == 0 || c.height == 0) return cudaSuccess;
-    if (c.height > 1 && (c.width > c.to_pitch || c.width > c.from_pitch)) return emulator_last_error(cudaErrorInvalidPitchValue);
+    if (c.height > 1 && (c.width > c.to_pitch || c.width > c.from_pitch))
+        return emulator_last_error(cudaErrorInvalidPitchValue);
     c.to_host = !in_device(c.to, span(c.to_pitch, c));
     check_kind(c, kind, call);
     counts.copies++;
@@ -61,7 +72,7 @@ static cudaError_t enqueue_copy(copy c, enum cudaMemcpyKind kind, cudaStream_t s
     return cudaSuccess;
 }
 
-}
+} // namespace emulator
 
 using namespace emulator;
 
@@ -72,8 +83,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return enqueue_copy({ to, from, bytes, bytes, bytes, 1, 0, false, true }, kind, s, __func__);
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                              enum cudaMemcpyKind kind, cudaStream_t s)
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, enum cudaMemcpyKind kind, cudaStream_t s)
 {
     EMULATOR_CALL();
     stream_check(s, __func__);
@@ -85,7 +96,8 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     EMULATOR_CALL();
     synchronizing(__func__);
     advance_somewhat();
-    cudaError_t code = enqueue_copy({ to, from, bytes, bytes, bytes, 1, 0, false, false }, kind, legacy_stream(), __func__);
+    cudaError_t code =
+        enqueue_copy({ to, from, bytes, bytes, bytes, 1, 0, false, false }, kind, legacy_stream(), __func__);
     if (code == cudaSuccess) stream_finish(legacy_stream(), __func__);
     return code;
 }
@@ -101,4 +113,7 @@ cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t s
 }
 
 /* Late too: CUDA's returns before device memory is filled. */
-cudaError_t cudaMemset(void *memory, int byte, size_t bytes) { return cudaMemsetAsync(memory, byte, bytes, legacy_stream()); }
+cudaError_t cudaMemset(void *memory, int byte, size_t bytes)
+{
+    return cudaMemsetAsync(memory, byte, bytes, legacy_stream());
+}

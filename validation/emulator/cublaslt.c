@@ -1,7 +1,8 @@
-/* cuBLASLt on the emulated device, over oneDNN's sgemm. It refuses what the library refuses on Hopper, saying why on stderr, and
- * fails where the library would read or write what it must not. Products are column-major: d = alpha op(a) op(b) + beta c. */
-#include "emulator.h"
+/* cuBLASLt on the emulated device, over oneDNN's sgemm. It refuses what the library refuses on Hopper, saying why on
+ * stderr, and fails where the library would read or write what it must not. Products are column-major: d = alpha op(a)
+ * op(b) + beta c. */
 #include "base/numeric.h"
+#include "emulator.h"
 #include <cublasLt.h>
 #include <dnnl.h>
 #include <stdarg.h>
@@ -9,13 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cublasLtContext { int open; };
-struct cublaslt_layout { cudaDataType type; uint64_t rows, cols; int64_t ld; int32_t order; };
-struct cublaslt_descriptor { cublasComputeType_t compute; cudaDataType scale; int32_t pointer_mode, trans[2], multiprocessors; };
-struct cublaslt_preference { uint64_t workspace; uint32_t reduction, alignment[4]; };
+struct cublasLtContext {
+    int open;
+};
+struct cublaslt_layout {
+    cudaDataType type;
+    uint64_t rows, cols;
+    int64_t ld;
+    int32_t order;
+};
+struct cublaslt_descriptor {
+    cublasComputeType_t compute;
+    cudaDataType scale;
+    int32_t pointer_mode, trans[2], multiprocessors;
+};
+struct cublaslt_preference {
+    uint64_t workspace;
+    uint32_t reduction, alignment[4];
+};
 
 /* What the opaque words of an algorithm hold. promise: the alignments for which the heuristic proposed it. */
-typedef struct { uint32_t id, reduction, splits, promise[4]; uint32_t magic; } algorithm;
+typedef struct {
+    uint32_t id, reduction, splits, promise[4];
+    uint32_t magic;
+} algorithm;
 enum { MAGIC = 0x17A16072, BROKEN = 404, PLAIN = 101, ALIGNED = 202, SPLIT = 303, PROPOSED = 4 };
 enum { ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16 };
 _Static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm has eight words");
@@ -23,10 +41,12 @@ _Static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm 
 typedef struct {
     struct cublaslt_descriptor how;
     struct cublaslt_layout a, b, c, d;
-    const void *A, *B, *C; void *D;
+    const void *A, *B, *C;
+    void *D;
     float alpha, beta;
     algorithm by;
-    char *workspace; size_t workspace_bytes;
+    char *workspace;
+    size_t workspace_bytes;
 } job;
 
 static cublasStatus_t refuse(cublasStatus_t status, const char *format, ...)
@@ -41,7 +61,10 @@ static cublasStatus_t refuse(cublasStatus_t status, const char *format, ...)
 }
 
 static size_t element_bytes(cudaDataType type) { return type == CUDA_R_16BF ? 2 : 4; }
-static size_t span(const struct cublaslt_layout *x) { return ((x->cols - 1) * (uint64_t)x->ld + x->rows) * element_bytes(x->type); }
+static size_t span(const struct cublaslt_layout *x)
+{
+    return ((x->cols - 1) * (uint64_t)x->ld + x->rows) * element_bytes(x->type);
+}
 static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
 {
     algorithm a;
@@ -49,7 +72,8 @@ static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
     return a;
 }
 
-/* --- Handles and descriptors ---------------------------------------------------------------------------------------------- */
+/* --- Handles and descriptors
+ * ---------------------------------------------------------------------------------------------- */
 
 static void *made(size_t bytes)
 {
@@ -84,10 +108,14 @@ const char *cublasLtGetStatusName(cublasStatus_t status)
     }
 }
 
-const char *cublasLtGetStatusString(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS ? "done" : "refused"; }
+const char *cublasLtGetStatusString(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? "done" : "refused";
+}
 size_t cublasLtGetVersion(void) { return CUBLAS_VERSION; }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                                          uint64_t cols, int64_t ld)
 {
     *layout = made(sizeof **layout);
     **layout = (struct cublaslt_layout){ type, rows, cols, ld, CUBLASLT_ORDER_COL };
@@ -103,13 +131,14 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 /* The value of an attribute of exactly that many bytes. */
 static cublasStatus_t take(void *to, size_t expected, const void *value, size_t bytes)
 {
-    if (!value || bytes != expected) return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of %zu bytes is set by %zu", expected, bytes);
+    if (!value || bytes != expected)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of %zu bytes is set by %zu", expected, bytes);
     memcpy(to, value, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x, cublasLtMatrixLayoutAttribute_t attribute, const void *value,
-                                                size_t bytes)
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x, cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t bytes)
 {
     switch (attribute) {
     case CUBLASLT_MATRIX_LAYOUT_TYPE: return take(&x->type, sizeof x->type, value, bytes);
@@ -121,7 +150,8 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x, cublas
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublasComputeType_t compute, cudaDataType_t scale)
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
 {
     *descriptor = made(sizeof **descriptor);
     **descriptor = (struct cublaslt_descriptor){ .compute = compute, .scale = scale };
@@ -134,8 +164,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute, const void *value,
-                                              size_t bytes)
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes)
 {
     switch (attribute) {
     case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return take(&x->compute, sizeof x->compute, value, bytes);
@@ -143,7 +173,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMa
     case CUBLASLT_MATMUL_DESC_POINTER_MODE: return take(&x->pointer_mode, sizeof x->pointer_mode, value, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(&x->trans[0], sizeof x->trans[0], value, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(&x->trans[1], sizeof x->trans[1], value, bytes);
-    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return take(&x->multiprocessors, sizeof x->multiprocessors, value, bytes);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
+        return take(&x->multiprocessors, sizeof x->multiprocessors, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -151,7 +182,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMa
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
     *preference = made(sizeof **preference);
-    **preference = (struct cublaslt_preference){ .reduction = CUBLASLT_REDUCTION_SCHEME_MASK, .alignment = { 256, 256, 256, 256 } };
+    **preference = (struct cublaslt_preference){ .reduction = CUBLASLT_REDUCTION_SCHEME_MASK,
+                                                 .alignment = { 256, 256, 256, 256 } };
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -161,22 +193,27 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x, cublasLtMatmulPreferenceAttributes_t attribute,
-                                                    const void *value, size_t bytes)
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                                    size_t bytes)
 {
     uint32_t mode = 0;
     switch (attribute) {
     case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return take(&mode, sizeof mode, value, bytes);
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return take(&x->workspace, sizeof x->workspace, value, bytes);
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return take(&x->reduction, sizeof x->reduction, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-        return take(&x->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof *x->alignment, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+        return take(&x->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof *x->alignment, value,
+                    bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/* --- What Hopper's library takes ------------------------------------------------------------------------------------------ */
+/* --- What Hopper's library takes
+ * ------------------------------------------------------------------------------------------ */
 
 static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout *y)
 {
@@ -186,21 +223,27 @@ static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout 
 static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *name)
 {
     if (x->rows == 0 || x->cols == 0 || x->rows > INT32_MAX || x->cols > INT32_MAX)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has %lld rows and %lld columns", name, (long long)x->rows, (long long)x->cols);
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has %lld rows and %lld columns", name, (long long)x->rows,
+                      (long long)x->cols);
     if (x->order != CUBLASLT_ORDER_COL) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "%s is not in column order", name);
     if (x->ld < (int64_t)x->rows)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has leading dimension %lld and %lld rows", name, (long long)x->ld, (long long)x->rows);
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has leading dimension %lld and %lld rows", name,
+                      (long long)x->ld, (long long)x->rows);
     return CUBLAS_STATUS_SUCCESS;
 }
 
 static cublasStatus_t check_types(const job *j)
 {
     bool f32 = j->a.type == CUDA_R_32F && j->b.type == CUDA_R_32F && j->d.type == CUDA_R_32F;
-    bool bf16 = j->a.type == CUDA_R_16BF && j->b.type == CUDA_R_16BF && (j->d.type == CUDA_R_16BF || j->d.type == CUDA_R_32F);
-    if (j->how.scale != CUDA_R_32F || (j->how.compute != CUBLAS_COMPUTE_32F && j->how.compute != CUBLAS_COMPUTE_32F_PEDANTIC))
-        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "compute type %d with scale type %d", (int)j->how.compute, (int)j->how.scale);
+    bool bf16 =
+        j->a.type == CUDA_R_16BF && j->b.type == CUDA_R_16BF && (j->d.type == CUDA_R_16BF || j->d.type == CUDA_R_32F);
+    if (j->how.scale != CUDA_R_32F ||
+        (j->how.compute != CUBLAS_COMPUTE_32F && j->how.compute != CUBLAS_COMPUTE_32F_PEDANTIC))
+        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "compute type %d with scale type %d", (int)j->how.compute,
+                      (int)j->how.scale);
     if (!f32 && !bf16)
-        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type, (int)j->d.type);
+        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type,
+                      (int)j->d.type);
     if (!equal(&j->c, &j->d)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -213,7 +256,8 @@ static cublasStatus_t check_shapes(const job *j)
     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
     if (m != j->d.rows || n != j->d.cols || k != (tb ? j->b.cols : j->b.rows))
         return refuse(CUBLAS_STATUS_INVALID_VALUE, "the shapes of a, b and d do not multiply");
-    if (j->how.pointer_mode != CUBLASLT_POINTER_MODE_HOST) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "alpha and beta on the device");
+    if (j->how.pointer_mode != CUBLASLT_POINTER_MODE_HOST)
+        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "alpha and beta on the device");
     if (j->how.multiprocessors < 0 || j->how.multiprocessors > multiprocessors)
         return refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d multiprocessors", j->how.multiprocessors, multiprocessors);
     return CUBLAS_STATUS_SUCCESS;
@@ -228,14 +272,15 @@ static cublasStatus_t check(const job *j)
     return status ? status : check_shapes(j);
 }
 
-static job described(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d)
+static job described(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, cublasLtMatrixLayout_t a,
+                     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d)
 {
     if (!handle || !handle->open) emulator_fail("cuBLASLt is called without a handle");
     return (job){ .how = *how, .a = *a, .b = *b, .c = *c, .d = *d };
 }
 
-/* --- Algorithms ----------------------------------------------------------------------------------------------------------- */
+/* --- Algorithms
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static size_t workspace_of(const job *j, uint32_t id)
 {
@@ -243,7 +288,10 @@ static size_t workspace_of(const job *j, uint32_t id)
     return id == SPLIT ? sums : id == ALIGNED ? ALIGNED_WORKSPACE : 0;
 }
 
-static bool lies_aligned(const struct cublaslt_layout *x) { return (size_t)x->ld * element_bytes(x->type) % ALIGNED_BYTES == 0; }
+static bool lies_aligned(const struct cublaslt_layout *x)
+{
+    return (size_t)x->ld * element_bytes(x->type) % ALIGNED_BYTES == 0;
+}
 
 static bool can(const job *j, const algorithm *a)
 {
@@ -257,7 +305,9 @@ static int propose(const job *j, const struct cublaslt_preference *wish, algorit
 {
     static const uint32_t least_exact[] = { CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_INPLACE,
                                             CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE };
-    algorithm all[PROPOSED] = { { .id = BROKEN, .splits = 1 }, { .id = ALIGNED, .splits = 1 }, { .id = SPLIT, .splits = 2 },
+    algorithm all[PROPOSED] = { { .id = BROKEN, .splits = 1 },
+                                { .id = ALIGNED, .splits = 1 },
+                                { .id = SPLIT, .splits = 2 },
                                 { .id = PLAIN, .splits = 1 } };
     int count = 0;
     for (int i = 2; i >= 0; i--)
@@ -279,10 +329,11 @@ static void result_of(const job *j, const algorithm *a, cublasLtMatmulHeuristicR
     r->wavesCount = 1.0f;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int requested, cublasLtMatmulHeuristicResult_t list[],
-                                              int *returned)
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t list[], int *returned)
 {
     job j = described(handle, descriptor, a, b, c, d);
     algorithm proposed[PROPOSED];
@@ -299,9 +350,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor, cublasLtMatrixLayout_t a,
-                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                       const cublasLtMatmulAlgo_t *given, cublasLtMatmulHeuristicResult_t *result)
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *given,
+                                       cublasLtMatmulHeuristicResult_t *result)
 {
     job j = described(handle, descriptor, a, b, c, d);
     cublasStatus_t status = check(&j);
@@ -312,8 +364,9 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *given, cublasLtMatmulAlgoConfigAttributes_t attribute,
-                                                    void *value, size_t bytes, size_t *written)
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *given,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, void *value,
+                                                    size_t bytes, size_t *written)
 {
     algorithm by = algorithm_of(given);
     bool half = attribute == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID || attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
@@ -329,7 +382,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* --- The product ---------------------------------------------------------------------------------------------------------- */
+/* --- The product
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static float value_at(const void *x, cudaDataType type, size_t i)
 {
@@ -341,7 +395,8 @@ static float *widened(const void *x, const struct cublaslt_layout *l)
 {
     float *wide = made(l->rows * l->cols * sizeof *wide);
     for (size_t column = 0; column < l->cols; column++)
-        for (size_t row = 0; row < l->rows; row++) wide[column * l->rows + row] = value_at(x, l->type, column * (size_t)l->ld + row);
+        for (size_t row = 0; row < l->rows; row++)
+            wide[column * l->rows + row] = value_at(x, l->type, column * (size_t)l->ld + row);
     return wide;
 }
 
@@ -369,9 +424,11 @@ static void touch_ranges(const job *j)
 static void add_terms(const job *j, const float *a, const float *b, float *sum, int64_t from, int64_t to, float beta)
 {
     bool ta = j->how.trans[0] == CUBLAS_OP_T, tb = j->how.trans[1] == CUBLAS_OP_T;
-    dnnl_dim_t lda = (dnnl_dim_t)j->a.rows, ldb = (dnnl_dim_t)j->b.rows, m = (dnnl_dim_t)j->d.rows, n = (dnnl_dim_t)j->d.cols;
+    dnnl_dim_t lda = (dnnl_dim_t)j->a.rows, ldb = (dnnl_dim_t)j->b.rows, m = (dnnl_dim_t)j->d.rows,
+               n = (dnnl_dim_t)j->d.cols;
     const float *a_from = a + from * (ta ? 1 : lda), *b_from = b + from * (tb ? ldb : 1);
-    if (dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', n, m, to - from, j->alpha, b_from, ldb, a_from, lda, beta, sum, m) != dnnl_success)
+    if (dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', n, m, to - from, j->alpha, b_from, ldb, a_from, lda, beta, sum, m) !=
+        dnnl_success)
         emulator_fail("oneDNN's sgemm fails");
 }
 
@@ -399,21 +456,23 @@ static cublasStatus_t check_run(const job *j)
     const void *x[4] = { j->A, j->B, j->C, j->D };
     if (!can(j, &j->by)) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "algorithm %u cannot make this product", j->by.id);
     if (j->workspace_bytes < workspace_of(j, j->by.id))
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace, %zu needed", j->workspace_bytes, workspace_of(j, j->by.id));
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace, %zu needed", j->workspace_bytes,
+                      workspace_of(j, j->by.id));
     if (j->workspace_bytes && (uintptr_t)j->workspace % 256)
         return refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is not aligned to 256 bytes");
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)x[i] % j->by.promise[i])
-            emulator_fail("cublasLtMatmul: matrix %c is not aligned to the %u bytes that the heuristic was promised", "abcd"[i],
-                          j->by.promise[i]);
+            emulator_fail("cublasLtMatmul: matrix %c is not aligned to the %u bytes that the heuristic was promised",
+                          "abcd"[i], j -> by.promise[i]);
     if (j->D == j->A || j->D == j->B) emulator_fail("cublasLtMatmul: d is a or b");
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor, const void *alpha, const void *A,
-                              cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
-                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *given,
-                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor, const void *alpha,
+                              const void *A, cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b,
+                              const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D,
+                              cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *given, void *workspace,
+                              size_t workspace_bytes, cudaStream_t stream)
 {
     job j = described(handle, descriptor, a, b, c, d), *queued;
     cublasStatus_t status = check(&j);

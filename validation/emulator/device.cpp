@@ -1,13 +1,14 @@
-/* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, 1 if not given), like an H100. Every process has
- * devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. EMULATOR_CONTEXT=0: none of them can be used, as
- * if another process had them for itself. */
+/* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, 1 if not given), like an H100. Every
+ * process has devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. EMULATOR_CONTEXT=0:
+ * none of them can be used, as if another process had them for itself. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
 
-namespace emulator {
+namespace emulator
+{
 
 static int current;
 
@@ -63,7 +64,7 @@ static int attribute_of(enum cudaDeviceAttr attribute, int device)
     emulator_fail("cudaDeviceGetAttribute: attribute %d is not emulated", int(attribute));
 }
 
-}
+} // namespace emulator
 
 using namespace emulator;
 

@@ -1,6 +1,6 @@
-/* The emulated device, as fakes of libraries and tests use it. C and C++ both take this file. Nothing runs when it is queued:
- * the device advances only inside calls that synchronize or query, in the caller's thread, one randomly chosen item at a time
- * among the heads of streams (seed: environment EMULATOR_SEED). */
+/* The emulated device, as fakes of libraries and tests use it. C and C++ both take this file. Nothing runs when it is
+ * queued: the device advances only inside calls that synchronize or query, in the caller's thread, one randomly chosen
+ * item at a time among the heads of streams (seed: environment EMULATOR_SEED). */
 #pragma once
 #include <cuda_runtime.h>
 #include <stdbool.h>
@@ -15,7 +15,8 @@ void emulator_enqueue(cudaStream_t s, const char *what, void (*run)(void *), voi
 /* start(data) is called when the stream gets there, test(data) from then on until it says true. */
 void emulator_enqueue_polled(cudaStream_t s, const char *what, void (*start)(void *), bool (*test)(void *), void *data,
                              void (*release)(void *));
-/* The bytes must lie in one live device allocation (emulator_range), or there or in pinned host memory (emulator_reach). */
+/* The bytes must lie in one live device allocation (emulator_range), or there or in pinned host memory
+ * (emulator_reach). */
 void emulator_range(const void *p, size_t bytes, const char *what);
 void emulator_reach(const void *p, size_t bytes, const char *what);
 /* "emulator: ..." to stderr, then abort. */
@@ -29,34 +30,43 @@ void emulator_seed(unsigned long long seed);
 void emulator_step_begin(void);
 void emulator_step_end(void);
 
-typedef struct { long launches, blocks, switches, copies, queries, synchronizations; } emulator_counts;
+typedef struct {
+    long launches, blocks, switches, copies, queries, synchronizations;
+} emulator_counts;
 emulator_counts emulator_counted(void);
 
-/* --- Inside kernels: all 32 lanes of a warp call it. -------------------------------------------------------------------- */
+/* --- Inside kernels: all 32 lanes of a warp call it.
+ * -------------------------------------------------------------------- */
 
 enum { EMULATOR_LANE_BYTES = 128 };
 /* Who calls, to find lanes that stand at different calls: macro EMULATOR_HERE("mma"). */
-typedef struct { const char *what, *file; int line; } emulator_site;
-#define EMULATOR_HERE(what) (emulator_site){ what, __FILE__, __LINE__ }
+typedef struct {
+    const char *what, *file;
+    int line;
+} emulator_site;
+#define EMULATOR_HERE(what)                                                                                            \
+    (emulator_site) { what, __FILE__, __LINE__ }
 /* Copies `bytes` from each lane into all[32][bytes] of each. */
 void emulator_warp_exchange(const void *mine, size_t bytes, void *all, emulator_site site);
 /* The same without the copy: [32][bytes], to be read until the lane's next such call. */
 const void *emulator_warp_gather(const void *mine, size_t bytes, emulator_site site);
-/* combine(all) is called once on [32][bytes] and changes it in place; then each lane gets its part of it back in `mine`. */
+/* combine(all) is called once on [32][bytes] and changes it in place; then each lane gets its part of it back in
+ * `mine`. */
 void emulator_warp_combine(void *mine, size_t bytes, void (*combine)(void *all), emulator_site site);
 void emulator_warp_barrier(emulator_site site);
 void emulator_block_barrier(emulator_site site);
 /* The block's shared memory, at least so many bytes of it. */
 void *emulator_shared(size_t bytes, const char *name);
 
-/* --- For launch.cuh and the fakes of the runtime ------------------------------------------------------------------------- */
+/* --- For launch.cuh and the fakes of the runtime
+ * ------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;
-    const void *kernel;                 /* its address */
+    const void *kernel; /* its address */
     dim3 grid, block;
     size_t shared, argument_bytes;
-    void (*call)(void *arguments);      /* one thread's whole run */
+    void (*call)(void *arguments); /* one thread's whole run */
     void *arguments;
     void (*release)(void *arguments);
 } emulator_launch_plan;

@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace emulator {
+namespace emulator
+{
 
 emulator_counts counts;
 bool running;
@@ -45,7 +46,7 @@ static uint64_t seed()
 
 uint64_t random_state = seed();
 
-}
+} // namespace emulator
 
 using namespace emulator;
 
@@ -61,7 +62,7 @@ void emulator_fail(const char *format, ...)
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    signal(SIGABRT, SIG_DFL);           /* MPI's handler says more than one wants to read */
+    signal(SIGABRT, SIG_DFL); /* MPI's handler says more than one wants to read */
     abort();
 }
 
@@ -83,29 +84,41 @@ cudaError_t cudaGetLastError(void)
     return code;
 }
 
-#define WORDS(X) \
-    X(cudaSuccess, "no error") X(cudaErrorInvalidValue, "invalid argument") X(cudaErrorMemoryAllocation, "out of memory") \
-    X(cudaErrorInitializationError, "initialization error") X(cudaErrorInvalidConfiguration, "invalid configuration argument") \
-    X(cudaErrorInvalidPitchValue, "invalid pitch argument") X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy") \
-    X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version") \
-    X(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable") \
-    X(cudaErrorInvalidDeviceFunction, "invalid device function") X(cudaErrorNoDevice, "no CUDA-capable device is detected") \
-    X(cudaErrorInvalidDevice, "invalid device ordinal") X(cudaErrorInvalidResourceHandle, "invalid resource handle") \
-    X(cudaErrorNotReady, "device not ready") X(cudaErrorIllegalAddress, "an illegal memory access was encountered") \
-    X(cudaErrorLaunchOutOfResources, "too many resources requested for launch") \
-    X(cudaErrorLaunchFailure, "unspecified launch failure") X(cudaErrorNotSupported, "operation not supported") \
+#define WORDS(X)                                                                                                       \
+    X(cudaSuccess, "no error")                                                                                         \
+    X(cudaErrorInvalidValue, "invalid argument")                                                                       \
+    X(cudaErrorMemoryAllocation, "out of memory")                                                                      \
+    X(cudaErrorInitializationError, "initialization error")                                                            \
+    X(cudaErrorInvalidConfiguration, "invalid configuration argument")                                                 \
+    X(cudaErrorInvalidPitchValue, "invalid pitch argument")                                                            \
+    X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                                            \
+    X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")                     \
+    X(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable")                                \
+    X(cudaErrorInvalidDeviceFunction, "invalid device function")                                                       \
+    X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                                         \
+    X(cudaErrorInvalidDevice, "invalid device ordinal")                                                                \
+    X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                                       \
+    X(cudaErrorNotReady, "device not ready")                                                                           \
+    X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                             \
+    X(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                                        \
+    X(cudaErrorLaunchFailure, "unspecified launch failure")                                                            \
+    X(cudaErrorNotSupported, "operation not supported")                                                                \
     X(cudaErrorUnknown, "unknown error")
-#define NAME_CASE(code, words) case code: return #code;
-#define WORDS_CASE(code, words) case code: return words;
+#define NAME_CASE(code, words)                                                                                         \
+    case code: return #code; #define WORDS_CASE(code, words) case code : return words;
 
 const char *cudaGetErrorName(cudaError_t code)
 {
-    switch (code) { WORDS(NAME_CASE) }
+    switch (code) {
+        WORDS(NAME_CASE)
+    }
     return "unrecognized error code";
 }
 
 const char *cudaGetErrorString(cudaError_t code)
 {
-    switch (code) { WORDS(WORDS_CASE) }
+    switch (code) {
+        WORDS(WORDS_CASE)
+    }
     return "unrecognized error code";
 }

@@ -6,7 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace emulator {
+namespace emulator
+{
 
 namespace context = boost::context::detail;
 
@@ -14,13 +15,13 @@ enum { PAGE = 4096, STACK = 192 << 10, SLAB = 64, COLOURS = 29, COLOUR_BYTES = 5
 
 struct fiber {
     context::fcontext_t resume;
-    const void *bottom;         /* of its stack */
+    const void *bottom; /* of its stack */
     size_t bytes;
-    void *fake;                 /* the sanitizer's */
-    fiber *next;                /* in the list of idle ones */
+    void *fake;  /* the sanitizer's */
+    fiber *next; /* in the list of idle ones */
 };
 
-static fiber own;               /* the thread's own stack */
+static fiber own; /* the thread's own stack */
 static fiber *now = &own, *idle;
 static void (*body)();
 
@@ -86,4 +87,4 @@ fiber *fiber_take()
     return f;
 }
 
-}
+} // namespace emulator

@@ -1,7 +1,9 @@
-/* Fibers: stacks of their own that take turns in one operating system thread (boost.context), known to the address sanitizer. */
+/* Fibers: stacks of their own that take turns in one operating system thread (boost.context), known to the address
+ * sanitizer. */
 #pragma once
 
-namespace emulator {
+namespace emulator
+{
 
 struct fiber;
 /* What every fiber runs, again and again: body(), which ends by calling fiber_rest. */
@@ -15,4 +17,4 @@ void fiber_switch(fiber *to);
 /* The same for a fiber that is done: it is idle from now on, and returns when it was taken and resumed. */
 void fiber_rest(fiber *to);
 
-}
+} // namespace emulator

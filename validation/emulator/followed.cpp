@@ -1,7 +1,7 @@
-/* Loads and stores of kernels. They are compiled as the thread sanitizer would have them, each a call of a function at the end of
- * this file. It checks the address sanitizer's shadow, and of shared memory it knows who touched it since the last barrier: two
- * threads that touch the same bytes, one of them writing, with no barrier between, end the program. Single bytes are not
- * followed. This file itself is not instrumented. */
+/* Loads and stores of kernels. They are compiled as the thread sanitizer would have them, each a call of a function at
+ * the end of this file. It checks the address sanitizer's shadow, and of shared memory it knows who touched it since
+ * the last barrier: two threads that touch the same bytes, one of them writing, with no barrier between, end the
+ * program. Single bytes are not followed. This file itself is not instrumented. */
 #include "block.h"
 #include <cstdio>
 #include <sanitizer/common_interface_defs.h>
@@ -9,7 +9,8 @@
 extern "C" __attribute__((noreturn)) void __asan_report_load_n(uintptr_t address, size_t bytes);
 extern "C" __attribute__((noreturn)) void __asan_report_store_n(uintptr_t address, size_t bytes);
 
-namespace emulator {
+namespace emulator
+{
 
 enum { SHADOW_SCALE = 3, GRANULE = 2 };
 static const uintptr_t shadow_offset = 0x7FFF8000;
@@ -21,7 +22,8 @@ __attribute__((noreturn, noinline)) static void race(size_t at, const char *now,
     char who[200], them[64];
     block_describe(who, sizeof who, here->home, thread_here());
     if (other == SEVERAL) snprintf(them, sizeof them, "threads of several warps have");
-    else if (other >= SEVERAL_OF_WARP) snprintf(them, sizeof them, "several threads of warp %d have", (other - SEVERAL_OF_WARP) / LANES);
+    else if (other >= SEVERAL_OF_WARP)
+        snprintf(them, sizeof them, "several threads of warp %d have", (other - SEVERAL_OF_WARP) / LANES);
     else snprintf(them, sizeof them, "thread %d has", other);
     __sanitizer_print_stack_trace();
     emulator_fail("%s %s byte %zu of shared memory, which %s %s without a barrier between", who, now, at, them, before);
@@ -30,7 +32,8 @@ __attribute__((noreturn, noinline)) static void race(size_t at, const char *now,
 /* Has this thread come by no barrier since another thread's access at that time? */
 static inline bool unordered(uint32_t epoch, uint32_t round, int other, int me)
 {
-    return epoch == here->home->epoch && other != me && !(other < SEVERAL_OF_WARP && same_warp(other, me) && round < here->round);
+    return epoch == here->home->epoch && other != me &&
+           !(other < SEVERAL_OF_WARP && same_warp(other, me) && round < here->round);
 }
 
 static inline void follow_read(touched &t, size_t at, int me)
@@ -50,7 +53,9 @@ static inline void follow_read(touched &t, size_t at, int me)
 static inline void follow_write(touched &t, size_t at, int me)
 {
     if (unordered(t.written, t.written_round, t.writer, me)) race(at, "writes", "written", t.writer);
-    int reader = t.reader != SEVERAL && t.reader >= SEVERAL_OF_WARP && t.read_round < here->round ? t.reader - SEVERAL_OF_WARP : t.reader;
+    int reader = t.reader != SEVERAL && t.reader >= SEVERAL_OF_WARP && t.read_round < here->round
+                     ? t.reader - SEVERAL_OF_WARP
+                     : t.reader;
     if (unordered(t.read, t.read_round, reader, me)) race(at, "writes", "read", t.reader);
     t.written = here->home->epoch;
     t.written_round = here->round;
@@ -89,15 +94,17 @@ template <bool write> __attribute__((always_inline)) static inline void access(u
     if (at < shared_bytes && bytes >= GRANULE) follow<write>(at, bytes);
 }
 
-}
+} // namespace emulator
 
 using namespace emulator;
 
-#define SANITIZER_CALL(name, arguments) extern "C" void name arguments; void name arguments
-#define ACCESS(bytes) \
-    SANITIZER_CALL(__tsan_read##bytes, (uintptr_t address)) { access<false>(address, bytes); } \
-    SANITIZER_CALL(__tsan_write##bytes, (uintptr_t address)) { access<true>(address, bytes); } \
-    SANITIZER_CALL(__tsan_unaligned_read##bytes, (uintptr_t address)) { access<false>(address, bytes); } \
+#define SANITIZER_CALL(name, arguments)                                                                                \
+    extern "C" void name arguments;                                                                                    \
+    void name arguments
+#define ACCESS(bytes)                                                                                                  \
+    SANITIZER_CALL(__tsan_read##bytes, (uintptr_t address)) { access<false>(address, bytes); }                         \
+    SANITIZER_CALL(__tsan_write##bytes, (uintptr_t address)) { access<true>(address, bytes); }                         \
+    SANITIZER_CALL(__tsan_unaligned_read##bytes, (uintptr_t address)) { access<false>(address, bytes); }               \
     SANITIZER_CALL(__tsan_unaligned_write##bytes, (uintptr_t address)) { access<true>(address, bytes); }
 ACCESS(1)
 ACCESS(2)

@@ -3,7 +3,8 @@
 #include "emulator.h"
 #include <sanitizer/asan_interface.h>
 
-namespace emulator {
+namespace emulator
+{
 
 extern emulator_counts counts;
 
@@ -45,11 +46,11 @@ bool has_device();
 /* Runs all blocks of the grid. */
 void grid_run(const emulator_launch_plan &plan);
 
-}
+} // namespace emulator
 
 /* First statement of a call of the runtime that needs a device. */
-#define EMULATOR_CALL() \
-    emulator::enter(__func__); \
+#define EMULATOR_CALL()                                                                                                \
+    emulator::enter(__func__);                                                                                         \
     if (!emulator::has_device()) return emulator_last_error(cudaErrorNoDevice)
 
 /* Remembers an error for cudaGetLastError and returns it. */

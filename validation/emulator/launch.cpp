@@ -1,4 +1,5 @@
-/* A kernel's launch: its limits are those of Hopper and the kernel's own; what breaks one ends the program with the kernel's name. */
+/* A kernel's launch: its limits are those of Hopper and the kernel's own; what breaks one ends the program with the
+ * kernel's name. */
 #include "inside.h"
 #include <map>
 
@@ -8,9 +9,16 @@ extern const uintptr_t __start___patchable_function_entries[] __attribute__((wea
 extern const uintptr_t __stop___patchable_function_entries[] __attribute__((weak));
 }
 
-namespace emulator {
+namespace emulator
+{
 
-enum { LARGEST_BLOCK = 1024, LARGEST_GRID_YZ = 65535, LARGEST_SHARED = 227 << 10, USUAL_SHARED = 48 << 10, LARGEST_ARGUMENTS = 4096 };
+enum {
+    LARGEST_BLOCK = 1024,
+    LARGEST_GRID_YZ = 65535,
+    LARGEST_SHARED = 227 << 10,
+    USUAL_SHARED = 48 << 10,
+    LARGEST_ARGUMENTS = 4096
+};
 static const unsigned largest_grid_x = 0x7FFFFFFF;
 
 static std::map<const void *, size_t> shared_allowed;
@@ -19,7 +27,8 @@ static void check_shape(const emulator_launch_plan &p)
 {
     const char *name = p.name;
     if (p.block.y != 1 || p.block.z != 1 || p.block.x == 0 || p.block.x % 32 != 0)
-        emulator_fail("kernel %s: a block of %u x %u x %u threads is no row of whole warps", name, p.block.x, p.block.y, p.block.z);
+        emulator_fail("kernel %s: a block of %u x %u x %u threads is no row of whole warps", name, p.block.x, p.block.y,
+                      p.block.z);
     int bound = emulator_kernel_bound(p.kernel);
     if (bound == 0) emulator_fail("kernel %s was not declared by KERNEL", name);
     if (p.block.x > LARGEST_BLOCK || p.block.x > unsigned(bound))
@@ -35,7 +44,8 @@ static void check_bytes(const emulator_launch_plan &p)
     size_t allowed = found == shared_allowed.end() ? size_t(USUAL_SHARED) : found->second;
     if (p.shared > LARGEST_SHARED || (p.shared > USUAL_SHARED && p.shared > allowed))
         emulator_fail("kernel %s: %zu bytes of shared memory, allowed are %zu", p.name, p.shared, allowed);
-    if (p.argument_bytes > LARGEST_ARGUMENTS) emulator_fail("kernel %s: %zu bytes of arguments", p.name, p.argument_bytes);
+    if (p.argument_bytes > LARGEST_ARGUMENTS)
+        emulator_fail("kernel %s: %zu bytes of arguments", p.name, p.argument_bytes);
 }
 
 static void run_plan(void *data) { grid_run(*static_cast<emulator_launch_plan *>(data)); }
@@ -47,7 +57,7 @@ static void release_plan(void *data)
     delete p;
 }
 
-}
+} // namespace emulator
 
 using namespace emulator;
 

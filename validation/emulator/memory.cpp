@@ -1,15 +1,16 @@
-/* Device and pinned memory: which allocations live, who may touch them now. Both lie in the sanitizer's heap, so that overruns
- * and uses after free are found; device memory starts as NaN and is poisoned while the host program runs. */
+/* Device and pinned memory: which allocations live, who may touch them now. Both lie in the sanitizer's heap, so that
+ * overruns and uses after free are found; device memory starts as NaN and is poisoned while the host program runs. */
 #include "inside.h"
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
-namespace emulator {
+namespace emulator
+{
 
 enum { CUDA_ALIGNMENT = 256 };
 static const size_t device_bytes = size_t(80) << 30;
-typedef std::map<uintptr_t, size_t> allocations;        /* first byte, bytes */
+typedef std::map<uintptr_t, size_t> allocations; /* first byte, bytes */
 static allocations device, pinned;
 static size_t device_used;
 static bool locked = true;
@@ -60,13 +61,14 @@ static size_t give_back(allocations &all, void *memory, const char *call)
     return bytes;
 }
 
-}
+} // namespace emulator
 
 using namespace emulator;
 
 void emulator_range(const void *p, size_t bytes, const char *what)
 {
-    if (!in_device(p, bytes)) emulator_fail("%s: %zu bytes at %p do not lie in one live device allocation", what, bytes, p);
+    if (!in_device(p, bytes))
+        emulator_fail("%s: %zu bytes at %p do not lie in one live device allocation", what, bytes, p);
 }
 
 void emulator_reach(const void *p, size_t bytes, const char *what)

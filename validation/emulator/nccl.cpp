@@ -1,6 +1,6 @@
-/* NCCL's communicators and calls, over MPI. A call is checked as NCCL would, and more strictly: what NCCL calls undefined ends
- * the program. As in NCCL, ranks meet on the host when they first submit a transfer between them, and a group of calls is one
- * operation. Communicators are never freed, so that whoever uses one too late is told. */
+/* NCCL's communicators and calls, over MPI. A call is checked as NCCL would, and more strictly: what NCCL calls
+ * undefined ends the program. As in NCCL, ranks meet on the host when they first submit a transfer between them, and a
+ * group of calls is one operation. Communicators are never freed, so that whoever uses one too late is told. */
 #include "nccl_inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,8 @@ void emulator_nccl::mpi_check(int code, const char *call)
 
 const char *emulator_nccl::name_of(task_kind kind)
 {
-    static const char *const names[] = { "ncclAllGather", "ncclReduceScatter", "ncclAllReduce", "ncclSend", "ncclRecv" };
+    static const char *const names[] = { "ncclAllGather", "ncclReduceScatter", "ncclAllReduce", "ncclSend",
+                                         "ncclRecv" };
     return kind >= 0 && kind <= RECEIVE ? names[kind] : "something else";
 }
 
@@ -53,8 +54,14 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-    static const char *const words[ncclNumResults] = { "no error", "unhandled cuda error", "unhandled system error", "internal error",
-        "invalid argument", "invalid usage", "remote process exited or there was a network error", "in progress" };
+    static const char *const words[ncclNumResults] = { "no error",
+                                                       "unhandled cuda error",
+                                                       "unhandled system error",
+                                                       "internal error",
+                                                       "invalid argument",
+                                                       "invalid usage",
+                                                       "remote process exited or there was a network error",
+                                                       "in progress" };
     return result >= 0 && result < ncclNumResults ? words[result] : "unknown result code";
 }
 
@@ -71,10 +78,12 @@ static void check_live(ncclComm_t comm, const char *call)
 
 static ncclConfig_t checked(const ncclConfig_t *config, const char *call)
 {
-    if (!config || config->size != sizeof *config || config->magic != EMULATOR_NCCL_MAGIC || config->version != NCCL_VERSION_CODE)
+    if (!config || config->size != sizeof *config || config->magic != EMULATOR_NCCL_MAGIC ||
+        config->version != NCCL_VERSION_CODE)
         emulator_fail("%s: the configuration does not come from NCCL_CONFIG_INITIALIZER", call);
     if (config->blocking == 0) emulator_fail("%s: non-blocking communicators are not emulated", call);
-    if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT && config->maxCTAs <= 0) emulator_fail("%s: at most %d blocks", call, config->maxCTAs);
+    if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT && config->maxCTAs <= 0)
+        emulator_fail("%s: at most %d blocks", call, config->maxCTAs);
     return *config;
 }
 
@@ -91,7 +100,10 @@ static ncclComm_t communicator(MPI_Comm mpi, const ncclConfig_t &config, std::sh
 }
 
 /* Ranks that use one device must look like different hosts. */
-struct place { char host[64]; cudaUUID_t device; };
+struct place {
+    char host[64];
+    cudaUUID_t device;
+};
 
 static void check_devices(ncclComm_t comm)
 {
@@ -121,7 +133,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     if (memcmp(&first, &id, sizeof id) != 0 || strncmp(id.internal, id_words, strlen(id_words)) != 0)
         emulator_fail("%s: rank %d has another id than rank 0", __func__, rank);
     if (ranks != (*comm)->ranks || rank != (*comm)->rank)
-        emulator_fail("%s: rank %d of %d, in a world where it is %d of %d", __func__, rank, ranks, (*comm)->rank, (*comm)->ranks);
+        emulator_fail("%s: rank %d of %d, in a world where it is %d of %d", __func__, rank, ranks, (*comm)->rank,
+                      (*comm)->ranks);
     check_devices(*comm);
     return ncclSuccess;
 }
@@ -137,7 +150,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR) emulator_fail("%s: color %d", __func__, color);
     MPI_CHECK(MPI_Comm_split(comm->mpi, color < 0 ? MPI_UNDEFINED : color, key, &mpi));
     *part = NULL;
-    if (mpi != MPI_COMM_NULL) *part = communicator(mpi, config, comm->config.splitShare == 1 ? comm->order : std::make_shared<turns>());
+    if (mpi != MPI_COMM_NULL)
+        *part = communicator(mpi, config, comm->config.splitShare == 1 ? comm->order : std::make_shared<turns>());
     if (*part && (*part)->ranks == 1) emulator_fail("%s: a communicator of one rank", __func__);
     return ncclSuccess;
 }
@@ -151,20 +165,22 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     check_live(comm, __func__);
-    if (!comm->order->empty()) emulator_fail("%s: operations of the communicator, or of one that shares with it, are under way", __func__);
+    if (!comm->order->empty())
+        emulator_fail("%s: operations of the communicator, or of one that shares with it, are under way", __func__);
     comm->destroyed = true;
     MPI_CHECK(MPI_Comm_free(&comm->mpi));
     return ncclSuccess;
 }
 
-/* Operations under way end at once. EMULATOR_NCCL_ABORT=say says so; with hang it does not return, as NCCL's at times. Called by
- * a thread that ends the run, beside the one that the device runs in. */
+/* Operations under way end at once. EMULATOR_NCCL_ABORT=say says so; with hang it does not return, as NCCL's at times.
+ * Called by a thread that ends the run, beside the one that the device runs in. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     const char *how = getenv("EMULATOR_NCCL_ABORT");
     if (comm->aborted.exchange(true)) emulator_fail("%s: an aborted communicator", __func__);
     while (how && strcmp(how, "hang") == 0) pause();
-    if (how && strcmp(how, "say") == 0) fprintf(stderr, "emulator: a communicator of %d ranks is aborted\n", comm->ranks);
+    if (how && strcmp(how, "say") == 0)
+        fprintf(stderr, "emulator: a communicator of %d ranks is aborted\n", comm->ranks);
     return ncclSuccess;
 }
 
@@ -182,7 +198,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 /* What two ranks say to each other on the host when one first sends and the other first receives. */
 enum { MEET_AS_SENDER = 3, MEET_AS_RECEIVER = 4 };
 
-struct meeting { char said, heard; MPI_Request request[2]; };
+struct meeting {
+    char said, heard;
+    MPI_Request request[2];
+};
 
 static void meet(ncclComm_t comm, int peer, bool sends, meeting *m)
 {
@@ -198,7 +217,7 @@ static bool await(ncclComm_t comm, int count, MPI_Request *requests, cudaStream_
     while (!done) {
         if (comm->aborted) return false;
         cudaStreamQuery(stream);
-        cudaGetLastError();             /* "not ready" is between NCCL and CUDA */
+        cudaGetLastError(); /* "not ready" is between NCCL and CUDA */
         MPI_CHECK(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE));
         sched_yield();
     }
@@ -262,7 +281,8 @@ static ncclResult_t call(const task &t)
 {
     check_live(t.comm, name_of(t.kind));
     bool one = t.kind >= SEND;
-    if (one && (t.peer < 0 || t.peer >= t.comm->ranks)) emulator_fail("%s: peer %d of %d", name_of(t.kind), t.peer, t.comm->ranks);
+    if (one && (t.peer < 0 || t.peer >= t.comm->ranks))
+        emulator_fail("%s: peer %d of %d", name_of(t.kind), t.peer, t.comm->ranks);
     if (t.how != ncclSum) emulator_fail("%s: operation %d is not emulated", name_of(t.kind), t.how);
     size_t part = t.count * bytes_of(t.type), whole = part * static_cast<size_t>(t.comm->ranks);
     if (t.kind != RECEIVE) emulator_range(t.from, t.kind == REDUCE_SCATTER ? whole : part, name_of(t.kind));
@@ -276,18 +296,20 @@ static ncclResult_t call(const task &t)
 static const char *read_by(const void *p) { return static_cast<const char *>(p); }
 static char *written_by(void *p) { return static_cast<char *>(p); }
 
-ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t s)
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t s)
 {
     return call({ ALL_GATHER, read_by(from), written_by(to), count, type, ncclSum, -1, comm, s });
 }
 
-ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t how, ncclComm_t comm,
-                               cudaStream_t s)
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t how,
+                               ncclComm_t comm, cudaStream_t s)
 {
     return call({ REDUCE_SCATTER, read_by(from), written_by(to), count, type, how, -1, comm, s });
 }
 
-ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t how, ncclComm_t comm, cudaStream_t s)
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t how,
+                           ncclComm_t comm, cudaStream_t s)
 {
     return call({ ALL_REDUCE, read_by(from), written_by(to), count, type, how, -1, comm, s });
 }

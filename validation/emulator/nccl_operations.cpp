@@ -1,29 +1,36 @@
-/* How emulated NCCL moves and adds: operations on streams, non-blocking messages between ranks. Messages go through memory of
- * the host: device memory is read when an operation begins and written when it ends, and holds NaN between. Before data move,
- * what a rank is about to do is compared with what its peers are. */
-#include "nccl_inside.h"
+/* How emulated NCCL moves and adds: operations on streams, non-blocking messages between ranks. Messages go through
+ * memory of the host: device memory is read when an operation begins and written when it ends, and holds NaN between.
+ * Before data move, what a rank is about to do is compared with what its peers are. */
 #include "base/numeric.h"
+#include "nccl_inside.h"
 #include <cstring>
 
-namespace emulator_nccl {
+namespace emulator_nccl
+{
 
 enum { TAG_HEADER = 1, TAG_DATA = 2 };
 
-struct header { int kind, type, how; uint64_t count; };
-struct expectation { int peer; header expected, heard; };
+struct header {
+    int kind, type, how;
+    uint64_t count;
+};
+struct expectation {
+    int peer;
+    header expected, heard;
+};
 typedef std::vector<char> bytes;
 
 enum stage { QUEUED, COMPARES, MOVES, SPREADS, SENDS };
 
 struct operation {
-    std::vector<task> tasks;        /* one collective, or sends and receives */
+    std::vector<task> tasks; /* one collective, or sends and receives */
     ncclComm_t comm;
     stage at;
     header own;
-    std::deque<expectation> expected;       /* one from the rank before, or one for each receive */
-    std::deque<bytes> sent, received;       /* collectives: by rank; else by task */
+    std::deque<expectation> expected; /* one from the rank before, or one for each receive */
+    std::deque<bytes> sent, received; /* collectives: by rank; else by task */
     bytes sum;
-    std::vector<MPI_Request> receives, sends;       /* of this stage; of all: a peer takes data when it has compared, too */
+    std::vector<MPI_Request> receives, sends; /* of this stage; of all: a peer takes data when it has compared, too */
 };
 
 static header header_of(const task &t) { return { t.kind, t.type, t.how, t.count }; }
@@ -58,7 +65,10 @@ static bool overlap(const char *a, size_t a_bytes, const char *b, size_t b_bytes
 }
 
 /* The ranges that a task reads and writes. */
-static size_t read_bytes(const task &t) { return part_bytes(t) * (t.kind == REDUCE_SCATTER ? index(t.comm->ranks) : 1); }
+static size_t read_bytes(const task &t)
+{
+    return part_bytes(t) * (t.kind == REDUCE_SCATTER ? index(t.comm->ranks) : 1);
+}
 static size_t written_bytes(const task &t) { return part_bytes(t) * (t.kind == ALL_GATHER ? index(t.comm->ranks) : 1); }
 
 /* The only place at which what is read and what is written may lie over each other. */
@@ -105,10 +115,13 @@ static void spoil(const task &t)
 /* ---- stages ---- */
 
 /* Elements of which a rank makes the sum that all get: as equal shares as there are. */
-struct share { size_t first, count; };
+struct share {
+    size_t first, count;
+};
 static share share_of(const task &t, int rank)
 {
-    size_t each = (t.count + index(t.comm->ranks) - 1) / index(t.comm->ranks), first = std::min(t.count, each * index(rank));
+    size_t each = (t.count + index(t.comm->ranks) - 1) / index(t.comm->ranks),
+           first = std::min(t.count, each * index(rank));
     return { first, std::min(t.count, first + each) - first };
 }
 
@@ -173,7 +186,8 @@ static void compare(const operation *o)
         if (heard && !alike(e.expected, e.heard))
             emulator_fail("%s of %zu of type %d on rank %d of %d: rank %d calls %s of %zu of type %d", name_of(own),
                           static_cast<size_t>(e.expected.count), e.expected.type, o->comm->rank, o->comm->ranks, e.peer,
-                          name_of(static_cast<task_kind>(e.heard.kind)), static_cast<size_t>(e.heard.count), e.heard.type);
+                          name_of(static_cast<task_kind>(e.heard.kind)), static_cast<size_t>(e.heard.count),
+                          e.heard.type);
     }
 }
 
@@ -183,7 +197,8 @@ static void move_data(operation *o)
         bool collective = o->own.kind < SEND;
         int peer = collective ? static_cast<int>(i) : o->tasks[i].peer;
         if (collective && peer == o->comm->rank) continue;
-        if (collective || o->tasks[i].kind == RECEIVE) receive(o, o->received[i].data(), o->received[i].size(), peer, TAG_DATA);
+        if (collective || o->tasks[i].kind == RECEIVE)
+            receive(o, o->received[i].data(), o->received[i].size(), peer, TAG_DATA);
         if (collective) send(o, o->sent[i].data(), o->sent[i].size(), peer, TAG_DATA);
     }
 }
@@ -191,7 +206,8 @@ static void move_data(operation *o)
 static void add_up(operation *o)
 {
     const task &t = o->tasks[0];
-    size_t first = t.kind == ALL_REDUCE ? share_of(t, o->comm->rank).first : part_bytes(t) / bytes_of(t.type) * index(o->comm->rank);
+    size_t first = t.kind == ALL_REDUCE ? share_of(t, o->comm->rank).first
+                                        : part_bytes(t) / bytes_of(t.type) * index(o->comm->rank);
     std::vector<const char *> parts;
     for (const bytes &part : o->received) parts.push_back(part.data());
     o->sum.resize(incoming_bytes(t));
@@ -221,7 +237,8 @@ static void write_results(operation *o)
     if (t.kind == REDUCE_SCATTER) write(t.to, o->sum);
     for (size_t i = 0; i < o->received.size(); i++) {
         if (t.kind == ALL_GATHER) write(t.to + i * part_bytes(t), o->received[i]);
-        else if (t.kind == ALL_REDUCE) write(t.to + share_of(t, static_cast<int>(i)).first * bytes_of(t.type), o->received[i]);
+        else if (t.kind == ALL_REDUCE)
+            write(t.to + share_of(t, static_cast<int>(i)).first * bytes_of(t.type), o->received[i]);
         else if (o->tasks[i % o->tasks.size()].kind == RECEIVE) write(o->tasks[i].to, o->received[i]);
     }
 }
@@ -245,7 +262,8 @@ static void advance(operation *o)
         move_data(o);
         o->at = MOVES;
     } else {
-        bool sums = o->own.kind == REDUCE_SCATTER || o->own.kind == ALL_REDUCE, spreads = o->at == MOVES && o->own.kind == ALL_REDUCE;
+        bool sums = o->own.kind == REDUCE_SCATTER || o->own.kind == ALL_REDUCE,
+             spreads = o->at == MOVES && o->own.kind == ALL_REDUCE;
         if (sums && o->at == MOVES) add_up(o);
         if (spreads) spread_sum(o);
         else write_results(o);
@@ -302,7 +320,8 @@ static double plus(double a, double b) { return a + b; }
 static uint64_t plus(uint64_t a, uint64_t b) { return a + b; }
 static uint16_t plus(uint16_t a, uint16_t b) { return bf16_round(bf16_widen(a) + bf16_widen(b)); }
 
-template <class number> static void sum_numbers(char *to, const std::vector<const char *> &part, size_t count, size_t first)
+template <class number>
+static void sum_numbers(char *to, const std::vector<const char *> &part, size_t count, size_t first)
 {
     size_t ranks = part.size();
     for (size_t i = 0; i < count; i++) {
@@ -324,4 +343,4 @@ void sum_ring(char *to, const std::vector<const char *> &part, size_t count, ncc
     }
 }
 
-}
+} // namespace emulator_nccl

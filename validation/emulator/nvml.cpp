@@ -1,5 +1,5 @@
-/* NVML of the emulated devices. EMULATOR_CLOCKS_EVENTS: the bits of the reasons why clocks are what they are. EMULATOR_NVML=0: it
- * does not start, as on a machine whose driver is of another version. */
+/* NVML of the emulated devices. EMULATOR_CLOCKS_EVENTS: the bits of the reasons why clocks are what they are.
+ * EMULATOR_NVML=0: it does not start, as on a machine whose driver is of another version. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -51,7 +51,8 @@ int nvmlDeviceGetHandleByUUID(const char *identity, void **device)
     struct cudaDeviceProp properties;
     if (cudaGetDeviceCount(&devices) != cudaSuccess) return NVML_NOT_FOUND;
     for (int i = 0; i < devices; i++) {
-        if (cudaGetDeviceProperties(&properties, i) != cudaSuccess || identity_of(properties.uuid) != identity) continue;
+        if (cudaGetDeviceProperties(&properties, i) != cudaSuccess || identity_of(properties.uuid) != identity)
+            continue;
         *device = &device_handle;
         return NVML_SUCCESS;
     }
@@ -87,5 +88,4 @@ int nvmlDeviceGetEccMode(void *device, int *now, int *after_reboot)
     *after_reboot = 0;
     return NVML_SUCCESS;
 }
-
 }

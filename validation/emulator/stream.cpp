@@ -1,5 +1,5 @@
-/* Streams, events, and the device's advance: in each call that synchronizes or queries, items are drawn at random among the
- * heads of all streams. Nothing orders two streams but events. */
+/* Streams, events, and the device's advance: in each call that synchronizes or queries, items are drawn at random among
+ * the heads of all streams. Nothing orders two streams but events. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -10,10 +10,15 @@
 #include <unistd.h>
 #include <vector>
 
-namespace emulator {
+namespace emulator
+{
 
 /* One cudaEventRecord: a wait captures the record that is the latest when it is queued. */
-struct record { bool done = false; double seconds = 0.0; cudaStream_t stream; };
+struct record {
+    bool done = false;
+    double seconds = 0.0;
+    cudaStream_t stream;
+};
 typedef std::shared_ptr<record> record_pointer;
 
 struct item {
@@ -26,14 +31,29 @@ struct item {
     record_pointer mark;
 };
 
-}
+} // namespace emulator
 
-struct CUstream_st { std::deque<emulator::item> items; bool begun = false; int priority = 0; };
-struct CUevent_st { emulator::record_pointer latest; unsigned flags; };
+struct CUstream_st {
+    std::deque<emulator::item> items;
+    bool begun = false;
+    int priority = 0;
+};
+struct CUevent_st {
+    emulator::record_pointer latest;
+    unsigned flags;
+};
 
-namespace emulator {
+namespace emulator
+{
 
-enum { MOST_QUEUED = 1000, LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5, POLLS_BEFORE_SLEEP = 100, MOST_ITEMS = 8, LOCK_EVERY = 16 };
+enum {
+    MOST_QUEUED = 1000,
+    LEAST_PRIORITY = 0,
+    GREATEST_PRIORITY = -5,
+    POLLS_BEFORE_SLEEP = 100,
+    MOST_ITEMS = 8,
+    LOCK_EVERY = 16
+};
 static const double stall_seconds = 600.0;
 
 static CUstream_st legacy;
@@ -183,7 +203,7 @@ static void append(cudaStream_t s, item &&x)
     s->items.push_back(std::move(x));
 }
 
-}
+} // namespace emulator
 
 using namespace emulator;
 
@@ -209,19 +229,25 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t function, void *data
     return cudaSuccess;
 }
 
-/* --- Streams -------------------------------------------------------------------------------------------------------------- */
+/* --- Streams
+ * -------------------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority)
 {
     EMULATOR_CALL();
     if (flags != cudaStreamNonBlocking) emulator_fail("%s: the stream would wait for the default stream", __func__);
     *s = new CUstream_st;
-    (*s)->priority = priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority > LEAST_PRIORITY ? LEAST_PRIORITY : priority;
+    (*s)->priority = priority < GREATEST_PRIORITY ? GREATEST_PRIORITY
+                     : priority > LEAST_PRIORITY  ? LEAST_PRIORITY
+                                                  : priority;
     streams.push_back(*s);
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) { return cudaStreamCreateWithPriority(s, flags, 0); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(s, flags, 0);
+}
 cudaError_t cudaStreamCreate(cudaStream_t *s) { return cudaStreamCreateWithFlags(s, cudaStreamDefault); }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority)
@@ -287,7 +313,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
     return cudaSuccess;
 }
 
-/* --- Events --------------------------------------------------------------------------------------------------------------- */
+/* --- Events
+ * --------------------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
 {

@@ -9,12 +9,15 @@
 enum { STEPS = 4, RANKS = 8, DECK = 2048 };
 
 /* schedule "": by chunks */
-typedef struct { int tensor, data, context, pipeline, chunks; const char *schedule; } cut;
+typedef struct {
+    int tensor, data, context, pipeline, chunks;
+    const char *schedule;
+} cut;
 static const cut alone = { 1, 1, 1, 1, 1, "" };
 static const cut cuts[] = {
-    { 1, 1, 1, 1, 1, "" }, { 2, 1, 1, 1, 1, "" }, { 4, 1, 1, 1, 1, "" }, { 8, 1, 1, 1, 1, "" }, { 1, 8, 1, 1, 1, "" },
-    { 2, 2, 1, 1, 1, "" }, { 4, 2, 1, 1, 1, "" }, { 1, 1, 2, 1, 1, "" }, { 1, 1, 4, 1, 1, "" }, { 2, 1, 2, 1, 1, "" },
-    { 1, 2, 2, 1, 1, "" }, { 2, 2, 2, 1, 1, "" },
+    { 1, 1, 1, 1, 1, "" }, { 2, 1, 1, 1, 1, "" }, { 4, 1, 1, 1, 1, "" }, { 8, 1, 1, 1, 1, "" },
+    { 1, 8, 1, 1, 1, "" }, { 2, 2, 1, 1, 1, "" }, { 4, 2, 1, 1, 1, "" }, { 1, 1, 2, 1, 1, "" },
+    { 1, 1, 4, 1, 1, "" }, { 2, 1, 2, 1, 1, "" }, { 1, 2, 2, 1, 1, "" }, { 2, 2, 2, 1, 1, "" },
 };
 static const cut pipelines[] = {
     { 1, 1, 1, 8, 1, "" }, { 1, 1, 1, 4, 2, "" }, { 1, 1, 1, 4, 1, "gpipe" }, { 1, 1, 1, 2, 3, "" },
@@ -25,25 +28,35 @@ static const char *const every[] = { "none", "attention", "mlp", "layer", "atten
 static const char *const heaviest[] = { "layer", "attention_mlp" };
 static const char *const shardings[] = { "none", "optimizer" };
 
-typedef struct { const char *precision; int vocabulary, global_batch, micro_batch, layers; } batch;
-typedef struct { const char *sharding, *recompute; } memory;
+typedef struct {
+    const char *precision;
+    int vocabulary, global_batch, micro_batch, layers;
+} batch;
+typedef struct {
+    const char *sharding, *recompute;
+} memory;
 
 static bench_case cut_case(batch b, cut k, memory kept)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "agreement\none case cut every way\n[llama3.1-70b]\nsize = small\nhidden = 128\nffn = 256\nheads = 16\nkv_heads = 8\n"
+             "agreement\none case cut every way\n[llama3.1-70b]\nsize = small\nhidden = 128\nffn = 256\nheads = "
+             "16\nkv_heads = 8\n"
              "sequence = 64\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
              "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
              "sharding = %s\nrecompute = %s\n",
-             STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data, k.context, k.pipeline,
-             k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute);
+             STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data, k.context,
+             k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute);
     return case_of(text, RANKS);
 }
 
 /* Distances from one reference; where: of the first gradient. */
-typedef struct { check_limits found; double norm; const char *where; } spread;
+typedef struct {
+    check_limits found;
+    double norm;
+    const char *where;
+} spread;
 
 static double relative(double got, double want) { return fabs(got / want - 1.0); }
 
@@ -77,8 +90,13 @@ static void raise(spread *to, const spread *s)
 }
 
 /* The references: one rank, nothing recomputed, micro_batch 1; of the same precision, then FP32 if that is another. */
-typedef struct { int count; trained of[2]; } references;
-typedef struct { spread from[2]; } spreads;
+typedef struct {
+    int count;
+    trained of[2];
+} references;
+typedef struct {
+    spread from[2];
+} spreads;
 
 static references reference_of(batch b)
 {
@@ -117,10 +135,10 @@ static void print(const char *precision, const char *from, cut k, const char *wh
 {
     const check_limits *x = &s->found;
     if (world_rank() > 0) return;
-    printf("# %s - %s, TP%d DP%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data, k.context, k.pipeline,
-           k.chunks, k.schedule, what);
-    printf("loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", x->loss_first, x->loss_later, x->gradient_first,
-           x->gradient_fourth, s->where, x->weights, s->norm);
+    printf("# %s - %s, TP%d DP%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data, k.context,
+           k.pipeline, k.chunks, k.schedule, what);
+    printf("loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", x->loss_first, x->loss_later,
+           x->gradient_first, x->gradient_fourth, s->where, x->weights, s->norm);
 }
 
 /* Held to the check's limits. Worst seen        loss: first, later    gradient: first, last   weights    norm
@@ -158,7 +176,8 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
 
 static void cut_layouts(const char *precision)
 {
-    cut_every_way((batch){ precision, 509, 8, 1, 2 }, cuts, sizeof cuts / sizeof cuts[0], every, sizeof every / sizeof every[0]);
+    cut_every_way((batch){ precision, 509, 8, 1, 2 }, cuts, sizeof cuts / sizeof cuts[0], every,
+                  sizeof every / sizeof every[0]);
 }
 
 static void cut_pipelines(const char *precision)
@@ -167,12 +186,32 @@ static void cut_pipelines(const char *precision)
                   sizeof heaviest / sizeof heaviest[0]);
 }
 
-static void fp32(void **state) { (void)state; cut_layouts("fp32"); }
-static void bf16(void **state) { (void)state; cut_layouts("bf16"); }
-static void pipeline_fp32(void **state) { (void)state; cut_pipelines("fp32"); }
-static void pipeline_bf16(void **state) { (void)state; cut_pipelines("bf16"); }
+static void fp32(void **state)
+{
+    (void)state;
+    cut_layouts("fp32");
+}
+static void bf16(void **state)
+{
+    (void)state;
+    cut_layouts("bf16");
+}
+static void pipeline_fp32(void **state)
+{
+    (void)state;
+    cut_pipelines("fp32");
+}
+static void pipeline_bf16(void **state)
+{
+    (void)state;
+    cut_pipelines("bf16");
+}
 
-typedef struct { batch b; cut k; memory kept; } odd_case;
+typedef struct {
+    batch b;
+    cut k;
+    memory kept;
+} odd_case;
 
 static void run_odd(const odd_case *list, size_t count)
 {
@@ -182,8 +221,8 @@ static void run_odd(const odd_case *list, size_t count)
         references r = reference_of(o->b);
         spreads found = { { { .where = "" }, { .where = "" } } };
         int microbatches = o->b.global_batch / o->b.micro_batch / o->k.data;
-        snprintf(what, sizeof what, "%d microbatches of %d, vocabulary %d, sharding %s, recompute %s", microbatches, o->b.micro_batch,
-                 o->b.vocabulary, o->kept.sharding, o->kept.recompute);
+        snprintf(what, sizeof what, "%d microbatches of %d, vocabulary %d, sharding %s, recompute %s", microbatches,
+                 o->b.micro_batch, o->b.vocabulary, o->kept.sharding, o->kept.recompute);
         run(&found, o->b, o->k, o->kept, &r);
         judge(o->b, o->k, what, &found, r.count);
         close_references(&r);
@@ -224,8 +263,9 @@ int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32), cmocka_unit_test(bf16), cmocka_unit_test(pipeline_fp32),
-                                        cmocka_unit_test(pipeline_bf16), cmocka_unit_test(microbatches), cmocka_unit_test(padding) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32),          cmocka_unit_test(bf16),
+                                        cmocka_unit_test(pipeline_fp32), cmocka_unit_test(pipeline_bf16),
+                                        cmocka_unit_test(microbatches),  cmocka_unit_test(padding) };
     int failed = cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
     world_stop();
     return failed;

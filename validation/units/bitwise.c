@@ -11,20 +11,25 @@
 #endif
 enum { STEPS = 4, RANKS = 4, DECK = 1024 };
 
-typedef struct { int tensor, data, context; const char *sharding, *overlap; } cut;
-static const cut cuts[] = { { 1, 1, 1, "none", "on" }, { 4, 1, 1, "none", "on" }, { 1, 4, 1, "optimizer", "on" }, { 2, 2, 1, "none", "on" },
-                            { 2, 2, 1, "optimizer", "on" }, { 1, 1, 4, "optimizer", "on" }, { 2, 1, 2, "none", "on" },
-                            { 2, 2, 1, "optimizer", "off" } };
+typedef struct {
+    int tensor, data, context;
+    const char *sharding, *overlap;
+} cut;
+static const cut cuts[] = { { 1, 1, 1, "none", "on" }, { 4, 1, 1, "none", "on" },      { 1, 4, 1, "optimizer", "on" },
+                            { 2, 2, 1, "none", "on" }, { 2, 2, 1, "optimizer", "on" }, { 1, 1, 4, "optimizer", "on" },
+                            { 2, 1, 2, "none", "on" }, { 2, 2, 1, "optimizer", "off" } };
 static const char *const precisions[] = { "fp32", "bf16" };
 
 static bench_case cut_case(const char *precision, cut k, const char *recompute)
 {
     char text[DECK];
-    snprintf(text, sizeof text,
-             "bitwise\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 64\n"
-             "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-             "precision = %s\ntensor = %d\ndata = %d\ncontext = %d\nsharding = %s\nrecompute = %s\noverlap = %s\n",
-             STEPS, precision, k.tensor, k.data, k.context, k.sharding, recompute, k.overlap);
+    snprintf(
+        text, sizeof text,
+        "bitwise\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = "
+        "4\nsequence = 64\n"
+        "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
+        "precision = %s\ntensor = %d\ndata = %d\ncontext = %d\nsharding = %s\nrecompute = %s\noverlap = %s\n",
+        STEPS, precision, k.tensor, k.data, k.context, k.sharding, recompute, k.overlap);
     return case_of(text, RANKS);
 }
 
@@ -52,8 +57,9 @@ static void same(const trained *want, const bench_case *c, training how, const c
     train_case(&got, c, &how);
     int64_t count = differences(&got, want);
     if (count && world_rank() == 0)
-        printf("# %s, TP%d DP%d CP%d, overlap %s, %s: %lld numbers differ\n", precision_name(c->precision), c->layout.degree[AXIS_TENSOR],
-               c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT], c->overlap ? "on" : "off", what, (long long)count);
+        printf("# %s, TP%d DP%d CP%d, overlap %s, %s: %lld numbers differ\n", precision_name(c->precision),
+               c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT],
+               c->overlap ? "on" : "off", what, (long long)count);
     if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
     assert_int_equal(count, 0);
     assert_true(got.hazards == 0.0);
@@ -64,14 +70,16 @@ static void same(const trained *want, const bench_case *c, training how, const c
 static void compare(const trained *want, const char *precision, cut k)
 {
     static const char *const recomputes[] = { "attention", "mlp", "layer", "attention_mlp" };
-    bench_case none = cut_case(precision, k, "none"), mlp = cut_case(precision, k, "mlp"), layer = cut_case(precision, k, "layer");
+    bench_case none = cut_case(precision, k, "none"), mlp = cut_case(precision, k, "mlp"),
+               layer = cut_case(precision, k, "layer");
     same(want, &none, (training){ 0 }, "run twice");
     for (int i = 0; i < (int)(sizeof recomputes / sizeof recomputes[0]); i++) {
         bench_case c = cut_case(precision, k, recomputes[i]);
         same(want, &c, (training){ 0 }, recomputes[i]);
     }
     same(want, &layer, (training){ .prove_access = true }, "access lists proved");
-    same(want, &layer, (training){ .prove_access = true, .hostile = true, .order_seed = 1 }, "access lists proved in hostile order");
+    same(want, &layer, (training){ .prove_access = true, .hostile = true, .order_seed = 1 },
+         "access lists proved in hostile order");
     same(want, &mlp, (training){ .hostile = true, .order_seed = 99 }, "hostile order, recompute mlp");
 }
 
@@ -87,19 +95,32 @@ static void every_cut(const char *precision)
     }
 }
 
-static void fp32(void **state) { (void)state; every_cut("fp32"); }
-static void bf16(void **state) { (void)state; every_cut("bf16"); }
+static void fp32(void **state)
+{
+    (void)state;
+    every_cut("fp32");
+}
+static void bf16(void **state)
+{
+    (void)state;
+    every_cut("bf16");
+}
 
 /* Sums over ranks are made in rank order and rounded once, whole or in parts; AdamW is element by element. */
 static void sharding(void **state)
 {
-    static const cut pairs[] = { { 1, 4, 1, "none", "on" }, { 1, 2, 1, "none", "on" }, { 2, 2, 1, "none", "on" }, { 1, 2, 2, "none", "on" }, { 2, 2, 1, "none", "off" } };
+    static const cut pairs[] = { { 1, 4, 1, "none", "on" },
+                                 { 1, 2, 1, "none", "on" },
+                                 { 2, 2, 1, "none", "on" },
+                                 { 1, 2, 2, "none", "on" },
+                                 { 2, 2, 1, "none", "off" } };
     (void)state;
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
             trained want;
             cut spread = { pairs[i].tensor, pairs[i].data, pairs[i].context, "optimizer", pairs[i].overlap };
-            bench_case whole = cut_case(precisions[p], pairs[i], "none"), part = cut_case(precisions[p], spread, "none");
+            bench_case whole = cut_case(precisions[p], pairs[i], "none"),
+                       part = cut_case(precisions[p], spread, "none");
             train_case(&want, &whole, &(training){ .steps = STEPS });
             same(&want, &part, (training){ 0 }, "sharding optimizer");
             trained_close(&want);
@@ -115,7 +136,8 @@ static void hostile_seeds(const char *precision, cut k, uint32_t seeds)
     for (uint32_t seed = 1; seed <= seeds; seed++) {
         same(&want, &c, (training){ .hostile = true, .order_seed = seed }, "hostile order");
         uint32_t own = 1000 * seed + (uint32_t)world_rank();
-        same(&want, &again, (training){ .hostile = true, .order_seed = own }, "hostile order of every rank's own seed, recompute layer");
+        same(&want, &again, (training){ .hostile = true, .order_seed = own },
+             "hostile order of every rank's own seed, recompute layer");
     }
     trained_close(&want);
 }
@@ -129,8 +151,8 @@ static void hostile(void **state)
     }
 }
 
-/* Rows of padding give the same losses, bit for bit. They lengthen a sum of the backward pass by zeros, which a library may
- * add in another order. */
+/* Rows of padding give the same losses, bit for bit. They lengthen a sum of the backward pass by zeros, which a library
+ * may add in another order. */
 static void padding(void **state)
 {
     (void)state;
@@ -166,7 +188,8 @@ static void norm(void **state)
                 units += nearbyint(ldexp(ldexp(square, 40) - high, 40));
             }
             double exact = sqrt(ldexp(limbs, -40) + ldexp(units, -80));
-            if (fabs(x.norm[0] / exact - 1.0) > 1e-15 && world_rank() == 0) printf("# norm %.17g, from the gradients %.17g\n", x.norm[0], exact);
+            if (fabs(x.norm[0] / exact - 1.0) > 1e-15 && world_rank() == 0)
+                printf("# norm %.17g, from the gradients %.17g\n", x.norm[0], exact);
             assert_true(fabs(x.norm[0] / exact - 1.0) < 1e-15);
             trained_close(&x);
         }
@@ -177,8 +200,8 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32), cmocka_unit_test(bf16), cmocka_unit_test(sharding), cmocka_unit_test(hostile),
-        cmocka_unit_test(padding), cmocka_unit_test(norm),
+        cmocka_unit_test(fp32),    cmocka_unit_test(bf16),    cmocka_unit_test(sharding),
+        cmocka_unit_test(hostile), cmocka_unit_test(padding), cmocka_unit_test(norm),
     };
     int failed = cmocka_run_group_tests_name("bitwise", tests, NULL, NULL);
     world_stop();

@@ -1,7 +1,7 @@
-/* Equality of bits in a pipeline: losses, norms, gradients and weights when only the schedule, the number of stages and chunks,
- * the recompute mask, the deferral of the LM head's weight gradient or the order of execution change. A stage's sums run over
- * the same elements in the same order: microbatches in their order, then data ranks in theirs. Tensor and context ranks, and
- * overlap, are those of the run without a pipeline. */
+/* Equality of bits in a pipeline: losses, norms, gradients and weights when only the schedule, the number of stages and
+ * chunks, the recompute mask, the deferral of the LM head's weight gradient or the order of execution change. A stage's
+ * sums run over the same elements in the same order: microbatches in their order, then data ranks in theirs. Tensor and
+ * context ranks, and overlap, are those of the run without a pipeline. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,30 +12,41 @@
 #endif
 enum { STEPS = 3, RANKS = 8, DECK = 1024 };
 
-typedef struct { const char *precision, *sharding; int tensor, data, context, layers, global_batch; const char *overlap; } setting;
-typedef struct { int pipeline, chunks; const char *schedule, *recompute; } course;
+typedef struct {
+    const char *precision, *sharding;
+    int tensor, data, context, layers, global_batch;
+    const char *overlap;
+} setting;
+typedef struct {
+    int pipeline, chunks;
+    const char *schedule, *recompute;
+} course;
 static const course whole = { 1, 1, "1f1b", "none" };
 
 /* 4 layers, or 6 where embedding and loss count as layers of their own: every course has to divide them alike. */
 static bench_case case_for(setting b, course k)
 {
     char text[DECK];
-    snprintf(text, sizeof text,
-             "pipelines\n\n[llama3.1-70b]\nsize = small\nhidden = 32\nffn = 64\nheads = 4\nkv_heads = 2\nsequence = 16\n"
-             "vocabulary = 250\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\n"
-             "tensor = %d\ndata = %d\ncontext = %d\noverlap = %s\nprecision = %s\n%s = %s\nglobal_batch = %d\n"
-             "pipeline = %d\nchunks_per_stage = %d\nschedule = %s\nrecompute = %s\n",
-             STEPS, b.layers, b.tensor, b.data, b.context, b.overlap, b.precision, "sharding", b.sharding, b.global_batch, k.pipeline, k.chunks,
-             k.schedule, k.recompute);
+    snprintf(
+        text, sizeof text,
+        "pipelines\n\n[llama3.1-70b]\nsize = small\nhidden = 32\nffn = 64\nheads = 4\nkv_heads = 2\nsequence = 16\n"
+        "vocabulary = 250\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\n"
+        "tensor = %d\ndata = %d\ncontext = %d\noverlap = %s\nprecision = %s\n%s = %s\nglobal_batch = %d\n"
+        "pipeline = %d\nchunks_per_stage = %d\nschedule = %s\nrecompute = %s\n",
+        STEPS, b.layers, b.tensor, b.data, b.context, b.overlap, b.precision, "sharding", b.sharding, b.global_batch,
+        k.pipeline, k.chunks, k.schedule, k.recompute);
     return case_of(text, RANKS);
 }
 
 /* Numbers of two runs that differ. */
 static int64_t differences(const trained *a, const trained *b)
 {
-    const double *const left[] = { a->gradient, a->last_gradient, a->weight }, *const right[] = { b->gradient, b->last_gradient, b->weight };
+    const double *const left[] = { a->gradient, a->last_gradient, a->weight }, *const right[] = { b->gradient,
+                                                                                                  b->last_gradient,
+                                                                                                  b->weight };
     int64_t count = memcmp(a->sequence_loss, b->sequence_loss, sizeof a->sequence_loss) != 0;
-    for (int step = 0; step < STEPS; step++) count += (a->loss[step] != b->loss[step]) + (a->norm[step] != b->norm[step]);
+    for (int step = 0; step < STEPS; step++)
+        count += (a->loss[step] != b->loss[step]) + (a->norm[step] != b->norm[step]);
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; k < a->base[a->rows]; k++) count += left[i][k] != right[i][k];
     return count;
@@ -48,10 +59,12 @@ static void same(const trained *want, const bench_case *c, training how)
     train_case(&got, c, &how);
     int64_t count = differences(&got, want);
     if ((count || got.hazards > 0.0) && world_rank() == 0)
-        printf("# %s, TP%d PP%d DP%d CP%d, %d chunks, %s, recompute %s, last %lld heads deferred, hostile seed %u: %lld numbers differ, %g hazards\n",
-               precision_name(c->precision), c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_DATA],
-               c->layout.degree[AXIS_CONTEXT], c->layout.chunks_per_stage,
-               schedule_name(c->schedule), recompute_name(c->recompute), (long long)c->head_deferral, how.order_seed, (long long)count, got.hazards);
+        printf("# %s, TP%d PP%d DP%d CP%d, %d chunks, %s, recompute %s, last %lld heads deferred, hostile seed %u: "
+               "%lld numbers differ, %g hazards\n",
+               precision_name(c->precision), c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_PIPELINE],
+               c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT], c->layout.chunks_per_stage,
+               schedule_name(c->schedule), recompute_name(c->recompute), (long long)c->head_deferral, how.order_seed,
+               (long long)count, got.hazards);
     if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
     assert_int_equal(count, 0);
     assert_true(got.hazards == 0.0 && got.whole_weight_errors == 0.0);
@@ -69,9 +82,10 @@ static void want_of(trained *want, setting b)
 /* Those of two stages at most first. */
 enum { COURSES_OF_TWO = 8, COURSES = 11 };
 static const course courses[COURSES] = {
-    { 1, 1, "gpipe", "none" },        { 2, 1, "gpipe", "none" },  { 2, 1, "1f1b", "none" },         { 2, 2, "interleaved", "none" },
-    { 2, 3, "interleaved", "layer" }, { 2, 1, "1f1b", "mlp" },    { 2, 1, "1f1b", "attention_mlp" }, { 2, 2, "interleaved", "mlp" },
-    { 4, 1, "gpipe", "attention" },   { 4, 1, "1f1b", "none" },   { 4, 1, "1f1b", "layer" },
+    { 1, 1, "gpipe", "none" },         { 2, 1, "gpipe", "none" },        { 2, 1, "1f1b", "none" },
+    { 2, 2, "interleaved", "none" },   { 2, 3, "interleaved", "layer" }, { 2, 1, "1f1b", "mlp" },
+    { 2, 1, "1f1b", "attention_mlp" }, { 2, 2, "interleaved", "mlp" },   { 4, 1, "gpipe", "attention" },
+    { 4, 1, "1f1b", "none" },          { 4, 1, "1f1b", "layer" },
 };
 
 /* All of the list or the end of the test: a course that does not fit the ranks is no case. */
@@ -86,7 +100,8 @@ static int64_t compare_courses(setting b, const course *list, int count)
         compared++;
     }
     if (world_rank() == 0)
-        printf("# %s, TP%d DP%d CP%d, %d sequences, sharding %s, overlap %s: %lld schedules, stages and masks give the bits of no pipeline\n",
+        printf("# %s, TP%d DP%d CP%d, %d sequences, sharding %s, overlap %s: %lld schedules, stages and masks give the "
+               "bits of no pipeline\n",
                b.precision, b.tensor, b.data, b.context, b.global_batch, b.sharding, b.overlap, (long long)compared);
     trained_close(&want);
     return compared;
@@ -107,10 +122,13 @@ static void bf16(void **state)
 static void data_ranks(void **state)
 {
     (void)state;
-    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 2, 2, 1, 4, 8, "on" }, courses, COURSES_OF_TWO), 8);
+    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 2, 2, 1, 4, 8, "on" }, courses, COURSES_OF_TWO),
+                     8);
 }
 
-static const course few[] = { { 2, 1, "1f1b", "none" }, { 2, 2, "interleaved", "mlp" }, { 4, 1, "gpipe", "none" }, { 4, 1, "1f1b", "layer" } };
+static const course few[] = {
+    { 2, 1, "1f1b", "none" }, { 2, 2, "interleaved", "mlp" }, { 4, 1, "gpipe", "none" }, { 4, 1, "1f1b", "layer" }
+};
 
 /* The ring of attention in each stage. */
 static void context_ranks(void **state)
@@ -131,7 +149,9 @@ static void no_overlap(void **state)
 /* Six layers: the first stage holds nothing but the embedding, the last nothing but the loss. */
 static void eight_stages(void **state)
 {
-    static const course eight[] = { { 8, 1, "1f1b", "none" }, { 8, 1, "gpipe", "layer" }, { 4, 2, "interleaved", "attention" } };
+    static const course eight[] = { { 8, 1, "1f1b", "none" },
+                                    { 8, 1, "gpipe", "layer" },
+                                    { 4, 2, "interleaved", "attention" } };
     (void)state;
     assert_int_equal(compare_courses((setting){ "bf16", "none", 1, 1, 1, 6, 8, "on" }, eight, 3), 3);
 }
@@ -139,7 +159,9 @@ static void eight_stages(void **state)
 /* 24 microbatches a rank: all, the last 22, one and none are deferred. */
 static void deferral(void **state)
 {
-    static const course ways[] = { { 2, 1, "1f1b", "none" }, { 2, 2, "interleaved", "layer" }, { 4, 1, "gpipe", "none" } };
+    static const course ways[] = { { 2, 1, "1f1b", "none" },
+                                   { 2, 2, "interleaved", "layer" },
+                                   { 4, 1, "gpipe", "none" } };
     static const int64_t last[] = { 22, 0, 1, 24 };
     trained want;
     setting b = { "bf16", "none", 2, 1, 1, 4, 24, "on" };
@@ -152,7 +174,8 @@ static void deferral(void **state)
             c.head_deferral = last[k];
             same(&want, &c, (training){ .hostile = k == 0, .order_seed = 1 });
         }
-    if (world_rank() == 0) printf("# 24 microbatches, 3 schedules: heads of the last 22, 0, 1 and 24 deferred give the same bits\n");
+    if (world_rank() == 0)
+        printf("# 24 microbatches, 3 schedules: heads of the last 22, 0, 1 and 24 deferred give the same bits\n");
     trained_close(&want);
 }
 
@@ -166,7 +189,8 @@ static void hostile_seeds(const char *precision, uint32_t seeds)
         bench_case c = case_for(b, courses[1 + seed % 4]);
         same(&want, &c, (training){ .hostile = true, .order_seed = 1000 * seed + (uint32_t)world_rank() });
     }
-    if (world_rank() == 0) printf("# %s, TP2 PP2 DP2: %u hostile seeds give the bits of no pipeline\n", precision, seeds);
+    if (world_rank() == 0)
+        printf("# %s, TP2 PP2 DP2: %u hostile seeds give the bits of no pipeline\n", precision, seeds);
     trained_close(&want);
 }
 
@@ -182,8 +206,9 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32), cmocka_unit_test(bf16), cmocka_unit_test(data_ranks), cmocka_unit_test(context_ranks), cmocka_unit_test(no_overlap),
-        cmocka_unit_test(eight_stages), cmocka_unit_test(deferral), cmocka_unit_test(hostile),
+        cmocka_unit_test(fp32),          cmocka_unit_test(bf16),       cmocka_unit_test(data_ranks),
+        cmocka_unit_test(context_ranks), cmocka_unit_test(no_overlap), cmocka_unit_test(eight_stages),
+        cmocka_unit_test(deferral),      cmocka_unit_test(hostile),
     };
     int failed = cmocka_run_group_tests_name("bitwise_pipeline", tests, NULL, NULL);
     world_stop();

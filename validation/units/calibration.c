@@ -1,7 +1,7 @@
-/* Spread of the check's ratios over healthy layouts: what the limits in bench/check.c were chosen by. Every layout of up to
- * eight ranks of four axes, with two workloads and both precisions; schedule, chunks, overlap, recompute mask, sharding and the
- * run's seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should stay below half of every
- * limit; none may reach it. CALIBRATION_SEED=N draws others. */
+/* Spread of the check's ratios over healthy layouts: what the limits in bench/check.c were chosen by. Every layout of
+ * up to eight ranks of four axes, with two workloads and both precisions; schedule, chunks, overlap, recompute mask,
+ * sharding and the run's seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should
+ * stay below half of every limit; none may reach it. CALIBRATION_SEED=N draws others. */
 #include "base/random.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
@@ -15,12 +15,23 @@ enum { RANKS = 8, DECK = 1024, TITLE = 256 };
 static const char *const workloads[] = { "llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "llama2-70b" };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0], SCHEDULES = 3, RECOMPUTES = 5, SHARDINGS = 2 };
 
-typedef struct { int tensor, data, context, pipeline; } cut;
+typedef struct {
+    int tensor, data, context, pipeline;
+} cut;
 
 /* What a check can have; a line of the result each. */
 enum {
-    ALL, WITH_TENSOR, WITH_DATA, WITH_CONTEXT, WITH_PIPELINE, WITH_SCHEDULE, OVERLAP_OFF = WITH_SCHEDULE + SCHEDULES, OVERLAP_ON,
-    WITH_RECOMPUTE, WITH_SHARDING = WITH_RECOMPUTE + RECOMPUTES, WITH_WORKLOAD = WITH_SHARDING + SHARDINGS,
+    ALL,
+    WITH_TENSOR,
+    WITH_DATA,
+    WITH_CONTEXT,
+    WITH_PIPELINE,
+    WITH_SCHEDULE,
+    OVERLAP_OFF = WITH_SCHEDULE + SCHEDULES,
+    OVERLAP_ON,
+    WITH_RECOMPUTE,
+    WITH_SHARDING = WITH_RECOMPUTE + RECOMPUTES,
+    WITH_WORKLOAD = WITH_SHARDING + SHARDINGS,
     TRAITS = WITH_WORKLOAD + WORKLOADS
 };
 
@@ -42,7 +53,8 @@ static const char *trait_name(int trait)
     return axes[trait];
 }
 
-/* Schedules count where there is a pipeline, overlap where there are tensor ranks, sharding where there is something to spread. */
+/* Schedules count where there is a pipeline, overlap where there are tensor ranks, sharding where there is something to
+ * spread. */
 static uint32_t traits_of(const bench_case *c, int workload)
 {
     const int *degree = c->layout.degree;
@@ -56,21 +68,26 @@ static uint32_t traits_of(const bench_case *c, int workload)
     return traits;
 }
 
-static uint32_t seed_of_run(void) { return getenv("CALIBRATION_SEED") ? (uint32_t)atol(getenv("CALIBRATION_SEED")) : 1; }
+static uint32_t seed_of_run(void)
+{
+    return getenv("CALIBRATION_SEED") ? (uint32_t)atol(getenv("CALIBRATION_SEED")) : 1;
+}
 
 /* The case's number draws all keys but workload, precision and degrees. */
 static bench_case drawn_case(const char *workload, const char *precision, cut k, uint32_t number)
 {
-    static const char *const schedules[] = { "gpipe", "1f1b", "interleaved\nchunks_per_stage = 2", "interleaved\nchunks_per_stage = 3",
-                                            "interleaved\nchunks_per_stage = 12" };
+    static const char *const schedules[] = { "gpipe", "1f1b", "interleaved\nchunks_per_stage = 2",
+                                             "interleaved\nchunks_per_stage = 3",
+                                             "interleaved\nchunks_per_stage = 12" };
     philox_block x = philox4x32((philox_block){ { number, 0, 0, 0 } }, seed_of_run(), fnv1a(workload));
     uint32_t word = x.word[0];
     char text[DECK];
-    snprintf(text, sizeof text, "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\ncontext = %d\npipeline = %d\n"
+    snprintf(text, sizeof text,
+             "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\ncontext = %d\npipeline = %d\n"
              "schedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\nbackend = host\n",
-             workload, precision, k.tensor, k.data, k.context, k.pipeline, k.pipeline > 1 ? schedules[word % 5] : "1f1b",
-             word >> 8 & 1 ? "on" : "off", recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)),
-             word >> 9 & 1 ? "optimizer" : "none", x.word[2]);
+             workload, precision, k.tensor, k.data, k.context, k.pipeline,
+             k.pipeline > 1 ? schedules[word % 5] : "1f1b", word >> 8 & 1 ? "on" : "off",
+             recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)), word >> 9 & 1 ? "optimizer" : "none", x.word[2]);
     return case_of(text, RANKS);
 }
 
@@ -78,9 +95,9 @@ static void title_of(char title[TITLE], const bench_case *c)
 {
     const int *degree = c->layout.degree;
     snprintf(title, TITLE, "%s TP%d DP%d CP%d PP%d %s x%d, overlap %s, recompute %s, sharding %s, seed %u", c->workload,
-             degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_CONTEXT], degree[AXIS_PIPELINE], schedule_name(c->schedule),
-             c->layout.chunks_per_stage, c->overlap ? "on" : "off", recompute_name(c->recompute), sharding_name(c->sharding),
-             c->seed);
+             degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_CONTEXT], degree[AXIS_PIPELINE],
+             schedule_name(c->schedule), c->layout.chunks_per_stage, c->overlap ? "on" : "off",
+             recompute_name(c->recompute), sharding_name(c->sharding), c->seed);
 }
 
 static void take(spread *s, const check_limits *found, uint32_t traits, const bench_case *c)
@@ -106,7 +123,8 @@ static bool calibrate(spread *s, const bench_case *c, int workload)
     check_result x = check_run(&k, &on, &r);
     uint32_t traits = traits_of(c, workload);
     for (int i = 0; i < k.references; i++) {
-        check_limits flat = check_limits_of(c->precision, 1, i == 1), deep = check_limits_of(c->precision, k.given.model.layers, i == 1);
+        check_limits flat = check_limits_of(c->precision, 1, i == 1),
+                     deep = check_limits_of(c->precision, k.given.model.layers, i == 1);
         for (int m = 0; m < CHECK_MEASURES; m++) k.found[i].of[m] *= flat.of[m] / deep.of[m];
         take(&s[i], &k.found[i], traits, c);
     }
@@ -119,15 +137,18 @@ static bool calibrate(spread *s, const bench_case *c, int workload)
 
 static void print(const spread *s, const char *what, const check_limits *limits)
 {
-    static const char *const measures[] = { "loss, first", "loss, later", "gradient, first", "gradient, fourth", "weights" };
+    static const char *const measures[] = { "loss, first", "loss, later", "gradient, first", "gradient, fourth",
+                                            "weights" };
     if (world_rank() > 0) return;
     printf("# %-26s loss: first, later   gradient: first, fourth   weights\n", what);
     for (int i = 0; i < TRAITS; i++) {
         const double *x = s->largest[i].of;
-        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e\n", trait_name(i), s->checks[i], x[0], x[1], x[2], x[3], x[4]);
+        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e\n", trait_name(i), s->checks[i], x[0], x[1],
+               x[2], x[3], x[4]);
     }
     for (int m = 0; m < CHECK_MEASURES; m++)
-        printf("# %-16s %.3f of its limit %.0e: %s\n", measures[m], s->largest[ALL].of[m] / limits->of[m], limits->of[m], s->title[m]);
+        printf("# %-16s %.3f of its limit %.0e: %s\n", measures[m], s->largest[ALL].of[m] / limits->of[m],
+               limits->of[m], s->title[m]);
 }
 
 /* Every product of degrees 1, 2, 3, 4, 6 and 8 up to the world's ranks. */
@@ -161,8 +182,16 @@ static void calibrate_all(const char *precision)
     assert_true(passed);
 }
 
-static void fp32(void **state) { (void)state; calibrate_all("fp32"); }
-static void bf16(void **state) { (void)state; calibrate_all("bf16"); }
+static void fp32(void **state)
+{
+    (void)state;
+    calibrate_all("fp32");
+}
+static void bf16(void **state)
+{
+    (void)state;
+    calibrate_all("bf16");
+}
 
 int main(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
-/* The catalogue against the project's copy of the reference numbers: the same cells, and the printed figures follow from
- * the printed step times by the formulas. */
+/* The catalogue against the project's copy of the reference numbers: the same cells, and the printed figures follow
+ * from the printed step times by the formulas. */
 #include "plan/catalogue.h"
 #include "plan/metrics.h"
 #include <math.h>
@@ -76,11 +76,11 @@ static bool same(const recipe_row *r, const cell *c)
 {
     return strcmp(r->workload, c->column[WORKLOAD]) == 0 &&
            strcmp(precision_name(r->precision), c->column[PRECISION]) == 0 && r->gpus == number(c, GPUS) &&
-           strcmp(r->gpu, c->column[GPU]) == 0 && r->sequence == number(c, SEQUENCE) && r->layers == number(c, LAYERS) &&
-           r->tensor == number(c, TENSOR) && r->pipeline == number(c, PIPELINE) && r->context == number(c, CONTEXT) &&
-           r->expert == number(c, EXPERT) && r->data == number(c, DATA) && r->shard == number(c, SHARD) &&
-           r->chunks_per_stage == number(c, CHUNKS) && r->micro_batch == number(c, MICRO) &&
-           r->global_batch == number(c, GLOBAL);
+           strcmp(r->gpu, c->column[GPU]) == 0 && r->sequence == number(c, SEQUENCE) &&
+           r->layers == number(c, LAYERS) && r->tensor == number(c, TENSOR) && r->pipeline == number(c, PIPELINE) &&
+           r->context == number(c, CONTEXT) && r->expert == number(c, EXPERT) && r->data == number(c, DATA) &&
+           r->shard == number(c, SHARD) && r->chunks_per_stage == number(c, CHUNKS) &&
+           r->micro_batch == number(c, MICRO) && r->global_batch == number(c, GLOBAL);
 }
 
 /* Every cell is a row, once; every row is a cell, but for the smoke test that nobody measured. */
@@ -151,10 +151,13 @@ static void printed_figures_follow(void **state)
         double mfu = 100 * model_flops_utilization(number(c, GLOBAL), flops, seconds, number(c, GPUS), peak);
         double high = strstr(c->column[NOTE], "0.9% high") ? 1.009 : 1.0, printed_tflops;
         assert_close(rate, atof(c->column[TOKENS_RATE]), rounding, c);
-        if (*c->column[MFU]) assert_close(mfu * high, atof(c->column[MFU]), rounding + printed_to(c->column[MFU]) + 2e-3, c);
-        if (*c->column[DAYS]) assert_close(days_per_trillion(rate), atof(c->column[DAYS]), rounding + printed_to(c->column[DAYS]), c);
+        if (*c->column[MFU])
+            assert_close(mfu * high, atof(c->column[MFU]), rounding + printed_to(c->column[MFU]) + 2e-3, c);
+        if (*c->column[DAYS])
+            assert_close(days_per_trillion(rate), atof(c->column[DAYS]), rounding + printed_to(c->column[DAYS]), c);
         if (sscanf(c->column[NOTE], "%lf TFLOP/s/GPU printed", &printed_tflops) == 1)
-            assert_close(1e-12 * flops_per_gpu(number(c, GLOBAL), flops, seconds, number(c, GPUS)), printed_tflops, rounding, c);
+            assert_close(1e-12 * flops_per_gpu(number(c, GLOBAL), flops, seconds, number(c, GPUS)), printed_tflops,
+                         rounding, c);
     }
 }
 

@@ -1,5 +1,6 @@
-/* Do cuDNN's engines for an H100 take the graphs of attention, with the workspace that they are promised? Asked of the library by
- * the description of the device; without a GPU and its driver a plan is made up to the loading of its kernel. */
+/* Do cuDNN's engines for an H100 take the graphs of attention, with the workspace that they are promised? Asked of the
+ * library by the description of the device; without a GPU and its driver a plan is made up to the loading of its
+ * kernel. */
 #include "machine/cuda/attention_library.h"
 #include "machine/cuda/attention_staging.h"
 #include "machine/cuda/cudnn_attention_graph.h"
@@ -19,16 +20,21 @@ static const char h100[] =
     "\"l2CacheSize\":52428800,\"cudaDeviceId\":0,\"deviceVer\":900,\"driverVer\":13000}";
 
 /* s, b, heads, kv_heads, d, causal */
-typedef struct { int64_t s, b, heads, kv_heads, d; bool causal; } shape;
+typedef struct {
+    int64_t s, b, heads, kv_heads, d;
+    bool causal;
+} shape;
 static const shape shapes[] = {
-    { 8192, 1, 32, 8, 128, true }, { 8192, 1, 64, 8, 128, true }, { 4096, 2, 64, 8, 128, true }, { 8192, 1, 8, 2, 128, false },
-    { 4096, 1, 12, 1, 192, true }, { 500, 1, 4, 2, 64, true }, { 128, 1, 4, 2, 16, true },
+    { 8192, 1, 32, 8, 128, true }, { 8192, 1, 64, 8, 128, true }, { 4096, 2, 64, 8, 128, true },
+    { 8192, 1, 8, 2, 128, false }, { 4096, 1, 12, 1, 192, true }, { 500, 1, 4, 2, 64, true },
+    { 128, 1, 4, 2, 16, true },
 };
 
-/* Of context parallelism's ring: a rank has s positions of queries in fused rows, of keys in a block that goes around. */
+/* Of context parallelism's ring: a rank has s positions of queries in fused rows, of keys in a block that goes around.
+ */
 static const shape rings[] = {
-    { 4096, 1, 32, 8, 128, true }, { 1024, 2, 16, 16, 128, true }, { 2048, 1, 12, 1, 192, true }, { 500, 2, 4, 2, 64, true },
-    { 64, 1, 4, 2, 16, true },
+    { 4096, 1, 32, 8, 128, true }, { 1024, 2, 16, 16, 128, true }, { 2048, 1, 12, 1, 192, true },
+    { 500, 2, 4, 2, 64, true },    { 64, 1, 4, 2, 16, true },
 };
 
 /* Heads out of rows of `row` elements, which begin with them. */
@@ -51,8 +57,8 @@ static cuda_call call_of(const shape *n)
     return c;
 }
 
-/* The parts that model/attention.c asks for: the rank's own block; of an earlier rank's the first half of the keys; of a later
- * rank's all keys, for the second half of the queries. */
+/* The parts that model/attention.c asks for: the rank's own block; of an earlier rank's the first half of the keys; of
+ * a later rank's all keys, for the second half of the queries. */
 enum { OWN, EARLIER, LATER, BLOCKS };
 static cuda_call part_of(const shape *n, int block, bool backward)
 {
@@ -65,7 +71,8 @@ static cuda_call part_of(const shape *n, int block, bool backward)
     c.x[OUT].type = backward ? BF16 : F32;
     c.update[DQ] = block != OWN;
     for (int i = 0; i < 4 && block == EARLIER; i++) c.x[by_key[i]] = tensor_slice(c.x[by_key[i]], 0, 0, n->s / 2);
-    for (int i = 0; i < 4 && block == LATER; i++) c.x[by_query[i]] = tensor_slice(c.x[by_query[i]], 0, n->s / 2, n->s / 2);
+    for (int i = 0; i < 4 && block == LATER; i++)
+        c.x[by_query[i]] = tensor_slice(c.x[by_query[i]], 0, n->s / 2, n->s / 2);
     if (block == LATER) c.x[LSE] = tensor_slice(c.x[LSE], 2, n->s / 2, n->s / 2);
     return c;
 }
@@ -90,8 +97,8 @@ static void expect_plan(const cuda_call *c, bool backward)
     assert_true(library_attention_takes(c, backward));
     try_plan(&a, attention_workspace(&a), reason);
     if (reason[0] && !strstr(reason, "cuLibraryLoadData"))
-        fail_msg("s %lld, keys %lld, d %lld, %s: %s", (long long)c->x[Q].dim[0], (long long)c->x[K].dim[0], (long long)c->x[Q].dim[3],
-                 backward ? "backward" : "forward", reason);
+        fail_msg("s %lld, keys %lld, d %lld, %s: %s", (long long)c->x[Q].dim[0], (long long)c->x[K].dim[0],
+                 (long long)c->x[Q].dim[3], backward ? "backward" : "forward", reason);
 }
 
 static void engines_take_the_graphs(void **state)
@@ -110,7 +117,8 @@ static void engines_take_parts_of_a_ring(void **state)
     }
 }
 
-/* What the library does not take where it lies has a twin in scratch, apart from the others and within what is promised. */
+/* What the library does not take where it lies has a twin in scratch, apart from the others and within what is
+ * promised. */
 static void parts_have_twins(void **state)
 {
     enum { KEY_BYTES = 1024 * 8 * 128 * 2, QUERY_BYTES = 2 * 1024 * 32 * 128 * 2, STATISTICS = 1024 * 32 * 4 };
@@ -126,7 +134,8 @@ static void parts_have_twins(void **state)
     assert_int_equal(attention_staged(&plain, true, 0, &staged), 0);
     plain = whole;
     for (int i = DQ; i <= DV; i++) plain.x[i].type = BF16, plain.update[i] = false;
-    assert_int_equal(library_attention_scratch(&whole, true), library_attention_scratch(&plain, true) + QUERY_BYTES + 2 * KEY_BYTES);
+    assert_int_equal(library_attention_scratch(&whole, true),
+                     library_attention_scratch(&plain, true) + QUERY_BYTES + 2 * KEY_BYTES);
 }
 
 /* Inputs in FP32, sums in BF16 and rows that are no 16-byte pieces are for own kernels. */
@@ -157,7 +166,8 @@ static void too_little_workspace_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parts_have_twins), cmocka_unit_test(others_are_not_taken),
-                                        cmocka_unit_test(engines_take_the_graphs), cmocka_unit_test(engines_take_parts_of_a_ring),
+                                        cmocka_unit_test(engines_take_the_graphs),
+                                        cmocka_unit_test(engines_take_parts_of_a_ring),
                                         cmocka_unit_test(too_little_workspace_is_refused) };
     char why[GRAPH_REASON] = "";
     if (cudnn_load(why, sizeof why)) device = graph_device_described(h100, why);

@@ -239,7 +239,8 @@ static void reference_decks_are_the_cells(void **state)
         assert_int_equal(strstr(body, "does not train it yet") != NULL, c->not_built[0] != '\0');
         assert_int_equal(strstr(body, "To run it") != NULL, c->not_built[0] == '\0');
         met++;
-        decks += i == 0 || strcmp(recipe_at(i - 1)->workload, r->workload) || recipe_at(i - 1)->precision != r->precision;
+        decks +=
+            i == 0 || strcmp(recipe_at(i - 1)->workload, r->workload) || recipe_at(i - 1)->precision != r->precision;
         deck_free(&d);
     }
     assert_int_equal(met, RECIPE_CELLS);

@@ -1,5 +1,5 @@
-/* Every deck of validation/decks/bad is refused with exactly the lines beside it, on two ranks, in well under a second of this
- * process's own time. */
+/* Every deck of validation/decks/bad is refused with exactly the lines beside it, on two ranks, in well under a second
+ * of this process's own time. */
 #include "deck_source.h"
 #include <glob.h>
 #include <stdlib.h>
@@ -22,8 +22,9 @@ static void is_refused(void **state)
     const char *path = *state;
     char *bytes = malloc(LARGEST + 1), *wanted = malloc(LARGEST + 1), *got = calloc(1, LARGEST + 1), *end = got,
          expected[4096];
-    deck_source source = { .name = "DECK", .text = bytes, .length = read_file(path, bytes), .ranks = 2,
-                           .cuda_missing = "REASON" };
+    deck_source source = {
+        .name = "DECK", .text = bytes, .length = read_file(path, bytes), .ranks = 2, .cuda_missing = "REASON"
+    };
     snprintf(expected, sizeof expected, "%.*s.expected", (int)strlen(path) - 4, path);
     read_file(expected, wanted);
     clock_t start = clock();

@@ -1,8 +1,8 @@
 /* What cases on devices are told, refused and judged by, without a device: on any number of ranks. */
-#include "trained.h"
-#include "bench/case_machine.h"
 #include "bench/devices.h"
+#include "bench/case_machine.h"
 #include "bench/judge.h"
+#include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@ static const char head[] = "a\nb\nbackend = host\nsteps = 10\nwarmup = 0\ncheck 
 
 static void ranks_that_share_are_found(void **state)
 {
-    machine_device device[6] = { { .identity = "c" }, { .identity = "b" }, { .identity = "a" }, { .identity = "d" },
-                                 { .identity = "a" }, { .identity = "b" } };
+    machine_device device[6] = { { .identity = "c" }, { .identity = "b" }, { .identity = "a" },
+                                 { .identity = "d" }, { .identity = "a" }, { .identity = "b" } };
     int pair[2], most;
     assert_true(devices_shared(device, 6, pair, &most));
     assert_int_equal(pair[0], 1);
@@ -79,7 +79,8 @@ static void expect(const bench_case *c, host_load load, const char *throttled, c
 
 static void sharing_and_throttling_are_not_valid(void **state)
 {
-    static const char crowded[] = "oversubscribed: 8 ranks of 2 threads on 8 cores", shared[] = "ranks share a device: up to 2 on one";
+    static const char crowded[] = "oversubscribed: 8 ranks of 2 threads on 8 cores",
+                      shared[] = "ranks share a device: up to 2 on one";
     bench_case c = case_of(head, world_ranks());
     c.backend = BACKEND_HOST;
     expect(&c, (host_load){ 8, 8, 2, 2 }, "", crowded, true);
@@ -97,7 +98,8 @@ static void clocks_that_are_not_known_are_not_valid(void **state)
     for (int on_cuda = 0; on_cuda < 2; on_cuda++) {
         c.backend = on_cuda ? BACKEND_CUDA : BACKEND_HOST;
         case_result r = judged(&c, (host_load){ 8, 8, 1, 1 }, "", "rank 3");
-        assert_int_equal(is_told(&r, "clocks not known: NVML does not tell rank 3 (nor nvidia-smi -q -d PERFORMANCE)"), on_cuda);
+        assert_int_equal(is_told(&r, "clocks not known: NVML does not tell rank 3 (nor nvidia-smi -q -d PERFORMANCE)"),
+                         on_cuda);
         result_close(&r);
     }
 }
@@ -125,7 +127,8 @@ static void keys_reach_the_machine(void **state)
     assert_false(on.deterministic || on.own_attention || on.shadow);
     assert_string_equal(on.algorithm_cache, "xgsw.algorithms");
     assert_int_equal(on.transfer_multiprocessors, world_ranks() > 1 ? 16 : 0);
-    snprintf(text, sizeof text, "%s%s", head, "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 7\n");
+    snprintf(text, sizeof text, "%s%s", head,
+             "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 7\n");
     c = case_of(text, world_ranks());
     on = case_machine(&c);
     assert_true(on.deterministic && on.own_attention);

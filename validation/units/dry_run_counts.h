@@ -1,11 +1,11 @@
 /* For tests of the dry run: what a rank of a stage counted over some steps against what the dry run tells of one. */
 #pragma once
+#include "machine/tally.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "machine/tally.h"
 
 /* Tensor rank 0 alone adds up the squares of the gains' gradients, of which all have copies. Flops and bytes are whole
  * numbers below 2^53, so the products are exact. */
@@ -13,7 +13,8 @@ static inline void check_counts(const tally *told, const tally *found, int64_t s
 {
     double n = (double)steps;
     for (int k = 0; k < OP_KINDS; k++) {
-        assert_int_equal(steps * told->kind[k].count - found->kind[k].count, !first_tensor && k == OP_SQUARE_SUM ? steps : 0);
+        assert_int_equal(steps * told->kind[k].count - found->kind[k].count,
+                         !first_tensor && k == OP_SQUARE_SUM ? steps : 0);
         assert_true(n * told->kind[k].flops == found->kind[k].flops);
     }
     assert_int_equal(told->axes, found->axes);

@@ -1,11 +1,13 @@
-/* The dry run measures one rank of each pipeline stage and says it of all ranks of the stage. Here every rank is measured. */
+/* The dry run measures one rank of each pipeline stage and says it of all ranks of the stage. Here every rank is
+ * measured. */
 #include "bench/paper.h"
 #include "dry_run_counts.h"
 #include "plan/flops.h"
 #include "plan/states.h"
 #include "trained.h"
 
-static const char head[] = "a\nb\nbackend = host\nsteps = 1\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\nvocabulary = 1000\n";
+static const char head[] =
+    "a\nb\nbackend = host\nsteps = 1\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\nvocabulary = 1000\n";
 static const char *const layouts[] = {
     "tensor = 1\ndata = 1\n",
     "tensor = 4\ndata = 2\nprecision = bf16\nglobal_batch = 8\n",
@@ -14,7 +16,8 @@ static const char *const layouts[] = {
     "tensor = 4\npipeline = 4\ncontext = 2\nprecision = bf16\n",
     "tensor = 2\npipeline = 2\nchunks_per_stage = 2\ncontext = 4\ndata = 2\nprecision = bf16\n",
     "pipeline = 4\ndata = 2\nschedule = gpipe\nglobal_batch = 16\nprecision = fp32\n",
-    "tensor = 4\npipeline = 3\nchunks_per_stage = 2\ncontext = 2\nsharding = none\nprecision = bf16\nrecompute = attention\n",
+    "tensor = 4\npipeline = 3\nchunks_per_stage = 2\ncontext = 2\nsharding = none\nprecision = bf16\nrecompute = "
+    "attention\n",
     "tensor = 2\npipeline = 2\ncontext = 3\noverlap = on\nsequence = 288\nprecision = bf16\n",
     "context = 8\nprecision = fp32\n",
 };
@@ -53,7 +56,8 @@ static void check_layout(const char *layout)
         check_rank(&c, &p.stage[m.at[AXIS_PIPELINE]], &found, &m);
         submitted += tally_flops(&found.step);
         model += rank_model_flops(&c, m.at);
-        if (m.gradient.rank == 0) parameters += found.parameters - (m.at[AXIS_TENSOR] ? states_of(&c, m.at).replicated : 0);
+        if (m.gradient.rank == 0)
+            parameters += found.parameters - (m.at[AXIS_TENSOR] ? states_of(&c, m.at).replicated : 0);
         mesh_close(&m);
     }
     assert_true(submitted == paper_submitted_flops(&p, &c));

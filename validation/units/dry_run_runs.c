@@ -1,8 +1,8 @@
-/* What every rank of a run counts and lays out is what the dry run tells of its stage: the first stage, the last, and those
- * between. */
+/* What every rank of a run counts and lays out is what the dry run tells of its stage: the first stage, the last, and
+ * those between. */
+#include "base/say.h"
 #include "bench/paper.h"
 #include "bench/run_case.h"
-#include "base/say.h"
 #include "dry_run_counts.h"
 #include "trained.h"
 
@@ -12,11 +12,19 @@ static const char *const layouts[] = {
     "pipeline = 4\ntensor = 2\nprecision = bf16\nglobal_batch = 4\n",
     "pipeline = 2\nchunks_per_stage = 2\ncontext = 2\ndata = 2\nprecision = fp32\nglobal_batch = 8\n",
     "pipeline = 2\ntensor = 2\ncontext = 2\noverlap = on\nprecision = bf16\nrecompute = attention\n",
-    "pipeline = 2\ndata = 4\nsharding = none\nschedule = gpipe\nglobal_batch = 16\nprecision = bf16\nrecompute = layer\n",
+    "pipeline = 2\ndata = 4\nsharding = none\nschedule = gpipe\nglobal_batch = 16\nprecision = bf16\nrecompute = "
+    "layer\n",
 };
 
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
-typedef struct { bench_case c; mesh m; paper p; case_result r; verdict verdict; double most, submitted; } outcome;
+typedef struct {
+    bench_case c;
+    mesh m;
+    paper p;
+    case_result r;
+    verdict verdict;
+    double most, submitted;
+} outcome;
 
 /* Collective. most, submitted: of all ranks. */
 static void run_layout(outcome *o, const char *layout)

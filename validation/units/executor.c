@@ -1,17 +1,20 @@
 /* The host executor: marks, waits, order, rings, deadlocks, scratch, and the proof of access lists. Without MPI. */
+#include "machine/kernels.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include "machine/kernels.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 enum { QUEUES = 4, SEEDS = 50 };
 
-typedef struct { machine *m; queue *q[QUEUES]; } floor_of_queues;
+typedef struct {
+    machine *m;
+    queue *q[QUEUES];
+} floor_of_queues;
 
 static floor_of_queues open_floor(machine_options options)
 {
@@ -90,8 +93,8 @@ static void queues_wait_for_each_other(void **state)
     machine_close(f.m);
 }
 
-/* A queue may be told to wait more often than a ring is long before it has anything to run; the latest mark counts, even if
- * an earlier one comes after it. */
+/* A queue may be told to wait more often than a ring is long before it has anything to run; the latest mark counts,
+ * even if an earlier one comes after it. */
 static void an_idle_queue_may_wait_for_much(void **state)
 {
     enum { OPERATIONS = 10000 };
@@ -172,7 +175,8 @@ static void spans_are_kept(void **state)
     }
     assert_true(seen[0] == 1 && seen[1] == 1);
     assert_int_equal(machine_tally(f.m)->kind[OP_FILL].count, 6);
-    assert_true(machine_tally(f.m)->kind[OP_COPY].seconds > 0.0 && machine_tally(f.m)->phase_seconds[PHASE_FORWARD] > 0.0);
+    assert_true(machine_tally(f.m)->kind[OP_COPY].seconds > 0.0 &&
+                machine_tally(f.m)->phase_seconds[PHASE_FORWARD] > 0.0);
     machine_close(f.m);
 }
 
@@ -190,7 +194,8 @@ static void random_program(const floor_of_queues *f, uint32_t program, bool wait
     mark last[QUEUES] = { 0 }, writer[CELLS] = { 0 }, reader[CELLS][QUEUES] = { 0 };
     for (int i = 0; i < CELLS; i++) cell[i] = (float)(i + 1);
     for (uint32_t i = 0; i < PROGRAM; i++) {
-        uint32_t on = roll(program, 8 * i, QUEUES), to = roll(program, 8 * i + 1, CELLS), from = (to + 1 + roll(program, 8 * i + 2, CELLS - 1)) % CELLS;
+        uint32_t on = roll(program, 8 * i, QUEUES), to = roll(program, 8 * i + 1, CELLS),
+                 from = (to + 1 + roll(program, 8 * i + 2, CELLS - 1)) % CELLS;
         if (waits) {
             queue_wait(f->q[on], writer[to]);
             queue_wait(f->q[on], writer[from]);
@@ -212,7 +217,8 @@ static void ordered_programs_give_the_same_in_every_order(void **state)
         random_program(&plain, program, true, expected);
         machine_close(plain.m);
         for (uint32_t seed = 0; seed < SEEDS; seed++) {
-            floor_of_queues f = open_floor((machine_options){ .hostile = true, .order_seed = seed, .prove_access = seed == 0 });
+            floor_of_queues f =
+                open_floor((machine_options){ .hostile = true, .order_seed = seed, .prove_access = seed == 0 });
             random_program(&f, program, true, cell);
             assert_int_equal(machine_hazards(f.m)->count, 0);
             assert_memory_equal(cell, expected, sizeof cell);
@@ -226,7 +232,8 @@ static void unordered_programs_show_in_hostile_order(void **state)
     int different = 0;
     float expected[CELLS], cell[CELLS];
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
-        floor_of_queues plain = open_floor((machine_options){ 0 }), f = open_floor((machine_options){ .hostile = true, .order_seed = seed });
+        floor_of_queues plain = open_floor((machine_options){ 0 }),
+                        f = open_floor((machine_options){ .hostile = true, .order_seed = seed });
         random_program(&plain, 0, false, expected);
         random_program(&f, 0, false, cell);
         different += memcmp(cell, expected, sizeof cell) != 0;
@@ -281,7 +288,9 @@ static void sync_with_the_future(void)
 /* An operation with a wrong access list: a copy that says it reads what it writes. */
 static op lying_copy(tensor to, tensor from)
 {
-    return (op){ .kind = OP_COPY, .operands = 2, .operand = { { to, READ }, { from, READ } },
+    return (op){ .kind = OP_COPY,
+                 .operands = 2,
+                 .operand = { { to, READ }, { from, READ } },
                  .origin = { .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .name = "liar" } };
 }
 
@@ -312,15 +321,22 @@ static void too_little_scratch(void)
 {
     floor_of_queues f = open_floor((machine_options){ .prove_access = true });
     static int32_t token[4];
-    embedding_backward(f.q[0], "table", tensor_2d(token, I32, 4, 1), tensor_3d(data, F32, 4, 1, 2), tensor_2d(data + 16, F32, 8, 2), WRITE, 0);
+    embedding_backward(f.q[0], "table", tensor_2d(token, I32, 4, 1), tensor_3d(data, F32, 4, 1, 2),
+                       tensor_2d(data + 16, F32, 8, 2), WRITE, 0);
     machine_sync(f.m);
 }
 
 /* What ends the process is run in another one: this program with the name as its argument. */
-static const struct { const char *name; void (*run)(void); } fatal[] = {
-    { "wait_for_the_future", wait_for_the_future }, { "wait_in_a_circle", wait_in_a_circle },
-    { "sync_with_the_future", sync_with_the_future }, { "write_what_is_read", write_what_is_read },
-    { "write_one_element_of_a_view", write_one_element_of_a_view }, { "too_little_scratch", too_little_scratch },
+static const struct {
+    const char *name;
+    void (*run)(void);
+} fatal[] = {
+    { "wait_for_the_future", wait_for_the_future },
+    { "wait_in_a_circle", wait_in_a_circle },
+    { "sync_with_the_future", sync_with_the_future },
+    { "write_what_is_read", write_what_is_read },
+    { "write_one_element_of_a_view", write_one_element_of_a_view },
+    { "too_little_scratch", too_little_scratch },
 };
 static const char *own_path;
 
@@ -346,7 +362,8 @@ static void assert_fails(const char *name, const char *words)
 
 static void deadlocks_are_named(void **state)
 {
-    assert_fails("wait_for_the_future", "fill never (setup) waits for operation 3 of queue 1, which can never complete");
+    assert_fails("wait_for_the_future",
+                 "fill never (setup) waits for operation 3 of queue 1, which can never complete");
     assert_fails("wait_in_a_circle", "fill a (setup) waits for operation 1 of queue 1, which can never complete");
     assert_fails("sync_with_the_future", "a mark is waited for that was never submitted");
 }
@@ -410,14 +427,21 @@ int main(int count, char **arguments)
     if (count > 1) return run_fatal(arguments[1]);
     own_path = arguments[0];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mark_sync_runs_up_to_the_mark), cmocka_unit_test(marks_of_nothing_are_done),
-        cmocka_unit_test(times_never_go_back_in_a_queue), cmocka_unit_test(queues_wait_for_each_other),
-        cmocka_unit_test(an_idle_queue_may_wait_for_much), cmocka_unit_test(an_early_wait_keeps_what_it_followed),
+        cmocka_unit_test(mark_sync_runs_up_to_the_mark),
+        cmocka_unit_test(marks_of_nothing_are_done),
+        cmocka_unit_test(times_never_go_back_in_a_queue),
+        cmocka_unit_test(queues_wait_for_each_other),
+        cmocka_unit_test(an_idle_queue_may_wait_for_much),
+        cmocka_unit_test(an_early_wait_keeps_what_it_followed),
         cmocka_unit_test(a_full_ring_runs_what_came_before),
         cmocka_unit_test(spans_are_kept),
-        cmocka_unit_test(ordered_programs_give_the_same_in_every_order), cmocka_unit_test(unordered_programs_show_in_hostile_order),
-        cmocka_unit_test(hostile_order_is_a_function_of_seed_and_rank), cmocka_unit_test(deadlocks_are_named),
-        cmocka_unit_test(reads_are_proved), cmocka_unit_test(writes_are_poisoned), cmocka_unit_test(upload_and_download_synchronize),
+        cmocka_unit_test(ordered_programs_give_the_same_in_every_order),
+        cmocka_unit_test(unordered_programs_show_in_hostile_order),
+        cmocka_unit_test(hostile_order_is_a_function_of_seed_and_rank),
+        cmocka_unit_test(deadlocks_are_named),
+        cmocka_unit_test(reads_are_proved),
+        cmocka_unit_test(writes_are_poisoned),
+        cmocka_unit_test(upload_and_download_synchronize),
     };
     return cmocka_run_group_tests_name("executor", tests, NULL, NULL);
 }

@@ -30,7 +30,10 @@ static int close_floor(void **state)
 }
 
 /* A transfer of the kind on the floor's first queue. */
-typedef struct { op_kind kind; tensor to, from; } asked;
+typedef struct {
+    op_kind kind;
+    tensor to, from;
+} asked;
 
 static mark submit(const test_floor *f, group *g, const asked *x)
 {
@@ -98,9 +101,11 @@ static bool gather_is_exact(group *g, dtype type, int64_t n, bool in_place, int 
     char *whole = bytes_of((size_t)(n * g->size) * element), *part = bytes_of((size_t)n * element);
     char *own = in_place ? whole + (size_t)(n * g->rank) * element : part;
     set_values(type, own, n * g->rank, n, 0, round);
-    asked x = { OP_ALL_GATHER, tensor_1d(whole, type, n * g->size), in_place ? tensor_none() : tensor_1d(part, type, n) };
+    asked x = { OP_ALL_GATHER, tensor_1d(whole, type, n * g->size),
+                in_place ? tensor_none() : tensor_1d(part, type, n) };
     bool right = run(g, &x);
-    for (int64_t i = 0; i < n * g->size; i++) right = right && value_at(type, whole, i) == small_value(type, 0, i, round);
+    for (int64_t i = 0; i < n * g->size; i++)
+        right = right && value_at(type, whole, i) == small_value(type, 0, i, round);
     free(whole);
     free(part);
     return right;
@@ -113,7 +118,8 @@ static bool scatter_is_exact(group *g, dtype type, dtype to_type, int64_t n, boo
     int64_t first = n * g->rank;
     char *whole = bytes_of((size_t)(n * g->size) * element), *part = bytes_of((size_t)n * dtype_bytes(to_type));
     set_values(type, whole, 0, n * g->size, g->rank, round);
-    asked x = { OP_REDUCE_SCATTER, in_place ? tensor_none() : tensor_1d(part, to_type, n), tensor_1d(whole, type, n * g->size) };
+    asked x = { OP_REDUCE_SCATTER, in_place ? tensor_none() : tensor_1d(part, to_type, n),
+                tensor_1d(whole, type, n * g->size) };
     bool right = run(g, &x);
     for (int64_t i = 0; i < n * g->size; i++) {
         bool own = i >= first && i < first + n;
@@ -153,10 +159,13 @@ static void reduce_scatter_is_exact(void **state)
             for (int round = 0; round < rounds(); round++)
                 for (int in_place = 0; in_place < 2; in_place++)
                     assert_on_all(scatter_is_exact(&all.g, sum_types[t], sum_types[t], sizes[i], in_place, round),
-                                  "reduce_scatter %s %lld %s", dtype_name(sum_types[t]), (long long)sizes[i], in_place ? "in place" : "");
+                                  "reduce_scatter %s %lld %s", dtype_name(sum_types[t]), (long long)sizes[i],
+                                  in_place ? "in place" : "");
     for (int i = 0; i < SIZES; i++) {
-        assert_on_all(scatter_is_exact(&all.g, F32, BF16, sizes[i], false, 0), "reduce_scatter f32 to bf16 %lld", (long long)sizes[i]);
-        assert_on_all(scatter_is_exact(&all.g, BF16, F32, sizes[i], false, 0), "reduce_scatter bf16 to f32 %lld", (long long)sizes[i]);
+        assert_on_all(scatter_is_exact(&all.g, F32, BF16, sizes[i], false, 0), "reduce_scatter f32 to bf16 %lld",
+                      (long long)sizes[i]);
+        assert_on_all(scatter_is_exact(&all.g, BF16, F32, sizes[i], false, 0), "reduce_scatter bf16 to f32 %lld",
+                      (long long)sizes[i]);
     }
 }
 
@@ -176,9 +185,10 @@ static void a_group_of_one_needs_no_communicator(void **state)
     for (int i = 0; i < SIZES; i++)
         for (int t = 0; t < 4; t++) {
             dtype type = sum_types[t];
-            bool right = gather_is_exact(&one, type, sizes[i], false, 0) && gather_is_exact(&one, type, sizes[i], true, 0) &&
-                         scatter_is_exact(&one, type, type, sizes[i], false, 0) && scatter_is_exact(&one, type, type, sizes[i], true, 0) &&
-                         reduce_is_exact(&one, type, sizes[i], 0);
+            bool right =
+                gather_is_exact(&one, type, sizes[i], false, 0) && gather_is_exact(&one, type, sizes[i], true, 0) &&
+                scatter_is_exact(&one, type, type, sizes[i], false, 0) &&
+                scatter_is_exact(&one, type, type, sizes[i], true, 0) && reduce_is_exact(&one, type, sizes[i], 0);
             assert_on_all(right, "%s %lld", dtype_name(type), (long long)sizes[i]);
         }
     assert_on_all(scatter_is_exact(&one, F32, BF16, 1000, false, 0), "f32 to bf16");
@@ -227,9 +237,10 @@ static bool in_rank_order(dtype from, dtype to, const void *sums, int64_t first,
 
 static double unit_roundoff(dtype type) { return type == BF16 ? 0x1p-8 : type == F32 ? 0x1p-24 : 0x1p-53; }
 
-/* NCCL adds in an order of its own. Of R numbers whose magnitudes add up to S, R - 1 additions in any order, each rounded with the
- * unit u, err by at most ((1 + u)^(R - 1) - 1) S; u is that of the format, between two formats FP32's, and then the sum is
- * rounded once more. Sums here are made in double, which errs by no more than u of F64 allows again. */
+/* NCCL adds in an order of its own. Of R numbers whose magnitudes add up to S, R - 1 additions in any order, each
+ * rounded with the unit u, err by at most ((1 + u)^(R - 1) - 1) S; u is that of the format, between two formats FP32's,
+ * and then the sum is rounded once more. Sums here are made in double, which errs by no more than u of F64 allows
+ * again. */
 static double farthest(dtype from, dtype to, double magnitudes)
 {
     double hop = unit_roundoff(from == to ? from : F32), once = from == to ? 0.0 : unit_roundoff(to);
@@ -259,7 +270,9 @@ static bool sums_are_right(dtype from, dtype to, const void *sums, int64_t first
 
 static void sums_are_made_in_rank_order_and_rounded_once(void **state)
 {
-    static const struct { dtype from, to; } row[] = { { F32, F32 }, { F32, BF16 }, { BF16, F32 }, { BF16, BF16 }, { F64, F64 } };
+    static const struct {
+        dtype from, to;
+    } row[] = { { F32, F32 }, { F32, BF16 }, { BF16, F32 }, { BF16, BF16 }, { F64, F64 } };
     int64_t n = 5000, whole = n * all.g.size;
     void *from = bytes_of((size_t)whole * 8), *to = bytes_of((size_t)n * 8);
     for (int i = 0; i < 5; i++) {
@@ -270,11 +283,13 @@ static void sums_are_made_in_rank_order_and_rounded_once(void **state)
         for (int64_t size = 100; row[i].from == row[i].to && size <= n; size += n - 100) {
             set_rough(row[i].from, from, size, all.g.rank);
             run(&all.g, &(asked){ OP_ALL_REDUCE, tensor_1d(from, row[i].from, size), tensor_none() });
-            assert_on_all(sums_are_right(row[i].from, row[i].to, from, 0, size), "all_reduce %s %lld", dtype_name(row[i].from), (long long)size);
+            assert_on_all(sums_are_right(row[i].from, row[i].to, from, 0, size), "all_reduce %s %lld",
+                          dtype_name(row[i].from), (long long)size);
         }
     }
     int64_t sensitive = 0;
-    for (int64_t i = 0; i < n; i++) sensitive += serial_sum(F32, F32, i, 0, 1) != serial_sum(F32, F32, i, all.g.size - 1, -1);
+    for (int64_t i = 0; i < n; i++)
+        sensitive += serial_sum(F32, F32, i, 0, 1) != serial_sum(F32, F32, i, all.g.size - 1, -1);
     if (all.g.size > 2) assert_true(sensitive > n / 4);
     free(from);
     free(to);
@@ -297,7 +312,9 @@ static void exchange_is_exact(void **state)
     run_exchange("ring", &all.g, list, 6);
     for (int i = 0; i < 3; i++) {
         bool same = true;
-        for (int64_t k = 0; k < n[i]; k++) same = same && in[i][k] == (float)small_value(F32, left, k, i) && out[i][k] == (float)small_value(F32, all.g.rank, k, i);
+        for (int64_t k = 0; k < n[i]; k++)
+            same = same && in[i][k] == (float)small_value(F32, left, k, i) &&
+                   out[i][k] == (float)small_value(F32, all.g.rank, k, i);
         assert_on_all(same, "piece %d", i);
         free(in[i]);
         free(out[i]);
@@ -329,7 +346,8 @@ static void many_transfers(void **state)
     uint64_t token[2] = { (uint64_t)all.g.rank, 0 };
     tensor tokens = tensor_1d(token, U64, 2), there = placed(&real, tokens);
     for (int i = 0; i < many; i++) {
-        transfer list[] = { { true, right, tensor_slice(there, 0, i % 2, 1) }, { false, left, tensor_slice(there, 0, (i + 1) % 2, 1) } };
+        transfer list[] = { { true, right, tensor_slice(there, 0, i % 2, 1) },
+                            { false, left, tensor_slice(there, 0, (i + 1) % 2, 1) } };
         fabric_exchange(real.q[0], "round", &all.g, list, 2);
     }
     machine_sync(real.m);
@@ -340,13 +358,19 @@ static void many_transfers(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_gather_is_exact), cmocka_unit_test(reduce_scatter_is_exact), cmocka_unit_test(all_reduce_is_exact),
-        cmocka_unit_test(a_group_of_one_needs_no_communicator), cmocka_unit_test(sums_are_made_in_rank_order_and_rounded_once),
-        cmocka_unit_test(exchange_is_exact), cmocka_unit_test(exchange_of_all_with_all), cmocka_unit_test(many_transfers),
+        cmocka_unit_test(all_gather_is_exact),
+        cmocka_unit_test(reduce_scatter_is_exact),
+        cmocka_unit_test(all_reduce_is_exact),
+        cmocka_unit_test(a_group_of_one_needs_no_communicator),
+        cmocka_unit_test(sums_are_made_in_rank_order_and_rounded_once),
+        cmocka_unit_test(exchange_is_exact),
+        cmocka_unit_test(exchange_of_all_with_all),
+        cmocka_unit_test(many_transfers),
     };
     world_start(&argc, &argv);
     world_stall_limit(30.0);
-    size_t alone = 5, count = world_ranks() > 1 ? sizeof tests / sizeof *tests : alone;     /* the others need a neighbour */
+    size_t alone = 5,
+           count = world_ranks() > 1 ? sizeof tests / sizeof *tests : alone; /* the others need a neighbour */
     int failures = _cmocka_run_group_tests("fabric", tests, count, open_floor, close_floor);
     world_stop();
     return failures;

@@ -1,4 +1,5 @@
-/* Links of a pipeline: each numbers its own transfers, so a stage may send and receive on its four links in any order. */
+/* Links of a pipeline: each numbers its own transfers, so a stage may send and receive on its four links in any order.
+ */
 #include "fabric_ranks.h"
 #include "parallel/mesh.h"
 
@@ -32,9 +33,14 @@ static bool sends(int link) { return link == LINK_FORWARD_OUT || link == LINK_BA
 static int64_t length_of(int64_t i) { return i % 3 == 0 ? 1 : i % 3 == 1 ? 100 : MOST; }
 
 /* What `sender` sends as number i on a channel, element k. */
-static float value(int sender, int channel, int64_t i, int64_t k) { return (float)(sender * 1009 + channel * 101 + (int)(i % 97) * 3 + (int)(k % 7)); }
+static float value(int sender, int channel, int64_t i, int64_t k)
+{
+    return (float)(sender * 1009 + channel * 101 + (int)(i % 97) * 3 + (int)(k % 7));
+}
 
-typedef struct { float x[LINKS][MICROBATCHES][MOST]; } traffic;
+typedef struct {
+    float x[LINKS][MICROBATCHES][MOST];
+} traffic;
 
 static void fill_in(const mesh *m, traffic *b)
 {
@@ -66,12 +72,14 @@ static bool arrived(const mesh *m, const traffic *b)
     return right;
 }
 
-/* Receives run ahead of sends by as many transfers as the rank's number says, each link in another order among the others. */
+/* Receives run ahead of sends by as many transfers as the rank's number says, each link in another order among the
+ * others. */
 static bool traffic_is_exact(mesh *m, bool hostile, int ahead)
 {
     static traffic b;
     bool right = true;
-    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)world_rank(), .prove_access = true }, 64);
+    test_floor f = floor_open(
+        (machine_options){ .hostile = hostile, .order_seed = (uint32_t)world_rank(), .prove_access = true }, 64);
     for (int step = 0; step < STEPS; step++) {
         tensor all = tensor_3d(b.x, F32, LINKS, MICROBATCHES, MOST);
         fill_in(m, &b);
@@ -97,13 +105,18 @@ static void between_neighbours(void **state)
         for (int ahead = 0; ahead < 4; ahead += 3) {
             assert_on_all(traffic_is_exact(&line, hostile, ahead), "line, hostile %d, %d ahead", hostile, ahead);
             assert_on_all(traffic_is_exact(&ring, hostile, ahead), "ring, hostile %d, %d ahead", hostile, ahead);
-            assert_on_all(traffic_is_exact(&ring, hostile && world_rank() % 2, world_rank()), "mixed, hostile %d", hostile);
+            assert_on_all(traffic_is_exact(&ring, hostile && world_rank() % 2, world_rank()), "mixed, hostile %d",
+                          hostile);
         }
 }
 
-static tensor token_at(tensor all, int way, int i) { return tensor_flat(tensor_slice(tensor_slice(all, 0, way, 1), 1, i, 1)); }
+static tensor token_at(tensor all, int way, int i)
+{
+    return tensor_flat(tensor_slice(tensor_slice(all, 0, way, 1), 1, i, 1));
+}
 
-/* More transfers than there are tags, on two links between the same ranks at once: a token of each channel goes round. */
+/* More transfers than there are tags, on two links between the same ranks at once: a token of each channel goes round.
+ */
 static void many_transfers(void **state)
 {
     static uint64_t token[2][MANY + 1];

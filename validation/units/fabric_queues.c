@@ -6,7 +6,8 @@ enum { PROGRAM = 120, SEEDS = 6, SEEDS_ON_GPUS = 2, GROUPS = 4, LONGEST = 9001 }
 
 static test_group group_of[GROUPS];
 
-/* Everybody; blocks of neighbours; ranks a block apart; and everybody again. With odd ranks all groups are everybody. */
+/* Everybody; blocks of neighbours; ranks a block apart; and everybody again. With odd ranks all groups are everybody.
+ */
 static int open_groups(void **state)
 {
     int ranks = world_ranks(), rank = world_rank(), block = ranks % 2 ? ranks : ranks > 2 ? ranks / 2 : 1;
@@ -24,7 +25,14 @@ static int close_groups(void **state)
 }
 
 /* x [size * n] is sent, y [size * n] receives; there: where the machine works. */
-typedef struct { op_kind kind; int on; group *g; dtype type; int64_t n; tensor x, y, x_there, y_there; } task;
+typedef struct {
+    op_kind kind;
+    int on;
+    group *g;
+    dtype type;
+    int64_t n;
+    tensor x, y, x_there, y_there;
+} task;
 
 static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
 {
@@ -37,8 +45,15 @@ static task task_of(uint32_t program, int i)
     static const op_kind kinds[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_EXCHANGE };
     static const int64_t sizes[] = { 1, 5, 300, 2500, LONGEST };
     uint32_t draw = (uint32_t)i * 8;
-    task t = { kinds[roll(program, draw, 4)], (int)roll(program, draw + 1, FLOOR_QUEUES), &group_of[roll(program, draw + 2, GROUPS)].g,
-               roll(program, draw + 3, 2) ? F32 : BF16, sizes[roll(program, draw + 4, 5)], { 0 }, { 0 }, { 0 }, { 0 } };
+    task t = { kinds[roll(program, draw, 4)],
+               (int)roll(program, draw + 1, FLOOR_QUEUES),
+               &group_of[roll(program, draw + 2, GROUPS)].g,
+               roll(program, draw + 3, 2) ? F32 : BF16,
+               sizes[roll(program, draw + 4, 5)],
+               { 0 },
+               { 0 },
+               { 0 },
+               { 0 } };
     if (t.kind == OP_EXCHANGE && t.g->size == 1) t.kind = OP_ALL_REDUCE;
     return t;
 }
@@ -60,7 +75,8 @@ static void submit(const test_floor *f, const task *t)
 {
     queue *q = f->q[t->on];
     group *g = t->g;
-    tensor whole = t->x_there, out = t->y_there, part = tensor_slice(whole, 0, 0, t->n), part_out = tensor_slice(out, 0, 0, t->n);
+    tensor whole = t->x_there, out = t->y_there, part = tensor_slice(whole, 0, 0, t->n),
+           part_out = tensor_slice(out, 0, 0, t->n);
     transfer list[] = { { false, neighbour(g, -1), part_out }, { true, neighbour(g, 1), part } };
     switch (t->kind) {
     case OP_ALL_GATHER: all_gather(q, "x", g, out, part); break;
@@ -107,7 +123,8 @@ static size_t scratch_bytes(void) { return (size_t)(world_ranks() + 1) * LONGEST
 static bool program_is_exact(bool hostile, uint32_t seed, uint32_t program)
 {
     task t[PROGRAM];
-    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = seed, .prove_access = true }, scratch_bytes());
+    test_floor f =
+        floor_open((machine_options){ .hostile = hostile, .order_seed = seed, .prove_access = true }, scratch_bytes());
     bool right = true;
     for (int i = 0; i < PROGRAM; i++) {
         t[i] = task_of(program, i);
@@ -158,7 +175,8 @@ static void ranks_come_late(void **state)
         machine_sync(f.m);
         fetched(&f, all, there);
         float sum = (float)(world_ranks() * (world_ranks() - 1) / 2);
-        assert_on_all(x[0][0] == sum && x[0][4999] == sum && x[1][2] == sum + (float)world_ranks(), "rank %d late", late);
+        assert_on_all(x[0][0] == sum && x[0][4999] == sum && x[1][2] == sum + (float)world_ranks(), "rank %d late",
+                      late);
     }
     floor_close(&f);
 }
@@ -166,7 +184,9 @@ static void ranks_come_late(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_submitted_order), cmocka_unit_test(in_hostile_order), cmocka_unit_test(some_ranks_in_hostile_order),
+        cmocka_unit_test(in_submitted_order),
+        cmocka_unit_test(in_hostile_order),
+        cmocka_unit_test(some_ranks_in_hostile_order),
         cmocka_unit_test(ranks_come_late),
     };
     world_start(&argc, &argv);

@@ -1,22 +1,27 @@
 /* What tests on several ranks share: groups, a machine with scratch, values whose sums are exact, and verdicts that all
- * ranks reach together, so that a failing rank leaves nobody waiting. Tests of transfers run on the machine that the environment
- * names: XGSW_TEST_MACHINE=cuda, else the host. */
+ * ranks reach together, so that a failing rank leaves nobody waiting. Tests of transfers run on the machine that the
+ * environment names: XGSW_TEST_MACHINE=cuda, else the host. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include "machine/fabric.h"
 #include "machine/kernels.h"
 #include "machine/world.h"
 #include "sharing.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 enum { FLOOR_QUEUES = 4, MOST_RANKS = 64 };
 
-typedef struct { machine_kind kind; machine *m; queue *q[FLOOR_QUEUES]; char *scratch[FLOOR_QUEUES]; } test_floor;
+typedef struct {
+    machine_kind kind;
+    machine *m;
+    queue *q[FLOOR_QUEUES];
+    char *scratch[FLOOR_QUEUES];
+} test_floor;
 
 static inline machine_kind tested_machine(void)
 {
@@ -46,7 +51,8 @@ static inline test_floor floor_open(machine_options options, size_t scratch_byte
     return f;
 }
 
-/* The tensor where the machine works: itself, or a copy. When the machine is done, fetched writes back what is there now. */
+/* The tensor where the machine works: itself, or a copy. When the machine is done, fetched writes back what is there
+ * now. */
 static inline tensor placed(const test_floor *f, tensor t)
 {
     if (f->kind == MACHINE_HOST || tensor_span(&t) == 0) return t;
@@ -73,7 +79,10 @@ static inline void floor_close(test_floor *f)
 }
 
 /* The ranks first, first + stride, ... of which this one is one. Collective over the world. */
-typedef struct { group g; char name[SPLIT_NAME]; } test_group;
+typedef struct {
+    group g;
+    char name[SPLIT_NAME];
+} test_group;
 
 static inline void group_open(test_group *t, const char *axis, int first, int stride, int size)
 {
@@ -115,9 +124,9 @@ static inline double value_at(dtype type, const void *x, int64_t i)
 }
 
 /* Fails on every rank if it is wrong on any; the wrong ones say so first. */
-#define assert_on_all(right, ...) \
-    do { \
-        bool here = (right); \
-        if (!here) print_message("# rank %d: ", world_rank()), print_message(__VA_ARGS__), print_message("\n"); \
-        if (!world_all(here)) fail_msg("wrong on some rank: " __VA_ARGS__); \
+#define assert_on_all(right, ...)                                                                                      \
+    do {                                                                                                               \
+        bool here = (right);                                                                                           \
+        if (!here) print_message("# rank %d: ", world_rank()), print_message(__VA_ARGS__), print_message("\n");        \
+        if (!world_all(here)) fail_msg("wrong on some rank: " __VA_ARGS__);                                            \
     } while (0)

@@ -4,7 +4,7 @@
 #include "fabric_ranks.h"
 #include <time.h>
 
-enum { LARGE = 100000, QUICK_LIMIT = 3 };        /* seconds, of which a busy machine may take two for a rank's turn */
+enum { LARGE = 100000, QUICK_LIMIT = 3 }; /* seconds, of which a busy machine may take two for a rank's turn */
 
 static test_group all;
 static test_floor f;
@@ -20,7 +20,10 @@ static void sleep_for(double seconds)
 }
 
 static void reduce(int64_t n) { mark_sync(all_reduce(f.q[1], "gradients", &all.g, tensor_1d(x, F32, n))); }
-static void gather(int64_t n) { mark_sync(all_gather(f.q[2], "weights", &all.g, tensor_1d(x, F32, n * all.g.size), tensor_none())); }
+static void gather(int64_t n)
+{
+    mark_sync(all_gather(f.q[2], "weights", &all.g, tensor_1d(x, F32, n * all.g.size), tensor_none()));
+}
 
 static void absent(void)
 {
@@ -81,16 +84,25 @@ static void a_pause_in_which_nobody_waits_is_no_stall(void **state)
 static void send_to_rank_0(int64_t n)
 {
     transfer in = { false, world_ranks() - 1, tensor_1d(x, F32, 8) }, out = { true, 0, tensor_1d(x, F32, n) };
-    mark_sync(fabric_exchange(f.q[3], "activations", &all.g, misbehaves() ? &out : &in, misbehaves() || world_rank() == 0));
+    mark_sync(
+        fabric_exchange(f.q[3], "activations", &all.g, misbehaves() ? &out : &in, misbehaves() || world_rank() == 0));
 }
 
 static void short_message(void) { send_to_rank_0(4); }
 static void long_message(void) { send_to_rank_0(12); }
 
-static const struct { const char *name; void (*run)(void); } scenes[] = {
-    { "absent", absent }, { "absent_large", absent_large }, { "absent_from_sum", absent_from_sum }, { "absent_from_split", absent_from_split },
-    { "absent_at_the_end", absent_at_the_end }, { "stopped", stopped },
-    { "short_message", short_message }, { "long_message", long_message },
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenes[] = {
+    { "absent", absent },
+    { "absent_large", absent_large },
+    { "absent_from_sum", absent_from_sum },
+    { "absent_from_split", absent_from_split },
+    { "absent_at_the_end", absent_at_the_end },
+    { "stopped", stopped },
+    { "short_message", short_message },
+    { "long_message", long_message },
 };
 
 static void play(const char *name)

@@ -1,8 +1,8 @@
 /* Every formula value and worked example of part 5 of the workloads' description, and parameter counts, to the unit. */
 #include "plan/flops.h"
+#include "deck_source.h"
 #include "plan/metrics.h"
 #include "plan/shapes.h"
-#include "deck_source.h"
 #include <math.h>
 
 static const model_shape llama2_70b = { .layers = 80,
@@ -116,8 +116,7 @@ static void model_formula_is_comparable(void **state)
     assert_true(model_flops(&llama31_8b) == s * (attention + 18.0 * 32 * 14336 * h + 6.0 * 128256 * h));
     assert_true(model_flops(&grok1_314b) == formula_flops(&grok_formula, &grok1_314b));
     double missing = 4096.0 * 12 * 96 * 18432 * (18432 * (1 - 8.0 / 96) + 4096.0 / 2);
-    double difference =
-        formula_flops(&nemotron_formula, &nemotron4_340b) - model_flops(&nemotron4_340b);
+    double difference = formula_flops(&nemotron_formula, &nemotron4_340b) - model_flops(&nemotron4_340b);
     assert_true(fabs(difference - missing) <= 1e-12 * missing);
     double gpt3_missing = 2048.0 * 12288 * (12.0 * 96 * 2048 / 2 + 6.0 * (51200 - 50304));
     assert_true(formula_flops(&gpt3_formula, &gpt3_175b) - model_flops(&gpt3_175b) == gpt3_missing);
@@ -148,11 +147,18 @@ static void bench_step(void **state)
 /* By hand, from the architectures. */
 static void parameter_counts(void **state)
 {
-    static const struct { const char *name; int64_t parameters; } exact[] = {
-        { "llama2-70b", 68976648192 }, { "llama3.1-8b", 8030261248 }, { "llama3.1-70b", 70553706496 }, { "llama3.1-405b", 405853388800 },
-        { "nemotron4-340b", 341029195776 }, { "grok1-314b", 316454737920 }, { "gpt3-175b", 174780997632 }, { "gpt3-52k", 75424 },
+    static const struct {
+        const char *name;
+        int64_t parameters;
+    } exact[] = {
+        { "llama2-70b", 68976648192 },      { "llama3.1-8b", 8030261248 },
+        { "llama3.1-70b", 70553706496 },    { "llama3.1-405b", 405853388800 },
+        { "nemotron4-340b", 341029195776 }, { "grok1-314b", 316454737920 },
+        { "gpt3-175b", 174780997632 },      { "gpt3-52k", 75424 },
     };
-    static const struct { int64_t layers, parameters; } proxies[] = { { 8, 29704339456 }, { 30, 99833823232 }, { 62, 201840345088 } };
+    static const struct {
+        int64_t layers, parameters;
+    } proxies[] = { { 8, 29704339456 }, { 30, 99833823232 }, { 62, 201840345088 } };
     for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {
         model_shape m = workload_find(text_of(exact[i].name))->full;
         shape_complete(&m, 1);
@@ -164,7 +170,8 @@ static void parameter_counts(void **state)
     }
 }
 
-/* The documents' examples use flops rounded to three digits. (Workloads, part 5, swaps the MFU of llama3.1 and nemotron.) */
+/* The documents' examples use flops rounded to three digits. (Workloads, part 5, swaps the MFU of llama3.1 and
+ * nemotron.) */
 static void worked_examples(void **state)
 {
     static const struct {
@@ -195,7 +202,8 @@ static void peaks(void **state)
     assert_true(gpu_peak("NVIDIA H200", PRECISION_FP8) == 1979e12);
     assert_true(gpu_peak("NVIDIA H100 PCIe", PRECISION_BF16) == 756.5e12);
     assert_true(gpu_peak("NVIDIA H100 80GB HBM3 MIG 1g.10gb", PRECISION_BF16) == 0.0);
-    assert_true(gpu_peak("Emulated H100", PRECISION_BF16) == 0.0 && gpu_peak("NVIDIA GH200 480GB", PRECISION_BF16) == 989e12);
+    assert_true(gpu_peak("Emulated H100", PRECISION_BF16) == 0.0 &&
+                gpu_peak("NVIDIA GH200 480GB", PRECISION_BF16) == 989e12);
     assert_true(gpu_peak("NVIDIA L4", PRECISION_BF16) == 0.0 && gpu_peak("", PRECISION_BF16) == 0.0);
     assert_true(gpu_peak("A100", PRECISION_BF16) == 312e12 && gpu_peak("A100", PRECISION_FP8) == 0.0);
     assert_true(gpu_peak("NVIDIA H100 80GB HBM3", PRECISION_FP32) == 0.0);

@@ -1,13 +1,14 @@
-/* The hazard checker: what is ordered, what touches, and what a sentence names. Random programs are in hazards_random.c. */
+/* The hazard checker: what is ordered, what touches, and what a sentence names. Random programs are in
+ * hazards_random.c. */
+#include "machine/kernels.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include "machine/kernels.h"
 #include <stdio.h>
+#include <cmocka.h>
 
-enum { QUEUES = 4, OLD = 1 << 14 };     /* OLD: the operations of a queue whose clocks are remembered */
+enum { QUEUES = 4, OLD = 1 << 14 }; /* OLD: the operations of a queue whose clocks are remembered */
 
 static char memory[1 << 12];
 static hazard *checker;
@@ -31,7 +32,9 @@ static tensor bytes(int64_t begin, int64_t end) { return tensor_1d(memory + begi
 /* The next operation of the queue, on one or two operands; returns its serial. */
 static uint64_t submit(int on, const char *name, operand first, operand second)
 {
-    op o = { .kind = OP_COPY, .operands = 2, .operand = { first, second },
+    op o = { .kind = OP_COPY,
+             .operands = 2,
+             .operand = { first, second },
              .origin = { .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .name = name } };
     hazard_submit(checker, on, ++serial[on], &o);
     return serial[on];
@@ -154,10 +157,13 @@ static void hazard_ordered_says_what_a_wait_would_change(void **state)
 /* A range of queue 0 against one of queue 1: collide or not. */
 static void ranges_collide_where_they_overlap(void **state)
 {
-    static const struct { int64_t begin[2], end[2]; bool collide; } row[] = {
-        { { 0, 64 }, { 64, 128 }, false },   { { 64, 0 }, { 128, 64 }, false },  { { 0, 56 }, { 64, 128 }, true },
-        { { 56, 0 }, { 128, 64 }, true },    { { 0, 24 }, { 128, 32 }, true },   { { 24, 0 }, { 32, 128 }, true },
-        { { 0, 0 }, { 64, 64 }, true },      { { 0, 0 }, { 64, 8 }, true },      { { 0, 56 }, { 64, 64 }, true },
+    static const struct {
+        int64_t begin[2], end[2];
+        bool collide;
+    } row[] = {
+        { { 0, 64 }, { 64, 128 }, false },  { { 64, 0 }, { 128, 64 }, false }, { { 0, 56 }, { 64, 128 }, true },
+        { { 56, 0 }, { 128, 64 }, true },   { { 0, 24 }, { 128, 32 }, true },  { { 24, 0 }, { 32, 128 }, true },
+        { { 0, 0 }, { 64, 64 }, true },     { { 0, 0 }, { 64, 8 }, true },     { { 0, 56 }, { 64, 64 }, true },
         { { 0, 512 }, { 64, 576 }, false },
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -187,7 +193,7 @@ static void every_reader_is_remembered(void **state)
     touch(1, "two", READ, 32, 96);
     wait_for(3, 2, touch(2, "three", READ, 0, 96));
     touch(3, "writer", WRITE, 0, 96);
-    assert_int_equal(found(), 4);       /* each in two ranges */
+    assert_int_equal(found(), 4); /* each in two ranges */
     assert_int_equal(hazard_read(checker)->sentences, 2);
     assert_non_null(strstr(sentence(0), "copy one "));
     assert_non_null(strstr(sentence(1), "copy two "));
@@ -248,8 +254,8 @@ static void pass_time(int on, int64_t operations)
     for (int64_t i = 0; i < operations; i++) touch(on, "idle", READ, 1024, 1032);
 }
 
-/* The clock of operation `age` before the last one: known exactly while it is remembered; afterwards less is known, so a
- * sound program may be blamed, but never is a hazard missed. */
+/* The clock of operation `age` before the last one: known exactly while it is remembered; afterwards less is known, so
+ * a sound program may be blamed, but never is a hazard missed. */
 static void old_marks_stay_sound(void **state)
 {
     static const int64_t ages[] = { 0, 1, OLD - 2, OLD - 1, OLD, OLD + 1, 2 * OLD, 2 * OLD + 1 };
@@ -302,8 +308,9 @@ static void a_machine_checks_what_passes(void **state)
     assert_int_equal(machine_hazards(m)->count, 0);
     machine_origin(m, (origin){ .step = 3, .microbatch = 1, .chunk = -1, .layer = 5, .phase = PHASE_BACKWARD });
     fill(q[0], "x", x, 2.0);
-    assert_string_equal(machine_hazards(m)->sentence[0],
-                        "copy y (setup) and fill x (step 3, microbatch 1, layer 5, backward) touch the same bytes unordered");
+    assert_string_equal(
+        machine_hazards(m)->sentence[0],
+        "copy y (setup) and fill x (step 3, microbatch 1, layer 5, backward) touch the same bytes unordered");
     machine_sync(m);
     fill(q[2], "x", x, 3.0);
     mark_sync(copied);
@@ -341,13 +348,27 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_checker, close_checker)
     const struct CMUnitTest tests[] = {
-        CASE(missing_wait_is_named), CASE(who_collides), CASE(one_queue_is_ordered), CASE(waits_order_in_both_directions),
-        CASE(a_wait_orders_one_direction), CASE(a_wait_covers_what_came_before_the_mark_only), CASE(waits_are_transitive),
-        CASE(marks_are_not_later_than_they_were), CASE(hazard_ordered_says_what_a_wait_would_change),
-        CASE(ranges_collide_where_they_overlap), CASE(pieces_of_a_range), CASE(every_reader_is_remembered),
-        CASE(only_the_last_reader_matters), CASE(views_count_as_bounding_ranges), CASE(nothing_is_touched_by_no_elements),
-        CASE(operands_of_one_operation_may_overlap), CASE(join_orders_everything), CASE(old_marks_stay_sound),
-        CASE(sentences_are_few_but_all_are_counted), CASE(a_machine_checks_what_passes), CASE(a_dropped_wait_is_found),
+        CASE(missing_wait_is_named),
+        CASE(who_collides),
+        CASE(one_queue_is_ordered),
+        CASE(waits_order_in_both_directions),
+        CASE(a_wait_orders_one_direction),
+        CASE(a_wait_covers_what_came_before_the_mark_only),
+        CASE(waits_are_transitive),
+        CASE(marks_are_not_later_than_they_were),
+        CASE(hazard_ordered_says_what_a_wait_would_change),
+        CASE(ranges_collide_where_they_overlap),
+        CASE(pieces_of_a_range),
+        CASE(every_reader_is_remembered),
+        CASE(only_the_last_reader_matters),
+        CASE(views_count_as_bounding_ranges),
+        CASE(nothing_is_touched_by_no_elements),
+        CASE(operands_of_one_operation_may_overlap),
+        CASE(join_orders_everything),
+        CASE(old_marks_stay_sound),
+        CASE(sentences_are_few_but_all_are_counted),
+        CASE(a_machine_checks_what_passes),
+        CASE(a_dropped_wait_is_found),
     };
     return cmocka_run_group_tests_name("hazards", tests, NULL, NULL);
 }

@@ -1,16 +1,19 @@
-/* Random programs: the hazard checker against a brute-force oracle, the explicit happens-before graph of each program. */
+/* Random programs: the hazard checker against a brute-force oracle, the explicit happens-before graph of each program.
+ */
+#include "base/numeric.h"
+#include "machine/hazard.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include "base/numeric.h"
-#include "machine/hazard.h"
 #include <stdio.h>
+#include <cmocka.h>
 
 enum { PROGRAMS = 100000, LONGEST = 48, BYTES = 64 };
 
-typedef struct { uint32_t program, draws; } dice;
+typedef struct {
+    uint32_t program, draws;
+} dice;
 
 static uint32_t roll(dice *d, uint32_t sides)
 {
@@ -19,16 +22,27 @@ static uint32_t roll(dice *d, uint32_t sides)
 }
 
 /* One step reads or writes up to three ranges. `before` is the set of steps of its program that happen before it. */
-typedef struct { int on; uint64_t serial, before; int operands; int64_t begin[3], end[3]; bool writes[3]; } step;
+typedef struct {
+    int on;
+    uint64_t serial, before;
+    int operands;
+    int64_t begin[3], end[3];
+    bool writes[3];
+} step;
 
 typedef struct {
-    step step[LONGEST]; int steps;
-    int queues; uint64_t follows[HAZARD_QUEUES];        /* what each queue's next step comes after */
-    uint64_t colliding;                                 /* with the last step, unordered */
+    step step[LONGEST];
+    int steps;
+    int queues;
+    uint64_t follows[HAZARD_QUEUES]; /* what each queue's next step comes after */
+    uint64_t colliding;              /* with the last step, unordered */
 } program;
 
 /* The checker stays for the next program, behind a join, until it has found something. */
-static struct { hazard *checker; uint64_t serial[HAZARD_QUEUES]; } under_test;
+static struct {
+    hazard *checker;
+    uint64_t serial[HAZARD_QUEUES];
+} under_test;
 
 static void wait_for(program *p, int on, int target)
 {
@@ -70,11 +84,14 @@ static step random_step(const program *p, dice *d)
 /* A "byte" of the oracle is an I32 of the checker, at paper addresses. */
 static op op_of(const step *x, int number)
 {
-    op o = { .kind = OP_COPY, .operands = x->operands,
+    op o = { .kind = OP_COPY,
+             .operands = x->operands,
              .origin = { .step = number, .microbatch = -1, .chunk = -1, .layer = -1, .name = "x" } };
     for (int i = 0; i < x->operands; i++)
         o.operand[i] = (operand){ tensor_1d((void *)(uintptr_t)(4096 + 4 * x->begin[i]), I32, x->end[i] - x->begin[i]),
-                                  !x->writes[i] ? READ : x->begin[i] % 2 ? WRITE : UPDATE };
+                                  !x->writes[i]     ? READ
+                                  : x->begin[i] % 2 ? WRITE
+                                                    : UPDATE };
     return o;
 }
 
@@ -95,7 +112,8 @@ static bool sentences_are_true(const program *p)
     const hazard_report *r = hazard_read(under_test.checker);
     for (int i = 0; i < r->sentences; i++) {
         int first = -1, second = -1;
-        if (sscanf(r->sentence[i], "copy x (step %d, setup) and copy x (step %d, setup)", &first, &second) != 2) return false;
+        if (sscanf(r->sentence[i], "copy x (step %d, setup) and copy x (step %d, setup)", &first, &second) != 2)
+            return false;
         if (second != p->steps - 1 || !(p->colliding >> first & 1)) return false;
     }
     return true;

@@ -7,7 +7,10 @@
 #include <cmocka.h>
 
 enum { THINGS = 5000 };
-typedef struct { int64_t key[3]; int number; } thing;
+typedef struct {
+    int64_t key[3];
+    int number;
+} thing;
 
 /* Keys that differ in one word only, in each word. */
 static void name(thing *x, int number)

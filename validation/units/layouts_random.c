@@ -1,4 +1,5 @@
-/* Layouts drawn at random, each trained and compared with one rank within the limits of bench/check.h. XGSW_TEST_SEED draws others. */
+/* Layouts drawn at random, each trained and compared with one rank within the limits of bench/check.h. XGSW_TEST_SEED
+ * draws others. */
 #include "base/random.h"
 #include "bench/check.h"
 #include "trained.h"
@@ -9,7 +10,9 @@
 enum { STEPS = 4, RANKS = 8, LAYOUTS = 20, DECK = 1024 };
 
 /* Draws are words of philox: counter { draw }, keys seed and "layouts". */
-typedef struct { uint32_t seed, drawn; } source;
+typedef struct {
+    uint32_t seed, drawn;
+} source;
 
 static uint32_t draw(source *s, uint32_t below)
 {
@@ -23,21 +26,28 @@ static const char *draw_word(source *s, const char *const *word, uint32_t count)
 static void draw_deck(source *s, char text[DECK])
 {
     static const char *const precisions[] = { "fp32", "bf16" }, *const overlaps[] = { "off", "on" },
-                      *const shardings[] = { "none", "optimizer" }, *const schedules[] = { "gpipe", "1f1b", "interleaved" },
-                      *const recomputes[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
-    int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4), micro_batch = 1 + (int)draw(s, 2);
+                             *const shardings[] = { "none", "optimizer" },
+                             *const schedules[] = { "gpipe", "1f1b", "interleaved" },
+                             *const recomputes[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
+    int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4),
+        micro_batch = 1 + (int)draw(s, 2);
     int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
-    const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2), *recompute = draw_word(s, recomputes, 5);
-    snprintf(text, DECK,
-             "layouts\n\n[llama3.1-8b]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 64\nvocabulary = 250\n"
-             "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\ntensor = %d\npipeline = %d\ncontext = %d\ndata = %d\n"
-             "global_batch = %d\nmicro_batch = %d\nchunks_per_stage = %d\nschedule = %s\nprecision = %s\nrecompute = %s\n"
-             "sharding = %s\noverlap = %s\n",
-             STEPS, layers, tp, pp, cp, dp, dp * micro_batch * microbatches, micro_batch, chunks, order, precision,
-             recompute, draw_word(s, shardings, 2), draw_word(s, overlaps, 2));
+    const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2),
+               *recompute = draw_word(s, recomputes, 5);
+    snprintf(
+        text, DECK,
+        "layouts\n\n[llama3.1-8b]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
+        "64\nvocabulary = 250\n"
+        "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\ntensor = %d\npipeline = %d\ncontext = "
+        "%d\ndata = %d\n"
+        "global_batch = %d\nmicro_batch = %d\nchunks_per_stage = %d\nschedule = %s\nprecision = %s\nrecompute = %s\n"
+        "sharding = %s\noverlap = %s\n",
+        STEPS, layers, tp, pp, cp, dp, dp * micro_batch * microbatches, micro_batch, chunks, order, precision,
+        recompute, draw_word(s, shardings, 2), draw_word(s, overlaps, 2));
 }
 
-/* Draws until a deck is legal and fits the world. No key says how many weight gradients of the head wait for the drain. */
+/* Draws until a deck is legal and fits the world. No key says how many weight gradients of the head wait for the drain.
+ */
 static bench_case draw_layout(source *s)
 {
     for (;;) {
@@ -60,9 +70,11 @@ static double apart(double got, double want) { return fabs(got / want - 1.0); }
 static double step_spread(const trained *got, const trained *want, check_limits limit, int step)
 {
     double loss = 0.0;
-    for (int64_t i = 0; i < want->sequences; i++) loss = fmax(loss, apart(got->sequence_loss[step][i], want->sequence_loss[step][i]));
+    for (int64_t i = 0; i < want->sequences; i++)
+        loss = fmax(loss, apart(got->sequence_loss[step][i], want->sequence_loss[step][i]));
     loss = fmax(loss, apart(got->loss[step], want->loss[step]));
-    return fmax(loss / (step ? limit.loss_later : limit.loss_first), apart(got->norm[step], want->norm[step]) / limit.gradient_fourth);
+    return fmax(loss / (step ? limit.loss_later : limit.loss_first),
+                apart(got->norm[step], want->norm[step]) / limit.gradient_fourth);
 }
 
 /* The largest distance in units of its limit. */
@@ -95,9 +107,10 @@ static void say_layout(const bench_case *c, double spread)
     const int *degree = c->layout.degree;
     if (world_rank() > 0) return;
     printf("# %s, %lld layers, TP%d PP%d CP%d DP%d, %d chunks, %s, %lld microbatches of %lld, %lld deferred, "
-           "sharding %s, recompute %s, overlap %s: %.3f of the limits\n", precision_name(c->precision), (long long)c->model.layers,
-           degree[AXIS_TENSOR], degree[AXIS_PIPELINE], degree[AXIS_CONTEXT], degree[AXIS_DATA], c->layout.chunks_per_stage,
-           schedule_name(c->schedule), (long long)c->microbatches, (long long)c->micro_batch, (long long)c->head_deferral,
+           "sharding %s, recompute %s, overlap %s: %.3f of the limits\n",
+           precision_name(c->precision), (long long)c->model.layers, degree[AXIS_TENSOR], degree[AXIS_PIPELINE],
+           degree[AXIS_CONTEXT], degree[AXIS_DATA], c->layout.chunks_per_stage, schedule_name(c->schedule),
+           (long long)c->microbatches, (long long)c->micro_batch, (long long)c->head_deferral,
            sharding_name(c->sharding), recompute_name(c->recompute), c->overlap ? "on" : "off", spread);
     fflush(stdout);
 }

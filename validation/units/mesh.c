@@ -1,20 +1,24 @@
 /* The mesh on paper: who is in a group, and which links are the same link. */
+#include "parallel/mesh.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include "parallel/mesh.h"
 #include <string.h>
+#include <cmocka.h>
 
 static mesh_layout layout_of(int t, int c, int s, int d, int p, int chunks)
 {
-    return (mesh_layout){ .degree = { t, c, s, d, p }, .expert = 1, .chunks_per_stage = chunks, .ranks = t * c * s * d * p };
+    return (mesh_layout){
+        .degree = { t, c, s, d, p }, .expert = 1, .chunks_per_stage = chunks, .ranks = t * c * s * d * p
+    };
 }
 
-static const struct { int t, c, s, d, p, chunks; } rows[] = {
-    { 1, 1, 1, 1, 1, 1 }, { 2, 1, 1, 1, 1, 1 }, { 2, 2, 1, 3, 2, 1 }, { 1, 3, 2, 1, 4, 1 }, { 3, 1, 2, 2, 3, 2 }, { 1, 1, 1, 5, 2, 2 },
-    { 8, 2, 1, 4, 8, 5 }, { 1, 1, 1, 1, 7, 1 }, { 2, 1, 1, 1, 1, 2 },
+static const struct {
+    int t, c, s, d, p, chunks;
+} rows[] = {
+    { 1, 1, 1, 1, 1, 1 }, { 2, 1, 1, 1, 1, 1 }, { 2, 2, 1, 3, 2, 1 }, { 1, 3, 2, 1, 4, 1 }, { 3, 1, 2, 2, 3, 2 },
+    { 1, 1, 1, 5, 2, 2 }, { 8, 2, 1, 4, 8, 5 }, { 1, 1, 1, 1, 7, 1 }, { 2, 1, 1, 1, 1, 2 },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -47,7 +51,10 @@ static void check_members(const mesh *m, const group *g, unsigned set)
 
 static void members_are_computed(void **state)
 {
-    enum { GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT, MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR };
+    enum {
+        GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT,
+        MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR
+    };
     for (int i = 0; i < ROWS; i++)
         for (int rank = 0; rank < paper(i, 0).layout.ranks; rank++) {
             mesh m = paper(i, rank);
@@ -58,7 +65,8 @@ static void members_are_computed(void **state)
         }
 }
 
-/* What this rank calls `own`, the rank of the stage `distance` away calls `theirs`; where no stage is there, neither has one. */
+/* What this rank calls `own`, the rank of the stage `distance` away calls `theirs`; where no stage is there, neither
+ * has one. */
 static void check_link(int row, const mesh *m, mesh_link own, mesh_link theirs, int distance)
 {
     const group *link = &m->link[own];
@@ -121,7 +129,9 @@ static void restart_numbers_from_the_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_computed), cmocka_unit_test(links_join_neighbours), cmocka_unit_test(links_are_told_apart),
+        cmocka_unit_test(members_are_computed),
+        cmocka_unit_test(links_join_neighbours),
+        cmocka_unit_test(links_are_told_apart),
         cmocka_unit_test(restart_numbers_from_the_first),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);

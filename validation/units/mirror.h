@@ -1,5 +1,6 @@
-/* Operations of the tests on a machine that does not share the caller's memory: their tensors lie in the caller's, and every
- * operation finds a copy of what its operands span, gaps included, which comes back afterwards. Tests are linked with
+/* Operations of the tests on a machine that does not share the caller's memory: their tensors lie in the caller's, and
+ * every operation finds a copy of what its operands span, gaps included, which comes back afterwards. Tests are linked
+ * with
  * --wrap=op_submit, so that fillers submit through here. */
 #pragma once
 #include "machine/machine.h"
@@ -10,7 +11,9 @@
 #include <cmocka.h>
 
 enum { MIRROR_ALIGNMENT = 256 };
-typedef struct { char *begin, *end, *memory, *copy; } mirror;   /* the caller's bytes, the machine's block, what was uploaded */
+typedef struct {
+    char *begin, *end, *memory, *copy;
+} mirror; /* the caller's bytes, the machine's block, what was uploaded */
 
 mark __real_op_submit(queue *q, const op *o);
 mark __wrap_op_submit(queue *q, const op *o);
@@ -39,9 +42,15 @@ static inline int mirror_add(mirror *all, int count, char *begin, char *end)
 }
 
 /* As far from an aligned address as the original is. */
-static inline char *mirror_place(const mirror *m, const char *p) { return m->memory + (uintptr_t)m->begin % MIRROR_ALIGNMENT + (p - m->begin); }
+static inline char *mirror_place(const mirror *m, const char *p)
+{
+    return m->memory + (uintptr_t)m->begin % MIRROR_ALIGNMENT + (p - m->begin);
+}
 
-static inline tensor mirror_bytes(const mirror *m) { return tensor_1d(mirror_place(m, m->begin), BF16, (m->end - m->begin) / 2); }
+static inline tensor mirror_bytes(const mirror *m)
+{
+    return tensor_1d(mirror_place(m, m->begin), BF16, (m->end - m->begin) / 2);
+}
 
 static inline void mirror_upload(mirror *m)
 {
@@ -76,10 +85,12 @@ static inline void mirror_check_reads(const mirror *all, const op *o)
     for (int i = 0; i < o->operands; i++) {
         const tensor *t = &o->operand[i].tensor;
         bool only_read = o->operand[i].access == READ && tensor_span(t) > 0;
-        for (int k = 0; k < o->operands; k++) only_read = only_read && (o->operand[k].access == READ || !mirror_overlap(t, &o->operand[k].tensor));
+        for (int k = 0; k < o->operands; k++)
+            only_read = only_read && (o->operand[k].access == READ || !mirror_overlap(t, &o->operand[k].tensor));
         if (!only_read) continue;
         const mirror *m = mirror_of(all, t);
-        if (memcmp(t->data, m->copy + ((char *)t->data - m->begin), tensor_span(t)) != 0) fail_msg("%s wrote operand %d, which it reads", op_kind_name(o->kind), i);
+        if (memcmp(t->data, m->copy + ((char *)t->data - m->begin), tensor_span(t)) != 0)
+            fail_msg("%s wrote operand %d, which it reads", op_kind_name(o->kind), i);
     }
 }
 
@@ -95,7 +106,9 @@ mark __wrap_op_submit(queue *q, const op *o)
     }
     for (int i = 0; i < count; i++) mirror_upload(&all[i]);
     for (int i = 0; i < o->operands; i++)
-        if (tensor_span(&o->operand[i].tensor)) there.operand[i].tensor.data = mirror_place(mirror_of(all, &o->operand[i].tensor), o->operand[i].tensor.data);
+        if (tensor_span(&o->operand[i].tensor))
+            there.operand[i].tensor.data =
+                mirror_place(mirror_of(all, &o->operand[i].tensor), o->operand[i].tensor.data);
     mark m = __real_op_submit(q, &there);
     for (int i = 0; i < count; i++) mirror_download(&all[i]);
     mirror_check_reads(all, o);

@@ -1,30 +1,40 @@
-/* One list of the operations that have a backward, and what goes with them: each is compared with a naive version in double,
- * each gradient with central differences of that version. FP32 and BF16, odd sizes, rows with gaps; the result must not depend on threads. */
+/* One list of the operations that have a backward, and what goes with them: each is compared with a naive version in
+ * double, each gradient with central differences of that version. FP32 and BF16, odd sizes, rows with gaps; the result
+ * must not depend on threads. */
 #include "operations.h"
 
 enum { TENSORS = 4, SHAPES = 9, SHAPE = 6, CHECKED_ELEMENTS = 24 };
-static const double STEP = 1e-4;        /* of the differences: their own error is about 1e-8 */
+static const double STEP = 1e-4; /* of the differences: their own error is about 1e-8 */
 
 /* type DTYPES: the format under test. below > 0: integers in [0, below). An input with differentiate has a gradient, of
  * format gradient_type. */
-typedef struct { dtype type; int dims; int64_t dim[4]; bool gaps, differentiate; double offset; int64_t below; dtype gradient_type; } spec;
+typedef struct {
+    dtype type;
+    int dims;
+    int64_t dim[4];
+    bool gaps, differentiate;
+    double offset;
+    int64_t below;
+    dtype gradient_type;
+} spec;
 
 typedef struct {
     const char *name;
-    int inputs, outputs;                /* the loss is a weighted sum of output 0 */
-    int in_place;                       /* so many outputs start as the inputs */
-    bool updates;                       /* backward also accumulates */
+    int inputs, outputs; /* the loss is a weighted sum of output 0 */
+    int in_place;        /* so many outputs start as the inputs */
+    bool updates;        /* backward also accumulates */
     void (*describe)(const int64_t *shape, spec *in, spec *out);
     void (*reference)(const int64_t *shape, dtype type, double *const *in, double *const *out);
     void (*forward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out);
-    void (*backward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how);
+    void (*backward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out, tensor d_out,
+                     const tensor *d_in, access_mode how);
     /* Absolute error allowed, in FP32 roundings of the largest element; one rounding of each result comes on top. */
     double forward_roundings, backward_roundings;
     /* Roundings of saved results to BF16 that reach the gradient. */
     double backward_bf16;
     /* The CUDA machine's roundings of softmax weights to BF16 that reach output 0, of the largest input. */
     double weights_bf16;
-    bool narrow_d_out;                  /* the gradient of output 0 is in the format under test, though the output is not */
+    bool narrow_d_out; /* the gradient of output 0 is in the format under test, though the output is not */
     int64_t shape[SHAPES][SHAPE];
 } operation;
 
@@ -55,16 +65,25 @@ static void norm_run(queue *q, const int64_t *n, const tensor *in, const tensor 
     norm_forward(q, "norm", (norm_forward_operands){ .x = in[0], .gain = in[1], .out = out[0], .rstd = out[1] }, 1e-5f);
 }
 
-static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
+static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                              const tensor *d_in, access_mode how)
 {
-    norm_backward(q, "d_norm", (norm_backward_operands){ .d_out = d_out, .x = in[0], .rstd = out[1], .gain = in[1], .dx = d_in[0],
-                                                         .gain_gradient = d_in[1], .dx_access = how, .gain_access = how });
+    norm_backward(q, "d_norm",
+                  (norm_backward_operands){ .d_out = d_out,
+                                            .x = in[0],
+                                            .rstd = out[1],
+                                            .gain = in[1],
+                                            .dx = d_in[0],
+                                            .gain_gradient = d_in[1],
+                                            .dx_access = how,
+                                            .gain_access = how });
 }
 
 /* shape: s, b, heads, d. The table need not hold true angles. */
 static void rope_describe(const int64_t *n, spec *in, spec *out)
 {
-    in[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[3] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    in[0] =
+        (spec){ DTYPES, 4, { n[0], n[1], n[2], n[3] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
     in[1] = (spec){ F32, 3, { n[0], n[3] / 2, 2 }, .gaps = false };
     out[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[3] }, .gaps = true };
 }
@@ -80,10 +99,14 @@ static void rope_reference(const int64_t *n, dtype type, double *const *in, doub
         }
 }
 
-static void rope_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { rope_forward(q, "rope", out[0], in[1]); }
+static void rope_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    rope_forward(q, "rope", out[0], in[1]);
+}
 
 /* d_in[0] starts as d_out. */
-static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
+static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                              const tensor *d_in, access_mode how)
 {
     rope_backward(q, "d_rope", d_in[0], in[1]);
 }
@@ -94,8 +117,11 @@ static int64_t key_count(const int64_t *n) { return is_causal(n) ? n[0] : n[5]; 
 
 static void attention_describe(const int64_t *n, spec *in, spec *out)
 {
-    in[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
-    in[1] = in[2] = (spec){ DTYPES, 4, { key_count(n), n[1], n[3], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    in[0] =
+        (spec){ DTYPES, 4, { n[0], n[1], n[2], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
+    in[1] = in[2] = (spec){
+        DTYPES, 4, { key_count(n), n[1], n[3], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES
+    };
     out[0] = in[0];
     out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = false };
 }
@@ -117,7 +143,8 @@ static double attention_score(const int64_t *n, const double *q, const double *k
 }
 
 /* One query of one head over the first keys: out and lse. */
-static double attention_row(const int64_t *n, int64_t keys, const double *q, const double *k, const double *v, double *out)
+static double attention_row(const int64_t *n, int64_t keys, const double *q, const double *k, const double *v,
+                            double *out)
 {
     int64_t stride = n[1] * n[3] * n[4];
     double total = 0.0;
@@ -136,22 +163,31 @@ static void attention_reference(const int64_t *n, dtype type, double *const *in,
     for (int64_t position = 0; position < n[0]; position++)
         for (int64_t b = 0; b < n[1]; b++)
             for (int64_t head = 0; head < n[2]; head++) {
-                int64_t at = ((position * n[1] + b) * n[2] + head) * n[4], kv = (b * n[3] + head / (n[2] / n[3])) * n[4];
+                int64_t at = ((position * n[1] + b) * n[2] + head) * n[4],
+                        kv = (b * n[3] + head / (n[2] / n[3])) * n[4];
                 int64_t keys = is_causal(n) ? position + 1 : key_count(n);
-                out[1][(b * n[2] + head) * n[0] + position] = attention_row(n, keys, in[0] + at, in[1] + kv, in[2] + kv, out[0] + at);
+                out[1][(b * n[2] + head) * n[0] + position] =
+                    attention_row(n, keys, in[0] + at, in[1] + kv, in[2] + kv, out[0] + at);
             }
 }
 
-static attention_args attention_args_of(const int64_t *n) { return (attention_args){ (float)(1.0 / sqrt((double)n[4])), is_causal(n) }; }
+static attention_args attention_args_of(const int64_t *n)
+{
+    return (attention_args){ (float)(1.0 / sqrt((double)n[4])), is_causal(n) };
+}
 
 static void attention_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] }, attention_args_of(n));
+    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] },
+                      attention_args_of(n));
 }
 
-static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
+static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                                   const tensor *d_in, access_mode how)
 {
-    attention_backward(q, "d_attention", (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1], d_in[2], how, how },
+    attention_backward(q, "d_attention",
+                       (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1],
+                                                      d_in[2], how, how },
                        attention_args_of(n));
 }
 
@@ -173,7 +209,10 @@ static void merge_reference(const int64_t *n, dtype type, double *const *in, dou
     }
 }
 
-static void merge_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { attention_merge(q, "merge", out[0], out[1], in[2], in[3]); }
+static void merge_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    attention_merge(q, "merge", out[0], out[1], in[2], in[3]);
+}
 
 /* shape: rows, f */
 static void swiglu_describe(const int64_t *n, spec *in, spec *out)
@@ -191,9 +230,13 @@ static void swiglu_reference(const int64_t *n, dtype type, double *const *in, do
         }
 }
 
-static void swiglu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { swiglu_forward(q, "swiglu", in[0], out[0]); }
+static void swiglu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    swiglu_forward(q, "swiglu", in[0], out[0]);
+}
 
-static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
+static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                                const tensor *d_in, access_mode how)
 {
     swiglu_backward(q, "d_swiglu", in[0], d_out, d_in[0]);
 }
@@ -215,38 +258,168 @@ static void embedding_reference(const int64_t *n, dtype type, double *const *in,
         }
 }
 
-static void embedding_run(queue *q, const int64_t *n, const tensor *in, const tensor *out) { embedding_forward(q, "embedding", in[0], in[1], out[0], n[4]); }
+static void embedding_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    embedding_forward(q, "embedding", in[0], in[1], out[0], n[4]);
+}
 
-static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out, const tensor *d_in, access_mode how)
+static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                                   const tensor *d_in, access_mode how)
 {
     embedding_backward(q, "d_embedding", in[0], d_out, d_in[1], how, n[4]);
 }
 
-/* Roundings: a sum of up to 1024 squares, one after the other if the compiler makes no vectors, gathers 60 (measured; those
- * of BF16 numbers round mostly one way); the CUDA machine's are chains of 72 terms at most, added in pairs. A norm's root halves
- * them; five more are the division, root and products. A gradient has two such sums. exp_shared is good to 5 roundings of a value
- * it grows into by at most |score| more. Attention divides sums of up to s terms.
- * On tensor cores attention rounds the weights P = e^(score - maximum) to BF16, but not their sum: out errs by at most
- * sum P |v| / sum P <= max |v| roundings. Its gradients err by a root of sums of squares: of P |d_out| (dv; of the first key, which
- * all queries see, sum P^2 <= pi^2 / 6 per head), of |dS| |k| (dq) and |dS| |q| (dk); four roundings of the largest gradient are
- * room for that, too (at most 1.0 seen). */
+/* Roundings: a sum of up to 1024 squares, one after the other if the compiler makes no vectors, gathers 60 (measured;
+ * those of BF16 numbers round mostly one way); the CUDA machine's are chains of 72 terms at most, added in pairs. A
+ * norm's root halves them; five more are the division, root and products. A gradient has two such sums. exp_shared is
+ * good to 5 roundings of a value it grows into by at most |score| more. Attention divides sums of up to s terms. On
+ * tensor cores attention rounds the weights P = e^(score - maximum) to BF16, but not their sum: out errs by at most sum
+ * P |v| / sum P <= max |v| roundings. Its gradients err by a root of sums of squares: of P |d_out| (dv; of the first
+ * key, which all queries see, sum P^2 <= pi^2 / 6 per head), of |dS| |k| (dq) and |dS| |q| (dk); four roundings of the
+ * largest gradient are room for that, too (at most 1.0 seen). */
 static const operation list[] = {
-    { "norm", 2, 2, 0, true, norm_describe, norm_reference, norm_run, norm_run_backward, 36, 96, 0, 0, false,
-      { { 5, 7 }, { 33, 256 }, { 70, 1000 }, { 3, 2500 }, { 1, 16 }, { 300, 16 }, { 2, 4104 }, { 3, 8200 }, { 2, 18432 } } },
-    { "rope", 2, 1, 1, false, rope_describe, rope_reference, rope_run, rope_run_backward, 4, 4, 0, 0, false,
+    { "norm",
+      2,
+      2,
+      0,
+      true,
+      norm_describe,
+      norm_reference,
+      norm_run,
+      norm_run_backward,
+      36,
+      96,
+      0,
+      0,
+      false,
+      { { 5, 7 },
+        { 33, 256 },
+        { 70, 1000 },
+        { 3, 2500 },
+        { 1, 16 },
+        { 300, 16 },
+        { 2, 4104 },
+        { 3, 8200 },
+        { 2, 18432 } } },
+    { "rope",
+      2,
+      1,
+      1,
+      false,
+      rope_describe,
+      rope_reference,
+      rope_run,
+      rope_run_backward,
+      4,
+      4,
+      0,
+      0,
+      false,
       { { 5, 2, 3, 6 }, { 17, 1, 4, 64 }, { 1, 1, 1, 2 }, { 2, 1, 1, 256 } } },
-    { "attention", 3, 2, 0, false, attention_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4, 1, false,
-      { { 70, 2, 4, 2, 6 }, { 130, 1, 2, 1, 18 }, { 64, 1, 2, 2, 64 }, { 1, 1, 1, 1, 2 }, { 20, 1, 3, 1, 256 }, { 66, 1, 2, 1, 128 },
+    { "attention",
+      3,
+      2,
+      0,
+      false,
+      attention_describe,
+      attention_reference,
+      attention_run,
+      attention_run_backward,
+      24,
+      60,
+      4,
+      1,
+      false,
+      { { 70, 2, 4, 2, 6 },
+        { 130, 1, 2, 1, 18 },
+        { 64, 1, 2, 2, 64 },
+        { 1, 1, 1, 1, 2 },
+        { 20, 1, 3, 1, 256 },
+        { 66, 1, 2, 1, 128 },
         { 34, 1, 2, 1, 192 } } },
-    { "attention_part", 3, 2, 0, true, attention_part_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4, 1, false,
-      { { 70, 2, 4, 2, 6, 40 }, { 30, 1, 2, 1, 18, 130 }, { 64, 1, 2, 2, 64, 64 }, { 1, 1, 2, 1, 2, 65 }, { 20, 1, 3, 1, 256, 1 }, { 70, 2, 4, 2, 6 } } },
-    { "attention_ring", 3, 2, 0, true, attention_part_describe, attention_reference, attention_run, attention_run_backward, 24, 60, 4, 1, true,
-      { { 70, 1, 2, 1, 6, 40 }, { 20, 1, 2, 1, 34, 130 }, { 20, 1, 2, 1, 256, 1 }, { 17, 1, 2, 1, 128, 66 }, { 66, 1, 1, 1, 192, 34 } } },
-    { "attention_merge", 4, 2, 2, false, merge_describe, merge_reference, merge_run, NULL, 16, 0, 0, 0, false,
+    { "attention_part",
+      3,
+      2,
+      0,
+      true,
+      attention_part_describe,
+      attention_reference,
+      attention_run,
+      attention_run_backward,
+      24,
+      60,
+      4,
+      1,
+      false,
+      { { 70, 2, 4, 2, 6, 40 },
+        { 30, 1, 2, 1, 18, 130 },
+        { 64, 1, 2, 2, 64, 64 },
+        { 1, 1, 2, 1, 2, 65 },
+        { 20, 1, 3, 1, 256, 1 },
+        { 70, 2, 4, 2, 6 } } },
+    { "attention_ring",
+      3,
+      2,
+      0,
+      true,
+      attention_part_describe,
+      attention_reference,
+      attention_run,
+      attention_run_backward,
+      24,
+      60,
+      4,
+      1,
+      true,
+      { { 70, 1, 2, 1, 6, 40 },
+        { 20, 1, 2, 1, 34, 130 },
+        { 20, 1, 2, 1, 256, 1 },
+        { 17, 1, 2, 1, 128, 66 },
+        { 66, 1, 1, 1, 192, 34 } } },
+    { "attention_merge",
+      4,
+      2,
+      2,
+      false,
+      merge_describe,
+      merge_reference,
+      merge_run,
+      NULL,
+      16,
+      0,
+      0,
+      0,
+      false,
       { { 5, 2, 3, 6 }, { 70, 1, 1, 64 }, { 1, 1, 2, 2 } } },
-    { "swiglu", 1, 1, 0, false, swiglu_describe, swiglu_reference, swiglu_run, swiglu_run_backward, 16, 24, 0, 0, false,
+    { "swiglu",
+      1,
+      1,
+      0,
+      false,
+      swiglu_describe,
+      swiglu_reference,
+      swiglu_run,
+      swiglu_run_backward,
+      16,
+      24,
+      0,
+      0,
+      false,
       { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
-    { "embedding", 2, 1, 0, true, embedding_describe, embedding_reference, embedding_run, embedding_run_backward, 0, 8, 0, 0, false,
+    { "embedding",
+      2,
+      1,
+      0,
+      true,
+      embedding_describe,
+      embedding_reference,
+      embedding_run,
+      embedding_run_backward,
+      0,
+      8,
+      0,
+      0,
+      false,
       { { 6, 2, 5, 4, 0 }, { 40, 1, 1100, 30, 3 }, { 30, 3, 16, 2, 5 } } },
 };
 enum { OPERATIONS = sizeof list / sizeof *list };
@@ -254,7 +427,10 @@ enum { OPERATIONS = sizeof list / sizeof *list };
 /* ---- what is done with each ---- */
 
 typedef struct {
-    const operation *o; const int64_t *shape; dtype type; int64_t gap;
+    const operation *o;
+    const int64_t *shape;
+    dtype type;
+    int64_t gap;
     spec in_spec[TENSORS], out_spec[TENSORS];
     sample in[TENSORS], out[TENSORS], d_out, d_in[TENSORS];
 } trial;
@@ -348,7 +524,8 @@ static void check_forward(trial *t)
     for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].value;
     evaluate(t, out);
     for (int i = 0; i < t->o->outputs; i++) {
-        double absolute = t->o->forward_roundings * F32_ROUND * largest(out[i], t->out[i].elements) + (i == 0 ? weights_error(t) : 0.0);
+        double absolute = t->o->forward_roundings * F32_ROUND * largest(out[i], t->out[i].elements) +
+                          (i == 0 ? weights_error(t) : 0.0);
         compare(t->o->name, &t->out[i], out[i], rounding(t->out[i].t.type), absolute);
         sample_check_gaps(&t->out[i], t->o->name);
     }
@@ -376,18 +553,20 @@ static void check_gradient(const trial *t, int input, const double *before)
     for (int64_t k = 0; k < count; k++) {
         int64_t i = count == 1 ? 0 : k * (d->elements - 1) / (count - 1);
         double expected = before[i] + difference(t, input, i), got = element(&d->t, i);
-        double limit = rounding(d->t.type) * fabs(expected) + (t->o->backward_roundings * F32_ROUND + 1e-7) * (scale + fabs(before[i])) +
+        double limit = rounding(d->t.type) * fabs(expected) +
+                       (t->o->backward_roundings * F32_ROUND + 1e-7) * (scale + fabs(before[i])) +
                        (t->type == BF16 ? t->o->backward_bf16 * BF16_ROUND : 0.0) * scale;
         if (!(fabs(got - expected) <= limit))
-            fail_msg("d_%s, input %d, element %lld: %.9g, differences give %.9g, error %.3g above %.3g", t->o->name, input, (long long)i, got,
-                     expected, fabs(got - expected), limit);
+            fail_msg("d_%s, input %d, element %lld: %.9g, differences give %.9g, error %.3g above %.3g", t->o->name,
+                     input, (long long)i, got, expected, fabs(got - expected), limit);
     }
 }
 
 static void check_backward(trial *t, access_mode how)
 {
     for (int i = 0; i < t->o->inputs; i++)
-        if (t->in_spec[i].differentiate) sample_randomize(&t->d_in[i], 20 + (uint32_t)i, how == UPDATE ? 1.0 : 0.0, 0.0);
+        if (t->in_spec[i].differentiate)
+            sample_randomize(&t->d_in[i], 20 + (uint32_t)i, how == UPDATE ? 1.0 : 0.0, 0.0);
     run_backward(t, how);
     for (int i = 0; i < t->o->inputs; i++) {
         if (!t->in_spec[i].differentiate) continue;

@@ -1,26 +1,32 @@
 /* What the operations' tests share: tensors of random numbers with their double twins, a machine that proves access
- * lists, and comparison. Every operation goes through its filler, a measuring pass and exactly the scratch it asked for.
- * XGSW_TEST_MACHINE=cuda: on the CUDA machine (mirror.h). */
+ * lists, and comparison. Every operation goes through its filler, a measuring pass and exactly the scratch it asked
+ * for. XGSW_TEST_MACHINE=cuda: on the CUDA machine (mirror.h). */
 #pragma once
 #include "base/fail.h"
 #include "machine/kernels.h"
 #include "machine/world.h"
+#include "mirror.h"
 #include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
-#include "mirror.h"
 
 /* Half a unit in the last place, relative. */
 static const double F32_ROUND = 0x1p-24, BF16_ROUND = 0x1p-8;
 static inline double rounding(dtype type) { return type == BF16 ? BF16_ROUND : F32_ROUND; }
 
-enum { GAP_VALUE = 0x4B };      /* the bytes between rows, which nobody may touch */
+enum { GAP_VALUE = 0x4B }; /* the bytes between rows, which nobody may touch */
 
 /* A tensor, its memory, and its elements in double, slow to fast. */
-typedef struct { tensor t; char *memory; size_t bytes; double *value; int64_t elements; } sample;
+typedef struct {
+    tensor t;
+    char *memory;
+    size_t bytes;
+    double *value;
+    int64_t elements;
+} sample;
 
 static inline int64_t place_of(const tensor *t, int64_t i)
 {
@@ -120,17 +126,24 @@ static inline double largest(const double *x, int64_t n)
 }
 
 /* |got - expected| <= relative |expected| + absolute. */
-static inline void compare(const char *name, const sample *got, const double *expected, double relative, double absolute)
+static inline void compare(const char *name, const sample *got, const double *expected, double relative,
+                           double absolute)
 {
     for (int64_t i = 0; i < got->elements; i++) {
         double x = element(&got->t, i), limit = relative * fabs(expected[i]) + absolute;
         if (!(fabs(x - expected[i]) <= limit))
-            fail_msg("%s, element %lld: %.9g, expected %.9g, error %.3g above %.3g", name, (long long)i, x, expected[i], fabs(x - expected[i]), limit);
+            fail_msg("%s, element %lld: %.9g, expected %.9g, error %.3g above %.3g", name, (long long)i, x, expected[i],
+                     fabs(x - expected[i]), limit);
     }
 }
 
 /* The machine of one pass: the first measures, the second runs. */
-typedef struct { machine *machine; queue *queue; void *scratch; size_t bytes; } pass;
+typedef struct {
+    machine *machine;
+    queue *queue;
+    void *scratch;
+    size_t bytes;
+} pass;
 
 static inline size_t scratch_taken(size_t bytes) { return (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT; }
 
@@ -157,13 +170,13 @@ static inline size_t pass_close(pass *p)
 }
 
 /* RUN(q, statement): the statement submits to queue *q, first to measure, then to run. */
-#define RUN(q, statement)                                              \
-    do {                                                               \
-        size_t scratch_bytes_ = 0;                                     \
-        for (int pass_ = 0; pass_ < 2; pass_++) {                      \
-            pass p_ = pass_open(pass_, scratch_bytes_);                \
-            queue *q = p_.queue;                                       \
-            statement;                                                 \
-            scratch_bytes_ = pass_close(&p_);                          \
-        }                                                              \
+#define RUN(q, statement)                                                                                              \
+    do {                                                                                                               \
+        size_t scratch_bytes_ = 0;                                                                                     \
+        for (int pass_ = 0; pass_ < 2; pass_++) {                                                                      \
+            pass p_ = pass_open(pass_, scratch_bytes_);                                                                \
+            queue *q = p_.queue;                                                                                       \
+            statement;                                                                                                 \
+            scratch_bytes_ = pass_close(&p_);                                                                          \
+        }                                                                                                              \
     } while (0)

@@ -1,5 +1,5 @@
-/* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's scalars,
- * the AdamW update, and moving of data. */
+/* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's
+ * scalars, the AdamW update, and moving of data. */
 #include "base/random.h"
 #include "operations.h"
 
@@ -10,7 +10,10 @@ typedef unsigned __int128 wide;
 /* Long double holds the square of an FP32 number exactly, and its rounding to 2^-80 too. */
 static wide square_units(double x) { return (wide)rintl((long double)x * (long double)x * 0x1p80L); }
 
-static wide limbs_value(const uint64_t *limb) { return (wide)limb[3] << 96 | (wide)limb[2] << 64 | (wide)limb[1] << 32 | limb[0]; }
+static wide limbs_value(const uint64_t *limb)
+{
+    return (wide)limb[3] << 96 | (wide)limb[2] << 64 | (wide)limb[1] << 32 | limb[0];
+}
 
 /* Magnitudes 2^low .. 2^high; the limbs hold `before` at first. */
 static void check_squares(dtype type, int64_t n, int low, int high, uint64_t before)
@@ -18,7 +21,9 @@ static void check_squares(dtype type, int64_t n, int low, int high, uint64_t bef
     sample x = sample_open(type, 1, &n, 0);
     uint64_t limb[SQUARE_LIMBS] = { before, 0, 0, 0, 0 };
     wide expected = before;
-    for (int64_t i = 0; i < n; i++) element_set(&x.t, i, random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
+    for (int64_t i = 0; i < n; i++)
+        element_set(&x.t, i,
+                    random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
     sample_read(&x);
     for (int64_t i = 0; i < n; i++) expected += square_units(x.value[i]);
     RUN(q, square_sum(q, "norm", x.t, tensor_1d(limb, U64, SQUARE_LIMBS)));
@@ -43,7 +48,7 @@ static void squares(void **state)
 static void squares_tie(void **state)
 {
     float x[2] = { 0x1p-41f * sqrtf(2.0f), 0.0f };
-    const float ties[3] = { 0x1.8p-40f, 0x1p-40f, 0x1.4p-39f };     /* squares in units: 2.25, 1, 6.25 */
+    const float ties[3] = { 0x1.8p-40f, 0x1p-40f, 0x1.4p-39f }; /* squares in units: 2.25, 1, 6.25 */
     uint64_t limb[SQUARE_LIMBS] = { 0 };
     RUN(q, square_sum(q, "norm", tensor_1d((void *)ties, F32, 3), tensor_1d(limb, U64, SQUARE_LIMBS)));
     assert_int_equal(limb[0], 2 + 1 + 6);
@@ -73,7 +78,8 @@ static tensor scalars_tensor(double *scalar) { return tensor_1d(scalar, F64, STE
 static double clip_of(const uint64_t *limb, double clip, double *norm)
 {
     double scalar[STEP_SCALARS] = { 0 }, loss = 3.5;
-    RUN(q, step_clip(q, "norm", tensor_1d((void *)limb, U64, SQUARE_LIMBS), tensor_1d(&loss, F64, 1), scalars_tensor(scalar), &(step_clip_args){ clip, 2 }));
+    RUN(q, step_clip(q, "norm", tensor_1d((void *)limb, U64, SQUARE_LIMBS), tensor_1d(&loss, F64, 1),
+                     scalars_tensor(scalar), &(step_clip_args){ clip, 2 }));
     assert_true(scalar[SCALAR_LOSS] == 3.5 / 2);
     *norm = scalar[SCALAR_NORM];
     return scalar[SCALAR_CLIP];
@@ -96,7 +102,9 @@ static void clips(void **state)
 
 static void learning_rates(void **state)
 {
-    const step_begin_args args = { .maximum = 8e-5, .minimum = 8e-6, .warmup = 4, .total = 11, .beta1 = 0.9f, .beta2 = 0.95f };
+    const step_begin_args args = {
+        .maximum = 8e-5, .minimum = 8e-6, .warmup = 4, .total = 11, .beta1 = 0.9f, .beta2 = 0.95f
+    };
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = -1 };
     for (int t = 0; t < 13; t++) {
         RUN(q, step_begin(q, "step", scalars_tensor(scalar), &args));
@@ -118,11 +126,13 @@ static double first_rate(step_begin_args args, double step)
 
 static void learning_rate_corners(void **state)
 {
-    const step_begin_args constant = { .maximum = 1e-3, .total = 10, .constant = true }, warm = { .maximum = 1e-3, .total = 10, .warmup = 3, .constant = true };
+    const step_begin_args constant = { .maximum = 1e-3, .total = 10, .constant = true },
+                          warm = { .maximum = 1e-3, .total = 10, .warmup = 3, .constant = true };
     const step_begin_args zero = { .maximum = 1e-3, .minimum = 1e-4, .total = 50, .warmup = 5, .from_zero = true };
     assert_true(first_rate(zero, 0) == 0.0 && fabs(first_rate(zero, 4) - 8e-4) < 1e-18 && first_rate(zero, 5) == 1e-3);
     assert_true(fabs(first_rate(zero, 49) - 1e-4) < 1e-18);
-    const step_begin_args single = { .maximum = 1e-3, .minimum = 1e-4, .total = 1 }, all_warm = { .maximum = 1e-3, .minimum = 1e-4, .total = 4, .warmup = 3 };
+    const step_begin_args single = { .maximum = 1e-3, .minimum = 1e-4, .total = 1 },
+                          all_warm = { .maximum = 1e-3, .minimum = 1e-4, .total = 4, .warmup = 3 };
     assert_true(first_rate(constant, 0) == 1e-3 && first_rate(constant, 9) == 1e-3);
     assert_true(first_rate(warm, 0) == 1e-3 / 4 && first_rate(warm, 3) == 1e-3);
     assert_true(fabs(first_rate(single, 0) - 1e-3) < 1e-18 && fabs(first_rate(all_warm, 3) - 1e-3) < 1e-18);
@@ -130,15 +140,20 @@ static void learning_rate_corners(void **state)
 
 /* ---- AdamW ---- */
 
-typedef struct { dtype gradient, weight, moments; bool master; } adamw_formats;
+typedef struct {
+    dtype gradient, weight, moments;
+    bool master;
+} adamw_formats;
 
 /* In double from the rounded inputs. FP32 makes about eight roundings of the update, one of each result. */
 static void check_adamw(adamw_formats f, int64_t n)
 {
     const adamw_rule rule = { 0.9f, 0.95f, 1e-5f, 0.1f };
     double scalar[STEP_SCALARS] = { 4, 1e-3, 1 / (1 - pow(0.9, 5)), 1 / (1 - pow(0.95, 5)), 0.37, 0, 0 };
-    sample g = sample_open(f.gradient, 1, &n, 0), w = sample_open(f.weight, 1, &n, 0), master = sample_open(F32, 1, &n, 0);
-    sample m = sample_open(f.moments, 1, &n, 0), v = sample_open(f.moments, 1, &n, 0), *values = f.master ? &master : &w;
+    sample g = sample_open(f.gradient, 1, &n, 0), w = sample_open(f.weight, 1, &n, 0),
+           master = sample_open(F32, 1, &n, 0);
+    sample m = sample_open(f.moments, 1, &n, 0), v = sample_open(f.moments, 1, &n, 0),
+           *values = f.master ? &master : &w;
     sample_randomize(&g, 1, 1e-2, 0.0);
     sample_randomize(&w, 2, 0.05, 0.0);
     sample_randomize(&master, 3, 0.05, 0.0);
@@ -157,15 +172,19 @@ static void check_adamw(adamw_formats f, int64_t n)
     compare("second moment", &v, v.value, rounding(f.moments) + 4 * F32_ROUND, 0);
     compare("weight", values, values->value, rounding(values->t.type) + F32_ROUND, 16 * F32_ROUND * 1e-2);
     for (int64_t i = 0; f.master && i < n; i++)
-        assert_true(element(&w.t, i) == (f.weight == BF16 ? (double)bf16_widen(bf16_round((float)element(&master.t, i))) : element(&master.t, i)));
+        assert_true(element(&w.t, i) == (f.weight == BF16 ? (double)bf16_widen(bf16_round((float)element(&master.t, i)))
+                                                          : element(&master.t, i)));
     sample *all[] = { &g, &w, &master, &m, &v };
     for (int i = 0; i < 5; i++) sample_close(all[i]);
 }
 
 static void adamw_updates(void **state)
 {
-    static const adamw_formats formats[] = { { F32, F32, F32, false }, { BF16, BF16, F32, true }, { F32, BF16, F32, true },
-                                             { BF16, BF16, BF16, false }, { F32, F32, F32, true } };
+    static const adamw_formats formats[] = { { F32, F32, F32, false },
+                                             { BF16, BF16, F32, true },
+                                             { F32, BF16, F32, true },
+                                             { BF16, BF16, BF16, false },
+                                             { F32, F32, F32, true } };
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         check_adamw(formats[i], 7);
         check_adamw(formats[i], 5000);
@@ -177,7 +196,8 @@ static void adamw_updates(void **state)
 static void round_of(uint32_t c[4], const uint32_t k[2])
 {
     uint64_t a = 0xD2511F53ull * c[0], b = 0xCD9E8D57ull * c[2];
-    uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a };
+    uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1],
+                         (uint32_t)a };
     memcpy(c, next, sizeof next);
 }
 
@@ -203,7 +223,8 @@ static void check_initialize(dtype type, int64_t rows, int64_t columns, initiali
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
             int64_t row = args.first_row + i, column = args.first_column + j;
-            double expected = row < args.rows && column < args.columns ? normal_at(args.key, row * args.columns + column, 0.02) : 0.0;
+            double expected =
+                row < args.rows && column < args.columns ? normal_at(args.key, row * args.columns + column, 0.02) : 0.0;
             if (type == BF16) expected = (double)bf16_widen(bf16_round((float)expected));
             assert_true(element(&x.t, i * columns + j) == expected);
         }
@@ -212,14 +233,16 @@ static void check_initialize(dtype type, int64_t rows, int64_t columns, initiali
 
 static void first_weights(void **state)
 {
-    initialize_args args = { .seed = 1234, .key = fnv1a("layers.0.q"), .scale = normal_scale(0.02), .rows = 40, .columns = 70 };
+    initialize_args args = {
+        .seed = 1234, .key = fnv1a("layers.0.q"), .scale = normal_scale(0.02), .rows = 40, .columns = 70
+    };
     for (dtype type = F32; type <= BF16; type++) {
         check_initialize(type, 40, 70, args);
         args.first_row = 30, args.first_column = 64;
         check_initialize(type, 12, 9, args);
         args.first_row = 50, args.first_column = 0;
         check_initialize(type, 3, 70, args);
-        args.rows = 1 << 20, args.columns = 1 << 16, args.first_row = 70000;    /* indices beyond 32 bits */
+        args.rows = 1 << 20, args.columns = 1 << 16, args.first_row = 70000; /* indices beyond 32 bits */
         check_initialize(type, 2, 1500, args);
         args.rows = 40, args.columns = 70, args.first_row = 0;
     }
@@ -245,11 +268,15 @@ static void tokens_uniform(void **state)
     const int64_t dim[] = { 50, 3 };
     sample token = sample_open(I32, 2, dim, 0), label = sample_open(I32, 2, dim, 0);
     for (int next = 0; next < 2; next++) {
-        run_tokens((tokens_args){ .stream = STREAM_UNIFORM, .labels_next = next, .seed = 1234, .vocabulary = 1000, .first_sample = 17 }, 5, &token, &label);
+        run_tokens(
+            (tokens_args){
+                .stream = STREAM_UNIFORM, .labels_next = next, .seed = 1234, .vocabulary = 1000, .first_sample = 17 },
+            5, &token, &label);
         for (uint32_t p = 0; p < 50; p++)
             for (uint32_t b = 0; b < 3; b++) {
                 assert_true(token.value[p * 3 + b] == draw(p, 17 + b, 5, 0, 0, 1000));
-                assert_true(label.value[p * 3 + b] == (next ? draw(p + 1, 17 + b, 5, 0, 0, 1000) : draw(p, 17 + b, 5, 0, 1, 1000)));
+                assert_true(label.value[p * 3 + b] ==
+                            (next ? draw(p + 1, 17 + b, 5, 0, 0, 1000) : draw(p, 17 + b, 5, 0, 1, 1000)));
             }
     }
     sample_close(&token);
@@ -260,8 +287,12 @@ static void tokens_ramp(void **state)
 {
     enum { LENGTH = 9000, VOCABULARY = 500 };
     static double row[LENGTH + 5000];
-    sample token = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0), label = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0);
-    run_tokens((tokens_args){ .stream = STREAM_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2, &token, &label);
+    sample token = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0),
+           label = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0);
+    run_tokens(
+        (tokens_args){
+            .stream = STREAM_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 },
+        2, &token, &label);
     for (uint32_t b = 0; b < 2; b++) {
         int64_t filled = 0;
         for (uint32_t document = 0; filled <= LENGTH; document++) {
@@ -269,9 +300,11 @@ static void tokens_ramp(void **state)
             for (int64_t i = 0; i < length - 1; i++) row[filled++] = (double)(1 + i % (VOCABULARY - 2));
             row[filled++] = VOCABULARY - 1;
         }
-        for (int64_t p = 0; p < LENGTH; p++) assert_true(token.value[2 * p + b] == row[p] && label.value[2 * p + b] == row[p + 1]);
+        for (int64_t p = 0; p < LENGTH; p++)
+            assert_true(token.value[2 * p + b] == row[p] && label.value[2 * p + b] == row[p + 1]);
     }
-    run_tokens((tokens_args){ .stream = STREAM_ZEROS, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2, &token, &label);
+    run_tokens((tokens_args){ .stream = STREAM_ZEROS, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2,
+               &token, &label);
     for (int64_t i = 0; i < token.elements; i++) assert_true(token.value[i] == 0.0 && label.value[i] == 0.0);
     sample_close(&token);
     sample_close(&label);
@@ -284,7 +317,8 @@ static void check_copies(int64_t n)
     for (dtype to = F32; to <= F64; to++)
         for (dtype from = F32; from <= F64; from++)
             for (access_mode how = WRITE; how <= UPDATE; how++) {
-                sample x = sample_open(from, 1, &n, 0), y = sample_open(to, 1, &n, 0), expected = sample_open(to, 1, &n, 0);
+                sample x = sample_open(from, 1, &n, 0), y = sample_open(to, 1, &n, 0),
+                       expected = sample_open(to, 1, &n, 0);
                 sample_randomize(&x, 1, 1.0, 0.0);
                 sample_randomize(&y, 2, 1.0, 0.0);
                 RUN(q, copy(q, "copy", y.t, how, x.t));
@@ -346,18 +380,20 @@ static void copies_of_views(void **state)
             for (access_mode how = WRITE; how <= UPDATE; how++) {
                 check_copy_of_views(to, from, 6, how, 5);
                 check_copy_of_views(to, from, 2100, how, 5);
-                check_copy_of_views(to, from, 2104, how, 8);        /* rows are aligned */
+                check_copy_of_views(to, from, 2104, how, 8); /* rows are aligned */
             }
 }
 
 /* Where one part holds nearly all of the sum, the other adds nothing, however far apart they are. */
 static void merges(void **state)
 {
-    static const float far[][3] = { { 5.0f, -1e30f, 5.0f }, { -1e30f, 5.0f, 5.0f }, { 3.0f, -85.0f, 3.0f }, { 1e30f, -1e30f, 1e30f } };
+    static const float far[][3] = {
+        { 5.0f, -1e30f, 5.0f }, { -1e30f, 5.0f, 5.0f }, { 3.0f, -85.0f, 3.0f }, { 1e30f, -1e30f, 1e30f }
+    };
     for (int i = 0; i < 4; i++) {
         float out[2] = { 1.5f, -2.0f }, part[2] = { 7.0f, 9.0f }, lse = far[i][0], part_lse = far[i][1];
-        RUN(q, attention_merge(q, "merge", tensor_4d(out, F32, 1, 1, 1, 2), tensor_3d(&lse, F32, 1, 1, 1), tensor_4d(part, F32, 1, 1, 1, 2),
-                               tensor_3d(&part_lse, F32, 1, 1, 1)));
+        RUN(q, attention_merge(q, "merge", tensor_4d(out, F32, 1, 1, 1, 2), tensor_3d(&lse, F32, 1, 1, 1),
+                               tensor_4d(part, F32, 1, 1, 1, 2), tensor_3d(&part_lse, F32, 1, 1, 1)));
         bool kept = far[i][0] > far[i][1];
         assert_true(lse == far[i][2] && out[0] == (kept ? 1.5f : 7.0f) && out[1] == (kept ? -2.0f : 9.0f));
     }
@@ -423,7 +459,8 @@ static void descriptions(void **state)
 {
     char text[200];
     op o = { .kind = OP_MATMUL, .origin = { 2, 1, -1, 3, PHASE_BACKWARD, "layers.3.down" } };
-    assert_string_equal(op_describe(&o, text, sizeof text), "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)");
+    assert_string_equal(op_describe(&o, text, sizeof text),
+                        "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)");
     for (op_kind kind = 0; kind < OP_KINDS; kind++) assert_int_equal(op_kind_named(op_kind_name(kind)), kind);
     assert_int_equal(op_kind_named("nonsense"), OP_KINDS);
     for (phase p = 0; p < PHASES; p++) assert_non_null(phase_name(p));
@@ -450,13 +487,16 @@ static void flops(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(squares), cmocka_unit_test(squares_tie), cmocka_unit_test(squares_flag), cmocka_unit_test(clips),
-        cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners), cmocka_unit_test(adamw_updates),
-        cmocka_unit_test(first_weights), cmocka_unit_test(tokens_uniform), cmocka_unit_test(tokens_ramp), cmocka_unit_test(copies),
-        cmocka_unit_test(copies_of_words), cmocka_unit_test(adds), cmocka_unit_test(copies_of_views), cmocka_unit_test(merges),
-        cmocka_unit_test(fills), cmocka_unit_test(sums), cmocka_unit_test(faults),
-        cmocka_unit_test(descriptions), cmocka_unit_test(flops) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(squares),        cmocka_unit_test(squares_tie),
+                                        cmocka_unit_test(squares_flag),   cmocka_unit_test(clips),
+                                        cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners),
+                                        cmocka_unit_test(adamw_updates),  cmocka_unit_test(first_weights),
+                                        cmocka_unit_test(tokens_uniform), cmocka_unit_test(tokens_ramp),
+                                        cmocka_unit_test(copies),         cmocka_unit_test(copies_of_words),
+                                        cmocka_unit_test(adds),           cmocka_unit_test(copies_of_views),
+                                        cmocka_unit_test(merges),         cmocka_unit_test(fills),
+                                        cmocka_unit_test(sums),           cmocka_unit_test(faults),
+                                        cmocka_unit_test(descriptions),   cmocka_unit_test(flops) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_exact", tests, NULL, NULL);
     world_stop();

@@ -1,16 +1,19 @@
-/* Attention's gradients of keys and values are sums over the query heads of a group: a head left out, or taken twice, shows. */
+/* Attention's gradients of keys and values are sums over the query heads of a group: a head left out, or taken twice,
+ * shows. */
 #include "operations.h"
 
 /* 1 and -1 by turns, from key to key and from one kv head to the other. */
 static double turn_of(int64_t element) { return (element / 4 + element / 2) % 2 ? -1.0 : 1.0; }
 
-/* One query each of two groups of heads sees t keys of zeros, t a power of two: every weight is 1 / t. Head h has query (h + 1, 1)
- * and d_out (2^h, 1), values are (1, 0) and (-1, 0) by turns: so dv is the sum of d_out over the group, dk that of +- 2^h times the
- * query, each over t, and a head that is left out, or taken twice, shows. lse is rounded by 2^-21, e to it by 15 roundings at most. */
+/* One query each of two groups of heads sees t keys of zeros, t a power of two: every weight is 1 / t. Head h has query
+ * (h + 1, 1) and d_out (2^h, 1), values are (1, 0) and (-1, 0) by turns: so dv is the sum of d_out over the group, dk
+ * that of +- 2^h times the query, each over t, and a head that is left out, or taken twice, shows. lse is rounded by
+ * 2^-21, e to it by 15 roundings at most. */
 static void check_groups(int64_t t, int64_t group)
 {
     const int64_t query[] = { 1, 1, 2 * group, 2 }, key[] = { t, 1, 2, 2 }, heads[] = { 1, 2 * group, 1 };
-    sample q = sample_open(BF16, 4, query, 0), d_out = sample_open(BF16, 4, query, 0), dq = sample_open(F32, 4, query, 0);
+    sample q = sample_open(BF16, 4, query, 0), d_out = sample_open(BF16, 4, query, 0),
+           dq = sample_open(F32, 4, query, 0);
     sample out = sample_open(F32, 4, query, 0), lse = sample_open(F32, 3, heads, 0), k = sample_open(BF16, 4, key, 0);
     sample v = sample_open(BF16, 4, key, 0), dk = sample_open(F32, 4, key, 0), dv = sample_open(F32, 4, key, 0);
     double dk_sum[2][2] = { 0 }, dv_sum[2][2] = { 0 };
@@ -25,8 +28,10 @@ static void check_groups(int64_t t, int64_t group)
         dv_sum[head / group][column] += d;
     }
     for (int64_t i = 0; i < 4 * t; i++) element_set(&k.t, i, 0.0), element_set(&v.t, i, i % 2 ? 0.0 : turn_of(i));
-    RUN(queue_, attention_backward(queue_, "d_attention", (attention_backward_operands){ q.t, k.t, v.t, out.t, lse.t, d_out.t, dq.t, dk.t,
-        dv.t, WRITE, WRITE }, (attention_args){ .scale = 1.0f, .causal = false }));
+    RUN(queue_, attention_backward(queue_, "d_attention",
+                                   (attention_backward_operands){ q.t, k.t, v.t, out.t, lse.t, d_out.t, dq.t, dk.t,
+                                                                  dv.t, WRITE, WRITE },
+                                   (attention_args){ .scale = 1.0f, .causal = false }));
     for (int64_t i = 0; i < 4 * t; i++) {
         double dk_expected = turn_of(i) * dk_sum[i / 2 % 2][i % 2], dv_expected = dv_sum[i / 2 % 2][i % 2];
         assert_true(fabs(element(&dk.t, i) * (double)t / dk_expected - 1.0) <= 0x1p-18);
@@ -36,8 +41,8 @@ static void check_groups(int64_t t, int64_t group)
     for (int i = 0; i < 9; i++) sample_close(all[i]);
 }
 
-/* The CUDA machine gives a group that has few keys to several blocks: here none, two of three heads, and, as four do not divide six,
- * six. */
+/* The CUDA machine gives a group that has few keys to several blocks: here none, two of three heads, and, as four do
+ * not divide six, six. */
 static void groups(void **state)
 {
     check_groups(16384, 2);

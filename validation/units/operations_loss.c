@@ -1,14 +1,19 @@
 /* The norm with its addition, and the loss over a split vocabulary, against double. */
 #include "operations.h"
 
-static double as_type(dtype type, double x) { return type == BF16 ? (double)bf16_widen(bf16_round((float)x)) : (double)(float)x; }
+static double as_type(dtype type, double x)
+{
+    return type == BF16 ? (double)bf16_widen(bf16_round((float)x)) : (double)(float)x;
+}
 
 /* sum is x + delta rounded once; the norm is that of the rounded sum. Tolerance as in operations.c. */
 static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t gap[4])
 {
     const int64_t dim[] = { rows, h };
-    sample x = sample_open(type, 2, dim, gap[0]), delta = sample_open(type, 2, dim, gap[1]), sum = sample_open(type, 2, dim, gap[2]);
-    sample out = sample_open(type, 2, dim, gap[3]), gain = sample_open(type, 1, dim + 1, 0), rstd = sample_open(F32, 1, dim, 0);
+    sample x = sample_open(type, 2, dim, gap[0]), delta = sample_open(type, 2, dim, gap[1]),
+           sum = sample_open(type, 2, dim, gap[2]);
+    sample out = sample_open(type, 2, dim, gap[3]), gain = sample_open(type, 1, dim + 1, 0),
+           rstd = sample_open(F32, 1, dim, 0);
     sample_randomize(&x, 1, 1.0, 0.0);
     sample_randomize(&delta, 2, 1.0, 0.0);
     sample_randomize(&gain, 3, 0.5, 1.0);
@@ -18,7 +23,8 @@ static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t ga
         double squares = 0.0;
         for (int64_t i = 0; i < h; i++) squares += sum.value[row * h + i] * sum.value[row * h + i];
         rstd.value[row] = 1.0 / sqrt(squares / (double)h + 1e-5);
-        for (int64_t i = 0; i < h; i++) out.value[row * h + i] = sum.value[row * h + i] * rstd.value[row] * gain.value[i];
+        for (int64_t i = 0; i < h; i++)
+            out.value[row * h + i] = sum.value[row * h + i] * rstd.value[row] * gain.value[i];
     }
     compare("sum", &sum, sum.value, 0, 0);
     compare("rstd", &rstd, rstd.value, 36 * F32_ROUND, 0);
@@ -30,7 +36,7 @@ static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t ga
 
 static void norm_sum(void **state)
 {
-    static const int64_t gap[][4] = { { 3, 0, 2, 1 }, { 8, 0, 16, 24 } };       /* the second: rows are aligned */
+    static const int64_t gap[][4] = { { 3, 0, 2, 1 }, { 8, 0, 16, 24 } }; /* the second: rows are aligned */
     for (dtype type = F32; type <= BF16; type++)
         for (int i = 0; i < 2; i++) {
             check_norm_sum(type, 5, 7, gap[i]);
@@ -41,8 +47,15 @@ static void norm_sum(void **state)
 }
 
 /* columns per rank; ranks * columns >= valid: the rest is padding */
-typedef struct { int64_t s, b, columns, ranks, valid; } loss_shape;
-typedef struct { loss_shape n; dtype type; float scale; sample logits[4], labels, partials, loss[4]; } loss_trial;
+typedef struct {
+    int64_t s, b, columns, ranks, valid;
+} loss_shape;
+typedef struct {
+    loss_shape n;
+    dtype type;
+    float scale;
+    sample logits[4], labels, partials, loss[4];
+} loss_trial;
 
 static double logit(const loss_trial *t, int64_t row, int64_t column)
 {
@@ -73,17 +86,22 @@ static void loss_close(loss_trial *t)
 static void loss_run(loss_trial *t)
 {
     for (int r = 0; r < t->n.ranks; r++) {
-        cross_entropy_operands o = { .logits = t->logits[r].t, .labels = t->labels.t, .partial = tensor_slice(t->partials.t, 0, r, 1),
-                                     .first = r * t->n.columns, .valid = t->n.valid };
+        cross_entropy_operands o = { .logits = t->logits[r].t,
+                                     .labels = t->labels.t,
+                                     .partial = tensor_slice(t->partials.t, 0, r, 1),
+                                     .first = r * t->n.columns,
+                                     .valid = t->n.valid };
         RUN(q, cross_entropy_partial(q, "loss", &o));
     }
     for (int r = 0; r < t->n.ranks; r++) {
-        cross_entropy_operands o = { t->logits[r].t, t->labels.t, t->partials.t, t->loss[r].t, r * t->n.columns, t->n.valid, t->scale };
+        cross_entropy_operands o = { t->logits[r].t,   t->labels.t, t->partials.t, t->loss[r].t,
+                                     r * t->n.columns, t->n.valid,  t->scale };
         RUN(q, cross_entropy_finish(q, "loss", &o));
     }
 }
 
-/* exp_shared is good to 3e-7 and its argument, up to 16 large, to 2^-24 of that: 1e-6 + 1e-6 relative to softmax <= 1. */
+/* exp_shared is good to 3e-7 and its argument, up to 16 large, to 2^-24 of that: 1e-6 + 1e-6 relative to softmax <= 1.
+ */
 static double row_check(loss_trial *t, int64_t row)
 {
     double total = 0.0;
@@ -95,7 +113,8 @@ static double row_check(loss_trial *t, int64_t row)
         double expected = (softmax - (column == label)) * (double)t->scale;
         if (column >= t->n.valid) assert_true(got == 0.0);
         if (!(fabs(got - expected) <= rounding(t->type) * fabs(expected) + 2e-6 * softmax * (double)t->scale))
-            fail_msg("d_logits, row %lld, column %lld: %.9g, expected %.9g", (long long)row, (long long)column, got, expected);
+            fail_msg("d_logits, row %lld, column %lld: %.9g, expected %.9g", (long long)row, (long long)column, got,
+                     expected);
     }
     return log(total) - logit(t, row, label);
 }
@@ -119,7 +138,7 @@ static void losses(void **state)
         check_loss((loss_shape){ 5, 2, 7, 1, 7 }, type);
         check_loss((loss_shape){ 4, 1, 2500, 1, 2497 }, type);
         check_loss((loss_shape){ 6, 3, 64, 4, 200 }, type);
-        check_loss((loss_shape){ 3, 1, 16, 4, 30 }, type);      /* the last ranks hold padding only */
+        check_loss((loss_shape){ 3, 1, 16, 4, 30 }, type); /* the last ranks hold padding only */
     }
 }
 
@@ -134,7 +153,8 @@ static void loss_not_a_number(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(norm_sum), cmocka_unit_test(losses), cmocka_unit_test(loss_not_a_number) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(norm_sum), cmocka_unit_test(losses),
+                                        cmocka_unit_test(loss_not_a_number) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_loss", tests, NULL, NULL);
     world_stop();

@@ -1,11 +1,16 @@
-/* Matrix products in every layout, format and access, on odd sizes and views with gaps, against double. Also what oneDNN
- * must not do: round FP32 inputs, or round an updated BF16 result twice. */
+/* Matrix products in every layout, format and access, on odd sizes and views with gaps, against double. Also what
+ * oneDNN must not do: round FP32 inputs, or round an updated BF16 result twice. */
 #include "operations.h"
 
-typedef struct { int64_t m, n, k; } shape;
-static const shape shapes[] = { { 1, 1, 1 }, { 3, 5, 7 }, { 16, 64, 32 }, { 33, 125, 61 }, { 64, 1, 200 }, { 128, 96, 515 }, { 253, 128, 64 } };
+typedef struct {
+    int64_t m, n, k;
+} shape;
+static const shape shapes[] = { { 1, 1, 1 },    { 3, 5, 7 },      { 16, 64, 32 },  { 33, 125, 61 },
+                                { 64, 1, 200 }, { 128, 96, 515 }, { 253, 128, 64 } };
 
-typedef struct { dtype input, output; } formats;
+typedef struct {
+    dtype input, output;
+} formats;
 static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 } };
 
 enum { A_TRANSPOSED = 1, B_TRANSPOSED = 2, C_TRANSPOSED = 4, GAPS = 8, LAYOUTS = 16 };
@@ -36,16 +41,19 @@ static void product(const shape *s, const sample *a, const sample *b, double *su
 static void check_product(const shape *s, formats f, access_mode how, int layout)
 {
     int64_t gap = layout & GAPS ? 3 : 0;
-    sample a = matrix(f.input, s->m, s->k, gap, layout & A_TRANSPOSED, 1), b = matrix(f.input, s->k, s->n, gap, layout & B_TRANSPOSED, 2);
+    sample a = matrix(f.input, s->m, s->k, gap, layout & A_TRANSPOSED, 1),
+           b = matrix(f.input, s->k, s->n, gap, layout & B_TRANSPOSED, 2);
     sample c = matrix(f.output, s->m, s->n, gap, layout & C_TRANSPOSED, 3);
-    double *expected = calloc((size_t)c.elements, sizeof *expected), *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
+    double *expected = calloc((size_t)c.elements, sizeof *expected),
+           *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
     product(s, &a, &b, expected, magnitude);
     for (int64_t i = 0; how == UPDATE && i < c.elements; i++) {
         expected[i] += c.value[i];
         magnitude[i] += fabs(c.value[i]);
     }
     RUN(q, matmul(q, "product", c.t, how, a.t, b.t));
-    compare("matmul", &c, expected, rounding(f.output), (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
+    compare("matmul", &c, expected, rounding(f.output),
+            (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
     sample_check_gaps(&c, "matmul");
     free(expected);
     free(magnitude);
@@ -69,7 +77,8 @@ static void fused_slices(void **state)
 {
     sample x = sample_open(F32, 2, (int64_t[]){ 40, 96 }, 0), c = matrix(F32, 40, 40, 0, false, 3);
     sample_randomize(&x, 1, 1.0, 0.0);
-    RUN(q, matmul(q, "slices", c.t, WRITE, tensor_slice(x.t, 1, 0, 32), tensor_transposed(tensor_slice(x.t, 1, 32, 32))));
+    RUN(q,
+        matmul(q, "slices", c.t, WRITE, tensor_slice(x.t, 1, 0, 32), tensor_transposed(tensor_slice(x.t, 1, 32, 32))));
     for (int64_t i = 0; i < 40; i++)
         for (int64_t j = 0; j < 40; j++) {
             double sum = 0.0;
@@ -84,7 +93,8 @@ static void fused_slices(void **state)
 static void exact_inputs(void **state)
 {
     const int64_t gap = 0;
-    sample a = matrix(F32, 64, 64, gap, false, 1), b = matrix(F32, 64, 64, gap, false, 2), c = matrix(F32, 64, 64, gap, false, 3);
+    sample a = matrix(F32, 64, 64, gap, false, 1), b = matrix(F32, 64, 64, gap, false, 2),
+           c = matrix(F32, 64, 64, gap, false, 3);
     for (int64_t i = 0; i < 64 * 64; i++) {
         element_set(&a.t, i, i / 64 == i % 64 ? 1.0 : 0.0);
         element_set(&b.t, i, 1.0 + 0x1p-20);
@@ -99,12 +109,14 @@ static void exact_inputs(void **state)
 /* c = 1 plus 600 times 2^-9 times 1 in BF16: each 2^-9 alone would vanish, and so would a product rounded in pieces. */
 static void check_rounded_once(int64_t gap)
 {
-    sample a = matrix(BF16, 48, 600, gap, true, 1), b = matrix(BF16, 600, 32, gap, false, 2), c = matrix(BF16, 48, 32, gap, false, 3);
+    sample a = matrix(BF16, 48, 600, gap, true, 1), b = matrix(BF16, 600, 32, gap, false, 2),
+           c = matrix(BF16, 48, 32, gap, false, 3);
     for (int64_t i = 0; i < a.elements; i++) element_set(&a.t, i, 0x1p-9);
     for (int64_t i = 0; i < b.elements; i++) element_set(&b.t, i, 1.0);
     for (int64_t i = 0; i < c.elements; i++) element_set(&c.t, i, 1.0);
     RUN(q, matmul(q, "once", c.t, UPDATE, a.t, b.t));
-    for (int64_t i = 0; i < c.elements; i++) assert_true(element(&c.t, i) == (double)bf16_widen(bf16_round(1.0f + 600.0f / 512.0f)));
+    for (int64_t i = 0; i < c.elements; i++)
+        assert_true(element(&c.t, i) == (double)bf16_widen(bf16_round(1.0f + 600.0f / 512.0f)));
     sample_close(&a);
     sample_close(&b);
     sample_close(&c);
@@ -118,8 +130,8 @@ static void rounded_once(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products), cmocka_unit_test(fused_slices), cmocka_unit_test(exact_inputs),
-                                        cmocka_unit_test(rounded_once) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products), cmocka_unit_test(fused_slices),
+                                        cmocka_unit_test(exact_inputs), cmocka_unit_test(rounded_once) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_matmul", tests, NULL, NULL);
     world_stop();

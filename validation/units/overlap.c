@@ -1,22 +1,26 @@
-/* Overlap of tensor-parallel communication: the rings against the bulk transfers and against what conjugate.h says of them,
- * training with one and with the other. That transfers lie beside products is overlap_spans.c's. */
+/* Overlap of tensor-parallel communication: the rings against the bulk transfers and against what conjugate.h says of
+ * them, training with one and with the other. That transfers lie beside products is overlap_spans.c's. */
 #include "bench/check.h"
+#include "fabric_ranks.h"
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
-#include "fabric_ranks.h"
 
 enum { DECK = 1024, SCRATCH_BYTES = 1 << 22, SEEDS = 3 };
 
 /* ---- rings and bulk ---- */
 
-typedef struct { int64_t part, k, n; dtype type, out; } shape;
+typedef struct {
+    int64_t part, k, n;
+    dtype type, out;
+} shape;
 
 /* Uneven halves, single rows (one way has nothing to carry), and sizes beyond a block of the products. */
 static const shape shapes[] = {
-    { 8, 16, 24, F32, F32 }, { 5, 7, 3, F32, F32 }, { 1, 4, 4, F32, F32 }, { 37, 65, 70, F32, F32 },
-    { 8, 16, 24, BF16, BF16 }, { 3, 9, 5, BF16, BF16 }, { 1, 6, 2, BF16, BF16 }, { 37, 65, 70, BF16, BF16 }, { 6, 10, 8, BF16, F32 },
+    { 8, 16, 24, F32, F32 },  { 5, 7, 3, F32, F32 },      { 1, 4, 4, F32, F32 },
+    { 37, 65, 70, F32, F32 }, { 8, 16, 24, BF16, BF16 },  { 3, 9, 5, BF16, BF16 },
+    { 1, 6, 2, BF16, BF16 },  { 37, 65, 70, BF16, BF16 }, { 6, 10, 8, BF16, F32 },
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -56,7 +60,10 @@ static tensor filled(dtype type, int64_t rows, int64_t columns, uint32_t what, i
     return x;
 }
 
-typedef struct { lanes lanes; void *scratch[HAZARD_QUEUES]; } road;
+typedef struct {
+    lanes lanes;
+    void *scratch[HAZARD_QUEUES];
+} road;
 
 static road road_open(bool overlap, bool hostile, uint32_t seed)
 {
@@ -80,8 +87,14 @@ static int64_t road_close(road *r)
     return hazards;
 }
 
-typedef struct { bool overlap, hostile; uint32_t seed; } manner;
-typedef struct { tensor y, whole; int64_t hazards; } outcome;
+typedef struct {
+    bool overlap, hostile;
+    uint32_t seed;
+} manner;
+typedef struct {
+    tensor y, whole;
+    int64_t hazards;
+} outcome;
 
 static void outcome_free(outcome *x)
 {
@@ -97,7 +110,8 @@ static outcome gathered_by(const shape *x, manner how)
     tensor part = filled(x->type, x->part, x->k, 1, g->rank), w = filled(x->type, x->k, x->n, 2, g->rank);
     outcome o = { .y = made(x->out, g->size * x->part, x->n), .whole = made(x->type, g->size * x->part, x->k) };
     for (int i = 0; i < 2; i++)
-        gather_matmul(&r.lanes, "test", g, (gathered_product){ .part = part, .w = w, .whole = o.whole, .y = o.y, .keeps_whole = true });
+        gather_matmul(&r.lanes, "test", g,
+                      (gathered_product){ .part = part, .w = w, .whole = o.whole, .y = o.y, .keeps_whole = true });
     o.hazards = road_close(&r);
     free(part.data);
     free(w.data);
@@ -111,7 +125,8 @@ static outcome scattered_by(const shape *x, manner how)
     tensor a = filled(x->type, g->size * x->part, x->k, 3, g->rank), w = filled(x->type, x->k, x->n, 4, g->rank);
     tensor partial = made(F32, scatter_partial_parts(&r.lanes, g) * x->part, x->n);
     outcome o = { .y = made(x->out, x->part, x->n) };
-    for (int i = 0; i < 2; i++) matmul_scatter(&r.lanes, "test", g, (scattered_product){ .a = a, .w = w, .partial = partial, .out = o.y });
+    for (int i = 0; i < 2; i++)
+        matmul_scatter(&r.lanes, "test", g, (scattered_product){ .a = a, .w = w, .partial = partial, .out = o.y });
     o.hazards = road_close(&r);
     free(a.data);
     free(w.data);
@@ -119,7 +134,10 @@ static outcome scattered_by(const shape *x, manner how)
     return o;
 }
 
-static bool same_bytes(tensor a, tensor b) { return tensor_span(&a) == tensor_span(&b) && !memcmp(a.data, b.data, tensor_span(&a)); }
+static bool same_bytes(tensor a, tensor b)
+{
+    return tensor_span(&a) == tensor_span(&b) && !memcmp(a.data, b.data, tensor_span(&a));
+}
 
 /* Sum over k of |a w|: row of rank `from`'s a, w of rank `held`. */
 static double magnitude(const shape *x, uint32_t what, int from, int held, int64_t row, int64_t column)
@@ -165,7 +183,8 @@ static void gather_agrees_with_bulk(void **state)
 {
     (void)state;
     for (int i = 0; i < SHAPES; i++) {
-        outcome bulk = gathered_by(&shapes[i], (manner){ 0 }), ring = gathered_by(&shapes[i], (manner){ .overlap = true });
+        outcome bulk = gathered_by(&shapes[i], (manner){ 0 }),
+                ring = gathered_by(&shapes[i], (manner){ .overlap = true });
         assert_on_all(bulk.hazards + ring.hazards == 0, "hazards, shape %d", i);
         assert_on_all(same_bytes(bulk.whole, ring.whole), "the gathered whole, shape %d", i);
         assert_on_all(products_near(&shapes[i], bulk.y, ring.y), "the product, shape %d", i);
@@ -178,7 +197,8 @@ static void scatter_agrees_with_bulk(void **state)
 {
     (void)state;
     for (int i = 0; i < SHAPES; i++) {
-        outcome bulk = scattered_by(&shapes[i], (manner){ 0 }), ring = scattered_by(&shapes[i], (manner){ .overlap = true });
+        outcome bulk = scattered_by(&shapes[i], (manner){ 0 }),
+                ring = scattered_by(&shapes[i], (manner){ .overlap = true });
         assert_on_all(bulk.hazards + ring.hazards == 0, "hazards, shape %d", i);
         assert_on_all(sums_near(&shapes[i], bulk.y, ring.y), "the sums, shape %d", i);
         outcome_free(&bulk);
@@ -195,7 +215,8 @@ static void scatter_rounds_once(void **state)
         bool right = true;
         narrow.out = BF16, wide.out = F32;
         if (narrow.type != BF16) continue;
-        outcome n = scattered_by(&narrow, (manner){ .overlap = true }), w = scattered_by(&wide, (manner){ .overlap = true });
+        outcome n = scattered_by(&narrow, (manner){ .overlap = true }),
+                w = scattered_by(&wide, (manner){ .overlap = true });
         for (int64_t k = 0; k < tensor_elements(&n.y); k++)
             right = right && ((uint16_t *)n.y.data)[k] == bf16_round(((float *)w.y.data)[k]);
         assert_on_all(right, "rounded once, shape %d", i);
@@ -210,16 +231,19 @@ static void scatter_adds_in_the_written_order(void **state)
     enum { PART = 9 };
     const group *g = &everybody.g;
     road r = road_open(true, false, 0);
-    tensor a = filled(F32, g->size * PART, 1, 3, g->rank), w = made(F32, 1, 1), partial = made(F32, 2 * PART, 1), out = made(F32, PART, 1);
+    tensor a = filled(F32, g->size * PART, 1, 3, g->rank), w = made(F32, 1, 1), partial = made(F32, 2 * PART, 1),
+           out = made(F32, PART, 1);
     bool right = true;
     (void)state;
     value_set(F32, w.data, 0, 1.0);
-    matmul_scatter(&r.lanes, "test", &everybody.g, (scattered_product){ .a = a, .w = w, .partial = partial, .out = out });
+    matmul_scatter(&r.lanes, "test", &everybody.g,
+                   (scattered_product){ .a = a, .w = w, .partial = partial, .out = out });
     assert_on_all(road_close(&r) == 0, "hazards");
     for (int64_t row = 0; row < PART; row++) {
         int step = row < (PART + 1) / 2 ? 1 : g->size - 1;
         float sum = 0.0f;
-        for (int i = 1; i <= g->size; i++) sum += (float)given(F32, 3, (g->rank + i * step) % g->size, g->rank * PART + row);
+        for (int i = 1; i <= g->size; i++)
+            sum += (float)given(F32, 3, (g->rank + i * step) % g->size, g->rank * PART + row);
         right = right && ((float *)out.data)[row] == sum;
     }
     assert_on_all(right, "order of the sum");
@@ -239,7 +263,8 @@ static void rings_in_hostile_order(void **state)
             manner hostile = { .overlap = true, .hostile = true, .seed = 100 * seed + (uint32_t)world_rank() };
             outcome hy = gathered_by(&shapes[i], hostile), hz = scattered_by(&shapes[i], hostile);
             assert_on_all(hy.hazards + hz.hazards == 0, "hazards, shape %d", i);
-            assert_on_all(same_bytes(y.y, hy.y) && same_bytes(y.whole, hy.whole) && same_bytes(z.y, hz.y), "shape %d, seed %u", i, seed);
+            assert_on_all(same_bytes(y.y, hy.y) && same_bytes(y.whole, hy.whole) && same_bytes(z.y, hz.y),
+                          "shape %d, seed %u", i, seed);
             outcome_free(&hy);
             outcome_free(&hz);
         }
@@ -257,11 +282,13 @@ static bench_case train_case_of(const char *precision, const char *recompute, co
 {
     char text[DECK];
     int ranks = world_ranks(), data = ranks == 4 ? 2 : 1, cut = ranks / data;
-    snprintf(text, sizeof text,
-             "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = %d\nsequence = %d\n"
-             "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-             "tensor = %d\ndata = %d\nsharding = optimizer\nprecision = %s\nrecompute = %s\noverlap = %s\n",
-             32 * cut, 64 * cut, 2 * cut, cut, 24 * cut, STEPS, cut, data, precision, recompute, overlap);
+    snprintf(
+        text, sizeof text,
+        "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = "
+        "%d\nsequence = %d\n"
+        "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
+        "tensor = %d\ndata = %d\nsharding = optimizer\nprecision = %s\nrecompute = %s\noverlap = %s\n",
+        32 * cut, 64 * cut, 2 * cut, cut, 24 * cut, STEPS, cut, data, precision, recompute, overlap);
     return case_of(text, ranks);
 }
 
@@ -282,11 +309,13 @@ static void on_agrees_with_off(const char *precision, const char *recompute)
     check_limits limit = check_limits_of(with.precision, with.model.layers, false);
     train_case(&on, &with, &(training){ .steps = STEPS });
     train_case(&off, &without, &(training){ .steps = STEPS });
-    double first = worst_ratio(&off, on.gradient, off.gradient, &name), fourth = worst_ratio(&off, on.last_gradient, off.last_gradient, &name);
+    double first = worst_ratio(&off, on.gradient, off.gradient, &name),
+           fourth = worst_ratio(&off, on.last_gradient, off.last_gradient, &name);
     double loss_first = loss_distance(&on, &off, 0, 0), loss_later = loss_distance(&on, &off, 1, STEPS - 1);
     double weights = worst_change(&off, on.weight, off.weight, off.first_weight, &name);
     if (world_rank() == 0)
-        printf("# %s, recompute %s: loss %.1e %.1e  gradient %.1e %.1e  weights %.1e\n", precision, recompute, loss_first, loss_later, first, fourth, weights);
+        printf("# %s, recompute %s: loss %.1e %.1e  gradient %.1e %.1e  weights %.1e\n", precision, recompute,
+               loss_first, loss_later, first, fourth, weights);
     assert_true(on.hazards == 0.0 && off.hazards == 0.0 && on.whole_weight_errors == 0.0);
     assert_true(losses_are_positive(&on) && losses_are_positive(&off));
     assert_true(loss_first < limit.loss_first && loss_later < limit.loss_later);
@@ -329,7 +358,10 @@ static void hostile_training_is_the_same(void **state)
         train_case(&want, &c, &(training){ .steps = STEPS });
         for (int i = 0; i < 3; i++) {
             bench_case again = train_case_of(p ? "bf16" : "fp32", recomputes[i], "on");
-            same_training(&want, &again, (training){ .hostile = true, .order_seed = 1000 * (uint32_t)i + (uint32_t)world_rank(), .prove_access = i == 2 });
+            same_training(&want, &again,
+                          (training){ .hostile = true,
+                                      .order_seed = 1000 * (uint32_t)i + (uint32_t)world_rank(),
+                                      .prove_access = i == 2 });
         }
         trained_close(&want);
     }
@@ -338,8 +370,9 @@ static void hostile_training_is_the_same(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gather_agrees_with_bulk), cmocka_unit_test(scatter_agrees_with_bulk), cmocka_unit_test(scatter_rounds_once),
-        cmocka_unit_test(scatter_adds_in_the_written_order), cmocka_unit_test(rings_in_hostile_order), cmocka_unit_test(training_agrees),
+        cmocka_unit_test(gather_agrees_with_bulk),      cmocka_unit_test(scatter_agrees_with_bulk),
+        cmocka_unit_test(scatter_rounds_once),          cmocka_unit_test(scatter_adds_in_the_written_order),
+        cmocka_unit_test(rings_in_hostile_order),       cmocka_unit_test(training_agrees),
         cmocka_unit_test(hostile_training_is_the_same),
     };
     world_start(&argc, &argv);

@@ -1,6 +1,6 @@
-/* Transfers run beside computing: a few steps are trained and the spans looked through. On the host a transfer is polled after every
- * operation, so one whose span lies around an operation was in flight while that ran. Had computing to wait for the transfer at
- * once, it would never lie around anything, whatever the timing. */
+/* Transfers run beside computing: a few steps are trained and the spans looked through. On the host a transfer is
+ * polled after every operation, so one whose span lies around an operation was in flight while that ran. Had computing
+ * to wait for the transfer at once, it would never lie around anything, whatever the timing. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,31 +8,45 @@
 
 enum { STEPS = 2, SPANS = 1 << 15, DECK = 1024 };
 
-typedef struct { int tensor, data, context, pipeline; const char *schedule, *sharding, *overlap; } cut;
+typedef struct {
+    int tensor, data, context, pipeline;
+    const char *schedule, *sharding, *overlap;
+} cut;
 
 static bench_case cut_case(cut k)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = %d\nsequence = %d\n"
-             "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\nprecision = fp32\n"
+             "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = "
+             "%d\nsequence = %d\n"
+             "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = "
+             "host\nprecision = fp32\n"
              "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nschedule = %s\n%s = %s\noverlap = %s\n",
-             64 * k.tensor, 128 * k.tensor, 2 * k.tensor, k.tensor, 96 * k.tensor, STEPS, k.tensor, k.data, k.context, k.pipeline, k.schedule,
-             "sharding", k.sharding, k.overlap);
+             64 * k.tensor, 128 * k.tensor, 2 * k.tensor, k.tensor, 96 * k.tensor, STEPS, k.tensor, k.data, k.context,
+             k.pipeline, k.schedule, "sharding", k.sharding, k.overlap);
     return case_of(text, world_ranks());
 }
 
 /* What lies around what. */
 typedef enum {
-    TENSOR,                                             /* a transfer of a layer around a product of it */
-    REDUCED, GATHERED,                                  /* a bucket reduced around backward; gathered around anything */
-    FORWARD_IN, FORWARD_OUT, BACKWARD_IN, BACKWARD_OUT, /* between stages, around computing of another microbatch */
-    KEYS, KEYS_BACKWARD, KEY_GRADIENTS,                 /* around attention of their layer; the last two around its backward */
+    TENSOR, /* a transfer of a layer around a product of it */
+    REDUCED,
+    GATHERED, /* a bucket reduced around backward; gathered around anything */
+    FORWARD_IN,
+    FORWARD_OUT,
+    BACKWARD_IN,
+    BACKWARD_OUT, /* between stages, around computing of another microbatch */
+    KEYS,
+    KEYS_BACKWARD,
+    KEY_GRADIENTS, /* around attention of their layer; the last two around its backward */
     PLACES
 } place;
-static const char *const place_names[PLACES] = { "tensor", "gradients", "weights", "forward in", "forward out", "backward in", "backward out",
-                                                 "keys", "keys in backward", "gradients of keys" };
-typedef struct { double of[PLACES]; } beside;
+static const char *const place_names[PLACES] = { "tensor",           "gradients",        "weights",      "forward in",
+                                                 "forward out",      "backward in",      "backward out", "keys",
+                                                 "keys in backward", "gradients of keys" };
+typedef struct {
+    double of[PLACES];
+} beside;
 
 /* Of the context queue's transfers around attention. */
 static place key_place(const span *x, const span *k)
@@ -42,19 +56,25 @@ static place key_place(const span *x, const span *k)
     return strcmp(x->origin.name, "keys_values") ? KEY_GRADIENTS : KEYS_BACKWARD;
 }
 
-static bool is_pass(phase p) { return p == PHASE_BATCH || p == PHASE_FORWARD || p == PHASE_BACKWARD || p == PHASE_RECOMPUTE; }
+static bool is_pass(phase p)
+{
+    return p == PHASE_BATCH || p == PHASE_FORWARD || p == PHASE_BACKWARD || p == PHASE_RECOMPUTE;
+}
 
 /* Where transfer x belongs that lies around operation k of the compute queue; PLACES: to none. */
 static place place_of(const trainer *t, const span *x, const span *k)
 {
     queue *of = machine_queue_at(t->machine, x->queue);
-    bool layer = k->origin.layer == x->origin.layer && k->origin.microbatch == x->origin.microbatch && k->origin.step == x->origin.step;
+    bool layer = k->origin.layer == x->origin.layer && k->origin.microbatch == x->origin.microbatch &&
+                 k->origin.step == x->origin.step;
     if ((of == t->lanes.tensor || of == t->lanes.tensor_back) && k->kind == OP_MATMUL && layer) return TENSOR;
     if (of == t->lanes.gradient && x->kind == OP_ALL_GATHER) return GATHERED;
-    if (of == t->lanes.gradient && x->origin.phase == PHASE_GRADIENT && k->origin.phase == PHASE_BACKWARD) return REDUCED;
+    if (of == t->lanes.gradient && x->origin.phase == PHASE_GRADIENT && k->origin.phase == PHASE_BACKWARD)
+        return REDUCED;
     if (of == t->lanes.context && layer) return key_place(x, k);
     for (int i = 0; i < LINKS; i++)
-        if (of == t->lanes.link[i] && is_pass(k->origin.phase) && k->origin.microbatch != x->origin.microbatch) return FORWARD_IN + (place)i;
+        if (of == t->lanes.link[i] && is_pass(k->origin.phase) && k->origin.microbatch != x->origin.microbatch)
+            return FORWARD_IN + (place)i;
     return PLACES;
 }
 
@@ -65,7 +85,8 @@ static beside count_beside(const trainer *t)
     const span *s = machine_spans(t->machine, &count);
     for (int64_t i = 0; i < count; i++)
         for (int64_t k = 0; op_is_transfer(s[i].kind) && k < count; k++) {
-            bool around = s[i].begin < s[k].begin && s[k].end < s[i].end && machine_queue_at(t->machine, s[k].queue) == t->lanes.compute;
+            bool around = s[i].begin < s[k].begin && s[k].end < s[i].end &&
+                          machine_queue_at(t->machine, s[k].queue) == t->lanes.compute;
             place at = around ? place_of(t, &s[i], &s[k]) : PLACES;
             if (at != PLACES) n.of[at] += 1.0;
         }
@@ -95,8 +116,8 @@ static void assert_place(cut k, place p, double count)
 {
     bool right = strcmp(k.overlap, "on") ? count == 0.0 : count > 0.0;
     if (world_rank() == 0)
-        printf("# TP%d DP%d CP%d PP%d, %s, sharding %s, overlap %s: %s, %.0f operations beside transfers\n", k.tensor, k.data, k.context, k.pipeline,
-               k.schedule, k.sharding, k.overlap, place_names[p], count);
+        printf("# TP%d DP%d CP%d PP%d, %s, sharding %s, overlap %s: %s, %.0f operations beside transfers\n", k.tensor,
+               k.data, k.context, k.pipeline, k.schedule, k.sharding, k.overlap, place_names[p], count);
     assert_true(right);
 }
 
@@ -123,7 +144,8 @@ static void tensor_rings(void **state)
     static const place list[] = { TENSOR, REDUCED, GATHERED };
     int data = world_ranks() == 4 ? 2 : 1;
     (void)state;
-    assert_overlap((cut){ world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "" }, list, data == 1 ? 1 : COUNT(list));
+    assert_overlap((cut){ world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "" }, list,
+                   data == 1 ? 1 : COUNT(list));
 }
 
 /* The rest on 2 and 4 ranks, of 4 two tensor ranks each. */
@@ -136,13 +158,14 @@ static void whole_gradients(void **state)
     if (pairs()) assert_overlap((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "" }, list, COUNT(list));
 }
 
-/* What is received is an action of the schedule ahead. What is sent holds nobody up, with overlap or without; it has something
- * beside it as long as the next operation does not itself wait for the other stage: under gpipe always, since every stage does all
- * its forwards, then all its backwards, in a row. */
+/* What is received is an action of the schedule ahead. What is sent holds nobody up, with overlap or without; it has
+ * something beside it as long as the next operation does not itself wait for the other stage: under gpipe always, since
+ * every stage does all its forwards, then all its backwards, in a row. */
 static void stages(void **state)
 {
     static const place received[] = { FORWARD_IN, BACKWARD_IN }, sent[] = { FORWARD_OUT, BACKWARD_OUT };
-    cut gpipe = { world_ranks() / 2, 1, 1, 2, "gpipe", "none", "on" }, one_by_one = { world_ranks() / 2, 1, 1, 2, "1f1b", "none", "" };
+    cut gpipe = { world_ranks() / 2, 1, 1, 2, "gpipe", "none", "on" },
+        one_by_one = { world_ranks() / 2, 1, 1, 2, "1f1b", "none", "" };
     (void)state;
     if (!pairs()) return;
     assert_overlap(one_by_one, received, COUNT(received));
@@ -159,8 +182,8 @@ static void attention_ring_of_two(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(tensor_rings), cmocka_unit_test(whole_gradients), cmocka_unit_test(stages),
-                                        cmocka_unit_test(attention_ring_of_two) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(tensor_rings), cmocka_unit_test(whole_gradients),
+                                        cmocka_unit_test(stages), cmocka_unit_test(attention_ring_of_two) };
     world_start(&argc, &argv);
     world_stall_limit(30.0);
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,6 +1,6 @@
-/* How far a stage runs ahead of its neighbours, on paper: every wait of a step is left out once, and the hazard that this makes
- * tells which transfer the buffer was kept for. An output is sent while the next one is made; a gradient is received and another
- * sent while the one between is worked on. One buffer less would be as right, and slower. */
+/* How far a stage runs ahead of its neighbours, on paper: every wait of a step is left out once, and the hazard that
+ * this makes tells which transfer the buffer was kept for. An output is sent while the next one is made; a gradient is
+ * received and another sent while the one between is worked on. One buffer less would be as right, and slower. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,10 @@
 enum { STEPS = 2, MICROBATCHES = 7, OUTPUT_BUFFERS = 2, GRADIENT_BUFFERS = 3 };
 
 /* Without that wait of the last step (-1: with all): hazards, and how many waits the step has. */
-typedef struct { hazard_report hazards; int64_t waits; } paper;
+typedef struct {
+    hazard_report hazards;
+    int64_t waits;
+} paper;
 
 static paper on_paper(const bench_case *c, int rank, int64_t dropped)
 {
@@ -37,11 +40,14 @@ static int microbatches_between(const char *sentence, const char *sent, const ch
 {
     char format[160];
     int from, to, step, last = STEPS - 1;
-    snprintf(format, sizeof format, "exchange %s (step %d, microbatch %%d, %%*[^)]) and %s (step %%d, microbatch %%d,", sent, last, next);
+    snprintf(format, sizeof format, "exchange %s (step %d, microbatch %%d, %%*[^)]) and %s (step %%d, microbatch %%d,",
+             sent, last, next);
     return sscanf(sentence, format, &from, &step, &to) == 3 && step == last ? to - from : 0;
 }
 
-typedef struct { int found, least, most; } distance;
+typedef struct {
+    int found, least, most;
+} distance;
 
 static void note(distance *d, int microbatches)
 {
@@ -55,8 +61,11 @@ static void note(distance *d, int microbatches)
 static void distances(int rank, distance *outputs, distance *gradients)
 {
     char text[512];
-    snprintf(text, sizeof text, "a\nb\nbackend = host\nsteps = %d\nwarmup = 0\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\npipeline = 4\n"
-             "schedule = gpipe\nprecision = fp32\nglobal_batch = %d\n", STEPS, MICROBATCHES);
+    snprintf(text, sizeof text,
+             "a\nb\nbackend = host\nsteps = %d\nwarmup = 0\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = "
+             "4\npipeline = 4\n"
+             "schedule = gpipe\nprecision = fp32\nglobal_batch = %d\n",
+             STEPS, MICROBATCHES);
     bench_case c = case_of(text, 4);
     paper whole = on_paper(&c, rank, -1);
     assert_int_equal(whole.hazards.count, 0);

@@ -1,4 +1,5 @@
-/* Shared arithmetic: philox against the published vectors, normal numbers, BF16 rounding, exp and what is built on it. */
+/* Shared arithmetic: philox against the published vectors, normal numbers, BF16 rounding, exp and what is built on it.
+ */
 #include "base/random.h"
 #include <math.h>
 #include <setjmp.h>
@@ -53,7 +54,8 @@ static void normal_element_is_the_definition(void **state)
     }
 }
 
-/* Mean 0, variance 1, no skew, kurtosis 3 - 6/5/8 (Irwin-Hall of eight), over a million: within five standard errors. */
+/* Mean 0, variance 1, no skew, kurtosis 3 - 6/5/8 (Irwin-Hall of eight), over a million: within five standard errors.
+ */
 static void normal_numbers_have_their_moments(void **state)
 {
     enum { COUNT = 1000000 };

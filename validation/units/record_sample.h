@@ -257,7 +257,9 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
     static char *argv[] = { "./xgsw", "--ranks", "it's 4", "gsw.dat", NULL };
     static machine_device device[4];
     for (int i = 0; i < 4; i++) {
-        device[i] = (machine_device){ .name = "NVIDIA H100 80GB HBM3", .driver = "580.82", .multiprocessors = 132, .memory_bytes = 85e9 };
+        device[i] = (machine_device){
+            .name = "NVIDIA H100 80GB HBM3", .driver = "580.82", .multiprocessors = 132, .memory_bytes = 85e9
+        };
         snprintf(device[i].identity, sizeof device[i].identity, "GPU-%d", i);
     }
     record_source source = { .path = path,

@@ -1,10 +1,12 @@
-/* The reference's sum of losses: every sequence is added once, whoever brings it and however many there are, and reaches the rank
- * that compares it. Values are whole numbers, so that sums are exact. */
+/* The reference's sum of losses: every sequence is added once, whoever brings it and however many there are, and
+ * reaches the rank that compares it. Values are whole numbers, so that sums are exact. */
 #include "bench/reference.h"
 #include "fabric_ranks.h"
 
 enum { LENGTHS = 6 };
-static const int64_t microbatches_of[LENGTHS] = { 1, 3, 255, 256, 257, 700 };   /* 4 sequences each: up to a block, and beyond */
+static const int64_t microbatches_of[LENGTHS] = {
+    1, 3, 255, 256, 257, 700
+}; /* 4 sequences each: up to a block, and beyond */
 
 static double value_of(int64_t sequence) { return (double)(sequence * 37 % 1013 + 1); }
 
@@ -12,8 +14,11 @@ static double value_of(int64_t sequence) { return (double)(sequence * 37 % 1013 
 static reference reference_of(int64_t microbatches)
 {
     bool takes_part = world_rank() < 2;
-    return (reference){ .sequences = microbatches * 4, .own_sequences = takes_part ? microbatches * 2 : 0, .data_ranks = 2,
-                        .data_rank = takes_part ? world_rank() : 0, .micro_batch = 2 };
+    return (reference){ .sequences = microbatches * 4,
+                        .own_sequences = takes_part ? microbatches * 2 : 0,
+                        .data_ranks = 2,
+                        .data_rank = takes_part ? world_rank() : 0,
+                        .micro_batch = 2 };
 }
 
 /* Microbatch after microbatch the data ranks in their order have micro_batch rows each: counted one by one. */
@@ -49,7 +54,8 @@ static bool sums_right(const reference *r, double total, const double *own, doub
     double want = 0.0;
     for (int64_t s = 0; s < r->sequences; s++) want += times * value_of(s);
     bool right = total == want;
-    for (int64_t i = 0; i < r->own_sequences; i++) right = right && own[i] == times * value_of(reference_sequence(r, i));
+    for (int64_t i = 0; i < r->own_sequences; i++)
+        right = right && own[i] == times * value_of(reference_sequence(r, i));
     return right;
 }
 
@@ -59,7 +65,8 @@ static void every_sequence_once(void **state)
     for (int i = 0; i < LENGTHS; i++) {
         reference r = reference_of(microbatches_of[i]);
         int64_t *sequence = bytes_of((size_t)r.sequences * sizeof *sequence);
-        double *value = bytes_of((size_t)r.sequences * sizeof *value), *own = bytes_of((size_t)r.sequences * sizeof *own);
+        double *value = bytes_of((size_t)r.sequences * sizeof *value),
+               *own = bytes_of((size_t)r.sequences * sizeof *own);
         int64_t count = bring(r.sequences, 1.0, sequence, value);
         double total = reference_sum_losses(&r, sequence, value, count, own);
         assert_on_all(sums_right(&r, total, own, 1.0), "%lld sequences", (long long)r.sequences);
@@ -91,7 +98,9 @@ static void parts_are_added(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequences_are_those_of_the_data_rank), cmocka_unit_test(every_sequence_once), cmocka_unit_test(parts_are_added),
+        cmocka_unit_test(sequences_are_those_of_the_data_rank),
+        cmocka_unit_test(every_sequence_once),
+        cmocka_unit_test(parts_are_added),
     };
     world_start(&argc, &argv);
     int failures = cmocka_run_group_tests_name("reference_losses", tests, NULL, NULL);

@@ -1,19 +1,27 @@
-/* The ring of attention on all ranks of the world as context ranks: outputs, statistics and gradients of the local positions, in
- * both precisions; the same bits in every hostile order; no hazard; and attention flops that are the same on every rank and add
- * up to those of the whole. What they are held against is the same code on one rank, with the whole sequence: an error that all
- * sizes share is not seen here. That attention itself is right rests on validation/units/operations.c. */
-#include "model/attention.h"
+/* The ring of attention on all ranks of the world as context ranks: outputs, statistics and gradients of the local
+ * positions, in both precisions; the same bits in every hostile order; no hazard; and attention flops that are the same
+ * on every rank and add up to those of the whole. What they are held against is the same code on one rank, with the
+ * whole sequence: an error that all sizes share is not seen here. That attention itself is right rests on
+ * validation/units/operations.c. */
 #include "fabric_ranks.h"
+#include "model/attention.h"
 #include "parallel/zigzag.h"
 #include <math.h>
 
 /* piece: positions; heads, kv heads, head dim, batch rows */
-typedef struct { int64_t piece, b, heads, kv, d; } shape;
-static const shape shapes[] = { { 1, 1, 1, 1, 2 }, { 5, 2, 4, 2, 6 }, { 35, 1, 2, 1, 18 }, { 64, 1, 2, 2, 16 }, { 70, 2, 3, 1, 64 } };
+typedef struct {
+    int64_t piece, b, heads, kv, d;
+} shape;
+static const shape shapes[] = {
+    { 1, 1, 1, 1, 2 }, { 5, 2, 4, 2, 6 }, { 35, 1, 2, 1, 18 }, { 64, 1, 2, 2, 16 }, { 70, 2, 3, 1, 64 }
+};
 enum { SHAPES = sizeof shapes / sizeof *shapes, SEEDS = 6 };
 
 /* One forward and backward on some positions of the sequence. qkv and d_qkv are fused as the slots are. */
-typedef struct { tensor qkv, out, lse, d_out, d_qkv; int64_t q, kv; } problem;
+typedef struct {
+    tensor qkv, out, lse, d_out, d_qkv;
+    int64_t q, kv;
+} problem;
 
 static tensor own(tensor t)
 {
@@ -24,7 +32,9 @@ static tensor own(tensor t)
 static problem problem_open(const shape *n, int64_t positions, dtype type, dtype results)
 {
     int64_t all = n->heads + 2 * n->kv;
-    return (problem){ .q = n->heads, .kv = n->kv, .qkv = own(tensor_4d(NULL, type, positions, n->b, all, n->d)),
+    return (problem){ .q = n->heads,
+                      .kv = n->kv,
+                      .qkv = own(tensor_4d(NULL, type, positions, n->b, all, n->d)),
                       .out = own(tensor_4d(NULL, results, positions, n->b, n->heads, n->d)),
                       .lse = own(tensor_3d(NULL, F32, n->b, n->heads, positions)),
                       .d_out = own(tensor_4d(NULL, type, positions, n->b, n->heads, n->d)),
@@ -65,9 +75,17 @@ static attention_forward_operands forward_of(const problem *p)
 static attention_backward_operands backward_of(const problem *p, tensor out, tensor lse)
 {
     attention_forward_operands x = forward_of(p);
-    return (attention_backward_operands){ .q = x.q, .k = x.k, .v = x.v, .out = out, .lse = lse, .d_out = p->d_out,
-                                          .dq = tensor_slice(p->d_qkv, 2, 0, p->q), .dk = tensor_slice(p->d_qkv, 2, p->q, p->kv),
-                                          .dv = tensor_slice(p->d_qkv, 2, p->q + p->kv, p->kv), .dq_access = WRITE, .dkv_access = WRITE };
+    return (attention_backward_operands){ .q = x.q,
+                                          .k = x.k,
+                                          .v = x.v,
+                                          .out = out,
+                                          .lse = lse,
+                                          .d_out = p->d_out,
+                                          .dq = tensor_slice(p->d_qkv, 2, 0, p->q),
+                                          .dk = tensor_slice(p->d_qkv, 2, p->q, p->kv),
+                                          .dv = tensor_slice(p->d_qkv, 2, p->q + p->kv, p->kv),
+                                          .dq_access = WRITE,
+                                          .dkv_access = WRITE };
 }
 
 static attention_args causal_of(const shape *n) { return (attention_args){ (float)(1.0 / sqrt((double)n->d)), true }; }
@@ -80,7 +98,10 @@ static void submit(const attention_ring *r, const shape *n, const problem *p, te
     ring_attention_forward(r, forward_of(p), causal_of(n));
 }
 
-typedef struct { double forward_flops, backward_flops; int64_t hazards; } found;
+typedef struct {
+    double forward_flops, backward_flops;
+    int64_t hazards;
+} found;
 
 /* Measured on paper, then run with exactly the memory and scratch that it asked for. Backward is given out and lse. */
 static found run(const shape *n, const problem *p, group *g, tensor out, tensor lse, machine_options options)
@@ -99,7 +120,8 @@ static found run(const shape *n, const problem *p, group *g, tensor out, tensor 
         uint64_t sequence = g->sequence;
         ring_open(&r, &l, g, forward_of(p).q, forward_of(p).k, &a);
         int queues = machine_queues(m);
-        for (int i = 0; i < queues; i++) queue_set_scratch(machine_queue_at(m, i), scratch[i] = bytes_of(scratch_bytes[i]), scratch_bytes[i]);
+        for (int i = 0; i < queues; i++)
+            queue_set_scratch(machine_queue_at(m, i), scratch[i] = bytes_of(scratch_bytes[i]), scratch_bytes[i]);
         submit(&r, n, p, out, lse);
         machine_sync(m);
         if (pass == 0) g->sequence = sequence;
@@ -125,7 +147,8 @@ static problem whole_of(const shape *n, dtype type, tensor *rounded)
     memset(rounded->data, 0, tensor_span(rounded));
     fill_problem(&p, &z);
     run(n, &p, &g, *rounded, p.lse, (machine_options){ 0 });
-    for (int64_t i = 0; i < tensor_elements(rounded); i++) value_set(type, rounded->data, i, value_at(F32, p.out.data, i));
+    for (int64_t i = 0; i < tensor_elements(rounded); i++)
+        value_set(type, rounded->data, i, value_at(F32, p.out.data, i));
     run(n, &p, &g, *rounded, p.lse, (machine_options){ 0 });
     return p;
 }
@@ -137,14 +160,15 @@ static double largest(tensor x)
     return most;
 }
 
-/* Local rows of `got` against rows of `want`, whose positions run in dimension 0: within `roundings` of FP32 of the largest
- * element, and one rounding of the result. */
+/* Local rows of `got` against rows of `want`, whose positions run in dimension 0: within `roundings` of FP32 of the
+ * largest element, and one rounding of the result. */
 static bool rows_agree(tensor got, tensor want, const zigzag *z, double roundings, double scale)
 {
     int64_t row = tensor_elements(&got) / got.dim[0];
     double round = got.type == BF16 ? 0x1p-8 : 0x1p-24;
     for (int64_t i = 0; i < tensor_elements(&got); i++) {
-        double x = value_at(got.type, got.data, i), y = value_at(F32, want.data, zigzag_position(z, i / row) * row + i % row);
+        double x = value_at(got.type, got.data, i),
+               y = value_at(F32, want.data, zigzag_position(z, i / row) * row + i % row);
         if (!(fabs(x - y) <= round * fabs(y) + roundings * 0x1p-24 * scale)) {
             print_message("# element %lld: %.9g, on one rank %.9g\n", (long long)i, x, y);
             return false;
@@ -159,7 +183,8 @@ static bool statistics_agree(tensor got, tensor want, const zigzag *z, double ro
     bool agree = true;
     for (int64_t row = 0; row < got.dim[0] * got.dim[1]; row++)
         for (int64_t p = 0; p < local; p++) {
-            double x = value_at(F32, got.data, row * local + p), y = value_at(F32, want.data, row * whole + zigzag_position(z, p));
+            double x = value_at(F32, got.data, row * local + p),
+                   y = value_at(F32, want.data, row * whole + zigzag_position(z, p));
             agree = agree && fabs(x - y) <= roundings * 0x1p-24 * fmax(1.0, largest(want));
         }
     return agree;
@@ -170,7 +195,8 @@ static tensor local_rows(tensor whole, const zigzag *z)
 {
     tensor t = own(tensor_4d(NULL, whole.type, z->length, whole.dim[1], whole.dim[2], whole.dim[3]));
     size_t row = tensor_span(&t) / (size_t)z->length;
-    for (int64_t p = 0; p < z->length; p++) memcpy((char *)t.data + (size_t)p * row, (char *)whole.data + (size_t)zigzag_position(z, p) * row, row);
+    for (int64_t p = 0; p < z->length; p++)
+        memcpy((char *)t.data + (size_t)p * row, (char *)whole.data + (size_t)zigzag_position(z, p) * row, row);
     return t;
 }
 
@@ -183,8 +209,8 @@ static tensor local_statistics(tensor whole, const zigzag *z)
     return t;
 }
 
-/* Flops of causal attention over the whole: half of the square, two products forward, four backward; three forwards and two
- * backwards are submitted. Every rank has an equal share. */
+/* Flops of causal attention over the whole: half of the square, two products forward, four backward; three forwards and
+ * two backwards are submitted. Every rank has an equal share. */
 static bool flops_are_balanced(const found *f, const shape *n, int ranks)
 {
     double s = (double)(2 * ranks * n->piece), product = s * s * (double)(n->b * n->heads * n->d);
@@ -193,18 +219,20 @@ static bool flops_are_balanced(const found *f, const shape *n, int ranks)
 
 static bool same_bytes(const problem *a, const problem *b)
 {
-    return !memcmp(a->out.data, b->out.data, tensor_span(&a->out)) && !memcmp(a->lse.data, b->lse.data, tensor_span(&a->lse)) &&
+    return !memcmp(a->out.data, b->out.data, tensor_span(&a->out)) &&
+           !memcmp(a->lse.data, b->lse.data, tensor_span(&a->lse)) &&
            !memcmp(a->d_qkv.data, b->d_qkv.data, tensor_span(&a->d_qkv));
 }
 
-/* Roundings: both sides have those that validation/units/operations.c allows attention (24 forward, 60 backward), every merge 16,
- * every block's share of a gradient one more. */
+/* Roundings: both sides have those that validation/units/operations.c allows attention (24 forward, 60 backward), every
+ * merge 16, every block's share of a gradient one more. */
 static void check_shape(const shape *n, dtype type, test_group *t)
 {
     int ranks = world_ranks();
     zigzag z = zigzag_of(&t->g, n->piece * 2 * ranks);
     tensor rounded;
-    problem whole = whole_of(n, type, &rounded), part = problem_open(n, z.length, type, type), again = problem_open(n, z.length, type, type);
+    problem whole = whole_of(n, type, &rounded), part = problem_open(n, z.length, type, type),
+            again = problem_open(n, z.length, type, type);
     tensor out = local_rows(rounded, &z), lse = local_statistics(whole.lse, &z);
     double forward = 2 * 24 + 16 * (ranks - 1), backward = 2 * 60 + ranks, scale = fmax(largest(whole.d_qkv), 1.0);
     fill_problem(&part, &z);
@@ -214,10 +242,13 @@ static void check_shape(const shape *n, dtype type, test_group *t)
     assert_on_all(flops_are_balanced(&f, n, ranks), "piece %lld: attention flops", (long long)n->piece);
     assert_on_all(rows_agree(part.out, whole.out, &z, forward, 1.0), "piece %lld: output", (long long)n->piece);
     assert_on_all(statistics_agree(part.lse, whole.lse, &z, forward), "piece %lld: statistics", (long long)n->piece);
-    assert_on_all(rows_agree(part.d_qkv, whole.d_qkv, &z, backward, scale), "piece %lld: gradients", (long long)n->piece);
+    assert_on_all(rows_agree(part.d_qkv, whole.d_qkv, &z, backward, scale), "piece %lld: gradients",
+                  (long long)n->piece);
     for (uint32_t seed = 1; seed <= SEEDS; seed++) {
-        f = run(n, &again, &t->g, out, lse, (machine_options){ .hostile = true, .order_seed = 10 * seed + (uint32_t)world_rank() });
-        assert_on_all(f.hazards == 0 && same_bytes(&part, &again), "piece %lld: hostile order %u", (long long)n->piece, seed);
+        f = run(n, &again, &t->g, out, lse,
+                (machine_options){ .hostile = true, .order_seed = 10 * seed + (uint32_t)world_rank() });
+        assert_on_all(f.hazards == 0 && same_bytes(&part, &again), "piece %lld: hostile order %u", (long long)n->piece,
+                      seed);
     }
     problem *all[] = { &whole, &part, &again };
     tensor *views[] = { &rounded, &out, &lse };
@@ -261,7 +292,8 @@ int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(zigzag_covers), cmocka_unit_test(fp32), cmocka_unit_test(bf16) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(zigzag_covers), cmocka_unit_test(fp32),
+                                        cmocka_unit_test(bf16) };
     int failed = cmocka_run_group_tests_name("ring", tests, NULL, NULL);
     world_stop();
     return failed;

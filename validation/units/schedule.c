@@ -326,10 +326,8 @@ static void every_action_counts(void **state)
             for (int twice = 0; twice < 2; twice++) {
                 char mistake[MISTAKE_LENGTH];
                 step s = step_make(&c);
-                if (twice)
-                    s.list[stage].action[s.list[stage].length++] = s.list[stage].action[i];
-                else
-                    cut(&s.list[stage], i);
+                if (twice) s.list[stage].action[s.list[stage].length++] = s.list[stage].action[i];
+                else cut(&s.list[stage], i);
                 assert_false(schedule_validate(&c, s.list, mistake));
                 assert_true(strstr(mistake, twice ? "comes twice" : "") && strlen(mistake) > 20);
                 step_free(&s);

@@ -1,17 +1,24 @@
-/* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes, sampled or whole. */
-#include "operations.h"
+/* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes, sampled
+ * or whole. */
 #include "machine/shadow.h"
 #include "bench/replay.h"
+#include "operations.h"
 #include <string.h>
 #include <unistd.h>
 
 enum { ROWS = 40, WIDTH = 96, INNER = 72 };
 
-typedef struct { machine *machine; queue *queue; sample a, b, c; void *scratch; } fixture;
+typedef struct {
+    machine *machine;
+    queue *queue;
+    sample a, b, c;
+    void *scratch;
+} fixture;
 
 static fixture open_product(shadow_mode mode)
 {
-    fixture f = { .a = sample_open(BF16, 2, (int64_t[]){ ROWS, INNER }, 0), .b = sample_open(BF16, 2, (int64_t[]){ INNER, WIDTH }, 0),
+    fixture f = { .a = sample_open(BF16, 2, (int64_t[]){ ROWS, INNER }, 0),
+                  .b = sample_open(BF16, 2, (int64_t[]){ INNER, WIDTH }, 0),
                   .c = sample_open(F32, 2, (int64_t[]){ ROWS, WIDTH }, 5) };
     machine_options options = { .kind = MACHINE_HOST, .shadow = mode };
     sample_randomize(&f.a, 1, 1.0, 0.0);
@@ -60,7 +67,9 @@ static shadow_report added_with(int64_t wrong, uint32_t units)
     enum { N = 100 };
     static float a[N], b[N], out[N];
     shadow *s = shadow_open((op_home){ 0 }, files);
-    op o = { .kind = OP_ADD, .operands = 3, .origin = { .step = 2, .microbatch = 1, .chunk = -1, .layer = 3, .name = "sum of two" } };
+    op o = { .kind = OP_ADD,
+             .operands = 3,
+             .origin = { .step = 2, .microbatch = 1, .chunk = -1, .layer = 3, .name = "sum of two" } };
     float *data[] = { out, a, b };
     for (int i = 0; i < 3; i++) o.operand[i] = (operand){ tensor_1d(data[i], F32, N), i ? READ : WRITE };
     for (int i = 0; i < N; i++) a[i] = (float)random_value(1, i), b[i] = (float)random_value(2, i);
@@ -127,7 +136,8 @@ static void other_files_are_refused(void **state)
     remove(r.file);
 }
 
-static const op_home gpu = { .cuda = true }, own = { .cuda = true, .own_attention = true }, steady = { .cuda = true, .deterministic = true };
+static const op_home gpu = { .cuda = true }, own = { .cuda = true, .own_attention = true },
+                     steady = { .cuda = true, .deterministic = true };
 
 /* A product may differ by its roundings, and not by more. */
 static void limits_hold(void **state)
@@ -155,14 +165,19 @@ static void parts_may_be_rounded(void **state)
     op o = { .kind = OP_ATTENTION_FORWARD, .operands = 9 };
     for (int i = 0; i < 9; i++) o.operand[i] = (operand){ tensor_4d(NULL, BF16, ROWS, 1, 2, 16), i < 6 ? READ : WRITE };
     o.operand[3].tensor.type = o.operand[6].tensor.type = o.operand[7].tensor.type = F32;
-    assert_true(shadow_limit_of(&o, &gpu, 3).roundings == 0x1p-8 + 0x1p-23 && shadow_limit_of(&o, &steady, 3).roundings > 0x1p-8);
-    assert_true(shadow_limit_of(&o, &own, 3).roundings == 0x1p-23 && shadow_limit_of(&o, &host, 3).roundings == 0x1p-23);
+    assert_true(shadow_limit_of(&o, &gpu, 3).roundings == 0x1p-8 + 0x1p-23 &&
+                shadow_limit_of(&o, &steady, 3).roundings > 0x1p-8);
+    assert_true(shadow_limit_of(&o, &own, 3).roundings == 0x1p-23 &&
+                shadow_limit_of(&o, &host, 3).roundings == 0x1p-23);
     o.kind = OP_ATTENTION_BACKWARD;
-    assert_true(shadow_limit_of(&o, &gpu, 7).roundings == 0x1p-8 + 0x1p-23 && shadow_limit_of(&o, &gpu, 8).roundings == 0x1p-7);
-    assert_true(shadow_limit_of(&o, &own, 7).roundings == 0x1p-23 && shadow_limit_of(&o, &steady, 7).roundings == 0x1p-23);
+    assert_true(shadow_limit_of(&o, &gpu, 7).roundings == 0x1p-8 + 0x1p-23 &&
+                shadow_limit_of(&o, &gpu, 8).roundings == 0x1p-7);
+    assert_true(shadow_limit_of(&o, &own, 7).roundings == 0x1p-23 &&
+                shadow_limit_of(&o, &steady, 7).roundings == 0x1p-23);
     double alone = shadow_limit_of(&o, &gpu, 6).absolute;
     o.operand[6].access = UPDATE;
-    assert_true(shadow_limit_of(&o, &gpu, 6).absolute == alone + 0x1p-8 && shadow_limit_of(&o, &gpu, 6).roundings == 0x1p-23);
+    assert_true(shadow_limit_of(&o, &gpu, 6).absolute == alone + 0x1p-8 &&
+                shadow_limit_of(&o, &gpu, 6).roundings == 0x1p-23);
 }
 
 /* Adam's corrections may be off by what pow is, in the first step most, and by no more. */
@@ -170,7 +185,8 @@ static void corrections_may_be_as_far_as_pow(void **state)
 {
     op o = { .kind = OP_STEP_BEGIN, .operands = 1, .args.step_begin = { .beta1 = 0.9f, .beta2 = 0.95f } };
     o.operand[0] = (operand){ tensor_1d(NULL, F64, 8), UPDATE };
-    double beta = (double)0.95f, right = 1 / (1 - beta), off = 1 / (1 - beta * (1 + 0x1p-51)), allowed = shadow_limit_of(&o, &gpu, 0).roundings;
+    double beta = (double)0.95f, right = 1 / (1 - beta), off = 1 / (1 - beta * (1 + 0x1p-51)),
+           allowed = shadow_limit_of(&o, &gpu, 0).roundings;
     assert_true((off - right) / right > 16 * 0x1p-52 && (off - right) / right < allowed && allowed < 1e-13);
 }
 
@@ -186,17 +202,21 @@ static void common_keys_widen_dq(void **state)
     for (int mean = 0; mean < 2; mean++) {
         for (int i = 0; i < KEYS * D; i++) k[i] = (float)random_value(4, i) + (float)(5 * mean);
         allowed[mean] = shadow_limit_of(&o, &gpu, 6).absolute;
-        assert_true(shadow_limit_of(&o, &gpu, 7).absolute < 0x1p-6 + 0x1p-15 && shadow_limit_of(&o, &gpu, 8).absolute < 0x1p-6 + 0x1p-15);
+        assert_true(shadow_limit_of(&o, &gpu, 7).absolute < 0x1p-6 + 0x1p-15 &&
+                    shadow_limit_of(&o, &gpu, 8).absolute < 0x1p-6 + 0x1p-15);
     }
     assert_true(allowed[0] >= 0x1p-6 && allowed[0] < 1.2 * 0x1p-6);
-    assert_true(allowed[1] > 6 * 0x1p-6 && allowed[1] < 11 * 0x1p-6);       /* 5 / 0.577, and what a channel's deviation varies */
+    assert_true(allowed[1] > 6 * 0x1p-6 &&
+                allowed[1] < 11 * 0x1p-6); /* 5 / 0.577, and what a channel's deviation varies */
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass), cmocka_unit_test(wrong_results_are_named),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass),
+                                        cmocka_unit_test(wrong_results_are_named),
                                         cmocka_unit_test(who_cannot_write_says_why),
-                                        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(limits_hold),
+                                        cmocka_unit_test(other_files_are_refused),
+                                        cmocka_unit_test(limits_hold),
                                         cmocka_unit_test(parts_may_be_rounded),
                                         cmocka_unit_test(corrections_may_be_as_far_as_pow),
                                         cmocka_unit_test(common_keys_widen_dq) };

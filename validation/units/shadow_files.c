@@ -1,5 +1,6 @@
-/* Files of operations: what decides which kernel runs is kept; a file that is no operation is refused, whatever its digest says,
- * and none makes the program crash: thousands of changed files are read, and run where they are operations all the same. */
+/* Files of operations: what decides which kernel runs is kept; a file that is no operation is refused, whatever its
+ * digest says, and none makes the program crash: thousands of changed files are read, and run where they are operations
+ * all the same. */
 #include "base/clock.h"
 #include "base/say.h"
 #include "base/sha256.h"
@@ -38,10 +39,12 @@ static op several(int which)
         break;
     case 1:
         o.kind = OP_ATTENTION_BACKWARD, o.operands = 9, o.args.attention = (attention_args){ 0.25f, true };
-        for (int i = 0; i < 9; i++) o.operand[i] = at(1024 * i, i < 6 ? READ : WRITE, i == 4 ? tensor_3d(NULL, F32, 2, 2, 6) : heads);
+        for (int i = 0; i < 9; i++)
+            o.operand[i] = at(1024 * i, i < 6 ? READ : WRITE, i == 4 ? tensor_3d(NULL, F32, 2, 2, 6) : heads);
         break;
     case 2:
-        o.kind = OP_CROSS_ENTROPY, o.operands = 4, o.args.cross_entropy = (cross_entropy_args){ CROSS_ENTROPY_FINISH, 0, 10, 1.0f };
+        o.kind = OP_CROSS_ENTROPY, o.operands = 4,
+        o.args.cross_entropy = (cross_entropy_args){ CROSS_ENTROPY_FINISH, 0, 10, 1.0f };
         o.operand[0] = at(0, UPDATE, tensor_3d(NULL, F32, 3, 2, 12));
         o.operand[1] = at(1024, READ, tensor_2d(NULL, I32, 3, 2));
         o.operand[2] = at(2048, READ, tensor_4d(NULL, F32, 1, 3, 2, 3));
@@ -61,18 +64,19 @@ static op several(int which)
         o.operand[2] = at(2048, UPDATE, tensor_2d(NULL, F32, 9, 6));
         break;
     case 5:
-        o.kind = OP_ADAMW, o.operands = 6, o.args.adamw = (adamw_rule){ .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f };
+        o.kind = OP_ADAMW, o.operands = 6,
+        o.args.adamw = (adamw_rule){ .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f };
         o.operand[0] = at(0, READ, tensor_1d(NULL, F64, STEP_SCALARS));
         for (int i = 1; i < 6; i++) o.operand[i] = at(1024 * i, i == 1 ? READ : i == 2 ? WRITE : UPDATE, row);
         break;
     case 6:
         o.kind = OP_NORM_FORWARD, o.operands = 6, o.args.norm.epsilon = 1e-5f;
-        for (int i = 0; i < 5; i++) o.operand[i] = at(1024 * (i == 3 ? 0 : i), i < 3 ? READ : WRITE, i == 2 ? row : tensor_2d(NULL, F32, 3, 40));
+        for (int i = 0; i < 5; i++)
+            o.operand[i] =
+                at(1024 * (i == 3 ? 0 : i), i < 3 ? READ : WRITE, i == 2 ? row : tensor_2d(NULL, F32, 3, 40));
         o.operand[5] = at(8192, WRITE, tensor_1d(NULL, F32, 3));
         break;
-    default:
-        o.kind = OP_FLIP, o.operands = 1, o.args.flip.index = 12;
-        o.operand[0] = at(4, UPDATE, row);
+    default: o.kind = OP_FLIP, o.operands = 1, o.args.flip.index = 12; o.operand[0] = at(4, UPDATE, row);
     }
     return o;
 }
@@ -103,12 +107,14 @@ static void what_chooses_the_kernel_is_kept(void **state)
 {
     char bytes[LONGEST], reason[300];
     op_copy c;
-    op_home home = { .cuda = true, .deterministic = true, .own_attention = true, .part = true, .transfer_multiprocessors = 12 };
+    op_home home = {
+        .cuda = true, .deterministic = true, .own_attention = true, .part = true, .transfer_multiprocessors = 12
+    };
     file_of(6, home, bytes);
     assert_true(op_file_read(path, &c, reason, sizeof reason));
     assert_true(c.home.cuda && c.home.deterministic && c.home.own_attention && c.home.part);
     assert_int_equal(c.home.transfer_multiprocessors, 12);
-    assert_int_equal(c.twin[3], 0);                 /* the sum lies in x */
+    assert_int_equal(c.twin[3], 0); /* the sum lies in x */
     assert_ptr_equal(c.op.operand[3].tensor.data, c.op.operand[0].tensor.data);
     assert_int_equal(c.twin[4], -1);
     op_copy_free(&c);
@@ -148,9 +154,41 @@ static uint32_t draw(uint32_t n)
 /* Replaces a word of the text by another. */
 static size_t change_word(char *bytes, size_t length)
 {
-    static const char *const words[] = { "0", "1", "2", "3", "4", "7", "12", "-1", "255", "2147483647", "4294967296", "9223372036854775807", "1/1",
-                                         "2/1", "0/1", "3/0", "2147483647/2147483647", "9223372036854775807/1", "1/-1", "read", "write", "update",
-                                         "F32", "BF16", "F64", "I32", "U64", "f32", "bf16", "f64", "matmul", "copy", "add", "rope_forward", "x" };
+    static const char *const words[] = { "0",
+                                         "1",
+                                         "2",
+                                         "3",
+                                         "4",
+                                         "7",
+                                         "12",
+                                         "-1",
+                                         "255",
+                                         "2147483647",
+                                         "4294967296",
+                                         "9223372036854775807",
+                                         "1/1",
+                                         "2/1",
+                                         "0/1",
+                                         "3/0",
+                                         "2147483647/2147483647",
+                                         "9223372036854775807/1",
+                                         "1/-1",
+                                         "read",
+                                         "write",
+                                         "update",
+                                         "F32",
+                                         "BF16",
+                                         "F64",
+                                         "I32",
+                                         "U64",
+                                         "f32",
+                                         "bf16",
+                                         "f64",
+                                         "matmul",
+                                         "copy",
+                                         "add",
+                                         "rope_forward",
+                                         "x" };
     char *data = memmem(bytes, length, "sha256 ", 7), *from = bytes + draw((uint32_t)(data - bytes));
     while (from > bytes && from[-1] != ' ' && from[-1] != '\n') from--;
     char *to = from;
@@ -240,7 +278,8 @@ static void changed_files_are_refused_or_run(void **state)
         assert_in_range(status, 0, 2);
         ended[status]++;
     }
-    fprintf(stderr, "# %lld changed files passed, %lld differed, %lld were refused\n", (long long)ended[0], (long long)ended[1], (long long)ended[2]);
+    fprintf(stderr, "# %lld changed files passed, %lld differed, %lld were refused\n", (long long)ended[0],
+            (long long)ended[1], (long long)ended[2]);
     assert_in_range(ended[0], 1, INT64_MAX);
     assert_int_equal(ended[1], 0);
     assert_in_range(ended[2], 10, INT64_MAX);
@@ -249,8 +288,11 @@ static void changed_files_are_refused_or_run(void **state)
 /* What a digest does not tell: an operation that no filler makes. */
 static void other_operations_are_refused(void **state)
 {
-    static const struct { int which; const char *from, *to, *reason; } changes[] = {
-        { 0, "4/5 5/1\n", "2/5 5/1\n", "no operation that xgsw wrote" },      /* the bytes are not all used */
+    static const struct {
+        int which;
+        const char *from, *to, *reason;
+    } changes[] = {
+        { 0, "4/5 5/1\n", "2/5 5/1\n", "no operation that xgsw wrote" }, /* the bytes are not all used */
         { 0, "kind matmul", "kind add   ", "differ in shape" },
         { 0, "update", "write ", NULL },
         { 0, "update", "read  ", "writes nothing" },
@@ -268,7 +310,8 @@ static void other_operations_are_refused(void **state)
         snprintf(text, sizeof text, "%s", changes[i].to);
         memcpy(from, text, strlen(changes[i].from));
         /* one blank between words is what is written */
-        for (char *at_blank; (at_blank = memmem(bytes, length, "  ", 2)) && at_blank < (char *)memmem(bytes, length, "sha256", 6);) {
+        for (char *at_blank;
+             (at_blank = memmem(bytes, length, "  ", 2)) && at_blank < (char *)memmem(bytes, length, "sha256", 6);) {
             memmove(at_blank, at_blank + 1, length - (size_t)(at_blank + 1 - bytes));
             length--;
         }
@@ -294,8 +337,10 @@ static int clean(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_chooses_the_kernel_is_kept), cmocka_unit_test(an_operation_of_a_gpu_needs_one),
-                                        cmocka_unit_test(other_operations_are_refused), cmocka_unit_test(changed_files_are_refused_or_run) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(what_chooses_the_kernel_is_kept),
+                                        cmocka_unit_test(an_operation_of_a_gpu_needs_one),
+                                        cmocka_unit_test(other_operations_are_refused),
+                                        cmocka_unit_test(changed_files_are_refused_or_run) };
     float *value = (float *)ground;
     for (int i = 0; i < MEMORY / 4; i++) value[i] = 0.25f + 0.01f * (float)(i % 50);
     say_enable(false);

@@ -1,8 +1,8 @@
-/* What the sampled shadow takes: one of every name, kind and phase that a step submits, any of them, and parts that are right where
- * the operation is and wrong where it is wrong. */
-#include "trained.h"
+/* What the sampled shadow takes: one of every name, kind and phase that a step submits, any of them, and parts that are
+ * right where the operation is and wrong where it is wrong. */
 #include "machine/kernels.h"
 #include "machine/op_judge.h"
+#include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -11,10 +11,14 @@
 /* ---- a step ---- */
 
 static const char *const decks[] = {
-    "shadow\n\n[llama3.1-70b]\nsize = small\nlayers = 3\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 48\nvocabulary = 250\n"
-    "global_batch = 3\nmicro_batch = 1\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = bf16\nrecompute = none\n",
-    "shadow\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = 48\nvocabulary = 250\n"
-    "global_batch = 2\nmicro_batch = 2\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = fp32\nrecompute = layer\n",
+    "shadow\n\n[llama3.1-70b]\nsize = small\nlayers = 3\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
+    "48\nvocabulary = 250\n"
+    "global_batch = 3\nmicro_batch = 1\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = "
+    "bf16\nrecompute = none\n",
+    "shadow\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
+    "48\nvocabulary = 250\n"
+    "global_batch = 2\nmicro_batch = 2\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = "
+    "fp32\nrecompute = layer\n",
 };
 
 enum { SPANS = 4096, STEPS = 3 };
@@ -25,8 +29,9 @@ static int64_t distinct(const span *all, int64_t count)
     int64_t different = 0;
     for (int64_t i = 0; i < count; i++) {
         bool new = !op_is_transfer(all[i].kind) && all[i].origin.phase != PHASE_SETUP;
-        for (int64_t j = 0; new && j < i; j++)
-            new = all[j].kind != all[i].kind || all[j].origin.phase != all[i].origin.phase || strcmp(all[j].origin.name, all[i].origin.name) != 0;
+        for (int64_t j = 0; new &&j < i; j++)
+            new = all[j].kind != all[i].kind || all[j].origin.phase != all[i].origin.phase ||
+                  strcmp(all[j].origin.name, all[i].origin.name) != 0;
         different += new;
     }
     return different;
@@ -82,7 +87,9 @@ static void any_layer_may_be_taken(void **state)
         int count = 0;
         shadow_step(s, step);
         for (int layer = 0; layer < LAYERS; layer++) {
-            op o = { .kind = OP_ADD, .operands = 3, .origin = { .layer = layer, .phase = PHASE_FORWARD, .name = "sum" } };
+            op o = { .kind = OP_ADD,
+                     .operands = 3,
+                     .origin = { .layer = layer, .phase = PHASE_FORWARD, .name = "sum" } };
             bool wanted = shadow_wants(s, &o);
             count += wanted;
             taken[layer] = taken[layer] || wanted;
@@ -120,8 +127,18 @@ static size_t used;
 
 static tensor numbers(dtype type, int dims, int64_t a, int64_t b, int64_t c, int64_t d, int64_t gap)
 {
-    tensor t = tensor_4d(NULL, type, dims > 3 ? a : 1, dims > 3 ? b : dims > 2 ? a : 1, dims > 3 ? c : dims > 2 ? b : dims > 1 ? a : 1,
-                         dims > 3 ? d : dims > 2 ? c : dims > 1 ? b : a);
+    tensor t = tensor_4d(NULL, type, dims > 3 ? a : 1,
+                         dims > 3   ? b
+                         : dims > 2 ? a
+                                    : 1,
+                         dims > 3   ? c
+                         : dims > 2 ? b
+                         : dims > 1 ? a
+                                    : 1,
+                         dims > 3   ? d
+                         : dims > 2 ? c
+                         : dims > 1 ? b
+                                    : a);
     tensor r = { .type = type, .dims = dims, .data = ground + used };
     for (int i = 0; i < dims; i++) {
         r.dim[i] = t.dim[4 - dims + i];
@@ -148,8 +165,6 @@ static void spoil(const tensor *t)
         ((unsigned char *)t->data)[((size_t)tensor_place(t, i) + 1) * dtype_bytes(t->type) - 1] ^= 0x41;
 }
 
-
-
 /* Runs it on a host machine under the sampled shadow; the machine's result is then spoiled. */
 static shadow_report run_spoiled(const op *o, int which)
 {
@@ -171,7 +186,8 @@ static shadow_report run_spoiled(const op *o, int which)
     return r;
 }
 
-/* Right: it passes. Each result wrong: its name is said, and the file is an operation; a sum over rows of a part says nothing. */
+/* Right: it passes. Each result wrong: its name is said, and the file is an operation; a sum over rows of a part says
+ * nothing. */
 static void part_is_judged(op o, int sum_over_rows)
 {
     char *kept = malloc(MEMORY), reason[300], words[64];
@@ -183,7 +199,9 @@ static void part_is_judged(op o, int sum_over_rows)
         memcpy(ground, kept, MEMORY);
         shadow_report r = run_spoiled(&o, i);
         bool sees = i >= 0 && i != sum_over_rows;
-        if (r.failed != sees) fail_msg("%s, operand %d wrong: %lld failures, %s", op_kind_name(o.kind), i, (long long)r.failed, r.sentence);
+        if (r.failed != sees)
+            fail_msg("%s, operand %d wrong: %lld failures, %s", op_kind_name(o.kind), i, (long long)r.failed,
+                     r.sentence);
         assert_true(r.elements > 0);
         if (!sees) continue;
         snprintf(words, sizeof words, "of a part of %s is", op_operand_name(o.kind, i));
@@ -200,57 +218,75 @@ static void part_is_judged(op o, int sum_over_rows)
 
 static op made(op_kind kind, int count, const operand *x)
 {
-    op o = { .kind = kind, .operands = count, .origin = { .step = 1, .microbatch = -1, .chunk = -1, .layer = 1, .phase = PHASE_FORWARD, .name = "part" } };
+    op o = { .kind = kind,
+             .operands = count,
+             .origin = {
+                 .step = 1, .microbatch = -1, .chunk = -1, .layer = 1, .phase = PHASE_FORWARD, .name = "part" } };
     memcpy(o.operand, x, (size_t)count * sizeof *x);
     used = 0;
     return o;
 }
-#define MADE(kind, ...) made(kind, sizeof (operand[]){ __VA_ARGS__ } / sizeof(operand), (operand[]){ __VA_ARGS__ })
-#define ROWS(type, n) numbers(type, 2, S * B, n, 0, 0, 0)
+#define MADE(kind, ...) made(kind, sizeof(operand[]){ __VA_ARGS__ } / sizeof(operand), (operand[]){ __VA_ARGS__ })
+#define ROWS(type, n) numbers(type, 2, S *B, n, 0, 0, 0)
 #define HEADS_OF(type, n) numbers(type, 4, S, B, n, D, 0)
 
 static void parts_of_rows(void **state)
 {
-    op norm = MADE(OP_NORM_FORWARD, { ROWS(BF16, H), READ }, { ROWS(BF16, H), READ }, { numbers(F32, 1, H, 0, 0, 0, 0), READ },
-                   { ROWS(BF16, H), WRITE }, { ROWS(BF16, H), WRITE }, { numbers(F32, 2, S, B, 0, 0, 0), WRITE });
+    op norm = MADE(OP_NORM_FORWARD, { ROWS(BF16, H), READ }, { ROWS(BF16, H), READ },
+                   { numbers(F32, 1, H, 0, 0, 0, 0), READ }, { ROWS(BF16, H), WRITE }, { ROWS(BF16, H), WRITE },
+                   { numbers(F32, 2, S, B, 0, 0, 0), WRITE });
     norm.args.norm.epsilon = 1e-5f;
     part_is_judged(norm, -1);
-    part_is_judged(MADE(OP_NORM_BACKWARD, { ROWS(BF16, H), READ }, { ROWS(BF16, H), READ }, { numbers(F32, 1, S * B, 0, 0, 0, 0), READ },
-                        { numbers(F32, 1, H, 0, 0, 0, 0), READ }, { ROWS(BF16, H), UPDATE }, { numbers(F32, 1, H, 0, 0, 0, 0), UPDATE }), 5);
+    part_is_judged(MADE(OP_NORM_BACKWARD, { ROWS(BF16, H), READ }, { ROWS(BF16, H), READ },
+                        { numbers(F32, 1, S * B, 0, 0, 0, 0), READ }, { numbers(F32, 1, H, 0, 0, 0, 0), READ },
+                        { ROWS(BF16, H), UPDATE }, { numbers(F32, 1, H, 0, 0, 0, 0), UPDATE }),
+                   5);
     part_is_judged(MADE(OP_SWIGLU_FORWARD, { ROWS(BF16, 2 * FFN), READ }, { ROWS(BF16, FFN), WRITE }), -1);
-    part_is_judged(MADE(OP_SWIGLU_BACKWARD, { ROWS(F32, 2 * FFN), READ }, { ROWS(F32, FFN), READ }, { ROWS(F32, 2 * FFN), WRITE }), -1);
+    part_is_judged(
+        MADE(OP_SWIGLU_BACKWARD, { ROWS(F32, 2 * FFN), READ }, { ROWS(F32, FFN), READ }, { ROWS(F32, 2 * FFN), WRITE }),
+        -1);
     for (op_kind kind = OP_ROPE_FORWARD; kind <= OP_ROPE_BACKWARD; kind++)
-        part_is_judged(MADE(kind, { numbers(BF16, 4, S, B, HEADS, D, 8), UPDATE }, { numbers(F32, 3, S, D / 2, 2, 0, 0), READ }), -1);
+        part_is_judged(
+            MADE(kind, { numbers(BF16, 4, S, B, HEADS, D, 8), UPDATE }, { numbers(F32, 3, S, D / 2, 2, 0, 0), READ }),
+            -1);
 }
 
 static void parts_of_heads(void **state)
 {
-    op forward = MADE(OP_ATTENTION_FORWARD, { numbers(BF16, 4, S, B, HEADS, D, 4), READ }, { HEADS_OF(BF16, KEY_HEADS), READ },
-                      { HEADS_OF(BF16, KEY_HEADS), READ }, { HEADS_OF(BF16, HEADS), WRITE }, { numbers(F32, 3, B, HEADS, S, 0, 0), WRITE });
+    op forward = MADE(OP_ATTENTION_FORWARD, { numbers(BF16, 4, S, B, HEADS, D, 4), READ },
+                      { HEADS_OF(BF16, KEY_HEADS), READ }, { HEADS_OF(BF16, KEY_HEADS), READ },
+                      { HEADS_OF(BF16, HEADS), WRITE }, { numbers(F32, 3, B, HEADS, S, 0, 0), WRITE });
     forward.args.attention = (attention_args){ .scale = 0.25f, .causal = true };
     part_is_judged(forward, -1);
     op backward = MADE(OP_ATTENTION_BACKWARD, { HEADS_OF(BF16, HEADS), READ }, { HEADS_OF(BF16, KEY_HEADS), READ },
-                       { HEADS_OF(BF16, KEY_HEADS), READ }, { HEADS_OF(BF16, HEADS), READ }, { numbers(F32, 3, B, HEADS, S, 0, 0), READ },
-                       { HEADS_OF(BF16, HEADS), READ }, { HEADS_OF(BF16, HEADS), WRITE }, { HEADS_OF(F32, KEY_HEADS), UPDATE },
+                       { HEADS_OF(BF16, KEY_HEADS), READ }, { HEADS_OF(BF16, HEADS), READ },
+                       { numbers(F32, 3, B, HEADS, S, 0, 0), READ }, { HEADS_OF(BF16, HEADS), READ },
+                       { HEADS_OF(BF16, HEADS), WRITE }, { HEADS_OF(F32, KEY_HEADS), UPDATE },
                        { HEADS_OF(F32, KEY_HEADS), UPDATE });
     backward.args.attention = (attention_args){ .scale = 0.25f, .causal = true };
     part_is_judged(backward, -1);
-    part_is_judged(MADE(OP_ATTENTION_MERGE, { HEADS_OF(F32, HEADS), UPDATE }, { numbers(F32, 3, B, HEADS, S, 0, 0), UPDATE },
-                        { HEADS_OF(F32, HEADS), READ }, { numbers(F32, 3, B, HEADS, S, 0, 0), READ }), -1);
+    part_is_judged(MADE(OP_ATTENTION_MERGE, { HEADS_OF(F32, HEADS), UPDATE },
+                        { numbers(F32, 3, B, HEADS, S, 0, 0), UPDATE }, { HEADS_OF(F32, HEADS), READ },
+                        { numbers(F32, 3, B, HEADS, S, 0, 0), READ }),
+                   -1);
 }
 
 static void parts_of_ends(void **state)
 {
-    part_is_judged(MADE(OP_EMBEDDING_FORWARD, { numbers(I32, 2, S, B, 0, 0, 0), READ }, { numbers(BF16, 2, VOCABULARY, H, 0, 0, 0), READ },
-                        { numbers(BF16, 3, S, B, H, 0, 0), WRITE }), -1);
-    part_is_judged(MADE(OP_EMBEDDING_BACKWARD, { numbers(I32, 2, S, B, 0, 0, 0), READ }, { numbers(BF16, 3, S, B, H, 0, 0), READ },
-                        { numbers(F32, 2, VOCABULARY, H, 0, 0, 0), UPDATE }), -1);
-    op partial = MADE(OP_CROSS_ENTROPY, { numbers(BF16, 3, S, B, VOCABULARY, 0, 0), READ }, { numbers(I32, 2, S, B, 0, 0, 0), READ },
-                      { numbers(F32, 3, S, B, 3, 0, 0), WRITE }, { tensor_none(), WRITE });
+    part_is_judged(MADE(OP_EMBEDDING_FORWARD, { numbers(I32, 2, S, B, 0, 0, 0), READ },
+                        { numbers(BF16, 2, VOCABULARY, H, 0, 0, 0), READ }, { numbers(BF16, 3, S, B, H, 0, 0), WRITE }),
+                   -1);
+    part_is_judged(MADE(OP_EMBEDDING_BACKWARD, { numbers(I32, 2, S, B, 0, 0, 0), READ },
+                        { numbers(BF16, 3, S, B, H, 0, 0), READ }, { numbers(F32, 2, VOCABULARY, H, 0, 0, 0), UPDATE }),
+                   -1);
+    op partial = MADE(OP_CROSS_ENTROPY, { numbers(BF16, 3, S, B, VOCABULARY, 0, 0), READ },
+                      { numbers(I32, 2, S, B, 0, 0, 0), READ }, { numbers(F32, 3, S, B, 3, 0, 0), WRITE },
+                      { tensor_none(), WRITE });
     partial.args.cross_entropy = (cross_entropy_args){ CROSS_ENTROPY_PARTIAL, 0, VOCABULARY - 3, 1.0f };
     part_is_judged(partial, -1);
-    op finish = MADE(OP_CROSS_ENTROPY, { numbers(BF16, 3, S, B, VOCABULARY, 0, 0), UPDATE }, { numbers(I32, 2, S, B, 0, 0, 0), READ },
-                     { numbers(F32, 4, 2, S, B, 3, 0), READ }, { numbers(F64, 1, B, 0, 0, 0, 0), WRITE });
+    op finish = MADE(OP_CROSS_ENTROPY, { numbers(BF16, 3, S, B, VOCABULARY, 0, 0), UPDATE },
+                     { numbers(I32, 2, S, B, 0, 0, 0), READ }, { numbers(F32, 4, 2, S, B, 3, 0), READ },
+                     { numbers(F64, 1, B, 0, 0, 0, 0), WRITE });
     finish.args.cross_entropy = (cross_entropy_args){ CROSS_ENTROPY_FINISH, 0, VOCABULARY - 3, 1.0f };
     for (int64_t i = 0; i < 2 * S * B; i++) ((float *)finish.operand[2].tensor.data)[3 * i + 1] = 40.0f;
     part_is_judged(finish, 3);
@@ -259,26 +295,35 @@ static void parts_of_ends(void **state)
 static void parts_of_elements(void **state)
 {
     enum { N = 100000 };
-    op update = MADE(OP_ADAMW, { numbers(F64, 1, STEP_SCALARS, 0, 0, 0, 0), READ }, { numbers(F32, 2, N / 100, 100, 0, 0, 0), READ },
-                     { numbers(BF16, 1, N, 0, 0, 0, 0), WRITE }, { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE },
-                     { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE }, { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE });
+    op update = MADE(OP_ADAMW, { numbers(F64, 1, STEP_SCALARS, 0, 0, 0, 0), READ },
+                     { numbers(F32, 2, N / 100, 100, 0, 0, 0), READ }, { numbers(BF16, 1, N, 0, 0, 0, 0), WRITE },
+                     { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE }, { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE },
+                     { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE });
     update.args.adamw = (adamw_rule){ .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f };
     for (int i = 0; i < N; i++) ((float *)update.operand[5].tensor.data)[i] = 0.5f;
     part_is_judged(update, -1);
     part_is_judged(MADE(OP_ADD, { ROWS(F32, H), WRITE }, { ROWS(F32, H), READ }, { ROWS(F32, H), READ }), -1);
-    part_is_judged(MADE(OP_COPY, { numbers(F32, 4, S, B, HEADS, D, 0), UPDATE }, { numbers(BF16, 4, S, B, HEADS, D, 8), READ }), -1);
+    part_is_judged(
+        MADE(OP_COPY, { numbers(F32, 4, S, B, HEADS, D, 0), UPDATE }, { numbers(BF16, 4, S, B, HEADS, D, 8), READ }),
+        -1);
     part_is_judged(MADE(OP_FILL, { ROWS(F32, H), WRITE }), -1);
-    tensor a = numbers(BF16, 2, S, H, 0, 0, 0), b = numbers(BF16, 2, H, FFN, 0, 0, 8), c = numbers(F32, 2, S, FFN, 0, 0, 4);
+    tensor a = numbers(BF16, 2, S, H, 0, 0, 0), b = numbers(BF16, 2, H, FFN, 0, 0, 8),
+           c = numbers(F32, 2, S, FFN, 0, 0, 4);
     part_is_judged(MADE(OP_MATMUL, { c, UPDATE }, { a, READ }, { b, READ }), -1);
-    part_is_judged(MADE(OP_MATMUL, { tensor_transposed(c), UPDATE }, { tensor_transposed(b), READ }, { tensor_transposed(a), READ }), -1);
+    part_is_judged(MADE(OP_MATMUL, { tensor_transposed(c), UPDATE }, { tensor_transposed(b), READ },
+                        { tensor_transposed(a), READ }),
+                   -1);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_name_of_a_step_is_shadowed), cmocka_unit_test(any_layer_may_be_taken),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_name_of_a_step_is_shadowed),
+                                        cmocka_unit_test(any_layer_may_be_taken),
                                         cmocka_unit_test(what_is_too_large_is_left_out),
-                                        cmocka_unit_test(parts_of_rows), cmocka_unit_test(parts_of_heads),
-                                        cmocka_unit_test(parts_of_ends), cmocka_unit_test(parts_of_elements) };
+                                        cmocka_unit_test(parts_of_rows),
+                                        cmocka_unit_test(parts_of_heads),
+                                        cmocka_unit_test(parts_of_ends),
+                                        cmocka_unit_test(parts_of_elements) };
     ground = aligned_alloc(256, MEMORY);
     memset(ground, 0, MEMORY);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

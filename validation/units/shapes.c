@@ -60,7 +60,8 @@ static void full_is_the_recipe(void **state)
 /* Llama 2: 1 / sqrt(fan-in) in every size but the check model's, embedding 1; rates by the length of the run. */
 static void llama2_follows_its_recipe(void **state)
 {
-    bench_case small = case_of("[llama2-70b]\nsize = small\n", 1, false), full = case_of("[llama2-70b]\nsize = full\nwarmup = 5\n", 64, true);
+    bench_case small = case_of("[llama2-70b]\nsize = small\n", 1, false),
+               full = case_of("[llama2-70b]\nsize = full\nwarmup = 5\n", 64, true);
     model_shape check = check_case(&small).model;
     assert_true(matrix_std(&small.model, 256, false) == 1.0 / 16 && matrix_std(&small.model, 1024, true) == 1.0 / 32);
     assert_true(embedding_std(&small.model) == 1.0 && embedding_std(&check) == 1.0);
@@ -72,7 +73,8 @@ static void llama2_follows_its_recipe(void **state)
     assert_false(small.optimizer.learning_rate_from_zero);
     assert_int_equal(full.recompute, RECOMPUTE_ATTENTION_MLP);
     bench_case fp8 = case_of("[llama2-70b]\nsize = full\nprecision = fp8\n", 64, true);
-    assert_int_equal(fp8.recompute, RECOMPUTE_ATTENTION_MLP); /* the whole MLP: down's output, kept in BF16, is not needed */
+    assert_int_equal(fp8.recompute,
+                     RECOMPUTE_ATTENTION_MLP); /* the whole MLP: down's output, kept in BF16, is not needed */
     assert_int_equal(full.sharding, SHARDING_NONE);
     bench_case llama31 = case_of("[llama3.1-8b]\nsize = full\n", 8, true);
     assert_true(matrix_std(&llama31.model, 4096, false) == 0.01 && embedding_std(&llama31.model) == 0.01);
@@ -82,12 +84,14 @@ static void llama2_follows_its_recipe(void **state)
 /* GPT-3 shards nothing on one data rank and the optimizer on more, and turns no heads. */
 static void gpt3_follows_its_recipe(void **state)
 {
-    bench_case one = case_of("[gpt3-175b]\nsize = full\n", 64, true), two = case_of("[gpt3-175b]\nsize = full\n", 128, true),
+    bench_case one = case_of("[gpt3-175b]\nsize = full\n", 64, true),
+               two = case_of("[gpt3-175b]\nsize = full\n", 128, true),
                context = case_of("[llama3.1-8b]\nsize = check\ncontext = 2\ndata = 1\n", 2, true);
     assert_int_equal(one.sharding, SHARDING_NONE);
     assert_int_equal(two.sharding, SHARDING_OPTIMIZER);
     assert_int_equal(context.sharding, SHARDING_OPTIMIZER);
-    assert_int_equal(case_of("[gpt3-175b]\nsize = check\nhidden = 24\nheads = 8\nkv_heads = 8\n", 1, true).model.head_dim, 3);
+    assert_int_equal(
+        case_of("[gpt3-175b]\nsize = check\nhidden = 24\nheads = 8\nkv_heads = 8\n", 1, true).model.head_dim, 3);
 }
 
 /* The other families' check models: as many heads as groups without groups, experts for every expert rank. */

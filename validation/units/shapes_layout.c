@@ -38,8 +38,7 @@ static row rows[] = {
     { "8b on 4", FULL("8b"), 4, false, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true,
       "the recipe's smallest layout needs 8 ranks, there are 4", "" },
     { "405b, 126 layers on 64", FULL("405b") "layers = 126\n", 64, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true,
-      "the recipe's smallest layout needs 512 ranks, there are 64",
-      "" },
+      "the recipe's smallest layout needs 512 ranks, there are 64", "" },
     /* the recipe's rows, and rank counts between them */
     { "8b on 8", FULL("8b"), 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
@@ -93,15 +92,16 @@ static row rows[] = {
     { "gpt3 on 128", "[gpt3-175b]\nsize = full\n", 128, true, 8, 8, 1, 2, 1, 3, 128, 96, 256, 64, false, "",
       "workload gpt3-175b" },
     /* the recipe's way of computing: nothing sharded on one data rank, its schedule, overlap */
-    { "gpt3 on 64, optimizer", "[gpt3-175b]\nsize = full\nsharding = optimizer\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96, 128,
-      64, true, "", "workload gpt3-175b" },
-    { "gpt3 on 64, none", "[gpt3-175b]\nsize = full\nsharding = none\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96, 128, 64, true,
-      "", "workload gpt3-175b" },
+    { "gpt3 on 64, optimizer", "[gpt3-175b]\nsize = full\nsharding = optimizer\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96,
+      128, 64, true, "", "workload gpt3-175b" },
+    { "gpt3 on 64, none", "[gpt3-175b]\nsize = full\nsharding = none\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96, 128, 64,
+      true, "", "workload gpt3-175b" },
     { "8b, none", FULL("8b") "sharding = none\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "8b, gpipe", FULL("8b") "schedule = gpipe\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "8b, 1f1b", FULL("8b") "schedule = 1f1b\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "8b, no overlap", FULL("8b") "overlap = off\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
-    { "405b on 32, no overlap", FULL("405b") "overlap = off\n", 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, false, NONE },
+    { "405b on 32, no overlap", FULL("405b") "overlap = off\n", 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, false,
+      NONE },
     { "52k on 8, fp8", "[gpt3-52k]\nsize = full\nprecision = fp8\n", 8, true, 2, 2, 1, 2, 1, 1, 8, 8, 32, 2, false, "",
       "workload gpt3-52k, precision fp8" },
     /* size = auto */
@@ -186,7 +186,10 @@ static void cuda_runs_where_it_can(void **state)
 static void else_auto_takes_the_host_and_says_why(void **state)
 {
     static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto host\n";
-    deck_source source = { .name = "DECK", .text = body, .length = sizeof body - 1, .ranks = 4,
+    deck_source source = { .name = "DECK",
+                           .text = body,
+                           .length = sizeof body - 1,
+                           .ranks = 4,
                            .cuda_missing = "rank 3 on NODE: no GPU is visible to this process" };
     deck d = deck_read(&source);
     assert_int_equal(d.messages, 0);
@@ -200,7 +203,11 @@ static void shared_devices_are_asked_for(void **state)
 {
     static const char autos[] = TITLES "[llama3.1-8b]\nbackend = auto\nshare_devices = no yes\n";
     static const char cudas[] = TITLES "[llama3.1-8b]\nbackend = cuda\nshare_devices = yes no\n";
-    deck_source source = { .name = "DECK", .text = autos, .length = sizeof autos - 1, .ranks = 2, .cuda_usable = true,
+    deck_source source = { .name = "DECK",
+                           .text = autos,
+                           .length = sizeof autos - 1,
+                           .ranks = 2,
+                           .cuda_usable = true,
                            .cuda_shared = "ranks 0 and 1 share GPU-1 on NODE" };
     deck d = deck_read(&source);
     assert_int_equal(d.messages, 0);

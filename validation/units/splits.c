@@ -1,5 +1,5 @@
-/* Splits of the world go by name: who asks for a name again gets the same one, at once or later; those in use stay where others
- * come and go. Groups over the same ranks share one, and their transfers are told apart. */
+/* Splits of the world go by name: who asks for a name again gets the same one, at once or later; those in use stay
+ * where others come and go. Groups over the same ranks share one, and their transfers are told apart. */
 #include "fabric_ranks.h"
 #include "parallel/mesh.h"
 
@@ -82,7 +82,8 @@ static void places_are_taken_over(void **state)
 /* Of one mesh, the groups over the same ranks; of two meshes, all groups. Another layout's are others. */
 static void meshes_share(void **state)
 {
-    mesh a = opened(layout_of(world_ranks(), 1)), b = opened(layout_of(world_ranks(), 1)), c = opened(layout_of(1, world_ranks()));
+    mesh a = opened(layout_of(world_ranks(), 1)), b = opened(layout_of(world_ranks(), 1)),
+         c = opened(layout_of(1, world_ranks()));
     mesh d = opened(layout_of(world_ranks() - 1, 1));
     (void)state;
     assert_on_all(a.axis[AXIS_TENSOR].handle == a.model.handle && a.model.handle == a.all.handle, "one mesh");
@@ -132,8 +133,11 @@ static void shared_groups_are_told_apart(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(colors_and_keys), cmocka_unit_test(kept_and_shared), cmocka_unit_test(places_are_taken_over),
-        cmocka_unit_test(meshes_share), cmocka_unit_test(shared_groups_are_told_apart),
+        cmocka_unit_test(colors_and_keys),
+        cmocka_unit_test(kept_and_shared),
+        cmocka_unit_test(places_are_taken_over),
+        cmocka_unit_test(meshes_share),
+        cmocka_unit_test(shared_groups_are_told_apart),
     };
     world_start(&argc, &argv);
     world_stall_limit(30.0);

@@ -25,7 +25,8 @@ static void decks_are_the_cells(void **state)
     for (int i = 0; recipe_at(i); i++) {
         const recipe_row *r = recipe_at(i);
         bench_case c = cell_case(r);
-        if (!c.recipe_layout) fail_msg("%s %s %d: not the recipe's", r->workload, precision_name(r->precision), r->gpus);
+        if (!c.recipe_layout)
+            fail_msg("%s %s %d: not the recipe's", r->workload, precision_name(r->precision), r->gpus);
         assert_int_equal(c.layout.degree[AXIS_TENSOR], r->tensor);
         assert_int_equal(c.layout.degree[AXIS_PIPELINE], r->pipeline);
         assert_int_equal(c.layout.degree[AXIS_CONTEXT], r->context);
@@ -49,7 +50,8 @@ static flop_count summed_flops(const bench_case *c)
     flop_count sum = 0, alike = (flop_count)degree[AXIS_DATA] * degree[AXIS_SHARD] * degree[AXIS_CONTEXT];
     for (int p = 0; p < degree[AXIS_PIPELINE]; p++)
         for (int t = 0; t < degree[AXIS_TENSOR]; t++) {
-            int at[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t }, other[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t };
+            int at[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t },
+                other[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t };
             other[AXIS_DATA] = degree[AXIS_DATA] - 1;
             other[AXIS_CONTEXT] = degree[AXIS_CONTEXT] - 1;
             other[AXIS_SHARD] = degree[AXIS_SHARD] - 1;
@@ -140,11 +142,13 @@ static void agrees_where_it_is_built(void **state)
 /* By hand: a middle stage of grok (8 layers, one of 8 experts), a 64th of llama 2, a stage of nemotron. */
 static void states_by_hand(void **state)
 {
-    bench_case grok = case_of("[grok1-314b]\nsize = full\n", 512, true), llama2 = case_of("[llama2-70b]\nsize = full\n", 64, true);
+    bench_case grok = case_of("[grok1-314b]\nsize = full\n", 512, true),
+               llama2 = case_of("[llama2-70b]\nsize = full\n", 64, true);
     bench_case nemotron = case_of("[nemotron4-340b]\nsize = full\n", 128, true);
     rank_states g = states_of(&grok, (int[AXES]){ [AXIS_PIPELINE] = 1 }), l = states_of(&llama2, (int[AXES]){ 0 }),
                 n = states_of(&nemotron, (int[AXES]){ [AXIS_PIPELINE] = 1 });
-    int64_t expert = 8 * 3 * 6144ll * 32768 / 4, attention = 8 * 6144ll * (2 * 1536 + 2 * 256), small = 8 * (2 + 8) * 6144ll;
+    int64_t expert = 8 * 3 * 6144ll * 32768 / 4, attention = 8 * 6144ll * (2 * 1536 + 2 * 256),
+            small = 8 * (2 + 8) * 6144ll;
     assert_int_equal(g.experts, expert);
     assert_int_equal(g.parameters, expert + attention + small);
     assert_int_equal(g.replicated, small);
@@ -153,16 +157,19 @@ static void states_by_hand(void **state)
     assert_int_equal(g.optimizer, 12 * (expert / 2 + attention / 16 + small / 16)); /* data 8 x context 2 */
     assert_int_equal(l.parameters * 64, model_parameters(&llama2.model));
     assert_int_equal(l.weights, 2 * l.parameters);
-    assert_int_equal(l.gradients, 4 * l.parameters); /* FP32 sums: those of the gains over tensor ranks need no others */
+    assert_int_equal(l.gradients,
+                     4 * l.parameters); /* FP32 sums: those of the gains over tensor ranks need no others */
     assert_int_equal(l.optimizer, 12 * l.parameters);
     assert_int_equal(n.optimizer, 4 * n.parameters / 2); /* no master, BF16 moments, two data ranks */
 }
 
-/* By hand: FP8 nemotron has a BF16 master of its FP8 weights alone; 12 layers a stage, FP32 embedding, BF16 head and norms. */
+/* By hand: FP8 nemotron has a BF16 master of its FP8 weights alone; 12 layers a stage, FP32 embedding, BF16 head and
+ * norms. */
 static void masters_by_hand(void **state)
 {
     bench_case c = case_of("[nemotron4-340b]\nsize = full\nprecision = fp8\n", 128, true);
-    int64_t h = 18432, matrices = 12 * h * (2 * 12 * 192 + 2 * 192 + 2 * 73728 / 8), norms = 12 * 4 * h, table = 32000 * h;
+    int64_t h = 18432, matrices = 12 * h * (2 * 12 * 192 + 2 * 192 + 2 * 73728 / 8), norms = 12 * 4 * h,
+            table = 32000 * h;
     rank_states first = states_of(&c, (int[AXES]){ 0 }), middle = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = 3 }),
                 last = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = 7 });
     assert_int_equal(first.optimizer, (6 * matrices + 4 * (norms + table)) / 2); /* two data ranks */
@@ -175,9 +182,11 @@ static void masters_by_hand(void **state)
 /* By hand: GPT-3's gradients are FP32 and need no sums beside them; a table that one stage uses twice has two. */
 static void gradients_by_hand(void **state)
 {
-    bench_case whole = case_of("[gpt3-175b]\nsize = full\n", 64, true), small = case_of("[gpt3-52k]\nsize = full\ntensor = 1\n", 1, true),
+    bench_case whole = case_of("[gpt3-175b]\nsize = full\n", 64, true),
+               small = case_of("[gpt3-52k]\nsize = full\ntensor = 1\n", 1, true),
                cut = case_of("[gpt3-52k]\nsize = full\npipeline = 2\n", 2, true);
-    int64_t h = 12288, split = 4 * 1536 * h + 2 * 6144 * h + 3 * 1536 + 6144, every = 4 * h + 2 * h, tables = 6400 * h + 16384 * h;
+    int64_t h = 12288, split = 4 * 1536 * h + 2 * 6144 * h + 3 * 1536 + 6144, every = 4 * h + 2 * h,
+            tables = 6400 * h + 16384 * h;
     rank_states first = states_of(&whole, (int[AXES]){ 0 }), one = states_of(&small, (int[AXES]){ 0 });
     assert_int_equal(first.gradients, 4 * (12 * (split + every) + tables));
     assert_int_equal(one.gradients, 4 * (75424 + 1024 * 16));
@@ -191,7 +200,8 @@ static void gradients_by_hand(void **state)
 /* One FP8 weight takes as much as a BF16 one, because its transpose lies beside it. */
 static void fp8_keeps_two_copies(void **state)
 {
-    bench_case wide = case_of("[llama3.1-8b]\nsize = full\n", 8, true), narrow = case_of("[llama3.1-8b]\nsize = full\nprecision = fp8\n", 8, true);
+    bench_case wide = case_of("[llama3.1-8b]\nsize = full\n", 8, true),
+               narrow = case_of("[llama3.1-8b]\nsize = full\nprecision = fp8\n", 8, true);
     assert_int_equal(states_of(&wide, (int[AXES]){ 0 }).weights, states_of(&narrow, (int[AXES]){ 0 }).weights);
     assert_string_equal(strstr(narrow.not_built, "precision"), narrow.not_built);
 }
@@ -199,10 +209,10 @@ static void fp8_keeps_two_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decks_are_the_cells),  cmocka_unit_test(model_flops_add_up),
-        cmocka_unit_test(parameters_add_up),    cmocka_unit_test(agrees_where_it_is_built),
-        cmocka_unit_test(states_by_hand),       cmocka_unit_test(masters_by_hand),
-        cmocka_unit_test(gradients_by_hand),    cmocka_unit_test(fp8_keeps_two_copies),
+        cmocka_unit_test(decks_are_the_cells), cmocka_unit_test(model_flops_add_up),
+        cmocka_unit_test(parameters_add_up),   cmocka_unit_test(agrees_where_it_is_built),
+        cmocka_unit_test(states_by_hand),      cmocka_unit_test(masters_by_hand),
+        cmocka_unit_test(gradients_by_hand),   cmocka_unit_test(fp8_keeps_two_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,9 @@ static test_floor struck_floor(const strike *s)
 }
 
 /* Three copies: b += a, c = b, d += c. */
-typedef struct { float a[N], b[N], c[N], d[N]; } cells;
+typedef struct {
+    float a[N], b[N], c[N], d[N];
+} cells;
 
 static void three_copies(queue *q, cells *x)
 {
@@ -56,16 +58,24 @@ static cells run_struck(strike s, int64_t strikes)
 
 static void each_kind_does_what_it_says(void **state)
 {
-    static const struct { strike_kind kind; op_kind operation; int64_t nth; float a, b, c, d; } row[] = {
-        { STRIKE_DROP, OP_FILL, 1, 0, 10, 10, 40 },   { STRIKE_DROP, OP_COPY, 1, 1, 10, 10, 40 },  { STRIKE_DROP, OP_COPY, 2, 1, 11, 0, 30 },
-        { STRIKE_DROP, OP_COPY, 3, 1, 11, 11, 30 },   { STRIKE_STALE, OP_COPY, 1, 1, 10, 10, 40 }, { STRIKE_STALE, OP_COPY, 2, 1, 11, 20, 50 },
-        { STRIKE_STALE, OP_COPY, 3, 1, 11, 11, 30 },  { STRIKE_REPEAT, OP_COPY, 1, 1, 12, 12, 42 }, { STRIKE_REPEAT, OP_COPY, 2, 1, 11, 11, 41 },
-        { STRIKE_REPEAT, OP_COPY, 3, 1, 11, 11, 52 }, { STRIKE_SCALE, OP_FILL, 1, 2, 12, 12, 42 },  { STRIKE_SCALE, OP_COPY, 1, 1, 22, 22, 52 },
+    static const struct {
+        strike_kind kind;
+        op_kind operation;
+        int64_t nth;
+        float a, b, c, d;
+    } row[] = {
+        { STRIKE_DROP, OP_FILL, 1, 0, 10, 10, 40 },   { STRIKE_DROP, OP_COPY, 1, 1, 10, 10, 40 },
+        { STRIKE_DROP, OP_COPY, 2, 1, 11, 0, 30 },    { STRIKE_DROP, OP_COPY, 3, 1, 11, 11, 30 },
+        { STRIKE_STALE, OP_COPY, 1, 1, 10, 10, 40 },  { STRIKE_STALE, OP_COPY, 2, 1, 11, 20, 50 },
+        { STRIKE_STALE, OP_COPY, 3, 1, 11, 11, 30 },  { STRIKE_REPEAT, OP_COPY, 1, 1, 12, 12, 42 },
+        { STRIKE_REPEAT, OP_COPY, 2, 1, 11, 11, 41 }, { STRIKE_REPEAT, OP_COPY, 3, 1, 11, 11, 52 },
+        { STRIKE_SCALE, OP_FILL, 1, 2, 12, 12, 42 },  { STRIKE_SCALE, OP_COPY, 1, 1, 22, 22, 52 },
         { STRIKE_SCALE, OP_COPY, 2, 1, 11, 22, 52 },  { STRIKE_SCALE, OP_COPY, 3, 1, 11, 11, 82 },
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         cells x = run_struck(fault(row[i].kind, row[i].operation, row[i].nth), 1);
-        if (!all_equal(x.a, row[i].a) || !all_equal(x.b, row[i].b) || !all_equal(x.c, row[i].c) || !all_equal(x.d, row[i].d))
+        if (!all_equal(x.a, row[i].a) || !all_equal(x.b, row[i].b) || !all_equal(x.c, row[i].c) ||
+            !all_equal(x.d, row[i].d))
             fail_msg("row %zu: %g %g %g %g", i, (double)x.a[0], (double)x.b[0], (double)x.c[0], (double)x.d[0]);
     }
 }
@@ -79,8 +89,9 @@ static void what_is_not_there_is_not_struck(void **state)
 {
     strike elsewhere = fault(STRIKE_DROP, OP_COPY, 1);
     elsewhere.world_rank = world_rank() + 1;
-    const strike none[] = { fault(STRIKE_DROP, OP_COPY, 0), fault(STRIKE_DROP, OP_COPY, 4), fault(STRIKE_STALE, OP_MATMUL, 1),
-                            fault(STRIKE_NONE, OP_COPY, 1), fault(STRIKE_UNWAIT, OP_COPY, 1), elsewhere };
+    const strike none[] = { fault(STRIKE_DROP, OP_COPY, 0),    fault(STRIKE_DROP, OP_COPY, 4),
+                            fault(STRIKE_STALE, OP_MATMUL, 1), fault(STRIKE_NONE, OP_COPY, 1),
+                            fault(STRIKE_UNWAIT, OP_COPY, 1),  elsewhere };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         cells x = run_struck(none[i], 0);
         assert_true(healthy(&x));
@@ -132,7 +143,11 @@ static void fill_struck(strike_kind kind, dtype type, void *x, int64_t strikes)
 
 static void every_format_is_struck(void **state)
 {
-    union { uint16_t bf16[N]; double f64[N]; uint64_t u64[N]; } x;
+    union {
+        uint16_t bf16[N];
+        double f64[N];
+        uint64_t u64[N];
+    } x;
     static const dtype types[] = { F32, BF16, F64, U64, I32 };
     for (int t = 0; t < 5; t++) {
         fill_struck(STRIKE_SCALE, types[t], &x, 1);
@@ -151,14 +166,19 @@ static void every_format_is_struck(void **state)
 /* A view with gaps: only its elements are struck. */
 static void views_are_struck(void **state)
 {
-    static const struct { strike_kind kind; double first, other; } row[] = { { STRIKE_DROP, 0, 0 }, { STRIKE_SCALE, 6, 10 } };
+    static const struct {
+        strike_kind kind;
+        double first, other;
+    } row[] = { { STRIKE_DROP, 0, 0 }, { STRIKE_SCALE, 6, 10 } };
     double in[2] = { 1, 2 }, out[8];
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < 8; i++) out[i] = 5.0;
         strike s = fault(row[k].kind, OP_SUM, 1);
         test_floor f = floor_open((machine_options){ 0 }, 0);
-        op o = { .kind = OP_SUM, .operands = 2,
-                 .operand = { { tensor_slice(tensor_2d(out, F64, 4, 2), 1, 1, 1), WRITE }, { tensor_1d(in, F64, 2), READ } } };
+        op o = { .kind = OP_SUM,
+                 .operands = 2,
+                 .operand = { { tensor_slice(tensor_2d(out, F64, 4, 2), 1, 1, 1), WRITE },
+                              { tensor_1d(in, F64, 2), READ } } };
         machine_strike(f.m, &s);
         machine_step(f.m, 0);
         op_submit(f.q[0], &o);
@@ -224,10 +244,15 @@ static void a_deck_names_what_a_step_submits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_does_what_it_says), cmocka_unit_test(what_is_not_there_is_not_struck),
-        cmocka_unit_test(executions_are_counted_within_a_step), cmocka_unit_test(flip_inverts_one_bit_of_one_element),
-        cmocka_unit_test(every_format_is_struck), cmocka_unit_test(views_are_struck), cmocka_unit_test(unwait_leaves_out_the_wait),
-        cmocka_unit_test(struck_operations_keep_their_place), cmocka_unit_test(a_deck_names_what_a_step_submits),
+        cmocka_unit_test(each_kind_does_what_it_says),
+        cmocka_unit_test(what_is_not_there_is_not_struck),
+        cmocka_unit_test(executions_are_counted_within_a_step),
+        cmocka_unit_test(flip_inverts_one_bit_of_one_element),
+        cmocka_unit_test(every_format_is_struck),
+        cmocka_unit_test(views_are_struck),
+        cmocka_unit_test(unwait_leaves_out_the_wait),
+        cmocka_unit_test(struck_operations_keep_their_place),
+        cmocka_unit_test(a_deck_names_what_a_step_submits),
     };
     return cmocka_run_group_tests_name("strike", tests, NULL, NULL);
 }

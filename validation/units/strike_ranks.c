@@ -1,22 +1,28 @@
-/* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own result
- * only; every other transfer stays exact and nobody is left waiting. */
+/* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own
+ * result only; every other transfer stays exact and nobody is left waiting. */
 #include "fabric_ranks.h"
 #include "parallel/mesh.h"
 
 enum { STEPS = 2, ARENA_VALUE = 77, LARGE = 9001 };
 
-typedef struct { op_kind kind; int among; bool in_place; } planned;
+typedef struct {
+    op_kind kind;
+    int among;
+    bool in_place;
+} planned;
 
 /* Everybody; blocks of neighbours; ranks a block apart; the links of a pipeline of all, outgoing ones even. */
 enum { OUT, IN, BACK_OUT, BACK_IN, BLOCKS = LINKS, ACROSS, ALL, GROUPS };
 static test_group groups[GROUPS];
 static mesh pipeline;
 static const planned program[] = {
-    { OP_ALL_REDUCE, ALL, true },      { OP_ALL_REDUCE, BLOCKS, true },    { OP_ALL_REDUCE, ALL, true },      { OP_ALL_REDUCE, ACROSS, true },
-    { OP_ALL_REDUCE, ALL, true },      { OP_ALL_GATHER, ALL, false },      { OP_ALL_GATHER, BLOCKS, true },   { OP_ALL_GATHER, ALL, false },
-    { OP_REDUCE_SCATTER, ALL, false }, { OP_REDUCE_SCATTER, ACROSS, true }, { OP_REDUCE_SCATTER, ALL, false }, { OP_EXCHANGE, ALL, false },
-    { OP_EXCHANGE, ALL, false },       { OP_EXCHANGE, OUT, false },        { OP_EXCHANGE, IN, false },        { OP_EXCHANGE, BACK_IN, false },
-    { OP_EXCHANGE, BACK_OUT, false },  { OP_EXCHANGE, IN, false },         { OP_EXCHANGE, OUT, false },
+    { OP_ALL_REDUCE, ALL, true },        { OP_ALL_REDUCE, BLOCKS, true },   { OP_ALL_REDUCE, ALL, true },
+    { OP_ALL_REDUCE, ACROSS, true },     { OP_ALL_REDUCE, ALL, true },      { OP_ALL_GATHER, ALL, false },
+    { OP_ALL_GATHER, BLOCKS, true },     { OP_ALL_GATHER, ALL, false },     { OP_REDUCE_SCATTER, ALL, false },
+    { OP_REDUCE_SCATTER, ACROSS, true }, { OP_REDUCE_SCATTER, ALL, false }, { OP_EXCHANGE, ALL, false },
+    { OP_EXCHANGE, ALL, false },         { OP_EXCHANGE, OUT, false },       { OP_EXCHANGE, IN, false },
+    { OP_EXCHANGE, BACK_IN, false },     { OP_EXCHANGE, BACK_OUT, false },  { OP_EXCHANGE, IN, false },
+    { OP_EXCHANGE, OUT, false },
 };
 enum { TRANSFERS = sizeof program / sizeof *program };
 
@@ -61,7 +67,10 @@ static group *group_at(int i) { return &groups[program[i].among].g; }
 static float own_value(int i, int rank, int64_t k) { return (float)small_value(F32, rank, k, i); }
 
 /* The operand that transfer i writes, and the one that it only reads. */
-typedef struct { float *written[TRANSFERS], *read[TRANSFERS]; int64_t n; } buffers;
+typedef struct {
+    float *written[TRANSFERS], *read[TRANSFERS];
+    int64_t n;
+} buffers;
 
 static int64_t written_elements(int i, int64_t n)
 {
@@ -122,13 +131,19 @@ static void submit(const test_floor *f, const buffers *b, int i)
     switch (program[i].kind) {
     case OP_ALL_REDUCE: all_reduce(q, "x", g, to); break;
     case OP_ALL_GATHER: all_gather(q, "x", g, to, program[i].in_place ? none : tensor_1d(b->read[i], F32, n)); break;
-    case OP_REDUCE_SCATTER: reduce_scatter(q, "x", g, program[i].in_place ? none : to, program[i].in_place ? to : tensor_1d(b->read[i], F32, n * g->size)); break;
+    case OP_REDUCE_SCATTER:
+        reduce_scatter(q, "x", g, program[i].in_place ? none : to,
+                       program[i].in_place ? to : tensor_1d(b->read[i], F32, n * g->size));
+        break;
     default: fabric_exchange(q, "x", g, sends_only(i) ? &out : (transfer[]){ in, out }, is_link(i) ? 1 : 2);
     }
 }
 
 /* A transfer before the steps, then the program in each step. */
-static void submit_setup(const test_floor *f, float *x) { all_reduce(f->q[0], "setup", &groups[ALL].g, tensor_1d(x, F32, 1)); }
+static void submit_setup(const test_floor *f, float *x)
+{
+    all_reduce(f->q[0], "setup", &groups[ALL].g, tensor_1d(x, F32, 1));
+}
 
 static void submit_step(const test_floor *f, const buffers *b, int step)
 {
@@ -225,7 +240,9 @@ static void run_struck(strike wanted, buffers *b, bool hostile)
     float x = (float)(world_rank() + 1);
     int64_t strikes = 0;
     bool right = true;
-    test_floor f = floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)s.nth, .prove_access = true }, LARGE * 4 * 8 + 64);
+    test_floor f =
+        floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)s.nth, .prove_access = true },
+                   LARGE * 4 * 8 + 64);
     machine_strike(f.m, &s);
     submit_setup(&f, &x);
     for (int step = 0; step < STEPS; step++) {
@@ -237,7 +254,8 @@ static void run_struck(strike wanted, buffers *b, bool hostile)
     }
     right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && machine_strikes(f.m) == strikes;
     floor_close(&f);
-    assert_on_all(right, "kind %d of %s %lld on rank %d", s.kind, op_kind_name(s.operation), (long long)s.nth, s.world_rank);
+    assert_on_all(right, "kind %d of %s %lld on rank %d", s.kind, op_kind_name(s.operation), (long long)s.nth,
+                  s.world_rank);
 }
 
 /* Every execution of the kind of transfer, and one that does not exist. */
@@ -251,7 +269,9 @@ static void strike_all(op_kind operation, int64_t executions, int64_t n)
     for (int kind = STRIKE_DROP; kind <= STRIKE_UNWAIT; kind++)
         for (int64_t nth = 1; nth <= executions + 1; nth++)
             for (int rank = 0; rank < world_ranks(); rank += world_ranks() - 1)
-                run_struck((strike){ .kind = (strike_kind)kind, .operation = operation, .nth = nth, .world_rank = rank }, &b, nth % 2);
+                run_struck(
+                    (strike){ .kind = (strike_kind)kind, .operation = operation, .nth = nth, .world_rank = rank }, &b,
+                    nth % 2);
     for (int i = 0; i < TRANSFERS; i++) {
         free(b.written[i]);
         free(b.read[i]);
@@ -267,8 +287,9 @@ static void exchange_is_struck(void **state) { strike_all(OP_EXCHANGE, 8, 30); }
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_reduce_is_struck), cmocka_unit_test(large_all_reduce_is_struck), cmocka_unit_test(all_gather_is_struck),
-        cmocka_unit_test(reduce_scatter_is_struck), cmocka_unit_test(exchange_is_struck),
+        cmocka_unit_test(all_reduce_is_struck), cmocka_unit_test(large_all_reduce_is_struck),
+        cmocka_unit_test(all_gather_is_struck), cmocka_unit_test(reduce_scatter_is_struck),
+        cmocka_unit_test(exchange_is_struck),
     };
     world_start(&argc, &argv);
     world_stall_limit(30.0);

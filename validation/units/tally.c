@@ -1,12 +1,12 @@
 /* The tally: what was asked for, equal on every machine, and how long it took. */
+#include "machine/fabric.h"
+#include "machine/kernels.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "machine/fabric.h"
-#include "machine/kernels.h"
-#include <math.h>
 
 static float a[64], b[64], c[64];
 static group alone = { .axis = "data", .size = 1, .handle = -1 }, other = { .axis = "tensor", .size = 1, .handle = -1 };
@@ -47,7 +47,9 @@ static void check_counts(const tally *t)
 
 static void counts_are_equal_on_every_machine(void **state)
 {
-    static const machine_options machines[] = { { .measuring = true }, { .hostile = true }, { .prove_access = true },
+    static const machine_options machines[] = { { .measuring = true },
+                                                { .hostile = true },
+                                                { .prove_access = true },
                                                 { .kind = MACHINE_CUDA, .measuring = true } };
     for (int i = 0; i < 4; i++) {
         machine *m = machine_open(&machines[i]);
@@ -65,12 +67,14 @@ static void seconds_are_those_of_execution(void **state)
     double computing = t->kind[OP_FILL].seconds + t->kind[OP_MATMUL].seconds;
     double talking = t->kind[OP_ALL_REDUCE].seconds + t->kind[OP_ALL_GATHER].seconds;
     assert_true(t->kind[OP_FILL].seconds > 0.0 && t->kind[OP_MATMUL].seconds > 0.0 && talking > 0.0);
-    assert_true(t->phase_seconds[PHASE_FORWARD] > 0.0 && t->phase_seconds[PHASE_BACKWARD] > 0.0 && t->phase_seconds[PHASE_SETUP] == 0.0);
+    assert_true(t->phase_seconds[PHASE_FORWARD] > 0.0 && t->phase_seconds[PHASE_BACKWARD] > 0.0 &&
+                t->phase_seconds[PHASE_SETUP] == 0.0);
     assert_true(fabs(t->phase_seconds[PHASE_FORWARD] + t->phase_seconds[PHASE_BACKWARD] - computing) < 1e-12);
     assert_true(t->run_seconds >= computing && t->dispatch_seconds > 0.0);
     tally_clear_seconds(t);
     check_counts(t);
-    assert_true(t->run_seconds == 0.0 && t->kind[OP_MATMUL].seconds == 0.0 && t->phase_seconds[PHASE_BACKWARD] == 0.0 && t->dispatch_seconds == 0.0);
+    assert_true(t->run_seconds == 0.0 && t->kind[OP_MATMUL].seconds == 0.0 && t->phase_seconds[PHASE_BACKWARD] == 0.0 &&
+                t->dispatch_seconds == 0.0);
     tally_clear(t);
     assert_int_equal(t->kind[OP_FILL].count + t->axes, 0);
     machine_close(m);
@@ -91,8 +95,8 @@ static double dispatch_share(void)
     return share;
 }
 
-/* Operations that run because a ring is full count as execution, not as dispatch. On a busy machine this process may lose
- * its core while it dispatches, but not in most attempts: the best of five counts. */
+/* Operations that run because a ring is full count as execution, not as dispatch. On a busy machine this process may
+ * lose its core while it dispatches, but not in most attempts: the best of five counts. */
 static void a_full_ring_is_no_dispatch(void **state)
 {
     double least = 1.0;
@@ -139,7 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_equal_on_every_machine), cmocka_unit_test(seconds_are_those_of_execution),
-        cmocka_unit_test(a_full_ring_is_no_dispatch), cmocka_unit_test(paper_takes_no_time),
+        cmocka_unit_test(a_full_ring_is_no_dispatch),        cmocka_unit_test(paper_takes_no_time),
         cmocka_unit_test(sent_bytes_are_those_of_a_ring),
     };
     return cmocka_run_group_tests_name("tally", tests, NULL, NULL);

@@ -15,19 +15,31 @@ enum { TRAINED_STEPS = 32, TRAINED_ROWS = 64, TRAINED_SEQUENCES = 16 };
 typedef struct {
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
-    double sequence_loss[TRAINED_STEPS][TRAINED_SEQUENCES];     /* summed over positions; kept if the batch is small enough */
-    int rows; int64_t base[TRAINED_ROWS + 1]; char name[TRAINED_ROWS][48];
-    double *gradient, *last_gradient;   /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
-    double *first_weight, *weight;      /* [base[rows]]: before the first step and after the last one; masters where there are */
-    double whole_weight_errors;         /* elements of any rank's gathered weights that are not the rounded owner's value */
-    double hazards, strikes;            /* of all ranks */
-    int64_t waits;                      /* of the last step, this rank */
-    char hazard[512];                   /* the first one, this rank */
-    size_t arena_bytes;                 /* this rank */
+    double sequence_loss[TRAINED_STEPS]
+                        [TRAINED_SEQUENCES]; /* summed over positions; kept if the batch is small enough */
+    int rows;
+    int64_t base[TRAINED_ROWS + 1];
+    char name[TRAINED_ROWS][48];
+    double *gradient,
+        *last_gradient; /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
+    double *first_weight,
+        *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
+    double whole_weight_errors; /* elements of any rank's gathered weights that are not the rounded owner's value */
+    double hazards, strikes;    /* of all ranks */
+    int64_t waits;              /* of the last step, this rank */
+    char hazard[512];           /* the first one, this rank */
+    size_t arena_bytes;         /* this rank */
 } trained;
 
 /* drop_wait: from 1, of step drop_step on this rank; 0: none */
-typedef struct { int64_t steps; bool hostile; uint32_t order_seed; bool prove_access; strike strike; int64_t drop_wait, drop_step; } training;
+typedef struct {
+    int64_t steps;
+    bool hostile;
+    uint32_t order_seed;
+    bool prove_access;
+    strike strike;
+    int64_t drop_wait, drop_step;
+} training;
 
 /* On GPUs, or their emulator, where the environment says XGSW_BACKEND=cuda; else on the host. */
 static inline bool tests_cuda(void)
@@ -36,15 +48,21 @@ static inline bool tests_cuda(void)
     return backend && strcmp(backend, "cuda") == 0;
 }
 
-static inline machine_kind kind_of(const bench_case *c) { return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
+static inline machine_kind kind_of(const bench_case *c)
+{
+    return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST;
+}
 
 /* The first case of the deck text, or the end of the test with the deck's complaints. */
 static inline bench_case case_of(const char *text, int ranks)
 {
-    deck_source source = { .name = "test", .text = text, .length = strlen(text), .ranks = ranks, .cuda_usable = tests_cuda() };
+    deck_source source = {
+        .name = "test", .text = text, .length = strlen(text), .ranks = ranks, .cuda_usable = tests_cuda()
+    };
     deck d = deck_read(&source);
     for (int i = 0; i < d.messages; i++) fprintf(stderr, "%s\n", d.message[i].line);
-    if (d.messages || !d.cases || d.item[0].skipped[0] || d.item[0].not_built[0]) FAIL("no case: %s%s", d.cases ? d.item[0].skipped : "", d.cases ? d.item[0].not_built : "");
+    if (d.messages || !d.cases || d.item[0].skipped[0] || d.item[0].not_built[0])
+        FAIL("no case: %s%s", d.cases ? d.item[0].skipped : "", d.cases ? d.item[0].not_built : "");
     bench_case c = d.item[0];
     deck_free(&d);
     if (tests_cuda()) c.backend = BACKEND_CUDA;
@@ -69,7 +87,8 @@ static inline void trained_open(trained *r, const bench_case *c)
     }
     double **values[] = { &r->gradient, &r->last_gradient, &r->first_weight, &r->weight };
     for (int i = 0; i < 4; i++)
-        if (!(*values[i] = calloc((size_t)r->base[r->rows], sizeof(double)))) FAIL("no memory for the values of a test model");
+        if (!(*values[i] = calloc((size_t)r->base[r->rows], sizeof(double))))
+            FAIL("no memory for the values of a test model");
     param_table_close(&t);
     mesh_close(&m);
 }
@@ -92,7 +111,9 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
         if (b->shard_elements == b->elements && t->mesh->gradient.rank > 0) first = false;
         fragment f = param_fragment(p, i);
         if (!first || f.count == 0) continue;
-        tensor x = gradient ? gradient_shard(b) : tensor_present(&b->master) ? b->master : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
+        tensor x = gradient                     ? gradient_shard(b)
+                   : tensor_present(&b->master) ? b->master
+                                                : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
         x = machine_view(t->machine, tensor_slice(x, 0, p->row[i].offset + f.first - b->shard_first, f.count));
         for (int64_t k = 0; k < f.count; k++) {
             int64_t logical = param_logical_index(&p->row[i], f.first + k);
@@ -102,7 +123,8 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
     }
 }
 
-/* Elements of this rank's whole weights that differ from what their owners hold, as rounded, and padding that is not zero. */
+/* Elements of this rank's whole weights that differ from what their owners hold, as rounded, and padding that is not
+ * zero. */
 static inline double count_weight_errors(const trainer *t, const trained *r)
 {
     const param_table *p = &t->stage.params;
@@ -132,7 +154,8 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
     bool tells = t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
     tensor loss = machine_view(t->machine, t->stage.loss);
     for (int64_t i = 0; tells && i < c->microbatches * c->micro_batch; i++) {
-        int64_t m = i / c->micro_batch, sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->micro_batch + i % c->micro_batch;
+        int64_t m = i / c->micro_batch,
+                sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->micro_batch + i % c->micro_batch;
         if (sample < TRAINED_SEQUENCES) r->sequence_loss[step][sample] = ((const double *)loss.data)[i];
     }
     machine_view_end(t->machine, &loss);
@@ -156,8 +179,12 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     trained_open(r, c);
     r->steps = how->steps;
     mesh_open(&m, &c->layout, world_rank(), mesh_on(kind_of(c)));
-    trainer_options o = { .machine = { .kind = kind_of(c), .hostile = how->hostile, .order_seed = how->order_seed, .prove_access = how->prove_access,
-                                       .world_rank = world_rank() }, .strike = how->strike };
+    trainer_options o = { .machine = { .kind = kind_of(c),
+                                       .hostile = how->hostile,
+                                       .order_seed = how->order_seed,
+                                       .prove_access = how->prove_access,
+                                       .world_rank = world_rank() },
+                          .strike = how->strike };
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o);
         trainer_initialize(&t);
@@ -201,12 +228,14 @@ static inline bool losses_are_positive(const trained *x)
     return positive;
 }
 
-/* r (bench/compare.h) for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name: of it.
- * start NULL: zero. */
-static inline double worst_change(const trained *x, const double *got, const double *want, const double *start, const char **name)
+/* r (bench/compare.h) for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name: of
+ * it. start NULL: zero. */
+static inline double worst_change(const trained *x, const double *got, const double *want, const double *start,
+                                  const char **name)
 {
     double whole = 0.0, worst = 0.0;
-    for (int64_t k = 0; k < x->base[x->rows]; k++) whole += (want[k] - (start ? start[k] : 0.0)) * (want[k] - (start ? start[k] : 0.0));
+    for (int64_t k = 0; k < x->base[x->rows]; k++)
+        whole += (want[k] - (start ? start[k] : 0.0)) * (want[k] - (start ? start[k] : 0.0));
     for (int i = 0; i < x->rows; i++) {
         double d = 0.0, n = 0.0;
         for (int64_t k = x->base[i]; k < x->base[i + 1]; k++) {

@@ -1,6 +1,6 @@
-/* Every wait of a step is left out once, in one step on one rank: the hazard checker names two operations that touch the same
- * bytes unordered, or the wait is shown to be redundant (no hazard, and the same bits in hostile order). On 4 ranks TP2 x DP2
- * and TP2 x PP2, on 8 TP2 x PP2 x DP2; the optimizer is sharded over data ranks. */
+/* Every wait of a step is left out once, in one step on one rank: the hazard checker names two operations that touch
+ * the same bytes unordered, or the wait is shown to be redundant (no hazard, and the same bits in hostile order). On 4
+ * ranks TP2 x DP2 and TP2 x PP2, on 8 TP2 x PP2 x DP2; the optimizer is sharded over data ranks. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,9 @@
 
 enum { STEPS = 3, SEEDS = 3, DECK = 1024, MOST_WAITS = 4096, MOST_RANKS = 8 };
 
-typedef struct { int pipeline, data; } cut;
+typedef struct {
+    int pipeline, data;
+} cut;
 
 static bench_case layout_case(cut k, const char *recompute)
 {
@@ -21,10 +23,16 @@ static bench_case layout_case(cut k, const char *recompute)
 }
 
 /* Which wait is left out: number `index` (from 0; -1: none) of a step on a rank. */
-typedef struct { int rank, step; int64_t index; } place;
+typedef struct {
+    int rank, step;
+    int64_t index;
+} place;
 
 /* On paper: the hazards of a rank's steps without that wait. */
-typedef struct { int64_t waits, hazards; char before[200]; } paper;
+typedef struct {
+    int64_t waits, hazards;
+    char before[200];
+} paper;
 
 static paper on_paper(const bench_case *c, place dropped)
 {
@@ -50,14 +58,16 @@ static paper on_paper(const bench_case *c, place dropped)
     return result;
 }
 
-/* Does the run in which every rank leaves out its wait `own` of that step (-1: none) give the same bits under every hostile seed?
- * Collective. */
+/* Does the run in which every rank leaves out its wait `own` of that step (-1: none) give the same bits under every
+ * hostile seed? Collective. */
 static bool same_bits(const bench_case *c, const trained *want, int step, int64_t own)
 {
     bool same = true;
     for (uint32_t seed = 1; seed <= SEEDS; seed++) {
         trained got;
-        train_case(&got, c, &(training){ .steps = STEPS, .hostile = true, .order_seed = seed, .drop_step = step, .drop_wait = own + 1 });
+        train_case(&got, c,
+                   &(training){
+                       .steps = STEPS, .hostile = true, .order_seed = seed, .drop_step = step, .drop_wait = own + 1 });
         size_t bytes = (size_t)want->base[want->rows] * sizeof(double);
         same = same && got.hazards == 0.0 && !memcmp(got.loss, want->loss, sizeof got.loss) &&
                !memcmp(got.norm, want->norm, sizeof got.norm) && !memcmp(got.weight, want->weight, bytes) &&
@@ -73,8 +83,12 @@ static bool same_bits_without(const bench_case *c, const trained *want, place p)
     return same_bits(c, want, p.step, world_rank() == p.rank ? p.index : -1);
 }
 
-typedef struct { int64_t total, named, redundant, unproved; } counts;
-typedef struct { int64_t count, wait[MOST_WAITS]; } unnamed;        /* of one rank in one step: no hazard names them */
+typedef struct {
+    int64_t total, named, redundant, unproved;
+} counts;
+typedef struct {
+    int64_t count, wait[MOST_WAITS];
+} unnamed; /* of one rank in one step: no hazard names them */
 
 /* The ranks share the work. Collective. */
 static void name_waits(const bench_case *c, int rank, int step, unnamed *u, counts *n)
@@ -84,7 +98,8 @@ static void name_waits(const bench_case *c, int rank, int step, unnamed *u, coun
     assert_int_equal(whole.hazards, 0);
     assert_true(whole.waits > 0 && whole.waits <= MOST_WAITS);
     memset(hazards, 0, sizeof hazards);
-    for (int64_t i = world_rank(); i < whole.waits; i += world_ranks()) hazards[i] = (double)on_paper(c, (place){ rank, step, i }).hazards;
+    for (int64_t i = world_rank(); i < whole.waits; i += world_ranks())
+        hazards[i] = (double)on_paper(c, (place){ rank, step, i }).hazards;
     world_sum(hazards, whole.waits);
     u->count = 0;
     for (int64_t i = 0; i < whole.waits; i++)
@@ -100,7 +115,8 @@ static void tell(const bench_case *c, place p, bool redundant)
         printf("# %s: wait %lld of rank %d, before %s\n", what, (long long)p.index, p.rank, on_paper(c, p).before);
 }
 
-/* Waits that no hazard names are tried in runs: one of every rank at once, and, if that changes anything, each alone. */
+/* Waits that no hazard names are tried in runs: one of every rank at once, and, if that changes anything, each alone.
+ */
 static void try_unnamed(const bench_case *c, const trained *want, int step, const unnamed *of, counts *n)
 {
     int64_t most = 0;
@@ -126,9 +142,9 @@ static void leave_out_of(const bench_case *c, const trained *want, int step, cou
     try_unnamed(c, want, step, of, n);
 }
 
-/* Steps from `first` to the second; later ones are like that. Of the redundant waits rank 0's are printed: they stand before
- * transfers and kernels whose input is older than the wait is for (what backward gathers again, what was received before forward),
- * and stay because a queue follows all that was submitted before. */
+/* Steps from `first` to the second; later ones are like that. Of the redundant waits rank 0's are printed: they stand
+ * before transfers and kernels whose input is older than the wait is for (what backward gathers again, what was
+ * received before forward), and stay because a queue follows all that was submitted before. */
 static void leave_out(cut k, const char *recompute, int first)
 {
     trained want;
@@ -138,20 +154,42 @@ static void leave_out(cut k, const char *recompute, int first)
     assert_true(want.hazards == 0.0);
     for (int step = first; step < 2; step++) leave_out_of(&c, &want, step, &n);
     if (world_rank() == 0)
-        printf("# TP2 PP%d DP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the hazard checker, "
+        printf("# TP2 PP%d DP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the hazard "
+               "checker, "
                "%lld redundant\n",
-               k.pipeline, k.data, recompute, (long long)n.total, world_ranks(), 2 - first, (long long)n.named, (long long)n.redundant);
+               k.pipeline, k.data, recompute, (long long)n.total, world_ranks(), 2 - first, (long long)n.named,
+               (long long)n.redundant);
     trained_close(&want);
     assert_int_equal(n.unproved, 0);
 }
 
 static const cut data_ranks = { 1, 2 }, stages = { 2, 1 }, both = { 2, 2 };
 
-static void recompute_none(void **state) { (void)state; leave_out(data_ranks, "none", 0); }
-static void recompute_layer(void **state) { (void)state; leave_out(data_ranks, "layer", 1); }
-static void pipeline(void **state) { (void)state; leave_out(stages, "none", 1); }
-static void pipeline_data(void **state) { (void)state; leave_out(both, "none", 1); }
-static void pipeline_data_layer(void **state) { (void)state; leave_out(both, "layer", 1); }
+static void recompute_none(void **state)
+{
+    (void)state;
+    leave_out(data_ranks, "none", 0);
+}
+static void recompute_layer(void **state)
+{
+    (void)state;
+    leave_out(data_ranks, "layer", 1);
+}
+static void pipeline(void **state)
+{
+    (void)state;
+    leave_out(stages, "none", 1);
+}
+static void pipeline_data(void **state)
+{
+    (void)state;
+    leave_out(both, "none", 1);
+}
+static void pipeline_data_layer(void **state)
+{
+    (void)state;
+    leave_out(both, "layer", 1);
+}
 
 /* What is named on paper is named in a run, too. */
 static void named_in_a_run(void **state)
@@ -168,7 +206,8 @@ static void named_in_a_run(void **state)
         found += !same_bits_without(&c, &want, p);
     }
     if (world_rank() == 0)
-        printf("# of %lld waits left out of a run, %lld are named or change numbers\n", (long long)tried, (long long)found);
+        printf("# of %lld waits left out of a run, %lld are named or change numbers\n", (long long)tried,
+               (long long)found);
     assert_int_equal(found, tried);
     trained_close(&want);
 }
@@ -178,11 +217,15 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest four[] = {
-        cmocka_unit_test(pipeline), cmocka_unit_test(recompute_none), cmocka_unit_test(recompute_layer),
+        cmocka_unit_test(pipeline),
+        cmocka_unit_test(recompute_none),
+        cmocka_unit_test(recompute_layer),
         cmocka_unit_test(named_in_a_run),
     };
     const struct CMUnitTest eight[] = {
-        cmocka_unit_test(pipeline_data), cmocka_unit_test(pipeline_data_layer), cmocka_unit_test(named_in_a_run),
+        cmocka_unit_test(pipeline_data),
+        cmocka_unit_test(pipeline_data_layer),
+        cmocka_unit_test(named_in_a_run),
     };
     int failed = world_ranks() == 8 ? cmocka_run_group_tests_name("waits", eight, NULL, NULL)
                                     : cmocka_run_group_tests_name("waits", four, NULL, NULL);

@@ -33,10 +33,8 @@ static void *image_resize(void *bytes, size_t size, H5FD_file_image_op_t operati
 static herr_t image_give(void *bytes, H5FD_file_image_op_t operation, void *data)
 {
     image *i = data;
-    if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && bytes == i->bytes)
-        i->closed = true;
-    else
-        free(bytes);
+    if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && bytes == i->bytes) i->closed = true;
+    else free(bytes);
     return 0;
 }
 

@@ -22,7 +22,7 @@ typedef struct {
 struct provenance {
     named_text row[PROVENANCE_TEXTS];
     int rows;
-    char *hosts; /* [ranks] names of HOST_NAME_BYTES each */
+    char *hosts;            /* [ranks] names of HOST_NAME_BYTES each */
     machine_device *device; /* [devices]: of all ranks, or none */
     int devices;
     int ranks, threads;

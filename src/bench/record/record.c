@@ -76,7 +76,10 @@ static void *copy_bytes(const void *values, size_t bytes)
     return bytes ? memcpy(copy, values, bytes) : copy;
 }
 
-static double *copy_reals(const double *values, int64_t count) { return copy_bytes(values, (size_t)count * sizeof *values); }
+static double *copy_reals(const double *values, int64_t count)
+{
+    return copy_bytes(values, (size_t)count * sizeof *values);
+}
 
 static void copy_arrays(case_result *to, const case_result *from, const bench_case *c)
 {

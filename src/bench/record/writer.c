@@ -86,8 +86,7 @@ bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t 
     if (!whole)
         snprintf(reason, reason_length, "%s",
                  w->failed ? w->reason : "HDF5 closed the record, but left no file of its 1.10 format");
-    else
-        free(w->image);
+    else free(w->image);
     H5Eset_auto2(H5E_DEFAULT, w->print, w->print_data);
     free(w);
     return whole;

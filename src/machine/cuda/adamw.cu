@@ -1,17 +1,25 @@
-/* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2) in one launch, the step's clip factor folded in. A thread moves
- * one strip of 8 elements and holds all its loads in flight (7 packs of 16 bytes with FP32 master and moments). Bytes for each
- * element: 30 with FP32 gradients, master and moments and BF16 weights, so 240 GB in 3.9 million blocks of 256 for 8B on one device.
- * Formats are data, not templates: their mixes are many, and a branch that all threads take alike costs nothing beside memory. */
+/* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2) in one launch, the step's clip factor folded in. A
+ * thread moves one strip of 8 elements and holds all its loads in flight (7 packs of 16 bytes with FP32 master and
+ * moments). Bytes for each element: 30 with FP32 gradients, master and moments and BF16 weights, so 240 GB in 3.9
+ * million blocks of 256 for 8B on one device. Formats are data, not templates: their mixes are many, and a branch that
+ * all threads take alike costs nothing beside memory. */
 #include "machine/cuda/kernels.h"
 #include "machine/cuda/strip.cuh"
 
 enum { THREADS = 256 };
 
-typedef struct { void *data; dtype type; } part;
-typedef struct { part gradient, weight, master, first, second; } bucket;        /* a part without data is absent */
+typedef struct {
+    void *data;
+    dtype type;
+} part;
+typedef struct {
+    part gradient, weight, master, first, second;
+} bucket; /* a part without data is absent */
 
 /* Elements as they lie: FP32 one to a word; BF16 two to a word, the first in the low half. */
-template <int length> struct words { uint32_t of[length]; };
+template <int length> struct words {
+    uint32_t of[length];
+};
 
 static __device__ __forceinline__ void load(words<STRIP> &x, const part &p, int64_t at)
 {
@@ -64,7 +72,8 @@ static __device__ __forceinline__ void update_strip(bucket b, const adamw_rule &
     load(m, b.first, at);
     load(v, b.second, at);
     float clip = static_cast<float>(scalar[SCALAR_CLIP]), rate = static_cast<float>(scalar[SCALAR_LEARNING_RATE]);
-    float correction1 = static_cast<float>(scalar[SCALAR_CORRECTION1]), correction2 = static_cast<float>(scalar[SCALAR_CORRECTION2]);
+    float correction1 = static_cast<float>(scalar[SCALAR_CORRECTION1]),
+          correction2 = static_cast<float>(scalar[SCALAR_CORRECTION2]);
     for (int i = 0; i < length; i++) {
         adamw_state state = { value(w, values.type, i), value(m, b.first.type, i), value(v, b.second.type, i) };
         state = adamw_update(rule, rate, correction1, correction2, state, value(g, b.gradient.type, i) * clip);
@@ -101,5 +110,6 @@ XGSW_EXTERN void cuda_adamw(const cuda_call *c)
     bucket b = { part_of(c->x[1]), part_of(c->x[2]), part_of(c->x[3]), part_of(c->x[4]), part_of(c->x[5]) };
     int64_t n = elements_of(c->x[2]), strips = aligned(b) ? n / STRIP : 0;
     unsigned blocks = static_cast<unsigned>(parts_of(strips + (n - strips * STRIP), THREADS));
-    LAUNCH(update_bucket, blocks, THREADS, 0, c->stream, b, c->args.adamw, static_cast<const double *>(c->x[0].data), strips, n);
+    LAUNCH(update_bucket, blocks, THREADS, 0, c->stream, b, c->args.adamw, static_cast<const double *>(c->x[0].data),
+           strips, n);
 }

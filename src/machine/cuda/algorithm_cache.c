@@ -1,5 +1,5 @@
-/* The file of algorithms. A line is DEVICE, LIBRARY, PRODUCT, CONFIGURATION, the algorithm's words in hexadecimal, microseconds
- * and a checksum of all that, between tabs. The first three name it. */
+/* The file of algorithms. A line is DEVICE, LIBRARY, PRODUCT, CONFIGURATION, the algorithm's words in hexadecimal,
+ * microseconds and a checksum of all that, between tabs. The first three name it. */
 #include "machine/cuda/algorithm_cache.h"
 #include "base/fail.h"
 #include "base/numeric.h"
@@ -19,9 +19,13 @@
 enum { WORDS = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t), LINE = 1024, NAME = 512, LARGEST_FILE = 16 << 20 };
 
 /* Lines, each with its newline. */
-typedef struct { char *text; size_t length; } lines;
+typedef struct {
+    char *text;
+    size_t length;
+} lines;
 
-/* What this process knows, of that what its own trials found, and lines of the file that the library no longer takes. */
+/* What this process knows, of that what its own trials found, and lines of the file that the library no longer takes.
+ */
 static lines known, found, refused;
 
 static uint64_t checksum(const char *text, size_t length)
@@ -99,8 +103,8 @@ void algorithm_cache_read(const char *path)
 static size_t name_of(const product *p, char name[NAME])
 {
     char shape[PRODUCT_TEXT];
-    return (size_t)snprintf(name, NAME, "%s\tcuBLASLt %zu\t%s, %d multiprocessors left\t", product_device()->name, cublasLtGetVersion(),
-                            product_text(&p->key, shape, sizeof shape), p->multiprocessors_left);
+    return (size_t)snprintf(name, NAME, "%s\tcuBLASLt %zu\t%s, %d multiprocessors left\t", product_device()->name,
+                            cublasLtGetVersion(), product_text(&p->key, shape, sizeof shape), p->multiprocessors_left);
 }
 
 /* What stands behind a line's name: the words and the time, if the configuration is that of the words. */
@@ -151,7 +155,8 @@ void algorithm_cache_add(const product *p)
 {
     char line[LINE], configuration[PRODUCT_TEXT];
     size_t named = name_of(p, line), used = named;
-    used += (size_t)snprintf(line + used, LINE - used, "%s\t", algorithm_text(&p->chosen.algorithm, configuration, sizeof configuration));
+    used += (size_t)snprintf(line + used, LINE - used, "%s\t",
+                             algorithm_text(&p->chosen.algorithm, configuration, sizeof configuration));
     for (int i = 0; i < WORDS; i++)
         used += (size_t)snprintf(line + used, LINE - used, "%s%016" PRIx64, i ? " " : "", p->chosen.algorithm.data[i]);
     used += (size_t)snprintf(line + used, LINE - used, "\t%.2f\t", p->microseconds);
@@ -160,7 +165,8 @@ void algorithm_cache_add(const product *p)
     put(&found, line, named);
 }
 
-/* Puts what the file lacks, or has in a form that the library refused, to its lines. Another rank may have found it first. */
+/* Puts what the file lacks, or has in a form that the library refused, to its lines. Another rank may have found it
+ * first. */
 static bool add_found(lines *file)
 {
     bool changed = false;

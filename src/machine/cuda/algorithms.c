@@ -1,5 +1,6 @@
-/* Trials of algorithms. They run alone on the device, on normal random numbers (with constant ones a GPU draws less power and
- * seems faster), each in another place than the one before, so that the second-level cache helps little more than in a step. */
+/* Trials of algorithms. They run alone on the device, on normal random numbers (with constant ones a GPU draws less
+ * power and seems faster), each in another place than the one before, so that the second-level cache helps little more
+ * than in a step. */
 #include "machine/cuda/algorithms.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -19,7 +20,14 @@ static double smallest_tried = 1e10;
 void algorithms_try_from(double flops) { smallest_tried = flops; }
 
 /* Where trials run: [workspace][place 0][place 1] ... */
-typedef struct { char *workspace, *places; size_t bytes; cudaStream_t stream; cudaEvent_t begin, end; double until; bool warm; } room;
+typedef struct {
+    char *workspace, *places;
+    size_t bytes;
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    double until;
+    bool warm;
+} room;
 
 static size_t padded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -189,11 +197,14 @@ void algorithms_choose(product *const *list, size_t count, const machine_options
 
 size_t algorithm_describe(const product *p, char *text, size_t length)
 {
-    static const char *const sources[] = { "no algorithm", "the library's first answer", "the fastest tried", "tried in an earlier run" };
+    static const char *const sources[] = { "no algorithm", "the library's first answer", "the fastest tried",
+                                           "tried in an earlier run" };
     char shape[PRODUCT_TEXT], configuration[PRODUCT_TEXT], time[64] = "";
     if (p->microseconds > 0.0)
-        snprintf(time, sizeof time, ", %.1f us, %.1f TFLOP/s", p->microseconds, product_flops(&p->key) / p->microseconds * 1e-6);
-    return (size_t)snprintf(text, length, "%s: %s: %s, workspace %zu%s, %s\n", p->name, product_text(&p->key, shape, sizeof shape),
-                            algorithm_text(&p->chosen.algorithm, configuration, sizeof configuration), p->chosen.workspace, time,
-                            sources[p->source]);
+        snprintf(time, sizeof time, ", %.1f us, %.1f TFLOP/s", p->microseconds,
+                 product_flops(&p->key) / p->microseconds * 1e-6);
+    return (size_t)snprintf(text, length, "%s: %s: %s, workspace %zu%s, %s\n", p->name,
+                            product_text(&p->key, shape, sizeof shape),
+                            algorithm_text(&p->chosen.algorithm, configuration, sizeof configuration),
+                            p->chosen.workspace, time, sources[p->source]);
 }

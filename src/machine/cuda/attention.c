@@ -8,8 +8,12 @@
 
 enum { LIBRARY, TILED, PLAIN, ENGINES };
 
-/* The machine's settings, which engines have run since it was opened, and why the library's did not where it was asked first. */
-static struct { bool own, deterministic, forward[ENGINES], backward[ENGINES]; char why[256]; } state;
+/* The machine's settings, which engines have run since it was opened, and why the library's did not where it was asked
+ * first. */
+static struct {
+    bool own, deterministic, forward[ENGINES], backward[ENGINES];
+    char why[256];
+} state;
 
 void cuda_attention_open(const machine_options *options)
 {
@@ -59,7 +63,8 @@ size_t cuda_attention_forward_scratch(const cuda_call *c) { return scratch(c, fa
 
 size_t cuda_attention_backward_scratch(const cuda_call *c)
 {
-    size_t own = own_engine(c, true) == TILED ? tiled_attention_backward_scratch(c) : plain_attention_backward_scratch(c);
+    size_t own =
+        own_engine(c, true) == TILED ? tiled_attention_backward_scratch(c) : plain_attention_backward_scratch(c);
     return scratch(c, true, own);
 }
 

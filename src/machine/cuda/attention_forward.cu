@@ -1,41 +1,46 @@
-/* Attention forward on tensor cores (Dao 2023, algorithm 1): a block of threads has a tile of queries of one head and walks over
- * the tiles of keys. While scores are computed the tile of values arrives, while values are summed the next tile of keys. */
+/* Attention forward on tensor cores (Dao 2023, algorithm 1): a block of threads has a tile of queries of one head and
+ * walks over the tiles of keys. While scores are computed the tile of values arrives, while values are summed the next
+ * tile of keys. */
 #include "machine/cuda/attention_tile.cuh"
 
 enum { KEYS = 64 };
 
 /* Queries of a block: `parts` times 16 for each warp. */
-template <int parts, int width> struct forward_memory { tile<WARPS * 16 * parts, width> q; tile<KEYS, width> k, v; };
+template <int parts, int width> struct forward_memory {
+    tile<WARPS * 16 * parts, width> q;
+    tile<KEYS, width> k, v;
+};
 
-/* Of each of a lane's rows, log2: the largest score so far, and of this lane's columns the sum of 2^(score - maximum). */
-template <int parts> struct row_state { float maximum[parts][2], sum[parts][2]; };
+/* Of each of a lane's rows, log2: the largest score so far, and of this lane's columns the sum of 2^(score - maximum).
+ */
+template <int parts> struct row_state {
+    float maximum[parts][2], sum[parts][2];
+};
 
 /* -infinity where the query does not see the key. */
 template <int parts>
-static __device__ __forceinline__ void mask_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query, int key)
+static __device__ __forceinline__ void mask_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query,
+                                                   int key)
 {
     UNROLL
-    for (int m = 0; m < parts; m++)
-        UNROLL
-        for (int n = 0; n < KEYS / 8; n++)
-            UNROLL
-            for (int e = 0; e < 4; e++) {
-                const int column = key + column_in(n, e);
-                if (column >= a.t || (a.causal && column > query + row_in(m, e))) x.at[m][n][e] = -INFINITY;
-            }
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int n = 0; n < KEYS / 8; n++) UNROLL
+    for (int e = 0; e < 4; e++) {
+        const int column = key + column_in(n, e);
+        if (column >= a.t || (a.causal && column > query + row_in(m, e))) x.at[m][n][e] = -INFINITY;
+    }
 }
 
 /* Scores become log2(e) scale times themselves. */
 template <int parts>
-static __device__ __forceinline__ void scale_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query, int key)
+static __device__ __forceinline__ void scale_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query,
+                                                    int key)
 {
     const float factor = a.scale * LOG2_E;
     UNROLL
-    for (int m = 0; m < parts; m++)
-        UNROLL
-        for (int n = 0; n < KEYS / 8; n++)
-            UNROLL
-            for (int e = 0; e < 4; e++) x.at[m][n][e] *= factor;
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int n = 0; n < KEYS / 8; n++) UNROLL
+    for (int e = 0; e < 4; e++) x.at[m][n][e] *= factor;
     if (key + KEYS > a.t || (a.causal && key + KEYS > query + 1)) mask_scores(x, a, query, key);
 }
 
@@ -45,34 +50,33 @@ static __device__ __forceinline__ void raise_maxima(row_state<parts> &state, fra
                                                     const fragment<parts, KEYS> &scores)
 {
     UNROLL
-    for (int m = 0; m < parts; m++)
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int r = 0; r < 2; r++) {
+        float raised = state.maximum[m][r];
         UNROLL
-        for (int r = 0; r < 2; r++) {
-            float raised = state.maximum[m][r];
-            UNROLL
-            for (int n = 0; n < KEYS / 8; n++) raised = fmaxf(raised, fmaxf(scores.at[m][n][2 * r], scores.at[m][n][2 * r + 1]));
-            raised = fmaxf(raised, __shfl_xor_sync(0xFFFFFFFFu, raised, 1));
-            raised = fmaxf(raised, __shfl_xor_sync(0xFFFFFFFFu, raised, 2));
-            float shrink = exp2_fast(state.maximum[m][r] - raised);
-            state.maximum[m][r] = raised;
-            state.sum[m][r] *= shrink;
-            UNROLL
-            for (int n = 0; n < width / 8; n++) out.at[m][n][2 * r] *= shrink, out.at[m][n][2 * r + 1] *= shrink;
-        }
+        for (int n = 0; n < KEYS / 8; n++)
+            raised = fmaxf(raised, fmaxf(scores.at[m][n][2 * r], scores.at[m][n][2 * r + 1]));
+        raised = fmaxf(raised, __shfl_xor_sync(0xFFFFFFFFu, raised, 1));
+        raised = fmaxf(raised, __shfl_xor_sync(0xFFFFFFFFu, raised, 2));
+        float shrink = exp2_fast(state.maximum[m][r] - raised);
+        state.maximum[m][r] = raised;
+        state.sum[m][r] *= shrink;
+        UNROLL
+        for (int n = 0; n < width / 8; n++) out.at[m][n][2 * r] *= shrink, out.at[m][n][2 * r + 1] *= shrink;
+    }
 }
 
 /* Scores become 2^(score - maximum). */
-template <int parts> static __device__ __forceinline__ void exponentiate(row_state<parts> &state, fragment<parts, KEYS> &scores)
+template <int parts>
+static __device__ __forceinline__ void exponentiate(row_state<parts> &state, fragment<parts, KEYS> &scores)
 {
     UNROLL
-    for (int m = 0; m < parts; m++)
-        UNROLL
-        for (int n = 0; n < KEYS / 8; n++)
-            UNROLL
-            for (int e = 0; e < 4; e++) {
-                scores.at[m][n][e] = exp2_fast(scores.at[m][n][e] - state.maximum[m][e / 2]);
-                state.sum[m][e / 2] += scores.at[m][n][e];
-            }
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int n = 0; n < KEYS / 8; n++) UNROLL
+    for (int e = 0; e < 4; e++) {
+        scores.at[m][n][e] = exp2_fast(scores.at[m][n][e] - state.maximum[m][e / 2]);
+        state.sum[m][e / 2] += scores.at[m][n][e];
+    }
 }
 
 template <int parts, int width>
@@ -81,17 +85,16 @@ static __device__ __forceinline__ void close_rows(const attention_problem &a, co
 {
     float factor[parts][2];
     UNROLL
-    for (int m = 0; m < parts; m++)
-        UNROLL
-        for (int r = 0; r < 2; r++) {
-            int position = first + row_in(m, 2 * r);
-            float sum = state.sum[m][r];
-            sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-            sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
-            factor[m][r] = 1.0f / sum;
-            if (position < a.s && lane() % 4 == 0)
-                a.lse[batch * a.lse_batch + head * a.lse_head + position] = fmaf(state.maximum[m][r], LN_2, logf(sum));
-        }
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int r = 0; r < 2; r++) {
+        int position = first + row_in(m, 2 * r);
+        float sum = state.sum[m][r];
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
+        factor[m][r] = 1.0f / sum;
+        if (position < a.s && lane() % 4 == 0)
+            a.lse[batch * a.lse_batch + head * a.lse_head + position] = fmaf(state.maximum[m][r], LN_2, logf(sum));
+    }
     put_fragment(a.out, batch, head, first, 0, out, factor);
 }
 
@@ -101,7 +104,8 @@ template <int parts, int width> KERNEL(TILE_THREADS) attention_forward_tiles(att
     enum { QUERIES = WARPS * 16 * parts };
     typedef forward_memory<parts, width> memory_type;
     SHARED(memory_type, memory);
-    const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group, start = (gridDim.x - 1 - blockIdx.x) * QUERIES;
+    const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
+              start = (gridDim.x - 1 - blockIdx.x) * QUERIES;
     const int own = warp() * 16 * parts, first = start + own;
     const int keys = a.causal && start + QUERIES < a.t ? start + QUERIES : a.t;
     fragment<parts, width> out;
@@ -138,7 +142,8 @@ template <int parts, int width> static void launch_forward(const cuda_call *c)
 {
     attention_problem a = problem_of(c);
     dim3 grid(tiles_of(a.s, WARPS * 16 * parts), a.heads, a.b);
-    LAUNCH((attention_forward_tiles<parts, width>), grid, TILE_THREADS, sizeof(forward_memory<parts, width>), c->stream, a);
+    LAUNCH((attention_forward_tiles<parts, width>), grid, TILE_THREADS, sizeof(forward_memory<parts, width>), c->stream,
+           a);
 }
 
 XGSW_EXTERN void tiled_attention_forward(const cuda_call *c)

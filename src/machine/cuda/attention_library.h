@@ -2,7 +2,8 @@
 #pragma once
 #include "machine/cuda/call.h"
 
-/* Of shapes, formats and strides: could it compute this? Backward its sums over keys come in any order, so not the same bits each run. */
+/* Of shapes, formats and strides: could it compute this? Backward its sums over keys come in any order, so not the same
+ * bits each run. */
 bool library_attention_takes(const cuda_call *c, bool backward);
 /* Bytes, from shapes only. */
 size_t library_attention_scratch(const cuda_call *c, bool backward);

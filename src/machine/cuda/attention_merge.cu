@@ -1,13 +1,19 @@
-/* Two parts of one attention become one (Milakov & Gimelshein 2018): outputs weighted by what their keys hold of the sum. A warp
- * has one position, batch row and head; a head of 128 is one pack a lane. Memory: out read and written, part read, all F32:
- * [8192, 1, 32, 128] 403 MB by 32768 blocks of 8 warps. */
+/* Two parts of one attention become one (Milakov & Gimelshein 2018): outputs weighted by what their keys hold of the
+ * sum. A warp has one position, batch row and head; a head of 128 is one pack a lane. Memory: out read and written,
+ * part read, all F32: [8192, 1, 32, 128] 403 MB by 32768 blocks of 8 warps. */
 #include "machine/cuda/element.cuh"
 #include "machine/cuda/kernels.h"
 
 enum { OUT, LSE, PART, PART_LSE, THREADS = 256, WARPS = THREADS / WARP };
 
-struct merge_call { tensor out, lse, part, part_lse; int heads, rows; int64_t items; };      /* rows: batch rows x heads */
-struct shares { float own, part; };
+struct merge_call {
+    tensor out, lse, part, part_lse;
+    int heads, rows;
+    int64_t items;
+}; /* rows: batch rows x heads */
+struct shares {
+    float own, part;
+};
 
 static __device__ __forceinline__ float *statistic(const tensor &t, int b, int head, int64_t position)
 {
@@ -30,7 +36,8 @@ static __device__ __forceinline__ shares join(float *lse, float part, int lane)
 
 static __device__ __forceinline__ float weighed(float out, float part, shares s) { return out * s.own + part * s.part; }
 
-static __device__ __forceinline__ void weigh_packs(pack<float> *out, const pack<float> *part, int count, int lane, shares s)
+static __device__ __forceinline__ void weigh_packs(pack<float> *out, const pack<float> *part, int count, int lane,
+                                                   shares s)
 {
     for (int k = lane; k < count; k += WARP) {
         pack<float> x = out[k], y = part[k];
@@ -48,7 +55,9 @@ template <bool PACKED> KERNEL(THREADS) attention_merge(merge_call c)
     int row = (int)(item - position * c.rows), b = row / c.heads, head = row % c.heads, d = (int)columns_of(c.out);
     float *out = head_of(c.out, b, head, position), *part = head_of(c.part, b, head, position);
     shares s = join(statistic(c.lse, b, head, position), *statistic(c.part_lse, b, head, position), lane);
-    if (PACKED) weigh_packs(reinterpret_cast<pack<float> *>(out), reinterpret_cast<const pack<float> *>(part), d / pack<float>::LENGTH, lane, s);
+    if (PACKED)
+        weigh_packs(reinterpret_cast<pack<float> *>(out), reinterpret_cast<const pack<float> *>(part),
+                    d / pack<float>::LENGTH, lane, s);
     else
         for (int i = lane; i < d; i += WARP) out[i] = weighed(out[i], part[i], s);
 }

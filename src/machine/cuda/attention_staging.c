@@ -5,7 +5,10 @@
 enum { PIECE = 256 };
 
 size_t attention_piece(size_t bytes) { return (bytes + PIECE - 1) / PIECE * PIECE; }
-void *attention_piece_at(const cuda_call *c, size_t offset) { return (void *)(attention_piece((uintptr_t)c->scratch) + offset); }
+void *attention_piece_at(const cuda_call *c, size_t offset)
+{
+    return (void *)(attention_piece((uintptr_t)c->scratch) + offset);
+}
 
 static bool is_written(bool backward, int which) { return backward ? which >= DQ : which == OUT || which == LSE; }
 
@@ -47,5 +50,6 @@ void attention_stage(const cuda_call *c, bool backward, const cuda_call *staged)
 void attention_unstage(const cuda_call *c, bool backward, const cuda_call *staged)
 {
     for (int i = OUT; i <= (backward ? DV : LSE); i++)
-        if (is_written(backward, i) && attention_is_staged(c, backward, i)) copy_operand(c, c->x[i], c->update[i], staged->x[i]);
+        if (is_written(backward, i) && attention_is_staged(c, backward, i))
+            copy_operand(c, c->x[i], c->update[i], staged->x[i]);
 }

@@ -1,6 +1,6 @@
 /* What the kernels of attention share: one head's rows of a view, and products of tiles on tensor cores (Dao 2023).
- * A warp has 16 rows, or several times 16, of a product; their elements lie in its lanes as mma.m16n8k16 leaves them: of each
- * 16 x 8 part a lane has columns 2 (lane % 4) and the next, of row lane / 4 and of the eighth row below. */
+ * A warp has 16 rows, or several times 16, of a product; their elements lie in its lanes as mma.m16n8k16 leaves them:
+ * of each 16 x 8 part a lane has columns 2 (lane % 4) and the next, of row lane / 4 and of the eighth row below. */
 #pragma once
 #include "machine/cuda/attention_kernels.h"
 #include "machine/cuda/element.cuh"
@@ -10,10 +10,16 @@ enum { WARPS = 4, TILE_THREADS = WARPS * WARP, PADDING = 8, STATISTICS_TILE = 64
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 
 /* A tensor [positions, b, heads, d]. packed: its rows are moved in packs of 16 bytes. */
-struct head_view { void *data; int64_t position, batch, head; int positions, d; bool narrow, packed, adds; };
+struct head_view {
+    void *data;
+    int64_t position, batch, head;
+    int positions, d;
+    bool narrow, packed, adds;
+};
 
-/* statistics: scratch [b, heads, 2, padded s] of backward, log2(e) lse and rowsum(d_out * out). Backward a group's query heads are
- * divided into shares of share_heads each; share_dk and share_dv have a head for each share, dk and dv the sum of a group's. */
+/* statistics: scratch [b, heads, 2, padded s] of backward, log2(e) lse and rowsum(d_out * out). Backward a group's
+ * query heads are divided into shares of share_heads each; share_dk and share_dv have a head for each share, dk and dv
+ * the sum of a group's. */
 struct attention_problem {
     head_view q, k, v, out, d_out, dq, dk, dv, share_dk, share_dv;
     float *lse, *statistics;
@@ -29,7 +35,8 @@ static inline head_view view_of(const cuda_call *c, int operand)
 {
     const tensor &t = c->x[operand];
     const bool packed = packs(t, t.type == BF16 ? 8 : 4);
-    return { t.data, t.stride[0], t.stride[1], t.stride[2], (int)t.dim[0], (int)t.dim[3], t.type == BF16, packed, c->update[operand] };
+    return { t.data,        t.stride[0],    t.stride[1], t.stride[2],       (int)t.dim[0],
+             (int)t.dim[3], t.type == BF16, packed,      c->update[operand] };
 }
 
 static inline attention_problem problem_of(const cuda_call *c)
@@ -40,7 +47,8 @@ static inline attention_problem problem_of(const cuda_call *c)
     a.d_out = view_of(c, D_OUT), a.dq = view_of(c, DQ), a.dk = view_of(c, DK), a.dv = view_of(c, DV);
     a.lse = static_cast<float *>(lse.data), a.lse_batch = lse.stride[0], a.lse_head = lse.stride[1];
     a.statistics = static_cast<float *>(c->scratch);
-    a.s = (int)q.dim[0], a.t = (int)k.dim[0], a.b = (int)q.dim[1], a.heads = (int)q.dim[2], a.kv_heads = (int)k.dim[2], a.d = (int)q.dim[3];
+    a.s = (int)q.dim[0], a.t = (int)k.dim[0], a.b = (int)q.dim[1], a.heads = (int)q.dim[2], a.kv_heads = (int)k.dim[2],
+    a.d = (int)q.dim[3];
     a.group = a.heads / a.kv_heads;
     a.padded = tiles_of(a.s, STATISTICS_TILE) * STATISTICS_TILE;
     a.causal = c->args.attention.causal;
@@ -86,9 +94,11 @@ static __device__ __forceinline__ int warp(void) { return threadIdx.x / WARP; }
 
 /* ---- tiles of BF16 in shared memory ---- */
 
-/* So many positions of one head. Eight more elements per row than are used put the rows that ldmatrix reads together into
- * different banks. */
-template <int rows, int width> struct tile { bf16 at[rows][width + PADDING]; };
+/* So many positions of one head. Eight more elements per row than are used put the rows that ldmatrix reads together
+ * into different banks. */
+template <int rows, int width> struct tile {
+    bf16 at[rows][width + PADDING];
+};
 
 /* Starts to load rows of 16-byte packs: eight threads have a row, each every eighth pack. */
 template <int rows, int width>
@@ -97,13 +107,12 @@ static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const h
     const int first_row = threadIdx.x / 8, first_column = threadIdx.x % 8 * 8;
     const bf16 *source = static_cast<const bf16 *>(x.data) + from + first_row * x.position + first_column;
     NO_UNROLL
-    for (int row = 0; row < rows; row += TILE_THREADS / 8, source += TILE_THREADS / 8 * x.position)
-        UNROLL
-        for (int column = 0; column < width; column += 64) {
-            const bool there = first_row + row < held && first_column + column < x.d;
-            if (width % 64 == 0 || first_column < width)
-                copy_async(&to.at[first_row + row][first_column + column], there ? source + column : x.data, there);
-        }
+    for (int row = 0; row < rows; row += TILE_THREADS / 8, source += TILE_THREADS / 8 * x.position) UNROLL
+    for (int column = 0; column < width; column += 64) {
+        const bool there = first_row + row < held && first_column + column < x.d;
+        if (width % 64 == 0 || first_column < width)
+            copy_async(&to.at[first_row + row][first_column + column], there ? source + column : x.data, there);
+    }
 }
 
 template <int rows, int width>
@@ -118,7 +127,8 @@ static __device__ __forceinline__ void load_elements(tile<rows, width> &to, cons
 
 /* Starts to load positions first..; zeros where the tensor has none, and beyond the head dim. */
 template <int rows, int width>
-static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const head_view &x, int batch, int head, int first)
+static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const head_view &x, int batch, int head,
+                                                 int first)
 {
     const int64_t from = row_offset(x, batch, head, first);
     if (x.packed) load_packs(to, x, from, x.positions - first);
@@ -127,17 +137,19 @@ static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const he
 
 /* ---- products: what a warp computes ---- */
 
-template <int parts, int columns> struct fragment { float at[parts][columns / 8][4]; };             /* FP32, of a result */
-template <int parts, int depth> struct weights { uint32_t at[parts][depth / 16][4]; };              /* BF16, a left operand */
+template <int parts, int columns> struct fragment {
+    float at[parts][columns / 8][4];
+}; /* FP32, of a result */
+template <int parts, int depth> struct weights {
+    uint32_t at[parts][depth / 16][4];
+}; /* BF16, a left operand */
 
 template <int parts, int columns> static __device__ __forceinline__ void clear(fragment<parts, columns> &x)
 {
     UNROLL
-    for (int m = 0; m < parts; m++)
-        UNROLL
-        for (int n = 0; n < columns / 8; n++)
-            UNROLL
-            for (int e = 0; e < 4; e++) x.at[m][n][e] = 0.0f;
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int n = 0; n < columns / 8; n++) UNROLL
+    for (int e = 0; e < 4; e++) x.at[m][n][e] = 0.0f;
 }
 
 /* Position within the warp's rows, and column, of an element. */
@@ -146,8 +158,8 @@ static __device__ __forceinline__ int column_in(int n, int e) { return n * 8 + l
 
 /* result [rows, columns] = own [rows, width] other' [columns, width]; the warp's rows begin at row `first` of own. */
 template <int parts, int columns, int owned, int width>
-static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &result, const tile<owned, width> &own, int first,
-                                                    const tile<columns, width> &other)
+static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &result, const tile<owned, width> &own,
+                                                    int first, const tile<columns, width> &other)
 {
     clear(result);
     UNROLL_TWICE
@@ -173,29 +185,27 @@ static __device__ __forceinline__ void add_product(fragment<parts, columns> &sum
                                                    const tile<depth, width> &other, int first)
 {
     UNROLL
-    for (int k = 0; k < depth; k += 16)
+    for (int k = 0; k < depth; k += 16) UNROLL
+    for (int n = 0; n < columns; n += 16) {
+        uint32_t b[4];
+        load_matrices_transposed(b, &other.at[k + lane() % 16][first + n + lane() / 16 * 8]);
         UNROLL
-        for (int n = 0; n < columns; n += 16) {
-            uint32_t b[4];
-            load_matrices_transposed(b, &other.at[k + lane() % 16][first + n + lane() / 16 * 8]);
-            UNROLL
-            for (int m = 0; m < parts; m++) {
-                mma_bf16(sum.at[m][n / 8], left.at[m][k / 16], b);
-                mma_bf16(sum.at[m][n / 8 + 1], left.at[m][k / 16], b + 2);
-            }
+        for (int m = 0; m < parts; m++) {
+            mma_bf16(sum.at[m][n / 8], left.at[m][k / 16], b);
+            mma_bf16(sum.at[m][n / 8 + 1], left.at[m][k / 16], b + 2);
         }
+    }
 }
 
 /* A result becomes a left operand, rounded to BF16: two of its 16 x 8 parts are one of 16 x 16. */
-template <int parts, int columns> static __device__ __forceinline__ weights<parts, columns> round_weights(const fragment<parts, columns> &x)
+template <int parts, int columns>
+static __device__ __forceinline__ weights<parts, columns> round_weights(const fragment<parts, columns> &x)
 {
     weights<parts, columns> to;
     UNROLL
-    for (int m = 0; m < parts; m++)
-        UNROLL
-        for (int n = 0; n < columns / 8; n++)
-            UNROLL
-            for (int e = 0; e < 4; e += 2) to.at[m][n / 2][n % 2 * 2 + e / 2] = pack_bf16(x.at[m][n][e], x.at[m][n][e + 1]);
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int n = 0; n < columns / 8; n++) UNROLL
+    for (int e = 0; e < 4; e += 2) to.at[m][n / 2][n % 2 * 2 + e / 2] = pack_bf16(x.at[m][n][e], x.at[m][n][e + 1]);
     return to;
 }
 
@@ -205,15 +215,14 @@ static __device__ __forceinline__ void put_fragment(const head_view &to, int bat
                                                     const fragment<parts, columns> &x, const float (&factor)[parts][2])
 {
     UNROLL
-    for (int m = 0; m < parts; m++)
+    for (int m = 0; m < parts; m++) UNROLL
+    for (int e = 0; e < 4; e += 2) {
+        int position = first + row_in(m, e);
+        int64_t row = row_offset(to, batch, head, position);
         UNROLL
-        for (int e = 0; e < 4; e += 2) {
-            int position = first + row_in(m, e);
-            int64_t row = row_offset(to, batch, head, position);
-            UNROLL
-            for (int n = 0; n < columns / 8; n++)
-                if (position < to.positions && column + column_in(n, 0) < to.d)
-                    put_pair(to, row + column + column_in(n, 0), x.at[m][n][e] * factor[m][e / 2],
-                             x.at[m][n][e + 1] * factor[m][e / 2]);
-        }
+        for (int n = 0; n < columns / 8; n++)
+            if (position < to.positions && column + column_in(n, 0) < to.d)
+                put_pair(to, row + column + column_in(n, 0), x.at[m][n][e] * factor[m][e / 2],
+                         x.at[m][n][e + 1] * factor[m][e / 2]);
+    }
 }

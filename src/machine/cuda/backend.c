@@ -14,7 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct { machine_options options; cuda_executor *executor; staging *staging; } cuda_machine;
+typedef struct {
+    machine_options options;
+    cuda_executor *executor;
+    staging *staging;
+} cuda_machine;
 
 static void *open_state(const machine_options *options, tally *t)
 {
@@ -45,14 +49,32 @@ static void close_state(void *state)
 static cuda_executor *executor_of(void *state) { return ((cuda_machine *)state)->executor; }
 static staging *staging_of(void *state) { return ((cuda_machine *)state)->staging; }
 
-static void submit(void *state, int at, uint64_t serial, const op *o) { cuda_executor_submit(executor_of(state), at, serial, o); }
-static void wait(void *state, int at, int target, uint64_t serial) { cuda_executor_wait(executor_of(state), at, target, serial); }
+static void submit(void *state, int at, uint64_t serial, const op *o)
+{
+    cuda_executor_submit(executor_of(state), at, serial, o);
+}
+static void wait(void *state, int at, int target, uint64_t serial)
+{
+    cuda_executor_wait(executor_of(state), at, target, serial);
+}
 static void sync(void *state, int at, uint64_t serial) { cuda_executor_sync(executor_of(state), at, serial); }
-static double completed(void *state, int at, uint64_t serial) { return cuda_executor_completed(executor_of(state), at, serial); }
-static void scratch(void *state, int at, void *memory, size_t bytes) { cuda_executor_scratch(executor_of(state), at, memory, bytes); }
+static double completed(void *state, int at, uint64_t serial)
+{
+    return cuda_executor_completed(executor_of(state), at, serial);
+}
+static void scratch(void *state, int at, void *memory, size_t bytes)
+{
+    cuda_executor_scratch(executor_of(state), at, memory, bytes);
+}
 static const span *spans(void *state, int64_t *count) { return cuda_executor_spans(executor_of(state), count); }
-static void upload(void *state, void *to, const void *from, size_t bytes) { staging_upload(staging_of(state), to, from, bytes); }
-static void download(void *state, void *to, const void *from, size_t bytes) { staging_download(staging_of(state), to, from, bytes); }
+static void upload(void *state, void *to, const void *from, size_t bytes)
+{
+    staging_upload(staging_of(state), to, from, bytes);
+}
+static void download(void *state, void *to, const void *from, size_t bytes)
+{
+    staging_download(staging_of(state), to, from, bytes);
+}
 
 static size_t prepare(void *state, const op *o)
 {
@@ -78,7 +100,8 @@ static int threads(void) { return 1; }
 static const char *engines(char *text, size_t length)
 {
     char attention[512];
-    int used = snprintf(text, length, "attention %s; products cuBLASLt\n", cuda_attention_engine(attention, sizeof attention));
+    int used =
+        snprintf(text, length, "attention %s; products cuBLASLt\n", cuda_attention_engine(attention, sizeof attention));
     if ((size_t)used + 32 <= length) cuda_matmul_algorithms(text + used, length - (size_t)used);
     return text;
 }
@@ -92,11 +115,30 @@ static void connect_group(group *g, const char *name, int color, int key)
 const backend *cuda_backend(void)
 {
     static const backend table = {
-        .name = "cuda", .usable = cuda_device_usable, .library = cuda_versions, .engines = engines, .threads = threads,
-        .device = cuda_device_read, .take = cuda_memory_take, .give_back = cuda_memory_give_back, .clear = cuda_memory_clear,
-        .connect = connect_group, .disconnect = cuda_disconnect, .open = open_state, .close = close_state, .prepare = prepare,
-        .tune = tune, .submit = submit, .wait = wait, .sync = sync, .completed = completed, .scratch = scratch, .spans = spans,
-        .upload = upload, .download = download, .addressable = false,
+        .name = "cuda",
+        .usable = cuda_device_usable,
+        .library = cuda_versions,
+        .engines = engines,
+        .threads = threads,
+        .device = cuda_device_read,
+        .take = cuda_memory_take,
+        .give_back = cuda_memory_give_back,
+        .clear = cuda_memory_clear,
+        .connect = connect_group,
+        .disconnect = cuda_disconnect,
+        .open = open_state,
+        .close = close_state,
+        .prepare = prepare,
+        .tune = tune,
+        .submit = submit,
+        .wait = wait,
+        .sync = sync,
+        .completed = completed,
+        .scratch = scratch,
+        .spans = spans,
+        .upload = upload,
+        .download = download,
+        .addressable = false,
     };
     return &table;
 }

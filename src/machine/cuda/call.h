@@ -1,16 +1,17 @@
-/* An operation as a kernel's launcher takes it. C and C++ both take this file (XGSW_EXTERN, on the command line, is how each
- * spells a function of C). */
+/* An operation as a kernel's launcher takes it. C and C++ both take this file (XGSW_EXTERN, on the command line, is how
+ * each spells a function of C). */
 #pragma once
 #include "machine/args.h"
 #include "machine/tensor.h"
 #include <cuda_runtime.h>
 
 typedef struct {
-    tensor x[OP_OPERANDS];              /* operands in the order in which kernels.h names them; absent ones keep their place */
-    bool update[OP_OPERANDS];           /* is it read and written, not only written? */
+    tensor x[OP_OPERANDS];    /* operands in the order in which kernels.h names them; absent ones keep their place */
+    bool update[OP_OPERANDS]; /* is it read and written, not only written? */
     op_args args;
-    const char *name;                           /* who asks, for messages */
-    void *scratch; size_t scratch_bytes;        /* of the queue; 64-byte aligned */
+    const char *name; /* who asks, for messages */
+    void *scratch;
+    size_t scratch_bytes; /* of the queue; 64-byte aligned */
     cudaStream_t stream;
 } cuda_call;
 

@@ -1,9 +1,10 @@
 /* Communicators of the CUDA machine. The process's place in them is process state, as NCCL's is.
  *
- * NCCL runs transfers of one communicator, and of all that share resources, one after the other in the order of submission,
- * whatever their streams. So there are two kinds. Groups of lanes have a communicator of their own for each lane: a receive that
- * is posted ahead on one link of a pipeline must not hold up what is sent on another. Groups without lanes share the resources
- * of one communicator of the world. Both are split from a communicator of the world that hands its kind down. */
+ * NCCL runs transfers of one communicator, and of all that share resources, one after the other in the order of
+ * submission, whatever their streams. So there are two kinds. Groups of lanes have a communicator of their own for each
+ * lane: a receive that is posted ahead on one link of a pipeline must not hold up what is sent on another. Groups
+ * without lanes share the resources of one communicator of the world. Both are split from a communicator of the world
+ * that hands its kind down. */
 #include "machine/cuda/communicators.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -13,15 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Transfers that wait for each other across ranks must all be resident at once. A rank has two lanes of tensor, one of context
- * and four links: 7 x 8 thread blocks, and of those that take turns one: 16. That is 72 of the 132 multiprocessors of an H100
- * (108 of an A100). */
+/* Transfers that wait for each other across ranks must all be resident at once. A rank has two lanes of tensor, one of
+ * context and four links: 7 x 8 thread blocks, and of those that take turns one: 16. That is 72 of the 132
+ * multiprocessors of an H100 (108 of an A100). */
 enum { LANE_BLOCKS = 8, TURN_BLOCKS = 16 };
 enum { SPLITS = 64 };
 
 typedef enum { TURNS, FIRST_LANE, PARTS = FIRST_LANE + GROUP_LANES } part_index;
 typedef struct {
-    char name[SPLIT_NAME];          /* empty: none */
+    char name[SPLIT_NAME]; /* empty: none */
     int users;
     bool made[PARTS];
     cuda_communicator part[PARTS];
@@ -29,9 +30,10 @@ typedef struct {
 
 static struct {
     bool open;
-    ncclComm_t world[2];            /* [takes turns] */
+    ncclComm_t world[2]; /* [takes turns] */
     split split[SPLITS];
-    cudaStream_t stream; char *token;       /* for first transfers */
+    cudaStream_t stream;
+    char *token; /* for first transfers */
 } communicators;
 
 /* ---- the world ---- */
@@ -46,12 +48,12 @@ static void end_all(int status)
 static void open_library(void)
 {
     char text[128];
-    if (communicators.open) return;                     /* beside NCCL's threads nobody may change the environment */
+    if (communicators.open) return; /* beside NCCL's threads nobody may change the environment */
     communicators.open = true;
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
-    unsetenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");        /* would win over what is decided here */
-    setenv("NCCL_RUNTIME_CONNECT", "0", 1);             /* else a communicator takes memory, and waits, in its first collective */
+    unsetenv("NCCL_COMM_SPLIT_SHARE_RESOURCES"); /* would win over what is decided here */
+    setenv("NCCL_RUNTIME_CONNECT", "0", 1); /* else a communicator takes memory, and waits, in its first collective */
     nccl_open();
     snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
     fail_install(end_all, text);
@@ -92,7 +94,7 @@ static void split_free(split *s)
 {
     for (int i = 0; i < PARTS; i++) {
         ncclComm_t comm = s->part[i].comm;
-        s->part[i].comm = NULL;                         /* who aborts all meets none that is being destroyed */
+        s->part[i].comm = NULL; /* who aborts all meets none that is being destroyed */
         if (comm) NCCL(s->part[i].name, ncclCommDestroy(comm));
     }
     *s = (split){ 0 };
@@ -124,20 +126,22 @@ static void finish(const cuda_communicator *c)
     double began = clock_seconds();
     for (cudaError_t state; (state = cudaStreamQuery(communicators.stream)) != cudaSuccess;) {
         if (state != cudaErrorNotReady) CUDA_CHECK(state);
-        cudaGetLastError();                         /* else the next launch would seem to have failed */
+        cudaGetLastError(); /* else the next launch would seem to have failed */
         cuda_fabric_poll();
         if (world_stalled(began))
-            FAIL_STATUS(STATUS_HANG, "first transfer of %s: no rank of this node has completed anything for %.0f s", c->name,
-                        world_stall_seconds());
+            FAIL_STATUS(STATUS_HANG, "first transfer of %s: no rank of this node has completed anything for %.0f s",
+                        c->name, world_stall_seconds());
     }
     world_progress();
 }
 
-/* Two ranks meet inside NCCL when they first submit a transfer between them. Links are submitted to in different orders by their
- * two ends, so that they must have met before. A byte goes round, in the direction that the lane's rings will turn. */
+/* Two ranks meet inside NCCL when they first submit a transfer between them. Links are submitted to in different orders
+ * by their two ends, so that they must have met before. A byte goes round, in the direction that the lane's rings will
+ * turn. */
 static void meet_neighbours(const cuda_communicator *c, int lane)
 {
-    int step = lane == 0 ? 1 : c->ranks - 1, next = (c->rank + step) % c->ranks, before = (c->rank + c->ranks - step) % c->ranks;
+    int step = lane == 0 ? 1 : c->ranks - 1, next = (c->rank + step) % c->ranks,
+        before = (c->rank + c->ranks - step) % c->ranks;
     open_stream();
     char *sent = communicators.token, *received = communicators.token + 1;
     NCCL(c->name, ncclGroupStart());
@@ -217,7 +221,8 @@ static void abort_one(ncclComm_t comm, const char *name)
     if (comm) ncclCommAbort(comm);
 }
 
-/* All are told to end before the first is taken apart: in a group of calls NCCL does the one at once, the other at its end. */
+/* All are told to end before the first is taken apart: in a group of calls NCCL does the one at once, the other at its
+ * end. */
 static void abort_all(void)
 {
     ncclGroupStart();

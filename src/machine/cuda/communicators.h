@@ -5,9 +5,9 @@
 #include "machine/world.h"
 
 typedef struct cuda_communicator {
-    ncclComm_t comm;                /* NULL: this rank is not of it */
+    ncclComm_t comm; /* NULL: this rank is not of it */
     int rank, ranks;
-    char name[SPLIT_NAME + 16];     /* what messages call it */
+    char name[SPLIT_NAME + 16]; /* what messages call it */
 } cuda_communicator;
 
 /* Of the group, for transfers of that queue of the machine. */

@@ -3,7 +3,10 @@
 #include "machine/cuda/cuda.h"
 #include "machine/cuda/kernels.h"
 
-typedef struct { void (*run)(const cuda_call *); size_t (*scratch)(const cuda_call *); } kernel;
+typedef struct {
+    void (*run)(const cuda_call *);
+    size_t (*scratch)(const cuda_call *);
+} kernel;
 
 static const kernel kernels[OP_KINDS] = {
     [OP_MATMUL] = { cuda_matmul, cuda_matmul_scratch },
@@ -35,7 +38,9 @@ static const kernel kernels[OP_KINDS] = {
 
 cuda_call cuda_call_of(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
 {
-    cuda_call c = { .args = o->args, .name = o->origin.name, .scratch = scratch, .scratch_bytes = bytes, .stream = stream };
+    cuda_call c = {
+        .args = o->args, .name = o->origin.name, .scratch = scratch, .scratch_bytes = bytes, .stream = stream
+    };
     for (int i = 0; i < o->operands; i++) {
         c.x[i] = o->operand[i].tensor;
         c.update[i] = o->operand[i].access == UPDATE;

@@ -1,13 +1,18 @@
-/* Cross-entropy over a vocabulary of which each rank holds some columns: a block of 512 threads (32 if the row is short) for each
- * row, four strips of 16 bytes in flight a thread (BF16). 8B (8192 rows of 128256, BF16): the partial reads 2.1 GB, the finish reads and writes them,
- * 4.2 GB. Exponentials, about 25 and 33 instructions an element, take as long as the memory of an H100. */
+/* Cross-entropy over a vocabulary of which each rank holds some columns: a block of 512 threads (32 if the row is
+ * short) for each row, four strips of 16 bytes in flight a thread (BF16). 8B (8192 rows of 128256, BF16): the partial
+ * reads 2.1 GB, the finish reads and writes them, 4.2 GB. Exponentials, about 25 and 33 instructions an element, take
+ * as long as the memory of an H100. */
 #include "machine/cuda/kernels.h"
 #include "machine/cuda/strip.cuh"
 
 enum { THREADS = 512, FLIGHT = 4, SHORT_ROW = 1024, LOSSES = 1024, SUMMERS = 256 };
 
 /* A row's columns here, those of them that are no padding, and where the first stands in the vocabulary. */
-typedef struct { const int32_t *label; int64_t columns, valid, first; float scale; } row_rule;
+typedef struct {
+    const int32_t *label;
+    int64_t columns, valid, first;
+    float scale;
+} row_rule;
 
 static row_rule rule_of(const cuda_call *c)
 {
@@ -24,8 +29,8 @@ static __device__ __forceinline__ int64_t own_column(const row_rule &r)
     return column >= 0 && column < r.valid ? column : -1;
 }
 
-/* Calls body(strip, place) for the block's row: strips of `length`, FLIGHT at a time loaded before the first is used, then the
- * elements that fill none. A thread sees its strips in ascending order. */
+/* Calls body(strip, place) for the block's row: strips of `length`, FLIGHT at a time loaded before the first is used,
+ * then the elements that fill none. A thread sees its strips in ascending order. */
 template <int length, int threads, typename type, typename body_type>
 static __device__ __forceinline__ void each_strip(const type *x, int64_t n, body_type body)
 {
@@ -42,14 +47,24 @@ static __device__ __forceinline__ void each_strip(const type *x, int64_t n, body
     for (int64_t at = whole + threadIdx.x; at < n; at += threads) body(strip_load<1>(x, at), at);
 }
 
-/* What a thread has read: its maximum, and the sum of e^(x - maximum). Eight terms are added as a tree in FP32, such sums in
- * double. Exponentials are good to 3e-7, and so is what shrinks when a maximum rises; three roundings of the tree and one of the
- * sum are 2.4e-7: the sum is good to 8.4e-7. The finish adds 3e-7 and, where x is up to 16 below the maximum, 2^-21. */
-typedef struct { float maximum; double sum; } row_part;
-template <int warps> struct row_parts { float maximum[warps]; double sum[warps]; };
+/* What a thread has read: its maximum, and the sum of e^(x - maximum). Eight terms are added as a tree in FP32, such
+ * sums in double. Exponentials are good to 3e-7, and so is what shrinks when a maximum rises; three roundings of the
+ * tree and one of the sum are 2.4e-7: the sum is good to 8.4e-7. The finish adds 3e-7 and, where x is up to 16 below
+ * the maximum, 2^-21. */
+typedef struct {
+    float maximum;
+    double sum;
+} row_part;
+template <int warps> struct row_parts {
+    float maximum[warps];
+    double sum[warps];
+};
 
 /* e^(x - to), 1 where both are the same infinity. */
-static __device__ __forceinline__ double shrinking(float x, float to) { return x == to ? 1.0 : static_cast<double>(exp_shared(x - to)); }
+static __device__ __forceinline__ double shrinking(float x, float to)
+{
+    return x == to ? 1.0 : static_cast<double>(exp_shared(x - to));
+}
 
 static __device__ __forceinline__ float tree_sum(const float (&x)[1]) { return x[0]; }
 static __device__ __forceinline__ float tree_sum(const float (&x)[STRIP])
@@ -57,7 +72,8 @@ static __device__ __forceinline__ float tree_sum(const float (&x)[STRIP])
     return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
-template <typename type, int length> static __device__ __forceinline__ void add_strip(row_part &p, const strip<type, length> &x)
+template <typename type, int length>
+static __device__ __forceinline__ void add_strip(row_part &p, const strip<type, length> &x)
 {
     float term[length], here = -INFINITY;
     for (int i = 0; i < length; i++) here = widen(x.of[i]) > here ? widen(x.of[i]) : here;
@@ -88,7 +104,8 @@ template <int warps> static __device__ __forceinline__ row_part block_part(row_p
 }
 
 /* out [rows, 3]: a row's maximum, sum of exponentials and own label's logit. */
-template <typename type, int length, int threads> static KERNEL(threads) partial_rows(tensor logits, row_rule r, float *out)
+template <typename type, int length, int threads>
+static KERNEL(threads) partial_rows(tensor logits, row_rule r, float *out)
 {
     SHARED(row_parts<threads / WARP>, shared);
     const type *x = row_of<type>(logits, blockIdx.x);
@@ -103,7 +120,9 @@ template <typename type, int length, int threads> static KERNEL(threads) partial
 }
 
 /* The row over all ranks, as on the host. */
-typedef struct { float maximum, sum, label; } row_total;
+typedef struct {
+    float maximum, sum, label;
+} row_total;
 
 static __device__ __forceinline__ row_total join_ranks(const float *partials, int64_t ranks)
 {
@@ -125,8 +144,8 @@ static __device__ double loss_of(row_total t)
 
 /* (softmax - onehot) scale; the strip's element to_own is the label's. */
 template <typename type, int length>
-static __device__ __forceinline__ strip<type, length> gradient_strip(const strip<type, length> &x, int64_t to_own, row_total t,
-                                                                     float factor, float scale)
+static __device__ __forceinline__ strip<type, length> gradient_strip(const strip<type, length> &x, int64_t to_own,
+                                                                     row_total t, float factor, float scale)
 {
     strip<type, length> d;
     for (int i = 0; i < length; i++) {
@@ -152,7 +171,9 @@ static KERNEL(threads) finish_rows(tensor logits, row_rule r, const float *parti
 }
 
 /* loss [b] = sum over positions, in order: a block for each sample brings them, one thread adds. */
-typedef struct { double loss[LOSSES]; } some_losses;
+typedef struct {
+    double loss[LOSSES];
+} some_losses;
 
 static KERNEL(SUMMERS) sum_losses(const double *row_loss, int64_t rows, double *loss, int64_t stride)
 {
@@ -174,7 +195,8 @@ template <int threads> static void partial(const cuda_call *c, const row_rule &r
     with_type(c->x[0].type, [&](auto zero) {
         using type = decltype(zero);
         auto kernel = packs(c->x[0], STRIP) ? partial_rows<type, STRIP, threads> : partial_rows<type, 1, threads>;
-        LAUNCH(kernel, rows, threads, sizeof(row_parts<threads / WARP>), c->stream, c->x[0], r, static_cast<float *>(c->x[2].data));
+        LAUNCH(kernel, rows, threads, sizeof(row_parts<threads / WARP>), c->stream, c->x[0], r,
+               static_cast<float *>(c->x[2].data));
     });
 }
 
@@ -186,13 +208,17 @@ template <int threads> static void finish(const cuda_call *c, const row_rule &r,
     with_type(c->x[0].type, [&](auto zero) {
         using type = decltype(zero);
         auto kernel = packs(c->x[0], STRIP) ? finish_rows<type, STRIP, threads> : finish_rows<type, 1, threads>;
-        LAUNCH(kernel, rows, threads, 0, c->stream, c->x[0], r, static_cast<const float *>(c->x[2].data), ranks, row_loss);
+        LAUNCH(kernel, rows, threads, 0, c->stream, c->x[0], r, static_cast<const float *>(c->x[2].data), ranks,
+               row_loss);
     });
-    LAUNCH(sum_losses, static_cast<unsigned>(loss.dim[0]), SUMMERS, sizeof(some_losses), c->stream, row_loss, static_cast<int64_t>(rows),
-           static_cast<double *>(loss.data), loss.stride[0]);
+    LAUNCH(sum_losses, static_cast<unsigned>(loss.dim[0]), SUMMERS, sizeof(some_losses), c->stream, row_loss,
+           static_cast<int64_t>(rows), static_cast<double *>(loss.data), loss.stride[0]);
 }
 
-XGSW_EXTERN size_t cuda_cross_entropy_scratch(const cuda_call *c) { return static_cast<size_t>(elements_of(c->x[1])) * sizeof(double); }
+XGSW_EXTERN size_t cuda_cross_entropy_scratch(const cuda_call *c)
+{
+    return static_cast<size_t>(elements_of(c->x[1])) * sizeof(double);
+}
 
 template <int threads> static void cross_entropy(const cuda_call *c, const row_rule &r)
 {

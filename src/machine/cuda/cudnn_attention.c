@@ -1,4 +1,5 @@
-/* Attention by cuDNN: which calls it takes, a plan for each shape, and running one. Handle, device and plans are the process's. */
+/* Attention by cuDNN: which calls it takes, a plan for each shape, and running one. Handle, device and plans are the
+ * process's. */
 #include "base/fail.h"
 #include "machine/cuda/attention.h"
 #include "machine/cuda/attention_library.h"
@@ -11,12 +12,19 @@
 
 enum { PLANS = 256 };
 
-typedef struct { attention_spec spec; bool tried; cudnnBackendDescriptor_t plan; char reason[GRAPH_REASON]; } attention_plan;
+typedef struct {
+    attention_spec spec;
+    bool tried;
+    cudnnBackendDescriptor_t plan;
+    char reason[GRAPH_REASON];
+} attention_plan;
 
 static struct {
-    cudnnHandle_t handle; cudnnBackendDescriptor_t device;
-    attention_plan plan[PLANS]; int plans;
-    char refused[GRAPH_REASON];             /* why it is not used at all; empty: it is, or nobody asked yet */
+    cudnnHandle_t handle;
+    cudnnBackendDescriptor_t device;
+    attention_plan plan[PLANS];
+    int plans;
+    char refused[GRAPH_REASON]; /* why it is not used at all; empty: it is, or nobody asked yet */
 } library;
 
 /* Rows of 16-byte pieces in BF16. Paper addresses are aligned as real ones. */
@@ -27,8 +35,9 @@ static bool is_regular(const tensor *t)
     return aligned;
 }
 
-/* What is in FP32 goes by way of BF16, though graphs with an FP32 out or dq are accepted: so is a dq of integers, hence nobody
- * looked; dk and dv are refused where heads share keys (cuDNN 9.19, asked without a GPU). Its documentation has half formats. */
+/* What is in FP32 goes by way of BF16, though graphs with an FP32 out or dq are accepted: so is a dq of integers, hence
+ * nobody looked; dk and dv are refused where heads share keys (cuDNN 9.19, asked without a GPU). Its documentation has
+ * half formats. */
 bool library_attention_takes(const cuda_call *c, bool backward)
 {
     int64_t d = c->x[Q].dim[3];
@@ -96,7 +105,8 @@ static bool is_trusted(size_t version)
 static bool is_usable(char *why, size_t length)
 {
     if (!cudnn_load(why, length)) return false;
-    if (!is_trusted(cudnnGetVersion())) snprintf(why, length, "cuDNN %zu has known errors in attention", cudnnGetVersion());
+    if (!is_trusted(cudnnGetVersion()))
+        snprintf(why, length, "cuDNN %zu has known errors in attention", cudnnGetVersion());
     return is_trusted(cudnnGetVersion());
 }
 
@@ -124,7 +134,7 @@ static void make_plan(attention_plan *p)
     p->tried = true;
     attention_graph(&g, &p->spec);
     p->plan = graph_plan(&g, library.device, attention_workspace(&p->spec));
-    world_progress();                       /* it may have compiled for seconds */
+    world_progress(); /* it may have compiled for seconds */
     if (p->plan) return;
     memcpy(p->reason, g.reason, sizeof p->reason);
     graph_close(&g);
@@ -137,7 +147,11 @@ void library_attention_tune(void)
 }
 
 /* What a plan reads and writes, by uid. */
-typedef struct { int count; int64_t uid[16]; void *data[16]; } bindings;
+typedef struct {
+    int count;
+    int64_t uid[16];
+    void *data[16];
+} bindings;
 
 static void bind(bindings *b, int64_t uid, void *data)
 {
@@ -189,8 +203,8 @@ const char *library_attention_version(char *text, size_t length)
     size_t version = cudnn_load(why, sizeof why) ? cudnnGetVersion() : 0;
     int used = snprintf(text, length, "cuDNN %d.%d.%d ", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL);
     if (version)
-        snprintf(text + used, length - (size_t)used, "(loaded %zu.%zu.%zu)", version / 10000, version % 10000 / 100, version % 100);
-    else
-        snprintf(text + used, length - (size_t)used, "(not found)");
+        snprintf(text + used, length - (size_t)used, "(loaded %zu.%zu.%zu)", version / 10000, version % 10000 / 100,
+                 version % 100);
+    else snprintf(text + used, length - (size_t)used, "(not found)");
     return text;
 }

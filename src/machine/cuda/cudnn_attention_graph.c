@@ -1,15 +1,21 @@
-/* The graphs. Scores are [b, heads, s, t] between nodes; keys and values of fewer heads serve a group of query heads each. */
+/* The graphs. Scores are [b, heads, s, t] between nodes; keys and values of fewer heads serve a group of query heads
+ * each. */
 #include "machine/cuda/cudnn_attention_graph.h"
 #include "machine/cuda/attention_staging.h"
 
-typedef struct { cudnn_graph *g; const attention_spec *a; graph_shape scores, row, heads; } drawing;
+typedef struct {
+    cudnn_graph *g;
+    const attention_spec *a;
+    graph_shape scores, row, heads;
+} drawing;
 
 static int64_t dim(const graph_shape *s, int i) { return s->dim[i]; }
 
 static drawing draw(cudnn_graph *g, const attention_spec *a)
 {
     int64_t b = dim(&a->shape[Q], 0), heads = dim(&a->shape[Q], 1), s = dim(&a->shape[Q], 2), t = dim(&a->shape[K], 2);
-    return (drawing){ g, a, graph_dense(CUDNN_DATA_FLOAT, b, heads, s, t), graph_dense(CUDNN_DATA_FLOAT, b, heads, s, 1),
+    return (drawing){ g, a, graph_dense(CUDNN_DATA_FLOAT, b, heads, s, t),
+                      graph_dense(CUDNN_DATA_FLOAT, b, heads, s, 1),
                       graph_dense(CUDNN_DATA_FLOAT, b, heads, s, dim(&a->shape[Q], 3)) };
 }
 
@@ -46,7 +52,8 @@ static graph_tensor reduced(drawing *d, cudnnReduceTensorOp_t how, graph_tensor 
 static graph_tensor masked(drawing *d, graph_tensor scores)
 {
     if (!d->a->causal) return scores;
-    graph_tensor query = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32)), key = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32));
+    graph_tensor query = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32)),
+                 key = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32));
     graph_tensor seen = graph_between(d->g, as(d->scores, CUDNN_DATA_BOOLEAN)), y = graph_between(d->g, d->scores);
     graph_index(d->g, 2, query, scores);
     graph_index(d->g, 3, key, scores);
@@ -63,8 +70,10 @@ static void forward(drawing *d)
     graph_tensor v = graph_memory(g, UID_V, a->shape[V]);
     graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), graph_scalar(g, UID_SCALE));
     graph_tensor scores = masked(d, scaled), largest = reduced(d, CUDNN_REDUCE_TENSOR_MAX, scores);
-    graph_tensor exponentials = apply(d, CUDNN_POINTWISE_EXP, apply(d, CUDNN_POINTWISE_SUB, scores, largest), GRAPH_NONE);
-    graph_tensor sum = reduced(d, CUDNN_REDUCE_TENSOR_ADD, exponentials), logarithm = apply(d, CUDNN_POINTWISE_LOG, sum, GRAPH_NONE);
+    graph_tensor exponentials =
+        apply(d, CUDNN_POINTWISE_EXP, apply(d, CUDNN_POINTWISE_SUB, scores, largest), GRAPH_NONE);
+    graph_tensor sum = reduced(d, CUDNN_REDUCE_TENSOR_ADD, exponentials),
+                 logarithm = apply(d, CUDNN_POINTWISE_LOG, sum, GRAPH_NONE);
     graph_tensor p = graph_between(g, as(d->scores, CUDNN_DATA_BFLOAT16));
     graph_pointwise(g, CUDNN_POINTWISE_ADD, graph_memory(g, UID_LSE, d->row), logarithm, largest, GRAPH_NONE);
     graph_pointwise(g, CUDNN_POINTWISE_DIV, p, exponentials, sum, GRAPH_NONE);
@@ -92,11 +101,12 @@ static void put_product(drawing *d, int64_t uid, graph_shape to, graph_tensor a,
     graph_reduce(d->g, CUDNN_REDUCE_TENSOR_ADD, out, whole);
 }
 
-/* Sum over d of d_out * out, in FP32. The factor is 1; without it the library's engine for Hopper keeps all scores in its
- * workspace, 8.6 GB at s = t = 8192 and 32 heads instead of 0.13 (cuDNN 9.19). */
+/* Sum over d of d_out * out, in FP32. The factor is 1; without it the library's engine for Hopper keeps all scores in
+ * its workspace, 8.6 GB at s = t = 8192 and 32 heads instead of 0.13 (cuDNN 9.19). */
 static graph_tensor projections(drawing *d, graph_tensor d_out, graph_tensor out)
 {
-    graph_tensor both = graph_between(d->g, d->heads), plain = graph_between(d->g, d->row), sum = graph_memory(d->g, UID_SUM, d->row);
+    graph_tensor both = graph_between(d->g, d->heads), plain = graph_between(d->g, d->row),
+                 sum = graph_memory(d->g, UID_SUM, d->row);
     graph_pointwise(d->g, CUDNN_POINTWISE_MUL, both, d_out, out, GRAPH_NONE);
     graph_reduce(d->g, CUDNN_REDUCE_TENSOR_ADD, plain, both);
     graph_pointwise(d->g, CUDNN_POINTWISE_MUL, sum, plain, graph_scalar(d->g, UID_ONE), GRAPH_NONE);
@@ -108,7 +118,8 @@ static void backward(drawing *d)
     cudnn_graph *g = d->g;
     const attention_spec *a = d->a;
     graph_tensor q = graph_memory(g, UID_Q, a->shape[Q]), k = graph_memory(g, UID_K, graph_transposed(a->shape[K]));
-    graph_tensor v = graph_memory(g, UID_V, graph_transposed(a->shape[V])), out = graph_memory(g, UID_OUT, a->shape[OUT]);
+    graph_tensor v = graph_memory(g, UID_V, graph_transposed(a->shape[V])),
+                 out = graph_memory(g, UID_OUT, a->shape[OUT]);
     graph_tensor d_out = graph_memory(g, UID_D_OUT, a->shape[D_OUT]), scale = graph_scalar(g, UID_SCALE);
     graph_tensor sum = projections(d, d_out, out);
     graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), scale);
@@ -135,7 +146,8 @@ void attention_graph(cudnn_graph *g, const attention_spec *a)
 /* A tensor [s, b, heads, d] as [b, heads, s, d]. */
 static graph_shape shape_of(const tensor *t)
 {
-    return (graph_shape){ CUDNN_DATA_BFLOAT16, { t->dim[1], t->dim[2], t->dim[0], t->dim[3] },
+    return (graph_shape){ CUDNN_DATA_BFLOAT16,
+                          { t->dim[1], t->dim[2], t->dim[0], t->dim[3] },
                           { t->stride[1], t->stride[2], t->stride[0], 1 } };
 }
 

@@ -46,8 +46,8 @@ bool cudnn_ok(char reason[GRAPH_REASON], cudnnStatus_t status, const char *what)
     return false;
 }
 
-cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count, const char *what,
-                                         char reason[GRAPH_REASON])
+cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count,
+                                         const char *what, char reason[GRAPH_REASON])
 {
     cudnnBackendDescriptor_t d = NULL;
     if (reason[0] || !cudnn_ok(reason, cudnnBackendCreateDescriptor(type, &d), what)) return NULL;
@@ -94,14 +94,20 @@ static graph_tensor add_tensor(cudnn_graph *g, int64_t uid, graph_shape s, bool 
 }
 
 graph_tensor graph_memory(cudnn_graph *g, int64_t uid, graph_shape s) { return add_tensor(g, uid, s, false); }
-graph_tensor graph_scalar(cudnn_graph *g, int64_t uid) { return add_tensor(g, uid, graph_dense(CUDNN_DATA_FLOAT, 1, 1, 1, 1), true); }
+graph_tensor graph_scalar(cudnn_graph *g, int64_t uid)
+{
+    return add_tensor(g, uid, graph_dense(CUDNN_DATA_FLOAT, 1, 1, 1, 1), true);
+}
 graph_tensor graph_between(cudnn_graph *g, graph_shape s) { return add_tensor(g, 0, s, false); }
 
 /* An operation is a description of what to do, and an operation on tensors that refers to it. */
-typedef struct { cudnnBackendAttributeName_t name; graph_tensor tensor; } place;
+typedef struct {
+    cudnnBackendAttributeName_t name;
+    graph_tensor tensor;
+} place;
 
-static void add_node(cudnn_graph *g, cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t does, cudnnBackendDescriptor_t what,
-                     const place *places, int count)
+static void add_node(cudnn_graph *g, cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t does,
+                     cudnnBackendDescriptor_t what, const place *places, int count)
 {
     graph_attribute list[8];
     int n = 0;
@@ -109,7 +115,8 @@ static void add_node(cudnn_graph *g, cudnnBackendDescriptorType_t type, cudnnBac
     if (what) list[n++] = (graph_attribute){ does, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &what };
     for (int i = 0; i < count && !g->reason[0]; i++)
         if (places[i].tensor != GRAPH_NONE)
-            list[n++] = (graph_attribute){ places[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[places[i].tensor] };
+            list[n++] =
+                (graph_attribute){ places[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[places[i].tensor] };
     cudnnBackendDescriptor_t d = graph_described(type, list, n, "operation", g->reason);
     if (d) g->node[g->nodes++] = d;
     if (what) cudnnBackendDestroyDescriptor(what);
@@ -124,14 +131,19 @@ static void add_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, int64_t axi
         { CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic },
         { CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis },
     };
-    cudnnBackendDescriptor_t what = graph_described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, list, axis < 0 ? 2 : 3, "pointwise", g->reason);
-    add_node(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what, places, count);
+    cudnnBackendDescriptor_t what =
+        graph_described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, list, axis < 0 ? 2 : 3, "pointwise", g->reason);
+    add_node(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what,
+             places, count);
 }
 
-void graph_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, graph_tensor y, graph_tensor x, graph_tensor b, graph_tensor t)
+void graph_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, graph_tensor y, graph_tensor x, graph_tensor b,
+                     graph_tensor t)
 {
-    const place places[] = { { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x }, { CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b },
-                             { CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t }, { CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y } };
+    const place places[] = { { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x },
+                             { CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b },
+                             { CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t },
+                             { CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y } };
     add_pointwise(g, mode, -1, places, 4);
 }
 
@@ -144,7 +156,8 @@ void graph_index(cudnn_graph *g, int64_t axis, graph_tensor y, graph_tensor x)
 void graph_matmul(cudnn_graph *g, graph_tensor c, graph_tensor a, graph_tensor b)
 {
     const graph_attribute list[] = { { CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
-    const place places[] = { { CUDNN_ATTR_OPERATION_MATMUL_ADESC, a }, { CUDNN_ATTR_OPERATION_MATMUL_BDESC, b },
+    const place places[] = { { CUDNN_ATTR_OPERATION_MATMUL_ADESC, a },
+                             { CUDNN_ATTR_OPERATION_MATMUL_BDESC, b },
                              { CUDNN_ATTR_OPERATION_MATMUL_CDESC, c } };
     cudnnBackendDescriptor_t what = graph_described(CUDNN_BACKEND_MATMUL_DESCRIPTOR, list, 1, "matmul", g->reason);
     add_node(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_DESC, what, places, 3);
@@ -153,9 +166,10 @@ void graph_matmul(cudnn_graph *g, graph_tensor c, graph_tensor a, graph_tensor b
 void graph_reduce(cudnn_graph *g, cudnnReduceTensorOp_t how, graph_tensor y, graph_tensor x)
 {
     const graph_attribute list[] = { { CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how },
-                               { CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
+                                     { CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
     const place places[] = { { CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x }, { CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y } };
-    cudnnBackendDescriptor_t what = graph_described(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, list, 2, "reduction", g->reason);
+    cudnnBackendDescriptor_t what =
+        graph_described(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, list, 2, "reduction", g->reason);
     add_node(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_DESC, what, places, 2);
 }
 

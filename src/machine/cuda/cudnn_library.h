@@ -1,18 +1,24 @@
-/* cuDNN's graph interface, loaded by the first run that needs it. After cudnn_load its functions are called by their own names. */
+/* cuDNN's graph interface, loaded by the first run that needs it. After cudnn_load its functions are called by their
+ * own names. */
 #pragma once
 #include <cudnn_graph.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded already. */
+/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded
+ * already. */
 bool cudnn_load(char *why, size_t length);
 
-#define CUDNN_FUNCTIONS(F)                                                                                  \
-    F(cudnnGetVersion) F(cudnnCreate) F(cudnnDestroy) F(cudnnSetStream) F(cudnnGetErrorString) F(cudnnGetLastErrorString)   \
-    F(cudnnBackendCreateDescriptor) F(cudnnBackendDestroyDescriptor) F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) \
-    F(cudnnBackendFinalize) F(cudnnBackendExecute)
+/* clang-format off */
+#define CUDNN_FUNCTIONS(F) \
+    F(cudnnGetVersion) F(cudnnCreate) F(cudnnDestroy) F(cudnnSetStream) F(cudnnGetErrorString) \
+    F(cudnnGetLastErrorString) F(cudnnBackendCreateDescriptor) F(cudnnBackendDestroyDescriptor) \
+    F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize) F(cudnnBackendExecute)
+/* clang-format on */
 #define CUDNN_POINTER(function) __typeof__(&function) function;
-typedef struct { CUDNN_FUNCTIONS(CUDNN_POINTER) } cudnn_functions;
+typedef struct {
+    CUDNN_FUNCTIONS(CUDNN_POINTER)
+} cudnn_functions;
 extern cudnn_functions cudnn;
 
 #define cudnnGetVersion cudnn.cudnnGetVersion

@@ -22,7 +22,8 @@ cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GR
 
 static cudnnBackendDescriptor_t operations(const cudnn_graph *g, char *reason)
 {
-    const graph_attribute list[] = { { CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->nodes, g->node } };
+    const graph_attribute list[] = { { CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->nodes,
+                                       g->node } };
     return graph_described(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, list, 1, "graph", reason);
 }
 
@@ -48,7 +49,8 @@ static bool fits(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t workspa
 }
 
 /* The plan has the last word on what it takes. */
-static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, cudnnBackendDescriptor_t device, size_t most, char *reason)
+static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, cudnnBackendDescriptor_t device,
+                                        size_t most, char *reason)
 {
     const graph_attribute list[] = {
         { CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &configuration },
@@ -62,13 +64,17 @@ static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, 
 }
 
 /* What a plan was made from is kept: the library says nowhere that a plan has its own copy. */
-static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t device, size_t most, char *reason)
+static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t device, size_t most,
+                                           char *reason)
 {
     cudnnBackendDescriptor_t configuration[ENGINES], plan = NULL;
     int64_t count = 0;
-    for (int i = 0; i < ENGINES; i++) cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configuration[i]);
-    cudnn_ok(reason, cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ENGINES, &count,
-                                              configuration), "engines");
+    for (int i = 0; i < ENGINES; i++)
+        cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configuration[i]);
+    cudnn_ok(reason,
+             cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ENGINES,
+                                      &count, configuration),
+             "engines");
     if (count == 0 && !reason[0]) snprintf(reason, GRAPH_REASON, "no engine takes this graph");
     for (int64_t i = 0; i < count && i < ENGINES && !plan; i++) {
         reason[0] = 0;
@@ -88,8 +94,8 @@ cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t dev
     return plan;
 }
 
-bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data, void *workspace,
-               char reason[GRAPH_REASON])
+bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data,
+               void *workspace, char reason[GRAPH_REASON])
 {
     const graph_attribute list[] = {
         { CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, uid },

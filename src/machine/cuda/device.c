@@ -12,17 +12,25 @@
 
 enum { WHY = 400, CONNECTIONS = 32 };
 
-static struct { bool chosen; int index; machine_device device; } own;
+static struct {
+    bool chosen;
+    int index;
+    machine_device device;
+} own;
 
 void cuda_check(cudaError_t code, const char *call, const char *file, int line)
 {
     char where[96] = "no GPU chosen";
     if (code == cudaSuccess) return;
     if (own.chosen) snprintf(where, sizeof where, "GPU %d, %s", own.index, own.device.name);
-    fail_at(file, line, STATUS_FAILED, "%s: %s, %s (%s)", call, cudaGetErrorName(code), cudaGetErrorString(code), where);
+    fail_at(file, line, STATUS_FAILED, "%s: %s, %s (%s)", call, cudaGetErrorName(code), cudaGetErrorString(code),
+            where);
 }
 
-static void say_version(char *text, size_t length, int version) { snprintf(text, length, "%d.%d", version / 1000, version % 1000 / 10); }
+static void say_version(char *text, size_t length, int version)
+{
+    snprintf(text, length, "%d.%d", version / 1000, version % 1000 / 10);
+}
 
 static void why_no_device(cudaError_t code, char *why, size_t length)
 {
@@ -31,20 +39,18 @@ static void why_no_device(cudaError_t code, char *why, size_t length)
     cudaDriverGetVersion(&driver);
     say_version(knows, sizeof knows, driver);
     say_version(needs, sizeof needs, CUDART_VERSION);
-    if (code == cudaErrorNoDevice || code == cudaSuccess)
-        snprintf(why, length, "no GPU is visible to this process");
-    else if (driver == 0)
-        snprintf(why, length, "no NVIDIA driver");
+    if (code == cudaErrorNoDevice || code == cudaSuccess) snprintf(why, length, "no GPU is visible to this process");
+    else if (driver == 0) snprintf(why, length, "no NVIDIA driver");
     else if (code == cudaErrorInsufficientDriver)
         snprintf(why, length, "the NVIDIA driver knows CUDA %s, this build needs %s", knows, needs);
-    else
-        snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
+    else snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
-/* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its peer then
- * holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. A machine has some nine queues and staging, and NCCL two
- * streams for each communicator that shares nothing: 30 with tensor, context and pipeline neighbours. Said before CUDA is first
- * called; where the user's own choice is too small, the record's environment keeps it. */
+/* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its
+ * peer then holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. A machine has some nine
+ * queues and staging, and NCCL two streams for each communicator that shares nothing: 30 with tensor, context and
+ * pipeline neighbours. Said before CUDA is first called; where the user's own choice is too small, the record's
+ * environment keeps it. */
 static void set_connections(void)
 {
     char text[16];
@@ -82,8 +88,10 @@ static void why_no_code(int device, int major, int minor, char *why, size_t leng
     char built[64] = "";
     int count = cuda_architectures(&list);
     for (int i = 0; i < count; i++)
-        snprintf(built + strlen(built), sizeof built - strlen(built), "%s%d.%d", i ? ", " : "", list[i] / 100, list[i] % 100 / 10);
-    snprintf(why, length, "GPU %d has compute capability %d.%d, this build has code for %s (build with make CUDA_ARCH=\"%d%d\")",
+        snprintf(built + strlen(built), sizeof built - strlen(built), "%s%d.%d", i ? ", " : "", list[i] / 100,
+                 list[i] % 100 / 10);
+    snprintf(why, length,
+             "GPU %d has compute capability %d.%d, this build has code for %s (build with make CUDA_ARCH=\"%d%d\")",
              device, major, minor, built, major, minor);
 }
 
@@ -93,7 +101,8 @@ static bool device_fits(int device, char *why, size_t length)
     cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     if (code == cudaSuccess) code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     if (code != cudaSuccess) {
-        snprintf(why, length, "GPU %d does not answer: %s, %s", device, cudaGetErrorName(code), cudaGetErrorString(code));
+        snprintf(why, length, "GPU %d does not answer: %s, %s", device, cudaGetErrorName(code),
+                 cudaGetErrorString(code));
         cudaGetLastError();
         return false;
     }
@@ -113,8 +122,8 @@ static bool gives_context(int device, char *why, size_t length)
     cudaError_t code = cudaSetDevice(device);
     if (code == cudaSuccess) code = cudaFree(NULL);
     if (code == cudaSuccess) return true;
-    snprintf(why, length, "GPU %d gives no context: %s, %s (nvidia-smi -q tells who has it, and its compute mode)", device,
-             cudaGetErrorName(code), cudaGetErrorString(code));
+    snprintf(why, length, "GPU %d gives no context: %s, %s (nvidia-smi -q tells who has it, and its compute mode)",
+             device, cudaGetErrorName(code), cudaGetErrorString(code));
     cudaGetLastError();
     return false;
 }
@@ -122,7 +131,8 @@ static bool gives_context(int device, char *why, size_t length)
 bool cuda_device_usable(char *why, size_t length)
 {
     int devices = visible_devices(why, length), device = devices ? world_node_rank() % devices : 0;
-    return devices > 0 && device_fits(device, why, length) && libraries_load(why, length) && gives_context(device, why, length);
+    return devices > 0 && device_fits(device, why, length) && libraries_load(why, length) &&
+           gives_context(device, why, length);
 }
 
 /* "GPU-8a6b0a1c-...": as nvidia-smi and CUDA_VISIBLE_DEVICES write it. */

@@ -4,7 +4,8 @@
 
 /* Can this process run on a GPU of its own? If not, why: a clause. Makes its context there. */
 bool cuda_device_usable(char *why, size_t length);
-/* Chooses it at first use: the rank's place on its node, among the GPUs that the process sees. One a task or all may be seen. */
+/* Chooses it at first use: the rank's place on its node, among the GPUs that the process sees. One a task or all may be
+ * seen. */
 void cuda_device_use(void);
 /* The same, and asks it for its clock, power and memory. */
 machine_device cuda_device_read(void);

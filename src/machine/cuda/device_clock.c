@@ -1,5 +1,5 @@
-/* Event times. CUDA tells milliseconds between two events as a float: over 4 s that is half a microsecond, over hours it would be
- * hundreds. So the event that times are counted from moves along. */
+/* Event times. CUDA tells milliseconds between two events as a float: over 4 s that is half a microsecond, over hours
+ * it would be hundreds. So the event that times are counted from moves along. */
 #include "machine/cuda/device_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -8,7 +8,10 @@
 
 static const double ADVANCE_SECONDS = 4.0;
 
-struct device_clock { cudaEvent_t base; double base_time; };
+struct device_clock {
+    cudaEvent_t base;
+    double base_time;
+};
 
 device_clock *device_clock_open(void)
 {
@@ -35,7 +38,9 @@ double device_clock_time(device_clock *c, cudaEvent_t event, double after, doubl
 {
     float milliseconds = 0.0f;
     CUDA_CHECK(cudaEventElapsedTime(&milliseconds, c->base, event));
-    double time = c->base_time + 1e-3 * (double)milliseconds, seen = time < after ? after : time > before ? before : time;
+    double time = c->base_time + 1e-3 * (double)milliseconds, seen = time < after    ? after
+                                                                     : time > before ? before
+                                                                                     : time;
     c->base_time += seen - time;
     return seen;
 }

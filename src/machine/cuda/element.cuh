@@ -1,17 +1,20 @@
-/* What kernels share: elements of either format, packs of sixteen bytes, rows of views, sums over a warp and a block. */
+/* What kernels share: elements of either format, packs of sixteen bytes, rows of views, sums over a warp and a block.
+ */
 #pragma once
 #include "base/numeric.h"
 #include "machine/cuda/launch.cuh"
 
-struct bf16 { uint16_t bits; };
+struct bf16 {
+    uint16_t bits;
+};
 
 static __device__ __forceinline__ float widen(float x) { return x; }
 static __device__ __forceinline__ float widen(bf16 x) { return bf16_widen(x.bits); }
 static __device__ __forceinline__ void narrow(float &to, float x) { to = x; }
 static __device__ __forceinline__ void narrow(bf16 &to, float x) { to.bits = bf16_round(x); }
 
-/* Elements that are moved at once: sixteen bytes, or as many elements of a wider format as the other side's sixteen bytes. BF16
- * stays in pairs, so that what a thread holds takes no more registers than bytes. */
+/* Elements that are moved at once: sixteen bytes, or as many elements of a wider format as the other side's sixteen
+ * bytes. BF16 stays in pairs, so that what a thread holds takes no more registers than bytes. */
 template <typename type, int length = 16 / sizeof(type)> struct alignas(16) pack {
     enum { LENGTH = length };
     type of[length];
@@ -21,8 +24,14 @@ template <int length> struct alignas(16) pack<bf16, length> {
     uint32_t pair[length / 2];
 };
 
-template <int length> static __device__ __forceinline__ float get(const pack<float, length> &x, int i) { return x.of[i]; }
-template <int length> static __device__ __forceinline__ void put(pack<float, length> &x, int i, float value) { x.of[i] = value; }
+template <int length> static __device__ __forceinline__ float get(const pack<float, length> &x, int i)
+{
+    return x.of[i];
+}
+template <int length> static __device__ __forceinline__ void put(pack<float, length> &x, int i, float value)
+{
+    x.of[i] = value;
+}
 template <int length> static __device__ __forceinline__ float get(const pack<bf16, length> &x, int i)
 {
     return float_from_bits(i % 2 ? x.pair[i / 2] & 0xFFFF0000u : x.pair[i / 2] << 16);
@@ -33,7 +42,10 @@ template <int length> static __device__ __forceinline__ void put(pack<bf16, leng
     pair = i % 2 ? (pair & 0xFFFFu) | bits << 16 : (pair & 0xFFFF0000u) | bits;
 }
 
-XGSW_SHARED int64_t columns_of(const tensor &t) { return t.dims == 4 ? t.dim[3] : t.dims == 3 ? t.dim[2] : t.dims == 2 ? t.dim[1] : t.dim[0]; }
+XGSW_SHARED int64_t columns_of(const tensor &t)
+{
+    return t.dims == 4 ? t.dim[3] : t.dims == 3 ? t.dim[2] : t.dims == 2 ? t.dim[1] : t.dim[0];
+}
 static inline int64_t elements_of(const tensor &t)
 {
     int64_t n = t.dims > 0;
@@ -42,8 +54,8 @@ static inline int64_t elements_of(const tensor &t)
 }
 static inline int64_t rows_of(const tensor &t) { return t.dims == 1 ? 1 : elements_of(t) / columns_of(t); }
 
-/* Where row `row` of a view begins, in elements: all dims but the last counted as one; fewer than 2^32 rows. Dims are indexed by
- * constants: a parameter indexed otherwise is copied to the stack. */
+/* Where row `row` of a view begins, in elements: all dims but the last counted as one; fewer than 2^32 rows. Dims are
+ * indexed by constants: a parameter indexed otherwise is copied to the stack. */
 static __device__ __forceinline__ int64_t row_offset(const tensor &t, int64_t row)
 {
     uint32_t at = static_cast<uint32_t>(row);
@@ -64,7 +76,10 @@ template <typename type> static __device__ __forceinline__ type *row_of(const te
 }
 
 /* A row whose format is not known when the kernel is compiled. */
-struct line { void *data; dtype type; };
+struct line {
+    void *data;
+    dtype type;
+};
 static __device__ __forceinline__ line line_of(const tensor &t, int64_t row)
 {
     int64_t offset = row_offset(t, row) * (t.type == BF16 ? (int64_t)sizeof(bf16) : (int64_t)sizeof(float));
@@ -80,8 +95,8 @@ static __device__ __forceinline__ void put(const line &x, int64_t i, float value
     else static_cast<float *>(x.data)[i] = value;
 }
 
-/* The view with neighbouring dims made one wherever memory allows, the last excepted: most views become matrices, whose rows
- * are found without a division. */
+/* The view with neighbouring dims made one wherever memory allows, the last excepted: most views become matrices, whose
+ * rows are found without a division. */
 static inline tensor merged(tensor t)
 {
     for (int i = t.dims - 2; i > 0; i--) {
@@ -146,7 +161,8 @@ static __device__ __forceinline__ float block_sum(float x, float *partial)
     return sum;
 }
 
-/* Calls body(first{}, ...) with the C++ types of formats: with_type(dtype, [&](auto zero) { using type = decltype(zero); ... }). */
+/* Calls body(first{}, ...) with the C++ types of formats: with_type(dtype, [&](auto zero) { using type =
+ * decltype(zero); ... }). */
 template <typename body_type> static inline void with_type(dtype format, body_type body)
 {
     if (format == BF16) body(bf16{});

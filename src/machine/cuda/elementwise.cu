@@ -1,5 +1,6 @@
-/* Filling, copying, adding, and what planted faults do to a tensor. What a step does often moves packs, four in flight in each
- * thread: [8192, 4096] BF16 copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. The rest goes element by element. */
+/* Filling, copying, adding, and what planted faults do to a tensor. What a step does often moves packs, four in flight
+ * in each thread: [8192, 4096] BF16 copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. The rest goes
+ * element by element. */
 #include "machine/cuda/element.cuh"
 #include "machine/cuda/kernels.h"
 
@@ -84,10 +85,11 @@ void cuda_fill(const cuda_call *c)
     int64_t n = elements_of(t), length = 16 / bytes_of(t.type), packed = 0;
     if (contiguous(t) && reinterpret_cast<uintptr_t>(t.data) % 16 == 0) packed = n / length;
     if (packed > 0)
-        LAUNCH(fill_packs, blocks_for(parts_of(packed, PACKS)), THREADS, 0, c->stream, static_cast<pack<uint32_t> *>(t.data),
-               pattern_of(t.type, c->args.fill.value), packed);
+        LAUNCH(fill_packs, blocks_for(parts_of(packed, PACKS)), THREADS, 0, c->stream,
+               static_cast<pack<uint32_t> *>(t.data), pattern_of(t.type, c->args.fill.value), packed);
     if (packed * length < n)
-        LAUNCH(fill_plain, blocks_for(n - packed * length), THREADS, 0, c->stream, t, packed * length, n, c->args.fill.value);
+        LAUNCH(fill_plain, blocks_for(n - packed * length), THREADS, 0, c->stream, t, packed * length, n,
+               c->args.fill.value);
 }
 
 KERNEL(THREADS) scale(tensor t, int64_t n, double factor)
@@ -120,28 +122,38 @@ void cuda_flip(const cuda_call *c)
 /* ---- copy ---- */
 
 /* A block's part of the rows: its row, and its first pack or element in it. */
-struct part { int64_t row, at; };
+struct part {
+    int64_t row, at;
+};
 static __device__ __forceinline__ part part_of(int parts, int each)
 {
     return { (int)blockIdx.x / parts, (int64_t)((int)blockIdx.x % parts) * blockDim.x * each + threadIdx.x };
 }
 
 template <typename type> static __device__ __forceinline__ void put_one(type &to, type from) { to = from; }
-template <typename type, typename other> static __device__ __forceinline__ void put_one(type &to, other from) { narrow(to, widen(from)); }
+template <typename type, typename other> static __device__ __forceinline__ void put_one(type &to, other from)
+{
+    narrow(to, widen(from));
+}
 
 template <typename to_type, typename from_type, int LENGTH>
-static __device__ __forceinline__ pack<to_type, LENGTH> joined(pack<to_type, LENGTH> to, const pack<from_type, LENGTH> &from, bool adds)
+static __device__ __forceinline__ pack<to_type, LENGTH> joined(pack<to_type, LENGTH> to,
+                                                               const pack<from_type, LENGTH> &from, bool adds)
 {
     for (int i = 0; i < LENGTH; i++) put(to, i, adds ? get(to, i) + get(from, i) : get(from, i));
     return to;
 }
 
-template <typename to_type, typename from_type, int LENGTH> KERNEL(THREADS) copy_packs(tensor to, tensor from, bool adds, int parts)
+template <typename to_type, typename from_type, int LENGTH>
+KERNEL(THREADS)
+copy_packs(tensor to, tensor from, bool adds, int parts)
 {
     part p = part_of(parts, PACKS);
     int64_t n = columns_of(to) / LENGTH;
-    pack<to_type, LENGTH> *y = reinterpret_cast<pack<to_type, LENGTH> *>(row_of<to_type>(to, p.row)), present[PACKS] = {};
-    const pack<from_type, LENGTH> *x = reinterpret_cast<const pack<from_type, LENGTH> *>(row_of<from_type>(from, p.row));
+    pack<to_type, LENGTH> *y = reinterpret_cast<pack<to_type, LENGTH> *>(row_of<to_type>(to, p.row)),
+                          present[PACKS] = {};
+    const pack<from_type, LENGTH> *x =
+        reinterpret_cast<const pack<from_type, LENGTH> *>(row_of<from_type>(from, p.row));
     pack<from_type, LENGTH> given[PACKS] = {};
     for (int k = 0; k < PACKS; k++) {
         int64_t at = p.at + k * (int)blockDim.x;
@@ -172,7 +184,9 @@ KERNEL(THREADS) copy_values(tensor to, tensor from, bool adds, int64_t n)
 }
 
 /* Blocks that cover rows in parts of THREADS x each items of `length` elements. */
-typedef struct { int threads, parts, blocks; } cut;
+typedef struct {
+    int threads, parts, blocks;
+} cut;
 static cut cut_of(const tensor &t, int64_t length, int each)
 {
     int64_t items = columns_of(t) / length;
@@ -180,7 +194,8 @@ static cut cut_of(const tensor &t, int64_t length, int each)
     return { threads, parts, (int)(rows_of(t) * parts) };
 }
 
-template <typename to_type, typename from_type> static void copy_floats(const tensor &to, const tensor &from, bool adds, cudaStream_t stream)
+template <typename to_type, typename from_type>
+static void copy_floats(const tensor &to, const tensor &from, bool adds, cudaStream_t stream)
 {
     enum { LENGTH = sizeof(to_type) == sizeof(float) && sizeof(from_type) == sizeof(float) ? 4 : 8 };
     bool fast = packs(to, LENGTH) && packs(from, LENGTH);
@@ -214,7 +229,8 @@ static void fold(tensor &t)
 void cuda_copy(const cuda_call *c)
 {
     tensor to = c->x[0], from = c->x[1];
-    bool adds = c->update[0], dense = contiguous(to) && contiguous(from), moves = to.type == from.type && !adds && !is_float(to);
+    bool adds = c->update[0], dense = contiguous(to) && contiguous(from),
+         moves = to.type == from.type && !adds && !is_float(to);
     int64_t n = elements_of(to);
     if (n == 0) return;
     while (folds(to) && folds(from)) fold(to), fold(from);
@@ -222,14 +238,17 @@ void cuda_copy(const cuda_call *c)
     to = dense ? flat(to, words) : merged(to);
     from = dense ? flat(from, words) : merged(from);
     if (!is_float(to) || !is_float(from)) LAUNCH(copy_values, blocks_for(n), THREADS, 0, c->stream, to, from, adds, n);
-    else with_type(to.type, [&](auto y) {
-        with_type(from.type, [&](auto x) { copy_floats<decltype(y), decltype(x)>(to, from, adds, c->stream); });
-    });
+    else
+        with_type(to.type, [&](auto y) {
+            with_type(from.type, [&](auto x) { copy_floats<decltype(y), decltype(x)>(to, from, adds, c->stream); });
+        });
 }
 
 /* ---- sums ---- */
 
-template <typename type> KERNEL(THREADS) add_packs(pack<type> *to, const pack<type> *a, const pack<type> *b, int64_t count)
+template <typename type>
+KERNEL(THREADS)
+add_packs(pack<type> *to, const pack<type> *a, const pack<type> *b, int64_t count)
 {
     pack<type> x[PACKS] = {}, y[PACKS] = {};
     int64_t first = (int64_t)blockIdx.x * PACKS * THREADS + threadIdx.x;
@@ -247,12 +266,16 @@ template <typename type> KERNEL(THREADS) add_plain(type *to, const type *a, cons
 
 template <typename type> static void add_of(const cuda_call *c)
 {
-    type *to = static_cast<type *>(c->x[0].data), *a = static_cast<type *>(c->x[1].data), *b = static_cast<type *>(c->x[2].data);
-    uintptr_t places = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b);
-    int64_t n = elements_of(c->x[0]), packed = places % 16 == 0 ? n / pack<type>::LENGTH : 0, rest = packed * pack<type>::LENGTH;
+    type *to = static_cast<type *>(c->x[0].data), *a = static_cast<type *>(c->x[1].data),
+         *b = static_cast<type *>(c->x[2].data);
+    uintptr_t places =
+        reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b);
+    int64_t n = elements_of(c->x[0]), packed = places % 16 == 0 ? n / pack<type>::LENGTH : 0,
+            rest = packed * pack<type>::LENGTH;
     if (packed > 0)
-        LAUNCH(add_packs<type>, blocks_for(parts_of(packed, PACKS)), THREADS, 0, c->stream, reinterpret_cast<pack<type> *>(to),
-               reinterpret_cast<const pack<type> *>(a), reinterpret_cast<const pack<type> *>(b), packed);
+        LAUNCH(add_packs<type>, blocks_for(parts_of(packed, PACKS)), THREADS, 0, c->stream,
+               reinterpret_cast<pack<type> *>(to), reinterpret_cast<const pack<type> *>(a),
+               reinterpret_cast<const pack<type> *>(b), packed);
     if (rest < n) LAUNCH(add_plain<type>, blocks_for(n - rest), THREADS, 0, c->stream, to, a, b, rest, n);
 }
 
@@ -272,6 +295,6 @@ KERNEL(WARP) sum(double *out, bool adds, const double *x, int64_t n)
 
 void cuda_sum(const cuda_call *c)
 {
-    LAUNCH(sum, 1, WARP, 0, c->stream, static_cast<double *>(c->x[0].data), c->update[0], static_cast<const double *>(c->x[1].data),
-           elements_of(c->x[1]));
+    LAUNCH(sum, 1, WARP, 0, c->stream, static_cast<double *>(c->x[0].data), c->update[0],
+           static_cast<const double *>(c->x[1].data), elements_of(c->x[1]));
 }

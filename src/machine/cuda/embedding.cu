@@ -1,6 +1,7 @@
-/* Rows of the embedding table by token, and the sums of their gradients. Forward and backward move each row once, a block of
- * 256 threads for 2048 of its columns, one strip of 8 a thread. 8B (8192 tokens, 128256 x 4096, BF16): forward 134 MB in
- * 16384 blocks; backward 67 MB of d_out and, of the gradient, 134 MB (UPDATE: rows with tokens only) or 1.05 GB (WRITE). */
+/* Rows of the embedding table by token, and the sums of their gradients. Forward and backward move each row once, a
+ * block of 256 threads for 2048 of its columns, one strip of 8 a thread. 8B (8192 tokens, 128256 x 4096, BF16): forward
+ * 134 MB in 16384 blocks; backward 67 MB of d_out and, of the gradient, 134 MB (UPDATE: rows with tokens only) or 1.05
+ * GB (WRITE). */
 #include "machine/cuda/kernels.h"
 #include "machine/cuda/strip.cuh"
 
@@ -30,23 +31,28 @@ XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
         with_type(out.type, [&](auto to) {
             using from_type = decltype(from);
             using to_type = decltype(to);
-            auto kernel = length == STRIP ? embedding_rows<from_type, to_type, STRIP> : embedding_rows<from_type, to_type, 1>;
+            auto kernel =
+                length == STRIP ? embedding_rows<from_type, to_type, STRIP> : embedding_rows<from_type, to_type, 1>;
             LAUNCH(kernel, grid, THREADS, 0, c->stream, token, table, out, columns, c->args.vocabulary.first);
         });
     });
 }
 
-/* Tokens by row. A row's tokens stand in order[begin[row] ..], count[row] of them, in position order. Where a row's list lies and
- * which of its tokens arrived first depend on timing; what order holds of a row does not. */
+/* Tokens by row. A row's tokens stand in order[begin[row] ..], count[row] of them, in position order. Where a row's
+ * list lies and which of its tokens arrived first depend on timing; what order holds of a row does not. */
 typedef struct {
     const int32_t *token;
     int64_t first, rows, tokens;
-    unsigned *count, *begin;            /* [rows]; begin only where count > 0 */
-    unsigned *arrival, *list, *order;   /* [tokens]: number of arrival in its row; positions as they arrived; and in order */
-    unsigned *used;                     /* positions given to lists */
+    unsigned *count, *begin; /* [rows]; begin only where count > 0 */
+    unsigned *arrival, *list,
+        *order;     /* [tokens]: number of arrival in its row; positions as they arrived; and in order */
+    unsigned *used; /* positions given to lists */
 } by_row;
 
-static __device__ __forceinline__ int64_t thread_number() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+static __device__ __forceinline__ int64_t thread_number()
+{
+    return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
 
 /* The row of token i if it is held here, or -1. */
 static __device__ __forceinline__ int64_t held_row(const by_row &s, int64_t i)
@@ -95,7 +101,8 @@ static KERNEL(THREADS) order_lists(by_row s)
 
 /* One strip of gradient row (+)= the FP32 sum of its tokens' rows, rounded once. */
 template <typename from_type, typename to_type, int length>
-static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &d_out, to_type *place, int64_t row, int64_t at, bool update)
+static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &d_out, to_type *place, int64_t row,
+                                                 int64_t at, bool update)
 {
     float sum[length] = {};
     unsigned count = s.count[row];
@@ -115,7 +122,8 @@ static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &
 template <typename from_type, typename to_type, int length>
 static KERNEL(THREADS) sum_rows(by_row s, tensor d_out, tensor gradient, int64_t columns, bool update)
 {
-    int64_t row = update ? held_row(s, blockIdx.x) : blockIdx.x, at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
+    int64_t row = update ? held_row(s, blockIdx.x) : blockIdx.x,
+            at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
     bool works = at < columns && row >= 0 && (!update || s.arrival[blockIdx.x] == 0);
     if (works) sum_strip<from_type, to_type, length>(s, d_out, row_of<to_type>(gradient, row), row, at, update);
 }
@@ -143,7 +151,8 @@ XGSW_EXTERN size_t cuda_embedding_backward_scratch(const cuda_call *c)
 
 static void sort_tokens(const cuda_call *c, const by_row &s)
 {
-    unsigned rows = static_cast<unsigned>(parts_of(s.rows, THREADS)), tokens = static_cast<unsigned>(parts_of(s.tokens, THREADS));
+    unsigned rows = static_cast<unsigned>(parts_of(s.rows, THREADS)),
+             tokens = static_cast<unsigned>(parts_of(s.tokens, THREADS));
     LAUNCH(clear_counts, rows, THREADS, 0, c->stream, s);
     LAUNCH(count_tokens, tokens, THREADS, 0, c->stream, s);
     LAUNCH(place_lists, tokens, THREADS, 0, c->stream, s);
@@ -157,7 +166,8 @@ XGSW_EXTERN void cuda_embedding_backward(const cuda_call *c)
     bool update = c->update[2];
     int64_t columns = columns_of(gradient), length = packs(d_out, STRIP) && packs(gradient, STRIP) ? STRIP : 1;
     by_row s = by_row_of(c);
-    dim3 grid(static_cast<unsigned>(update ? s.tokens : s.rows), static_cast<unsigned>(parts_of(columns, THREADS * length)));
+    dim3 grid(static_cast<unsigned>(update ? s.tokens : s.rows),
+              static_cast<unsigned>(parts_of(columns, THREADS * length)));
     sort_tokens(c, s);
     with_type(d_out.type, [&](auto from) {
         with_type(gradient.type, [&](auto to) {

@@ -1,5 +1,5 @@
-/* The CUDA executor: an operation is launched on its queue's stream as it is submitted, and an event behind it says when it is
- * complete. Whoever waits looks at all lanes (harvest.c). */
+/* The CUDA executor: an operation is launched on its queue's stream as it is submitted, and an event behind it says
+ * when it is complete. Whoever waits looks at all lanes (harvest.c). */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/fabric.h"
@@ -52,13 +52,14 @@ static void check_scratch(const lane *l, const op *o)
     char what[OP_TEXT];
     size_t needed = op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
     if (needed > l->scratch_bytes)
-        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, l->scratch_bytes);
+        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed,
+             l->scratch_bytes);
 }
 
-/* Of all_gather, reduce_scatter and all_reduce each waits for the one submitted before it, whatever its communicator: NCCL's
- * kernels hold multiprocessors until their peers have come, and two communicators that start in different orders on two ranks may
- * wait for each other. All ranks submit them in one order. Exchanges stay out: a receive is posted long before its sender can
- * come, and what the chain would hold up behind it may be what lets the sender come. */
+/* Of all_gather, reduce_scatter and all_reduce each waits for the one submitted before it, whatever its communicator:
+ * NCCL's kernels hold multiprocessors until their peers have come, and two communicators that start in different orders
+ * on two ranks may wait for each other. All ranks submit them in one order. Exchanges stay out: a receive is posted
+ * long before its sender can come, and what the chain would hold up behind it may be what lets the sender come. */
 static bool is_collective(op_kind kind) { return op_is_transfer(kind) && kind != OP_EXCHANGE; }
 
 static void chain(cuda_executor *e, int at, uint64_t serial, const op *o)
@@ -95,7 +96,8 @@ static void poison(const lane *l, const op *o)
 {
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
-        if (x->access == WRITE && tensor_present(&x->tensor) && tensor_contiguous(&x->tensor) && tensor_span(&x->tensor))
+        if (x->access == WRITE && tensor_present(&x->tensor) && tensor_contiguous(&x->tensor) &&
+            tensor_span(&x->tensor))
             CUDA_CHECK(cudaMemsetAsync(x->tensor.data, 0xFF, tensor_span(&x->tensor), l->stream));
     }
 }

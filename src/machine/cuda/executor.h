@@ -1,5 +1,5 @@
-/* The CUDA executor behind machine/backend.h: queues are streams, marks are events. It launches when it is told to submit;
- * the host waits in sync, and where a queue is a hundred operations ahead of the device. */
+/* The CUDA executor behind machine/backend.h: queues are streams, marks are events. It launches when it is told to
+ * submit; the host waits in sync, and where a queue is a hundred operations ahead of the device. */
 #pragma once
 #include "machine/machine.h"
 

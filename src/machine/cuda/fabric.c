@@ -1,5 +1,5 @@
-/* Transfers by NCCL. Sums in one format are made in NCCL's order, and in BF16 rounded at every hop; a sum from one format into
- * another is made in FP32 and rounded once. */
+/* Transfers by NCCL. Sums in one format are made in NCCL's order, and in BF16 rounded at every hop; a sum from one
+ * format into another is made in FP32 and rounded once. */
 #include "machine/cuda/fabric.h"
 #include "base/fail.h"
 #include "machine/cuda/call.h"
@@ -9,7 +9,8 @@
 typedef struct {
     const op *op;
     group *group;
-    const char *name; ncclComm_t comm;      /* of the communicator, if the group has more than one rank */
+    const char *name;
+    ncclComm_t comm; /* of the communicator, if the group has more than one rank */
     void *scratch;
     cudaStream_t stream;
 } cuda_transfer_call;
@@ -17,7 +18,8 @@ typedef struct {
 static ncclDataType_t format(dtype type)
 {
     static const ncclDataType_t formats[DTYPES] = {
-        [F32] = ncclFloat32, [BF16] = ncclBfloat16, [F64] = ncclFloat64, [I32] = ncclInt32, [U64] = ncclUint64 };
+        [F32] = ncclFloat32, [BF16] = ncclBfloat16, [F64] = ncclFloat64, [I32] = ncclInt32, [U64] = ncclUint64
+    };
     return formats[type];
 }
 

@@ -1,5 +1,5 @@
-/* Completed operations are looked through in order: when each began and ended, what was exposed, and who is to blame if none
- * completes. Whoever waits polls. */
+/* Completed operations are looked through in order: when each began and ended, what was exposed, and who is to blame if
+ * none completes. Whoever waits polls. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/fabric.h"
@@ -24,7 +24,7 @@ static bool complete_on_device(lane *l, const entry *x)
     cudaError_t code = cudaEventQuery(x->event);
     if (code == cudaErrorNotReady) {
         l->looked = now;
-        cudaGetLastError();                         /* else the next launch would seem to have failed */
+        cudaGetLastError(); /* else the next launch would seem to have failed */
         return false;
     }
     CUDA_CHECK(code);
@@ -76,7 +76,8 @@ static void complete(cuda_executor *e, lane *l, entry *x)
     l->completed++;
     l->last = l->when[l->completed % e->history] = end;
     if (e->spans)
-        e->spans[e->span_count++ % e->options.span_capacity] = (span){ x->kind, (int)(l - e->lane), x->origin, begin, end };
+        e->spans[e->span_count++ % e->options.span_capacity] =
+            (span){ x->kind, (int)(l - e->lane), x->origin, begin, end };
     world_progress();
 }
 
@@ -91,7 +92,8 @@ static bool harvest(cuda_executor *e)
     return any;
 }
 
-/* After a look at all lanes in vain: what is not complete ends after all that is. A full lane's last event is in use again. */
+/* After a look at all lanes in vain: what is not complete ends after all that is. A full lane's last event is in use
+ * again. */
 static void advance_clock(cuda_executor *e)
 {
     lane *latest = NULL;

@@ -1,6 +1,6 @@
-/* How kernels are declared and launched. The tests' emulator has a file of this name in place of it. Rules that it relies on:
- * a kernel is launched by LAUNCH only; its shared memory is one struct, taken by SHARED; launch parameters follow from shapes
- * only; every thread of a block reaches every barrier; shuffles take the full mask. */
+/* How kernels are declared and launched. The tests' emulator has a file of this name in place of it. Rules that it
+ * relies on: a kernel is launched by LAUNCH only; its shared memory is one struct, taken by SHARED; launch parameters
+ * follow from shapes only; every thread of a block reaches every barrier; shuffles take the full mask. */
 #pragma once
 #include "machine/cuda/call.h"
 
@@ -10,18 +10,22 @@ enum { WARP = 32, STATIC_SHARED = 48 << 10 };
 #define KERNEL(threads) __global__ void __launch_bounds__(threads)
 
 /* The block's shared memory as one struct of that type. */
-#define SHARED(type, name)                                                   \
-    extern __shared__ __align__(128) unsigned char shared_memory[];          \
+#define SHARED(type, name)                                                                                             \
+    extern __shared__ __align__(128) unsigned char shared_memory[];                                                    \
     type &name = *reinterpret_cast<type *>(shared_memory)
 
 template <typename... formal, typename... actual>
-static void launch(const char *name, void (*kernel)(formal...), dim3 grid, int block, size_t shared, cudaStream_t stream, actual... given)
+static void launch(const char *name, void (*kernel)(formal...), dim3 grid, int block, size_t shared,
+                   cudaStream_t stream, actual... given)
 {
     if (shared > STATIC_SHARED)
-        cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), name, __FILE__, __LINE__);
+        cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), name,
+                   __FILE__, __LINE__);
     kernel<<<grid, block, shared, stream>>>(given...);
     cuda_check(cudaGetLastError(), name, __FILE__, __LINE__);
 }
 
-/* LAUNCH(kernel, grid, threads, bytes of shared memory, stream, arguments...). Templates: LAUNCH((kernel<a, b>), ...). */
-#define LAUNCH(kernel, grid, block, shared, stream, ...) launch(#kernel, kernel, grid, block, shared, stream, __VA_ARGS__)
+/* LAUNCH(kernel, grid, threads, bytes of shared memory, stream, arguments...). Templates: LAUNCH((kernel<a, b>), ...).
+ */
+#define LAUNCH(kernel, grid, block, shared, stream, ...)                                                               \
+    launch(#kernel, kernel, grid, block, shared, stream, __VA_ARGS__)

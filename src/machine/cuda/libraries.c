@@ -1,5 +1,5 @@
-/* Loading cuBLASLt and NCCL. XGSW_CUBLASLT and XGSW_NCCL, on the command line, are the names of their files; NULL means that
- * the program itself holds them. */
+/* Loading cuBLASLt and NCCL. XGSW_CUBLASLT and XGSW_NCCL, on the command line, are the names of their files; NULL means
+ * that the program itself holds them. */
 #include "machine/cuda/libraries.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -8,7 +8,8 @@
 cublaslt_functions cublaslt;
 nccl_functions nccl;
 
-/* A table of functions is as many pointers, in the order of their names; function pointers are data pointers to the loader. */
+/* A table of functions is as many pointers, in the order of their names; function pointers are data pointers to the
+ * loader. */
 static bool load(const char *file, const char *const *name, size_t count, void *table, char *why, size_t length)
 {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

@@ -1,30 +1,38 @@
-/* cuBLASLt and NCCL, loaded by the first rank that needs them: a run on the host does not carry their hundred megabytes, and
- * the program starts where they are not installed. After cublaslt_load or nccl_load their functions are called by their own names. */
+/* cuBLASLt and NCCL, loaded by the first rank that needs them: a run on the host does not carry their hundred
+ * megabytes, and the program starts where they are not installed. After cublaslt_load or nccl_load their functions are
+ * called by their own names. */
 #pragma once
 #include <cublasLt.h>
 #include <nccl.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded already. */
+/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded
+ * already. */
 bool cublaslt_load(char *why, size_t length);
 bool nccl_load(char *why, size_t length);
 
-#define CUBLASLT_FUNCTIONS(F)                                                                              \
-    F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetVersion) F(cublasLtGetStatusName) F(cublasLtGetStatusString) \
-    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoCheck)       \
-    F(cublasLtMatmulAlgoConfigGetAttribute)                                 \
-    F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute)                     \
-    F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy)               \
+/* clang-format off */
+#define CUBLASLT_FUNCTIONS(F) \
+    F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetVersion) F(cublasLtGetStatusName) \
+    F(cublasLtGetStatusString) F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoCheck) \
+    F(cublasLtMatmulAlgoConfigGetAttribute) F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) \
+    F(cublasLtMatmulDescSetAttribute) F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) \
     F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)
-#define NCCL_FUNCTIONS(F)                                                                                  \
-    F(ncclGetVersion) F(ncclGetUniqueId) F(ncclGetErrorString) F(ncclGetLastError) F(ncclCommInitRankConfig)       \
-    F(ncclCommSplit) F(ncclCommFinalize) F(ncclCommDestroy) F(ncclCommAbort) F(ncclCommGetAsyncError)              \
-    F(ncclAllGather) F(ncclReduceScatter) F(ncclAllReduce) F(ncclSend) F(ncclRecv) F(ncclGroupStart) F(ncclGroupEnd)
+#define NCCL_FUNCTIONS(F) \
+    F(ncclGetVersion) F(ncclGetUniqueId) F(ncclGetErrorString) F(ncclGetLastError) F(ncclCommInitRankConfig) \
+    F(ncclCommSplit) F(ncclCommFinalize) F(ncclCommDestroy) F(ncclCommAbort) F(ncclCommGetAsyncError) \
+    F(ncclAllGather) F(ncclReduceScatter) F(ncclAllReduce) F(ncclSend) F(ncclRecv) F(ncclGroupStart) \
+    F(ncclGroupEnd)
+/* clang-format on */
 
 #define LIBRARY_POINTER(function) __typeof__(&function) function;
-typedef struct { CUBLASLT_FUNCTIONS(LIBRARY_POINTER) } cublaslt_functions;
-typedef struct { NCCL_FUNCTIONS(LIBRARY_POINTER) } nccl_functions;
+typedef struct {
+    CUBLASLT_FUNCTIONS(LIBRARY_POINTER)
+} cublaslt_functions;
+typedef struct {
+    NCCL_FUNCTIONS(LIBRARY_POINTER)
+} nccl_functions;
 extern cublaslt_functions cublaslt;
 extern nccl_functions nccl;
 

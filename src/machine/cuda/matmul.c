@@ -42,8 +42,12 @@ static int64_t leading_of(const tensor *t, bool transposed)
 
 static product_key key_of(const tensor x[MATRICES], bool update)
 {
-    product_key key = { .m = x[DESTINATION].dim[0], .n = x[DESTINATION].dim[1], .k = x[LEFT].dim[1], .update = update,
-                        .input = x[LEFT].type, .output = x[DESTINATION].type };
+    product_key key = { .m = x[DESTINATION].dim[0],
+                        .n = x[DESTINATION].dim[1],
+                        .k = x[LEFT].dim[1],
+                        .update = update,
+                        .input = x[LEFT].type,
+                        .output = x[DESTINATION].type };
     for (int i = 0; i < MATRICES; i++) {
         tensor across = tensor_transposed(x[i]);
         key.transposed[i] = !by_rows(&across);
@@ -115,7 +119,8 @@ static int longest_first(const void *a, const void *b)
 
 static bool is_unplanned(const product *p, const machine_options *options)
 {
-    bool same = p->multiprocessors_left == options->transfer_multiprocessors && p->deterministic == options->deterministic;
+    bool same =
+        p->multiprocessors_left == options->transfer_multiprocessors && p->deterministic == options->deterministic;
     bool best = options->deterministic ? p->source == ALGORITHM_FIRST : p->source > ALGORITHM_FIRST;
     return p->wanted && !(same && best);
 }
@@ -127,7 +132,8 @@ static bool has_run(const product *p, const machine_options *unused)
 }
 
 /* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
-static product **listed(bool (*is_so)(const product *, const machine_options *), const machine_options *options, size_t *count)
+static product **listed(bool (*is_so)(const product *, const machine_options *), const machine_options *options,
+                        size_t *count)
 {
     product **list = calloc(table.used + 1, sizeof *list);
     if (!list) FAIL("no memory for a list of %zu matrix products", table.used);
@@ -212,7 +218,8 @@ static const product *planned(const cuda_call *c, const product_key *key)
 static void *workspace_of(const cuda_call *c, const product *p)
 {
     size_t skipped = -(uintptr_t)c->scratch & (WORKSPACE_ALIGNMENT - 1);
-    if (skipped + p->chosen.workspace > c->scratch_bytes) FAIL("matmul %s: its scratch is only %zu bytes", c->name, c->scratch_bytes);
+    if (skipped + p->chosen.workspace > c->scratch_bytes)
+        FAIL("matmul %s: its scratch is only %zu bytes", c->name, c->scratch_bytes);
     return (char *)c->scratch + skipped;
 }
 

@@ -9,7 +9,10 @@
 enum { STAGING_BYTES = 8 << 20 };
 static const double GIB = 1073741824.0;
 
-struct staging { cudaStream_t stream; void *pinned; };
+struct staging {
+    cudaStream_t stream;
+    void *pinned;
+};
 
 void *cuda_memory_take(size_t bytes)
 {

@@ -14,7 +14,7 @@ enum { LOOK_MILLISECONDS = 20, ABANDON_SECONDS = 5 };
 
 static struct {
     bool opened;
-    const char *who, *call;         /* of the main thread's call, if began is not 0 */
+    const char *who, *call; /* of the main thread's call, if began is not 0 */
     _Atomic double began;
     void (*let_go)(void);
     atomic_bool ending, gone;
@@ -34,8 +34,8 @@ static void *watch_calls(void *unused)
     for (;;) {
         double began = atomic_load(&watch.began);
         if (began > 0.0 && world_stalled(began) && atomic_load(&watch.began) == began)
-            FAIL_STATUS(STATUS_HANG, "%.*s for %s: no rank of this node has completed anything for %.0f s", call_length(),
-                        watch.call, watch.who, world_stall_seconds());
+            FAIL_STATUS(STATUS_HANG, "%.*s for %s: no rank of this node has completed anything for %.0f s",
+                        call_length(), watch.call, watch.who, world_stall_seconds());
         rest();
     }
     return unused;
@@ -98,5 +98,6 @@ void nccl_abandon(void (*let_go)(void))
     atomic_store(&watch.began, 0.0);
     watch.let_go = let_go;
     start_thread(abandon);
-    for (double began = clock_seconds(); !atomic_load(&watch.gone) && clock_seconds() - began < ABANDON_SECONDS;) rest();
+    for (double began = clock_seconds(); !atomic_load(&watch.gone) && clock_seconds() - began < ABANDON_SECONDS;)
+        rest();
 }

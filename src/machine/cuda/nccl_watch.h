@@ -1,5 +1,6 @@
-/* Every call of NCCL: its result is checked, and while it blocks a thread watches that the node goes on. Communicators block:
- * a non-blocking one starts a thread for every transfer, and a mark behind it could only be recorded when that one is done. */
+/* Every call of NCCL: its result is checked, and while it blocks a thread watches that the node goes on. Communicators
+ * block: a non-blocking one starts a thread for every transfer, and a mark behind it could only be recorded when that
+ * one is done. */
 #pragma once
 #include "machine/cuda/libraries.h"
 

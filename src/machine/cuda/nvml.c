@@ -1,5 +1,5 @@
-/* NVML, loaded by the first question: it comes with the driver, so a machine may have none. Its interface is declared here.
- * XGSW_NVML, on the command line, is the name of its file; NULL means that the program itself holds it. */
+/* NVML, loaded by the first question: it comes with the driver, so a machine may have none. Its interface is declared
+ * here. XGSW_NVML, on the command line, is the name of its file; NULL means that the program itself holds it. */
 #include "machine/cuda/nvml.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -28,9 +28,13 @@ static void *function(void *library, const char *name, const char *former_name)
 static nvml_functions load(void)
 {
     static const char *const name[][2] = {
-        { "nvmlInit_v2", NULL }, { "nvmlSystemGetDriverVersion", NULL }, { "nvmlDeviceGetHandleByUUID", NULL },
-        { "nvmlDeviceGetClockInfo", NULL }, { "nvmlDeviceGetPowerUsage", NULL },
-        { "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons" }, { "nvmlDeviceGetEccMode", NULL },
+        { "nvmlInit_v2", NULL },
+        { "nvmlSystemGetDriverVersion", NULL },
+        { "nvmlDeviceGetHandleByUUID", NULL },
+        { "nvmlDeviceGetClockInfo", NULL },
+        { "nvmlDeviceGetPowerUsage", NULL },
+        { "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons" },
+        { "nvmlDeviceGetEccMode", NULL },
     };
     enum { FUNCTIONS = sizeof name / sizeof *name };
     _Static_assert(sizeof(nvml_functions) == FUNCTIONS * sizeof(void *), "a name for every function");
@@ -42,21 +46,32 @@ static nvml_functions load(void)
     return f;
 }
 
-/* "Clocks event reasons". An idle GPU, clocks that somebody set and a card at the power it is sold with are no throttling: large
- * products take every H100 to its power limit. */
+/* "Clocks event reasons". An idle GPU, clocks that somebody set and a card at the power it is sold with are no
+ * throttling: large products take every H100 to its power limit. */
 static void read_reasons(nvml_state *s, unsigned long long bits)
 {
-    static const struct { unsigned long long bit; bool throttles; const char *words; } reason[] = {
-        { 0x01, false, "idle" }, { 0x02, false, "application clocks" }, { 0x04, false, "power cap" }, { 0x08, true, "hardware slowdown" },
-        { 0x10, false, "sync boost" }, { 0x20, true, "temperature" }, { 0x40, true, "hardware temperature" },
-        { 0x80, true, "power brake" }, { 0x100, false, "display clocks" },
+    static const struct {
+        unsigned long long bit;
+        bool throttles;
+        const char *words;
+    } reason[] = {
+        { 0x01, false, "idle" },
+        { 0x02, false, "application clocks" },
+        { 0x04, false, "power cap" },
+        { 0x08, true, "hardware slowdown" },
+        { 0x10, false, "sync boost" },
+        { 0x20, true, "temperature" },
+        { 0x40, true, "hardware temperature" },
+        { 0x80, true, "power brake" },
+        { 0x100, false, "display clocks" },
     };
     size_t used = 0;
     s->clocks_known = true;
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (!(bits & reason[i].bit)) continue;
         s->throttled |= reason[i].throttles;
-        int wrote = snprintf(s->throttle_reasons + used, sizeof s->throttle_reasons - used, "%s%s", used ? ", " : "", reason[i].words);
+        int wrote = snprintf(s->throttle_reasons + used, sizeof s->throttle_reasons - used, "%s%s", used ? ", " : "",
+                             reason[i].words);
         used += (size_t)wrote < sizeof s->throttle_reasons - used ? (size_t)wrote : 0;
     }
 }

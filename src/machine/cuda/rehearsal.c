@@ -7,7 +7,10 @@
 #include "machine/world.h"
 #include <stdlib.h>
 
-static struct { op *noted; int count, capacity; } rehearsal;
+static struct {
+    op *noted;
+    int count, capacity;
+} rehearsal;
 
 void rehearsal_open(void) { rehearsal.count = 0; }
 
@@ -42,7 +45,7 @@ void rehearsal_note(const op *o)
         if (!rehearsal.noted) FAIL("no memory to note %d operations", rehearsal.capacity);
     }
     rehearsal.noted[rehearsal.count] = *o;
-    rehearsal.noted[rehearsal.count++].origin.name = "";    /* the trainer on paper takes its names along */
+    rehearsal.noted[rehearsal.count++].origin.name = ""; /* the trainer on paper takes its names along */
 }
 
 /* The operation on the arena itself; false if it was noted of another arena. */

@@ -1,6 +1,6 @@
-/* Before the first step, every operation that it will submit runs once, one for each kind, formats and shapes, on whatever lies in
- * the arena. CUDA loads a kernel at its first launch, and loading waits for the device; by then a receive that was posted ahead might
- * be running there, waiting for what this very launch has to compute. */
+/* Before the first step, every operation that it will submit runs once, one for each kind, formats and shapes, on
+ * whatever lies in the arena. CUDA loads a kernel at its first launch, and loading waits for the device; by then a
+ * receive that was posted ahead might be running there, waiting for what this very launch has to compute. */
 #pragma once
 #include "machine/op.h"
 

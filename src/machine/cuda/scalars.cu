@@ -1,6 +1,6 @@
-/* The step's scalars: learning rate, bias corrections, gradient norm and clip factor, each by one thread, in double; and the exact
- * sum of squares. That reads every element once: 8B's BF16 gradients are 16 GB in blocks of 256 threads by 32 strips (65536
- * elements), four strips of 16 bytes in flight a thread, five double operations an element. */
+/* The step's scalars: learning rate, bias corrections, gradient norm and clip factor, each by one thread, in double;
+ * and the exact sum of squares. That reads every element once: 8B's BF16 gradients are 16 GB in blocks of 256 threads
+ * by 32 strips (65536 elements), four strips of 16 bytes in flight a thread, five double operations an element. */
 #include "machine/cuda/kernels.h"
 #include "machine/cuda/strip.cuh"
 
@@ -15,8 +15,8 @@ static __device__ double learning_rate(const step_begin_args &a, int64_t step)
     return a.minimum + (a.maximum - a.minimum) / 2 * (1 + cos(pi * (done < 1 ? done : 1)));
 }
 
-/* CUDA's cos is good to 2 units in the last place (2^-52 of at most 1): the rate to 2^-51 of its maximum. pow is too, and
- * 1 - beta^t, at least 0.05, keeps that to 1e-14. */
+/* CUDA's cos is good to 2 units in the last place (2^-52 of at most 1): the rate to 2^-51 of its maximum. pow is too,
+ * and 1 - beta^t, at least 0.05, keeps that to 1e-14. */
 static KERNEL(WARP) begin_step(double *scalar, step_begin_args a)
 {
     if (threadIdx.x > 0) return;
@@ -34,15 +34,20 @@ XGSW_EXTERN void cuda_step_begin(const cuda_call *c)
 
 enum { THREADS = 256, FLIGHT = 4, STRIPS = 32, BLOCK_ELEMENTS = THREADS * STRIPS * STRIP, FLAG = SQUARE_LIMBS - 1 };
 
-/* As on the host: squares in units of 2^-80 are integers once rounded. Those of values below SMALL are summed in two 64-bit
- * integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer, and the bits of
- * both sums, less those of SPLIT and UNIT, are these integers. A thread adds 256 of them, of at most 2^48. */
-static constexpr float SMALL = 256.0f, LIMIT = 16777216.0f;     /* 2^8, 2^24 */
+/* As on the host: squares in units of 2^-80 are integers once rounded. Those of values below SMALL are summed in two
+ * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer,
+ * and the bits of both sums, less those of SPLIT and UNIT, are these integers. A thread adds 256 of them, of at most
+ * 2^48. */
+static constexpr float SMALL = 256.0f, LIMIT = 16777216.0f; /* 2^8, 2^24 */
 static constexpr double UNITS = 0x1p80, SPLIT = 0x1.8p100, UNIT = 0x1.8p52;
 
-typedef unsigned long long word;        /* a U64 as shuffles take it */
-typedef struct { word high, low, limb[SQUARE_LIMBS]; } square_total;
-typedef struct { word limb[THREADS / WARP][SQUARE_LIMBS]; } warp_totals;
+typedef unsigned long long word; /* a U64 as shuffles take it */
+typedef struct {
+    word high, low, limb[SQUARE_LIMBS];
+} square_total;
+typedef struct {
+    word limb[THREADS / WARP][SQUARE_LIMBS];
+} warp_totals;
 
 static __device__ __forceinline__ word double_bits(double x)
 {
@@ -78,7 +83,8 @@ static __device__ __forceinline__ void add_large(square_total &t, float x)
     else add_limbs(t, square << (shift - 64), 0);
 }
 
-template <typename type, int length> static __device__ __forceinline__ void add_strip(square_total &t, const strip<type, length> &x)
+template <typename type, int length>
+static __device__ __forceinline__ void add_strip(square_total &t, const strip<type, length> &x)
 {
     bool small = true;
     for (int i = 0; i < length; i++) small = small && fabsf(widen(x.of[i])) < SMALL;
@@ -99,7 +105,8 @@ static __device__ __forceinline__ void close_total(square_total &t)
 static __device__ __forceinline__ void block_limbs(word (&limb)[SQUARE_LIMBS], warp_totals &shared)
 {
     for (int i = 0; i < SQUARE_LIMBS; i++) {
-        for (int distance = WARP / 2; distance > 0; distance /= 2) limb[i] += __shfl_xor_sync(0xFFFFFFFFu, limb[i], distance);
+        for (int distance = WARP / 2; distance > 0; distance /= 2)
+            limb[i] += __shfl_xor_sync(0xFFFFFFFFu, limb[i], distance);
         if (threadIdx.x % WARP == 0) shared.limb[threadIdx.x / WARP][i] = limb[i];
     }
     __syncthreads();
@@ -155,9 +162,15 @@ static KERNEL(THREADS) add_partials(const word *partial, unsigned blocks, word *
     for (int i = 0; i < SQUARE_LIMBS; i++) to[i] = limb[i];
 }
 
-static unsigned square_blocks(const tensor &x) { return static_cast<unsigned>(parts_of(elements_of(x), BLOCK_ELEMENTS)); }
+static unsigned square_blocks(const tensor &x)
+{
+    return static_cast<unsigned>(parts_of(elements_of(x), BLOCK_ELEMENTS));
+}
 
-XGSW_EXTERN size_t cuda_square_sum_scratch(const cuda_call *c) { return square_blocks(c->x[0]) * SQUARE_LIMBS * sizeof(word); }
+XGSW_EXTERN size_t cuda_square_sum_scratch(const cuda_call *c)
+{
+    return square_blocks(c->x[0]) * SQUARE_LIMBS * sizeof(word);
+}
 
 XGSW_EXTERN void cuda_square_sum(const cuda_call *c)
 {
@@ -167,9 +180,11 @@ XGSW_EXTERN void cuda_square_sum(const cuda_call *c)
     word *partial = static_cast<word *>(c->scratch);
     with_type(x.type, [&](auto zero) {
         using type = decltype(zero);
-        LAUNCH(sum_squares<type>, blocks, THREADS, sizeof(warp_totals), c->stream, static_cast<const type *>(x.data), strips, n, partial);
+        LAUNCH(sum_squares<type>, blocks, THREADS, sizeof(warp_totals), c->stream, static_cast<const type *>(x.data),
+               strips, n, partial);
     });
-    LAUNCH(add_partials, 1, THREADS, sizeof(warp_totals), c->stream, partial, blocks, static_cast<word *>(c->x[1].data));
+    LAUNCH(add_partials, 1, THREADS, sizeof(warp_totals), c->stream, partial, blocks,
+           static_cast<word *>(c->x[1].data));
 }
 
 /* The square root of the integer in units of 2^-80; NaN if something was not finite or the integer outgrew 128 bits. */
@@ -195,6 +210,6 @@ static KERNEL(WARP) clip_step(const word *limbs, const double *loss, double *sca
 
 XGSW_EXTERN void cuda_step_clip(const cuda_call *c)
 {
-    LAUNCH(clip_step, 1, WARP, 0, c->stream, static_cast<const word *>(c->x[0].data), static_cast<const double *>(c->x[1].data),
-           static_cast<double *>(c->x[2].data), c->args.step_clip);
+    LAUNCH(clip_step, 1, WARP, 0, c->stream, static_cast<const word *>(c->x[0].data),
+           static_cast<const double *>(c->x[1].data), static_cast<double *>(c->x[2].data), c->args.step_clip);
 }

@@ -1,22 +1,30 @@
-/* Strips: neighbouring elements of either format that one thread moves at a time, in 16-byte packs where there are eight. */
+/* Strips: neighbouring elements of either format that one thread moves at a time, in 16-byte packs where there are
+ * eight. */
 #pragma once
 #include "machine/cuda/element.cuh"
 
 enum { STRIP = 8 };
 
-template <typename type, int length> struct alignas(length == STRIP ? 16 : sizeof(type)) strip { type of[length]; };
+template <typename type, int length> struct alignas(length == STRIP ? 16 : sizeof(type)) strip {
+    type of[length];
+};
 
 /* Sixteen bytes of anything. */
-struct __attribute__((may_alias, aligned(16))) quad { uint32_t of[4]; };
+struct __attribute__((may_alias, aligned(16))) quad {
+    uint32_t of[4];
+};
 
 /* Elements at .. of a row. */
-template <int length, typename type> static __device__ __forceinline__ strip<type, length> strip_load(const type *row, int64_t at)
+template <int length, typename type>
+static __device__ __forceinline__ strip<type, length> strip_load(const type *row, int64_t at)
 {
     return reinterpret_cast<const strip<type, length> *>(row)[at / length];
 }
 
-/* Put together by hand, at an index of 16-byte words: nvcc leaves other stores in pieces, each of which costs as much as the whole. */
-template <typename type> static __device__ __forceinline__ void strip_store(type *row, int64_t at, const strip<type, 1> &x)
+/* Put together by hand, at an index of 16-byte words: nvcc leaves other stores in pieces, each of which costs as much
+ * as the whole. */
+template <typename type>
+static __device__ __forceinline__ void strip_store(type *row, int64_t at, const strip<type, 1> &x)
 {
     row[at] = x.of[0];
 }

@@ -1,6 +1,6 @@
-/* silu(gate) * up, gate and up being the halves of one row (Shazeer 2020); bit-equal to the host. A thread takes one pack of
- * columns, so two loads in flight forward and three backward. [8192, 2 x 14336] BF16: forward 705 MB, backward 1174 MB, both by
- * 57344 blocks of 256 threads, seven a row. */
+/* silu(gate) * up, gate and up being the halves of one row (Shazeer 2020); bit-equal to the host. A thread takes one
+ * pack of columns, so two loads in flight forward and three backward. [8192, 2 x 14336] BF16: forward 705 MB, backward
+ * 1174 MB, both by 57344 blocks of 256 threads, seven a row. */
 #include "machine/cuda/element.cuh"
 #include "machine/cuda/kernels.h"
 
@@ -8,7 +8,10 @@ enum { THREADS = 256 };
 
 /* A block's part of a row; rows are cut into so many parts. */
 static __device__ __forceinline__ int64_t part_row(int parts) { return (int)blockIdx.x / parts; }
-static __device__ __forceinline__ int64_t part_column(int parts) { return ((int)blockIdx.x % parts) * (int)blockDim.x + (int)threadIdx.x; }
+static __device__ __forceinline__ int64_t part_column(int parts)
+{
+    return ((int)blockIdx.x % parts) * (int)blockDim.x + (int)threadIdx.x;
+}
 
 template <typename type> KERNEL(THREADS) swiglu_forward_packs(tensor gate_up, tensor out, int parts)
 {
@@ -21,7 +24,9 @@ template <typename type> KERNEL(THREADS) swiglu_forward_packs(tensor gate_up, te
     reinterpret_cast<pack<type> *>(row_of<type>(out, row))[at] = y;
 }
 
-template <typename type> KERNEL(THREADS) swiglu_backward_packs(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
+template <typename type>
+KERNEL(THREADS)
+swiglu_backward_packs(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
 {
     int64_t row = part_row(parts), at = part_column(parts), half = columns_of(d_out) / pack<type>::LENGTH;
     const pack<type> *from = reinterpret_cast<const pack<type> *>(row_of<type>(gate_up, row)) + at;
@@ -55,7 +60,9 @@ KERNEL(THREADS) swiglu_backward_plain(tensor gate_up, tensor d_out, tensor d_gat
 }
 
 /* Blocks of so many threads, one pack (or, plain, one column) each; `half` has the rows and columns of one half. */
-typedef struct { int threads, parts, blocks; } cut;
+typedef struct {
+    int threads, parts, blocks;
+} cut;
 static cut cut_of(const tensor &half, int64_t length)
 {
     int64_t items = columns_of(half) / length;
@@ -64,7 +71,10 @@ static cut cut_of(const tensor &half, int64_t length)
 }
 
 static int64_t pack_length(dtype type) { return type == BF16 ? 8 : 4; }
-static bool alike(const tensor &a, const tensor &b, int64_t length) { return a.type == b.type && packs(a, length) && packs(b, length); }
+static bool alike(const tensor &a, const tensor &b, int64_t length)
+{
+    return a.type == b.type && packs(a, length) && packs(b, length);
+}
 
 void cuda_swiglu_forward(const cuda_call *c)
 {
@@ -73,9 +83,10 @@ void cuda_swiglu_forward(const cuda_call *c)
     bool fast = alike(gate_up, out, length);
     cut n = cut_of(out, fast ? length : 1);
     if (!fast) LAUNCH(swiglu_forward_plain, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
-    else with_type(out.type, [&](auto zero) {
-        LAUNCH(swiglu_forward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
-    });
+    else
+        with_type(out.type, [&](auto zero) {
+            LAUNCH(swiglu_forward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
+        });
 }
 
 void cuda_swiglu_backward(const cuda_call *c)
@@ -85,7 +96,9 @@ void cuda_swiglu_backward(const cuda_call *c)
     bool fast = alike(gate_up, d_out, length) && alike(d_gate_up, d_out, length);
     cut n = cut_of(d_out, fast ? length : 1);
     if (!fast) LAUNCH(swiglu_backward_plain, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up, n.parts);
-    else with_type(d_out.type, [&](auto zero) {
-        LAUNCH(swiglu_backward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up, n.parts);
-    });
+    else
+        with_type(d_out.type, [&](auto zero) {
+            LAUNCH(swiglu_backward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up,
+                   n.parts);
+        });
 }

@@ -47,8 +47,10 @@ const char *cuda_versions(char *text, size_t length)
     bool has_cublaslt = cublaslt_load(why, sizeof why), has_nccl = nccl_load(why, sizeof why);
     if (has_nccl) ncclGetVersion(&version);
     say_cuda(cuda, sizeof cuda);
-    say_library(products, sizeof products, "cuBLASLt", CUBLAS_VERSION, has_cublaslt, has_cublaslt ? (int)cublasLtGetVersion() : 0);
+    say_library(products, sizeof products, "cuBLASLt", CUBLAS_VERSION, has_cublaslt,
+                has_cublaslt ? (int)cublasLtGetVersion() : 0);
     say_library(transfers, sizeof transfers, "NCCL", NCCL_VERSION_CODE, has_nccl, version);
-    snprintf(text, length, "%s, %s, %s, %s", cuda, products, transfers, library_attention_version(attention, sizeof attention));
+    snprintf(text, length, "%s, %s, %s, %s", cuda, products, transfers,
+             library_attention_version(attention, sizeof attention));
     return text;
 }

@@ -2,7 +2,10 @@
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
-typedef struct { adamw_rule rule; float clip, learning_rate, correction1, correction2; } step_rule;
+typedef struct {
+    adamw_rule rule;
+    float clip, learning_rate, correction1, correction2;
+} step_rule;
 
 static step_rule rule_of(const op *o)
 {

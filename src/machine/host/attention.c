@@ -1,7 +1,7 @@
-/* Attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms 1 and 2). Scores are kept transposed, [key][query]:
- * the softmax then runs over whole vectors of queries, and of all operands only those of a query block are ever transposed.
- * Head dims are padded with zeros to a multiple of 16; rows beyond a tensor's positions are zero, and what they give is
- * masked or not stored. */
+/* Attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms 1 and 2). Scores are kept transposed,
+ * [key][query]: the softmax then runs over whole vectors of queries, and of all operands only those of a query block
+ * are ever transposed. Head dims are padded with zeros to a multiple of 16; rows beyond a tensor's positions are zero,
+ * and what they give is masked or not stored. */
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 #include "machine/host/tile.h"
@@ -9,20 +9,34 @@
 enum { BLOCK = 64, TILE_FLOATS = BLOCK * LARGEST_HEAD_DIM };
 enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
 
-typedef struct { int64_t s, t, b, heads, group, d, padded, blocks, key_blocks; bool causal; float scale; } attention_shape;
+typedef struct {
+    int64_t s, t, b, heads, group, d, padded, blocks, key_blocks;
+    bool causal;
+    float scale;
+} attention_shape;
 
 static int64_t blocks_of(int64_t positions) { return (positions + BLOCK - 1) / BLOCK; }
 
 static attention_shape shape_of(const op *o)
 {
     const tensor *q = &o->operand[0].tensor, *k = &o->operand[1].tensor;
-    return (attention_shape){ .s = q->dim[0], .t = k->dim[0], .b = q->dim[1], .heads = q->dim[2], .group = q->dim[2] / k->dim[2],
-                              .d = q->dim[3], .padded = (q->dim[3] + LANES - 1) / LANES * LANES, .blocks = blocks_of(q->dim[0]),
-                              .key_blocks = blocks_of(k->dim[0]), .causal = o->args.attention.causal, .scale = o->args.attention.scale };
+    return (attention_shape){ .s = q->dim[0],
+                              .t = k->dim[0],
+                              .b = q->dim[1],
+                              .heads = q->dim[2],
+                              .group = q->dim[2] / k->dim[2],
+                              .d = q->dim[3],
+                              .padded = (q->dim[3] + LANES - 1) / LANES * LANES,
+                              .blocks = blocks_of(q->dim[0]),
+                              .key_blocks = blocks_of(k->dim[0]),
+                              .causal = o->args.attention.causal,
+                              .scale = o->args.attention.scale };
 }
 
 /* One head of one batch row. */
-typedef struct { int64_t b, head; } head_place;
+typedef struct {
+    int64_t b, head;
+} head_place;
 
 static void *head_row(const tensor *t, head_place at, int64_t position)
 {
@@ -77,22 +91,46 @@ static float *lse_row(const tensor *lse, head_place at, int64_t block)
 /* scores [key][query] = keys * queries transposed, or values * d_out transposed. */
 static void score_tile(float *scores, const attention_shape *a, const float *rows, const float *transposed)
 {
-    tile_multiply((tile_product){ .c = scores, .a = rows, .b = transposed, .m = BLOCK, .n = BLOCK, .depth = a->padded,
-                                  .c_row = BLOCK, .a_row = a->padded, .a_depth = 1, .b_row = BLOCK });
+    tile_multiply((tile_product){ .c = scores,
+                                  .a = rows,
+                                  .b = transposed,
+                                  .m = BLOCK,
+                                  .n = BLOCK,
+                                  .depth = a->padded,
+                                  .c_row = BLOCK,
+                                  .a_row = a->padded,
+                                  .a_depth = 1,
+                                  .b_row = BLOCK });
 }
 
 /* sums [padded][query] += rows' [padded][key] * scores [key][query]. */
 static void sum_over_keys(float *sums, const attention_shape *a, const float *rows, const float *scores)
 {
-    tile_accumulate((tile_product){ .c = sums, .a = rows, .b = scores, .m = a->padded, .n = BLOCK, .depth = BLOCK,
-                                    .c_row = BLOCK, .a_row = 1, .a_depth = a->padded, .b_row = BLOCK });
+    tile_accumulate((tile_product){ .c = sums,
+                                    .a = rows,
+                                    .b = scores,
+                                    .m = a->padded,
+                                    .n = BLOCK,
+                                    .depth = BLOCK,
+                                    .c_row = BLOCK,
+                                    .a_row = 1,
+                                    .a_depth = a->padded,
+                                    .b_row = BLOCK });
 }
 
 /* sums [key][padded] += scores [key][query] * rows [query][padded]. */
 static void sum_over_queries(float *sums, const attention_shape *a, const float *scores, const float *rows)
 {
-    tile_accumulate((tile_product){ .c = sums, .a = scores, .b = rows, .m = BLOCK, .n = a->padded, .depth = BLOCK,
-                                    .c_row = a->padded, .a_row = BLOCK, .a_depth = 1, .b_row = a->padded });
+    tile_accumulate((tile_product){ .c = sums,
+                                    .a = scores,
+                                    .b = rows,
+                                    .m = BLOCK,
+                                    .n = a->padded,
+                                    .depth = BLOCK,
+                                    .c_row = a->padded,
+                                    .a_row = BLOCK,
+                                    .a_depth = 1,
+                                    .b_row = a->padded });
 }
 
 /* Key blocks that a block of queries sees. */
@@ -107,7 +145,9 @@ static void mask_tile(float *scores, const attention_shape *a, int64_t block, in
 }
 
 /* Running maxima and sums of a query block, and its unnormalized output, transposed. */
-typedef struct { _Alignas(64) float maximum[BLOCK], sum[BLOCK], out[TILE_FLOATS]; } query_state;
+typedef struct {
+    _Alignas(64) float maximum[BLOCK], sum[BLOCK], out[TILE_FLOATS];
+} query_state;
 
 /* Maxima move up to those of the scores; what was summed before shrinks accordingly. */
 static void raise_maxima(query_state *state, const float *scores, int64_t padded)
@@ -116,7 +156,8 @@ static void raise_maxima(query_state *state, const float *scores, int64_t padded
     memcpy(maximum, state->maximum, sizeof maximum);
     for (int64_t key = 0; key < BLOCK; key++)
 #pragma omp simd
-        for (int64_t i = 0; i < BLOCK; i++) maximum[i] = scores[key * BLOCK + i] > maximum[i] ? scores[key * BLOCK + i] : maximum[i];
+        for (int64_t i = 0; i < BLOCK; i++)
+            maximum[i] = scores[key * BLOCK + i] > maximum[i] ? scores[key * BLOCK + i] : maximum[i];
 #pragma omp simd
     for (int64_t i = 0; i < BLOCK; i++) {
         shrink[i] = exp_shared(state->maximum[i] - maximum[i]);
@@ -196,11 +237,14 @@ void host_attention_forward(const op *o, void *scratch)
 /* What one block of queries brings to the backward pass: queries and d_out as rows and transposed (queries scaled),
  * log sum exp, and D = rowsum(d_out * out). dq is transposed. */
 typedef struct {
-    _Alignas(64) float q[TILE_FLOATS], q_transposed[TILE_FLOATS], d_out[TILE_FLOATS], d_out_transposed[TILE_FLOATS], dq[TILE_FLOATS];
+    _Alignas(64) float q[TILE_FLOATS], q_transposed[TILE_FLOATS], d_out[TILE_FLOATS],
+        d_out_transposed[TILE_FLOATS], dq[TILE_FLOATS];
     _Alignas(64) float lse[BLOCK], dot[BLOCK];
 } query_tiles;
 
-typedef struct { _Alignas(64) float k[TILE_FLOATS], v[TILE_FLOATS], p[BLOCK * BLOCK], ds[BLOCK * BLOCK]; } key_tiles;
+typedef struct {
+    _Alignas(64) float k[TILE_FLOATS], v[TILE_FLOATS], p[BLOCK * BLOCK], ds[BLOCK * BLOCK];
+} key_tiles;
 
 static void open_queries(query_tiles *t, const op *o, const attention_shape *a, head_place at, int64_t block)
 {
@@ -233,10 +277,12 @@ static void score_gradients(const query_tiles *t, const float *p, float *ds, flo
 {
     for (int64_t key = 0; key < BLOCK; key++)
 #pragma omp simd
-        for (int64_t i = 0; i < BLOCK; i++) ds[key * BLOCK + i] = p[key * BLOCK + i] * (ds[key * BLOCK + i] - t->dot[i]) * scale;
+        for (int64_t i = 0; i < BLOCK; i++)
+            ds[key * BLOCK + i] = p[key * BLOCK + i] * (ds[key * BLOCK + i] - t->dot[i]) * scale;
 }
 
-static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a, int64_t block, int64_t keys, float *dk, float *dv)
+static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a, int64_t block, int64_t keys,
+                          float *dk, float *dv)
 {
     score_tile(x->p, a, x->k, t->q_transposed);
     probabilities(t, x->p);
@@ -273,11 +319,13 @@ static void backward_head(const op *o, const attention_shape *a, head_place at, 
 }
 
 /* One row of dk or dv: the sum over the query heads of its group, in order. */
-static void join_group(const operand *to, const attention_shape *a, head_place kv, int64_t position, const float *scratch)
+static void join_group(const operand *to, const attention_shape *a, head_place kv, int64_t position,
+                       const float *scratch)
 {
     float sum[LARGEST_HEAD_DIM] = { 0 };
     for (int64_t i = 0; i < a->group; i++) {
-        const float *part = scratch + 2 * (kv.b * a->heads + kv.head * a->group + i) * head_elements(a) + position * a->padded;
+        const float *part =
+            scratch + 2 * (kv.b * a->heads + kv.head * a->group + i) * head_elements(a) + position * a->padded;
         for (int64_t k = 0; k < a->d; k++) sum[k] += part[k];
     }
     put_row(to, kv, position, sum, a->d);
@@ -294,7 +342,8 @@ void host_attention_backward(const op *o, void *scratch)
     attention_shape a = shape_of(o);
     int64_t heads = a.b * a.heads, kv_heads = a.heads / a.group;
 #pragma omp parallel for schedule(dynamic)
-    for (int64_t task = 0; task < heads; task++) backward_head(o, &a, (head_place){ task / a.heads, task % a.heads }, scratch);
+    for (int64_t task = 0; task < heads; task++)
+        backward_head(o, &a, (head_place){ task / a.heads, task % a.heads }, scratch);
 #pragma omp parallel for schedule(static)
     for (int64_t position = 0; position < a.t; position++)
         for (int64_t i = 0; i < a.b * kv_heads; i++) {

@@ -1,4 +1,5 @@
-/* Two parts of one attention become one (Milakov & Gimelshein 2018): outputs weighted by what their keys hold of the sum. */
+/* Two parts of one attention become one (Milakov & Gimelshein 2018): outputs weighted by what their keys hold of the
+ * sum. */
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
@@ -23,13 +24,14 @@ static void join(float *lse, float part, float *share, float *part_share)
 void host_attention_merge(const op *o, void *scratch)
 {
     const tensor *out = &o->operand[OUT].tensor, *part = &o->operand[PART].tensor;
-    int64_t rows = out->dim[1] * out->dim[2];       /* batch rows x heads, in which lse's rows run too */
+    int64_t rows = out->dim[1] * out->dim[2]; /* batch rows x heads, in which lse's rows run too */
     (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t position = 0; position < out->dim[0]; position++)
         for (int64_t row = 0; row < rows; row++) {
             float share, part_share, *added = tensor_row(&o->operand[PART_LSE].tensor, row, position);
             join(tensor_row(&o->operand[LSE].tensor, row, position), *added, &share, &part_share);
-            weigh(tensor_row(out, position * rows + row, 0), tensor_row(part, position * rows + row, 0), share, part_share, out->dim[3]);
+            weigh(tensor_row(out, position * rows + row, 0), tensor_row(part, position * rows + row, 0), share,
+                  part_share, out->dim[3]);
         }
 }

@@ -1,6 +1,6 @@
 /* The host's table. */
-#include "base/fail.h"
 #include "machine/backend.h"
+#include "base/fail.h"
 #include "machine/host/executor.h"
 #include "machine/host/host.h"
 #include "machine/world.h"
@@ -70,10 +70,29 @@ static void move(void *state, void *to, const void *from, size_t bytes)
 const backend *host_backend(void)
 {
     static const backend table = {
-        .name = "host", .usable = usable, .library = host_matmul_library, .engines = engines, .threads = threads, .device = device,
-        .take = take, .give_back = free, .clear = clear, .connect = connect_group, .disconnect = world_release,
-        .open = open_state, .close = close_state, .prepare = prepare, .tune = tune, .submit = submit, .wait = wait,
-        .sync = sync, .completed = completed, .scratch = scratch, .spans = spans, .upload = move, .download = move,
+        .name = "host",
+        .usable = usable,
+        .library = host_matmul_library,
+        .engines = engines,
+        .threads = threads,
+        .device = device,
+        .take = take,
+        .give_back = free,
+        .clear = clear,
+        .connect = connect_group,
+        .disconnect = world_release,
+        .open = open_state,
+        .close = close_state,
+        .prepare = prepare,
+        .tune = tune,
+        .submit = submit,
+        .wait = wait,
+        .sync = sync,
+        .completed = completed,
+        .scratch = scratch,
+        .spans = spans,
+        .upload = move,
+        .download = move,
         .addressable = true,
     };
     return &table;

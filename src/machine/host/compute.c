@@ -2,7 +2,10 @@
 #include "base/fail.h"
 #include "machine/host/host.h"
 
-typedef struct { void (*run)(const op *, void *scratch); size_t (*scratch)(const op *); } kernel;
+typedef struct {
+    void (*run)(const op *, void *scratch);
+    size_t (*scratch)(const op *);
+} kernel;
 
 static const kernel kernels[OP_KINDS] = {
     [OP_MATMUL] = { host_matmul, host_matmul_scratch },

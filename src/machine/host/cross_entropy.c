@@ -35,7 +35,9 @@ static float tile_exponentials(const float *x, int64_t n, float maximum)
 }
 
 /* A row's maximum, sum of exponentials and own label's logit. */
-typedef struct { float maximum, sum, label; } row_total;
+typedef struct {
+    float maximum, sum, label;
+} row_total;
 
 /* Tile by tile: when the maximum rises, what was summed before shrinks. */
 static row_total row_exponentials(const tensor *logits, int64_t row, int64_t n)
@@ -62,7 +64,7 @@ static float one_value(const tensor *t, int64_t row, int64_t column)
 static void partial(const op *o)
 {
     const tensor *logits = &o->operand[0].tensor;
-    float *out = o->operand[2].tensor.data;     /* [rows, 3] */
+    float *out = o->operand[2].tensor.data; /* [rows, 3] */
     int64_t rows = tensor_row_count(logits), n = valid_columns(o);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {

@@ -66,7 +66,8 @@ static void add_floats(const tensor *to, const tensor *from, int64_t at, int64_t
 static void store_floats(const tensor *to, const tensor *from, int64_t at, int64_t n)
 {
     float tile[TILE];
-    row_store(row_at(to->data, to->type, at), to->type, row_read(tile, row_at(from->data, from->type, at), from->type, n), n);
+    row_store(row_at(to->data, to->type, at), to->type,
+              row_read(tile, row_at(from->data, from->type, at), from->type, n), n);
 }
 
 static void copy_values(const tensor *to, const tensor *from, int64_t at, int64_t n, bool adds)

@@ -27,12 +27,14 @@ void host_embedding_forward(const op *o, void *scratch)
 }
 
 /* Tokens sorted by row: those of row r stand in order[begin[r] .. begin[r + 1]), in position order. */
-typedef struct { int32_t *begin, *order; } by_row;
+typedef struct {
+    int32_t *begin, *order;
+} by_row;
 
 static by_row sort_tokens(const int32_t *token, int64_t count, int64_t first, int64_t rows, void *scratch)
 {
     by_row s = { scratch, (int32_t *)scratch + rows + 2 };
-    int32_t *next = s.begin + 1;    /* next[r + 1] counts, then places, row r */
+    int32_t *next = s.begin + 1; /* next[r + 1] counts, then places, row r */
     memset(s.begin, 0, (size_t)(rows + 2) * sizeof *s.begin);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = token[i] - first;
@@ -47,7 +49,8 @@ static by_row sort_tokens(const int32_t *token, int64_t count, int64_t first, in
 }
 
 /* One tile of gradient row (+)= the FP32 sum of its tokens' rows, rounded once. */
-static void sum_tile(const operand *gradient, int64_t row, int64_t at, int64_t n, const tensor *d_out, const int32_t *order, int64_t count)
+static void sum_tile(const operand *gradient, int64_t row, int64_t at, int64_t n, const tensor *d_out,
+                     const int32_t *order, int64_t count)
 {
     float tile[TILE], sum[TILE] = { 0 };
     void *place = tensor_row(&gradient->tensor, row, at);

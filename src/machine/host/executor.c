@@ -12,19 +12,23 @@
 enum { LANE_OPS = 2048 };
 
 typedef struct {
-    bool waits; int target; uint64_t serial;        /* of the mark waited for, or own */
-    uint64_t order;                                 /* of submission, over all lanes */
+    bool waits;
+    int target;
+    uint64_t serial; /* of the mark waited for, or own */
+    uint64_t order;  /* of submission, over all lanes */
     op op;
 } entry;
 
 typedef struct {
-    entry *ring;                                    /* [LANE_OPS] */
-    uint64_t head, tail;                            /* entries; head may run next */
-    uint64_t completed;                             /* serial */
-    double *when;                                   /* [history] completion times, by serial */
-    bool running; double began;                     /* a transfer is in flight */
+    entry *ring;         /* [LANE_OPS] */
+    uint64_t head, tail; /* entries; head may run next */
+    uint64_t completed;  /* serial */
+    double *when;        /* [history] completion times, by serial */
+    bool running;
+    double began; /* a transfer is in flight */
     host_transfer *transfer;
-    void *scratch; size_t scratch_bytes;
+    void *scratch;
+    size_t scratch_bytes;
     access_proof *proof;
 } lane;
 
@@ -32,9 +36,10 @@ struct executor {
     machine_options options;
     tally *tally;
     lane lane[HAZARD_QUEUES];
-    uint64_t history;                               /* completion times kept per lane */
+    uint64_t history; /* completion times kept per lane */
     uint64_t submitted, decisions;
-    span *spans; int64_t span_count;
+    span *spans;
+    int64_t span_count;
 };
 
 executor *executor_open(const machine_options *options, tally *t)
@@ -81,7 +86,8 @@ static void complete(executor *e, lane *l, const entry *x, double began)
     l->running = false;
     tally_seconds(e->tally, &x->op, now - began);
     if (e->spans)
-        e->spans[e->span_count++ % e->options.span_capacity] = (span){ x->op.kind, (int)(l - e->lane), x->op.origin, began, now };
+        e->spans[e->span_count++ % e->options.span_capacity] =
+            (span){ x->op.kind, (int)(l - e->lane), x->op.origin, began, now };
     world_progress();
 }
 
@@ -113,7 +119,8 @@ static void check_scratch(const lane *l, const op *o)
     char what[OP_TEXT];
     size_t needed = op_is_transfer(o->kind) ? host_transfer_scratch(o) : host_scratch_bytes(o);
     if (needed > l->scratch_bytes)
-        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, l->scratch_bytes);
+        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed,
+             l->scratch_bytes);
 }
 
 static void start(executor *e, lane *l, const entry *x)
@@ -148,7 +155,8 @@ static lane *choose(executor *e)
     return ready[mulhi(philox4x32(draw, e->options.order_seed, 0).word[0], (uint32_t)count)];
 }
 
-/* The transfer at the end of the chain of waits that starts with the one submitted first; NULL if there is no such chain. */
+/* The transfer at the end of the chain of waits that starts with the one submitted first; NULL if there is no such
+ * chain. */
 static lane *blocking_transfer(executor *e)
 {
     lane *l = NULL;
@@ -192,8 +200,9 @@ static void deadlocked(executor *e)
     char what[OP_TEXT];
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         entry *x = lane_head(&e->lane[i]);
-        if (x) FAIL("%s waits for operation %llu of queue %d, which can never complete", waiting_op(&e->lane[i], what, sizeof what),
-                    (unsigned long long)x->serial, x->target);
+        if (x)
+            FAIL("%s waits for operation %llu of queue %d, which can never complete",
+                 waiting_op(&e->lane[i], what, sizeof what), (unsigned long long)x->serial, x->target);
     }
     FAIL("a mark is waited for that was never submitted");
 }

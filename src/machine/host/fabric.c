@@ -1,9 +1,9 @@
 /* The host fabric: every transfer is a set of non-blocking MPI messages, polled by the executor. Sums are made here,
  * in rank order. Messages of one transfer are told from others of the communicator by its channel and sequence number.
  *
- * Of a large group at most WINDOW ranks are heard and as many spoken to at a time, so that a transfer's requests and scratch do
- * not grow with the group. Sums hear ranks in rank order: the first WINDOW ranks are expected by everybody at once, so their
- * messages all arrive, then the next ones' do, and nobody is left waiting. */
+ * Of a large group at most WINDOW ranks are heard and as many spoken to at a time, so that a transfer's requests and
+ * scratch do not grow with the group. Sums hear ranks in rank order: the first WINDOW ranks are expected by everybody
+ * at once, so their messages all arrive, then the next ones' do, and nobody is left waiting. */
 #include "base/fail.h"
 #include "machine/host/host.h"
 #include "machine/host/rank_sum.h"
@@ -13,14 +13,16 @@
 
 enum { PIECE_BYTES = 1 << 30, WHOLE_BYTES = 1 << 14, WINDOW = 16 };
 
-typedef struct { int peer, bytes; } expectation;         /* of a receive; bytes of a send: -1 */
+typedef struct {
+    int peer, bytes;
+} expectation; /* of a receive; bytes of a send: -1 */
 
 /* What comes, or what goes: peers are taken a window at a time. */
 typedef struct {
     bool sends, ended;
-    int window, next;                       /* first peer of this window, of the next one, in the order of peer_at */
+    int window, next; /* first peer of this window, of the next one, in the order of peer_at */
     int requests, capacity;
-    MPI_Request *request;                   /* [capacity], as the next two */
+    MPI_Request *request; /* [capacity], as the next two */
     MPI_Status *status;
     expectation *expected;
 } stream;
@@ -29,8 +31,15 @@ typedef struct {
 typedef enum { SUMS, GATHERS, EXCHANGES } transfer_stage;
 
 /* The tensor of which each rank has a part: all of it, or as equal a share as there is. */
-typedef struct { char *data; dtype type; int64_t elements; bool whole; } divided;
-typedef struct { int64_t first, count; } part;
+typedef struct {
+    char *data;
+    dtype type;
+    int64_t elements;
+    bool whole;
+} divided;
+typedef struct {
+    int64_t first, count;
+} part;
 
 struct host_transfer {
     const op *op;
@@ -116,7 +125,8 @@ static void post(host_transfer *t, stream *s, void *data, size_t bytes, int peer
         char *from = (char *)data + done;
         MPI_Request *request = next_request(s, (expectation){ peer, s->sends ? -1 : piece });
         check(s->sends ? MPI_Isend(from, piece, MPI_BYTE, rank, tag, comm, request)
-                       : MPI_Irecv(from, piece, MPI_BYTE, rank, tag, comm, request), t->op);
+                       : MPI_Irecv(from, piece, MPI_BYTE, rank, tag, comm, request),
+              t->op);
     }
 }
 
@@ -128,8 +138,8 @@ static void check_received(const host_transfer *t, const stream *s, int i)
     if (s->expected[i].bytes < 0) return;
     check(MPI_Get_count(&s->status[i], MPI_BYTE, &bytes), t->op);
     if (bytes != s->expected[i].bytes)
-        FAIL("%s: rank %d of the group sent %d bytes, not %d", op_describe(t->op, what, sizeof what), s->expected[i].peer, bytes,
-             s->expected[i].bytes);
+        FAIL("%s: rank %d of the group sent %d bytes, not %d", op_describe(t->op, what, sizeof what),
+             s->expected[i].peer, bytes, s->expected[i].bytes);
 }
 
 /* Have all messages of this window come or gone? */
@@ -216,12 +226,13 @@ static void add_window(host_transfer *t, void *to, dtype to_type)
     const group *g = t->group;
     part own = part_of(d, g->size, g->rank);
     bool within = g->rank >= t->in.window && g->rank < t->in.next;
-    rank_parts parts = { slots(t), slot_bytes(d, g->size), t->in.next - t->in.window, within ? g->rank - t->in.window : -1,
-                         part_data(d, own) };
+    rank_parts parts = { slots(t), slot_bytes(d, g->size), t->in.next - t->in.window,
+                         within ? g->rank - t->in.window : -1, part_data(d, own) };
     rank_sum(to, to_type, t->in.window ? t->scratch : NULL, &parts, d->type, own.count);
 }
 
-/* True when its last message has come or gone. A sum's last window waits for what is sent: it may be what the sum replaces. */
+/* True when its last message has come or gone. A sum's last window waits for what is sent: it may be what the sum
+ * replaces. */
 static bool stream_advance(host_transfer *t, stream *s)
 {
     while (!s->ended && messages_done(t, s)) {
@@ -264,8 +275,8 @@ static void start_exchange(host_transfer *t)
     t->in.requests = t->out.requests = 0;
     t->in.ended = t->out.ended = false;
     for (int i = 0; i < o->operands; i++)
-        post(t, o->operand[i].access == READ ? &t->out : &t->in, o->operand[i].tensor.data, tensor_span(&o->operand[i].tensor),
-             o->args.fabric.peer[i]);
+        post(t, o->operand[i].access == READ ? &t->out : &t->in, o->operand[i].tensor.data,
+             tensor_span(&o->operand[i].tensor), o->args.fabric.peer[i]);
 }
 
 size_t host_transfer_scratch(const op *o)

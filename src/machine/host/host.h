@@ -10,7 +10,7 @@ void host_compute(const op *o, void *scratch);
 
 void host_matmul(const op *o, void *scratch);
 size_t host_matmul_scratch(const op *o);
-const char *host_matmul_library(char *text, size_t length);     /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded */
+const char *host_matmul_library(char *text, size_t length); /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded */
 void host_embedding_forward(const op *o, void *scratch);
 void host_embedding_backward(const op *o, void *scratch);
 size_t host_embedding_backward_scratch(const op *o);
@@ -44,7 +44,7 @@ void host_flip(const op *o, void *scratch);
 /* Transfers: start posts messages, test returns true when finished. state is one per running transfer. */
 typedef struct host_transfer host_transfer;
 size_t host_transfer_scratch(const op *o);
-host_transfer *host_transfer_open(void);                        /* reused for many transfers; owned by the executor */
+host_transfer *host_transfer_open(void); /* reused for many transfers; owned by the executor */
 void host_transfer_close(host_transfer *t);
 void host_transfer_start(host_transfer *t, const op *o, void *scratch);
 bool host_transfer_test(host_transfer *t);

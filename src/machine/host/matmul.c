@@ -1,5 +1,5 @@
-/* Matrix products, on oneDNN. BF16 is widened to FP32 in scratch where the processor cannot multiply it: the products are
- * exact either way, and the sums are rounded once. */
+/* Matrix products, on oneDNN. BF16 is widened to FP32 in scratch where the processor cannot multiply it: the products
+ * are exact either way, and the sums are rounded once. */
 #include "machine/host/host.h"
 #include "machine/host/onednn.h"
 #include "machine/host/row.h"
@@ -24,7 +24,8 @@ static tensor widened(const tensor *t, float *scratch)
 {
     bool by_columns = t->stride[1] != 1 && t->dim[1] != 1;
     if (t->type == F32) return *t;
-    return by_columns ? tensor_transposed(tensor_2d(scratch, F32, t->dim[1], t->dim[0])) : tensor_2d(scratch, F32, t->dim[0], t->dim[1]);
+    return by_columns ? tensor_transposed(tensor_2d(scratch, F32, t->dim[1], t->dim[0]))
+                      : tensor_2d(scratch, F32, t->dim[0], t->dim[1]);
 }
 
 /* Places in scratch for what is widened; returns the floats they take. */
@@ -44,13 +45,15 @@ static void widen(const tensor *from, const tensor *to)
 {
     tensor narrow = contiguous_rows(*from), wide = contiguous_rows(*to);
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < narrow.dim[0]; row++) row_load(tensor_row(&wide, row, 0), tensor_row(&narrow, row, 0), BF16, narrow.dim[1]);
+    for (int64_t row = 0; row < narrow.dim[0]; row++)
+        row_load(tensor_row(&wide, row, 0), tensor_row(&narrow, row, 0), BF16, narrow.dim[1]);
 }
 
 static void narrow(const tensor *from, const tensor *to)
 {
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < to->dim[0]; row++) row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), to->dim[1]);
+    for (int64_t row = 0; row < to->dim[0]; row++)
+        row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), to->dim[1]);
 }
 
 static void multiply_widened(const tensor x[3], access_mode how, float *scratch)

@@ -69,14 +69,24 @@ void host_norm_forward(const op *o, void *scratch)
     }
 }
 
-/* With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of d_out unit. */
-typedef struct { const tensor *d_out, *x, *gain, *dx; const float *rstd; access_mode dx_access; int64_t rows, n, block; } backward_call;
+/* With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of
+ * d_out unit. */
+typedef struct {
+    const tensor *d_out, *x, *gain, *dx;
+    const float *rstd;
+    access_mode dx_access;
+    int64_t rows, n, block;
+} backward_call;
 
 static backward_call call_of(const op *o)
 {
     const operand *x = o->operand;
-    backward_call c = { .d_out = &x[0].tensor, .x = &x[1].tensor, .gain = &x[3].tensor, .dx = &x[4].tensor,
-                        .rstd = x[2].tensor.data, .dx_access = x[4].access };
+    backward_call c = { .d_out = &x[0].tensor,
+                        .x = &x[1].tensor,
+                        .gain = &x[3].tensor,
+                        .dx = &x[4].tensor,
+                        .rstd = x[2].tensor.data,
+                        .dx_access = x[4].access };
     c.rows = tensor_row_count(c.x);
     c.n = tensor_columns(c.x);
     c.block = (c.rows + LARGEST_BLOCKS - 1) / LARGEST_BLOCKS;

@@ -8,7 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct { key_table products; dnnl_engine_t engine; dnnl_stream_t stream; } cache = { .products.key_bytes = sizeof(product_key) };
+static struct {
+    key_table products;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+} cache = { .products.key_bytes = sizeof(product_key) };
 
 void product_check(dnnl_status_t status, const char *call)
 {
@@ -38,11 +42,13 @@ dnnl_primitive_attr_t product_attributes(const product_key *key)
     return attributes;
 }
 
-/* The stride of a dimension of one is free: it spans the other one, for oneDNN 3.7 takes a column of stride 4, written as
- * [4, 1], for a dense one. */
+/* The stride of a dimension of one is free: it spans the other one, for oneDNN 3.7 takes a column of stride 4, written
+ * as [4, 1], for a dense one. */
 static product_key key_of(const tensor x[3], access_mode how)
 {
-    product_key key = { .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = how, .threads = omp_get_max_threads() };
+    product_key key = {
+        .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = how, .threads = omp_get_max_threads()
+    };
     for (int i = 0; i < 3; i++) {
         key.type[i] = x[i].type;
         key.stride[i][0] = x[i].dim[0] == 1 ? x[i].dim[1] * x[i].stride[1] : x[i].stride[0];
@@ -82,7 +88,8 @@ size_t onednn_scratch(const tensor x[3], access_mode how) { return prepared(x, h
 void onednn_multiply(const tensor x[3], access_mode how, void *scratch)
 {
     product *p = prepared(x, how);
-    for (int i = 0; i < 3; i++) product_check(dnnl_memory_set_data_handle(p->argument[i].memory, x[i].data), "dnnl_memory_set_data_handle");
+    for (int i = 0; i < 3; i++)
+        product_check(dnnl_memory_set_data_handle(p->argument[i].memory, x[i].data), "dnnl_memory_set_data_handle");
     product_check(dnnl_memory_set_data_handle(p->argument[SCRATCHPAD].memory, p->scratch_bytes ? scratch : NULL),
                   "dnnl_memory_set_data_handle");
     product_check(dnnl_primitive_execute(p->primitive, cache.stream, MEMORIES, p->argument), "dnnl_primitive_execute");
@@ -97,11 +104,17 @@ bool onednn_multiplies_bf16(void)
 
 static const char *instructions(void)
 {
-    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = {
-        { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" }, { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
-        { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" }, { dnnl_cpu_isa_avx512_core, "avx512_core" },
-        { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" }, { dnnl_cpu_isa_avx2, "avx2" },
-        { dnnl_cpu_isa_avx, "avx" }, { dnnl_cpu_isa_sse41, "sse41" } };
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } known[] = { { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" },
+                  { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
+                  { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" },
+                  { dnnl_cpu_isa_avx512_core, "avx512_core" },
+                  { dnnl_cpu_isa_avx2_vnni, "avx2_vnni" },
+                  { dnnl_cpu_isa_avx2, "avx2" },
+                  { dnnl_cpu_isa_avx, "avx" },
+                  { dnnl_cpu_isa_sse41, "sse41" } };
     dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].isa == isa) return known[i].name;

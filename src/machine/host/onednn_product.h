@@ -5,7 +5,9 @@
 #include <dnnl.h>
 
 /* What a primitive depends on: c[m, n] (+)= a[m, k] b[k, n]. Integers of one size, so that keys compare as bytes. */
-typedef struct { int64_t m, n, k, type[3], stride[3][2], access, threads; } product_key;
+typedef struct {
+    int64_t m, n, k, type[3], stride[3][2], access, threads;
+} product_key;
 enum { DESTINATION, LEFT, RIGHT, SCRATCHPAD, MEMORIES };
 typedef struct {
     product_key key;
@@ -17,9 +19,13 @@ typedef struct {
 /* Ends the run if a call of the library failed. */
 void product_check(dnnl_status_t status, const char *call);
 /* Shape, strides and format of one of the three matrices. */
-typedef struct { dnnl_dims_t dims, strides; dnnl_data_type_t format; } product_matrix;
+typedef struct {
+    dnnl_dims_t dims, strides;
+    dnnl_data_type_t format;
+} product_matrix;
 product_matrix product_describe(const product_key *key, int which);
-/* Scratchpad from the caller; UPDATE adds what c holds inside the product, before it is rounded. Owned by the caller. */
+/* Scratchpad from the caller; UPDATE adds what c holds inside the product, before it is rounded. Owned by the caller.
+ */
 dnnl_primitive_attr_t product_attributes(const product_key *key);
 
 /* The version's own part: what c holds is added; primitive, arguments and scratch_bytes of p->key. */

@@ -8,7 +8,8 @@ static dnnl_memory_desc_t describe(const product_key *key, int which)
 {
     product_matrix x = product_describe(key, which);
     dnnl_memory_desc_t d;
-    product_check(dnnl_memory_desc_init_by_strides(&d, 2, x.dims, x.format, x.strides), "dnnl_memory_desc_init_by_strides");
+    product_check(dnnl_memory_desc_init_by_strides(&d, 2, x.dims, x.format, x.strides),
+                  "dnnl_memory_desc_init_by_strides");
     return d;
 }
 
@@ -19,8 +20,9 @@ static dnnl_exec_arg_t argument(int name, const dnnl_memory_desc_t *d, dnnl_engi
     return a;
 }
 
-/* Of long sums over contiguous rows the library's first choice, brgemm, makes 2 to 9 % less a second than its sgemm, which is
- * further down its list (FP32, AVX-512, n = 512, k = 768 to 8192). Over columns, and for short sums, brgemm is the faster. */
+/* Of long sums over contiguous rows the library's first choice, brgemm, makes 2 to 9 % less a second than its sgemm,
+ * which is further down its list (FP32, AVX-512, n = 512, k = 768 to 8192). Over columns, and for short sums, brgemm is
+ * the faster. */
 static bool prefers_sgemm(const product_key *key)
 {
     return key->type[LEFT] == F32 && key->stride[LEFT][1] == 1 && key->stride[RIGHT][1] == 1 && key->k >= key->n;
@@ -29,14 +31,17 @@ static bool prefers_sgemm(const product_key *key)
 static bool is_sgemm(const_dnnl_primitive_desc_t plan)
 {
     const char *name = "";
-    return dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &name) == dnnl_success && strncmp(name, "gemm:", 5) == 0;
+    return dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+           strncmp(name, "gemm:", 5) == 0;
 }
 
 /* The library's first choice, or its sgemm where that is wanted and listed. */
-static dnnl_primitive_desc_t choose(const dnnl_matmul_desc_t *matmul, dnnl_primitive_attr_t how, dnnl_engine_t engine, bool sgemm)
+static dnnl_primitive_desc_t choose(const dnnl_matmul_desc_t *matmul, dnnl_primitive_attr_t how, dnnl_engine_t engine,
+                                    bool sgemm)
 {
     dnnl_primitive_desc_iterator_t list;
-    product_check(dnnl_primitive_desc_iterator_create(&list, matmul, how, engine, NULL), "dnnl_primitive_desc_iterator_create");
+    product_check(dnnl_primitive_desc_iterator_create(&list, matmul, how, engine, NULL),
+                  "dnnl_primitive_desc_iterator_create");
     dnnl_primitive_desc_t plan = dnnl_primitive_desc_iterator_fetch(list);
     while (sgemm && !is_sgemm(plan) && dnnl_primitive_desc_iterator_next(list) == dnnl_success) {
         dnnl_primitive_desc_t other = dnnl_primitive_desc_iterator_fetch(list), loser = is_sgemm(other) ? plan : other;

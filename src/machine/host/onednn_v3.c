@@ -1,13 +1,17 @@
 /* Building a product with oneDNN 3. */
 #include "machine/host/onednn_product.h"
 
-dnnl_status_t product_append_sum(dnnl_post_ops_t after) { return dnnl_post_ops_append_sum(after, 1.0f, 0, dnnl_data_type_undef); }
+dnnl_status_t product_append_sum(dnnl_post_ops_t after)
+{
+    return dnnl_post_ops_append_sum(after, 1.0f, 0, dnnl_data_type_undef);
+}
 
 static dnnl_memory_desc_t describe(const product_key *key, int which)
 {
     product_matrix x = product_describe(key, which);
     dnnl_memory_desc_t d;
-    product_check(dnnl_memory_desc_create_with_strides(&d, 2, x.dims, x.format, x.strides), "dnnl_memory_desc_create_with_strides");
+    product_check(dnnl_memory_desc_create_with_strides(&d, 2, x.dims, x.format, x.strides),
+                  "dnnl_memory_desc_create_with_strides");
     return d;
 }
 

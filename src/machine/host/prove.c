@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct access_proof { uint64_t sum[OP_OPERANDS]; };
+struct access_proof {
+    uint64_t sum[OP_OPERANDS];
+};
 
 access_proof *access_proof_open(void)
 {

@@ -1,4 +1,5 @@
-/* Proof of an operation's access list: WRITE operands are filled with NaN before it, READ operands must be unchanged after. */
+/* Proof of an operation's access list: WRITE operands are filled with NaN before it, READ operands must be unchanged
+ * after. */
 #pragma once
 #include "machine/op.h"
 

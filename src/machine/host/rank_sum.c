@@ -6,7 +6,10 @@ enum { SUM_BLOCK = 1024 };
 
 dtype rank_sum_type(dtype type) { return type == BF16 ? F32 : type; }
 
-static const char *part_at(const rank_parts *p, int i) { return i == p->own ? p->own_part : p->base + (size_t)i * p->stride; }
+static const char *part_at(const rank_parts *p, int i)
+{
+    return i == p->own ? p->own_part : p->base + (size_t)i * p->stride;
+}
 
 static float widen(const void *x, dtype type, int64_t i)
 {

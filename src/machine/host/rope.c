@@ -35,7 +35,8 @@ static void rotate(const op *o, float sign)
     for (int64_t position = 0; position < x->dim[0]; position++) {
         float cosine[LARGEST_HALF], sine[LARGEST_HALF];
         angles_of(table, position, sign, cosine, sine);
-        for (int64_t row = 0; row < rows; row++) turn(tensor_row(x, position * rows + row, 0), x->type, half, cosine, sine);
+        for (int64_t row = 0; row < rows; row++)
+            turn(tensor_row(x, position * rows + row, 0), x->type, half, cosine, sine);
     }
 }
 

@@ -9,7 +9,9 @@ enum { TILE = 1024 };
 /* The element `index` of contiguous memory of that type. */
 static inline void *row_at(void *data, dtype type, int64_t index)
 {
-    return (char *)data + index * (int64_t)(type == BF16 ? sizeof(uint16_t) : type == F32 ? sizeof(float) : dtype_bytes(type));
+    return (char *)data + index * (int64_t)(type == BF16  ? sizeof(uint16_t)
+                                            : type == F32 ? sizeof(float)
+                                                          : dtype_bytes(type));
 }
 
 /* Row `row` of a view, all dims but the last counted as one, plus `column` elements. */
@@ -24,7 +26,10 @@ static inline void *tensor_row(const tensor *t, int64_t row, int64_t column)
 }
 
 static inline int64_t tensor_columns(const tensor *t) { return t->dim[t->dims - 1]; }
-static inline int64_t tensor_row_count(const tensor *t) { return t->dims == 1 ? 1 : tensor_elements(t) / tensor_columns(t); }
+static inline int64_t tensor_row_count(const tensor *t)
+{
+    return t->dims == 1 ? 1 : tensor_elements(t) / tensor_columns(t);
+}
 
 static inline void row_load(float *restrict to, const void *restrict from, dtype type, int64_t n)
 {
@@ -58,6 +63,9 @@ static inline float *row_update(float *tile, void *to, dtype type, int64_t n)
     row_load(tile, to, type, n);
     return tile;
 }
-static inline void row_close(void *to, dtype type, const float *from, int64_t n) { if (type != F32) row_store(to, type, from, n); }
+static inline void row_close(void *to, dtype type, const float *from, int64_t n)
+{
+    if (type != F32) row_store(to, type, from, n);
+}
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -27,7 +27,7 @@ void host_step_begin(const op *o, void *scratch)
 /* Squares in units of 2^-80 are integers once rounded. A tile whose values are below TILE_LIMIT is summed in two
  * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer,
  * and the bits of both sums, less those of SPLIT and UNIT, are these integers. Larger values go one by one. */
-static const float TILE_LIMIT = 256.0f, VALUE_LIMIT = 16777216.0f;      /* 2^8, 2^24 */
+static const float TILE_LIMIT = 256.0f, VALUE_LIMIT = 16777216.0f; /* 2^8, 2^24 */
 static const double SPLIT = 0x1.8p100, UNIT = 0x1.8p52, HALF_UNIT = 0x1p40;
 
 typedef unsigned __int128 wide;

@@ -23,7 +23,8 @@ static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     const float *gate = row_read(tile[0], tensor_row(gate_up, row, at), gate_up->type, n);
     const float *up = row_read(tile[1], tensor_row(gate_up, row, half + at), gate_up->type, n);
     const float *d = row_read(tile[2], tensor_row(d_out, row, at), d_out->type, n);
-    float *d_gate = row_write(tile[3], gate_place, d_gate_up->type), *d_up = row_write(tile[4], up_place, d_gate_up->type);
+    float *d_gate = row_write(tile[3], gate_place, d_gate_up->type),
+          *d_up = row_write(tile[4], up_place, d_gate_up->type);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         swiglu_gradient g = swiglu_derivative(gate[i], up[i], d[i]);

@@ -1,5 +1,5 @@
-/* Small products on vectors of the compiler's own kind, so that any processor runs them. A file of its own keeps strides
- * variables: known ones tempt gcc 12 to load 16 floats of a where it needs one. */
+/* Small products on vectors of the compiler's own kind, so that any processor runs them. A file of its own keeps
+ * strides variables: known ones tempt gcc 12 to load 16 floats of a where it needs one. */
 #include "machine/host/tile.h"
 #include <math.h>
 
@@ -17,7 +17,8 @@ static inline __attribute__((always_inline)) lanes lanes_fma(float x, lanes y, l
 }
 
 /* Rows i .. i + 7, `vectors` (a constant) times 16 columns from j. */
-static inline __attribute__((always_inline)) void tile_panel(const tile_product *p, int64_t i, int64_t j, const int vectors, const int adds)
+static inline __attribute__((always_inline)) void tile_panel(const tile_product *p, int64_t i, int64_t j,
+                                                             const int vectors, const int adds)
 {
     const float *a = p->a + i * p->a_row, *b = p->b + j;
     float *c = p->c + i * p->c_row + j;
@@ -25,7 +26,8 @@ static inline __attribute__((always_inline)) void tile_panel(const tile_product 
 #pragma GCC unroll 8
     for (int r = 0; r < PANEL_ROWS; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) sum[r][v] = adds ? *(const lanes *)(c + r * p->c_row + v * LANES) : (lanes){ 0 };
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = adds ? *(const lanes *)(c + r * p->c_row + v * LANES) : (lanes){ 0 };
     for (int64_t k = 0; k < p->depth; k++, a += p->a_depth, b += p->b_row) {
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) y[v] = *(const lanes *)(b + v * LANES);

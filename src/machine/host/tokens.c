@@ -4,7 +4,11 @@
 
 enum { DOCUMENT = 4096 };
 
-typedef struct { const tokens_args *args; uint32_t key, step, sample; int64_t length; } sample_stream;
+typedef struct {
+    const tokens_args *args;
+    uint32_t key, step, sample;
+    int64_t length;
+} sample_stream;
 
 /* Position in the sequence of local position p. */
 static int64_t position_of(const sample_stream *s, int64_t p)
@@ -59,14 +63,16 @@ static void zeros(const sample_stream *s, int32_t *token, int32_t *label, int64_
 void host_tokens(const op *o, void *scratch)
 {
     static void (*const streams[])(const sample_stream *, int32_t *, int32_t *, int64_t) = {
-        [STREAM_UNIFORM] = uniform, [STREAM_RAMP] = ramp, [STREAM_ZEROS] = zeros };
+        [STREAM_UNIFORM] = uniform, [STREAM_RAMP] = ramp, [STREAM_ZEROS] = zeros
+    };
     const double *scalar = o->operand[0].tensor.data;
     const tensor *tokens = &o->operand[1].tensor, *labels = &o->operand[2].tensor;
     const tokens_args *a = &o->args.tokens;
     int64_t samples = tokens->dim[1];
     (void)scratch;
     for (int64_t b = 0; b < samples; b++) {
-        sample_stream s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b), tokens->dim[0] };
+        sample_stream s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b),
+                            tokens->dim[0] };
         streams[a->stream](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, samples);
     }
 }

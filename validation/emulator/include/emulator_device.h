@@ -1,12 +1,12 @@
-/* What kernels see of CUDA's C++: qualifiers, the thread's place, barriers, shuffles, votes, intrinsics. A barrier remembers
- * the line that called it, so that threads standing at different ones are found. */
+/* What kernels see of CUDA's C++: qualifiers, the thread's place, barriers, shuffles, votes, intrinsics. A barrier
+ * remembers the line that called it, so that threads standing at different ones are found. */
 #pragma once
 #include "emulator.h"
-#include <sanitizer/asan_interface.h>
 #include <cassert>
 #include <cfenv>
 #include <cmath>
 #include <cstring>
+#include <sanitizer/asan_interface.h>
 #include <type_traits>
 
 #define __global__
@@ -28,7 +28,8 @@ inline void __syncthreads(EMULATOR_SITE) { emulator_block_barrier({ "__syncthrea
 
 inline void emulator_full_mask(unsigned mask, const char *what, const char *file, int line)
 {
-    if (mask != 0xFFFFFFFFu) emulator_fail("%s at %s:%d: mask %08x is not that of the whole warp", what, file, line, mask);
+    if (mask != 0xFFFFFFFFu)
+        emulator_fail("%s at %s:%d: mask %08x is not that of the whole warp", what, file, line, mask);
 }
 
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu, EMULATOR_SITE)
@@ -40,7 +41,8 @@ inline void __syncwarp(unsigned mask = 0xFFFFFFFFu, EMULATOR_SITE)
 template <typename type>
 inline const type *emulator_lanes(unsigned mask, type x, const char *what, const char *file, int line)
 {
-    static_assert(std::is_arithmetic<type>::value && (sizeof(type) == 4 || sizeof(type) == 8), "shuffles take 4 or 8 bytes");
+    static_assert(std::is_arithmetic<type>::value && (sizeof(type) == 4 || sizeof(type) == 8),
+                  "shuffles take 4 or 8 bytes");
     emulator_full_mask(mask, what, file, line);
     return static_cast<const type *>(emulator_warp_gather(&x, sizeof x, { what, file, line }));
 }
@@ -57,13 +59,15 @@ template <typename type> inline type __shfl_xor_sync(unsigned mask, type x, int 
     return emulator_lanes(mask, x, "__shfl_xor_sync", file, line)[from < end ? from : lane];
 }
 
-template <typename type> inline type __shfl_up_sync(unsigned mask, type x, unsigned distance, int width = 32, EMULATOR_SITE)
+template <typename type>
+inline type __shfl_up_sync(unsigned mask, type x, unsigned distance, int width = 32, EMULATOR_SITE)
 {
     int lane = int(threadIdx.x % 32), from = lane - int(distance);
     return emulator_lanes(mask, x, "__shfl_up_sync", file, line)[from >= (lane & ~(width - 1)) ? from : lane];
 }
 
-template <typename type> inline type __shfl_down_sync(unsigned mask, type x, unsigned distance, int width = 32, EMULATOR_SITE)
+template <typename type>
+inline type __shfl_down_sync(unsigned mask, type x, unsigned distance, int width = 32, EMULATOR_SITE)
 {
     int lane = int(threadIdx.x % 32), from = lane + int(distance);
     return emulator_lanes(mask, x, "__shfl_down_sync", file, line)[from <= (lane | (width - 1)) ? from : lane];
@@ -77,17 +81,29 @@ inline unsigned emulator_ballot(unsigned mask, int x, const char *what, const ch
     return votes;
 }
 
-inline unsigned __ballot_sync(unsigned mask, int x, EMULATOR_SITE) { return emulator_ballot(mask, x, "__ballot_sync", file, line); }
-inline int __any_sync(unsigned mask, int x, EMULATOR_SITE) { return emulator_ballot(mask, x, "__any_sync", file, line) != 0; }
-inline int __all_sync(unsigned mask, int x, EMULATOR_SITE) { return emulator_ballot(mask, x, "__all_sync", file, line) == 0xFFFFFFFFu; }
+inline unsigned __ballot_sync(unsigned mask, int x, EMULATOR_SITE)
+{
+    return emulator_ballot(mask, x, "__ballot_sync", file, line);
+}
+inline int __any_sync(unsigned mask, int x, EMULATOR_SITE)
+{
+    return emulator_ballot(mask, x, "__any_sync", file, line) != 0;
+}
+inline int __all_sync(unsigned mask, int x, EMULATOR_SITE)
+{
+    return emulator_ballot(mask, x, "__all_sync", file, line) == 0xFFFFFFFFu;
+}
 
-#define EMULATOR_REDUCE(name, type, start, expression) \
-    inline type name(unsigned mask, type x, EMULATOR_SITE) \
-    { \
-        const type *all = emulator_lanes(mask, x, #name, file, line); \
-        type a = start; \
-        for (int i = 0; i < 32; i++) { type b = all[i]; a = expression; } \
-        return a; \
+#define EMULATOR_REDUCE(name, type, start, expression)                                                                 \
+    inline type name(unsigned mask, type x, EMULATOR_SITE)                                                             \
+    {                                                                                                                  \
+        const type *all = emulator_lanes(mask, x, #name, file, line);                                                  \
+        type a = start;                                                                                                \
+        for (int i = 0; i < 32; i++) {                                                                                 \
+            type b = all[i];                                                                                           \
+            a = expression;                                                                                            \
+        }                                                                                                              \
+        return a;                                                                                                      \
     }
 EMULATOR_REDUCE(__reduce_add_sync, unsigned, 0, a + b)
 EMULATOR_REDUCE(__reduce_add_sync, int, 0, int(unsigned(a) + unsigned(b)))
@@ -96,31 +112,32 @@ EMULATOR_REDUCE(__reduce_max_sync, int, all[0], a > b ? a : b)
 EMULATOR_REDUCE(__reduce_min_sync, unsigned, all[0], a < b ? a : b)
 EMULATOR_REDUCE(__reduce_min_sync, int, all[0], a < b ? a : b)
 EMULATOR_REDUCE(__reduce_or_sync, unsigned, 0, a | b)
-EMULATOR_REDUCE(__reduce_and_sync, unsigned, ~0u, a & b)
+EMULATOR_REDUCE(__reduce_and_sync, unsigned, ~0u, a &b)
 
 /* Fails where the address sanitizer would. */
 inline void emulator_touchable(const void *p, size_t bytes)
 {
-    if (__asan_region_is_poisoned(const_cast<void *>(p), bytes)) emulator_fail("an atomic operation at %p, which is poisoned", p);
+    if (__asan_region_is_poisoned(const_cast<void *>(p), bytes))
+        emulator_fail("an atomic operation at %p, which is poisoned", p);
 }
 
-/* One thread runs at a time, so these need no atomicity; they do not count as touching memory without a barrier. Not for floats:
- * the order of their sums would be chance. */
-#define EMULATOR_ATOMIC_ACCESS(name, type, result) \
-    __attribute__((noinline, unused, no_sanitize("address", "thread"))) static type name \
-    { \
-        emulator_touchable(p, sizeof *p); \
-        type was = *p; \
-        *p = result; \
-        return was; \
+/* One thread runs at a time, so these need no atomicity; they do not count as touching memory without a barrier. Not
+ * for floats: the order of their sums would be chance. */
+#define EMULATOR_ATOMIC_ACCESS(name, type, result)                                                                     \
+    __attribute__((noinline, unused, no_sanitize("address", "thread"))) static type name                               \
+    {                                                                                                                  \
+        emulator_touchable(p, sizeof *p);                                                                              \
+        type was = *p;                                                                                                 \
+        *p = result;                                                                                                   \
+        return was;                                                                                                    \
     }
-#define EMULATOR_ATOMIC(type) \
-    EMULATOR_ATOMIC_ACCESS(atomicAdd(type *p, type x), type, was + x) \
-    EMULATOR_ATOMIC_ACCESS(atomicMax(type *p, type x), type, was > x ? was : x) \
-    EMULATOR_ATOMIC_ACCESS(atomicMin(type *p, type x), type, was < x ? was : x) \
-    EMULATOR_ATOMIC_ACCESS(atomicOr(type *p, type x), type, was | x) \
-    EMULATOR_ATOMIC_ACCESS(atomicAnd(type *p, type x), type, was & x) \
-    EMULATOR_ATOMIC_ACCESS(atomicExch(type *p, type x), type, x) \
+#define EMULATOR_ATOMIC(type)                                                                                          \
+    EMULATOR_ATOMIC_ACCESS(atomicAdd(type *p, type x), type, was + x)                                                  \
+    EMULATOR_ATOMIC_ACCESS(atomicMax(type *p, type x), type, was > x ? was : x)                                        \
+    EMULATOR_ATOMIC_ACCESS(atomicMin(type *p, type x), type, was < x ? was : x)                                        \
+    EMULATOR_ATOMIC_ACCESS(atomicOr(type *p, type x), type, was | x)                                                   \
+    EMULATOR_ATOMIC_ACCESS(atomicAnd(type *p, type x), type, was &x)                                                   \
+    EMULATOR_ATOMIC_ACCESS(atomicExch(type *p, type x), type, x)                                                       \
     EMULATOR_ATOMIC_ACCESS(atomicCAS(type *p, type old, type x), type, was == old ? x : was)
 EMULATOR_ATOMIC(int)
 EMULATOR_ATOMIC(unsigned)
@@ -188,8 +205,8 @@ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline float __expf(float x) { return expf(x); }
 inline float __logf(float x) { return logf(x); }
 
-#define EMULATOR_EXTREMES(type) \
-    inline type min(type x, type y) { return x < y ? x : y; } \
+#define EMULATOR_EXTREMES(type)                                                                                        \
+    inline type min(type x, type y) { return x < y ? x : y; }                                                          \
     inline type max(type x, type y) { return x > y ? x : y; }
 EMULATOR_EXTREMES(int)
 EMULATOR_EXTREMES(unsigned)

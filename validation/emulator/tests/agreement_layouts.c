@@ -1,7 +1,7 @@
-/* Llama in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights within the
- * limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of the devices' work.
- *     emulator/agreement_layouts RANKS           what make check trains: every cut of agreement.c and more, each in 2 orders
- *     emulator/agreement_layouts_long RANKS      the same in 20 orders
+/* Llama in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights
+ * within the limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of
+ * the devices' work. emulator/agreement_layouts RANKS           what make check trains: every cut of agreement.c and
+ * more, each in 2 orders emulator/agreement_layouts_long RANKS      the same in 20 orders
  *     emulator/agreement_layouts_every RANKS     every cut x sharding x recompute mask x overlap
  * Only layouts of exactly RANKS ranks are trained. EMULATOR_SEED is the first order. */
 #include "../../units/trained.h"
@@ -19,7 +19,11 @@
 #endif
 enum { STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 512, KEYS = 256 };
 
-typedef struct { int ranks; const char *workload; char keys[KEYS]; } layout;
+typedef struct {
+    int ranks;
+    const char *workload;
+    char keys[KEYS];
+} layout;
 
 /* Each cut once; precisions, masks, shardings and overlap are dealt out among them. */
 static const layout chosen[] = {
@@ -37,25 +41,35 @@ static const layout chosen[] = {
     { 4, "llama3.1-70b", "context = 2; data = 2; sharding = none" },
     { 4, "llama2-70b", "pipeline = 4; schedule = gpipe; layers = 6; recompute = layer" },
     { 5, "llama2-70b", "data = 5; sharding = optimizer; recompute = layer; global_batch = 5" },
-    { 6, "llama3.1-70b", "tensor = 2; data = 3; sharding = optimizer; overlap = off; recompute = mlp; global_batch = 3" },
+    { 6, "llama3.1-70b",
+      "tensor = 2; data = 3; sharding = optimizer; overlap = off; recompute = mlp; global_batch = 3" },
     { 7, "llama3.1-70b", "precision = bf16; data = 7; sharding = optimizer; global_batch = 7" },
     { 8, "llama2-70b", "tensor = 8; recompute = attention; global_batch = 1" },
     { 8, "llama3.1-70b", "data = 8; sharding = optimizer; recompute = mlp; global_batch = 8" },
     { 8, "llama3.1-70b", "tensor = 4; data = 2; recompute = attention_mlp; global_batch = 2" },
     { 8, "llama3.1-70b", "context = 8; sharding = optimizer; recompute = layer; global_batch = 1" },
-    { 8, "llama2-70b", "precision = bf16; tensor = 2; data = 2; context = 2; sharding = optimizer; recompute = layer; global_batch = 2" },
+    { 8, "llama2-70b",
+      "precision = bf16; tensor = 2; data = 2; context = 2; sharding = optimizer; recompute = layer; global_batch = "
+      "2" },
     { 8, "llama3.1-70b", "pipeline = 8; layers = 6; recompute = layer" },
     { 8, "llama2-70b", "precision = bf16; pipeline = 4; chunks_per_stage = 2; layers = 6; recompute = attention_mlp" },
     { 8, "llama2-70b", "tensor = 2; context = 2; pipeline = 2; sharding = optimizer; recompute = attention_mlp" },
     { 8, "llama3.1-70b", "tensor = 2; data = 2; pipeline = 2; sharding = optimizer; overlap = off" },
-    { 8, "llama3.1-70b", "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; sharding = none; recompute = layer" },
-    { 8, "llama3.1-70b", "precision = bf16; tensor = 2; pipeline = 4; schedule = gpipe; layers = 6; recompute = attention_mlp" },
+    { 8, "llama3.1-70b",
+      "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; sharding = none; recompute = layer" },
+    { 8, "llama3.1-70b",
+      "precision = bf16; tensor = 2; pipeline = 4; schedule = gpipe; layers = 6; recompute = attention_mlp" },
 };
 enum { CHOSEN = sizeof chosen / sizeof chosen[0] };
 
-/* --- Every way ------------------------------------------------------------------------------------------------------------ */
+/* --- Every way
+ * ------------------------------------------------------------------------------------------------------------ */
 
-typedef struct { int ranks; bool tensor, shards, pipeline; const char *keys; } cut;
+typedef struct {
+    int ranks;
+    bool tensor, shards, pipeline;
+    const char *keys;
+} cut;
 static const cut cuts[] = {
     { 1, false, false, false, "layers = 2" },
     { 2, true, false, false, "tensor = 2" },
@@ -83,7 +97,6 @@ static const char *const masks[] = { "none", "attention", "mlp", "layer", "atten
 static const char *const shardings[] = { "none", "optimizer" }, *const overlaps[] = { "on", "off" };
 static const char *const workloads[] = { "llama3.1-70b", "llama2-70b" }, *const precisions[] = { "fp32", "bf16" };
 
-
 /* Pipelines take two masks, as in agreement.c. Workloads alternate; every third is BF16. */
 static void add_ways(const cut *k, layout *list, int *count)
 {
@@ -92,8 +105,8 @@ static void add_ways(const cut *k, layout *list, int *count)
             for (int overlap = 0; overlap <= (k->tensor || k->pipeline); overlap++) {
                 int i = (*count)++;
                 list[i] = (layout){ .ranks = k->ranks, .workload = workloads[i % 2] };
-                snprintf(list[i].keys, KEYS, "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s", precisions[i % 3 == 2],
-                         k->keys, masks[mask], shardings[sharding], overlaps[overlap]);
+                snprintf(list[i].keys, KEYS, "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s",
+                         precisions[i % 3 == 2], k->keys, masks[mask], shardings[sharding], overlaps[overlap]);
             }
 }
 
@@ -107,15 +120,17 @@ static int list_layouts(void)
     return count;
 }
 
-/* --- One layout ----------------------------------------------------------------------------------------------------------- */
+/* --- One layout
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static bench_case case_on(const layout *l, case_backend backend)
 {
     char text[DECK];
-    int length = snprintf(text, sizeof text,
-                          "layouts\n\n[%s]\nsize = check\nsequence = 32\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = cuda\n%s%s%s\n",
-                          l->workload, STEPS_BF16, strstr(l->keys, "precision") ? "" : "precision = fp32\n",
-                          strstr(l->keys, "layers") ? "" : "layers = 2\n", l->keys);
+    int length = snprintf(
+        text, sizeof text,
+        "layouts\n\n[%s]\nsize = check\nsequence = 32\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = cuda\n%s%s%s\n",
+        l->workload, STEPS_BF16, strstr(l->keys, "precision") ? "" : "precision = fp32\n",
+        strstr(l->keys, "layers") ? "" : "layers = 2\n", l->keys);
     for (int i = 0; i < length; i++)
         if (text[i] == ';') text[i] = '\n';
     bench_case c = case_of(text, world_ranks());
@@ -123,8 +138,9 @@ static bench_case case_on(const layout *l, case_backend backend)
     return c;
 }
 
-/* The limits of weights are of the check's four steps. Adam's first updates are nearly signs, which BF16 turns more often: after two
- * steps weights are further apart, in units of what changed. FP32 is far below its limits after two. */
+/* The limits of weights are of the check's four steps. Adam's first updates are nearly signs, which BF16 turns more
+ * often: after two steps weights are further apart, in units of what changed. FP32 is far below its limits after two.
+ */
 static int steps_of(const bench_case *c) { return c->precision == PRECISION_BF16 ? STEPS_BF16 : STEPS; }
 
 static double apart(double got, double want) { return fabs(got / want - 1.0); }
@@ -141,7 +157,8 @@ static void find_losses(check_limits *found, double *norm, const trained *got, c
     }
 }
 
-/* Is the run within the limits? They are of distances to one rank, whose sums have another order, as those of devices have. */
+/* Is the run within the limits? They are of distances to one rank, whose sums have another order, as those of devices
+ * have. */
 static bool agrees(const trained *got, const trained *want, check_limits limit)
 {
     const char *name = "";
@@ -153,8 +170,8 @@ static bool agrees(const trained *got, const trained *want, check_limits limit)
     bool within = norm < limit.gradient_fourth;
     for (int m = 0; m < CHECK_MEASURES; m++) within = within && found.of[m] < limit.of[m];
     if (world_rank() == 0)
-        printf("# loss %.1e %.1e  gradient %.1e %.1e  weights %.1e (%s)  norm %.1e\n", found.loss_first, found.loss_later,
-               found.gradient_first, found.gradient_fourth, found.weights, name, norm);
+        printf("# loss %.1e %.1e  gradient %.1e %.1e  weights %.1e (%s)  norm %.1e\n", found.loss_first,
+               found.loss_later, found.gradient_first, found.gradient_fourth, found.weights, name, norm);
     return within;
 }
 
@@ -210,7 +227,8 @@ int main(int argc, char **argv)
     cmocka_set_message_output(CM_OUTPUT_TAP);
     for (int i = 0; i < count; i++)
         if (list[i].ranks == world_ranks())
-            tests[taken++] = (struct CMUnitTest){ .name = list[i].keys, .test_func = train_layout, .initial_state = &list[i] };
+            tests[taken++] =
+                (struct CMUnitTest){ .name = list[i].keys, .test_func = train_layout, .initial_state = &list[i] };
     int failed = _cmocka_run_group_tests("agreement_layouts", tests, (size_t)taken, NULL, NULL);
     world_stop();
     return failed;

@@ -1,19 +1,19 @@
-/* The twins of attention's operands, around a library that the emulator does not have: the test writes into the twins what the
- * library would, and finds it stored, or added, where the operands lie. */
+/* The twins of attention's operands, around a library that the emulator does not have: the test writes into the twins
+ * what the library would, and finds it stored, or added, where the operands lie. */
+#include "machine/cuda/attention_staging.h"
+#include "base/numeric.h"
+#include "machine/machine.h"
+#include "machine/world.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include "base/numeric.h"
-#include "machine/cuda/attention_staging.h"
-#include "machine/machine.h"
-#include "machine/world.h"
 #include <string.h>
+#include <cmocka.h>
 
 enum { S = 6, HEADS = 2, D = 8, ELEMENTS = S * HEADS * D, ROWS = HEADS * S, GAP = 3, SCRATCH_BYTES = 1 << 14 };
 static cudaStream_t stream;
-static char *device;            /* operands, then scratch */
+static char *device; /* operands, then scratch */
 static size_t used;
 
 static void *taken(size_t bytes)
@@ -64,7 +64,8 @@ static cuda_call call_open(bool backward)
 {
     cuda_call c = { .stream = stream, .name = "attention", .scratch_bytes = SCRATCH_BYTES };
     used = 0;
-    for (int i = Q; i <= (backward ? DV : OUT); i++) c.x[i] = operand_of(i == Q || i == K || i == V || i == D_OUT ? BF16 : F32);
+    for (int i = Q; i <= (backward ? DV : OUT); i++)
+        c.x[i] = operand_of(i == Q || i == K || i == V || i == D_OUT ? BF16 : F32);
     if (backward) c.x[OUT].type = BF16;
     c.x[LSE] = statistics();
     c.scratch = taken(SCRATCH_BYTES);
@@ -114,7 +115,8 @@ static void what_backward_wrote_is_stored_or_added(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_forward_wrote_is_stored), cmocka_unit_test(what_backward_wrote_is_stored_or_added) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(what_forward_wrote_is_stored),
+                                        cmocka_unit_test(what_backward_wrote_is_stored_or_added) };
     world_start(&argc, &argv);
     device = machine_memory_take(MACHINE_CUDA, 1 << 16);
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

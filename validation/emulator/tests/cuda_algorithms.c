@@ -1,5 +1,5 @@
-/* Where the algorithms of matrix products come from: trials, the library's first answer, a file that earlier runs have written,
- * whole or spoiled. */
+/* Where the algorithms of matrix products come from: trials, the library's first answer, a file that earlier runs have
+ * written, whole or spoiled. */
 #include "machine/cuda/algorithms.h"
 #include "products.h"
 
@@ -16,9 +16,18 @@ static void list_algorithms(machine_options options)
 }
 
 static void list_tried(void) { list_algorithms((machine_options){ .algorithm_cache = CACHE }); }
-static void list_deterministic(void) { list_algorithms((machine_options){ .algorithm_cache = CACHE, .deterministic = true }); }
-static void list_elsewhere(void) { list_algorithms((machine_options){ .algorithm_cache = "build/no/such/folder/algorithms" }); }
-static void list_with_transfers(void) { list_algorithms((machine_options){ .algorithm_cache = CACHE, .transfer_multiprocessors = 8 }); }
+static void list_deterministic(void)
+{
+    list_algorithms((machine_options){ .algorithm_cache = CACHE, .deterministic = true });
+}
+static void list_elsewhere(void)
+{
+    list_algorithms((machine_options){ .algorithm_cache = "build/no/such/folder/algorithms" });
+}
+static void list_with_transfers(void)
+{
+    list_algorithms((machine_options){ .algorithm_cache = CACHE, .transfer_multiprocessors = 8 });
+}
 
 /* Memory for trials does not suffice. */
 static void list_untried(void)
@@ -80,7 +89,8 @@ static void expect_lines(const char *when, size_t room, int lines, const char *l
     exit(3);
 }
 
-/* What was only tuned, or ran on an earlier machine, is not listed; what does not fit is counted, and no line is cut. */
+/* What was only tuned, or ran on an earlier machine, is not listed; what does not fit is counted, and no line is cut.
+ */
 static void list_what_ran(void)
 {
     char text[OUTPUT];
@@ -103,7 +113,8 @@ static void list_what_ran(void)
 
 static void test_list(void **state) { passes(list_what_ran); }
 
-static const char TRIED[] = "the fastest tried", KEPT[] = "tried in an earlier run", FIRST[] = "the library's first answer";
+static const char TRIED[] = "the fastest tried", KEPT[] = "tried in an earlier run",
+                  FIRST[] = "the library's first answer";
 
 static void test_cache(void **state)
 {
@@ -121,7 +132,8 @@ static void test_cache(void **state)
     assert_int_equal(lines_of(again), 6);
     assert_int_equal(strncmp(text, again, length) == 0 || strstr(again, text) != NULL, 1);
     assert_int_equal(says(list_tried, KEPT), 3);
-    assert_int_equal(says(list_elsewhere, "algorithm cache build/no/such/folder/algorithms: No such file or directory"), 1);
+    assert_int_equal(says(list_elsewhere, "algorithm cache build/no/such/folder/algorithms: No such file or directory"),
+                     1);
     assert_int_equal(says(list_untried, FIRST), 1);
 }
 
@@ -171,6 +183,7 @@ static void test_corrupted_cache(void **state)
 int main(void)
 {
     algorithms_try_from(0.0);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_list), cmocka_unit_test(test_cache), cmocka_unit_test(test_corrupted_cache) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_list), cmocka_unit_test(test_cache),
+                                        cmocka_unit_test(test_corrupted_cache) };
     return cmocka_run_group_tests_name("emulator/cuda_algorithms", tests, NULL, NULL);
 }

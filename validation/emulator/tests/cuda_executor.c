@@ -1,25 +1,28 @@
-/* The CUDA executor on the emulated device, which runs the heads of streams in random order: marks, waits, rings, times, spans,
- * the tally, scratch, poison, bytes up and down. Alone; the transfers' tests have ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* The CUDA executor on the emulated device, which runs the heads of streams in random order: marks, waits, rings,
+ * times, spans, the tally, scratch, poison, bytes up and down. Alone; the transfers' tests have ranks. */
 #include "base/clock.h"
 #include "machine/cuda/call.h"
 #include "machine/cuda/device_clock.h"
 #include "machine/kernels.h"
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <cmocka.h>
 
 enum { QUEUES = 4, CELLS = 12, FLOATS = 1 << 10 };
 
-static float *device;           /* [FLOATS], zeros when a floor opens */
+static float *device; /* [FLOATS], zeros when a floor opens */
 
-typedef struct { machine *m; queue *q[QUEUES]; } floor_of_queues;
+typedef struct {
+    machine *m;
+    queue *q[QUEUES];
+} floor_of_queues;
 
 static floor_of_queues open_floor(machine_options options)
 {
@@ -120,8 +123,8 @@ static void a_full_ring_waits_for_the_device(void **state)
     close_floor(&f);
 }
 
-/* Between the moment before the operation was submitted and the moment after it was waited for; in order within a queue, and
- * never before what was waited for. */
+/* Between the moment before the operation was submitted and the moment after it was waited for; in order within a
+ * queue, and never before what was waited for. */
 static void times_are_those_of_the_clock(void **state)
 {
     enum { ROUNDS = 50 };
@@ -151,9 +154,10 @@ static cudaEvent_t reach(cudaStream_t stream)
     return event;
 }
 
-/* The clock's times, which nothing corrects here, are the host's but for one difference, the same for all events, also after it
- * counts from another event: some difference puts each event between the host's looks before and after it. A time is a sum of
- * floats of at most 4.2 s in milliseconds, each wrong by at most 0.25 us: two where the clock has moved. */
+/* The clock's times, which nothing corrects here, are the host's but for one difference, the same for all events, also
+ * after it counts from another event: some difference puts each event between the host's looks before and after it. A
+ * time is a sum of floats of at most 4.2 s in milliseconds, each wrong by at most 0.25 us: two where the clock has
+ * moved. */
 static void the_clock_counts_from_a_later_event(void **state)
 {
     enum { EVENTS = 5, LATE = 2 };
@@ -244,7 +248,8 @@ static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
     return mulhi(philox4x32((philox_block){ { draw, program, 0, 0 } }, 41, 43).word[0], sides);
 }
 
-/* A random program over CELLS cells: to gets or adds from. Order shows in the sums. With all waits that it needs, or none. */
+/* A random program over CELLS cells: to gets or adds from. Order shows in the sums. With all waits that it needs, or
+ * none. */
 static void random_program(const floor_of_queues *f, uint32_t program, bool waits, float out[CELLS])
 {
     enum { PROGRAM = 300 };
@@ -360,10 +365,18 @@ static void the_device_is_named(void **state)
 /* The emulated NVML's answers, and the words for its bits. */
 static void the_device_says_how_it_is(void **state)
 {
-    static const struct { const char *bits, *words; bool throttled; } seen[] = {
-        { "0", "", false }, { "0x1", "idle", false }, { "0x6", "application clocks, power cap", false },
-        { "0x48", "hardware slowdown, hardware temperature", true }, { "0x20", "temperature", true }, { "0x80", "power brake", true },
-        { "0x110", "sync boost, display clocks", false }, { "0x1000", "", false },
+    static const struct {
+        const char *bits, *words;
+        bool throttled;
+    } seen[] = {
+        { "0", "", false },
+        { "0x1", "idle", false },
+        { "0x6", "application clocks, power cap", false },
+        { "0x48", "hardware slowdown, hardware temperature", true },
+        { "0x20", "temperature", true },
+        { "0x80", "power brake", true },
+        { "0x110", "sync boost, display clocks", false },
+        { "0x1000", "", false },
     };
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
         setenv("EMULATOR_CLOCKS_EVENTS", seen[i].bits, 1);
@@ -379,11 +392,14 @@ static void the_device_says_how_it_is(void **state)
     unsetenv("EMULATOR_CLOCKS_EVENTS");
 }
 
-/* Enough connections that the user asked for are left alone; too few are raised, and what they were is kept for the record. */
+/* Enough connections that the user asked for are left alone; too few are raised, and what they were is kept for the
+ * record. */
 static void connections_are_enough(void **state)
 {
     static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS", raised[] = "XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM";
-    static const struct { const char *given, *used, *was; } cases[] = { { "32", "32", NULL }, { "31", "32", "31" }, { NULL, "32", NULL } };
+    static const struct {
+        const char *given, *used, *was;
+    } cases[] = { { "32", "32", NULL }, { "31", "32", "31" }, { NULL, "32", NULL } };
     char why[200];
     for (int i = 0; i < 3; i++) {
         unsetenv(name);
@@ -415,7 +431,8 @@ static void sync_with_the_future(void)
 static void too_little_scratch(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
-    tensor token = tensor_2d(device, I32, 4, 1), gradient = tensor_3d(device + 16, F32, 4, 1, 2), table = tensor_2d(device + 32, F32, 8, 2);
+    tensor token = tensor_2d(device, I32, 4, 1), gradient = tensor_3d(device + 16, F32, 4, 1, 2),
+           table = tensor_2d(device + 32, F32, 8, 2);
     embedding_backward(f.q[0], "table", token, gradient, table, WRITE, 0);
 }
 
@@ -450,8 +467,13 @@ static void no_device(void)
 }
 
 /* What ends the process is run in another one: this program with the name as its argument. */
-static const struct { const char *name; void (*run)(void); const char *words; } fatal[] = {
-    { "wait_for_the_future", wait_for_the_future, "fill never (setup) waits for operation 3 of queue 1, which can never complete" },
+static const struct {
+    const char *name;
+    void (*run)(void);
+    const char *words;
+} fatal[] = {
+    { "wait_for_the_future", wait_for_the_future,
+      "fill never (setup) waits for operation 3 of queue 1, which can never complete" },
     { "sync_with_the_future", sync_with_the_future, "a mark is waited for that was never submitted" },
     { "too_little_scratch", too_little_scratch, "embedding_backward table (setup) needs" },
     { "too_much_memory", too_much_memory, "65536.00 GiB asked for the case's arena on" },
@@ -483,13 +505,20 @@ int main(int count, char **arguments)
     if (count > 1) return 0;
     own_path = arguments[0];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mark_sync_waits_for_the_mark), cmocka_unit_test(nothing_runs_ahead_of_being_asked),
-        cmocka_unit_test(queues_wait_for_each_other), cmocka_unit_test(a_full_ring_waits_for_the_device),
-        cmocka_unit_test(times_are_those_of_the_clock), cmocka_unit_test(the_clock_counts_from_a_later_event),
+        cmocka_unit_test(mark_sync_waits_for_the_mark),
+        cmocka_unit_test(nothing_runs_ahead_of_being_asked),
+        cmocka_unit_test(queues_wait_for_each_other),
+        cmocka_unit_test(a_full_ring_waits_for_the_device),
+        cmocka_unit_test(times_are_those_of_the_clock),
+        cmocka_unit_test(the_clock_counts_from_a_later_event),
         cmocka_unit_test(the_clock_is_held_to_the_hosts),
-        cmocka_unit_test(old_marks_have_their_times_for_long), cmocka_unit_test(spans_and_seconds_are_kept),
-        cmocka_unit_test(ordered_programs_give_the_same_in_every_order), cmocka_unit_test(unordered_programs_show),
-        cmocka_unit_test(writes_are_poisoned), cmocka_unit_test(large_blocks_go_up_and_down), cmocka_unit_test(the_device_is_named),
+        cmocka_unit_test(old_marks_have_their_times_for_long),
+        cmocka_unit_test(spans_and_seconds_are_kept),
+        cmocka_unit_test(ordered_programs_give_the_same_in_every_order),
+        cmocka_unit_test(unordered_programs_show),
+        cmocka_unit_test(writes_are_poisoned),
+        cmocka_unit_test(large_blocks_go_up_and_down),
+        cmocka_unit_test(the_device_is_named),
         cmocka_unit_test(the_device_says_how_it_is),
         cmocka_unit_test(connections_are_enough),
         cmocka_unit_test(failures_are_named),

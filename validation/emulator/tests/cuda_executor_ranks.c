@@ -1,11 +1,6 @@
-/* The CUDA executor and transfers, on two ranks: what computing waits for is exposed, receives posted ahead hold nobody up,
- * collectives run in the order in which they were submitted. With an argument, for
- * machine/cuda_stall.t, what ends the run: rank 1 does not come. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* The CUDA executor and transfers, on two ranks: what computing waits for is exposed, receives posted ahead hold nobody
+ * up, collectives run in the order in which they were submitted. With an argument, for machine/cuda_stall.t, what ends
+ * the run: rank 1 does not come. */
 #include "../../units/sharing.h"
 #include "base/clock.h"
 #include "machine/cuda/call.h"
@@ -13,17 +8,25 @@
 #include "machine/kernels.h"
 #include "machine/world.h"
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <cmocka.h>
 
 enum { QUEUES = 4, FLOATS = 1 << 10, LARGE = 1 << 16 };
 enum { COMPUTE, FIRST, SECOND, THIRD };
 
-static float *device;           /* [FLOATS + 2 * LARGE] */
-static group links[2], all;     /* links: from rank 0 to 1, and back */
-static struct { machine *m; queue *q[QUEUES]; } f;
+static float *device;       /* [FLOATS + 2 * LARGE] */
+static group links[2], all; /* links: from rank 0 to 1, and back */
+static struct {
+    machine *m;
+    queue *q[QUEUES];
+} f;
 
 static tensor cell(int i) { return tensor_1d(device + i, F32, 1); }
 static tensor large(int i) { return tensor_1d(device + FLOATS + i * LARGE, F32, LARGE); }
@@ -42,7 +45,7 @@ static int open_floor(void **state)
 {
     f.m = machine_open(&(machine_options){ .kind = MACHINE_CUDA, .world_rank = world_rank(), .span_capacity = 100 });
     for (int i = 0; i < QUEUES; i++) f.q[i] = machine_queue(f.m, "queue");
-    copy(f.q[COMPUTE], "rehearsal", cell(1), WRITE, cell(0));          /* a kernel's first launch may wait for all queues */
+    copy(f.q[COMPUTE], "rehearsal", cell(1), WRITE, cell(0)); /* a kernel's first launch may wait for all queues */
     mark_sync(fill(f.q[COMPUTE], "rehearsal", cell(1), 1.0));
     tally_clear(machine_tally(f.m));
     machine_memory_clear(MACHINE_CUDA, device, 0, (FLOATS + 2 * LARGE) * sizeof *device);
@@ -78,7 +81,8 @@ static double exposed_on(const char *axis)
     return -1.0;
 }
 
-/* Two ranks of a node that both see two devices take one each; where each sees one of its own, both take their first. */
+/* Two ranks of a node that both see two devices take one each; where each sees one of its own, both take their first.
+ */
 static void each_rank_has_a_device_of_its_own(void **state)
 {
     int device_number, devices;
@@ -91,8 +95,8 @@ static void each_rank_has_a_device_of_its_own(void **state)
     assert_true(world_rank() != 0 || machine_shares_devices() || strcmp(identity[0], identity[1]) != 0);
 }
 
-/* Rank 1 sends late. On rank 0 one operation waits for that, from its submission on; one that does not wait is not held up. The
- * ranks of one node have one clock. */
+/* Rank 1 sends late. On rank 0 one operation waits for that, from its submission on; one that does not wait is not held
+ * up. The ranks of one node have one clock. */
 static void computing_that_waits_for_a_transfer_is_exposed(void **state)
 {
     double sent = 0.0;
@@ -131,8 +135,8 @@ static void a_transfer_nobody_waits_for_is_not_exposed(void **state)
     assert_true(exposed_on("pipeline") == 0.0);
 }
 
-/* Rank 0 posts both receives on one queue before rank 1 sends; the second is sent only when rank 1 has what rank 0 makes of the
- * first. Who waited for the second receive instead of the first would wait for ever. */
+/* Rank 0 posts both receives on one queue before rank 1 sends; the second is sent only when rank 1 has what rank 0
+ * makes of the first. Who waited for the second receive instead of the first would wait for ever. */
 static void receives_posted_ahead_hold_nobody_up(void **state)
 {
     for (int round = 0; round < 20; round++) {
@@ -158,11 +162,13 @@ static void receives_posted_ahead_hold_nobody_up(void **state)
     }
 }
 
-/* Three communicators, on queues that nothing else orders. That one transfer waits for another is no computing's loss. */
+/* Three communicators, on queues that nothing else orders. That one transfer waits for another is no computing's loss.
+ */
 static void collectives_run_in_the_order_of_submission(void **state)
 {
     for (int round = 0; round < 30; round++) {
-        mark m[3] = { all_reduce(f.q[FIRST], "a", &links[0], large(0)), all_reduce(f.q[SECOND], "b", &links[1], cell(20)),
+        mark m[3] = { all_reduce(f.q[FIRST], "a", &links[0], large(0)),
+                      all_reduce(f.q[SECOND], "b", &links[1], cell(20)),
                       all_gather(f.q[THIRD], "c", &all, tensor_1d(device + 30, F32, 2), tensor_none()) };
         machine_sync(f.m);
         assert_true(mark_time(m[0]) <= mark_time(m[1]) && mark_time(m[1]) <= mark_time(m[2]));

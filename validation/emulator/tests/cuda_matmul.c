@@ -1,5 +1,5 @@
-/* Matrix products of the CUDA machine on the emulated library: every layout, format and access, planned at first use and tuned;
- * what is refused; and mistakes behind the door, which the emulated library must find. */
+/* Matrix products of the CUDA machine on the emulated library: every layout, format and access, planned at first use
+ * and tuned; what is refused; and mistakes behind the door, which the emulated library must find. */
 #include "machine/cuda/algorithms.h"
 #include "products.h"
 
@@ -18,7 +18,8 @@ static void degenerate(void)
     static const int64_t strides[][2] = { { 1, 1 }, { 9, 1 }, { 0, 1 } };
     layout plain = { 0 };
     for (int s = 0; s < 3; s++) {
-        matrix a = matrix_open(BF16, 1, 9, plain, 1), b = matrix_open(BF16, 9, 1, plain, 2), c = matrix_open(BF16, 1, 1, plain, 3);
+        matrix a = matrix_open(BF16, 1, 9, plain, 1), b = matrix_open(BF16, 9, 1, plain, 2),
+               c = matrix_open(BF16, 1, 1, plain, 3);
         for (int i = 0; i < 2; i++) a.t.stride[i] = strides[s][i], b.t.stride[i] = strides[s][!i];
         c.t.stride[0] = c.t.stride[1] = s;
         op o = product_of(&c, UPDATE, &a, &b);
@@ -53,7 +54,8 @@ static void rounded_once(void)
 {
     for (int number = 0; number < 2; number++) {
         layout l = { .gap = number ? 3 : 0 };
-        matrix a = matrix_open(BF16, 48, 600, l, 1), b = matrix_open(BF16, 600, 32, l, 2), c = matrix_open(BF16, 48, 32, l, 3);
+        matrix a = matrix_open(BF16, 48, 600, l, 1), b = matrix_open(BF16, 600, 32, l, 2),
+               c = matrix_open(BF16, 48, 32, l, 3);
         for (int64_t k = 0; k < 600; k++) {
             for (int64_t i = 0; i < 48; i++) element_set(&a, i, k, 0x1p-9);
             for (int64_t j = 0; j < 32; j++) element_set(&b, k, j, 1.0);
@@ -85,7 +87,8 @@ static void opened_again(void)
 static void never_measured(void)
 {
     layout plain = { 0 };
-    matrix a = matrix_open(F32, 4, 4, plain, 1), b = matrix_open(F32, 4, 4, plain, 2), c = matrix_open(F32, 4, 4, plain, 3);
+    matrix a = matrix_open(F32, 4, 4, plain, 1), b = matrix_open(F32, 4, 4, plain, 2),
+           c = matrix_open(F32, 4, 4, plain, 3);
     op o = product_of(&c, WRITE, &a, &b), other = product_of(&c, UPDATE, &a, &b);
     cuda_matmul_prepare(&o);
     run(&other);
@@ -102,7 +105,8 @@ static void overlapping_rows(void)
 static void little_scratch(void)
 {
     layout plain = { 0 };
-    matrix a = matrix_open(BF16, 64, 64, plain, 1), b = matrix_open(BF16, 64, 64, plain, 2), c = matrix_open(BF16, 64, 64, plain, 3);
+    matrix a = matrix_open(BF16, 64, 64, plain, 1), b = matrix_open(BF16, 64, 64, plain, 2),
+           c = matrix_open(BF16, 64, 64, plain, 3);
     op o = product_of(&c, WRITE, &a, &b);
     cuda_matmul_prepare(&o);
     cuda_call call = call_of(&o);
@@ -113,7 +117,13 @@ static void little_scratch(void)
 /* d = a b of 8 x 8, one fact of it wrong, behind the door. */
 static void planted(void (*spoil)(product *, candidate *, void **))
 {
-    product p = { .key = { .m = 8, .n = 8, .k = 8, .leading = { 8, 8, 8 }, .alignment = { 16, 16, 16 }, .input = F32, .output = F32 } };
+    product p = { .key = { .m = 8,
+                           .n = 8,
+                           .k = 8,
+                           .leading = { 8, 8, 8 },
+                           .alignment = { 16, 16, 16 },
+                           .input = F32,
+                           .output = F32 } };
     candidate list[PRODUCT_CANDIDATES], none = { .workspace = 0 };
     void *x[MATRICES] = { device.memory, device.memory + 4096, device.memory + 8192 };
     spoil(&p, &none, x);
@@ -129,11 +139,17 @@ static void spoil_nothing(product *p, candidate *c, void **x) { (void)p, (void)c
 static void spoil_small(product *p, candidate *c, void **x) { (void)c, (void)x, p->key.leading[LEFT] = 7; }
 static void spoil_large(product *p, candidate *c, void **x) { (void)c, (void)x, p->key.leading[RIGHT] = ARENA / 16; }
 static void spoil_alignment(product *p, candidate *c, void **x) { (void)c, (void)p, x[LEFT] = device.memory + 4100; }
-static void spoil_address(product *p, candidate *c, void **x) { (void)c, (void)p, x[RIGHT] = device.memory + ARENA - 128; }
+static void spoil_address(product *p, candidate *c, void **x)
+{
+    (void)c, (void)p, x[RIGHT] = device.memory + ARENA - 128;
+}
 static void spoil_alias(product *p, candidate *c, void **x) { (void)c, (void)p, x[DESTINATION] = x[LEFT]; }
 static void spoil_workspace(product *p, candidate *c, void **x) { (void)p, (void)x, c->workspace = c->workspace / 2; }
 static void spoil_place(product *p, candidate *c, void **x) { (void)c, (void)x, p->name[1] = 'w'; }
-static void spoil_algorithm(product *p, candidate *c, void **x) { (void)p, (void)x, c->algorithm = (cublasLtMatmulAlgo_t){ { 0 } }; }
+static void spoil_algorithm(product *p, candidate *c, void **x)
+{
+    (void)p, (void)x, c->algorithm = (cublasLtMatmulAlgo_t){ { 0 } };
+}
 
 static void planted_nothing(void) { planted(spoil_nothing); }
 static void planted_small(void) { planted(spoil_small); }
@@ -178,6 +194,7 @@ static void test_planted(void **state)
 int main(void)
 {
     algorithms_try_from(0.0);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_refused), cmocka_unit_test(test_planted) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_refused),
+                                        cmocka_unit_test(test_planted) };
     return cmocka_run_group_tests_name("emulator/cuda_matmul", tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
-/* Kernels with mistakes, each run by a child process that must die of it with the emulator's words; and what is right passes. */
-#include "machine/cuda/launch.cuh"
+/* Kernels with mistakes, each run by a child process that must die of it with the emulator's words; and what is right
+ * passes. */
 #include "emulator_tests.h"
+#include "machine/cuda/launch.cuh"
 
 enum { THREADS = 128, VALUES = 1024 };
 
-struct floats { float of[THREADS]; };
+struct floats {
+    float of[THREADS];
+};
 
 /* out [thread] of each block: the value that the thread at the other end of the block has put into shared memory. */
 template <bool barrier> static KERNEL(THREADS) reversed(const float *in, float *out)
@@ -90,14 +93,18 @@ static KERNEL(THREADS) warp_calls(int *wrong)
     bad += __shfl_down_sync(all, lane, 3, 8) != (lane % 8 + 3 < 8 ? lane + 3 : lane);
     bad += __shfl_xor_sync(all, double(lane), 1) != double(lane ^ 1);
     bad += __ballot_sync(all, lane % 2) != 0xAAAAAAAAu;
-    bad += !__any_sync(all, lane == 7) || __any_sync(all, lane == 32) || __all_sync(all, lane < 31) || !__all_sync(all, lane < 32);
-    bad += __reduce_add_sync(all, lane) != 496 || __reduce_max_sync(all, unsigned(lane)) != 31 || __reduce_min_sync(all, -lane) != -31;
+    bad += !__any_sync(all, lane == 7) || __any_sync(all, lane == 32) || __all_sync(all, lane < 31) ||
+           !__all_sync(all, lane < 32);
+    bad += __reduce_add_sync(all, lane) != 496 || __reduce_max_sync(all, unsigned(lane)) != 31 ||
+           __reduce_min_sync(all, -lane) != -31;
     __syncwarp();
     atomicAdd(wrong, bad);
 }
 
 static KERNEL(64) of_two_warps(float *out) { out[threadIdx.x] = 1.0f; }
-struct large { char bytes[4100]; };
+struct large {
+    char bytes[4100];
+};
 static KERNEL(THREADS) of_many_bytes(large, float *out) { out[threadIdx.x] = 1.0f; }
 
 static float *run_reversed(bool barrier)
@@ -158,10 +165,10 @@ static void warp_calls_agree()
 }
 
 /* One launch of a kernel on THREADS floats. */
-#define ONE_LAUNCH(kernel, grid, block, shared) \
-    device_floats out(THREADS); \
-    test_stream s; \
-    LAUNCH(kernel, grid, block, shared, s.stream, out.data); \
+#define ONE_LAUNCH(kernel, grid, block, shared)                                                                        \
+    device_floats out(THREADS);                                                                                        \
+    test_stream s;                                                                                                     \
+    LAUNCH(kernel, grid, block, shared, s.stream, out.data);                                                           \
     s.finish()
 
 static void shared_overrun() { ONE_LAUNCH(overrun, dim3(1), THREADS, sizeof(floats)); }
@@ -176,13 +183,21 @@ static void grid_of_none() { ONE_LAUNCH(of_two_warps, dim3(0), 64, 0); }
 static void grid_too_high() { ONE_LAUNCH(of_two_warps, dim3(1, 65536), 64, 0); }
 static void shared_too_large() { ONE_LAUNCH(of_two_warps, dim3(1), 64, (227 << 10) + 4); }
 static void healthy_launch() { ONE_LAUNCH(of_two_warps, dim3(1), 64, 227 << 10); }
-static void out_of_bounds() { device_floats out(THREADS - 1); test_stream s; LAUNCH(leaves, dim3(1), THREADS, 0, s.stream, out.data); s.finish(); }
+static void out_of_bounds()
+{
+    device_floats out(THREADS - 1);
+    test_stream s;
+    LAUNCH(leaves, dim3(1), THREADS, 0, s.stream, out.data);
+    s.finish();
+}
 
 static void shared_not_allowed()
 {
     device_floats out(THREADS);
     test_stream s;
-    emulator_launch_plan plan = { "of_two_warps", reinterpret_cast<const void *>(of_two_warps), dim3(1), dim3(64), 49 << 10, 8, NULL, NULL, NULL };
+    emulator_launch_plan plan = {
+        "of_two_warps", reinterpret_cast<const void *>(of_two_warps), dim3(1), dim3(64), 49 << 10, 8, NULL, NULL, NULL
+    };
     emulator_launch(&plan, s.stream);
 }
 
@@ -212,7 +227,8 @@ int main()
         { "a sum in shared memory without", count_threads<false>, "without a barrier between" },
         { "shuffles, votes and reductions", warp_calls_agree, NULL },
         { "shared memory overrun", shared_overrun, "heap-buffer-overflow" },
-        { "a launch with less shared memory than the struct", shared_too_small, "512 bytes of shared memory, the launch gave 508" },
+        { "a launch with less shared memory than the struct", shared_too_small,
+          "512 bytes of shared memory, the launch gave 508" },
         { "device memory overrun", out_of_bounds, "heap-buffer-overflow" },
         { "a thread leaves before a barrier", leaves_before_barrier, "thread 77" },
         { "a shuffle that one lane does not reach", partial_shuffle, "but others wait at" },
@@ -224,9 +240,11 @@ int main()
         { "a grid too high", grid_too_high, "a grid of 1 x 65536 x 1" },
         { "227 KB of shared memory", healthy_launch, NULL },
         { "more than 227 KB of shared memory", shared_too_large, "invalid argument" },
-        { "more than 48 KB of shared memory, not asked for", shared_not_allowed, "50176 bytes of shared memory, allowed are 49152" },
+        { "more than 48 KB of shared memory, not asked for", shared_not_allowed,
+          "50176 bytes of shared memory, allowed are 49152" },
         { "arguments beyond 4096 bytes", arguments_too_large, "bytes of arguments" },
-        { "a pointer to the host among the arguments", host_argument, "in no live allocation that the device can reach" },
+        { "a pointer to the host among the arguments", host_argument,
+          "in no live allocation that the device can reach" },
     };
     return run_tests(tests, sizeof tests / sizeof *tests);
 }

@@ -1,7 +1,7 @@
-/* Mistakes with streams, events, copies and memory, each made by a child process that must die of it with the emulator's words;
- * and what is right passes, whatever the order. */
-#include "machine/cuda/launch.cuh"
+/* Mistakes with streams, events, copies and memory, each made by a child process that must die of it with the
+ * emulator's words; and what is right passes, whatever the order. */
 #include "emulator_tests.h"
+#include "machine/cuda/launch.cuh"
 
 enum { THREADS = 64, VALUES = 256, SEEDS = 20 };
 
@@ -22,7 +22,10 @@ struct two_streams {
         first.finish();
         second.finish();
     }
-    void set_on(test_stream &s, float value) { LAUNCH(set, dim3(VALUES / THREADS), THREADS, 0, s.stream, x.data, value); }
+    void set_on(test_stream &s, float value)
+    {
+        LAUNCH(set, dim3(VALUES / THREADS), THREADS, 0, s.stream, x.data, value);
+    }
     void twice_on(test_stream &s) { LAUNCH(twice, dim3(VALUES / THREADS), THREADS, 0, s.stream, x.data, y.data); }
     bool y_is(float value)
     {
@@ -75,7 +78,8 @@ static void launches_are_late()
     s.set_on(s.first, 1.0f);
     EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
     expect(emulator_counted().blocks == 0, "no block has run");
-    while (cudaEventQuery(s.event) != cudaSuccess) expect(cudaGetLastError() == cudaErrorNotReady, "a query's error stays");
+    while (cudaEventQuery(s.event) != cudaSuccess)
+        expect(cudaGetLastError() == cudaErrorNotReady, "a query's error stays");
     expect(emulator_counted().blocks == VALUES / THREADS, "all blocks have run");
 }
 
@@ -149,7 +153,8 @@ static void wrong_direction()
 static void copy_overrun()
 {
     two_streams s;
-    EXPECT_CUDA(cudaMemcpyAsync(s.x.data, s.y.data + 1, VALUES * sizeof(float), cudaMemcpyDeviceToDevice, s.first.stream));
+    EXPECT_CUDA(
+        cudaMemcpyAsync(s.x.data, s.y.data + 1, VALUES * sizeof(float), cudaMemcpyDeviceToDevice, s.first.stream));
     s.finish();
 }
 
@@ -323,7 +328,8 @@ static void one_device()
     EXPECT_CUDA(cudaMemGetInfo(&unused, &total));
     expect(total == p.totalGlobalMem && unused == total - VALUES * sizeof(float), "memory is counted");
     void *all;
-    expect(cudaMalloc(&all, total) == cudaErrorMemoryAllocation && cudaGetLastError() == cudaErrorMemoryAllocation, "too much");
+    expect(cudaMalloc(&all, total) == cudaErrorMemoryAllocation && cudaGetLastError() == cudaErrorMemoryAllocation,
+           "too much");
     expect(cudaGetLastError() == cudaSuccess, "told once");
 }
 
@@ -337,7 +343,8 @@ int main()
         { "copies from and to pinned memory", pinned_copies, NULL },
         { "the source of a copy is changed before it ran", source_is_changed, "wrong: the source as it was" },
         { "a copy's result is read before it is there", read_too_early, "use-after-poison" },
-        { "an asynchronous copy to pageable memory", pageable_copy, "cudaMemcpyAsync: from device memory to pageable host memory" },
+        { "an asynchronous copy to pageable memory", pageable_copy,
+          "cudaMemcpyAsync: from device memory to pageable host memory" },
         { "a copy in the wrong direction", wrong_direction, "kind 1, but from device memory to pinned host memory" },
         { "a copy beyond its source", copy_overrun, "cudaMemcpyAsync: kind 3, but from memory beyond" },
         { "freed memory is used by what was queued before", freed_memory, "heap-use-after-free" },
@@ -351,10 +358,12 @@ int main()
         { "a synchronous copy without a wait", copy_without_wait, "wrong: copied behind the kernels" },
         { "a stream is destroyed with work in it", stream_left_full, "still queued" },
         { "a stream is used after its end", stream_used_after, "no such stream" },
-        { "the host waits within a step", sync_in_step, "cudaStreamSynchronize: the host waits for the device inside a step" },
+        { "the host waits within a step", sync_in_step,
+          "cudaStreamSynchronize: the host waits for the device inside a step" },
         { "the host asks within a step", query_in_step, NULL },
         { "a full stream takes more when there is room", full_stream, NULL },
-        { "a full stream holds the host up within a step", full_stream_in_step, "a call onto a full stream: the host waits for the device inside a step" },
+        { "a full stream holds the host up within a step", full_stream_in_step,
+          "a call onto a full stream: the host waits for the device inside a step" },
         { "polled work", polled_work, NULL },
         { "polled work without an end blocks no query", wait_for_ever, NULL },
         { "no device", no_device, NULL },

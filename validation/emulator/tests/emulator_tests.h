@@ -7,7 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct test_case { const char *name; void (*run)(); const char *dies_with; };     /* NULL: it passes */
+struct test_case {
+    const char *name;
+    void (*run)();
+    const char *dies_with;
+}; /* NULL: it passes */
 
 static inline void expect(bool holds, const char *what)
 {
@@ -77,7 +81,10 @@ struct device_floats {
     }
     ~device_floats() { cudaFree(data); }
     void read(float *to) const { EXPECT_CUDA(cudaMemcpy(to, data, count * sizeof(float), cudaMemcpyDeviceToHost)); }
-    void write(const float *from) { EXPECT_CUDA(cudaMemcpy(data, from, count * sizeof(float), cudaMemcpyHostToDevice)); }
+    void write(const float *from)
+    {
+        EXPECT_CUDA(cudaMemcpy(data, from, count * sizeof(float), cudaMemcpyHostToDevice));
+    }
     void count_up()
     {
         float *x = new float[count];

@@ -1,7 +1,6 @@
-/* The fabric of GPUs on the emulated NCCL: what must run at once does, communicators are made, kept and made again. With
- * arguments, what goes wrong, for validation/machine/nccl.t:
- *   nccl_ranks SCENE STALL_SECONDS
- * In scenes of mistakes the last rank makes them. */
+/* The fabric of GPUs on the emulated NCCL: what must run at once does, communicators are made, kept and made again.
+ * With arguments, what goes wrong, for validation/machine/nccl.t: nccl_ranks SCENE STALL_SECONDS In scenes of mistakes
+ * the last rank makes them. */
 #include "../../units/fabric_ranks.h"
 #include "machine/cuda/call.h"
 #include "machine/cuda/communicators.h"
@@ -9,10 +8,10 @@
 #include "parallel/mesh.h"
 
 enum { ELEMENTS = 300, MICROBATCHES = 12, CELLS = 8 };
-enum { FIRST, SECOND, COMPUTE };                /* queues */
+enum { FIRST, SECOND, COMPUTE }; /* queues */
 
 static test_floor f;
-static tensor cell[CELLS];                      /* [ELEMENTS] of F32 where the machine works */
+static tensor cell[CELLS]; /* [ELEMENTS] of F32 where the machine works */
 
 static bool is_last(void) { return world_rank() == world_ranks() - 1; }
 
@@ -48,8 +47,14 @@ static void connect(group *g, const char *name, int lanes, int first, int size)
     group_connect(MACHINE_CUDA, g, name, within ? first : -1, g->rank);
 }
 
-static void send_to(queue *q, group *g, int peer, tensor x) { fabric_exchange(q, "send", g, &(transfer){ true, peer, x }, 1); }
-static void receive_from(queue *q, group *g, int peer, tensor x) { fabric_exchange(q, "receive", g, &(transfer){ false, peer, x }, 1); }
+static void send_to(queue *q, group *g, int peer, tensor x)
+{
+    fabric_exchange(q, "send", g, &(transfer){ true, peer, x }, 1);
+}
+static void receive_from(queue *q, group *g, int peer, tensor x)
+{
+    fabric_exchange(q, "receive", g, &(transfer){ false, peer, x }, 1);
+}
 
 /* ---- at once ---- */
 
@@ -100,7 +105,11 @@ static void lanes_of_a_group_pass_each_other(void **state)
 
 /* ---- one forward, one backward ---- */
 
-typedef struct { mesh *m; tensor activation, gradient, out; mark arrived; } stage_work;     /* [MICROBATCHES, ELEMENTS] */
+typedef struct {
+    mesh *m;
+    tensor activation, gradient, out;
+    mark arrived;
+} stage_work; /* [MICROBATCHES, ELEMENTS] */
 
 static tensor of_microbatch(tensor x, int i) { return tensor_flat(tensor_slice(x, 0, i, 1)); }
 
@@ -121,7 +130,8 @@ static void receive_input(stage_work *w, int i)
     bool forward = is_forward(w->m, i, &microbatch);
     int link = forward ? LINK_FORWARD_IN : LINK_BACKWARD_IN;
     group *g = &w->m->link[link];
-    if (g->size == 2) receive_from(f.q[link], g, LINK_SENDER, of_microbatch(forward ? w->activation : w->gradient, microbatch));
+    if (g->size == 2)
+        receive_from(f.q[link], g, LINK_SENDER, of_microbatch(forward ? w->activation : w->gradient, microbatch));
     w->arrived = queue_mark(f.q[link]);
 }
 
@@ -130,7 +140,8 @@ static void act(stage_work *w, int i, queue *compute)
     int microbatch;
     bool forward = is_forward(w->m, i, &microbatch);
     int link = forward ? LINK_FORWARD_OUT : LINK_BACKWARD_OUT;
-    tensor out = tensor_flat(tensor_slice(w->out, 0, i, 1)), in = of_microbatch(forward ? w->activation : w->gradient, microbatch);
+    tensor out = tensor_flat(tensor_slice(w->out, 0, i, 1)),
+           in = of_microbatch(forward ? w->activation : w->gradient, microbatch);
     queue_wait(compute, w->arrived);
     receive_input(w, i + 1);
     copy(compute, "work", out, WRITE, in);
@@ -165,7 +176,9 @@ static bool inputs_are(tensor x, float first)
 static void links_under_1f1b(void **state)
 {
     mesh m;
-    mesh_layout layout = { .degree = { 1, 1, 1, 1, world_ranks() }, .expert = 1, .chunks_per_stage = 1, .ranks = world_ranks() };
+    mesh_layout layout = {
+        .degree = { 1, 1, 1, 1, world_ranks() }, .expert = 1, .chunks_per_stage = 1, .ranks = world_ranks()
+    };
     mesh_open(&m, &layout, world_rank(), MESH_ON_CUDA);
     stage_work w = { &m, taken(MICROBATCHES), taken(MICROBATCHES), taken(2 * MICROBATCHES), { 0 } };
     queue *compute = machine_queue(f.m, "compute");
@@ -189,7 +202,7 @@ static void communicators_are_kept_and_made_again(void **state)
     connect(&again, "kept", 0, 0, world_ranks());
     assert_ptr_equal(g.communicator[0], again.communicator[0]);
     group_disconnect(MACHINE_CUDA, "kept");
-    for (int i = 0; i < 70; i++) {              /* more than are kept at once */
+    for (int i = 0; i < 70; i++) { /* more than are kept at once */
         char name[SPLIT_NAME];
         group other;
         snprintf(name, sizeof name, "other %d", i % 35);
@@ -205,7 +218,8 @@ static void communicators_are_kept_and_made_again(void **state)
     group_disconnect(MACHINE_CUDA, "kept");
 }
 
-/* Of three numbers, two of which cancel, the order decides: so the emulated order is not that of the ranks everywhere. */
+/* Of three numbers, two of which cancel, the order decides: so the emulated order is not that of the ranks everywhere.
+ */
 static void sums_are_made_in_orders_of_their_own(void **state)
 {
     enum { NUMBERS = 3000 };
@@ -220,7 +234,8 @@ static void sums_are_made_in_orders_of_their_own(void **state)
     float in_rank_order = 256.0f;
     for (int r = 1; r < world_ranks() - 1; r++) in_rank_order = bf16_widen(bf16_round(in_rank_order + 1.0f));
     for (int i = 0; i < NUMBERS; i++) other += bf16_widen(x[i]) != in_rank_order - 256.0f;
-    assert_on_all(world_ranks() < 3 || (other > 0 && other < NUMBERS), "%d of %d sums are in another order", other, NUMBERS);
+    assert_on_all(world_ranks() < 3 || (other > 0 && other < NUMBERS), "%d of %d sums are in another order", other,
+                  NUMBERS);
     group_disconnect(MACHINE_CUDA, "sums");
 }
 
@@ -338,11 +353,17 @@ static void shared_device(void)
     reduce(everybody(), 3);
 }
 
-static const struct { const char *name; void (*run)(void); } scenes[] = {
-    { "shared_links", shared_links }, { "one_lane", one_lane }, { "first_meeting", first_meeting }, { "other_count", other_count },
-    { "other_kind", other_kind }, { "other_order", other_order }, { "short_message", short_message },
-    { "memory_of_the_host", memory_of_the_host }, { "half_in_place", half_in_place }, { "given_back", given_back },
-    { "destroyed", destroyed }, { "error", error }, { "shared_device", shared_device }, { "device_of_two", device_of_two },
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenes[] = {
+    { "shared_links", shared_links },   { "one_lane", one_lane },
+    { "first_meeting", first_meeting }, { "other_count", other_count },
+    { "other_kind", other_kind },       { "other_order", other_order },
+    { "short_message", short_message }, { "memory_of_the_host", memory_of_the_host },
+    { "half_in_place", half_in_place }, { "given_back", given_back },
+    { "destroyed", destroyed },         { "error", error },
+    { "shared_device", shared_device }, { "device_of_two", device_of_two },
 };
 
 static void play(const char *name)
@@ -357,8 +378,10 @@ static void play(const char *name)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(receives_ahead_hold_up_no_send), cmocka_unit_test(lanes_of_a_group_pass_each_other),
-        cmocka_unit_test(links_under_1f1b), cmocka_unit_test(communicators_are_kept_and_made_again),
+        cmocka_unit_test(receives_ahead_hold_up_no_send),
+        cmocka_unit_test(lanes_of_a_group_pass_each_other),
+        cmocka_unit_test(links_under_1f1b),
+        cmocka_unit_test(communicators_are_kept_and_made_again),
         cmocka_unit_test(sums_are_made_in_orders_of_their_own),
     };
     int failures = 0;

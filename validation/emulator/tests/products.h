@@ -1,5 +1,5 @@
-/* Products of small integers on the emulated device: their sums are exact in FP32, in any order, so that every result is known
- * to the last bit. Every test is a process of its own, for the products that are known are process state. */
+/* Products of small integers on the emulated device: their sums are exact in FP32, in any order, so that every result
+ * is known to the last bit. Every test is a process of its own, for the products that are known are process state. */
 #pragma once
 #include "base/fail.h"
 #include "base/numeric.h"
@@ -19,7 +19,11 @@ enum { ARENA = 1 << 20, GAP_VALUE = 0x4B, OUTPUT = 1 << 16 };
 
 /* ---- device and products ---- */
 
-static struct { char *memory, *scratch; size_t used; cudaStream_t stream; } device;
+static struct {
+    char *memory, *scratch;
+    size_t used;
+    cudaStream_t stream;
+} device;
 
 static inline void device_open(void)
 {
@@ -39,7 +43,12 @@ static inline void device_close(void)
 }
 
 /* A matrix on the device and what the host knows of it. */
-typedef struct { tensor t; char *bytes; size_t length; char *at; } matrix;
+typedef struct {
+    tensor t;
+    char *bytes;
+    size_t length;
+    char *at;
+} matrix;
 
 static inline int64_t place_of(const tensor *t, int64_t i, int64_t j) { return i * t->stride[0] + j * t->stride[1]; }
 
@@ -56,21 +65,33 @@ static inline void element_set(matrix *x, int64_t i, int64_t j, double value)
     else ((float *)x->bytes)[at] = (float)value;
 }
 
-static inline int integer(int64_t i, int64_t j, int number) { return (int)((i * 7 + j * 5 + number * 3 + i * j) % 7) - 3; }
+static inline int integer(int64_t i, int64_t j, int number)
+{
+    return (int)((i * 7 + j * 5 + number * 3 + i * j) % 7) - 3;
+}
 
-static inline void store(const matrix *x) { CUDA_CHECK(cudaMemcpy(x->at, x->bytes, x->length, cudaMemcpyHostToDevice)); }
+static inline void store(const matrix *x)
+{
+    CUDA_CHECK(cudaMemcpy(x->at, x->bytes, x->length, cudaMemcpyHostToDevice));
+}
 static inline void load(matrix *x) { CUDA_CHECK(cudaMemcpy(x->bytes, x->at, x->length, cudaMemcpyDeviceToHost)); }
 
 /* gap: elements between rows (or columns, if it lies by columns); first: elements before the first. */
-typedef struct { bool by_columns; int64_t gap, first; } layout;
+typedef struct {
+    bool by_columns;
+    int64_t gap, first;
+} layout;
 
 static inline matrix matrix_open(dtype type, int64_t rows, int64_t columns, layout l, int number)
 {
     int64_t lines = l.by_columns ? columns : rows, length = (l.by_columns ? rows : columns) + l.gap;
-    matrix x = { .length = ((size_t)(lines * length + l.first) * dtype_bytes(type) + 255) / 256 * 256, .at = device.memory + device.used };
+    matrix x = { .length = ((size_t)(lines * length + l.first) * dtype_bytes(type) + 255) / 256 * 256,
+                 .at = device.memory + device.used };
     x.bytes = malloc(x.length + 1);
     memset(x.bytes, GAP_VALUE, x.length);
-    x.t = (tensor){ .data = x.at + (size_t)l.first * dtype_bytes(type), .type = type, .dims = 2, .dim = { rows, columns } };
+    x.t = (tensor){
+        .data = x.at + (size_t)l.first * dtype_bytes(type), .type = type, .dims = 2, .dim = { rows, columns }
+    };
     x.t.stride[l.by_columns] = length;
     x.t.stride[!l.by_columns] = 1;
     for (int64_t i = 0; i < rows; i++)
@@ -90,13 +111,17 @@ static inline void matrix_close(matrix *x)
 
 static inline op product_of(const matrix *c, access_mode how, const matrix *a, const matrix *b)
 {
-    return (op){ .kind = OP_MATMUL, .operands = 3, .operand = { { c->t, how }, { a->t, READ }, { b->t, READ } },
+    return (op){ .kind = OP_MATMUL,
+                 .operands = 3,
+                 .operand = { { c->t, how }, { a->t, READ }, { b->t, READ } },
                  .origin.name = "layers.3.down" };
 }
 
 static inline cuda_call call_of(const op *o)
 {
-    cuda_call c = { .update = { o->operand[0].access == UPDATE }, .name = o->origin.name, .scratch = device.scratch + 64,
+    cuda_call c = { .update = { o->operand[0].access == UPDATE },
+                    .name = o->origin.name,
+                    .scratch = device.scratch + 64,
                     .stream = device.stream };
     for (int i = 0; i < 3; i++) c.x[i] = o->operand[i].tensor;
     c.scratch_bytes = cuda_matmul_scratch(&c);
@@ -125,7 +150,8 @@ static inline double *values(const matrix *x)
     return value;
 }
 
-/* Sums of products in FP32 are exact here, in any order; the result is rounded once. Nothing between the rows is touched. */
+/* Sums of products in FP32 are exact here, in any order; the result is rounded once. Nothing between the rows is
+ * touched. */
 static inline void expect_product(const char *what, const op *o, matrix *c, const matrix *a, const matrix *b)
 {
     matrix expected = *c;
@@ -139,7 +165,8 @@ static inline void expect_product(const char *what, const op *o, matrix *c, cons
             double sum = update ? element(&expected, i, j) : 0.0;
             for (int64_t k = 0; k < terms; k++) sum += left[i * terms + k] * right[k * n + j];
             element_set(&expected, i, j, sum);
-            if (element(c, i, j) != element(&expected, i, j)) wrong(what, i, j, element(c, i, j), element(&expected, i, j));
+            if (element(c, i, j) != element(&expected, i, j))
+                wrong(what, i, j, element(c, i, j), element(&expected, i, j));
         }
     if (memcmp(expected.bytes, c->bytes, c->length) != 0) wrong("between the rows of the result", 0, 0, 0.0, 0.0);
     free(expected.bytes);
@@ -147,9 +174,14 @@ static inline void expect_product(const char *what, const op *o, matrix *c, cons
     free(right);
 }
 
-typedef struct { int64_t m, n, k; } shape;
-typedef struct { dtype input, output; } formats;
-static const shape shapes[] = { { 1, 1, 1 }, { 3, 5, 7 }, { 16, 64, 32 }, { 33, 25, 61 }, { 24, 1, 200 }, { 1, 31, 17 }, { 32, 40, 131 } };
+typedef struct {
+    int64_t m, n, k;
+} shape;
+typedef struct {
+    dtype input, output;
+} formats;
+static const shape shapes[] = { { 1, 1, 1 },    { 3, 5, 7 },   { 16, 64, 32 }, { 33, 25, 61 },
+                                { 24, 1, 200 }, { 1, 31, 17 }, { 32, 40, 131 } };
 static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 } };
 enum { SHAPES = sizeof shapes / sizeof *shapes, FORMATS = sizeof all_formats / sizeof *all_formats, LAYOUTS = 16 };
 
@@ -213,7 +245,8 @@ static inline bool child(void (*body)(void), char said[OUTPUT])
         exit(0);
     }
     close(ends[1]);
-    for (ssize_t n; length < OUTPUT - 1 && (n = read(ends[0], said + length, OUTPUT - 1 - length)) > 0;) length += (size_t)n;
+    for (ssize_t n; length < OUTPUT - 1 && (n = read(ends[0], said + length, OUTPUT - 1 - length)) > 0;)
+        length += (size_t)n;
     said[length] = '\0';
     close(ends[0]);
     waitpid(pid, &status, 0);

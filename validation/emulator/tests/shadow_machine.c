@@ -1,5 +1,6 @@
-/* A kernel that is wrong, on the emulated GPU: the shadow names the operation and writes it, the file fails again as long as the
- * kernel is wrong, and a right kernel passes both. The wrong one is the real one and a flipped bit after it. */
+/* A kernel that is wrong, on the emulated GPU: the shadow names the operation and writes it, the file fails again as
+ * long as the kernel is wrong, and a right kernel passes both. The wrong one is the real one and a flipped bit after
+ * it. */
 #include "bench/replay.h"
 #include "machine/cuda/kernels.h"
 #include "machine/kernels.h"
@@ -12,7 +13,7 @@
 
 enum { ROWS = 6, HALF = 24, WRONG = 77 };
 static bool wrong;
-static unsigned place[2];       /* of the last kernel's operands, modulo 256 */
+static unsigned place[2]; /* of the last kernel's operands, modulo 256 */
 
 void __real_cuda_swiglu_forward(const cuda_call *c);
 void __wrap_cuda_swiglu_forward(const cuda_call *c);
@@ -33,7 +34,8 @@ static shadow_report run_swiglu(shadow_mode mode, const char *files)
     char *memory = machine_memory_take(MACHINE_CUDA, 4096 + sizeof value);
     machine *m = machine_open(&options);
     queue *q = machine_queue(m, "compute");
-    tensor gate_up = tensor_2d(memory + 12, F32, ROWS, 2 * HALF), out = tensor_2d(memory + sizeof value + 40, F32, ROWS, HALF);
+    tensor gate_up = tensor_2d(memory + 12, F32, ROWS, 2 * HALF),
+           out = tensor_2d(memory + sizeof value + 40, F32, ROWS, HALF);
     machine_upload(m, gate_up, value);
     machine_origin(m, (origin){ .step = 1, .microbatch = 0, .chunk = 0, .layer = 2, .phase = PHASE_FORWARD });
     swiglu_forward(q, "act", gate_up, out);
@@ -58,13 +60,14 @@ static void a_wrong_kernel_is_named_and_fails_again(void **state)
     wrong = true;
     shadow_report r = run_swiglu(SHADOW_FULL, "");
     assert_int_equal(r.failed, 1);
-    assert_non_null(strstr(r.sentence, "swiglu_forward act (step 1, microbatch 0, chunk 0, layer 2, forward): element 77 of out is"));
+    assert_non_null(strstr(
+        r.sentence, "swiglu_forward act (step 1, microbatch 0, chunk 0, layer 2, forward): element 77 of out is"));
     assert_string_equal(r.file, "xgsw-mismatch-5.op");
     const unsigned was[2] = { place[0], place[1] };
     assert_int_equal(was[0], 12);
     place[0] = place[1] = 256;
     assert_int_equal(replay(r.file), 1);
-    assert_memory_equal(place, was, sizeof was);            /* the same kernel: its path depends on where operands lie */
+    assert_memory_equal(place, was, sizeof was); /* the same kernel: its path depends on where operands lie */
     wrong = false;
     assert_int_equal(replay(r.file), 0);
     remove(r.file);
@@ -85,7 +88,8 @@ static void a_part_of_it_is_named_and_fails_again(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_right_kernel_passes), cmocka_unit_test(a_wrong_kernel_is_named_and_fails_again),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_right_kernel_passes),
+                                        cmocka_unit_test(a_wrong_kernel_is_named_and_fails_again),
                                         cmocka_unit_test(a_part_of_it_is_named_and_fails_again) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* A step is submitted without waiting: between the calls of trainer_step and their return nothing synchronizes with the emulated
- * device (it ends the run if something does), no memory is taken, and as long as a queue has room nothing is even asked. */
+/* A step is submitted without waiting: between the calls of trainer_step and their return nothing synchronizes with the
+ * emulated device (it ends the run if something does), no memory is taken, and as long as a queue has room nothing is
+ * even asked. */
 #include "base/fail.h"
 #include "emulator.h"
 #include "machine/world.h"
@@ -24,7 +25,8 @@ static bench_case case_of(const char *text)
     return c;
 }
 
-/* What the submissions alone asked of the device, of steps that are submitted one ahead of those that are read, as in a run. */
+/* What the submissions alone asked of the device, of steps that are submitted one ahead of those that are read, as in a
+ * run. */
 static emulator_counts inside(const char *text)
 {
     bench_case c = case_of(text);
@@ -55,7 +57,8 @@ static emulator_counts inside(const char *text)
 
 static emulator_counts of_size(const char *precision, int layers, int sequences)
 {
-    static const char format[] = "a\nb\nbackend = cuda\nsize = check\nsteps = 3\nalgorithms = none\nprecision = %s\nlayers = %d\nglobal_batch = %d\n[llama3.1-8b]\n";
+    static const char format[] = "a\nb\nbackend = cuda\nsize = check\nsteps = 3\nalgorithms = none\nprecision = "
+                                 "%s\nlayers = %d\nglobal_batch = %d\n[llama3.1-8b]\n";
     char text[256];
     snprintf(text, sizeof text, format, precision, layers, sequences);
     return inside(text);
@@ -82,6 +85,7 @@ static void long_steps_ask_for_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(steps_ask_nothing), cmocka_unit_test(long_steps_ask_for_room) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(steps_ask_nothing),
+                                        cmocka_unit_test(long_steps_ask_for_room) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

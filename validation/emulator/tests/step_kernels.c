@@ -1,12 +1,15 @@
-/* Kernels of the CUDA machine whose results are the host's to the last bit: rows of the embedding, cross-entropy's finish, AdamW,
- * exact squares, the step's scalars, first weights, tokens. Each runs beside the host's on the same bytes, gaps included, at
- * addresses that allow 16-byte packs and at ones that do not. */
+/* Kernels of the CUDA machine whose results are the host's to the last bit: rows of the embedding, cross-entropy's
+ * finish, AdamW, exact squares, the step's scalars, first weights, tokens. Each runs beside the host's on the same
+ * bytes, gaps included, at addresses that allow 16-byte packs and at ones that do not. */
 #include "../../units/operations.h"
 #include "base/random.h"
 #include "machine/cuda/kernels.h"
 #include "machine/host/host.h"
 
-typedef struct { void (*run)(const cuda_call *); size_t (*scratch)(const cuda_call *); } cuda_kernel;
+typedef struct {
+    void (*run)(const cuda_call *);
+    size_t (*scratch)(const cuda_call *);
+} cuda_kernel;
 
 static const cuda_kernel kernels[OP_KINDS] = {
     [OP_EMBEDDING_FORWARD] = { cuda_embedding_forward, NULL },
@@ -54,8 +57,8 @@ static void run_cuda(const op *o, sample *const *x)
     CUDA_CHECK(cudaStreamDestroy(c.stream));
 }
 
-/* Runs the operation on the samples (NULL: absent) by the host, then from the same bytes on the device; what each left of
- * operand i is in before the call's x[i] (device) and host[i]. */
+/* Runs the operation on the samples (NULL: absent) by the host, then from the same bytes on the device; what each left
+ * of operand i is in before the call's x[i] (device) and host[i]. */
 static void run_both(op *o, int operands, sample *const *x, const access_mode *access, char **host)
 {
     char *first[OP_OPERANDS] = { NULL };
@@ -121,10 +124,13 @@ static void randomize_tokens(sample *token, int64_t below)
 }
 
 /* tokens 0 .. below - 1; rows first .. first + rows - 1 are held here */
-static void check_embedding(dtype from, dtype to, int64_t s, int64_t columns, int64_t rows, int64_t below, int64_t first, int64_t gap)
+static void check_embedding(dtype from, dtype to, int64_t s, int64_t columns, int64_t rows, int64_t below,
+                            int64_t first, int64_t gap)
 {
-    sample token = sample_open(I32, 2, (int64_t[]){ s, 2 }, 0), table = sample_open(from, 2, (int64_t[]){ rows, columns }, gap);
-    sample out = sample_open(to, 3, (int64_t[]){ s, 2, columns }, gap), gradient = sample_open(to, 2, (int64_t[]){ rows, columns }, gap);
+    sample token = sample_open(I32, 2, (int64_t[]){ s, 2 }, 0),
+           table = sample_open(from, 2, (int64_t[]){ rows, columns }, gap);
+    sample out = sample_open(to, 3, (int64_t[]){ s, 2, columns }, gap),
+           gradient = sample_open(to, 2, (int64_t[]){ rows, columns }, gap);
     sample d_out = sample_open(from, 3, (int64_t[]){ s, 2, columns }, gap);
     op o = { .kind = OP_EMBEDDING_FORWARD, .args.vocabulary.first = first };
     randomize_tokens(&token, below);
@@ -134,7 +140,8 @@ static void check_embedding(dtype from, dtype to, int64_t s, int64_t columns, in
     same_bits(&o, 3, (sample *[]){ &token, &table, &out }, (access_mode[]){ READ, READ, WRITE }, "embedding_forward");
     o.kind = OP_EMBEDDING_BACKWARD;
     for (access_mode how = WRITE; how <= UPDATE; how++)
-        same_bits(&o, 3, (sample *[]){ &token, &d_out, &gradient }, (access_mode[]){ READ, READ, how }, "embedding_backward");
+        same_bits(&o, 3, (sample *[]){ &token, &d_out, &gradient }, (access_mode[]){ READ, READ, how },
+                  "embedding_backward");
     close_all((sample *[]){ &token, &table, &out, &gradient, &d_out }, 5);
 }
 
@@ -145,7 +152,7 @@ static void embeddings(void **state)
             check_embedding(from, to, 20, 7, 5, 9, 2, 3);
             check_embedding(from, to, 150, 40, 30, 30, 0, 8);
             check_embedding(from, to, 9, 2100, 600, 700, 50, 0);
-            check_embedding(from, to, 200, 16, 3, 1, 0, 8);     /* one row gets all */
+            check_embedding(from, to, 200, 16, 3, 1, 0, 8); /* one row gets all */
         }
 }
 
@@ -220,13 +227,16 @@ static void check_initialize(dtype type, int64_t rows, int64_t columns, int64_t 
 
 static void first_weights(void **state)
 {
-    initialize_args args = { .seed = 1234, .key = fnv1a("layers.0.q"), .scale = normal_scale(0.02), .rows = 40, .columns = 70 };
+    initialize_args args = {
+        .seed = 1234, .key = fnv1a("layers.0.q"), .scale = normal_scale(0.02), .rows = 40, .columns = 70
+    };
     for (dtype type = F32; type <= BF16; type++) {
         check_initialize(type, 40, 70, 0, args);
         args.first_row = 30, args.first_column = 60;
         check_initialize(type, 12, 16, 8, args);
         check_initialize(type, 12, 9, 3, args);
-        args.rows = 1 << 20, args.columns = 1 << 16, args.first_row = 70000, args.first_column = 0;     /* indices beyond 32 bits */
+        args.rows = 1 << 20, args.columns = 1 << 16, args.first_row = 70000,
+        args.first_column = 0; /* indices beyond 32 bits */
         check_initialize(type, 3, 2504, 8, args);
         args.rows = 40, args.columns = 70, args.first_row = 0;
     }
@@ -245,7 +255,9 @@ static void check_tokens(int64_t s, int64_t b, tokens_args args)
 /* A million positions in is past the documents that a block places at a time. */
 static void tokens_and_labels(void **state)
 {
-    static const tokens_args parts[] = { { .first_sample = 17 }, { .first_sample = 2, .first = 300, .skip = 5000 }, { .first = 1000003 } };
+    static const tokens_args parts[] = { { .first_sample = 17 },
+                                         { .first_sample = 2, .first = 300, .skip = 5000 },
+                                         { .first = 1000003 } };
     for (stream_kind stream = STREAM_UNIFORM; stream <= STREAM_ZEROS; stream++)
         for (int next = 0; next < 2; next++)
             for (int i = 0; i < 3; i++) {
@@ -262,30 +274,43 @@ static void tokens_and_labels(void **state)
 /* In the emulator pow and cos are the host's. */
 static void step_scalars(void **state)
 {
-    const step_begin_args args[] = { { .maximum = 8e-5, .minimum = 8e-6, .warmup = 4, .total = 11, .beta1 = 0.9f, .beta2 = 0.95f },
-                                     { .maximum = 1e-3, .minimum = 1e-4, .warmup = 5, .total = 50, .from_zero = true,
-                                       .beta1 = 0.9f, .beta2 = 0.95f },
-                                     { .maximum = 1e-3, .total = 10, .constant = true, .beta1 = 0.9f, .beta2 = 0.999f } };
-    sample scalars = sample_open(F64, 1, (int64_t[]){ STEP_SCALARS }, 0), loss = sample_open(F64, 1, (int64_t[]){ 1 }, 0);
+    const step_begin_args args[] = {
+        { .maximum = 8e-5, .minimum = 8e-6, .warmup = 4, .total = 11, .beta1 = 0.9f, .beta2 = 0.95f },
+        { .maximum = 1e-3,
+          .minimum = 1e-4,
+          .warmup = 5,
+          .total = 50,
+          .from_zero = true,
+          .beta1 = 0.9f,
+          .beta2 = 0.95f },
+        { .maximum = 1e-3, .total = 10, .constant = true, .beta1 = 0.9f, .beta2 = 0.999f }
+    };
+    sample scalars = sample_open(F64, 1, (int64_t[]){ STEP_SCALARS }, 0),
+           loss = sample_open(F64, 1, (int64_t[]){ 1 }, 0);
     sample limbs = sample_open(U64, 1, (int64_t[]){ SQUARE_LIMBS }, 0);
     for (int i = 0; i < 3; i++) {
         op o = { .kind = OP_STEP_BEGIN, .args.step_begin = args[i] };
         for (int k = 0; k < STEP_SCALARS; k++) element_set(&scalars.t, k, k == SCALAR_STEP ? -1 : 0);
-        for (int t = 0; t < 13; t++) same_bits(&o, 1, (sample *[]){ &scalars }, (access_mode[]){ UPDATE }, "step_begin");
+        for (int t = 0; t < 13; t++)
+            same_bits(&o, 1, (sample *[]){ &scalars }, (access_mode[]){ UPDATE }, "step_begin");
     }
-    static const uint64_t limb[][SQUARE_LIMBS] = { { 1, 2, 9u << 16, 0, 0 }, { 0, 9ull << 48, 7, 3, 0 }, { 1, 1, 1, 1, 2 },
-                                                   { 0, 0, 0, 1ull << 32, 0 }, { 0 } };
+    static const uint64_t limb[][SQUARE_LIMBS] = {
+        { 1, 2, 9u << 16, 0, 0 }, { 0, 9ull << 48, 7, 3, 0 }, { 1, 1, 1, 1, 2 }, { 0, 0, 0, 1ull << 32, 0 }, { 0 }
+    };
     element_set(&loss.t, 0, 3.5);
     for (int i = 0; i < 5; i++)
         for (int clip = 0; clip < 3; clip++) {
             op o = { .kind = OP_STEP_CLIP, .args.step_clip = { 2.0 * clip, 3 } };
             memcpy(limbs.memory, limb[i], sizeof limb[i]);
-            same_bits(&o, 3, (sample *[]){ &limbs, &loss, &scalars }, (access_mode[]){ READ, READ, UPDATE }, "step_clip");
+            same_bits(&o, 3, (sample *[]){ &limbs, &loss, &scalars }, (access_mode[]){ READ, READ, UPDATE },
+                      "step_clip");
         }
     close_all((sample *[]){ &scalars, &loss, &limbs }, 3);
 }
 
-typedef struct { int64_t s, b, columns, ranks, valid, gap; } loss_shape;
+typedef struct {
+    int64_t s, b, columns, ranks, valid, gap;
+} loss_shape;
 
 static op loss_op(loss_shape n, int64_t rank, cross_entropy_part part)
 {
@@ -299,8 +324,9 @@ static sample logits_of(loss_shape n, int64_t rank, dtype type)
     return x;
 }
 
-/* The sum differs from the host's by the roundings of both: 8.4e-7 there (cross_entropy.cu); on the host 3e-7 of exponentials
- * twice and those of 64 terms in a row, 3.8e-6 at worst. The host's partial is what the finish starts from. */
+/* The sum differs from the host's by the roundings of both: 8.4e-7 there (cross_entropy.cu); on the host 3e-7 of
+ * exponentials twice and those of 64 terms in a row, 3.8e-6 at worst. The host's partial is what the finish starts
+ * from. */
 static void check_partial(loss_shape n, int64_t rank, dtype type, sample *label, sample *partials)
 {
     sample logits = logits_of(n, rank, type), part = sample_open(F32, 3, (int64_t[]){ n.s, n.b, 3 }, 0);
@@ -319,13 +345,15 @@ static void check_finish(loss_shape n, int64_t rank, dtype type, sample *label, 
 {
     sample logits = logits_of(n, rank, type), loss = sample_open(F64, 1, &n.b, 0);
     op o = loss_op(n, rank, CROSS_ENTROPY_FINISH);
-    same_bits(&o, 4, (sample *[]){ &logits, label, partials, &loss }, (access_mode[]){ UPDATE, READ, READ, WRITE }, "cross_entropy");
+    same_bits(&o, 4, (sample *[]){ &logits, label, partials, &loss }, (access_mode[]){ UPDATE, READ, READ, WRITE },
+              "cross_entropy");
     close_all((sample *[]){ &logits, &loss }, 2);
 }
 
 static void check_loss(loss_shape n, dtype type)
 {
-    sample label = sample_open(I32, 2, (int64_t[]){ n.s, n.b }, 0), partials = sample_open(F32, 4, (int64_t[]){ n.ranks, n.s, n.b, 3 }, 0);
+    sample label = sample_open(I32, 2, (int64_t[]){ n.s, n.b }, 0),
+           partials = sample_open(F32, 4, (int64_t[]){ n.ranks, n.s, n.b, 3 }, 0);
     for (int64_t i = 0; i < label.elements; i++) element_set(&label.t, i, (double)(i * 7919 % n.valid));
     for (int64_t rank = 0; rank < n.ranks; rank++) check_partial(n, rank, type, &label, &partials);
     for (int64_t rank = 0; rank < n.ranks; rank++) check_finish(n, rank, type, &label, &partials);
@@ -345,9 +373,11 @@ static void losses(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(embeddings), cmocka_unit_test(adamw_updates), cmocka_unit_test(squares),
-                                        cmocka_unit_test(first_weights), cmocka_unit_test(tokens_and_labels),
-                                        cmocka_unit_test(step_scalars), cmocka_unit_test(losses) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(embeddings),    cmocka_unit_test(adamw_updates),     cmocka_unit_test(squares),
+        cmocka_unit_test(first_weights), cmocka_unit_test(tokens_and_labels), cmocka_unit_test(step_scalars),
+        cmocka_unit_test(losses)
+    };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("step_kernels", tests, NULL, NULL);
     world_stop();

@@ -1,5 +1,5 @@
-/* In place of src/machine/cuda/launch.cuh: the same macros. A launch copies the arguments and is queued; the emulator checks its
- * limits and runs every thread later. */
+/* In place of src/machine/cuda/launch.cuh: the same macros. A launch copies the arguments and is queued; the emulator
+ * checks its limits and runs every thread later. */
 #pragma once
 #include "emulator_device.h"
 #include "machine/cuda/call.h"
@@ -13,8 +13,14 @@ enum { WARP = 32, STATIC_SHARED = 48 << 10 };
 
 /* Pointers among the arguments must be a device's; a kernel cannot follow others. */
 template <typename type> static inline void emulator_argument(const char *, const type &) {}
-template <typename type> static inline void emulator_argument(const char *name, type *const &p) { if (p) emulator_reach(p, 1, name); }
-static inline void emulator_argument(const char *name, const tensor &t) { if (t.data) emulator_reach(t.data, 1, name); }
+template <typename type> static inline void emulator_argument(const char *name, type *const &p)
+{
+    if (p) emulator_reach(p, 1, name);
+}
+static inline void emulator_argument(const char *name, const tensor &t)
+{
+    if (t.data) emulator_reach(t.data, 1, name);
+}
 
 template <typename... formal> struct emulator_call {
     void (*kernel)(formal...);
@@ -28,17 +34,27 @@ template <typename... formal> struct emulator_call {
 };
 
 template <typename... formal, typename... actual>
-static void launch(const char *name, void (*kernel)(formal...), dim3 grid, int block, size_t shared, cudaStream_t stream, actual... given)
+static void launch(const char *name, void (*kernel)(formal...), dim3 grid, int block, size_t shared,
+                   cudaStream_t stream, actual... given)
 {
     const void *address = reinterpret_cast<const void *>(kernel);
     if (shared > STATIC_SHARED)
-        cuda_check(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), name, __FILE__, __LINE__);
+        cuda_check(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), name,
+                   __FILE__, __LINE__);
     emulator_call<formal...> *call = new emulator_call<formal...>{ kernel, { static_cast<formal>(given)... } };
     std::apply([&](const auto &...argument) { (emulator_argument(name, argument), ...); }, call->given);
-    emulator_launch_plan plan = { name, address, grid, dim3((unsigned)block), shared, (size_t(0) + ... + sizeof(formal)),
-                                  emulator_call<formal...>::run, call, emulator_call<formal...>::release };
+    emulator_launch_plan plan = { name,
+                                  address,
+                                  grid,
+                                  dim3((unsigned)block),
+                                  shared,
+                                  (size_t(0) + ... + sizeof(formal)),
+                                  emulator_call<formal...>::run,
+                                  call,
+                                  emulator_call<formal...>::release };
     emulator_launch(&plan, stream);
     cuda_check(cudaGetLastError(), name, __FILE__, __LINE__);
 }
 
-#define LAUNCH(kernel, grid, block, shared, stream, ...) launch(#kernel " of " __FILE__, kernel, grid, block, shared, stream, __VA_ARGS__)
+#define LAUNCH(kernel, grid, block, shared, stream, ...)                                                               \
+    launch(#kernel " of " __FILE__, kernel, grid, block, shared, stream, __VA_ARGS__)

@@ -1,5 +1,6 @@
-/* In place of src/machine/cuda/ptx.cuh: the same functions. What a warp does together is computed once all its lanes are there;
- * an asynchronous copy leaves NaN until its thread waits; exp2_fast errs by as much as the instruction may. */
+/* In place of src/machine/cuda/ptx.cuh: the same functions. What a warp does together is computed once all its lanes
+ * are there; an asynchronous copy leaves NaN until its thread waits; exp2_fast errs by as much as the instruction may.
+ */
 #pragma once
 #include "base/numeric.h"
 #include "machine/cuda/launch.cuh"
@@ -15,9 +16,13 @@ static inline void emulator_aligned(const void *p, const char *what)
     if (reinterpret_cast<uintptr_t>(p) % 16 != 0) emulator_fail("%s: address %p is not a multiple of 16", what, p);
 }
 
-/* ---- mma.m16n8k16: lane 4 g + t holds of each 8 x 8 quarter row g, elements 2 t and 2 t + 1 (of the right operand: column g) ---- */
+/* ---- mma.m16n8k16: lane 4 g + t holds of each 8 x 8 quarter row g, elements 2 t and 2 t + 1 (of the right operand:
+ * column g) ---- */
 
-struct emulator_mma_lane { float c[4]; uint32_t a[4], b[2]; };
+struct emulator_mma_lane {
+    float c[4];
+    uint32_t a[4], b[2];
+};
 
 static inline float emulator_half(uint32_t pair, int high) { return bf16_widen((uint16_t)(pair >> (16 * high))); }
 
@@ -28,16 +33,20 @@ __attribute__((no_sanitize("address", "undefined"))) static void emulator_mma(vo
     double sum[16][8];
     float left[16][16], right[16][8];
     for (int row = 0; row < 16; row++)
-        for (int k = 0; k < 16; k++) left[row][k] = emulator_half(lane[row % 8 * 4 + k % 8 / 2].a[k / 8 * 2 + row / 8], k % 2);
+        for (int k = 0; k < 16; k++)
+            left[row][k] = emulator_half(lane[row % 8 * 4 + k % 8 / 2].a[k / 8 * 2 + row / 8], k % 2);
     for (int k = 0; k < 16; k++)
-        for (int column = 0; column < 8; column++) right[k][column] = emulator_half(lane[column * 4 + k % 8 / 2].b[k / 8], k % 2);
+        for (int column = 0; column < 8; column++)
+            right[k][column] = emulator_half(lane[column * 4 + k % 8 / 2].b[k / 8], k % 2);
     for (int row = 0; row < 16; row++) {
-        for (int column = 0; column < 8; column++) sum[row][column] = lane[row % 8 * 4 + column / 2].c[row / 8 * 2 + column % 2];
+        for (int column = 0; column < 8; column++)
+            sum[row][column] = lane[row % 8 * 4 + column / 2].c[row / 8 * 2 + column % 2];
         for (int k = 0; k < 16; k++)
             for (int column = 0; column < 8; column++) sum[row][column] += (double)left[row][k] * right[k][column];
     }
     for (int row = 0; row < 16; row++)
-        for (int column = 0; column < 8; column++) lane[row % 8 * 4 + column / 2].c[row / 8 * 2 + column % 2] = (float)sum[row][column];
+        for (int column = 0; column < 8; column++)
+            lane[row % 8 * 4 + column / 2].c[row / 8 * 2 + column % 2] = (float)sum[row][column];
 }
 
 static inline void mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
@@ -49,7 +58,10 @@ static inline void mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
 
 /* ---- ldmatrix ---- */
 
-struct emulator_matrix_lane { const uint16_t *row; uint32_t to[4]; };
+struct emulator_matrix_lane {
+    const uint16_t *row;
+    uint32_t to[4];
+};
 
 static inline void emulator_load_matrices(void *lanes)
 {
@@ -88,7 +100,11 @@ static inline void load_matrices_transposed(uint32_t *to, const void *row)
 
 /* ---- cp.async ---- */
 
-struct emulator_copy { void *shared; const void *global; bool held, committed; };
+struct emulator_copy {
+    void *shared;
+    const void *global;
+    bool held, committed;
+};
 
 /* The copies under way of the thread that runs. */
 static inline std::vector<emulator_copy> &emulator_copies(void)
