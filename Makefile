@@ -129,12 +129,12 @@ NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,
 
 # Variants are whole files: machine/cuda_absent.c stands in for machine/cuda/, cudnn_absent.c for cudnn*.c; one oneDNN interface.
 ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
-ALL_C   := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
-CUDNN   := $(wildcard src/machine/cuda/cudnn*.c)
+ALL_C   := $(sort $(shell find src -name "*.c"))
+CUDNN   := $(wildcard src/machine/cuda/cudnn/*.c)
 ABSENT  := $(if $(NVCC),src/machine/cuda_absent.c $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),\
              src/machine/cuda/%)
 SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcard $(ONEDNN))
-KERNELS := $(if $(NVCC),$(wildcard src/machine/cuda/*.cu))
+KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(wildcard validation/units/*.c)))
@@ -234,7 +234,7 @@ $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  compile $<'
 	$(Q)$(COMPILE) $< -o $@
 
-$(addprefix $(BUILD)/src/machine/cuda/,libraries.o cudnn_graph.o nvml.o): CPPFLAGS += $(CUDA_FLAGS)
+$(addprefix $(BUILD)/src/machine/cuda/,device/libraries.o cudnn/cudnn_graph.o device/nvml.o): CPPFLAGS += $(CUDA_FLAGS)
 
 $(BUILD)/src/%.cu.o: src/%.cu $(BUILD)/kernel_flags
 	@mkdir -p $(@D); echo '  compile $<'

@@ -10,7 +10,7 @@
 #include "bench/session.h"
 #include "machine/machine.h"
 #include "machine/world.h"
-#include "plan/catalogue.h"
+#include "plan/model/catalogue.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,10 +3,10 @@
 #include "base/say.h"
 #include "bench/paper.h"
 #include "bench/show_schedule.h"
-#include "plan/built.h"
-#include "plan/catalogue.h"
-#include "plan/schedule.h"
-#include "plan/shapes.h"
+#include "plan/deck/built.h"
+#include "plan/model/catalogue.h"
+#include "plan/model/shapes.h"
+#include "plan/schedule/schedule.h"
 #include <string.h>
 
 static void describe_layout(const bench_case *c)

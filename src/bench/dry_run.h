@@ -1,7 +1,7 @@
 /* A deck on paper: layout, parameters, exact bytes, flops and messages of every case and rank, at any rank count;
  * allocates no training memory and needs no mpirun. */
 #pragma once
-#include "plan/deck.h"
+#include "plan/deck/deck.h"
 
 /* Describes every case of the deck, with the schedule of every stage if asked for; all printed by the caller's process.
  * False: operations of a step are not ordered. */

@@ -2,9 +2,9 @@
 #include "bench/paper.h"
 #include "base/fail.h"
 #include "bench/case_machine.h"
-#include "plan/chunks.h"
-#include "plan/schedule.h"
-#include "plan/states.h"
+#include "plan/model/chunks.h"
+#include "plan/model/states.h"
+#include "plan/schedule/schedule.h"
 #include <stdlib.h>
 
 /* Ranks of one stage. */

@@ -1,7 +1,7 @@
 /* The report, read like HPL's: rank 0 prints, the others are silent. */
 #pragma once
 #include "bench/result.h"
-#include "plan/deck.h"
+#include "plan/deck/deck.h"
 
 typedef struct {
     int passed, failed, skipped, valid;

@@ -1,7 +1,7 @@
 /* A run: the deck's cases one after another, counted, recorded and reported. */
 #pragma once
 #include "bench/devices.h"
-#include "plan/deck.h"
+#include "plan/deck/deck.h"
 
 /* devices: empty where no case asks for one. */
 typedef struct {

@@ -2,7 +2,7 @@
 #include "bench/show_schedule.h"
 #include "base/fail.h"
 #include "base/say.h"
-#include "plan/schedule_simulate.h"
+#include "plan/schedule/schedule_simulate.h"
 #include <stdlib.h>
 
 enum { MOST_ACTIONS = 1000000 }; /* of all stages together: more is nothing to look at */

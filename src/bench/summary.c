@@ -1,8 +1,8 @@
 /* The numbers of the measured window. */
 #include "bench/summary.h"
 #include "base/fail.h"
-#include "plan/flops.h"
-#include "plan/metrics.h"
+#include "plan/model/flops.h"
+#include "plan/model/metrics.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -68,9 +68,9 @@ static double internal_rounding(const op *o, int which)
     return 0.0;
 }
 
-/* Where the library may compute attention, what it writes in FP32 was BF16 before (cuda/attention_staging.h): off by
- * half a unit more. Of a sum that it adds to, half a unit of the part that is added; the largest part is taken to be no
- * larger than the largest sum, as above. */
+/* Where the library may compute attention, what it writes in FP32 was BF16 before (cuda/attention/attention_staging.h):
+ * off by half a unit more. Of a sum that it adds to, half a unit of the part that is added; the largest part is taken
+ * to be no larger than the largest sum, as above. */
 static bool is_staged(const op *o, const op_home *home, int which)
 {
     bool library =

@@ -1,8 +1,8 @@
 /* The parameter table. */
 #include "model/param.h"
 #include "base/fail.h"
-#include "plan/chunks.h"
-#include "plan/shapes.h"
+#include "plan/model/chunks.h"
+#include "plan/model/shapes.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
 #pragma once
 #include "base/arena.h"
 #include "machine/tensor.h"
-#include "plan/chunks.h"
-#include "plan/schedule.h"
+#include "plan/model/chunks.h"
+#include "plan/schedule/schedule.h"
 
 /* Slots of one layer. s local positions (s/T between the tensor ranks), S all of them, b micro-batch rows. */
 typedef enum {

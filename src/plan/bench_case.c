@@ -1,6 +1,6 @@
 /* Cases derived from a case: its check model, and what one rank alone computes as the reference. */
 #include "plan/bench_case.h"
-#include "plan/shapes.h"
+#include "plan/model/shapes.h"
 #include <stdio.h>
 
 static void count_flops(bench_case *c, const workload_row *w)

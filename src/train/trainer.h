@@ -3,7 +3,7 @@
 #pragma once
 #include "machine/kernels.h"
 #include "model/stage.h"
-#include "plan/schedule.h"
+#include "plan/schedule/schedule.h"
 
 enum { REPORT_SLOTS = 4 };
 /* Built by trainer_build, or laid out by the caller with trainer_open (on paper, say); driven with trainer_step. */

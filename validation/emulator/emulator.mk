@@ -18,7 +18,7 @@ EMULATOR_FOLLOWED := -fno-sanitize=address -fsanitize=thread --param tsan-instru
 EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic $(EMULATOR_LINK)
 
 EMULATOR_SOURCES  := $(filter-out src/machine/cuda_absent.c src/machine/host/onednn_v% $(filter-out %/cudnn_absent.c,$(CUDNN)),$(ALL_C)) \
-                     $(wildcard $(ONEDNN)) $(wildcard src/machine/cuda/*.cu)
+                     $(wildcard $(ONEDNN)) $(sort $(shell find src/machine/cuda -name "*.cu"))
 EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
 EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) $(EMULATOR)/build_info.c.o
 EMULATOR_UNITS    := $(shell sed -n 's|^emulator/\([a-z_0-9]*\)\( .*\)*$$|$(EMULATOR)/units/\1|p' validation/tests*.list | sort -u)
@@ -86,4 +86,4 @@ $(EMULATOR)/units/%: validation/units/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libe
 	$(Q)$(EMULATOR_C) $@.o $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
 
 .PRECIOUS: $(EMULATOR)/%.cpp.o
--include $(wildcard $(EMULATOR)/units/*.d $(EMULATOR)/*/*.d $(EMULATOR)/*/*/*.d $(EMULATOR)/*/*/*/*.d)
+-include $(wildcard $(EMULATOR)/units/*.d $(EMULATOR)/*/*.d $(EMULATOR)/*/*/*.d $(EMULATOR)/*/*/*/*.d $(EMULATOR)/*/*/*/*/*.d)

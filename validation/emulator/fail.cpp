@@ -104,8 +104,10 @@ cudaError_t cudaGetLastError(void)
     X(cudaErrorLaunchFailure, "unspecified launch failure")                                                            \
     X(cudaErrorNotSupported, "operation not supported")                                                                \
     X(cudaErrorUnknown, "unknown error")
-#define NAME_CASE(code, words)                                                                                         \
-    case code: return #code; #define WORDS_CASE(code, words) case code : return words;
+/* clang-format off */
+#define NAME_CASE(code, words) case code: return #code;
+#define WORDS_CASE(code, words) case code: return words;
+/* clang-format on */
 
 const char *cudaGetErrorName(cudaError_t code)
 {

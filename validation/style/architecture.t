@@ -29,8 +29,8 @@ sound_tree() {
     put src/main.c '#include <stdio.h>' '#include "bench/run_case.h"' '#include "base/say.h"' 'int main(void) { return 0; }'
     put src/base/say.h 'void say(const char *, ...);'
     put src/base/say.c '#include "base/say.h"' 'static int calls; /* base may remember */'
-    put src/plan/deck.h '#include "base/say.h"' 'extern const char *const deck_names[];'
-    put src/plan/deck.c '#include "plan/deck.h"' 'typedef struct { int rows; } table;' \
+    put src/plan/deck/deck.h '#include "base/say.h"' 'extern const char *const deck_names[];'
+    put src/plan/deck/deck.c '#include "plan/deck/deck.h"' 'typedef struct { int rows; } table;' \
         'const char *const deck_names[] = {"a;", "b{", 0};' 'static const struct { int key; } rows[] = {{1}, {2}};' \
         'static int (*const first)(int) = 0;' 'struct forward;' 'enum { COUNT = 3 };' \
         'void each(int (*visit)(int), table *t);' \
@@ -42,7 +42,7 @@ sound_tree() {
     put src/machine/host/fabric.c '#include <mpi.h>' '#include <omp.h>'
     put src/machine/host/onednn_v2.c '#include "machine/host/host.h"' '#include <oneapi/dnnl/dnnl.h>'
     put src/machine/cuda/cuda.h '#include <cuda_runtime.h>' '#include <nccl.h>' '#include <nvtx3/nvToolsExt.h>'
-    put src/parallel/mesh.c '#include "plan/deck.h"' '#include "machine/world.h"'
+    put src/parallel/mesh.c '#include "plan/deck/deck.h"' '#include "machine/world.h"'
     put src/train/checkpoint/save.c '#include <hdf5.h>'
     put src/bench/run_case.h '#include "train/step.h"'
     put src/bench/record/file.c '#include <hdf5.h>'
@@ -78,9 +78,9 @@ verdict $? "a sound tree passes"
 grep -q 'top level .* # SKIP' <<<"$report"
 verdict $? "without git the top level is skipped aloud"
 
-plant "includes go down" src/base/x.c '#include "plan/deck.h"'
+plant "includes go down" src/base/x.c '#include "plan/deck/deck.h"'
 plant "includes go down" src/plan/x.c '#include "machine/world.h"'
-plant "includes go down" src/machine/x.c '#include "plan/deck.h"'
+plant "includes go down" src/machine/x.c '#include "plan/deck/deck.h"'
 plant "includes go down" src/model/deep/x.h '  #  include "train/step.h"'
 plant "includes go down" src/model/x.c '#include "step.h"'
 plant "includes go down" src/model/x.c '#include "model/../train/step.h"'

@@ -1,6 +1,6 @@
 /* Chunks: every layer in one chunk, in the order of the model; the ends where they belong; the recipes' cuts. */
-#include "plan/chunks.h"
-#include "plan/shapes.h"
+#include "plan/model/chunks.h"
+#include "plan/model/shapes.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

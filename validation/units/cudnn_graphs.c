@@ -1,9 +1,9 @@
 /* Do cuDNN's engines for an H100 take the graphs of attention, with the workspace that they are promised? Asked of the
  * library by the description of the device; without a GPU and its driver a plan is made up to the loading of its
  * kernel. */
-#include "machine/cuda/attention_library.h"
-#include "machine/cuda/attention_staging.h"
-#include "machine/cuda/cudnn_attention_graph.h"
+#include "machine/cuda/attention/attention_library.h"
+#include "machine/cuda/attention/attention_staging.h"
+#include "machine/cuda/cudnn/cudnn_attention_graph.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

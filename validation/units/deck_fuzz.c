@@ -2,10 +2,10 @@
  * well formed. XGSW_FUZZ sets the number of decks. */
 #include "base/numeric.h"
 #include "deck_source.h"
-#include "plan/keys.h"
-#include "plan/names.h"
-#include "plan/schedule.h"
-#include "plan/shapes.h"
+#include "plan/deck/keys.h"
+#include "plan/deck/names.h"
+#include "plan/model/shapes.h"
+#include "plan/schedule/schedule.h"
 #include <stdlib.h>
 
 typedef struct {

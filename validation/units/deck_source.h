@@ -1,6 +1,6 @@
 /* For tests of the plan floor: a deck from a string. */
 #pragma once
-#include "plan/deck.h"
+#include "plan/deck/deck.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * measured. */
 #include "bench/paper.h"
 #include "dry_run_counts.h"
-#include "plan/flops.h"
-#include "plan/states.h"
+#include "plan/model/flops.h"
+#include "plan/model/states.h"
 #include "trained.h"
 
 static const char head[] =

@@ -1,8 +1,8 @@
 /* Every formula value and worked example of part 5 of the workloads' description, and parameter counts, to the unit. */
-#include "plan/flops.h"
+#include "plan/model/flops.h"
 #include "deck_source.h"
-#include "plan/metrics.h"
-#include "plan/shapes.h"
+#include "plan/model/metrics.h"
+#include "plan/model/shapes.h"
 #include <math.h>
 
 static const model_shape llama2_70b = { .layers = 80,

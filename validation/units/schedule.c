@@ -1,5 +1,5 @@
 /* Schedules: textbook lists, no deadlock, makespan, bubble, memory; spoiled lists are refused. */
-#include "plan/schedule_simulate.h"
+#include "plan/schedule/schedule_simulate.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

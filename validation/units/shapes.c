@@ -1,7 +1,7 @@
 /* Model shapes: sizes, padding, initialization, the check model and the reference's single rank. */
-#include "plan/shapes.h"
+#include "plan/model/shapes.h"
 #include "deck_source.h"
-#include "plan/flops.h"
+#include "plan/model/flops.h"
 #include <math.h>
 
 static void assert_close(double value, double wanted)

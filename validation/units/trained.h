@@ -3,7 +3,7 @@
 #pragma once
 #include "base/fail.h"
 #include "machine/world.h"
-#include "plan/deck.h"
+#include "plan/deck/deck.h"
 #include "sharing.h"
 #include "train/gradient.h"
 #include <math.h>

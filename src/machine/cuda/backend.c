@@ -1,15 +1,15 @@
 /* The CUDA machine's table. A machine that only measures has no executor and touches no GPU. */
 #include "machine/backend.h"
 #include "base/fail.h"
-#include "machine/cuda/attention.h"
+#include "machine/cuda/attention/attention.h"
 #include "machine/cuda/cuda.h"
-#include "machine/cuda/device.h"
+#include "machine/cuda/device/device.h"
+#include "machine/cuda/device/memory.h"
+#include "machine/cuda/device/versions.h"
 #include "machine/cuda/executor.h"
-#include "machine/cuda/fabric.h"
-#include "machine/cuda/matmul.h"
-#include "machine/cuda/memory.h"
+#include "machine/cuda/products/matmul.h"
 #include "machine/cuda/rehearsal.h"
-#include "machine/cuda/versions.h"
+#include "machine/cuda/transfers/fabric.h"
 #include "machine/fabric.h"
 #include <stdio.h>
 #include <stdlib.h>

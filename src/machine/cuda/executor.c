@@ -2,8 +2,8 @@
  * when it is complete. Whoever waits looks at all lanes (harvest.c). */
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/fabric.h"
 #include "machine/cuda/lane.h"
+#include "machine/cuda/transfers/fabric.h"
 #include <stdlib.h>
 
 cuda_executor *cuda_executor_open(const machine_options *options, tally *t)

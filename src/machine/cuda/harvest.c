@@ -2,8 +2,8 @@
  * none completes. Whoever waits polls. */
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/fabric.h"
 #include "machine/cuda/lane.h"
+#include "machine/cuda/transfers/fabric.h"
 #include "machine/world.h"
 #include <math.h>
 

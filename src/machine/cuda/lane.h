@@ -2,7 +2,7 @@
  * completed. */
 #pragma once
 #include "machine/cuda/cuda.h"
-#include "machine/cuda/device_clock.h"
+#include "machine/cuda/device/device_clock.h"
 #include "machine/cuda/executor.h"
 
 /* A driver takes about a thousand entries of a stream; beyond that a launch blocks, unwatched and untimed. An operation

@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/fail.h"
 #include "machine/cuda/cuda.h"
-#include "machine/cuda/memory.h"
+#include "machine/cuda/device/memory.h"
 #include "machine/world.h"
 #include <stdlib.h>
 

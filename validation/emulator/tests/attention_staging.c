@@ -1,6 +1,6 @@
 /* The twins of attention's operands, around a library that the emulator does not have: the test writes into the twins
  * what the library would, and finds it stored, or added, where the operands lie. */
-#include "machine/cuda/attention_staging.h"
+#include "machine/cuda/attention/attention_staging.h"
 #include "base/numeric.h"
 #include "machine/machine.h"
 #include "machine/world.h"

@@ -1,6 +1,6 @@
 /* Where the algorithms of matrix products come from: trials, the library's first answer, a file that earlier runs have
  * written, whole or spoiled. */
-#include "machine/cuda/algorithms.h"
+#include "machine/cuda/products/algorithms.h"
 #include "products.h"
 
 static const char CACHE[] = "build/emulator/matmul-algorithms";

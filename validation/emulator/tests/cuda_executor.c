@@ -2,7 +2,7 @@
  * times, spans, the tally, scratch, poison, bytes up and down. Alone; the transfers' tests have ranks. */
 #include "base/clock.h"
 #include "machine/cuda/call.h"
-#include "machine/cuda/device_clock.h"
+#include "machine/cuda/device/device_clock.h"
 #include "machine/kernels.h"
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Matrix products of the CUDA machine on the emulated library: every layout, format and access, planned at first use
  * and tuned; what is refused; and mistakes behind the door, which the emulated library must find. */
-#include "machine/cuda/algorithms.h"
+#include "machine/cuda/products/algorithms.h"
 #include "products.h"
 
 static void planned_at_first_use(void) { all_products(NULL); }

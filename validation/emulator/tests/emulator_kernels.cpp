@@ -1,7 +1,7 @@
 /* Kernels with mistakes, each run by a child process that must die of it with the emulator's words; and what is right
  * passes. */
 #include "emulator_tests.h"
-#include "machine/cuda/launch.cuh"
+#include "machine/cuda/kernels/launch.cuh"
 
 enum { THREADS = 128, VALUES = 1024 };
 

@@ -1,7 +1,7 @@
 /* Mistakes with streams, events, copies and memory, each made by a child process that must die of it with the
  * emulator's words; and what is right passes, whatever the order. */
 #include "emulator_tests.h"
-#include "machine/cuda/launch.cuh"
+#include "machine/cuda/kernels/launch.cuh"
 
 enum { THREADS = 64, VALUES = 256, SEEDS = 20 };
 

@@ -3,8 +3,8 @@
  * the last rank makes them. */
 #include "../../units/fabric_ranks.h"
 #include "machine/cuda/call.h"
-#include "machine/cuda/communicators.h"
-#include "machine/cuda/fabric.h"
+#include "machine/cuda/transfers/communicators.h"
+#include "machine/cuda/transfers/fabric.h"
 #include "parallel/mesh.h"
 
 enum { ELEMENTS = 300, MICROBATCHES = 12, CELLS = 8 };

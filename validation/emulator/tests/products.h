@@ -4,8 +4,8 @@
 #include "base/fail.h"
 #include "base/numeric.h"
 #include "machine/cuda/kernels.h"
-#include "machine/cuda/matmul.h"
-#include "machine/cuda/product.h"
+#include "machine/cuda/products/matmul.h"
+#include "machine/cuda/products/product.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "emulator.h"
 #include "machine/world.h"
-#include "plan/deck.h"
+#include "plan/deck/deck.h"
 #include "train/trainer.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,124 @@
+/* Attention: which engine computes a call. */
+#include "machine/cuda/attention/attention.h"
+#include "machine/cuda/attention/attention_library.h"
+#include "machine/cuda/cuda.h"
+#include "machine/cuda/kernels.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { LIBRARY, TILED, PLAIN, ENGINES };
+
+/* The machine's settings, which engines have run since it was opened, and why the library's did not where it was asked
+ * first. */
+static struct {
+    bool own, deterministic, forward[ENGINES], backward[ENGINES];
+    char why[256];
+} state;
+
+void cuda_attention_open(const machine_options *options)
+{
+    state.own = options->own_attention;
+    state.deterministic = options->deterministic;
+    if (options->measuring) return;
+    memset(state.forward, 0, sizeof state.forward);
+    memset(state.backward, 0, sizeof state.backward);
+    state.why[0] = 0;
+}
+
+/* The library may not have the same bits each run, backward. */
+static bool library_may(const cuda_call *c, bool backward)
+{
+    return !state.own && !(backward && state.deterministic) && library_attention_takes(c, backward);
+}
+
+void cuda_attention_prepare(const op *o)
+{
+    const bool backward = o->kind == OP_ATTENTION_BACKWARD;
+    const cuda_call c = cuda_call_of(o, NULL, 0, NULL);
+    if (library_may(&c, backward)) library_attention_note(&c, backward);
+}
+
+void cuda_attention_tune(void)
+{
+    if (!state.own) library_attention_tune();
+}
+
+static bool is_bf16(const cuda_call *c, int at) { return c->x[at].type == BF16; }
+
+/* Tensor cores take BF16 only. */
+static int own_engine(const cuda_call *c, bool backward)
+{
+    bool tiled = is_bf16(c, Q) && is_bf16(c, K) && is_bf16(c, V) && (!backward || is_bf16(c, D_OUT));
+    return tiled ? TILED : PLAIN;
+}
+
+/* Own kernels take what the library turns out not to. */
+static size_t scratch(const cuda_call *c, bool backward, size_t own)
+{
+    size_t library = library_may(c, backward) ? library_attention_scratch(c, backward) : 0;
+    return library > own ? library : own;
+}
+
+size_t cuda_attention_forward_scratch(const cuda_call *c) { return scratch(c, false, 0); }
+
+size_t cuda_attention_backward_scratch(const cuda_call *c)
+{
+    size_t own =
+        own_engine(c, true) == TILED ? tiled_attention_backward_scratch(c) : plain_attention_backward_scratch(c);
+    return scratch(c, true, own);
+}
+
+/* The report wants the reason on one line. */
+static void keep_reason(const char *why)
+{
+    if (state.why[0]) return;
+    snprintf(state.why, sizeof state.why, "%s", why);
+    for (char *at = state.why; (at = strpbrk(at, "\r\n"));) *at = ' ';
+}
+
+static bool library_did(const cuda_call *c, bool backward)
+{
+    const char *why = "";
+    if (!library_may(c, backward)) return false;
+    bool did = library_attention_run(c, backward, &why);
+    if (!did) keep_reason(why);
+    return did;
+}
+
+void cuda_attention_forward(const cuda_call *c)
+{
+    int engine = own_engine(c, false);
+    if (library_did(c, false)) engine = LIBRARY;
+    else if (engine == TILED) tiled_attention_forward(c);
+    else plain_attention_forward(c);
+    state.forward[engine] = true;
+}
+
+void cuda_attention_backward(const cuda_call *c)
+{
+    int engine = own_engine(c, true);
+    if (library_did(c, true)) engine = LIBRARY;
+    else if (engine == TILED) tiled_attention_backward(c);
+    else plain_attention_backward(c);
+    state.backward[engine] = true;
+}
+
+static void name_engines(char *text, size_t length, const bool *used)
+{
+    static const char *const name[] = { "cuDNN", "own kernels (mma.sync)", "own kernels (FP32)" };
+    size_t end = 0;
+    for (int i = 0; i < ENGINES && end < length; i++)
+        if (used[i]) end += (size_t)snprintf(text + end, length - end, "%s%s", end ? " and " : "", name[i]);
+    if (!end) snprintf(text, length, "not run");
+}
+
+const char *cuda_attention_engine(char *text, size_t length)
+{
+    char forward[80], backward[80], both[192];
+    name_engines(forward, sizeof forward, state.forward);
+    name_engines(backward, sizeof backward, state.backward);
+    if (strcmp(forward, backward) == 0) snprintf(both, sizeof both, "%s", forward);
+    else snprintf(both, sizeof both, "forward %s, backward %s", forward, backward);
+    snprintf(text, length, "%s%s%s", both, state.why[0] ? ": " : "", state.why);
+    return text;
+}

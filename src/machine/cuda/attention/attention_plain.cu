@@ -1,0 +1,242 @@
+/* Attention in FP32 throughout, for operands of any format: no tensor cores, one lane for each column of a tile of
+ * scores. A block of threads has 32 positions of one head, four for each warp, and walks over tiles of 32 others. */
+#include "machine/cuda/attention/attention_tile.cuh"
+
+enum {
+    PLAIN_WARPS = 8,
+    PLAIN_THREADS = PLAIN_WARPS * WARP,
+    ROWS = 4,
+    PLAIN_OWN = PLAIN_WARPS * ROWS,
+    PLAIN_OTHER = WARP
+};
+enum {
+    COLUMN_PARTS = LARGEST_HEAD_DIM / WARP,
+    WIDTH = LARGEST_HEAD_DIM + 1
+}; /* one more: lanes read different banks */
+static_assert(PLAIN_OWN == PLAIN_OTHER, "tiles of own and of other positions are of one size");
+
+struct plain_tile {
+    float at[PLAIN_OTHER][WIDTH];
+};
+struct plain_weights {
+    float at[PLAIN_WARPS][ROWS][PLAIN_OTHER];
+};
+struct plain_memory {
+    plain_tile own[2], other[2];
+    plain_weights p, ds;
+};
+
+/* Of a warp's rows: a score for the lane's column, a sum for each of its columns lane, lane + 32, .. of the head dim.
+ */
+struct plain_scores {
+    float at[ROWS];
+};
+struct plain_sums {
+    float at[ROWS][COLUMN_PARTS];
+};
+
+static __device__ __forceinline__ void load_plain(plain_tile &to, const head_view &x, int batch, int head, int first)
+{
+    for (int row = warp(); row < PLAIN_OTHER; row += PLAIN_WARPS) {
+        const int64_t from = row_offset(x, batch, head, first + row);
+        for (int i = lane(); i < x.d; i += WARP) to.at[row][i] = first + row < x.positions ? get(x, from + i) : 0.0f;
+    }
+}
+
+static __device__ __forceinline__ plain_scores scores_of(const plain_tile &own, const plain_tile &other, int d)
+{
+    plain_scores x = {};
+    for (int i = 0; i < d; i++) UNROLL
+    for (int r = 0; r < ROWS; r++) x.at[r] = fmaf(own.at[warp() * ROWS + r][i], other.at[lane()][i], x.at[r]);
+    return x;
+}
+
+/* sums += weights of the warp's rows times the other positions' rows. All lanes of the warp see the weights once it has
+ * met. */
+static __device__ __forceinline__ void add_rows(plain_sums &sums, plain_weights &memory, const plain_scores &weights,
+                                                const plain_tile &other, int d)
+{
+    UNROLL
+    for (int r = 0; r < ROWS; r++) memory.at[warp()][r][lane()] = weights.at[r];
+    __syncwarp();
+    for (int j = 0; j < PLAIN_OTHER; j++) UNROLL
+    for (int part = 0; part < COLUMN_PARTS; part++) {
+        if (part * WARP + lane() >= d) continue;
+        UNROLL
+        for (int r = 0; r < ROWS; r++)
+            sums.at[r][part] = fmaf(memory.at[warp()][r][j], other.at[j][part * WARP + lane()], sums.at[r][part]);
+    }
+}
+
+static __device__ __forceinline__ void put_sums(const head_view &to, int batch, int head, int first,
+                                                const plain_sums &sums, const float *factor)
+{
+    UNROLL
+    for (int r = 0; r < ROWS; r++) UNROLL
+    for (int part = 0; part < COLUMN_PARTS; part++)
+        if (first + r < to.positions && part * WARP + lane() < to.d)
+            put(to, row_offset(to, batch, head, first + r) + part * WARP + lane(), sums.at[r][part] * factor[r]);
+}
+
+/* Raises maxima, shrinks what was summed, and makes the scores exp(score - maximum). */
+static __device__ __forceinline__ void soften(plain_scores &x, float *maximum, float *total, plain_sums &out)
+{
+    UNROLL
+    for (int r = 0; r < ROWS; r++) {
+        const float raised = fmaxf(maximum[r], warp_maximum(x.at[r])), shrink = exp_shared(maximum[r] - raised);
+        x.at[r] = x.at[r] == -INFINITY ? 0.0f : exp_shared(x.at[r] - raised);
+        maximum[r] = raised;
+        total[r] = total[r] * shrink + warp_sum(x.at[r]);
+        UNROLL
+        for (int part = 0; part < COLUMN_PARTS; part++) out.at[r][part] *= shrink;
+    }
+}
+
+/* Grid: tiles of queries, heads, batch. */
+static KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
+{
+    SHARED(plain_memory, memory);
+    const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
+              start = (gridDim.x - 1 - blockIdx.x) * PLAIN_OWN;
+    const int first = start + warp() * ROWS, keys = a.causal && start + PLAIN_OWN < a.t ? start + PLAIN_OWN : a.t;
+    float maximum[ROWS], total[ROWS] = {}, factor[ROWS];
+    plain_sums out = {};
+    for (int r = 0; r < ROWS; r++) maximum[r] = -INFINITY;
+    load_plain(memory.own[0], a.q, batch, head, start);
+    for (int start_key = 0; start_key < keys; start_key += PLAIN_OTHER) {
+        const int key = start_key + lane();
+        __syncthreads();
+        load_plain(memory.other[0], a.k, batch, kv_head, start_key);
+        load_plain(memory.other[1], a.v, batch, kv_head, start_key);
+        __syncthreads();
+        plain_scores x = scores_of(memory.own[0], memory.other[0], a.d);
+        for (int r = 0; r < ROWS; r++)
+            x.at[r] = key < a.t && (!a.causal || key <= first + r) ? x.at[r] * a.scale : -INFINITY;
+        soften(x, maximum, total, out);
+        add_rows(out, memory.p, x, memory.other[1], a.d);
+    }
+    for (int r = 0; r < ROWS; r++) {
+        factor[r] = 1.0f / total[r];
+        if (first + r < a.s && lane() == 0)
+            a.lse[batch * a.lse_batch + head * a.lse_head + first + r] = maximum[r] + logf(total[r]);
+    }
+    put_sums(a.out, batch, head, first, out, factor);
+}
+
+/* What own positions, whose rows are own[0] and own[1], and others give each other: p, and ds = p (dp - D). */
+static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_scores &ds, const plain_memory &memory,
+                                                    const attention_problem &a, const float *lse, const float *dot,
+                                                    const bool *seen)
+{
+    p = scores_of(memory.own[0], memory.other[0], a.d);
+    ds = scores_of(memory.own[1], memory.other[1], a.d);
+    UNROLL
+    for (int r = 0; r < ROWS; r++) {
+        p.at[r] = seen[r] ? exp_shared(p.at[r] * a.scale - lse[r]) : 0.0f;
+        ds.at[r] = p.at[r] * (ds.at[r] - dot[r]) * a.scale;
+    }
+}
+
+static __device__ __forceinline__ float lse_of(const attention_problem &a, int batch, int head, int position)
+{
+    return position < a.s ? a.lse[batch * a.lse_batch + head * a.lse_head + position] : 0.0f;
+}
+
+/* D = rowsum(d_out * out), in statistics. */
+static __device__ __forceinline__ float *dot_of(const attention_problem &a, int batch, int head)
+{
+    return a.statistics + ((int64_t)batch * a.heads + head) * a.padded;
+}
+
+static KERNEL(PLAIN_THREADS) attention_dots_plain(attention_problem a)
+{
+    const int batch = blockIdx.z, head = blockIdx.y, position = blockIdx.x * PLAIN_WARPS + warp();
+    const int64_t out = row_offset(a.out, batch, head, position), d_out = row_offset(a.d_out, batch, head, position);
+    float dot = 0.0f;
+    for (int i = lane(); position < a.s && i < a.d; i += WARP)
+        dot = fmaf(get(a.out, out + i), get(a.d_out, d_out + i), dot);
+    dot = warp_sum(dot);
+    if (lane() == 0) dot_of(a, batch, head)[position] = dot;
+}
+
+/* Grid: tiles of keys, kv heads, batch. */
+static KERNEL(PLAIN_THREADS) attention_key_gradients_plain(attention_problem a)
+{
+    SHARED(plain_memory, memory);
+    const int batch = blockIdx.z, kv_head = blockIdx.y, start = blockIdx.x * PLAIN_OWN, first = start + warp() * ROWS;
+    const float one[ROWS] = { 1.0f, 1.0f, 1.0f, 1.0f };
+    plain_sums dk = {}, dv = {};
+    load_plain(memory.own[0], a.k, batch, kv_head, start);
+    load_plain(memory.own[1], a.v, batch, kv_head, start);
+    for (int head = kv_head * a.group; head < (kv_head + 1) * a.group; head++)
+        for (int start_query = a.causal ? start : 0; start_query < a.s; start_query += PLAIN_OTHER) {
+            const int query = start_query + lane();
+            const float lse = lse_of(a, batch, head, query), dot = dot_of(a, batch, head)[query];
+            float lses[ROWS], dots[ROWS];
+            bool seen[ROWS];
+            plain_scores p, ds;
+            __syncthreads();
+            load_plain(memory.other[0], a.q, batch, head, start_query);
+            load_plain(memory.other[1], a.d_out, batch, head, start_query);
+            __syncthreads();
+            for (int r = 0; r < ROWS; r++)
+                lses[r] = lse, dots[r] = dot, seen[r] = query < a.s && (!a.causal || first + r <= query);
+            gradients_of(p, ds, memory, a, lses, dots, seen);
+            add_rows(dv, memory.p, p, memory.other[1], a.d);
+            add_rows(dk, memory.ds, ds, memory.other[0], a.d);
+        }
+    put_sums(a.dk, batch, kv_head, first, dk, one);
+    put_sums(a.dv, batch, kv_head, first, dv, one);
+}
+
+/* Grid: tiles of queries, heads, batch. */
+static KERNEL(PLAIN_THREADS) attention_query_gradients_plain(attention_problem a)
+{
+    SHARED(plain_memory, memory);
+    const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
+              start = (gridDim.x - 1 - blockIdx.x) * PLAIN_OWN;
+    const int first = start + warp() * ROWS, keys = a.causal && start + PLAIN_OWN < a.t ? start + PLAIN_OWN : a.t;
+    const float one[ROWS] = { 1.0f, 1.0f, 1.0f, 1.0f };
+    float lse[ROWS], dot[ROWS];
+    plain_sums dq = {};
+    for (int r = 0; r < ROWS; r++)
+        lse[r] = lse_of(a, batch, head, first + r), dot[r] = dot_of(a, batch, head)[first + r];
+    load_plain(memory.own[0], a.q, batch, head, start);
+    load_plain(memory.own[1], a.d_out, batch, head, start);
+    for (int start_key = 0; start_key < keys; start_key += PLAIN_OTHER) {
+        const int key = start_key + lane();
+        bool seen[ROWS];
+        plain_scores p, ds;
+        __syncthreads();
+        load_plain(memory.other[0], a.k, batch, kv_head, start_key);
+        load_plain(memory.other[1], a.v, batch, kv_head, start_key);
+        __syncthreads();
+        for (int r = 0; r < ROWS; r++) seen[r] = key < a.t && (!a.causal || key <= first + r);
+        gradients_of(p, ds, memory, a, lse, dot, seen);
+        add_rows(dq, memory.ds, ds, memory.other[0], a.d);
+    }
+    put_sums(a.dq, batch, head, first, dq, one);
+}
+
+XGSW_EXTERN void plain_attention_forward(const cuda_call *c)
+{
+    attention_problem a = problem_of(c);
+    LAUNCH(attention_forward_plain, dim3(tiles_of(a.s, PLAIN_OWN), a.heads, a.b), PLAIN_THREADS, sizeof(plain_memory),
+           c->stream, a);
+}
+
+XGSW_EXTERN size_t plain_attention_backward_scratch(const cuda_call *c)
+{
+    attention_problem a = problem_of(c);
+    return (size_t)a.b * a.heads * a.padded * sizeof(float);
+}
+
+XGSW_EXTERN void plain_attention_backward(const cuda_call *c)
+{
+    attention_problem a = problem_of(c);
+    dim3 rows(a.padded / PLAIN_WARPS, a.heads, a.b), keys(tiles_of(a.t, PLAIN_OWN), a.kv_heads, a.b);
+    dim3 queries(tiles_of(a.s, PLAIN_OWN), a.heads, a.b);
+    LAUNCH(attention_dots_plain, rows, PLAIN_THREADS, 0, c->stream, a);
+    LAUNCH(attention_key_gradients_plain, keys, PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
+    LAUNCH(attention_query_gradients_plain, queries, PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
+}

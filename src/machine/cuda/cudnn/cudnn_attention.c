@@ -1,0 +1,210 @@
+/* Attention by cuDNN: which calls it takes, a plan for each shape, and running one. Handle, device and plans are the
+ * process's. */
+#include "base/fail.h"
+#include "machine/cuda/attention/attention.h"
+#include "machine/cuda/attention/attention_library.h"
+#include "machine/cuda/attention/attention_staging.h"
+#include "machine/cuda/cudnn/cudnn_attention_graph.h"
+#include "machine/world.h"
+#include <float.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PLANS = 256 };
+
+typedef struct {
+    attention_spec spec;
+    bool tried;
+    cudnnBackendDescriptor_t plan;
+    char reason[GRAPH_REASON];
+} attention_plan;
+
+static struct {
+    cudnnHandle_t handle;
+    cudnnBackendDescriptor_t device;
+    attention_plan plan[PLANS];
+    int plans;
+    char refused[GRAPH_REASON]; /* why it is not used at all; empty: it is, or nobody asked yet */
+} library;
+
+/* Rows of 16-byte pieces in BF16. Paper addresses are aligned as real ones. */
+static bool is_regular(const tensor *t)
+{
+    bool aligned = (uintptr_t)t->data % 16 == 0 && t->type == BF16;
+    for (int i = 0; i < 3; i++) aligned = aligned && (t->dim[i] == 1 || t->stride[i] % 8 == 0);
+    return aligned;
+}
+
+/* What is in FP32 goes by way of BF16, though graphs with an FP32 out or dq are accepted: so is a dq of integers, hence
+ * nobody looked; dk and dv are refused where heads share keys (cuDNN 9.19, asked without a GPU). Its documentation has
+ * half formats. */
+bool library_attention_takes(const cuda_call *c, bool backward)
+{
+    int64_t d = c->x[Q].dim[3];
+    bool takes = d % 8 == 0 && d <= 256;
+    for (int i = 0; i <= (backward ? DV : OUT); i++)
+        if (i != LSE && !attention_is_staged(c, backward, i)) takes = takes && is_regular(&c->x[i]) && !c->update[i];
+    return takes;
+}
+
+/* Scratch begins with two tensors of the graph, backward; twins follow, then the library's workspace. */
+static size_t row_bytes(const cuda_call *c)
+{
+    return attention_piece((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float));
+}
+static size_t sum_bytes(const cuda_call *c) { return attention_piece(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
+
+static size_t staged_of(const cuda_call *c, bool backward, cuda_call *staged)
+{
+    return attention_staged(c, backward, backward ? row_bytes(c) + sum_bytes(c) : 0, staged);
+}
+
+size_t library_attention_scratch(const cuda_call *c, bool backward)
+{
+    cuda_call staged;
+    attention_spec a = attention_spec_of(c, backward);
+    size_t own = staged_of(c, backward, &staged);
+    return attention_piece(1) + own + attention_workspace(&a);
+}
+
+static bool is_same_shape(const graph_shape *a, const graph_shape *b)
+{
+    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+}
+
+static bool is_same(const attention_spec *a, const attention_spec *b)
+{
+    bool same = a->backward == b->backward && a->causal == b->causal;
+    for (int i = 0; i < SPEC_SHAPES; i++) same = same && is_same_shape(&a->shape[i], &b->shape[i]);
+    return same;
+}
+
+static attention_plan *plan_for(const attention_spec *a)
+{
+    for (int i = 0; i < library.plans; i++)
+        if (is_same(&library.plan[i].spec, a)) return &library.plan[i];
+    if (library.plans == PLANS) return NULL;
+    attention_plan *p = &library.plan[library.plans++];
+    p->spec = *a;
+    return p;
+}
+
+void library_attention_note(const cuda_call *c, bool backward)
+{
+    attention_spec a = attention_spec_of(c, backward);
+    plan_for(&a);
+}
+
+/* Right results were seen from 9.14 on, but for these (their release notes and users' reports). */
+static bool is_trusted(size_t version)
+{
+    size_t minor = version / 100;
+    return minor >= 914 && minor != 924 && minor != 926 && minor != 927;
+}
+
+static bool is_usable(char *why, size_t length)
+{
+    if (!cudnn_load(why, length)) return false;
+    if (!is_trusted(cudnnGetVersion()))
+        snprintf(why, length, "cuDNN %zu has known errors in attention", cudnnGetVersion());
+    return is_trusted(cudnnGetVersion());
+}
+
+static void check(cudnnStatus_t status, const char *call)
+{
+    if (status != CUDNN_STATUS_SUCCESS) FAIL("%s: %s", call, cudnnGetErrorString(status));
+}
+
+static bool is_open(void)
+{
+    char why[GRAPH_REASON] = "";
+    int device = 0;
+    if (library.handle) return true;
+    if (library.refused[0] || !is_usable(library.refused, sizeof library.refused)) return false;
+    CUDA_CHECK(cudaGetDevice(&device));
+    check(cudnnCreate(&library.handle), "cudnnCreate");
+    library.device = graph_device(device, why);
+    if (!library.device) FAIL("%s", why);
+    return true;
+}
+
+static void make_plan(attention_plan *p)
+{
+    cudnn_graph g;
+    p->tried = true;
+    attention_graph(&g, &p->spec);
+    p->plan = graph_plan(&g, library.device, attention_workspace(&p->spec));
+    world_progress(); /* it may have compiled for seconds */
+    if (p->plan) return;
+    memcpy(p->reason, g.reason, sizeof p->reason);
+    graph_close(&g);
+}
+
+void library_attention_tune(void)
+{
+    for (int i = 0; i < library.plans && is_open(); i++)
+        if (!library.plan[i].tried) make_plan(&library.plan[i]);
+}
+
+/* What a plan reads and writes, by uid. */
+typedef struct {
+    int count;
+    int64_t uid[16];
+    void *data[16];
+} bindings;
+
+static void bind(bindings *b, int64_t uid, void *data)
+{
+    b->uid[b->count] = uid;
+    b->data[b->count++] = data;
+}
+
+static bindings bindings_of(const cuda_call *c, bool backward, float *numbers)
+{
+    static const int64_t uid[] = { UID_Q, UID_K, UID_V, UID_OUT, UID_LSE, UID_D_OUT, UID_DQ, UID_DK, UID_DV };
+    bindings b = { 0 };
+    for (int i = 0; i <= (backward ? DV : LSE); i++) bind(&b, uid[i], c->x[i].data);
+    bind(&b, UID_SCALE, &numbers[0]);
+    if (c->args.attention.causal) bind(&b, UID_MASKED, &numbers[1]);
+    if (!backward) return b;
+    bind(&b, UID_ONE, &numbers[2]);
+    bind(&b, UID_SUM, attention_piece_at(c, 0));
+    bind(&b, UID_ACCUMULATOR, attention_piece_at(c, row_bytes(c)));
+    return b;
+}
+
+/* A plan that does not run is not tried again: own kernels take over, and the report says why. */
+static bool run_plan(const cuda_call *c, bool backward, attention_plan *p)
+{
+    float numbers[] = { c->args.attention.scale, -FLT_MAX, 1.0f };
+    cuda_call staged;
+    size_t own = staged_of(c, backward, &staged);
+    bindings b = bindings_of(&staged, backward, numbers);
+    attention_stage(c, backward, &staged);
+    check(cudnnSetStream(library.handle, c->stream), "cudnnSetStream");
+    bool ran = graph_run(library.handle, p->plan, b.count, b.uid, b.data, attention_piece_at(c, own), p->reason);
+    if (ran) attention_unstage(c, backward, &staged);
+    else p->plan = NULL;
+    return ran;
+}
+
+bool library_attention_run(const cuda_call *c, bool backward, const char **why)
+{
+    attention_spec a = attention_spec_of(c, backward);
+    attention_plan *p = is_open() ? plan_for(&a) : NULL;
+    if (p && !p->tried) make_plan(p);
+    *why = p ? p->reason : library.handle ? "cuDNN has plans for as many other shapes as are kept" : library.refused;
+    return p && p->plan && run_plan(c, backward, p);
+}
+
+const char *library_attention_version(char *text, size_t length)
+{
+    char why[GRAPH_REASON] = "";
+    size_t version = cudnn_load(why, sizeof why) ? cudnnGetVersion() : 0;
+    int used = snprintf(text, length, "cuDNN %d.%d.%d ", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL);
+    if (version)
+        snprintf(text + used, length - (size_t)used, "(loaded %zu.%zu.%zu)", version / 10000, version % 10000 / 100,
+                 version % 100);
+    else snprintf(text + used, length - (size_t)used, "(not found)");
+    return text;
+}

@@ -1,0 +1,109 @@
+/* From a graph to a plan: engines that the heuristic names are tried in its order. */
+#include "machine/cuda/cudnn/cudnn_graph.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { ENGINES = 16 };
+
+cudnnBackendDescriptor_t graph_device(int device, char reason[GRAPH_REASON])
+{
+    int32_t id = device;
+    const graph_attribute list[] = { { CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &id } };
+    return graph_described(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, list, 1, "device", reason);
+}
+
+cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GRAPH_REASON])
+{
+    const graph_attribute list[] = {
+        { CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json },
+    };
+    return graph_described(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, list, 1, "device", reason);
+}
+
+static cudnnBackendDescriptor_t operations(const cudnn_graph *g, char *reason)
+{
+    const graph_attribute list[] = { { CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->nodes,
+                                       g->node } };
+    return graph_described(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, list, 1, "graph", reason);
+}
+
+static cudnnBackendDescriptor_t heuristic(cudnnBackendDescriptor_t graph, cudnnBackendDescriptor_t device, char *reason)
+{
+    const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+    const graph_attribute list[] = {
+        { CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph },
+        { CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode },
+        { CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device },
+    };
+    return graph_described(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, list, 3, "heuristic", reason);
+}
+
+/* Does an engine's configuration, or the plan made of it, do with so much workspace? */
+static bool fits(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t workspace, size_t most, char *reason)
+{
+    int64_t bytes = INT64_MAX, count = 0;
+    cudnnBackendGetAttribute(d, workspace, CUDNN_TYPE_INT64, 1, &count, &bytes);
+    if (bytes <= (int64_t)most) return true;
+    snprintf(reason, GRAPH_REASON, "an engine wants %lld bytes of workspace, it gets %zu", (long long)bytes, most);
+    return false;
+}
+
+/* The plan has the last word on what it takes. */
+static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, cudnnBackendDescriptor_t device,
+                                        size_t most, char *reason)
+{
+    const graph_attribute list[] = {
+        { CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &configuration },
+        { CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device },
+    };
+    if (!fits(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, most, reason)) return NULL;
+    cudnnBackendDescriptor_t plan = graph_described(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, list, 2, "plan", reason);
+    if (!plan || fits(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, most, reason)) return plan;
+    cudnnBackendDestroyDescriptor(plan);
+    return NULL;
+}
+
+/* What a plan was made from is kept: the library says nowhere that a plan has its own copy. */
+static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t device, size_t most,
+                                           char *reason)
+{
+    cudnnBackendDescriptor_t configuration[ENGINES], plan = NULL;
+    int64_t count = 0;
+    for (int i = 0; i < ENGINES; i++)
+        cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configuration[i]);
+    cudnn_ok(reason,
+             cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ENGINES,
+                                      &count, configuration),
+             "engines");
+    if (count == 0 && !reason[0]) snprintf(reason, GRAPH_REASON, "no engine takes this graph");
+    for (int64_t i = 0; i < count && i < ENGINES && !plan; i++) {
+        reason[0] = 0;
+        plan = plan_of(configuration[i], device, most, reason);
+    }
+    for (int i = 0; i < ENGINES && !plan; i++) cudnnBackendDestroyDescriptor(configuration[i]);
+    return plan;
+}
+
+cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, size_t most)
+{
+    cudnnBackendDescriptor_t plan = NULL, graph = operations(g, g->reason);
+    cudnnBackendDescriptor_t found = graph ? heuristic(graph, device, g->reason) : NULL;
+    if (found) plan = first_plan(found, device, most, g->reason);
+    if (found && !plan) cudnnBackendDestroyDescriptor(found);
+    if (graph && !plan) cudnnBackendDestroyDescriptor(graph);
+    return plan;
+}
+
+bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data,
+               void *workspace, char reason[GRAPH_REASON])
+{
+    const graph_attribute list[] = {
+        { CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, uid },
+        { CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data },
+        { CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace },
+    };
+    cudnnBackendDescriptor_t pack = graph_described(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, list, 3, "operands", reason);
+    bool ran = pack && cudnn_ok(reason, cudnnBackendExecute(handle, plan, pack), "execution");
+    if (pack) cudnnBackendDestroyDescriptor(pack);
+    return ran;
+}

@@ -1,0 +1,198 @@
+/* This rank's GPU, and the door to CUDA. The choice is the process's, as the runtime's current device is. */
+#include "machine/cuda/device/device.h"
+#include "base/fail.h"
+#include "machine/cuda/call.h"
+#include "machine/cuda/device/architectures.h"
+#include "machine/cuda/device/libraries.h"
+#include "machine/cuda/device/nvml.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHY = 400, CONNECTIONS = 32 };
+
+static struct {
+    bool chosen;
+    int index;
+    machine_device device;
+} own;
+
+void cuda_check(cudaError_t code, const char *call, const char *file, int line)
+{
+    char where[96] = "no GPU chosen";
+    if (code == cudaSuccess) return;
+    if (own.chosen) snprintf(where, sizeof where, "GPU %d, %s", own.index, own.device.name);
+    fail_at(file, line, STATUS_FAILED, "%s: %s, %s (%s)", call, cudaGetErrorName(code), cudaGetErrorString(code),
+            where);
+}
+
+static void say_version(char *text, size_t length, int version)
+{
+    snprintf(text, length, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+static void why_no_device(cudaError_t code, char *why, size_t length)
+{
+    int driver = 0;
+    char knows[16], needs[16];
+    cudaDriverGetVersion(&driver);
+    say_version(knows, sizeof knows, driver);
+    say_version(needs, sizeof needs, CUDART_VERSION);
+    if (code == cudaErrorNoDevice || code == cudaSuccess) snprintf(why, length, "no GPU is visible to this process");
+    else if (driver == 0) snprintf(why, length, "no NVIDIA driver");
+    else if (code == cudaErrorInsufficientDriver)
+        snprintf(why, length, "the NVIDIA driver knows CUDA %s, this build needs %s", knows, needs);
+    else snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
+}
+
+/* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its
+ * peer then holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. A machine has some nine
+ * queues and staging, and NCCL two streams for each communicator that shares nothing: 30 with tensor, context and
+ * pipeline neighbours. Said before CUDA is first called; where the user's own choice is too small, the record's
+ * environment keeps it. */
+static void set_connections(void)
+{
+    char text[16];
+    const char *given = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (given && atoi(given) >= CONNECTIONS) return;
+    if (given) setenv("XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM", given, 1);
+    snprintf(text, sizeof text, "%d", CONNECTIONS);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", text, 1);
+}
+
+static int visible_devices(char *why, size_t length)
+{
+    int devices = 0;
+    set_connections();
+    cudaError_t code = cudaGetDeviceCount(&devices);
+    if (code == cudaSuccess && devices > 0) return devices;
+    why_no_device(code, why, length);
+    cudaGetLastError();
+    return 0;
+}
+
+/* Code for 8.0 runs on 8.6 too. Code for 9.0 that uses all of it (90a) does not run elsewhere, but there is no 9.1. */
+static bool has_code_for(int major, int minor)
+{
+    const int *list;
+    int count = cuda_architectures(&list);
+    for (int i = 0; i < count; i++)
+        if (list[i] / 100 == major && list[i] % 100 / 10 <= minor) return true;
+    return false;
+}
+
+static void why_no_code(int device, int major, int minor, char *why, size_t length)
+{
+    const int *list;
+    char built[64] = "";
+    int count = cuda_architectures(&list);
+    for (int i = 0; i < count; i++)
+        snprintf(built + strlen(built), sizeof built - strlen(built), "%s%d.%d", i ? ", " : "", list[i] / 100,
+                 list[i] % 100 / 10);
+    snprintf(why, length,
+             "GPU %d has compute capability %d.%d, this build has code for %s (build with make CUDA_ARCH=\"%d%d\")",
+             device, major, minor, built, major, minor);
+}
+
+static bool device_fits(int device, char *why, size_t length)
+{
+    int major = 0, minor = 0;
+    cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (code == cudaSuccess) code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (code != cudaSuccess) {
+        snprintf(why, length, "GPU %d does not answer: %s, %s", device, cudaGetErrorName(code),
+                 cudaGetErrorString(code));
+        cudaGetLastError();
+        return false;
+    }
+    if (!has_code_for(major, minor)) why_no_code(device, major, minor, why, length);
+    return has_code_for(major, minor);
+}
+
+/* A rank alone needs no NCCL. */
+static bool libraries_load(char *why, size_t length)
+{
+    return cublaslt_load(why, length) && (world_ranks() == 1 || nccl_load(why, length));
+}
+
+/* Only so it is seen that another process has the GPU for itself, or that it has failed. */
+static bool gives_context(int device, char *why, size_t length)
+{
+    cudaError_t code = cudaSetDevice(device);
+    if (code == cudaSuccess) code = cudaFree(NULL);
+    if (code == cudaSuccess) return true;
+    snprintf(why, length, "GPU %d gives no context: %s, %s (nvidia-smi -q tells who has it, and its compute mode)",
+             device, cudaGetErrorName(code), cudaGetErrorString(code));
+    cudaGetLastError();
+    return false;
+}
+
+bool cuda_device_usable(char *why, size_t length)
+{
+    int devices = visible_devices(why, length), device = devices ? world_node_rank() % devices : 0;
+    return devices > 0 && device_fits(device, why, length) && libraries_load(why, length) &&
+           gives_context(device, why, length);
+}
+
+/* "GPU-8a6b0a1c-...": as nvidia-smi and CUDA_VISIBLE_DEVICES write it. */
+static void say_identity(char *text, size_t length, const cudaUUID_t *uuid)
+{
+    size_t used = (size_t)snprintf(text, length, "GPU-");
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(text + used, length - used, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                                 (unsigned)(unsigned char)uuid->bytes[i]);
+}
+
+static void choose(int index)
+{
+    struct cudaDeviceProp properties;
+    machine_device *d = &own.device;
+    CUDA_CHECK(cudaSetDevice(index));
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+    snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof d->name - 1, properties.name);
+    say_identity(d->identity, sizeof d->identity, &properties.uuid);
+    d->multiprocessors = properties.multiProcessorCount;
+    d->memory_bytes = (double)properties.totalGlobalMem;
+    d->ecc = properties.ECCEnabled != 0;
+    own.index = index;
+    own.chosen = true;
+}
+
+void cuda_device_use(void)
+{
+    char why[WHY] = "";
+    if (own.chosen) return;
+    int devices = visible_devices(why, sizeof why);
+    int index = devices ? world_node_rank() % devices : 0;
+    if (!devices || !device_fits(index, why, sizeof why)) FAIL("the CUDA machine cannot run: %s", why);
+    choose(index);
+}
+
+/* The driver's own version where NVML tells it, and the CUDA that it knows. */
+static void say_driver(char *text, size_t length, const char *version)
+{
+    int driver = 0;
+    char knows[16];
+    cudaDriverGetVersion(&driver);
+    say_version(knows, sizeof knows, driver);
+    snprintf(text, length, "%.14s%sCUDA %.8s", version, *version ? ", " : "", knows);
+}
+
+machine_device cuda_device_read(void)
+{
+    cuda_device_use();
+    size_t free_bytes = 0, bytes = 0;
+    machine_device d = own.device;
+    nvml_state s = nvml_read(d.identity);
+    CUDA_CHECK(cudaMemGetInfo(&free_bytes, &bytes));
+    d.free_bytes = (double)free_bytes;
+    say_driver(d.driver, sizeof d.driver, s.driver);
+    d.ecc |= s.ecc;
+    d.clocks_known = s.clocks_known;
+    d.throttled = s.throttled;
+    d.clock_hertz = s.clock_hertz;
+    d.power_watts = s.power_watts;
+    memcpy(d.throttle_reasons, s.throttle_reasons, sizeof d.throttle_reasons);
+    return d;
+}

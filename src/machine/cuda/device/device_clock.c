@@ -1,0 +1,55 @@
+/* Event times. CUDA tells milliseconds between two events as a float: over 4 s that is half a microsecond, over hours
+ * it would be hundreds. So the event that times are counted from moves along. */
+#include "machine/cuda/device/device_clock.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/cuda/call.h"
+#include <stdlib.h>
+
+static const double ADVANCE_SECONDS = 4.0;
+
+struct device_clock {
+    cudaEvent_t base;
+    double base_time;
+};
+
+device_clock *device_clock_open(void)
+{
+    cudaStream_t stream;
+    device_clock *c = calloc(1, sizeof *c);
+    if (!c) FAIL("no memory for the device's clock");
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA_CHECK(cudaEventCreate(&c->base));
+    CUDA_CHECK(cudaEventRecord(c->base, stream));
+    CUDA_CHECK(cudaEventSynchronize(c->base));
+    c->base_time = clock_seconds();
+    CUDA_CHECK(cudaStreamDestroy(stream));
+    return c;
+}
+
+void device_clock_close(device_clock *c)
+{
+    CUDA_CHECK(cudaEventDestroy(c->base));
+    free(c);
+}
+
+/* Where the device's clock and what the host saw disagree, the clock is wrong: it runs some millionths fast or slow. */
+double device_clock_time(device_clock *c, cudaEvent_t event, double after, double before)
+{
+    float milliseconds = 0.0f;
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, c->base, event));
+    double time = c->base_time + 1e-3 * (double)milliseconds, seen = time < after    ? after
+                                                                     : time > before ? before
+                                                                                     : time;
+    c->base_time += seen - time;
+    return seen;
+}
+
+void device_clock_advance(device_clock *c, cudaEvent_t *event, double time)
+{
+    cudaEvent_t passed = c->base;
+    if (time - c->base_time < ADVANCE_SECONDS) return;
+    c->base = *event;
+    c->base_time = time;
+    *event = passed;
+}

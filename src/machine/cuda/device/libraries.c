@@ -1,0 +1,45 @@
+/* Loading cuBLASLt and NCCL. XGSW_CUBLASLT and XGSW_NCCL, on the command line, are the names of their files; NULL means
+ * that the program itself holds them. */
+#include "machine/cuda/device/libraries.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+cublaslt_functions cublaslt;
+nccl_functions nccl;
+
+/* A table of functions is as many pointers, in the order of their names; function pointers are data pointers to the
+ * loader. */
+static bool load(const char *file, const char *const *name, size_t count, void *table, char *why, size_t length)
+{
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(why, length, "%s", dlerror());
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        void *symbol = dlsym(library, name[i]);
+        if (!symbol) snprintf(why, length, "%s has no %s", file ? file : "this program", name[i]);
+        if (!symbol) return false;
+        memcpy((char *)table + i * sizeof symbol, &symbol, sizeof symbol);
+    }
+    return true;
+}
+
+#define LIBRARY_NAME(function) #function,
+
+bool cublaslt_load(char *why, size_t length)
+{
+    static const char *const names[] = { CUBLASLT_FUNCTIONS(LIBRARY_NAME) };
+    static bool loaded;
+    if (!loaded) loaded = load(XGSW_CUBLASLT, names, sizeof names / sizeof *names, &cublaslt, why, length);
+    return loaded;
+}
+
+bool nccl_load(char *why, size_t length)
+{
+    static const char *const names[] = { NCCL_FUNCTIONS(LIBRARY_NAME) };
+    static bool loaded;
+    if (!loaded) loaded = load(XGSW_NCCL, names, sizeof names / sizeof *names, &nccl, why, length);
+    return loaded;
+}

@@ -1,0 +1,96 @@
+/* NVML, loaded by the first question: it comes with the driver, so a machine may have none. Its interface is declared
+ * here. XGSW_NVML, on the command line, is the name of its file; NULL means that the program itself holds it. */
+#include "machine/cuda/device/nvml.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_FEATURE_ENABLED = 1 };
+typedef struct nvml_device *nvml_handle;
+
+typedef struct {
+    int (*start)(void);
+    int (*driver_version)(char *text, unsigned length);
+    int (*handle_by_uuid)(const char *identity, nvml_handle *h);
+    int (*clock)(nvml_handle h, int which, unsigned *megahertz);
+    int (*power)(nvml_handle h, unsigned *milliwatts);
+    int (*clocks_event_reasons)(nvml_handle h, unsigned long long *bits);
+    int (*ecc_mode)(nvml_handle h, int *now, int *after_reboot);
+} nvml_functions;
+
+static void *function(void *library, const char *name, const char *former_name)
+{
+    void *f = library ? dlsym(library, name) : NULL;
+    return f || !library || !former_name ? f : dlsym(library, former_name);
+}
+
+/* Pointers to functions are pointers to data for the loader only; ISO C knows no cast between them. */
+static nvml_functions load(void)
+{
+    static const char *const name[][2] = {
+        { "nvmlInit_v2", NULL },
+        { "nvmlSystemGetDriverVersion", NULL },
+        { "nvmlDeviceGetHandleByUUID", NULL },
+        { "nvmlDeviceGetClockInfo", NULL },
+        { "nvmlDeviceGetPowerUsage", NULL },
+        { "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons" },
+        { "nvmlDeviceGetEccMode", NULL },
+    };
+    enum { FUNCTIONS = sizeof name / sizeof *name };
+    _Static_assert(sizeof(nvml_functions) == FUNCTIONS * sizeof(void *), "a name for every function");
+    nvml_functions f = { 0 };
+    void *pointer[FUNCTIONS], *library = dlopen(XGSW_NVML, RTLD_NOW | RTLD_LOCAL);
+    for (int i = 0; i < FUNCTIONS; i++) pointer[i] = function(library, name[i][0], name[i][1]);
+    if (pointer[0]) memcpy(&f, pointer, sizeof f);
+    if (f.start && f.start() != NVML_SUCCESS) f = (nvml_functions){ 0 };
+    return f;
+}
+
+/* "Clocks event reasons". An idle GPU, clocks that somebody set and a card at the power it is sold with are no
+ * throttling: large products take every H100 to its power limit. */
+static void read_reasons(nvml_state *s, unsigned long long bits)
+{
+    static const struct {
+        unsigned long long bit;
+        bool throttles;
+        const char *words;
+    } reason[] = {
+        { 0x01, false, "idle" },
+        { 0x02, false, "application clocks" },
+        { 0x04, false, "power cap" },
+        { 0x08, true, "hardware slowdown" },
+        { 0x10, false, "sync boost" },
+        { 0x20, true, "temperature" },
+        { 0x40, true, "hardware temperature" },
+        { 0x80, true, "power brake" },
+        { 0x100, false, "display clocks" },
+    };
+    size_t used = 0;
+    s->clocks_known = true;
+    for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
+        if (!(bits & reason[i].bit)) continue;
+        s->throttled |= reason[i].throttles;
+        int wrote = snprintf(s->throttle_reasons + used, sizeof s->throttle_reasons - used, "%s%s", used ? ", " : "",
+                             reason[i].words);
+        used += (size_t)wrote < sizeof s->throttle_reasons - used ? (size_t)wrote : 0;
+    }
+}
+
+nvml_state nvml_read(const char *identity)
+{
+    static nvml_functions f;
+    static bool loaded;
+    if (!loaded) f = load(), loaded = true;
+    nvml_state s = { 0 };
+    nvml_handle h = NULL;
+    unsigned value;
+    unsigned long long bits;
+    int now, after_reboot;
+    if (f.driver_version && f.driver_version(s.driver, sizeof s.driver) != NVML_SUCCESS) s.driver[0] = 0;
+    if (!f.handle_by_uuid || f.handle_by_uuid(identity, &h) != NVML_SUCCESS) return s;
+    if (f.clock && f.clock(h, NVML_CLOCK_SM, &value) == NVML_SUCCESS) s.clock_hertz = 1e6 * value;
+    if (f.power && f.power(h, &value) == NVML_SUCCESS) s.power_watts = 1e-3 * value;
+    if (f.ecc_mode && f.ecc_mode(h, &now, &after_reboot) == NVML_SUCCESS) s.ecc = now == NVML_FEATURE_ENABLED;
+    if (f.clocks_event_reasons && f.clocks_event_reasons(h, &bits) == NVML_SUCCESS) read_reasons(&s, bits);
+    return s;
+}

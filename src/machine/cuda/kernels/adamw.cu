@@ -1,0 +1,115 @@
+/* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2) in one launch, the step's clip factor folded in. A
+ * thread moves one strip of 8 elements and holds all its loads in flight (7 packs of 16 bytes with FP32 master and
+ * moments). Bytes for each element: 30 with FP32 gradients, master and moments and BF16 weights, so 240 GB in 3.9
+ * million blocks of 256 for 8B on one device. Formats are data, not templates: their mixes are many, and a branch that
+ * all threads take alike costs nothing beside memory. */
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/strip.cuh"
+
+enum { THREADS = 256 };
+
+typedef struct {
+    void *data;
+    dtype type;
+} part;
+typedef struct {
+    part gradient, weight, master, first, second;
+} bucket; /* a part without data is absent */
+
+/* Elements as they lie: FP32 one to a word; BF16 two to a word, the first in the low half. */
+template <int length> struct words {
+    uint32_t of[length];
+};
+
+static __device__ __forceinline__ void load(words<STRIP> &x, const part &p, int64_t at)
+{
+    const quad *from = static_cast<const quad *>(p.data) + (p.type == BF16 ? at / 8 : at / 4);
+    quad low = from[0], high = {};
+    if (p.type == F32) high = from[1];
+    for (int i = 0; i < 4; i++) x.of[i] = low.of[i], x.of[i + 4] = high.of[i];
+}
+
+static __device__ __forceinline__ void load(words<1> &x, const part &p, int64_t at)
+{
+    x.of[0] = p.type == BF16 ? static_cast<const uint16_t *>(p.data)[at] : static_cast<const uint32_t *>(p.data)[at];
+}
+
+template <int length> static __device__ __forceinline__ float value(const words<length> &x, dtype type, int i)
+{
+    uint32_t half = x.of[i / 2] >> (i % 2 * 16);
+    return type == BF16 ? bf16_widen(static_cast<uint16_t>(half)) : float_from_bits(x.of[i]);
+}
+
+static __device__ __forceinline__ uint32_t two(float low, float high)
+{
+    return bf16_round(low) | static_cast<uint32_t>(bf16_round(high)) << 16;
+}
+
+static __device__ __forceinline__ void store(const part &p, int64_t at, const float (&x)[STRIP])
+{
+    quad low, high, *to = static_cast<quad *>(p.data) + (p.type == BF16 ? at / 8 : at / 4);
+    for (int i = 0; i < 4; i++) low.of[i] = p.type == BF16 ? two(x[2 * i], x[2 * i + 1]) : float_bits(x[i]);
+    for (int i = 0; i < 4; i++) high.of[i] = float_bits(x[i + 4]);
+    to[0] = low;
+    if (p.type == F32) to[1] = high;
+}
+
+static __device__ __forceinline__ void store(const part &p, int64_t at, const float (&x)[1])
+{
+    if (p.type == BF16) static_cast<uint16_t *>(p.data)[at] = bf16_round(x[0]);
+    else static_cast<float *>(p.data)[at] = x[0];
+}
+
+/* The values live in the master where there is one, else in the weight. */
+template <int length>
+static __device__ __forceinline__ void update_strip(bucket b, const adamw_rule &rule, const double *scalar, int64_t at)
+{
+    part values = { b.master.data ? b.master.data : b.weight.data, b.master.data ? b.master.type : b.weight.type };
+    words<length> g, w, m, v;
+    float weight[length], first[length], second[length];
+    load(g, b.gradient, at);
+    load(w, values, at);
+    load(m, b.first, at);
+    load(v, b.second, at);
+    float clip = static_cast<float>(scalar[SCALAR_CLIP]), rate = static_cast<float>(scalar[SCALAR_LEARNING_RATE]);
+    float correction1 = static_cast<float>(scalar[SCALAR_CORRECTION1]),
+          correction2 = static_cast<float>(scalar[SCALAR_CORRECTION2]);
+    for (int i = 0; i < length; i++) {
+        adamw_state state = { value(w, values.type, i), value(m, b.first.type, i), value(v, b.second.type, i) };
+        state = adamw_update(rule, rate, correction1, correction2, state, value(g, b.gradient.type, i) * clip);
+        weight[i] = state.weight;
+        first[i] = state.first;
+        second[i] = state.second;
+    }
+    store(b.first, at, first);
+    store(b.second, at, second);
+    store(b.weight, at, weight);
+    if (b.master.data) store(b.master, at, weight);
+}
+
+/* Strips, then the elements that fill none. */
+static KERNEL(THREADS) update_bucket(bucket b, adamw_rule rule, const double *scalar, int64_t strips, int64_t n)
+{
+    int64_t thread = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x, at = strips * STRIP + thread - strips;
+    if (thread < strips) update_strip<STRIP>(b, rule, scalar, thread * STRIP);
+    else if (at < n) update_strip<1>(b, rule, scalar, at);
+}
+
+static part part_of(const tensor &t) { return { t.data, t.type }; }
+
+static bool aligned(const bucket &b)
+{
+    const part parts[] = { b.gradient, b.weight, b.master, b.first, b.second };
+    uintptr_t bits = 0;
+    for (const part &p : parts) bits |= reinterpret_cast<uintptr_t>(p.data);
+    return bits % 16 == 0;
+}
+
+XGSW_EXTERN void cuda_adamw(const cuda_call *c)
+{
+    bucket b = { part_of(c->x[1]), part_of(c->x[2]), part_of(c->x[3]), part_of(c->x[4]), part_of(c->x[5]) };
+    int64_t n = elements_of(c->x[2]), strips = aligned(b) ? n / STRIP : 0;
+    unsigned blocks = static_cast<unsigned>(parts_of(strips + (n - strips * STRIP), THREADS));
+    LAUNCH(update_bucket, blocks, THREADS, 0, c->stream, b, c->args.adamw, static_cast<const double *>(c->x[0].data),
+           strips, n);
+}

@@ -1,0 +1,300 @@
+/* Filling, copying, adding, and what planted faults do to a tensor. What a step does often moves packs, four in flight
+ * in each thread: [8192, 4096] BF16 copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. The rest goes
+ * element by element. */
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/element.cuh"
+
+enum { THREADS = 256, PACKS = 4 };
+
+/* ---- any format ---- */
+
+/* Where element i of a view is, counted slow to fast. */
+static __device__ __forceinline__ int64_t place_of(const tensor &t, int64_t i)
+{
+    int64_t place = 0;
+    for (int d = TENSOR_DIMS - 1; d >= 0; d--) {
+        if (d >= t.dims) continue;
+        place += i % t.dim[d] * t.stride[d];
+        i /= t.dim[d];
+    }
+    return place;
+}
+
+static __device__ double value_at(const tensor &t, int64_t i)
+{
+    switch (t.type) {
+    case F32: return (double)static_cast<float *>(t.data)[i];
+    case BF16: return (double)widen(static_cast<bf16 *>(t.data)[i]);
+    case F64: return static_cast<double *>(t.data)[i];
+    case I32: return (double)static_cast<int32_t *>(t.data)[i];
+    default: return (double)static_cast<uint64_t *>(t.data)[i];
+    }
+}
+
+static __device__ void value_set(const tensor &t, int64_t i, double value)
+{
+    switch (t.type) {
+    case F32: static_cast<float *>(t.data)[i] = (float)value; break;
+    case BF16: narrow(static_cast<bf16 *>(t.data)[i], (float)value); break;
+    case F64: static_cast<double *>(t.data)[i] = value; break;
+    case I32: static_cast<int32_t *>(t.data)[i] = (int32_t)value; break;
+    default: static_cast<uint64_t *>(t.data)[i] = (uint64_t)value; break;
+    }
+}
+
+static __device__ __forceinline__ int64_t thread_of_all() { return blockIdx.x * (int64_t)blockDim.x + threadIdx.x; }
+
+/* One thread an element. */
+static unsigned blocks_for(int64_t elements) { return (unsigned)parts_of(elements, THREADS); }
+
+/* ---- fill, and planted faults ---- */
+
+/* The same sixteen bytes again and again. */
+KERNEL(THREADS) fill_packs(pack<uint32_t> *to, pack<uint32_t> value, int64_t count)
+{
+    for (int k = 0; k < PACKS; k++) {
+        int64_t at = ((int64_t)blockIdx.x * PACKS + k) * THREADS + threadIdx.x;
+        if (at < count) to[at] = value;
+    }
+}
+
+KERNEL(THREADS) fill_plain(tensor t, int64_t first, int64_t end, double value)
+{
+    int64_t i = first + thread_of_all();
+    if (i < end) value_set(t, place_of(t, i), value);
+}
+
+static pack<uint32_t> pattern_of(dtype type, double value)
+{
+    float narrow_value = (float)value;
+    uint64_t bits;
+    if (type == F32) bits = (uint64_t)float_bits(narrow_value) * 0x100000001u;
+    else if (type == BF16) bits = (uint64_t)bf16_round(narrow_value) * 0x1000100010001u;
+    else if (type == I32) bits = (uint64_t)(uint32_t)(int32_t)value * 0x100000001u;
+    else if (type == U64) bits = (uint64_t)value;
+    else memcpy(&bits, &value, sizeof bits);
+    return { { (uint32_t)bits, (uint32_t)(bits >> 32), (uint32_t)bits, (uint32_t)(bits >> 32) } };
+}
+
+static int64_t bytes_of(dtype type) { return type == BF16 ? 2 : type == F32 || type == I32 ? 4 : 8; }
+
+/* A planted fault may fill a view with gaps. */
+void cuda_fill(const cuda_call *c)
+{
+    const tensor &t = c->x[0];
+    int64_t n = elements_of(t), length = 16 / bytes_of(t.type), packed = 0;
+    if (contiguous(t) && reinterpret_cast<uintptr_t>(t.data) % 16 == 0) packed = n / length;
+    if (packed > 0)
+        LAUNCH(fill_packs, blocks_for(parts_of(packed, PACKS)), THREADS, 0, c->stream,
+               static_cast<pack<uint32_t> *>(t.data), pattern_of(t.type, c->args.fill.value), packed);
+    if (packed * length < n)
+        LAUNCH(fill_plain, blocks_for(n - packed * length), THREADS, 0, c->stream, t, packed * length, n,
+               c->args.fill.value);
+}
+
+KERNEL(THREADS) scale(tensor t, int64_t n, double factor)
+{
+    int64_t i = thread_of_all();
+    if (i >= n) return;
+    int64_t place = place_of(t, i);
+    if (t.type == U64) static_cast<uint64_t *>(t.data)[place] *= (uint64_t)factor;
+    else value_set(t, place, value_at(t, place) * factor);
+}
+
+void cuda_scale(const cuda_call *c)
+{
+    int64_t n = elements_of(c->x[0]);
+    LAUNCH(scale, blocks_for(n), THREADS, 0, c->stream, c->x[0], n, c->args.scale.factor);
+}
+
+/* The highest exponent bit is the one below the sign. */
+KERNEL(WARP) flip(tensor t, int64_t index, int bytes)
+{
+    unsigned char *last = static_cast<unsigned char *>(t.data) + (place_of(t, index) + 1) * bytes - 1;
+    if (threadIdx.x == 0) *last = (unsigned char)(*last ^ 0x40u);
+}
+
+void cuda_flip(const cuda_call *c)
+{
+    LAUNCH(flip, 1, WARP, 0, c->stream, c->x[0], c->args.flip.index, (int)bytes_of(c->x[0].type));
+}
+
+/* ---- copy ---- */
+
+/* A block's part of the rows: its row, and its first pack or element in it. */
+struct part {
+    int64_t row, at;
+};
+static __device__ __forceinline__ part part_of(int parts, int each)
+{
+    return { (int)blockIdx.x / parts, (int64_t)((int)blockIdx.x % parts) * blockDim.x * each + threadIdx.x };
+}
+
+template <typename type> static __device__ __forceinline__ void put_one(type &to, type from) { to = from; }
+template <typename type, typename other> static __device__ __forceinline__ void put_one(type &to, other from)
+{
+    narrow(to, widen(from));
+}
+
+template <typename to_type, typename from_type, int LENGTH>
+static __device__ __forceinline__ pack<to_type, LENGTH> joined(pack<to_type, LENGTH> to,
+                                                               const pack<from_type, LENGTH> &from, bool adds)
+{
+    for (int i = 0; i < LENGTH; i++) put(to, i, adds ? get(to, i) + get(from, i) : get(from, i));
+    return to;
+}
+
+template <typename to_type, typename from_type, int LENGTH>
+KERNEL(THREADS)
+copy_packs(tensor to, tensor from, bool adds, int parts)
+{
+    part p = part_of(parts, PACKS);
+    int64_t n = columns_of(to) / LENGTH;
+    pack<to_type, LENGTH> *y = reinterpret_cast<pack<to_type, LENGTH> *>(row_of<to_type>(to, p.row)),
+                          present[PACKS] = {};
+    const pack<from_type, LENGTH> *x =
+        reinterpret_cast<const pack<from_type, LENGTH> *>(row_of<from_type>(from, p.row));
+    pack<from_type, LENGTH> given[PACKS] = {};
+    for (int k = 0; k < PACKS; k++) {
+        int64_t at = p.at + k * (int)blockDim.x;
+        if (at < n) given[k] = x[at];
+        if (adds && at < n) present[k] = y[at];
+    }
+    for (int k = 0; k < PACKS; k++) {
+        int64_t at = p.at + k * (int)blockDim.x;
+        if (at < n) y[at] = joined(present[k], given[k], adds);
+    }
+}
+
+template <typename to_type, typename from_type> KERNEL(THREADS) copy_plain(tensor to, tensor from, bool adds, int parts)
+{
+    part p = part_of(parts, 1);
+    if (p.at >= columns_of(to)) return;
+    to_type &y = row_of<to_type>(to, p.row)[p.at];
+    from_type x = row_of<from_type>(from, p.row)[p.at];
+    if (adds) narrow(y, widen(y) + widen(x));
+    else put_one(y, x);
+}
+
+/* Formats other than F32 and BF16: the host's way, through double. */
+KERNEL(THREADS) copy_values(tensor to, tensor from, bool adds, int64_t n)
+{
+    int64_t i = thread_of_all();
+    if (i < n) value_set(to, i, value_at(from, i) + (adds ? value_at(to, i) : 0.0));
+}
+
+/* Blocks that cover rows in parts of THREADS x each items of `length` elements. */
+typedef struct {
+    int threads, parts, blocks;
+} cut;
+static cut cut_of(const tensor &t, int64_t length, int each)
+{
+    int64_t items = columns_of(t) / length;
+    int threads = threads_for(parts_of(items, each), THREADS), parts = (int)parts_of(items, (int64_t)threads * each);
+    return { threads, parts, (int)(rows_of(t) * parts) };
+}
+
+template <typename to_type, typename from_type>
+static void copy_floats(const tensor &to, const tensor &from, bool adds, cudaStream_t stream)
+{
+    enum { LENGTH = sizeof(to_type) == sizeof(float) && sizeof(from_type) == sizeof(float) ? 4 : 8 };
+    bool fast = packs(to, LENGTH) && packs(from, LENGTH);
+    cut n = fast ? cut_of(to, LENGTH, PACKS) : cut_of(to, 1, 1);
+    if (fast) LAUNCH((copy_packs<to_type, from_type, LENGTH>), n.blocks, n.threads, 0, stream, to, from, adds, n.parts);
+    else LAUNCH((copy_plain<to_type, from_type>), n.blocks, n.threads, 0, stream, to, from, adds, n.parts);
+}
+
+static bool is_float(const tensor &t) { return t.type == F32 || t.type == BF16; }
+
+/* A contiguous tensor as one row; of another format than BF16, perhaps as words, whose bits a copy leaves alone. */
+static tensor flat(const tensor &t, int words)
+{
+    tensor row = { t.data, words > 0 ? F32 : t.type, 1, { elements_of(t) * (words > 0 ? words : 1) }, { 1 } };
+    return row;
+}
+
+/* Rows that lie behind each other in both are one longer row: heads of a fused product, most of all. */
+static bool folds(const tensor &t)
+{
+    return t.dims > 1 && t.stride[t.dims - 1] == 1 && t.stride[t.dims - 2] == t.dim[t.dims - 1];
+}
+
+static void fold(tensor &t)
+{
+    t.dims--;
+    t.dim[t.dims - 1] *= t.dim[t.dims];
+    t.stride[t.dims - 1] = 1;
+}
+
+void cuda_copy(const cuda_call *c)
+{
+    tensor to = c->x[0], from = c->x[1];
+    bool adds = c->update[0], dense = contiguous(to) && contiguous(from),
+         moves = to.type == from.type && !adds && !is_float(to);
+    int64_t n = elements_of(to);
+    if (n == 0) return;
+    while (folds(to) && folds(from)) fold(to), fold(from);
+    int words = moves ? (int)bytes_of(to.type) / 4 : 0;
+    to = dense ? flat(to, words) : merged(to);
+    from = dense ? flat(from, words) : merged(from);
+    if (!is_float(to) || !is_float(from)) LAUNCH(copy_values, blocks_for(n), THREADS, 0, c->stream, to, from, adds, n);
+    else
+        with_type(to.type, [&](auto y) {
+            with_type(from.type, [&](auto x) { copy_floats<decltype(y), decltype(x)>(to, from, adds, c->stream); });
+        });
+}
+
+/* ---- sums ---- */
+
+template <typename type>
+KERNEL(THREADS)
+add_packs(pack<type> *to, const pack<type> *a, const pack<type> *b, int64_t count)
+{
+    pack<type> x[PACKS] = {}, y[PACKS] = {};
+    int64_t first = (int64_t)blockIdx.x * PACKS * THREADS + threadIdx.x;
+    for (int k = 0; k < PACKS; k++)
+        if (first + k * THREADS < count) x[k] = a[first + k * THREADS], y[k] = b[first + k * THREADS];
+    for (int k = 0; k < PACKS; k++)
+        if (first + k * THREADS < count) to[first + k * THREADS] = joined(x[k], y[k], true);
+}
+
+template <typename type> KERNEL(THREADS) add_plain(type *to, const type *a, const type *b, int64_t first, int64_t n)
+{
+    int64_t i = first + thread_of_all();
+    if (i < n) narrow(to[i], widen(a[i]) + widen(b[i]));
+}
+
+template <typename type> static void add_of(const cuda_call *c)
+{
+    type *to = static_cast<type *>(c->x[0].data), *a = static_cast<type *>(c->x[1].data),
+         *b = static_cast<type *>(c->x[2].data);
+    uintptr_t places =
+        reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b);
+    int64_t n = elements_of(c->x[0]), packed = places % 16 == 0 ? n / pack<type>::LENGTH : 0,
+            rest = packed * pack<type>::LENGTH;
+    if (packed > 0)
+        LAUNCH(add_packs<type>, blocks_for(parts_of(packed, PACKS)), THREADS, 0, c->stream,
+               reinterpret_cast<pack<type> *>(to), reinterpret_cast<const pack<type> *>(a),
+               reinterpret_cast<const pack<type> *>(b), packed);
+    if (rest < n) LAUNCH(add_plain<type>, blocks_for(n - rest), THREADS, 0, c->stream, to, a, b, rest, n);
+}
+
+void cuda_add(const cuda_call *c)
+{
+    with_type(c->x[0].type, [&](auto zero) { add_of<decltype(zero)>(c); });
+}
+
+/* In order, so by one thread; there are as many terms as sequences in a microbatch. */
+KERNEL(WARP) sum(double *out, bool adds, const double *x, int64_t n)
+{
+    if (threadIdx.x > 0) return;
+    double total = adds ? *out : 0.0;
+    for (int64_t i = 0; i < n; i++) total += x[i];
+    *out = total;
+}
+
+void cuda_sum(const cuda_call *c)
+{
+    LAUNCH(sum, 1, WARP, 0, c->stream, static_cast<double *>(c->x[0].data), c->update[0],
+           static_cast<const double *>(c->x[1].data), elements_of(c->x[1]));
+}

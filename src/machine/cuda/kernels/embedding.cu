@@ -1,0 +1,180 @@
+/* Rows of the embedding table by token, and the sums of their gradients. Forward and backward move each row once, a
+ * block of 256 threads for 2048 of its columns, one strip of 8 a thread. 8B (8192 tokens, 128256 x 4096, BF16): forward
+ * 134 MB in 16384 blocks; backward 67 MB of d_out and, of the gradient, 134 MB (UPDATE: rows with tokens only) or 1.05
+ * GB (WRITE). */
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/strip.cuh"
+
+enum { THREADS = 256 };
+
+/* out [token] = table [row], or 0 where the row is not held here. */
+template <typename from_type, typename to_type, int length>
+static KERNEL(THREADS) embedding_rows(const int32_t *token, tensor table, tensor out, int64_t columns, int64_t first)
+{
+    int64_t row = token[blockIdx.x] - first, at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
+    if (at >= columns) return;
+    strip<to_type, length> to = {};
+    if (row >= 0 && row < table.dim[0]) {
+        auto from = strip_load<length>(row_of<from_type>(table, row), at);
+        for (int i = 0; i < length; i++) narrow(to.of[i], widen(from.of[i]));
+    }
+    strip_store(row_of<to_type>(out, blockIdx.x), at, to);
+}
+
+XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
+{
+    const tensor &tokens = c->x[0], &table = c->x[1], &out = c->x[2];
+    const int32_t *token = static_cast<const int32_t *>(tokens.data);
+    int64_t columns = columns_of(table), length = packs(table, STRIP) && packs(out, STRIP) ? STRIP : 1;
+    dim3 grid(static_cast<unsigned>(elements_of(tokens)), static_cast<unsigned>(parts_of(columns, THREADS * length)));
+    with_type(table.type, [&](auto from) {
+        with_type(out.type, [&](auto to) {
+            using from_type = decltype(from);
+            using to_type = decltype(to);
+            auto kernel =
+                length == STRIP ? embedding_rows<from_type, to_type, STRIP> : embedding_rows<from_type, to_type, 1>;
+            LAUNCH(kernel, grid, THREADS, 0, c->stream, token, table, out, columns, c->args.vocabulary.first);
+        });
+    });
+}
+
+/* Tokens by row. A row's tokens stand in order[begin[row] ..], count[row] of them, in position order. Where a row's
+ * list lies and which of its tokens arrived first depend on timing; what order holds of a row does not. */
+typedef struct {
+    const int32_t *token;
+    int64_t first, rows, tokens;
+    unsigned *count, *begin; /* [rows]; begin only where count > 0 */
+    unsigned *arrival, *list,
+        *order;     /* [tokens]: number of arrival in its row; positions as they arrived; and in order */
+    unsigned *used; /* positions given to lists */
+} by_row;
+
+static __device__ __forceinline__ int64_t thread_number()
+{
+    return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+/* The row of token i if it is held here, or -1. */
+static __device__ __forceinline__ int64_t held_row(const by_row &s, int64_t i)
+{
+    int64_t row = i < s.tokens ? s.token[i] - s.first : -1;
+    return row < s.rows ? row : -1;
+}
+
+static KERNEL(THREADS) clear_counts(by_row s)
+{
+    int64_t row = thread_number();
+    if (row < s.rows) s.count[row] = 0;
+    if (row == 0) *s.used = 0;
+}
+
+static KERNEL(THREADS) count_tokens(by_row s)
+{
+    int64_t i = thread_number(), row = held_row(s, i);
+    if (row >= 0) s.arrival[i] = atomicAdd(&s.count[row], 1u);
+}
+
+/* The first to arrive takes places for all. */
+static KERNEL(THREADS) place_lists(by_row s)
+{
+    int64_t i = thread_number(), row = held_row(s, i);
+    if (row >= 0 && s.arrival[i] == 0) s.begin[row] = atomicAdd(s.used, s.count[row]);
+}
+
+static KERNEL(THREADS) fill_lists(by_row s)
+{
+    int64_t i = thread_number(), row = held_row(s, i);
+    if (row >= 0) s.list[s.begin[row] + s.arrival[i]] = static_cast<unsigned>(i);
+}
+
+/* A token's place is the number of tokens before it in its row. */
+static KERNEL(THREADS) order_lists(by_row s)
+{
+    int64_t i = thread_number(), row = held_row(s, i);
+    if (row < 0) return;
+    const unsigned *list = s.list + s.begin[row];
+    unsigned before = 0, count = s.count[row];
+#pragma unroll 8
+    for (unsigned k = 0; k < count; k++) before += list[k] < static_cast<unsigned>(i);
+    s.order[s.begin[row] + before] = static_cast<unsigned>(i);
+}
+
+/* One strip of gradient row (+)= the FP32 sum of its tokens' rows, rounded once. */
+template <typename from_type, typename to_type, int length>
+static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &d_out, to_type *place, int64_t row,
+                                                 int64_t at, bool update)
+{
+    float sum[length] = {};
+    unsigned count = s.count[row];
+    const unsigned *order = s.order + (count ? s.begin[row] : 0);
+#pragma unroll 4
+    for (unsigned k = 0; k < count; k++) {
+        auto d = strip_load<length>(row_of<from_type>(d_out, order[k]), at);
+        for (int i = 0; i < length; i++) sum[i] += widen(d.of[i]);
+    }
+    strip<to_type, length> to = {};
+    if (update) to = strip_load<length>(place, at);
+    for (int i = 0; i < length; i++) narrow(to.of[i], update ? sum[i] + widen(to.of[i]) : sum[i]);
+    strip_store(place, at, to);
+}
+
+/* UPDATE: a block for each token, at work if it was the first of its row to arrive. WRITE: a block for each row. */
+template <typename from_type, typename to_type, int length>
+static KERNEL(THREADS) sum_rows(by_row s, tensor d_out, tensor gradient, int64_t columns, bool update)
+{
+    int64_t row = update ? held_row(s, blockIdx.x) : blockIdx.x,
+            at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
+    bool works = at < columns && row >= 0 && (!update || s.arrival[blockIdx.x] == 0);
+    if (works) sum_strip<from_type, to_type, length>(s, d_out, row_of<to_type>(gradient, row), row, at, update);
+}
+
+static by_row by_row_of(const cuda_call *c)
+{
+    by_row s = {};
+    s.token = static_cast<const int32_t *>(c->x[0].data);
+    s.first = c->args.vocabulary.first;
+    s.rows = c->x[2].dim[0];
+    s.tokens = elements_of(c->x[0]);
+    s.count = static_cast<unsigned *>(c->scratch);
+    s.begin = s.count + s.rows;
+    s.arrival = s.begin + s.rows;
+    s.list = s.arrival + s.tokens;
+    s.order = s.list + s.tokens;
+    s.used = s.order + s.tokens;
+    return s;
+}
+
+XGSW_EXTERN size_t cuda_embedding_backward_scratch(const cuda_call *c)
+{
+    return static_cast<size_t>(2 * c->x[2].dim[0] + 3 * elements_of(c->x[0]) + 1) * sizeof(unsigned);
+}
+
+static void sort_tokens(const cuda_call *c, const by_row &s)
+{
+    unsigned rows = static_cast<unsigned>(parts_of(s.rows, THREADS)),
+             tokens = static_cast<unsigned>(parts_of(s.tokens, THREADS));
+    LAUNCH(clear_counts, rows, THREADS, 0, c->stream, s);
+    LAUNCH(count_tokens, tokens, THREADS, 0, c->stream, s);
+    LAUNCH(place_lists, tokens, THREADS, 0, c->stream, s);
+    LAUNCH(fill_lists, tokens, THREADS, 0, c->stream, s);
+    LAUNCH(order_lists, tokens, THREADS, 0, c->stream, s);
+}
+
+XGSW_EXTERN void cuda_embedding_backward(const cuda_call *c)
+{
+    const tensor &d_out = c->x[1], &gradient = c->x[2];
+    bool update = c->update[2];
+    int64_t columns = columns_of(gradient), length = packs(d_out, STRIP) && packs(gradient, STRIP) ? STRIP : 1;
+    by_row s = by_row_of(c);
+    dim3 grid(static_cast<unsigned>(update ? s.tokens : s.rows),
+              static_cast<unsigned>(parts_of(columns, THREADS * length)));
+    sort_tokens(c, s);
+    with_type(d_out.type, [&](auto from) {
+        with_type(gradient.type, [&](auto to) {
+            using from_type = decltype(from);
+            using to_type = decltype(to);
+            auto kernel = length == STRIP ? sum_rows<from_type, to_type, STRIP> : sum_rows<from_type, to_type, 1>;
+            LAUNCH(kernel, grid, THREADS, 0, c->stream, s, d_out, gradient, columns, update);
+        });
+    });
+}

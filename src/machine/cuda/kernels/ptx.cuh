@@ -1,0 +1,71 @@
+/* All PTX: one function per instruction. The tests' emulator has a file of this name in place of it. What a warp does
+ * together (mma, ldmatrix) all of its 32 lanes call together. */
+#pragma once
+#include "machine/cuda/kernels/launch.cuh"
+
+#define UNROLL _Pragma("unroll")
+#define UNROLL_TWICE _Pragma("unroll 2")
+#define NO_UNROLL _Pragma("unroll 1")
+
+/* c[16, 8] += a[16, 16] b[16, 8], BF16 with FP32 sums (PTX ISA, mma.m16n8k16: fragment layouts). */
+static __device__ __forceinline__ void mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* Four 8 x 8 matrices of 16-bit elements from shared memory: lane l gives row l % 8 of matrix l / 8, 16 aligned bytes,
+ * and gets of each matrix the elements 2 (l % 4) and the next of row l / 4. Transposed: of column l / 4. */
+static __device__ __forceinline__ void load_matrices(uint32_t *to, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(row))
+                 : "memory");
+}
+
+static __device__ __forceinline__ void load_matrices_transposed(uint32_t *to, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(row))
+                 : "memory");
+}
+
+/* Sixteen bytes from global to shared memory, both aligned, or zeros if not held; there after commit, wait and a
+ * barrier. */
+static __device__ __forceinline__ void copy_async(void *shared, const void *global, bool held)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"((uint32_t)__cvta_generic_to_shared(shared)), "l"(__cvta_generic_to_global(global)),
+                   "r"(held ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async_commit(void)
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+
+/* Waits for this thread's committed copies. */
+static __device__ __forceinline__ void copy_async_wait(void) { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
+
+/* 2^x with a relative error below 2^-22 (PTX ISA, ex2.approx); 0 for -infinity and where the result would be subnormal.
+ */
+static __device__ __forceinline__ float exp2_fast(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* Two BF16, rounded to nearest even. */
+static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
+{
+    uint32_t both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}

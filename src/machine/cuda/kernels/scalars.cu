@@ -1,0 +1,215 @@
+/* The step's scalars: learning rate, bias corrections, gradient norm and clip factor, each by one thread, in double;
+ * and the exact sum of squares. That reads every element once: 8B's BF16 gradients are 16 GB in blocks of 256 threads
+ * by 32 strips (65536 elements), four strips of 16 bytes in flight a thread, five double operations an element. */
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/strip.cuh"
+
+static __device__ double learning_rate(const step_begin_args &a, int64_t step)
+{
+    const double pi = 3.14159265358979323846;
+    if (step < a.warmup && a.from_zero) return a.maximum * static_cast<double>(step) / static_cast<double>(a.warmup);
+    if (step < a.warmup) return a.maximum * static_cast<double>(step + 1) / static_cast<double>(a.warmup + 1);
+    if (a.constant) return a.maximum;
+    int64_t last = a.total - 1;
+    double done = last > a.warmup ? static_cast<double>(step - a.warmup) / static_cast<double>(last - a.warmup) : 0.0;
+    return a.minimum + (a.maximum - a.minimum) / 2 * (1 + cos(pi * (done < 1 ? done : 1)));
+}
+
+/* CUDA's cos is good to 2 units in the last place (2^-52 of at most 1): the rate to 2^-51 of its maximum. pow is too,
+ * and 1 - beta^t, at least 0.05, keeps that to 1e-14. */
+static KERNEL(WARP) begin_step(double *scalar, step_begin_args a)
+{
+    if (threadIdx.x > 0) return;
+    double step = scalar[SCALAR_STEP] + 1;
+    scalar[SCALAR_STEP] = step;
+    scalar[SCALAR_LEARNING_RATE] = learning_rate(a, static_cast<int64_t>(step));
+    scalar[SCALAR_CORRECTION1] = 1 / (1 - pow(static_cast<double>(a.beta1), step + 1));
+    scalar[SCALAR_CORRECTION2] = 1 / (1 - pow(static_cast<double>(a.beta2), step + 1));
+}
+
+XGSW_EXTERN void cuda_step_begin(const cuda_call *c)
+{
+    LAUNCH(begin_step, 1, WARP, 0, c->stream, static_cast<double *>(c->x[0].data), c->args.step_begin);
+}
+
+enum { THREADS = 256, FLIGHT = 4, STRIPS = 32, BLOCK_ELEMENTS = THREADS * STRIPS * STRIP, FLAG = SQUARE_LIMBS - 1 };
+
+/* As on the host: squares in units of 2^-80 are integers once rounded. Those of values below SMALL are summed in two
+ * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer,
+ * and the bits of both sums, less those of SPLIT and UNIT, are these integers. A thread adds 256 of them, of at most
+ * 2^48. */
+static constexpr float SMALL = 256.0f, LIMIT = 16777216.0f; /* 2^8, 2^24 */
+static constexpr double UNITS = 0x1p80, SPLIT = 0x1.8p100, UNIT = 0x1.8p52;
+
+typedef unsigned long long word; /* a U64 as shuffles take it */
+typedef struct {
+    word high, low, limb[SQUARE_LIMBS];
+} square_total;
+typedef struct {
+    word limb[THREADS / WARP][SQUARE_LIMBS];
+} warp_totals;
+
+static __device__ __forceinline__ word double_bits(double x)
+{
+    word bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static __device__ __forceinline__ void add_small(square_total &t, float x)
+{
+    double square = static_cast<double>(x) * static_cast<double>(x), split = fma(square, UNITS, SPLIT);
+    t.high += double_bits(split) - double_bits(SPLIT);
+    t.low += double_bits(fma(square, UNITS, -(split - SPLIT)) + UNIT) - double_bits(UNIT);
+}
+
+/* 32 bits of a 128-bit integer to each limb. */
+static __device__ __forceinline__ void add_limbs(square_total &t, word high, word low)
+{
+    t.limb[0] += low & 0xFFFFFFFFu;
+    t.limb[1] += low >> 32;
+    t.limb[2] += high & 0xFFFFFFFFu;
+    t.limb[3] += high >> 32;
+}
+
+/* From SMALL on a square is an integer of 48 bits times 2^50 to 2^80 units. */
+static __device__ __forceinline__ void add_large(square_total &t, float x)
+{
+    uint32_t bits = float_bits(x) & 0x7FFFFFFFu;
+    word root = (bits & 0x7FFFFFu) | 0x800000u, square = root * root;
+    int shift = 2 * (static_cast<int>(bits >> 23) - 150) + 80;
+    if (!(fabsf(x) < LIMIT)) t.limb[FLAG] = 1;
+    else if (shift < 64) add_limbs(t, square >> (64 - shift), square << shift);
+    else add_limbs(t, square << (shift - 64), 0);
+}
+
+template <typename type, int length>
+static __device__ __forceinline__ void add_strip(square_total &t, const strip<type, length> &x)
+{
+    bool small = true;
+    for (int i = 0; i < length; i++) small = small && fabsf(widen(x.of[i])) < SMALL;
+    for (int i = 0; i < length; i++) {
+        if (small || fabsf(widen(x.of[i])) < SMALL) add_small(t, widen(x.of[i]));
+        else add_large(t, widen(x.of[i]));
+    }
+}
+
+/* high 2^48 + low, low being signed, to the limbs. */
+static __device__ __forceinline__ void close_total(square_total &t)
+{
+    word low = (t.high << 48) + t.low, sign = static_cast<long long>(t.low) < 0 ? ~0ull : 0ull;
+    add_limbs(t, (t.high >> 16) + sign + (low < t.low), low);
+}
+
+/* The block's sums, in all threads. */
+static __device__ __forceinline__ void block_limbs(word (&limb)[SQUARE_LIMBS], warp_totals &shared)
+{
+    for (int i = 0; i < SQUARE_LIMBS; i++) {
+        for (int distance = WARP / 2; distance > 0; distance /= 2)
+            limb[i] += __shfl_xor_sync(0xFFFFFFFFu, limb[i], distance);
+        if (threadIdx.x % WARP == 0) shared.limb[threadIdx.x / WARP][i] = limb[i];
+    }
+    __syncthreads();
+    for (int i = 0; i < SQUARE_LIMBS; i++) {
+        limb[i] = 0;
+        for (int warp = 0; warp < THREADS / WARP; warp++) limb[i] += shared.limb[warp][i];
+    }
+}
+
+/* partial [blocks, SQUARE_LIMBS]: sums of BLOCK_ELEMENTS elements each, and of some that fill no strip. */
+template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64_t strips, int64_t n, word *partial)
+{
+    SHARED(warp_totals, shared);
+    square_total t = {};
+    int64_t first = static_cast<int64_t>(blockIdx.x) * THREADS * STRIPS + threadIdx.x;
+    for (int flight = 0; flight < STRIPS / FLIGHT; flight++, first += THREADS * FLIGHT) {
+        strip<type, STRIP> held[FLIGHT] = {};
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++)
+            if (first + i * THREADS < strips) held[i] = strip_load<STRIP>(x, (first + i * THREADS) * STRIP);
+#pragma unroll
+        for (int i = 0; i < FLIGHT; i++) add_strip(t, held[i]);
+    }
+    for (int64_t at = strips * STRIP + blockIdx.x * THREADS + threadIdx.x; at < n; at += gridDim.x * THREADS)
+        add_strip(t, strip_load<1>(x, at));
+    close_total(t);
+    block_limbs(t.limb, shared);
+    if (threadIdx.x == 0)
+        for (int i = 0; i < SQUARE_LIMBS; i++) partial[blockIdx.x * SQUARE_LIMBS + i] = t.limb[i];
+}
+
+/* Limbs below 2^32; the top one keeps what is above. The flag says whether, not how often. */
+static __device__ void carry(word *limb)
+{
+    for (int i = 0; i < FLAG - 1; i++) {
+        limb[i + 1] += limb[i] >> 32;
+        limb[i] &= 0xFFFFFFFFu;
+    }
+    limb[FLAG] = limb[FLAG] != 0;
+}
+
+static KERNEL(THREADS) add_partials(const word *partial, unsigned blocks, word *to)
+{
+    SHARED(warp_totals, shared);
+    word limb[SQUARE_LIMBS] = {};
+#pragma unroll 4
+    for (unsigned block = threadIdx.x; block < blocks; block += THREADS)
+        for (int i = 0; i < SQUARE_LIMBS; i++) limb[i] += partial[block * SQUARE_LIMBS + i];
+    block_limbs(limb, shared);
+    if (threadIdx.x > 0) return;
+    for (int i = 0; i < SQUARE_LIMBS; i++) limb[i] += to[i];
+    carry(limb);
+    for (int i = 0; i < SQUARE_LIMBS; i++) to[i] = limb[i];
+}
+
+static unsigned square_blocks(const tensor &x)
+{
+    return static_cast<unsigned>(parts_of(elements_of(x), BLOCK_ELEMENTS));
+}
+
+XGSW_EXTERN size_t cuda_square_sum_scratch(const cuda_call *c)
+{
+    return square_blocks(c->x[0]) * SQUARE_LIMBS * sizeof(word);
+}
+
+XGSW_EXTERN void cuda_square_sum(const cuda_call *c)
+{
+    const tensor &x = c->x[0];
+    unsigned blocks = square_blocks(x);
+    int64_t n = elements_of(x), strips = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 ? n / STRIP : 0;
+    word *partial = static_cast<word *>(c->scratch);
+    with_type(x.type, [&](auto zero) {
+        using type = decltype(zero);
+        LAUNCH(sum_squares<type>, blocks, THREADS, sizeof(warp_totals), c->stream, static_cast<const type *>(x.data),
+               strips, n, partial);
+    });
+    LAUNCH(add_partials, 1, THREADS, sizeof(warp_totals), c->stream, partial, blocks,
+           static_cast<word *>(c->x[1].data));
+}
+
+/* The square root of the integer in units of 2^-80; NaN if something was not finite or the integer outgrew 128 bits. */
+static __device__ double norm_of(const word *limbs)
+{
+    word limb[SQUARE_LIMBS];
+    for (int i = 0; i < SQUARE_LIMBS; i++) limb[i] = limbs[i];
+    carry(limb);
+    if (limb[FLAG] || limb[FLAG - 1] >> 32) return static_cast<double>(NAN);
+    double value = 0.0;
+    for (int i = FLAG - 1; i >= 0; i--) value = value * 0x1p32 + static_cast<double>(limb[i]);
+    return sqrt(value * 0x1p-80);
+}
+
+static KERNEL(WARP) clip_step(const word *limbs, const double *loss, double *scalar, step_clip_args a)
+{
+    if (threadIdx.x > 0) return;
+    double norm = norm_of(limbs), factor = a.clip / (norm + 1e-6);
+    scalar[SCALAR_NORM] = norm;
+    scalar[SCALAR_CLIP] = a.clip > 0 && factor < 1 ? factor : 1;
+    scalar[SCALAR_LOSS] = *loss / a.tokens;
+}
+
+XGSW_EXTERN void cuda_step_clip(const cuda_call *c)
+{
+    LAUNCH(clip_step, 1, WARP, 0, c->stream, static_cast<const word *>(c->x[0].data),
+           static_cast<const double *>(c->x[1].data), static_cast<double *>(c->x[2].data), c->args.step_clip);
+}

@@ -1,0 +1,45 @@
+/* Strips: neighbouring elements of either format that one thread moves at a time, in 16-byte packs where there are
+ * eight. */
+#pragma once
+#include "machine/cuda/kernels/element.cuh"
+
+enum { STRIP = 8 };
+
+template <typename type, int length> struct alignas(length == STRIP ? 16 : sizeof(type)) strip {
+    type of[length];
+};
+
+/* Sixteen bytes of anything. */
+struct __attribute__((may_alias, aligned(16))) quad {
+    uint32_t of[4];
+};
+
+/* Elements at .. of a row. */
+template <int length, typename type>
+static __device__ __forceinline__ strip<type, length> strip_load(const type *row, int64_t at)
+{
+    return reinterpret_cast<const strip<type, length> *>(row)[at / length];
+}
+
+/* Put together by hand, at an index of 16-byte words: nvcc leaves other stores in pieces, each of which costs as much
+ * as the whole. */
+template <typename type>
+static __device__ __forceinline__ void strip_store(type *row, int64_t at, const strip<type, 1> &x)
+{
+    row[at] = x.of[0];
+}
+
+static __device__ __forceinline__ void strip_store(bf16 *row, int64_t at, const strip<bf16, STRIP> &x)
+{
+    quad word;
+    for (int i = 0; i < 4; i++) word.of[i] = x.of[2 * i].bits | static_cast<uint32_t>(x.of[2 * i + 1].bits) << 16;
+    reinterpret_cast<quad *>(row)[at / 8] = word;
+}
+
+static __device__ __forceinline__ void strip_store(float *row, int64_t at, const strip<float, STRIP> &x)
+{
+    quad low, high;
+    for (int i = 0; i < 4; i++) low.of[i] = float_bits(x.of[i]), high.of[i] = float_bits(x.of[i + 4]);
+    reinterpret_cast<quad *>(row)[at / 4] = low;
+    reinterpret_cast<quad *>(row)[at / 4 + 1] = high;
+}

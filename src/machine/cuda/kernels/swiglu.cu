@@ -1,0 +1,104 @@
+/* silu(gate) * up, gate and up being the halves of one row (Shazeer 2020); bit-equal to the host. A thread takes one
+ * pack of columns, so two loads in flight forward and three backward. [8192, 2 x 14336] BF16: forward 705 MB, backward
+ * 1174 MB, both by 57344 blocks of 256 threads, seven a row. */
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/element.cuh"
+
+enum { THREADS = 256 };
+
+/* A block's part of a row; rows are cut into so many parts. */
+static __device__ __forceinline__ int64_t part_row(int parts) { return (int)blockIdx.x / parts; }
+static __device__ __forceinline__ int64_t part_column(int parts)
+{
+    return ((int)blockIdx.x % parts) * (int)blockDim.x + (int)threadIdx.x;
+}
+
+template <typename type> KERNEL(THREADS) swiglu_forward_packs(tensor gate_up, tensor out, int parts)
+{
+    int64_t row = part_row(parts), at = part_column(parts), half = columns_of(out) / pack<type>::LENGTH;
+    const pack<type> *from = reinterpret_cast<const pack<type> *>(row_of<type>(gate_up, row)) + at;
+    pack<type> y;
+    if (at >= half) return;
+    pack<type> gate = from[0], up = from[half];
+    for (int i = 0; i < pack<type>::LENGTH; i++) put(y, i, swiglu_value(get(gate, i), get(up, i)));
+    reinterpret_cast<pack<type> *>(row_of<type>(out, row))[at] = y;
+}
+
+template <typename type>
+KERNEL(THREADS)
+swiglu_backward_packs(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
+{
+    int64_t row = part_row(parts), at = part_column(parts), half = columns_of(d_out) / pack<type>::LENGTH;
+    const pack<type> *from = reinterpret_cast<const pack<type> *>(row_of<type>(gate_up, row)) + at;
+    pack<type> *to = reinterpret_cast<pack<type> *>(row_of<type>(d_gate_up, row)) + at;
+    if (at >= half) return;
+    pack<type> gate = from[0], up = from[half], d = reinterpret_cast<const pack<type> *>(row_of<type>(d_out, row))[at];
+    for (int i = 0; i < pack<type>::LENGTH; i++) {
+        swiglu_gradient g = swiglu_derivative(get(gate, i), get(up, i), get(d, i));
+        put(gate, i, g.gate);
+        put(up, i, g.up);
+    }
+    to[0] = gate;
+    to[half] = up;
+}
+
+KERNEL(THREADS) swiglu_forward_plain(tensor gate_up, tensor out, int parts)
+{
+    int64_t row = part_row(parts), at = part_column(parts), half = columns_of(out);
+    line from = line_of(gate_up, row);
+    if (at < half) put(line_of(out, row), at, swiglu_value(get(from, at), get(from, half + at)));
+}
+
+KERNEL(THREADS) swiglu_backward_plain(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
+{
+    int64_t row = part_row(parts), at = part_column(parts), half = columns_of(d_out);
+    line from = line_of(gate_up, row), to = line_of(d_gate_up, row);
+    if (at >= half) return;
+    swiglu_gradient g = swiglu_derivative(get(from, at), get(from, half + at), get(line_of(d_out, row), at));
+    put(to, at, g.gate);
+    put(to, half + at, g.up);
+}
+
+/* Blocks of so many threads, one pack (or, plain, one column) each; `half` has the rows and columns of one half. */
+typedef struct {
+    int threads, parts, blocks;
+} cut;
+static cut cut_of(const tensor &half, int64_t length)
+{
+    int64_t items = columns_of(half) / length;
+    int threads = threads_for(items, THREADS), parts = (int)parts_of(items, threads);
+    return { threads, parts, (int)(rows_of(half) * parts) };
+}
+
+static int64_t pack_length(dtype type) { return type == BF16 ? 8 : 4; }
+static bool alike(const tensor &a, const tensor &b, int64_t length)
+{
+    return a.type == b.type && packs(a, length) && packs(b, length);
+}
+
+void cuda_swiglu_forward(const cuda_call *c)
+{
+    const tensor gate_up = merged(c->x[0]), out = merged(c->x[1]);
+    int64_t length = pack_length(out.type);
+    bool fast = alike(gate_up, out, length);
+    cut n = cut_of(out, fast ? length : 1);
+    if (!fast) LAUNCH(swiglu_forward_plain, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
+    else
+        with_type(out.type, [&](auto zero) {
+            LAUNCH(swiglu_forward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
+        });
+}
+
+void cuda_swiglu_backward(const cuda_call *c)
+{
+    const tensor gate_up = merged(c->x[0]), d_out = merged(c->x[1]), d_gate_up = merged(c->x[2]);
+    int64_t length = pack_length(d_out.type);
+    bool fast = alike(gate_up, d_out, length) && alike(d_gate_up, d_out, length);
+    cut n = cut_of(d_out, fast ? length : 1);
+    if (!fast) LAUNCH(swiglu_backward_plain, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up, n.parts);
+    else
+        with_type(d_out.type, [&](auto zero) {
+            LAUNCH(swiglu_backward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up,
+                   n.parts);
+        });
+}

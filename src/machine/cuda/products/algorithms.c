@@ -1,0 +1,210 @@
+/* Trials of algorithms. They run alone on the device, on normal random numbers (with constant ones a GPU draws less
+ * power and seems faster), each in another place than the one before, so that the second-level cache helps little more
+ * than in a step. */
+#include "machine/cuda/products/algorithms.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/products/algorithm_cache.h"
+#include "machine/cuda/products/matmul.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 3, MOST_RUNS = 8 };
+static const double ROUND_MICROSECONDS = 200.0, HOPELESS = 1.5, WARM_SECONDS = 0.05;
+
+/* Below so many flops a trial, which loads its kernel, costs more than it brings. */
+static double smallest_tried = 1e10;
+
+void algorithms_try_from(double flops) { smallest_tried = flops; }
+
+/* Where trials run: [workspace][place 0][place 1] ... */
+typedef struct {
+    char *workspace, *places;
+    size_t bytes;
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    double until;
+    bool warm;
+} room;
+
+static size_t padded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+/* One matrix after another, none better aligned than the key says. */
+static size_t bytes_of(const product_key *key)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < MATRICES; i++) bytes += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
+    return padded(bytes, PLACE_ALIGNMENT);
+}
+
+static size_t places_of(const room *r, const product_key *key)
+{
+    size_t fitting = r->bytes / bytes_of(key);
+    return fitting < PLACES ? fitting : PLACES;
+}
+
+static void place(const room *r, const product_key *key, int64_t number, void *x[MATRICES])
+{
+    char *at = r->places + (size_t)number % places_of(r, key) * bytes_of(key);
+    for (int i = 0; i < MATRICES; i++) {
+        x[i] = at + key->alignment[i] % PRODUCT_ALIGNMENT;
+        at += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
+    }
+}
+
+/* Normal numbers in BF16, two of which are one in F32, in all places of the product. */
+static void fill(const room *r, const product_key *key)
+{
+    enum { COLUMNS = PLACE_ALIGNMENT / 2 };
+    int64_t rows = (int64_t)(places_of(r, key) * bytes_of(key) / PLACE_ALIGNMENT);
+    float scale = (float)(1.0 / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0));
+    cuda_call c = { .x = { tensor_2d(r->places, BF16, rows, COLUMNS) }, .name = "trials", .stream = r->stream };
+    c.args.initialize = (initialize_args){ .seed = 1, .key = 1, .scale = scale, .rows = rows, .columns = COLUMNS };
+    cuda_initialize(&c);
+}
+
+/* In what the memory holds beyond the largest workspace. */
+static room room_open(product *const *list, size_t count, void *memory, size_t bytes)
+{
+    size_t workspace = 0, skipped = -(uintptr_t)memory & (PLACE_ALIGNMENT - 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t wanted = padded(product_workspace(&list[i]->key), PLACE_ALIGNMENT);
+        if (wanted > workspace) workspace = wanted;
+    }
+    room r = { .workspace = (char *)memory + skipped, .until = clock_seconds() + TUNE_SECONDS };
+    r.places = r.workspace + workspace;
+    r.bytes = skipped + workspace < bytes ? (bytes - skipped - workspace) / PLACE_ALIGNMENT * PLACE_ALIGNMENT : 0;
+    CUDA_CHECK(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
+    CUDA_CHECK(cudaEventCreate(&r.begin));
+    CUDA_CHECK(cudaEventCreate(&r.end));
+    return r;
+}
+
+static void room_close(room *r)
+{
+    CUDA_CHECK(cudaStreamSynchronize(r->stream));
+    CUDA_CHECK(cudaEventDestroy(r->begin));
+    CUDA_CHECK(cudaEventDestroy(r->end));
+    CUDA_CHECK(cudaStreamDestroy(r->stream));
+}
+
+/* Microseconds of one of so many runs; INFINITY if the library does not run it. */
+static double time_runs(room *r, const product *p, const candidate *c, int64_t from, int64_t runs)
+{
+    float milliseconds;
+    CUDA_CHECK(cudaEventRecord(r->begin, r->stream));
+    for (int64_t i = 0; i < runs; i++) {
+        void *x[MATRICES];
+        place(r, &p->key, from + i, x);
+        if (product_run(p, c, x, r->workspace, r->stream) != CUBLAS_STATUS_SUCCESS) return (double)INFINITY;
+    }
+    CUDA_CHECK(cudaEventRecord(r->end, r->stream));
+    CUDA_CHECK(cudaEventSynchronize(r->end));
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, r->begin, r->end));
+    return 1e3 * (double)milliseconds / (double)runs;
+}
+
+/* Best of a few rounds, behind one run that loads the kernel; one that is hopeless in the next is not tried further. */
+static double try_out(room *r, const product *p, const candidate *c, double best)
+{
+    time_runs(r, p, c, 0, 1);
+    double microseconds = time_runs(r, p, c, 1, 1);
+    if (!(microseconds < HOPELESS * best)) return microseconds;
+    double fitting = ROUND_MICROSECONDS / (microseconds + 1.0);
+    int64_t runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
+    microseconds = (double)INFINITY;
+    for (int i = 0; i < ROUNDS; i++) microseconds = fmin(microseconds, time_runs(r, p, c, 2 + i * runs, runs));
+    return microseconds;
+}
+
+static int proposed(const product *p, candidate list[PRODUCT_CANDIDATES])
+{
+    char text[PRODUCT_TEXT];
+    int count = product_candidates(p, list);
+    if (count == 0) FAIL("cuBLASLt has no algorithm for %s", product_text(&p->key, text, sizeof text));
+    return count;
+}
+
+void algorithm_first(product *p, int multiprocessors_left)
+{
+    candidate list[PRODUCT_CANDIDATES];
+    product_close(p);
+    product_open(p, multiprocessors_left);
+    proposed(p, list);
+    p->chosen = list[0];
+    p->source = ALGORITHM_FIRST;
+    p->microseconds = 0.0;
+}
+
+/* A device that idled is slower at first: once, before the first trial. */
+static void warm_up(room *r, const product *p)
+{
+    double until = clock_seconds() + WARM_SECONDS;
+    while (!r->warm && clock_seconds() < until) time_runs(r, p, &p->chosen, 0, MOST_RUNS);
+    r->warm = true;
+}
+
+static void choose_by_trials(room *r, product *p)
+{
+    candidate list[PRODUCT_CANDIDATES];
+    double best = (double)INFINITY;
+    int count = proposed(p, list);
+    fill(r, &p->key);
+    warm_up(r, p);
+    for (int i = 0; i < count && (i == 0 || clock_seconds() < r->until); i++) {
+        double microseconds = try_out(r, p, &list[i], best);
+        if (!(microseconds < best)) continue;
+        best = microseconds;
+        p->chosen = list[i];
+        p->source = ALGORITHM_TRIED;
+        p->microseconds = best;
+    }
+}
+
+/* Once, so that the step finds its kernel loaded. */
+static void run_once(const room *r, const product *p)
+{
+    void *x[MATRICES];
+    place(r, &p->key, 0, x);
+    CUBLAS_CHECK(&p->key, product_run(p, &p->chosen, x, r->workspace, r->stream));
+}
+
+static void choose(room *r, product *p, const machine_options *options)
+{
+    bool fits = r->bytes >= bytes_of(&p->key);
+    algorithm_first(p, options->transfer_multiprocessors);
+    p->deterministic = options->deterministic;
+    bool known = !options->deterministic && algorithm_cache_find(p), large = product_flops(&p->key) >= smallest_tried;
+    if (!options->deterministic && !known && fits && large && clock_seconds() < r->until) choose_by_trials(r, p);
+    if (p->source == ALGORITHM_TRIED) algorithm_cache_add(p);
+    if (fits) run_once(r, p);
+}
+
+void algorithms_choose(product *const *list, size_t count, const machine_options *options, void *memory, size_t bytes)
+{
+    if (count == 0) return;
+    if (!options->deterministic) algorithm_cache_read(options->algorithm_cache);
+    room r = room_open(list, count, memory, bytes);
+    for (size_t i = 0; i < count; i++) {
+        choose(&r, list[i], options);
+        world_progress();
+    }
+    room_close(&r);
+    if (!options->deterministic) algorithm_cache_write(options->algorithm_cache);
+}
+
+size_t algorithm_describe(const product *p, char *text, size_t length)
+{
+    static const char *const sources[] = { "no algorithm", "the library's first answer", "the fastest tried",
+                                           "tried in an earlier run" };
+    char shape[PRODUCT_TEXT], configuration[PRODUCT_TEXT], time[64] = "";
+    if (p->microseconds > 0.0)
+        snprintf(time, sizeof time, ", %.1f us, %.1f TFLOP/s", p->microseconds,
+                 product_flops(&p->key) / p->microseconds * 1e-6);
+    return (size_t)snprintf(text, length, "%s: %s: %s, workspace %zu%s, %s\n", p->name,
+                            product_text(&p->key, shape, sizeof shape),
+                            algorithm_text(&p->chosen.algorithm, configuration, sizeof configuration),
+                            p->chosen.workspace, time, sources[p->source]);
+}

@@ -1,0 +1,238 @@
+/* Matrix products: from an operation to cuBLASLt's column-major product and its algorithm. Row-major is column-major
+ * transposed, so c = a b is made as c' = b' a'. */
+#include "machine/cuda/products/matmul.h"
+#include "base/fail.h"
+#include "base/key_table.h"
+#include "machine/cuda/kernels.h"
+#include "machine/cuda/products/algorithms.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All products that were ever noted. */
+static key_table table = { .key_bytes = sizeof(product_key) };
+static int users;
+
+/* Does it lie by rows? A single column without gaps counts as one column. */
+static bool by_rows(const tensor *t)
+{
+    return (t->stride[1] == 1 || t->dim[1] == 1) && !(t->dim[1] == 1 && t->dim[0] > 1 && t->stride[0] == 1);
+}
+
+/* The operands as the library's d = a b: d lies by columns. */
+static void turn(const tensor given[MATRICES], tensor x[MATRICES])
+{
+    bool swap = by_rows(&given[DESTINATION]);
+    for (int i = 0; i < MATRICES; i++)
+        x[i] = swap ? tensor_transposed(given[i == DESTINATION ? i : LEFT + RIGHT - i]) : given[i];
+}
+
+static int64_t alignment_of(const void *address)
+{
+    uintptr_t bits = (uintptr_t)address | PRODUCT_ALIGNMENT;
+    return (int64_t)(bits & -bits);
+}
+
+/* The stride of a dimension of one is free. */
+static int64_t leading_of(const tensor *t, bool transposed)
+{
+    int64_t contiguous = t->dim[transposed], lines = t->dim[!transposed];
+    return lines == 1 ? contiguous : t->stride[!transposed];
+}
+
+static product_key key_of(const tensor x[MATRICES], bool update)
+{
+    product_key key = { .m = x[DESTINATION].dim[0],
+                        .n = x[DESTINATION].dim[1],
+                        .k = x[LEFT].dim[1],
+                        .update = update,
+                        .input = x[LEFT].type,
+                        .output = x[DESTINATION].type };
+    for (int i = 0; i < MATRICES; i++) {
+        tensor across = tensor_transposed(x[i]);
+        key.transposed[i] = !by_rows(&across);
+        key.leading[i] = leading_of(&x[i], key.transposed[i]);
+        key.alignment[i] = alignment_of(x[i].data);
+    }
+    return key;
+}
+
+/* Lines that overlap have no leading dimension. */
+static bool multiplies(const tensor x[MATRICES], const product_key *key)
+{
+    bool fits = !key->transposed[DESTINATION];
+    for (int i = 0; i < MATRICES; i++) {
+        bool t = key->transposed[i] != 0;
+        fits = fits && key->leading[i] >= x[i].dim[t] && (x[i].dim[t] == 1 || x[i].stride[t] == 1);
+    }
+    return fits;
+}
+
+static product *noted(const op *o, const product_key *key)
+{
+    product *p = calloc(1, sizeof *p);
+    if (!p) FAIL("no memory for a matrix product");
+    p->key = *key;
+    snprintf(p->name, sizeof p->name, "%s", o->origin.name ? o->origin.name : "");
+    key_table_add(&table, p);
+    return p;
+}
+
+static void note(const op *o, const product_key *key)
+{
+    product *p = key_table_find(&table, key);
+    if (!p) p = noted(o, key);
+    p->wanted = true;
+}
+
+static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0; }
+/* Nothing to multiply: c is empty, or a sum of no terms. */
+static bool is_trivial(const cuda_call *c) { return is_empty(&c->x[DESTINATION]) || c->x[LEFT].dim[1] == 0; }
+
+size_t cuda_matmul_scratch(const cuda_call *c)
+{
+    tensor x[MATRICES];
+    turn(c->x, x);
+    product_key key = key_of(x, c->update[DESTINATION]);
+    return is_trivial(c) ? 0 : product_workspace(&key) + WORKSPACE_ALIGNMENT;
+}
+
+void cuda_matmul_prepare(const op *o)
+{
+    char what[OP_TEXT];
+    tensor x[MATRICES];
+    cuda_call c = { .update = { o->operand[DESTINATION].access == UPDATE } };
+    for (int i = 0; i < MATRICES; i++) c.x[i] = o->operand[i].tensor;
+    turn(c.x, x);
+    product_key key = key_of(x, c.update[DESTINATION]);
+    if (is_trivial(&c)) return;
+    if (!multiplies(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
+    note(o, &key);
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const product *x = *(product *const *)a, *y = *(product *const *)b;
+    double p = product_flops(&x->key), q = product_flops(&y->key);
+    return p != q ? (p < q) - (p > q) : memcmp(&x->key, &y->key, sizeof x->key);
+}
+
+static bool is_unplanned(const product *p, const machine_options *options)
+{
+    bool same =
+        p->multiprocessors_left == options->transfer_multiprocessors && p->deterministic == options->deterministic;
+    bool best = options->deterministic ? p->source == ALGORITHM_FIRST : p->source > ALGORITHM_FIRST;
+    return p->wanted && !(same && best);
+}
+
+static bool has_run(const product *p, const machine_options *unused)
+{
+    (void)unused;
+    return p->ran;
+}
+
+/* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
+static product **listed(bool (*is_so)(const product *, const machine_options *), const machine_options *options,
+                        size_t *count)
+{
+    product **list = calloc(table.used + 1, sizeof *list);
+    if (!list) FAIL("no memory for a list of %zu matrix products", table.used);
+    *count = 0;
+    for (size_t i = 0; i < table.slots; i++)
+        if (table.slot[i] && is_so(table.slot[i], options)) list[(*count)++] = table.slot[i];
+    qsort(list, *count, sizeof *list, longest_first);
+    return list;
+}
+
+static void each(void (*act)(product *))
+{
+    for (size_t i = 0; i < table.slots; i++)
+        if (table.slot[i]) act(table.slot[i]);
+}
+
+static void make_ready(product *p)
+{
+    if (p->wanted) product_ready(p);
+    p->wanted = false;
+}
+
+static void forget_run(product *p) { p->ran = false; }
+
+void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes)
+{
+    size_t count;
+    product **list = listed(is_unplanned, options, &count);
+    algorithms_choose(list, count, options, memory, bytes);
+    free(list);
+    each(make_ready);
+}
+
+/* Behind every line but the last there is room for the words that stand for what does not fit. */
+void cuda_matmul_algorithms(char *text, size_t length)
+{
+    enum { LAST_LINE = 32 };
+    size_t count, used = 0, i = 0;
+    product **list = listed(has_run, NULL, &count);
+    for (; i < count; i++) {
+        size_t bytes = algorithm_describe(list[i], text + used, length - used);
+        if (used + bytes + (i + 1 < count ? LAST_LINE : 1) > length) break;
+        used += bytes;
+    }
+    text[used] = '\0';
+    if (i < count) snprintf(text + used, length - used, "and %zu more\n", count - i);
+    free(list);
+}
+
+void cuda_matmul_open(void)
+{
+    char why[200];
+    if (!cublaslt_load(why, sizeof why)) FAIL("cuBLASLt does not load: %s", why);
+    each(forget_run);
+    users++;
+}
+
+void cuda_matmul_close(void)
+{
+    if (--users > 0) return;
+    each(product_close);
+}
+
+static void zero(const cuda_call *c)
+{
+    cuda_call fill = { .x = { c->x[DESTINATION] }, .name = c->name, .stream = c->stream };
+    if (!is_empty(&c->x[DESTINATION]) && !c->update[DESTINATION]) cuda_fill(&fill);
+}
+
+/* What a measuring pass has noted; where nothing was tuned, it is made by the library's first answer. */
+static const product *planned(const cuda_call *c, const product_key *key)
+{
+    char text[PRODUCT_TEXT];
+    product *p = key_table_find(&table, key);
+    if (!p) FAIL("matmul %s: no measuring pass has met %s", c->name, product_text(key, text, sizeof text));
+    if (p->source == ALGORITHM_NONE) algorithm_first(p, 0);
+    product_ready(p);
+    p->ran = true;
+    return p;
+}
+
+static void *workspace_of(const cuda_call *c, const product *p)
+{
+    size_t skipped = -(uintptr_t)c->scratch & (WORKSPACE_ALIGNMENT - 1);
+    if (skipped + p->chosen.workspace > c->scratch_bytes)
+        FAIL("matmul %s: its scratch is only %zu bytes", c->name, c->scratch_bytes);
+    return (char *)c->scratch + skipped;
+}
+
+void cuda_matmul(const cuda_call *c)
+{
+    tensor x[MATRICES];
+    if (is_trivial(c)) {
+        zero(c);
+        return;
+    }
+    turn(c->x, x);
+    product_key key = key_of(x, c->update[DESTINATION]);
+    const product *p = planned(c, &key);
+    void *address[MATRICES] = { x[DESTINATION].data, x[LEFT].data, x[RIGHT].data };
+    CUBLAS_CHECK(&key, product_run(p, &p->chosen, address, workspace_of(c, p), c->stream));
+}

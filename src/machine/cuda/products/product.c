@@ -1,0 +1,233 @@
+/* The door to cuBLASLt: descriptors, candidates and launches of one product. The handle is process state, like the
+ * library's own. Sums are FP32 and rounded once: no algorithm may add parts of a sum in the output's format. The
+ * library's epilogues are not used: the models have no bias, and SwiGLU is none of them. */
+#include "machine/cuda/products/product.h"
+#include "base/fail.h"
+#include "machine/cuda/device/device.h"
+#include <stdio.h>
+
+enum { LARGEST_WORKSPACE = 32 << 20, SMALLEST_WORKSPACE = 64 << 10, SPLITS = 32 };
+
+static struct {
+    cublasLtHandle_t handle;
+    machine_device device;
+} library;
+
+static cublasLtHandle_t handle(void)
+{
+    if (!library.handle) CUBLAS_CHECK(NULL, cublasLtCreate(&library.handle));
+    return library.handle;
+}
+
+const machine_device *product_device(void)
+{
+    if (!library.device.multiprocessors) library.device = cuda_device_read();
+    return &library.device;
+}
+
+void cublas_check(cublasStatus_t status, const product_key *key, const char *call, const char *file, int line)
+{
+    char text[PRODUCT_TEXT] = "";
+    if (status == CUBLAS_STATUS_SUCCESS) return;
+    if (key) product_text(key, text, sizeof text);
+    fail_at(file, line, STATUS_FAILED, "%s: %s returns %s (%s)", key ? text : "cuBLASLt", call,
+            cublasLtGetStatusName(status), cublasLtGetStatusString(status));
+}
+
+static const char *mark_of(const product_key *key, int which) { return key->transposed[which] ? "'" : ""; }
+
+const char *product_text(const product_key *key, char *text, size_t length)
+{
+    const int64_t *ld = key->leading, *by = key->alignment;
+    snprintf(text, length,
+             "%s d[%lld, %lld] %s %s a%s[%lld, %lld] b%s[%lld, %lld], leading %lld %lld %lld, aligned %d %d %d",
+             dtype_name((dtype)key->output), (long long)key->m, (long long)key->n, key->update ? "+=" : "=",
+             dtype_name((dtype)key->input), mark_of(key, LEFT), (long long)key->m, (long long)key->k,
+             mark_of(key, RIGHT), (long long)key->k, (long long)key->n, (long long)ld[DESTINATION], (long long)ld[LEFT],
+             (long long)ld[RIGHT], (int)by[DESTINATION], (int)by[LEFT], (int)by[RIGHT]);
+    return text;
+}
+
+double product_flops(const product_key *key) { return 2.0 * (double)key->m * (double)key->n * (double)key->k; }
+
+/* Rows and columns as they lie in memory: columns contiguous. */
+static void extent(const product_key *key, int which, int64_t *rows, int64_t *columns)
+{
+    int64_t of[2] = { which == RIGHT ? key->k : key->m, which == LEFT ? key->k : key->n };
+    *rows = of[key->transposed[which] != 0];
+    *columns = of[key->transposed[which] == 0];
+}
+
+static dtype format_of(const product_key *key, int which)
+{
+    return (dtype)(which == DESTINATION ? key->output : key->input);
+}
+
+size_t product_span(const product_key *key, int which)
+{
+    int64_t rows, columns;
+    extent(key, which, &rows, &columns);
+    return (size_t)((columns - 1) * key->leading[which] + rows) * dtype_bytes(format_of(key, which));
+}
+
+/* Room for SPLITS partial sums, up to what the library recommends for Hopper. */
+size_t product_workspace(const product_key *key)
+{
+    double bytes = (double)key->m * (double)key->n * sizeof(float) * SPLITS;
+    return bytes > LARGEST_WORKSPACE    ? LARGEST_WORKSPACE
+           : bytes < SMALLEST_WORKSPACE ? SMALLEST_WORKSPACE
+                                        : (size_t)bytes;
+}
+
+static void describe(product *p, cublasLtMatmulDescAttributes_t attribute, int32_t value)
+{
+    CUBLAS_CHECK(&p->key, cublasLtMatmulDescSetAttribute(p->descriptor, attribute, &value, sizeof value));
+}
+
+static void open_layout(product *p, int which)
+{
+    int64_t rows, columns;
+    extent(&p->key, which, &rows, &columns);
+    CUBLAS_CHECK(&p->key, cublasLtMatrixLayoutCreate(&p->layout[which],
+                                                     format_of(&p->key, which) == BF16 ? CUDA_R_16BF : CUDA_R_32F,
+                                                     (uint64_t)rows, (uint64_t)columns, p->key.leading[which]));
+}
+
+void product_open(product *p, int multiprocessors_left)
+{
+    int multiprocessors = product_device()->multiprocessors;
+    CUBLAS_CHECK(&p->key, cublasLtMatmulDescCreate(&p->descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    describe(p, CUBLASLT_MATMUL_DESC_TRANSA, p->key.transposed[LEFT] ? CUBLAS_OP_T : CUBLAS_OP_N);
+    describe(p, CUBLASLT_MATMUL_DESC_TRANSB, p->key.transposed[RIGHT] ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (multiprocessors_left > 0 && multiprocessors_left < multiprocessors)
+        describe(p, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, multiprocessors - multiprocessors_left);
+    for (int i = 0; i < MATRICES; i++) open_layout(p, i);
+    p->multiprocessors_left = multiprocessors_left;
+}
+
+void product_close(product *p)
+{
+    if (!p->descriptor) return;
+    CUBLAS_CHECK(&p->key, cublasLtMatmulDescDestroy(p->descriptor));
+    for (int i = 0; i < MATRICES; i++) CUBLAS_CHECK(&p->key, cublasLtMatrixLayoutDestroy(p->layout[i]));
+    p->descriptor = NULL;
+}
+
+void product_ready(product *p)
+{
+    if (!p->descriptor) product_open(p, p->multiprocessors_left);
+}
+
+/* The attribute's value, or 0 for an algorithm that has none. */
+static uint32_t configured(const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute,
+                           size_t bytes)
+{
+    uint16_t half = 0;
+    uint32_t word = 0;
+    size_t written;
+    cublasStatus_t status = bytes == sizeof half
+                                ? cublasLtMatmulAlgoConfigGetAttribute(algorithm, attribute, &half, bytes, &written)
+                                : cublasLtMatmulAlgoConfigGetAttribute(algorithm, attribute, &word, bytes, &written);
+    return status != CUBLAS_STATUS_SUCCESS ? 0 : bytes == sizeof half ? half : word;
+}
+
+const char *algorithm_text(const cublasLtMatmulAlgo_t *algorithm, char *text, size_t length)
+{
+    static const struct {
+        cublasLtMatmulAlgoConfigAttributes_t attribute;
+        const char *name;
+        size_t bytes;
+    } rows[] = {
+        { CUBLASLT_ALGO_CONFIG_ID, "id", 4 },
+        { CUBLASLT_ALGO_CONFIG_TILE_ID, "tile", 4 },
+        { CUBLASLT_ALGO_CONFIG_STAGES_ID, "stages", 4 },
+        { CUBLASLT_ALGO_CONFIG_SPLITK_NUM, "splits", 4 },
+        { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, "reduction", 4 },
+        { CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, "swizzling", 4 },
+        { CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, "custom", 4 },
+        { CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, "inner", 2 },
+        { CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, "cluster", 2 },
+    };
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && used < length; i++)
+        used += (size_t)snprintf(text + used, length - used, "%s%s %u", i ? " " : "", rows[i].name,
+                                 configured(algorithm, rows[i].attribute, rows[i].bytes));
+    return text;
+}
+
+static void prefer(cublasLtMatmulPreference_t wish, const product *p, cublasLtMatmulPreferenceAttributes_t attribute,
+                   const void *value, size_t bytes)
+{
+    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceSetAttribute(wish, attribute, value, bytes));
+}
+
+static void prefer_aligned(cublasLtMatmulPreference_t wish, const product *p,
+                           cublasLtMatmulPreferenceAttributes_t attribute, int which)
+{
+    uint32_t bytes = (uint32_t)p->key.alignment[which];
+    prefer(wish, p, attribute, &bytes, sizeof bytes);
+}
+
+static cublasLtMatmulPreference_t preference(const product *p)
+{
+    cublasLtMatmulPreference_t wish;
+    uint64_t workspace = product_workspace(&p->key);
+    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceCreate(&wish));
+    prefer(wish, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    prefer(wish, p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
+    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, LEFT);
+    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, RIGHT);
+    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, DESTINATION);
+    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, DESTINATION);
+    return wish;
+}
+
+/* Within its workspace, and rounding once. */
+static bool suits(const product *p, const candidate *c)
+{
+    uint32_t reduction = configured(&c->algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, sizeof reduction);
+    return c->workspace <= product_workspace(&p->key) &&
+           (reduction == CUBLASLT_REDUCTION_SCHEME_NONE || reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+}
+
+bool product_accepts(const product *p, candidate *c)
+{
+    const cublasLtMatrixLayout_t *x = p->layout;
+    cublasLtMatmulHeuristicResult_t result = { .state = CUBLAS_STATUS_SUCCESS };
+    cublasStatus_t status = cublasLtMatmulAlgoCheck(handle(), p->descriptor, x[LEFT], x[RIGHT], x[DESTINATION],
+                                                    x[DESTINATION], &c->algorithm, &result);
+    c->workspace = result.workspaceSize;
+    return status == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && suits(p, c);
+}
+
+int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES])
+{
+    cublasLtMatmulHeuristicResult_t result[PRODUCT_CANDIDATES];
+    const cublasLtMatrixLayout_t *x = p->layout;
+    cublasLtMatmulPreference_t wish = preference(p);
+    int found = 0, kept = 0;
+    CUBLAS_CHECK(&p->key, cublasLtMatmulAlgoGetHeuristic(handle(), p->descriptor, x[LEFT], x[RIGHT], x[DESTINATION],
+                                                         x[DESTINATION], wish, PRODUCT_CANDIDATES, result, &found));
+    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceDestroy(wish));
+    for (int i = 0; i < found; i++) {
+        list[kept].algorithm = result[i].algo;
+        kept += result[i].state == CUBLAS_STATUS_SUCCESS && product_accepts(p, &list[kept]);
+    }
+    for (int i = 0; i < found && kept == 0;
+         i++) { /* a library whose check refuses all that it proposes is believed the latter */
+        list[0] = (candidate){ result[i].algo, result[i].workspaceSize };
+        kept = result[i].state == CUBLAS_STATUS_SUCCESS && suits(p, &list[0]);
+    }
+    return kept;
+}
+
+cublasStatus_t product_run(const product *p, const candidate *c, void *const x[MATRICES], void *workspace,
+                           cudaStream_t stream)
+{
+    float one = 1.0f, added = p->key.update ? 1.0f : 0.0f;
+    return cublasLtMatmul(handle(), p->descriptor, &one, x[LEFT], p->layout[LEFT], x[RIGHT], p->layout[RIGHT], &added,
+                          x[DESTINATION], p->layout[DESTINATION], x[DESTINATION], p->layout[DESTINATION], &c->algorithm,
+                          workspace, c->workspace, stream);
+}

@@ -1,0 +1,72 @@
+/* A matrix product as cuBLASLt takes it, and the door to that library. */
+#pragma once
+#include "base/dtype.h"
+#include "machine/cuda/device/libraries.h"
+#include "machine/machine.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The door: a call that failed ends the run with the place, the library's words and the product's shape (key NULL:
+ * none). */
+typedef struct product_key product_key;
+void cublas_check(cublasStatus_t status, const product_key *key, const char *call, const char *file, int line);
+#define CUBLAS_CHECK(key, call) cublas_check((call), (key), #call, __FILE__, __LINE__)
+
+/* What an algorithm depends on: d[m, n] (+)= a[m, k] b[k, n] in the library's order, where columns are contiguous; a
+ * transposed matrix has contiguous rows. alignment: of the address, in bytes. Integers of one size, so that keys
+ * compare as bytes. */
+enum { DESTINATION, LEFT, RIGHT, MATRICES };
+enum { PRODUCT_ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256, PRODUCT_TEXT = 240, PRODUCT_NAME = 48 };
+struct product_key {
+    int64_t m, n, k, transposed[MATRICES], leading[MATRICES], alignment[MATRICES], input, output, update;
+};
+
+/* Where the algorithm comes from: the library's first answer, trials, or trials of an earlier run. */
+typedef enum { ALGORITHM_NONE, ALGORITHM_FIRST, ALGORITHM_TRIED, ALGORITHM_KEPT } algorithm_source;
+
+typedef struct {
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace;
+} candidate;
+
+/* A product and how it is made. name: of the first operation that needed it. */
+typedef struct {
+    product_key key;
+    char name[PRODUCT_NAME];
+    bool wanted, ran;                /* by a measuring pass since the last tuning; since a machine was last opened */
+    cublasLtMatmulDesc_t descriptor; /* NULL: not built */
+    cublasLtMatrixLayout_t layout[MATRICES];
+    int multiprocessors_left;
+    bool deterministic; /* the settings it was planned for */
+    algorithm_source source;
+    candidate chosen;
+    double microseconds; /* of a trial; 0: not tried */
+} product;
+
+/* "bf16 d[4096, 8192] += bf16 a[4096, 512] b'[512, 8192], leading 4096 4096 8192, aligned 16 16 16"; returns text. */
+const char *product_text(const product_key *key, char *text, size_t length);
+double product_flops(const product_key *key);
+/* Bytes from the first element of one of the matrices to the end of its last. */
+size_t product_span(const product_key *key, int which);
+/* Bytes of workspace that algorithms may take: a function of the shape. */
+size_t product_workspace(const product_key *key);
+
+/* Builds the descriptors of p->key; multiprocessors of the device beyond `left` are for the product. */
+void product_open(product *p, int multiprocessors_left);
+void product_close(product *p);
+/* Builds them again if they were closed. */
+void product_ready(product *p);
+
+/* What the library proposes, best first, as far as it can run here; returns how many. */
+enum { PRODUCT_CANDIDATES = 16 };
+int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES]);
+/* Can the algorithm make this product here, rounding once? Fills the workspace it takes. */
+bool product_accepts(const product *p, candidate *c);
+/* Queues it. x: addresses of the three matrices; workspace: p's bytes, aligned to WORKSPACE_ALIGNMENT. */
+cublasStatus_t product_run(const product *p, const candidate *c, void *const x[MATRICES], void *workspace,
+                           cudaStream_t stream);
+
+/* "id 66 tile 20 stages 36 ...": the algorithm's configuration; returns text. */
+const char *algorithm_text(const cublasLtMatmulAlgo_t *algorithm, char *text, size_t length);
+/* This rank's GPU, as it was when first asked for. */
+const machine_device *product_device(void);

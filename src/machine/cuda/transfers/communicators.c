@@ -1,0 +1,233 @@
+/* Communicators of the CUDA machine. The process's place in them is process state, as NCCL's is.
+ *
+ * NCCL runs transfers of one communicator, and of all that share resources, one after the other in the order of
+ * submission, whatever their streams. So there are two kinds. Groups of lanes have a communicator of their own for each
+ * lane: a receive that is posted ahead on one link of a pipeline must not hold up what is sent on another. Groups
+ * without lanes share the resources of one communicator of the world. Both are split from a communicator of the world
+ * that hands its kind down. */
+#include "machine/cuda/transfers/communicators.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/cuda/call.h"
+#include "machine/cuda/transfers/fabric.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Transfers that wait for each other across ranks must all be resident at once. A rank has two lanes of tensor, one of
+ * context and four links: 7 x 8 thread blocks, and of those that take turns one: 16. That is 72 of the 132
+ * multiprocessors of an H100 (108 of an A100). */
+enum { LANE_BLOCKS = 8, TURN_BLOCKS = 16 };
+enum { SPLITS = 64 };
+
+typedef enum { TURNS, FIRST_LANE, PARTS = FIRST_LANE + GROUP_LANES } part_index;
+typedef struct {
+    char name[SPLIT_NAME]; /* empty: none */
+    int users;
+    bool made[PARTS];
+    cuda_communicator part[PARTS];
+} split;
+
+static struct {
+    bool open;
+    ncclComm_t world[2]; /* [takes turns] */
+    split split[SPLITS];
+    cudaStream_t stream;
+    char *token; /* for first transfers */
+} communicators;
+
+/* ---- the world ---- */
+
+static void end_all(int status)
+{
+    cuda_fabric_abort();
+    world_abort(status);
+}
+
+/* NCCL refuses two ranks of one host on one device; under a name of its own each rank is a host of its own. */
+static void open_library(void)
+{
+    char text[128];
+    if (communicators.open) return; /* beside NCCL's threads nobody may change the environment */
+    communicators.open = true;
+    snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
+    if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
+    unsetenv("NCCL_COMM_SPLIT_SHARE_RESOURCES"); /* would win over what is decided here */
+    setenv("NCCL_RUNTIME_CONNECT", "0", 1); /* else a communicator takes memory, and waits, in its first collective */
+    nccl_open();
+    snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
+    fail_install(end_all, text);
+}
+
+static ncclConfig_t configuration(bool takes_turns)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    config.splitShare = takes_turns;
+    config.maxCTAs = takes_turns ? TURN_BLOCKS : LANE_BLOCKS;
+    return config;
+}
+
+static ncclComm_t world_communicator(bool takes_turns)
+{
+    ncclComm_t *comm = &communicators.world[takes_turns];
+    if (*comm) return *comm;
+    ncclUniqueId id;
+    ncclConfig_t config = configuration(takes_turns);
+    open_library();
+    if (world_rank() == 0) NCCL("the world", ncclGetUniqueId(&id));
+    world_broadcast(&id, sizeof id, 0);
+    NCCL("the world", ncclCommInitRankConfig(comm, world_ranks(), id, world_rank(), &config));
+    return *comm;
+}
+
+/* ---- splits ---- */
+
+static split *split_named(const char *name)
+{
+    for (int i = 0; i < SPLITS; i++)
+        if (strcmp(communicators.split[i].name, name) == 0) return &communicators.split[i];
+    return NULL;
+}
+
+static void split_free(split *s)
+{
+    for (int i = 0; i < PARTS; i++) {
+        ncclComm_t comm = s->part[i].comm;
+        s->part[i].comm = NULL; /* who aborts all meets none that is being destroyed */
+        if (comm) NCCL(s->part[i].name, ncclCommDestroy(comm));
+    }
+    *s = (split){ 0 };
+}
+
+/* Communicators hold memory of the device: those of a layout that nobody uses any more make room for the next one's. */
+static split *split_make(const char *name)
+{
+    for (int i = 0; i < SPLITS; i++)
+        if (communicators.split[i].name[0] && communicators.split[i].users == 0) split_free(&communicators.split[i]);
+    split *s = split_named("");
+    if (!s) FAIL("%s: more than %d splits of the world at once", name, SPLITS);
+    snprintf(s->name, sizeof s->name, "%s", name);
+    return s;
+}
+
+/* ---- first transfers ---- */
+
+static void open_stream(void)
+{
+    if (communicators.stream) return;
+    CUDA_CHECK(cudaStreamCreateWithFlags(&communicators.stream, cudaStreamNonBlocking));
+    CUDA_CHECK(cudaMalloc((void **)&communicators.token, 2));
+    CUDA_CHECK(cudaMemsetAsync(communicators.token, 0, 2, communicators.stream));
+}
+
+static void finish(const cuda_communicator *c)
+{
+    double began = clock_seconds();
+    for (cudaError_t state; (state = cudaStreamQuery(communicators.stream)) != cudaSuccess;) {
+        if (state != cudaErrorNotReady) CUDA_CHECK(state);
+        cudaGetLastError(); /* else the next launch would seem to have failed */
+        cuda_fabric_poll();
+        if (world_stalled(began))
+            FAIL_STATUS(STATUS_HANG, "first transfer of %s: no rank of this node has completed anything for %.0f s",
+                        c->name, world_stall_seconds());
+    }
+    world_progress();
+}
+
+/* Two ranks meet inside NCCL when they first submit a transfer between them. Links are submitted to in different orders
+ * by their two ends, so that they must have met before. A byte goes round, in the direction that the lane's rings will
+ * turn. */
+static void meet_neighbours(const cuda_communicator *c, int lane)
+{
+    int step = lane == 0 ? 1 : c->ranks - 1, next = (c->rank + step) % c->ranks,
+        before = (c->rank + c->ranks - step) % c->ranks;
+    open_stream();
+    char *sent = communicators.token, *received = communicators.token + 1;
+    NCCL(c->name, ncclGroupStart());
+    NCCL(c->name, ncclSend(sent, 1, ncclUint8, next, c->comm, communicators.stream));
+    NCCL(c->name, ncclRecv(received, 1, ncclUint8, before, c->comm, communicators.stream));
+    NCCL(c->name, ncclGroupEnd());
+    finish(c);
+}
+
+/* ---- groups ---- */
+
+static void make_part(split *s, int at, const group *g, const char *name, int color, int key)
+{
+    cuda_communicator *c = &s->part[at];
+    bool takes_turns = at == TURNS, joins = color >= 0 && g->size > 1;
+    ncclConfig_t config = configuration(takes_turns);
+    world_barrier();
+    ncclComm_t parent = world_communicator(takes_turns);
+    *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
+    snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
+    NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
+    if (joins && !takes_turns) meet_neighbours(c, at - FIRST_LANE);
+    s->made[at] = true;
+}
+
+void cuda_connect(group *g, const char *name, int color, int key)
+{
+    split *s = split_named(name);
+    if (!s) s = split_make(name);
+    s->users++;
+    for (int i = 0; i < (g->lanes ? g->lanes : 1); i++) {
+        int at = g->lanes ? FIRST_LANE + i : TURNS;
+        if (!s->made[at]) make_part(s, at, g, name, color, key);
+        g->communicator[i] = s->part[at].comm ? &s->part[at] : NULL;
+    }
+    g->lane_queue = 0;
+}
+
+void cuda_disconnect(const char *name)
+{
+    split *s = split_named(name);
+    if (s && s->users > 0) s->users--;
+}
+
+const cuda_communicator *communicator_for(group *g, int queue_index)
+{
+    if (g->lane_queue == 0) g->lane_queue = queue_index + 1;
+    int lane = g->communicator[1] && g->lane_queue != queue_index + 1;
+    const cuda_communicator *c = g->communicator[lane];
+    if (!c) FAIL("a transfer of group %s, which is not connected", g->axis);
+    return c;
+}
+
+/* ---- errors ---- */
+
+static void check_state(ncclComm_t comm, const char *name)
+{
+    ncclResult_t state = ncclSuccess;
+    if (!comm) return;
+    NCCL(name, ncclCommGetAsyncError(comm, &state));
+    if (state != ncclSuccess && state != ncclInProgress)
+        FAIL("transfers of %s: %s; %s", name, ncclGetErrorString(state), ncclGetLastError(comm));
+}
+
+static void each_communicator(void (*visit)(ncclComm_t comm, const char *name))
+{
+    for (int i = 0; i < SPLITS; i++)
+        for (int k = 0; k < PARTS; k++) visit(communicators.split[i].part[k].comm, communicators.split[i].part[k].name);
+    for (int i = 0; i < 2; i++) visit(communicators.world[i], "the world");
+}
+
+void cuda_fabric_poll(void) { each_communicator(check_state); }
+
+static void abort_one(ncclComm_t comm, const char *name)
+{
+    (void)name;
+    if (comm) ncclCommAbort(comm);
+}
+
+/* All are told to end before the first is taken apart: in a group of calls NCCL does the one at once, the other at its
+ * end. */
+static void abort_all(void)
+{
+    ncclGroupStart();
+    each_communicator(abort_one);
+    ncclGroupEnd();
+}
+
+void cuda_fabric_abort(void) { nccl_abandon(abort_all); }

@@ -1,0 +1,15 @@
+/* Every call of NCCL: its result is checked, and while it blocks a thread watches that the node goes on. Communicators
+ * block: a non-blocking one starts a thread for every transfer, and a mark behind it could only be recorded when that
+ * one is done. */
+#pragma once
+#include "machine/cuda/device/libraries.h"
+
+/* A failure ends the run with the call, whose it was, and the library's words. who lives as long as the call. */
+#define NCCL(who, call) nccl_end((nccl_begin((who), #call), (call)), __FILE__, __LINE__)
+void nccl_begin(const char *who, const char *call);
+void nccl_end(ncclResult_t result, const char *file, int line);
+
+/* Before the first call: loads the library, or ends the run; starts the watch. */
+void nccl_open(void);
+/* Runs what lets go of the peers, in a thread of its own, for as long as the bound allows; then the run ends anyway. */
+void nccl_abandon(void (*let_go)(void));

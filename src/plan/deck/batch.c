@@ -1,0 +1,33 @@
+/* Sequences of a step: the recipe's rule where the layout is the recipe's, else the smallest batch that fills the
+ * layout. */
+#include "plan/deck/draft.h"
+
+static bool is_recipe_ruled(const case_draft *d)
+{
+    static const key_id others[] = { KEY_TENSOR, KEY_PIPELINE, KEY_CONTEXT, KEY_EXPERT, KEY_CHUNKS_PER_STAGE };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (draft_given(d, others[i])) return false;
+    return d->c.size == SIZE_FULL;
+}
+
+/* Sequences of one microbatch on all data ranks. */
+static int64_t wave(const bench_case *c)
+{
+    return (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->micro_batch;
+}
+
+static int64_t default_batch(const case_draft *d)
+{
+    const recipe_row *row = draft_row(d);
+    if (is_recipe_ruled(d) && d->c.layout.ranks < d->workload->batch_fixed_below) return row->global_batch;
+    if (is_recipe_ruled(d)) return row->global_batch * d->c.layout.ranks / row->gpus;
+    int pipeline = d->c.layout.degree[AXIS_PIPELINE];
+    return wave(&d->c) * (pipeline > 2 ? pipeline : 2);
+}
+
+void batch_resolve(case_draft *d)
+{
+    if (!draft_given(d, KEY_MICRO_BATCH)) d->c.micro_batch = d->c.size == SIZE_FULL ? draft_row(d)->micro_batch : 1;
+    if (!draft_given(d, KEY_GLOBAL_BATCH)) d->c.global_batch = default_batch(d);
+    d->c.microbatches = d->c.global_batch / wave(&d->c);
+}

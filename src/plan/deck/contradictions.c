@@ -1,0 +1,173 @@
+/* Keys that contradict one another at any rank count. */
+#include "base/numeric.h"
+#include "plan/deck/draft.h"
+#include "plan/model/shapes.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The first must be a multiple of the second. */
+static const key_id multiples[][3] = {
+    { KEY_HIDDEN, KEY_HEADS, KEYS },    { KEY_HEADS, KEY_KV_HEADS, KEYS }, { KEY_HEADS, KEY_TENSOR, KEYS },
+    { KEY_KV_HEADS, KEY_TENSOR, KEYS }, { KEY_FFN, KEY_TENSOR, KEYS },     { KEY_SEQUENCE, KEY_TENSOR, KEYS },
+};
+
+bool draft_given(const case_draft *d, key_id key) { return d->line[key] > 0; }
+
+void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...)
+{
+    char sentence[KEY_SENTENCE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    while (*keys != KEYS && !draft_given(d, *keys)) keys++;
+    if (*keys == KEYS) mistake(d->wrong, d->c.line, "section", "%s", sentence);
+    else mistake(d->wrong, d->line[*keys], key_at(*keys)->name, "%s", sentence);
+}
+
+static long long value(const case_draft *d, key_id key) { return (long long)key_integer(key, &d->c); }
+
+static void compare_multiples(const case_draft *d)
+{
+    for (size_t i = 0; i < sizeof multiples / sizeof multiples[0]; i++) {
+        const key_id *pair = multiples[i];
+        if (value(d, pair[0]) % value(d, pair[1]) != 0)
+            draft_refuse(d, pair, "%s %lld is not a multiple of %s %lld", key_at(pair[0])->name, value(d, pair[0]),
+                         key_at(pair[1])->name, value(d, pair[1]));
+    }
+}
+
+/* Rotary positions turn pairs within the part of the head that they rotate; beside learned ones it is nothing. */
+static void compare_heads(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_HIDDEN, KEY_HEADS, KEYS };
+    const model_shape *m = &d->c.model;
+    double rotated = (double)m->head_dim * m->rope_fraction;
+    if (m->hidden % m->heads == 0 && fmod(rotated, 2.0) != 0.0)
+        draft_refuse(d, keys,
+                     "hidden %lld / heads %lld gives the head dim %lld; rotary positions turn pairs, not %g channels",
+                     value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim, rotated);
+    if (m->hidden % m->heads == 0 && m->head_dim > LARGEST_HEAD_DIM)
+        draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; at most %d", value(d, KEY_HIDDEN),
+                     value(d, KEY_HEADS), (long long)m->head_dim, LARGEST_HEAD_DIM);
+}
+
+/* Context rank r holds the pieces r and 2C - 1 - r of a sequence, each cut by the tensor ranks. */
+static void compare_context(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_SEQUENCE, KEY_CONTEXT, KEY_TENSOR, KEYS };
+    long long context = value(d, KEY_CONTEXT), tensor = value(d, KEY_TENSOR);
+    if (context > 1 && value(d, KEY_SEQUENCE) % (2 * context * tensor) != 0)
+        draft_refuse(d, keys, "sequence %lld is not a multiple of 2 x context %lld x tensor %lld",
+                     value(d, KEY_SEQUENCE), context, tensor);
+}
+
+/* Each rank of data x context holds experts / expert of the experts. */
+static void compare_expert(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_EXPERT, KEYS }, span[] = { KEY_EXPERT, KEY_DATA, KEY_CONTEXT, KEYS };
+    long long expert = value(d, KEY_EXPERT), data = value(d, KEY_DATA), context = value(d, KEY_CONTEXT);
+    long long experts = (long long)d->c.model.experts;
+    if (expert > 1 && experts == 0) {
+        draft_refuse(d, keys, "%s has no experts; 1 is the only value", d->workload->name);
+        return;
+    }
+    if (expert > 1 && experts % expert != 0)
+        draft_refuse(d, keys, "%lld does not divide the %lld experts", expert, experts);
+    if (draft_given(d, KEY_DATA) && data * context % expert != 0)
+        draft_refuse(d, span, "expert %lld does not divide data %lld x context %lld", expert, data, context);
+}
+
+static void compare_positions(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_SEQUENCE, KEYS };
+    const model_shape *m = &d->c.model;
+    if (m->position_rows && m->sequence > m->position_rows)
+        draft_refuse(d, keys, "%lld is longer than the %lld positions that %s has learned", value(d, KEY_SEQUENCE),
+                     (long long)m->position_rows, d->workload->name);
+}
+
+static void compare_pipeline(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_LAYERS, KEY_PIPELINE, KEY_CHUNKS_PER_STAGE, KEYS };
+    if (shape_slots(d->c.model.layers, &d->c.layout) < 0)
+        draft_refuse(d, keys,
+                     "neither layers %lld nor, with embedding and loss, %lld is a multiple of pipeline %lld x "
+                     "chunks_per_stage %lld",
+                     value(d, KEY_LAYERS), value(d, KEY_LAYERS) + 2, value(d, KEY_PIPELINE),
+                     value(d, KEY_CHUNKS_PER_STAGE));
+}
+
+/* Refuses a batch that does not fit the data ranks. Where both follow from the ranks at hand the deck is sound: the
+ * case is skipped. Either way the sentence ends in the keys that help. */
+__attribute__((format(printf, 3, 4))) static void refuse_batch(case_draft *d, const key_id *keys, const char *format,
+                                                               ...)
+{
+    bool data = draft_given(d, KEY_DATA), batch = draft_given(d, KEY_GLOBAL_BATCH);
+    const char *remedy = data && batch ? ""
+                         : data        ? "; give global_batch"
+                         : batch       ? "; give data or another global_batch"
+                                       : "; give data or global_batch";
+    char sentence[REASON_LENGTH - 48];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (data || batch) draft_refuse(d, keys, "%s%s", sentence, remedy);
+    else if (!d->c.skipped[0]) snprintf(d->c.skipped, REASON_LENGTH, "%s%s", sentence, remedy);
+}
+
+static void compare_schedule(case_draft *d)
+{
+    static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS },
+                        chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
+    bool interleaved = d->c.schedule == SCHEDULE_INTERLEAVED;
+    if (interleaved && value(d, KEY_PIPELINE) == 1) draft_refuse(d, keys, "interleaved needs pipeline > 1");
+    if (!interleaved && value(d, KEY_CHUNKS_PER_STAGE) > 1)
+        draft_refuse(d, chunks, "%lld needs schedule = interleaved", value(d, KEY_CHUNKS_PER_STAGE));
+    if (interleaved && d->c.microbatches % value(d, KEY_PIPELINE) != 0)
+        refuse_batch(d, keys, "interleaved needs microbatches, here %lld, divisible by pipeline %lld",
+                     (long long)d->c.microbatches, value(d, KEY_PIPELINE));
+}
+
+/* A step is a list of all its microbatches. */
+static void compare_length(const case_draft *d)
+{
+    enum { MOST_MICROBATCHES = 65536 };
+    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEYS };
+    if (!d->c.skipped[0] && d->c.microbatches > MOST_MICROBATCHES)
+        draft_refuse(d, keys, "%lld makes %lld microbatches a step; at most %d", value(d, KEY_GLOBAL_BATCH),
+                     (long long)d->c.microbatches, MOST_MICROBATCHES);
+}
+
+/* data may be the rest of the ranks: with too few ranks it is not known. */
+static void compare_batch(case_draft *d)
+{
+    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICRO_BATCH, KEY_DATA, KEY_SHARD, KEYS };
+    long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICRO_BATCH);
+    bool known = !d->c.skipped[0] || draft_given(d, KEY_DATA);
+    if (known && value(d, KEY_GLOBAL_BATCH) < 1)
+        refuse_batch(d, keys, "the recipe's batch for %d ranks is less than one sequence", d->c.layout.ranks);
+    else if (known && value(d, KEY_GLOBAL_BATCH) % (data * shard * micro) != 0)
+        refuse_batch(d, keys, "global_batch %lld is not a multiple of data %lld x shard %lld x micro_batch %lld",
+                     value(d, KEY_GLOBAL_BATCH), data, shard, micro);
+}
+
+void draft_compare(case_draft *d)
+{
+    static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,      KEY_FFN,          KEY_VOCABULARY,
+                                    KEY_SEQUENCE, KEY_MICRO_BATCH, KEY_GLOBAL_BATCH, KEY_DATA,
+                                    KEY_SHARD,    KEY_STEPS,       KEY_WARMUP,       KEYS };
+    const char *what;
+    if (!shape_fits(&d->c, &what)) draft_refuse(d, sizes, "the sizes do not fit in 63 bits: %s", what);
+    else compare_length(d);
+    compare_multiples(d);
+    compare_heads(d);
+    compare_context(d);
+    compare_expert(d);
+    compare_positions(d);
+    compare_pipeline(d);
+    compare_batch(d);
+    compare_schedule(d);
+}

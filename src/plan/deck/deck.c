@@ -1,0 +1,163 @@
+/* From the written deck to cases: sections in order, lists unrolled, each case resolved; then what nothing used. */
+#include "plan/deck/deck.h"
+#include "base/fail.h"
+#include "plan/deck/deck_text.h"
+#include "plan/deck/draft.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { DECK_CASES = 1000 };
+
+typedef struct {
+    const deck_source *source;
+    mistakes *wrong;
+    written_deck written;
+    deck result;
+    bool whole;                      /* every section could be unrolled */
+    bool hostile[DECK_SECTIONS + 1]; /* section whose order_seed a hostile case uses */
+} reading;
+
+/* The section that a key of section i comes from: its own, or 0. */
+static int origin(const reading *r, int i, key_id key) { return r->written.section[i].setting[key].line ? i : 0; }
+
+static const deck_setting *setting_of(const reading *r, int i, key_id key)
+{
+    return &r->written.section[origin(r, i, key)].setting[key];
+}
+
+static int values_of(const deck_setting *s, key_id key)
+{
+    return s->line && key_sweeps(key) ? text_words(s->value) : 1;
+}
+
+static text_view value_of(const deck_setting *s, key_id key, int index)
+{
+    text_view rest = s->value, one = rest;
+    for (int i = 0; key_sweeps(key) && i <= index; i++) one = text_word(&rest);
+    return one;
+}
+
+/* Cases of a section; more than DECK_CASES counts as one more. */
+static int cases_of(const reading *r, int i)
+{
+    int cases = 1;
+    for (key_id key = 0; key < KEYS && cases <= DECK_CASES; key++) cases *= values_of(setting_of(r, i, key), key);
+    return cases <= DECK_CASES ? cases : DECK_CASES + 1;
+}
+
+/* The draft of case `index` of section i: digits of the index, the last key being the fastest. */
+static case_draft draft_of(const reading *r, int i, int index)
+{
+    char sentence[KEY_SENTENCE];
+    const deck_section *section = &r->written.section[i];
+    case_draft d = { .workload = section->workload, .source = r->source, .wrong = r->wrong };
+    d.c.line = section->line;
+    key_fallbacks(&d.c);
+    for (key_id key = KEYS; key-- > 0;) {
+        const deck_setting *s = setting_of(r, i, key);
+        int values = values_of(s, key);
+        d.line[key] = s->line;
+        if (s->line) key_read(key, value_of(s, key, index % values), &d.c, sentence);
+        index /= values;
+    }
+    return d;
+}
+
+/* Room doubles whenever the number of cases is a power of two. */
+static void add_case(reading *r, const bench_case *c)
+{
+    deck *d = &r->result;
+    size_t cases = (size_t)d->cases;
+    if ((cases & (cases - 1)) == 0) d->item = realloc(d->item, (cases ? 2 * cases : 1) * sizeof *d->item);
+    if (!d->item) FAIL("no memory for case %zu of the deck", cases + 1);
+    d->item[cases] = *c;
+    d->item[cases].number = (int)cases + 1;
+    d->cases++;
+}
+
+static void unroll(reading *r, int i)
+{
+    int cases = cases_of(r, i);
+    for (int index = 0; index < cases; index++) {
+        case_draft d = draft_of(r, i, index);
+        if (d.c.order == ORDER_HOSTILE) r->hostile[origin(r, i, KEY_ORDER_SEED)] = true;
+        draft_resolve(&d);
+        add_case(r, &d.c);
+    }
+}
+
+/* Sections whose values can all be read, as long as the deck does not have too many cases. */
+static void unroll_all(reading *r)
+{
+    int cases = 0;
+    const deck_section *section = r->written.section;
+    for (int i = 1; i < r->written.sections; i++) {
+        bool sound = section[0].sound && section[i].sound && section[i].workload;
+        r->whole = r->whole && sound;
+        if (sound) cases += cases_of(r, i);
+        if (sound && cases > DECK_CASES) {
+            mistake(r->wrong, section[i].line, "section", "more than %d cases in all", DECK_CASES);
+            return;
+        }
+        if (sound) unroll(r, i);
+    }
+}
+
+static bool is_overridden(const reading *r, key_id key)
+{
+    for (int i = 1; i < r->written.sections; i++)
+        if (origin(r, i, key) == 0) return false;
+    return r->written.sections > 1;
+}
+
+static void report_unused(reading *r)
+{
+    for (key_id key = 0; key < KEYS; key++)
+        if (key != KEY_RECORD && r->written.section[0].setting[key].line && is_overridden(r, key))
+            mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
+                    "unused; every section gives its own");
+    for (int i = 0; r->whole && i < r->written.sections; i++) {
+        int line = r->written.section[i].setting[KEY_ORDER_SEED].line;
+        if (line && !r->hostile[i] && !(i == 0 && is_overridden(r, KEY_ORDER_SEED)))
+            mistake(r->wrong, line, "order_seed", "unused; order is hostile in no case");
+    }
+}
+
+static void read_text(reading *r)
+{
+    r->written = deck_scan(r->source, r->result.title, r->wrong);
+    bool readable = !mistakes_full(r->wrong, r->written.last_line + 1);
+    if (readable && r->written.sections == 1)
+        mistake(r->wrong, r->written.last_line, "section", "there is none; name a workload, such as [%s]",
+                workload_at(0)->name);
+    else if (readable) {
+        unroll_all(r);
+        report_unused(r);
+    }
+    written_free(&r->written);
+}
+
+deck deck_read(const deck_source *source)
+{
+    mistakes wrong = { .deck = source->name };
+    reading r = { .source = source, .wrong = &wrong, .whole = true };
+    if (deck_is_text(source, &wrong)) read_text(&r);
+    if (wrong.count) deck_free(&r.result);
+    r.result.messages = wrong.count;
+    memcpy(r.result.message, wrong.message, sizeof wrong.message);
+    return r.result;
+}
+
+void deck_free(deck *d)
+{
+    free(d->item);
+    d->item = NULL;
+    d->cases = 0;
+}
+
+bool deck_on_cuda(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].backend == BACKEND_CUDA) return true;
+    return false;
+}

@@ -1,0 +1,203 @@
+/* Values of keys: from the words of a deck into the fields of a case, and back. */
+#include "plan/deck/keys.h"
+#include "plan/deck/names.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { FAULT_WORDS = 4, NTH_MOST = 1000000000, RANK_MOST = 2147483647 };
+
+static void store_integer(void *field, size_t bytes, int64_t value)
+{
+    uint32_t word = (uint32_t)value;
+    bool truth = value != 0;
+    if (bytes == sizeof value) memcpy(field, &value, sizeof value);
+    else if (bytes == sizeof word) memcpy(field, &word, sizeof word);
+    else memcpy(field, &truth, sizeof truth);
+}
+
+static int64_t load_integer(const void *field, size_t bytes)
+{
+    int64_t value;
+    uint32_t word;
+    bool truth;
+    if (bytes == sizeof value) {
+        memcpy(&value, field, sizeof value);
+        return value;
+    }
+    if (bytes == sizeof word) {
+        memcpy(&word, field, sizeof word);
+        return word;
+    }
+    memcpy(&truth, field, sizeof truth);
+    return truth;
+}
+
+static const void *field_of(key_id key, const bench_case *c) { return (const char *)c + key_at(key)->offset; }
+
+int64_t key_integer(key_id key, const bench_case *c) { return load_integer(field_of(key, c), key_at(key)->bytes); }
+
+void key_store(key_id key, bench_case *into, int64_t value)
+{
+    store_integer((char *)into + key_at(key)->offset, key_at(key)->bytes, value);
+}
+
+/* Position in a list of words, or -1. */
+static int word_index(const char *const *words, text_view value)
+{
+    for (int i = 0; words[i]; i++)
+        if (text_equal(value, words[i])) return i;
+    return -1;
+}
+
+static void list_words(const char *const *words, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; words[i] && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? " " : "", words[i]);
+}
+
+void key_values(key_id key, char out[KEY_SENTENCE])
+{
+    const key_row *row = key_at(key);
+    switch (row->kind) {
+    case KIND_WORD: list_words(row->words, out, KEY_SENTENCE); break;
+    case KIND_INTEGER: snprintf(out, KEY_SENTENCE, "%lld to %lld", (long long)row->low, (long long)row->high); break;
+    case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
+    case KIND_FAULT: strcpy(out, "KIND OPERATION NTH RANK"); break;
+    case KIND_PATH: strcpy(out, "a path, none"); break;
+    }
+}
+
+static bool refuse_word(const char *const *words, text_view value, char sentence[KEY_SENTENCE])
+{
+    char shown[TEXT_SHOWN_LENGTH], list[KEY_SENTENCE / 2 + KEY_SENTENCE / 4];
+    text_show(shown, value);
+    list_words(words, list, sizeof list);
+    snprintf(sentence, KEY_SENTENCE, "'%s' is none of: %s", shown, list);
+    return false;
+}
+
+static bool read_bounded(text_view value, int64_t low, int64_t high, int64_t *out, char sentence[KEY_SENTENCE])
+{
+    char shown[TEXT_SHOWN_LENGTH];
+    int64_t read = 0;
+    number_state state = text_integer(value, &read);
+    if (state == NUMBER_READ && read >= low && read <= high) {
+        *out = read;
+        return true;
+    }
+    text_show(shown, value);
+    if (state == NUMBER_MALFORMED) snprintf(sentence, KEY_SENTENCE, "'%s' is not an integer", shown);
+    else snprintf(sentence, KEY_SENTENCE, "%s is out of range, %lld to %lld", shown, (long long)low, (long long)high);
+    return false;
+}
+
+static bool read_real(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
+{
+    const key_row *row = key_at(key);
+    char shown[TEXT_SHOWN_LENGTH];
+    double read = 0;
+    number_state state = text_real(value, &read);
+    if (state == NUMBER_READ && read >= row->least && read <= row->most) {
+        memcpy((char *)into + row->offset, &read, sizeof read);
+        return true;
+    }
+    text_show(shown, value);
+    if (state == NUMBER_MALFORMED) snprintf(sentence, KEY_SENTENCE, "'%s' is not a finite decimal number", shown);
+    else if (state == NUMBER_TOO_SMALL)
+        snprintf(sentence, KEY_SENTENCE, "%s is too small for a double, and is not zero", shown);
+    else snprintf(sentence, KEY_SENTENCE, "%s is out of range, %g to %g", shown, row->least, row->most);
+    return false;
+}
+
+static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_SENTENCE])
+{
+    planted_fault fault = { 0 };
+    int64_t rank = 0;
+    text_view rest = value, kind = text_word(&rest), operation = text_word(&rest), nth = text_word(&rest),
+              on = text_word(&rest);
+    if (text_equal(value, "none")) {
+        *into = fault;
+        return true;
+    }
+    if (text_words(value) != FAULT_WORDS) {
+        snprintf(sentence, KEY_SENTENCE, "takes 4 words, not %d: KIND OPERATION NTH RANK, such as drop all_reduce 3 1",
+                 text_words(value));
+        return false;
+    }
+    int found = word_index(fault_names, kind);
+    if (found <= FAULT_NONE) return refuse_word(fault_names + 1, kind, sentence);
+    if (word_index(operation_names, operation) < 0) return refuse_word(operation_names, operation, sentence);
+    if (!read_bounded(nth, 1, NTH_MOST, &fault.nth, sentence) || !read_bounded(on, 0, RANK_MOST, &rank, sentence))
+        return false;
+    fault.kind = (fault_kind)found;
+    fault.rank = (int)rank;
+    text_copy(fault.operation, sizeof fault.operation, operation);
+    *into = fault;
+    return true;
+}
+
+static bool read_path(text_view value, char *into, size_t size, char sentence[KEY_SENTENCE])
+{
+    if (text_words(value) != 1)
+        snprintf(sentence, KEY_SENTENCE, "takes one path without blanks, not %d words", text_words(value));
+    else if (value.length >= size)
+        snprintf(sentence, KEY_SENTENCE, "path of %zu bytes; at most %zu", value.length, size - 1);
+    else return text_copy(into, size, value);
+    return false;
+}
+
+static bool read_choice(key_id key, text_view value, int64_t *out, char sentence[KEY_SENTENCE])
+{
+    const key_row *row = key_at(key);
+    if (row->kind == KIND_INTEGER) return read_bounded(value, row->low, row->high, out, sentence);
+    *out = word_index(row->words, value);
+    return *out >= 0 || refuse_word(row->words, value, sentence);
+}
+
+bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
+{
+    const key_row *row = key_at(key);
+    int64_t read = 0;
+    if (row->kind == KIND_FAULT) return read_fault(value, &into->fault, sentence);
+    if (row->kind == KIND_PATH) return read_path(value, (char *)into + row->offset, row->bytes, sentence);
+    if (row->kind == KIND_REAL) return read_real(key, value, into, sentence);
+    if (!read_choice(key, value, &read, sentence)) return false;
+    key_store(key, into, read);
+    return true;
+}
+
+void key_fallbacks(bench_case *into)
+{
+    char sentence[KEY_SENTENCE];
+    for (key_id key = 0; key < KEYS; key++)
+        if (key_at(key)->fallback) key_read(key, text_of(key_at(key)->fallback), into, sentence);
+}
+
+static void write_real(const void *field, char out[KEY_TEXT])
+{
+    double value;
+    memcpy(&value, field, sizeof value);
+    snprintf(out, KEY_TEXT, "%.15g", value);
+}
+
+static void write_fault(const planted_fault *fault, char out[KEY_TEXT])
+{
+    if (fault->kind == FAULT_NONE) strcpy(out, fault_names[FAULT_NONE]);
+    else
+        snprintf(out, KEY_TEXT, "%s %s %lld %d", fault_names[fault->kind], fault->operation, (long long)fault->nth,
+                 fault->rank);
+}
+
+void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
+{
+    const key_row *row = key_at(key);
+    switch (row->kind) {
+    case KIND_WORD: strcpy(out, row->words[key_integer(key, c)]); break;
+    case KIND_INTEGER: snprintf(out, KEY_TEXT, "%lld", (long long)key_integer(key, c)); break;
+    case KIND_REAL: write_real(field_of(key, c), out); break;
+    case KIND_FAULT: write_fault(&c->fault, out); break;
+    case KIND_PATH: strcpy(out, field_of(key, c)); break;
+    }
+}

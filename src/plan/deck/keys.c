@@ -1,0 +1,146 @@
+/* The table of keys, and finding one in it. */
+#include "plan/deck/keys.h"
+#include "base/say.h"
+#include "plan/deck/deck.h"
+#include "plan/deck/names.h"
+#include <stdio.h>
+
+#define FIELD(member) .offset = offsetof(bench_case, member), .bytes = sizeof(((bench_case *)0)->member)
+#define WORD(list) .kind = KIND_WORD, .words = list
+#define INTEGER(from, to) .kind = KIND_INTEGER, .low = from, .high = to
+#define REAL(from, to) .kind = KIND_REAL, .least = from, .most = to
+
+enum { DEGREE = 32768, WIDTH = 16777216, MANY = 2147483647 };
+
+static const key_row table[KEYS] = {
+    [KEY_SIZE] = { "size", WORD(size_names), .fallback = "auto", FIELD(size),
+                   .explanation = "full: the recipe's model; small: about 10 million parameters; check: the check "
+                                  "model; auto: full where the recipe has a row and it fits, small on the host" },
+    [KEY_PRECISION] = { "precision", WORD(precision_names), .built = "fp32 bf16", .fallback = "bf16", FIELD(precision),
+                        .explanation = "fp32 makes everything FP32; bf16 and fp8 keep what the recipe keeps (--list)" },
+    [KEY_BACKEND] = { "backend", WORD(backend_names), .fallback = "auto", FIELD(backend),
+                      .explanation = "auto: cuda where every rank has a usable GPU, else host" },
+    [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
+                     .explanation = "HDF5 file, one for the whole run, or none" },
+    [KEY_STEPS] = { "steps", INTEGER(1, 1000000), .fallback = "50", FIELD(steps), .explanation = "timed steps" },
+    [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
+                     .explanation = "untimed steps before them" },
+    [KEY_SEED] = { "seed", INTEGER(0, 4294967295), .fallback = "1", FIELD(seed),
+                   .explanation = "of the initial weights and the tokens" },
+    [KEY_TOKENS] = { "tokens", WORD(tokens_names), .rule = "recipe's", FIELD(tokens),
+                     .explanation = "uniform draws, documents that count up, or all zero" },
+    [KEY_TENSOR] = { "tensor", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_TENSOR]),
+                     .explanation = "tensor-parallel degree, with sequence parallelism" },
+    [KEY_PIPELINE] = { "pipeline", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_PIPELINE]),
+                       .explanation = "pipeline stages" },
+    [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_CONTEXT]),
+                      .explanation = "context-parallel degree" },
+    [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
+                     .explanation = "expert-parallel degree, across context and data" },
+    [KEY_DATA] = { "data", INTEGER(1, DEGREE), .rule = "rest of ranks", FIELD(layout.degree[AXIS_DATA]),
+                   .explanation = "data-parallel degree; ranks left over sit the case out" },
+    [KEY_SHARD] = { "shard", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1",
+                    FIELD(layout.degree[AXIS_SHARD]), .explanation = "fully sharded data-parallel degree" },
+    [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
+                               FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
+    [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, 65535), .rule = "recipe's, or 1", FIELD(micro_batch),
+                          .explanation = "sequences of one microbatch on one data rank" },
+    [KEY_GLOBAL_BATCH] = { "global_batch", INTEGER(1, MANY), .rule = "recipe's, or *", FIELD(global_batch),
+                           .explanation = "sequences of one step; * data x shard x micro_batch x max(2, pipeline)" },
+    [KEY_SEQUENCE] = { "sequence", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.sequence),
+                       .explanation = "tokens of one sequence" },
+    [KEY_LAYERS] = { "layers", INTEGER(1, 100000), .rule = "by size", FIELD(model.layers),
+                     .explanation =
+                         "transformer layers; with size = full the recipe's row of this depth, if there is one" },
+    [KEY_HIDDEN] = { "hidden", INTEGER(2, WIDTH), .rule = "by size", FIELD(model.hidden),
+                     .explanation = "width; the head dim is hidden / heads" },
+    [KEY_FFN] = { "ffn", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.ffn),
+                  .explanation = "inner width of the MLP" },
+    [KEY_HEADS] = { "heads", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.heads), .explanation = "query heads" },
+    [KEY_KV_HEADS] = { "kv_heads", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.kv_heads),
+                       .explanation = "key-value heads" },
+    [KEY_VOCABULARY] = { "vocabulary", INTEGER(4, 1073741824), .rule = "by size", FIELD(model.vocabulary),
+                         .explanation = "tokens known, before padding to a multiple of 128 x tensor" },
+    [KEY_RECOMPUTE] = { "recompute", WORD(recompute_names), .rule = "recipe's", FIELD(recompute),
+                        .explanation =
+                            "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
+                            "attention and MLP (gate and up; no backward needs what down puts out)" },
+    [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
+                       .explanation = "optimizer: master weights and moments are spread over the data x context ranks; "
+                                      "the default is none where there is but one" },
+    [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .rule = "by chunks", FIELD(schedule),
+                       .explanation =
+                           "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },
+    [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "on", FIELD(overlap),
+                      .explanation = "transfers run beside computation; off: beside none but a pipeline's sends" },
+    [KEY_ORDER] = { "order", WORD(order_names), .fallback = "submitted", FIELD(order),
+                    .explanation = "of operations on the host; hostile: any order that the waits allow" },
+    [KEY_ORDER_SEED] = { "order_seed", INTEGER(0, 4294967295), .rule = "seed", FIELD(order_seed),
+                         .explanation = "of the hostile order" },
+    [KEY_SHARE_DEVICES] = { "share_devices", WORD(answer_names), .fallback = "no", FIELD(share_devices),
+                            .explanation = "yes: several ranks may run on one GPU; the result is then not valid" },
+    [KEY_DETERMINISTIC] = { "deterministic", WORD(answer_names), .fallback = "no", FIELD(deterministic),
+                            .explanation = "yes: the same bits in every run, on GPUs too (the host's always are)" },
+    [KEY_ATTENTION] = { "attention", WORD(attention_names), .fallback = "auto", FIELD(attention),
+                        .explanation = "on GPUs; auto: the library's where it is there, else own kernels; own: those" },
+    [KEY_ALGORITHMS] = { "algorithms", .kind = KIND_PATH, .fallback = "xgsw.algorithms", FIELD(algorithms),
+                         .explanation =
+                             "file of the algorithms that trial found for a GPU's products, for later runs, or none" },
+    [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .fallback = "16", FIELD(transfer_sms),
+                           .explanation =
+                               "multiprocessors of a GPU that products leave to transfers, with several ranks" },
+    [KEY_LEARNING_RATE] = { "learning_rate", REAL(0.0, 100.0), .rule = "by size", FIELD(optimizer.learning_rate),
+                            .explanation = "largest; full: the recipe's, and the smallest keeps its ratio to it; "
+                                           "small, check: 1e-3, constant" },
+    [KEY_LEARNING_RATE_WARMUP] = { "learning_rate_warmup", INTEGER(0, 1000000), .rule = "by size",
+                                   FIELD(optimizer.learning_rate_warmup),
+                                   .explanation = "steps until it is reached; full: the recipe's; small, check: 0" },
+    [KEY_CHECK] = { "check", WORD(check_names), .fallback = "model", FIELD(check),
+                    .explanation =
+                        "model: train the check model before and after, and compare with the reference; kernels: "
+                        "also each of its operations, and a sample of the timed model's, with the host's" },
+    [KEY_FAULT] = { "fault", .kind = KIND_FAULT, .fallback = "none", FIELD(fault),
+                    .explanation = "planted at the NTH execution of OPERATION in a step on RANK: drop all_reduce 3 1" },
+    [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
+                            .explanation = "without any progress, after which all ranks end with status 86" },
+};
+
+const key_row *key_at(key_id key) { return &table[key]; }
+
+bool key_sweeps(key_id key) { return table[key].kind != KIND_FAULT && table[key].kind != KIND_PATH; }
+
+key_id key_find(text_view name)
+{
+    key_id key = 0;
+    while (key < KEYS && !text_equal(name, table[key].name)) key++;
+    return key;
+}
+
+key_id key_nearest(text_view name)
+{
+    key_id nearest = 0;
+    for (key_id key = 1; key < KEYS; key++)
+        if (text_distance(name, table[key].name) < text_distance(name, table[nearest].name)) nearest = key;
+    return nearest;
+}
+
+static void print_row(key_id key)
+{
+    char values[KEY_SENTENCE], built[KEY_SENTENCE] = "";
+    key_values(key, values);
+    const key_row *row = key_at(key);
+    if (row->built) snprintf(built, sizeof built, "; trained so far: %s", row->built);
+    say("%-20s  %-28s  %-15s  %s%s\n", row->name, values, row->fallback ? row->fallback : row->rule, row->explanation,
+        built);
+}
+
+void deck_print_keys(void)
+{
+    say("%-20s  %-28s  %-15s  %s\n", "key", "values", "default", "meaning");
+    for (key_id key = 0; key < KEYS; key++) print_row(key);
+    say("\nA list of values, separated by blanks, sweeps; the later key of this table varies faster (not record, "
+        "algorithms, fault).\n");
+    say("Operations a fault can name:");
+    for (const char *const *name = operation_names; *name; name++) say(" %s", *name);
+    say("\n");
+}

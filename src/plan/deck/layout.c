@@ -1,0 +1,110 @@
+/* Whose layout: the recipe's for size = full without layout keys, else the keys', with 1 for those not given; data is
+ * the rest. */
+#include "plan/deck/draft.h"
+#include <limits.h>
+#include <stdio.h>
+
+static const double device_bytes = 80e9;
+
+static bool layout_given(const case_draft *d)
+{
+    for (key_id key = KEY_TENSOR; key <= KEY_CHUNKS_PER_STAGE; key++)
+        if (draft_given(d, key)) return true;
+    return false;
+}
+
+/* Ranks that one data rank spans; saturates. */
+static int64_t unit_ranks(const mesh_layout *l)
+{
+    return (int64_t)l->degree[AXIS_TENSOR] * l->degree[AXIS_CONTEXT] * l->degree[AXIS_PIPELINE] * l->degree[AXIS_SHARD];
+}
+
+static int64_t needed_ranks(const mesh_layout *l)
+{
+    int64_t ranks;
+    return __builtin_mul_overflow(unit_ranks(l), (int64_t)l->degree[AXIS_DATA], &ranks) ? INT64_MAX : ranks;
+}
+
+/* data = floor(ranks / unit), at least 1, unless given. */
+static void take_ranks(case_draft *d)
+{
+    mesh_layout *l = &d->c.layout;
+    if (!draft_given(d, KEY_DATA)) {
+        int64_t rest = d->source->ranks / unit_ranks(l);
+        l->degree[AXIS_DATA] = rest > 0 ? (int)rest : 1;
+    }
+    int64_t needed = needed_ranks(l), span = (int64_t)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
+    if (needed > d->source->ranks)
+        snprintf(d->c.skipped, REASON_LENGTH, "needs %lld ranks, there are %d", (long long)needed, d->source->ranks);
+    else if (!draft_given(d, KEY_DATA) && span % l->expert != 0)
+        snprintf(d->c.skipped, REASON_LENGTH, "expert %d spans data x context, which is %lld with %d ranks", l->expert,
+                 (long long)span, d->source->ranks);
+    l->ranks = needed > INT_MAX ? INT_MAX : (int)needed;
+}
+
+static void layout_from_keys(case_draft *d)
+{
+    for (key_id key = KEY_TENSOR; key <= KEY_CHUNKS_PER_STAGE; key++)
+        if (!draft_given(d, key)) key_store(key, &d->c, 1);
+    take_ranks(d);
+}
+
+/* The row for the ranks at hand, of the depth given if the recipe has such rows; below the smallest, that one. */
+static const recipe_row *recipe_meant(const case_draft *d)
+{
+    const char *name = d->workload->name;
+    const recipe_row *row = recipe_find(name, d->c.precision, draft_depth(d), d->source->ranks);
+    return row ? row : recipe_smallest(name, d->c.precision, draft_depth(d));
+}
+
+static void layout_from_recipe(case_draft *d)
+{
+    const recipe_row *row = recipe_meant(d);
+    d->c.layout = (mesh_layout){ .degree = { [AXIS_TENSOR] = row->tensor,
+                                             [AXIS_CONTEXT] = row->context,
+                                             [AXIS_SHARD] = row->shard,
+                                             [AXIS_PIPELINE] = row->pipeline },
+                                 .expert = row->expert,
+                                 .chunks_per_stage = row->chunks_per_stage };
+    take_ranks(d);
+    if (row->gpus > d->source->ranks) {
+        d->c.layout.degree[AXIS_DATA] = row->data;
+        d->c.layout.ranks = row->gpus;
+        snprintf(d->c.skipped, REASON_LENGTH, "the recipe's smallest layout needs %d ranks, there are %d", row->gpus,
+                 d->source->ranks);
+    }
+}
+
+/* Weights, gradients and optimizer of the recipe's model on the given layout, against a device of 80 GB. */
+static bool full_fits(const case_draft *d, const recipe_row *row)
+{
+    model_shape m = d->workload->full;
+    const mesh_layout *l = &d->c.layout;
+    m.head_dim = m.hidden / m.heads;
+    m.layers = row->layers;
+    storage_rule kept = storage_for(d->workload, d->c.precision);
+    state_sharding sharding = draft_given(d, KEY_SHARDING) ? d->c.sharding : d->workload->sharding;
+    double spread = sharding == SHARDING_NONE ? 1.0 : (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
+    double whole = kept_bytes(kept.weight) + kept_bytes(kept.gradient),
+           optimizer = kept_bytes(kept.master) + 2 * kept_bytes(kept.moment);
+    double share =
+        (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / l->degree[AXIS_SHARD];
+    return share * (whole + optimizer / spread) <= device_bytes;
+}
+
+/* size = auto: full where the recipe has a row for the ranks and it fits, small elsewhere and always on the host. */
+static case_size auto_size(const case_draft *d)
+{
+    const recipe_row *row = recipe_meant(d);
+    if (d->c.backend == BACKEND_HOST || row->gpus > d->source->ranks) return SIZE_SMALL;
+    return !layout_given(d) || full_fits(d, row) ? SIZE_FULL : SIZE_SMALL;
+}
+
+void layout_resolve(case_draft *d)
+{
+    bool given = layout_given(d);
+    if (given) layout_from_keys(d);
+    if (d->c.size == SIZE_AUTO) d->c.size = auto_size(d);
+    if (!given && d->c.size == SIZE_FULL) layout_from_recipe(d);
+    if (!given && d->c.size != SIZE_FULL) layout_from_keys(d);
+}

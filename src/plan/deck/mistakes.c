@@ -1,0 +1,40 @@
+/* A short list kept in order by insertion. */
+#include "plan/deck/mistakes.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool mistakes_full(const mistakes *m, int line)
+{
+    return m->count == DECK_MESSAGES && line >= m->line[DECK_MESSAGES - 1];
+}
+
+static bool is_known(const mistakes *m, const char *message)
+{
+    for (int i = 0; i < m->count; i++)
+        if (strcmp(m->message[i].line, message) == 0) return true;
+    return false;
+}
+
+static void insert(mistakes *m, int line, const deck_message *message)
+{
+    int i = m->count < DECK_MESSAGES ? m->count++ : DECK_MESSAGES - 1;
+    for (; i > 0 && m->line[i - 1] > line; i--) {
+        m->line[i] = m->line[i - 1];
+        m->message[i] = m->message[i - 1];
+    }
+    m->line[i] = line;
+    m->message[i] = *message;
+}
+
+void mistake(mistakes *m, int line, const char *key, const char *format, ...)
+{
+    deck_message message;
+    int start = snprintf(message.line, sizeof message.line, "%s:%d: %s: ", m->deck, line, key);
+    if (start < 0 || (size_t)start >= sizeof message.line) start = 0;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message.line + start, sizeof message.line - (size_t)start, format, arguments);
+    va_end(arguments);
+    if (!mistakes_full(m, line) && !is_known(m, message.line)) insert(m, line, &message);
+}

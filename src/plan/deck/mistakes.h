@@ -1,0 +1,15 @@
+/* What is wrong with a deck: the first fifty mistakes in the order of their lines, each once. */
+#pragma once
+#include "plan/deck/deck.h"
+
+typedef struct {
+    const char *deck; /* name as given, not owned */
+    int count;
+    int line[DECK_MESSAGES];
+    deck_message message[DECK_MESSAGES];
+} mistakes;
+
+/* "DECK:LINE: key: sentence". Of more than fifty those of the last lines are left out. */
+void mistake(mistakes *m, int line, const char *key, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Nothing on this line or a later one would be kept. */
+bool mistakes_full(const mistakes *m, int line);

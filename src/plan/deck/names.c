@@ -1,0 +1,64 @@
+/* The words of a deck and of a report: one list per enumeration of bench_case.h. */
+#include "plan/deck/names.h"
+#include "plan/bench_case.h"
+
+const char *const size_names[] = { "auto", "full", "small", "check", 0 };
+const char *const precision_names[] = { "fp32", "bf16", "fp8", 0 };
+const char *const backend_names[] = { "auto", "host", "cuda", 0 };
+const char *const tokens_names[] = { "uniform", "ramp", "zeros", 0 };
+const char *const recompute_names[] = { "none", "attention", "mlp", "layer", "attention_mlp", 0 };
+const char *const sharding_names[] = { "none", "optimizer", 0 };
+#define NAME(constant, write, name) [constant] = name,
+const char *const schedule_names[] = { SCHEDULES(NAME) 0 };
+const char *const order_names[] = { "submitted", "hostile", 0 };
+const char *const check_names[] = { "off", "model", "kernels", 0 };
+const char *const overlap_names[] = { "off", "on", 0 };
+const char *const answer_names[] = { "no", "yes", 0 };
+const char *const attention_names[] = { "auto", "own", 0 };
+const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
+const char *const operation_names[] = { "matmul",
+                                        "embedding_forward",
+                                        "embedding_backward",
+                                        "norm_forward",
+                                        "norm_backward",
+                                        "rope_forward",
+                                        "rope_backward",
+                                        "attention_forward",
+                                        "attention_backward",
+                                        "attention_merge",
+                                        "add",
+                                        "swiglu_forward",
+                                        "swiglu_backward",
+                                        "cross_entropy",
+                                        "adamw",
+                                        "all_gather",
+                                        "reduce_scatter",
+                                        "all_reduce",
+                                        "exchange",
+                                        "fill",
+                                        "copy",
+                                        "sum",
+                                        "tokens",
+                                        "step_begin",
+                                        "square_sum",
+                                        "step_clip",
+                                        0 };
+
+static const char *const axis_names[AXES] = { [AXIS_TENSOR] = "tensor",
+                                              [AXIS_CONTEXT] = "context",
+                                              [AXIS_SHARD] = "shard",
+                                              [AXIS_DATA] = "data",
+                                              [AXIS_PIPELINE] = "pipeline" };
+
+const char *axis_name(mesh_axis axis) { return axis_names[axis]; }
+const char *size_name(case_size size) { return size_names[size]; }
+const char *precision_name(case_precision precision) { return precision_names[precision]; }
+const char *backend_name(case_backend backend) { return backend_names[backend]; }
+const char *tokens_name(token_stream tokens) { return tokens_names[tokens]; }
+const char *recompute_name(recompute_mask recompute) { return recompute_names[recompute]; }
+const char *sharding_name(state_sharding sharding) { return sharding_names[sharding]; }
+const char *schedule_name(schedule_kind schedule) { return schedule_names[schedule]; }
+const char *order_name(execution_order order) { return order_names[order]; }
+const char *attention_name(attention_choice attention) { return attention_names[attention]; }
+const char *check_name(check_kind check) { return check_names[check]; }
+const char *fault_name(fault_kind kind) { return fault_names[kind]; }

@@ -1,0 +1,147 @@
+/* From what a deck gives to a whole case: catalogue, ranks and rules fill the rest. */
+#include "plan/deck/built.h"
+#include "plan/deck/draft.h"
+#include "plan/model/shapes.h"
+#include <stdio.h>
+#include <string.h>
+
+static int64_t listed_depth(const case_draft *d)
+{
+    return recipe_smallest(d->workload->name, d->c.precision, d->c.model.layers) ? d->c.model.layers : 0;
+}
+
+int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? listed_depth(d) : 0; }
+
+const recipe_row *draft_row(const case_draft *d)
+{
+    const char *name = d->workload->name;
+    const recipe_row *row = recipe_find(name, d->c.precision, listed_depth(d), d->c.layout.ranks);
+    return row ? row : recipe_smallest(name, d->c.precision, listed_depth(d));
+}
+
+/* What keeps every rank from a GPU of its own, or of others if the deck lets them share; NULL: nothing. */
+static const char *cuda_obstacle(const case_draft *d)
+{
+    const deck_source *s = d->source;
+    if (s->dry_run) return NULL;
+    if (!s->cuda_usable) return s->cuda_missing ? s->cuda_missing : "no rank has a usable GPU";
+    return d->c.share_devices ? NULL : s->cuda_shared;
+}
+
+static void resolve_backend(case_draft *d)
+{
+    static const key_id keys[] = { KEY_BACKEND, KEYS };
+    const char *obstacle = cuda_obstacle(d),
+               *found = d->source->cuda_shared ? "GPUs are shared" : "every rank has a GPU";
+    snprintf(d->c.backend_reason, REASON_LENGTH, "the deck says so");
+    if (d->c.backend == BACKEND_AUTO) {
+        d->c.backend = obstacle ? BACKEND_HOST : BACKEND_CUDA;
+        snprintf(d->c.backend_reason, REASON_LENGTH, "%s", obstacle ? obstacle : found);
+    } else if (d->c.backend == BACKEND_CUDA && obstacle) {
+        const char *way = d->source->cuda_usable ? "share_devices = yes allows it" : "auto takes the host";
+        draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, way);
+    }
+}
+
+/* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */
+static state_sharding sharding_between(const mesh_layout *l, state_sharding sharding)
+{
+    return l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT] == 1 ? SHARDING_NONE : sharding;
+}
+
+/* The recipes' schedule, and the default. */
+static schedule_kind schedule_by_chunks(const mesh_layout *l)
+{
+    return l->chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+}
+
+static void resolve_recipe(case_draft *d)
+{
+    if (!draft_given(d, KEY_TOKENS)) d->c.tokens = d->workload->tokens;
+    if (!draft_given(d, KEY_RECOMPUTE)) d->c.recompute = d->workload->recompute;
+    if (!draft_given(d, KEY_SHARDING)) d->c.sharding = sharding_between(&d->c.layout, d->workload->sharding);
+    d->c.head_deferral = d->workload->head_deferral;
+    if (!draft_given(d, KEY_ORDER_SEED)) d->c.order_seed = d->c.seed;
+    if (!draft_given(d, KEY_SCHEDULE)) d->c.schedule = schedule_by_chunks(&d->c.layout);
+}
+
+/* A learning rate given replaces the largest; the recipe's smallest keeps its ratio to it. */
+static void resolve_optimizer(case_draft *d)
+{
+    double given = d->c.optimizer.learning_rate;
+    int64_t warmup = d->c.optimizer.learning_rate_warmup;
+    optimizer_rule rule = optimizer_for(d->workload, d->c.size, d->c.warmup + d->c.steps);
+    if (draft_given(d, KEY_LEARNING_RATE)) {
+        double smallest = rule.learning_rate_minimum * (given / rule.learning_rate);
+        rule.learning_rate_minimum = rule.learning_rate_constant ? given : smallest;
+        rule.learning_rate = given;
+    }
+    if (draft_given(d, KEY_LEARNING_RATE_WARMUP)) rule.learning_rate_warmup = warmup;
+    d->c.optimizer = rule;
+}
+
+static bool same_degrees(const mesh_layout *l, const recipe_row *row)
+{
+    return l->degree[AXIS_TENSOR] == row->tensor && l->degree[AXIS_PIPELINE] == row->pipeline &&
+           l->degree[AXIS_CONTEXT] == row->context && l->degree[AXIS_DATA] == row->data &&
+           l->degree[AXIS_SHARD] == row->shard && l->expert == row->expert &&
+           l->chunks_per_stage == row->chunks_per_stage;
+}
+
+/* Width, heads and vocabulary of the recipe's model, at any depth? */
+static bool same_width(const model_shape *m, const model_shape *full)
+{
+    return m->hidden == full->hidden && m->ffn == full->ffn && m->heads == full->heads &&
+           m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
+}
+
+/* How it is computed: with the recipe's recomputation, sharding and schedule, communication beside computation. */
+static bool computes_alike(const case_draft *d)
+{
+    const bench_case *c = &d->c;
+    const mesh_layout *l = &c->layout;
+    return c->recompute == d->workload->recompute && c->schedule == schedule_by_chunks(l) &&
+           sharding_between(l, c->sharding) == sharding_between(l, d->workload->sharding) && c->overlap;
+}
+
+static bool is_recipe_layout(const case_draft *d)
+{
+    const recipe_row *row = draft_row(d);
+    return d->c.size == SIZE_FULL && d->c.precision == row->precision && d->c.layout.ranks == row->gpus &&
+           same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) &&
+           d->c.model.layers == row->layers && d->c.model.sequence == row->sequence &&
+           d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch && computes_alike(d) &&
+           (d->c.tokens == d->workload->tokens || d->c.tokens == d->workload->recipe_tokens);
+}
+
+static void resolve_names(case_draft *d)
+{
+    const model_shape *m = &d->c.model, *full = &d->workload->full;
+    const char *name = d->workload->name;
+    bool whole = d->c.size == SIZE_FULL && same_width(m, full);
+    d->c.proxy = !whole || m->layers != full->layers;
+    d->c.recipe_layout = is_recipe_layout(d);
+    snprintf(d->c.workload, NAME_LENGTH, "%s", name);
+    if (!d->c.proxy) snprintf(d->c.model_name, NAME_LENGTH, "%s", name);
+    else if (whole) snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
+    else
+        snprintf(d->c.model_name, NAME_LENGTH, "%s, %s", name,
+                 d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));
+}
+
+void draft_resolve(case_draft *d)
+{
+    resolve_backend(d);
+    layout_resolve(d);
+    resolve_recipe(d);
+    shape_resolve(d);
+    batch_resolve(d);
+    resolve_optimizer(d);
+    d->c.world_ranks = d->source->ranks;
+    d->c.step_line = d->workload->step_line;
+    d->c.recipe_flops_per_sequence = formula_flops(d->workload->formula, &d->c.model);
+    d->c.model_flops_per_sequence = model_flops(&d->c.model);
+    resolve_names(d);
+    built_reasons(&d->c, true, d->c.not_built); /* without the backend: a case on paper needs none */
+    draft_compare(d);
+}

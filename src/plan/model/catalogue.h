@@ -1,0 +1,77 @@
+/* The workloads: one row each, and one row per recipe cell. Facts from NVIDIA's published recipes. */
+#pragma once
+#include "base/text.h"
+#include "plan/bench_case.h"
+#include "plan/model/flops.h"
+
+/* Cells that the recipes measured (validation/reference/cells.csv): the rows of recipes.c but one. */
+enum { RECIPE_CELLS = 77 };
+typedef struct {
+    const char *workload;
+    case_precision precision; /* BF16 or FP8 */
+    int gpus;
+    const char *gpu; /* "H100", "A100" */
+    int64_t sequence, layers;
+    int tensor, pipeline, context, expert, data, shard, chunks_per_stage;
+    int64_t micro_batch, global_batch;
+} recipe_row;
+
+/* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read
+ * it in both orders. */
+typedef enum { KEPT_NOT, KEPT_FP8_TWICE, KEPT_BF16, KEPT_FP32, KEPT_FORMATS } kept_format;
+int kept_bytes(kept_format format); /* of one value: 0, 2, 2, 4 */
+const char *kept_name(kept_format format);
+
+/* What the weights and the optimizer keep. A recipe with FP32 weights and a BF16 copy for computing is one with BF16
+ * weights and an FP32 master: the same values. */
+typedef struct {
+    kept_format weight;           /* of the matrices in the blocks */
+    kept_format embedding;        /* the word embedding; every other weight is BF16, in FP32 FP32 */
+    kept_format gradient;         /* accumulated over the microbatches; reduced in BF16 */
+    kept_format sharded_gradient; /* with shard > 1: the accumulated results of the reductions */
+    kept_format master;           /* of the weights that are narrower; the others are their own */
+    kept_format moment;
+} storage_rule;
+
+typedef struct {
+    const char *name, *recipe; /* catalogue name; the document its facts come from */
+    model_shape full;          /* the recipe's model; head_dim, padding and output_init_std follow from it */
+    const model_shape *small;  /* sizes of the laptop proxy; the rest as full */
+    const optimizer_rule *optimizer;
+    bool warmup_of_run; /* warm-up is a tenth of the run's steps, whatever the rule says */
+    const flops_formula *formula;
+    const storage_rule *bf16, *fp8;
+    token_stream tokens, recipe_tokens; /* the default; the recipe's own: zeros only on request */
+    recompute_mask recompute;
+    state_sharding sharding;
+    step_line step_line;
+    int64_t head_deferral;     /* bench_case */
+    int64_t batch_fixed_below; /* GPUs below which the recipe's batch does not grow with them */
+    bool trains;               /* the model code has this family */
+} workload_row;
+
+/* NULL if there is no workload of this name. */
+const workload_row *workload_find(text_view name);
+/* The workload with the smallest text_distance. */
+const workload_row *workload_nearest(text_view name);
+/* Row number i, in the catalogue's order; NULL after the last. */
+const workload_row *workload_at(int i);
+
+/* The rule of a size for a run of so many steps: full, the recipe's; small and check, 1e-3 constant, epsilon 1e-8, no
+ * warm-up. */
+optimizer_rule optimizer_for(const workload_row *w, case_size size, int64_t steps);
+/* What a precision keeps. */
+storage_rule storage_for(const workload_row *w, case_precision precision);
+
+/* Row number i; NULL after the last. */
+const recipe_row *recipe_at(int i);
+/* The row of most GPUs that needs no more than the GPUs given; layers 0: of any depth. NULL if there is none. FP32, and
+ * FP8 where the recipe has no such rows, go by those of BF16. */
+const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
+/* The row of fewest GPUs, or NULL if the recipe has no row of that depth. */
+const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers);
+
+/* Prints a model in one line: sizes, kinds, experts, positions. */
+void model_print(const model_shape *m);
+/* Prints the catalogue (--list). */
+void catalogue_print(void);

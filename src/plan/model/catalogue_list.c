@@ -1,0 +1,81 @@
+/* The catalogue as --list prints it. */
+#include "base/say.h"
+#include "plan/deck/built.h"
+#include "plan/model/catalogue.h"
+#include "plan/model/shapes.h"
+#include <string.h>
+
+static const char *const mlp_names[] = {
+    [MLP_SWIGLU] = "SwiGLU", [MLP_GEGLU] = "GEGLU", [MLP_GELU] = "GeLU", [MLP_SQUARED_RELU] = "squared ReLU"
+};
+
+void model_print(const model_shape *m)
+{
+    say("layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld", (long long)m->layers,
+        (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads, (long long)m->vocabulary);
+    if (m->padded_vocabulary != m->vocabulary) say(", padded to %lld", (long long)m->padded_vocabulary);
+    say(", sequence %lld; %s, %s%s%s", (long long)m->sequence, m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm",
+        mlp_names[m->mlp], m->linear_biases ? ", biases" : "", m->tied_embedding ? ", tied embedding" : "");
+    if (m->experts) say(", %lld experts, %lld active", (long long)m->experts, (long long)m->active);
+    if (m->position_rows) say(", %lld learned positions", (long long)m->position_rows);
+    if (m->position_rows == 0 && m->rope_fraction < 1) say(", %g of the head dim rotated", m->rope_fraction);
+    say("\n");
+}
+
+static void print_storage(const char *precision, const storage_rule *s)
+{
+    say("  %-4s  weights %s, word embedding %s, master %s, moments %s; gradients ", precision, kept_name(s->weight),
+        kept_name(s->embedding), kept_name(s->master), kept_name(s->moment));
+    if (s->sharded_gradient == s->gradient) say("%s\n", kept_name(s->gradient));
+    else
+        say("%s sums of bf16 reductions, as in the recipe, with shard > 1, else %s\n", kept_name(s->sharded_gradient),
+            kept_name(s->gradient));
+}
+
+static void print_workload(const workload_row *w)
+{
+    model_shape m = w->full;
+    shape_complete(&m, 1);
+    say("\n[%s]  %s\n", w->name, w->recipe);
+    say("  %lld parameters; ", (long long)model_parameters(&m));
+    say("flops a sequence %.6e by the recipe's formula, %.6e with causal attention and true projections\n",
+        formula_flops(w->formula, &m), model_flops(&m));
+    say("  ");
+    model_print(&m);
+    print_storage("bf16", w->bf16);
+    print_storage("fp8", w->fp8);
+    say("  recompute %s, sharding %s%s\n", recompute_name(w->recompute), sharding_name(w->sharding),
+        w->sharding == SHARDING_OPTIMIZER ? " where data x context > 1" : "");
+}
+
+/* What keeps the row from being trained. */
+static void print_reasons(const recipe_row *r)
+{
+    char reasons[REASON_LENGTH];
+    bench_case c = { .precision = r->precision,
+                     .layout = { .degree = { [AXIS_SHARD] = r->shard }, .expert = r->expert } };
+    text_copy(c.workload, NAME_LENGTH, text_of(r->workload));
+    built_reasons(&c, true, reasons);
+    if (reasons[0]) say("  not built: %s", reasons);
+}
+
+static void print_recipe(const recipe_row *r, const workload_row *w)
+{
+    bool proxy = r->layers != w->full.layers;
+    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s", precision_name(r->precision), r->gpus,
+        r->gpu, (long long)r->sequence, (long long)r->layers, r->tensor, r->pipeline, r->context, r->expert, r->data,
+        r->shard, r->chunks_per_stage, (long long)r->micro_batch, (long long)r->global_batch, proxy ? "  proxy" : "");
+    print_reasons(r);
+    say("\n");
+}
+
+void catalogue_print(void)
+{
+    for (int i = 0; workload_at(i); i++) {
+        print_workload(workload_at(i));
+        say("  %-5s %6s %5s %9s %7s %7s %9s %8s %7s %5s %6s %7s %6s %7s\n", "", "gpus", "gpu", "sequence", "layers",
+            "tensor", "pipeline", "context", "expert", "data", "shard", "chunks", "micro", "global");
+        for (int j = 0; recipe_at(j); j++)
+            if (strcmp(recipe_at(j)->workload, workload_at(i)->name) == 0) print_recipe(recipe_at(j), workload_at(i));
+    }
+}

@@ -1,0 +1,137 @@
+/* Model shapes by size, and what follows from them. */
+#include "plan/model/shapes.h"
+#include "plan/deck/draft.h"
+#include <math.h>
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+void shape_complete(model_shape *m, int tensor)
+{
+    int64_t multiple = 128 * (int64_t)tensor;
+    m->head_dim = m->hidden / m->heads;
+    m->padded_vocabulary = (m->vocabulary + multiple - 1) / multiple * multiple;
+    m->output_init_std = m->init == INIT_FAN_IN ? m->init_std : m->init_std / sqrt(2.0 * (double)m->layers);
+}
+
+double matrix_std(const model_shape *m, int64_t fan_in, bool residual_output)
+{
+    double std = residual_output ? m->output_init_std : m->init_std;
+    return m->init == INIT_FAN_IN ? std / sqrt((double)fan_in) : std;
+}
+
+double embedding_std(const model_shape *m) { return m->init == INIT_FAN_IN ? 1.0 : m->init_std; }
+
+double shape_init_std(const workload_row *w, int64_t hidden)
+{
+    if (w->full.init == INIT_FAN_IN) return w->full.init_std;
+    return w->full.init_std * sqrt((double)w->full.hidden / (double)hidden);
+}
+
+int shape_slots(int64_t layers, const mesh_layout *layout)
+{
+    int64_t chunks = (int64_t)layout->degree[AXIS_PIPELINE] * layout->chunks_per_stage;
+    if (layout->degree[AXIS_PIPELINE] == 1) return 0;
+    if ((layers + 2) % chunks == 0) return 2;
+    return layers % chunks == 0 ? 0 : -1;
+}
+
+/* Smallest L >= 2 with L + slots divisible by the chunks. */
+static int64_t check_layers(const mesh_layout *layout, int slots)
+{
+    int64_t chunks = (int64_t)layout->degree[AXIS_PIPELINE] * layout->chunks_per_stage;
+    return (2 + slots + chunks - 1) / chunks * chunks - slots;
+}
+
+/* A product of a normed row has at most this spread: with the 405B's own 2.56, attention scores spread over 6.6 and the
+ * gradients of BF16 and FP32 differ by 0.4 on one rank, more than many a fault makes (src/README.md). */
+static const double check_spread = 0.81;
+
+model_shape shape_check(const workload_row *w, const mesh_layout *layout, int slots)
+{
+    int64_t tensor = layout->degree[AXIS_TENSOR], context = layout->degree[AXIS_CONTEXT];
+    model_shape m = w->full;
+    m.kv_heads = larger(2, tensor);
+    m.heads = m.heads == w->full.kv_heads ? m.kv_heads : 2 * m.kv_heads;
+    m.hidden = 16 * m.heads;
+    if (m.experts) m.experts = larger(4, layout->expert);
+    m.ffn = 64 * tensor;
+    m.vocabulary = 128 * tensor - 3;
+    m.sequence = 64 * tensor * context;
+    m.layers = check_layers(layout, slots);
+    m.init_std =
+        fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
+    shape_complete(&m, layout->degree[AXIS_TENSOR]);
+    return m;
+}
+
+static model_shape small_shape(const workload_row *w)
+{
+    model_shape m = w->full;
+    m.layers = w->small->layers;
+    m.hidden = w->small->hidden;
+    m.ffn = w->small->ffn;
+    m.heads = w->small->heads;
+    m.kv_heads = w->small->kv_heads;
+    m.vocabulary = w->small->vocabulary;
+    m.sequence = w->small->sequence;
+    return m;
+}
+
+/* Depth and sequence of the recipe's row for the ranks used, proxy included; the full model where there is none. */
+static model_shape full_shape(const case_draft *d)
+{
+    model_shape m = d->workload->full;
+    const recipe_row *row = recipe_find(d->workload->name, d->c.precision, draft_depth(d), d->c.layout.ranks);
+    if (row) m.layers = row->layers;
+    if (row) m.sequence = row->sequence;
+    return m;
+}
+
+/* In check, heads and hidden follow the kv_heads and heads given. */
+static model_shape check_shape(const case_draft *d)
+{
+    int slots = d->c.layout.degree[AXIS_PIPELINE] > 1 ? 2 : 0;
+    model_shape m = shape_check(d->workload, &d->c.layout, slots);
+    int64_t group = m.heads / m.kv_heads;
+    if (draft_given(d, KEY_KV_HEADS)) m.heads = group * d->c.model.kv_heads;
+    m.hidden = 16 * (draft_given(d, KEY_HEADS) ? d->c.model.heads : m.heads);
+    return m;
+}
+
+void shape_resolve(case_draft *d)
+{
+    bench_case by_size = { .model = d->c.size == SIZE_FULL    ? full_shape(d)
+                                    : d->c.size == SIZE_SMALL ? small_shape(d->workload)
+                                                              : check_shape(d) };
+    for (key_id key = KEY_SEQUENCE; key <= KEY_VOCABULARY; key++)
+        if (draft_given(d, key)) key_store(key, &by_size, key_integer(key, &d->c));
+    d->c.model = by_size.model;
+    if (d->c.size != SIZE_FULL) d->c.model.init_std = shape_init_std(d->workload, d->c.model.hidden);
+    shape_complete(&d->c.model, d->c.layout.degree[AXIS_TENSOR]);
+}
+
+/* total += a * b * c, or false. */
+static bool add_product(int64_t *total, int64_t a, int64_t b, int64_t c)
+{
+    int64_t product;
+    return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) &&
+           !__builtin_add_overflow(*total, product, total);
+}
+
+/* Generous bounds in bytes: 64 a parameter; 16 for each of the elements that a token leaves on the tape, times their
+ * number. */
+bool shape_fits(const bench_case *c, const char **what)
+{
+    const model_shape *m = &c->model;
+    int64_t parameters = 0, tape = 0, activations = 0, tokens = 0;
+    *what = "layers x hidden x (hidden + ffn) + vocabulary x hidden";
+    if (!add_product(&parameters, 64 * 4 * m->layers, m->hidden, m->hidden + m->ffn)) return false;
+    if (!add_product(&parameters, 64 * 2, m->padded_vocabulary, m->hidden)) return false;
+    *what = "micro_batch x sequence x (layers x (hidden + ffn) + vocabulary)";
+    if (!add_product(&tape, 16 * 16, m->layers, m->hidden + m->ffn) ||
+        !add_product(&tape, 16 * 4, m->padded_vocabulary, 1))
+        return false;
+    if (!add_product(&activations, c->micro_batch, m->sequence, tape)) return false;
+    *what = "global_batch x sequence x (warmup + steps)";
+    return add_product(&tokens, c->global_batch, m->sequence, c->steps + c->warmup);
+}

@@ -1,0 +1,268 @@
+/* The workloads, one row each. Facts from NVIDIA's published recipes; where those are silent, a remark says what holds
+ * here. */
+#include "plan/model/catalogue.h"
+
+/* ---- llama 3.1 ---- */
+
+#define LLAMA31_COMMON                                                                                                 \
+    .kv_heads = 8, .vocabulary = 128256, .sequence = 8192, .rope_base = 500000.0, .rope_fraction = 1.0,                \
+    .norm_epsilon = 1e-5
+
+/* Laptop proxy: 9,965,824 parameters. */
+static const model_shape llama_small = {
+    .layers = 8, .hidden = 256, .ffn = 1024, .heads = 8, .kv_heads = 4, .vocabulary = 4096, .sequence = 256
+};
+
+static const optimizer_rule llama31_optimizer = { .beta1 = 0.9,
+                                                  .beta2 = 0.95,
+                                                  .epsilon = 1e-5,
+                                                  .decay = 0.1,
+                                                  .clip = 1.0,
+                                                  .learning_rate = 3e-4,
+                                                  .learning_rate_minimum = 3e-5,
+                                                  .learning_rate_warmup = 2000 };
+
+/* Weights BF16 with an FP32 master, gradients BF16: llama 3.1, grok. Their FP8 runs keep FP8 weights. */
+#define MASTERED                                                                                                       \
+    .embedding = KEPT_BF16, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16, .master = KEPT_FP32,                 \
+    .moment = KEPT_FP32
+static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED },
+                          mastered_fp8 = { .weight = KEPT_FP8_TWICE, MASTERED };
+
+#define LLAMA31_ROW                                                                                                    \
+    .recipe = "NeMo Llama 3.1 (25.04)", .small = &llama_small, .optimizer = &llama31_optimizer,                        \
+    .formula = &llama_formula, .bf16 = &mastered, .fp8 = &mastered_fp8, .tokens = TOKENS_UNIFORM,                      \
+    .recipe_tokens = TOKENS_UNIFORM, .recompute = RECOMPUTE_NONE, .sharding = SHARDING_OPTIMIZER, .trains = true
+
+/* ---- llama 2 ---- */
+
+static const optimizer_rule llama2_optimizer = { .beta1 = 0.9,
+                                                 .beta2 = 0.95,
+                                                 .epsilon = 1e-8,
+                                                 .decay = 0.1,
+                                                 .decays_vectors = true,
+                                                 .clip = 1.0,
+                                                 .learning_rate = 3e-5,
+                                                 .learning_rate_minimum = 3e-6,
+                                                 .learning_rate_from_zero = true };
+
+/* FP32 weights and a BF16 copy; the FP8 run casts the copy as it computes. Ours: BF16 sums over ranks are added up in
+ * FP32; without shard they are added up before, in BF16. */
+static const storage_rule llama2_storage = { .weight = KEPT_BF16,
+                                             .embedding = KEPT_BF16,
+                                             .gradient = KEPT_BF16,
+                                             .sharded_gradient = KEPT_FP32,
+                                             .master = KEPT_FP32,
+                                             .moment = KEPT_FP32 };
+
+/* ---- nemotron 4 ---- */
+
+static const model_shape nemotron_small = {
+    .layers = 10, .hidden = 256, .ffn = 1024, .heads = 8, .kv_heads = 4, .vocabulary = 4096, .sequence = 256
+};
+
+/* Ours: 1-D rows do not decay (the recipe's framework decayed norms). */
+static const optimizer_rule nemotron_optimizer = { .beta1 = 0.9,
+                                                   .beta2 = 0.95,
+                                                   .epsilon = 1e-8,
+                                                   .decay = 0.1,
+                                                   .clip = 1.0,
+                                                   .learning_rate = 1e-4,
+                                                   .learning_rate_minimum = 1e-5,
+                                                   .learning_rate_warmup = 500 };
+
+#define NEMOTRON_COMMON                                                                                                \
+    .embedding = KEPT_FP32, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16, .moment = KEPT_BF16
+static const storage_rule nemotron_storage = { .weight = KEPT_BF16, .master = KEPT_NOT, NEMOTRON_COMMON },
+                          nemotron_fp8 = { .weight = KEPT_FP8_TWICE, .master = KEPT_BF16, NEMOTRON_COMMON };
+
+/* ---- grok 1 ---- */
+
+static const model_shape grok_small = {
+    .layers = 4, .hidden = 256, .ffn = 256, .heads = 8, .kv_heads = 4, .vocabulary = 4096, .sequence = 256
+};
+
+static const optimizer_rule grok_optimizer = { .beta1 = 0.9,
+                                               .beta2 = 0.95,
+                                               .epsilon = 1e-8,
+                                               .decay = 0.1,
+                                               .clip = 1.0,
+                                               .learning_rate = 1.2e-4,
+                                               .learning_rate_minimum = 1.2e-4,
+                                               .learning_rate_warmup = 636,
+                                               .learning_rate_constant = true };
+
+/* ---- gpt 3 ---- */
+
+static const model_shape gpt3_small = { .layers = 8,
+                                        .hidden = 256,
+                                        .ffn = 1024,
+                                        .heads = 8,
+                                        .kv_heads = 8,
+                                        .vocabulary = 4096,
+                                        .sequence = 256 },
+                         gpt3_52k = { .layers = 8,
+                                      .hidden = 16,
+                                      .ffn = 64,
+                                      .heads = 2,
+                                      .kv_heads = 2,
+                                      .vocabulary = 1024,
+                                      .sequence = 1024 };
+
+#define GPT3_ADAM .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .decays_vectors = true
+static const optimizer_rule gpt3_optimizer = { GPT3_ADAM,
+                                               .learning_rate = 2e-5,
+                                               .learning_rate_minimum = 2e-5,
+                                               .learning_rate_warmup = 3180,
+                                               .learning_rate_from_zero = true,
+                                               .learning_rate_constant = true },
+                            gpt3_52k_optimizer = { GPT3_ADAM, .learning_rate = 3e-5, .learning_rate_minimum = 3e-6,
+                                                   .learning_rate_from_zero = true };
+
+/* FP32 weights and a BF16 copy. Ours: gradients FP32 (in the recipe FP32 or BF16, by revision). */
+static const storage_rule gpt3_storage = { .weight = KEPT_BF16,
+                                           .embedding = KEPT_BF16,
+                                           .gradient = KEPT_FP32,
+                                           .sharded_gradient = KEPT_FP32,
+                                           .master = KEPT_FP32,
+                                           .moment = KEPT_FP32 };
+
+#define GPT3_SHAPE                                                                                                     \
+    .mlp = MLP_GELU, .norm = NORM_LAYER, .linear_biases = true, .tied_embedding = true, .norm_epsilon = 1e-5,          \
+    .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true
+/* Without a second data or context rank nothing is sharded, as in the recipe. */
+#define GPT3_ROW                                                                                                       \
+    .recipe = "JaxPP GPT3 (2024)", .step_line = STEP_LINE_COMPLETED, .formula = &gpt3_formula, .bf16 = &gpt3_storage,  \
+    .fp8 = &gpt3_storage, .tokens = TOKENS_UNIFORM, .recipe_tokens = TOKENS_ZEROS, .sharding = SHARDING_OPTIMIZER
+
+static const workload_row rows[] = {
+    { .name = "llama3.1-8b",
+      LLAMA31_ROW,
+      .full = { .layers = 32, .hidden = 4096, .ffn = 14336, .heads = 32, .init_std = 0.01, LLAMA31_COMMON } },
+    { .name = "llama3.1-70b",
+      LLAMA31_ROW,
+      .head_deferral = 22,
+      .full = { .layers = 80, .hidden = 8192, .ffn = 28672, .heads = 64, .init_std = 0.008944, LLAMA31_COMMON } },
+    { .name = "llama3.1-405b",
+      LLAMA31_ROW,
+      .head_deferral = 50,
+      .full = { .layers = 126,
+                .hidden = 16384,
+                .ffn = 53248,
+                .heads = 128,
+                .init_std = 0.02,
+                .rope_scaling = true,
+                LLAMA31_COMMON } },
+    { .name = "llama2-70b",
+      .recipe = "MaxText Llama2 70B (25.01)",
+      .step_line = STEP_LINE_COMPLETED,
+      .full = { .layers = 80,
+                .hidden = 8192,
+                .ffn = 28672,
+                .heads = 64,
+                .kv_heads = 8,
+                .vocabulary = 32000,
+                .sequence = 4096,
+                .rope_base = 10000.0,
+                .rope_fraction = 1.0,
+                .norm_epsilon = 1e-5,
+                .init = INIT_FAN_IN,
+                .init_std = 1.0,
+                .labels_next_token = true },
+      .small = &llama_small,
+      .optimizer = &llama2_optimizer,
+      .warmup_of_run = true,
+      .formula = &llama_formula,
+      .bf16 = &llama2_storage,
+      .fp8 = &llama2_storage,
+      .tokens = TOKENS_UNIFORM,
+      .recipe_tokens = TOKENS_ZEROS,
+      .recompute = RECOMPUTE_ATTENTION_MLP, /* in BF16 the recipe keeps what down puts out, in FP8 nothing of the MLP;
+                                               no backward needs it, and the tape here never keeps it */
+      .sharding = SHARDING_NONE,            /* parameters are sharded by the axis shard */
+      .trains = true },
+    { .name = "nemotron4-340b",
+      .recipe = "NeMo Nemotron4 340B (24.11)",
+      .full = { .layers = 96,
+                .hidden = 18432,
+                .ffn = 73728,
+                .heads = 96,
+                .kv_heads = 8,
+                .vocabulary = 256000,
+                .sequence = 4096,
+                .mlp = MLP_SQUARED_RELU,
+                .norm = NORM_LAYER,
+                .rope_base = 10000.0,
+                .rope_fraction = 0.5,
+                .norm_epsilon = 1e-5,
+                .init_std = 0.0063,
+                .labels_next_token = true },
+      .small = &nemotron_small,
+      .optimizer = &nemotron_optimizer,
+      .formula = &nemotron_formula,
+      .bf16 = &nemotron_storage,
+      .fp8 = &nemotron_fp8,
+      .tokens = TOKENS_RAMP,
+      .recipe_tokens = TOKENS_RAMP,
+      .recompute = RECOMPUTE_ATTENTION,
+      .sharding = SHARDING_OPTIMIZER,
+      .head_deferral = 22 },
+    { .name = "grok1-314b",
+      .recipe = "NeMo Grok-1 314B (25.02)",
+      .full = { .layers = 64,
+                .hidden = 6144,
+                .ffn = 32768,
+                .heads = 48,
+                .kv_heads = 8,
+                .vocabulary = 128256,
+                .sequence = 8192,
+                .experts = 8,
+                .active = 2,
+                .mlp = MLP_GEGLU,
+                .rope_base = 1e6,
+                .rope_fraction = 1.0,
+                .norm_epsilon = 1e-5,
+                .init_std = 0.008,
+                .labels_next_token = true },
+      .small = &grok_small,
+      .optimizer = &grok_optimizer,
+      .formula = &grok_formula,
+      .bf16 = &mastered,
+      .fp8 = &mastered_fp8,
+      .tokens = TOKENS_RAMP,
+      .recipe_tokens = TOKENS_RAMP,
+      .recompute = RECOMPUTE_NONE,
+      .sharding = SHARDING_OPTIMIZER,
+      .batch_fixed_below = 512 },
+    { .name = "gpt3-175b",
+      GPT3_ROW,
+      .full = { .layers = 96,
+                .hidden = 12288,
+                .ffn = 49152,
+                .heads = 96,
+                .kv_heads = 96,
+                .vocabulary = 50304,
+                .sequence = 2048,
+                .position_rows = 16384,
+                GPT3_SHAPE },
+      .small = &gpt3_small,
+      .optimizer = &gpt3_optimizer,
+      .recompute = RECOMPUTE_ATTENTION }, /* and elementwise, but not in the last chunk */
+    { .name = "gpt3-52k",
+      GPT3_ROW,
+      .full = { .layers = 8,
+                .hidden = 16,
+                .ffn = 64,
+                .heads = 2,
+                .kv_heads = 2,
+                .vocabulary = 1024,
+                .sequence = 1024,
+                .position_rows = 2048,
+                GPT3_SHAPE },
+      .small = &gpt3_52k,
+      .optimizer = &gpt3_52k_optimizer,
+      .warmup_of_run = true,
+      .recompute = RECOMPUTE_LAYER },
+};
+
+const workload_row *workload_at(int i) { return i < (int)(sizeof rows / sizeof rows[0]) ? &rows[i] : NULL; }

@@ -1,0 +1,43 @@
+/* Links. The model's parts are numbered through, chunk * pipeline + stage; a forward goes up by one, a backward
+ * down. */
+#include "plan/schedule/schedule_links.h"
+
+static int part_beside(const bench_case *c, int stage, const schedule_action *a, int distance)
+{
+    return a->chunk * c->layout.degree[AXIS_PIPELINE] + stage + (a->verb == FORWARD ? distance : -distance);
+}
+
+static bool is_part(const bench_case *c, const schedule_action *a, int part)
+{
+    return a->verb != BACKWARD_WEIGHT && part >= 0 &&
+           part < c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage;
+}
+
+static schedule_action action_beside(const bench_case *c, int *stage, const schedule_action *a, int distance)
+{
+    int part = part_beside(c, *stage, a, distance), stages = c->layout.degree[AXIS_PIPELINE];
+    *stage = part % stages;
+    return (schedule_action){ a->verb, part / stages, a->microbatch };
+}
+
+schedule_action action_before(const bench_case *c, int *stage, const schedule_action *a)
+{
+    return action_beside(c, stage, a, -1);
+}
+
+schedule_action action_after(const bench_case *c, int *stage, const schedule_action *a)
+{
+    return action_beside(c, stage, a, 1);
+}
+
+int link_in(const bench_case *c, int stage, const schedule_action *a)
+{
+    int stages = c->layout.degree[AXIS_PIPELINE];
+    return is_part(c, a, part_beside(c, stage, a, -1)) ? (int)a->verb * stages + stage : NO_LINK;
+}
+
+int link_out(const bench_case *c, int stage, const schedule_action *a)
+{
+    int stages = c->layout.degree[AXIS_PIPELINE], part = part_beside(c, stage, a, 1);
+    return is_part(c, a, part) ? (int)a->verb * stages + part % stages : NO_LINK;
+}

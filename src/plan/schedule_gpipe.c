@@ -1,9 +1,0 @@
-/* GPipe: every forward, then every backward. Huang et al. 2019, section 2.2; the backwards go in microbatch order, not
- * in the reverse, so that gradients accumulate as under every other schedule. */
-#include "plan/schedule_rules.h"
-
-void gpipe_write(schedule *s, schedule_place p)
-{
-    for (int64_t m = 0; m < p.microbatches; m++) schedule_add(s, FORWARD, 0, m);
-    for (int64_t m = 0; m < p.microbatches; m++) schedule_add(s, BACKWARD, 0, m);
-}
