@@ -13,7 +13,7 @@ typedef enum {
     CHANNELS
 } fabric_channel;
 
-enum { GROUP_DIMS = 5, GROUP_LANES = 2 };
+enum { GROUP_DIMS = 5, GROUP_CONCURRENT = 2 };
 struct cuda_communicator;
 typedef struct {
     int count, stride;
@@ -27,8 +27,9 @@ typedef struct group {
     int dims;
     group_dim dim[GROUP_DIMS]; /* steps in world rank, the fastest first; the counts' product is size */
     int handle;                /* communicator of machine/world.h; unused if size is 1 */
-    int lanes; /* transfers that run at once, and beside those of other groups; 0: in turn with other such groups */
-    struct cuda_communicator *communicator[GROUP_LANES]; /* the CUDA machine's, instead of a handle: one a lane */
+    int concurrent; /* transfers that run at once, and beside those of other groups; 0: in turn with other such groups
+                     */
+    struct cuda_communicator *communicator[GROUP_CONCURRENT]; /* the CUDA machine's, instead of a handle: one a lane */
     int lane_queue; /* whose transfers take the first lane: 1 + the number of the queue; 0: none has come yet */
     int handle_first, handle_step; /* member i is its rank handle_first + i handle_step */
     fabric_channel channel;

@@ -7,9 +7,9 @@ static tensor taken(arena *a, dtype type, tensor shape)
     return tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, type, shape.dim[0], shape.dim[1], shape.dim[2], shape.dim[3]));
 }
 
-void ring_open(attention_ring *r, const lanes *l, group *context, tensor q, tensor k, arena *a)
+void ring_open(attention_ring *r, const queues *l, group *context, tensor q, tensor k, arena *a)
 {
-    *r = (attention_ring){ .lanes = *l, .ranks = context };
+    *r = (attention_ring){ .queues = *l, .ranks = context };
     if (context->size == 1) return;
     tensor block = tensor_4d(NULL, k.type, 2 * k.dim[0], k.dim[1], k.dim[2], k.dim[3]);
     for (int i = 0; i < 2; i++) {
@@ -42,8 +42,8 @@ static tensor values(tensor block) { return second_half(block, 0); }
 
 static void fill_block(const attention_ring *r, tensor k, tensor v)
 {
-    copy(r->lanes.compute, "keys", keys(r->block[0]), WRITE, k);
-    copy(r->lanes.compute, "values", values(r->block[0]), WRITE, v);
+    copy(r->queues.compute, "keys", keys(r->block[0]), WRITE, k);
+    copy(r->queues.compute, "values", values(r->block[0]), WRITE, v);
 }
 
 /* x[at] goes to the next rank, x[1 - at] takes what comes from the one before. */
@@ -63,15 +63,15 @@ static mark pass_on(const attention_ring *r, const char *name, int i, bool gradi
     int count = 0;
     if (i + 1 < r->ranks->size) count += pass(r, r->block, i % 2, list);
     if (gradient) count += pass(r, r->d_sum, (i + 1) % 2, list + count);
-    queue_follow(r->lanes.context, r->lanes.compute);
-    mark arrived = fabric_exchange(r->lanes.context, name, r->ranks, list, count);
-    lanes_settle(&r->lanes, arrived);
+    queue_follow(r->queues.context, r->queues.compute);
+    mark arrived = fabric_exchange(r->queues.context, name, r->ranks, list, count);
+    queues_wait_unless_overlap(&r->queues, arrived);
     return arrived;
 }
 
 static void forward_block(const attention_ring *r, int i, const attention_forward_operands *x, float scale)
 {
-    queue *q = r->lanes.compute;
+    queue *q = r->queues.compute;
     tensor block = r->block[i % 2], part = queries(r, i, r->part), lse = statistics(r, i, r->part_lse);
     attention_forward(q, "attention",
                       (attention_forward_operands){ .q = queries(r, i, x->q),
@@ -89,25 +89,25 @@ static void forward_around(const attention_ring *r, attention_forward_operands x
     if (out.type != F32) x.out = r->sum;
     fill_block(r, x.k, x.v);
     mark arrived = pass_on(r, "keys_values", 0, false);
-    attention_forward(r->lanes.compute, "attention", x, causal);
+    attention_forward(r->queues.compute, "attention", x, causal);
     for (int i = 1; i < r->ranks->size; i++) {
-        queue_wait(r->lanes.compute, arrived);
+        queue_wait(r->queues.compute, arrived);
         if (i + 1 < r->ranks->size) arrived = pass_on(r, "keys_values", i, false);
         forward_block(r, i, &x, causal.scale);
     }
-    if (out.type != F32) copy(r->lanes.compute, "attention", out, WRITE, x.out);
+    if (out.type != F32) copy(r->queues.compute, "attention", out, WRITE, x.out);
 }
 
 void ring_attention_forward(const attention_ring *r, attention_forward_operands x, attention_args causal)
 {
-    if (r->ranks->size == 1) attention_forward(r->lanes.compute, "attention", x, causal);
+    if (r->ranks->size == 1) attention_forward(r->queues.compute, "attention", x, causal);
     else forward_around(r, x, causal);
 }
 
 static void backward_block(const attention_ring *r, int i, const attention_backward_operands *x, float scale)
 {
     tensor block = r->block[i % 2];
-    attention_backward(r->lanes.compute, "d_attention",
+    attention_backward(r->queues.compute, "d_attention",
                        (attention_backward_operands){ .q = queries(r, i, x->q),
                                                       .k = seen(r, i, keys(block)),
                                                       .v = seen(r, i, values(block)),
@@ -126,13 +126,13 @@ static void backward_block(const attention_ring *r, int i, const attention_backw
 static void add_part(const attention_ring *r, int i)
 {
     tensor to = r->d_sum[i % 2];
-    copy(r->lanes.compute, "d_keys", seen(r, i, keys(to)), UPDATE, seen(r, i, keys(r->d_part)));
-    copy(r->lanes.compute, "d_values", seen(r, i, values(to)), UPDATE, seen(r, i, values(r->d_part)));
+    copy(r->queues.compute, "d_keys", seen(r, i, keys(to)), UPDATE, seen(r, i, keys(r->d_part)));
+    copy(r->queues.compute, "d_values", seen(r, i, values(to)), UPDATE, seen(r, i, values(r->d_part)));
 }
 
 static void backward_around(const attention_ring *r, attention_backward_operands x, attention_args causal)
 {
-    queue *q = r->lanes.compute;
+    queue *q = r->queues.compute;
     int ranks = r->ranks->size;
     attention_backward_operands own = x;
     own.dq = x.dq.type == F32 ? x.dq : r->sum;
@@ -156,6 +156,6 @@ static void backward_around(const attention_ring *r, attention_backward_operands
 
 void ring_attention_backward(const attention_ring *r, attention_backward_operands x, attention_args causal)
 {
-    if (r->ranks->size == 1) attention_backward(r->lanes.compute, "d_attention", x, causal);
+    if (r->ranks->size == 1) attention_backward(r->queues.compute, "d_attention", x, causal);
     else backward_around(r, x, causal);
 }

@@ -5,11 +5,11 @@
 #pragma once
 #include "base/arena.h"
 #include "machine/kernels.h"
-#include "parallel/lanes.h"
+#include "parallel/queues.h"
 
 /* s: local positions; heads and kv_heads of this tensor rank. */
 typedef struct {
-    lanes lanes;
+    queues queues;
     group *ranks;            /* context */
     tensor block[2];         /* [2 s, b, kv_heads, d]: keys, then values of one rank; in turn */
     tensor sum;              /* [s, b, heads, d] F32: output, or gradient of the queries, over the blocks so far;
@@ -19,7 +19,7 @@ typedef struct {
 } attention_ring;
 
 /* Takes memory for queries q [s, b, heads, d] and keys k [s, b, kv_heads, d]; their data is ignored. */
-void ring_open(attention_ring *r, const lanes *l, group *context, tensor q, tensor k, arena *a);
+void ring_open(attention_ring *r, const queues *l, group *context, tensor q, tensor k, arena *a);
 /* Operands as the kernels take them, of the local positions; dq, dk and dv are written. Every rank calls both alike. */
 void ring_attention_forward(const attention_ring *r, attention_forward_operands x, attention_args causal);
 void ring_attention_backward(const attention_ring *r, attention_backward_operands x, attention_args causal);

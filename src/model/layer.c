@@ -18,9 +18,9 @@ typedef struct {
 static layer_call call(stage *s, int chunk, int64_t microbatch, int64_t layer)
 {
     int64_t number = s->chunk[chunk].first_layer + layer;
-    machine_origin_now(s->lanes.machine)->layer = (int)number;
+    machine_origin_now(s->queues.machine)->layer = (int)number;
     return (layer_call){ .s = s,
-                         .q = s->lanes.compute,
+                         .q = s->queues.compute,
                          .tensor = &s->mesh->axis[AXIS_TENSOR],
                          .row = &s->params.layer[number],
                          .slot = tape_layer(&s->tape, chunk, microbatch, layer),
@@ -86,7 +86,7 @@ static void forward_norm1(const layer_call *c)
 
 static void forward_qkv(const layer_call *c)
 {
-    gather_matmul(&c->s->lanes, "qkv", c->tensor,
+    gather_matmul(&c->s->queues, "qkv", c->tensor,
                   (gathered_product){ .part = c->slot[SLOT_N1],
                                       .w = tensor_transposed(weight(c, c->row->q, 3)),
                                       .whole = c->s->gathered,
@@ -106,7 +106,7 @@ static void forward_attention(const layer_call *c)
 
 static void forward_projection(const layer_call *c)
 {
-    matmul_scatter(&c->s->lanes, "attention_output", c->tensor,
+    matmul_scatter(&c->s->queues, "attention_output", c->tensor,
                    (scattered_product){ .a = tensor_rows(c->slot[SLOT_O]),
                                         .w = tensor_transposed(weight(c, c->row->attention_output, 1)),
                                         .partial = c->s->partial,
@@ -127,7 +127,7 @@ static void forward_norm2(const layer_call *c)
 
 static void forward_gate_up(const layer_call *c)
 {
-    gather_matmul(&c->s->lanes, "gate_up", c->tensor,
+    gather_matmul(&c->s->queues, "gate_up", c->tensor,
                   (gathered_product){ .part = c->slot[SLOT_N2],
                                       .w = tensor_transposed(weight(c, c->row->gate, 2)),
                                       .whole = c->s->gathered,
@@ -142,7 +142,7 @@ static void forward_swiglu(const layer_call *c)
 
 static void forward_down(const layer_call *c)
 {
-    matmul_scatter(&c->s->lanes, "down", c->tensor,
+    matmul_scatter(&c->s->queues, "down", c->tensor,
                    (scattered_product){ .a = tensor_rows(c->slot[SLOT_A]),
                                         .w = tensor_transposed(weight(c, c->row->down, 1)),
                                         .partial = c->s->partial,
@@ -167,7 +167,7 @@ void layer_forward(stage *s, int chunk, int64_t microbatch, int64_t layer, tenso
 static void recompute(const layer_call *c)
 {
     layer_call repeated = *c;
-    origin *o = machine_origin_now(c->s->lanes.machine);
+    origin *o = machine_origin_now(c->s->queues.machine);
     repeated.again = true;
     o->phase = PHASE_RECOMPUTE;
     for (int i = 0; i < LAYER_STEPS; i++)
@@ -196,7 +196,7 @@ static void backward_norm(const layer_call *c, const char *name, int row, tensor
 /* dn = own part of dy W, summed over the tensor ranks. */
 static void backward_column_parallel(const layer_call *c, const char *name, int row, int count, tensor dy)
 {
-    matmul_scatter(&c->s->lanes, name, c->tensor,
+    matmul_scatter(&c->s->queues, name, c->tensor,
                    (scattered_product){ .a = tensor_rows(dy),
                                         .w = param_weight(&c->s->params, row, count),
                                         .partial = c->s->partial,
@@ -206,7 +206,7 @@ static void backward_column_parallel(const layer_call *c, const char *name, int 
 /* d = dy W, dy gathered from the residual's gradient; returns dy. */
 static tensor backward_row_parallel(const layer_call *c, const char *name, int row, tensor d)
 {
-    return gather_matmul(&c->s->lanes, name, c->tensor,
+    return gather_matmul(&c->s->queues, name, c->tensor,
                          (gathered_product){ .part = c->s->dx,
                                              .w = param_weight(&c->s->params, row, 1),
                                              .whole = c->s->d_gathered,
@@ -220,7 +220,7 @@ static gathering mlp_input(const layer_call *c, mark after)
     stage *s = c->s;
     tensor part = c->slot[SLOT_N2];
     if (s->tape.again >> STEP_GATE_UP & 1u) return (gathering){ .whole = c->tensor->size == 1 ? part : s->gathered };
-    return sequence_gather_begin(&s->lanes, "mlp_norm", c->tensor, part, s->gathered, after);
+    return sequence_gather_begin(&s->queues, "mlp_norm", c->tensor, part, s->gathered, after);
 }
 
 static void backward_mlp(const layer_call *c)
@@ -232,7 +232,7 @@ static void backward_mlp(const layer_call *c)
     project_weight_gradient(c, "down_gradient", c->row->down, 1, c->slot[SLOT_A], dy);
     swiglu_backward(c->q, "d_swiglu", tensor_rows(c->slot[SLOT_GATE_UP]), tensor_rows(s->d_a),
                     tensor_rows(s->d_gate_up));
-    project_weight_gradient(c, "gate_up_gradient", c->row->gate, 2, sequence_gather_end(&s->lanes, x), s->d_gate_up);
+    project_weight_gradient(c, "gate_up_gradient", c->row->gate, 2, sequence_gather_end(&s->queues, x), s->d_gate_up);
     backward_column_parallel(c, "d_gate_up", c->row->gate, 2, s->d_gate_up);
     backward_norm(c, "d_mlp_norm", c->row->mlp_norm, c->slot[SLOT_X2], c->slot[SLOT_RSTD2]);
 }
@@ -243,7 +243,7 @@ static void backward_attention(const layer_call *c)
     qkv_views x = views(c, c->slot[SLOT_QKV]), d = views(c, s->d_qkv);
     mark before = queue_mark(c->q);
     tensor dy = backward_row_parallel(c, "d_attention_output", c->row->attention_output, s->d_o);
-    gathering n = sequence_gather_begin(&s->lanes, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered, before);
+    gathering n = sequence_gather_begin(&s->queues, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered, before);
     project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
     ring_attention_backward(&s->ring,
                             (attention_backward_operands){ .q = x.q,
@@ -259,7 +259,7 @@ static void backward_attention(const layer_call *c)
                                                            .dkv_access = WRITE },
                             causal(c));
     rope_backward(c->q, "d_rope", d.rotated, s->rope);
-    project_weight_gradient(c, "qkv_gradient", c->row->q, 3, sequence_gather_end(&s->lanes, n), s->d_qkv);
+    project_weight_gradient(c, "qkv_gradient", c->row->q, 3, sequence_gather_end(&s->queues, n), s->d_qkv);
     backward_column_parallel(c, "d_qkv", c->row->q, 3, s->d_qkv);
     backward_norm(c, "d_attention_norm", c->row->attention_norm, c->slot[SLOT_X], c->slot[SLOT_RSTD1]);
 }

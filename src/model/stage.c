@@ -123,7 +123,7 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
     if (s->params.embedding >= 0) s->embedded = tensor_taken(a, ACTIVATIONS, whole);
     s->gathered = tensor_taken(a, ACTIVATIONS, whole);
     s->d_gathered = tensor_taken(a, ACTIVATIONS, whole);
-    int parts = scatter_partial_parts(&s->lanes, &s->mesh->axis[AXIS_TENSOR]);
+    int parts = scatter_partial_parts(&s->queues, &s->mesh->axis[AXIS_TENSOR]);
     s->partial = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->b, n->h));
     if (s->params.head >= 0) s->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
 }
@@ -133,14 +133,14 @@ static void open_ring(stage *s, const share *n, dtype type, arena *a)
     int64_t d = s->given->model.head_dim;
     tensor queries = tensor_4d(NULL, type, n->s, n->b, n->q / d, d),
            keys = tensor_4d(NULL, type, n->s, n->b, n->kv / d, d);
-    ring_open(&s->ring, &s->lanes, &s->mesh->axis[AXIS_CONTEXT], queries, keys, a);
+    ring_open(&s->ring, &s->queues, &s->mesh->axis[AXIS_CONTEXT], queries, keys, a);
 }
 
-void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, const schedule *order, arena *a)
+void stage_open(stage *s, const bench_case *c, mesh *m, const queues *l, const schedule *order, arena *a)
 {
     share n = share_of(c, m);
     dtype type = c->precision == PRECISION_BF16 ? BF16 : F32;
-    *s = (stage){ .given = c, .mesh = m, .lanes = *l };
+    *s = (stage){ .given = c, .mesh = m, .queues = *l };
     s->data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD];
     s->data_rank = m->at[AXIS_DATA] * m->layout.degree[AXIS_SHARD] + m->at[AXIS_SHARD];
     open_chunks(s);
@@ -167,14 +167,14 @@ void stage_initialize(stage *s)
     float *table = malloc(tensor_span(&s->rope));
     if (!table) FAIL("no memory for the table of rotations");
     rope_table(m, zigzag_of(&s->mesh->axis[AXIS_CONTEXT], m->sequence), table);
-    machine_upload(s->lanes.machine, s->rope, table);
+    machine_upload(s->queues.machine, s->rope, table);
     free(table);
-    fill(s->lanes.compute, "loss", s->loss, 0.0);
+    fill(s->queues.compute, "loss", s->loss, 0.0);
 }
 
 static void enter(stage *s, phase p, int chunk, int64_t microbatch)
 {
-    origin *o = machine_origin_now(s->lanes.machine);
+    origin *o = machine_origin_now(s->queues.machine);
     o->phase = p;
     o->chunk = chunk;
     o->microbatch = microbatch;
@@ -203,9 +203,9 @@ void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
         x = tape_layer(&s->tape, chunk, microbatch, l)[SLOT_X2];
         y = tape_layer(&s->tape, chunk, microbatch, l)[SLOT_Y2];
     }
-    machine_origin_now(s->lanes.machine)->layer = -1;
+    machine_origin_now(s->queues.machine)->layer = -1;
     if (e->has_loss) head_forward(s, microbatch, x, y);
-    else if (e->layers) add(s->lanes.compute, "output", output, x, y);
+    else if (e->layers) add(s->queues.compute, "output", output, x, y);
 }
 
 void stage_backward(stage *s, int chunk, int64_t microbatch)
@@ -214,7 +214,7 @@ void stage_backward(stage *s, int chunk, int64_t microbatch)
     enter(s, PHASE_BACKWARD, chunk, microbatch);
     if (e->has_loss) head_backward(s, microbatch);
     for (int64_t l = e->layers - 1; l >= 0; l--) layer_backward(s, chunk, microbatch, l);
-    machine_origin_now(s->lanes.machine)->layer = -1;
+    machine_origin_now(s->queues.machine)->layer = -1;
     if (e->has_embedding) embed_backward(s, microbatch);
     tape_release(&s->tape, chunk, microbatch);
 }

@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     const bench_case *given;
     mesh *mesh;
-    lanes lanes;
+    queues queues;
     param_table params;
     chunk_extent *chunk; /* [chunks_per_stage] */
     tape tape;
@@ -49,7 +49,7 @@ typedef struct {
     int64_t data_ranks, data_rank; /* whose samples: sample = (m data_ranks + data_rank) b + row */
 } stage;
 
-void stage_open(stage *s, const bench_case *c, mesh *m, const lanes *l, const schedule *order, arena *a);
+void stage_open(stage *s, const bench_case *c, mesh *m, const queues *l, const schedule *order, arena *a);
 void stage_close(stage *s);
 /* Fills the rope table. */
 void stage_initialize(stage *s);

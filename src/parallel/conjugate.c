@@ -3,13 +3,13 @@
 #include "machine/kernels.h"
 #include <string.h>
 
-tensor sequence_gather_end(const lanes *l, gathering x)
+tensor sequence_gather_end(const queues *l, gathering x)
 {
     queue_wait(l->compute, x.done);
     return x.whole;
 }
 
-gathering sequence_gather_begin(const lanes *l, const char *name, group *g, tensor part, tensor whole, mark after)
+gathering sequence_gather_begin(const queues *l, const char *name, group *g, tensor part, tensor whole, mark after)
 {
     if (g->size == 1) return (gathering){ .whole = part };
     queue_wait(l->tensor, l->overlap ? after : queue_mark(l->compute));
@@ -17,7 +17,7 @@ gathering sequence_gather_begin(const lanes *l, const char *name, group *g, tens
     return l->overlap ? x : (gathering){ .whole = sequence_gather_end(l, x) };
 }
 
-tensor sequence_gather(const lanes *l, const char *name, group *g, tensor part, tensor whole)
+tensor sequence_gather(const queues *l, const char *name, group *g, tensor part, tensor whole)
 {
     return sequence_gather_end(l, sequence_gather_begin(l, name, g, part, whole, queue_mark(l->compute)));
 }
@@ -32,7 +32,7 @@ typedef struct {
     int64_t part, first, rows;
 } way;
 
-static void open_ways(way w[WAYS], const lanes *l, int64_t part)
+static void open_ways(way w[WAYS], const queues *l, int64_t part)
 {
     int64_t half = (part + 1) / 2;
     w[0] = (way){ l->tensor, 1, part, 0, half };
@@ -61,13 +61,13 @@ static mark pass(const way *w, const char *name, group *g, tensor send, tensor r
     return w->rows ? fabric_exchange(w->queue, name, g, list, 2) : (mark){ 0 };
 }
 
-static mark product(const lanes *l, const char *name, tensor c, access_mode how, tensor a, tensor w)
+static mark product(const queues *l, const char *name, tensor c, access_mode how, tensor a, tensor w)
 {
     return c.dim[0] ? matmul(l->compute, name, c, how, a, w) : queue_mark(l->compute);
 }
 
 typedef struct {
-    const lanes *lanes;
+    const queues *queues;
     const char *name;
     group *group;
     way way[WAYS];
@@ -86,22 +86,22 @@ static void multiply_brought(const gather_ring *r, int hop, const mark arrived[W
     int64_t part = r->own.dim[0], of[WAYS];
     for (int i = 0; i < WAYS; i++) of[i] = rank_at(&r->way[i], r->group, -hop);
     if (of[0] == of[1]) {
-        for (int i = 0; i < WAYS; i++) queue_wait(r->lanes->compute, arrived[i]);
-        product(r->lanes, r->name, part_rows(r->y, of[0], part), WRITE, hop ? part_rows(r->whole, of[0], part) : r->own,
-                r->weight);
+        for (int i = 0; i < WAYS; i++) queue_wait(r->queues->compute, arrived[i]);
+        product(r->queues, r->name, part_rows(r->y, of[0], part), WRITE,
+                hop ? part_rows(r->whole, of[0], part) : r->own, r->weight);
         return;
     }
     for (int i = 0; i < WAYS; i++) {
-        queue_wait(r->lanes->compute, arrived[i]);
-        product(r->lanes, r->name, way_rows(&r->way[i], r->y, of[i]), WRITE, brought(r, &r->way[i], hop), r->weight);
+        queue_wait(r->queues->compute, arrived[i]);
+        product(r->queues, r->name, way_rows(&r->way[i], r->y, of[i]), WRITE, brought(r, &r->way[i], hop), r->weight);
     }
 }
 
 /* While the next hop is under way, what the last one brought is multiplied. */
-static void ring_gather(const lanes *l, const char *name, group *g, const gathered_product *p)
+static void ring_gather(const queues *l, const char *name, group *g, const gathered_product *p)
 {
     mark arrived[WAYS] = { { 0 } }, next[WAYS] = { { 0 } };
-    gather_ring r = { .lanes = l,
+    gather_ring r = { .queues = l,
                       .name = name,
                       .group = g,
                       .own = tensor_rows(p->part),
@@ -127,7 +127,7 @@ static tensor sum_rows(const way *w, const group *g, tensor sums, tensor out, in
 
 /* In step i this rank adds its product to the sum that the rank before added to in step i - 1; in the last to its own.
  */
-static void ring_scatter(const lanes *l, const char *name, group *g, const scattered_product *p)
+static void ring_scatter(const queues *l, const char *name, group *g, const scattered_product *p)
 {
     way ways[WAYS];
     mark arrived[WAYS] = { { 0 } };
@@ -148,7 +148,7 @@ static void ring_scatter(const lanes *l, const char *name, group *g, const scatt
 
 /* ---- a product with its gather or scatter ---- */
 
-tensor gather_matmul(const lanes *l, const char *name, group *g, gathered_product p)
+tensor gather_matmul(const queues *l, const char *name, group *g, gathered_product p)
 {
     if (g->size > 1 && l->overlap) {
         ring_gather(l, name, g, &p);
@@ -159,7 +159,7 @@ tensor gather_matmul(const lanes *l, const char *name, group *g, gathered_produc
     return whole;
 }
 
-void matmul_scatter(const lanes *l, const char *name, group *g, scattered_product p)
+void matmul_scatter(const queues *l, const char *name, group *g, scattered_product p)
 {
     if (g->size > 1 && l->overlap) {
         ring_scatter(l, name, g, &p);
@@ -172,9 +172,9 @@ void matmul_scatter(const lanes *l, const char *name, group *g, scattered_produc
     queue_wait(l->compute, reduce_scatter(l->tensor, name, g, p.out, result));
 }
 
-int scatter_partial_parts(const lanes *l, const group *g) { return l->overlap ? 2 : g->size; }
+int scatter_partial_parts(const queues *l, const group *g) { return l->overlap ? 2 : g->size; }
 
-void tensor_all_reduce(const lanes *l, const char *name, group *g, tensor x)
+void tensor_all_reduce(const queues *l, const char *name, group *g, tensor x)
 {
     if (g->size == 1) return;
     queue_follow(l->tensor, l->compute);

@@ -5,10 +5,10 @@
  * chunks (Wang et al., ASPLOS 2023). It turns in both directions at once, one queue each: the first half of every
  * rank's rows goes from rank to the rank after, the second half from rank to the rank before. */
 #pragma once
-#include "parallel/lanes.h"
+#include "parallel/queues.h"
 
 /* [s/T, b, n] of every rank -> [s, b, n]. Returns `whole`, or `part` itself on one rank (then whole is unused). */
-tensor sequence_gather(const lanes *l, const char *name, group *g, tensor part, tensor whole);
+tensor sequence_gather(const queues *l, const char *name, group *g, tensor part, tensor whole);
 
 /* The same behind other work, with overlap: it follows `after` alone (`part` is there and nobody uses `whole` any
  * more), and whoever reads `whole` comes after its end. */
@@ -16,8 +16,8 @@ typedef struct {
     tensor whole;
     mark done;
 } gathering;
-gathering sequence_gather_begin(const lanes *l, const char *name, group *g, tensor part, tensor whole, mark after);
-tensor sequence_gather_end(const lanes *l, gathering x);
+gathering sequence_gather_begin(const queues *l, const char *name, group *g, tensor part, tensor whole, mark after);
+tensor sequence_gather_end(const queues *l, gathering x);
 
 /* y [s, b, n] = gathered part [s/T, b, k] w [k, n]. Returns `whole`, or `part` itself on one rank; with overlap it
  * holds this rank's own rows only if keeps_whole says that somebody reads it. */
@@ -25,7 +25,7 @@ typedef struct {
     tensor part, w, whole, y;
     bool keeps_whole;
 } gathered_product;
-tensor gather_matmul(const lanes *l, const char *name, group *g, gathered_product p);
+tensor gather_matmul(const queues *l, const char *name, group *g, gathered_product p);
 
 /* out [s/T, b, n] = own part of the sum over ranks of a [s, b, k] w [k, n]. On one rank the product writes `out`; else
  * FP32 sums pass through `partial` and are rounded once. Without overlap: the product is partial [s, b, n], added in
@@ -35,9 +35,9 @@ tensor gather_matmul(const lanes *l, const char *name, group *g, gathered_produc
 typedef struct {
     tensor a, w, partial, out;
 } scattered_product;
-void matmul_scatter(const lanes *l, const char *name, group *g, scattered_product p);
+void matmul_scatter(const queues *l, const char *name, group *g, scattered_product p);
 /* How many ranks' parts of rows `partial` has. */
-int scatter_partial_parts(const lanes *l, const group *g);
+int scatter_partial_parts(const queues *l, const group *g);
 
 /* x = sum over ranks, in place. */
-void tensor_all_reduce(const lanes *l, const char *name, group *g, tensor x);
+void tensor_all_reduce(const queues *l, const char *name, group *g, tensor x);

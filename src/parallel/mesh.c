@@ -42,19 +42,19 @@ static int previous_stage(const mesh_layout *l, int p)
 
 /* Transfers that run at once: both ways round a tensor ring, one way round the context's; each link's beside the
  * others'. */
-enum { TENSOR_LANES = 2, CONTEXT_LANES = 1, LINK_LANES = 1 };
+enum { TENSOR_TRANSFERS = 2, CONTEXT_TRANSFERS = 1, LINK_TRANSFERS = 1 };
 
 /* From stage to stage, one of which is this rank's; alone if one of them is not there. */
 static group link_between(const mesh *m, fabric_channel channel, int from, int to)
 {
     const group *pipeline = &m->axis[AXIS_PIPELINE];
     group alone = group_line(pipeline->axis, m->rank, 0, 1, 0);
-    alone.lanes = LINK_LANES;
+    alone.concurrent = LINK_TRANSFERS;
     if (from < 0 || to < 0) return alone;
     int stride = (to - from) * axis_stride(&m->layout, AXIS_PIPELINE);
     int own = m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER;
     group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, own);
-    g.lanes = LINK_LANES;
+    g.concurrent = LINK_TRANSFERS;
     g.handle = pipeline->handle;
     g.handle_first = from;
     g.handle_step = to - from;
@@ -185,8 +185,8 @@ static void make_groups(mesh *m)
     m->gradient = group_over(m, "gradient", GRADIENT);
     m->model = group_over(m, "model", MODEL);
     m->all = group_over(m, "all", GRADIENT | MODEL);
-    m->axis[AXIS_TENSOR].lanes = TENSOR_LANES;
-    m->axis[AXIS_CONTEXT].lanes = CONTEXT_LANES;
+    m->axis[AXIS_TENSOR].concurrent = TENSOR_TRANSFERS;
+    m->axis[AXIS_CONTEXT].concurrent = CONTEXT_TRANSFERS;
     m->gradient.channel = CHANNEL_GRADIENT;
     m->model.channel = CHANNEL_MODEL;
     m->all.channel = CHANNEL_ALL;

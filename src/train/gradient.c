@@ -5,8 +5,8 @@
  * FP32. */
 static void sum_replicated(trainer *t, bucket *b)
 {
-    tensor_all_reduce(&t->lanes, "gain_gradients", &t->mesh->axis[AXIS_TENSOR], b->partial);
-    if (b->partial.data != b->gradient.data) copy(t->lanes.compute, "gain_gradients", b->gradient, WRITE, b->partial);
+    tensor_all_reduce(&t->queues, "gain_gradients", &t->mesh->axis[AXIS_TENSOR], b->partial);
+    if (b->partial.data != b->gradient.data) copy(t->queues.compute, "gain_gradients", b->gradient, WRITE, b->partial);
 }
 
 void gradient_reduce(trainer *t, bucket *b)
@@ -16,13 +16,13 @@ void gradient_reduce(trainer *t, bucket *b)
     o->phase = PHASE_GRADIENT;
     o->layer = -1;
     if (b->replicated) sum_replicated(t, b);
-    b->reduced = queue_mark(t->lanes.compute);
+    b->reduced = queue_mark(t->queues.compute);
     if (g->size > 1) {
-        queue_follow(t->lanes.gradient, t->lanes.compute);
+        queue_follow(t->queues.gradient, t->queues.compute);
         b->reduced = t->given->sharding == SHARDING_OPTIMIZER
-                         ? reduce_scatter(t->lanes.gradient, "gradients", g, tensor_none(), b->gradient)
-                         : all_reduce(t->lanes.gradient, "gradients", g, b->gradient);
-        lanes_settle(&t->lanes, b->reduced);
+                         ? reduce_scatter(t->queues.gradient, "gradients", g, tensor_none(), b->gradient)
+                         : all_reduce(t->queues.gradient, "gradients", g, b->gradient);
+        queues_wait_unless_overlap(&t->queues, b->reduced);
     }
     *o = before;
 }
@@ -38,13 +38,13 @@ static group *norm_group(trainer *t)
 static void sum_over(trainer *t, const char *name, group *g, tensor x)
 {
     if (g->size == 1) return;
-    queue_follow(t->lanes.gradient, t->lanes.compute);
-    queue_wait(t->lanes.compute, all_reduce(t->lanes.gradient, name, g, x));
+    queue_follow(t->queues.gradient, t->queues.compute);
+    queue_wait(t->queues.compute, all_reduce(t->queues.gradient, name, g, x));
 }
 
 void gradient_norm(trainer *t)
 {
-    queue *q = t->lanes.compute;
+    queue *q = t->queues.compute;
     param_table *p = &t->stage.params;
     fill(q, "norm", t->limbs, 0.0);
     for (int i = p->bucket_count - 1; i >= 0; i--) { /* as backward completed them */

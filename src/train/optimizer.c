@@ -26,7 +26,7 @@ static void initialize_block(trainer *t, const param *p, tensor values, int64_t 
                              .first_column = p->first_column + first % p->local_columns,
                              .rows = p->rows,
                              .columns = p->columns };
-    initialize(t->lanes.compute, p->name, tensor_2d(values.data, values.type, count / columns, columns), &args);
+    initialize(t->queues.compute, p->name, tensor_2d(values.data, values.type, count / columns, columns), &args);
 }
 
 /* A fragment is the end of one matrix row, whole rows, the beginning of another; each may be empty. */
@@ -44,7 +44,7 @@ static void initialize_fragment(trainer *t, const param *p, tensor values, fragm
 
 static void initialize_bucket(trainer *t, bucket *b)
 {
-    queue *q = t->lanes.compute;
+    queue *q = t->queues.compute;
     fill(q, "gradient", b->gradient, 0.0);
     fill(q, "weight", b->weight, 0.0);
     fill(q, "moment", b->first, 0.0);
@@ -65,9 +65,9 @@ static void initialize_bucket(trainer *t, bucket *b)
 static void gather_weights(trainer *t, bucket *b)
 {
     if (!sharded(t)) return;
-    queue_follow(t->lanes.gradient, t->lanes.compute);
-    b->gathered = all_gather(t->lanes.gradient, "weights", &t->mesh->gradient, b->weight, tensor_none());
-    lanes_settle(&t->lanes, b->gathered);
+    queue_follow(t->queues.gradient, t->queues.compute);
+    b->gathered = all_gather(t->queues.gradient, "weights", &t->mesh->gradient, b->weight, tensor_none());
+    queues_wait_unless_overlap(&t->queues, b->gathered);
 }
 
 void optimizer_initialize(trainer *t)
@@ -88,12 +88,12 @@ static void update_bucket(trainer *t, bucket *b)
                          .master = b->master,
                          .first = b->first,
                          .second = b->second };
-    adamw(t->lanes.compute, "adamw", &x, rule);
+    adamw(t->queues.compute, "adamw", &x, rule);
     gather_weights(t, b);
 }
 
 mark optimizer_update(trainer *t)
 {
     for (int i = 0; i < t->stage.params.bucket_count; i++) update_bucket(t, &t->stage.params.buckets[i]);
-    return queue_mark(t->lanes.compute);
+    return queue_mark(t->queues.compute);
 }

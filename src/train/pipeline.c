@@ -12,16 +12,16 @@ typedef struct {
 
 static mark receive(trainer *t, mesh_link link, const char *name, tensor into)
 {
-    queue *q = t->lanes.link[link];
+    queue *q = t->queues.link[link];
     transfer one = { .send = false, .peer = 0, .tensor = into };
     return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
 }
 
 static mark send(trainer *t, mesh_link link, const char *name, tensor from)
 {
-    queue *q = t->lanes.link[link];
+    queue *q = t->queues.link[link];
     transfer one = { .send = true, .peer = 1, .tensor = from };
-    queue_follow(q, t->lanes.compute);
+    queue_follow(q, t->queues.compute);
     return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
 }
 
@@ -43,11 +43,11 @@ static arrival receive_for(trainer *t, int64_t i)
     enter(t, a);
     if (a->verb == FORWARD) {
         tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
-        queue_follow(t->lanes.link[LINK_FORWARD_IN], t->lanes.compute);
+        queue_follow(t->queues.link[LINK_FORWARD_IN], t->queues.compute);
         r.arrived = receive(t, LINK_FORWARD_IN, "activation", tape_input(&t->stage.tape, a->chunk, a->microbatch));
     } else {
-        r.gradient = stream_next(&t->stage.gradients, t->lanes.link[LINK_BACKWARD_IN]);
-        if (!t->lanes.overlap) queue_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
+        r.gradient = stream_next(&t->stage.gradients, t->queues.link[LINK_BACKWARD_IN]);
+        if (!t->queues.overlap) queue_follow(t->queues.link[LINK_BACKWARD_IN], t->queues.compute);
         r.arrived = receive(t, LINK_BACKWARD_IN, "gradient", r.gradient->tensor);
     }
     return r;
@@ -56,7 +56,7 @@ static arrival receive_for(trainer *t, int64_t i)
 /* What was received is first read by a kernel, or gathered over the tensor ranks. */
 static void wait_for(trainer *t, const arrival *in)
 {
-    queue *readers[] = { t->lanes.compute, t->lanes.tensor, t->lanes.tensor_back };
+    queue *readers[] = { t->queues.compute, t->queues.tensor, t->queues.tensor_back };
     for (int i = 0; i < 3; i++)
         if (readers[i]) queue_wait(readers[i], in->arrived);
 }
@@ -64,7 +64,7 @@ static void wait_for(trainer *t, const arrival *in)
 static void forward(trainer *t, const schedule_action *a, const arrival *in)
 {
     const chunk_extent *e = &t->stage.chunk[a->chunk];
-    queue *compute = t->lanes.compute;
+    queue *compute = t->queues.compute;
     wait_for(t, in);
     if (!tape_received(t->stage.chunk, a)) tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
     if (e->has_loss) {
@@ -78,7 +78,7 @@ static void forward(trainer *t, const schedule_action *a, const arrival *in)
 
 static void backward(trainer *t, const schedule_action *a, const arrival *in)
 {
-    queue *compute = t->lanes.compute;
+    queue *compute = t->queues.compute;
     stream_buffer *b = in->gradient ? in->gradient : stream_next(&t->stage.gradients, compute);
     wait_for(t, in);
     t->stage.dx = b->tensor;
@@ -91,8 +91,8 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
  * followed. */
 void pipeline_submit(trainer *t)
 {
-    const int ahead = t->lanes.overlap ? 1 : 0;
-    queue_follow(t->lanes.link[LINK_BACKWARD_IN], t->lanes.compute);
+    const int ahead = t->queues.overlap ? 1 : 0;
+    queue_follow(t->queues.link[LINK_BACKWARD_IN], t->queues.compute);
     arrival in[2] = { { .gradient = NULL } }; /* of action i: in[i mod 2] */
     if (ahead) in[0] = receive_for(t, 0);
     for (int64_t i = 0; i < t->schedule.length; i++) {

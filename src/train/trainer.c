@@ -8,9 +8,9 @@ static void bucket_done(void *listener, bucket *b) { gradient_reduce(listener, b
 
 void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a)
 {
-    *t = (trainer){ .given = c, .mesh = m, .machine = on, .lanes = lanes_open(on, c->overlap) };
+    *t = (trainer){ .given = c, .mesh = m, .machine = on, .queues = queues_open(on, c->overlap) };
     t->schedule = schedule_make(c, m->at[AXIS_PIPELINE]);
-    stage_open(&t->stage, c, m, &t->lanes, &t->schedule, a);
+    stage_open(&t->stage, c, m, &t->queues, &t->schedule, a);
     t->stage.params.done = bucket_done;
     t->stage.params.listener = t;
     t->limbs = tensor_taken(a, BATCH, tensor_1d(NULL, U64, SQUARE_LIMBS));
@@ -47,7 +47,7 @@ static void begin(trainer *t)
     machine_origin(t->machine,
                    (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_BATCH });
     machine_step(t->machine, t->steps);
-    step_begin(t->lanes.compute, "step", t->stage.scalars, &args);
+    step_begin(t->queues.compute, "step", t->stage.scalars, &args);
 }
 
 void trainer_gradients(trainer *t)
@@ -63,7 +63,7 @@ mark trainer_update(trainer *t)
     machine_origin(t->machine,
                    (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_OPTIMIZER });
     gradient_norm(t);
-    copy(t->lanes.compute, "report", tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE,
+    copy(t->queues.compute, "report", tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE,
          t->stage.scalars);
     t->finished[slot] = optimizer_update(t);
     t->steps++;

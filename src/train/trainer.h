@@ -10,7 +10,7 @@ enum { REPORT_SLOTS = 4 };
 typedef struct trainer {
     const bench_case *given;
     mesh *mesh;
-    lanes lanes;
+    queues queues;
     stage stage;
     schedule schedule;
     tensor limbs, loss;          /* [SQUARE_LIMBS] U64; [1] F64: this rank's, then the global mean */

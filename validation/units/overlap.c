@@ -61,17 +61,17 @@ static tensor filled(dtype type, int64_t rows, int64_t columns, uint32_t what, i
 }
 
 typedef struct {
-    lanes lanes;
+    queues queues;
     void *scratch[HAZARD_QUEUES];
 } road;
 
 static road road_open(bool overlap, bool hostile, uint32_t seed)
 {
     machine_options o = { .hostile = hostile, .order_seed = seed, .prove_access = true, .world_rank = world_rank() };
-    road r = { .lanes = lanes_open(machine_open(&o), overlap) };
-    for (int i = 0; i < machine_queues(r.lanes.machine); i++) {
+    road r = { .queues = queues_open(machine_open(&o), overlap) };
+    for (int i = 0; i < machine_queues(r.queues.machine); i++) {
         r.scratch[i] = bytes_of(SCRATCH_BYTES);
-        queue_set_scratch(machine_queue_at(r.lanes.machine, i), r.scratch[i], SCRATCH_BYTES);
+        queue_set_scratch(machine_queue_at(r.queues.machine, i), r.scratch[i], SCRATCH_BYTES);
     }
     return r;
 }
@@ -79,7 +79,7 @@ static road road_open(bool overlap, bool hostile, uint32_t seed)
 /* Runs what was submitted; the number of hazards. */
 static int64_t road_close(road *r)
 {
-    machine *m = r->lanes.machine;
+    machine *m = r->queues.machine;
     machine_sync(m);
     int64_t hazards = machine_hazards(m)->count;
     for (int i = 0; i < machine_queues(m); i++) free(r->scratch[i]);
@@ -110,7 +110,7 @@ static outcome gathered_by(const shape *x, manner how)
     tensor part = filled(x->type, x->part, x->k, 1, g->rank), w = filled(x->type, x->k, x->n, 2, g->rank);
     outcome o = { .y = made(x->out, g->size * x->part, x->n), .whole = made(x->type, g->size * x->part, x->k) };
     for (int i = 0; i < 2; i++)
-        gather_matmul(&r.lanes, "test", g,
+        gather_matmul(&r.queues, "test", g,
                       (gathered_product){ .part = part, .w = w, .whole = o.whole, .y = o.y, .keeps_whole = true });
     o.hazards = road_close(&r);
     free(part.data);
@@ -123,10 +123,10 @@ static outcome scattered_by(const shape *x, manner how)
     group *g = &everybody.g;
     road r = road_open(how.overlap, how.hostile, how.seed);
     tensor a = filled(x->type, g->size * x->part, x->k, 3, g->rank), w = filled(x->type, x->k, x->n, 4, g->rank);
-    tensor partial = made(F32, scatter_partial_parts(&r.lanes, g) * x->part, x->n);
+    tensor partial = made(F32, scatter_partial_parts(&r.queues, g) * x->part, x->n);
     outcome o = { .y = made(x->out, x->part, x->n) };
     for (int i = 0; i < 2; i++)
-        matmul_scatter(&r.lanes, "test", g, (scattered_product){ .a = a, .w = w, .partial = partial, .out = o.y });
+        matmul_scatter(&r.queues, "test", g, (scattered_product){ .a = a, .w = w, .partial = partial, .out = o.y });
     o.hazards = road_close(&r);
     free(a.data);
     free(w.data);
@@ -236,7 +236,7 @@ static void scatter_adds_in_the_written_order(void **state)
     bool right = true;
     (void)state;
     value_set(F32, w.data, 0, 1.0);
-    matmul_scatter(&r.lanes, "test", &everybody.g,
+    matmul_scatter(&r.queues, "test", &everybody.g,
                    (scattered_product){ .a = a, .w = w, .partial = partial, .out = out });
     assert_on_all(road_close(&r) == 0, "hazards");
     for (int64_t row = 0; row < PART; row++) {

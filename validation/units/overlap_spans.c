@@ -67,13 +67,13 @@ static place place_of(const trainer *t, const span *x, const span *k)
     queue *of = machine_queue_at(t->machine, x->queue);
     bool layer = k->origin.layer == x->origin.layer && k->origin.microbatch == x->origin.microbatch &&
                  k->origin.step == x->origin.step;
-    if ((of == t->lanes.tensor || of == t->lanes.tensor_back) && k->kind == OP_MATMUL && layer) return TENSOR;
-    if (of == t->lanes.gradient && x->kind == OP_ALL_GATHER) return GATHERED;
-    if (of == t->lanes.gradient && x->origin.phase == PHASE_GRADIENT && k->origin.phase == PHASE_BACKWARD)
+    if ((of == t->queues.tensor || of == t->queues.tensor_back) && k->kind == OP_MATMUL && layer) return TENSOR;
+    if (of == t->queues.gradient && x->kind == OP_ALL_GATHER) return GATHERED;
+    if (of == t->queues.gradient && x->origin.phase == PHASE_GRADIENT && k->origin.phase == PHASE_BACKWARD)
         return REDUCED;
-    if (of == t->lanes.context && layer) return key_place(x, k);
+    if (of == t->queues.context && layer) return key_place(x, k);
     for (int i = 0; i < LINKS; i++)
-        if (of == t->lanes.link[i] && is_pass(k->origin.phase) && k->origin.microbatch != x->origin.microbatch)
+        if (of == t->queues.link[i] && is_pass(k->origin.phase) && k->origin.microbatch != x->origin.microbatch)
             return FORWARD_IN + (place)i;
     return PLACES;
 }
@@ -86,7 +86,7 @@ static beside count_beside(const trainer *t)
     for (int64_t i = 0; i < count; i++)
         for (int64_t k = 0; op_is_transfer(s[i].kind) && k < count; k++) {
             bool around = s[i].begin < s[k].begin && s[k].end < s[i].end &&
-                          machine_queue_at(t->machine, s[k].queue) == t->lanes.compute;
+                          machine_queue_at(t->machine, s[k].queue) == t->queues.compute;
             place at = around ? place_of(t, &s[i], &s[k]) : PLACES;
             if (at != PLACES) n.of[at] += 1.0;
         }

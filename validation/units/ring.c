@@ -115,7 +115,7 @@ static found run(const shape *n, const problem *p, group *g, tensor out, tensor 
         char *memory = bytes_of(bytes), *scratch[HAZARD_QUEUES];
         options.measuring = pass == 0;
         machine *m = machine_open(&options);
-        lanes l = lanes_open(m, true);
+        queues l = queues_open(m, true);
         arena_open(&a, pass ? memory : NULL, bytes);
         uint64_t sequence = g->sequence;
         ring_open(&r, &l, g, forward_of(p).q, forward_of(p).k, &a);

@@ -35,7 +35,7 @@ static void connect(group *g, const char *axis, int lanes, fabric_channel channe
 {
     char name[SPLIT_NAME];
     *g = group_line(axis, 0, 1, world_ranks(), world_rank());
-    g->lanes = lanes;
+    g->concurrent = lanes;
     g->channel = channel;
     snprintf(name, sizeof name, "%s %d", axis, (int)channel);
     group_connect(MACHINE_CUDA, g, name, 0, world_rank());

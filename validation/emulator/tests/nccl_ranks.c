@@ -43,7 +43,7 @@ static void connect(group *g, const char *name, int lanes, int first, int size)
     int at = world_rank() - first;
     bool within = at >= 0 && at < size;
     *g = group_line("test", first, 1, within ? size : 1, within ? at : 0);
-    g->lanes = lanes;
+    g->concurrent = lanes;
     group_connect(MACHINE_CUDA, g, name, within ? first : -1, g->rank);
 }
 

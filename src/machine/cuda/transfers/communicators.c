@@ -20,7 +20,7 @@
 enum { LANE_BLOCKS = 8, TURN_BLOCKS = 16 };
 enum { SPLITS = 64 };
 
-typedef enum { TURNS, FIRST_LANE, PARTS = FIRST_LANE + GROUP_LANES } part_index;
+typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURRENT } part_index;
 typedef struct {
     char name[SPLIT_NAME]; /* empty: none */
     int users;
@@ -163,7 +163,7 @@ static void make_part(split *s, int at, const group *g, const char *name, int co
     *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
     snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
     NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
-    if (joins && !takes_turns) meet_neighbours(c, at - FIRST_LANE);
+    if (joins && !takes_turns) meet_neighbours(c, at - FIRST_CONCURRENT);
     s->made[at] = true;
 }
 
@@ -172,8 +172,8 @@ void cuda_connect(group *g, const char *name, int color, int key)
     split *s = split_named(name);
     if (!s) s = split_make(name);
     s->users++;
-    for (int i = 0; i < (g->lanes ? g->lanes : 1); i++) {
-        int at = g->lanes ? FIRST_LANE + i : TURNS;
+    for (int i = 0; i < (g->concurrent ? g->concurrent : 1); i++) {
+        int at = g->concurrent ? FIRST_CONCURRENT + i : TURNS;
         if (!s->made[at]) make_part(s, at, g, name, color, key);
         g->communicator[i] = s->part[at].comm ? &s->part[at] : NULL;
     }

@@ -1,10 +1,10 @@
 /* Queues of a trainer. */
-#include "parallel/lanes.h"
+#include "parallel/queues.h"
 
-lanes lanes_open(machine *m, bool overlap)
+queues queues_open(machine *m, bool overlap)
 {
     static const char *const links[LINKS] = { "forward in", "forward out", "backward in", "backward out" };
-    lanes l = { .machine = m, .overlap = overlap };
+    queues l = { .machine = m, .overlap = overlap };
     l.compute = machine_queue(m, "compute");
     l.tensor = machine_queue(m, "tensor");
     l.context = machine_queue(m, "context");
@@ -14,7 +14,7 @@ lanes lanes_open(machine *m, bool overlap)
     return l;
 }
 
-void lanes_settle(const lanes *l, mark m)
+void queues_wait_unless_overlap(const queues *l, mark m)
 {
     if (!l->overlap) queue_wait(l->compute, m);
 }

@@ -11,8 +11,8 @@ typedef struct {
     queue *gradient;    /* gradients reduced and weights gathered over data x shard x context */
     queue *context;     /* keys and values around the context axis */
     queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */
-} lanes;
+} queues;
 
-lanes lanes_open(machine *m, bool overlap);
+queues queues_open(machine *m, bool overlap);
 /* Without overlap: what computes next waits for the mark of a transfer that nothing needs yet. */
-void lanes_settle(const lanes *l, mark m);
+void queues_wait_unless_overlap(const queues *l, mark m);
