@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "bench/case_machine.h"
 #include "bench/compare.h"
-#include "bench/strike.h"
+#include "bench/fault.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -175,11 +175,11 @@ static void judge_step(check_result *c, check *k, const trainer *t, int step)
 }
 
 /* Struck executions of all ranks. */
-static int64_t count_strikes(const trainer *t)
+static int64_t count_faults(const trainer *t)
 {
-    double strikes = t ? (double)machine_strikes(t->machine) : 0.0;
-    world_sum(&strikes, 1);
-    return (int64_t)strikes;
+    double faults = t ? (double)machine_faults(t->machine) : 0.0;
+    world_sum(&faults, 1);
+    return (int64_t)faults;
 }
 
 check_result check_run(check *k, const machine_options *on, case_result *r)
@@ -189,7 +189,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     memset(k->found, 0, sizeof k->found);
     bool part = k->mesh.takes_part;
     double begin = clock_seconds();
-    trainer_options o = { .machine = *on, .strike = strike_of(&k->given, &k->mesh, on) };
+    trainer_options o = { .machine = *on, .fault = fault_of(&k->given, &k->mesh, on) };
     if (part) {
         trainer_build(&t, &k->given, &k->mesh, &o);
         trainer_initialize(&t);
@@ -199,7 +199,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
         if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);
         judge_step(&c, k, part ? &t : NULL, step);
     }
-    c.strikes = count_strikes(part ? &t : NULL);
+    c.faults = count_faults(part ? &t : NULL);
     if (part) {
         result_add_machine(r, t.machine);
         trainer_dismantle(&t);

@@ -38,5 +38,5 @@ typedef struct {
 /* Collective over the world: computes the references once, for both checks. */
 void check_open(check *k, const bench_case *c);
 void check_close(check *k);
-/* Collective over the world: trains the check model on the mesh and compares. Adds hazards and strikes to r. */
+/* Collective over the world: trains the check model on the mesh and compares. Adds hazards and faults to r. */
 check_result check_run(check *k, const machine_options *on, case_result *r);

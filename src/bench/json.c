@@ -98,7 +98,7 @@ static void operations(const tally *t)
     say("},\"dispatch_seconds\":%.9g,", t->dispatch_seconds);
 }
 
-static void fault(const planted_fault *f)
+static void planted(const planted_fault *f)
 {
     if (f->kind == FAULT_NONE) say("\"fault\":null,");
     else say("\"fault\":\"%s %s %lld %d\",", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
@@ -120,7 +120,7 @@ static void identity(const bench_case *c)
     word("overlap", c->overlap ? "on" : "off");
     word("tokens", tokens_name(c->tokens));
     word("order", order_name(c->order));
-    fault(&c->fault);
+    planted(&c->fault);
     say("\"sequence\":%lld,\"micro_batch\":%lld,\"global_batch\":%lld,\"warmup\":%lld,\"steps\":%lld,",
         (long long)c->model.sequence, (long long)c->micro_batch, (long long)c->global_batch, (long long)c->warmup,
         (long long)c->steps);
@@ -152,7 +152,7 @@ static void numbers(const case_result *r)
     list("gradient_norms", r->gradient_norm, r->completed);
     residual(r);
     operations(&r->tally);
-    say("\"strikes\":%lld,\"hazards\":%lld,", (long long)r->strikes, (long long)r->hazards);
+    say("\"faults\":%lld,\"hazards\":%lld,", (long long)r->faults, (long long)r->hazards);
     say("\"shadowed\":{\"operations\":%lld,\"elements\":%lld,\"failed\":%lld,\"left_out\":%lld,",
         (long long)r->shadow.operations, (long long)r->shadow.elements, (long long)r->shadow.failed,
         (long long)r->shadow.left_out);

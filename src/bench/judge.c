@@ -30,10 +30,10 @@ static void judge_fault(case_result *r)
     const planted_fault *f = &r->given->fault;
     if (f->kind == FAULT_NONE) return;
     result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
-    if (r->strikes == 0) result_fail(r, "the planted fault never struck");
+    if (r->faults == 0) result_fail(r, "the planted fault never struck");
     if (r->given->check == CHECK_OFF) result_fail(r, "a fault is planted and the check that would see it is off");
     for (int i = 0; i < 2; i++)
-        if (r->check[i].done && r->strikes && r->check[i].strikes == 0)
+        if (r->check[i].done && r->faults && r->check[i].faults == 0)
             result_fail(r, "the planted fault never struck in the check: its model has fewer such operations");
 }
 

@@ -93,7 +93,7 @@ void result_add_machine(case_result *r, const machine *m)
     const hazard_report *h = machine_hazards(m);
     if (h->count && !r->hazards) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
     r->hazards += h->count;
-    r->strikes += machine_strikes(m);
+    r->faults += machine_faults(m);
     if (machine_shadowed(m)) add_shadow(&r->shadow, machine_shadowed(m));
 }
 

@@ -9,7 +9,7 @@ typedef struct {
     double residual;                                       /* scaled: 16 is the threshold; max of the parts below */
     double loss, gradient_first, gradient_fourth, weights; /* worst ratio to its limit x 16, each */
     char worst[256];                                       /* what was worst: parameter, step, rank */
-    int64_t strikes;                                       /* executions a planted fault struck in it, all ranks */
+    int64_t faults;                                        /* executions a planted fault struck in it, all ranks */
     double seconds;                                        /* cost of this check */
     bool done, passed;
 } check_result;
@@ -43,7 +43,7 @@ typedef struct {
     int64_t span_count; /* rank 0: operations of the last step in order of completion; owned */
     int64_t hazards;
     char hazard[512];
-    int64_t strikes;       /* executions a planted fault struck, all ranks */
+    int64_t faults;        /* executions a planted fault struck, all ranks */
     shadow_report shadow;  /* operations beside the host's, all ranks; 0 of them: check is not kernels */
     check_result check[2]; /* before, after */
     bool passed, valid;
@@ -62,7 +62,7 @@ void result_close(case_result *r);
  * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside
  * it). */
 void result_add_time(case_result *r, const machine *m, int64_t step, double seconds);
-/* Adds the hazards found, the strikes made and what the shadow saw on a machine that has finished. */
+/* Adds the hazards found, the faults planted and what the shadow saw on a machine that has finished. */
 void result_add_machine(case_result *r, const machine *m);
 /* Adds a reason, printf style; the first CASE_REASONS are kept. A failed case has passed false, a not valid one valid
  * false. */

@@ -4,9 +4,9 @@
 #include "base/fail.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
+#include "bench/fault.h"
 #include "bench/memory.h"
 #include "bench/report.h"
-#include "bench/strike.h"
 #include "bench/summary.h"
 #include "machine/world.h"
 #include <stdio.h>
@@ -138,7 +138,7 @@ static void timed_steps(const bench_case *c, case_result *r, const machine_optio
     trainer t;
     mesh m;
     mesh_open(&m, &c->layout, world_rank(), mesh_on(on->kind));
-    trainer_options o = { .machine = *on, .strike = strike_of(c, &m, on) };
+    trainer_options o = { .machine = *on, .fault = fault_of(c, &m, on) };
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     if (m.takes_part) {
@@ -180,12 +180,12 @@ static void agree_on_shadow(shadow_report *s)
 /* Findings of any rank fail the case on all of them. */
 static void agree(case_result *r)
 {
-    double counts[2] = { (double)r->hazards, (double)r->strikes };
+    double counts[2] = { (double)r->hazards, (double)r->faults };
     int first = world_first(r->hazards > 0);
     world_sum(counts, 2);
     if (counts[0] > 0.0) world_broadcast(r->hazard, sizeof r->hazard, first);
     r->hazards = (int64_t)counts[0];
-    r->strikes = (int64_t)counts[1];
+    r->faults = (int64_t)counts[1];
     agree_on_shadow(&r->shadow);
 }
 

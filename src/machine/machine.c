@@ -103,7 +103,7 @@ void machine_step(machine *m, int64_t step)
     m->now.step = step;
     if (m->shadow) shadow_step(m->shadow, step);
     m->waits = 0;
-    strike_step(m);
+    fault_step(m);
 }
 
 void machine_tune(machine *m, void *memory, size_t bytes)

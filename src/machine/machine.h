@@ -2,6 +2,7 @@
  * None of these calls is collective except where said. */
 #pragma once
 #include "base/arena.h"
+#include "base/fault.h"
 #include "machine/hazard.h"
 #include "machine/op.h"
 #include "machine/shadow.h"
@@ -15,15 +16,6 @@ typedef struct {
 } mark; /* queue NULL: already done */
 
 typedef enum { MACHINE_HOST, MACHINE_CUDA } machine_kind;
-typedef enum {
-    STRIKE_NONE,
-    STRIKE_DROP,
-    STRIKE_STALE,
-    STRIKE_REPEAT,
-    STRIKE_SCALE,
-    STRIKE_FLIP,
-    STRIKE_UNWAIT
-} strike_kind;
 
 typedef struct {
     machine_kind kind;
@@ -56,9 +48,9 @@ typedef struct {
 
 /* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's
  * both ends), found as the transfer of that group and sequence within the step, which the caller learns from
- * machine_strike_found in a measuring pass. */
+ * machine_fault_found in a measuring pass. */
 typedef struct {
-    strike_kind kind;
+    fault_kind kind;
     op_kind operation;
     int64_t nth;
     int world_rank;
@@ -66,7 +58,7 @@ typedef struct {
     char transfer_axis[16];
     int transfer_channel, transfer_first; /* the group: machine/fabric.h */
     uint64_t transfer_sequence;           /* within the step, from 0 */
-} strike;
+} fault;
 
 /* Can a machine of this kind run here? Its threads per rank, and the libraries it computes with, as loaded. */
 bool machine_usable(machine_kind kind, char *why, size_t length); /* why not: a clause, if not */
@@ -137,10 +129,10 @@ void machine_view_end(machine *m, tensor *view);
 size_t queue_scratch_bytes(const queue *q);
 void queue_set_scratch(queue *q, void *memory, size_t bytes);
 
-void machine_strike(machine *m, const strike *s);
-int64_t machine_strikes(const machine *m); /* how often it struck, this rank */
+void machine_plant(machine *m, const fault *s);
+int64_t machine_faults(const machine *m); /* how often it struck, this rank */
 /* Fills what names the transfer if world_rank's nth operation was a transfer in the steps submitted so far. */
-bool machine_strike_found(const machine *m, strike *s);
+bool machine_fault_found(const machine *m, fault *s);
 
 /* Leaves out the index-th effective queue_wait counted over all queues since the last machine_step (tests); -1: none.
  */

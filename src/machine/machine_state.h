@@ -1,4 +1,4 @@
-/* What a machine and its queues hold: machine.c opens and reads them, submit.c passes operations on, strike.c plants
+/* What a machine and its queues hold: machine.c opens and reads them, submit.c passes operations on, fault.c plants
  * faults. */
 #pragma once
 #include "machine/backend.h"
@@ -35,9 +35,9 @@ struct machine {
     int64_t executed[OP_KINDS]; /* of this step */
     struct group *group[MACHINE_GROUPS];
     int groups;
-    strike strike;
-    int64_t strikes;
-    bool strike_found;
+    fault fault;
+    int64_t faults;
+    bool fault_found;
     int64_t waits, dropped_wait;
     op unwaited;
     shadow *shadow;
@@ -48,10 +48,10 @@ mark submit_run(queue *q, const op *o);
 /* The group's transfers are numbered on every rank alike, struck ones included. */
 void submit_number(op *o);
 
-/* A step counts the transfers of each group: from the first that this machine sees of it, or from strike_step. */
-void strike_know_group(machine *m, struct group *g);
-void strike_step(machine *m);
+/* A step counts the transfers of each group: from the first that this machine sees of it, or from fault_step. */
+void fault_know_group(machine *m, struct group *g);
+void fault_step(machine *m);
 /* The fault that the deck plants on this operation, if it does. Counts it. */
-strike_kind strike_now(machine *m, const op *o);
+fault_kind fault_now(machine *m, const op *o);
 /* Runs the operation, struck so. Was anything changed by that? A wait is left out by the caller. */
-bool strike_submit(queue *q, op *o, strike_kind kind);
+bool fault_submit(queue *q, op *o, fault_kind kind);

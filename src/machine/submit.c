@@ -98,13 +98,13 @@ mark op_submit(queue *q, const op *given)
     double begin = clock_seconds(), ran = m->tally.run_seconds;
     op o = *given;
     if (op_is_judged(given)) return (mark){ NULL, 0 };
-    if (op_is_transfer(o.kind)) strike_know_group(m, o.args.fabric.group);
-    strike_kind kind = strike_now(m, &o);
+    if (op_is_transfer(o.kind)) fault_know_group(m, o.args.fabric.group);
+    fault_kind kind = fault_now(m, &o);
     submit_number(&o);
-    bool unwaited = flush_waits(q, kind == STRIKE_UNWAIT);
+    bool unwaited = flush_waits(q, kind == FAULT_UNWAIT);
     if (unwaited) m->unwaited = o;
-    bool struck = strike_submit(q, &o, kind);
-    m->strikes += struck || (kind == STRIKE_UNWAIT && unwaited);
+    bool struck = fault_submit(q, &o, kind);
+    m->faults += struck || (kind == FAULT_UNWAIT && unwaited);
     m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.run_seconds - ran);
     return queue_mark(q);
 }

@@ -1,6 +1,7 @@
 /* One case as everything above sees it: resolved from the deck, the catalogue and the ranks at hand, then constant.
  * Paper knowledge only: no MPI, no device. */
 #pragma once
+#include "base/fault.h"
 #include "plan/schedule/schedule_kinds.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +24,6 @@ typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED } step_line; /* the reci
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
 typedef enum { ATTENTION_AUTO, ATTENTION_OWN } attention_choice;
 typedef enum { CHECK_OFF, CHECK_MODEL, CHECK_KERNELS } check_kind; /* kernels: the model, and each of its operations */
-typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
 
 /* Axes of the mesh, innermost first: rank = (((pipeline*D + data)*S + shard)*C + context)*T + tensor.
  * expert spans data x context and is no factor of the rank count. */

@@ -1,10 +1,7 @@
 /* From a case to a trainer on a machine: measured on paper first, then laid out in one block. */
 #include "train/measure.h"
 
-strike trainer_find_strike(const bench_case *c, mesh *m, const trainer_options *o)
-{
-    return measure_case(c, m, o).strike;
-}
+fault trainer_find_fault(const bench_case *c, mesh *m, const trainer_options *o) { return measure_case(c, m, o).fault; }
 
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o)
 {
@@ -17,7 +14,7 @@ void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_optio
     machine *on = machine_open(&options);
     machine_tune(on, memory, r.arena.used);
     machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, r.arena.used);
-    machine_strike(on, &o->strike);
+    machine_plant(on, &o->fault);
     trainer_open(t, c, m, on, &a);
     for (int i = 0; i < machine_queues(on); i++)
         queue_set_scratch(machine_queue_at(on, i), arena_take(&a, SCRATCH, r.scratch[i]), r.scratch[i]);

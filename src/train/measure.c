@@ -28,19 +28,19 @@ static void measure_queues(measure *r, machine *paper)
 
 measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
 {
-    measure r = { .strike = o->strike };
+    measure r = { .fault = o->fault };
     machine_options options = o->machine;
     trainer t;
     options.measuring = true;
     mesh_restart(m);
     arena_open(&r.arena, NULL, 0);
     machine *paper = machine_open(&options);
-    machine_strike(paper, &o->strike);
+    machine_plant(paper, &o->fault);
     trainer_open(&t, c, m, paper, &r.arena);
     trainer_initialize(&t);
     measure_steps(&r, &t);
     measure_queues(&r, paper);
-    machine_strike_found(paper, &r.strike);
+    machine_fault_found(paper, &r.fault);
     r.hazards = *machine_hazards(paper);
     r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);

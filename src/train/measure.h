@@ -10,7 +10,7 @@ typedef struct {
     int64_t history;               /* operations of the longest queue, set-up and all measured steps together */
     tally step;                    /* one steady step: operations, flops, messages, bytes; no seconds */
     hazard_report hazards;         /* of set-up and all measured steps */
-    strike strike;                 /* as given, completed on the struck rank with the transfer it names */
+    fault fault;                   /* as given, completed on the struck rank with the transfer it names */
 } measure;
 
 /* m: connected or not; its groups' transfers are numbered anew afterwards. Not collective. */

@@ -246,14 +246,14 @@ def verdict(case, result):
     """"caught", "harmless" or what is wrong."""
     never = NEVER in str(result["reasons"])
     if case.fault is None:
-        return "healthy" if result["passed"] and result["strikes"] == 0 else "a healthy case FAILED"
+        return "healthy" if result["passed"] and result["faults"] == 0 else "a healthy case FAILED"
     if result["valid"]:
         return "VALID in spite of a planted fault"
     if case.what in ("never", "no such rank", "no waits", "sends only"):
-        return "caught" if never and result["strikes"] == 0 and not result["passed"] else "struck"
+        return "caught" if never and result["faults"] == 0 and not result["passed"] else "struck"
     if case.what == "timed steps only":
-        return "caught" if not result["passed"] and result["strikes"] > 0 and never else "passed"
-    if never or result["strikes"] == 0:
+        return "caught" if not result["passed"] and result["faults"] > 0 and never else "passed"
+    if never or result["faults"] == 0:
         return "never struck"
     if harmless_reason(case):
         return "harmless" if result["passed"] else "caught, though listed as harmless"
@@ -320,7 +320,7 @@ def main():
         wrong = [(c, r, w) for c, r, w in mine if w not in ("caught", "harmless", "healthy")]
         good &= test(number, not wrong, f"{precision} {operation}: {len(mine)} planted, {sum(w == 'caught' for *_, w in mine)} caught")
         for c, r, w in wrong:
-            print(f"# {c.what}: {c.fault}: {w}; residual {scaled(r):.3g}, {r['strikes']} strikes, {r['hazards']} hazards")
+            print(f"# {c.what}: {c.fault}: {w}; residual {scaled(r):.3g}, {r['faults']} faults, {r['hazards']} hazards")
     good &= test(len(groups) + 1, (statuses, healthy, one, never) == ({1}, 0, 1, 1), "exit status 1 with faults, also one that never struck, and 0 without")
     missing = without_a_row(planned, results)
     good &= test(len(groups) + 2, not missing, "every kind of operation that a step submits has a row " + " ".join(missing))

@@ -105,7 +105,7 @@ def of_results():
     yield "total_seconds", put(f"{CASE}/results/total_seconds", 10.0), "total_seconds"
     yield "completed", put(f"{CASE}/results/completed", 8), "completed"
     yield "hazards", put(f"{CASE}/results/hazards", 1), "hazards"
-    yield "strikes", put(f"{CASE}/results/strikes", 1), "none is planted"
+    yield "faults", put(f"{CASE}/results/faults", 1), "none is planted"
     yield "passed", put(f"{CASE}/results/passed", False), "contradicts"
     yield "valid", put(f"{CASE}/results/valid", False), "contradicts"
     yield "a fail reason", add_reason(f"{CASE}/results/fail_reasons", "it smelt"), "it smelt"

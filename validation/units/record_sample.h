@@ -220,7 +220,7 @@ static inline void sample_judge(case_result *r, const bench_case *c, int which)
     }
     if (which != SAMPLE_FAILED) return;
     r->check[1] = sample_check(400.0);
-    r->passed = r->valid = false, r->fail_reasons = r->invalid_reasons = 1, r->strikes = 18;
+    r->passed = r->valid = false, r->fail_reasons = r->invalid_reasons = 1, r->faults = 18;
     snprintf(r->fail_reason[0], REASON_LENGTH, "check after the steps: residual 400");
     snprintf(r->invalid_reason[0], REASON_LENGTH, "fault planted: drop all_reduce 3 1");
 }

@@ -119,20 +119,20 @@ static found run(const shape *n, const problem *p, group *g, tensor out, tensor 
         arena_open(&a, pass ? memory : NULL, bytes);
         uint64_t sequence = g->sequence;
         ring_open(&r, &l, g, forward_of(p).q, forward_of(p).k, &a);
-        int queues = machine_queues(m);
-        for (int i = 0; i < queues; i++)
+        int count = machine_queues(m);
+        for (int i = 0; i < count; i++)
             queue_set_scratch(machine_queue_at(m, i), scratch[i] = bytes_of(scratch_bytes[i]), scratch_bytes[i]);
         submit(&r, n, p, out, lse);
         machine_sync(m);
         if (pass == 0) g->sequence = sequence;
-        for (int i = 0; i < queues; i++) scratch_bytes[i] = queue_scratch_bytes(machine_queue_at(m, i));
+        for (int i = 0; i < count; i++) scratch_bytes[i] = queue_scratch_bytes(machine_queue_at(m, i));
         f.forward_flops = machine_tally(m)->kind[OP_ATTENTION_FORWARD].flops;
         f.backward_flops = machine_tally(m)->kind[OP_ATTENTION_BACKWARD].flops;
         f.hazards += machine_hazards(m)->count;
         bytes = a.used;
         machine_close(m);
         free(memory);
-        for (int i = 0; i < queues; i++) free(scratch[i]);
+        for (int i = 0; i < count; i++) free(scratch[i]);
     }
     return f;
 }

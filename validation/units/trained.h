@@ -25,7 +25,7 @@ typedef struct {
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
     double whole_weight_errors; /* elements of any rank's gathered weights that are not the rounded owner's value */
-    double hazards, strikes;    /* of all ranks */
+    double hazards, faults;     /* of all ranks */
     int64_t waits;              /* of the last step, this rank */
     char hazard[512];           /* the first one, this rank */
     size_t arena_bytes;         /* this rank */
@@ -37,7 +37,7 @@ typedef struct {
     bool hostile;
     uint32_t order_seed;
     bool prove_access;
-    strike strike;
+    fault fault;
     int64_t drop_wait, drop_step;
 } training;
 
@@ -167,7 +167,7 @@ static inline void take_machine(trained *r, const trainer *t)
     r->waits = machine_waits(t->machine);
     r->hazards = (double)h->count;
     if (h->count) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
-    r->strikes = (double)machine_strikes(t->machine);
+    r->faults = (double)machine_faults(t->machine);
     r->arena_bytes = t->arena.used;
 }
 
@@ -184,7 +184,7 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
                                        .order_seed = how->order_seed,
                                        .prove_access = how->prove_access,
                                        .world_rank = world_rank() },
-                          .strike = how->strike };
+                          .fault = how->fault };
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o);
         trainer_initialize(&t);
@@ -207,10 +207,10 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
         r->whole_weight_errors = count_weight_errors(&t, r);
         trainer_dismantle(&t);
     }
-    double found[] = { r->hazards, r->strikes, r->whole_weight_errors };
+    double found[] = { r->hazards, r->faults, r->whole_weight_errors };
     world_sum(found, 3);
     r->hazards = found[0];
-    r->strikes = found[1];
+    r->faults = found[1];
     r->whole_weight_errors = found[2];
     mesh_close(&m);
 }

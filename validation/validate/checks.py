@@ -91,7 +91,7 @@ def against_passed(case):
     for when in ("check_before", "check_after") if case.settings["check"] != "off" else ():
         if not (case.flag(when + "/done") and case[when + "/residual"] < THRESHOLD):
             yield f"{when} did not pass: residual {case[when + '/residual']:.4g}"
-    if case.settings["fault"] != "none" and case["results/strikes"] == 0:
+    if case.settings["fault"] != "none" and case["results/faults"] == 0:
         yield "its fault never struck"
 
 
@@ -116,7 +116,7 @@ def check_verdict(case, provenance, f):
     verdict, validity = case.settings["verdict"], case.settings["validity"]
     f.demand(case.flag("results/passed") == (verdict == "PASSED"), f"verdict {verdict} contradicts results/passed")
     f.demand(case.flag("results/valid") == (validity == "VALID"), f"{validity} contradicts results/valid")
-    f.demand(case.settings["fault"] != "none" or case["results/strikes"] == 0, "a fault struck, but none is planted")
+    f.demand(case.settings["fault"] != "none" or case["results/faults"] == 0, "a fault struck, but none is planted")
     if verdict == "PASSED":
         for reason in against_passed(case):
             f.add(f"recorded PASSED, but {reason}")

@@ -184,7 +184,7 @@ static void write_verdict(writer *w, const char *group, const case_result *r)
     writer_integer(w, writer_join(group, "completed").path, "1", r->completed);
     writer_integer(w, writer_join(group, "hazards").path, "1", r->hazards);
     writer_text(w, writer_join(group, "hazard").path, r->hazard, strnlen(r->hazard, sizeof r->hazard));
-    writer_integer(w, writer_join(group, "strikes").path, "1", r->strikes);
+    writer_integer(w, writer_join(group, "faults").path, "1", r->faults);
     writer_integer(w, writer_join(group, "shadowed_operations").path, "1", r->shadow.operations);
     writer_integer(w, writer_join(group, "shadowed_mismatches").path, "1", r->shadow.failed);
     writer_integer(w, writer_join(group, "shadowed_left_out").path, "1", r->shadow.left_out);

@@ -4,15 +4,15 @@
 
 enum { N = 5 };
 
-static strike fault(strike_kind kind, op_kind operation, int64_t nth)
+static fault planted(fault_kind kind, op_kind operation, int64_t nth)
 {
-    return (strike){ .kind = kind, .operation = operation, .nth = nth, .world_rank = world_rank() };
+    return (fault){ .kind = kind, .operation = operation, .nth = nth, .world_rank = world_rank() };
 }
 
-static test_floor struck_floor(const strike *s)
+static test_floor struck_floor(const fault *s)
 {
-    test_floor f = floor_open((machine_options){ .prove_access = s->kind != STRIKE_UNWAIT }, 1 << 20);
-    machine_strike(f.m, s);
+    test_floor f = floor_open((machine_options){ .prove_access = s->kind != FAULT_UNWAIT }, 1 << 20);
+    machine_plant(f.m, s);
     return f;
 }
 
@@ -44,14 +44,14 @@ static bool all_equal(const float x[N], float value)
 }
 
 /* The program once under the fault, in a step. */
-static cells run_struck(strike s, int64_t strikes)
+static cells run_struck(fault s, int64_t faults)
 {
     cells x = fresh();
     test_floor f = struck_floor(&s);
     machine_step(f.m, 0);
     three_copies(f.q[0], &x);
     machine_sync(f.m);
-    assert_int_equal(machine_strikes(f.m), strikes);
+    assert_int_equal(machine_faults(f.m), faults);
     floor_close(&f);
     return x;
 }
@@ -59,21 +59,21 @@ static cells run_struck(strike s, int64_t strikes)
 static void each_kind_does_what_it_says(void **state)
 {
     static const struct {
-        strike_kind kind;
+        fault_kind kind;
         op_kind operation;
         int64_t nth;
         float a, b, c, d;
     } row[] = {
-        { STRIKE_DROP, OP_FILL, 1, 0, 10, 10, 40 },   { STRIKE_DROP, OP_COPY, 1, 1, 10, 10, 40 },
-        { STRIKE_DROP, OP_COPY, 2, 1, 11, 0, 30 },    { STRIKE_DROP, OP_COPY, 3, 1, 11, 11, 30 },
-        { STRIKE_STALE, OP_COPY, 1, 1, 10, 10, 40 },  { STRIKE_STALE, OP_COPY, 2, 1, 11, 20, 50 },
-        { STRIKE_STALE, OP_COPY, 3, 1, 11, 11, 30 },  { STRIKE_REPEAT, OP_COPY, 1, 1, 12, 12, 42 },
-        { STRIKE_REPEAT, OP_COPY, 2, 1, 11, 11, 41 }, { STRIKE_REPEAT, OP_COPY, 3, 1, 11, 11, 52 },
-        { STRIKE_SCALE, OP_FILL, 1, 2, 12, 12, 42 },  { STRIKE_SCALE, OP_COPY, 1, 1, 22, 22, 52 },
-        { STRIKE_SCALE, OP_COPY, 2, 1, 11, 22, 52 },  { STRIKE_SCALE, OP_COPY, 3, 1, 11, 11, 82 },
+        { FAULT_DROP, OP_FILL, 1, 0, 10, 10, 40 },   { FAULT_DROP, OP_COPY, 1, 1, 10, 10, 40 },
+        { FAULT_DROP, OP_COPY, 2, 1, 11, 0, 30 },    { FAULT_DROP, OP_COPY, 3, 1, 11, 11, 30 },
+        { FAULT_STALE, OP_COPY, 1, 1, 10, 10, 40 },  { FAULT_STALE, OP_COPY, 2, 1, 11, 20, 50 },
+        { FAULT_STALE, OP_COPY, 3, 1, 11, 11, 30 },  { FAULT_REPEAT, OP_COPY, 1, 1, 12, 12, 42 },
+        { FAULT_REPEAT, OP_COPY, 2, 1, 11, 11, 41 }, { FAULT_REPEAT, OP_COPY, 3, 1, 11, 11, 52 },
+        { FAULT_SCALE, OP_FILL, 1, 2, 12, 12, 42 },  { FAULT_SCALE, OP_COPY, 1, 1, 22, 22, 52 },
+        { FAULT_SCALE, OP_COPY, 2, 1, 11, 22, 52 },  { FAULT_SCALE, OP_COPY, 3, 1, 11, 11, 82 },
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        cells x = run_struck(fault(row[i].kind, row[i].operation, row[i].nth), 1);
+        cells x = run_struck(planted(row[i].kind, row[i].operation, row[i].nth), 1);
         if (!all_equal(x.a, row[i].a) || !all_equal(x.b, row[i].b) || !all_equal(x.c, row[i].c) ||
             !all_equal(x.d, row[i].d))
             fail_msg("row %zu: %g %g %g %g", i, (double)x.a[0], (double)x.b[0], (double)x.c[0], (double)x.d[0]);
@@ -87,11 +87,11 @@ static bool healthy(const cells *x)
 
 static void what_is_not_there_is_not_struck(void **state)
 {
-    strike elsewhere = fault(STRIKE_DROP, OP_COPY, 1);
+    fault elsewhere = planted(FAULT_DROP, OP_COPY, 1);
     elsewhere.world_rank = world_rank() + 1;
-    const strike none[] = { fault(STRIKE_DROP, OP_COPY, 0),    fault(STRIKE_DROP, OP_COPY, 4),
-                            fault(STRIKE_STALE, OP_MATMUL, 1), fault(STRIKE_NONE, OP_COPY, 1),
-                            fault(STRIKE_UNWAIT, OP_COPY, 1),  elsewhere };
+    const fault none[] = { planted(FAULT_DROP, OP_COPY, 0),    planted(FAULT_DROP, OP_COPY, 4),
+                           planted(FAULT_STALE, OP_MATMUL, 1), planted(FAULT_NONE, OP_COPY, 1),
+                           planted(FAULT_UNWAIT, OP_COPY, 1),  elsewhere };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         cells x = run_struck(none[i], 0);
         assert_true(healthy(&x));
@@ -101,7 +101,7 @@ static void what_is_not_there_is_not_struck(void **state)
 /* Before the first step nothing is struck or counted; in every step afterwards the same execution is. */
 static void executions_are_counted_within_a_step(void **state)
 {
-    strike s = fault(STRIKE_DROP, OP_COPY, 2);
+    fault s = planted(FAULT_DROP, OP_COPY, 2);
     test_floor f = struck_floor(&s);
     cells x = fresh();
     three_copies(f.q[0], &x);
@@ -113,14 +113,14 @@ static void executions_are_counted_within_a_step(void **state)
         three_copies(f.q[step], &x);
         machine_sync(f.m);
         assert_true(all_equal(x.b, 11.0f) && all_equal(x.c, 0.0f) && all_equal(x.d, 30.0f));
-        assert_int_equal(machine_strikes(f.m), step + 1);
+        assert_int_equal(machine_faults(f.m), step + 1);
     }
     floor_close(&f);
 }
 
 static void flip_inverts_one_bit_of_one_element(void **state)
 {
-    cells x = run_struck(fault(STRIKE_FLIP, OP_COPY, 2), 1);
+    cells x = run_struck(planted(FAULT_FLIP, OP_COPY, 2), 1);
     uint32_t before, after;
     float eleven = 11.0f;
     memcpy(&before, &eleven, sizeof before);
@@ -130,14 +130,14 @@ static void flip_inverts_one_bit_of_one_element(void **state)
 }
 
 /* One fill of a tensor of that format under the fault. */
-static void fill_struck(strike_kind kind, dtype type, void *x, int64_t strikes)
+static void fill_struck(fault_kind kind, dtype type, void *x, int64_t faults)
 {
-    strike s = fault(kind, OP_FILL, 1);
+    fault s = planted(kind, OP_FILL, 1);
     test_floor f = struck_floor(&s);
     machine_step(f.m, 0);
     fill(f.q[0], "x", tensor_1d(x, type, N), 3.0);
     machine_sync(f.m);
-    assert_int_equal(machine_strikes(f.m), strikes);
+    assert_int_equal(machine_faults(f.m), faults);
     floor_close(&f);
 }
 
@@ -150,16 +150,16 @@ static void every_format_is_struck(void **state)
     } x;
     static const dtype types[] = { F32, BF16, F64, U64, I32 };
     for (int t = 0; t < 5; t++) {
-        fill_struck(STRIKE_SCALE, types[t], &x, 1);
+        fill_struck(FAULT_SCALE, types[t], &x, 1);
         for (int i = 0; i < N; i++) assert_true(value_at(types[t], &x, i) == 6.0);
-        fill_struck(STRIKE_DROP, types[t], &x, 1);
+        fill_struck(FAULT_DROP, types[t], &x, 1);
         for (int i = 0; i < N; i++) assert_true(value_at(types[t], &x, i) == 0.0);
     }
-    fill_struck(STRIKE_FLIP, BF16, &x, 1);
+    fill_struck(FAULT_FLIP, BF16, &x, 1);
     assert_int_equal(x.bf16[N / 2] ^ x.bf16[0], 0x4000);
-    fill_struck(STRIKE_FLIP, F64, &x, 1);
+    fill_struck(FAULT_FLIP, F64, &x, 1);
     assert_int_equal(x.u64[N / 2] ^ x.u64[0], 1ull << 62);
-    fill_struck(STRIKE_FLIP, U64, &x, 0);
+    fill_struck(FAULT_FLIP, U64, &x, 0);
     assert_true(x.u64[N / 2] == 3);
 }
 
@@ -167,19 +167,19 @@ static void every_format_is_struck(void **state)
 static void views_are_struck(void **state)
 {
     static const struct {
-        strike_kind kind;
+        fault_kind kind;
         double first, other;
-    } row[] = { { STRIKE_DROP, 0, 0 }, { STRIKE_SCALE, 6, 10 } };
+    } row[] = { { FAULT_DROP, 0, 0 }, { FAULT_SCALE, 6, 10 } };
     double in[2] = { 1, 2 }, out[8];
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < 8; i++) out[i] = 5.0;
-        strike s = fault(row[k].kind, OP_SUM, 1);
+        fault s = planted(row[k].kind, OP_SUM, 1);
         test_floor f = floor_open((machine_options){ 0 }, 0);
         op o = { .kind = OP_SUM,
                  .operands = 2,
                  .operand = { { tensor_slice(tensor_2d(out, F64, 4, 2), 1, 1, 1), WRITE },
                               { tensor_1d(in, F64, 2), READ } } };
-        machine_strike(f.m, &s);
+        machine_plant(f.m, &s);
         machine_step(f.m, 0);
         op_submit(f.q[0], &o);
         machine_sync(f.m);
@@ -191,19 +191,19 @@ static void views_are_struck(void **state)
 /* The wait before the operation is left out: the hazard is named. */
 static void unwait_leaves_out_the_wait(void **state)
 {
-    strike s = fault(STRIKE_UNWAIT, OP_COPY, 2);
+    fault s = planted(FAULT_UNWAIT, OP_COPY, 2);
     cells x = fresh();
     test_floor f = struck_floor(&s);
     machine_step(f.m, 0);
     fill(f.q[0], "a", tensor_1d(x.a, F32, N), 1.0);
     queue_wait(f.q[1], queue_mark(f.q[0]));
     copy(f.q[1], "b", tensor_1d(x.b, F32, N), WRITE, tensor_1d(x.a, F32, N));
-    assert_int_equal(machine_hazards(f.m)->count + machine_strikes(f.m), 0);
+    assert_int_equal(machine_hazards(f.m)->count + machine_faults(f.m), 0);
     queue_wait(f.q[2], queue_mark(f.q[0]));
     queue_wait(f.q[2], queue_mark(f.q[1]));
     copy(f.q[2], "c", tensor_1d(x.c, F32, N), WRITE, tensor_1d(x.b, F32, N));
     machine_sync(f.m);
-    assert_int_equal(machine_strikes(f.m), 1);
+    assert_int_equal(machine_faults(f.m), 1);
     assert_int_equal(machine_hazards(f.m)->count, 1);
     assert_non_null(strstr(machine_hazards(f.m)->sentence[0], "copy b (step 0, setup) and copy c (step 0, setup)"));
     assert_true(x.c[0] == 1.0f || x.c[0] == 10.0f);
@@ -213,12 +213,12 @@ static void unwait_leaves_out_the_wait(void **state)
 /* Who waits for an operation that is left out still follows what it followed; who waits for a repeated one, both. */
 static void struck_operations_keep_their_place(void **state)
 {
-    static const strike_kind kinds[] = { STRIKE_DROP, STRIKE_STALE, STRIKE_REPEAT, STRIKE_SCALE, STRIKE_FLIP };
+    static const fault_kind kinds[] = { FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP };
     for (int k = 0; k < 5; k++) {
         cells x = fresh();
-        strike s = fault(kinds[k], OP_COPY, 1);
+        fault s = planted(kinds[k], OP_COPY, 1);
         test_floor f = floor_open((machine_options){ .hostile = true, .order_seed = (uint32_t)k }, 0);
-        machine_strike(f.m, &s);
+        machine_plant(f.m, &s);
         machine_step(f.m, 0);
         fill(f.q[0], "a", tensor_1d(x.a, F32, N), 1.0);
         queue_wait(f.q[1], queue_mark(f.q[0]));
@@ -228,7 +228,7 @@ static void struck_operations_keep_their_place(void **state)
         fill(f.q[2], "b", tensor_1d(x.b, F32, N), 8.0);
         machine_sync(f.m);
         assert_int_equal(machine_hazards(f.m)->count, 0);
-        assert_int_equal(machine_strikes(f.m), 1);
+        assert_int_equal(machine_faults(f.m), 1);
         assert_true(all_equal(x.a, 7.0f) && all_equal(x.b, 8.0f));
         floor_close(&f);
     }
@@ -254,5 +254,5 @@ int main(void)
         cmocka_unit_test(struck_operations_keep_their_place),
         cmocka_unit_test(a_deck_names_what_a_step_submits),
     };
-    return cmocka_run_group_tests_name("strike", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("machine_fault", tests, NULL, NULL);
 }

@@ -152,15 +152,15 @@ static void submit_step(const test_floor *f, const buffers *b, int step)
 }
 
 /* The struck rank finds out on paper which transfer it is, and tells all. */
-static strike known_strike(strike s, const buffers *b)
+static fault known_strike(fault s, const buffers *b)
 {
     float x = 1.0f;
     if (world_rank() == s.world_rank) {
         test_floor paper = floor_open((machine_options){ .measuring = true }, 0);
-        machine_strike(paper.m, &s);
+        machine_plant(paper.m, &s);
         submit_setup(&paper, &x);
         for (int step = 0; step < STEPS; step++) submit_step(&paper, b, step);
-        machine_strike_found(paper.m, &s);
+        machine_fault_found(paper.m, &s);
         floor_close(&paper);
     }
     for (int i = 0; i < GROUPS; i++) groups[i].g.sequence = groups[i].g.step_sequence = 0;
@@ -168,7 +168,7 @@ static strike known_strike(strike s, const buffers *b)
     return s;
 }
 
-static int struck_transfer(const strike *s)
+static int struck_transfer(const fault *s)
 {
     int64_t seen = 0;
     for (int i = 0; i < TRANSFERS; i++)
@@ -177,48 +177,48 @@ static int struck_transfer(const strike *s)
 }
 
 /* Both ends of a link; of other faults, only who writes something. */
-static bool strikes_link(const strike *s, int i)
+static bool strikes_link(const fault *s, int i)
 {
     int struck = struck_transfer(s), peer = (s->world_rank + toward(struck) + world_ranks()) % world_ranks();
-    if (world_rank() == s->world_rank && i == struck) return s->kind <= STRIKE_REPEAT || !sends_only(i);
-    return s->kind <= STRIKE_REPEAT && world_rank() == peer && i == other_end(struck);
+    if (world_rank() == s->world_rank && i == struck) return s->kind <= FAULT_REPEAT || !sends_only(i);
+    return s->kind <= FAULT_REPEAT && world_rank() == peer && i == other_end(struck);
 }
 
-static bool strikes_here(const strike *s, int i)
+static bool strikes_here(const fault *s, int i)
 {
     const group *g = group_at(i);
     bool in_group = false;
-    if (struck_transfer(s) < 0 || s->kind == STRIKE_UNWAIT) return false;
+    if (struck_transfer(s) < 0 || s->kind == FAULT_UNWAIT) return false;
     if (is_link(struck_transfer(s))) return strikes_link(s, i);
     for (int r = 0; r < g->size; r++) in_group = in_group || group_world_rank(g, r) == s->world_rank;
-    return i == struck_transfer(s) && (s->kind <= STRIKE_REPEAT ? in_group : world_rank() == s->world_rank);
+    return i == struck_transfer(s) && (s->kind <= FAULT_REPEAT ? in_group : world_rank() == s->world_rank);
 }
 
-static float expected(const strike *s, int i, int64_t k, int64_t n)
+static float expected(const fault *s, int i, int64_t k, int64_t n)
 {
     if (!strikes_here(s, i)) return after(i, k, n);
     switch (s->kind) {
-    case STRIKE_DROP: return program[i].in_place ? before(i, k, n) : 0.0f;
-    case STRIKE_STALE: return before(i, k, n);
-    case STRIKE_REPEAT: return after_two(i, k, n);
-    case STRIKE_SCALE: return 2.0f * after(i, k, n);
+    case FAULT_DROP: return program[i].in_place ? before(i, k, n) : 0.0f;
+    case FAULT_STALE: return before(i, k, n);
+    case FAULT_REPEAT: return after_two(i, k, n);
+    case FAULT_SCALE: return 2.0f * after(i, k, n);
     default: return after(i, k, n);
     }
 }
 
 /* The bits of element k that are not as expected; a flip inverts one bit of one element. */
-static uint32_t wrong_bits(const strike *s, const buffers *b, int i, int64_t k)
+static uint32_t wrong_bits(const fault *s, const buffers *b, int i, int64_t k)
 {
     int64_t n = b->n;
     uint32_t is, should;
     float value = expected(s, i, k, n);
     memcpy(&is, &b->written[i][k], sizeof is);
     memcpy(&should, &value, sizeof should);
-    bool flipped = s->kind == STRIKE_FLIP && strikes_here(s, i) && k == written_elements(i, n) / 2;
+    bool flipped = s->kind == FAULT_FLIP && strikes_here(s, i) && k == written_elements(i, n) / 2;
     return is ^ should ^ (flipped ? 0x40000000u : 0);
 }
 
-static bool step_is_right(const strike *s, const buffers *b)
+static bool step_is_right(const fault *s, const buffers *b)
 {
     for (int i = 0; i < TRANSFERS; i++)
         for (int64_t k = 0; k < written_elements(i, b->n); k++)
@@ -234,25 +234,25 @@ static void set_buffers(buffers *b)
     }
 }
 
-static void run_struck(strike wanted, buffers *b, bool hostile)
+static void run_struck(fault wanted, buffers *b, bool hostile)
 {
-    strike s = known_strike(wanted, b);
+    fault s = known_strike(wanted, b);
     float x = (float)(world_rank() + 1);
-    int64_t strikes = 0;
+    int64_t faults = 0;
     bool right = true;
     test_floor f =
         floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)s.nth, .prove_access = true },
                    LARGE * 4 * 8 + 64);
-    machine_strike(f.m, &s);
+    machine_plant(f.m, &s);
     submit_setup(&f, &x);
     for (int step = 0; step < STEPS; step++) {
         set_buffers(b);
         submit_step(&f, b, step);
         machine_sync(f.m);
         right = right && step_is_right(&s, b);
-        for (int i = 0; i < TRANSFERS; i++) strikes += strikes_here(&s, i);
+        for (int i = 0; i < TRANSFERS; i++) faults += strikes_here(&s, i);
     }
-    right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && machine_strikes(f.m) == strikes;
+    right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && machine_faults(f.m) == faults;
     floor_close(&f);
     assert_on_all(right, "kind %d of %s %lld on rank %d", s.kind, op_kind_name(s.operation), (long long)s.nth,
                   s.world_rank);
@@ -266,12 +266,11 @@ static void strike_all(op_kind operation, int64_t executions, int64_t n)
         b.written[i] = bytes_of((size_t)(n * world_ranks()) * sizeof(float));
         b.read[i] = bytes_of((size_t)(n * world_ranks()) * sizeof(float));
     }
-    for (int kind = STRIKE_DROP; kind <= STRIKE_UNWAIT; kind++)
+    for (int kind = FAULT_DROP; kind <= FAULT_UNWAIT; kind++)
         for (int64_t nth = 1; nth <= executions + 1; nth++)
             for (int rank = 0; rank < world_ranks(); rank += world_ranks() - 1)
-                run_struck(
-                    (strike){ .kind = (strike_kind)kind, .operation = operation, .nth = nth, .world_rank = rank }, &b,
-                    nth % 2);
+                run_struck((fault){ .kind = (fault_kind)kind, .operation = operation, .nth = nth, .world_rank = rank },
+                           &b, nth % 2);
     for (int i = 0; i < TRANSFERS; i++) {
         free(b.written[i]);
         free(b.read[i]);

@@ -1,0 +1,7 @@
+/* A deck's planted fault, on its way to the machines. */
+#pragma once
+#include "train/trainer.h"
+
+/* The fault of the case's fault on this mesh; if it names a transfer, the struck rank measures which one and tells
+ * all. Collective over the world if the case has a fault. */
+fault fault_of(const bench_case *c, mesh *m, const machine_options *on);
