@@ -137,7 +137,8 @@ SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcar
 KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
-UNITS   := $(patsubst validation/%.c,$(BUILD)/%,$(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(wildcard validation/units/*.c)))
+UNIT_C  := $(shell find validation/units -name "*.c")
+UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(UNIT_C))))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
 CUDA_UNITS = $(if $(NVCC),$(shell (cat validation/cuda/check.list; sed -n 's/.* check //p' validation/cuda/acceptance.list) \
                | sed -n 's|^\([a-z_0-9]*\)\( [0-9]*\)*$$|$(BUILD)/units/\1|p' | sort -u))
@@ -244,17 +245,14 @@ $(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
 	@echo '  link    $@'
 	$(Q)$(MPICC) $(CFLAGS) $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -o $@
 
+# A test is built by its name, wherever in validation/units or the emulator's tests it lies.
 # cmocka hands every test a state that most do not use. The operations' tests see each operation before the machine does.
-$(addprefix $(BUILD)/units/,operation% shadow): WRAP := -Wl,--wrap=op_submit
-$(BUILD)/units/%: validation/units/%.c $(PARTS) $(BUILD)/flags
+vpath %.c $(sort $(dir $(UNIT_C))) validation/emulator/tests
+TEST_FLAGS := -Wno-unused-parameter -Ivalidation
+$(addprefix $(BUILD)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
+$(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) -lcmocka -o $@
-
-# The emulator's tests that need no emulator, on what they are about.
-$(BUILD)/units/step_kernels: WRAP := -Wl,--wrap=op_submit
-$(BUILD)/units/%: validation/emulator/tests/%.c $(PARTS) $(BUILD)/flags
-	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(MPICC) $(CFLAGS) -Wno-unused-parameter $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) -lcmocka -o $@
+	$(Q)$(MPICC) $(CFLAGS) $(TEST_FLAGS) $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) -lcmocka -o $@
 
 -include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d) $(CUDA_UNITS:=.d)
 

@@ -1,7 +1,7 @@
 # The emulator: src/ with machine/cuda/ in it, its kernels compiled as C++, against the fakes of validation/emulator.
 #   make emulator            build/emulator/xgsw-emulator and the tests that the lists name emulator/NAME
 #   make emulator-parts      the two libraries alone: libxgsw.a, libemulator.a
-#   make build/emulator/units/NAME    one test: validation/emulator/tests/NAME.cpp (or .c), or validation/units/NAME.c
+#   make build/emulator/units/NAME    one test: NAME.c of validation/units, or NAME.c(pp) of validation/emulator/tests
 
 EMULATOR          := build/emulator
 EMULATOR_OPTIMIZE := -g1 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all \
@@ -71,18 +71,14 @@ $(EMULATOR)/units/%: $(EMULATOR)/validation/emulator/tests/%.cpp.o $(EMULATOR)/l
 	@mkdir -p $(@D); echo '  link    $@'
 	$(Q)$(EMULATOR_C) $< $(EMULATOR_PARTS) -lcmocka -o $@
 
-$(EMULATOR)/units/%: validation/emulator/tests/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
-	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(EMULATOR_C) -Wno-unused-parameter $< $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
-
 # Tests that see each operation before the machine does.
 $(addprefix $(EMULATOR)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
 $(EMULATOR)/units/shadow_machine: WRAP := -Wl,--wrap=cuda_swiglu_forward
 # The plain versions in double that operations are compared with are the test's own: they need no sanitizers, and are the slow part.
 $(EMULATOR)/units/operations: UNIT_FLAGS := -O2 -fno-sanitize=all
-$(EMULATOR)/units/%: validation/units/%.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
+$(EMULATOR)/units/%: %.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(EMULATOR_C) -Wno-unused-parameter $(UNIT_FLAGS) -c $< -o $@.o
+	$(Q)$(EMULATOR_C) $(TEST_FLAGS) $(UNIT_FLAGS) -MT $@ -c $< -o $@.o
 	$(Q)$(EMULATOR_C) $@.o $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
 
 .PRECIOUS: $(EMULATOR)/%.cpp.o

@@ -4,9 +4,9 @@
  * more, each in 2 orders emulator/agreement_layouts_long RANKS      the same in 20 orders
  *     emulator/agreement_layouts_every RANKS     every cut x sharding x recompute mask x overlap
  * Only layouts of exactly RANKS ranks are trained. EMULATOR_SEED is the first order. */
-#include "../../units/trained.h"
 #include "bench/check.h"
 #include "emulator.h"
+#include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>

@@ -1,12 +1,12 @@
 /* The CUDA executor and transfers, on two ranks: what computing waits for is exposed, receives posted ahead hold nobody
  * up, collectives run in the order in which they were submitted. With an argument, for machine/cuda_stall.t, what ends
  * the run: rank 1 does not come. */
-#include "../../units/sharing.h"
 #include "base/clock.h"
 #include "machine/cuda/call.h"
 #include "machine/fabric.h"
 #include "machine/kernels.h"
 #include "machine/world.h"
+#include "units/machine/sharing.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

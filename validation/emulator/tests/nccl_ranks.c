@@ -1,11 +1,11 @@
 /* The fabric of GPUs on the emulated NCCL: what must run at once does, communicators are made, kept and made again.
  * With arguments, what goes wrong, for validation/machine/nccl.t: nccl_ranks SCENE STALL_SECONDS In scenes of mistakes
  * the last rank makes them. */
-#include "../../units/fabric_ranks.h"
 #include "machine/cuda/call.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
 #include "parallel/mesh.h"
+#include "units/machine/fabric_ranks.h"
 
 enum { ELEMENTS = 300, MICROBATCHES = 12, CELLS = 8 };
 enum { FIRST, SECOND, COMPUTE }; /* queues */

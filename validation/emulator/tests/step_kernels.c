@@ -1,10 +1,10 @@
 /* Kernels of the CUDA machine whose results are the host's to the last bit: rows of the embedding, cross-entropy's
  * finish, AdamW, exact squares, the step's scalars, first weights, tokens. Each runs beside the host's on the same
  * bytes, gaps included, at addresses that allow 16-byte packs and at ones that do not. */
-#include "../../units/operations.h"
 #include "base/random.h"
 #include "machine/cuda/kernels.h"
 #include "machine/host/host.h"
+#include "units/machine/operations/operations.h"
 
 typedef struct {
     void (*run)(const cuda_call *);

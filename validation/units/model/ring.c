@@ -2,10 +2,10 @@
  * positions, in both precisions; the same bits in every hostile order; no hazard; and attention flops that are the same
  * on every rank and add up to those of the whole. What they are held against is the same code on one rank, with the
  * whole sequence: an error that all sizes share is not seen here. That attention itself is right rests on
- * validation/units/operations.c. */
-#include "fabric_ranks.h"
+ * validation/units/machine/operations/operations.c. */
 #include "model/attention.h"
 #include "parallel/zigzag.h"
+#include "units/machine/fabric_ranks.h"
 #include <math.h>
 
 /* piece: positions; heads, kv heads, head dim, batch rows */
@@ -224,8 +224,8 @@ static bool same_bytes(const problem *a, const problem *b)
            !memcmp(a->d_qkv.data, b->d_qkv.data, tensor_span(&a->d_qkv));
 }
 
-/* Roundings: both sides have those that validation/units/operations.c allows attention (24 forward, 60 backward), every
- * merge 16, every block's share of a gradient one more. */
+/* Roundings: both sides have those that validation/units/machine/operations/operations.c allows attention (24 forward,
+ * 60 backward), every merge 16, every block's share of a gradient one more. */
 static void check_shape(const shape *n, dtype type, test_group *t)
 {
     int ranks = world_ranks();

@@ -2,7 +2,7 @@
  * right where the operation is and wrong where it is wrong. */
 #include "machine/kernels.h"
 #include "machine/op_judge.h"
-#include "trained.h"
+#include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* Overlap of tensor-parallel communication: the rings against the bulk transfers and against what conjugate.h says of
  * them, training with one and with the other. That transfers lie beside products is overlap_spans.c's. */
 #include "bench/check.h"
-#include "fabric_ranks.h"
 #include "trained.h"
+#include "units/machine/fabric_ranks.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>

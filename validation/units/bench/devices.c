@@ -2,7 +2,7 @@
 #include "bench/devices.h"
 #include "bench/case_machine.h"
 #include "bench/judge.h"
-#include "trained.h"
+#include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 #include "bench/paper.h"
 #include "bench/run_case.h"
 #include "dry_run_counts.h"
-#include "trained.h"
+#include "units/train/trained.h"
 
 static const char head[] = "a\nb\nbackend = host\nwarmup = 1\nsteps = 2\ncheck = off\nrecord = none\n"
                            "[llama3.1-8b]\nsize = small\nlayers = 6\nvocabulary = 1000\n";

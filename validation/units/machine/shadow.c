@@ -2,7 +2,7 @@
  * or whole. */
 #include "machine/shadow.h"
 #include "bench/replay.h"
-#include "operations.h"
+#include "units/machine/operations/operations.h"
 #include <string.h>
 #include <unistd.h>
 

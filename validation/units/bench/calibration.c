@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
-#include "trained.h"
+#include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>

@@ -4,7 +4,7 @@
 #include "dry_run_counts.h"
 #include "plan/model/flops.h"
 #include "plan/model/states.h"
-#include "trained.h"
+#include "units/train/trained.h"
 
 static const char head[] =
     "a\nb\nbackend = host\nsteps = 1\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\nvocabulary = 1000\n";

@@ -4,8 +4,8 @@
 #include "base/fail.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
-#include "sharing.h"
 #include "train/gradient.h"
+#include "units/machine/sharing.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
