@@ -1,0 +1,7 @@
+#!/usr/bin/env python3
+"""Losses and gradient norms on emulated GPUs, bit for bit as they were recorded (bits.py)."""
+import sys
+
+from bits import test
+
+sys.exit(not test("emulator"))
