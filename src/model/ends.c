@@ -5,6 +5,9 @@
 #include "parallel/zigzag.h"
 
 static group *tensor_group(stage *s) { return &s->mesh->axis[AXIS_TENSOR]; }
+static int embedding(const param_table *t) { return param_row(t, PARAM_EMBEDDING, NO_LAYER); }
+static int head(const param_table *t) { return param_row(t, PARAM_HEAD, NO_LAYER); }
+static int gain(const param_table *t) { return param_row(t, PARAM_FINAL_NORM, NO_LAYER); }
 static end_state *state_of(stage *s, int64_t microbatch) { return &s->end[microbatch % s->ends]; }
 
 void make_batch(stage *s, int64_t microbatch)
@@ -32,9 +35,10 @@ void embed_forward(stage *s, int64_t microbatch, tensor x)
 {
     group *g = tensor_group(s);
     param_table *t = &s->params;
-    weight_ready(t, t->embedding, s->queues.compute);
-    embedding_forward(s->queues.compute, "embedding", state_of(s, microbatch)->tokens, param_weight(t, t->embedding, 1),
-                      g->size == 1 ? x : s->embedded, t->row[t->embedding].first_row);
+    tensor table = weight_borrow(t, embedding(t), 1, USE_FORWARD, s->queues.compute);
+    embedding_forward(s->queues.compute, "embedding", state_of(s, microbatch)->tokens, table,
+                      g->size == 1 ? x : s->embedded, t->row[embedding(t)].first_row);
+    weight_return(t, embedding(t), 1, USE_FORWARD, s->queues.compute);
     if (g->size == 1) return;
     queue_follow(s->queues.tensor, s->queues.compute);
     queue_wait(s->queues.compute, reduce_scatter(s->queues.tensor, "embedding", g, x, s->embedded));
@@ -44,10 +48,10 @@ void embed_backward(stage *s, int64_t microbatch)
 {
     param_table *t = &s->params;
     tensor d = sequence_gather(&s->queues, "d_embedding", tensor_group(s), s->dx, s->d_gathered);
-    access_mode how = param_contribute(t, t->embedding, 1);
+    access_mode how = param_contribute(t, embedding(t), 1);
     embedding_backward(s->queues.compute, "embedding_gradient", state_of(s, microbatch)->tokens, d,
-                       param_gradient(t, t->embedding, 1), how, t->row[t->embedding].first_row);
-    param_contributed(t, t->embedding, 1);
+                       param_gradient(t, embedding(t), 1), how, t->row[embedding(t)].first_row);
+    param_contributed(t, embedding(t), 1);
 }
 
 /* x_in, y_in: residual stream and the output to add to it (y_in absent: nothing). */
@@ -57,15 +61,15 @@ static void final_norm(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
     param_table *t = &s->params;
     bool adds = tensor_present(&y_in);
     m->x = adds ? m->sum : x_in;
-    weight_ready(t, t->final_norm, s->queues.compute);
     norm_forward(s->queues.compute, "final_norm",
                  (norm_forward_operands){ .x = tensor_rows(x_in),
                                           .delta = adds ? tensor_rows(y_in) : tensor_none(),
-                                          .gain = param_weight(t, t->final_norm, 1),
+                                          .gain = weight_borrow(t, gain(t), 1, USE_FORWARD, s->queues.compute),
                                           .sum = adds ? tensor_rows(m->x) : tensor_none(),
                                           .out = tensor_rows(m->normed),
                                           .rstd = m->rstd },
                  (float)s->given->model.norm_epsilon);
+    weight_return(t, gain(t), 1, USE_FORWARD, s->queues.compute);
 }
 
 /* Loss of the microbatch's sequences and, in place of the logits, their gradient. */
@@ -73,7 +77,7 @@ static void loss(stage *s, int64_t microbatch)
 {
     const bench_case *c = s->given;
     group *g = tensor_group(s);
-    int64_t held = s->params.row[s->params.head].first_row, b = c->micro_batch;
+    int64_t held = s->params.row[head(&s->params)].first_row, b = c->micro_batch;
     cross_entropy_operands o = { .logits = state_of(s, microbatch)->logits,
                                  .labels = state_of(s, microbatch)->labels,
                                  .partial = s->loss_part,
@@ -92,12 +96,13 @@ void head_forward(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
 {
     param_table *t = &s->params;
     final_norm(s, microbatch, x_in, y_in);
-    weight_ready(t, t->head, s->queues.compute);
-    gather_matmul(&s->queues, "head", tensor_group(s),
-                  (gathered_product){ .part = state_of(s, microbatch)->normed,
-                                      .w = tensor_transposed(param_weight(t, t->head, 1)),
-                                      .whole = s->gathered,
-                                      .y = state_of(s, microbatch)->logits });
+    gather_matmul(
+        &s->queues, "head", tensor_group(s),
+        (gathered_product){ .part = state_of(s, microbatch)->normed,
+                            .w = tensor_transposed(weight_borrow(t, head(t), 1, USE_FORWARD, s->queues.compute)),
+                            .whole = s->gathered,
+                            .y = state_of(s, microbatch)->logits });
+    weight_return(t, head(t), 1, USE_FORWARD, s->queues.compute);
     loss(s, microbatch);
 }
 
@@ -105,17 +110,18 @@ static void final_norm_backward(stage *s, int64_t microbatch)
 {
     end_state *m = state_of(s, microbatch);
     param_table *t = &s->params;
-    access_mode how = param_contribute(t, t->final_norm, 1);
+    access_mode how = param_contribute(t, gain(t), 1);
     norm_backward(s->queues.compute, "d_final_norm",
                   (norm_backward_operands){ .d_out = tensor_rows(s->dn),
                                             .x = tensor_rows(m->x),
                                             .rstd = m->rstd,
-                                            .gain = param_weight(t, t->final_norm, 1),
+                                            .gain = weight_borrow(t, gain(t), 1, USE_BACKWARD, s->queues.compute),
                                             .dx = tensor_rows(s->dx),
-                                            .gain_gradient = param_gradient(t, t->final_norm, 1),
+                                            .gain_gradient = param_gradient(t, gain(t), 1),
                                             .dx_access = WRITE,
                                             .gain_access = how });
-    param_contributed(t, t->final_norm, 1);
+    weight_return(t, gain(t), 1, USE_BACKWARD, s->queues.compute);
+    param_contributed(t, gain(t), 1);
 }
 
 /* The head's input, asked for when all that was to be computed before is done. */
@@ -129,24 +135,26 @@ static void add_head_gradient(stage *s, int64_t microbatch, gathering x)
 {
     param_table *t = &s->params;
     tensor d_logits = tensor_transposed(tensor_rows(state_of(s, microbatch)->logits));
-    access_mode how = param_contribute(t, t->head, 1);
-    matmul(s->queues.compute, "head_gradient", param_gradient(t, t->head, 1), how, d_logits,
+    access_mode how = param_contribute(t, head(t), 1);
+    matmul(s->queues.compute, "head_gradient", param_gradient(t, head(t), 1), how, d_logits,
            tensor_rows(sequence_gather_end(&s->queues, x)));
-    param_contributed(t, t->head, 1);
+    param_contributed(t, head(t), 1);
 }
 
 void head_weight_gradient(stage *s, int64_t microbatch) { add_head_gradient(s, microbatch, head_input(s, microbatch)); }
 
 void head_backward(stage *s, int64_t microbatch)
 {
+    param_table *t = &s->params;
     bool defers = schedule_defers(s->given, microbatch);
     gathering x = { 0 };
     if (!defers) x = head_input(s, microbatch);
     matmul_scatter(&s->queues, "d_head", tensor_group(s),
                    (scattered_product){ .a = tensor_rows(state_of(s, microbatch)->logits),
-                                        .w = param_weight(&s->params, s->params.head, 1),
+                                        .w = weight_borrow(t, head(t), 1, USE_BACKWARD, s->queues.compute),
                                         .partial = s->partial,
                                         .out = s->dn });
+    weight_return(t, head(t), 1, USE_BACKWARD, s->queues.compute);
     if (!defers) add_head_gradient(s, microbatch, x);
     final_norm_backward(s, microbatch);
 }

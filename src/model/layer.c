@@ -8,7 +8,7 @@ typedef struct {
     stage *s;
     queue *q; /* compute */
     group *tensor;
-    const layer_rows *row;
+    int64_t number;    /* of the layer in the model */
     tensor *slot;      /* of this microbatch and layer */
     tensor x_in, y_in; /* forward only */
     bool again;        /* in backward: the gathered input of the MLP is read once more */
@@ -22,22 +22,30 @@ static layer_call call(stage *s, int chunk, int64_t microbatch, int64_t layer)
     return (layer_call){ .s = s,
                          .q = s->queues.compute,
                          .tensor = &s->mesh->axis[AXIS_TENSOR],
-                         .row = &s->params.layer[number],
+                         .number = number,
                          .slot = tape_layer(&s->tape, chunk, microbatch, layer),
                          .epsilon = (float)s->given->model.norm_epsilon };
 }
 
-/* The weight of `count` adjacent rows as [in, out]: y = x W^T. */
-static tensor weight(const layer_call *c, int row, int count)
+static int row_of(const layer_call *c, param_name name) { return param_row(&c->s->params, name, c->number); }
+
+/* The weight of `count` adjacent rows, for the operation that is submitted next. */
+static tensor borrow(const layer_call *c, param_name name, int count, weight_use use)
 {
-    weight_ready(&c->s->params, row, c->q);
-    return param_weight(&c->s->params, row, count);
+    return weight_borrow(&c->s->params, row_of(c, name), count, use, c->q);
+}
+
+static void give_back(const layer_call *c, param_name name, int count, weight_use use)
+{
+    weight_return(&c->s->params, row_of(c, name), count, use, c->q);
 }
 
 /* d_weight (+)= dy^T x */
-static void project_weight_gradient(const layer_call *c, const char *name, int row, int count, tensor x, tensor dy)
+static void project_weight_gradient(const layer_call *c, const char *name, param_name weight, int count, tensor x,
+                                    tensor dy)
 {
     param_table *t = &c->s->params;
+    int row = row_of(c, weight);
     access_mode how = param_contribute(t, row, count);
     matmul(c->q, name, param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x));
     param_contributed(t, row, count);
@@ -77,20 +85,22 @@ static void forward_norm1(const layer_call *c)
     norm_forward(c->q, "attention_norm",
                  (norm_forward_operands){ .x = tensor_rows(adds ? c->x_in : x),
                                           .delta = adds ? tensor_rows(c->y_in) : tensor_none(),
-                                          .gain = weight(c, c->row->attention_norm, 1),
+                                          .gain = borrow(c, PARAM_ATTENTION_NORM, 1, USE_FORWARD),
                                           .sum = adds ? tensor_rows(x) : tensor_none(),
                                           .out = tensor_rows(c->slot[SLOT_N1]),
                                           .rstd = c->slot[SLOT_RSTD1] },
                  c->epsilon);
+    give_back(c, PARAM_ATTENTION_NORM, 1, USE_FORWARD);
 }
 
 static void forward_qkv(const layer_call *c)
 {
     gather_matmul(&c->s->queues, "qkv", c->tensor,
                   (gathered_product){ .part = c->slot[SLOT_N1],
-                                      .w = tensor_transposed(weight(c, c->row->q, 3)),
+                                      .w = tensor_transposed(borrow(c, PARAM_Q, 3, USE_FORWARD)),
                                       .whole = c->s->gathered,
                                       .y = c->slot[SLOT_QKV] });
+    give_back(c, PARAM_Q, 3, USE_FORWARD);
     rope_forward(c->q, "rope", views(c, c->slot[SLOT_QKV]).rotated, c->s->rope);
 }
 
@@ -108,9 +118,10 @@ static void forward_projection(const layer_call *c)
 {
     matmul_scatter(&c->s->queues, "attention_output", c->tensor,
                    (scattered_product){ .a = tensor_rows(c->slot[SLOT_O]),
-                                        .w = tensor_transposed(weight(c, c->row->attention_output, 1)),
+                                        .w = tensor_transposed(borrow(c, PARAM_ATTENTION_OUTPUT, 1, USE_FORWARD)),
                                         .partial = c->s->partial,
                                         .out = c->slot[SLOT_Y1] });
+    give_back(c, PARAM_ATTENTION_OUTPUT, 1, USE_FORWARD);
 }
 
 static void forward_norm2(const layer_call *c)
@@ -118,21 +129,23 @@ static void forward_norm2(const layer_call *c)
     norm_forward(c->q, "mlp_norm",
                  (norm_forward_operands){ .x = tensor_rows(c->slot[SLOT_X]),
                                           .delta = tensor_rows(c->slot[SLOT_Y1]),
-                                          .gain = weight(c, c->row->mlp_norm, 1),
+                                          .gain = borrow(c, PARAM_MLP_NORM, 1, USE_FORWARD),
                                           .sum = tensor_rows(c->slot[SLOT_X2]),
                                           .out = tensor_rows(c->slot[SLOT_N2]),
                                           .rstd = c->slot[SLOT_RSTD2] },
                  c->epsilon);
+    give_back(c, PARAM_MLP_NORM, 1, USE_FORWARD);
 }
 
 static void forward_gate_up(const layer_call *c)
 {
     gather_matmul(&c->s->queues, "gate_up", c->tensor,
                   (gathered_product){ .part = c->slot[SLOT_N2],
-                                      .w = tensor_transposed(weight(c, c->row->gate, 2)),
+                                      .w = tensor_transposed(borrow(c, PARAM_GATE, 2, USE_FORWARD)),
                                       .whole = c->s->gathered,
                                       .y = c->slot[SLOT_GATE_UP],
                                       .keeps_whole = c->again });
+    give_back(c, PARAM_GATE, 2, USE_FORWARD);
 }
 
 static void forward_swiglu(const layer_call *c)
@@ -144,9 +157,10 @@ static void forward_down(const layer_call *c)
 {
     matmul_scatter(&c->s->queues, "down", c->tensor,
                    (scattered_product){ .a = tensor_rows(c->slot[SLOT_A]),
-                                        .w = tensor_transposed(weight(c, c->row->down, 1)),
+                                        .w = tensor_transposed(borrow(c, PARAM_DOWN, 1, USE_FORWARD)),
                                         .partial = c->s->partial,
                                         .out = c->slot[SLOT_Y2] });
+    give_back(c, PARAM_DOWN, 1, USE_FORWARD);
 }
 
 static void (*const forward_step[LAYER_STEPS])(const layer_call *) = {
@@ -177,41 +191,46 @@ static void recompute(const layer_call *c)
 
 /* ---- backward ---- */
 
-static void backward_norm(const layer_call *c, const char *name, int row, tensor x, tensor rstd)
+static void backward_norm(const layer_call *c, const char *name, param_name gain, tensor x, tensor rstd)
 {
     param_table *t = &c->s->params;
+    int row = row_of(c, gain);
     access_mode how = param_contribute(t, row, 1);
     norm_backward(c->q, name,
                   (norm_backward_operands){ .d_out = tensor_rows(c->s->dn),
                                             .x = tensor_rows(x),
                                             .rstd = rstd,
-                                            .gain = param_weight(t, row, 1),
+                                            .gain = borrow(c, gain, 1, USE_BACKWARD),
                                             .dx = tensor_rows(c->s->dx),
                                             .gain_gradient = param_gradient(t, row, 1),
                                             .dx_access = UPDATE,
                                             .gain_access = how });
+    give_back(c, gain, 1, USE_BACKWARD);
     param_contributed(t, row, 1);
 }
 
 /* dn = own part of dy W, summed over the tensor ranks. */
-static void backward_column_parallel(const layer_call *c, const char *name, int row, int count, tensor dy)
+static void backward_column_parallel(const layer_call *c, const char *name, param_name weight, int count, tensor dy)
 {
     matmul_scatter(&c->s->queues, name, c->tensor,
                    (scattered_product){ .a = tensor_rows(dy),
-                                        .w = param_weight(&c->s->params, row, count),
+                                        .w = borrow(c, weight, count, USE_BACKWARD),
                                         .partial = c->s->partial,
                                         .out = c->s->dn });
+    give_back(c, weight, count, USE_BACKWARD);
 }
 
 /* d = dy W, dy gathered from the residual's gradient; returns dy. */
-static tensor backward_row_parallel(const layer_call *c, const char *name, int row, tensor d)
+static tensor backward_row_parallel(const layer_call *c, const char *name, param_name weight, tensor d)
 {
-    return gather_matmul(&c->s->queues, name, c->tensor,
-                         (gathered_product){ .part = c->s->dx,
-                                             .w = param_weight(&c->s->params, row, 1),
-                                             .whole = c->s->d_gathered,
-                                             .y = d,
-                                             .keeps_whole = true });
+    tensor dy = gather_matmul(&c->s->queues, name, c->tensor,
+                              (gathered_product){ .part = c->s->dx,
+                                                  .w = borrow(c, weight, 1, USE_BACKWARD),
+                                                  .whole = c->s->d_gathered,
+                                                  .y = d,
+                                                  .keeps_whole = true });
+    give_back(c, weight, 1, USE_BACKWARD);
+    return dy;
 }
 
 /* The MLP's input from all tensor ranks: still there if gate and up were just computed again. */
@@ -227,14 +246,14 @@ static void backward_mlp(const layer_call *c)
 {
     stage *s = c->s;
     mark before = queue_mark(c->q);
-    tensor dy = backward_row_parallel(c, "d_down", c->row->down, s->d_a);
+    tensor dy = backward_row_parallel(c, "d_down", PARAM_DOWN, s->d_a);
     gathering x = mlp_input(c, before);
-    project_weight_gradient(c, "down_gradient", c->row->down, 1, c->slot[SLOT_A], dy);
+    project_weight_gradient(c, "down_gradient", PARAM_DOWN, 1, c->slot[SLOT_A], dy);
     swiglu_backward(c->q, "d_swiglu", tensor_rows(c->slot[SLOT_GATE_UP]), tensor_rows(s->d_a),
                     tensor_rows(s->d_gate_up));
-    project_weight_gradient(c, "gate_up_gradient", c->row->gate, 2, sequence_gather_end(&s->queues, x), s->d_gate_up);
-    backward_column_parallel(c, "d_gate_up", c->row->gate, 2, s->d_gate_up);
-    backward_norm(c, "d_mlp_norm", c->row->mlp_norm, c->slot[SLOT_X2], c->slot[SLOT_RSTD2]);
+    project_weight_gradient(c, "gate_up_gradient", PARAM_GATE, 2, sequence_gather_end(&s->queues, x), s->d_gate_up);
+    backward_column_parallel(c, "d_gate_up", PARAM_GATE, 2, s->d_gate_up);
+    backward_norm(c, "d_mlp_norm", PARAM_MLP_NORM, c->slot[SLOT_X2], c->slot[SLOT_RSTD2]);
 }
 
 static void backward_attention(const layer_call *c)
@@ -242,9 +261,9 @@ static void backward_attention(const layer_call *c)
     stage *s = c->s;
     qkv_views x = views(c, c->slot[SLOT_QKV]), d = views(c, s->d_qkv);
     mark before = queue_mark(c->q);
-    tensor dy = backward_row_parallel(c, "d_attention_output", c->row->attention_output, s->d_o);
+    tensor dy = backward_row_parallel(c, "d_attention_output", PARAM_ATTENTION_OUTPUT, s->d_o);
     gathering n = sequence_gather_begin(&s->queues, "attention_norm", c->tensor, c->slot[SLOT_N1], s->gathered, before);
-    project_weight_gradient(c, "attention_output_gradient", c->row->attention_output, 1, c->slot[SLOT_O], dy);
+    project_weight_gradient(c, "attention_output_gradient", PARAM_ATTENTION_OUTPUT, 1, c->slot[SLOT_O], dy);
     ring_attention_backward(&s->ring,
                             (attention_backward_operands){ .q = x.q,
                                                            .k = x.k,
@@ -259,9 +278,9 @@ static void backward_attention(const layer_call *c)
                                                            .dkv_access = WRITE },
                             causal(c));
     rope_backward(c->q, "d_rope", d.rotated, s->rope);
-    project_weight_gradient(c, "qkv_gradient", c->row->q, 3, sequence_gather_end(&s->queues, n), s->d_qkv);
-    backward_column_parallel(c, "d_qkv", c->row->q, 3, s->d_qkv);
-    backward_norm(c, "d_attention_norm", c->row->attention_norm, c->slot[SLOT_X], c->slot[SLOT_RSTD1]);
+    project_weight_gradient(c, "qkv_gradient", PARAM_Q, 3, sequence_gather_end(&s->queues, n), s->d_qkv);
+    backward_column_parallel(c, "d_qkv", PARAM_Q, 3, s->d_qkv);
+    backward_norm(c, "d_attention_norm", PARAM_ATTENTION_NORM, c->slot[SLOT_X], c->slot[SLOT_RSTD1]);
 }
 
 void layer_backward(stage *s, int chunk, int64_t microbatch, int64_t layer)

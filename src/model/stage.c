@@ -118,14 +118,15 @@ static void open_buffers(stage *s, const share *n, dtype type, arena *a)
     s->d_o = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->q));
     s->d_a = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, n->f));
     s->d_gate_up = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, type, n->s, n->b, 2 * n->f));
-    if (s->params.head >= 0) s->loss_part = tensor_taken(a, ACTIVATIONS, part);
+    if (param_row(&s->params, PARAM_HEAD, NO_LAYER) >= 0) s->loss_part = tensor_taken(a, ACTIVATIONS, part);
     if (ranks == 1) return;
-    if (s->params.embedding >= 0) s->embedded = tensor_taken(a, ACTIVATIONS, whole);
+    if (param_row(&s->params, PARAM_EMBEDDING, NO_LAYER) >= 0) s->embedded = tensor_taken(a, ACTIVATIONS, whole);
     s->gathered = tensor_taken(a, ACTIVATIONS, whole);
     s->d_gathered = tensor_taken(a, ACTIVATIONS, whole);
     int parts = scatter_partial_parts(&s->queues, &s->mesh->axis[AXIS_TENSOR]);
     s->partial = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->b, n->h));
-    if (s->params.head >= 0) s->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
+    if (param_row(&s->params, PARAM_HEAD, NO_LAYER) >= 0)
+        s->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->s, n->b, 3));
 }
 
 static void open_ring(stage *s, const share *n, dtype type, arena *a)
