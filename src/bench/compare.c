@@ -173,7 +173,10 @@ worst_row compare_gathered(const trainer *t, const reference *r)
 }
 
 /* Does this rank hold losses? Context ranks hold a part of each; the first of them answers for the sum. */
-static bool holds_losses(const trainer *t) { return t && t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0; }
+static bool holds_losses(const trainer *t)
+{
+    return t && param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
+}
 
 worst_row compare_losses(const trainer *t, const reference *r, int step)
 {

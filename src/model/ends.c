@@ -1,152 +1,174 @@
-/* The ends of the network: batch and embedding, final norm, head and loss. Vocabulary rows are split over the tensor
- * axis. */
+/* The ends of the network. */
+#include "model/ends.h"
+#include "base/fail.h"
 #include "machine/kernels.h"
-#include "model/stage.h"
+#include "model/steps.h"
+#include "parallel/origin.h"
 #include "parallel/zigzag.h"
+#include <stdlib.h>
 
-static group *tensor_group(stage *s) { return &s->mesh->axis[AXIS_TENSOR]; }
-static end_state *state_of(stage *s, int64_t microbatch) { return &s->end[microbatch % s->ends]; }
+tensor logits_shape(const rank_share *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->vocabulary); }
 
-void make_batch(stage *s, int64_t microbatch)
+static end_state *state_of(const network_ends *e, int64_t microbatch) { return &e->state[microbatch % e->states]; }
+static queue *compute(const network_ends *e) { return e->work->queues.compute; }
+static int row(const network_ends *e, param_name name) { return param_row(e->work->params, name, NO_LAYER); }
+
+/* ---- memory ---- */
+
+/* Deferred weight gradients keep their microbatches until the drain. */
+static int64_t ends_in_flight(const bench_case *c, const chunk_extent *chunk, int64_t live)
+{
+    int64_t deferred = chunk->has_loss ? c->microbatches - schedule_first_deferred(c) : 0;
+    return live > deferred ? live : deferred;
+}
+
+/* A chunk without layers normalizes its input, where no sum is made. */
+static void open_head(end_state *m, const workspace *w, const chunk_extent *chunk, arena *a)
+{
+    for (int i = 0; i < w->family->head.count; i++)
+        for (int slot = SLOT_INPUT; slot < w->family->slots; slot++)
+            if (step_makes(&w->family->head.step[i]) & slot_bit(slot) && (slot != SLOT_INPUT || chunk->layers))
+                m->slot[slot] = tensor_taken(a, ACTIVATIONS, w->family->slot[slot].shape(&w->share));
+}
+
+static void open_states(network_ends *e, const chunk_extent *chunk, int64_t live, arena *a)
+{
+    const rank_share *n = &e->work->share;
+    e->states = ends_in_flight(e->work->given, chunk, live);
+    e->state = calloc((size_t)e->states + 1, sizeof *e->state);
+    if (!e->state) FAIL("no memory for %lld microbatches", (long long)e->states);
+    for (int64_t m = 0; m < e->states; m++) {
+        e->state[m].tokens = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->rows));
+        e->state[m].labels = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->rows));
+        if (chunk->has_loss) open_head(&e->state[m], e->work, chunk, a);
+    }
+}
+
+void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const schedule *order, arena *a)
+{
+    const rank_share *n = &w->share;
+    int64_t ranks = w->tensor->size;
+    tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
+    *e = (network_ends){ .work = w };
+    for (int i = 0; i < w->given->layout.chunks_per_stage; i++)
+        if (chunk[i].has_embedding || chunk[i].has_loss) open_states(e, &chunk[i], schedule_live_chunk(order, i), a);
+    if (row(e, PARAM_EMBEDDING) >= 0 && ranks > 1) e->embedded = tensor_taken(a, ACTIVATIONS, whole);
+    if (row(e, PARAM_HEAD) < 0) return;
+    e->loss_part = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->rows, 3));
+    if (ranks > 1) e->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->positions, n->rows, 3));
+}
+
+void ends_close(network_ends *e) { free(e->state); }
+
+/* ---- batch and embedding ---- */
+
+void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tensor scalars)
 {
     static const stream_kind streams[] = {
         [TOKENS_UNIFORM] = STREAM_UNIFORM, [TOKENS_RAMP] = STREAM_RAMP, [TOKENS_ZEROS] = STREAM_ZEROS
     };
-    const bench_case *c = s->given;
-    end_state *m = state_of(s, microbatch);
-    origin *o = machine_origin_now(s->queues.machine);
-    zigzag z = zigzag_of(&s->mesh->axis[AXIS_CONTEXT], c->model.sequence);
+    const bench_case *c = e->work->given;
+    end_state *m = state_of(e, microbatch);
+    zigzag z = zigzag_of(e->work->context, c->model.sequence);
     tokens_args args = { .stream = streams[c->tokens],
                          .labels_next = c->model.labels_next_token,
                          .seed = c->seed,
                          .vocabulary = (uint32_t)c->model.vocabulary,
-                         .first_sample = (microbatch * s->data_ranks + s->data_rank) * c->micro_batch,
+                         .first_sample = first_sample,
                          .first = z.first,
                          .skip = z.skip };
-    o->phase = PHASE_BATCH;
-    tokens(s->queues.compute, "tokens", s->scalars, m->tokens, m->labels, &args);
-    o->phase = PHASE_FORWARD;
+    origin before = origin_phase(e->work->queues.machine, PHASE_BATCH);
+    tokens(compute(e), "tokens", scalars, m->tokens, m->labels, &args);
+    origin_restore(e->work->queues.machine, before);
 }
 
-void embed_forward(stage *s, int64_t microbatch, tensor x)
+void embed_forward(network_ends *e, int64_t microbatch, tensor x)
 {
-    group *g = tensor_group(s);
-    param_table *t = &s->params;
-    weight_ready(t, t->embedding, s->queues.compute);
-    embedding_forward(s->queues.compute, "embedding", state_of(s, microbatch)->tokens, param_weight(t, t->embedding, 1),
-                      g->size == 1 ? x : s->embedded, t->row[t->embedding].first_row);
-    if (g->size == 1) return;
-    queue_follow(s->queues.tensor, s->queues.compute);
-    queue_wait(s->queues.compute, reduce_scatter(s->queues.tensor, "embedding", g, x, s->embedded));
+    workspace *w = e->work;
+    int table = row(e, PARAM_EMBEDDING);
+    bool alone = w->tensor->size == 1;
+    tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e));
+    embedding_forward(compute(e), "embedding", state_of(e, microbatch)->tokens, weight, alone ? x : e->embedded,
+                      w->params->row[table].first_row);
+    weight_return(w->params, table, 1, USE_FORWARD, compute(e));
+    if (alone) return;
+    queue_follow(w->queues.tensor, compute(e));
+    queue_wait(compute(e), reduce_scatter(w->queues.tensor, "embedding", w->tensor, x, e->embedded));
 }
 
-void embed_backward(stage *s, int64_t microbatch)
+void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
 {
-    param_table *t = &s->params;
-    tensor d = sequence_gather(&s->queues, "d_embedding", tensor_group(s), s->dx, s->d_gathered);
-    access_mode how = param_contribute(t, t->embedding, 1);
-    embedding_backward(s->queues.compute, "embedding_gradient", state_of(s, microbatch)->tokens, d,
-                       param_gradient(t, t->embedding, 1), how, t->row[t->embedding].first_row);
-    param_contributed(t, t->embedding, 1);
+    workspace *w = e->work;
+    int table = row(e, PARAM_EMBEDDING);
+    tensor d = sequence_gather(&w->queues, "d_embedding", w->tensor, dx, w->d_gathered);
+    access_mode how = param_contribute(w->params, table, 1);
+    embedding_backward(compute(e), "embedding_gradient", state_of(e, microbatch)->tokens, d,
+                       param_gradient(w->params, table, 1), how, w->params->row[table].first_row);
+    param_contributed(w->params, table, 1);
 }
 
-/* x_in, y_in: residual stream and the output to add to it (y_in absent: nothing). */
-static void final_norm(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
+/* ---- final norm, head and loss ---- */
+
+enum { FINAL_NORM, HEAD };
+
+static step_call call(const network_ends *e, int64_t microbatch, int step)
 {
-    end_state *m = state_of(s, microbatch);
-    param_table *t = &s->params;
-    bool adds = tensor_present(&y_in);
-    m->x = adds ? m->sum : x_in;
-    weight_ready(t, t->final_norm, s->queues.compute);
-    norm_forward(s->queues.compute, "final_norm",
-                 (norm_forward_operands){ .x = tensor_rows(x_in),
-                                          .delta = adds ? tensor_rows(y_in) : tensor_none(),
-                                          .gain = param_weight(t, t->final_norm, 1),
-                                          .sum = adds ? tensor_rows(m->x) : tensor_none(),
-                                          .out = tensor_rows(m->normed),
-                                          .rstd = m->rstd },
-                 (float)s->given->model.norm_epsilon);
+    return (step_call){ .work = e->work,
+                        .step = &e->work->family->head.step[step],
+                        .layer = NO_LAYER,
+                        .slot = state_of(e, microbatch)->slot };
 }
 
 /* Loss of the microbatch's sequences and, in place of the logits, their gradient. */
-static void loss(stage *s, int64_t microbatch)
+static void submit_loss(network_ends *e, int64_t microbatch, tensor logits, tensor loss)
 {
-    const bench_case *c = s->given;
-    group *g = tensor_group(s);
-    int64_t held = s->params.row[s->params.head].first_row, b = c->micro_batch;
-    cross_entropy_operands o = { .logits = state_of(s, microbatch)->logits,
-                                 .labels = state_of(s, microbatch)->labels,
-                                 .partial = s->loss_part,
-                                 .loss = tensor_slice(s->loss, 0, microbatch * b, b),
-                                 .first = held,
+    workspace *w = e->work;
+    const bench_case *c = w->given;
+    cross_entropy_operands o = { .logits = logits,
+                                 .labels = state_of(e, microbatch)->labels,
+                                 .partial = e->loss_part,
+                                 .loss = loss,
+                                 .first = w->params->row[row(e, PARAM_HEAD)].first_row,
                                  .valid = c->model.vocabulary,
                                  .gradient_scale =
                                      (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
-    cross_entropy_partial(s->queues.compute, "loss", &o);
-    tensor part = tensor_4d(s->loss_part.data, F32, 1, s->loss_part.dim[0], b, 3);
-    o.partial = sequence_gather(&s->queues, "loss", g, part, s->loss_parts);
-    cross_entropy_finish(s->queues.compute, "loss", &o);
+    tensor part = tensor_4d(e->loss_part.data, F32, 1, w->share.positions, w->share.rows, 3);
+    cross_entropy_partial(compute(e), "loss", &o);
+    o.partial = sequence_gather(&w->queues, "loss", w->tensor, part, e->loss_parts);
+    cross_entropy_finish(compute(e), "loss", &o);
 }
 
-void head_forward(stage *s, int64_t microbatch, tensor x_in, tensor y_in)
+void head_forward(network_ends *e, int64_t microbatch, residual in, tensor loss)
 {
-    param_table *t = &s->params;
-    final_norm(s, microbatch, x_in, y_in);
-    weight_ready(t, t->head, s->queues.compute);
-    gather_matmul(&s->queues, "head", tensor_group(s),
-                  (gathered_product){ .part = state_of(s, microbatch)->normed,
-                                      .w = tensor_transposed(param_weight(t, t->head, 1)),
-                                      .whole = s->gathered,
-                                      .y = state_of(s, microbatch)->logits });
-    loss(s, microbatch);
+    step_call norm = call(e, microbatch, FINAL_NORM), product = call(e, microbatch, HEAD);
+    norm.in = in;
+    if (!tensor_present(&in.delta)) norm.slot[SLOT_INPUT] = in.x;
+    norm.step->kind->forward(&norm);
+    product.step->kind->forward(&product);
+    submit_loss(e, microbatch, step_made(&product, 0), loss);
 }
 
-static void final_norm_backward(stage *s, int64_t microbatch)
+/* The head's input is asked for when all that was to be computed before is done. */
+static void gather_head_input(step_call *product)
 {
-    end_state *m = state_of(s, microbatch);
-    param_table *t = &s->params;
-    access_mode how = param_contribute(t, t->final_norm, 1);
-    norm_backward(s->queues.compute, "d_final_norm",
-                  (norm_backward_operands){ .d_out = tensor_rows(s->dn),
-                                            .x = tensor_rows(m->x),
-                                            .rstd = m->rstd,
-                                            .gain = param_weight(t, t->final_norm, 1),
-                                            .dx = tensor_rows(s->dx),
-                                            .gain_gradient = param_gradient(t, t->final_norm, 1),
-                                            .dx_access = WRITE,
-                                            .gain_access = how });
-    param_contributed(t, t->final_norm, 1);
+    step_gather_input(product, product->step, queue_mark(product->work->queues.compute));
 }
 
-/* The head's input, asked for when all that was to be computed before is done. */
-static gathering head_input(stage *s, int64_t microbatch)
+void head_backward_weight(network_ends *e, int64_t microbatch)
 {
-    return sequence_gather_begin(&s->queues, "final_norm", tensor_group(s), state_of(s, microbatch)->normed,
-                                 s->gathered, queue_mark(s->queues.compute));
+    step_call product = call(e, microbatch, HEAD);
+    gather_head_input(&product);
+    column_weight_gradient(&product);
 }
 
-static void add_head_gradient(stage *s, int64_t microbatch, gathering x)
+void head_backward(network_ends *e, int64_t microbatch, tensor dx)
 {
-    param_table *t = &s->params;
-    tensor d_logits = tensor_transposed(tensor_rows(state_of(s, microbatch)->logits));
-    access_mode how = param_contribute(t, t->head, 1);
-    matmul(s->queues.compute, "head_gradient", param_gradient(t, t->head, 1), how, d_logits,
-           tensor_rows(sequence_gather_end(&s->queues, x)));
-    param_contributed(t, t->head, 1);
-}
-
-void head_weight_gradient(stage *s, int64_t microbatch) { add_head_gradient(s, microbatch, head_input(s, microbatch)); }
-
-void head_backward(stage *s, int64_t microbatch)
-{
-    bool defers = schedule_defers(s->given, microbatch);
-    gathering x = { 0 };
-    if (!defers) x = head_input(s, microbatch);
-    matmul_scatter(&s->queues, "d_head", tensor_group(s),
-                   (scattered_product){ .a = tensor_rows(state_of(s, microbatch)->logits),
-                                        .w = param_weight(&s->params, s->params.head, 1),
-                                        .partial = s->partial,
-                                        .out = s->dn });
-    if (!defers) add_head_gradient(s, microbatch, x);
-    final_norm_backward(s, microbatch);
+    step_call norm = call(e, microbatch, FINAL_NORM), product = call(e, microbatch, HEAD);
+    bool defers = schedule_defers(e->work->given, microbatch);
+    if (!defers) gather_head_input(&product);
+    column_input_gradient(&product);
+    if (!defers) column_weight_gradient(&product);
+    norm.dx = dx;
+    norm.dx_access = WRITE;
+    norm.step->kind->backward(&norm);
 }

@@ -9,13 +9,20 @@
 enum { BUCKET_PARTS = 8, SHARD_ALIGNMENT = 32 };
 static const int64_t bucket_limit = (int64_t)128 << 20; /* elements, as in the recipes */
 
-static int add_row(param_table *t, int at, int logical, param p)
+static int *number_of(const param_table *t, param_name name, int64_t layer)
+{
+    return &t->number[(layer + 1) * PARAM_NAMES + name];
+}
+
+int param_row(const param_table *t, param_name name, int64_t layer) { return *number_of(t, name, layer) - 1; }
+
+static void add_row(param_table *t, int at, param_name name, int64_t layer, int logical, param p)
 {
     p.bucket = at;
     p.logical = logical;
     t->row[t->rows] = p;
     t->buckets[at].params++;
-    return t->rows++;
+    *number_of(t, name, layer) = ++t->rows;
 }
 
 /* On one rank: embedding, the matrices of all layers, head, the gains of all layers, final norm. */
@@ -58,15 +65,15 @@ static void add_layer(param_table *t, const bench_case *c, const mesh *m, int64_
     double std = matrix_std(s, s->hidden, false);
     param output = matrix(m, SPLIT_COLUMNS, s->hidden, q, s->hidden, matrix_std(s, q, true));
     param down = matrix(m, SPLIT_COLUMNS, s->hidden, s->ffn, s->hidden, matrix_std(s, s->ffn, true));
-    layer_rows *r = &t->layer[l];
     int n = logical_matrix(l);
-    r->q = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, q, s->hidden, q, std), "layers.%lld.q", l));
-    r->k = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.k", l));
-    r->v = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.v", l));
-    r->attention_output = add_row(t, at, n++, named(output, "layers.%lld.attention_output", l));
-    r->gate = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.gate", l));
-    r->up = add_row(t, at, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.up", l));
-    r->down = add_row(t, at, n++, named(down, "layers.%lld.down", l));
+    add_row(t, at, PARAM_Q, l, n++, named(matrix(m, SPLIT_ROWS, q, s->hidden, q, std), "layers.%lld.q", l));
+    add_row(t, at, PARAM_K, l, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.k", l));
+    add_row(t, at, PARAM_V, l, n++, named(matrix(m, SPLIT_ROWS, kv, s->hidden, kv, std), "layers.%lld.v", l));
+    add_row(t, at, PARAM_ATTENTION_OUTPUT, l, n++, named(output, "layers.%lld.attention_output", l));
+    add_row(t, at, PARAM_GATE, l, n++,
+            named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.gate", l));
+    add_row(t, at, PARAM_UP, l, n++, named(matrix(m, SPLIT_ROWS, s->ffn, s->hidden, s->ffn, std), "layers.%lld.up", l));
+    add_row(t, at, PARAM_DOWN, l, n++, named(down, "layers.%lld.down", l));
 }
 
 static int64_t row_elements(const param *p) { return p->local_rows * p->local_columns; }
@@ -101,11 +108,11 @@ static void add_gains(param_table *t, const bench_case *c, int at, chunk_extent 
 {
     int64_t h = c->model.hidden;
     for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) {
-        t->layer[l].attention_norm =
-            add_row(t, at, logical_gain(c, l), named(gain(h), "layers.%lld.attention_norm", l));
-        t->layer[l].mlp_norm = add_row(t, at, logical_gain(c, l) + 1, named(gain(h), "layers.%lld.mlp_norm", l));
+        add_row(t, at, PARAM_ATTENTION_NORM, l, logical_gain(c, l), named(gain(h), "layers.%lld.attention_norm", l));
+        add_row(t, at, PARAM_MLP_NORM, l, logical_gain(c, l) + 1, named(gain(h), "layers.%lld.mlp_norm", l));
     }
-    if (e.has_loss) t->final_norm = add_row(t, at, logical_gain(c, c->model.layers), named(gain(h), "final_norm", 0));
+    if (e.has_loss)
+        add_row(t, at, PARAM_FINAL_NORM, NO_LAYER, logical_gain(c, c->model.layers), named(gain(h), "final_norm", 0));
 }
 
 /* Buckets come in the order of first use, in which the optimizer updates and gathers them: the gains after the
@@ -117,11 +124,11 @@ static void add_rows(param_table *t, const bench_case *c, const mesh *m)
     int64_t layers = stage_layers(c, stage);
     bool first = chunk_of(c, stage, 0).has_embedding, last = chunk_of(c, stage, chunks - 1).has_loss;
     param table = matrix(m, SPLIT_ROWS, s->vocabulary, s->hidden, s->padded_vocabulary, embedding_std(s));
-    if (first) t->embedding = add_row(t, open_bucket(t, true, false), 0, named(table, "embedding", 0));
+    if (first) add_row(t, open_bucket(t, true, false), PARAM_EMBEDDING, NO_LAYER, 0, named(table, "embedding", 0));
     int gains = layers || last ? open_bucket(t, c->optimizer.decays_vectors, true) : -1;
     for (int i = 0; i < chunks; i++) add_chunk(t, c, m, chunk_of(c, stage, i), layers);
     table.init_std = matrix_std(s, s->hidden, false);
-    if (last) t->head = add_row(t, open_bucket(t, true, false), logical_head(c), named(table, "head", 0));
+    if (last) add_row(t, open_bucket(t, true, false), PARAM_HEAD, NO_LAYER, logical_head(c), named(table, "head", 0));
     if (gains < 0) return;
     t->buckets[gains].first_param = t->rows;
     for (int i = 0; i < chunks; i++) add_gains(t, c, gains, chunk_of(c, stage, i));
@@ -154,11 +161,11 @@ static void take_memory(bucket *b, dtype type, arena *a)
 void param_table_open(param_table *t, const bench_case *c, const mesh *m, arena *a)
 {
     int64_t layers = c->model.layers, shards = c->sharding == SHARDING_OPTIMIZER ? m->gradient.size : 1;
-    *t = (param_table){ .embedding = -1, .final_norm = -1, .head = -1, .microbatches = c->microbatches };
+    *t = (param_table){ .microbatches = c->microbatches };
     t->row = calloc((size_t)(9 * layers + 3), sizeof *t->row);
     t->buckets = calloc((size_t)layers + 3, sizeof *t->buckets);
-    t->layer = calloc((size_t)layers, sizeof *t->layer);
-    if (!t->row || !t->buckets || !t->layer)
+    t->number = calloc((size_t)(1 + layers) * PARAM_NAMES, sizeof *t->number);
+    if (!t->row || !t->buckets || !t->number)
         FAIL("no memory for the table of parameters of %lld layers", (long long)layers);
     add_rows(t, c, m);
     for (int i = 0; i < t->bucket_count; i++) {
@@ -173,13 +180,18 @@ void param_table_close(param_table *t)
 {
     free(t->row);
     free(t->buckets);
-    free(t->layer);
+    free(t->number);
 }
 
 void param_table_step(param_table *t)
 {
     for (int i = 0; i < t->rows; i++) t->row[i].contributions = 0;
-    for (int i = 0; i < t->bucket_count; i++) t->buckets[i].pending = t->buckets[i].params * t->microbatches;
+    for (int i = 0; i < t->bucket_count; i++) {
+        bucket *b = &t->buckets[i];
+        b->pending = b->params * t->microbatches;
+        for (int use = 0; use < WEIGHT_USES; use++)
+            if (b->borrowed[use]) FAIL("%d weights of a bucket were not returned", b->borrowed[use]);
+    }
 }
 
 static tensor rows_view(const param_table *t, tensor storage, int row, int count)
@@ -192,9 +204,20 @@ static tensor rows_view(const param_table *t, tensor storage, int row, int count
                                   : tensor_2d(data, storage.type, rows, columns);
 }
 
-tensor param_weight(const param_table *t, int row, int count)
+tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q)
 {
-    return rows_view(t, t->buckets[t->row[row].bucket].weight, row, count);
+    bucket *b = &t->buckets[t->row[row].bucket];
+    queue_wait(q, b->gathered);
+    b->gathered = (mark){ 0 };
+    b->borrowed[use] += count;
+    return rows_view(t, b->weight, row, count);
+}
+
+void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
+{
+    bucket *b = &t->buckets[t->row[row].bucket];
+    b->borrowed[use] -= count;
+    b->used = queue_mark(q);
 }
 
 tensor param_gradient(const param_table *t, int row, int count)
@@ -215,13 +238,6 @@ void param_contributed(param_table *t, int row, int count)
     bucket *b = &t->buckets[t->row[row].bucket];
     b->pending -= count;
     if (b->pending == 0) t->done(t->listener, b);
-}
-
-void weight_ready(param_table *t, int row, queue *q)
-{
-    bucket *b = &t->buckets[t->row[row].bucket];
-    queue_wait(q, b->gathered);
-    b->gathered = (mark){ 0 };
 }
 
 fragment param_fragment(const param_table *t, int row)

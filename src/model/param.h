@@ -6,6 +6,7 @@
 #include "machine/fabric.h"
 #include "parallel/mesh.h"
 #include "plan/bench_case.h"
+#include "plan/model/params.h"
 
 typedef enum { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS } param_split;
 typedef struct {
@@ -21,6 +22,9 @@ typedef struct {
     int64_t contributions; /* to its gradient, this step */
 } param;
 
+/* What a weight is wanted for: y = x W^T or dx = dy W. */
+typedef enum { USE_FORWARD, USE_BACKWARD, WEIGHT_USES } weight_use;
+
 /* Rows that are reduced, updated and gathered together. */
 typedef struct {
     int64_t elements;                    /* padded to equal shards */
@@ -33,19 +37,16 @@ typedef struct {
     int64_t pending;              /* contributions until the gradient is done */
     mark reduced;                 /* its gradient is the sum over ranks */
     mark gathered;                /* its weights are whole */
+    mark used;                    /* the last that read its weights is complete */
+    int borrowed[WEIGHT_USES];    /* rows handed out and not yet returned */
 } bucket;
-
-typedef struct {
-    int attention_norm, q, k, v, attention_output, mlp_norm, gate, up, down;
-} layer_rows;
 
 typedef struct {
     param *row;
     int rows;
     bucket *buckets;
     int bucket_count;
-    layer_rows *layer;               /* [layers of the model], those of this stage filled */
-    int embedding, final_norm, head; /* -1: on another stage */
+    int *number; /* [1 + layers of the model, PARAM_NAMES]: param_row */
     int64_t microbatches;
     void (*done)(void *listener, bucket *b);
     void *listener; /* called when a bucket's last contribution was submitted */
@@ -57,15 +58,23 @@ void param_table_close(param_table *t);
 /* A step begins: no gradient has a contribution. */
 void param_table_step(param_table *t);
 
-/* Views of `count` adjacent rows of the table as one matrix [sum of local rows, local columns]; gains are 1-D. */
-tensor param_weight(const param_table *t, int row, int count);
+/* The row of a name in a layer of the model, NO_LAYER for what belongs to none; -1: on another stage, or the model has
+ * none. */
+enum { NO_LAYER = -1 };
+int param_row(const param_table *t, param_name name, int64_t layer);
+
+/* A weight is borrowed for what is submitted to the queue next and returned when that is submitted. The queue waits
+ * until it is whole. A view of `count` adjacent rows as one matrix [sum of local rows, local columns]; gains are 1-D.
+ */
+tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q);
+void weight_return(param_table *t, int row, int count, weight_use use, queue *q);
+
+/* A view of their gradient, of the same shape. */
 tensor param_gradient(const param_table *t, int row, int count);
 /* WRITE for the first contribution of the step, else UPDATE. Call once per contribution, before submitting it. */
 access_mode param_contribute(param_table *t, int row, int count);
 /* After submitting it: when the bucket's last one is in, `done` is called. */
 void param_contributed(param_table *t, int row, int count);
-/* The queue waits until the weights are whole. */
-void weight_ready(param_table *t, int row, queue *q);
 
 /* The part of a row that this rank's optimizer owns, in elements from the row's local start; count may be 0. */
 typedef struct {

@@ -4,22 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT(name) (1u << SLOT_##name)
-#define STEP(name) (1u << STEP_##name)
-
-/* What each mask drops, and the steps that bring it back. Y1 and Y2 are consumed by the next norm: never kept. */
-static const struct {
-    unsigned dropped, again;
-} masks[] = {
-    [RECOMPUTE_NONE] = { SLOT(Y1) | SLOT(Y2), 0 },
-    [RECOMPUTE_ATTENTION] = { SLOT(Y1) | SLOT(Y2) | SLOT(O) | SLOT(LSE), STEP(ATTENTION) },
-    [RECOMPUTE_MLP] = { SLOT(Y1) | SLOT(Y2) | SLOT(GATE_UP) | SLOT(A), STEP(GATE_UP) | STEP(SWIGLU) },
-    [RECOMPUTE_ATTENTION_MLP] = { ~(SLOT(X) | SLOT(QKV) | SLOT(Y1)),
-                                  STEP(NORM1) | STEP(ATTENTION) | STEP(NORM2) | STEP(GATE_UP) | STEP(SWIGLU) },
-    [RECOMPUTE_LAYER] = { ~SLOT(X), STEP(NORM1) | STEP(QKV) | STEP(ATTENTION) | STEP(PROJECTION) | STEP(NORM2) |
-                                        STEP(GATE_UP) | STEP(SWIGLU) },
-};
-
 static void *zeroed(int64_t count, size_t bytes)
 {
     void *p = calloc((size_t)(count ? count : 1), bytes);
@@ -38,7 +22,7 @@ bool tape_received(const chunk_extent *chunk, const schedule_action *a)
 /* What the schedule has in flight at most: layers, and residual streams: one a layer, or the head's input; one is taken
  * ahead where the next forward's is received. */
 typedef struct {
-    int64_t layers, streams;
+    int64_t layers, residuals;
 } flight;
 
 static flight most_in_flight(const chunk_extent *chunk, const schedule *s)
@@ -50,12 +34,12 @@ static flight most_in_flight(const chunk_extent *chunk, const schedule *s)
         int64_t sign = a->verb == FORWARD    ? 1
                        : a->verb == BACKWARD ? -1
                                              : 0,
-                streams = e->layers ? e->layers : has_input(e);
-        if (sign > 0) now = (flight){ now.layers + e->layers, now.streams + streams };
+                residuals = e->layers ? e->layers : has_input(e);
+        if (sign > 0) now = (flight){ now.layers + e->layers, now.residuals + residuals };
         int64_t ahead = next && next->verb == FORWARD && tape_received(chunk, next);
         if (now.layers > most.layers) most.layers = now.layers;
-        if (now.streams + ahead > most.streams) most.streams = now.streams + ahead;
-        if (sign < 0) now = (flight){ now.layers - e->layers, now.streams - streams };
+        if (now.residuals + ahead > most.residuals) most.residuals = now.residuals + ahead;
+        if (sign < 0) now = (flight){ now.layers - e->layers, now.residuals - residuals };
     }
     return most;
 }
@@ -75,35 +59,41 @@ static int64_t pool_take(pool *p)
 
 static void pool_give(pool *p, int64_t number) { p->number[p->free++] = number; }
 
-static tape_chunk open_chunk(const chunk_extent *e, int64_t live)
+static tape_chunk open_chunk(const chunk_extent *e, int64_t live, int slots)
 {
     tape_chunk c = { .layers = e->layers, .window = live + 1, .has_input = has_input(e) };
     c.input = zeroed(c.window, sizeof *c.input);
     c.record = zeroed(c.window * c.layers, sizeof *c.record);
     c.x = zeroed(c.window * c.layers, sizeof *c.x);
-    c.slot = zeroed(c.window * c.layers * SLOTS, sizeof *c.slot);
+    c.slot = zeroed(c.window * c.layers * slots, sizeof *c.slot);
     return c;
 }
 
-void tape_open(tape *t, const chunk_extent *chunk, int chunks, const schedule *s, recompute_mask mask,
-               const tensor shape[SLOTS], arena *a)
+/* A slot of all layers in flight. */
+static void open_slot(tape *t, const tape_layout *layout, int slot, arena *a)
 {
-    flight most = most_in_flight(chunk, s);
-    *t = (tape){ .again = masks[mask].again,
-                 .chunks = chunks,
-                 .inputs = pool_open(most.streams),
+    tensor shape = layout->shape[slot];
+    bool kept = layout->kept & slot_bit(slot);
+    if (!tensor_present(&shape) || t->records.size == 0) return;
+    tensor shared = kept ? tensor_none() : tensor_taken(a, ACTIVATIONS, shape);
+    for (int64_t i = 0; i < t->records.size; i++)
+        t->record[i * t->slots + slot] = kept ? tensor_taken(a, ACTIVATIONS, shape) : shared;
+}
+
+void tape_open(tape *t, const tape_layout *layout, arena *a)
+{
+    flight most = most_in_flight(layout->chunk, layout->order);
+    *t = (tape){ .chunks = layout->chunks,
+                 .slots = layout->slots,
+                 .inputs = pool_open(most.residuals),
                  .records = pool_open(most.layers) };
-    t->chunk = zeroed(chunks, sizeof *t->chunk);
-    for (int i = 0; i < chunks; i++) t->chunk[i] = open_chunk(&chunk[i], schedule_live_chunk(s, i));
-    t->x = zeroed(most.streams, sizeof *t->x);
-    t->record = zeroed(most.layers * SLOTS, sizeof *t->record);
-    for (int64_t i = 0; i < most.streams; i++) t->x[i] = tensor_taken(a, ACTIVATIONS, shape[SLOT_X]);
-    for (int slot = SLOT_X + 1; slot < SLOTS; slot++) {
-        bool dropped = masks[mask].dropped >> slot & 1u;
-        tensor shared = dropped && most.layers ? tensor_taken(a, ACTIVATIONS, shape[slot]) : tensor_none();
-        for (int64_t i = 0; i < most.layers; i++)
-            t->record[i * SLOTS + slot] = dropped ? shared : tensor_taken(a, ACTIVATIONS, shape[slot]);
-    }
+    t->chunk = zeroed(t->chunks, sizeof *t->chunk);
+    for (int i = 0; i < t->chunks; i++)
+        t->chunk[i] = open_chunk(&layout->chunk[i], schedule_live_chunk(layout->order, i), t->slots);
+    t->x = zeroed(most.residuals, sizeof *t->x);
+    t->record = zeroed(most.layers * t->slots, sizeof *t->record);
+    for (int64_t i = 0; i < most.residuals; i++) t->x[i] = tensor_taken(a, ACTIVATIONS, layout->shape[SLOT_INPUT]);
+    for (int slot = SLOT_INPUT + 1; slot < t->slots; slot++) open_slot(t, layout, slot, a);
 }
 
 void tape_close(tape *t)
@@ -145,18 +135,18 @@ void tape_take(tape *t, int chunk, int64_t microbatch)
     int64_t place = microbatch % c->window;
     for (int64_t l = 0; l < c->layers; l++) {
         int64_t at = place * c->layers + l;
-        tensor *slot = c->slot + at * SLOTS;
+        tensor *slot = c->slot + at * t->slots;
         c->record[at] = pool_take(&t->records);
         c->x[at] = l == 0 ? c->input[place] : pool_take(&t->inputs);
-        memcpy(slot, t->record + c->record[at] * SLOTS, SLOTS * sizeof *slot);
-        slot[SLOT_X] = t->x[c->x[at]];
+        memcpy(slot, t->record + c->record[at] * t->slots, (size_t)t->slots * sizeof *slot);
+        slot[SLOT_INPUT] = t->x[c->x[at]];
     }
 }
 
 tensor *tape_layer(const tape *t, int chunk, int64_t microbatch, int64_t layer)
 {
     const tape_chunk *c = &t->chunk[chunk];
-    return c->slot + (microbatch % c->window * c->layers + layer) * SLOTS;
+    return c->slot + (microbatch % c->window * c->layers + layer) * t->slots;
 }
 
 void tape_release(tape *t, int chunk, int64_t microbatch)

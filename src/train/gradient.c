@@ -1,5 +1,6 @@
 /* Gradients: reduction, norm, clip factor. */
 #include "train/gradient.h"
+#include "parallel/origin.h"
 
 /* Every tensor rank has a partial sum of a replicated row: summed in FP32, rounded once; in place where the gradient is
  * FP32. */
@@ -12,9 +13,8 @@ static void sum_replicated(trainer *t, bucket *b)
 void gradient_reduce(trainer *t, bucket *b)
 {
     group *g = &t->mesh->gradient;
-    origin *o = machine_origin_now(t->machine), before = *o;
-    o->phase = PHASE_GRADIENT;
-    o->layer = -1;
+    origin before = origin_layer(t->machine, NO_LAYER);
+    origin_phase(t->machine, PHASE_GRADIENT);
     if (b->replicated) sum_replicated(t, b);
     b->reduced = queue_mark(t->queues.compute);
     if (g->size > 1) {
@@ -24,7 +24,7 @@ void gradient_reduce(trainer *t, bucket *b)
                          : all_reduce(t->queues.gradient, "gradients", g, b->gradient);
         queues_wait_unless_overlap(&t->queues, b->reduced);
     }
-    *o = before;
+    origin_restore(t->machine, before);
 }
 
 tensor gradient_shard(const bucket *b) { return tensor_slice(b->gradient, 0, b->shard_first, b->shard_elements); }

@@ -61,7 +61,7 @@ static void initialize_bucket(trainer *t, bucket *b)
     if (tensor_present(&b->master)) copy(q, "weight", weight_shard(b), WRITE, b->master);
 }
 
-/* The next step's first use of the bucket waits for it (weight_ready). */
+/* The next step's first use of the bucket waits for it (weight_borrow). */
 static void gather_weights(trainer *t, bucket *b)
 {
     if (!sharded(t)) return;
@@ -88,6 +88,7 @@ static void update_bucket(trainer *t, bucket *b)
                          .master = b->master,
                          .first = b->first,
                          .second = b->second };
+    queue_wait(t->queues.compute, b->used);
     adamw(t->queues.compute, "adamw", &x, rule);
     gather_weights(t, b);
 }

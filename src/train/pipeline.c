@@ -3,11 +3,12 @@
  * actions. Without overlap nothing is received ahead. A sender waits for what it sent only when it needs that buffer
  * again: interleaved stages that waited for every send would wait in a circle. */
 #include "train/pipeline.h"
+#include "parallel/origin.h"
 
 /* An activation on its way to a chunk, or a gradient. */
 typedef struct {
     mark arrived;
-    stream_buffer *gradient;
+    boundary_buffer *gradient;
 } arrival;
 
 static mark receive(trainer *t, mesh_link link, const char *name, tensor into)
@@ -25,13 +26,10 @@ static mark send(trainer *t, mesh_link link, const char *name, tensor from)
     return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
 }
 
-static void enter(trainer *t, const schedule_action *a)
+/* What is submitted next is of that action. */
+static origin enter(trainer *t, const schedule_action *a)
 {
-    origin *o = machine_origin_now(t->machine);
-    o->phase = a->verb == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    o->chunk = a->chunk;
-    o->microbatch = a->microbatch;
-    o->layer = -1;
+    return origin_microbatch(t->machine, a->verb == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, a->chunk, a->microbatch);
 }
 
 /* Submits the receiving of what action i works on; a place on the tape is free when all that was submitted is done. */
@@ -46,7 +44,7 @@ static arrival receive_for(trainer *t, int64_t i)
         queue_follow(t->queues.link[LINK_FORWARD_IN], t->queues.compute);
         r.arrived = receive(t, LINK_FORWARD_IN, "activation", tape_input(&t->stage.tape, a->chunk, a->microbatch));
     } else {
-        r.gradient = stream_next(&t->stage.gradients, t->queues.link[LINK_BACKWARD_IN]);
+        r.gradient = boundary_next(&t->stage.gradients, t->queues.link[LINK_BACKWARD_IN]);
         if (!t->queues.overlap) queue_follow(t->queues.link[LINK_BACKWARD_IN], t->queues.compute);
         r.arrived = receive(t, LINK_BACKWARD_IN, "gradient", r.gradient->tensor);
     }
@@ -71,7 +69,7 @@ static void forward(trainer *t, const schedule_action *a, const arrival *in)
         stage_forward(&t->stage, a->chunk, a->microbatch, tensor_none());
         return;
     }
-    stream_buffer *out = stream_next(&t->stage.outputs, compute);
+    boundary_buffer *out = boundary_next(&t->stage.outputs, compute);
     stage_forward(&t->stage, a->chunk, a->microbatch, out->tensor);
     out->busy = send(t, LINK_FORWARD_OUT, "activation", out->tensor);
 }
@@ -79,10 +77,9 @@ static void forward(trainer *t, const schedule_action *a, const arrival *in)
 static void backward(trainer *t, const schedule_action *a, const arrival *in)
 {
     queue *compute = t->queues.compute;
-    stream_buffer *b = in->gradient ? in->gradient : stream_next(&t->stage.gradients, compute);
+    boundary_buffer *b = in->gradient ? in->gradient : boundary_next(&t->stage.gradients, compute);
     wait_for(t, in);
-    t->stage.dx = b->tensor;
-    stage_backward(&t->stage, a->chunk, a->microbatch);
+    stage_backward(&t->stage, a->chunk, a->microbatch, b->tensor);
     b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute)
                                                      : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
@@ -98,6 +95,7 @@ void pipeline_submit(trainer *t)
     for (int64_t i = 0; i < t->schedule.length; i++) {
         const schedule_action *a = &t->schedule.action[i];
         in[(i + ahead) % 2] = receive_for(t, i + ahead);
+        enter(t, a);
         if (a->verb == FORWARD) forward(t, a, &in[i % 2]);
         else if (a->verb == BACKWARD) backward(t, a, &in[i % 2]);
         else stage_backward_weight(&t->stage, a->microbatch);

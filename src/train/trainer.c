@@ -1,5 +1,6 @@
 /* One training step, submitted. */
 #include "train/trainer.h"
+#include "parallel/origin.h"
 #include "train/gradient.h"
 #include "train/optimizer.h"
 #include "train/pipeline.h"
@@ -44,8 +45,7 @@ static void begin(trainer *t)
                              .from_zero = o->learning_rate_from_zero,
                              .beta1 = (float)o->beta1,
                              .beta2 = (float)o->beta2 };
-    machine_origin(t->machine,
-                   (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_BATCH });
+    origin_step(t->machine, t->steps, PHASE_BATCH);
     machine_step(t->machine, t->steps);
     step_begin(t->queues.compute, "step", t->stage.scalars, &args);
 }
@@ -60,8 +60,7 @@ void trainer_gradients(trainer *t)
 mark trainer_update(trainer *t)
 {
     int64_t slot = t->steps % REPORT_SLOTS;
-    machine_origin(t->machine,
-                   (origin){ .step = t->steps, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_OPTIMIZER });
+    origin_step(t->machine, t->steps, PHASE_OPTIMIZER);
     gradient_norm(t);
     copy(t->queues.compute, "report", tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE,
          t->stage.scalars);

@@ -151,7 +151,7 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
     r->norm[step] = trainer_report(t, step).scalar[SCALAR_NORM];
     if (step == 0) take_rows(t, r, true, r->gradient);
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
-    bool tells = t->stage.params.head >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
+    bool tells = param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
     tensor loss = machine_view(t->machine, t->stage.loss);
     for (int64_t i = 0; tells && i < c->microbatches * c->micro_batch; i++) {
         int64_t m = i / c->micro_batch,

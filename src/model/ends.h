@@ -1,0 +1,35 @@
+/* The ends of the network: batch and embedding, final norm, head and loss. Vocabulary rows are split over the tensor
+ * axis. */
+#pragma once
+#include "model/step_call.h"
+
+/* One per microbatch in flight, of the chunk with the embedding or the loss; a rank has one such chunk at most, or the
+ * only one. */
+typedef struct {
+    tensor tokens, labels;   /* [s, b] I32, local positions */
+    tensor slot[SLOTS_MOST]; /* those that the family's head makes: of the final norm, and the logits */
+} end_state;
+
+typedef struct {
+    workspace *work;
+    end_state *state;
+    int64_t states;               /* microbatch m uses state[m mod states] */
+    tensor embedded;              /* [s, b, h]: embedding before its scatter; absent on one tensor rank */
+    tensor loss_part, loss_parts; /* [s, b, 3], [T, s, b, 3] F32 */
+} network_ends;
+
+/* Takes memory for the ends that a stage has, if it has any. */
+void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const schedule *order, arena *a);
+void ends_close(network_ends *e);
+
+/* Tokens and labels of the microbatch, whose first sequence is that sample of the step. scalars: the step's. */
+void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tensor scalars);
+/* x: where the embedding goes. */
+void embed_forward(network_ends *e, int64_t microbatch, tensor x);
+void embed_backward(network_ends *e, int64_t microbatch, tensor dx);
+/* loss [b] F64: of each sequence, summed over local positions. */
+void head_forward(network_ends *e, int64_t microbatch, residual in, tensor loss);
+/* dx: where the gradient of the residual stream begins. */
+void head_backward(network_ends *e, int64_t microbatch, tensor dx);
+/* The head's weight gradient that the microbatch's backward left out (schedule_defers). */
+void head_backward_weight(network_ends *e, int64_t microbatch);

@@ -1,0 +1,70 @@
+/* A family of models is a table: the steps that a layer takes, forward in this order and backward in the other, and the
+ * slots of the tape that they make and read. What runs again in backward, what is kept and which buffers there are
+ * follows from it. Families share kinds of steps (model/steps.h); each is one file (model/llama.c). */
+#pragma once
+#include "model/param.h"
+#include "model/tape.h"
+
+/* A rank's share of the model and of a microbatch. Its letters stand for the extents in the shapes of this floor. */
+typedef struct {
+    dtype type;                               /* of activations */
+    int64_t positions;                        /* s: of the sequence, between the context ranks */
+    int64_t part;                             /* s/T: of those, between the tensor ranks */
+    int64_t rows;                             /* b: micro-batch */
+    int64_t hidden, head_dim;                 /* h, d: whole */
+    int64_t heads, kv_heads, ffn, vocabulary; /* between the tensor ranks; the padded vocabulary */
+} rank_share;
+rank_share rank_share_of(const bench_case *c, const mesh *m);
+
+/* A kind of step computes with the operands that a step names: forward reads and makes them. */
+struct step_call;
+typedef struct {
+    void (*forward)(struct step_call *);
+    void (*backward)(struct step_call *);
+    unsigned saves_reads, saves_makes; /* bit per operand that backward reads of the tape */
+    bool gathers;                      /* backward wants its first operand from all tensor ranks */
+} step_kind;
+
+enum { STEP_OPERANDS = 3 };
+typedef struct {
+    const char *name, *backward_name, *gradient_name; /* of its operations: STEP_NAMES */
+    const step_kind *kind;
+    int reads[STEP_OPERANDS + 1], makes[STEP_OPERANDS + 1]; /* slots in the kind's order, SLOT_NONE at the end */
+    param_name weight;                                      /* the first of its rows of the parameter table */
+    int weights;                                            /* adjacent rows, taken as one; 0: none */
+} layer_step;
+#define STEP_NAMES(name) name, "d_" name, name "_gradient"
+
+/* Where the gradient of a slot lies: in the buffer of the gradient of the slot of that number, its own or one of equal
+ * shape that is consumed before; in the residual stream's (SLOT_INPUT); or in place of the slot. */
+enum { GRADIENT_NONE = SLOT_NONE, GRADIENT_IN_PLACE = -1 };
+typedef struct {
+    const char *name;
+    tensor (*shape)(const rank_share *); /* data absent */
+    int gradient;
+    unsigned dropped; /* bit per recompute_mask that does not keep it */
+} family_slot;
+
+typedef struct {
+    int count;
+    const layer_step *step;
+} step_list;
+typedef struct {
+    const char *name;
+    int slots;
+    const family_slot *slot; /* [slots]; SLOT_INPUT is the residual stream that a layer is given */
+    step_list layer, head;   /* head: the final norm and the product with the head */
+    int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
+} family;
+
+slot_set step_reads(const layer_step *s);
+slot_set step_makes(const layer_step *s);
+slot_set step_saves(const layer_step *s); /* what its backward reads of the tape */
+
+/* Bit per step of a layer that runs again in backward: it makes what a backward, or a step that runs again, reads and
+ * the mask drops. */
+unsigned family_again(const family *f, recompute_mask mask);
+/* The slots that a layer keeps until its backward: what is read there, but what the mask drops. */
+slot_set family_kept(const family *f, recompute_mask mask);
+/* For tape_open: the slots of a layer. */
+void family_layout(const family *f, const rank_share *n, recompute_mask mask, tape_layout *layout);

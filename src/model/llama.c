@@ -1,0 +1,60 @@
+/* Llama 2 and 3.1: RMSNorm, grouped queries, rotary positions, SwiGLU, no biases. */
+#include "model/families.h"
+#include "model/steps.h"
+
+/* What the tape may hold of a layer (o: attention's output; a: the activation), and the head's logits. */
+enum { X = SLOT_INPUT, N1, RSTD1, QKV, O, LSE, Y1, X2, N2, RSTD2, GATE_UP, A, Y2, LOGITS, SLOTS };
+
+/* Which policies keep less than what is read in backward. */
+enum {
+    LAYER = 1 << RECOMPUTE_LAYER,
+    BOTH = LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
+    ATTENTION = BOTH | 1 << RECOMPUTE_ATTENTION,
+    MLP = BOTH | 1 << RECOMPUTE_MLP
+};
+
+static const family_slot slots[SLOTS] = {
+    [X] = { "x", residual_shape, .gradient = X },
+    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = BOTH },
+    [RSTD1] = { "rstd1", row_statistics_shape, .dropped = BOTH },
+    [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = LAYER },
+    [O] = { "o", heads_shape, .gradient = O, .dropped = ATTENTION },
+    [LSE] = { "lse", head_statistics_shape, .dropped = ATTENTION },
+    [Y1] = { "y1", residual_shape, .gradient = X, .dropped = LAYER },
+    [X2] = { "x2", residual_shape, .gradient = X, .dropped = BOTH },
+    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = BOTH },
+    [RSTD2] = { "rstd2", row_statistics_shape, .dropped = BOTH },
+    [GATE_UP] = { "gate_up", gate_up_shape, .gradient = GATE_UP, .dropped = MLP },
+    [A] = { "a", ffn_shape, .gradient = A, .dropped = MLP },
+    [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },
+    [LOGITS] = { "logits", logits_shape, .gradient = GRADIENT_IN_PLACE },
+};
+
+static const layer_step layer[] = {
+    { STEP_NAMES("attention_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = PARAM_ATTENTION_NORM,
+      .weights = 1 },
+    { STEP_NAMES("qkv"), &column_product, .reads = { N1 }, .makes = { QKV }, .weight = PARAM_Q, .weights = 3 },
+    { STEP_NAMES("rope"), &rotation, .reads = { QKV }, .makes = { QKV } },
+    { STEP_NAMES("attention"), &causal_attention, .reads = { QKV }, .makes = { O, LSE } },
+    { STEP_NAMES("attention_output"), &row_product, .reads = { O }, .makes = { Y1 }, .weight = PARAM_ATTENTION_OUTPUT,
+      .weights = 1 },
+    { STEP_NAMES("mlp_norm"), &rms_norm, .reads = { X, Y1 }, .makes = { X2, N2, RSTD2 }, .weight = PARAM_MLP_NORM,
+      .weights = 1 },
+    { STEP_NAMES("gate_up"), &column_product, .reads = { N2 }, .makes = { GATE_UP }, .weight = PARAM_GATE,
+      .weights = 2 },
+    { STEP_NAMES("swiglu"), &swiglu, .reads = { GATE_UP }, .makes = { A } },
+    { STEP_NAMES("down"), &row_product, .reads = { A }, .makes = { Y2 }, .weight = PARAM_DOWN, .weights = 1 },
+};
+
+static const layer_step head[] = {
+    { STEP_NAMES("final_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = PARAM_FINAL_NORM, .weights = 1 },
+    { STEP_NAMES("head"), &column_product, .reads = { N1 }, .makes = { LOGITS }, .weight = PARAM_HEAD, .weights = 1 },
+};
+
+const family llama = { .name = "llama",
+                       .slots = SLOTS,
+                       .slot = slots,
+                       .layer = { sizeof layer / sizeof *layer, layer },
+                       .head = { sizeof head / sizeof *head, head },
+                       .sum = X2,
+                       .delta = Y2 };

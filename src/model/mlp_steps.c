@@ -1,0 +1,19 @@
+/* Activations between the products of an MLP. */
+#include "machine/kernels.h"
+#include "model/steps.h"
+
+tensor ffn_shape(const rank_share *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->ffn); }
+tensor gate_up_shape(const rank_share *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, 2 * n->ffn); }
+
+static void forward(step_call *c)
+{
+    swiglu_forward(c->work->queues.compute, c->step->name, tensor_rows(step_read(c, 0)), tensor_rows(step_made(c, 0)));
+}
+
+static void backward(step_call *c)
+{
+    swiglu_backward(c->work->queues.compute, c->step->backward_name, tensor_rows(step_read(c, 0)),
+                    tensor_rows(step_d_made(c, 0)), tensor_rows(step_d_read(c, 0)));
+}
+
+const step_kind swiglu = { .forward = forward, .backward = backward, .saves_reads = 1u };

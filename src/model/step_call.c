@@ -1,0 +1,93 @@
+/* What steps work with. */
+#include "model/step_call.h"
+#include "base/fail.h"
+#include "model/rope.h"
+#include <stdlib.h>
+
+static void open_gradients(workspace *w, arena *a)
+{
+    const family *f = w->family;
+    for (int i = SLOT_INPUT + 1; i < f->slots; i++)
+        if (f->slot[i].gradient == i) w->gradient[i] = tensor_taken(a, ACTIVATIONS, f->slot[i].shape(&w->share));
+}
+
+/* Heads of attention as operands of its kernels. */
+static tensor heads(const rank_share *n, int64_t count)
+{
+    return tensor_4d(NULL, n->type, n->positions, n->rows, count, n->head_dim);
+}
+
+static const layer_step *last_gathering(const step_list *l)
+{
+    const layer_step *s = l->step + l->count - 1;
+    while (s > l->step && !s->kind->gathers) s--;
+    return s;
+}
+
+void workspace_open(workspace *w, arena *a)
+{
+    const rank_share *n = &w->share;
+    const layer_step *last = last_gathering(&w->family->layer);
+    tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
+    w->again = family_again(w->family, w->given->recompute);
+    w->left = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
+    w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
+    open_gradients(w, a);
+    ring_open(&w->ring, &w->queues, w->context, heads(n, n->heads), heads(n, n->kv_heads), a);
+    if (w->tensor->size == 1) return;
+    int64_t parts = scatter_partial_parts(&w->queues, w->tensor);
+    w->gathered = tensor_taken(a, ACTIVATIONS, whole);
+    w->d_gathered = tensor_taken(a, ACTIVATIONS, whole);
+    w->partial = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->rows, n->hidden));
+}
+
+void workspace_initialize(workspace *w)
+{
+    const model_shape *m = &w->given->model;
+    float *table = malloc(tensor_span(&w->rope));
+    if (!table) FAIL("no memory for the table of rotations");
+    rope_table(m, zigzag_of(w->context, m->sequence), table);
+    machine_upload(w->queues.machine, w->rope, table);
+    free(table);
+}
+
+static tensor gradient(const step_call *c, int slot)
+{
+    int buffer = c->work->family->slot[slot].gradient;
+    if (buffer == GRADIENT_IN_PLACE) return c->slot[slot];
+    return buffer == SLOT_INPUT ? c->dx : c->work->gradient[buffer];
+}
+
+tensor step_read(const step_call *c, int place) { return c->slot[c->step->reads[place]]; }
+tensor step_made(const step_call *c, int place) { return c->slot[c->step->makes[place]]; }
+tensor step_d_read(const step_call *c, int place) { return gradient(c, c->step->reads[place]); }
+tensor step_d_made(const step_call *c, int place) { return gradient(c, c->step->makes[place]); }
+
+int step_row(const step_call *c) { return param_row(c->work->params, c->step->weight, c->layer); }
+
+tensor step_borrow(const step_call *c, weight_use use)
+{
+    return weight_borrow(c->work->params, step_row(c), c->step->weights, use, c->work->queues.compute);
+}
+
+void step_return(const step_call *c, weight_use use)
+{
+    weight_return(c->work->params, step_row(c), c->step->weights, use, c->work->queues.compute);
+}
+
+/* The step of the same list that makes what s reads first. */
+static const layer_step *maker_of_input(const layer_step *s)
+{
+    slot_set input = slot_bit(s->reads[0]);
+    do s--;
+    while (!(step_makes(s) & input));
+    return s;
+}
+
+void step_gather_input(step_call *c, const layer_step *s, mark after)
+{
+    workspace *w = c->work;
+    tensor part = c->slot[s->reads[0]];
+    if (s == w->left) c->input = (gathering){ .whole = w->tensor->size == 1 ? part : w->gathered };
+    else c->input = sequence_gather_begin(&w->queues, maker_of_input(s)->name, w->tensor, part, w->gathered, after);
+}

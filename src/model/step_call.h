@@ -1,0 +1,60 @@
+/* What a step is given, and what the steps of a rank work with. */
+#pragma once
+#include "model/attention.h"
+#include "model/family.h"
+#include "parallel/conjugate.h"
+
+/* Of one stage. Its buffers are shared by all layers and microbatches: each is consumed before the next one needs it.
+ */
+typedef struct {
+    const bench_case *given;
+    const family *family;
+    rank_share share;
+    queues queues;
+    group *tensor, *context;
+    param_table *params;
+    unsigned again;              /* bit per step of a layer that runs again in backward */
+    const layer_step *left;      /* of those, the one whose gathered input is still there when backward begins */
+    tensor rope;                 /* [s, d/2, 2] F32: cosine, sine */
+    tensor gathered, d_gathered; /* [s, b, h]: sequence-gathered activation and gradient; absent on one tensor rank */
+    tensor partial;              /* [s or 2 s/T, b, h] F32: row-parallel products before their sum (conjugate.h) */
+    tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
+    attention_ring ring;
+} workspace;
+
+/* Takes the buffers' memory; what stands before them is given. */
+void workspace_open(workspace *w, arena *a);
+/* Fills the table of rotations. Synchronizes (set-up). */
+void workspace_initialize(workspace *w);
+
+/* The residual stream as it is handed on: x + delta, added by the norm that comes next; delta absent: x. [s/T, b, h] */
+typedef struct {
+    tensor x, delta;
+} residual;
+
+typedef struct step_call {
+    workspace *work;
+    const layer_step *step;
+    int64_t layer;         /* of the model; NO_LAYER: the head's */
+    tensor *slot;          /* of this microbatch and layer */
+    residual in;           /* forward: what the layer is given */
+    bool again;            /* forward, in backward */
+    tensor dx;             /* backward: gradient of the residual stream */
+    access_mode dx_access; /* WRITE: it begins here */
+    gathering input;       /* backward: of the next step that gathers */
+} step_call;
+
+/* Operands of the step, and where their gradients lie. */
+tensor step_read(const step_call *c, int place);
+tensor step_made(const step_call *c, int place);
+tensor step_d_read(const step_call *c, int place);
+tensor step_d_made(const step_call *c, int place);
+
+/* The step's rows of the parameter table, borrowed (model/param.h). */
+int step_row(const step_call *c);
+tensor step_borrow(const step_call *c, weight_use use);
+void step_return(const step_call *c, weight_use use);
+
+/* Backward: begins the gathering of what step s, whose backward is to come, wants from all tensor ranks, when `after`
+ * is done: beside what is submitted meanwhile. */
+void step_gather_input(step_call *c, const layer_step *s, mark after);

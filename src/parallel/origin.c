@@ -1,0 +1,36 @@
+/* Origins. */
+#include "parallel/origin.h"
+
+static origin change(machine *m, origin to)
+{
+    origin before = *machine_origin_now(m);
+    machine_origin(m, to);
+    return before;
+}
+
+origin origin_step(machine *m, int64_t step, phase p)
+{
+    return change(m, (origin){ .step = step, .microbatch = -1, .chunk = -1, .layer = -1, .phase = p });
+}
+
+origin origin_microbatch(machine *m, phase p, int chunk, int64_t microbatch)
+{
+    int64_t step = machine_origin_now(m)->step;
+    return change(m, (origin){ .step = step, .microbatch = microbatch, .chunk = chunk, .layer = -1, .phase = p });
+}
+
+origin origin_layer(machine *m, int64_t layer)
+{
+    origin o = *machine_origin_now(m);
+    o.layer = (int)layer;
+    return change(m, o);
+}
+
+origin origin_phase(machine *m, phase p)
+{
+    origin o = *machine_origin_now(m);
+    o.phase = p;
+    return change(m, o);
+}
+
+void origin_restore(machine *m, origin before) { machine_origin(m, before); }
