@@ -140,8 +140,8 @@ PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 UNIT_C  := $(shell find validation/units -name "*.c")
 UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(UNIT_C))))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
-CUDA_UNITS = $(if $(NVCC),$(shell (cat validation/cuda/check.list; sed -n 's/.* check //p' validation/cuda/acceptance.list) \
-               | sed -n 's|^\([a-z_0-9]*\)\( [0-9]*\)*$$|$(BUILD)/units/\1|p' | sort -u))
+CUDA_UNITS = $(if $(NVCC),$(shell (validation/suite cuda; sed -n 's/^[a-z].* \(check\|look\) //p' validation/cuda/acceptance.list) \
+               | sed -n 's|^\([a-z_0-9]*\)\( .*\)*$$|$(BUILD)/units/\1|p' | sort -u))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
@@ -154,15 +154,14 @@ run: ## install what is missing, build, and run the default deck on this machine
 	@$(MAKE) all
 	@run/local -x ./$(PROGRAM) gsw.dat
 
-check check-long: ## install what tests need, build, run validation/tests.list (or tests-long.list)
+check check-long: ## install what tests need, build, run the tests of validation/tests.list (or those that it marks long)
 	@run/setup check
 	@$(MAKE) $(subst check,tests,$@)
 
 tests tests-long: all units emulator
-	@grep -v '^ *\(#\|$$\)' validation/$@.list | BUILD=$(BUILD) XGSW=./$(PROGRAM) \
-	  TEST_SECONDS=$(if $(findstring long,$@),3600,300) $(PROVE) --exec validation/run_test -
+	@validation/suite $(if $(findstring long,$@),long,check) | BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --exec validation/run_test -
 
-check-cuda: all $(CUDA_UNITS) ## run validation/cuda/check.list on the GPUs of this machine; without a GPU it fails
+check-cuda: all $(CUDA_UNITS) ## run the tests for GPUs on those of this machine; without a GPU it fails
 	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check
 
 bundle: ## lay out a folder (BUNDLE) that runs on a node without packages, GPUs or not
@@ -180,7 +179,7 @@ units: $(UNITS)
 emulator: ## build the CUDA machine for the tests' emulator of a GPU (build/emulator)
 
 format: ## lay out the sources as .clang-format says
-	clang-format -i $(shell find src validation -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.cpp")
+	$(Q)clang-format -i $(shell find src validation -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.cpp")
 
 clean: ## remove everything that was built
 	rm -rf build xgsw xgsw-debug

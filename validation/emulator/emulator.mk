@@ -1,5 +1,5 @@
 # The emulator: src/ with machine/cuda/ in it, its kernels compiled as C++, against the fakes of validation/emulator.
-#   make emulator            build/emulator/xgsw-emulator and the tests that the lists name emulator/NAME
+#   make emulator            build/emulator/xgsw-emulator and the tests that validation/tests.list marks emulator
 #   make emulator-parts      the two libraries alone: libxgsw.a, libemulator.a
 #   make build/emulator/units/NAME    one test: NAME.c of validation/units, or NAME.c(pp) of validation/emulator/tests
 
@@ -21,7 +21,7 @@ EMULATOR_SOURCES  := $(filter-out src/machine/cuda_absent.c src/machine/host/one
                      $(wildcard $(ONEDNN)) $(sort $(shell find src/machine/cuda -name "*.cu"))
 EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
 EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) $(EMULATOR)/build_info.c.o
-EMULATOR_UNITS    := $(shell sed -n 's|^emulator/\([a-z_0-9]*\)\( .*\)*$$|$(EMULATOR)/units/\1|p' validation/tests*.list | sort -u)
+EMULATOR_UNITS    := $(shell validation/suite all | sed -n 's|^\([a-z_0-9]*\) .*emulator.*|$(EMULATOR)/units/\1|p' | sort -u)
 
 .PHONY: emulator-parts emulator-units
 emulator: $(EMULATOR)/xgsw-emulator emulator-units

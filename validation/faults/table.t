@@ -2,9 +2,9 @@
 """Plants faults in operations of small cases on four ranks; every one must end FAILED, or stand in HARMLESS with its reason.
 Every kind of operation that a deck's fault can name, and that a step submits, has a row.
 
-    table.t          BF16: first, middle and last execution of every operation; FP32: one of them; the rows of the other layouts
-                     in one precision, by turns
-    table.t --all    all of them in both precisions
+    faults/table.t          BF16: first, middle and last execution of every operation; FP32: one of them; the rows of the other layouts
+                            in one precision, by turns
+    faults/table.t long     all of them in both precisions
 
 Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the limit).
 """
@@ -299,7 +299,7 @@ def without_a_row(planned, results):
 
 
 def main():
-    planned = list(cases("--all" in sys.argv))
+    planned = list(cases("XGSW_TEST_LONG" in os.environ))
     version = subprocess.run([str(TOP / "xgsw"), "--version"], cwd=TOP, text=True, capture_output=True).stdout
     print(f"# planted faults, host backend, {RANKS} ranks, {version.splitlines()[0]}")
     with tempfile.TemporaryDirectory() as name:

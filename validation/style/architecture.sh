@@ -109,26 +109,23 @@ openings() {
         END { close_file() }'
 }
 
-# A test that no list names never runs, unless a script runs it; a name without a test never passes.
-unlisted_tests() {
-    local lists name file
-    lists=$(cat validation/tests.list validation/tests-long.list validation/cuda/check.list 2>/dev/null | sed 's/#.*//' | awk 'NF { print $1 }')
-    for file in $(find validation/units -name '*.c') validation/units/machine/*/*.t validation/*/*.t validation/emulator/tests/*.c*; do
-        [ -e "$file" ] || continue
-        name=${file#validation/}
-        case $name in
-        emulator/*) name=emulator/$(basename "${name%.c*}") ;;
-        *.c) name=$(basename "$name" .c) ;;
-        esac
-        [[ $name != */* ]] && grep -qs "/units/$name\b" validation/*/*.t validation/units/machine/*/*.t && continue
-        grep -qxF "$name" <<<"$lists" || echo "$file:1: in none of tests.list, tests-long.list and cuda/check.list"
+# A test that is not in the list never runs, unless a script runs it; a name without a test never passes; two tests of a name are one.
+listed_tests() {
+    local names file name units scripts
+    units=$(find validation/units validation/emulator/tests -name '*.c' -o -name '*.cpp' 2>/dev/null | LC_ALL=C sort)
+    scripts=$(find validation -name '*.t' | LC_ALL=C sort)
+    names=$("$here/../suite" all 2>&1) || { echo "$names"; return; }
+    names=$(awk '{ print $1 }' <<<"$names" | sort -u)
+    for file in $scripts; do
+        grep -qxF "${file#validation/}" <<<"$names" || echo "$file:1: not in tests.list"
     done
-    for name in $lists; do
-        for file in "validation/$name" "validation/emulator/tests/${name#emulator/}".c*; do
-            [ ! -e "$file" ] || continue 2
-        done
-        [ -z "$(find validation/units -name "${name#emulator/}.c")" ] || continue
-        echo "tests.list:1: no test $name"
+    for file in $units; do
+        name=$(basename "${file%.c*}")
+        grep -qxF "$name" <<<"$names" || grep -qs "/units/$name\b" $scripts /dev/null || echo "$file:1: not in tests.list"
+    done
+    awk -F/ '{ name = $NF; sub(/\.c(pp)?$/, "", name) } seen[name]++ { print $0 ":1: a second test " name }' <<<"$units"
+    for name in $names; do
+        [ -e "validation/$name" ] || grep -q "/$name\.c" <<<"$units" || echo "tests.list:1: no test $name"
     done
 }
 
@@ -149,7 +146,7 @@ check "no preprocessor conditional in src" conditionals
 check "no file over 500 lines" long_files
 check "no mutable state at file scope above machine" mutable_state
 check "files open with a comment, headers with pragma once" openings
-check "every test is in a list" unlisted_tests
+check "every test is in the list" listed_tests
 if tracked=$([ -e .git ] && git ls-files 2>/dev/null) && [ -n "$tracked" ]; then
     tracked=$(cut -d/ -f1 <<<"$tracked" | grep -v '^\.' | sort -u | xargs)
     check "top level holds what it should" top_level

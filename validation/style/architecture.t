@@ -46,12 +46,11 @@ sound_tree() {
     put src/train/checkpoint/save.c '#include <hdf5.h>'
     put src/bench/run_case.h '#include "train/step.h"'
     put src/bench/record/file.c '#include <hdf5.h>'
-    put validation/units/deck.c
+    put validation/units/plan/deck.c
     mkdir -p "$tree/validation/smoke" "$tree/run" "$tree/inputs"
     touch "$tree/validation/smoke/hello.t" "$tree/run/local" "$tree/inputs/gsw.dat" "$tree/README.md" "$tree/LICENSE" "$tree/Makefile"
     chmod +x "$tree/validation/smoke/hello.t"
-    printf '# fast first\ndeck\ndeck 4\n' >"$tree/validation/tests.list"
-    echo 'smoke/hello.t' >"$tree/validation/tests-long.list"
+    printf '# fast first\ndeck\ndeck 2 4 emulator\nsmoke/hello.t long\n' >"$tree/validation/tests.list"
 }
 
 judge() { report=$(ARCHITECTURE_ROOT=$tree "$here/architecture.sh" 2>&1); }
@@ -115,17 +114,23 @@ echo 'int x(void);' >"$tree/src/base/bare.c"
 caught "files open" src/base/bare.c:1
 echo '/* No pragma. */' >"$tree/src/base/bare.h"
 caught "files open" src/base/bare.h:1
-for long in src/plan/long.c validation/units/long.h validation/smoke/long.py run/long Makefile; do
+for long in src/plan/long.c validation/units/plan/long.h validation/smoke/long.py run/long Makefile; do
     put "$long"
     yes '' | head -n 500 >>"$tree/$long"
     caught "no file over 500" "$long:501"
 done
-put validation/units/forgotten.c
-caught "every test" validation/units/forgotten.c:1
+put validation/units/plan/forgotten.c
+caught "every test" validation/units/plan/forgotten.c:1
+put validation/emulator/tests/forgotten.cpp
+caught "every test" validation/emulator/tests/forgotten.cpp:1
+put validation/units/bench/deck.c
+caught "every test" "validation/units/plan/deck.c:1: a second test deck"
 touch "$tree/validation/smoke/forgotten.t"
 caught "every test" validation/smoke/forgotten.t:1
 echo ghost >>"$tree/validation/tests.list"
 caught "every test" "tests.list:1: no test ghost"
+echo 'deck 4 often' >>"$tree/validation/tests.list"
+caught "every test" "validation/tests.list:5: often is neither"
 
 if command -v git >/dev/null; then
     git init -q "$tree" && touch "$tree/notes.txt" && git -C "$tree" add -A

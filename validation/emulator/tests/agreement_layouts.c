@@ -1,9 +1,8 @@
 /* Llama in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights
  * within the limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of
- * the devices' work. emulator/agreement_layouts RANKS           what make check trains: every cut of agreement.c and
- * more, each in 2 orders emulator/agreement_layouts_long RANKS      the same in 20 orders
- *     emulator/agreement_layouts_every RANKS     every cut x sharding x recompute mask x overlap
- * Only layouts of exactly RANKS ranks are trained. EMULATOR_SEED is the first order. */
+ * the devices' work. Every cut of agreement.c and more, each in 2 orders; `long` in 20, and besides every cut x
+ * sharding x recompute mask x overlap once. Of these the layouts of as many ranks as there are. EMULATOR_SEED is the
+ * first order. */
 #include "bench/check.h"
 #include "emulator.h"
 #include "units/train/trained.h"
@@ -11,13 +10,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#ifndef LAYOUTS_EVERY
-#define LAYOUTS_EVERY 0
-#endif
-#ifndef LAYOUTS_ORDERS
-#define LAYOUTS_ORDERS 2
-#endif
-enum { STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 512, KEYS = 256 };
+enum { ORDERS = 2, ORDERS_LONG = 20, STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 512, KEYS = 256 };
 
 typedef struct {
     int ranks;
@@ -62,8 +55,7 @@ static const layout chosen[] = {
 };
 enum { CHOSEN = sizeof chosen / sizeof chosen[0] };
 
-/* --- Every way
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- Every way ------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     int ranks;
@@ -115,13 +107,12 @@ static layout list[MOST_LAYOUTS];
 static int list_layouts(void)
 {
     int count = 0;
-    for (int i = 0; i < CUTS && LAYOUTS_EVERY; i++) add_ways(&cuts[i], list, &count);
-    for (int i = 0; i < CHOSEN && !LAYOUTS_EVERY; i++) list[count++] = chosen[i];
+    for (int i = 0; i < CHOSEN; i++) list[count++] = chosen[i];
+    for (int i = 0; i < CUTS && test_is_long(); i++) add_ways(&cuts[i], list, &count);
     return count;
 }
 
-/* --- One layout
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- One layout ------------------------------------------------------------------------------------------------ */
 
 static bench_case case_on(const layout *l, case_backend backend)
 {
@@ -183,11 +174,18 @@ static bool same_bits(const trained *a, const trained *b)
            !memcmp(a->weight, b->weight, bytes);
 }
 
+/* In how many orders it is trained. */
+static unsigned orders_of(const layout *l)
+{
+    if (l >= list + CHOSEN) return 1;
+    return test_is_long() ? ORDERS_LONG : ORDERS;
+}
+
 /* Each layout has orders of its own. */
 static unsigned first_order(const layout *l)
 {
     const char *given = getenv("EMULATOR_SEED");
-    return (given ? (unsigned)strtoul(given, NULL, 10) : 1) + (unsigned)((l - list) * LAYOUTS_ORDERS);
+    return (given ? (unsigned)strtoul(given, NULL, 10) : 1) + (unsigned)(l - list) * ORDERS_LONG;
 }
 
 /* What holds for every run on devices. */
@@ -210,7 +208,7 @@ static void train_layout(void **state)
     train_case(&host, &c, &(training){ .steps = steps_of(&c) });
     train(&first, &on_devices, first_order(l));
     assert_true(agrees(&first, &host, check_limits_of(c.precision, c.model.layers, false)));
-    for (unsigned i = 1; i < LAYOUTS_ORDERS; i++) {
+    for (unsigned i = 1; i < orders_of(l); i++) {
         train(&other, &on_devices, first_order(l) + i);
         assert_true(same_bits(&other, &first));
         trained_close(&other);

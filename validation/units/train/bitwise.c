@@ -6,9 +6,6 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#ifndef HOSTILE_SEEDS
-#define HOSTILE_SEEDS 20
-#endif
 enum { STEPS = 4, RANKS = 4, DECK = 1024 };
 
 typedef struct {
@@ -144,10 +141,11 @@ static void hostile_seeds(const char *precision, cut k, uint32_t seeds)
 
 static void hostile(void **state)
 {
+    const uint32_t seeds = test_is_long() ? 50 : 20;
     (void)state;
     for (int p = 0; p < 2; p++) {
-        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "on" }, HOSTILE_SEEDS);
-        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "off" }, HOSTILE_SEEDS / 4);
+        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "on" }, seeds);
+        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "off" }, seeds / 4);
     }
 }
 

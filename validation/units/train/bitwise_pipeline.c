@@ -7,9 +7,6 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#ifndef HOSTILE_SEEDS
-#define HOSTILE_SEEDS 4
-#endif
 enum { STEPS = 3, RANKS = 8, DECK = 1024 };
 
 typedef struct {
@@ -196,9 +193,10 @@ static void hostile_seeds(const char *precision, uint32_t seeds)
 
 static void hostile(void **state)
 {
+    const uint32_t seeds = test_is_long() ? 50 : 4;
     (void)state;
-    hostile_seeds("bf16", HOSTILE_SEEDS);
-    hostile_seeds("fp32", HOSTILE_SEEDS / 2);
+    hostile_seeds("bf16", seeds);
+    hostile_seeds("fp32", seeds / 2);
 }
 
 int main(int argc, char **argv)

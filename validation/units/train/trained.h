@@ -48,6 +48,9 @@ static inline bool tests_cuda(void)
     return backend && strcmp(backend, "cuda") == 0;
 }
 
+/* Does the test's row in tests.list say `long`? */
+static inline bool test_is_long(void) { return getenv("XGSW_TEST_LONG") != NULL; }
+
 static inline machine_kind kind_of(const bench_case *c)
 {
     return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST;
