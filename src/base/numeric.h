@@ -79,6 +79,10 @@ XGSW_SHARED float exp_shared(float x)
     return p * float_from_bits((float_bits(shifted) - 0x4B400000u + 127u) << 23);
 }
 
+/* A probability e^(score - lse): at most 1, though rounding may put a score above the log-sum-exp that it is part of.
+ */
+XGSW_SHARED float probability_shared(float score, float lse) { return exp_shared(score > lse ? 0.0f : score - lse); }
+
 XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)); }
 
 /* silu(gate) * up, and its two derivatives times d. */

@@ -10,12 +10,16 @@ static void judge_numbers(case_result *r)
 {
     int64_t total = r->given->warmup + r->given->steps;
     if (r->completed < total) result_fail(r, "%lld of %lld steps were run", (long long)r->completed, (long long)total);
-    for (int64_t i = 0; i < r->completed; i++)
-        if (!isfinite(r->loss[i]) || !isfinite(r->gradient_norm[i])) {
-            result_fail(r, "loss or gradient norm of step %lld is not finite", (long long)i);
-            result_invalidate(r, "not a number");
-            return;
-        }
+    for (int64_t i = 0; i < r->completed; i++) {
+        bool outgrown = isfinite(r->loss[i]) && isinf(r->gradient_norm[i]);
+        if (isfinite(r->loss[i]) && isfinite(r->gradient_norm[i])) continue;
+        result_fail(r,
+                    outgrown ? "the gradient norm of step %lld is above 1.6e7 (2^24), beyond the exact sum"
+                             : "loss or gradient norm of step %lld is not finite",
+                    (long long)i);
+        result_invalidate(r, outgrown ? "a gradient norm beyond the exact sum" : "not a number");
+        return;
+    }
 }
 
 static void judge_check(case_result *r, const check_result *c, const char *when)

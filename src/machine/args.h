@@ -14,9 +14,9 @@ enum {
     SCALAR_NORM,
     STEP_SCALARS
 };
-/* Exact sums of squares: four 32-bit limbs of a 128-bit integer in units of 2^-80, each in a U64, and a flag (not
- * finite). */
-enum { SQUARE_LIMBS = 5 };
+/* An exact sum of squares, in words of U64: an integer of 128 bits in units of 2^-80, 32 bits to a word, and two flags:
+ * something was no number or infinite; a value of 2^24 or more had no room. */
+enum { EXACT_SUM_NOT_FINITE = 4, EXACT_SUM_OUTGROWN, EXACT_SUM_WORDS };
 
 typedef struct {
     float scale;

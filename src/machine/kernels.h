@@ -93,7 +93,7 @@ mark sum(queue *q, const char *name, tensor out, access_mode out_access, tensor 
 mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor labels, const tokens_args *args);
 /* scalars: step += 1, then learning rate and bias corrections of that step. */
 mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_args *args);
-/* limbs [SQUARE_LIMBS] U64 += exact squares of x. */
-mark square_sum(queue *q, const char *name, tensor x, tensor limbs);
-/* scalars: norm from limbs, clip factor, mean loss from the sum in loss [1]. */
-mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, const step_clip_args *args);
+/* squares [EXACT_SUM_WORDS] U64, an exact sum (args.h), += squares of x. */
+mark square_sum(queue *q, const char *name, tensor x, tensor squares);
+/* scalars: norm from squares, clip factor, mean loss from the sum in loss [1]. */
+mark step_clip(queue *q, const char *name, tensor squares, tensor loss, tensor scalars, const step_clip_args *args);

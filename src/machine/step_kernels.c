@@ -85,25 +85,27 @@ mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_arg
     return op_submit(q, &o);
 }
 
-static bool is_limbs(tensor t) { return plain(t, U64) && tensor_elements(&t) == SQUARE_LIMBS; }
+static bool is_exact_sum(tensor t) { return plain(t, U64) && tensor_elements(&t) == EXACT_SUM_WORDS; }
 
-mark square_sum(queue *q, const char *name, tensor x, tensor limbs)
+mark square_sum(queue *q, const char *name, tensor x, tensor squares)
 {
     op o = named(q, OP_SQUARE_SUM, name);
     use(&o, x, READ);
-    use(&o, limbs, UPDATE);
-    need(is_float(x) && tensor_contiguous(&x) && is_limbs(limbs), &o, "squares of F32 or BF16 go into limbs");
+    use(&o, squares, UPDATE);
+    need(is_float(x) && tensor_contiguous(&x) && is_exact_sum(squares), &o,
+         "squares of F32 or BF16 go into an exact sum");
     return op_submit(q, &o);
 }
 
-mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, const step_clip_args *args)
+mark step_clip(queue *q, const char *name, tensor squares, tensor loss, tensor scalars, const step_clip_args *args)
 {
     op o = named(q, OP_STEP_CLIP, name);
     o.args.step_clip = *args;
-    use(&o, limbs, READ);
+    use(&o, squares, READ);
     use(&o, loss, READ);
     use(&o, scalars, UPDATE);
     need_scalars(&o, scalars);
-    need(is_limbs(limbs) && plain(loss, F64) && tensor_elements(&loss) == 1, &o, "limbs or loss has a wrong format");
+    need(is_exact_sum(squares) && plain(loss, F64) && tensor_elements(&loss) == 1, &o,
+         "exact sum or loss has a wrong format");
     return op_submit(q, &o);
 }

@@ -46,17 +46,17 @@ void gradient_norm(trainer *t)
 {
     queue *q = t->queues.compute;
     param_table *p = &t->stage.params;
-    fill(q, "norm", t->limbs, 0.0);
+    fill(q, "norm", t->squares, 0.0);
     for (int i = p->bucket_count - 1; i >= 0; i--) { /* as backward completed them */
         bucket *b = &p->buckets[i];
         queue_wait(q, b->reduced);
-        if (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0) square_sum(q, "norm", gradient_shard(b), t->limbs);
+        if (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0) square_sum(q, "norm", gradient_shard(b), t->squares);
     }
-    sum_over(t, "norm", norm_group(t), t->limbs);
+    sum_over(t, "norm", norm_group(t), t->squares);
     sum(q, "loss", t->loss, WRITE, t->stage.loss); /* zero but on the last stage */
     sum_over(t, "loss", &t->mesh->gradient, t->loss);
     sum_over(t, "loss", &t->mesh->axis[AXIS_PIPELINE], t->loss);
     step_clip_args args = { t->given->optimizer.clip,
                             (double)t->given->global_batch * (double)t->given->model.sequence };
-    step_clip(q, "norm", t->limbs, t->loss, t->stage.scalars, &args);
+    step_clip(q, "norm", t->squares, t->loss, t->stage.scalars, &args);
 }

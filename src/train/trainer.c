@@ -14,7 +14,7 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
     stage_open(&t->stage, c, m, &t->queues, &t->schedule, a);
     t->stage.params.done = bucket_done;
     t->stage.params.listener = t;
-    t->limbs = tensor_taken(a, BATCH, tensor_1d(NULL, U64, SQUARE_LIMBS));
+    t->squares = tensor_taken(a, BATCH, tensor_1d(NULL, U64, EXACT_SUM_WORDS));
     t->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, 1));
     t->report = tensor_taken(a, BATCH, tensor_2d(NULL, F64, REPORT_SLOTS, STEP_SCALARS));
 }

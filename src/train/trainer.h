@@ -13,7 +13,7 @@ typedef struct trainer {
     queues queues;
     stage stage;
     schedule schedule;
-    tensor limbs, loss;          /* [SQUARE_LIMBS] U64; [1] F64: this rank's, then the global mean */
+    tensor squares, loss;        /* [EXACT_SUM_WORDS] U64; [1] F64: this rank's, then the global mean */
     tensor report;               /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
     int64_t steps;               /* submitted */
     mark finished[REPORT_SLOTS]; /* optimizer completion of those steps */

@@ -47,4 +47,10 @@ run = alone(deck_file("record = none\ncheck = off\n[llama3.1-8b]\nsize = small\n
 losses = results(run)[0]["losses"]
 tap.say(f"ramp tokens, 50 steps: loss {losses[0]:.3f} -> {losses[-1]:.3f}")
 tap.ok(losses[0] > 8 and losses[-1] < 0.5 * losses[0], "the loss falls to less than half on ramp tokens within 50 steps", losses)
+
+extreme = ("record = none\ncheck = off\nprecision = fp32\n[llama3.1-8b]\nsize = small\nsteps = 2\nlayers = 2\nhidden = 64\nffn = 80\n"
+           "heads = 4\nkv_heads = 2\nvocabulary = 125\nsequence = 64\nglobal_batch = 4\nlearning_rate = 10\n")
+case = results(alone(deck_file(extreme)))[0]            # in double the second norm is 2e18
+tap.ok(not case["passed"] and case["gradient_norms"][1] is None and "step 1 is above 1.6e7" in case["reasons"][0] and
+       "beyond the exact sum" in case["reasons"][0], "a gradient norm that the exact sum cannot hold is called that", case["reasons"])
 tap.done()

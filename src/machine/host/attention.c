@@ -270,7 +270,7 @@ static void probabilities(const query_tiles *t, float *p)
 {
     for (int64_t key = 0; key < BLOCK; key++)
 #pragma omp simd
-        for (int64_t i = 0; i < BLOCK; i++) p[key * BLOCK + i] = exp_shared(p[key * BLOCK + i] - t->lse[i]);
+        for (int64_t i = 0; i < BLOCK; i++) p[key * BLOCK + i] = probability_shared(p[key * BLOCK + i], t->lse[i]);
 }
 
 static void score_gradients(const query_tiles *t, const float *p, float *ds, float scale)

@@ -64,59 +64,61 @@ static wide small_squares(const float *x, int64_t n)
     return ((wide)high << 48) + (wide)(__int128)(int64_t)low;
 }
 
-static void add_limbs(uint64_t *limb, wide value)
+static void add_to_sum(uint64_t *sum, wide value)
 {
-    for (int i = 0; i < SQUARE_LIMBS - 1; i++) limb[i] += (uint32_t)(value >> (32 * i));
+    for (int i = 0; i < EXACT_SUM_NOT_FINITE; i++) sum[i] += (uint32_t)(value >> (32 * i));
 }
 
-static void large_squares(const float *x, int64_t n, uint64_t *limb)
+static void large_squares(const float *x, int64_t n, uint64_t *sum)
 {
     for (int64_t i = 0; i < n; i++) {
         double root = (double)x[i] * HALF_UNIT;
-        if (fabsf(x[i]) < VALUE_LIMIT) add_limbs(limb, (wide)rint(root * root));
-        else limb[SQUARE_LIMBS - 1] = 1;
+        if (fabsf(x[i]) < VALUE_LIMIT) add_to_sum(sum, (wide)rint(root * root));
+        else sum[isfinite(x[i]) ? EXACT_SUM_OUTGROWN : EXACT_SUM_NOT_FINITE] = 1;
     }
 }
 
-static void square_tile(const tensor *x, int64_t at, int64_t n, uint64_t *limb)
+static void square_tile(const tensor *x, int64_t at, int64_t n, uint64_t *sum)
 {
     float tile[TILE];
     const float *values = row_read(tile, row_at(x->data, x->type, at), x->type, n);
-    if (largest(values, n) < TILE_LIMIT) add_limbs(limb, small_squares(values, n));
-    else large_squares(values, n, limb);
+    if (largest(values, n) < TILE_LIMIT) add_to_sum(sum, small_squares(values, n));
+    else large_squares(values, n, sum);
 }
 
-/* Limbs below 2^32; the top one keeps what is above. The flag says whether, not how often. */
-static void carry(uint64_t *limb)
+/* Words below 2^32; the top one keeps what is above. A flag says whether, not how often. */
+static void carry(uint64_t *sum)
 {
-    for (int i = 0; i < SQUARE_LIMBS - 2; i++) {
-        limb[i + 1] += limb[i] >> 32;
-        limb[i] &= 0xFFFFFFFFu;
+    for (int i = 0; i < EXACT_SUM_NOT_FINITE - 1; i++) {
+        sum[i + 1] += sum[i] >> 32;
+        sum[i] &= 0xFFFFFFFFu;
     }
-    limb[SQUARE_LIMBS - 1] = limb[SQUARE_LIMBS - 1] != 0;
+    for (int i = EXACT_SUM_NOT_FINITE; i < EXACT_SUM_WORDS; i++) sum[i] = sum[i] != 0;
 }
 
 void host_square_sum(const op *o, void *scratch)
 {
     const tensor *x = &o->operand[0].tensor;
-    uint64_t *to = o->operand[1].tensor.data, limb[SQUARE_LIMBS] = { 0 };
+    uint64_t *to = o->operand[1].tensor.data, sum[EXACT_SUM_WORDS] = { 0 };
     int64_t n = tensor_elements(x);
     (void)scratch;
-#pragma omp parallel for schedule(static) reduction(+ : limb)
-    for (int64_t at = 0; at < n; at += TILE) square_tile(x, at, smaller(TILE, n - at), limb);
-    for (int i = 0; i < SQUARE_LIMBS; i++) to[i] += limb[i];
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (int64_t at = 0; at < n; at += TILE) square_tile(x, at, smaller(TILE, n - at), sum);
+    for (int i = 0; i < EXACT_SUM_WORDS; i++) to[i] += sum[i];
     carry(to);
 }
 
-/* The square root of the integer in units of 2^-80; NaN if something was not finite or the integer outgrew 128 bits. */
-static double norm_of(const uint64_t *limbs)
+/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity where 128 bits are too
+ * few. */
+static double norm_of(const uint64_t *squares)
 {
-    uint64_t limb[SQUARE_LIMBS];
-    memcpy(limb, limbs, sizeof limb);
-    carry(limb);
-    if (limb[SQUARE_LIMBS - 1] || limb[SQUARE_LIMBS - 2] >> 32) return NAN;
+    uint64_t sum[EXACT_SUM_WORDS];
+    memcpy(sum, squares, sizeof sum);
+    carry(sum);
+    if (sum[EXACT_SUM_NOT_FINITE]) return NAN;
+    if (sum[EXACT_SUM_OUTGROWN] || sum[EXACT_SUM_NOT_FINITE - 1] >> 32) return INFINITY;
     double value = 0.0;
-    for (int i = SQUARE_LIMBS - 2; i >= 0; i--) value = value * 0x1p32 + (double)limb[i];
+    for (int i = EXACT_SUM_NOT_FINITE - 1; i >= 0; i--) value = value * 0x1p32 + (double)sum[i];
     return sqrt(value * 0x1p-80);
 }
 
@@ -127,6 +129,6 @@ void host_step_clip(const op *o, void *scratch)
     double norm = norm_of(o->operand[0].tensor.data), factor = clip / (norm + 1e-6);
     (void)scratch;
     scalar[SCALAR_NORM] = norm;
-    scalar[SCALAR_CLIP] = clip > 0 && factor < 1 ? factor : 1;
+    scalar[SCALAR_CLIP] = clip > 0 && isfinite(norm) && factor < 1 ? factor : 1;
     scalar[SCALAR_LOSS] = *loss / o->args.step_clip.tokens;
 }

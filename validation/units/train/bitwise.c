@@ -179,13 +179,13 @@ static void norm(void **state)
             trained x;
             bench_case c = cut_case(precisions[p], cuts[i], "none");
             train_case(&x, &c, &(training){ .steps = 1 });
-            double limbs = 0.0, units = 0.0;
+            double whole = 0.0, units = 0.0;
             for (int64_t k = 0; k < x.base[x.rows]; k++) {
                 double square = x.gradient[k] * x.gradient[k], high = floor(ldexp(square, 40));
-                limbs += high;
+                whole += high;
                 units += nearbyint(ldexp(ldexp(square, 40) - high, 40));
             }
-            double exact = sqrt(ldexp(limbs, -40) + ldexp(units, -80));
+            double exact = sqrt(ldexp(whole, -40) + ldexp(units, -80));
             if (fabs(x.norm[0] / exact - 1.0) > 1e-15 && world_rank() == 0)
                 printf("# norm %.17g, from the gradients %.17g\n", x.norm[0], exact);
             assert_true(fabs(x.norm[0] / exact - 1.0) < 1e-15);

@@ -57,6 +57,13 @@ static __device__ __forceinline__ void load_queries(key_memory<other, width> &to
     }
 }
 
+/* 2^(score - lse), at most 1: at large scores lse's rounding alone may be a factor of millions. What is not a number
+ * here was none in forward, whose output tells. */
+static __device__ __forceinline__ float weight_of(float score, float lse)
+{
+    return exp2_fast(fminf(score - lse, 0.0f));
+}
+
 /* Scores [key][query] become weights. */
 template <int other>
 static __device__ __forceinline__ void weights_of_keys(fragment<1, other> &x, const attention_problem &a,
@@ -65,7 +72,7 @@ static __device__ __forceinline__ void weights_of_keys(fragment<1, other> &x, co
     const float factor = a.scale * LOG2_E;
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
-    for (int e = 0; e < 4; e++) x.at[0][n][e] = exp2_fast(x.at[0][n][e] * factor - lse[column_in(n, e)]);
+    for (int e = 0; e < 4; e++) x.at[0][n][e] = weight_of(x.at[0][n][e] * factor, lse[column_in(n, e)]);
     if (!a.causal || key + 15 <= query) return;
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
@@ -161,7 +168,7 @@ static __device__ __forceinline__ void weights_of_queries(fragment<1, other> &x,
     const float factor = a.scale * LOG2_E;
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
-    for (int e = 0; e < 4; e++) x.at[0][n][e] = exp2_fast(x.at[0][n][e] * factor - lse[e / 2]);
+    for (int e = 0; e < 4; e++) x.at[0][n][e] = weight_of(x.at[0][n][e] * factor, lse[e / 2]);
     if (key + other <= a.t && (!a.causal || key + other <= query + 1)) return;
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL

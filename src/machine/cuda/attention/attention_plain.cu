@@ -132,7 +132,7 @@ static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_score
     ds = scores_of(memory.own[1], memory.other[1], a.d);
     UNROLL
     for (int r = 0; r < ROWS; r++) {
-        p.at[r] = seen[r] ? exp_shared(p.at[r] * a.scale - lse[r]) : 0.0f;
+        p.at[r] = seen[r] ? probability_shared(p.at[r] * a.scale, lse[r]) : 0.0f;
         ds.at[r] = p.at[r] * (ds.at[r] - dot[r]) * a.scale;
     }
 }

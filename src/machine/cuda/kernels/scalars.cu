@@ -32,7 +32,7 @@ XGSW_EXTERN void cuda_step_begin(const cuda_call *c)
     LAUNCH(begin_step, 1, WARP, 0, c->stream, static_cast<double *>(c->x[0].data), c->args.step_begin);
 }
 
-enum { THREADS = 256, FLIGHT = 4, STRIPS = 32, BLOCK_ELEMENTS = THREADS * STRIPS * STRIP, FLAG = SQUARE_LIMBS - 1 };
+enum { THREADS = 256, FLIGHT = 4, STRIPS = 32, BLOCK_ELEMENTS = THREADS * STRIPS * STRIP };
 
 /* As on the host: squares in units of 2^-80 are integers once rounded. Those of values below SMALL are summed in two
  * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer,
@@ -43,10 +43,10 @@ static constexpr double UNITS = 0x1p80, SPLIT = 0x1.8p100, UNIT = 0x1.8p52;
 
 typedef unsigned long long word; /* a U64 as shuffles take it */
 typedef struct {
-    word high, low, limb[SQUARE_LIMBS];
+    word high, low, sum[EXACT_SUM_WORDS];
 } square_total;
 typedef struct {
-    word limb[THREADS / WARP][SQUARE_LIMBS];
+    word sum[THREADS / WARP][EXACT_SUM_WORDS];
 } warp_totals;
 
 static __device__ __forceinline__ word double_bits(double x)
@@ -63,13 +63,13 @@ static __device__ __forceinline__ void add_small(square_total &t, float x)
     t.low += double_bits(fma(square, UNITS, -(split - SPLIT)) + UNIT) - double_bits(UNIT);
 }
 
-/* 32 bits of a 128-bit integer to each limb. */
-static __device__ __forceinline__ void add_limbs(square_total &t, word high, word low)
+/* 32 bits of a 128-bit integer to each word. */
+static __device__ __forceinline__ void add_to_sum(square_total &t, word high, word low)
 {
-    t.limb[0] += low & 0xFFFFFFFFu;
-    t.limb[1] += low >> 32;
-    t.limb[2] += high & 0xFFFFFFFFu;
-    t.limb[3] += high >> 32;
+    t.sum[0] += low & 0xFFFFFFFFu;
+    t.sum[1] += low >> 32;
+    t.sum[2] += high & 0xFFFFFFFFu;
+    t.sum[3] += high >> 32;
 }
 
 /* From SMALL on a square is an integer of 48 bits times 2^50 to 2^80 units. */
@@ -78,9 +78,9 @@ static __device__ __forceinline__ void add_large(square_total &t, float x)
     uint32_t bits = float_bits(x) & 0x7FFFFFFFu;
     word root = (bits & 0x7FFFFFu) | 0x800000u, square = root * root;
     int shift = 2 * (static_cast<int>(bits >> 23) - 150) + 80;
-    if (!(fabsf(x) < LIMIT)) t.limb[FLAG] = 1;
-    else if (shift < 64) add_limbs(t, square >> (64 - shift), square << shift);
-    else add_limbs(t, square << (shift - 64), 0);
+    if (!(fabsf(x) < LIMIT)) t.sum[isfinite(x) ? EXACT_SUM_OUTGROWN : EXACT_SUM_NOT_FINITE] = 1;
+    else if (shift < 64) add_to_sum(t, square >> (64 - shift), square << shift);
+    else add_to_sum(t, square << (shift - 64), 0);
 }
 
 template <typename type, int length>
@@ -94,29 +94,29 @@ static __device__ __forceinline__ void add_strip(square_total &t, const strip<ty
     }
 }
 
-/* high 2^48 + low, low being signed, to the limbs. */
+/* high 2^48 + low, low being signed, to the words. */
 static __device__ __forceinline__ void close_total(square_total &t)
 {
     word low = (t.high << 48) + t.low, sign = static_cast<long long>(t.low) < 0 ? ~0ull : 0ull;
-    add_limbs(t, (t.high >> 16) + sign + (low < t.low), low);
+    add_to_sum(t, (t.high >> 16) + sign + (low < t.low), low);
 }
 
 /* The block's sums, in all threads. */
-static __device__ __forceinline__ void block_limbs(word (&limb)[SQUARE_LIMBS], warp_totals &shared)
+static __device__ __forceinline__ void block_sums(word (&sum)[EXACT_SUM_WORDS], warp_totals &shared)
 {
-    for (int i = 0; i < SQUARE_LIMBS; i++) {
+    for (int i = 0; i < EXACT_SUM_WORDS; i++) {
         for (int distance = WARP / 2; distance > 0; distance /= 2)
-            limb[i] += __shfl_xor_sync(0xFFFFFFFFu, limb[i], distance);
-        if (threadIdx.x % WARP == 0) shared.limb[threadIdx.x / WARP][i] = limb[i];
+            sum[i] += __shfl_xor_sync(0xFFFFFFFFu, sum[i], distance);
+        if (threadIdx.x % WARP == 0) shared.sum[threadIdx.x / WARP][i] = sum[i];
     }
     __syncthreads();
-    for (int i = 0; i < SQUARE_LIMBS; i++) {
-        limb[i] = 0;
-        for (int warp = 0; warp < THREADS / WARP; warp++) limb[i] += shared.limb[warp][i];
+    for (int i = 0; i < EXACT_SUM_WORDS; i++) {
+        sum[i] = 0;
+        for (int warp = 0; warp < THREADS / WARP; warp++) sum[i] += shared.sum[warp][i];
     }
 }
 
-/* partial [blocks, SQUARE_LIMBS]: sums of BLOCK_ELEMENTS elements each, and of some that fill no strip. */
+/* partial [blocks, EXACT_SUM_WORDS]: sums of BLOCK_ELEMENTS elements each, and of some that fill no strip. */
 template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64_t strips, int64_t n, word *partial)
 {
     SHARED(warp_totals, shared);
@@ -133,33 +133,33 @@ template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64
     for (int64_t at = strips * STRIP + blockIdx.x * THREADS + threadIdx.x; at < n; at += gridDim.x * THREADS)
         add_strip(t, strip_load<1>(x, at));
     close_total(t);
-    block_limbs(t.limb, shared);
+    block_sums(t.sum, shared);
     if (threadIdx.x == 0)
-        for (int i = 0; i < SQUARE_LIMBS; i++) partial[blockIdx.x * SQUARE_LIMBS + i] = t.limb[i];
+        for (int i = 0; i < EXACT_SUM_WORDS; i++) partial[blockIdx.x * EXACT_SUM_WORDS + i] = t.sum[i];
 }
 
-/* Limbs below 2^32; the top one keeps what is above. The flag says whether, not how often. */
-static __device__ void carry(word *limb)
+/* Words below 2^32; the top one keeps what is above. A flag says whether, not how often. */
+static __device__ void carry(word *sum)
 {
-    for (int i = 0; i < FLAG - 1; i++) {
-        limb[i + 1] += limb[i] >> 32;
-        limb[i] &= 0xFFFFFFFFu;
+    for (int i = 0; i < EXACT_SUM_NOT_FINITE - 1; i++) {
+        sum[i + 1] += sum[i] >> 32;
+        sum[i] &= 0xFFFFFFFFu;
     }
-    limb[FLAG] = limb[FLAG] != 0;
+    for (int i = EXACT_SUM_NOT_FINITE; i < EXACT_SUM_WORDS; i++) sum[i] = sum[i] != 0;
 }
 
 static KERNEL(THREADS) add_partials(const word *partial, unsigned blocks, word *to)
 {
     SHARED(warp_totals, shared);
-    word limb[SQUARE_LIMBS] = {};
+    word sum[EXACT_SUM_WORDS] = {};
 #pragma unroll 4
     for (unsigned block = threadIdx.x; block < blocks; block += THREADS)
-        for (int i = 0; i < SQUARE_LIMBS; i++) limb[i] += partial[block * SQUARE_LIMBS + i];
-    block_limbs(limb, shared);
+        for (int i = 0; i < EXACT_SUM_WORDS; i++) sum[i] += partial[block * EXACT_SUM_WORDS + i];
+    block_sums(sum, shared);
     if (threadIdx.x > 0) return;
-    for (int i = 0; i < SQUARE_LIMBS; i++) limb[i] += to[i];
-    carry(limb);
-    for (int i = 0; i < SQUARE_LIMBS; i++) to[i] = limb[i];
+    for (int i = 0; i < EXACT_SUM_WORDS; i++) sum[i] += to[i];
+    carry(sum);
+    for (int i = 0; i < EXACT_SUM_WORDS; i++) to[i] = sum[i];
 }
 
 static unsigned square_blocks(const tensor &x)
@@ -169,7 +169,7 @@ static unsigned square_blocks(const tensor &x)
 
 XGSW_EXTERN size_t cuda_square_sum_scratch(const cuda_call *c)
 {
-    return square_blocks(c->x[0]) * SQUARE_LIMBS * sizeof(word);
+    return square_blocks(c->x[0]) * EXACT_SUM_WORDS * sizeof(word);
 }
 
 XGSW_EXTERN void cuda_square_sum(const cuda_call *c)
@@ -187,24 +187,26 @@ XGSW_EXTERN void cuda_square_sum(const cuda_call *c)
            static_cast<word *>(c->x[1].data));
 }
 
-/* The square root of the integer in units of 2^-80; NaN if something was not finite or the integer outgrew 128 bits. */
-static __device__ double norm_of(const word *limbs)
+/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity where 128 bits are too
+ * few. */
+static __device__ double norm_of(const word *squares)
 {
-    word limb[SQUARE_LIMBS];
-    for (int i = 0; i < SQUARE_LIMBS; i++) limb[i] = limbs[i];
-    carry(limb);
-    if (limb[FLAG] || limb[FLAG - 1] >> 32) return static_cast<double>(NAN);
+    word sum[EXACT_SUM_WORDS];
+    for (int i = 0; i < EXACT_SUM_WORDS; i++) sum[i] = squares[i];
+    carry(sum);
+    if (sum[EXACT_SUM_NOT_FINITE]) return static_cast<double>(NAN);
+    if (sum[EXACT_SUM_OUTGROWN] || sum[EXACT_SUM_NOT_FINITE - 1] >> 32) return static_cast<double>(INFINITY);
     double value = 0.0;
-    for (int i = FLAG - 1; i >= 0; i--) value = value * 0x1p32 + static_cast<double>(limb[i]);
+    for (int i = EXACT_SUM_NOT_FINITE - 1; i >= 0; i--) value = value * 0x1p32 + static_cast<double>(sum[i]);
     return sqrt(value * 0x1p-80);
 }
 
-static KERNEL(WARP) clip_step(const word *limbs, const double *loss, double *scalar, step_clip_args a)
+static KERNEL(WARP) clip_step(const word *squares, const double *loss, double *scalar, step_clip_args a)
 {
     if (threadIdx.x > 0) return;
-    double norm = norm_of(limbs), factor = a.clip / (norm + 1e-6);
+    double norm = norm_of(squares), factor = a.clip / (norm + 1e-6);
     scalar[SCALAR_NORM] = norm;
-    scalar[SCALAR_CLIP] = a.clip > 0 && factor < 1 ? factor : 1;
+    scalar[SCALAR_CLIP] = a.clip > 0 && isfinite(norm) && factor < 1 ? factor : 1;
     scalar[SCALAR_LOSS] = *loss / a.tokens;
 }
 

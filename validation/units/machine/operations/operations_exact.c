@@ -10,25 +10,27 @@ typedef unsigned __int128 wide;
 /* Long double holds the square of an FP32 number exactly, and its rounding to 2^-80 too. */
 static wide square_units(double x) { return (wide)rintl((long double)x * (long double)x * 0x1p80L); }
 
-static wide limbs_value(const uint64_t *limb)
+static wide value_of(const uint64_t *words)
 {
-    return (wide)limb[3] << 96 | (wide)limb[2] << 64 | (wide)limb[1] << 32 | limb[0];
+    return (wide)words[3] << 96 | (wide)words[2] << 64 | (wide)words[1] << 32 | words[0];
 }
 
-/* Magnitudes 2^low .. 2^high; the limbs hold `before` at first. */
+static bool is_flagged(const uint64_t *words) { return words[EXACT_SUM_NOT_FINITE] || words[EXACT_SUM_OUTGROWN]; }
+
+/* Magnitudes 2^low .. 2^high; the sum is `before` at first. */
 static void check_squares(dtype type, int64_t n, int low, int high, uint64_t before)
 {
     sample x = sample_open(type, 1, &n, 0);
-    uint64_t limb[SQUARE_LIMBS] = { before, 0, 0, 0, 0 };
+    uint64_t words[EXACT_SUM_WORDS] = { before };
     wide expected = before;
     for (int64_t i = 0; i < n; i++)
         element_set(&x.t, i,
                     random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
     sample_read(&x);
     for (int64_t i = 0; i < n; i++) expected += square_units(x.value[i]);
-    RUN(q, square_sum(q, "norm", x.t, tensor_1d(limb, U64, SQUARE_LIMBS)));
-    for (int i = 0; i < 3; i++) assert_true(limb[i] < (1ull << 32));
-    assert_true(limbs_value(limb) == expected && limb[4] == 0);
+    RUN(q, square_sum(q, "norm", x.t, tensor_1d(words, U64, EXACT_SUM_WORDS)));
+    for (int i = 0; i < 3; i++) assert_true(words[i] < (1ull << 32));
+    assert_true(value_of(words) == expected && !is_flagged(words));
     sample_close(&x);
 }
 
@@ -49,25 +51,26 @@ static void squares_tie(void **state)
 {
     float x[2] = { 0x1p-41f * sqrtf(2.0f), 0.0f };
     const float ties[3] = { 0x1.8p-40f, 0x1p-40f, 0x1.4p-39f }; /* squares in units: 2.25, 1, 6.25 */
-    uint64_t limb[SQUARE_LIMBS] = { 0 };
-    RUN(q, square_sum(q, "norm", tensor_1d((void *)ties, F32, 3), tensor_1d(limb, U64, SQUARE_LIMBS)));
-    assert_int_equal(limb[0], 2 + 1 + 6);
-    RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 2), tensor_1d(limb, U64, SQUARE_LIMBS)));
-    assert_int_equal(limb[0], 9 + (uint64_t)square_units((double)x[0]));
+    uint64_t words[EXACT_SUM_WORDS] = { 0 };
+    RUN(q, square_sum(q, "norm", tensor_1d((void *)ties, F32, 3), tensor_1d(words, U64, EXACT_SUM_WORDS)));
+    assert_int_equal(words[0], 2 + 1 + 6);
+    RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 2), tensor_1d(words, U64, EXACT_SUM_WORDS)));
+    assert_int_equal(words[0], 9 + (uint64_t)square_units((double)x[0]));
 }
 
 static void squares_flag(void **state)
 {
-    static const double bad[] = { (double)NAN, (double)INFINITY, -0x1p24, 3e38 };
+    static const double bad[] = { (double)NAN, (double)-INFINITY, -0x1p24, 3e38 };
     for (int i = 0; i < 4; i++) {
+        const int flag = i < 2 ? EXACT_SUM_NOT_FINITE : EXACT_SUM_OUTGROWN;
         float x[3000] = { 1.0f };
-        uint64_t limb[SQUARE_LIMBS] = { 0 };
+        uint64_t words[EXACT_SUM_WORDS] = { 0 };
         x[2500] = (float)bad[i];
-        RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 3000), tensor_1d(limb, U64, SQUARE_LIMBS)));
-        assert_true(limb[SQUARE_LIMBS - 1] == 1);
+        RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 3000), tensor_1d(words, U64, EXACT_SUM_WORDS)));
+        assert_true(words[flag] == 1 && words[EXACT_SUM_NOT_FINITE] + words[EXACT_SUM_OUTGROWN] == 1);
         for (int j = 0; j < 3000; j++) x[j] = (float)bad[i];
-        RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 3000), tensor_1d(limb, U64, SQUARE_LIMBS)));
-        assert_true(limb[SQUARE_LIMBS - 1] == 1);
+        RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 3000), tensor_1d(words, U64, EXACT_SUM_WORDS)));
+        assert_true(words[flag] == 1 && words[EXACT_SUM_NOT_FINITE] + words[EXACT_SUM_OUTGROWN] == 1);
     }
 }
 
@@ -75,10 +78,10 @@ static void squares_flag(void **state)
 
 static tensor scalars_tensor(double *scalar) { return tensor_1d(scalar, F64, STEP_SCALARS); }
 
-static double clip_of(const uint64_t *limb, double clip, double *norm)
+static double clip_of(const uint64_t *words, double clip, double *norm)
 {
     double scalar[STEP_SCALARS] = { 0 }, loss = 3.5;
-    RUN(q, step_clip(q, "norm", tensor_1d((void *)limb, U64, SQUARE_LIMBS), tensor_1d(&loss, F64, 1),
+    RUN(q, step_clip(q, "norm", tensor_1d((void *)words, U64, EXACT_SUM_WORDS), tensor_1d(&loss, F64, 1),
                      scalars_tensor(scalar), &(step_clip_args){ clip, 2 }));
     assert_true(scalar[SCALAR_LOSS] == 3.5 / 2);
     *norm = scalar[SCALAR_NORM];
@@ -88,16 +91,21 @@ static double clip_of(const uint64_t *limb, double clip, double *norm)
 static void clips(void **state)
 {
     double norm;
-    const uint64_t nine[SQUARE_LIMBS] = { 0, 0, 9u << 16, 0, 0 };
+    const uint64_t nine[EXACT_SUM_WORDS] = { 0, 0, 9u << 16 };
     assert_true(clip_of(nine, 1.0, &norm) == 1.0 / (3.0 + 1e-6) && norm == 3.0);
     assert_true(clip_of(nine, 0.0, &norm) == 1.0 && norm == 3.0);
     assert_true(clip_of(nine, 4.0, &norm) == 1.0);
-    /* limbs summed over ranks carry */
-    const uint64_t summed[SQUARE_LIMBS] = { 0, 9ull << 48, 0, 0, 0 };
+    /* words summed over ranks carry */
+    const uint64_t summed[EXACT_SUM_WORDS] = { 0, 9ull << 48 };
     assert_true(clip_of(summed, 0.0, &norm) == 1.0 && norm == 3.0);
-    const uint64_t flagged[SQUARE_LIMBS] = { 1, 1, 1, 1, 2 }, outgrown[SQUARE_LIMBS] = { 0, 0, 0, 1ull << 32, 0 };
+    const uint64_t largest[EXACT_SUM_WORDS] = { 0, 0, 0, 0xFFFFFFFFu },
+                   outgrown[EXACT_SUM_WORDS] = { 0, 0, 0, 1ull << 32 };
+    assert_true(clip_of(largest, 0.0, &norm) == 1.0 && norm < 0x1p24 && norm > 0x1p24 - 0.01);
+    assert_true(clip_of(outgrown, 1.0, &norm) == 1.0 && isinf(norm));
+    uint64_t flagged[EXACT_SUM_WORDS] = { 1, 1, 1, 1, [EXACT_SUM_OUTGROWN] = 2 };
+    assert_true(clip_of(flagged, 1.0, &norm) == 1.0 && isinf(norm));
+    flagged[EXACT_SUM_NOT_FINITE] = 3;
     assert_true(clip_of(flagged, 1.0, &norm) == 1.0 && isnan(norm));
-    assert_true(clip_of(outgrown, 1.0, &norm) == 1.0 && isnan(norm));
 }
 
 static void learning_rates(void **state)
