@@ -37,7 +37,7 @@ void embed_forward(stage *s, int64_t microbatch, tensor x)
     param_table *t = &s->params;
     tensor table = weight_borrow(t, embedding(t), 1, USE_FORWARD, s->queues.compute);
     embedding_forward(s->queues.compute, "embedding", state_of(s, microbatch)->tokens, table,
-                      g->size == 1 ? x : s->embedded, t->row[embedding(t)].first_row);
+                      g->size == 1 ? x : s->embedded, t->row[embedding(t)].part.first_row);
     weight_return(t, embedding(t), 1, USE_FORWARD, s->queues.compute);
     if (g->size == 1) return;
     queue_follow(s->queues.tensor, s->queues.compute);
@@ -50,7 +50,7 @@ void embed_backward(stage *s, int64_t microbatch)
     tensor d = sequence_gather(&s->queues, "d_embedding", tensor_group(s), s->dx, s->d_gathered);
     access_mode how = param_contribute(t, embedding(t), 1);
     embedding_backward(s->queues.compute, "embedding_gradient", state_of(s, microbatch)->tokens, d,
-                       param_gradient(t, embedding(t), 1), how, t->row[embedding(t)].first_row);
+                       param_gradient(t, embedding(t), 1), how, t->row[embedding(t)].part.first_row);
     param_contributed(t, embedding(t), 1);
 }
 
@@ -77,7 +77,7 @@ static void loss(stage *s, int64_t microbatch)
 {
     const bench_case *c = s->given;
     group *g = tensor_group(s);
-    int64_t held = s->params.row[head(&s->params)].first_row, b = c->micro_batch;
+    int64_t held = s->params.row[head(&s->params)].part.first_row, b = c->micro_batch;
     cross_entropy_operands o = { .logits = state_of(s, microbatch)->logits,
                                  .labels = state_of(s, microbatch)->labels,
                                  .partial = s->loss_part,
