@@ -1,20 +1,20 @@
 /* Folds of a family's table. */
 #include "model/family.h"
 
-rank_share rank_share_of(const bench_case *c, const mesh *m)
+rank_extents rank_extents_of(const bench_case *c, const mesh *m)
 {
     const model_shape *x = &c->model;
     int64_t tensor_ranks = m->layout.degree[AXIS_TENSOR], positions = x->sequence / m->layout.degree[AXIS_CONTEXT];
-    return (rank_share){ .type = c->precision == PRECISION_BF16 ? BF16 : F32,
-                         .positions = positions,
-                         .part = positions / tensor_ranks,
-                         .rows = c->micro_batch,
-                         .hidden = x->hidden,
-                         .head_dim = x->head_dim,
-                         .heads = x->heads / tensor_ranks,
-                         .kv_heads = x->kv_heads / tensor_ranks,
-                         .ffn = x->ffn / tensor_ranks,
-                         .vocabulary = x->padded_vocabulary / tensor_ranks };
+    return (rank_extents){ .type = c->precision == PRECISION_BF16 ? BF16 : F32,
+                           .positions = positions,
+                           .part = positions / tensor_ranks,
+                           .rows = c->micro_batch,
+                           .hidden = x->hidden,
+                           .head_dim = x->head_dim,
+                           .heads = x->heads / tensor_ranks,
+                           .kv_heads = x->kv_heads / tensor_ranks,
+                           .ffn = x->ffn / tensor_ranks,
+                           .vocabulary = x->padded_vocabulary / tensor_ranks };
 }
 
 /* Of the operands that `chosen` has a bit for. */
@@ -64,7 +64,7 @@ static closure closure_of(const family *f, recompute_mask mask)
 unsigned family_again(const family *f, recompute_mask mask) { return closure_of(f, mask).again; }
 slot_set family_kept(const family *f, recompute_mask mask) { return closure_of(f, mask).read & ~dropped(f, mask); }
 
-void family_layout(const family *f, const rank_share *n, recompute_mask mask, tape_layout *layout)
+void family_layout(const family *f, const rank_extents *n, recompute_mask mask, tape_layout *layout)
 {
     slot_set of_layer = slot_bit(SLOT_INPUT);
     for (int i = 0; i < f->layer.count; i++) of_layer |= step_makes(&f->layer.step[i]);

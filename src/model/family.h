@@ -5,7 +5,7 @@
 #include "model/param.h"
 #include "model/tape.h"
 
-/* A rank's share of the model and of a microbatch. Its letters stand for the extents in the shapes of this floor. */
+/* How much of the model and of a microbatch a rank has. The letters are those of the shapes on this floor. */
 typedef struct {
     dtype type;                               /* of activations */
     int64_t positions;                        /* s: of the sequence, between the context ranks */
@@ -13,8 +13,8 @@ typedef struct {
     int64_t rows;                             /* b: micro-batch */
     int64_t hidden, head_dim;                 /* h, d: whole */
     int64_t heads, kv_heads, ffn, vocabulary; /* between the tensor ranks; the padded vocabulary */
-} rank_share;
-rank_share rank_share_of(const bench_case *c, const mesh *m);
+} rank_extents;
+rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
 /* A kind of step computes with the operands that a step names: forward reads and makes them. */
 struct step_call;
@@ -30,8 +30,10 @@ typedef struct {
     const char *name, *backward_name, *gradient_name; /* of its operations: STEP_NAMES */
     const step_kind *kind;
     int reads[STEP_OPERANDS + 1], makes[STEP_OPERANDS + 1]; /* slots in the kind's order, SLOT_NONE at the end */
-    param_name weight;                                      /* the first of its rows of the parameter table */
-    int weights;                                            /* adjacent rows, taken as one; 0: none */
+    struct {
+        param_name first;
+        int count;
+    } weight; /* adjacent rows of the parameter table, taken as one */
 } layer_step;
 #define STEP_NAMES(name) name, "d_" name, name "_gradient"
 
@@ -40,7 +42,7 @@ typedef struct {
 enum { GRADIENT_NONE = SLOT_NONE, GRADIENT_IN_PLACE = -1 };
 typedef struct {
     const char *name;
-    tensor (*shape)(const rank_share *); /* data absent */
+    tensor (*shape)(const rank_extents *); /* data absent */
     int gradient;
     unsigned dropped; /* bit per recompute_mask that does not keep it */
 } family_slot;
@@ -50,7 +52,6 @@ typedef struct {
     const layer_step *step;
 } step_list;
 typedef struct {
-    const char *name;
     int slots;
     const family_slot *slot; /* [slots]; SLOT_INPUT is the residual stream that a layer is given */
     step_list layer, head;   /* head: the final norm and the product with the head */
@@ -67,4 +68,4 @@ unsigned family_again(const family *f, recompute_mask mask);
 /* The slots that a layer keeps until its backward: what is read there, but what the mask drops. */
 slot_set family_kept(const family *f, recompute_mask mask);
 /* For tape_open: the slots of a layer. */
-void family_layout(const family *f, const rank_share *n, recompute_mask mask, tape_layout *layout);
+void family_layout(const family *f, const rank_extents *n, recompute_mask mask, tape_layout *layout);

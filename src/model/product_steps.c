@@ -2,11 +2,13 @@
 #include "machine/kernels.h"
 #include "model/steps.h"
 
+tensor logits_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->vocabulary); }
+
 /* dW (+)= dy^T x */
 static void weight_gradient(const step_call *c, tensor x, tensor dy)
 {
     param_table *t = c->work->params;
-    int row = step_row(c), count = c->step->weights;
+    int row = step_row(c), count = c->step->weight.count;
     access_mode how = param_contribute(t, row, count);
     matmul(c->work->queues.compute, c->step->gradient_name, param_gradient(t, row, count), how,
            tensor_transposed(tensor_rows(dy)), tensor_rows(x));

@@ -17,7 +17,7 @@ static void open_chunks(stage *s, int stage_number)
 static void open_tape(stage *s, const schedule *order, arena *a)
 {
     tape_layout layout = { .chunk = s->chunk, .chunks = s->given->layout.chunks_per_stage, .order = order };
-    family_layout(s->work.family, &s->work.share, s->given->recompute, &layout);
+    family_layout(s->work.family, &s->work.extents, s->given->recompute, &layout);
     tape_open(&s->tape, &layout, a);
 }
 
@@ -32,7 +32,7 @@ static void open_boundary(boundary *b, int count, tensor shape, arena *a)
 static void open_boundaries(stage *s, arena *a)
 {
     bool alone = s->given->layout.degree[AXIS_PIPELINE] == 1;
-    tensor shape = s->work.family->slot[SLOT_INPUT].shape(&s->work.share);
+    tensor shape = s->work.family->slot[SLOT_INPUT].shape(&s->work.extents);
     open_boundary(&s->outputs, alone ? 0 : 2, shape, a);
     open_boundary(&s->gradients, alone ? 1 : BOUNDARY_BUFFERS, shape, a);
 }
@@ -50,7 +50,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
     *s = (stage){ .given = c,
                   .work = { .given = c,
                             .family = &llama,
-                            .share = rank_share_of(c, m),
+                            .extents = rank_extents_of(c, m),
                             .queues = *q,
                             .tensor = &m->axis[AXIS_TENSOR],
                             .context = &m->axis[AXIS_CONTEXT],

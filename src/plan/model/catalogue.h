@@ -26,7 +26,8 @@ const char *kept_name(kept_format format);
  * weights and an FP32 master: the same values. */
 typedef struct {
     kept_format weight;           /* of the matrices in the blocks */
-    kept_format embedding;        /* the word embedding; every other weight is BF16, in FP32 FP32 */
+    kept_format embedding;        /* the word embedding */
+    kept_format other;            /* every other weight */
     kept_format gradient;         /* accumulated over the microbatches; reduced in BF16 */
     kept_format sharded_gradient; /* with shard > 1: the accumulated results of the reductions */
     kept_format master;           /* of the weights that are narrower; the others are their own */

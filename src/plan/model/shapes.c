@@ -13,14 +13,6 @@ void shape_complete(model_shape *m, int tensor)
     m->output_init_std = m->init == INIT_FAN_IN ? m->init_std : m->init_std / sqrt(2.0 * (double)m->layers);
 }
 
-double matrix_std(const model_shape *m, int64_t fan_in, bool residual_output)
-{
-    double std = residual_output ? m->output_init_std : m->init_std;
-    return m->init == INIT_FAN_IN ? std / sqrt((double)fan_in) : std;
-}
-
-double embedding_std(const model_shape *m) { return m->init == INIT_FAN_IN ? 1.0 : m->init_std; }
-
 double shape_init_std(const workload_row *w, int64_t hidden)
 {
     if (w->full.init == INIT_FAN_IN) return w->full.init_std;
