@@ -23,10 +23,11 @@ static int64_t ends_in_flight(const bench_case *c, const chunk_extent *chunk, in
 /* A chunk without layers normalizes its input, where no sum is made. */
 static void open_head(end_state *m, const workspace *w, const chunk_extent *chunk, arena *a)
 {
-    for (int i = 0; i < w->family->head.count; i++)
-        for (int slot = SLOT_INPUT; slot < w->family->slots; slot++)
-            if (step_makes(&w->family->head.step[i]) & slot_bit(slot) && (slot != SLOT_INPUT || chunk->layers))
-                m->slot[slot] = tensor_taken(a, ACTIVATIONS, w->family->slot[slot].shape(&w->extents));
+    const family *f = w->family;
+    slot_set made = list_makes(&f->head);
+    if (!chunk->layers) made &= ~slot_bit(SLOT_INPUT);
+    for (int i = SLOT_INPUT; i < f->slots; i++)
+        if (made & slot_bit(i)) m->slot[i] = tensor_taken(a, ACTIVATIONS, f->slot[i].shape(&w->extents));
 }
 
 static void open_states(network_ends *e, const chunk_extent *chunk, int64_t live, arena *a)

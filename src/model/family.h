@@ -22,7 +22,7 @@ typedef struct {
     void (*forward)(struct step_call *);
     void (*backward)(struct step_call *);
     unsigned saves_reads, saves_makes; /* bit per operand that backward reads of the tape */
-    bool gathers;                      /* backward wants its first operand from all tensor ranks */
+    bool gathers; /* backward wants its first operand, made by the step before, from all tensor ranks */
 } step_kind;
 
 enum { STEP_OPERANDS = 3 };
@@ -44,7 +44,7 @@ typedef struct {
     const char *name;
     tensor (*shape)(const rank_extents *); /* data absent */
     int gradient;
-    unsigned dropped; /* bit per recompute_mask that does not keep it */
+    unsigned dropped; /* bit per recompute policy that does not keep it */
 } family_slot;
 
 typedef struct {
@@ -58,14 +58,17 @@ typedef struct {
     int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
 } family;
 
+extern const family llama; /* Llama 2 and 3.1 */
+
 slot_set step_reads(const layer_step *s);
 slot_set step_makes(const layer_step *s);
 slot_set step_saves(const layer_step *s); /* what its backward reads of the tape */
+slot_set list_makes(const step_list *l);
 
-/* Bit per step of a layer that runs again in backward: it makes what a backward, or a step that runs again, reads and
- * the mask drops. */
-unsigned family_again(const family *f, recompute_mask mask);
-/* The slots that a layer keeps until its backward: what is read there, but what the mask drops. */
-slot_set family_kept(const family *f, recompute_mask mask);
-/* For tape_open: the slots of a layer. */
-void family_layout(const family *f, const rank_extents *n, recompute_mask mask, tape_layout *layout);
+/* What follows from the slots that a policy drops. A step of a layer runs again if it makes what a backward, or a step
+ * that runs again, reads and the policy drops; what else is read then is kept. */
+typedef struct {
+    unsigned again; /* bit per step */
+    slot_set kept;
+} recomputing;
+recomputing recomputing_of(const family *f, recompute_mask policy);

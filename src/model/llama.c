@@ -1,5 +1,4 @@
 /* Llama 2 and 3.1: RMSNorm, grouped queries, rotary positions, SwiGLU, no biases. */
-#include "model/families.h"
 #include "model/steps.h"
 
 /* What the tape may hold of a layer (o: attention's output; a: the activation), and the head's logits. */

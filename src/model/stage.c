@@ -2,7 +2,6 @@
 #include "model/stage.h"
 #include "base/fail.h"
 #include "machine/kernels.h"
-#include "model/families.h"
 #include "model/layer.h"
 #include <stdlib.h>
 
@@ -16,8 +15,15 @@ static void open_chunks(stage *s, int stage_number)
 
 static void open_tape(stage *s, const schedule *order, arena *a)
 {
-    tape_layout layout = { .chunk = s->chunk, .chunks = s->given->layout.chunks_per_stage, .order = order };
-    family_layout(s->work.family, &s->work.extents, s->given->recompute, &layout);
+    const family *f = s->work.family;
+    slot_set of_layer = list_makes(&f->layer);
+    tape_layout layout = { .chunk = s->chunk,
+                           .chunks = s->given->layout.chunks_per_stage,
+                           .order = order,
+                           .slots = f->slots,
+                           .kept = recomputing_of(f, s->given->recompute).kept };
+    for (int i = SLOT_INPUT; i < f->slots; i++)
+        if (of_layer & slot_bit(i)) layout.shape[i] = f->slot[i].shape(&s->work.extents);
     tape_open(&s->tape, &layout, a);
 }
 

@@ -29,7 +29,7 @@ void workspace_open(workspace *w, arena *a)
     const rank_extents *n = &w->extents;
     const layer_step *last = last_gathering(&w->family->layer);
     tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
-    w->again = family_again(w->family, w->given->recompute);
+    w->again = recomputing_of(w->family, w->given->recompute).again;
     w->left = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
     w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
     open_gradients(w, a);
@@ -75,19 +75,10 @@ void step_return(const step_call *c, weight_use use)
     weight_return(c->work->params, step_row(c), c->step->weight.count, use, c->work->queues.compute);
 }
 
-/* The step of the same list that makes what s reads first. */
-static const layer_step *maker_of_input(const layer_step *s)
-{
-    slot_set input = slot_bit(s->reads[0]);
-    do s--;
-    while (!(step_makes(s) & input));
-    return s;
-}
-
 void step_gather_input(step_call *c, const layer_step *s, mark after)
 {
     workspace *w = c->work;
     tensor part = c->slot[s->reads[0]];
     if (s == w->left) c->input = (gathering){ .whole = w->tensor->size == 1 ? part : w->gathered };
-    else c->input = sequence_gather_begin(&w->queues, maker_of_input(s)->name, w->tensor, part, w->gathered, after);
+    else c->input = sequence_gather_begin(&w->queues, s[-1].name, w->tensor, part, w->gathered, after);
 }

@@ -11,8 +11,7 @@ static void sum_partial(trainer *t, bucket *b)
 
 void gradient_reduce(trainer *t, bucket *b)
 {
-    origin before = origin_layer(t->machine, NO_LAYER);
-    origin_phase(t->machine, PHASE_GRADIENT);
+    origin before = origin_layer(t->machine, PHASE_GRADIENT, NO_LAYER);
     if (b->holders) sum_partial(t, b);
     b->reduced = queue_mark(t->queues.compute);
     if (b->sum->size > 1) {
