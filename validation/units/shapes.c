@@ -1,6 +1,7 @@
 /* Model shapes: sizes, padding, initialization, the check model and the reference's single rank. */
 #include "plan/model/shapes.h"
 #include "deck_source.h"
+#include "plan/model/check_case.h"
 #include "plan/model/params.h"
 #include <math.h>
 

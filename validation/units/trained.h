@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
+#include "plan/model/check_case.h"
 #include "sharing.h"
 #include "train/gradient.h"
 #include <math.h>

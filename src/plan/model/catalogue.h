@@ -71,8 +71,3 @@ const recipe_row *recipe_at(int i);
 const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
 /* The row of fewest GPUs, or NULL if the recipe has no row of that depth. */
 const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers);
-
-/* Prints a model in one line: sizes, kinds, experts, positions. */
-void model_print(const model_shape *m);
-/* Prints the catalogue (--list). */
-void catalogue_print(void);

@@ -1,4 +1,5 @@
 /* The catalogue as --list prints it. */
+#include "plan/deck/catalogue_list.h"
 #include "base/say.h"
 #include "plan/deck/built.h"
 #include "plan/model/params.h"
