@@ -10,7 +10,7 @@
 #include "bench/session.h"
 #include "machine/machine.h"
 #include "machine/world.h"
-#include "plan/model/catalogue.h"
+#include "plan/deck/catalogue_list.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ static int answer(const options *o)
 {
     if (o->help) options_print_help();
     if (o->version) print_version();
-    if (o->keys) deck_print_keys();
+    if (o->keys) keys_print();
     if (o->list) catalogue_print();
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }

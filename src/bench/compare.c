@@ -2,7 +2,6 @@
 #include "bench/compare.h"
 #include "base/fail.h"
 #include "machine/world.h"
-#include "train/gradient.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,30 +19,12 @@ static double *doubles(int64_t n)
 /* Rows of this rank's stage; each stands in the reference at its logical number. */
 static int rows_held(const trainer *t) { return t ? t->stage.params.rows : 0; }
 
-/* How many ranks hold the same elements of the bucket's shard. */
-static double replicas(const trainer *t, const bucket *b)
+/* This rank's own elements of a row, to read. */
+static tensor own_view(const trainer *t, const param *p, compared what, fragment f)
 {
-    double n = b->shard_elements == b->elements ? t->mesh->gradient.size : 1.0;
-    return b->replicated ? n * t->mesh->axis[AXIS_TENSOR].size : n;
-}
-
-/* Of them, is this the first? */
-static bool speaks(const trainer *t, const bucket *b)
-{
-    bool whole = b->shard_elements == b->elements;
-    return (!whole || t->mesh->gradient.rank == 0) && (!b->replicated || t->mesh->at[AXIS_TENSOR] == 0);
-}
-
-static tensor owned(const bucket *b, compared what)
-{
-    if (what == COMPARE_GRADIENT) return gradient_shard(b);
-    return tensor_present(&b->master) ? b->master : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
-}
-
-/* Some elements of a flat tensor; where there are none, `first` may lie outside it. */
-static tensor some_of(tensor x, int64_t first, int64_t count)
-{
-    return tensor_slice(x, 0, count > 0 ? first : 0, count);
+    const bucket *b = &t->stage.params.buckets[p->bucket];
+    tensor owned = what == COMPARE_GRADIENT ? gradient_shard(b) : master_shard(b);
+    return machine_view(t->machine, param_view(p, f, owned, b->shard_first));
 }
 
 /* Squares of (x - target) and of (target - start), summed over this rank's part of a row; padding must be zero. */
@@ -54,18 +35,18 @@ typedef struct {
 static row_squares own_squares(const trainer *t, int i, compared what, const double *target, const double *start)
 {
     const param *p = &t->stage.params.row[i];
-    const bucket *b = &t->stage.params.buckets[p->bucket];
-    fragment f = param_fragment(&t->stage.params, i);
-    tensor x = machine_view(t->machine, some_of(owned(b, what), p->offset + f.first - b->shard_first, f.count));
+    fragment f = param_owned(&t->stage.params, i);
+    tensor x = own_view(t, p, what, f);
     row_squares total = { 0.0, 0.0 };
-    for (int64_t k = 0; k < f.count; k++) {
-        int64_t logical = param_logical_index(p, f.first + k);
-        double want = logical < 0 ? 0.0 : target[logical],
-               change = logical < 0 || !start ? want : want - start[logical];
-        double error = magnitude(tensor_value(&x, k) - want);
-        total.error += error * error;
-        total.change += change * change;
-    }
+    for (param_run r = { 0 }; param_next_run(p, f, &r);)
+        for (int64_t k = 0; k < r.count; k++) {
+            bool padding = r.logical < 0;
+            double want = padding ? 0.0 : target[r.logical + k];
+            double change = padding || !start ? want : want - start[r.logical + k];
+            double error = magnitude(tensor_value(&x, r.local + k - f.first) - want);
+            total.error += error * error;
+            total.change += change * change;
+        }
     machine_view_end(t->machine, &x);
     return total;
 }
@@ -116,7 +97,7 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
         int row = t->stage.params.row[i].logical;
         row_squares s = own_squares(t, i, what, target + r->base[row], start ? start + r->base[row] : NULL);
         own[row] = magnitude(sqrt(s.error) / (sqrt(s.change) + unit));
-        shared[row] = s.error / replicas(t, &t->stage.params.buckets[t->stage.params.row[i].bucket]);
+        shared[row] = s.error / bucket_replicas(&t->stage.params.buckets[t->stage.params.row[i].bucket]);
     }
     world_sum(shared, r->rows);
     worst_row worst = worst_of(own, largest, r->rows);
@@ -136,17 +117,15 @@ static double *owners_weights(const trainer *t, const reference *r)
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
         const bucket *b = &t->stage.params.buckets[p->bucket];
-        fragment f = param_fragment(&t->stage.params, i);
-        int64_t count = speaks(t, b) ? f.count : 0;
-        tensor x =
-            machine_view(t->machine, some_of(owned(b, COMPARE_WEIGHT), p->offset + f.first - b->shard_first, count));
-        for (int64_t k = 0; k < count; k++) {
-            int64_t logical = param_logical_index(p, f.first + k);
-            double value = tensor_value(&x, k);
-            if (logical >= 0)
-                values[r->base[p->logical] + logical] =
+        fragment f = param_owned(&t->stage.params, i);
+        if (!bucket_speaks(b)) f.count = 0;
+        tensor x = own_view(t, p, COMPARE_WEIGHT, f);
+        for (param_run run = { 0 }; param_next_run(p, f, &run);)
+            for (int64_t k = 0; k < run.count && run.logical >= 0; k++) {
+                double value = tensor_value(&x, run.local + k - f.first);
+                values[r->base[p->logical] + run.logical + k] =
                     b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
-        }
+            }
         machine_view_end(t->machine, &x);
     }
     world_sum(values, r->values);
@@ -158,12 +137,12 @@ worst_row compare_gathered(const trainer *t, const reference *r)
     double *want = owners_weights(t, r), *own = doubles(2 * r->rows);
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
-        int64_t count = p->local_rows * p->local_columns;
-        tensor x = machine_view(t->machine, some_of(t->stage.params.buckets[p->bucket].weight, p->offset, count));
-        for (int64_t k = 0; k < count; k++) {
-            int64_t logical = param_logical_index(p, k);
-            own[p->logical] += tensor_value(&x, k) != (logical < 0 ? 0.0 : want[r->base[p->logical] + logical]);
-        }
+        const double *target = want + r->base[p->logical];
+        fragment f = param_held(p);
+        tensor x = machine_view(t->machine, param_view(p, f, t->stage.params.buckets[p->bucket].weight, 0));
+        for (param_run run = { 0 }; param_next_run(p, f, &run);)
+            for (int64_t k = 0; k < run.count; k++)
+                own[p->logical] += tensor_value(&x, run.local + k) != (run.logical < 0 ? 0.0 : target[run.logical + k]);
         machine_view_end(t->machine, &x);
     }
     worst_row worst = worst_of(own, own + r->rows, r->rows);
@@ -223,8 +202,8 @@ static double held_norm(const trainer *t)
     double total = 0.0;
     for (int i = 0; t && i < t->stage.params.bucket_count; i++) {
         const bucket *b = &t->stage.params.buckets[i];
-        int64_t count = speaks(t, b) ? b->shard_elements : 0;
-        tensor x = machine_view(t->machine, some_of(gradient_shard(b), 0, count));
+        int64_t count = bucket_speaks(b) ? b->shard_elements : 0;
+        tensor x = machine_view(t->machine, tensor_slice(gradient_shard(b), 0, 0, count));
         for (int64_t k = 0; k < count; k++) {
             double value = tensor_value(&x, k);
             total += value * value;

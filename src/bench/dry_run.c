@@ -4,7 +4,7 @@
 #include "bench/paper.h"
 #include "bench/show_schedule.h"
 #include "plan/deck/built.h"
-#include "plan/model/catalogue.h"
+#include "plan/deck/catalogue_list.h"
 #include "plan/model/shapes.h"
 #include "plan/schedule/schedule.h"
 #include <string.h>

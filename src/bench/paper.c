@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "bench/case_machine.h"
 #include "plan/model/chunks.h"
-#include "plan/model/states.h"
 #include "plan/schedule/schedule.h"
 #include <stdlib.h>
 

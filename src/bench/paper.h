@@ -1,6 +1,6 @@
 /* A case on paper, as a whole: what each rank of its mesh holds, computes and sends in a step. */
 #pragma once
-#include "plan/model/rank_flops.h"
+#include "plan/model/rank_share.h"
 #include "train/measure.h"
 
 /* Ranks of one pipeline stage differ in nothing that is counted here but the vocabulary's padding, which the last

@@ -68,7 +68,7 @@ static void open_reference(reference *r, const param_table *t)
     r->name = calloc((size_t)t->rows, sizeof *r->name);
     if (!r->base || !r->name) FAIL("no memory for the reference's %d parameters", t->rows);
     for (int i = 0; i < t->rows; i++) {
-        r->base[i + 1] = r->base[i] + t->row[i].rows * t->row[i].columns;
+        r->base[i + 1] = r->base[i] + t->row[i].rule.rows * t->row[i].rule.columns;
         memcpy(r->name[i], t->row[i].name, sizeof *r->name);
     }
     r->values = r->base[t->rows];
@@ -84,18 +84,19 @@ static void set_element(const tensor *t, int64_t i, double x)
     else ((float *)t->data)[i] = (float)x;
 }
 
+/* A row's logical elements: one rank holds them whole, before the padding. */
 static tensor row_of(const reference *r, int i, const param_table *p, tensor storage)
 {
-    return tensor_slice(storage, 0, p->row[i].offset, r->base[i + 1] - r->base[i]);
+    return param_view(&p->row[i], (fragment){ 0, r->base[i + 1] - r->base[i] }, storage, 0);
 }
 
-/* out = every row's logical elements, from bucket storage chosen by `gradient`. One rank holds whole rows. */
+/* out = every row's logical elements, from bucket storage chosen by `gradient`. */
 static void read_rows(const trainer *t, const reference *r, bool gradient, double *out)
 {
     const param_table *p = &t->stage.params;
     for (int i = 0; i < p->rows; i++) {
         const bucket *b = &p->buckets[p->row[i].bucket];
-        tensor from = gradient ? b->gradient : tensor_present(&b->master) ? b->master : b->weight;
+        tensor from = gradient ? gradient_shard(b) : master_shard(b);
         tensor x = machine_view(t->machine, row_of(r, i, p, from));
         for (int64_t k = 0; k < r->base[i + 1] - r->base[i]; k++) out[r->base[i] + k] = tensor_value(&x, k);
         machine_view_end(t->machine, &x);

@@ -1,7 +1,7 @@
 /* The reference of the check: every rank trains, alone and on the host, the unsharded check model on its share of the
  * sequences; gradients are summed by MPI in double, never through the fabric under test. */
 #pragma once
-#include "plan/bench_case.h"
+#include "plan/model/check_case.h"
 
 enum { CHECK_MOMENTS = 2 }; /* gradients kept at the first and the fourth step */
 

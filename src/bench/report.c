@@ -3,8 +3,8 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/check.h"
-#include "plan/model/flops.h"
 #include "plan/model/metrics.h"
+#include "plan/model/params.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

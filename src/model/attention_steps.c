@@ -2,22 +2,22 @@
 #include "model/steps.h"
 #include <math.h>
 
-tensor heads_shape(const rank_share *n)
+tensor heads_shape(const rank_extents *n)
 {
     return tensor_3d(NULL, n->type, n->positions, n->rows, n->heads * n->head_dim);
 }
 
-tensor fused_heads_shape(const rank_share *n)
+tensor fused_heads_shape(const rank_extents *n)
 {
     return tensor_3d(NULL, n->type, n->positions, n->rows, (n->heads + 2 * n->kv_heads) * n->head_dim);
 }
 
-tensor head_statistics_shape(const rank_share *n) { return tensor_3d(NULL, F32, n->rows, n->heads, n->positions); }
+tensor head_statistics_shape(const rank_extents *n) { return tensor_3d(NULL, F32, n->rows, n->heads, n->positions); }
 
 /* [s, b, heads d] as [s, b, heads, d] */
 static tensor by_heads(const step_call *c, tensor x)
 {
-    int64_t d = c->work->share.head_dim;
+    int64_t d = c->work->extents.head_dim;
     return tensor_4d(x.data, x.type, x.dim[0], x.dim[1], x.dim[2] / d, d);
 }
 
@@ -27,7 +27,7 @@ typedef struct {
 
 static attention_views views(const step_call *c, tensor fused)
 {
-    int64_t heads = c->work->share.heads, kv_heads = c->work->share.kv_heads;
+    int64_t heads = c->work->extents.heads, kv_heads = c->work->extents.kv_heads;
     tensor x = by_heads(c, fused);
     return (attention_views){ .q = tensor_slice(x, 2, 0, heads),
                               .k = tensor_slice(x, 2, heads, kv_heads),
@@ -49,7 +49,7 @@ enum { OUT, LOG_SUM_EXP };
 
 static attention_args causal(const step_call *c)
 {
-    return (attention_args){ .scale = (float)(1.0 / sqrt((double)c->work->share.head_dim)), .causal = true };
+    return (attention_args){ .scale = (float)(1.0 / sqrt((double)c->work->extents.head_dim)), .causal = true };
 }
 
 static void forward(step_call *c)

@@ -7,8 +7,6 @@
 #include "parallel/zigzag.h"
 #include <stdlib.h>
 
-tensor logits_shape(const rank_share *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->vocabulary); }
-
 static end_state *state_of(const network_ends *e, int64_t microbatch) { return &e->state[microbatch % e->states]; }
 static queue *compute(const network_ends *e) { return e->work->queues.compute; }
 static int row(const network_ends *e, param_name name) { return param_row(e->work->params, name, NO_LAYER); }
@@ -25,15 +23,16 @@ static int64_t ends_in_flight(const bench_case *c, const chunk_extent *chunk, in
 /* A chunk without layers normalizes its input, where no sum is made. */
 static void open_head(end_state *m, const workspace *w, const chunk_extent *chunk, arena *a)
 {
-    for (int i = 0; i < w->family->head.count; i++)
-        for (int slot = SLOT_INPUT; slot < w->family->slots; slot++)
-            if (step_makes(&w->family->head.step[i]) & slot_bit(slot) && (slot != SLOT_INPUT || chunk->layers))
-                m->slot[slot] = tensor_taken(a, ACTIVATIONS, w->family->slot[slot].shape(&w->share));
+    const family *f = w->family;
+    slot_set made = list_makes(&f->head);
+    if (!chunk->layers) made &= ~slot_bit(SLOT_INPUT);
+    for (int i = SLOT_INPUT; i < f->slots; i++)
+        if (made & slot_bit(i)) m->slot[i] = tensor_taken(a, ACTIVATIONS, f->slot[i].shape(&w->extents));
 }
 
 static void open_states(network_ends *e, const chunk_extent *chunk, int64_t live, arena *a)
 {
-    const rank_share *n = &e->work->share;
+    const rank_extents *n = &e->work->extents;
     e->states = ends_in_flight(e->work->given, chunk, live);
     e->state = calloc((size_t)e->states + 1, sizeof *e->state);
     if (!e->state) FAIL("no memory for %lld microbatches", (long long)e->states);
@@ -46,7 +45,7 @@ static void open_states(network_ends *e, const chunk_extent *chunk, int64_t live
 
 void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const schedule *order, arena *a)
 {
-    const rank_share *n = &w->share;
+    const rank_extents *n = &w->extents;
     int64_t ranks = w->tensor->size;
     tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
     *e = (network_ends){ .work = w };
@@ -64,13 +63,13 @@ void ends_close(network_ends *e) { free(e->state); }
 
 void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tensor scalars)
 {
-    static const stream_kind streams[] = {
+    static const stream_kind kinds[] = {
         [TOKENS_UNIFORM] = STREAM_UNIFORM, [TOKENS_RAMP] = STREAM_RAMP, [TOKENS_ZEROS] = STREAM_ZEROS
     };
     const bench_case *c = e->work->given;
     end_state *m = state_of(e, microbatch);
     zigzag z = zigzag_of(e->work->context, c->model.sequence);
-    tokens_args args = { .stream = streams[c->tokens],
+    tokens_args args = { .stream = kinds[c->tokens],
                          .labels_next = c->model.labels_next_token,
                          .seed = c->seed,
                          .vocabulary = (uint32_t)c->model.vocabulary,
@@ -89,7 +88,7 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
     bool alone = w->tensor->size == 1;
     tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e));
     embedding_forward(compute(e), "embedding", state_of(e, microbatch)->tokens, weight, alone ? x : e->embedded,
-                      w->params->row[table].first_row);
+                      w->params->row[table].part.first_row);
     weight_return(w->params, table, 1, USE_FORWARD, compute(e));
     if (alone) return;
     queue_follow(w->queues.tensor, compute(e));
@@ -103,7 +102,7 @@ void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
     tensor d = sequence_gather(&w->queues, "d_embedding", w->tensor, dx, w->d_gathered);
     access_mode how = param_contribute(w->params, table, 1);
     embedding_backward(compute(e), "embedding_gradient", state_of(e, microbatch)->tokens, d,
-                       param_gradient(w->params, table, 1), how, w->params->row[table].first_row);
+                       param_gradient(w->params, table, 1), how, w->params->row[table].part.first_row);
     param_contributed(w->params, table, 1);
 }
 
@@ -128,11 +127,11 @@ static void submit_loss(network_ends *e, int64_t microbatch, tensor logits, tens
                                  .labels = state_of(e, microbatch)->labels,
                                  .partial = e->loss_part,
                                  .loss = loss,
-                                 .first = w->params->row[row(e, PARAM_HEAD)].first_row,
+                                 .first = w->params->row[row(e, PARAM_HEAD)].part.first_row,
                                  .valid = c->model.vocabulary,
                                  .gradient_scale =
                                      (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
-    tensor part = tensor_4d(e->loss_part.data, F32, 1, w->share.positions, w->share.rows, 3);
+    tensor part = tensor_4d(e->loss_part.data, F32, 1, w->extents.positions, w->extents.rows, 3);
     cross_entropy_partial(compute(e), "loss", &o);
     o.partial = sequence_gather(&w->queues, "loss", w->tensor, part, e->loss_parts);
     cross_entropy_finish(compute(e), "loss", &o);

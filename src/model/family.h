@@ -5,7 +5,7 @@
 #include "model/param.h"
 #include "model/tape.h"
 
-/* A rank's share of the model and of a microbatch. Its letters stand for the extents in the shapes of this floor. */
+/* How much of the model and of a microbatch a rank has. The letters are those of the shapes on this floor. */
 typedef struct {
     dtype type;                               /* of activations */
     int64_t positions;                        /* s: of the sequence, between the context ranks */
@@ -13,8 +13,8 @@ typedef struct {
     int64_t rows;                             /* b: micro-batch */
     int64_t hidden, head_dim;                 /* h, d: whole */
     int64_t heads, kv_heads, ffn, vocabulary; /* between the tensor ranks; the padded vocabulary */
-} rank_share;
-rank_share rank_share_of(const bench_case *c, const mesh *m);
+} rank_extents;
+rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
 /* A kind of step computes with the operands that a step names: forward reads and makes them. */
 struct step_call;
@@ -22,7 +22,7 @@ typedef struct {
     void (*forward)(struct step_call *);
     void (*backward)(struct step_call *);
     unsigned saves_reads, saves_makes; /* bit per operand that backward reads of the tape */
-    bool gathers;                      /* backward wants its first operand from all tensor ranks */
+    bool gathers; /* backward wants its first operand, made by the step before, from all tensor ranks */
 } step_kind;
 
 enum { STEP_OPERANDS = 3 };
@@ -30,8 +30,10 @@ typedef struct {
     const char *name, *backward_name, *gradient_name; /* of its operations: STEP_NAMES */
     const step_kind *kind;
     int reads[STEP_OPERANDS + 1], makes[STEP_OPERANDS + 1]; /* slots in the kind's order, SLOT_NONE at the end */
-    param_name weight;                                      /* the first of its rows of the parameter table */
-    int weights;                                            /* adjacent rows, taken as one; 0: none */
+    struct {
+        param_name first;
+        int count;
+    } weight; /* adjacent rows of the parameter table, taken as one */
 } layer_step;
 #define STEP_NAMES(name) name, "d_" name, name "_gradient"
 
@@ -40,9 +42,9 @@ typedef struct {
 enum { GRADIENT_NONE = SLOT_NONE, GRADIENT_IN_PLACE = -1 };
 typedef struct {
     const char *name;
-    tensor (*shape)(const rank_share *); /* data absent */
+    tensor (*shape)(const rank_extents *); /* data absent */
     int gradient;
-    unsigned dropped; /* bit per recompute_mask that does not keep it */
+    unsigned dropped; /* bit per recompute policy that does not keep it */
 } family_slot;
 
 typedef struct {
@@ -50,21 +52,23 @@ typedef struct {
     const layer_step *step;
 } step_list;
 typedef struct {
-    const char *name;
     int slots;
     const family_slot *slot; /* [slots]; SLOT_INPUT is the residual stream that a layer is given */
     step_list layer, head;   /* head: the final norm and the product with the head */
     int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
 } family;
 
+extern const family llama; /* Llama 2 and 3.1 */
+
 slot_set step_reads(const layer_step *s);
 slot_set step_makes(const layer_step *s);
 slot_set step_saves(const layer_step *s); /* what its backward reads of the tape */
+slot_set list_makes(const step_list *l);
 
-/* Bit per step of a layer that runs again in backward: it makes what a backward, or a step that runs again, reads and
- * the mask drops. */
-unsigned family_again(const family *f, recompute_mask mask);
-/* The slots that a layer keeps until its backward: what is read there, but what the mask drops. */
-slot_set family_kept(const family *f, recompute_mask mask);
-/* For tape_open: the slots of a layer. */
-void family_layout(const family *f, const rank_share *n, recompute_mask mask, tape_layout *layout);
+/* What follows from the slots that a policy drops. A step of a layer runs again if it makes what a backward, or a step
+ * that runs again, reads and the policy drops; what else is read then is kept. */
+typedef struct {
+    unsigned again; /* bit per step */
+    slot_set kept;
+} recomputing;
+recomputing recomputing_of(const family *f, recompute_mask policy);

@@ -6,7 +6,7 @@ residual layer_forward(workspace *w, int64_t layer, tensor *slot, residual in)
 {
     const family *f = w->family;
     step_call c = { .work = w, .layer = layer, .slot = slot, .in = in };
-    origin before = origin_layer(w->queues.machine, layer);
+    origin before = origin_layer(w->queues.machine, PHASE_FORWARD, layer);
     for (int i = 0; i < f->layer.count; i++) {
         c.step = &f->layer.step[i];
         c.step->kind->forward(&c);
@@ -33,7 +33,7 @@ static void recompute(step_call *c)
 void layer_backward(workspace *w, int64_t layer, tensor *slot, tensor dx)
 {
     step_call c = { .work = w, .layer = layer, .slot = slot, .dx = dx, .dx_access = UPDATE };
-    origin before = origin_layer(w->queues.machine, layer);
+    origin before = origin_layer(w->queues.machine, PHASE_BACKWARD, layer);
     recompute(&c);
     for (int i = w->family->layer.count - 1; i >= 0; i--) {
         c.step = &w->family->layer.step[i];

@@ -1,5 +1,4 @@
 /* Llama 2 and 3.1: RMSNorm, grouped queries, rotary positions, SwiGLU, no biases. */
-#include "model/families.h"
 #include "model/steps.h"
 
 /* What the tape may hold of a layer (o: attention's output; a: the activation), and the head's logits. */
@@ -31,28 +30,25 @@ static const family_slot slots[SLOTS] = {
 };
 
 static const layer_step layer[] = {
-    { STEP_NAMES("attention_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = PARAM_ATTENTION_NORM,
-      .weights = 1 },
-    { STEP_NAMES("qkv"), &column_product, .reads = { N1 }, .makes = { QKV }, .weight = PARAM_Q, .weights = 3 },
+    { STEP_NAMES("attention_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_ATTENTION_NORM, 1 } },
+    { STEP_NAMES("qkv"), &column_product, .reads = { N1 }, .makes = { QKV }, .weight = { PARAM_Q, 3 } },
     { STEP_NAMES("rope"), &rotation, .reads = { QKV }, .makes = { QKV } },
     { STEP_NAMES("attention"), &causal_attention, .reads = { QKV }, .makes = { O, LSE } },
-    { STEP_NAMES("attention_output"), &row_product, .reads = { O }, .makes = { Y1 }, .weight = PARAM_ATTENTION_OUTPUT,
-      .weights = 1 },
-    { STEP_NAMES("mlp_norm"), &rms_norm, .reads = { X, Y1 }, .makes = { X2, N2, RSTD2 }, .weight = PARAM_MLP_NORM,
-      .weights = 1 },
-    { STEP_NAMES("gate_up"), &column_product, .reads = { N2 }, .makes = { GATE_UP }, .weight = PARAM_GATE,
-      .weights = 2 },
+    { STEP_NAMES("attention_output"), &row_product, .reads = { O }, .makes = { Y1 },
+      .weight = { PARAM_ATTENTION_OUTPUT, 1 } },
+    { STEP_NAMES("mlp_norm"), &rms_norm, .reads = { X, Y1 }, .makes = { X2, N2, RSTD2 },
+      .weight = { PARAM_MLP_NORM, 1 } },
+    { STEP_NAMES("gate_up"), &column_product, .reads = { N2 }, .makes = { GATE_UP }, .weight = { PARAM_GATE, 2 } },
     { STEP_NAMES("swiglu"), &swiglu, .reads = { GATE_UP }, .makes = { A } },
-    { STEP_NAMES("down"), &row_product, .reads = { A }, .makes = { Y2 }, .weight = PARAM_DOWN, .weights = 1 },
+    { STEP_NAMES("down"), &row_product, .reads = { A }, .makes = { Y2 }, .weight = { PARAM_DOWN, 1 } },
 };
 
 static const layer_step head[] = {
-    { STEP_NAMES("final_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = PARAM_FINAL_NORM, .weights = 1 },
-    { STEP_NAMES("head"), &column_product, .reads = { N1 }, .makes = { LOGITS }, .weight = PARAM_HEAD, .weights = 1 },
+    { STEP_NAMES("final_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_FINAL_NORM, 1 } },
+    { STEP_NAMES("head"), &column_product, .reads = { N1 }, .makes = { LOGITS }, .weight = { PARAM_HEAD, 1 } },
 };
 
-const family llama = { .name = "llama",
-                       .slots = SLOTS,
+const family llama = { .slots = SLOTS,
                        .slot = slots,
                        .layer = { sizeof layer / sizeof *layer, layer },
                        .head = { sizeof head / sizeof *head, head },

@@ -2,8 +2,8 @@
 #include "machine/kernels.h"
 #include "model/steps.h"
 
-tensor ffn_shape(const rank_share *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->ffn); }
-tensor gate_up_shape(const rank_share *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, 2 * n->ffn); }
+tensor ffn_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->ffn); }
+tensor gate_up_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, 2 * n->ffn); }
 
 static void forward(step_call *c)
 {

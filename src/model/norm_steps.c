@@ -2,8 +2,8 @@
 #include "machine/kernels.h"
 #include "model/steps.h"
 
-tensor residual_shape(const rank_share *n) { return tensor_3d(NULL, n->type, n->part, n->rows, n->hidden); }
-tensor row_statistics_shape(const rank_share *n) { return tensor_1d(NULL, F32, n->part * n->rows); }
+tensor residual_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->part, n->rows, n->hidden); }
+tensor row_statistics_shape(const rank_extents *n) { return tensor_1d(NULL, F32, n->part * n->rows); }
 
 static residual incoming(const step_call *c)
 {

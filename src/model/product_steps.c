@@ -1,12 +1,53 @@
-/* Products with weights that are split over the tensor ranks. W [out, in]: y = x W^T. */
+/* Products with weights that are split over the tensor ranks. W [out, in]: forward y = x W^T, backward dx = dy W. */
 #include "machine/kernels.h"
 #include "model/steps.h"
+
+tensor logits_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->vocabulary); }
+
+/* From x to y, or from dy to dx. */
+typedef struct {
+    const char *name;
+    tensor from, to;
+} direction;
+
+static direction direction_of(const step_call *c, weight_use use)
+{
+    if (use == USE_FORWARD) return (direction){ c->step->name, step_read(c, 0), step_made(c, 0) };
+    return (direction){ c->step->backward_name, step_d_made(c, 0), step_d_read(c, 0) };
+}
+
+static tensor matrix(const step_call *c, weight_use use)
+{
+    tensor w = step_borrow(c, use);
+    return use == USE_FORWARD ? tensor_transposed(w) : w;
+}
+
+/* Of what all tensor ranks have, which is returned. */
+static tensor gather_multiply(step_call *c, weight_use use, tensor whole, bool keeps_whole)
+{
+    workspace *w = c->work;
+    direction d = direction_of(c, use);
+    gathered_product p = { .part = d.from, .w = matrix(c, use), .whole = whole, .y = d.to, .keeps_whole = keeps_whole };
+    tensor gathered = gather_matmul(&w->queues, d.name, w->tensor, p);
+    step_return(c, use);
+    return gathered;
+}
+
+/* Summed over the tensor ranks. */
+static void multiply_scatter(step_call *c, weight_use use)
+{
+    workspace *w = c->work;
+    direction d = direction_of(c, use);
+    scattered_product p = { .a = tensor_rows(d.from), .w = matrix(c, use), .partial = w->partial, .out = d.to };
+    matmul_scatter(&w->queues, d.name, w->tensor, p);
+    step_return(c, use);
+}
 
 /* dW (+)= dy^T x */
 static void weight_gradient(const step_call *c, tensor x, tensor dy)
 {
     param_table *t = c->work->params;
-    int row = step_row(c), count = c->step->weights;
+    int row = step_row(c), count = c->step->weight.count;
     access_mode how = param_contribute(t, row, count);
     matmul(c->work->queues.compute, c->step->gradient_name, param_gradient(t, row, count), how,
            tensor_transposed(tensor_rows(dy)), tensor_rows(x));
@@ -17,30 +58,13 @@ static void weight_gradient(const step_call *c, tensor x, tensor dy)
 
 static void column_forward(step_call *c)
 {
-    workspace *w = c->work;
-    gather_matmul(&w->queues, c->step->name, w->tensor,
-                  (gathered_product){ .part = step_read(c, 0),
-                                      .w = tensor_transposed(step_borrow(c, USE_FORWARD)),
-                                      .whole = w->gathered,
-                                      .y = step_made(c, 0),
-                                      .keeps_whole = c->again && c->step == w->left });
-    step_return(c, USE_FORWARD);
+    gather_multiply(c, USE_FORWARD, c->work->gathered, c->again && c->step == c->work->left);
 }
 
+void column_input_gradient(step_call *c) { multiply_scatter(c, USE_BACKWARD); }
 void column_weight_gradient(step_call *c)
 {
     weight_gradient(c, sequence_gather_end(&c->work->queues, c->input), step_d_made(c, 0));
-}
-
-void column_input_gradient(step_call *c)
-{
-    workspace *w = c->work;
-    matmul_scatter(&w->queues, c->step->backward_name, w->tensor,
-                   (scattered_product){ .a = tensor_rows(step_d_made(c, 0)),
-                                        .w = step_borrow(c, USE_BACKWARD),
-                                        .partial = w->partial,
-                                        .out = step_d_read(c, 0) });
-    step_return(c, USE_BACKWARD);
 }
 
 static void column_backward(step_call *c)
@@ -51,37 +75,14 @@ static void column_backward(step_call *c)
 
 /* ---- split by columns of W: every rank has a part of the sum ---- */
 
-static void row_forward(step_call *c)
-{
-    workspace *w = c->work;
-    matmul_scatter(&w->queues, c->step->name, w->tensor,
-                   (scattered_product){ .a = tensor_rows(step_read(c, 0)),
-                                        .w = tensor_transposed(step_borrow(c, USE_FORWARD)),
-                                        .partial = w->partial,
-                                        .out = step_made(c, 0) });
-    step_return(c, USE_FORWARD);
-}
-
-/* Returns dy from all tensor ranks. */
-static tensor row_input_gradient(step_call *c)
-{
-    workspace *w = c->work;
-    tensor dy = gather_matmul(&w->queues, c->step->backward_name, w->tensor,
-                              (gathered_product){ .part = step_d_made(c, 0),
-                                                  .w = step_borrow(c, USE_BACKWARD),
-                                                  .whole = w->d_gathered,
-                                                  .y = step_d_read(c, 0),
-                                                  .keeps_whole = true });
-    step_return(c, USE_BACKWARD);
-    return dy;
-}
+static void row_forward(step_call *c) { multiply_scatter(c, USE_FORWARD); }
 
 /* What the column-parallel product before it will want is gathered beside its weight gradient. */
 static void row_backward(step_call *c)
 {
     const layer_step *column = c->step;
     mark before = queue_mark(c->work->queues.compute);
-    tensor dy = row_input_gradient(c);
+    tensor dy = gather_multiply(c, USE_BACKWARD, c->work->d_gathered, true);
     do column--;
     while (!column->kind->gathers);
     step_gather_input(c, column, before);

@@ -2,7 +2,6 @@
 #include "model/stage.h"
 #include "base/fail.h"
 #include "machine/kernels.h"
-#include "model/families.h"
 #include "model/layer.h"
 #include <stdlib.h>
 
@@ -16,8 +15,15 @@ static void open_chunks(stage *s, int stage_number)
 
 static void open_tape(stage *s, const schedule *order, arena *a)
 {
-    tape_layout layout = { .chunk = s->chunk, .chunks = s->given->layout.chunks_per_stage, .order = order };
-    family_layout(s->work.family, &s->work.share, s->given->recompute, &layout);
+    const family *f = s->work.family;
+    slot_set of_layer = list_makes(&f->layer);
+    tape_layout layout = { .chunk = s->chunk,
+                           .chunks = s->given->layout.chunks_per_stage,
+                           .order = order,
+                           .slots = f->slots,
+                           .kept = recomputing_of(f, s->given->recompute).kept };
+    for (int i = SLOT_INPUT; i < f->slots; i++)
+        if (of_layer & slot_bit(i)) layout.shape[i] = f->slot[i].shape(&s->work.extents);
     tape_open(&s->tape, &layout, a);
 }
 
@@ -32,7 +38,7 @@ static void open_boundary(boundary *b, int count, tensor shape, arena *a)
 static void open_boundaries(stage *s, arena *a)
 {
     bool alone = s->given->layout.degree[AXIS_PIPELINE] == 1;
-    tensor shape = s->work.family->slot[SLOT_INPUT].shape(&s->work.share);
+    tensor shape = s->work.family->slot[SLOT_INPUT].shape(&s->work.extents);
     open_boundary(&s->outputs, alone ? 0 : 2, shape, a);
     open_boundary(&s->gradients, alone ? 1 : BOUNDARY_BUFFERS, shape, a);
 }
@@ -50,7 +56,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
     *s = (stage){ .given = c,
                   .work = { .given = c,
                             .family = &llama,
-                            .share = rank_share_of(c, m),
+                            .extents = rank_extents_of(c, m),
                             .queues = *q,
                             .tensor = &m->axis[AXIS_TENSOR],
                             .context = &m->axis[AXIS_CONTEXT],

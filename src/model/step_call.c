@@ -8,11 +8,11 @@ static void open_gradients(workspace *w, arena *a)
 {
     const family *f = w->family;
     for (int i = SLOT_INPUT + 1; i < f->slots; i++)
-        if (f->slot[i].gradient == i) w->gradient[i] = tensor_taken(a, ACTIVATIONS, f->slot[i].shape(&w->share));
+        if (f->slot[i].gradient == i) w->gradient[i] = tensor_taken(a, ACTIVATIONS, f->slot[i].shape(&w->extents));
 }
 
 /* Heads of attention as operands of its kernels. */
-static tensor heads(const rank_share *n, int64_t count)
+static tensor heads(const rank_extents *n, int64_t count)
 {
     return tensor_4d(NULL, n->type, n->positions, n->rows, count, n->head_dim);
 }
@@ -26,10 +26,10 @@ static const layer_step *last_gathering(const step_list *l)
 
 void workspace_open(workspace *w, arena *a)
 {
-    const rank_share *n = &w->share;
+    const rank_extents *n = &w->extents;
     const layer_step *last = last_gathering(&w->family->layer);
     tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
-    w->again = family_again(w->family, w->given->recompute);
+    w->again = recomputing_of(w->family, w->given->recompute).again;
     w->left = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
     w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
     open_gradients(w, a);
@@ -63,25 +63,16 @@ tensor step_made(const step_call *c, int place) { return c->slot[c->step->makes[
 tensor step_d_read(const step_call *c, int place) { return gradient(c, c->step->reads[place]); }
 tensor step_d_made(const step_call *c, int place) { return gradient(c, c->step->makes[place]); }
 
-int step_row(const step_call *c) { return param_row(c->work->params, c->step->weight, c->layer); }
+int step_row(const step_call *c) { return param_row(c->work->params, c->step->weight.first, c->layer); }
 
 tensor step_borrow(const step_call *c, weight_use use)
 {
-    return weight_borrow(c->work->params, step_row(c), c->step->weights, use, c->work->queues.compute);
+    return weight_borrow(c->work->params, step_row(c), c->step->weight.count, use, c->work->queues.compute);
 }
 
 void step_return(const step_call *c, weight_use use)
 {
-    weight_return(c->work->params, step_row(c), c->step->weights, use, c->work->queues.compute);
-}
-
-/* The step of the same list that makes what s reads first. */
-static const layer_step *maker_of_input(const layer_step *s)
-{
-    slot_set input = slot_bit(s->reads[0]);
-    do s--;
-    while (!(step_makes(s) & input));
-    return s;
+    weight_return(c->work->params, step_row(c), c->step->weight.count, use, c->work->queues.compute);
 }
 
 void step_gather_input(step_call *c, const layer_step *s, mark after)
@@ -89,5 +80,5 @@ void step_gather_input(step_call *c, const layer_step *s, mark after)
     workspace *w = c->work;
     tensor part = c->slot[s->reads[0]];
     if (s == w->left) c->input = (gathering){ .whole = w->tensor->size == 1 ? part : w->gathered };
-    else c->input = sequence_gather_begin(&w->queues, maker_of_input(s)->name, w->tensor, part, w->gathered, after);
+    else c->input = sequence_gather_begin(&w->queues, s[-1].name, w->tensor, part, w->gathered, after);
 }

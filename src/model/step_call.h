@@ -9,7 +9,7 @@
 typedef struct {
     const bench_case *given;
     const family *family;
-    rank_share share;
+    rank_extents extents;
     queues queues;
     group *tensor, *context;
     param_table *params;

@@ -19,18 +19,13 @@ origin origin_microbatch(machine *m, phase p, int chunk, int64_t microbatch)
     return change(m, (origin){ .step = step, .microbatch = microbatch, .chunk = chunk, .layer = -1, .phase = p });
 }
 
-origin origin_layer(machine *m, int64_t layer)
+origin origin_layer(machine *m, phase p, int64_t layer)
 {
-    origin o = *machine_origin_now(m);
-    o.layer = (int)layer;
-    return change(m, o);
+    origin to = *machine_origin_now(m);
+    to.phase = p;
+    to.layer = (int)layer;
+    return change(m, to);
 }
 
-origin origin_phase(machine *m, phase p)
-{
-    origin o = *machine_origin_now(m);
-    o.phase = p;
-    return change(m, o);
-}
-
+origin origin_phase(machine *m, phase p) { return origin_layer(m, p, machine_origin_now(m)->layer); }
 void origin_restore(machine *m, origin before) { machine_origin(m, before); }

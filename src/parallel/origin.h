@@ -3,11 +3,10 @@
 #pragma once
 #include "machine/machine.h"
 
-/* Of a step, outside any microbatch. */
+/* Outside any microbatch; of a microbatch of a chunk in that step, in no layer; of a layer of the model, or none (-1).
+ */
 origin origin_step(machine *m, int64_t step, phase p);
-/* Of a microbatch of a chunk in that step; no layer. */
 origin origin_microbatch(machine *m, phase p, int chunk, int64_t microbatch);
-/* Of a layer of the model, or none (-1). */
-origin origin_layer(machine *m, int64_t layer);
+origin origin_layer(machine *m, phase p, int64_t layer);
 origin origin_phase(machine *m, phase p);
 void origin_restore(machine *m, origin before);

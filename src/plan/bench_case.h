@@ -2,7 +2,7 @@
  * Paper knowledge only: no MPI, no device. */
 #pragma once
 #include "base/fault.h"
-#include "plan/schedule/schedule_kinds.h"
+#include "plan/schedule_kinds.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -113,17 +113,6 @@ typedef struct {
     char skipped[REASON_LENGTH];      /* non-empty: cannot be laid out or run; why */
     char not_built[REASON_LENGTH];    /* non-empty: described by a dry run, skipped by a run; why */
 } bench_case;
-
-/* The check model of a case: same family, mesh, schedule, precision, backend, sharding, recompute;
- * kv_heads max(2,T), heads 2 kv_heads, head_dim 16, ffn 64 T, vocabulary 128 T - 3, sequence 64 T C,
- * layers L the fewest, at least 2, that fill the chunks of the pipeline, micro_batch 1, microbatches max(2, P). 4
- * steps, no warmup, learning rate 1e-3 x 2 / L. check is off; tokens are uniform. The fault stays. */
-enum { CHECK_STEPS = 4 };
-bench_case check_case(const bench_case *c);
-/* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:
- * what the reference computes: on the host, in submitted order, healthy. Same global batch, all of it in microbatches
- * of micro_batch. Padded vocabulary follows the single rank. */
-bench_case single_rank_case(const bench_case *c, bool fp32);
 
 const char *size_name(case_size size);
 const char *precision_name(case_precision precision);

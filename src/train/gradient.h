@@ -2,9 +2,7 @@
 #pragma once
 #include "train/trainer.h"
 
-/* A bucket's last contribution was submitted: submit its reduction over data x shard x context. */
+/* A bucket's last contribution was submitted: submit its reduction over the ranks that sum it. */
 void gradient_reduce(trainer *t, bucket *b);
-/* The part of a bucket's reduced gradient that this rank's optimizer owns. */
-tensor gradient_shard(const bucket *b);
 /* Norm over every logical parameter once, clip factor and loss into the step's scalars. */
 void gradient_norm(trainer *t);

@@ -1,38 +1,25 @@
 /* The optimizer, and the first values of what it owns. */
 #include "train/optimizer.h"
 #include "base/random.h"
-#include "train/gradient.h"
-
-static bool sharded(const trainer *t) { return t->given->sharding == SHARDING_OPTIMIZER && t->mesh->gradient.size > 1; }
-static tensor weight_shard(const bucket *b) { return tensor_slice(b->weight, 0, b->shard_first, b->shard_elements); }
-
-/* Where a row's first values go: the master where there is one, else the weight; with the element its data starts at.
- */
-static tensor owned_values(const bucket *b, const param *p, fragment f)
-{
-    int64_t at = p->offset + f.first - b->shard_first;
-    tensor owned = tensor_present(&b->master) ? b->master : weight_shard(b);
-    return tensor_slice(owned, 0, at, f.count);
-}
 
 /* `count` elements of a row from local element `first`, all in one matrix row or whole matrix rows. */
 static void initialize_block(trainer *t, const param *p, tensor values, int64_t first, int64_t count)
 {
-    int64_t columns = p->local_columns < count ? p->local_columns : count;
+    int64_t columns = p->part.columns < count ? p->part.columns : count;
     initialize_args args = { .seed = t->given->seed,
                              .key = fnv1a(p->name),
-                             .scale = normal_scale(p->init_std),
-                             .first_row = p->first_row + first / p->local_columns,
-                             .first_column = p->first_column + first % p->local_columns,
-                             .rows = p->rows,
-                             .columns = p->columns };
+                             .scale = normal_scale(p->rule.std),
+                             .first_row = p->part.first_row + first / p->part.columns,
+                             .first_column = p->part.first_column + first % p->part.columns,
+                             .rows = p->rule.rows,
+                             .columns = p->rule.columns };
     initialize(t->queues.compute, p->name, tensor_2d(values.data, values.type, count / columns, columns), &args);
 }
 
 /* A fragment is the end of one matrix row, whole rows, the beginning of another; each may be empty. */
 static void initialize_fragment(trainer *t, const param *p, tensor values, fragment f)
 {
-    int64_t columns = p->local_columns;
+    int64_t columns = p->part.columns;
     for (int64_t done = 0; done < f.count;) {
         int64_t into = (f.first + done) % columns, left = f.count - done;
         int64_t piece =
@@ -53,10 +40,11 @@ static void initialize_bucket(trainer *t, bucket *b)
     if (tensor_present(&b->master)) fill(q, "master", b->master, 0.0);
     for (int i = b->first_param; i < b->first_param + b->params; i++) {
         const param *p = &t->stage.params.row[i];
-        fragment f = param_fragment(&t->stage.params, i);
+        fragment f = param_owned(&t->stage.params, i);
+        tensor values = param_view(p, f, master_shard(b), b->shard_first);
         if (f.count == 0) continue;
-        if (p->init_std > 0.0) initialize_fragment(t, p, owned_values(b, p, f), f);
-        else fill(q, p->name, owned_values(b, p, f), 1.0);
+        if (p->rule.start == START_NORMAL) initialize_fragment(t, p, values, f);
+        if (p->rule.start == START_ONES) fill(q, p->name, values, 1.0);
     }
     if (tensor_present(&b->master)) copy(q, "weight", weight_shard(b), WRITE, b->master);
 }
@@ -64,9 +52,9 @@ static void initialize_bucket(trainer *t, bucket *b)
 /* The next step's first use of the bucket waits for it (weight_borrow). */
 static void gather_weights(trainer *t, bucket *b)
 {
-    if (!sharded(t)) return;
+    if (!b->owners || b->owners->size == 1) return;
     queue_follow(t->queues.gradient, t->queues.compute);
-    b->gathered = all_gather(t->queues.gradient, "weights", &t->mesh->gradient, b->weight, tensor_none());
+    b->gathered = all_gather(t->queues.gradient, "weights", b->owners, b->weight, tensor_none());
     queues_wait_unless_overlap(&t->queues, b->gathered);
 }
 

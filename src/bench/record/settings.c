@@ -1,6 +1,6 @@
 /* Settings of a case as attributes. The table of keys gives names and values, so a new key is recorded by itself. */
 #include "bench/record/case_group.h"
-#include "plan/deck/keys.h"
+#include "plan/keys/keys.h"
 #include <string.h>
 
 static void write_key(writer *w, const char *group, key_id key, const bench_case *c)

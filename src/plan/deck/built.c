@@ -1,6 +1,6 @@
 /* What keeps a case from being trained. */
 #include "plan/deck/built.h"
-#include "plan/deck/keys.h"
+#include "plan/keys/keys.h"
 #include "plan/model/catalogue.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* From the written deck to cases: sections in order, lists unrolled, each case resolved; then what nothing used. */
 #include "plan/deck/deck.h"
 #include "base/fail.h"
-#include "plan/deck/deck_text.h"
 #include "plan/deck/draft.h"
 #include <stdlib.h>
 #include <string.h>

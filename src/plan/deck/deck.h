@@ -4,13 +4,7 @@
  * in the order of the key table with the later key fastest. UTF-8; lines end with a newline or with carriage return and
  * newline. */
 #pragma once
-#include "plan/bench_case.h"
-#include <stddef.h>
-
-enum { DECK_MESSAGES = 50 };
-typedef struct {
-    char line[1536];
-} deck_message; /* "DECK:LINE: key: sentence" */
+#include "plan/keys/deck_text.h"
 
 typedef struct {
     int64_t cases;
@@ -20,17 +14,6 @@ typedef struct {
     char title[2][256];
 } deck;
 
-typedef struct {
-    const char *name; /* as given, for messages */
-    const char *text;
-    size_t length;    /* the file's bytes */
-    int ranks;        /* of the world */
-    bool dry_run;     /* backend auto means cuda; memory and devices do not matter */
-    bool cuda_usable; /* a usable GPU for every rank */
-    /* Clauses: why not (the first rank without one), and which ranks share one; NULL: not said, none do. */
-    const char *cuda_missing, *cuda_shared;
-} deck_source;
-
 /* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there
  * are no cases. Keys that contradict one another are compared in the sections whose every value could be read. What is
  * not built yet is resolved all the same, and says so (not_built).
@@ -39,6 +22,3 @@ deck deck_read(const deck_source *source);
 void deck_free(deck *d);
 /* Does a case take the CUDA backend? */
 bool deck_on_cuda(const deck *d);
-
-/* Prints the table of keys (--keys): name, values, default, explanation; then the operation names a fault can name. */
-void deck_print_keys(void);

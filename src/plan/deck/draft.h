@@ -1,8 +1,6 @@
 /* A case while it is being resolved: what the deck gives, then what follows from the catalogue and the ranks. */
 #pragma once
-#include "plan/deck/keys.h"
-#include "plan/deck/mistakes.h"
-#include "plan/model/catalogue.h"
+#include "plan/keys/deck_text.h"
 
 typedef struct {
     bench_case c;   /* fields of given keys hold the deck's values from the start */
@@ -26,7 +24,7 @@ const recipe_row *draft_row(const case_draft *d);
 
 /* plan/deck/layout.c: degrees, ranks used; size auto resolved on the way; skipped if the ranks do not suffice. */
 void layout_resolve(case_draft *d);
-/* plan/model/shapes.c: the whole model by size, overridden by the shape keys given. */
+/* plan/deck/shape.c: the whole model by size, overridden by the shape keys given. */
 void shape_resolve(case_draft *d);
 /* plan/deck/batch.c: micro_batch, global_batch, microbatches (rounded down if global_batch is not divisible, which
  * draft_compare looks for). */

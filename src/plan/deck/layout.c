@@ -1,6 +1,7 @@
 /* Whose layout: the recipe's for size = full without layout keys, else the keys', with 1 for those not given; data is
  * the rest. */
 #include "plan/deck/draft.h"
+#include "plan/model/params.h"
 #include <limits.h>
 #include <stdio.h>
 

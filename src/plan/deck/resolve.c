@@ -1,6 +1,7 @@
 /* From what a deck gives to a whole case: catalogue, ranks and rules fill the rest. */
 #include "plan/deck/built.h"
 #include "plan/deck/draft.h"
+#include "plan/model/params.h"
 #include "plan/model/shapes.h"
 #include <stdio.h>
 #include <string.h>

@@ -31,6 +31,7 @@ optimizer_rule optimizer_for(const workload_row *w, case_size size, int64_t step
 
 static const storage_rule fp32_storage = { .weight = KEPT_FP32,
                                            .embedding = KEPT_FP32,
+                                           .other = KEPT_FP32,
                                            .gradient = KEPT_FP32,
                                            .sharded_gradient = KEPT_FP32,
                                            .moment = KEPT_FP32 };

@@ -26,7 +26,8 @@ const char *kept_name(kept_format format);
  * weights and an FP32 master: the same values. */
 typedef struct {
     kept_format weight;           /* of the matrices in the blocks */
-    kept_format embedding;        /* the word embedding; every other weight is BF16, in FP32 FP32 */
+    kept_format embedding;        /* the word embedding */
+    kept_format other;            /* every other weight */
     kept_format gradient;         /* accumulated over the microbatches; reduced in BF16 */
     kept_format sharded_gradient; /* with shard > 1: the accumulated results of the reductions */
     kept_format master;           /* of the weights that are narrower; the others are their own */
@@ -70,8 +71,3 @@ const recipe_row *recipe_at(int i);
 const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
 /* The row of fewest GPUs, or NULL if the recipe has no row of that depth. */
 const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers);
-
-/* Prints a model in one line: sizes, kinds, experts, positions. */
-void model_print(const model_shape *m);
-/* Prints the catalogue (--list). */
-void catalogue_print(void);

@@ -22,3 +22,13 @@ int64_t stage_layers(const bench_case *c, int stage)
     for (int i = 0; i < c->layout.chunks_per_stage; i++) layers += chunk_of(c, stage, i).layers;
     return layers;
 }
+
+unsigned stage_places(const bench_case *c, int stage)
+{
+    unsigned places = stage_layers(c, stage) ? AT_LAYER : 0;
+    for (int i = 0; i < c->layout.chunks_per_stage; i++) {
+        chunk_extent e = chunk_of(c, stage, i);
+        places |= (e.has_embedding ? AT_EMBEDDING : 0u) | (e.has_loss ? AT_LOSS : 0u);
+    }
+    return places;
+}

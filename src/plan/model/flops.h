@@ -1,4 +1,4 @@
-/* Flop formulas of part 5 of the workloads' description, parameter counts, peaks.
+/* Flop formulas of part 5 of the workloads' description, and peaks.
  * Every published recipe counts with one formula of this form, per sequence of s tokens:
  *   s (12 L h^2 (1 + projections + attention s / h) + 6 matrices experts L ffn h + 6 V h) */
 #pragma once
@@ -20,18 +20,7 @@ typedef __int128 flop_count; /* exact */
 /* Flops of one training sequence, forward and backward, by a recipe's own formula. */
 flop_count formula_count(const flops_formula *f, const model_shape *m);
 double formula_flops(const flops_formula *f, const model_shape *m);
-/* The same with what makes recipes comparable: true projections, causal half attention, unpadded vocabulary. */
-flop_count model_flop_count(const model_shape *m);
-double model_flops(const model_shape *m);
 
-/* Matrices of one MLP: 3 gated, 2 not. */
-int mlp_matrices(const model_shape *m);
-/* MLPs that each token passes, and MLPs of a layer: 1 without experts. */
-int64_t mlps_active(const model_shape *m);
-int64_t mlps(const model_shape *m);
-
-/* Parameters of the unpadded model, each once. */
-int64_t model_parameters(const model_shape *m);
 /* Dense peak, in flop/s, of the GPU that calls itself so ("NVIDIA H100 80GB HBM3", or just "H100"); 0 where none is
  * known: for other names, the host's, and FP32. */
 double gpu_peak(const char *name, case_precision precision);

@@ -1,6 +1,5 @@
 /* Model shapes by size, and what follows from them. */
 #include "plan/model/shapes.h"
-#include "plan/deck/draft.h"
 #include <math.h>
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -12,14 +11,6 @@ void shape_complete(model_shape *m, int tensor)
     m->padded_vocabulary = (m->vocabulary + multiple - 1) / multiple * multiple;
     m->output_init_std = m->init == INIT_FAN_IN ? m->init_std : m->init_std / sqrt(2.0 * (double)m->layers);
 }
-
-double matrix_std(const model_shape *m, int64_t fan_in, bool residual_output)
-{
-    double std = residual_output ? m->output_init_std : m->init_std;
-    return m->init == INIT_FAN_IN ? std / sqrt((double)fan_in) : std;
-}
-
-double embedding_std(const model_shape *m) { return m->init == INIT_FAN_IN ? 1.0 : m->init_std; }
 
 double shape_init_std(const workload_row *w, int64_t hidden)
 {
@@ -62,52 +53,6 @@ model_shape shape_check(const workload_row *w, const mesh_layout *layout, int sl
         fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
     shape_complete(&m, layout->degree[AXIS_TENSOR]);
     return m;
-}
-
-static model_shape small_shape(const workload_row *w)
-{
-    model_shape m = w->full;
-    m.layers = w->small->layers;
-    m.hidden = w->small->hidden;
-    m.ffn = w->small->ffn;
-    m.heads = w->small->heads;
-    m.kv_heads = w->small->kv_heads;
-    m.vocabulary = w->small->vocabulary;
-    m.sequence = w->small->sequence;
-    return m;
-}
-
-/* Depth and sequence of the recipe's row for the ranks used, proxy included; the full model where there is none. */
-static model_shape full_shape(const case_draft *d)
-{
-    model_shape m = d->workload->full;
-    const recipe_row *row = recipe_find(d->workload->name, d->c.precision, draft_depth(d), d->c.layout.ranks);
-    if (row) m.layers = row->layers;
-    if (row) m.sequence = row->sequence;
-    return m;
-}
-
-/* In check, heads and hidden follow the kv_heads and heads given. */
-static model_shape check_shape(const case_draft *d)
-{
-    int slots = d->c.layout.degree[AXIS_PIPELINE] > 1 ? 2 : 0;
-    model_shape m = shape_check(d->workload, &d->c.layout, slots);
-    int64_t group = m.heads / m.kv_heads;
-    if (draft_given(d, KEY_KV_HEADS)) m.heads = group * d->c.model.kv_heads;
-    m.hidden = 16 * (draft_given(d, KEY_HEADS) ? d->c.model.heads : m.heads);
-    return m;
-}
-
-void shape_resolve(case_draft *d)
-{
-    bench_case by_size = { .model = d->c.size == SIZE_FULL    ? full_shape(d)
-                                    : d->c.size == SIZE_SMALL ? small_shape(d->workload)
-                                                              : check_shape(d) };
-    for (key_id key = KEY_SEQUENCE; key <= KEY_VOCABULARY; key++)
-        if (draft_given(d, key)) key_store(key, &by_size, key_integer(key, &d->c));
-    d->c.model = by_size.model;
-    if (d->c.size != SIZE_FULL) d->c.model.init_std = shape_init_std(d->workload, d->c.model.hidden);
-    shape_complete(&d->c.model, d->c.layout.degree[AXIS_TENSOR]);
 }
 
 /* total += a * b * c, or false. */

@@ -5,11 +5,6 @@
 /* head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers); INIT_FAN_IN:
  * init_std) from the rest. */
 void shape_complete(model_shape *m, int tensor);
-/* Std of a matrix with fan_in inputs; residual_output: attention_output and down. INIT_FAN_IN: a factor / sqrt(fan_in).
- */
-double matrix_std(const model_shape *m, int64_t fan_in, bool residual_output);
-/* Std of the embedding and of learned positions. The head is a matrix of fan-in hidden. */
-double embedding_std(const model_shape *m);
 /* The check model's shape on a layout, completed; rope and labels as the workload's. slots: see shape_slots.
  * Its init std is the scaled one, but at most 0.81 / sqrt(hidden), or 0.81 / sqrt(fan-in). */
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int slots);

@@ -24,8 +24,8 @@ static const optimizer_rule llama31_optimizer = { .beta1 = 0.9,
 
 /* Weights BF16 with an FP32 master, gradients BF16: llama 3.1, grok. Their FP8 runs keep FP8 weights. */
 #define MASTERED                                                                                                       \
-    .embedding = KEPT_BF16, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16, .master = KEPT_FP32,                 \
-    .moment = KEPT_FP32
+    .embedding = KEPT_BF16, .other = KEPT_BF16, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16,                  \
+    .master = KEPT_FP32, .moment = KEPT_FP32
 static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED },
                           mastered_fp8 = { .weight = KEPT_FP8_TWICE, MASTERED };
 
@@ -50,6 +50,7 @@ static const optimizer_rule llama2_optimizer = { .beta1 = 0.9,
  * FP32; without shard they are added up before, in BF16. */
 static const storage_rule llama2_storage = { .weight = KEPT_BF16,
                                              .embedding = KEPT_BF16,
+                                             .other = KEPT_BF16,
                                              .gradient = KEPT_BF16,
                                              .sharded_gradient = KEPT_FP32,
                                              .master = KEPT_FP32,
@@ -72,7 +73,8 @@ static const optimizer_rule nemotron_optimizer = { .beta1 = 0.9,
                                                    .learning_rate_warmup = 500 };
 
 #define NEMOTRON_COMMON                                                                                                \
-    .embedding = KEPT_FP32, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16, .moment = KEPT_BF16
+    .embedding = KEPT_FP32, .other = KEPT_BF16, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16,                  \
+    .moment = KEPT_BF16
 static const storage_rule nemotron_storage = { .weight = KEPT_BF16, .master = KEPT_NOT, NEMOTRON_COMMON },
                           nemotron_fp8 = { .weight = KEPT_FP8_TWICE, .master = KEPT_BF16, NEMOTRON_COMMON };
 
@@ -122,6 +124,7 @@ static const optimizer_rule gpt3_optimizer = { GPT3_ADAM,
 /* FP32 weights and a BF16 copy. Ours: gradients FP32 (in the recipe FP32 or BF16, by revision). */
 static const storage_rule gpt3_storage = { .weight = KEPT_BF16,
                                            .embedding = KEPT_BF16,
+                                           .other = KEPT_BF16,
                                            .gradient = KEPT_FP32,
                                            .sharded_gradient = KEPT_FP32,
                                            .master = KEPT_FP32,

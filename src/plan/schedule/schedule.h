@@ -20,6 +20,8 @@ typedef struct {
  * chunk in microbatch order. interleaved: microbatches divisible by the pipeline degree. Fails without memory. */
 schedule schedule_make(const bench_case *c, int stage);
 void schedule_free(schedule *s);
+/* Appends an action; the list has room for every action of its stage. */
+void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch);
 
 /* Does the backward of this microbatch leave the weight gradient of the LM head to the drain? The case's head_deferral
  * last microbatches do, in a pipeline: after its last backward the last stage makes them up, W after W, where it would

@@ -1,7 +1,7 @@
 /* The links of a pipeline as its schedules use them: activations go along forward links from a stage to the next,
  * gradients along backward links to the one before; with several chunks the last stage and the first are neighbours. */
 #pragma once
-#include "plan/schedule/schedule_simulate.h"
+#include "plan/schedule/schedule.h"
 
 /* Two a stage: link verb * pipeline + receiving stage, for the verbs FORWARD and BACKWARD. */
 enum { NO_LINK = -1 };

@@ -1,5 +1,6 @@
 /* The simulator: every stage goes on as far as its links let it, until none moves. When an action starts follows from
  * what was done before it alone, so it does not matter which stage is asked first. */
+#include "plan/schedule/schedule_simulate.h"
 #include "base/fail.h"
 #include "plan/schedule/schedule_links.h"
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  * expected. */
 #include "base/fail.h"
 #include "plan/schedule/schedule_links.h"
+#include "plan/schedule/schedule_simulate.h"
 #include <stdarg.h>
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include "bench/paper.h"
 #include "dry_run_counts.h"
 #include "plan/model/flops.h"
-#include "plan/model/states.h"
+#include "plan/model/rank_share.h"
 #include "units/train/trained.h"
 
 static const char head[] =

@@ -1,6 +1,6 @@
 /* Planted faults on small programs: each kind does exactly what the definitions say, where and when they say. */
 #include "fabric_ranks.h"
-#include "plan/deck/names.h"
+#include "plan/keys/names.h"
 
 enum { N = 5 };
 

@@ -1,6 +1,6 @@
 /* Decks that are read: titles, sections, sweeps, defaults, line ends, echo. */
 #include "deck_source.h"
-#include "plan/deck/keys.h"
+#include "plan/keys/keys.h"
 #include "plan/model/catalogue.h"
 #include <glob.h>
 #include <stdlib.h>

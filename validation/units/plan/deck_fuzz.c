@@ -2,8 +2,10 @@
  * well formed. XGSW_FUZZ sets the number of decks. */
 #include "base/numeric.h"
 #include "deck_source.h"
-#include "plan/deck/keys.h"
-#include "plan/deck/names.h"
+#include "plan/keys/keys.h"
+#include "plan/keys/names.h"
+#include "plan/model/check_case.h"
+#include "plan/model/params.h"
 #include "plan/model/shapes.h"
 #include "plan/schedule/schedule.h"
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "plan/model/flops.h"
 #include "deck_source.h"
 #include "plan/model/metrics.h"
+#include "plan/model/params.h"
 #include "plan/model/shapes.h"
 #include <math.h>
 

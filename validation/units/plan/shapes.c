@@ -1,7 +1,8 @@
 /* Model shapes: sizes, padding, initialization, the check model and the reference's single rank. */
 #include "plan/model/shapes.h"
 #include "deck_source.h"
-#include "plan/model/flops.h"
+#include "plan/model/check_case.h"
+#include "plan/model/params.h"
 #include <math.h>
 
 static void assert_close(double value, double wanted)
@@ -57,15 +58,23 @@ static void full_is_the_recipe(void **state)
     assert_string_equal(c.model_name, "llama3.1-405b");
 }
 
+static double std_of(const model_shape *m, param_name name)
+{
+    param_list l = params_of_shape(m);
+    int i = 0;
+    while (l.rule[i].name != name) i++;
+    return l.rule[i].std;
+}
+
 /* Llama 2: 1 / sqrt(fan-in) in every size but the check model's, embedding 1; rates by the length of the run. */
 static void llama2_follows_its_recipe(void **state)
 {
     bench_case small = case_of("[llama2-70b]\nsize = small\n", 1, false),
                full = case_of("[llama2-70b]\nsize = full\nwarmup = 5\n", 64, true);
     model_shape check = check_case(&small).model;
-    assert_true(matrix_std(&small.model, 256, false) == 1.0 / 16 && matrix_std(&small.model, 1024, true) == 1.0 / 32);
-    assert_true(embedding_std(&small.model) == 1.0 && embedding_std(&check) == 1.0);
-    assert_close(matrix_std(&check, 64, true), 0.81 / 8);
+    assert_true(std_of(&small.model, PARAM_Q) == 1.0 / 16 && std_of(&small.model, PARAM_DOWN) == 1.0 / 32);
+    assert_true(std_of(&small.model, PARAM_EMBEDDING) == 1.0 && std_of(&check, PARAM_EMBEDDING) == 1.0);
+    assert_close(std_of(&check, PARAM_ATTENTION_OUTPUT), 0.81 / 8);
     assert_true(small.model.labels_next_token && small.model.rope_base == 10000.0);
     assert_int_equal(full.optimizer.learning_rate_warmup, 5); /* of 55 steps */
     assert_true(full.optimizer.learning_rate_from_zero && full.optimizer.decays_vectors);
@@ -77,8 +86,8 @@ static void llama2_follows_its_recipe(void **state)
                      RECOMPUTE_ATTENTION_MLP); /* the whole MLP: down's output, kept in BF16, is not needed */
     assert_int_equal(full.sharding, SHARDING_NONE);
     bench_case llama31 = case_of("[llama3.1-8b]\nsize = full\n", 8, true);
-    assert_true(matrix_std(&llama31.model, 4096, false) == 0.01 && embedding_std(&llama31.model) == 0.01);
-    assert_true(matrix_std(&llama31.model, 4096, true) == llama31.model.output_init_std);
+    assert_true(std_of(&llama31.model, PARAM_Q) == 0.01 && std_of(&llama31.model, PARAM_EMBEDDING) == 0.01);
+    assert_true(std_of(&llama31.model, PARAM_DOWN) == llama31.model.output_init_std);
 }
 
 /* GPT-3 shards nothing on one data rank and the optimizer on more, and turns no heads. */

@@ -1,8 +1,7 @@
 /* What each rank holds and computes, for every cell of the recipes: sums over the ranks are the whole, to the unit. */
-#include "plan/model/states.h"
 #include "deck_source.h"
 #include "model/param.h"
-#include "plan/model/rank_flops.h"
+#include "plan/model/rank_share.h"
 
 static bench_case cell_case(const recipe_row *r)
 {

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
+#include "plan/model/check_case.h"
 #include "train/gradient.h"
 #include "units/machine/sharing.h"
 #include <math.h>
@@ -85,7 +86,7 @@ static inline void trained_open(trained *r, const bench_case *c)
     r->rows = t.rows;
     if (t.rows > TRAINED_ROWS) FAIL("the test model has too many parameters");
     for (int i = 0; i < t.rows; i++) {
-        r->base[i + 1] = r->base[i] + t.row[i].rows * t.row[i].columns;
+        r->base[i + 1] = r->base[i] + t.row[i].rule.rows * t.row[i].rule.columns;
         memcpy(r->name[i], t.row[i].name, sizeof r->name[i]);
     }
     double **values[] = { &r->gradient, &r->last_gradient, &r->first_weight, &r->weight };
@@ -110,18 +111,13 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
     const param_table *p = &t->stage.params;
     for (int i = 0; i < p->rows; i++) {
         const bucket *b = &p->buckets[p->row[i].bucket];
-        bool first = !b->replicated || t->mesh->at[AXIS_TENSOR] == 0;
-        if (b->shard_elements == b->elements && t->mesh->gradient.rank > 0) first = false;
-        fragment f = param_fragment(p, i);
-        if (!first || f.count == 0) continue;
-        tensor x = gradient                     ? gradient_shard(b)
-                   : tensor_present(&b->master) ? b->master
-                                                : tensor_slice(b->weight, 0, b->shard_first, b->shard_elements);
-        x = machine_view(t->machine, tensor_slice(x, 0, p->row[i].offset + f.first - b->shard_first, f.count));
-        for (int64_t k = 0; k < f.count; k++) {
-            int64_t logical = param_logical_index(&p->row[i], f.first + k);
-            if (logical >= 0) out[r->base[p->row[i].logical] + logical] = tensor_value(&x, k);
-        }
+        fragment f = param_owned(p, i);
+        if (!bucket_speaks(b) || f.count == 0) continue;
+        tensor x = param_view(&p->row[i], f, gradient ? gradient_shard(b) : master_shard(b), b->shard_first);
+        x = machine_view(t->machine, x);
+        for (param_run run = { 0 }; param_next_run(&p->row[i], f, &run);)
+            for (int64_t k = 0; k < run.count && run.logical >= 0; k++)
+                out[r->base[p->row[i].logical] + run.logical + k] = tensor_value(&x, run.local + k - f.first);
         machine_view_end(t->machine, &x);
     }
 }
@@ -134,14 +130,14 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
     double errors = 0.0;
     for (int i = 0; i < p->rows; i++) {
         const param *row = &p->row[i];
-        int64_t count = row->local_rows * row->local_columns;
-        tensor whole = machine_view(t->machine, tensor_slice(p->buckets[row->bucket].weight, 0, row->offset, count));
-        for (int64_t k = 0; k < count; k++) {
-            int64_t logical = param_logical_index(row, k);
-            float want = logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + logical];
-            if (whole.type == BF16) want = bf16_widen(bf16_round(want));
-            errors += tensor_value(&whole, k) != (double)want;
-        }
+        fragment f = param_held(row);
+        tensor whole = machine_view(t->machine, param_view(row, f, p->buckets[row->bucket].weight, 0));
+        for (param_run run = { 0 }; param_next_run(row, f, &run);)
+            for (int64_t k = 0; k < run.count; k++) {
+                float want = run.logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + run.logical + k];
+                if (whole.type == BF16) want = bf16_widen(bf16_round(want));
+                errors += tensor_value(&whole, run.local + k) != (double)want;
+            }
         machine_view_end(t->machine, &whole);
     }
     return errors;

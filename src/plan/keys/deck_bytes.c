@@ -1,5 +1,5 @@
 /* Are these bytes a text? */
-#include "plan/deck/deck_text.h"
+#include "plan/keys/deck_text.h"
 
 typedef struct {
     size_t at;

@@ -1,5 +1,5 @@
 /* A short list kept in order by insertion. */
-#include "plan/deck/mistakes.h"
+#include "plan/keys/mistakes.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

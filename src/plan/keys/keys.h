@@ -85,3 +85,5 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT]);
 /* The value of an integer or word key. */
 int64_t key_integer(key_id key, const bench_case *c);
 void key_store(key_id key, bench_case *into, int64_t value);
+/* Prints the table of keys (--keys): name, values, default, explanation; then the operation names a fault can name. */
+void keys_print(void);

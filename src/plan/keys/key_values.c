@@ -1,6 +1,6 @@
 /* Values of keys: from the words of a deck into the fields of a case, and back. */
-#include "plan/deck/keys.h"
-#include "plan/deck/names.h"
+#include "plan/keys/keys.h"
+#include "plan/keys/names.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* The table of keys, and finding one in it. */
-#include "plan/deck/keys.h"
+#include "plan/keys/keys.h"
 #include "base/say.h"
-#include "plan/deck/deck.h"
-#include "plan/deck/names.h"
+#include "plan/keys/names.h"
+#include <stddef.h>
 #include <stdio.h>
 
 #define FIELD(member) .offset = offsetof(bench_case, member), .bytes = sizeof(((bench_case *)0)->member)
@@ -134,7 +134,7 @@ static void print_row(key_id key)
         built);
 }
 
-void deck_print_keys(void)
+void keys_print(void)
 {
     say("%-20s  %-28s  %-15s  %s\n", "key", "values", "default", "meaning");
     for (key_id key = 0; key < KEYS; key++) print_row(key);

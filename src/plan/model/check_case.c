@@ -1,5 +1,6 @@
-/* Cases derived from a case: its check model, and what one rank alone computes as the reference. */
-#include "plan/bench_case.h"
+/* Cases derived from a case. */
+#include "plan/model/check_case.h"
+#include "plan/model/params.h"
 #include "plan/model/shapes.h"
 #include <stdio.h>
 

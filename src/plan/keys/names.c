@@ -1,5 +1,5 @@
 /* The words of a deck and of a report: one list per enumeration of bench_case.h. */
-#include "plan/deck/names.h"
+#include "plan/keys/names.h"
 #include "plan/bench_case.h"
 
 const char *const size_names[] = { "auto", "full", "small", "check", 0 };

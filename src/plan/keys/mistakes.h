@@ -1,6 +1,11 @@
 /* What is wrong with a deck: the first fifty mistakes in the order of their lines, each once. */
 #pragma once
-#include "plan/deck/deck.h"
+#include <stdbool.h>
+
+enum { DECK_MESSAGES = 50 };
+typedef struct {
+    char line[1536];
+} deck_message; /* "DECK:LINE: key: sentence" */
 
 typedef struct {
     const char *deck; /* name as given, not owned */

@@ -1,5 +1,5 @@
 /* Line by line: two titles, then `key = value ...`, `[workload]`, each with a remark or none. */
-#include "plan/deck/deck_text.h"
+#include "plan/keys/deck_text.h"
 #include "base/fail.h"
 #include <stdlib.h>
 #include <string.h>

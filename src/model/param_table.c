@@ -1,0 +1,183 @@
+/* The table is built: rows from the list of parameters, buckets from the rows that are kept alike. */
+#include "base/fail.h"
+#include "model/param.h"
+#include "plan/model/chunks.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKET_PARTS = 8, SHARD_ALIGNMENT = 32 };
+static const int64_t bucket_limit = (int64_t)128 << 20; /* elements, as in the recipes */
+
+typedef struct {
+    param_table *t;
+    const bench_case *c;
+    mesh *m;
+    param_list list;
+    int logical; /* rows of the whole model so far, on one rank */
+} builder;
+
+/* Rules that stand together, of the same places, and whose parameters are kept alike: they are repeated together. */
+typedef struct {
+    const param_rule *rule;
+    int count;
+} section;
+
+static bool alike(const param_rule *a, const param_rule *b)
+{
+    return (a->split == SPLIT_NONE) == (b->split == SPLIT_NONE) && (a->columns > 1) == (b->columns > 1) &&
+           (a->experts > 0) == (b->experts > 0) && a->decays == b->decays &&
+           memcmp(&a->kept, &b->kept, sizeof a->kept) == 0;
+}
+
+static section section_at(const param_list *l, int first)
+{
+    section s = { &l->rule[first], 1 };
+    while (first + s.count < l->count && s.rule[s.count].places == s.rule->places && alike(s.rule, &s.rule[s.count]))
+        s.count++;
+    return s;
+}
+
+static bucket *last_bucket(const param_table *t) { return t->bucket_count ? &t->buckets[t->bucket_count - 1] : NULL; }
+
+static const param_rule *bucket_rule(const param_table *t, const bucket *b) { return &t->row[b->first_param].rule; }
+
+static void open_bucket(builder *b, const param_rule *p)
+{
+    param_table *t = b->t;
+    bool spread = b->c->sharding == SHARDING_OPTIMIZER;
+    t->buckets[t->bucket_count++] = (bucket){ .first_param = t->rows,
+                                              .decays = p->decays,
+                                              .holders = p->split == SPLIT_NONE ? &b->m->axis[AXIS_TENSOR] : NULL,
+                                              .sum = &b->m->gradient,
+                                              .owners = spread ? &b->m->gradient : NULL };
+}
+
+static int *number_of(const param_table *t, param_name name, int64_t layer)
+{
+    return &t->number[(layer + 1) * PARAM_NAMES + name];
+}
+
+int param_row(const param_table *t, param_name name, int64_t layer) { return *number_of(t, name, layer) - 1; }
+
+static void add_row(builder *b, const param_rule *rule, int64_t layer, int logical)
+{
+    param_table *t = b->t;
+    bucket *at = last_bucket(t);
+    param *p = &t->row[t->rows++];
+    *p = (param){ .rule = *rule,
+                  .part = param_part_of(rule, b->m->layout.degree[AXIS_TENSOR], b->m->at[AXIS_TENSOR]),
+                  .logical = logical,
+                  .bucket = t->bucket_count - 1,
+                  .offset = at->elements };
+    if (layer == NO_LAYER) snprintf(p->name, sizeof p->name, "%s", rule->label);
+    else snprintf(p->name, sizeof p->name, "layers.%lld.%s", (long long)layer, rule->label);
+    at->elements += p->part.rows * p->part.columns;
+    at->params++;
+    *number_of(t, rule->name, layer) = t->rows;
+}
+
+static void add_section(builder *b, section s, int64_t layer)
+{
+    int first = b->logical + (layer == NO_LAYER ? 0 : (int)layer * s.count);
+    for (int i = 0; i < s.count; i++) add_row(b, &s.rule[i], layer, first + i);
+}
+
+/* Matrices of a few layers of a chunk to a bucket. */
+static void add_matrices(builder *b, section s, chunk_extent e, int64_t stage_layers)
+{
+    int64_t limit = bucket_limit;
+    bool full = true;
+    for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) {
+        if (full) open_bucket(b, s.rule);
+        add_section(b, s, l);
+        int64_t n = last_bucket(b->t)->elements;
+        if (l == e.first_layer && n * stage_layers / BUCKET_PARTS < limit) limit = n * stage_layers / BUCKET_PARTS;
+        full = n >= limit;
+    }
+}
+
+/* Vectors are small: all that are alike share a bucket. */
+static void open_vectors(builder *b, section s)
+{
+    const bucket *last = last_bucket(b->t);
+    if (!last || !alike(bucket_rule(b->t, last), s.rule)) open_bucket(b, s.rule);
+}
+
+static void add_layers(builder *b, section s)
+{
+    int stage = b->m->at[AXIS_PIPELINE];
+    bool vectors = s.rule->columns == 1;
+    if (vectors) open_vectors(b, s);
+    for (int i = 0; i < b->c->layout.chunks_per_stage; i++) {
+        chunk_extent e = chunk_of(b->c, stage, i);
+        if (!vectors) add_matrices(b, s, e, stage_layers(b->c, stage));
+        else
+            for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) add_section(b, s, l);
+    }
+}
+
+static void add_end(builder *b, section s)
+{
+    if (s.rule->columns == 1) open_vectors(b, s);
+    else open_bucket(b, s.rule);
+    add_section(b, s, NO_LAYER);
+}
+
+static void add_rows(builder *b)
+{
+    section s;
+    for (int i = 0; i < b->list.count; i += s.count) {
+        s = section_at(&b->list, i);
+        if (s.rule->places & b->t->places & AT_LAYER) add_layers(b, s);
+        else if (s.rule->places & b->t->places) add_end(b, s);
+        b->logical += s.count * (int)param_repeats(s.rule, b->c->model.layers);
+    }
+}
+
+static tensor take(arena *a, arena_kind kind, kept_format format, int64_t elements)
+{
+    static const dtype types[KEPT_FORMATS] = { [KEPT_BF16] = BF16, [KEPT_FP32] = F32 };
+    if (format == KEPT_NOT) return tensor_none();
+    if (format == KEPT_FP8_TWICE) FAIL("the trainer keeps no %s", kept_name(format));
+    tensor x = tensor_1d(NULL, types[format], elements);
+    return tensor_taken(a, kind, x);
+}
+
+static void take_memory(bucket *b, const param_kept *kept, arena *a)
+{
+    int shards = b->owners ? b->owners->size : 1;
+    int64_t unit = (int64_t)shards * SHARD_ALIGNMENT;
+    b->elements = (b->elements + unit - 1) / unit * unit;
+    b->shard_elements = b->elements / shards;
+    b->shard_first = b->owners ? b->owners->rank * b->shard_elements : 0;
+    b->weight = take(a, WEIGHTS, kept->weight, b->elements);
+    b->gradient = take(a, GRADIENTS, kept->gradient, b->elements);
+    b->partial = take(a, GRADIENTS, kept->partial, b->elements);
+    if (b->holders && kept->partial == KEPT_NOT) b->partial = b->gradient;
+    b->master = take(a, OPTIMIZER, kept->master, b->shard_elements);
+    b->first = take(a, OPTIMIZER, kept->moment, b->shard_elements);
+    b->second = take(a, OPTIMIZER, kept->moment, b->shard_elements);
+}
+
+void param_table_open(param_table *t, const bench_case *c, mesh *m, arena *a)
+{
+    builder b = { .t = t, .c = c, .m = m, .list = params_of_case(c) };
+    size_t layers = (size_t)c->model.layers, rules = (size_t)b.list.count;
+    *t = (param_table){ .microbatches = c->microbatches,
+                        .places = stage_places(c, m->at[AXIS_PIPELINE]),
+                        .norm = c->sharding == SHARDING_OPTIMIZER ? &m->all : &m->model };
+    t->row = calloc((1 + layers) * rules, sizeof *t->row);
+    t->buckets = calloc((1 + layers) * rules, sizeof *t->buckets);
+    t->number = calloc((1 + layers) * PARAM_NAMES, sizeof *t->number);
+    if (!t->row || !t->buckets || !t->number) FAIL("no memory for the table of parameters of %zu layers", layers);
+    add_rows(&b);
+    for (int i = 0; i < t->bucket_count; i++) take_memory(&t->buckets[i], &bucket_rule(t, &t->buckets[i])->kept, a);
+}
+
+void param_table_close(param_table *t)
+{
+    free(t->row);
+    free(t->buckets);
+    free(t->number);
+}

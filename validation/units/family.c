@@ -1,0 +1,107 @@
+/* Families as tables: which steps run again under every recompute policy and what is kept, stated for Llama; and what
+ * the runner of the steps takes for granted of any family. */
+#include "model/steps.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { POLICIES = RECOMPUTE_ATTENTION_MLP + 1 };
+
+/* Names of the steps and slots that have a bit, in the table's order. */
+typedef struct {
+    char text[256];
+} names;
+
+static void add_name(names *n, const char *name) { snprintf(strchr(n->text, 0), 32, " %s", name); }
+
+static names names_of_steps(const family *f, unsigned steps)
+{
+    names n = { "" };
+    for (int i = 0; i < f->layer.count; i++)
+        if (steps >> i & 1u) add_name(&n, f->layer.step[i].name);
+    return n;
+}
+
+static names names_of_slots(const family *f, slot_set slots)
+{
+    names n = { "" };
+    for (int i = SLOT_INPUT; i < f->slots; i++)
+        if (slots & slot_bit(i)) add_name(&n, f->slot[i].name);
+    return n;
+}
+
+static void llama_runs_again_and_keeps(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *again, *kept;
+    } expected[POLICIES] = {
+        [RECOMPUTE_NONE] = { "", " x n1 rstd1 qkv o lse x2 n2 rstd2 gate_up a" },
+        [RECOMPUTE_ATTENTION] = { " attention", " x n1 rstd1 qkv x2 n2 rstd2 gate_up a" },
+        [RECOMPUTE_MLP] = { " gate_up swiglu", " x n1 rstd1 qkv o lse x2 n2 rstd2" },
+        [RECOMPUTE_ATTENTION_MLP] = { " attention_norm attention mlp_norm gate_up swiglu", " x qkv y1" },
+        [RECOMPUTE_LAYER] = { " attention_norm qkv rope attention attention_output mlp_norm gate_up swiglu", " x" },
+    };
+    for (int policy = 0; policy < POLICIES; policy++) {
+        recomputing r = recomputing_of(&llama, (recompute_mask)policy);
+        assert_string_equal(names_of_steps(&llama, r.again).text, expected[policy].again);
+        assert_string_equal(names_of_slots(&llama, r.kept).text, expected[policy].kept);
+    }
+}
+
+/* What a step reads was made before it, by the step before it if it is gathered; what it saves is its own. */
+static void check_list(const step_list *l)
+{
+    slot_set made = slot_bit(SLOT_INPUT);
+    for (int i = 0; i < l->count; i++) {
+        const layer_step *s = &l->step[i];
+        assert_int_equal(step_reads(s) & ~made, 0);
+        assert_int_equal(step_saves(s) & ~(step_reads(s) | step_makes(s)), 0);
+        if (s->kind->gathers) assert_true(i > 0 && step_makes(s - 1) & slot_bit(s->reads[0]));
+        made |= step_makes(s);
+    }
+}
+
+/* The runner begins a gathering in the backward of a row-parallel product: each has one, and is the only one of it. */
+static void check_gatherings(const step_list *l)
+{
+    bool wanted = false;
+    for (int i = 0; i < l->count; i++) {
+        if (l->step[i].kind->gathers) {
+            assert_false(wanted);
+            wanted = true;
+        } else if (l->step[i].kind == &row_product) {
+            assert_true(wanted);
+            wanted = false;
+        }
+    }
+    assert_false(wanted);
+}
+
+static void tables_are_sound(void **state)
+{
+    (void)state;
+    const family *f = &llama;
+    check_list(&f->layer);
+    check_list(&f->head);
+    check_gatherings(&f->layer);
+    assert_true(f->slots <= SLOTS_MOST && f->layer.count <= 32);
+    assert_int_equal((slot_bit(f->sum) | slot_bit(f->delta)) & ~list_makes(&f->layer), 0);
+    for (int i = SLOT_INPUT; i < f->slots; i++) {
+        int owner = f->slot[i].gradient;
+        assert_non_null(f->slot[i].shape);
+        if (owner > SLOT_INPUT) assert_int_equal(f->slot[owner].gradient, owner);
+        if (owner > SLOT_INPUT) assert_ptr_equal(f->slot[owner].shape, f->slot[i].shape);
+    }
+    assert_false(f->slot[SLOT_INPUT].dropped);
+}
+
+int main(void)
+{
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(llama_runs_again_and_keeps),
+                                        cmocka_unit_test(tables_are_sound) };
+    return cmocka_run_group_tests_name("family", tests, NULL, NULL);
+}
