@@ -99,7 +99,7 @@ static char *body_of(const op_copy *c, size_t *bytes)
     describe(c, lines);
     bool whole = f && fwrite(lines, sizeof lines, 1, f) == 1 && fwrite(c, sizeof *c, 1, f) == 1;
     for (int i = 0; whole && i < c->op.operands; i++)
-        whole = fwrite(c->op.operand[i].tensor.data, 1, own_bytes(c, i), f) == own_bytes(c, i);
+        whole = !own_bytes(c, i) || fwrite(c->op.operand[i].tensor.data, own_bytes(c, i), 1, f) == 1;
     if (!f || fclose(f) || !whole) FAIL("no memory for an operation's file");
     return body;
 }
