@@ -1,6 +1,7 @@
-/* Groups of ranks and the transfers among them. Every rank of a group submits the same transfers in the same order. */
+/* Groups of ranks and the transfers among them, made by pure functions as computing operations are (kernels.h). Every
+ * rank of a group submits the same transfers in the same order. */
 #pragma once
-#include "machine/machine.h"
+#include "machine/op.h"
 
 /* Groups that share a communicator and some members, and that number their transfers apart, differ in the channel. */
 typedef enum {
@@ -37,24 +38,18 @@ typedef struct group {
     uint64_t step_sequence; /* of them before this step */
 } group;
 
-/* The group gets the communicator of the split of the world of that name, color and key (world_split), or what this
- * kind of machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as
- * often. */
-void group_connect(machine_kind kind, group *g, const char *name, int color, int key);
-void group_disconnect(machine_kind kind, const char *name);
-
 /* The ranks first, first + stride, ... of the world, own one `rank`; the members are all ranks of the communicator. */
 group group_line(const char *axis, int first, int stride, int size, int rank);
 int group_world_rank(const group *g, int member);
 
 /* to [size * n] = the parts of all ranks in rank order, from [n]. In place (from absent): own part already lies in
  * `to`. */
-mark all_gather(queue *q, const char *name, group *g, tensor to, tensor from);
+op all_gather_op(group *g, tensor to, tensor from);
 /* to [n] = own part of the sum over ranks of from [size * n]; added in FP32 in rank order, rounded once to to's type.
  * In place (to absent): own part of `from` becomes the sum, the rest keeps this rank's values. */
-mark reduce_scatter(queue *q, const char *name, group *g, tensor to, tensor from);
+op reduce_scatter_op(group *g, tensor to, tensor from);
 /* x = sum over ranks, in rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */
-mark all_reduce(queue *q, const char *name, group *g, tensor x);
+op all_reduce_op(group *g, tensor x);
 
 /* All point-to-point transfers of one instant; peer is a rank of the group. At most OP_OPERANDS. */
 typedef struct {
@@ -62,4 +57,4 @@ typedef struct {
     int peer;
     tensor tensor;
 } transfer;
-mark fabric_exchange(queue *q, const char *name, group *g, const transfer *list, int count);
+op exchange_op(group *g, const transfer *list, int count);

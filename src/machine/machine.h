@@ -5,7 +5,7 @@
 #include "base/fault.h"
 #include "machine/hazard.h"
 #include "machine/op.h"
-#include "machine/shadow.h"
+#include "machine/shadow_report.h"
 #include "machine/tally.h"
 
 typedef struct machine machine;
@@ -73,6 +73,12 @@ const char *machine_engines(machine_kind kind, char *text,
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);
+
+/* The group gets the communicator of the split of the world of that name, color and key (world_split), or what this
+ * kind of machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as
+ * often. */
+void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key);
+void group_disconnect(machine_kind kind, const char *name);
 
 machine *machine_open(const machine_options *options);
 void machine_close(machine *m); /* ends queues; sync first */

@@ -4,6 +4,7 @@
 #include "machine/backend.h"
 #include "machine/fabric.h"
 #include "machine/machine.h"
+#include "machine/shadow.h"
 
 enum { MACHINE_GROUPS = 32 };
 

@@ -1,7 +1,7 @@
 /* The ends of the network. */
 #include "model/ends.h"
 #include "base/fail.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "model/steps.h"
 #include "parallel/origin.h"
 #include "parallel/zigzag.h"

@@ -1,5 +1,5 @@
 /* Norms of the residual stream. */
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "model/steps.h"
 
 tensor residual_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->part, n->rows, n->hidden); }

@@ -3,8 +3,7 @@
  * the run: rank 1 does not come. */
 #include "base/clock.h"
 #include "machine/cuda/call.h"
-#include "machine/fabric.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "machine/world.h"
 #include "units/machine/sharing.h"
 #include <math.h>
