@@ -217,7 +217,7 @@ static bool may_be_absent(const op *o, int i)
 const char *op_judge(const op *o)
 {
     tensor x[NAMES];
-    machine_options paper = { .kind = MACHINE_HOST, .measuring = true };
+    machine_options paper = { .kind = MACHINE_HOST, .on_paper = true };
     if (op_operand_count(o->kind) == 0 || o->operands != op_operand_count(o->kind))
         return "it has not the operands of its kind";
     for (int i = 0; i < NAMES; i++) x[i] = o->operand[i].tensor;

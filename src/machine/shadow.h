@@ -2,11 +2,7 @@
  * synchronizes before and after every one of them; transfers pass. */
 #pragma once
 #include "machine/op_file.h"
-
-/* FULL: every operation. SAMPLED: of every name, kind and phase one a step, and of that a part (machine/shadow_part.h),
- * at full shape: which one is drawn from the step's number among as many as the step before had; in the first step it
- * is the first. */
-typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
+#include "machine/options.h"
 
 typedef struct {
     int64_t operations, elements; /* compared */

@@ -2,6 +2,7 @@
  * rank = (((pipeline D + data) S + shard) C + context) T + tensor, with as many ranks D, S, C, T. */
 #pragma once
 #include "machine/fabric.h"
+#include "machine/kind.h"
 #include "plan/bench_case.h"
 
 /* A link is a group of two, sender and receiver, along which neighbours in the pipeline hand each other activations

@@ -39,7 +39,7 @@ static inline void *bytes_of(size_t bytes)
 
 static inline test_floor floor_open(machine_options options, size_t scratch_bytes)
 {
-    test_floor f = { .kind = options.measuring ? MACHINE_HOST : tested_machine() };
+    test_floor f = { .kind = options.on_paper ? MACHINE_HOST : tested_machine() };
     options.kind = tested_machine();
     options.world_rank = world_rank();
     f.m = machine_open(&options);
@@ -91,7 +91,7 @@ static inline void group_open(test_group *t, const char *axis, int first, int st
     group_connect(tested_machine(), &t->g, t->name, size > 1 ? first : -1, t->g.rank);
 }
 
-static inline void group_close(test_group *t) { group_disconnect(tested_machine(), t->name); }
+static inline void group_close(test_group *t) { group_disconnect(tested_machine(), &t->g, t->name); }
 
 static inline void group_of_all(test_group *t) { group_open(t, "all", 0, 1, world_ranks()); }
 

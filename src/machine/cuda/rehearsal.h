@@ -2,10 +2,8 @@
  * whatever lies in the arena. CUDA loads a kernel at its first launch, and loading waits for the device; by then a
  * receive that was posted ahead might be running there, waiting for what this very launch has to compute. */
 #pragma once
-#include "machine/op.h"
+#include "machine/preparation.h"
 
-/* A measuring machine is opened; it met the operation (transfers are not rehearsed). Needs no device. */
-void rehearsal_open(void);
-void rehearsal_note(const op *o);
-/* memory: that of the arena which was measured, scratch at its end; left with garbage. Synchronizes. */
-void rehearsal_run(void *memory, size_t bytes);
+/* memory: that of the arena which the notes are of, scratch at its end; left with garbage. Transfers are not rehearsed.
+ * Synchronizes. */
+void rehearse(const preparation *p, void *memory, size_t bytes);

@@ -35,7 +35,12 @@ static const kernel kernels[OP_KINDS] = {
     [OP_FLIP] = { host_flip, NULL },
 };
 
-size_t host_scratch_bytes(const op *o) { return kernels[o->kind].scratch ? kernels[o->kind].scratch(o) : 0; }
+size_t host_scratch_of(const machine_tuning *t, const op *o)
+{
+    (void)t;
+    if (op_is_transfer(o->kind)) return host_transfer_scratch(o);
+    return kernels[o->kind].scratch ? kernels[o->kind].scratch(o) : 0;
+}
 
 void host_compute(const op *o, void *scratch)
 {
