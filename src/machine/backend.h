@@ -18,6 +18,8 @@ typedef struct {
     const op *op;
     const dependency *wait; /* [waits], of each queue one at most */
     int waits;
+    void *scratch; /* the queue's, for one operation at a time */
+    size_t scratch_bytes;
 } submission;
 
 typedef struct backend backend;
@@ -37,7 +39,7 @@ struct backend {
 
     /* Communicators: collective over the world, in the same order on all ranks (machine/kind.h). */
     void (*connect)(group *g, const char *name, int color, int key);
-    void (*disconnect)(group *g, const char *name);
+    void (*disconnect)(const char *name);
 
     /* Bytes of scratch that the operation needs under these settings. Needs no device; NULL: not known. */
     size_t (*scratch_of)(const machine_tuning *t, const op *o);
@@ -50,7 +52,6 @@ struct backend {
     /* Before the first operation: what is best found by trial is found, in memory that nobody uses yet. NULL: nothing
      * is. */
     void (*tune)(void *state, const preparation *p, void *memory, size_t bytes);
-    void (*scratch)(void *state, int queue, void *memory, size_t bytes);
     void (*submit)(void *state, const submission *s);
     void (*sync)(void *state, int queue, uint64_t serial);
     /* Bytes between the caller and machine memory whose writers have completed. They synchronize. */

@@ -27,7 +27,7 @@ typedef struct group {
     group_dim dim[GROUP_DIMS]; /* steps in world rank, the fastest first; the counts' product is size */
     int concurrent;   /* transfers that run at once, and beside those of other groups, at most GROUP_CONCURRENT; 0: in
                          turn with other such groups */
-    void *connection; /* the backend's, between connect and disconnect; NULL: it needs none */
+    void *connection; /* the backend's, between group_connect and group_disconnect; NULL: it needs none */
     int handle;       /* communicator of machine/world.h; unused if size is 1 */
     int handle_first, handle_step; /* member i is its rank handle_first + i handle_step */
     fabric_channel channel;

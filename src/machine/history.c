@@ -8,27 +8,25 @@ void history_open(history *h, const machine_options *options, tally *t)
 {
     *h = (history){ .tally = t, .kept = MARK_HISTORY, .span_capacity = options->span_capacity };
     if (options->mark_history > MARK_HISTORY) h->kept = (uint64_t)options->mark_history;
+    h->end = calloc(HAZARD_QUEUES * h->kept, sizeof *h->end);
     if (h->span_capacity) h->spans = calloc((size_t)h->span_capacity, sizeof *h->spans);
-    if (h->span_capacity && !h->spans) FAIL("no memory for %lld spans", (long long)h->span_capacity);
+    if (!h->end || (h->span_capacity && !h->spans)) FAIL("no memory for the history of a machine");
 }
 
 void history_close(history *h)
 {
-    for (int i = 0; i < HAZARD_QUEUES; i++) free(h->end[i]);
+    free(h->end);
     free(h->spans);
 }
 
-static double *ends_of(history *h, int queue)
+static double *end_of(const history *h, int queue, uint64_t serial)
 {
-    if (!h->end[queue]) h->end[queue] = calloc(h->kept, sizeof(double));
-    if (!h->end[queue]) FAIL("no memory for the times of %llu operations", (unsigned long long)h->kept);
-    return h->end[queue];
+    return &h->end[(uint64_t)queue * h->kept + serial % h->kept];
 }
 
 void history_complete(history *h, const span *s)
 {
-    uint64_t serial = ++h->completed[s->queue];
-    ends_of(h, s->queue)[serial % h->kept] = s->end;
+    *end_of(h, s->queue, ++h->completed[s->queue]) = s->end;
     tally_seconds(h->tally, s->kind, s->origin.phase, s->end - s->begin);
     if (h->spans) h->spans[h->span_count++ % h->span_capacity] = *s;
     world_progress();
@@ -40,7 +38,7 @@ double history_end(const history *h, int queue, uint64_t serial)
 {
     if (!history_keeps(h, queue, serial))
         FAIL("operation %llu of queue %d completed too long ago to say when", (unsigned long long)serial, queue);
-    return h->end[queue] ? h->end[queue][serial % h->kept] : 0.0;
+    return *end_of(h, queue, serial);
 }
 
 const span *history_spans(const history *h, int64_t *count)

@@ -18,7 +18,7 @@ typedef struct {
     tally *tally;
     uint64_t completed[HAZARD_QUEUES]; /* the last serial; a queue's operations complete in order, from 1 */
     uint64_t kept;                     /* completion times of a queue */
-    double *end[HAZARD_QUEUES];        /* [kept] by serial; NULL: nothing has completed */
+    double *end;                       /* [HAZARD_QUEUES][kept], by serial */
     span *spans;
     int64_t span_count, span_capacity;
 } history;

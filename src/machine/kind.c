@@ -32,4 +32,4 @@ void group_connect(machine_kind kind, struct group *g, const char *name, int col
 {
     backend_of(kind)->connect(g, name, color, key);
 }
-void group_disconnect(machine_kind kind, struct group *g, const char *name) { backend_of(kind)->disconnect(g, name); }
+void group_disconnect(machine_kind kind, const char *name) { backend_of(kind)->disconnect(name); }

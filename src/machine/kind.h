@@ -26,4 +26,4 @@ bool machine_shares_devices(void);
  * kind of machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as
  * often. */
 void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key);
-void group_disconnect(machine_kind kind, struct group *g, const char *name);
+void group_disconnect(machine_kind kind, const char *name);

@@ -118,7 +118,8 @@ void machine_view_end(machine *m, tensor *view)
 
 void queue_set_scratch(queue *q, void *memory, size_t bytes)
 {
-    q->machine->backend->scratch(q->machine->state, q->index, memory, bytes);
+    q->scratch = memory;
+    q->scratch_bytes = bytes;
 }
 
 /* Files of mismatches are named by what runs and by rank. */

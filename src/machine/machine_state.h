@@ -17,6 +17,8 @@ struct queue {
     int index;
     const char *name;
     uint64_t serial; /* of the last op submitted; the first is 1 */
+    void *scratch;
+    size_t scratch_bytes;
     awaited pending[HAZARD_QUEUES];
     int pendings; /* one a queue at most: its latest */
     dependency wait[HAZARD_QUEUES];

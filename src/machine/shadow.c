@@ -109,8 +109,8 @@ static void run_on_host(shadow *s, const op *o)
 {
     size_t bytes = s->host->scratch_of(&(machine_tuning){ 0 }, o);
     void *scratch = s->host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
-    s->host->scratch(s->state, 0, scratch, bytes);
-    s->host->submit(s->state, &(submission){ .serial = ++s->serial, .op = o });
+    submission alone = { .serial = ++s->serial, .op = o, .scratch = scratch, .scratch_bytes = bytes };
+    s->host->submit(s->state, &alone);
     s->host->sync(s->state, 0, s->serial);
     s->host->give_back(scratch);
 }

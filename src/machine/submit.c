@@ -63,7 +63,7 @@ static mark run_alone(queue *q, const op *o)
     q->serial++;
     tally_submit(&m->tally, o);
     hazard_submit(m->hazard, q->index, q->serial, o);
-    submission s = { .queue = q->index, .serial = q->serial, .op = o, .wait = q->wait, .waits = q->waits };
+    submission s = { q->index, q->serial, o, q->wait, q->waits, q->scratch, q->scratch_bytes };
     m->backend->submit(m->state, &s);
     q->waits = 0;
     return queue_mark(q);

@@ -171,16 +171,12 @@ static void connect_links(mesh *m)
     }
 }
 
-static void disconnect_links(mesh *m)
+static void disconnect_links(const mesh *m)
 {
     char name[SPLIT_NAME];
-    group none = link_between(m, CHANNEL_NONE, -1, -1);
-    for (int i = 0; i < LINK_CHANNELS * LINK_SPLITS; i++) {
-        fabric_channel channel = link_channels[i % LINK_CHANNELS];
-        link_split split = (link_split)(i / LINK_CHANNELS);
-        group *g = link_in(m, channel, split);
-        if (link_split_name(&m->layout, channel, split, name)) group_disconnect(machine_of(m), g ? g : &none, name);
-    }
+    for (int i = 0; i < LINK_CHANNELS * LINK_SPLITS; i++)
+        if (link_split_name(&m->layout, link_channels[i % LINK_CHANNELS], (link_split)(i / LINK_CHANNELS), name))
+            group_disconnect(machine_of(m), name);
 }
 
 static void make_groups(mesh *m)
@@ -226,7 +222,7 @@ void mesh_close(mesh *m)
     if (m->on == MESH_PAPER) return;
     int connected = list_connected(m, list);
     for (int i = 0; i < connected; i++)
-        if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), list[i].g, name);
+        if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), name);
     if (m->on == MESH_ON_CUDA) disconnect_links(m);
 }
 

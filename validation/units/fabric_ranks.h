@@ -91,7 +91,7 @@ static inline void group_open(test_group *t, const char *axis, int first, int st
     group_connect(tested_machine(), &t->g, t->name, size > 1 ? first : -1, t->g.rank);
 }
 
-static inline void group_close(test_group *t) { group_disconnect(tested_machine(), &t->g, t->name); }
+static inline void group_close(test_group *t) { group_disconnect(tested_machine(), t->name); }
 
 static inline void group_of_all(test_group *t) { group_open(t, "all", 0, 1, world_ranks()); }
 

@@ -38,7 +38,6 @@ const backend *cuda_backend(void)
         .open = cuda_executor_open,
         .close = cuda_executor_close,
         .tune = cuda_executor_tune,
-        .scratch = cuda_executor_scratch,
         .submit = cuda_executor_submit,
         .sync = cuda_executor_sync,
         .upload = cuda_executor_upload,

@@ -8,7 +8,6 @@
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/poll.h"
 #include "machine/cuda/products/matmul.h"
-#include "machine/cuda/rehearsal.h"
 #include "machine/cuda/transfers/fabric.h"
 #include <stdlib.h>
 
@@ -50,21 +49,6 @@ size_t cuda_scratch_of(const machine_tuning *t, const op *o)
 {
     cuda_attention_settings(t);
     return op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
-}
-
-void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t bytes)
-{
-    const cuda_executor *e = state;
-    cuda_attention_settings(&e->options.tuning);
-    for (int i = 0; i < p->notes; i++) {
-        op o = p->note[i].op;
-        o.origin.name = p->note[i].name;
-        if (o.kind == OP_MATMUL) cuda_matmul_prepare(&o);
-        if (o.kind == OP_ATTENTION_FORWARD || o.kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(&o);
-    }
-    cuda_attention_tune();
-    cuda_matmul_tune(&e->options.tuning, memory, bytes);
-    rehearse(p, memory, bytes);
 }
 
 /* A queue that begins with a transfer is one of transfers: they go first, as peers wait for them. */
@@ -114,15 +98,15 @@ static void poison(const cuda_queue *q, const op *o)
     }
 }
 
-static void launch(const cuda_executor *e, int queue, const op *o)
+static void launch(const cuda_executor *e, const submission *s)
 {
-    const cuda_queue *q = &e->queue[queue];
-    if (op_is_transfer(o->kind)) {
-        cuda_transfer(o, q->scratch, q->stream, queue);
+    const cuda_queue *q = &e->queue[s->queue];
+    if (op_is_transfer(s->op->kind)) {
+        cuda_transfer(s->op, s->scratch, q->stream, s->queue);
         return;
     }
-    if (e->options.prove_access) poison(q, o);
-    cuda_compute(o, q->scratch, q->scratch_bytes, q->stream);
+    if (e->options.prove_access) poison(q, s->op);
+    cuda_compute(s->op, s->scratch, s->scratch_bytes, q->stream);
 }
 
 /* The next place of the ring. Its event has done its work: the operation before it there is complete. */
@@ -142,21 +126,14 @@ static entry *append(cuda_executor *e, const submission *s)
     return x;
 }
 
-void cuda_executor_scratch(void *state, int queue, void *memory, size_t bytes)
-{
-    cuda_executor *e = state;
-    e->queue[queue].scratch = memory;
-    e->queue[queue].scratch_bytes = bytes;
-}
-
 void cuda_executor_submit(void *state, const submission *s)
 {
     cuda_executor *e = state;
     cuda_queue *q = &e->queue[s->queue];
     entry *x = append(e, s);
-    backend_check_scratch(s->op, cuda_scratch_of(&e->options.tuning, s->op), q->scratch_bytes);
+    backend_check_scratch(s->op, cuda_scratch_of(&e->options.tuning, s->op), s->scratch_bytes);
     stream_wait_all(e, s, x);
-    launch(e, s->queue, s->op);
+    launch(e, s);
     CUDA_CHECK(cudaEventRecord(x->event, q->stream));
     q->submitted = s->serial;
 }

@@ -8,7 +8,6 @@ size_t cuda_scratch_of(const machine_tuning *t, const op *o);
 void *cuda_executor_open(const machine_options *options, const backend *kind, history *h);
 void cuda_executor_close(void *state);
 void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t bytes);
-void cuda_executor_scratch(void *state, int queue, void *memory, size_t bytes);
 void cuda_executor_submit(void *state, const submission *s);
 /* Waits until the queue's `serial` is complete. */
 void cuda_executor_sync(void *state, int queue, uint64_t serial);

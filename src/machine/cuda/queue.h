@@ -30,8 +30,6 @@ typedef struct {
     uint64_t submitted;
     cudaStream_t stream;
     double looked; /* when the first that is not completed was seen incomplete */
-    void *scratch;
-    size_t scratch_bytes;
 } cuda_queue;
 
 typedef struct {

@@ -38,12 +38,6 @@ static void clear(void *memory, int byte, size_t bytes) { memset(memory, byte, b
 
 static void connect_group(group *g, const char *name, int color, int key) { g->handle = world_split(name, color, key); }
 
-static void disconnect_group(group *g, const char *name)
-{
-    (void)g;
-    world_release(name);
-}
-
 static void move(void *state, void *to, const void *from, size_t bytes)
 {
     (void)state;
@@ -63,11 +57,10 @@ const backend *host_backend(void)
         .give_back = free,
         .clear = clear,
         .connect = connect_group,
-        .disconnect = disconnect_group,
+        .disconnect = world_release,
         .scratch_of = host_scratch_of,
         .open = executor_open,
         .close = executor_close,
-        .scratch = executor_scratch,
         .submit = executor_submit,
         .sync = executor_sync,
         .upload = move,

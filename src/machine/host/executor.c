@@ -14,6 +14,8 @@ enum { QUEUE_OPS = 2048 };
 
 typedef struct {
     op op;
+    void *scratch;
+    size_t scratch_bytes;
     uint64_t order; /* of submission, over all queues */
     dependency wait[HAZARD_QUEUES];
     int waits, waited; /* the first `waited` of them are complete */
@@ -25,9 +27,7 @@ typedef struct {
     bool running;        /* the head is a transfer in flight */
     double began;
     host_transfer *transfer;
-    void *scratch;
-    size_t scratch_bytes;
-    access_proof *proof;
+    access_proof proof;
 } host_queue;
 
 typedef struct {
@@ -53,17 +53,15 @@ void executor_close(void *state)
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         host_queue *q = &e->queue[i];
         if (q->transfer) host_transfer_close(q->transfer);
-        if (q->proof) access_proof_close(q->proof);
         free(q->ring);
     }
     free(e);
 }
 
-static void open_queue(const executor *e, host_queue *q)
+static void open_queue(host_queue *q)
 {
     q->ring = calloc(QUEUE_OPS, sizeof *q->ring);
     q->transfer = host_transfer_open();
-    if (e->options.prove_access) q->proof = access_proof_open();
     if (!q->ring) FAIL("no memory for a queue of %d operations", QUEUE_OPS);
 }
 
@@ -82,7 +80,7 @@ static const dependency *awaited(const executor *e, entry *x)
 static void complete(executor *e, host_queue *q)
 {
     const op *o = &head_of(q)->op;
-    if (q->proof) access_proof_after(q->proof, o);
+    if (e->options.prove_access) access_proof_after(&q->proof, o);
     span s = { o->kind, (int)(q - e->queue), o->origin, q->began, clock_seconds() };
     q->head++;
     q->running = false;
@@ -103,16 +101,19 @@ static bool poll_transfers(executor *e)
 
 static void start(executor *e, host_queue *q)
 {
-    const op *o = &head_of(q)->op;
+    const entry *x = head_of(q);
+    const op *o = &x->op;
     q->began = clock_seconds();
-    if (q->proof) backend_check_scratch(o, host_scratch_of(NULL, o), q->scratch_bytes);
-    if (q->proof) access_proof_before(q->proof, o);
+    if (e->options.prove_access) {
+        backend_check_scratch(o, host_scratch_of(NULL, o), x->scratch_bytes);
+        access_proof_before(&q->proof, o);
+    }
     if (op_is_transfer(o->kind)) {
-        host_transfer_start(q->transfer, o, q->scratch);
+        host_transfer_start(q->transfer, o, x->scratch);
         q->running = true;
         return;
     }
-    host_compute(o, q->scratch);
+    host_compute(o, x->scratch);
     complete(e, q);
 }
 
@@ -195,21 +196,16 @@ static void advance(executor *e)
     e->history->tally->run_seconds += clock_seconds() - begin;
 }
 
-void executor_scratch(void *state, int queue, void *memory, size_t bytes)
-{
-    executor *e = state;
-    e->queue[queue].scratch = memory;
-    e->queue[queue].scratch_bytes = bytes;
-}
-
 void executor_submit(void *state, const submission *s)
 {
     executor *e = state;
     host_queue *q = &e->queue[s->queue];
-    if (!q->ring) open_queue(e, q);
+    if (!q->ring) open_queue(q);
     while (q->tail - q->head == QUEUE_OPS) advance(e);
     entry *x = &q->ring[q->tail++ % QUEUE_OPS];
     x->op = *s->op;
+    x->scratch = s->scratch;
+    x->scratch_bytes = s->scratch_bytes;
     x->order = e->submitted++;
     x->waits = s->waits;
     x->waited = 0;

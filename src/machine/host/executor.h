@@ -4,7 +4,6 @@
 
 void *executor_open(const machine_options *options, const backend *kind, history *h);
 void executor_close(void *state);
-void executor_scratch(void *state, int queue, void *memory, size_t bytes);
 void executor_submit(void *state, const submission *s);
 /* Runs operations until the queue's `serial` is complete. */
 void executor_sync(void *state, int queue, uint64_t serial);

@@ -43,11 +43,6 @@ static preparation prepared(void *state)
     return noted;
 }
 
-static void scratch(void *state, int queue, void *memory, size_t bytes)
-{
-    (void)state, (void)queue, (void)memory, (void)bytes;
-}
-
 static void sync(void *state, int queue, uint64_t serial) { (void)state, (void)queue, (void)serial; }
 
 static void move(void *state, void *to, const void *from, size_t bytes)
@@ -61,7 +56,6 @@ const backend *paper_backend(void)
         .addressable = true,
         .open = open_paper,
         .close = close_paper,
-        .scratch = scratch,
         .submit = submit,
         .sync = sync,
         .upload = move,

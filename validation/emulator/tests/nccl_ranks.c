@@ -82,8 +82,8 @@ static void receives_ahead_hold_up_no_send(void **state)
     connect(&forth, "forth", 1, 0, 2);
     receive_ahead_of_send(&back, &forth);
     assert_on_all(world_rank() > 1 || first_number(cell[0]) == 7.0f, "what came back");
-    group_disconnect(MACHINE_CUDA, &back, "back");
-    group_disconnect(MACHINE_CUDA, &forth, "forth");
+    group_disconnect(MACHINE_CUDA, "back");
+    group_disconnect(MACHINE_CUDA, "forth");
 }
 
 /* The queue of a group's first transfer has its first communicator, on all ranks alike. */
@@ -100,7 +100,7 @@ static void transfers_at_once_pass_each_other(void **state)
     first_transfer(&g);
     receive_ahead_of_send(&g, &g);
     assert_on_all(world_rank() > 1 || first_number(cell[0]) == 7.0f, "what came back");
-    group_disconnect(MACHINE_CUDA, &g, "two at once");
+    group_disconnect(MACHINE_CUDA, "two at once");
 }
 
 /* ---- one forward, one backward ---- */
@@ -201,7 +201,7 @@ static void communicators_are_kept_and_made_again(void **state)
     connect(&g, "kept", 0, 0, world_ranks());
     connect(&again, "kept", 0, 0, world_ranks());
     assert_ptr_equal(communicator_for(&g, FIRST), communicator_for(&again, FIRST));
-    group_disconnect(MACHINE_CUDA, &again, "kept");
+    group_disconnect(MACHINE_CUDA, "kept");
     for (int i = 0; i < 70; i++) { /* more than are kept at once */
         char name[SPLIT_NAME];
         group other;
@@ -210,12 +210,12 @@ static void communicators_are_kept_and_made_again(void **state)
         fill(f.q[FIRST], "one", cell[0], 1.0);
         all_reduce(f.q[FIRST], "x", &other, cell[0]);
         assert_on_all(first_number(cell[0]) == (float)world_ranks(), "sum %d", i);
-        group_disconnect(MACHINE_CUDA, &other, name);
+        group_disconnect(MACHINE_CUDA, name);
     }
     fill(f.q[FIRST], "one", cell[0], 1.0);
     all_reduce(f.q[FIRST], "x", &g, cell[0]);
     assert_on_all(first_number(cell[0]) == (float)world_ranks(), "sum in a communicator that stayed");
-    group_disconnect(MACHINE_CUDA, &g, "kept");
+    group_disconnect(MACHINE_CUDA, "kept");
 }
 
 /* Of three numbers, two of which cancel, the order decides: so the emulated order is not that of the ranks everywhere.
@@ -236,7 +236,7 @@ static void sums_are_made_in_orders_of_their_own(void **state)
     for (int i = 0; i < NUMBERS; i++) other += bf16_widen(x[i]) != in_rank_order - 256.0f;
     assert_on_all(world_ranks() < 3 || (other > 0 && other < NUMBERS), "%d of %d sums are in another order", other,
                   NUMBERS);
-    group_disconnect(MACHINE_CUDA, &g, "sums");
+    group_disconnect(MACHINE_CUDA, "sums");
 }
 
 /* ---- scenes ---- */
@@ -327,10 +327,10 @@ static void destroyed(void)
     group g, other, old;
     connect(&g, "old", 0, 0, world_ranks());
     old = g;
-    group_disconnect(MACHINE_CUDA, &g, "old");
+    group_disconnect(MACHINE_CUDA, "old");
     connect(&other, "other", 0, 0, world_ranks());
     ncclComm_t late = communicator_for(&other, FIRST)->comm;
-    group_disconnect(MACHINE_CUDA, &other, "other");
+    group_disconnect(MACHINE_CUDA, "other");
     connect(&other, "third", 0, 0, world_ranks());
     ncclAllReduce(cell[0].data, cell[0].data, 1, ncclFloat32, ncclSum, late, NULL);
     reduce(&old, 1);

@@ -25,15 +25,11 @@ typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURR
 typedef struct {
     char name[SPLIT_NAME]; /* empty: none */
     int users;
+    int first_queue; /* whose transfers take the first of those that run at once: 1 + its number; 0: none has come yet
+                      */
     bool made[PARTS];
     cuda_communicator part[PARTS];
 } split;
-
-/* What group.connection points to. */
-typedef struct {
-    const cuda_communicator *part[GROUP_CONCURRENT];
-    int first_queue; /* the queue that takes the first: 1 + its number; 0: none has come yet */
-} connection;
 
 static struct {
     bool open;
@@ -174,44 +170,38 @@ static void make_part(split *s, int at, const group *g, const char *name, int co
     s->made[at] = true;
 }
 
-static connection *kept(const connection *c)
-{
-    connection *copy = malloc(sizeof *copy);
-    if (!copy) FAIL("no memory for a connection");
-    *copy = *c;
-    return copy;
-}
-
 void cuda_connect(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
     split *s = split_named(name);
     if (!s) s = split_make(name);
-    s->users++;
-    connection c = { .first_queue = 0 };
+    if (s->users++ == 0) s->first_queue = 0;
     for (int i = 0; i < (g->concurrent ? g->concurrent : 1); i++) {
         int at = g->concurrent ? FIRST_CONCURRENT + i : TURNS;
         if (!s->made[at]) make_part(s, at, g, name, color, key);
-        c.part[i] = s->part[at].comm ? &s->part[at] : NULL;
     }
-    g->connection = c.part[0] ? kept(&c) : NULL;
+    g->connection = s;
 }
 
-void cuda_disconnect(group *g, const char *name)
+void cuda_disconnect(const char *name)
 {
     split *s = split_named(name);
     if (s && s->users > 0) s->users--;
-    free(g->connection);
-    g->connection = NULL;
 }
 
-const cuda_communicator *communicator_for(group *g, int queue_index)
+static part_index part_for(split *s, const group *g, int queue_index)
 {
-    connection *c = g->connection;
-    if (c && c->first_queue == 0) c->first_queue = queue_index + 1;
-    const cuda_communicator *part = c ? c->part[c->part[1] && c->first_queue != queue_index + 1] : NULL;
-    if (!part) FAIL("a transfer of group %s, which is not connected", g->axis);
-    return part;
+    if (!g->concurrent) return TURNS;
+    if (!s->first_queue) s->first_queue = queue_index + 1;
+    return FIRST_CONCURRENT + (g->concurrent > 1 && s->first_queue != queue_index + 1);
+}
+
+const cuda_communicator *communicator_for(const group *g, int queue_index)
+{
+    split *s = g->connection;
+    const cuda_communicator *c = s ? &s->part[part_for(s, g, queue_index)] : NULL;
+    if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
+    return c;
 }
 
 /* ---- errors ---- */

@@ -13,10 +13,10 @@ typedef struct {
 /* Gives the group its communicators (group.connection). Collective over the world, as group_connect; disconnected by
  * name as often. */
 void cuda_connect(group *g, const char *name, int color, int key);
-void cuda_disconnect(group *g, const char *name);
+void cuda_disconnect(const char *name);
 /* The group's, for transfers of that queue of the machine: of a group whose transfers run at once, the first for the
- * queue that asks first, the second for all others. */
-const cuda_communicator *communicator_for(group *g, int queue_index);
+ * queue that asked first since the split came into use, the second for all others. */
+const cuda_communicator *communicator_for(const group *g, int queue_index);
 
 /* Ends the run if a communicator met an error of its own; called while one waits. */
 void communicators_check(void);

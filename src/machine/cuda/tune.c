@@ -1,8 +1,11 @@
-/* The rehearsal. */
-#include "machine/cuda/rehearsal.h"
+/* What the CUDA machine does with the notes from paper: algorithms, plans, and a first run of every kernel. */
 #include "base/arena.h"
+#include "machine/cuda/attention/attention.h"
 #include "machine/cuda/cuda.h"
 #include "machine/cuda/device/memory.h"
+#include "machine/cuda/executor.h"
+#include "machine/cuda/products/matmul.h"
+#include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/fabric.h"
 #include "machine/world.h"
 
@@ -31,7 +34,10 @@ static void run_one(const op *noted, void *memory, size_t bytes, cudaStream_t st
     world_progress();
 }
 
-void rehearse(const preparation *p, void *memory, size_t bytes)
+/* Before the first step, every operation that it will submit runs once, one for each kind, formats and shapes, on
+ * whatever lies in the arena. CUDA loads a kernel at its first launch, and loading waits for the device; by then a
+ * receive that was posted ahead might be running there, waiting for what this very launch has to compute. */
+static void rehearse(const preparation *p, void *memory, size_t bytes)
 {
     cudaStream_t stream;
     cuda_memory_clear(memory, 0, bytes);
@@ -39,4 +45,19 @@ void rehearse(const preparation *p, void *memory, size_t bytes)
     for (int i = 0; i < p->notes; i++) run_one(&p->note[i].op, memory, bytes, stream);
     CUDA_CHECK(cudaStreamSynchronize(stream));
     CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
+void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t bytes)
+{
+    const cuda_executor *e = state;
+    cuda_attention_settings(&e->options.tuning);
+    for (int i = 0; i < p->notes; i++) {
+        op o = p->note[i].op;
+        o.origin.name = p->note[i].name;
+        if (o.kind == OP_MATMUL) cuda_matmul_prepare(&o);
+        if (o.kind == OP_ATTENTION_FORWARD || o.kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(&o);
+    }
+    cuda_attention_tune();
+    cuda_matmul_tune(&e->options.tuning, memory, bytes);
+    rehearse(p, memory, bytes);
 }
