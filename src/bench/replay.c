@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/say.h"
 #include "machine/machine.h"
+#include "machine/op_file.h"
 #include <stdio.h>
 
 /* Memory in which the library's algorithms are tried. */

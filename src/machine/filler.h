@@ -1,21 +1,23 @@
-/* What fillers of computing operations share: making an op, noting accesses, checking formats and shapes. */
+/* What fillers share: making an op, noting what it lacks, the formats and shapes that kernels take. */
 #pragma once
-#include "base/fail.h"
-#include "machine/kernels.h"
-#include "machine/op_judge.h"
+#include "machine/op_rules.h"
 
-static inline op named(queue *q, op_kind kind, const char *name)
+/* Notes the first need that is not met. */
+static inline void need(bool condition, op *o, const char *what)
 {
-    op o = { .kind = kind, .origin = *machine_origin_now(queue_machine(q)) };
-    o.origin.name = name;
-    return o;
+    if (!condition && !o->lacks) o->lacks = what;
 }
 
-static inline void use(op *o, tensor t, access_mode how) { o->operand[o->operands++] = (operand){ t, how }; }
-
-static inline void need(bool condition, const op *o, const char *what)
+/* Operands in the rule's order, absent ones included (tensor_none); chosen: the accesses that the rule leaves open. */
+static inline op op_made(op_kind kind, const tensor *operands, const access_mode *chosen)
 {
-    if (!condition) op_lacks(o, what);
+    op o = { .kind = kind };
+    for (const operand_rule *r = op_rules[kind].operand; r->name; r++) {
+        tensor t = operands[o.operands];
+        need(r->optional || tensor_present(&t), &o, "an operand is missing");
+        o.operand[o.operands++] = (operand){ t, r->chosen ? *chosen++ : r->access };
+    }
+    return o;
 }
 
 static inline bool is_float(tensor t) { return t.type == F32 || t.type == BF16; }

@@ -1,12 +1,11 @@
-/* One filler per computing operation: it makes the op and submits it. Queued, not finished; touches no data.
- * rows = positions x microbatch rows, position slowest. "name" must outlive the queue (string constants, table names).
- */
+/* One filler per computing operation: a pure function that makes the op, or notes in it what it lacks. submit.h has it
+ * run. rows = positions x microbatch rows, position slowest. */
 #pragma once
-#include "machine/machine.h"
+#include "machine/op.h"
 
 /* c[m, n] = a[m, k] b[k, n] (WRITE) or c += a b inside the product (UPDATE). Any view with one unit stride.
  * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32, or BF16 if they are. */
-mark matmul(queue *q, const char *name, tensor c, access_mode c_access, tensor a, tensor b);
+op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
 
 /* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type;
  * out = sum * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). x, delta, sum, out [rows, h]; gain [h].
@@ -14,7 +13,7 @@ mark matmul(queue *q, const char *name, tensor c, access_mode c_access, tensor a
 typedef struct {
     tensor x, delta, gain, sum, out, rstd;
 } norm_forward_operands;
-mark norm_forward(queue *q, const char *name, norm_forward_operands o, float epsilon);
+op norm_forward_op(norm_forward_operands o, float epsilon);
 
 /* dx (+)= derivative of the norm (UPDATE adds to the residual's gradient and rounds once); gain_gradient F32 [h] (+)=.
  * x [rows, h] is the norm's input (the sum). Zhang & Sennrich 2019. */
@@ -22,12 +21,12 @@ typedef struct {
     tensor d_out, x, rstd, gain, dx, gain_gradient;
     access_mode dx_access, gain_access;
 } norm_backward_operands;
-mark norm_backward(queue *q, const char *name, norm_backward_operands o);
+op norm_backward_op(norm_backward_operands o);
 
 /* Rotates half-split pairs of x [s, b, heads, d] in place by table [s, d/2, 2] (cosine, sine), F32. Backward rotates
  * back. */
-mark rope_forward(queue *q, const char *name, tensor x, tensor table);
-mark rope_backward(queue *q, const char *name, tensor x, tensor table);
+op rope_forward_op(tensor x, tensor table);
+op rope_backward_op(tensor x, tensor table);
 
 /* Attention of q [s, b, heads, d] over k, v [t, b, kv_heads, d]; causal: s = t and query i sees keys 0 .. i, else all.
  * out like q (may be a strided view), in q's type or F32; lse [b, heads, s] F32 = log sum exp of the scaled scores.
@@ -35,31 +34,30 @@ mark rope_backward(queue *q, const char *name, tensor x, tensor table);
 typedef struct {
     tensor q, k, v, out, lse;
 } attention_forward_operands;
-mark attention_forward(queue *q, const char *name, attention_forward_operands o, attention_args args);
+op attention_forward_op(attention_forward_operands o, attention_args args);
 /* dq, dk, dv (WRITE), or F32 and added to (UPDATE), each in q's type or F32. out, lse: over all keys that the queries
  * see. */
 typedef struct {
     tensor q, k, v, out, lse, d_out, dq, dk, dv;
     access_mode dq_access, dkv_access;
 } attention_backward_operands;
-mark attention_backward(queue *q, const char *name, attention_backward_operands o, attention_args args);
+op attention_backward_op(attention_backward_operands o, attention_args args);
 /* out [s, b, heads, d] F32 and lse [b, heads, s] F32 over some keys, and part, part_lse over others, become those over
  * both (Milakov & Gimelshein 2018): lse' = log(e^lse + e^part_lse), out' = out e^(lse - lse') + part e^(part_lse -
  * lse'). */
-mark attention_merge(queue *q, const char *name, tensor out, tensor lse, tensor part, tensor part_lse);
+op attention_merge_op(tensor out, tensor lse, tensor part, tensor part_lse);
 
 /* out = a + b, rounded once; equal shapes, contiguous. */
-mark add(queue *q, const char *name, tensor out, tensor a, tensor b);
+op add_op(tensor out, tensor a, tensor b);
 
 /* gate_up [rows, 2f]: gate first, up second. out [rows, f] = silu(gate) * up. */
-mark swiglu_forward(queue *q, const char *name, tensor gate_up, tensor out);
-mark swiglu_backward(queue *q, const char *name, tensor gate_up, tensor d_out, tensor d_gate_up);
+op swiglu_forward_op(tensor gate_up, tensor out);
+op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 
 /* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0.
  * Backward: per row an FP32 sum over its tokens in position order, then one rounded add (UPDATE) or store (WRITE). */
-mark embedding_forward(queue *q, const char *name, tensor tokens, tensor table, tensor out, int64_t first);
-mark embedding_backward(queue *q, const char *name, tensor tokens, tensor d_out, tensor gradient,
-                        access_mode gradient_access, int64_t first);
+op embedding_forward_op(tensor tokens, tensor table, tensor out, int64_t first);
+op embedding_backward_op(tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access, int64_t first);
 
 /* Vocabulary-parallel cross-entropy of logits [s, b, V/T]. Part 1: partial [s, b, 3] F32 = (max, sum exp(x - max),
  * own label's logit or 0), columns >= valid masked. Part 2: from partials [T, s, b, 3] of all ranks: loss [b] F64 =
@@ -69,31 +67,31 @@ typedef struct {
     int64_t first, valid;
     float gradient_scale;
 } cross_entropy_operands;
-mark cross_entropy_partial(queue *q, const char *name, const cross_entropy_operands *o);
-mark cross_entropy_finish(queue *q, const char *name, const cross_entropy_operands *o);
+op cross_entropy_partial_op(const cross_entropy_operands *o);
+op cross_entropy_finish_op(const cross_entropy_operands *o);
 
 /* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP
  * first. */
 typedef struct {
     tensor scalars, gradient, weight, master, first, second;
 } adamw_operands;
-mark adamw(queue *q, const char *name, const adamw_operands *o, adamw_rule rule);
+op adamw_op(const adamw_operands *o, adamw_rule rule);
 
 /* Normal numbers of the definitions into out [rows, columns], whose element (0, 0) is (first_row, first_column) of the
  * logical rows x columns tensor; rows beyond it become 0. */
-mark initialize(queue *q, const char *name, tensor out, const initialize_args *args);
-mark fill(queue *q, const char *name, tensor out, double value);
+op initialize_op(tensor out, const initialize_args *args);
+op fill_op(tensor out, double value);
 /* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
  * BF16 views of equal shapes whose rows have no gaps. */
-mark copy(queue *q, const char *name, tensor to, access_mode to_access, tensor from);
+op copy_op(tensor to, access_mode to_access, tensor from);
 /* out [1] F64 (+)= ordered sum of x F64. */
-mark sum(queue *q, const char *name, tensor out, access_mode out_access, tensor x);
+op sum_op(tensor out, access_mode out_access, tensor x);
 
 /* tokens, labels [s, b] I32 of samples first_sample + row at the positions that args place, step from scalars. */
-mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor labels, const tokens_args *args);
+op tokens_op(tensor scalars, tensor tokens, tensor labels, const tokens_args *args);
 /* scalars: step += 1, then learning rate and bias corrections of that step. */
-mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_args *args);
+op step_begin_op(tensor scalars, const step_begin_args *args);
 /* limbs [SQUARE_LIMBS] U64 += exact squares of x. */
-mark square_sum(queue *q, const char *name, tensor x, tensor limbs);
+op square_sum_op(tensor x, tensor limbs);
 /* scalars: norm from limbs, clip factor, mean loss from the sum in loss [1]. */
-mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, const step_clip_args *args);
+op step_clip_op(tensor limbs, tensor loss, tensor scalars, const step_clip_args *args);

@@ -7,7 +7,7 @@
 #include "machine/kind.h"
 #include "machine/preparation.h"
 #include "machine/queue.h"
-#include "machine/shadow.h"
+#include "machine/shadow_report.h"
 
 /* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's
  * both ends), found as the transfer of that group and sequence within the step, which the caller learns from

@@ -3,6 +3,7 @@
 #pragma once
 #include "machine/backend.h"
 #include "machine/machine.h"
+#include "machine/shadow.h"
 
 enum { MACHINE_GROUPS = 32 };
 

@@ -1,5 +1,6 @@
 /* What a machine is asked to be, and the device that one of its kind computes on. */
 #pragma once
+#include "machine/shadow_report.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,11 +14,6 @@ typedef struct {
     int transfer_multiprocessors; /* products leave so many to transfers */
     const char *algorithm_cache;  /* file of the algorithms chosen for products; NULL: none */
 } machine_tuning;
-
-/* FULL: every operation. SAMPLED: of every name, kind and phase one a step, and of that a part (machine/shadow_part.h),
- * at full shape: which one is drawn from the step's number among as many as the step before had; in the first step it
- * is the first. */
-typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
 
 typedef struct {
     machine_kind kind;

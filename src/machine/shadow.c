@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/backend.h"
-#include "machine/op_judge.h"
+#include "machine/op_rules.h"
 #include "machine/shadow_part.h"
 #include <errno.h>
 #include <math.h>
@@ -126,6 +126,12 @@ void shadow_before(shadow *s, const op *o, op_reader *read, void *from)
     if (s->part.op.operands) run_on_host(s, &s->reference.op);
 }
 
+shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
+{
+    op_limit *limit = op_rules[o->kind].limit;
+    return limit ? limit(o, home, which) : (shadow_limit){ .exact = true };
+}
+
 /* An element, and all its bits: 64-bit integers do not fit a double. */
 typedef struct {
     double value;
@@ -210,7 +216,7 @@ static void keep_mismatch(shadow *s, const op *o, const finding *f)
     snprintf(r->sentence, sizeof r->sentence,
              "%s: element %lld of %s%s is %.9g, the host has %.9g, %.3g times what is allowed",
              op_describe(o, what, sizeof what), (long long)f->index, s->before.home.part ? "a part of " : "",
-             op_operand_name(o->kind, f->which), f->got, f->want, f->ratio);
+             op_rules[o->kind].operand[f->which].name, f->got, f->want, f->ratio);
     if (s->files[0]) write_mismatch(s);
 }
 

@@ -2,17 +2,8 @@
  * synchronizes before and after every one of them; transfers pass. */
 #pragma once
 #include "machine/op_file.h"
-#include "machine/options.h"
-
-typedef struct {
-    int64_t operations, elements; /* compared */
-    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
-    double worst;
-    char worst_operation[200]; /* largest error in units of its tolerance */
-    int64_t failed;
-    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
-    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
-} shadow_report;
+#include "machine/shadow_limits.h"
+#include "machine/shadow_report.h"
 
 typedef struct shadow shadow;
 /* home: the machine that is shadowed. files: "check-3", the middle of the names of mismatches' files; empty: none is
@@ -28,11 +19,5 @@ void shadow_before(shadow *s, const op *o, op_reader *read, void *from);
 void shadow_after(shadow *s, const op *o, op_reader *read, void *from);
 const shadow_report *shadow_read(const shadow *s);
 
-/* |x - reference| <= roundings units in the last place of the larger + absolute x largest |reference| of the tensor;
- * exact: no difference at all. Derived beside the table in shadow_limits.c. Of an operation with operands in host
- * memory, or none. */
-typedef struct {
-    bool exact;
-    double roundings, absolute;
-} shadow_limit;
+/* Of an operation with operands in host memory, or none. */
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which);

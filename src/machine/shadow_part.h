@@ -3,14 +3,13 @@
 #pragma once
 #include "machine/op.h"
 
-/* compared: the operands that say something; a sum over rows that the part leaves out says nothing. */
+/* compared: the operands that say something; a sum over what the part leaves out says nothing. */
 typedef struct {
     op op;
     bool compared[OP_OPERANDS];
 } shadow_part;
 
 shadow_part shadow_part_whole(const op *o);
-/* Rows and columns of a product, heads of attention, elements of updates and copies, positions of what is computed row
- * by row, columns of the embedding; other operations whole, or, if they span more than 256 MiB, nothing at all (no
- * operands). draws counts what was drawn so far, so that one part follows another. */
+/* The part that the kind's rule samples; of a kind without sample the whole, or, if it spans more than 256 MiB, nothing
+ * at all (no operands). draws counts what was drawn so far, so that one part follows another. */
 shadow_part shadow_part_of(const op *o, uint32_t *draws);

@@ -1,109 +1,89 @@
-/* Fillers of what surrounds the network: optimizer, first values, tokens, the step's scalars, copies and sums. Operands
- * stand in the order in which kernels.h names them; an absent one keeps its place. */
+/* Fillers of what surrounds the network: optimizer, first values, tokens, the step's scalars, copies and sums. */
 #include "machine/filler.h"
+#include "machine/kernels.h"
 
-static void need_scalars(const op *o, tensor scalars)
+static void need_scalars(op *o, tensor scalars)
 {
     need(plain(scalars, F64) && tensor_elements(&scalars) == STEP_SCALARS, o, "these are not the step's scalars");
 }
 
-mark adamw(queue *q, const char *name, const adamw_operands *x, adamw_rule rule)
+op adamw_op(const adamw_operands *x, adamw_rule rule)
 {
-    op o = named(q, OP_ADAMW, name);
     bool has_master = tensor_present(&x->master);
     const tensor part[] = { x->gradient, x->weight, x->first, x->second, has_master ? x->master : x->weight };
+    op o = op_made(OP_ADAMW, (tensor[]){ x->scalars, x->gradient, x->weight, x->master, x->first, x->second },
+                   (access_mode[]){ has_master ? WRITE : UPDATE });
     o.args.adamw = rule;
-    use(&o, x->scalars, READ);
-    use(&o, x->gradient, READ);
-    use(&o, x->weight, has_master ? WRITE : UPDATE);
-    use(&o, x->master, UPDATE);
-    use(&o, x->first, UPDATE);
-    use(&o, x->second, UPDATE);
     need_scalars(&o, x->scalars);
     for (int i = 0; i < 5; i++)
         need(is_float(part[i]) && tensor_contiguous(&part[i]) && same_elements(part[i], x->weight), &o,
              "parts of the bucket differ");
-    return op_submit(q, &o);
+    return o;
 }
 
-mark initialize(queue *q, const char *name, tensor out, const initialize_args *args)
+op initialize_op(tensor out, const initialize_args *args)
 {
-    op o = named(q, OP_INITIALIZE, name);
+    op o = op_made(OP_INITIALIZE, (tensor[]){ out }, NULL);
     o.args.initialize = *args;
-    use(&o, out, WRITE);
     need(walkable(out) && out.dims == 2, &o, "out is not a matrix");
-    return op_submit(q, &o);
+    return o;
 }
 
-mark fill(queue *q, const char *name, tensor out, double value)
+op fill_op(tensor out, double value)
 {
-    op o = named(q, OP_FILL, name);
+    op o = op_made(OP_FILL, (tensor[]){ out }, NULL);
     o.args.fill.value = value;
-    use(&o, out, WRITE);
     need(tensor_contiguous(&out), &o, "fill of a tensor with gaps");
-    return op_submit(q, &o);
+    return o;
 }
 
-mark copy(queue *q, const char *name, tensor to, access_mode to_access, tensor from)
+op copy_op(tensor to, access_mode to_access, tensor from)
 {
-    op o = named(q, OP_COPY, name);
-    use(&o, to, to_access);
-    use(&o, from, READ);
     bool dense = tensor_contiguous(&to) && tensor_contiguous(&from) && same_elements(to, from);
+    op o = op_made(OP_COPY, (tensor[]){ to, from }, (access_mode[]){ to_access });
     need(dense || (same_shape(to, from) && walkable(to) && walkable(from)), &o, "copy between different shapes");
-    return op_submit(q, &o);
+    return o;
 }
 
-mark sum(queue *q, const char *name, tensor out, access_mode out_access, tensor x)
+op sum_op(tensor out, access_mode out_access, tensor x)
 {
-    op o = named(q, OP_SUM, name);
-    use(&o, out, out_access);
-    use(&o, x, READ);
+    op o = op_made(OP_SUM, (tensor[]){ out, x }, (access_mode[]){ out_access });
     need(plain(out, F64) && plain(x, F64) && tensor_elements(&out) == 1, &o, "sum is of F64 into one F64");
-    return op_submit(q, &o);
+    return o;
 }
 
-mark tokens(queue *q, const char *name, tensor scalars, tensor tokens, tensor labels, const tokens_args *args)
+op tokens_op(tensor scalars, tensor tokens, tensor labels, const tokens_args *args)
 {
-    op o = named(q, OP_TOKENS, name);
+    op o = op_made(OP_TOKENS, (tensor[]){ scalars, tokens, labels }, NULL);
     o.args.tokens = *args;
-    use(&o, scalars, READ);
-    use(&o, tokens, WRITE);
-    use(&o, labels, WRITE);
     need_scalars(&o, scalars);
     need(plain(tokens, I32) && plain(labels, I32) && tokens.dims == 2 && same_shape(tokens, labels), &o,
          "tokens and labels are not [s, b] I32");
-    return op_submit(q, &o);
+    return o;
 }
 
-mark step_begin(queue *q, const char *name, tensor scalars, const step_begin_args *args)
+op step_begin_op(tensor scalars, const step_begin_args *args)
 {
-    op o = named(q, OP_STEP_BEGIN, name);
+    op o = op_made(OP_STEP_BEGIN, (tensor[]){ scalars }, NULL);
     o.args.step_begin = *args;
-    use(&o, scalars, UPDATE);
     need_scalars(&o, scalars);
-    return op_submit(q, &o);
+    return o;
 }
 
 static bool is_limbs(tensor t) { return plain(t, U64) && tensor_elements(&t) == SQUARE_LIMBS; }
 
-mark square_sum(queue *q, const char *name, tensor x, tensor limbs)
+op square_sum_op(tensor x, tensor limbs)
 {
-    op o = named(q, OP_SQUARE_SUM, name);
-    use(&o, x, READ);
-    use(&o, limbs, UPDATE);
+    op o = op_made(OP_SQUARE_SUM, (tensor[]){ x, limbs }, NULL);
     need(is_float(x) && tensor_contiguous(&x) && is_limbs(limbs), &o, "squares of F32 or BF16 go into limbs");
-    return op_submit(q, &o);
+    return o;
 }
 
-mark step_clip(queue *q, const char *name, tensor limbs, tensor loss, tensor scalars, const step_clip_args *args)
+op step_clip_op(tensor limbs, tensor loss, tensor scalars, const step_clip_args *args)
 {
-    op o = named(q, OP_STEP_CLIP, name);
+    op o = op_made(OP_STEP_CLIP, (tensor[]){ limbs, loss, scalars }, NULL);
     o.args.step_clip = *args;
-    use(&o, limbs, READ);
-    use(&o, loss, READ);
-    use(&o, scalars, UPDATE);
     need_scalars(&o, scalars);
     need(is_limbs(limbs) && plain(loss, F64) && tensor_elements(&loss) == 1, &o, "limbs or loss has a wrong format");
-    return op_submit(q, &o);
+    return o;
 }

@@ -2,7 +2,6 @@
  * compared if it is shadowed and, if the deck planted a fault, struck. */
 #include "base/clock.h"
 #include "machine/machine_state.h"
-#include "machine/op_judge.h"
 
 static bool precedes(const queue *q, mark m)
 {
@@ -94,7 +93,6 @@ mark op_submit(queue *q, const op *given)
     machine *m = q->machine;
     double begin = clock_seconds(), ran = m->tally.run_seconds;
     op o = *given;
-    if (op_is_judged(given)) return (mark){ NULL, 0 };
     if (op_is_transfer(o.kind)) fault_know_group(m, o.args.fabric.group);
     fault_kind kind = fault_now(m, &o);
     submit_number(&o);

@@ -1,6 +1,7 @@
 /* Counts and seconds. */
 #include "machine/tally.h"
 #include "machine/group.h"
+#include "machine/op_rules.h"
 #include <string.h>
 
 void tally_clear(tally *t) { memset(t, 0, sizeof *t); }
@@ -23,13 +24,9 @@ static tally_axis *axis_row(tally *t, const char *axis)
 
 static double sent_bytes(const op *o)
 {
+    const op_rule *r = &op_rules[o->kind];
     double ranks = (double)o->args.fabric.group->size, sent = 0.0;
-    switch (o->kind) {
-    case OP_ALL_GATHER: return (double)tensor_span(&o->operand[0].tensor) / ranks * (ranks - 1.0);
-    case OP_REDUCE_SCATTER: return (double)tensor_span(&o->operand[1].tensor) / ranks * (ranks - 1.0);
-    case OP_ALL_REDUCE: return 2.0 * (double)tensor_span(&o->operand[0].tensor) / ranks * (ranks - 1.0);
-    default: break;
-    }
+    if (r->passes) return r->passes * (double)tensor_span(&o->operand[r->whole].tensor) / ranks * (ranks - 1.0);
     for (int i = 0; i < o->operands; i++)
         if (o->operand[i].access == READ) sent += (double)tensor_span(&o->operand[i].tensor);
     return sent;

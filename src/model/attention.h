@@ -4,7 +4,7 @@
  * needs no memory. */
 #pragma once
 #include "base/arena.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "parallel/queues.h"
 
 /* s: local positions; heads and kv_heads of this tensor rank. */

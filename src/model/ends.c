@@ -1,6 +1,6 @@
 /* The ends of the network: batch and embedding, final norm, head and loss. Vocabulary rows are split over the tensor
  * axis. */
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "model/stage.h"
 #include "parallel/zigzag.h"
 

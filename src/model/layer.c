@@ -1,6 +1,6 @@
 /* One transformer layer: its steps forward, the steps that are run again, and backward. Data flows through the slots
  * of the tape; tensor parallelism shows only in the conjugate pairs. */
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "model/stage.h"
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * above model/. */
 #pragma once
 #include "base/arena.h"
-#include "machine/fabric.h"
+#include "machine/submit.h"
 #include "parallel/mesh.h"
 #include "plan/bench_case.h"
 

@@ -1,7 +1,7 @@
 /* A stage's buffers, and its verbs in the order of the network. */
 #include "model/stage.h"
 #include "base/fail.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "model/rope.h"
 #include <stdlib.h>
 

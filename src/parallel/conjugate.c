@@ -1,6 +1,6 @@
 /* Conjugate pairs. */
 #include "parallel/conjugate.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include <string.h>
 
 tensor sequence_gather_end(const queues *l, gathering x)

@@ -1,8 +1,7 @@
 /* Who holds what and who talks to whom: this rank's place in the mesh and the groups it belongs to.
  * rank = (((pipeline D + data) S + shard) C + context) T + tensor, with as many ranks D, S, C, T. */
 #pragma once
-#include "machine/fabric.h"
-#include "machine/kind.h"
+#include "machine/submit.h"
 #include "plan/bench_case.h"
 
 /* A link is a group of two, sender and receiver, along which neighbours in the pipeline hand each other activations

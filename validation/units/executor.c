@@ -1,5 +1,5 @@
 /* The host executor: marks, waits, order, rings, deadlocks, scratch, and the proof of access lists. Without MPI. */
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

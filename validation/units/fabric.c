@@ -35,7 +35,7 @@ typedef struct {
     tensor to, from;
 } asked;
 
-static mark submit(const test_floor *f, group *g, const asked *x)
+static mark submit_asked(const test_floor *f, group *g, const asked *x)
 {
     switch (x->kind) {
     case OP_ALL_GATHER: return all_gather(f->q[0], "x", g, x->to, x->from);
@@ -50,7 +50,7 @@ static size_t scratch_needed(group *g, const asked *x)
     machine_options options = { .kind = tested_machine(), .on_paper = true };
     once.m = machine_open(&options);
     once.q[0] = machine_queue(once.m, "paper");
-    submit(&once, g, x);
+    submit_asked(&once, g, x);
     preparation needed = machine_prepared(once.m);
     size_t bytes = needed.scratch[0];
     preparation_free(&needed);
@@ -68,7 +68,7 @@ static bool run(group *g, const asked *x)
     memset(untouched, 0x5A, GUARD);
     machine_upload(real.m, guard, untouched);
     queue_set_scratch(real.q[0], real.scratch[0], needed);
-    mark_sync(submit(&real, g, &there));
+    mark_sync(submit_asked(&real, g, &there));
     fetched(&real, x->to, there.to);
     fetched(&real, x->from, there.from);
     machine_download(real.m, after, guard);

@@ -51,7 +51,7 @@ static void fill_in(const mesh *m, traffic *b)
 }
 
 /* all: the traffic where the machine works, [LINKS, MICROBATCHES, MOST]. */
-static void submit(const test_floor *f, mesh *m, tensor all, int link, int64_t i)
+static void submit_transfer(const test_floor *f, mesh *m, tensor all, int link, int64_t i)
 {
     group *g = &m->link[link];
     if (g->size == 1) return;
@@ -89,7 +89,7 @@ static bool traffic_is_exact(mesh *m, bool hostile, int ahead)
             for (int n = 0; n < LINKS; n++) {
                 int link = (n + world_rank() + step) % LINKS;
                 int64_t at = sends(link) ? i - ahead : i;
-                if (at >= 0 && at < MICROBATCHES) submit(&f, m, there, link, at);
+                if (at >= 0 && at < MICROBATCHES) submit_transfer(&f, m, there, link, at);
             }
         machine_sync(f.m);
         fetched(&f, all, there);

@@ -71,7 +71,7 @@ static void prepare(const test_floor *f, task *t, int round)
     t->y_there = placed(f, t->y);
 }
 
-static void submit(const test_floor *f, const task *t)
+static void submit_task(const test_floor *f, const task *t)
 {
     queue *q = f->q[t->on];
     group *g = t->g;
@@ -130,7 +130,7 @@ static bool program_is_exact(bool hostile, uint32_t seed, uint32_t program)
         t[i] = task_of(program, i);
         prepare(&f, &t[i], i);
     }
-    for (int i = 0; i < PROGRAM; i++) submit(&f, &t[i]);
+    for (int i = 0; i < PROGRAM; i++) submit_task(&f, &t[i]);
     mark_sync(queue_mark(f.q[seed % FLOOR_QUEUES]));
     machine_sync(f.m);
     for (int i = 0; i < PROGRAM; i++) right = finish(&f, &t[i], i) && right;

@@ -2,8 +2,7 @@
  * ranks reach together, so that a failing rank leaves nobody waiting. Tests of transfers run on the machine that the
  * environment names: XGSW_TEST_MACHINE=cuda, else the host. */
 #pragma once
-#include "machine/fabric.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "machine/world.h"
 #include "sharing.h"
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The hazard checker: what is ordered, what touches, and what a sentence names. Random programs are in
  * hazards_random.c. */
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int close_checker(void **state)
 static tensor bytes(int64_t begin, int64_t end) { return tensor_1d(memory + begin, F64, (end - begin) / 8); }
 
 /* The next operation of the queue, on one or two operands; returns its serial. */
-static uint64_t submit(int on, const char *name, operand first, operand second)
+static uint64_t submit_two(int on, const char *name, operand first, operand second)
 {
     op o = { .kind = OP_COPY,
              .operands = 2,
@@ -42,7 +42,7 @@ static uint64_t submit(int on, const char *name, operand first, operand second)
 
 static uint64_t touch(int on, const char *name, access_mode how, int64_t begin, int64_t end)
 {
-    return submit(on, name, (operand){ bytes(begin, end), how }, (operand){ tensor_none(), READ });
+    return submit_two(on, name, (operand){ bytes(begin, end), how }, (operand){ tensor_none(), READ });
 }
 
 /* Queue `on` waits for an operation of queue `target`. */
@@ -211,7 +211,7 @@ static void only_the_last_reader_matters(void **state)
 static void views_count_as_bounding_ranges(void **state)
 {
     tensor matrix = tensor_2d(memory, F64, 4, 8);
-    submit(0, "column", (operand){ tensor_slice(matrix, 1, 2, 1), WRITE }, (operand){ tensor_none(), READ });
+    submit_two(0, "column", (operand){ tensor_slice(matrix, 1, 2, 1), WRITE }, (operand){ tensor_none(), READ });
     touch(1, "before it", WRITE, 0, 16);
     touch(1, "after it", WRITE, (3 * 8 + 3) * 8, 256);
     assert_int_equal(found(), 0);
@@ -225,13 +225,13 @@ static void nothing_is_touched_by_no_elements(void **state)
 {
     writes(0, "a");
     touch(1, "empty", WRITE, 8, 8);
-    submit(1, "absent", (operand){ tensor_none(), WRITE }, (operand){ tensor_none(), UPDATE });
+    submit_two(1, "absent", (operand){ tensor_none(), WRITE }, (operand){ tensor_none(), UPDATE });
     assert_int_equal(found(), 0);
 }
 
 static void operands_of_one_operation_may_overlap(void **state)
 {
-    submit(0, "in place", (operand){ bytes(0, 64), UPDATE }, (operand){ bytes(32, 96), READ });
+    submit_two(0, "in place", (operand){ bytes(0, 64), UPDATE }, (operand){ bytes(32, 96), READ });
     assert_int_equal(found(), 0);
     touch(1, "b", WRITE, 88, 96);
     assert_int_equal(found(), 1);

@@ -95,7 +95,7 @@ static op op_of(const step *x, int number)
     return o;
 }
 
-static void submit(program *p, step x)
+static void submit_step(program *p, step x)
 {
     op o = op_of(&x, p->steps);
     p->colliding = collisions(p, &x);
@@ -157,7 +157,7 @@ static bool agree(uint32_t number, bool *hazardous)
         if (roll(&d, 40) == 0) join(&p);
         step x = random_step(&p, &d);
         needed_waits(&p, &d, &x, forgetful);
-        submit(&p, x);
+        submit_step(&p, x);
         *hazardous = p.colliding != 0;
         same = (hazard_read(under_test.checker)->count > 0) == *hazardous && sentences_are_true(&p);
     }

@@ -120,7 +120,7 @@ static float after_two(int i, int64_t k, int64_t n)
     return grows ? once + once - own_value(i, world_rank(), k) : once;
 }
 
-static void submit(const test_floor *f, const buffers *b, int i)
+static void submit_transfer(const test_floor *f, const buffers *b, int i)
 {
     group *g = group_at(i);
     queue *q = f->q[i % FLOOR_QUEUES];
@@ -148,7 +148,7 @@ static void submit_setup(const test_floor *f, float *x)
 static void submit_step(const test_floor *f, const buffers *b, int step)
 {
     machine_step(f->m, step);
-    for (int i = 0; i < TRANSFERS; i++) submit(f, b, i);
+    for (int i = 0; i < TRANSFERS; i++) submit_transfer(f, b, i);
 }
 
 /* The struck rank finds out on paper which transfer it is, and tells all. */

@@ -3,7 +3,7 @@
  * for. XGSW_TEST_MACHINE=cuda: on the CUDA machine (mirror.h). */
 #pragma once
 #include "base/fail.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "machine/world.h"
 #include "mirror.h"
 #include <omp.h>

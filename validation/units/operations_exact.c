@@ -1,6 +1,7 @@
 /* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's
  * scalars, the AdamW update, and moving of data. */
 #include "base/random.h"
+#include "machine/op_rules.h"
 #include "operations.h"
 
 /* ---- exact sums of squares ---- */

@@ -9,23 +9,23 @@ static double turn_of(int64_t element) { return (element / 4 + element / 2) % 2 
  * (h + 1, 1) and d_out (2^h, 1), values are (1, 0) and (-1, 0) by turns: so dv is the sum of d_out over the group, dk
  * that of +- 2^h times the query, each over t, and a head that is left out, or taken twice, shows. lse is rounded by
  * 2^-21, e to it by 15 roundings at most. */
-static void check_groups(int64_t t, int64_t group)
+static void check_groups(int64_t t, int64_t of_a_key)
 {
-    const int64_t query[] = { 1, 1, 2 * group, 2 }, key[] = { t, 1, 2, 2 }, heads[] = { 1, 2 * group, 1 };
+    const int64_t query[] = { 1, 1, 2 * of_a_key, 2 }, key[] = { t, 1, 2, 2 }, heads[] = { 1, 2 * of_a_key, 1 };
     sample q = sample_open(BF16, 4, query, 0), d_out = sample_open(BF16, 4, query, 0),
            dq = sample_open(F32, 4, query, 0);
     sample out = sample_open(F32, 4, query, 0), lse = sample_open(F32, 3, heads, 0), k = sample_open(BF16, 4, key, 0);
     sample v = sample_open(BF16, 4, key, 0), dk = sample_open(F32, 4, key, 0), dv = sample_open(F32, 4, key, 0);
     double dk_sum[2][2] = { 0 }, dv_sum[2][2] = { 0 };
-    for (int64_t i = 0; i < 4 * group; i++) {
+    for (int64_t i = 0; i < 4 * of_a_key; i++) {
         int64_t head = i / 2, column = i % 2;
         double factor = exp2((double)head), x = column ? 1.0 : (double)(head + 1), d = column ? 1.0 : factor;
         element_set(&q.t, i, x);
         element_set(&d_out.t, i, d);
         element_set(&out.t, i, 0.0);
         element_set(&lse.t, head, log((double)t));
-        dk_sum[head / group][column] += factor * x;
-        dv_sum[head / group][column] += d;
+        dk_sum[head / of_a_key][column] += factor * x;
+        dv_sum[head / of_a_key][column] += d;
     }
     for (int64_t i = 0; i < 4 * t; i++) element_set(&k.t, i, 0.0), element_set(&v.t, i, i % 2 ? 0.0 : turn_of(i));
     RUN(queue_, attention_backward(queue_, "d_attention",

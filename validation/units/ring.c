@@ -91,7 +91,7 @@ static attention_backward_operands backward_of(const problem *p, tensor out, ten
 static attention_args causal_of(const shape *n) { return (attention_args){ (float)(1.0 / sqrt((double)n->d)), true }; }
 
 /* Forward twice and backward twice, as layers follow one another: what the first leaves behind must not matter. */
-static void submit(const attention_ring *r, const shape *n, const problem *p, tensor out, tensor lse)
+static void submit_attention(const attention_ring *r, const shape *n, const problem *p, tensor out, tensor lse)
 {
     for (int i = 0; i < 2; i++) ring_attention_forward(r, forward_of(p), causal_of(n));
     for (int i = 0; i < 2; i++) ring_attention_backward(r, backward_of(p, out, lse), causal_of(n));
@@ -122,7 +122,7 @@ static found run(const shape *n, const problem *p, group *g, tensor out, tensor 
         int count = machine_queues(m);
         for (int i = 0; i < count; i++)
             queue_set_scratch(machine_queue_at(m, i), scratch[i] = bytes_of(scratch_bytes[i]), scratch_bytes[i]);
-        submit(&r, n, p, out, lse);
+        submit_attention(&r, n, p, out, lse);
         machine_sync(m);
         if (pass == 0) {
             preparation needed = machine_prepared(m);

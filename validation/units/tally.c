@@ -1,6 +1,5 @@
 /* The tally: what was asked for, equal on every machine, and how long it took. */
-#include "machine/fabric.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* The host machine's kernels: plain C, OpenMP, oneDNN for products. One function per operation kind; scratch is the
- * queue's, at least host_scratch_of(o) long and 64-byte aligned. */
+/* The host machine's kernels: plain C, OpenMP, oneDNN for products. One function host_NAME per operation kind; scratch
+ * is the queue's, at least host_scratch_of(o) long and 64-byte aligned. */
 #pragma once
 #include "machine/group.h"
 #include "machine/op.h"
@@ -11,38 +11,18 @@ size_t host_scratch_of(const machine_tuning *t, const op *o);
 /* Runs a computing operation to completion. */
 void host_compute(const op *o, void *scratch);
 
-void host_matmul(const op *o, void *scratch);
+#define HOST_KERNEL(constant, name) void host_##name(const op *o, void *scratch);
+OPS_COMPUTED(HOST_KERNEL)
+
+/* Of the kernels that need scratch. */
 size_t host_matmul_scratch(const op *o);
-const char *host_matmul_library(char *text, size_t length); /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded */
-void host_embedding_forward(const op *o, void *scratch);
-void host_embedding_backward(const op *o, void *scratch);
 size_t host_embedding_backward_scratch(const op *o);
-void host_norm_forward(const op *o, void *scratch);
-void host_norm_backward(const op *o, void *scratch);
 size_t host_norm_backward_scratch(const op *o);
-void host_rope_forward(const op *o, void *scratch);
-void host_rope_backward(const op *o, void *scratch);
-void host_attention_forward(const op *o, void *scratch);
 size_t host_attention_forward_scratch(const op *o);
-void host_attention_backward(const op *o, void *scratch);
 size_t host_attention_backward_scratch(const op *o);
-void host_attention_merge(const op *o, void *scratch);
-void host_swiglu_forward(const op *o, void *scratch);
-void host_swiglu_backward(const op *o, void *scratch);
-void host_cross_entropy(const op *o, void *scratch);
 size_t host_cross_entropy_scratch(const op *o);
-void host_adamw(const op *o, void *scratch);
-void host_initialize(const op *o, void *scratch);
-void host_fill(const op *o, void *scratch);
-void host_copy(const op *o, void *scratch);
-void host_add(const op *o, void *scratch);
-void host_sum(const op *o, void *scratch);
-void host_tokens(const op *o, void *scratch);
-void host_step_begin(const op *o, void *scratch);
-void host_square_sum(const op *o, void *scratch);
-void host_step_clip(const op *o, void *scratch);
-void host_scale(const op *o, void *scratch);
-void host_flip(const op *o, void *scratch);
+
+const char *host_matmul_library(char *text, size_t length); /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded */
 
 /* Transfers: start posts messages, test returns true when finished. state is one per running transfer. */
 typedef struct host_transfer host_transfer;

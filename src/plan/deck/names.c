@@ -1,5 +1,6 @@
 /* The words of a deck and of a report: one list per enumeration of bench_case.h. */
 #include "plan/deck/names.h"
+#include "base/op_kinds.h"
 #include "plan/bench_case.h"
 
 const char *const size_names[] = { "auto", "full", "small", "check", 0 };
@@ -16,33 +17,8 @@ const char *const overlap_names[] = { "off", "on", 0 };
 const char *const answer_names[] = { "no", "yes", 0 };
 const char *const attention_names[] = { "auto", "own", 0 };
 const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
-const char *const operation_names[] = { "matmul",
-                                        "embedding_forward",
-                                        "embedding_backward",
-                                        "norm_forward",
-                                        "norm_backward",
-                                        "rope_forward",
-                                        "rope_backward",
-                                        "attention_forward",
-                                        "attention_backward",
-                                        "attention_merge",
-                                        "add",
-                                        "swiglu_forward",
-                                        "swiglu_backward",
-                                        "cross_entropy",
-                                        "adamw",
-                                        "all_gather",
-                                        "reduce_scatter",
-                                        "all_reduce",
-                                        "exchange",
-                                        "fill",
-                                        "copy",
-                                        "sum",
-                                        "tokens",
-                                        "step_begin",
-                                        "square_sum",
-                                        "step_clip",
-                                        0 };
+#define OPERATION(constant, name) #name,
+const char *const operation_names[] = { OPS_OF_STEPS(OPERATION) 0 };
 
 static const char *const axis_names[AXES] = { [AXIS_TENSOR] = "tensor",
                                               [AXIS_CONTEXT] = "context",

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "machine/cuda/call.h"
 #include "machine/cuda/device/device_clock.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,8 +4,7 @@
 #include "../../units/sharing.h"
 #include "base/clock.h"
 #include "machine/cuda/call.h"
-#include "machine/fabric.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include "machine/world.h"
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * it. */
 #include "bench/replay.h"
 #include "machine/cuda/kernels.h"
-#include "machine/kernels.h"
+#include "machine/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

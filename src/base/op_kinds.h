@@ -1,0 +1,58 @@
+/* Every kind of operation, once, as ROW(constant, name). The enumeration, the words of decks and reports, and each
+ * machine's kernels with their table (host_NAME, cuda_NAME) are made from these lists; machine/op_rules.c says the
+ * rest.
+ */
+#pragma once
+#include <stdbool.h>
+
+#define OPS_OF_LAYERS(ROW)                                                                                             \
+    ROW(OP_MATMUL, matmul)                                                                                             \
+    ROW(OP_EMBEDDING_FORWARD, embedding_forward)                                                                       \
+    ROW(OP_EMBEDDING_BACKWARD, embedding_backward)                                                                     \
+    ROW(OP_NORM_FORWARD, norm_forward)                                                                                 \
+    ROW(OP_NORM_BACKWARD, norm_backward)                                                                               \
+    ROW(OP_ROPE_FORWARD, rope_forward)                                                                                 \
+    ROW(OP_ROPE_BACKWARD, rope_backward)                                                                               \
+    ROW(OP_ATTENTION_FORWARD, attention_forward)                                                                       \
+    ROW(OP_ATTENTION_BACKWARD, attention_backward)                                                                     \
+    ROW(OP_ATTENTION_MERGE, attention_merge)                                                                           \
+    ROW(OP_ADD, add)                                                                                                   \
+    ROW(OP_SWIGLU_FORWARD, swiglu_forward)                                                                             \
+    ROW(OP_SWIGLU_BACKWARD, swiglu_backward)                                                                           \
+    ROW(OP_CROSS_ENTROPY, cross_entropy)                                                                               \
+    ROW(OP_ADAMW, adamw)
+
+/* Data between ranks. */
+#define OPS_OF_TRANSFER(ROW)                                                                                           \
+    ROW(OP_ALL_GATHER, all_gather)                                                                                     \
+    ROW(OP_REDUCE_SCATTER, reduce_scatter)                                                                             \
+    ROW(OP_ALL_REDUCE, all_reduce)                                                                                     \
+    ROW(OP_EXCHANGE, exchange)
+
+#define OPS_AROUND_LAYERS(ROW)                                                                                         \
+    ROW(OP_FILL, fill)                                                                                                 \
+    ROW(OP_COPY, copy)                                                                                                 \
+    ROW(OP_SUM, sum)                                                                                                   \
+    ROW(OP_TOKENS, tokens)                                                                                             \
+    ROW(OP_STEP_BEGIN, step_begin)                                                                                     \
+    ROW(OP_SQUARE_SUM, square_sum)                                                                                     \
+    ROW(OP_STEP_CLIP, step_clip)
+
+/* Set-up, and what planted faults do. */
+#define OPS_OUTSIDE_STEPS(ROW)                                                                                         \
+    ROW(OP_INITIALIZE, initialize)                                                                                     \
+    ROW(OP_SCALE, scale)                                                                                               \
+    ROW(OP_FLIP, flip)
+
+/* What a step submits: a deck's fault can name it. */
+#define OPS_OF_STEPS(ROW) OPS_OF_LAYERS(ROW) OPS_OF_TRANSFER(ROW) OPS_AROUND_LAYERS(ROW)
+/* What a machine has a kernel for. */
+#define OPS_COMPUTED(ROW) OPS_OF_LAYERS(ROW) OPS_AROUND_LAYERS(ROW) OPS_OUTSIDE_STEPS(ROW)
+
+#define OP_CONSTANT(constant, name) constant,
+typedef enum { OPS_OF_STEPS(OP_CONSTANT) OPS_OUTSIDE_STEPS(OP_CONSTANT) OP_KINDS } op_kind;
+
+const char *op_kind_name(op_kind kind);
+/* The kind of that name, or OP_KINDS. */
+op_kind op_kind_named(const char *name);
+bool op_is_transfer(op_kind kind);

@@ -1,0 +1,101 @@
+/* The rules of all kinds of operations. Sampled are rows and columns of products, of attention one batch row and the
+ * query heads of one key head, positions of what is computed row by row, elements of the rest. */
+#include "machine/op_rules.h"
+
+enum { PRODUCT_ROWS = 4, COLUMNS = 64, POSITIONS = 32, ELEMENTS = 1 << 16 };
+
+static double product_flops(const op *o)
+{
+    const tensor *c = &o->operand[0].tensor, *a = &o->operand[1].tensor;
+    return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)a->dim[1];
+}
+
+/* One product over the pairs of query and key that are seen, d each, per batch row and head: causal half of the square.
+ */
+static double pairs_flops(const op *o)
+{
+    const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;
+    return (o->args.attention.causal ? 1.0 : 2.0) * (double)(q[0] * k[0]) * (double)(q[1] * q[2] * q[3]);
+}
+
+static double attention_forward_flops(const op *o) { return 2 * pairs_flops(o); }
+static double attention_backward_flops(const op *o) { return 4 * pairs_flops(o); }
+
+#define OPERAND(...)                                                                                                   \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define READS(name, axes) OPERAND(name, axes, READ, false, false)
+#define WRITES(name, axes) OPERAND(name, axes, WRITE, false, false)
+#define UPDATES(name, axes) OPERAND(name, axes, UPDATE, false, false)
+#define CHOSEN(name, axes) OPERAND(name, axes, READ, true, false)
+#define OPTIONAL(name, axes, access) OPERAND(name, axes, access, false, true)
+
+const op_rule op_rules[OP_KINDS] = {
+    [OP_MATMUL] = { .operand = { CHOSEN("c", "mn"), READS("a", "mk"), READS("b", "kn") },
+                    .flops = product_flops,
+                    .limit = limit_of_product,
+                    .sample = { { 'm', PRODUCT_ROWS }, { 'n', COLUMNS } } },
+    [OP_EMBEDDING_FORWARD] = { .operand = { READS("tokens", ""), READS("table", "*h"), WRITES("out", "*h") },
+                               .sample = { { 'h', COLUMNS } } },
+    [OP_EMBEDDING_BACKWARD] = { .operand = { READS("tokens", ""), READS("d_out", "*h"), CHOSEN("gradient", "*h") },
+                                .limit = limit_of_embedding_backward,
+                                .sample = { { 'h', COLUMNS } } },
+    [OP_NORM_FORWARD] = { .operand = { READS("x", "s"), OPTIONAL("delta", "s", READ), READS("gain", ""),
+                                       OPTIONAL("sum", "s", WRITE), WRITES("out", "s"), WRITES("rstd", "s") },
+                          .limit = limit_of_norm_forward,
+                          .sample = { { 's', POSITIONS } } },
+    [OP_NORM_BACKWARD] = { .operand = { READS("d_out", "s"), READS("x", "s"), READS("rstd", "s"), READS("gain", ""),
+                                        CHOSEN("dx", "s"), CHOSEN("gain_gradient", "") },
+                           .limit = limit_of_norm_backward,
+                           .sample = { { 's', POSITIONS } } },
+    [OP_ROPE_FORWARD] = { .operand = { UPDATES("x", "s"), READS("table", "s") }, .sample = { { 's', POSITIONS } } },
+    [OP_ROPE_BACKWARD] = { .operand = { UPDATES("x", "s"), READS("table", "s") }, .sample = { { 's', POSITIONS } } },
+    [OP_ATTENTION_FORWARD] = { .operand = { READS("q", "sbhd"), READS("k", "tbhd"), READS("v", "tbhd"),
+                                            WRITES("out", "sbhd"), WRITES("lse", "bhs") },
+                               .flops = attention_forward_flops,
+                               .limit = limit_of_attention_forward,
+                               .sample = { { 'b', 1 }, { 'h', 1 } } },
+    [OP_ATTENTION_BACKWARD] = { .operand = { READS("q", "sbhd"), READS("k", "tbhd"), READS("v", "tbhd"),
+                                             READS("out", "sbhd"), READS("lse", "bhs"), READS("d_out", "sbhd"),
+                                             CHOSEN("dq", "sbhd"), CHOSEN("dk", "tbhd"), CHOSEN("dv", "tbhd") },
+                                .flops = attention_backward_flops,
+                                .limit = limit_of_attention_backward,
+                                .sample = { { 'b', 1 }, { 'h', 1 } } },
+    [OP_ATTENTION_MERGE] = { .operand = { UPDATES("out", "sbhd"), UPDATES("lse", "bhs"), READS("part", "sbhd"),
+                                          READS("part_lse", "bhs") },
+                             .limit = limit_of_attention_merge,
+                             .sample = { { 'b', 1 }, { 'h', 1 } } },
+    [OP_ADD] = { .operand = { WRITES("out", "e"), READS("a", "e"), READS("b", "e") }, .sample = { { 'e', ELEMENTS } } },
+    [OP_SWIGLU_FORWARD] = { .operand = { READS("gate_up", "s"), WRITES("out", "s") },
+                            .sample = { { 's', POSITIONS } } },
+    [OP_SWIGLU_BACKWARD] = { .operand = { READS("gate_up", "s"), READS("d_out", "s"), WRITES("d_gate_up", "s") },
+                             .sample = { { 's', POSITIONS } } },
+    [OP_CROSS_ENTROPY] = { .operand = { CHOSEN("logits", "s"), READS("labels", "s"), CHOSEN("partial", "*sb3"),
+                                        OPTIONAL("loss", "", WRITE) },
+                           .limit = limit_of_cross_entropy,
+                           .sample = { { 's', POSITIONS } } },
+    [OP_ADAMW] = { .operand = { READS("scalars", ""), READS("gradient", "e"), CHOSEN("weight", "e"),
+                                OPTIONAL("master", "e", UPDATE), UPDATES("first", "e"), UPDATES("second", "e") },
+                   .sample = { { 'e', ELEMENTS } } },
+    [OP_ALL_GATHER] = { .operand = { CHOSEN("to", ""), OPTIONAL("from", "", READ) }, .passes = 1 },
+    [OP_REDUCE_SCATTER] = { .operand = { OPTIONAL("to", "", WRITE), CHOSEN("from", "") }, .passes = 1, .whole = 1 },
+    [OP_ALL_REDUCE] = { .operand = { UPDATES("x", "") }, .passes = 2 },
+    [OP_FILL] = { .operand = { OPTIONAL("out", "e", WRITE) }, .sample = { { 'e', ELEMENTS } } },
+    [OP_COPY] = { .operand = { CHOSEN("to", "e"), READS("from", "e") }, .sample = { { 'e', ELEMENTS } } },
+    [OP_SUM] = { .operand = { CHOSEN("out", ""), READS("x", "") }, .limit = limit_of_doubles },
+    [OP_TOKENS] = { .operand = { READS("scalars", ""), WRITES("tokens", ""), WRITES("labels", "") } },
+    [OP_STEP_BEGIN] = { .operand = { UPDATES("scalars", "") }, .limit = limit_of_scalars },
+    [OP_SQUARE_SUM] = { .operand = { READS("x", ""), UPDATES("limbs", "") } },
+    [OP_STEP_CLIP] = { .operand = { READS("limbs", ""), READS("loss", ""), UPDATES("scalars", "") },
+                       .limit = limit_of_doubles },
+    [OP_INITIALIZE] = { .operand = { WRITES("out", "") } },
+    [OP_SCALE] = { .operand = { UPDATES("x", "") } },
+    [OP_FLIP] = { .operand = { UPDATES("x", "") } },
+};
+
+double op_flops(const op *o)
+{
+    const op_rule *r = &op_rules[o->kind];
+    return r->flops ? r->flops(o) : 0.0;
+}
