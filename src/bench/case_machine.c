@@ -12,9 +12,9 @@ machine_options case_machine(const bench_case *c)
         .order_seed = c->order_seed,
         .prove_access = build_debug,
         .world_rank = world_rank(),
-        .deterministic = c->deterministic,
-        .own_attention = c->attention == ATTENTION_OWN,
-        .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
-        .algorithm_cache = strcmp(c->algorithms, "none") ? c->algorithms : NULL,
+        .tuning = { .deterministic = c->deterministic,
+                    .own_attention = c->attention == ATTENTION_OWN,
+                    .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
+                    .algorithm_cache = strcmp(c->algorithms, "none") ? c->algorithms : NULL },
     };
 }

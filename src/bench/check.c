@@ -5,6 +5,7 @@
 #include "bench/compare.h"
 #include "bench/fault.h"
 #include "machine/world.h"
+#include "train/build.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,12 +71,15 @@ void check_open(check *k, const bench_case *c)
     k->given = check_case(c);
     k->references = k->given.precision == PRECISION_FP32 ? 1 : 2;
     for (int i = 0; i < k->references; i++) reference_compute(&k->reference[i], &k->given, i == 1);
-    mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(case_machine(c).kind));
+    trainer_options o = { .machine = case_machine(c), .fault = fault_planted(&k->given) };
+    mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(o.machine.kind));
+    if (k->mesh.takes_part) k->share = measure_case(&k->given, &k->mesh, &o);
 }
 
 void check_close(check *k)
 {
     for (int i = 0; i < k->references; i++) reference_free(&k->reference[i]);
+    measure_free(&k->share);
     mesh_close(&k->mesh);
 }
 
@@ -189,9 +193,9 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     memset(k->found, 0, sizeof k->found);
     bool part = k->mesh.takes_part;
     double begin = clock_seconds();
-    trainer_options o = { .machine = *on, .fault = fault_of(&k->given, &k->mesh, on) };
+    trainer_options o = { .machine = *on, .fault = fault_agreed(&k->given, &k->share) };
     if (part) {
-        trainer_build(&t, &k->given, &k->mesh, &o);
+        trainer_build(&t, &k->given, &k->mesh, &o, &k->share);
         trainer_initialize(&t);
     }
     for (int step = 0; step < CHECK_STEPS; step++) {

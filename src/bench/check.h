@@ -4,7 +4,7 @@
 #include "bench/reference.h"
 #include "bench/result.h"
 #include "machine/machine.h"
-#include "parallel/mesh.h"
+#include "train/measure.h"
 
 /* Ratios are scaled so that this is the limit, as HPL does. */
 enum { CHECK_THRESHOLD = 16 };
@@ -33,6 +33,7 @@ typedef struct {
     reference reference[2]; /* same precision; FP32, unless that is the same */
     check_limits found[2];  /* the largest ratios of the last run, to each reference, not scaled */
     mesh mesh;
+    measure share; /* of this rank's share, for both checks; empty where it takes no part */
 } check;
 
 /* Collective over the world: computes the references once, for both checks. */

@@ -2,16 +2,18 @@
 #include "bench/fault.h"
 #include "machine/world.h"
 
-fault fault_of(const bench_case *c, mesh *m, const machine_options *on)
+fault fault_planted(const bench_case *c)
 {
     const planted_fault *f = &c->fault;
-    fault s = { .kind = f->kind };
-    if (s.kind == FAULT_NONE) return s;
-    s.operation = op_kind_named(f->operation);
-    s.nth = f->nth;
-    s.world_rank = f->rank;
-    trainer_options o = { .machine = *on, .fault = s };
-    if (m->takes_part && world_rank() == f->rank) s = trainer_find_fault(c, m, &o);
-    if (f->rank < world_ranks()) world_broadcast(&s, sizeof s, f->rank);
-    return s;
+    if (f->kind == FAULT_NONE) return (fault){ .kind = FAULT_NONE };
+    return (fault){ .kind = f->kind, .operation = op_kind_named(f->operation), .nth = f->nth, .world_rank = f->rank };
+}
+
+fault fault_agreed(const bench_case *c, const measure *r)
+{
+    fault f = fault_planted(c);
+    bool struck = f.kind != FAULT_NONE && f.world_rank < c->layout.ranks;
+    if (struck && world_rank() == f.world_rank) f = r->fault;
+    if (struck) world_broadcast(&f, sizeof f, f.world_rank);
+    return f;
 }

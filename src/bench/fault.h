@@ -1,7 +1,8 @@
-/* A deck's planted fault, on its way to the machines. */
+/* A deck's planted fault. */
 #pragma once
-#include "train/trainer.h"
+#include "train/measure.h"
 
-/* The fault of the case's fault on this mesh; if it names a transfer, the struck rank measures which one and tells
- * all. Collective over the world if the case has a fault. */
-fault fault_of(const bench_case *c, mesh *m, const machine_options *on);
+/* As the deck says it: which transfer it strikes, if it strikes one, is not known yet. */
+fault fault_planted(const bench_case *c);
+/* As the struck rank's measure of the case completed it. Collective over the world. */
+fault fault_agreed(const bench_case *c, const measure *r);

@@ -1,7 +1,6 @@
 /* Memory of the machine at hand. */
 #include "bench/memory.h"
 #include "machine/world.h"
-#include "train/measure.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -42,21 +41,17 @@ static double room_outside(const mesh *m)
     return 1.5e9 + 0.3e9 * communicators;
 }
 
-bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load, char skipped[REASON_LENGTH])
+bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,
+                     char skipped[REASON_LENGTH])
 {
-    mesh m;
-    trainer_options o = { .machine = *on };
-    mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
-    double need = 0.0;
-    if (m.takes_part) need = (double)measure_case(c, &m, &o).arena.used;
-    if (m.takes_part && on->kind == MACHINE_CUDA) need += room_outside(&m);
-    need *= sharers(on->kind, load);
-    mesh_close(&m);
-    double have = available_bytes(on->kind), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
+    double need = m->takes_part ? (double)r->arena.used : 0.0;
+    if (m->takes_part && kind == MACHINE_CUDA) need += room_outside(m);
+    need *= sharers(kind, load);
+    double have = available_bytes(kind), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
     world_maximum(worst, 2);
     if (worst[0] <= 0.0) return true;
     snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available",
-             worst[1] / 1e9, on->kind == MACHINE_HOST ? "node" : "device", sharers(on->kind, load), worst[0] / 1e9);
+             worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load), worst[0] / 1e9);
     return false;
 }
 

@@ -1,11 +1,11 @@
 /* Does a case fit, and what do the libraries take beside its arena? */
 #pragma once
 #include "bench/judge.h"
-#include "machine/machine.h"
+#include "train/measure.h"
 
-/* Measures the case on paper; if all ranks of a node, or of a device, together want more than is available there, says
- * so with the figures. Collective over the world; the same answer on all ranks. */
-bool memory_suffices(const bench_case *c, const machine_options *on, const host_load *load,
+/* If all ranks of a node, or of a device, together want more than is available there, says so with the figures. r: this
+ * rank's measure, if it takes part in the mesh. Collective over the world; the same answer on all ranks. */
+bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,
                      char skipped[REASON_LENGTH]);
 /* A case begins: the peak counts from here. */
 void memory_forget_peak(void);

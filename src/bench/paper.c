@@ -20,6 +20,7 @@ static void measure_stage(paper *p, paper_stage *s, const bench_case *c)
     for (int k = 0; k < ARENA_KINDS; k++) s->bytes[k] = r.arena.by_kind[k];
     if (p->hazards.count == 0) p->hazards = r.hazards;
     else p->hazards.count += r.hazards.count;
+    measure_free(&r);
     mesh_close(&m);
 }
 

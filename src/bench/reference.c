@@ -2,7 +2,7 @@
 #include "bench/reference.h"
 #include "base/fail.h"
 #include "machine/world.h"
-#include "train/trainer.h"
+#include "train/build.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +160,8 @@ void reference_compute(reference *r, const bench_case *check, bool fp32)
     r->given.microbatches = share;
     r->given.micro_batch = 1;
     mesh_open_alone(&alone, world_rank());
-    trainer_build(&t, &r->given, &alone, &o);
+    measure measured = measure_case(&r->given, &alone, &o);
+    trainer_build(&t, &r->given, &alone, &o, &measured);
     t.stage.data_ranks = world_ranks();
     t.stage.data_rank = world_rank();
     trainer_initialize(&t);
@@ -171,6 +172,7 @@ void reference_compute(reference *r, const bench_case *check, bool fp32)
     read_rows(&t, r, false, r->weight);
     free(sum);
     trainer_dismantle(&t);
+    measure_free(&measured);
     mesh_close(&alone);
 }
 

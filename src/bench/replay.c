@@ -13,9 +13,9 @@ enum { TRIAL_BYTES = 1 << 28 };
 static machine_options options_of(const op_copy *c)
 {
     return (machine_options){ .kind = c->home.cuda ? MACHINE_CUDA : MACHINE_HOST,
-                              .deterministic = c->home.deterministic,
-                              .own_attention = c->home.own_attention,
-                              .transfer_multiprocessors = c->home.transfer_multiprocessors,
+                              .tuning = { .deterministic = c->home.deterministic,
+                                          .own_attention = c->home.own_attention,
+                                          .transfer_multiprocessors = c->home.transfer_multiprocessors },
                               .shadow = SHADOW_FULL,
                               .world_rank = -1 };
 }
@@ -44,24 +44,22 @@ static op placed(machine *m, machine_kind kind, const op_copy *c, void *taken[OP
     return o;
 }
 
-/* What a measuring pass makes known of the operation, algorithms to try included. */
-static size_t scratch_of(machine_options options, const op *o)
+static preparation prepared_for(machine_options options, const op *o)
 {
-    options.measuring = true;
+    options.on_paper = true;
     options.shadow = SHADOW_OFF;
     machine *paper = machine_open(&options);
-    queue *q = machine_queue(paper, "replay");
-    op_submit(q, o);
-    size_t bytes = queue_scratch_bytes(q);
+    op_submit(machine_queue(paper, "replay"), o);
+    preparation p = machine_prepared(paper);
     machine_close(paper);
-    return bytes;
+    return p;
 }
 
-static void tune(machine *m, machine_kind kind, const op *o)
+static void tune(machine *m, machine_kind kind, const op *o, const preparation *p)
 {
     size_t bytes = (size_t)(2 * op_bytes(o)) + TRIAL_BYTES;
     void *memory = memory_of(kind, bytes);
-    machine_tune(m, memory, bytes);
+    machine_tune(m, p, memory, bytes);
     machine_memory_give_back(kind, memory);
 }
 
@@ -72,14 +70,16 @@ static shadow_report run_again(const op_copy *c)
     machine *m = machine_open(&options);
     queue *q = machine_queue(m, "replay");
     op o = placed(m, options.kind, c, taken);
-    size_t bytes = scratch_of(options, &o);
+    preparation p = prepared_for(options, &o);
+    size_t bytes = p.scratch[0];
     void *scratch = memory_of(options.kind, bytes);
     queue_set_scratch(q, scratch, bytes);
-    if (options.kind == MACHINE_CUDA) tune(m, options.kind, &o);
+    if (options.kind == MACHINE_CUDA) tune(m, options.kind, &o, &p);
     op_submit(q, &o);
     machine_sync(m);
     shadow_report r = *machine_shadowed(m);
     machine_close(m);
+    preparation_free(&p);
     machine_memory_give_back(options.kind, scratch);
     for (int i = 0; i < OP_OPERANDS; i++)
         if (taken[i]) machine_memory_give_back(options.kind, taken[i]);

@@ -9,6 +9,7 @@
 #include "bench/report.h"
 #include "bench/summary.h"
 #include "machine/world.h"
+#include "train/build.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,16 +134,16 @@ static void name_files(machine_options *on, const bench_case *c, const char *par
     snprintf(on->shadow_files, sizeof on->shadow_files, "case%d-%s", c->number, part);
 }
 
-static void timed_steps(const bench_case *c, case_result *r, const machine_options *on)
+static void timed_steps(const bench_case *c, const measure *share, case_result *r)
 {
     trainer t;
     mesh m;
-    mesh_open(&m, &c->layout, world_rank(), mesh_on(on->kind));
-    trainer_options o = { .machine = *on, .fault = fault_of(c, &m, on) };
+    trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
+    mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     if (m.takes_part) {
-        trainer_build(&t, c, &m, &o);
+        trainer_build(&t, c, &m, &o, share);
         trainer_initialize(&t);
     }
     world_barrier();
@@ -189,17 +190,29 @@ static void agree(case_result *r)
     agree_on_shadow(&r->shadow);
 }
 
-bool case_can_run(const bench_case *c, const host_load *load, char reason[REASON_LENGTH])
+static measure measure_share(const bench_case *c, mesh *m)
 {
-    machine_options on = case_machine(c);
+    trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
+    return m->takes_part ? measure_case(c, m, &o) : (measure){ .parameters = 0 };
+}
+
+bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
+{
+    mesh m;
+    *share = (measure){ .parameters = 0 };
     world_stall_limit(c->stall_seconds);
     reason[0] = 0;
     if (c->not_built[0]) snprintf(reason, REASON_LENGTH, "not built: %.200s", c->not_built);
     if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);
-    return !reason[0] && memory_suffices(c, &on, load, reason);
+    if (reason[0]) return false;
+    mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
+    *share = measure_share(c, &m);
+    bool fits = memory_suffices(&m, share, case_machine(c).kind, load, reason);
+    mesh_close(&m);
+    return fits;
 }
 
-verdict run_case(const bench_case *c, case_result *r, const host_load *load)
+verdict run_case(const bench_case *c, const measure *share, const host_load *load, case_result *r)
 {
     check k;
     machine_options on = case_machine(c), on_check = on;
@@ -214,7 +227,7 @@ verdict run_case(const bench_case *c, case_result *r, const host_load *load)
     if (checks) r->check[0] = check_run(&k, &on_check, r);
     r->check[0].seconds += prepared;
     report_check(&r->check[0], "before");
-    timed_steps(c, r, &on);
+    timed_steps(c, share, r);
     if (checks) r->check[1] = check_run(&k, &on_check, r);
     report_check(&r->check[1], "after");
     if (checks) check_close(&k);

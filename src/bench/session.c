@@ -89,11 +89,11 @@ static void skip_one(const bench_case *c, record *rec, const char *reason)
     if (rec) record_add(rec, &kept, NULL, VERDICT_SKIPPED);
 }
 
-static verdict train_one(const bench_case *c, const surroundings *a, record *rec, final_counts *n)
+static verdict train_one(const bench_case *c, const measure *share, const surroundings *a, record *rec, final_counts *n)
 {
     case_result r;
     result_open(&r, c);
-    verdict v = run_case(c, &r, &a->load);
+    verdict v = run_case(c, share, &a->load, &r);
     report_case_ends(&r);
     if (rec) record_add(rec, c, &r, v);
     n->valid += r.valid;
@@ -105,8 +105,10 @@ static void run_one(const bench_case *c, const surroundings *a, record *rec, fin
 {
     char reason[REASON_LENGTH];
     verdict v = VERDICT_SKIPPED;
-    if (case_can_run(c, &a->load, reason)) v = train_one(c, a, rec, n);
+    measure share;
+    if (case_can_run(c, &a->load, &share, reason)) v = train_one(c, &share, a, rec, n);
     else skip_one(c, rec, reason);
+    measure_free(&share);
     n->passed += v == VERDICT_PASSED;
     n->failed += v == VERDICT_FAILED;
     n->skipped += v == VERDICT_SKIPPED;

@@ -1,43 +1,71 @@
-/* What a backend is: a table of functions, filled in one place. submit.c dispatches, tallies and checks; backends only
- * run. */
+/* What a backend is: a table of functions, filled in one place. The dispatcher (submit.c) counts and checks; backends
+ * run, or note what would be run. */
 #pragma once
-#include "machine/machine.h"
+#include "machine/group.h"
+#include "machine/history.h"
+#include "machine/options.h"
+#include "machine/preparation.h"
 
-typedef struct backend {
-    const char *name;
-    bool (*usable)(char *why, size_t length);          /* can this process run it, not only measure? If not, why */
+/* An operation of another queue that comes first. */
+typedef struct {
+    int queue;
+    uint64_t serial;
+} dependency;
+/* An operation on its way: number `serial` of the queue, from 1. The backend copies what it keeps. */
+typedef struct {
+    int queue;
+    uint64_t serial;
+    const op *op;
+    const dependency *wait; /* [waits], of each queue one at most */
+    int waits;
+    void *scratch; /* the queue's, for one operation at a time */
+    size_t scratch_bytes;
+} submission;
+
+typedef struct backend backend;
+struct backend {
+    /* ---- of the process: what a kind of machine is ---- */
+    bool (*usable)(char *why, size_t length);          /* can this process run it? If not, why: a clause */
     const char *(*library)(char *text, size_t length); /* what it computes with, as loaded */
     const char *(*engines)(char *text, size_t length); /* of attention and products, as chosen so far */
     int (*threads)(void);                              /* per rank */
     machine_device (*device)(void);                    /* this rank's; its first use chooses it */
+    bool addressable;                                  /* the caller may read and write machine memory itself */
 
     /* The block behind an arena. clear: every byte takes the value; synchronizes. */
     void *(*take)(size_t bytes);
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes);
 
-    /* Communicators: collective over the world, in the same order on all ranks (machine/fabric.h). */
-    void (*connect)(struct group *g, const char *name, int color, int key);
+    /* Communicators: collective over the world, in the same order on all ranks (machine/kind.h). */
+    void (*connect)(group *g, const char *name, int color, int key);
     void (*disconnect)(const char *name);
 
-    void *(*open)(const machine_options *options, tally *t);
+    /* Bytes of scratch that the operation needs under these settings. Needs no device; NULL: not known. */
+    size_t (*scratch_of)(const machine_tuning *t, const op *o);
+
+    /* ---- of a machine ---- */
+
+    /* kind: the table of the options' kind, for a machine on paper. What completes is told to the history. */
+    void *(*open)(const machine_options *options, const backend *kind, history *h);
     void (*close)(void *state);
-    size_t (*prepare)(void *state, const op *o); /* measuring: notes what the op needs; bytes of scratch it wants */
-    /* Before the first operation that is run: what is best found by trial is found here, in memory that nobody uses
-     * yet. */
-    void (*tune)(void *state, void *memory, size_t bytes);
-    void (*submit)(void *state, int queue, uint64_t serial, const op *o);
-    void (*wait)(void *state, int queue, int target, uint64_t serial);
+    /* Before the first operation: what is best found by trial is found, in memory that nobody uses yet. NULL: nothing
+     * is. */
+    void (*tune)(void *state, const preparation *p, void *memory, size_t bytes);
+    void (*submit)(void *state, const submission *s);
     void (*sync)(void *state, int queue, uint64_t serial);
-    double (*completed)(void *state, int queue, uint64_t serial); /* clock_seconds of completion */
-    void (*scratch)(void *state, int queue, void *memory, size_t bytes);
-    const span *(*spans)(void *state, int64_t *count);
     /* Bytes between the caller and machine memory whose writers have completed. They synchronize. */
     void (*upload)(void *state, void *to, const void *from, size_t bytes);
     void (*download)(void *state, void *to, const void *from, size_t bytes);
-    bool addressable; /* the caller may read and write machine memory itself */
-} backend;
+    preparation (*prepared)(void *state); /* on paper only, else NULL: what was noted so far, handed over */
+};
 
 const backend *host_backend(void);
-/* A build without CUDA has one that only measures (machine/cuda_absent.c). */
-const backend *cuda_backend(void);
+const backend *cuda_backend(void); /* a build without CUDA has one that is not usable (machine/cuda_absent.c) */
+const backend *paper_backend(void);
+const backend *backend_of(machine_kind kind);
+
+/* What ends a run on every backend: too little scratch; a wait for what was never submitted; no rank moves. */
+void backend_check_scratch(const op *o, size_t needed, size_t given);
+_Noreturn void backend_fail_never(const op *o, const dependency *w);
+_Noreturn void backend_fail_stalled(const op *o);

@@ -1,24 +1,14 @@
-/* This build has no CUDA machine: what stands in its place can measure a case on paper and run none. */
+/* This build has no CUDA machine: what stands in its place cannot run, and on paper knows no scratch. */
 #include "base/fail.h"
 #include "machine/backend.h"
 #include <stdio.h>
 
 static const char absent[] = "this build has no CUDA machine (build where nvcc is, or set CUDA_HOME)";
 
-static void *open_state(const machine_options *options, tally *t)
+static bool usable(char *why, size_t length)
 {
-    (void)t;
-    if (!options->measuring) FAIL("%s", absent);
-    return NULL;
-}
-
-static void close_state(void *state) { (void)state; }
-
-static size_t prepare(void *state, const op *o)
-{
-    (void)state;
-    (void)o;
-    return 0;
+    snprintf(why, length, "%s", absent);
+    return false;
 }
 
 static const char *library(char *text, size_t length)
@@ -27,26 +17,14 @@ static const char *library(char *text, size_t length)
     return text;
 }
 
-static int threads(void) { return 0; }
-
-static bool usable(char *why, size_t length)
+static void *open_state(const machine_options *options, const backend *kind, history *h)
 {
-    snprintf(why, length, "%s", absent);
-    return false;
+    (void)options, (void)kind, (void)h;
+    FAIL("%s", absent);
 }
-
-static machine_device device(void) { return (machine_device){ .name = "none" }; }
 
 const backend *cuda_backend(void)
 {
-    static const backend table = { .name = "cuda",
-                                   .usable = usable,
-                                   .device = device,
-                                   .open = open_state,
-                                   .close = close_state,
-                                   .prepare = prepare,
-                                   .library = library,
-                                   .engines = library,
-                                   .threads = threads };
+    static const backend table = { .usable = usable, .library = library, .open = open_state };
     return &table;
 }

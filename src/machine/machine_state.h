@@ -1,14 +1,13 @@
-/* What a machine and its queues hold: machine.c opens and reads them, submit.c passes operations on, fault.c plants
- * faults. */
+/* What a machine and its queues hold: machine_state.c opens and reads them, submit.c passes operations on, fault.c
+ * plants faults. */
 #pragma once
 #include "machine/backend.h"
-#include "machine/fabric.h"
 #include "machine/machine.h"
 #include "machine/shadow.h"
 
 enum { MACHINE_GROUPS = 32 };
 
-/* Known when the queue is told to wait: until its next operation the checker may forget it. */
+/* The past is known when the queue is told to wait: until its next operation the checker may forget it. */
 typedef struct {
     mark mark;
     vector_clock past;
@@ -19,9 +18,12 @@ struct queue {
     int index;
     const char *name;
     uint64_t serial; /* of the last op submitted; the first is 1 */
-    size_t scratch;
+    void *scratch;
+    size_t scratch_bytes;
     awaited pending[HAZARD_QUEUES];
     int pendings; /* one a queue at most: its latest */
+    dependency wait[HAZARD_QUEUES];
+    int waits; /* those of them that order something: the next op's */
 };
 
 struct machine {
@@ -32,6 +34,7 @@ struct machine {
     int queues;
     hazard *hazard;
     tally tally;
+    history history;
     origin now;
     int64_t executed[OP_KINDS]; /* of this step */
     struct group *group[MACHINE_GROUPS];
@@ -44,7 +47,7 @@ struct machine {
     shadow *shadow;
 };
 
-/* Counts, checks and hands over one operation, which waits for nothing any more; in shadow also compares it. */
+/* Counts, checks and hands over one operation, which waits for what queue.wait lists; in shadow also compares it. */
 mark submit_run(queue *q, const op *o);
 /* The group's transfers are numbered on every rank alike, struck ones included. */
 void submit_number(op *o);

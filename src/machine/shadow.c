@@ -26,6 +26,7 @@ struct shadow {
     const backend *host;
     void *state;
     tally tally;
+    history history;
     uint64_t serial;
     candidate *list;
     int candidates, room;
@@ -44,7 +45,8 @@ shadow *shadow_open(op_home home, const char *files)
     s->home = home;
     snprintf(s->files, sizeof s->files, "%s", files);
     s->host = host_backend();
-    s->state = s->host->open(&options, &s->tally);
+    history_open(&s->history, &options, &s->tally);
+    s->state = s->host->open(&options, s->host, &s->history);
     return s;
 }
 
@@ -62,6 +64,7 @@ void shadow_step(shadow *s, int64_t step)
 void shadow_close(shadow *s)
 {
     s->host->close(s->state);
+    history_close(&s->history);
     free(s->list);
     free(s);
 }
@@ -104,10 +107,10 @@ static void copy_bytes(void *from, void *to, tensor t)
 
 static void run_on_host(shadow *s, const op *o)
 {
-    size_t bytes = s->host->prepare(s->state, o);
+    size_t bytes = s->host->scratch_of(&(machine_tuning){ 0 }, o);
     void *scratch = s->host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
-    s->host->scratch(s->state, 0, scratch, bytes);
-    s->host->submit(s->state, 0, ++s->serial, o);
+    submission alone = { .serial = ++s->serial, .op = o, .scratch = scratch, .scratch_bytes = bytes };
+    s->host->submit(s->state, &alone);
     s->host->sync(s->state, 0, s->serial);
     s->host->give_back(scratch);
 }

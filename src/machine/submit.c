@@ -30,8 +30,8 @@ void queue_follow(queue *q, const queue *other)
     for (int i = 0; i < other->pendings; i++) await(q, &other->pending[i]);
 }
 
-/* Only waits that order something are passed on and counted. Returns whether one was left out. */
-static bool flush_waits(queue *q, bool leave_out)
+/* Waits that order something are counted and become the next operation's. Returns whether one was left out. */
+static bool collect_waits(queue *q, bool leave_out)
 {
     machine *m = q->machine;
     bool left = false;
@@ -43,7 +43,7 @@ static bool flush_waits(queue *q, bool leave_out)
             continue;
         }
         hazard_follow(m->hazard, q->index, &q->pending[i].past);
-        if (!m->options.measuring) m->backend->wait(m->state, q->index, w.queue->index, w.serial);
+        q->wait[q->waits++] = (dependency){ w.queue->index, w.serial };
     }
     q->pendings = 0;
     return left;
@@ -62,18 +62,15 @@ static mark run_alone(queue *q, const op *o)
     q->serial++;
     tally_submit(&m->tally, o);
     hazard_submit(m->hazard, q->index, q->serial, o);
-    if (m->options.measuring) {
-        size_t bytes = m->backend->prepare(m->state, o);
-        if (bytes > q->scratch) q->scratch = bytes;
-    } else {
-        m->backend->submit(m->state, q->index, q->serial, o);
-    }
+    submission s = { q->index, q->serial, o, q->wait, q->waits, q->scratch, q->scratch_bytes };
+    m->backend->submit(m->state, &s);
+    q->waits = 0;
     return queue_mark(q);
 }
 
 static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
 
-/* What it waits for is complete when an operation of nothing before it is. */
+/* An operation of nothing goes first: once it is complete, so is all that the operation waits for. */
 static mark run_shadowed(queue *q, const op *o)
 {
     op nothing = { .kind = OP_FILL, .origin = o->origin };
@@ -99,7 +96,7 @@ mark op_submit(queue *q, const op *given)
     if (op_is_transfer(o.kind)) fault_know_group(m, o.args.fabric.group);
     fault_kind kind = fault_now(m, &o);
     submit_number(&o);
-    bool unwaited = flush_waits(q, kind == FAULT_UNWAIT);
+    bool unwaited = collect_waits(q, kind == FAULT_UNWAIT);
     if (unwaited) m->unwaited = o;
     bool struck = fault_submit(q, &o, kind);
     m->faults += struck || (kind == FAULT_UNWAIT && unwaited);

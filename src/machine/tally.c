@@ -1,6 +1,6 @@
 /* Counts and seconds. */
 #include "machine/tally.h"
-#include "machine/fabric.h"
+#include "machine/group.h"
 #include "machine/op_rules.h"
 #include <string.h>
 
@@ -60,13 +60,10 @@ double tally_flops(const tally *t)
     return flops;
 }
 
-void tally_seconds(tally *t, const op *o, double seconds)
+void tally_seconds(tally *t, op_kind kind, phase p, double seconds)
 {
-    t->kind[o->kind].seconds += seconds;
-    if (!op_is_transfer(o->kind)) t->phase_seconds[o->origin.phase] += seconds;
+    t->kind[kind].seconds += seconds;
+    if (!op_is_transfer(kind)) t->phase_seconds[p] += seconds;
 }
 
-void tally_exposed(tally *t, const op *o, double seconds)
-{
-    axis_row(t, o->args.fabric.group->axis)->exposed_seconds += seconds;
-}
+void tally_exposed(tally *t, const char *axis, double seconds) { axis_row(t, axis)->exposed_seconds += seconds; }

@@ -21,7 +21,7 @@ typedef struct {
     tally_axis axis[TALLY_AXES];
     int axes;
     double idle_seconds;     /* the rest */
-    double run_seconds;      /* inside the host's executor, idle and exposed included */
+    double run_seconds;      /* in which the host ran operations or polled for their end, idle and exposed included */
     double dispatch_seconds; /* op_submit, queue_wait and hazard checker, without run_seconds */
 } tally;
 
@@ -32,13 +32,6 @@ void tally_submit(tally *t, const op *o);
 /* Over all kinds. */
 int64_t tally_operations(const tally *t);
 double tally_flops(const tally *t);
-void tally_seconds(tally *t, const op *o, double seconds);
-/* Seconds in which nothing could run but the transfer was waited for. */
-void tally_exposed(tally *t, const op *o, double seconds);
-
-typedef struct {
-    op_kind kind;
-    int queue;
-    origin origin;
-    double begin, end;
-} span;
+void tally_seconds(tally *t, op_kind kind, phase p, double seconds);
+/* Seconds in which nothing could run but a transfer on that axis was waited for. */
+void tally_exposed(tally *t, const char *axis, double seconds);

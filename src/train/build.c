@@ -1,28 +1,29 @@
-/* From a case to a trainer on a machine: measured on paper first, then laid out in one block. */
-#include "train/measure.h"
+/* A trainer in one block of memory. */
+#include "train/build.h"
 
-fault trainer_find_fault(const bench_case *c, mesh *m, const trainer_options *o) { return measure_case(c, m, o).fault; }
-
-void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o)
+void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
 {
-    measure r = measure_case(c, m, o);
     machine_options options = o->machine;
     arena a;
-    void *memory = machine_memory_take(options.kind, r.arena.used);
-    arena_open(&a, memory, r.arena.used);
-    options.mark_history = r.history;
+    size_t bytes = r->arena.used;
+    void *memory = machine_memory_take(options.kind, bytes);
+    arena_open(&a, memory, bytes);
+    options.mark_history = r->history;
     machine *on = machine_open(&options);
-    machine_tune(on, memory, r.arena.used);
-    machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, r.arena.used);
+    machine_tune(on, &r->prepared, memory, bytes);
+    machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, bytes);
     machine_plant(on, &o->fault);
+    mesh_restart(m);
     trainer_open(t, c, m, on, &a);
-    for (int i = 0; i < machine_queues(on); i++)
-        queue_set_scratch(machine_queue_at(on, i), arena_take(&a, SCRATCH, r.scratch[i]), r.scratch[i]);
+    for (int i = 0; i < machine_queues(on); i++) {
+        size_t scratch = r->prepared.scratch[i];
+        queue_set_scratch(machine_queue_at(on, i), arena_take(&a, SCRATCH, scratch), scratch);
+    }
     arena_seal(&a);
     t->arena = a;
     t->memory = memory;
     t->kind = options.kind;
-    t->parameters = r.parameters;
+    t->parameters = r->parameters;
 }
 
 void trainer_dismantle(trainer *t)

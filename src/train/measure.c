@@ -17,12 +17,13 @@ static void measure_steps(measure *r, trainer *t)
 
 static void measure_queues(measure *r, machine *paper)
 {
+    r->prepared = machine_prepared(paper);
     for (int i = 0; i < machine_queues(paper); i++) {
-        queue *q = machine_queue_at(paper, i);
-        int64_t operations = (int64_t)queue_mark(q).serial;
+        int64_t operations = (int64_t)queue_mark(machine_queue_at(paper, i)).serial;
         if (operations > r->history) r->history = operations;
-        r->scratch[i] = padded(queue_scratch_bytes(q));
-        arena_take(&r->arena, SCRATCH, r->scratch[i]);
+        size_t *scratch = &r->prepared.scratch[i];
+        *scratch = padded(*scratch);
+        arena_take(&r->arena, SCRATCH, *scratch);
     }
 }
 
@@ -31,7 +32,8 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
     measure r = { .fault = o->fault };
     machine_options options = o->machine;
     trainer t;
-    options.measuring = true;
+    options.on_paper = true;
+    options.shadow = SHADOW_OFF;
     mesh_restart(m);
     arena_open(&r.arena, NULL, 0);
     machine *paper = machine_open(&options);
@@ -48,3 +50,5 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
     mesh_restart(m);
     return r;
 }
+
+void measure_free(measure *r) { preparation_free(&r->prepared); }

@@ -1,17 +1,18 @@
 /* A case on paper: one rank's share laid out and stepped by the code of a run, on a machine that runs nothing. So its
- * figures are those of a run. */
+ * figures are those of a run, which is built from them. */
 #pragma once
 #include "train/trainer.h"
 
 typedef struct {
-    arena arena;                   /* closed; used, by_kind: exact bytes, scratch included */
-    size_t scratch[HAZARD_QUEUES]; /* bytes of each queue of the machine, in its order */
-    int64_t parameters;            /* that this rank holds, padding excluded */
-    int64_t history;               /* operations of the longest queue, set-up and all measured steps together */
-    tally step;                    /* one steady step: operations, flops, messages, bytes; no seconds */
-    hazard_report hazards;         /* of set-up and all measured steps */
-    fault fault;                   /* as given, completed on the struck rank with the transfer it names */
+    arena arena;           /* closed; used, by_kind: exact bytes, scratch included */
+    preparation prepared;  /* scratch of each queue of the machine, in its order, padded; the operations noted */
+    int64_t parameters;    /* that this rank holds, padding excluded */
+    int64_t history;       /* operations of the longest queue, set-up and all measured steps together */
+    tally step;            /* one steady step: operations, flops, messages, bytes; no seconds */
+    hazard_report hazards; /* of set-up and all measured steps */
+    fault fault;           /* as given, completed on the struck rank with the transfer it names */
 } measure;
 
 /* m: connected or not; its groups' transfers are numbered anew afterwards. Not collective. */
 measure measure_case(const bench_case *c, mesh *m, const trainer_options *o);
+void measure_free(measure *r);

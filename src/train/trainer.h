@@ -44,12 +44,8 @@ typedef struct {
 } step_report;
 step_report trainer_report(const trainer *t, int64_t step);
 
-/* Measures the case on paper (train/measure.h), allocates one block, lays it out and gives queues their scratch. */
+/* What a trainer is measured for (train/measure.h) and built with (train/build.h). */
 typedef struct {
     machine_options machine;
     fault fault;
 } trainer_options;
-void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o);
-/* The fault of o, completed on the struck rank with the transfer it names, if it is one (one measuring pass). */
-fault trainer_find_fault(const bench_case *c, mesh *m, const trainer_options *o);
-void trainer_dismantle(trainer *t); /* closes trainer, machine and memory of trainer_build */

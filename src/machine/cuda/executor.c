@@ -1,59 +1,74 @@
 /* The CUDA executor: an operation is launched on its queue's stream as it is submitted, and an event behind it says
- * when it is complete. Whoever waits looks at all lanes (harvest.c). */
+ * when it is complete. Whoever waits looks at all queues (poll.c). */
+#include "machine/cuda/executor.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/lane.h"
+#include "machine/cuda/attention/attention.h"
+#include "machine/cuda/cuda.h"
+#include "machine/cuda/device/device.h"
+#include "machine/cuda/poll.h"
+#include "machine/cuda/products/matmul.h"
 #include "machine/cuda/transfers/fabric.h"
 #include <stdlib.h>
 
-cuda_executor *cuda_executor_open(const machine_options *options, tally *t)
+void *cuda_executor_open(const machine_options *options, const backend *kind, history *h)
 {
     cuda_executor *e = calloc(1, sizeof *e);
+    (void)kind;
     if (!e) FAIL("no memory for the executor");
+    cuda_device_use();
+    cuda_matmul_open();
+    cuda_attention_open(&options->tuning);
     e->options = *options;
-    e->history = (uint64_t)(options->mark_history > MARK_HISTORY ? options->mark_history : MARK_HISTORY);
-    e->tally = t;
+    e->history = h;
     e->clock = device_clock_open();
+    e->staging = staging_open();
     CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&e->computing_priority, &e->transfers_priority));
-    if (options->span_capacity) e->spans = calloc((size_t)options->span_capacity, sizeof *e->spans);
     return e;
 }
 
-static void lane_close(lane *l)
+static void close_queue(cuda_queue *q)
 {
-    for (int i = 0; l->ring && i < LANE_OPS; i++)
-        if (l->ring[i].event) CUDA_CHECK(cudaEventDestroy(l->ring[i].event));
-    if (l->stream) CUDA_CHECK(cudaStreamDestroy(l->stream));
-    free(l->ring);
-    free(l->when);
+    for (int i = 0; q->ring && i < QUEUE_OPS; i++)
+        if (q->ring[i].event) CUDA_CHECK(cudaEventDestroy(q->ring[i].event));
+    if (q->stream) CUDA_CHECK(cudaStreamDestroy(q->stream));
+    free(q->ring);
 }
 
-void cuda_executor_close(cuda_executor *e)
+void cuda_executor_close(void *state)
 {
-    for (int i = 0; i < HAZARD_QUEUES; i++) lane_close(&e->lane[i]);
+    cuda_executor *e = state;
+    for (int i = 0; i < HAZARD_QUEUES; i++) close_queue(&e->queue[i]);
+    staging_close(e->staging);
     device_clock_close(e->clock);
-    free(e->spans);
+    cuda_matmul_close();
     free(e);
 }
 
-/* A queue that begins with a transfer is one of transfers: they go first, as peers wait for them. */
-static void lane_open(cuda_executor *e, lane *l, op_kind first)
+size_t cuda_scratch_of(const machine_tuning *t, const op *o)
 {
-    int priority = op_is_transfer(first) ? e->transfers_priority : e->computing_priority;
-    CUDA_CHECK(cudaStreamCreateWithPriority(&l->stream, cudaStreamNonBlocking, priority));
-    l->ring = calloc(LANE_OPS, sizeof *l->ring);
-    l->when = calloc((size_t)e->history, sizeof *l->when);
-    if (!l->ring || !l->when) FAIL("no memory for a queue of %d operations", LANE_OPS);
+    cuda_attention_settings(t);
+    return op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
 }
 
-/* The arena gives each queue the scratch that a measuring pass found. */
-static void check_scratch(const lane *l, const op *o)
+/* A queue that begins with a transfer is one of transfers: they go first, as peers wait for them. */
+static void open_queue(const cuda_executor *e, cuda_queue *q, op_kind first)
 {
-    char what[OP_TEXT];
-    size_t needed = op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
-    if (needed > l->scratch_bytes)
-        FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed,
-             l->scratch_bytes);
+    int priority = op_is_transfer(first) ? e->transfers_priority : e->computing_priority;
+    CUDA_CHECK(cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, priority));
+    q->ring = calloc(QUEUE_OPS, sizeof *q->ring);
+    if (!q->ring) FAIL("no memory for a queue of %d operations", QUEUE_OPS);
+}
+
+/* The stream waits for the event itself, never for a later one of its queue: between ranks that could be a circle. */
+static void stream_wait(cuda_executor *e, const submission *s, entry *x, dependency on)
+{
+    const cuda_queue *target = &e->queue[on.queue];
+    if (on.serial > target->submitted) backend_fail_never(s->op, &on);
+    if (on.serial <= e->history->completed[on.queue]) return;
+    const entry *earlier = queue_entry(target, on.serial);
+    x->wait[x->waits++] = (cuda_wait){ on, earlier->group };
+    CUDA_CHECK(cudaStreamWaitEvent(e->queue[s->queue].stream, earlier->event, 0));
 }
 
 /* Of all_gather, reduce_scatter and all_reduce each waits for the one submitted before it, whatever its communicator:
@@ -62,63 +77,47 @@ static void check_scratch(const lane *l, const op *o)
  * long before its sender can come, and what the chain would hold up behind it may be what lets the sender come. */
 static bool is_collective(op_kind kind) { return op_is_transfer(kind) && kind != OP_EXCHANGE; }
 
-static void chain(cuda_executor *e, int at, uint64_t serial, const op *o)
+static void stream_wait_all(cuda_executor *e, const submission *s, entry *x)
 {
-    lane *l = &e->lane[at];
     dependency before = e->collective;
-    if (!is_collective(o->kind)) return;
-    if (before.serial && before.target != at) l->pending[l->pendings++] = before;
-    e->collective = (dependency){ .target = at, .serial = serial };
-}
-
-/* The stream waits for each event itself, never for a later one of its queue: between ranks that could be a circle. */
-static void stream_wait(cuda_executor *e, lane *l, entry *x, const op *o)
-{
-    char what[OP_TEXT];
     x->waits = 0;
-    for (int i = 0; i < l->pendings; i++) {
-        dependency w = l->pending[i];
-        lane *target = &e->lane[w.target];
-        if (w.serial > target->submitted)
-            FAIL("%s waits for operation %llu of queue %d, which can never complete", op_describe(o, what, sizeof what),
-                 (unsigned long long)w.serial, w.target);
-        if (w.serial <= target->completed) continue;
-        const entry *earlier = lane_entry(target, w.serial);
-        w.transfer = earlier->group;
-        x->wait[x->waits++] = w;
-        CUDA_CHECK(cudaStreamWaitEvent(l->stream, earlier->event, 0));
-    }
-    l->pendings = 0;
+    for (int i = 0; i < s->waits; i++) stream_wait(e, s, x, s->wait[i]);
+    if (!is_collective(s->op->kind)) return;
+    if (before.serial && before.queue != s->queue) stream_wait(e, s, x, before);
+    e->collective = (dependency){ s->queue, s->serial };
 }
 
 /* NaN into what a computing operation says that it writes whole. */
-static void poison(const lane *l, const op *o)
+static void poison(const cuda_queue *q, const op *o)
 {
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
         if (x->access == WRITE && tensor_present(&x->tensor) && tensor_contiguous(&x->tensor) &&
             tensor_span(&x->tensor))
-            CUDA_CHECK(cudaMemsetAsync(x->tensor.data, 0xFF, tensor_span(&x->tensor), l->stream));
+            CUDA_CHECK(cudaMemsetAsync(x->tensor.data, 0xFF, tensor_span(&x->tensor), q->stream));
     }
 }
 
-static void launch(const cuda_executor *e, int at, const op *o)
+static void launch(const cuda_executor *e, const submission *s)
 {
-    const lane *l = &e->lane[at];
-    if (op_is_transfer(o->kind)) {
-        cuda_transfer(o, l->scratch, l->stream, at);
+    const cuda_queue *q = &e->queue[s->queue];
+    if (op_is_transfer(s->op->kind)) {
+        cuda_transfer(s->op, s->scratch, q->stream, s->queue);
         return;
     }
-    if (e->options.prove_access) poison(l, o);
-    cuda_compute(o, l->scratch, l->scratch_bytes, l->stream);
+    if (e->options.prove_access) poison(q, s->op);
+    cuda_compute(s->op, s->scratch, s->scratch_bytes, q->stream);
 }
 
 /* The next place of the ring. Its event has done its work: the operation before it there is complete. */
-static entry *append(cuda_executor *e, lane *l, const op *o)
+static entry *append(cuda_executor *e, const submission *s)
 {
-    if (!l->ring) lane_open(e, l, o->kind);
-    if (l->submitted - l->completed == LANE_OPS) harvest_until(e, l, l->completed + 1);
-    entry *x = lane_entry(l, l->submitted + 1);
+    cuda_queue *q = &e->queue[s->queue];
+    uint64_t completed = e->history->completed[s->queue];
+    const op *o = s->op;
+    if (!q->ring) open_queue(e, q, o->kind);
+    if (q->submitted - completed == QUEUE_OPS) poll_until(e, s->queue, completed + 1);
+    entry *x = queue_entry(q, s->serial);
     if (!x->event) CUDA_CHECK(cudaEventCreate(&x->event));
     x->kind = o->kind;
     x->origin = o->origin;
@@ -127,47 +126,30 @@ static entry *append(cuda_executor *e, lane *l, const op *o)
     return x;
 }
 
-void cuda_executor_submit(cuda_executor *e, int at, uint64_t serial, const op *o)
+void cuda_executor_submit(void *state, const submission *s)
 {
-    lane *l = &e->lane[at];
-    entry *x = append(e, l, o);
-    check_scratch(l, o);
-    chain(e, at, serial, o);
-    stream_wait(e, l, x, o);
-    launch(e, at, o);
-    CUDA_CHECK(cudaEventRecord(x->event, l->stream));
-    l->submitted = serial;
+    cuda_executor *e = state;
+    cuda_queue *q = &e->queue[s->queue];
+    entry *x = append(e, s);
+    backend_check_scratch(s->op, cuda_scratch_of(&e->options.tuning, s->op), s->scratch_bytes);
+    stream_wait_all(e, s, x);
+    launch(e, s);
+    CUDA_CHECK(cudaEventRecord(x->event, q->stream));
+    q->submitted = s->serial;
 }
 
-void cuda_executor_wait(cuda_executor *e, int at, int target, uint64_t serial)
+void cuda_executor_sync(void *state, int queue, uint64_t serial)
 {
-    lane *l = &e->lane[at];
-    if (l->pendings == HAZARD_QUEUES) FAIL("queue %d is told to wait more often than there are queues", at);
-    l->pending[l->pendings++] = (dependency){ .target = target, .serial = serial };
-}
-
-void cuda_executor_sync(cuda_executor *e, int at, uint64_t serial)
-{
-    harvest_until(e, &e->lane[at], serial);
+    poll_until(state, queue, serial);
     CUDA_CHECK(cudaGetLastError());
 }
 
-double cuda_executor_completed(cuda_executor *e, int at, uint64_t serial)
+void cuda_executor_upload(void *state, void *to, const void *from, size_t bytes)
 {
-    const lane *l = &e->lane[at];
-    if (l->completed >= serial + e->history)
-        FAIL("operation %llu of queue %d completed too long ago to say when", (unsigned long long)serial, at);
-    return l->when ? l->when[serial % e->history] : 0.0;
+    staging_upload(((cuda_executor *)state)->staging, to, from, bytes);
 }
 
-void cuda_executor_scratch(cuda_executor *e, int at, void *memory, size_t bytes)
+void cuda_executor_download(void *state, void *to, const void *from, size_t bytes)
 {
-    e->lane[at].scratch = memory;
-    e->lane[at].scratch_bytes = bytes;
-}
-
-const span *cuda_executor_spans(cuda_executor *e, int64_t *count)
-{
-    *count = e->span_count < e->options.span_capacity ? e->span_count : e->options.span_capacity;
-    return e->spans;
+    staging_download(((cuda_executor *)state)->staging, to, from, bytes);
 }

@@ -1,15 +1,15 @@
 /* The CUDA executor behind machine/backend.h: queues are streams, marks are events. It launches when it is told to
  * submit; the host waits in sync, and where a queue is a hundred operations ahead of the device. */
 #pragma once
-#include "machine/machine.h"
+#include "machine/backend.h"
 
-typedef struct cuda_executor cuda_executor;
-cuda_executor *cuda_executor_open(const machine_options *options, tally *t);
-void cuda_executor_close(cuda_executor *e);
-void cuda_executor_submit(cuda_executor *e, int at, uint64_t serial, const op *o);
-void cuda_executor_wait(cuda_executor *e, int at, int target, uint64_t serial);
+/* Bytes of scratch that an operation needs, a transfer or not. From shapes only. */
+size_t cuda_scratch_of(const machine_tuning *t, const op *o);
+void *cuda_executor_open(const machine_options *options, const backend *kind, history *h);
+void cuda_executor_close(void *state);
+void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t bytes);
+void cuda_executor_submit(void *state, const submission *s);
 /* Waits until the queue's `serial` is complete. */
-void cuda_executor_sync(cuda_executor *e, int at, uint64_t serial);
-double cuda_executor_completed(cuda_executor *e, int at, uint64_t serial);
-void cuda_executor_scratch(cuda_executor *e, int at, void *memory, size_t bytes);
-const span *cuda_executor_spans(cuda_executor *e, int64_t *count);
+void cuda_executor_sync(void *state, int queue, uint64_t serial);
+void cuda_executor_upload(void *state, void *to, const void *from, size_t bytes);
+void cuda_executor_download(void *state, void *to, const void *from, size_t bytes);

@@ -1,5 +1,4 @@
 /* The host's table. */
-#include "machine/backend.h"
 #include "base/fail.h"
 #include "machine/host/executor.h"
 #include "machine/host/host.h"
@@ -8,21 +7,6 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static void *open_state(const machine_options *options, tally *t) { return executor_open(options, t); }
-static void close_state(void *state) { executor_close(state); }
-static void submit(void *state, int at, uint64_t serial, const op *o) { executor_submit(state, at, serial, o); }
-static void wait(void *state, int at, int target, uint64_t serial) { executor_wait(state, at, target, serial); }
-static void sync(void *state, int at, uint64_t serial) { executor_sync(state, at, serial); }
-static double completed(void *state, int at, uint64_t serial) { return executor_completed(state, at, serial); }
-static void scratch(void *state, int at, void *memory, size_t bytes) { executor_scratch(state, at, memory, bytes); }
-static const span *spans(void *state, int64_t *count) { return executor_spans(state, count); }
-
-static size_t prepare(void *state, const op *o)
-{
-    (void)state;
-    return op_is_transfer(o->kind) ? host_transfer_scratch(o) : host_scratch_bytes(o);
-}
 
 static int threads(void) { return omp_get_max_threads(); }
 
@@ -54,13 +38,6 @@ static void clear(void *memory, int byte, size_t bytes) { memset(memory, byte, b
 
 static void connect_group(group *g, const char *name, int color, int key) { g->handle = world_split(name, color, key); }
 
-static void tune(void *state, void *memory, size_t bytes)
-{
-    (void)state;
-    (void)memory;
-    (void)bytes;
-}
-
 static void move(void *state, void *to, const void *from, size_t bytes)
 {
     (void)state;
@@ -70,30 +47,24 @@ static void move(void *state, void *to, const void *from, size_t bytes)
 const backend *host_backend(void)
 {
     static const backend table = {
-        .name = "host",
         .usable = usable,
         .library = host_matmul_library,
         .engines = engines,
         .threads = threads,
         .device = device,
+        .addressable = true,
         .take = take,
         .give_back = free,
         .clear = clear,
         .connect = connect_group,
         .disconnect = world_release,
-        .open = open_state,
-        .close = close_state,
-        .prepare = prepare,
-        .tune = tune,
-        .submit = submit,
-        .wait = wait,
-        .sync = sync,
-        .completed = completed,
-        .scratch = scratch,
-        .spans = spans,
+        .scratch_of = host_scratch_of,
+        .open = executor_open,
+        .close = executor_close,
+        .submit = executor_submit,
+        .sync = executor_sync,
         .upload = move,
         .download = move,
-        .addressable = true,
     };
     return &table;
 }

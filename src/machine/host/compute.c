@@ -12,5 +12,11 @@ static size_t (*const scratch_of[OP_KINDS])(const op *) = {
     [OP_CROSS_ENTROPY] = host_cross_entropy_scratch,
 };
 
-size_t host_scratch_bytes(const op *o) { return scratch_of[o->kind] ? scratch_of[o->kind](o) : 0; }
+size_t host_scratch_of(const machine_tuning *t, const op *o)
+{
+    (void)t;
+    if (op_is_transfer(o->kind)) return host_transfer_scratch(o);
+    return scratch_of[o->kind] ? scratch_of[o->kind](o) : 0;
+}
+
 void host_compute(const op *o, void *scratch) { run[o->kind](o, scratch); }

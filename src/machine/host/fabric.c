@@ -25,7 +25,7 @@ typedef struct {
     MPI_Request *request; /* [capacity], as the next two */
     MPI_Status *status;
     expectation *expected;
-} stream;
+} messages;
 
 /* all_reduce sums and then gathers, unless every rank sums the whole. */
 typedef enum { SUMS, GATHERS, EXCHANGES } transfer_stage;
@@ -48,7 +48,7 @@ struct host_transfer {
     transfer_stage stage;
     int stages_done;
     divided divided;
-    stream in, out;
+    messages in, out;
 };
 
 static void check(int code, const op *o)
@@ -68,7 +68,7 @@ static void *enlarged(void *memory, int count, size_t bytes)
 }
 
 /* Enough for a window of peers; more where a part is sent in many pieces. */
-static void enlarge(stream *s)
+static void enlarge(messages *s)
 {
     s->capacity = s->capacity ? 2 * s->capacity : WINDOW;
     s->request = enlarged(s->request, s->capacity, sizeof *s->request);
@@ -86,7 +86,7 @@ host_transfer *host_transfer_open(void)
     return t;
 }
 
-static void stream_close(stream *s)
+static void messages_close(messages *s)
 {
     free(s->request);
     free(s->status);
@@ -95,12 +95,12 @@ static void stream_close(stream *s)
 
 void host_transfer_close(host_transfer *t)
 {
-    stream_close(&t->in);
-    stream_close(&t->out);
+    messages_close(&t->in);
+    messages_close(&t->out);
     free(t);
 }
 
-static MPI_Request *next_request(stream *s, expectation expected)
+static MPI_Request *next_request(messages *s, expectation expected)
 {
     if (s->requests == s->capacity) enlarge(s);
     s->expected[s->requests] = expected;
@@ -115,7 +115,7 @@ static int transfer_tag(const fabric_args *f, int stage)
     return (int)((f->sequence % sequences * CHANNELS + (uint64_t)f->group->channel) * STAGES) + stage;
 }
 
-static void post(host_transfer *t, stream *s, void *data, size_t bytes, int peer)
+static void post(host_transfer *t, messages *s, void *data, size_t bytes, int peer)
 {
     const group *g = t->group;
     MPI_Comm comm = MPI_Comm_f2c((MPI_Fint)g->handle);
@@ -131,7 +131,7 @@ static void post(host_transfer *t, stream *s, void *data, size_t bytes, int peer
 }
 
 /* MPI takes a shorter message than expected for success. */
-static void check_received(const host_transfer *t, const stream *s, int i)
+static void check_received(const host_transfer *t, const messages *s, int i)
 {
     int bytes;
     char what[OP_TEXT];
@@ -143,7 +143,7 @@ static void check_received(const host_transfer *t, const stream *s, int i)
 }
 
 /* Have all messages of this window come or gone? */
-static bool messages_done(const host_transfer *t, stream *s)
+static bool messages_done(const host_transfer *t, messages *s)
 {
     if (s->requests == 0) return true;
     int done = 0, code = MPI_Testall(s->requests, s->request, &done, s->status);
@@ -177,15 +177,15 @@ static size_t running_sum_bytes(const divided *d, int ranks)
 
 static char *slots(const host_transfer *t) { return t->scratch + running_sum_bytes(&t->divided, t->group->size); }
 
-/* The i-th peer of a stream: sums hear rank after rank, all else goes round from the own rank. */
-static int peer_at(const host_transfer *t, const stream *s, int i)
+/* The i-th peer of what comes or goes: sums hear rank after rank, all else goes round from the own rank. */
+static int peer_at(const host_transfer *t, const messages *s, int i)
 {
     const group *g = t->group;
     if (s->sends) return (g->rank + i) % g->size;
     return t->stage == SUMS ? i : (g->rank + g->size - i) % g->size;
 }
 
-static void post_peer(host_transfer *t, stream *s, int peer)
+static void post_peer(host_transfer *t, messages *s, int peer)
 {
     const divided *d = &t->divided;
     part own = part_of(d, t->group->size, t->group->rank), other = part_of(d, t->group->size, peer);
@@ -195,7 +195,7 @@ static void post_peer(host_transfer *t, stream *s, int peer)
     else post(t, s, part_data(d, own), part_bytes(d, own), peer);
 }
 
-static void post_window(host_transfer *t, stream *s)
+static void post_window(host_transfer *t, messages *s)
 {
     int left = t->group->size - s->next, end = s->next + (left < WINDOW ? left : WINDOW);
     s->window = s->next;
@@ -205,7 +205,7 @@ static void post_window(host_transfer *t, stream *s)
     }
 }
 
-static void start_stream(host_transfer *t, stream *s)
+static void start_messages(host_transfer *t, messages *s)
 {
     s->next = s->requests = 0;
     s->ended = false;
@@ -215,8 +215,8 @@ static void start_stream(host_transfer *t, stream *s)
 static void start_stage(host_transfer *t, transfer_stage stage)
 {
     t->stage = stage;
-    start_stream(t, &t->in);
-    start_stream(t, &t->out);
+    start_messages(t, &t->in);
+    start_messages(t, &t->out);
 }
 
 /* Adds what the window's ranks sent, and the own part in its place, to what came before. */
@@ -233,7 +233,7 @@ static void add_window(host_transfer *t, void *to, dtype to_type)
 
 /* True when its last message has come or gone. A sum's last window waits for what is sent: it may be what the sum
  * replaces. */
-static bool stream_advance(host_transfer *t, stream *s)
+static bool messages_advance(host_transfer *t, messages *s)
 {
     while (!s->ended && messages_done(t, s)) {
         s->ended = s->next == t->group->size;
@@ -301,7 +301,7 @@ void host_transfer_start(host_transfer *t, const op *o, void *scratch)
 
 bool host_transfer_test(host_transfer *t)
 {
-    bool heard = stream_advance(t, &t->in), sent = stream_advance(t, &t->out);
+    bool heard = messages_advance(t, &t->in), sent = messages_advance(t, &t->out);
     if (!heard || !sent) return false;
     if (t->stage != SUMS) return true;
     finish_sum(t);

@@ -1,10 +1,13 @@
 /* The host machine's kernels: plain C, OpenMP, oneDNN for products. One function host_NAME per operation kind; scratch
- * is the queue's, at least host_scratch_bytes(o) long and 64-byte aligned. */
+ * is the queue's, at least host_scratch_of(o) long and 64-byte aligned. */
 #pragma once
-#include "machine/fabric.h"
+#include "machine/group.h"
+#include "machine/op.h"
+#include "machine/options.h"
 
-/* Bytes of scratch the op needs; builds and caches the oneDNN primitive of a product. */
-size_t host_scratch_bytes(const op *o);
+/* Bytes of scratch the op needs, a transfer or not, whatever the settings; builds and caches the oneDNN primitive of a
+ * product. */
+size_t host_scratch_of(const machine_tuning *t, const op *o);
 /* Runs a computing operation to completion. */
 void host_compute(const op *o, void *scratch);
 

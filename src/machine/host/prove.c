@@ -1,21 +1,7 @@
 /* Proof of access lists. */
 #include "machine/host/prove.h"
 #include "base/fail.h"
-#include <stdlib.h>
 #include <string.h>
-
-struct access_proof {
-    uint64_t sum[OP_OPERANDS];
-};
-
-access_proof *access_proof_open(void)
-{
-    access_proof *p = calloc(1, sizeof *p);
-    if (!p) FAIL("no memory for the proof of access lists");
-    return p;
-}
-
-void access_proof_close(access_proof *p) { free(p); }
 
 typedef void visitor(char *run, size_t bytes, uint64_t *sum);
 

@@ -3,9 +3,9 @@
 #pragma once
 #include "machine/op.h"
 
-typedef struct access_proof access_proof;
-access_proof *access_proof_open(void);
-void access_proof_close(access_proof *p);
+typedef struct {
+    uint64_t sum[OP_OPERANDS]; /* of READ operands, before */
+} access_proof;
 void access_proof_before(access_proof *p, const op *o);
 /* Ends the run, naming the operation and the operand, if a READ operand changed. */
 void access_proof_after(access_proof *p, const op *o);

@@ -5,7 +5,7 @@
 
 static const char CACHE[] = "build/emulator/matmul-algorithms";
 
-static void list_algorithms(machine_options options)
+static void list_algorithms(machine_tuning options)
 {
     char text[OUTPUT];
     for (int s = 2; s < 5; s++) one_product(&shapes[s], all_formats[1], WRITE, 0, nothing);
@@ -15,18 +15,18 @@ static void list_algorithms(machine_options options)
     fputs(text, stderr);
 }
 
-static void list_tried(void) { list_algorithms((machine_options){ .algorithm_cache = CACHE }); }
+static void list_tried(void) { list_algorithms((machine_tuning){ .algorithm_cache = CACHE }); }
 static void list_deterministic(void)
 {
-    list_algorithms((machine_options){ .algorithm_cache = CACHE, .deterministic = true });
+    list_algorithms((machine_tuning){ .algorithm_cache = CACHE, .deterministic = true });
 }
 static void list_elsewhere(void)
 {
-    list_algorithms((machine_options){ .algorithm_cache = "build/no/such/folder/algorithms" });
+    list_algorithms((machine_tuning){ .algorithm_cache = "build/no/such/folder/algorithms" });
 }
 static void list_with_transfers(void)
 {
-    list_algorithms((machine_options){ .algorithm_cache = CACHE, .transfer_multiprocessors = 8 });
+    list_algorithms((machine_tuning){ .algorithm_cache = CACHE, .transfer_multiprocessors = 8 });
 }
 
 /* Memory for trials does not suffice. */
@@ -36,7 +36,7 @@ static void list_untried(void)
     char text[OUTPUT];
     one_product(&shapes[2], all_formats[0], WRITE, 0, nothing);
     CUDA_CHECK(cudaMalloc(&memory, 4096));
-    cuda_matmul_tune(&(machine_options){ 0 }, memory, 4096);
+    cuda_matmul_tune(&(machine_tuning){ 0 }, memory, 4096);
     one_product(&shapes[2], all_formats[0], WRITE, 0, NULL);
     cuda_matmul_algorithms(text, sizeof text);
     fputs(text, stderr);
@@ -95,7 +95,7 @@ static void list_what_ran(void)
 {
     char text[OUTPUT];
     for (int s = 2; s < 5; s++) one_product(&shapes[s], all_formats[1], WRITE, 0, nothing);
-    tune((machine_options){ 0 });
+    tune((machine_tuning){ 0 });
     expect_lines("nothing ran", sizeof text, 0, "");
     one_product(&shapes[3], all_formats[1], WRITE, 0, NULL);
     expect_lines("one ran", sizeof text, 1, "\n");

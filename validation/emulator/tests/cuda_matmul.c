@@ -8,7 +8,7 @@ static void planned_at_first_use(void) { all_products(NULL); }
 static void tuned(void)
 {
     all_products(nothing);
-    tune((machine_options){ .transfer_multiprocessors = 16 });
+    tune((machine_tuning){ .transfer_multiprocessors = 16 });
     all_products(NULL);
 }
 
@@ -69,7 +69,7 @@ static void rounded_once(void)
         for (int i = 0; i < 2; i++) {
             run(&o);
             expect_product("rounded once", &o, &c, &a, &b);
-            tune((machine_options){ 0 });
+            tune((machine_tuning){ 0 });
         }
     }
 }
@@ -78,13 +78,13 @@ static void rounded_once(void)
 static void opened_again(void)
 {
     one_product(&shapes[2], all_formats[0], WRITE, 0, nothing);
-    tune((machine_options){ 0 });
+    tune((machine_tuning){ 0 });
     cuda_matmul_close();
     cuda_matmul_open();
     one_product(&shapes[2], all_formats[0], WRITE, 0, NULL);
 }
 
-static void never_measured(void)
+static void never_prepared(void)
 {
     layout plain = { 0 };
     matrix a = matrix_open(F32, 4, 4, plain, 1), b = matrix_open(F32, 4, 4, plain, 2),
@@ -172,7 +172,7 @@ static void test_exact(void **state)
 
 static void test_refused(void **state)
 {
-    dies(never_measured, "matmul layers.3.down: no measuring pass has met f32 d[4, 4] += f32 a[4, 4] b[4, 4]");
+    dies(never_prepared, "matmul layers.3.down: nobody has prepared f32 d[4, 4] += f32 a[4, 4] b[4, 4]");
     dies(overlapping_rows, "rows or columns of a matrix overlap");
     dies(little_scratch, "matmul layers.3.down: its scratch is only 200 bytes");
 }

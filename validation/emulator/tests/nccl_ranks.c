@@ -38,12 +38,12 @@ static float first_number(tensor x)
 }
 
 /* Of ranks first .. first + size - 1; others hold a group that they are not of. */
-static void connect(group *g, const char *name, int lanes, int first, int size)
+static void connect(group *g, const char *name, int concurrent, int first, int size)
 {
     int at = world_rank() - first;
     bool within = at >= 0 && at < size;
     *g = group_line("test", first, 1, within ? size : 1, within ? at : 0);
-    g->concurrent = lanes;
+    g->concurrent = concurrent;
     group_connect(MACHINE_CUDA, g, name, within ? first : -1, g->rank);
 }
 
@@ -86,21 +86,21 @@ static void receives_ahead_hold_up_no_send(void **state)
     group_disconnect(MACHINE_CUDA, "forth");
 }
 
-/* The queue of a group's first transfer has the first lane, on all ranks alike. */
+/* The queue of a group's first transfer has its first communicator, on all ranks alike. */
 static void first_transfer(group *g)
 {
     transfer both[] = { { true, 1 - g->rank, cell[2] }, { false, 1 - g->rank, cell[3] } };
     if (g->size == 2) fabric_exchange(f.q[FIRST], "first", g, both, 2);
 }
 
-static void lanes_of_a_group_pass_each_other(void **state)
+static void transfers_at_once_pass_each_other(void **state)
 {
     group g;
-    connect(&g, "two lanes", 2, 0, 2);
+    connect(&g, "two at once", 2, 0, 2);
     first_transfer(&g);
     receive_ahead_of_send(&g, &g);
     assert_on_all(world_rank() > 1 || first_number(cell[0]) == 7.0f, "what came back");
-    group_disconnect(MACHINE_CUDA, "two lanes");
+    group_disconnect(MACHINE_CUDA, "two at once");
 }
 
 /* ---- one forward, one backward ---- */
@@ -200,7 +200,7 @@ static void communicators_are_kept_and_made_again(void **state)
     group g, again;
     connect(&g, "kept", 0, 0, world_ranks());
     connect(&again, "kept", 0, 0, world_ranks());
-    assert_ptr_equal(g.communicator[0], again.communicator[0]);
+    assert_ptr_equal(communicator_for(&g, FIRST), communicator_for(&again, FIRST));
     group_disconnect(MACHINE_CUDA, "kept");
     for (int i = 0; i < 70; i++) { /* more than are kept at once */
         char name[SPLIT_NAME];
@@ -251,10 +251,10 @@ static void shared_links(void)
     receive_ahead_of_send(&back, &forth);
 }
 
-static void one_lane(void)
+static void one_at_once(void)
 {
     group g;
-    connect(&g, "one lane", 1, 0, 2);
+    connect(&g, "one at once", 1, 0, 2);
     first_transfer(&g);
     receive_ahead_of_send(&g, &g);
 }
@@ -329,7 +329,7 @@ static void destroyed(void)
     old = g;
     group_disconnect(MACHINE_CUDA, "old");
     connect(&other, "other", 0, 0, world_ranks());
-    ncclComm_t late = other.communicator[0]->comm;
+    ncclComm_t late = communicator_for(&other, FIRST)->comm;
     group_disconnect(MACHINE_CUDA, "other");
     connect(&other, "third", 0, 0, world_ranks());
     ncclAllReduce(cell[0].data, cell[0].data, 1, ncclFloat32, ncclSum, late, NULL);
@@ -342,7 +342,7 @@ static void error(void)
     reduce(g, 3);
     machine_sync(f.m);
     if (!is_last()) reduce(g, 3);
-    emulator_nccl_break(g->communicator[0]->comm, ncclRemoteError);
+    emulator_nccl_break(communicator_for(g, FIRST)->comm, ncclRemoteError);
 }
 
 static void device_of_two(void) { reduce(everybody(), 3); }
@@ -357,7 +357,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } scenes[] = {
-    { "shared_links", shared_links },   { "one_lane", one_lane },
+    { "shared_links", shared_links },   { "one_at_once", one_at_once },
     { "first_meeting", first_meeting }, { "other_count", other_count },
     { "other_kind", other_kind },       { "other_order", other_order },
     { "short_message", short_message }, { "memory_of_the_host", memory_of_the_host },
@@ -379,7 +379,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(receives_ahead_hold_up_no_send),
-        cmocka_unit_test(lanes_of_a_group_pass_each_other),
+        cmocka_unit_test(transfers_at_once_pass_each_other),
         cmocka_unit_test(links_under_1f1b),
         cmocka_unit_test(communicators_are_kept_and_made_again),
         cmocka_unit_test(sums_are_made_in_orders_of_their_own),

@@ -218,11 +218,11 @@ static inline void all_products(void (*before)(const op *))
 static inline void nothing(const op *o) { (void)o; }
 
 /* Memory for trials is another than that of the matrices. */
-static inline void tune(machine_options options)
+static inline void tune(machine_tuning tuning)
 {
     void *memory;
     CUDA_CHECK(cudaMalloc(&memory, ARENA));
-    cuda_matmul_tune(&options, memory, ARENA);
+    cuda_matmul_tune(&tuning, memory, ARENA);
     CUDA_CHECK(cudaFree(memory));
 }
 

@@ -5,7 +5,7 @@
 #include "emulator.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
-#include "train/trainer.h"
+#include "train/build.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +35,9 @@ static emulator_counts inside(const char *text)
     trainer_options o = { .machine = { .kind = MACHINE_CUDA } };
     emulator_counts asked = { 0 };
     mesh_open_alone(&m, 0);
-    trainer_build(&t, &c, &m, &o);
+    measure share = measure_case(&c, &m, &o);
+    trainer_build(&t, &c, &m, &o, &share);
+    measure_free(&share);
     trainer_initialize(&t);
     machine_sync(t.machine);
     for (int step = 0; step < STEPS; step++) {

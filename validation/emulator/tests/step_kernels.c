@@ -69,7 +69,7 @@ static void run_both(op *o, int operands, sample *const *x, const access_mode *a
         first[i] = memcpy(malloc(x[i]->bytes + 1), x[i]->memory, x[i]->bytes);
         host[i] = malloc(x[i]->bytes + 1);
     }
-    size_t bytes = host_scratch_bytes(o);
+    size_t bytes = host_scratch_of(NULL, o);
     void *scratch = aligned_alloc(ARENA_ALIGNMENT, (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
     host_compute(o, scratch);
     free(scratch);

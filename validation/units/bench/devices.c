@@ -124,16 +124,16 @@ static void keys_reach_the_machine(void **state)
     char text[512];
     bench_case c = case_of(head, world_ranks());
     machine_options on = case_machine(&c);
-    assert_false(on.deterministic || on.own_attention || on.shadow);
-    assert_string_equal(on.algorithm_cache, "xgsw.algorithms");
-    assert_int_equal(on.transfer_multiprocessors, world_ranks() > 1 ? 16 : 0);
+    assert_false(on.tuning.deterministic || on.tuning.own_attention || on.shadow);
+    assert_string_equal(on.tuning.algorithm_cache, "xgsw.algorithms");
+    assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 16 : 0);
     snprintf(text, sizeof text, "%s%s", head,
              "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 7\n");
     c = case_of(text, world_ranks());
     on = case_machine(&c);
-    assert_true(on.deterministic && on.own_attention);
-    assert_null(on.algorithm_cache);
-    assert_int_equal(on.transfer_multiprocessors, world_ranks() > 1 ? 7 : 0);
+    assert_true(on.tuning.deterministic && on.tuning.own_attention);
+    assert_null(on.tuning.algorithm_cache);
+    assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 7 : 0);
 }
 
 static void the_host_has_engines(void **state)

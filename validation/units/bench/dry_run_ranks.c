@@ -58,6 +58,7 @@ static void check_layout(const char *layout)
         model += rank_model_flops(&c, m.at);
         if (m.gradient.rank == 0)
             parameters += found.parameters - (m.at[AXIS_TENSOR] ? states_of(&c, m.at).replicated : 0);
+        measure_free(&found);
         mesh_close(&m);
     }
     assert_true(submitted == paper_submitted_flops(&p, &c));

@@ -29,14 +29,17 @@ typedef struct {
 /* Collective. most, submitted: of all ranks. */
 static void run_layout(outcome *o, const char *layout)
 {
-    char text[1024];
+    char text[1024], reason[REASON_LENGTH];
+    measure measured;
     host_load load = { world_node_ranks(), world_node_cores(), 1, 0 };
     snprintf(text, sizeof text, "%s%s", head, layout);
     o->c = case_of(text, world_ranks());
     o->p = paper_open(&o->c);
     mesh_open(&o->m, &o->c.layout, world_rank(), MESH_PAPER);
     result_open(&o->r, &o->c);
-    o->verdict = run_case(&o->c, &o->r, &load);
+    assert_true(case_can_run(&o->c, &load, &measured, reason));
+    o->verdict = run_case(&o->c, &measured, &load, &o->r);
+    measure_free(&measured);
     o->most = (double)o->r.arena_bytes;
     o->submitted = tally_flops(&o->r.tally);
     world_maximum(&o->most, 1);

@@ -16,7 +16,7 @@ static int rounds(void) { return real.kind == MACHINE_HOST ? ROUNDS : ROUNDS_ON_
 static int open_floor(void **state)
 {
     group_of_all(&all);
-    paper = floor_open((machine_options){ .measuring = true }, 0);
+    paper = floor_open((machine_options){ .on_paper = true }, 0);
     real = floor_open((machine_options){ .prove_access = true }, (size_t)LARGEST * 8 * (size_t)world_ranks() + 1024);
     return 0;
 }
@@ -47,13 +47,15 @@ static mark submit_asked(const test_floor *f, group *g, const asked *x)
 static size_t scratch_needed(group *g, const asked *x)
 {
     test_floor once = paper;
-    machine_options options = { .kind = tested_machine(), .measuring = true };
+    machine_options options = { .kind = tested_machine(), .on_paper = true };
     once.m = machine_open(&options);
     once.q[0] = machine_queue(once.m, "paper");
     submit_asked(&once, g, x);
-    size_t needed = queue_scratch_bytes(once.q[0]);
+    preparation needed = machine_prepared(once.m);
+    size_t bytes = needed.scratch[0];
+    preparation_free(&needed);
     machine_close(once.m);
-    return needed;
+    return bytes;
 }
 
 /* Runs it with exactly the scratch that it asks for on paper; false if it writes beyond. */

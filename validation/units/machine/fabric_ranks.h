@@ -38,7 +38,7 @@ static inline void *bytes_of(size_t bytes)
 
 static inline test_floor floor_open(machine_options options, size_t scratch_bytes)
 {
-    test_floor f = { .kind = options.measuring ? MACHINE_HOST : tested_machine() };
+    test_floor f = { .kind = options.on_paper ? MACHINE_HOST : tested_machine() };
     options.kind = tested_machine();
     options.world_rank = world_rank();
     f.m = machine_open(&options);

@@ -292,7 +292,7 @@ static void sentences_are_few_but_all_are_counted(void **state)
 /* The same through the machine, with fillers and marks, on paper. */
 static machine *paper(queue *q[3])
 {
-    machine_options options = { .measuring = true };
+    machine_options options = { .on_paper = true };
     machine *m = machine_open(&options);
     for (int i = 0; i < 3; i++) q[i] = machine_queue(m, "queue");
     return m;

@@ -156,7 +156,7 @@ static fault known_strike(fault s, const buffers *b)
 {
     float x = 1.0f;
     if (world_rank() == s.world_rank) {
-        test_floor paper = floor_open((machine_options){ .measuring = true }, 0);
+        test_floor paper = floor_open((machine_options){ .on_paper = true }, 0);
         machine_plant(paper.m, &s);
         submit_setup(&paper, &x);
         for (int step = 0; step < STEPS; step++) submit_step(&paper, b, step);

@@ -45,7 +45,9 @@ static shadow_report shadowed_steps(const bench_case *c, shadow_mode mode, int s
     mesh m;
     mesh_open(&m, &c->layout, 0, mesh_on(kind_of(c)));
     trainer_options o = { .machine = { .kind = kind_of(c), .span_capacity = SPANS, .world_rank = -1 } };
-    trainer_build(&t, c, &m, &o);
+    measure share = measure_case(c, &m, &o);
+    trainer_build(&t, c, &m, &o, &share);
+    measure_free(&share);
     trainer_initialize(&t);
     machine_shadow(t.machine, mode);
     for (int i = 0; i < steps; i++) mark_sync(trainer_step(&t));

@@ -46,10 +46,9 @@ static void check_counts(const tally *t)
 
 static void counts_are_equal_on_every_machine(void **state)
 {
-    static const machine_options machines[] = { { .measuring = true },
-                                                { .hostile = true },
-                                                { .prove_access = true },
-                                                { .kind = MACHINE_CUDA, .measuring = true } };
+    static const machine_options machines[] = {
+        { .on_paper = true }, { .hostile = true }, { .prove_access = true }, { .kind = MACHINE_CUDA, .on_paper = true }
+    };
     for (int i = 0; i < 4; i++) {
         machine *m = machine_open(&machines[i]);
         submit_all(m);
@@ -105,7 +104,7 @@ static void a_full_ring_is_no_dispatch(void **state)
 
 static void paper_takes_no_time(void **state)
 {
-    machine *m = machine_open(&(machine_options){ .measuring = true });
+    machine *m = machine_open(&(machine_options){ .on_paper = true });
     int64_t spans = 7;
     submit_all(m);
     assert_true(machine_tally(m)->run_seconds == 0.0 && machine_tally(m)->kind[OP_MATMUL].seconds == 0.0);
@@ -119,7 +118,7 @@ static void sent_bytes_are_those_of_a_ring(void **state)
 {
     static float whole[48], part[12], out[48];
     group ring = { .axis = "tensor", .size = 4, .handle = -1 };
-    machine *m = machine_open(&(machine_options){ .measuring = true });
+    machine *m = machine_open(&(machine_options){ .on_paper = true });
     queue *q = machine_queue(m, "talk");
     const double *sent = &machine_tally(m)->axis[0].sent;
     all_gather(q, "in place", &ring, tensor_1d(whole, F32, 48), tensor_none());

@@ -113,7 +113,7 @@ static found run(const shape *n, const problem *p, group *g, tensor out, tensor 
     options.world_rank = world_rank();
     for (int pass = 0; pass < 2; pass++) {
         char *memory = bytes_of(bytes), *scratch[HAZARD_QUEUES];
-        options.measuring = pass == 0;
+        options.on_paper = pass == 0;
         machine *m = machine_open(&options);
         queues l = queues_open(m, true);
         arena_open(&a, pass ? memory : NULL, bytes);
@@ -124,8 +124,12 @@ static found run(const shape *n, const problem *p, group *g, tensor out, tensor 
             queue_set_scratch(machine_queue_at(m, i), scratch[i] = bytes_of(scratch_bytes[i]), scratch_bytes[i]);
         submit_attention(&r, n, p, out, lse);
         machine_sync(m);
-        if (pass == 0) g->sequence = sequence;
-        for (int i = 0; i < count; i++) scratch_bytes[i] = queue_scratch_bytes(machine_queue_at(m, i));
+        if (pass == 0) {
+            preparation needed = machine_prepared(m);
+            memcpy(scratch_bytes, needed.scratch, sizeof scratch_bytes);
+            preparation_free(&needed);
+            g->sequence = sequence;
+        }
         f.forward_flops = machine_tally(m)->kind[OP_ATTENTION_FORWARD].flops;
         f.backward_flops = machine_tally(m)->kind[OP_ATTENTION_BACKWARD].flops;
         f.hazards += machine_hazards(m)->count;

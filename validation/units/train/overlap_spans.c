@@ -100,7 +100,10 @@ static beside beside_of(cut k)
     mesh m;
     bench_case c = cut_case(k);
     mesh_open(&m, &c.layout, world_rank(), MESH_ON_HOST);
-    trainer_build(&t, &c, &m, &(trainer_options){ .machine = { .world_rank = world_rank(), .span_capacity = SPANS } });
+    trainer_options o = { .machine = { .world_rank = world_rank(), .span_capacity = SPANS } };
+    measure share = measure_case(&c, &m, &o);
+    trainer_build(&t, &c, &m, &o, &share);
+    measure_free(&share);
     trainer_initialize(&t);
     for (int i = 0; i < STEPS; i++) mark_sync(trainer_step(&t));
     machine_sync(t.machine);

@@ -21,7 +21,7 @@ static paper on_paper(const bench_case *c, int rank, int64_t dropped)
     arena a;
     mesh_open(&m, &c->layout, rank, MESH_PAPER);
     arena_open(&a, NULL, 0);
-    machine *on = machine_open(&(machine_options){ .measuring = true, .world_rank = rank });
+    machine *on = machine_open(&(machine_options){ .on_paper = true, .world_rank = rank });
     trainer_open(&t, c, &m, on, &a);
     trainer_initialize(&t);
     for (int step = 0; step < STEPS; step++) {

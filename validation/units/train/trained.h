@@ -5,6 +5,7 @@
 #include "machine/world.h"
 #include "plan/deck/deck.h"
 #include "plan/model/check_case.h"
+#include "train/build.h"
 #include "train/gradient.h"
 #include "units/machine/sharing.h"
 #include <math.h>
@@ -185,7 +186,9 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
                                        .world_rank = world_rank() },
                           .fault = how->fault };
     if (m.takes_part) {
-        trainer_build(&t, c, &m, &o);
+        measure share = measure_case(c, &m, &o);
+        trainer_build(&t, c, &m, &o, &share);
+        measure_free(&share);
         trainer_initialize(&t);
         take_rows(&t, r, false, r->first_weight);
     }

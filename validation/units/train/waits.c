@@ -42,7 +42,7 @@ static paper on_paper(const bench_case *c, place dropped)
     arena a;
     mesh_open(&m, &c->layout, dropped.rank, MESH_PAPER);
     arena_open(&a, NULL, 0);
-    machine *on = machine_open(&(machine_options){ .measuring = true, .world_rank = dropped.rank });
+    machine *on = machine_open(&(machine_options){ .on_paper = true, .world_rank = dropped.rank });
     trainer_open(&t, c, &m, on, &a);
     trainer_initialize(&t);
     for (int s = 0; s < STEPS; s++) {

@@ -15,11 +15,15 @@ static struct {
     char why[256];
 } state;
 
-void cuda_attention_open(const machine_options *options)
+void cuda_attention_settings(const machine_tuning *t)
 {
-    state.own = options->own_attention;
-    state.deterministic = options->deterministic;
-    if (options->measuring) return;
+    state.own = t->own_attention;
+    state.deterministic = t->deterministic;
+}
+
+void cuda_attention_open(const machine_tuning *t)
+{
+    cuda_attention_settings(t);
     memset(state.forward, 0, sizeof state.forward);
     memset(state.backward, 0, sizeof state.backward);
     state.why[0] = 0;

@@ -7,7 +7,7 @@
 bool library_attention_takes(const cuda_call *c, bool backward);
 /* Bytes, from shapes only. */
 size_t library_attention_scratch(const cuda_call *c, bool backward);
-/* Measuring: a plan for such a call will be wanted. No GPU is touched. */
+/* A plan for such a call will be wanted. No GPU is touched. */
 void library_attention_note(const cuda_call *c, bool backward);
 /* Makes the plans; takes seconds. */
 void library_attention_tune(void);

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "machine/cuda/kernels.h"
 #include "machine/cuda/products/algorithm_cache.h"
-#include "machine/cuda/products/matmul.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -171,28 +170,28 @@ static void run_once(const room *r, const product *p)
     CUBLAS_CHECK(&p->key, product_run(p, &p->chosen, x, r->workspace, r->stream));
 }
 
-static void choose(room *r, product *p, const machine_options *options)
+static void choose(room *r, product *p, const machine_tuning *t)
 {
     bool fits = r->bytes >= bytes_of(&p->key);
-    algorithm_first(p, options->transfer_multiprocessors);
-    p->deterministic = options->deterministic;
-    bool known = !options->deterministic && algorithm_cache_find(p), large = product_flops(&p->key) >= smallest_tried;
-    if (!options->deterministic && !known && fits && large && clock_seconds() < r->until) choose_by_trials(r, p);
+    algorithm_first(p, t->transfer_multiprocessors);
+    p->deterministic = t->deterministic;
+    bool known = !t->deterministic && algorithm_cache_find(p), large = product_flops(&p->key) >= smallest_tried;
+    if (!t->deterministic && !known && fits && large && clock_seconds() < r->until) choose_by_trials(r, p);
     if (p->source == ALGORITHM_TRIED) algorithm_cache_add(p);
     if (fits) run_once(r, p);
 }
 
-void algorithms_choose(product *const *list, size_t count, const machine_options *options, void *memory, size_t bytes)
+void algorithms_choose(product *const *list, size_t count, const machine_tuning *t, void *memory, size_t bytes)
 {
     if (count == 0) return;
-    if (!options->deterministic) algorithm_cache_read(options->algorithm_cache);
+    if (!t->deterministic) algorithm_cache_read(t->algorithm_cache);
     room r = room_open(list, count, memory, bytes);
     for (size_t i = 0; i < count; i++) {
-        choose(&r, list[i], options);
+        choose(&r, list[i], t);
         world_progress();
     }
     room_close(&r);
-    if (!options->deterministic) algorithm_cache_write(options->algorithm_cache);
+    if (!t->deterministic) algorithm_cache_write(t->algorithm_cache);
 }
 
 size_t algorithm_describe(const product *p, char *text, size_t length)

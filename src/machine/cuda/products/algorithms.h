@@ -2,13 +2,15 @@
  * found. */
 #pragma once
 #include "machine/cuda/products/product.h"
-#include "machine/machine.h"
+#include "machine/options.h"
 
 /* The library's first answer that works here. */
 void algorithm_first(product *p, int multiprocessors_left);
-/* An algorithm for each, in that order; memory is free for trials. options->algorithm_cache: read first, and what it
- * lacks is added (algorithm_cache.h). */
-void algorithms_choose(product *const *list, size_t count, const machine_options *options, void *memory, size_t bytes);
+/* An algorithm for each, in that order, by trials in the memory, all together no longer than TUNE_SECONDS; what time or
+ * memory does not suffice for, and everything if deterministic (trials differ from run to run), is made by the
+ * library's first answer. The algorithm cache is read first, and what it lacks is added (algorithm_cache.h). */
+enum { TUNE_SECONDS = 30 };
+void algorithms_choose(product *const *list, size_t count, const machine_tuning *t, void *memory, size_t bytes);
 /* Products of fewer flops get the library's first answer without trials (1e10, if nobody says). For tests of trials. */
 void algorithms_try_from(double flops);
 /* One line on the product and its algorithm; as snprintf. */

@@ -117,29 +117,27 @@ static int longest_first(const void *a, const void *b)
     return p != q ? (p < q) - (p > q) : memcmp(&x->key, &y->key, sizeof x->key);
 }
 
-static bool is_unplanned(const product *p, const machine_options *options)
+static bool is_unplanned(const product *p, const machine_tuning *t)
 {
-    bool same =
-        p->multiprocessors_left == options->transfer_multiprocessors && p->deterministic == options->deterministic;
-    bool best = options->deterministic ? p->source == ALGORITHM_FIRST : p->source > ALGORITHM_FIRST;
+    bool same = p->multiprocessors_left == t->transfer_multiprocessors && p->deterministic == t->deterministic;
+    bool best = t->deterministic ? p->source == ALGORITHM_FIRST : p->source > ALGORITHM_FIRST;
     return p->wanted && !(same && best);
 }
 
-static bool has_run(const product *p, const machine_options *unused)
+static bool has_run(const product *p, const machine_tuning *unused)
 {
     (void)unused;
     return p->ran;
 }
 
 /* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
-static product **listed(bool (*is_so)(const product *, const machine_options *), const machine_options *options,
-                        size_t *count)
+static product **listed(bool (*is_so)(const product *, const machine_tuning *), const machine_tuning *t, size_t *count)
 {
     product **list = calloc(table.used + 1, sizeof *list);
     if (!list) FAIL("no memory for a list of %zu matrix products", table.used);
     *count = 0;
     for (size_t i = 0; i < table.slots; i++)
-        if (table.slot[i] && is_so(table.slot[i], options)) list[(*count)++] = table.slot[i];
+        if (table.slot[i] && is_so(table.slot[i], t)) list[(*count)++] = table.slot[i];
     qsort(list, *count, sizeof *list, longest_first);
     return list;
 }
@@ -158,11 +156,11 @@ static void make_ready(product *p)
 
 static void forget_run(product *p) { p->ran = false; }
 
-void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes)
+void cuda_matmul_tune(const machine_tuning *t, void *memory, size_t bytes)
 {
     size_t count;
-    product **list = listed(is_unplanned, options, &count);
-    algorithms_choose(list, count, options, memory, bytes);
+    product **list = listed(is_unplanned, t, &count);
+    algorithms_choose(list, count, t, memory, bytes);
     free(list);
     each(make_ready);
 }
@@ -203,12 +201,12 @@ static void zero(const cuda_call *c)
     if (!is_empty(&c->x[DESTINATION]) && !c->update[DESTINATION]) cuda_fill(&fill);
 }
 
-/* What a measuring pass has noted; where nothing was tuned, it is made by the library's first answer. */
+/* One that was noted; where nothing was tuned, it is made by the library's first answer. */
 static const product *planned(const cuda_call *c, const product_key *key)
 {
     char text[PRODUCT_TEXT];
     product *p = key_table_find(&table, key);
-    if (!p) FAIL("matmul %s: no measuring pass has met %s", c->name, product_text(key, text, sizeof text));
+    if (!p) FAIL("matmul %s: nobody has prepared %s", c->name, product_text(key, text, sizeof text));
     if (p->source == ALGORITHM_NONE) algorithm_first(p, 0);
     product_ready(p);
     p->ran = true;

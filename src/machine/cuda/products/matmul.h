@@ -1,20 +1,18 @@
-/* Matrix products: shapes noted on paper, algorithms chosen by trial before the first step, handles of cuBLASLt.
+/* Matrix products: shapes noted before, algorithms chosen by trial before the first step, handles of cuBLASLt.
  * The launcher, cuda_matmul, is in kernels.h. All of it is process state: what one case has found, the next one knows.
  */
 #pragma once
-#include "machine/machine.h"
+#include "machine/op.h"
+#include "machine/options.h"
 
-/* A measuring machine met the product: remembers its shape for cuda_matmul_tune. Needs no device. */
+/* The product will be run: remembers its shape for cuda_matmul_tune. Needs no device. */
 void cuda_matmul_prepare(const op *o);
 /* Chooses an algorithm for every shape noted since the last call, in device memory that nobody uses yet. Synchronizes.
- * Trials, the longest product first and all together no longer than TUNE_SECONDS; what time or memory does not suffice
- * for, and everything if options->deterministic (trials differ from run to run), is made by the library's first answer.
  */
-enum { TUNE_SECONDS = 30 };
-void cuda_matmul_tune(const machine_options *options, void *memory, size_t bytes);
+void cuda_matmul_tune(const machine_tuning *t, void *memory, size_t bytes);
 /* The products that have run since a machine was last opened and how each is made, one a line, the longest first; if
  * not all fit, the last line says how many more there are. For the record. length: at least 32. */
 void cuda_matmul_algorithms(char *text, size_t length);
-/* Once per machine that runs; the last close gives back descriptions. The library's handle stays. */
+/* Once per machine; the last close gives back descriptions. The library's handle stays. */
 void cuda_matmul_open(void);
 void cuda_matmul_close(void);

@@ -2,7 +2,7 @@
 #pragma once
 #include "base/dtype.h"
 #include "machine/cuda/device/libraries.h"
-#include "machine/machine.h"
+#include "machine/options.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,7 +33,7 @@ typedef struct {
 typedef struct {
     product_key key;
     char name[PRODUCT_NAME];
-    bool wanted, ran;                /* by a measuring pass since the last tuning; since a machine was last opened */
+    bool wanted, ran;                /* noted since the last tuning; since a machine was last opened */
     cublasLtMatmulDesc_t descriptor; /* NULL: not built */
     cublasLtMatrixLayout_t layout[MATRICES];
     int multiprocessors_left;

@@ -1,29 +1,32 @@
 /* Communicators of the CUDA machine. The process's place in them is process state, as NCCL's is.
  *
  * NCCL runs transfers of one communicator, and of all that share resources, one after the other in the order of
- * submission, whatever their streams. So there are two kinds. Groups of lanes have a communicator of their own for each
- * lane: a receive that is posted ahead on one link of a pipeline must not hold up what is sent on another. Groups
- * without lanes share the resources of one communicator of the world. Both are split from a communicator of the world
- * that hands its kind down. */
+ * submission, whatever their streams. So there are two kinds. Groups whose transfers run at once have that many
+ * communicators of their own: a receive that is posted ahead on one link of a pipeline must not hold up what is sent on
+ * another. All other groups share the resources of one communicator of the world. Both are split from a communicator of
+ * the world that hands its kind down. */
 #include "machine/cuda/transfers/communicators.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/call.h"
-#include "machine/cuda/transfers/fabric.h"
+#include "machine/cuda/device/device.h"
+#include "machine/kind.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Transfers that wait for each other across ranks must all be resident at once. A rank has two lanes of tensor, one of
- * context and four links: 7 x 8 thread blocks, and of those that take turns one: 16. That is 72 of the 132
+/* Transfers that wait for each other across ranks must all be resident at once. A rank has two communicators of tensor,
+ * one of context and four of links: 7 x 8 thread blocks, and of those that take turns one: 16. That is 72 of the 132
  * multiprocessors of an H100 (108 of an A100). */
-enum { LANE_BLOCKS = 8, TURN_BLOCKS = 16 };
+enum { CONCURRENT_BLOCKS = 8, TURN_BLOCKS = 16 };
 enum { SPLITS = 64 };
 
 typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURRENT } part_index;
 typedef struct {
     char name[SPLIT_NAME]; /* empty: none */
     int users;
+    int first_queue; /* whose transfers take the first of those that run at once: 1 + its number; 0: none has come yet
+                      */
     bool made[PARTS];
     cuda_communicator part[PARTS];
 } split;
@@ -40,7 +43,7 @@ static struct {
 
 static void end_all(int status)
 {
-    cuda_fabric_abort();
+    communicators_abort();
     world_abort(status);
 }
 
@@ -64,7 +67,7 @@ static ncclConfig_t configuration(bool takes_turns)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
     config.splitShare = takes_turns;
-    config.maxCTAs = takes_turns ? TURN_BLOCKS : LANE_BLOCKS;
+    config.maxCTAs = takes_turns ? TURN_BLOCKS : CONCURRENT_BLOCKS;
     return config;
 }
 
@@ -127,7 +130,7 @@ static void finish(const cuda_communicator *c)
     for (cudaError_t state; (state = cudaStreamQuery(communicators.stream)) != cudaSuccess;) {
         if (state != cudaErrorNotReady) CUDA_CHECK(state);
         cudaGetLastError(); /* else the next launch would seem to have failed */
-        cuda_fabric_poll();
+        communicators_check();
         if (world_stalled(began))
             FAIL_STATUS(STATUS_HANG, "first transfer of %s: no rank of this node has completed anything for %.0f s",
                         c->name, world_stall_seconds());
@@ -136,11 +139,11 @@ static void finish(const cuda_communicator *c)
 }
 
 /* Two ranks meet inside NCCL when they first submit a transfer between them. Links are submitted to in different orders
- * by their two ends, so that they must have met before. A byte goes round, in the direction that the lane's rings will
- * turn. */
-static void meet_neighbours(const cuda_communicator *c, int lane)
+ * by their two ends, so that they must have met before. A byte goes round, in the direction that the communicator's
+ * rings will turn. */
+static void meet_neighbours(const cuda_communicator *c, int concurrent)
 {
-    int step = lane == 0 ? 1 : c->ranks - 1, next = (c->rank + step) % c->ranks,
+    int step = concurrent == 0 ? 1 : c->ranks - 1, next = (c->rank + step) % c->ranks,
         before = (c->rank + c->ranks - step) % c->ranks;
     open_stream();
     char *sent = communicators.token, *received = communicators.token + 1;
@@ -169,15 +172,15 @@ static void make_part(split *s, int at, const group *g, const char *name, int co
 
 void cuda_connect(group *g, const char *name, int color, int key)
 {
+    cuda_device_use();
     split *s = split_named(name);
     if (!s) s = split_make(name);
-    s->users++;
+    if (s->users++ == 0) s->first_queue = 0;
     for (int i = 0; i < (g->concurrent ? g->concurrent : 1); i++) {
         int at = g->concurrent ? FIRST_CONCURRENT + i : TURNS;
         if (!s->made[at]) make_part(s, at, g, name, color, key);
-        g->communicator[i] = s->part[at].comm ? &s->part[at] : NULL;
     }
-    g->lane_queue = 0;
+    g->connection = s;
 }
 
 void cuda_disconnect(const char *name)
@@ -186,12 +189,18 @@ void cuda_disconnect(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
-const cuda_communicator *communicator_for(group *g, int queue_index)
+static part_index part_for(split *s, const group *g, int queue_index)
 {
-    if (g->lane_queue == 0) g->lane_queue = queue_index + 1;
-    int lane = g->communicator[1] && g->lane_queue != queue_index + 1;
-    const cuda_communicator *c = g->communicator[lane];
-    if (!c) FAIL("a transfer of group %s, which is not connected", g->axis);
+    if (!g->concurrent) return TURNS;
+    if (!s->first_queue) s->first_queue = queue_index + 1;
+    return FIRST_CONCURRENT + (g->concurrent > 1 && s->first_queue != queue_index + 1);
+}
+
+const cuda_communicator *communicator_for(const group *g, int queue_index)
+{
+    split *s = g->connection;
+    const cuda_communicator *c = s ? &s->part[part_for(s, g, queue_index)] : NULL;
+    if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
     return c;
 }
 
@@ -213,7 +222,7 @@ static void each_communicator(void (*visit)(ncclComm_t comm, const char *name))
     for (int i = 0; i < 2; i++) visit(communicators.world[i], "the world");
 }
 
-void cuda_fabric_poll(void) { each_communicator(check_state); }
+void communicators_check(void) { each_communicator(check_state); }
 
 static void abort_one(ncclComm_t comm, const char *name)
 {
@@ -230,4 +239,4 @@ static void abort_all(void)
     ncclGroupEnd();
 }
 
-void cuda_fabric_abort(void) { nccl_abandon(abort_all); }
+void communicators_abort(void) { nccl_abandon(abort_all); }

@@ -1,14 +1,24 @@
 /* NCCL communicators: parts of the world, made when a group is connected and kept for who asks again. */
 #pragma once
 #include "machine/cuda/transfers/nccl_watch.h"
-#include "machine/fabric.h"
+#include "machine/group.h"
 #include "machine/world.h"
 
-typedef struct cuda_communicator {
+typedef struct {
     ncclComm_t comm; /* NULL: this rank is not of it */
     int rank, ranks;
     char name[SPLIT_NAME + 16]; /* what messages call it */
 } cuda_communicator;
 
-/* Of the group, for transfers of that queue of the machine. */
-const cuda_communicator *communicator_for(group *g, int queue_index);
+/* Gives the group its communicators (group.connection). Collective over the world, as group_connect; disconnected by
+ * name as often. */
+void cuda_connect(group *g, const char *name, int color, int key);
+void cuda_disconnect(const char *name);
+/* The group's, for transfers of that queue of the machine: of a group whose transfers run at once, the first for the
+ * queue that asked first since the split came into use, the second for all others. */
+const cuda_communicator *communicator_for(const group *g, int queue_index);
+
+/* Ends the run if a communicator met an error of its own; called while one waits. */
+void communicators_check(void);
+/* Before the run ends on a failure: lets go of the peers, within a bound. */
+void communicators_abort(void);

@@ -1,5 +1,5 @@
 /* What the operations' tests share: tensors of random numbers with their double twins, a machine that proves access
- * lists, and comparison. Every operation goes through its filler, a measuring pass and exactly the scratch it asked
+ * lists, and comparison. Every operation goes through its filler, a machine on paper and exactly the scratch it asked
  * for. XGSW_TEST_MACHINE=cuda: on the CUDA machine (mirror.h). */
 #pragma once
 #include "base/fail.h"
@@ -137,46 +137,48 @@ static inline void compare(const char *name, const sample *got, const double *ex
     }
 }
 
-/* The machine of one pass: the first measures, the second runs. */
+/* The machine of one pass: the first is on paper, the second is prepared for what that one noted. */
 typedef struct {
     machine *machine;
     queue *queue;
     void *scratch;
-    size_t bytes;
+    bool on_paper;
 } pass;
 
 static inline size_t scratch_taken(size_t bytes) { return (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT; }
 
-static inline pass pass_open(int number, size_t bytes)
+static inline pass pass_open(int number, const preparation *noted)
 {
-    machine_options options = { .kind = tested_machine(), .measuring = number == 0, .prove_access = true };
-    pass p = { .machine = machine_open(&options), .bytes = bytes };
+    machine_options options = { .kind = tested_machine(), .on_paper = number == 0, .prove_access = true };
+    pass p = { .machine = machine_open(&options), .on_paper = options.on_paper };
+    size_t bytes = noted->scratch[0];
     p.queue = machine_queue(p.machine, "compute");
     p.scratch = machine_memory_take(options.kind, scratch_taken(bytes));
+    machine_tune(p.machine, noted, p.scratch, scratch_taken(bytes));
     machine_memory_clear(options.kind, p.scratch, GAP_VALUE, scratch_taken(bytes));
     queue_set_scratch(p.queue, p.scratch, bytes);
-    mirror_through(options.measuring ? NULL : p.machine);
+    mirror_through(options.on_paper ? NULL : p.machine);
     return p;
 }
 
-static inline size_t pass_close(pass *p)
+static inline void pass_close(pass *p, preparation *noted)
 {
     machine_sync(p->machine);
-    size_t bytes = queue_scratch_bytes(p->queue);
+    if (p->on_paper) *noted = machine_prepared(p->machine);
+    else preparation_free(noted);
     assert_int_equal(machine_hazards(p->machine)->count, 0);
     machine_close(p->machine);
     machine_memory_give_back(tested_machine(), p->scratch);
-    return bytes;
 }
 
 /* RUN(q, statement): the statement submits to queue *q, first to measure, then to run. */
 #define RUN(q, statement)                                                                                              \
     do {                                                                                                               \
-        size_t scratch_bytes_ = 0;                                                                                     \
+        preparation noted_ = { .notes = 0 };                                                                           \
         for (int pass_ = 0; pass_ < 2; pass_++) {                                                                      \
-            pass p_ = pass_open(pass_, scratch_bytes_);                                                                \
+            pass p_ = pass_open(pass_, &noted_);                                                                       \
             queue *q = p_.queue;                                                                                       \
             statement;                                                                                                 \
-            scratch_bytes_ = pass_close(&p_);                                                                          \
+            pass_close(&p_, &noted_);                                                                                  \
         }                                                                                                              \
     } while (0)

@@ -1,50 +1,18 @@
 /* Machines and their queues: opened, waited for, read, closed. What is submitted to them goes through submit.c. */
-#include "base/fail.h"
 #include "machine/machine_state.h"
+#include "base/fail.h"
 #include <stdio.h>
 #include <stdlib.h>
-
-static const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
-
-bool machine_usable(machine_kind kind, char *why, size_t length) { return backend_of(kind)->usable(why, length); }
-machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }
-void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
-void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
-void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes)
-{
-    backend_of(kind)->clear(memory, byte, bytes);
-}
-int machine_threads(machine_kind kind) { return backend_of(kind)->threads(); }
-const char *machine_library(machine_kind kind, char *text, size_t length)
-{
-    return backend_of(kind)->library(text, length);
-}
-bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
-const char *machine_engines(machine_kind kind, char *text, size_t length)
-{
-    return backend_of(kind)->engines(text, length);
-}
-
-/* Of the process, as its devices are. */
-static bool devices_are_shared;
-
-void machine_share_devices(bool yes) { devices_are_shared = yes; }
-bool machine_shares_devices(void) { return devices_are_shared; }
-
-void group_connect(machine_kind kind, group *g, const char *name, int color, int key)
-{
-    backend_of(kind)->connect(g, name, color, key);
-}
-
-void group_disconnect(machine_kind kind, const char *name) { backend_of(kind)->disconnect(name); }
 
 machine *machine_open(const machine_options *options)
 {
     machine *m = calloc(1, sizeof *m);
     if (!m) FAIL("no memory for a machine");
     m->options = *options;
-    m->backend = backend_of(options->kind);
-    m->state = m->backend->open(&m->options, &m->tally);
+    const backend *kind = backend_of(options->kind);
+    m->backend = options->on_paper ? paper_backend() : kind;
+    history_open(&m->history, options, &m->tally);
+    m->state = m->backend->open(&m->options, kind, &m->history);
     m->hazard = hazard_open();
     m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
     m->dropped_wait = -1;
@@ -57,6 +25,7 @@ void machine_close(machine *m)
     m->backend->close(m->state);
     if (m->shadow) shadow_close(m->shadow);
     hazard_close(m->hazard);
+    history_close(&m->history);
     free(m);
 }
 
@@ -78,7 +47,7 @@ void mark_sync(mark m)
 {
     if (!m.queue) return;
     machine *owner = m.queue->machine;
-    if (!owner->options.measuring) owner->backend->sync(owner->state, m.queue->index, m.serial);
+    owner->backend->sync(owner->state, m.queue->index, m.serial);
 }
 
 void machine_sync(machine *m)
@@ -87,11 +56,7 @@ void machine_sync(machine *m)
     hazard_join(m->hazard);
 }
 
-double mark_time(mark m)
-{
-    machine *owner = m.queue ? m.queue->machine : NULL;
-    return !owner || owner->options.measuring ? 0.0 : owner->backend->completed(owner->state, m.queue->index, m.serial);
-}
+double mark_time(mark m) { return m.queue ? history_end(&m.queue->machine->history, m.queue->index, m.serial) : 0.0; }
 
 double mark_seconds(mark from, mark to) { return mark_time(to) - mark_time(from); }
 
@@ -106,20 +71,22 @@ void machine_step(machine *m, int64_t step)
     fault_step(m);
 }
 
-void machine_tune(machine *m, void *memory, size_t bytes)
+preparation machine_prepared(machine *m) { return m->backend->prepared(m->state); }
+
+void machine_tune(machine *m, const preparation *p, void *memory, size_t bytes)
 {
-    if (!m->options.measuring) m->backend->tune(m->state, memory, bytes);
+    if (m->backend->tune) m->backend->tune(m->state, p, memory, bytes);
 }
 
 void machine_upload(machine *m, tensor to, const void *from)
 {
     machine_sync(m);
-    if (!m->options.measuring) m->backend->upload(m->state, to.data, from, tensor_span(&to));
+    m->backend->upload(m->state, to.data, from, tensor_span(&to));
 }
 
 void machine_read(machine *m, void *to, tensor from)
 {
-    if (!m->options.measuring) m->backend->download(m->state, to, from.data, tensor_span(&from));
+    m->backend->download(m->state, to, from.data, tensor_span(&from));
 }
 
 void machine_download(machine *m, void *to, tensor from)
@@ -149,11 +116,10 @@ void machine_view_end(machine *m, tensor *view)
     view->data = NULL;
 }
 
-size_t queue_scratch_bytes(const queue *q) { return q->scratch; }
-
 void queue_set_scratch(queue *q, void *memory, size_t bytes)
 {
-    if (!q->machine->options.measuring) q->machine->backend->scratch(q->machine->state, q->index, memory, bytes);
+    q->scratch = memory;
+    q->scratch_bytes = bytes;
 }
 
 /* Files of mismatches are named by what runs and by rank. */
@@ -161,9 +127,9 @@ static shadow *shadow_of(const machine_options *o)
 {
     char files[64] = "";
     op_home home = { .cuda = o->kind == MACHINE_CUDA,
-                     .deterministic = o->deterministic,
-                     .own_attention = o->own_attention,
-                     .transfer_multiprocessors = o->transfer_multiprocessors };
+                     .deterministic = o->tuning.deterministic,
+                     .own_attention = o->tuning.own_attention,
+                     .transfer_multiprocessors = o->tuning.transfer_multiprocessors };
     if (o->world_rank >= 0)
         snprintf(files, sizeof files, "%.40s%s%d", o->shadow_files, o->shadow_files[0] ? "-" : "", o->world_rank);
     return shadow_open(home, files);
@@ -171,7 +137,7 @@ static shadow *shadow_of(const machine_options *o)
 
 void machine_shadow(machine *m, shadow_mode mode)
 {
-    if (m->options.measuring || (mode == SHADOW_OFF && !m->shadow)) return;
+    if (mode == SHADOW_OFF && !m->shadow) return;
     if (!m->shadow) m->shadow = shadow_of(&m->options);
     shadow_set(m->shadow, mode);
 }
@@ -180,8 +146,4 @@ const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? sha
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 tally *machine_tally(machine *m) { return &m->tally; }
 
-const span *machine_spans(const machine *m, int64_t *count)
-{
-    *count = 0;
-    return m->options.measuring ? NULL : m->backend->spans(m->state, count);
-}
+const span *machine_spans(const machine *m, int64_t *count) { return history_spans(&m->history, count); }

@@ -1,0 +1,138 @@
+/* Completed operations are looked through in order: when each began and ended, what was exposed, and who is to blame if
+ * none completes. Whoever waits polls. */
+#include "machine/cuda/poll.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/cuda/call.h"
+#include "machine/cuda/transfers/communicators.h"
+#include "machine/world.h"
+#include <math.h>
+
+static uint64_t completed(const cuda_executor *e, int queue) { return e->history->completed[queue]; }
+/* When the last of them was. */
+static double last_end(const cuda_executor *e, int queue)
+{
+    return history_end(e->history, queue, completed(e, queue));
+}
+
+static entry *head_of(const cuda_executor *e, int queue)
+{
+    const cuda_queue *q = &e->queue[queue];
+    uint64_t next = completed(e, queue) + 1;
+    return next <= q->submitted ? queue_entry(q, next) : NULL;
+}
+
+static bool is_open(const cuda_executor *e, const cuda_wait *w) { return completed(e, w->on.queue) < w->on.serial; }
+
+static bool complete_on_device(cuda_queue *q, const entry *x)
+{
+    double now = clock_seconds();
+    cudaError_t code = cudaEventQuery(x->event);
+    if (code == cudaErrorNotReady) {
+        q->looked = now;
+        cudaGetLastError(); /* else the next launch would seem to have failed */
+        return false;
+    }
+    CUDA_CHECK(code);
+    return true;
+}
+
+/* The queue's first operation, if it is complete and all that it waited for was looked through. */
+static entry *next_done(cuda_executor *e, int queue)
+{
+    entry *x = head_of(e, queue);
+    if (!x || !complete_on_device(&e->queue[queue], x)) return NULL;
+    for (int i = 0; i < x->waits; i++)
+        if (is_open(e, &x->wait[i])) return NULL;
+    return x;
+}
+
+/* 0 if it was too long ago. */
+static double ended(const cuda_executor *e, const cuda_wait *w)
+{
+    const dependency *on = &w->on;
+    return history_keeps(e->history, on->queue, on->serial) ? history_end(e->history, on->queue, on->serial) : 0.0;
+}
+
+/* When an operation could begin. What a computing one waited for a transfer alone is exposed. */
+static double began(const cuda_executor *e, int queue, const entry *x)
+{
+    double ready = fmax(last_end(e, queue), x->submitted);
+    const cuda_wait *late = NULL;
+    for (int i = 0; i < x->waits; i++)
+        if (!x->wait[i].transfer) ready = fmax(ready, ended(e, &x->wait[i]));
+    double begin = ready;
+    for (int i = 0; i < x->waits; i++) {
+        if (!x->wait[i].transfer || ended(e, &x->wait[i]) <= begin) continue;
+        late = &x->wait[i];
+        begin = ended(e, late);
+    }
+    if (late && !op_is_transfer(x->kind)) tally_exposed(e->history->tally, late->transfer->axis, begin - ready);
+    return begin;
+}
+
+static void complete(cuda_executor *e, int queue, const entry *x)
+{
+    double after = fmax(x->submitted, e->queue[queue].looked);
+    double seen = device_clock_time(e->clock, x->event, after, clock_seconds());
+    double end = fmax(last_end(e, queue), seen);
+    history_complete(e->history, &(span){ x->kind, queue, x->origin, fmin(began(e, queue, x), end), end });
+}
+
+/* Looks once at every queue. Has anything been completed? */
+static bool poll_all(cuda_executor *e)
+{
+    bool any = false;
+    for (int i = 0; i < HAZARD_QUEUES; i++)
+        for (entry *x = next_done(e, i); x; x = next_done(e, i), any = true) complete(e, i, x);
+    return any;
+}
+
+/* After a look at all queues in vain: what is not complete ends after all that is. A full queue's last event is in use
+ * again. */
+static void advance_clock(cuda_executor *e)
+{
+    int latest = -1;
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        bool kept = completed(e, i) > 0 && e->queue[i].submitted - completed(e, i) < QUEUE_OPS;
+        if (kept && (latest < 0 || last_end(e, i) > last_end(e, latest))) latest = i;
+    }
+    if (latest < 0) return;
+    entry *x = queue_entry(&e->queue[latest], completed(e, latest));
+    device_clock_advance(e->clock, &x->event, last_end(e, latest));
+}
+
+/* The operation at the end of the chain of waits that starts at the queue's head. */
+static const entry *culprit(const cuda_executor *e, int queue)
+{
+    const entry *x = head_of(e, queue);
+    for (int hops = 0; hops < HAZARD_QUEUES; hops++) {
+        const cuda_wait *open = NULL;
+        for (int i = 0; i < x->waits && !open; i++)
+            if (is_open(e, &x->wait[i])) open = &x->wait[i];
+        if (!open) break;
+        x = head_of(e, open->on.queue);
+    }
+    return x;
+}
+
+static void fail_stalled(const cuda_executor *e, int queue)
+{
+    const entry *x = culprit(e, queue);
+    op o = { .kind = x->kind, .origin = x->origin };
+    if (x->group) o.args.fabric.group = x->group;
+    backend_fail_stalled(&o);
+}
+
+void poll_until(cuda_executor *e, int queue, uint64_t serial)
+{
+    double begin = clock_seconds();
+    if (serial > e->queue[queue].submitted) FAIL("a mark is waited for that was never submitted");
+    while (completed(e, queue) < serial) {
+        if (poll_all(e)) continue;
+        advance_clock(e);
+        if (world_stalled(begin)) fail_stalled(e, queue);
+        communicators_check();
+    }
+    e->history->tally->run_seconds += clock_seconds() - begin;
+}

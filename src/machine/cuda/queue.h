@@ -1,0 +1,46 @@
+/* What the CUDA executor keeps of its queues: executor.c launches on them, poll.c looks at what they have completed. */
+#pragma once
+#include "machine/backend.h"
+#include "machine/cuda/device/device_clock.h"
+#include "machine/cuda/device/memory.h"
+
+/* A driver takes about a thousand entries of a stream; beyond that a launch blocks, unwatched and untimed. An operation
+ * is one to six launches, its waits and an event: on the average of a step fewer than eight. */
+enum { QUEUE_OPS = 128, QUEUE_WAITS = HAZARD_QUEUES + 1 };
+
+/* What an operation waits for; transfer: its group, if it is one. */
+typedef struct {
+    dependency on;
+    group *transfer;
+} cuda_wait;
+
+/* What remains of an operation that was launched. */
+typedef struct {
+    op_kind kind;
+    origin origin;
+    group *group; /* of a transfer */
+    cuda_wait wait[QUEUE_WAITS];
+    int waits;
+    double submitted;
+    cudaEvent_t event; /* made when its place is first used */
+} entry;
+
+typedef struct {
+    entry *ring; /* [QUEUE_OPS], by serial */
+    uint64_t submitted;
+    cudaStream_t stream;
+    double looked; /* when the first that is not completed was seen incomplete */
+} cuda_queue;
+
+typedef struct {
+    machine_options options;
+    history *history;
+    cuda_queue queue[HAZARD_QUEUES];
+    device_clock *clock;
+    staging *staging;
+    int transfers_priority, computing_priority;
+    dependency collective; /* the last one submitted; serial 0: none yet */
+} cuda_executor;
+
+/* The place of an operation in the ring. */
+static inline entry *queue_entry(const cuda_queue *q, uint64_t serial) { return &q->ring[serial % QUEUE_OPS]; }

@@ -1,0 +1,63 @@
+/* What the CUDA machine does with the notes from paper: algorithms, plans, and a first run of every kernel. */
+#include "base/arena.h"
+#include "machine/cuda/attention/attention.h"
+#include "machine/cuda/cuda.h"
+#include "machine/cuda/device/memory.h"
+#include "machine/cuda/executor.h"
+#include "machine/cuda/products/matmul.h"
+#include "machine/cuda/queue.h"
+#include "machine/cuda/transfers/fabric.h"
+#include "machine/world.h"
+
+/* The operation on the arena itself; false if it was noted of another arena. */
+static bool placed(const op *noted, void *memory, size_t bytes, op *o)
+{
+    *o = *noted;
+    for (int i = 0; i < o->operands; i++) {
+        tensor *t = &o->operand[i].tensor;
+        size_t at = tensor_span(t) ? arena_paper_offset(t->data) : 0;
+        if (at > bytes || tensor_span(t) > bytes - at) return false;
+        t->data = (char *)memory + at;
+    }
+    return true;
+}
+
+/* Of a transfer its conversion. Scratch lies at the arena's end and is at least as large as that of any operation. */
+static void run_one(const op *noted, void *memory, size_t bytes, cudaStream_t stream)
+{
+    op o, copy;
+    if (cuda_transfer_conversion(noted, &copy)) noted = &copy;
+    if (op_is_transfer(noted->kind)) return;
+    size_t scratch = (cuda_scratch_bytes(noted) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+    if (scratch > bytes || !placed(noted, memory, bytes, &o)) return;
+    cuda_compute(&o, (char *)memory + bytes - scratch, scratch, stream);
+    world_progress();
+}
+
+/* Before the first step, every operation that it will submit runs once, one for each kind, formats and shapes, on
+ * whatever lies in the arena. CUDA loads a kernel at its first launch, and loading waits for the device; by then a
+ * receive that was posted ahead might be running there, waiting for what this very launch has to compute. */
+static void rehearse(const preparation *p, void *memory, size_t bytes)
+{
+    cudaStream_t stream;
+    cuda_memory_clear(memory, 0, bytes);
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (int i = 0; i < p->notes; i++) run_one(&p->note[i].op, memory, bytes, stream);
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+    CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
+void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t bytes)
+{
+    const cuda_executor *e = state;
+    cuda_attention_settings(&e->options.tuning);
+    for (int i = 0; i < p->notes; i++) {
+        op o = p->note[i].op;
+        o.origin.name = p->note[i].name;
+        if (o.kind == OP_MATMUL) cuda_matmul_prepare(&o);
+        if (o.kind == OP_ATTENTION_FORWARD || o.kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(&o);
+    }
+    cuda_attention_tune();
+    cuda_matmul_tune(&e->options.tuning, memory, bytes);
+    rehearse(p, memory, bytes);
+}

@@ -1,0 +1,34 @@
+/* What a machine's queues have completed, and when: told by the backend that runs them, read by marks, spans and the
+ * tally. */
+#pragma once
+#include "machine/hazard.h"
+#include "machine/options.h"
+#include "machine/tally.h"
+
+/* One operation that ran; times in clock_seconds. */
+typedef struct {
+    op_kind kind;
+    int queue;
+    origin origin;
+    double begin, end;
+} span;
+
+enum { MARK_HISTORY = 1 << 15 };
+typedef struct {
+    tally *tally;
+    uint64_t completed[HAZARD_QUEUES]; /* the last serial; a queue's operations complete in order, from 1 */
+    uint64_t kept;                     /* completion times of a queue */
+    double *end;                       /* [HAZARD_QUEUES][kept], by serial */
+    span *spans;
+    int64_t span_count, span_capacity;
+} history;
+
+void history_open(history *h, const machine_options *options, tally *t);
+void history_close(history *h);
+/* The queue's next operation has completed: its seconds, its time, its span. Somebody made progress. */
+void history_complete(history *h, const span *s);
+/* Is the time of that operation still kept? Then when it completed; 0 for serial 0 and for what has not completed. */
+bool history_keeps(const history *h, int queue, uint64_t serial);
+double history_end(const history *h, int queue, uint64_t serial);
+/* The last span_capacity operations that ran, in no particular order; valid until more are run. */
+const span *history_spans(const history *h, int64_t *count);

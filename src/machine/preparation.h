@@ -1,0 +1,22 @@
+/* What a machine on paper notes of the operations that it meets, so that one that runs them can be made ready before
+ * the first of them. */
+#pragma once
+#include "machine/hazard.h"
+#include "machine/op.h"
+
+/* origin.name and a transfer's group may be gone by the time a note is read: the op lacks both. */
+enum { NOTE_NAME = 48 };
+typedef struct {
+    op op; /* addresses are those on paper */
+    char name[NOTE_NAME];
+} op_note;
+
+typedef struct {
+    size_t scratch[HAZARD_QUEUES]; /* bytes that the operations of each queue need */
+    op_note *note;                 /* one for each kind, formats and shapes, in the order of submission; owned */
+    int notes, capacity;
+} preparation;
+
+/* Notes the operation if no other like it was noted. */
+void preparation_note(preparation *p, const op *o);
+void preparation_free(preparation *p);
