@@ -200,6 +200,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
         judge_step(&c, k, part ? &t : NULL, step);
     }
     c.faults = count_faults(part ? &t : NULL);
+    fault_struck(&k->given, part ? t.machine : NULL, c.struck);
     if (part) {
         result_add_machine(r, t.machine);
         trainer_dismantle(&t);

@@ -130,7 +130,8 @@ size_t queue_scratch_bytes(const queue *q);
 void queue_set_scratch(queue *q, void *memory, size_t bytes);
 
 void machine_plant(machine *m, const fault *s);
-int64_t machine_faults(const machine *m); /* how often it struck, this rank */
+int64_t machine_faults(const machine *m);   /* how often it struck, this rank */
+const op *machine_struck(const machine *m); /* the operation that it last struck; valid if it ever did */
 /* Fills what names the transfer if world_rank's nth operation was a transfer in the steps submitted so far. */
 bool machine_fault_found(const machine *m, fault *s);
 
