@@ -23,8 +23,7 @@ typedef union {
         double loss_first, loss_later, gradient_first, gradient_fourth, weights;
     };
 } check_limits;
-/* Frozen limits of a precision against the reference of the same precision, or against the FP32 one; the spreads that
- * they were calibrated on stand beside them in check.c. */
+/* Frozen limits of a precision against the reference of the same precision, or against the FP32 one. */
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32);
 
 typedef struct {

@@ -3,6 +3,7 @@
 #include "base/build_info.h"
 #include "bench/check.h"
 #include <math.h>
+#include <string.h>
 
 enum { ENOUGH_STEPS = 10 };
 
@@ -29,6 +30,18 @@ static void judge_check(case_result *r, const check_result *c, const char *when)
                     c->worst);
 }
 
+/* A fault that the check does not see is harmless only if the timed steps suffer the same. */
+static void judge_struck(case_result *r, const check_result *c)
+{
+    if (!c->done || !r->faults) return;
+    if (c->faults == 0)
+        result_fail(r, "the planted fault never struck in the check: its model has fewer such operations");
+    else if (strcmp(c->struck, r->struck) != 0)
+        result_fail(r,
+                    "the planted fault struck %s in the check, but %s in the timed steps: the check says nothing of it",
+                    c->struck, r->struck[0] ? r->struck : "nothing");
+}
+
 static void judge_fault(case_result *r)
 {
     const planted_fault *f = &r->given->fault;
@@ -36,9 +49,7 @@ static void judge_fault(case_result *r)
     result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
     if (r->faults == 0) result_fail(r, "the planted fault never struck");
     if (r->given->check == CHECK_OFF) result_fail(r, "a fault is planted and the check that would see it is off");
-    for (int i = 0; i < 2; i++)
-        if (r->check[i].done && r->faults && r->check[i].faults == 0)
-            result_fail(r, "the planted fault never struck in the check: its model has fewer such operations");
+    for (int i = 0; i < 2; i++) judge_struck(r, &r->check[i]);
 }
 
 /* On devices the host only submits: its cores may be fewer than its threads. */

@@ -10,6 +10,7 @@ typedef struct {
     double loss, gradient_first, gradient_fourth, weights; /* worst ratio to its limit x 16, each */
     char worst[256];                                       /* what was worst: parameter, step, rank */
     int64_t faults;                                        /* executions a planted fault struck in it, all ranks */
+    char struck[OP_TEXT];                                  /* which operation that was (bench/fault.h) */
     double seconds;                                        /* cost of this check */
     bool done, passed;
 } check_result;
@@ -44,6 +45,7 @@ typedef struct {
     int64_t hazards;
     char hazard[512];
     int64_t faults;        /* executions a planted fault struck, all ranks */
+    char struck[OP_TEXT];  /* which operation that was in the timed steps (bench/fault.h) */
     shadow_report shadow;  /* operations beside the host's, all ranks; 0 of them: check is not kernels */
     check_result check[2]; /* before, after */
     bool passed, valid;

@@ -152,8 +152,9 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         take_from_trainer(r, &t);
         if (c->check == CHECK_KERNELS) replay_at_full_shape(&t);
         result_add_machine(r, t.machine);
-        trainer_dismantle(&t);
     }
+    fault_struck(c, m.takes_part ? t.machine : NULL, r->struck);
+    if (m.takes_part) trainer_dismantle(&t);
     gather_times(r);
     gather_devices(r);
     mesh_close(&m);

@@ -103,6 +103,7 @@ bool fault_submit(queue *q, op *o, fault_kind kind)
 
 void machine_plant(machine *m, const fault *s) { m->fault = *s; }
 int64_t machine_faults(const machine *m) { return m->faults; }
+const op *machine_struck(const machine *m) { return &m->struck; }
 
 bool machine_fault_found(const machine *m, fault *s)
 {

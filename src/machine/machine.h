@@ -54,7 +54,8 @@ void machine_view_store(machine *m, tensor t, const tensor *view);
 void machine_view_end(machine *m, tensor *view);
 
 void machine_plant(machine *m, const fault *s);
-int64_t machine_faults(const machine *m); /* how often it struck, this rank */
+int64_t machine_faults(const machine *m);   /* how often it struck, this rank */
+const op *machine_struck(const machine *m); /* the operation that it last struck; valid if it ever did */
 /* Fills what names the transfer if world_rank's nth operation was a transfer in the steps submitted so far. */
 bool machine_fault_found(const machine *m, fault *s);
 

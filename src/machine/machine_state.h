@@ -42,6 +42,7 @@ struct machine {
     fault fault;
     int64_t faults;
     bool fault_found;
+    op struck; /* by the fault, last */
     int64_t waits, dropped_wait;
     op unwaited;
     shadow *shadow;

@@ -99,7 +99,7 @@ mark op_submit(queue *q, const op *given)
     bool unwaited = collect_waits(q, kind == FAULT_UNWAIT);
     if (unwaited) m->unwaited = o;
     bool struck = fault_submit(q, &o, kind);
-    m->faults += struck || (kind == FAULT_UNWAIT && unwaited);
+    if (struck || (kind == FAULT_UNWAIT && unwaited)) m->faults++, m->struck = o;
     m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.run_seconds - ran);
     return queue_mark(q);
 }
