@@ -7,6 +7,7 @@
 #include "bench/options.h"
 #include "bench/record/record.h"
 #include "bench/replay.h"
+#include "bench/result/fields.h"
 #include "bench/session.h"
 #include "machine/machine.h"
 #include "machine/world.h"
@@ -64,6 +65,7 @@ static int answer(const options *o)
     if (o->help) options_print_help();
     if (o->version) print_version();
     if (o->keys) deck_print_keys();
+    if (o->fields) fields_print();
     if (o->list) catalogue_print();
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }
@@ -148,7 +150,7 @@ int main(int argc, char **argv)
 {
     options o = options_read(argc, argv);
     only_first_speaks();
-    bool alone = o.help || o.version || o.keys || o.list || o.replay;
+    bool alone = o.help || o.version || o.keys || o.fields || o.list || o.replay;
     if (!o.mistake[0] && alone) return answer(&o);
     if (!o.mistake[0] && o.dry_run) return dry_run_all(&o);
     world_start(&argc, &argv);

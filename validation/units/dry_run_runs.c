@@ -36,7 +36,7 @@ static void run_layout(outcome *o, const char *layout)
     o->p = paper_open(&o->c);
     mesh_open(&o->m, &o->c.layout, world_rank(), MESH_PAPER);
     result_open(&o->r, &o->c);
-    o->verdict = run_case(&o->c, &o->r, &load);
+    o->verdict = run_case(&o->c, &o->r, &load, &(sinks){ .open = 0 });
     o->most = (double)o->r.arena_bytes;
     o->submitted = tally_flops(&o->r.tally);
     world_maximum(&o->most, 1);
