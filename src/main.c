@@ -114,7 +114,9 @@ static deck read_deck(const deck_file *f, device_survey *devices)
 
 static int run_deck(const deck_file *f, int argc, char **argv)
 {
-    session s = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length };
+    session s = {
+        .run = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length }
+    };
     deck d = read_deck(f, &s.devices);
     int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);
     devices_forget(&s.devices);

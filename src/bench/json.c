@@ -47,12 +47,14 @@ static void say_list(const field_group *g, const field *f, const case_result *r)
     say("]");
 }
 
-static void say_fields(const field_group *g, const case_result *r, const char *comma)
+/* Of row i, where the group stands in rows; the field that names the row stands before them. */
+static void say_fields(const field_group *g, const case_result *r, int64_t i, const char *comma)
 {
-    for (const field *f = g->field; f < g->field + g->fields; f++) {
+    bool rows = g->line == LINE_ROWS;
+    for (const field *f = g->field + rows; f < g->field + g->fields; f++) {
         if (f->kind == FIELD_ROW) continue;
         say("%s\"%s\":", comma, f->name);
-        if (f->per == PER_CASE) say_value(field_value(g, f, r, 0));
+        if (rows || f->per == PER_CASE) say_value(field_value(g, f, r, i));
         else say_list(g, f, r);
         comma = ",";
     }
@@ -60,22 +62,12 @@ static void say_fields(const field_group *g, const case_result *r, const char *c
 
 static bool is_row_of_zeros(const field_group *g, const case_result *r, int64_t i)
 {
+    bool zeros = true;
     for (const field *f = g->field + 1; f < g->field + g->fields; f++) {
         datum v = field_value(g, f, r, i);
-        if (v.real != 0.0 || v.integer != 0) return false;
+        zeros &= v.real == 0.0 && v.integer == 0;
     }
-    return true;
-}
-
-static void say_row(const field_group *g, const case_result *r, int64_t i)
-{
-    say_value(field_value(g, g->field, r, i));
-    say(":{");
-    for (const field *f = g->field + 1; f < g->field + g->fields; f++) {
-        say("%s\"%s\":", f > g->field + 1 ? "," : "", f->name);
-        say_value(field_value(g, f, r, i));
-    }
-    say("}");
+    return zeros;
 }
 
 static void say_rows(const field_group *g, const case_result *r)
@@ -83,19 +75,20 @@ static void say_rows(const field_group *g, const case_result *r)
     const char *comma = "";
     for (int64_t i = 0; i < field_rows(g->field, r); i++) {
         if (is_row_of_zeros(g, r, i)) continue;
-        say("%s", comma);
-        say_row(g, r, i);
+        say("%s\"%s\":{", comma, field_value(g, g->field, r, i).text);
+        say_fields(g, r, i, "");
+        say("}");
         comma = ",";
     }
 }
 
 static void say_group(const field_group *g, const case_result *r)
 {
-    if (g->line == LINE_FLAT) say_fields(g, r, ",");
+    if (g->line == LINE_FLAT) say_fields(g, r, 0, ",");
     if (g->line == LINE_FLAT || g->line == LINE_ABSENT) return;
     say(",\"%s\":{", g->name);
     if (g->line == LINE_ROWS) say_rows(g, r);
-    else say_fields(g, r, "");
+    else say_fields(g, r, 0, "");
     say("}");
 }
 

@@ -28,25 +28,6 @@ static void report_backends(const deck *d)
             say("Backend    %s: %s\n", backend_name(d->item[i].backend), d->item[i].backend_reason);
 }
 
-static void report_banner(const run_source *run)
-{
-    const deck *d = run->deck;
-    say("%s", rule);
-    say("xgsw  --  real large-language-model training steps, timed and verified\n");
-    say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
-    say("%s", rule);
-    say("%s\n%s\n\n", d->title[0], d->title[1]);
-    say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
-    say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
-    report_backends(d);
-    say("Products   %s\n", run->products);
-    say("Messages   %s\n", run->mpi);
-    say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
-    say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its "
-        "order without hazards.\n",
-        CHECK_THRESHOLD);
-}
-
 enum { DEVICES_SHOWN = 64 };
 
 /* A line a rank, up to some. */
@@ -62,10 +43,24 @@ static void report_devices(const run_source *run)
     if (run->ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", run->ranks - DEVICES_SHOWN);
 }
 
-static void report_run_begins(void *state, const run_source *run)
+static void report_banner(void *state, const run_source *run)
 {
+    const deck *d = run->deck;
     (void)state;
-    report_banner(run);
+    say("%s", rule);
+    say("xgsw  --  real large-language-model training steps, timed and verified\n");
+    say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
+    say("%s", rule);
+    say("%s\n%s\n\n", d->title[0], d->title[1]);
+    say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
+    say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
+    report_backends(d);
+    say("Products   %s\n", run->products);
+    say("Messages   %s\n", run->mpi);
+    say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
+    say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its "
+        "order without hazards.\n",
+        CHECK_THRESHOLD);
     if (run->cuda && run->cuda[0]) report_devices(run);
 }
 
@@ -282,7 +277,7 @@ static void report_end(void *state, const run_source *run, const final_counts *n
 }
 
 const sink report_sink = { .name = "report",
-                           .run_begins = report_run_begins,
+                           .run_begins = report_banner,
                            .case_begins = report_case_begins,
                            .check_ends = report_check,
                            .step_ends = report_step,

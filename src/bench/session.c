@@ -66,19 +66,11 @@ static final_counts run_cases(const deck *d, const host_load *load, const sinks 
 
 static run_source source_of(const session *s, const deck *d, const surroundings *a)
 {
-    return (run_source){ .deck = d,
-                         .deck_name = s->deck_name,
-                         .deck_text = s->deck_text,
-                         .deck_length = s->deck_length,
-                         .argc = s->argc,
-                         .argv = s->argv,
-                         .ranks = world_ranks(),
-                         .threads = a->load.threads,
-                         .hosts = a->hosts,
-                         .mpi = a->mpi,
-                         .products = a->products,
-                         .cuda = a->cuda,
-                         .devices = s->devices.device };
+    run_source run = s->run;
+    run.deck = d, run.devices = s->devices.device;
+    run.ranks = world_ranks(), run.threads = a->load.threads, run.hosts = a->hosts;
+    run.mpi = a->mpi, run.products = a->products, run.cuda = a->cuda;
+    return run;
 }
 
 int session_run(const session *s, const deck *d)

@@ -107,6 +107,7 @@ static void write_texts(const provenance *p, writer *w, const char *group)
         const char *name, *value;
     } text[] = { { "started", p->started },
                  { "written", now },
+                 { "deck", p->run->deck_text },
                  { "deck_name", p->run->deck_name },
                  { "deck_sha256", p->deck_sha256 },
                  { "command_line", p->command_line },
@@ -124,9 +125,8 @@ static void write_texts(const provenance *p, writer *w, const char *group)
                  { "kernel", p->kernel } };
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
         const char *shown = text[i].value && *text[i].value ? text[i].value : "n/a";
-        writer_text(w, writer_join(group, text[i].name).path, shown, strlen(shown));
+        writer_value(w, writer_join(group, text[i].name).path, NULL, datum_text(shown));
     }
-    writer_text(w, writer_join(group, "deck").path, p->run->deck_text, p->run->deck_length);
 }
 
 static void write_hosts(const run_source *run, writer *w, const char *group)
@@ -168,10 +168,10 @@ void provenance_write(const provenance *p, writer *w)
     static const char group[] = "/provenance";
     writer_group(w, group, "NXcollection");
     write_texts(p, w, group);
-    writer_flag(w, writer_join(group, "dirty").path, build_dirty);
-    writer_flag(w, writer_join(group, "debug").path, build_debug);
-    writer_integer(w, writer_join(group, "threads").path, "1", p->run->threads);
-    writer_integer(w, writer_join(group, "processors").path, "1", get_nprocs());
+    writer_value(w, writer_join(group, "dirty").path, NULL, datum_flag(build_dirty));
+    writer_value(w, writer_join(group, "debug").path, NULL, datum_flag(build_debug));
+    writer_value(w, writer_join(group, "threads").path, "1", datum_integer(p->run->threads));
+    writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
     writer_texts(w, writer_join(group, "environment").path, (const char *const *)p->environment.line,

@@ -81,14 +81,14 @@ static void write_root(writer *w, const record *r)
         count[r->result[i]->verdict]++;
         if (r->result[i]->verdict != VERDICT_SKIPPED) shown = r->result[i];
     }
-    writer_attribute_text(w, "/", "NX_class", "NXroot");
-    writer_attribute_text(w, "/", "creator", "xgsw");
-    writer_attribute_integer(w, "/", "record_version", RECORD_VERSION);
-    writer_attribute_integer(w, "/", "cases_planned", r->planned);
-    writer_attribute_integer(w, "/", "passed", count[VERDICT_PASSED]);
-    writer_attribute_integer(w, "/", "failed", count[VERDICT_FAILED]);
-    writer_attribute_integer(w, "/", "skipped", count[VERDICT_SKIPPED]);
-    if (shown) writer_attribute_text(w, "/", "default", group_of(shown).path + 1);
+    writer_attribute(w, "/", "NX_class", datum_text("NXroot"));
+    writer_attribute(w, "/", "creator", datum_text("xgsw"));
+    writer_attribute(w, "/", "record_version", datum_integer(RECORD_VERSION));
+    writer_attribute(w, "/", "cases_planned", datum_integer(r->planned));
+    writer_attribute(w, "/", "passed", datum_integer(count[VERDICT_PASSED]));
+    writer_attribute(w, "/", "failed", datum_integer(count[VERDICT_FAILED]));
+    writer_attribute(w, "/", "skipped", datum_integer(count[VERDICT_SKIPPED]));
+    if (shown) writer_attribute(w, "/", "default", datum_text(group_of(shown).path + 1));
 }
 
 bool record_commit(record *r, char *reason, size_t length)

@@ -35,41 +35,37 @@ static const void *place_of(const field_group *g, const field *f, const case_res
     return at + f->in_list + (size_t)i * f->stride;
 }
 
-static datum real_at(const void *at)
+static double real_at(const void *at)
 {
     double x;
     memcpy(&x, at, sizeof x);
-    return (datum){ VALUE_REAL, .real = x };
+    return x;
 }
-
-static datum integer_of(int64_t n) { return (datum){ VALUE_INTEGER, .integer = n }; }
-static datum text_of_word(const char *word) { return (datum){ VALUE_TEXT, .text = word }; }
 
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const void *at = place_of(g, f, r, i);
-    datum v;
     switch (f->kind) {
-    case FIELD_REAL: return real_at(at);
-    case FIELD_KNOWN: return v = real_at(at), v.real = v.real > 0.0 ? v.real : NAN, v;
-    case FIELD_INTEGER: return integer_of(*(const int *)at);
-    case FIELD_COUNT: return integer_of(*(const int64_t *)at);
-    case FIELD_BYTES: return integer_of((int64_t) * (const size_t *)at);
-    case FIELD_FLAG: return (datum){ VALUE_FLAG, .integer = *(const bool *)at };
-    case FIELD_TEXT: return text_of_word(at);
-    case FIELD_NAME: return text_of_word(*(const char *const *)at);
-    case FIELD_WORD: return text_of_word(f->word(at));
-    case FIELD_ROW: return integer_of(i);
-    case FIELD_LABEL: return text_of_word(f->word(&(int){ (int)i }));
+    case FIELD_REAL: return datum_real(real_at(at));
+    case FIELD_KNOWN: return datum_real(real_at(at) > 0.0 ? real_at(at) : NAN);
+    case FIELD_INTEGER: return datum_integer(*(const int *)at);
+    case FIELD_COUNT: return datum_integer(*(const int64_t *)at);
+    case FIELD_BYTES: return datum_integer((int64_t) * (const size_t *)at);
+    case FIELD_FLAG: return datum_flag(*(const bool *)at);
+    case FIELD_TEXT: return datum_text(at);
+    case FIELD_NAME: return datum_text(*(const char *const *)at);
+    case FIELD_WORD: return datum_text(f->word(at));
+    case FIELD_ROW: return datum_integer(i);
+    case FIELD_LABEL: return datum_text(f->word(&(int){ (int)i }));
     }
-    return (datum){ VALUE_TEXT, .text = "" };
+    return datum_text("");
 }
 
 datum setting_value(key_id key, const bench_case *c, char room[KEY_TEXT])
 {
     const key_row *row = key_at(key);
-    if (row->kind == KIND_INTEGER) return integer_of(key_integer(key, c));
-    if (row->kind == KIND_REAL) return real_at((const char *)c + row->offset);
+    if (row->kind == KIND_INTEGER) return datum_integer(key_integer(key, c));
+    if (row->kind == KIND_REAL) return datum_real(real_at((const char *)c + row->offset));
     key_write(key, c, room);
-    return text_of_word(room);
+    return datum_text(room);
 }

@@ -55,8 +55,7 @@ static const field of_case[] = {
     { "clip", "1", "gradient norm allowed; 0: any", FIELD_REAL, GIVEN(optimizer.clip) },
     { "learning_rate_minimum", "1", "that the cosine ends at", FIELD_REAL, GIVEN(optimizer.learning_rate_minimum) },
     { "learning_rate_constant", NULL, "no cosine", FIELD_FLAG, GIVEN(optimizer.learning_rate_constant) },
-    { "learning_rate_from_zero", NULL, "the first step's rate is 0", FIELD_FLAG,
-      GIVEN(optimizer.learning_rate_from_zero) },
+    { "learning_rate_from_zero", NULL, "the first step's is 0", FIELD_FLAG, GIVEN(optimizer.learning_rate_from_zero) },
     { "decays_vectors", NULL, "weight decay holds for norms too", FIELD_FLAG, GIVEN(optimizer.decays_vectors) },
 };
 
@@ -66,9 +65,9 @@ static const field of_verdict[] = {
     { "skipped", NULL, "why, if it was", FIELD_TEXT, RESULT(skipped) },
 };
 
+/* Step times are those of the slowest rank; seconds of rank 0 are of the timed steps. */
 static const field of_results[] = {
-    { "median_seconds", "s", "a timed step's; step times are those of the slowest rank", FIELD_REAL,
-      RESULT(median_seconds) },
+    { "median_seconds", "s", "of the timed steps", FIELD_REAL, RESULT(median_seconds) },
     { "minimum_seconds", "s", "the fastest timed step's", FIELD_REAL, RESULT(minimum_seconds) },
     { "maximum_seconds", "s", "the slowest timed step's", FIELD_REAL, RESULT(maximum_seconds) },
     { "recipe_seconds", "s", "by the recipe's rule: the last step's", FIELD_REAL, RESULT(recipe_seconds) },
@@ -80,14 +79,12 @@ static const field of_results[] = {
     { "model_mfu", "1", "part of the device's peak, causal attention", FIELD_REAL, RESULT(model_mfu) },
     { "days_per_trillion_tokens", "d", "by the median; not of a proxy", FIELD_REAL, RESULT(days_per_trillion) },
     { "total_seconds", "s", "the case, checks included", FIELD_REAL, RESULT(total_seconds) },
-    { "idle_seconds", "s", "of rank 0's timed steps: nothing ran", FIELD_REAL, RESULT(tally.idle_seconds) },
-    { "dispatch_seconds", "s", "of rank 0's timed steps: submitting operations", FIELD_REAL,
-      RESULT(tally.dispatch_seconds) },
+    { "idle_seconds", "s", "rank 0 ran nothing", FIELD_REAL, RESULT(tally.idle_seconds) },
+    { "dispatch_seconds", "s", "rank 0 submitted operations", FIELD_REAL, RESULT(tally.dispatch_seconds) },
     { "arena_bytes", "bytes", "of rank 0's model", FIELD_BYTES, RESULT(arena_bytes) },
     { "outside_bytes", "bytes", "resident outside it, the most of a rank", FIELD_REAL, RESULT(outside_bytes) },
     { "own_outside_bytes", "bytes", "of these without memory that ranks share", FIELD_REAL, RESULT(own_outside_bytes) },
-    { "device_outside_bytes", "bytes", "on a device outside arenas, the most", FIELD_REAL,
-      RESULT(device_outside_bytes) },
+    { "device_outside_bytes", "bytes", "on a device outside arenas", FIELD_REAL, RESULT(device_outside_bytes) },
     { "device", NULL, "its name, if all ranks' have the same", FIELD_TEXT, RESULT(device) },
     { "throttled", NULL, "first rank whose device was, and why", FIELD_TEXT, RESULT(throttled) },
     { "engines", NULL, "what attention and products ran with", FIELD_TEXT, RESULT(engines) },

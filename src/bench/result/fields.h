@@ -2,6 +2,7 @@
  * XGSW_RESULT and --fields fold these rows. A new result is a member of case_result, a row in fields.c, and the line
  * that computes it. */
 #pragma once
+#include "bench/result/datum.h"
 #include "bench/result/result.h"
 #include "plan/deck/keys.h"
 
@@ -62,13 +63,6 @@ int64_t field_rows(const field *f, const case_result *r);
 int64_t field_columns(const field *f, const case_result *r);
 bool field_is_integer(const field *f);
 
-typedef enum { VALUE_REAL, VALUE_INTEGER, VALUE_FLAG, VALUE_TEXT } value_kind;
-typedef struct {
-    value_kind kind;
-    double real;
-    int64_t integer; /* a flag's too */
-    const char *text;
-} datum;
 /* The i-th, row by row; its text belongs to the result. */
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i);
 /* The effective value of a deck's key; its text lies in `room`. */
