@@ -7,6 +7,7 @@
 #include "bench/options.h"
 #include "bench/record/record.h"
 #include "bench/replay.h"
+#include "bench/result/fields.h"
 #include "bench/session.h"
 #include "machine/machine.h"
 #include "machine/world.h"
@@ -65,6 +66,7 @@ static int answer(const options *o)
     if (o->help) options_print_help();
     if (o->version) print_version();
     if (o->keys) keys_print();
+    if (o->fields) fields_print();
     if (o->list) catalogue_print();
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }
@@ -113,7 +115,9 @@ static deck read_deck(const deck_file *f, device_survey *devices)
 
 static int run_deck(const deck_file *f, int argc, char **argv)
 {
-    session s = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length };
+    session s = {
+        .run = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length }
+    };
     deck d = read_deck(f, &s.devices);
     int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);
     devices_forget(&s.devices);
@@ -149,7 +153,7 @@ int main(int argc, char **argv)
 {
     options o = options_read(argc, argv);
     only_first_speaks();
-    bool alone = o.help || o.version || o.keys || o.list || o.replay;
+    bool alone = o.help || o.version || o.keys || o.fields || o.list || o.replay;
     if (!o.mistake[0] && alone) return answer(&o);
     if (!o.mistake[0] && o.dry_run) return dry_run_all(&o);
     world_start(&argc, &argv);

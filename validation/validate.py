@@ -80,7 +80,7 @@ def describe(case):
     s = case.settings
     layout = " ".join(f"{axis} {s[axis]}" for axis in checks.AXES if s[axis] > 1) or "one rank"
     kind = " ".join(s[key] for key in ("workload", "size", "precision", "backend"))
-    return f"case {s['number']}: {kind}, {s['ranks']} ranks ({layout})"
+    return f"case {s['case']}: {kind}, {s['ranks']} ranks ({layout})"
 
 
 def speed(case):
@@ -109,7 +109,7 @@ def print_case(case, record, rows, results, tolerance):
     """Number of findings."""
     if not case.ran:
         s = case.settings
-        print(f"case {s['number']}: {s.get('workload')} SKIPPED: {s.get('skipped')}")
+        print(f"case {s['case']}: {s.get('workload')} SKIPPED: {s.get('skipped')}")
         return 0
     line, f = judge(case, record, rows, results, tolerance)
     print(line)

@@ -2,7 +2,7 @@
  * precision and backend, and compared with the reference. */
 #pragma once
 #include "bench/reference.h"
-#include "bench/result.h"
+#include "bench/result/result.h"
 #include "machine/machine.h"
 #include "train/measure.h"
 

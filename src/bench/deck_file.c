@@ -32,9 +32,10 @@ deck_file deck_file_read(const char *name, char *reason, size_t length)
         return d;
     }
     bool folder = fstat(fileno(f), &kind) == 0 && S_ISDIR(kind.st_mode);
-    d.bytes = malloc(LARGEST_DECK);
+    d.bytes = malloc(LARGEST_DECK + 1);
     if (!d.bytes) FAIL("no memory for a deck");
     d.length = folder ? 0 : fread(d.bytes, 1, LARGEST_DECK, f);
+    d.bytes[d.length] = 0;
     if (folder || ferror(f)) {
         snprintf(reason, length, "%s: cannot be read: %s", name, folder ? "it is a folder" : strerror(errno));
         free(d.bytes);
@@ -57,5 +58,6 @@ deck_file deck_file_share(const char *name, char *reason, size_t length)
     if (!d.bytes) FAIL("no memory for a deck of %zu bytes", sent[0]);
     d.length = sent[0];
     world_broadcast(d.bytes, d.length, 0);
+    d.bytes[d.length] = 0;
     return d;
 }

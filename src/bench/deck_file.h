@@ -6,7 +6,7 @@ typedef struct {
     char path[1024];
     char *bytes;
     size_t length;
-} deck_file; /* bytes owned by the caller: free */
+} deck_file; /* bytes owned by the caller: free; a zero stands behind them */
 
 /* Reads at most a little more than a deck may hold (1 MiB); bytes NULL and a sentence in reason if it cannot be read.
  */

@@ -66,6 +66,23 @@ static void judge_load(case_result *r, const host_load *load)
                           r->clocks_unknown);
 }
 
+/* No fault of the machine's: a deck may ask for any rate. But its numbers say little of training, so it is not compared
+ * with others. A uniform guess costs ln(vocabulary), and an untrained model little more: a loss of twice that comes of
+ * logits that are large and wrong. */
+static void judge_training(case_result *r)
+{
+    double guess = log((double)r->given->model.vocabulary), limit = 2.0 * fmax(guess, r->completed ? r->loss[0] : 0.0);
+    int64_t worst = 0;
+    for (int64_t i = 0; i < r->completed; i++) {
+        if (r->gradient_norm[i] == 0.0) result_invalidate(r, "a gradient is zero: training has collapsed");
+        if (r->loss[i] > r->loss[worst]) worst = i;
+    }
+    if (r->completed && r->loss[worst] > limit)
+        result_invalidate(r,
+                          "the loss rose to %.4g in step %lld, beyond %.4g; ln(vocabulary) is %.4g: training diverged",
+                          r->loss[worst], (long long)worst, limit, guess);
+}
+
 static void judge_validity(case_result *r, const host_load *load)
 {
     const bench_case *c = r->given;
@@ -75,8 +92,7 @@ static void judge_validity(case_result *r, const host_load *load)
     if (c->steps < ENOUGH_STEPS)
         result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
     if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
-    for (int64_t i = 0; i < r->completed; i++)
-        if (r->gradient_norm[i] == 0.0) result_invalidate(r, "a gradient is zero: training has collapsed");
+    judge_training(r);
     if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
     if (c->size == SIZE_FULL && !c->recipe_layout) result_invalidate(r, "not the recipe's layout");
 }
@@ -93,6 +109,7 @@ void judge_case(case_result *r, const host_load *load)
     judge_fault(r);
     judge_validity(r, load);
     r->passed = r->fail_reasons == 0;
+    r->verdict = r->passed ? VERDICT_PASSED : VERDICT_FAILED;
     r->valid = r->passed && r->invalid_reasons == 0;
     if (!r->passed) result_invalidate(r, "failed");
 }

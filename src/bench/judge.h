@@ -1,6 +1,6 @@
 /* The verdict: PASSED or FAILED, and VALID or NOT VALID, each with its reasons. */
 #pragma once
-#include "bench/result.h"
+#include "bench/result/result.h"
 
 /* From what the case left, on all ranks alike; node_ranks, cores: of the most crowded node; threads per rank; sharing:
  * ranks on the most crowded device, of a case on devices. */

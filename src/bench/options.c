@@ -30,6 +30,7 @@ options options_read(int argc, char **argv)
         if (!strcmp(a, "--help") || !strcmp(a, "-h")) o.help = true;
         else if (!strcmp(a, "--version")) o.version = true;
         else if (!strcmp(a, "--keys")) o.keys = true;
+        else if (!strcmp(a, "--fields")) o.fields = true;
         else if (!strcmp(a, "--list")) o.list = true;
         else if (!strcmp(a, "--dry-run")) o.dry_run = true;
         else if (!strcmp(a, "--schedule")) o.schedule = true;
@@ -44,7 +45,7 @@ options options_read(int argc, char **argv)
         else if (o.deck) snprintf(o.mistake, sizeof o.mistake, "two decks, %.80s and %.80s: give one", o.deck, a);
         else o.deck = a;
     }
-    bool asks = o.help || o.version || o.keys || o.list || o.replay;
+    bool asks = o.help || o.version || o.keys || o.fields || o.list || o.replay;
     if (!o.mistake[0] && !asks && !o.deck)
         snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
     if (!o.mistake[0] && o.rank_counts && !o.dry_run)
@@ -62,6 +63,9 @@ void options_print_help(void)
         "picture\n"
         "       ./xgsw --keys                        the deck's keys: values, defaults, meaning; operations a fault "
         "can name\n"
+        "       ./xgsw --fields                      what is known of a case: units and meaning, in XGSW_RESULT and "
+        "the "
+        "record\n"
         "       ./xgsw --list                        the catalogue of workloads and recipe rows\n"
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"

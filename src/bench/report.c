@@ -1,8 +1,8 @@
-/* The report. */
-#include "bench/report.h"
+/* The report, read like HPL's: sentences for people. */
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/check.h"
+#include "bench/sinks.h"
 #include "plan/model/metrics.h"
 #include "plan/model/params.h"
 #include <math.h>
@@ -28,36 +28,40 @@ static void report_backends(const deck *d)
             say("Backend    %s: %s\n", backend_name(d->item[i].backend), d->item[i].backend_reason);
 }
 
-void report_banner(const deck *d, const char *deck_name, int ranks, int threads, const char *products, const char *mpi)
+enum { DEVICES_SHOWN = 64 };
+
+/* A line a rank, up to some. */
+static void report_devices(const run_source *run)
 {
+    say("CUDA       %s\n", run->cuda);
+    for (int i = 0; run->devices && i < run->ranks && i < DEVICES_SHOWN; i++) {
+        const machine_device *d = &run->devices[i];
+        say("Rank %-5d %s on %.*s, %s, driver %s, %d multiprocessors, %.1f GB%s\n", i, d->name, HOST_NAME_BYTES,
+            run->hosts + (size_t)i * HOST_NAME_BYTES, d->identity, d->driver, d->multiprocessors, d->memory_bytes / 1e9,
+            d->ecc ? ", ECC" : "");
+    }
+    if (run->ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", run->ranks - DEVICES_SHOWN);
+}
+
+static void report_banner(void *state, const run_source *run)
+{
+    const deck *d = run->deck;
+    (void)state;
     say("%s", rule);
     say("xgsw  --  real large-language-model training steps, timed and verified\n");
     say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
     say("%s", rule);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
-    say("Deck       %s, %lld cases\n", deck_name, (long long)d->cases);
-    say("Ranks      %d, %d threads each\n", ranks, threads);
+    say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
+    say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
     report_backends(d);
-    say("Products   %s\n", products);
-    say("Messages   %s\n", mpi);
+    say("Products   %s\n", run->products);
+    say("Messages   %s\n", run->mpi);
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
     say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its "
         "order without hazards.\n",
         CHECK_THRESHOLD);
-}
-
-enum { DEVICES_SHOWN = 64 };
-
-void report_devices(const machine_device *device, const char *hosts, int ranks, const char *library)
-{
-    say("CUDA       %s\n", library);
-    for (int i = 0; device && i < ranks && i < DEVICES_SHOWN; i++) {
-        const machine_device *d = &device[i];
-        say("Rank %-5d %s on %.*s, %s, driver %s, %d multiprocessors, %.1f GB%s\n", i, d->name, HOST_NAME_BYTES,
-            hosts + (size_t)i * HOST_NAME_BYTES, d->identity, d->driver, d->multiprocessors, d->memory_bytes / 1e9,
-            d->ecc ? ", ECC" : "");
-    }
-    if (ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", ranks - DEVICES_SHOWN);
+    if (run->cuda && run->cuda[0]) report_devices(run);
 }
 
 static void report_layout(const bench_case *c)
@@ -78,8 +82,9 @@ static void report_layout(const bench_case *c)
             fault_name(c->fault.kind), c->fault.operation, (long long)c->fault.nth, c->fault.rank);
 }
 
-void report_case_begins(const bench_case *c)
+static void report_case_begins(void *state, const bench_case *c)
 {
+    (void)state;
     const model_shape *m = &c->model;
     say("\n%s", thin);
     say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size),
@@ -101,8 +106,11 @@ void report_case_begins(const bench_case *c)
     say("%s", thin);
 }
 
-void report_check(const check_result *k, const char *when)
+static void report_check(void *state, const case_result *r, int which)
 {
+    const check_result *k = &r->check[which];
+    const char *when = which ? "after" : "before";
+    (void)state;
     if (!k->done) return;
     say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
         k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
@@ -110,7 +118,7 @@ void report_check(const check_result *k, const char *when)
     if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
 }
 
-void report_shadow(const shadow_report *s)
+static void report_shadow(const shadow_report *s)
 {
     if (s->operations == 0) return;
     say("Kernels    %lld operations beside the host's, %lld elements; largest difference %.3g of what is allowed, %s\n",
@@ -130,7 +138,7 @@ static double remaining_seconds(const case_result *r, int64_t step)
 static void report_completed(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;
-    double seconds = r->step_seconds[step], tokens = (double)c->global_batch * (double)c->model.sequence;
+    double seconds = r->step_seconds[step], tokens = (double)r->tokens_per_step;
     say("completed step: %lld, seconds: %.4f, TFLOP/s/device: %.5f, Tokens/s/device: %.3f, total_weights: %.0f, loss: "
         "%.6f, lr: %.3e, "
         "grad_norm: %.6f, remaining: %.0f s%s\n",
@@ -152,8 +160,9 @@ static void report_iteration(const case_result *r, int64_t step)
         (long long)((step + 1) * c->global_batch), remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
 }
 
-void report_step(const case_result *r, int64_t step)
+static void report_step(void *state, const case_result *r, int64_t step)
 {
+    (void)state;
     if (r->given->step_line == STEP_LINE_COMPLETED) report_completed(r, step);
     else report_iteration(r, step);
 }
@@ -207,7 +216,7 @@ static void report_numbers(const case_result *r)
     say("Step time  median %.4f s, min %.4f, max %.4f; last step (the recipe's rule) %.4f\n", r->median_seconds,
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
-        r->tokens_per_second / r->given->layout.ranks, r->tflops_per_gpu);
+        r->tokens_per_second_per_gpu, r->tflops_per_gpu);
     report_peak(r);
     report_clocks(r);
     say("Engines    %.*s\n", (int)strcspn(r->engines, "\n"), r->engines);
@@ -229,10 +238,11 @@ static const char *worst_residual(const case_result *r, char text[16])
     return text;
 }
 
-void report_case_ends(const case_result *r)
+static void report_summary(const case_result *r)
 {
     const bench_case *c = r->given;
     char residual[16];
+    report_shadow(&r->shadow);
     report_numbers(r);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
@@ -241,24 +251,35 @@ void report_case_ends(const case_result *r)
         c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA],
         c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, residual),
         r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
-    report_json(r);
 }
 
-void report_skipped(const bench_case *c, const char *reason)
+static void report_case_ends(void *state, const case_result *r)
 {
-    say("\n%s", thin);
-    say("Case %d     %s, size %s, %s: SKIPPED: %s\n", c->number, c->model_name, size_name(c->size),
-        precision_name(c->precision), reason);
-    report_json_skipped(c, reason);
+    const bench_case *c = r->given;
+    (void)state;
+    if (r->verdict != VERDICT_SKIPPED) report_summary(r);
+    else
+        say("\n%sCase %d     %s, size %s, %s: SKIPPED: %s\n", thin, c->number, c->model_name, size_name(c->size),
+            precision_name(c->precision), r->skipped);
 }
 
-void report_end(const final_counts *n, const char *record)
+static void report_end(void *state, const run_source *run, const final_counts *n)
 {
+    const char *record = run->deck->item[0].record;
+    (void)state;
     say("\n%s", rule);
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed,
         n->failed, n->skipped);
     say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed);
-    if (record) say("Record     %s\n", n->passed + n->failed ? record : "not written: no case ran");
+    if (strcmp(record, "none")) say("Record     %s\n", n->passed + n->failed ? record : "not written: no case ran");
     say("%s", rule);
     say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");
 }
+
+const sink report_sink = { .name = "report",
+                           .run_begins = report_banner,
+                           .case_begins = report_case_begins,
+                           .check_ends = report_check,
+                           .step_ends = report_step,
+                           .case_ends = report_case_ends,
+                           .run_ends = report_end };

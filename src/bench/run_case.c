@@ -6,7 +6,6 @@
 #include "bench/check.h"
 #include "bench/fault.h"
 #include "bench/memory.h"
-#include "bench/report.h"
 #include "bench/summary.h"
 #include "machine/world.h"
 #include "train/build.h"
@@ -17,7 +16,7 @@
 enum { SPANS_KEPT = 1 << 14 };
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
-static void finish_step(case_result *r, trainer *t, int64_t step, double *before)
+static void finish_step(case_result *r, trainer *t, int64_t step, double *before, const sinks *told)
 {
     mark end = t->finished[step % REPORT_SLOTS];
     mark_sync(end);
@@ -29,7 +28,7 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     *before = mark_time(end);
     r->spent_seconds += r->step_seconds[step];
     r->completed = step + 1;
-    report_step(r, step);
+    sinks_step_ends(told, r, step);
 }
 
 /* A look costs the step nothing: its operations are submitted and run on. */
@@ -41,19 +40,19 @@ static void look_at_device(case_result *r, const trainer *t, int64_t step)
 
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
  * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero. */
-static void train(case_result *r, trainer *t)
+static void train(case_result *r, trainer *t, const sinks *told)
 {
     int64_t total = r->given->warmup + r->given->steps, read = 0;
     double before = clock_seconds();
     tally_clear(machine_tally(t->machine));
     for (int64_t step = 0; step < total; step++) {
-        if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before);
+        if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before, told);
         if (step == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
         trainer_step(t);
         look_at_device(r, t, step);
-        if (read < step) finish_step(r, t, read++, &before);
+        if (read < step) finish_step(r, t, read++, &before, told);
     }
-    finish_step(r, t, read, &before);
+    finish_step(r, t, read, &before, told);
     machine_sync(t->machine);
 }
 
@@ -80,7 +79,7 @@ static void gather_times(case_result *r)
 }
 
 /* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. */
-static void judge_devices(case_result *r)
+static void compare_devices(case_result *r)
 {
     int ranks = r->given->layout.ranks;
     for (int i = 0; r->devices && i < 2 * ranks; i++) {
@@ -106,7 +105,7 @@ static void gather_devices(case_result *r)
     world_gather(r->window, sizeof r->window, all, 0);
     if (all) memcpy(r->devices, all, ranks * sizeof r->window);
     free(all);
-    judge_devices(r);
+    compare_devices(r);
 }
 
 static void take_from_trainer(case_result *r, trainer *t)
@@ -134,7 +133,7 @@ static void name_files(machine_options *on, const bench_case *c, const char *par
     snprintf(on->shadow_files, sizeof on->shadow_files, "case%d-%s", c->number, part);
 }
 
-static void timed_steps(const bench_case *c, const measure *share, case_result *r)
+static void timed_steps(const bench_case *c, const measure *share, case_result *r, const sinks *told)
 {
     trainer t;
     mesh m;
@@ -148,7 +147,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     }
     world_barrier();
     if (m.takes_part) {
-        train(r, &t);
+        train(r, &t, told);
         take_from_trainer(r, &t);
         if (c->check == CHECK_KERNELS) replay_at_full_shape(&t);
         result_add_machine(r, t.machine);
@@ -213,7 +212,7 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     return fits;
 }
 
-verdict run_case(const bench_case *c, const measure *share, const host_load *load, case_result *r)
+verdict run_case(const bench_case *c, const measure *share, const host_load *load, case_result *r, const sinks *told)
 {
     check k;
     machine_options on = case_machine(c), on_check = on;
@@ -222,18 +221,17 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
-    report_case_begins(c);
+    sinks_case_begins(told, c);
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
     if (checks) r->check[0] = check_run(&k, &on_check, r);
     r->check[0].seconds += prepared;
-    report_check(&r->check[0], "before");
-    timed_steps(c, share, r);
+    sinks_check_ends(told, r, 0);
+    timed_steps(c, share, r, told);
     if (checks) r->check[1] = check_run(&k, &on_check, r);
-    report_check(&r->check[1], "after");
+    sinks_check_ends(told, r, 1);
     if (checks) check_close(&k);
     agree(r);
-    report_shadow(&r->shadow);
     outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
     r->outside_bytes = outside.bytes;
     r->own_outside_bytes = outside.own;
@@ -241,5 +239,5 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     summarize(r);
     r->total_seconds = clock_seconds() - begin;
     judge_case(r, load);
-    return r->passed ? VERDICT_PASSED : VERDICT_FAILED;
+    return r->verdict;
 }

@@ -1,14 +1,11 @@
 /* A run: the deck's cases one after another, counted, recorded and reported. */
 #pragma once
 #include "bench/devices.h"
-#include "plan/deck/deck.h"
+#include "bench/result/run_source.h"
 
-/* devices: empty where no case asks for one. */
+/* devices: empty where no case asks for one. Of `run` the caller gives what it was started with; the rest is found. */
 typedef struct {
-    int argc;
-    char **argv;
-    const char *deck_name, *deck_text;
-    size_t deck_length;
+    run_source run;
     device_survey devices;
 } session;
 

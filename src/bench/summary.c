@@ -35,6 +35,7 @@ void summarize(case_result *r)
     double step = r->median_seconds, peak = gpu_peak(r->device, c->precision);
     int gpus = c->layout.ranks;
     r->tokens_per_second = tokens_per_second(c->model.sequence, c->global_batch, step);
+    r->tokens_per_second_per_gpu = r->tokens_per_second / gpus;
     r->tflops_per_gpu = flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, step, gpus) / 1e12;
     r->recipe_mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, step, gpus, peak);
     r->model_mfu = model_flops_utilization(c->global_batch, c->model_flops_per_sequence, step, gpus, peak);

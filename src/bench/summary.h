@@ -1,5 +1,5 @@
 /* The numbers of the measured window, from the per-step ones. */
 #pragma once
-#include "bench/result.h"
+#include "bench/result/result.h"
 
 void summarize(case_result *r);

@@ -63,16 +63,17 @@ def timed_row(run, part, told):
     """One line of the table of timed cases."""
     clock = samples(run, part)
     name = told.get("workload", "torch") if told.get("compiled", True) else "torch, eager"
-    return (f"{part.name:14} {name:14} {layers(run, part, told):>6} {told['step_seconds']['median']:9.4f} {told['step_seconds']['min']:9.4f} "
+    return (f"{part.name:14} {name:14} {layers(run, part, told):>6} {told['median_seconds']:9.4f} {told['minimum_seconds']:9.4f} "
             f"{told['tokens_per_second']:10.1f}  {percent(told.get('recipe_mfu'))}  {percent(told.get('model_mfu'))}  "
-            f"{'%5.0f %6.0f' % clock if clock else '  n/a    n/a'}  {told.get('verdict', '')} {'' if told.get('valid', True) else 'NOT VALID: ' + '; '.join(told.get('reasons', []))}")
+            f"{'%5.0f %6.0f' % clock if clock else '  n/a    n/a'}  {told.get('verdict', '')} {'' if told.get('valid', True) else 'NOT VALID: ' + '; '.join(told.get('invalid_reasons', []))}")
 
 
 def shares(told):
     """What of the measured window each operation took, the largest first."""
-    window = told["steps"] * told["step_seconds"]["median"]
+    window = told["steps"] * told["median_seconds"]
     spent = {name: entry["seconds"] / window for name, entry in told.get("operations", {}).items() if entry.get("seconds")}
-    spent.update({f"waiting for {axis}": seconds / window for axis, seconds in told.get("exposed_seconds", {}).items() if seconds})
+    waits = {axis: entry["exposed_seconds"] for axis, entry in told.get("transfers", {}).items()}
+    spent.update({f"waiting for {axis}": seconds / window for axis, seconds in waits.items() if seconds})
     if told.get("dispatch_seconds"):
         spent["dispatch"] = told["dispatch_seconds"] / window
     return sorted(spent.items(), key=lambda item: -item[1])
@@ -84,14 +85,14 @@ def marginal(run, timed):
     if len(depth) != 2:
         return []
     (few, a), (many, b) = sorted(depth.items())
-    seconds = (b["step_seconds"]["median"] - a["step_seconds"]["median"]) / (many - few) / b["global_batch"]
+    seconds = (b["median_seconds"] - a["median_seconds"]) / (many - few) / b["global_batch"]
     flops = (b["model_flops_per_sequence"] - a["model_flops_per_sequence"]) / (many - few)
     return [f"A layer and sequence: {1e3 * seconds:.3f} ms, optimizer's part included; {1e-12 * flops / seconds:.1f} TFLOP/s of model flops"]
 
 
 def beside(timed):
     """The peer's step over ours before and after it, of the same layers."""
-    median = {part.name: told["step_seconds"]["median"] for part, told in timed}
+    median = {part.name: told["median_seconds"] for part, told in timed}
     if not {"peer", "ours-before", "ours-after"} <= median.keys():
         return []
     ours = 0.5 * (median["ours-before"] + median["ours-after"])
@@ -150,7 +151,7 @@ def about(run):
 def write(run, parts, outcomes, why):
     """Writes both files; returns the page: what is longest first, the verdict last."""
     told = [(part, line) for part in parts if part.name in outcomes for line in result_lines(run, part)]
-    timed = [(part, line) for part, line in told if (line.get("step_seconds") or {}).get("median")]
+    timed = [(part, line) for part, line in told if line.get("median_seconds")]
     ended = {part.name for part, _ in told}
     out = [f"xgsw on GPUs, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}", *about(run)]
     out += [text for part, line in timed if line.get("operations") for text in guarded(profile, run, part, line)]

@@ -24,6 +24,6 @@ for count, cuts in CUTS.items():
         for j, precision in enumerate(("fp32", "bf16")):
             case = told[2 * i + j] if 2 * i + j < len(told) else {}
             tap.ok(case.get("passed") and case.get("backend") == "cuda" and case.get("precision") == precision,
-                   f"{count} rank(s), {cut.replace(chr(10), ', ')}, {precision}: residual {((case.get('residual') or {}).get('before') or {}).get('scaled')}",
-                   case.get("reasons") or run.stdout[-1500:] + run.stderr[-1500:])
+                   f"{count} rank(s), {cut.replace(chr(10), ', ')}, {precision}: residual {(case.get('check_before') or {}).get('residual')}",
+                   case.get("fail_reasons") or run.stdout[-1500:] + run.stderr[-1500:])
 tap.done()

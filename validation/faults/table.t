@@ -232,7 +232,7 @@ def run(deck_cases, folder):
 
 
 def scaled(result):
-    value = result["residual"]["before"]["scaled"]
+    value = result["check_before"]["residual"]
     return float("inf") if value is None else value
 
 
@@ -244,7 +244,7 @@ def harmless_reason(case):
 
 def verdict(case, result):
     """"caught", "harmless" or what is wrong."""
-    never = NEVER in str(result["reasons"])
+    never = NEVER in str(result["fail_reasons"])
     if case.fault is None:
         return "healthy" if result["passed"] and result["faults"] == 0 else "a healthy case FAILED"
     if result["valid"]:
@@ -277,7 +277,7 @@ def print_table(judged):
         how = f"{min(by_check):.3g}" if by_check else ""
         if any(result["hazards"] for result in caught):
             how += "  hazards named"
-        if any(NEVER in str(result["reasons"]) for result in caught):
+        if any(NEVER in str(result["fail_reasons"]) for result in caught):
             how += "  said to have never struck"
         print(f"# {precision:7}{kind:8}{operation:20}{what:17}{len(row):8}{len(caught):7}{sum(word == 'harmless' for _, word in row):9}  {how}")
     for precision in PRECISIONS:

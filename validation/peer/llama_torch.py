@@ -226,7 +226,7 @@ def report(torch, s, given, device, seconds, losses):
     speed = given.batch * flops(s) / median
     result = {"workload": "torch", "torch": torch.__version__, "compiled": not given.why_eager, "why_eager": given.why_eager, "device": name, "layers": s.layers,
               "sequence": s.sequence, "global_batch": given.batch, "warmup": given.warmup, "steps": given.steps,
-              "step_seconds": {"median": median, "min": min(seconds), "max": max(seconds)}, "tokens_per_second": given.batch * s.sequence / median,
+              "median_seconds": median, "minimum_seconds": min(seconds), "maximum_seconds": max(seconds), "tokens_per_second": given.batch * s.sequence / median,
               "recipe_flops_per_sequence": flops(s), "model_flops_per_sequence": flops(s, causal=True),
               "recipe_mfu": speed / peak if peak else None, "model_mfu": given.batch * flops(s, causal=True) / median / peak if peak else None,
               "losses": losses, "attention": given.attention, "memory_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,

@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
     run = run_on(body("backend = cuda\nshare_devices = yes", record), SHARED_DEVICE=1)
     told = (results(run) or [{}])[0]
-    tap.ok(run.returncode == 0 and told.get("passed") and "ranks share a device: up to 2 on one" in told["reasons"],
+    tap.ok(run.returncode == 0 and told.get("passed") and "ranks share a device: up to 2 on one" in told["invalid_reasons"],
            "two ranks on one GPU that the deck lets them share: PASSED, not valid", run.stdout[-3000:] + run.stderr)
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
     tap.ok(checked.returncode == 0, "validate.py accepts its record", checked.stdout + checked.stderr)
@@ -75,11 +75,11 @@ with tempfile.TemporaryDirectory() as folder:
 
 run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]
-tap.ok(told.get("passed") and any(reason.startswith("clocks not known: NVML does not tell rank 0") for reason in told["reasons"]), "without NVML a result is not valid", told)
+tap.ok(told.get("passed") and any(reason.startswith("clocks not known: NVML does not tell rank 0") for reason in told["invalid_reasons"]), "without NVML a result is not valid", told)
 run = run_on(body("backend = cuda"), CLOCKS_EVENTS=4)
 tap.ok("rank 0 was not held back; its clocks' reasons: power cap\n" in run.stdout, "a power cap holds nothing back", run.stdout)
 told = (results(run) or [{}])[0]
 tap.ok(told.get("device") == "Emulated H100" and told["recipe_mfu"] is None and "own kernels" in told["engines"]
-       and not any("share" in reason or "oversubscribed" in reason for reason in told["reasons"]),
+       and not any("share" in reason or "oversubscribed" in reason for reason in told["invalid_reasons"]),
        "no peak is known for it, its engines are told, nothing is shared", told)
 tap.done()

@@ -1,7 +1,7 @@
 """Ways to spoil a record, each with a word that validate.py must then say. A file is open when they are applied."""
 
 CASE = "case_0002"
-LAST = CASE + "/steps/learning_rate"
+LAST = CASE + "/steps/learning_rates"
 
 
 def scale(path, factor=1 + 1e-9, index=()):
@@ -116,10 +116,11 @@ def of_steps():
     yield "one step's time", scale(f"{CASE}/steps/step_seconds", index=5), "step_seconds"
     yield "one warm-up step's time", scale(f"{CASE}/steps/step_seconds", index=0), "step_seconds"
     yield "one rank's time", scale(f"{CASE}/ranks/rank_seconds", 1.1, (4, 3)), "step_seconds"
-    yield "a loss that is no number", put(f"{CASE}/steps/loss", float("nan"), 3), "loss is not finite"
-    yield "a norm that is infinite", put(f"{CASE}/steps/gradient_norm", float("inf"), 3), "gradient_norm is not finite"
+    yield "a loss that is no number", put(f"{CASE}/steps/losses", float("nan"), 3), "losses are not finite"
+    yield "a loss that is absurd", put(f"{CASE}/steps/losses", 25.0, 3), "training diverged"
+    yield "a norm that is infinite", put(f"{CASE}/steps/gradient_norms", float("inf"), 3), "gradient_norms are not finite"
     yield "a learning rate", scale(LAST, 1.0001, 2), "learning_rate"
-    yield "tokens", put(f"{CASE}/steps/tokens", 1, 1), "tokens"
+    yield "tokens", put(f"{CASE}/results/tokens_per_step", 1), "tokens_per_step"
     yield "a step's number", put(f"{CASE}/steps/step", 7, 1), "step"
 
 
@@ -139,7 +140,7 @@ def of_checks():
     yield "a residual's part", put(f"{CASE}/check_before/weights", 2.0), "check_before/residual"
     yield "a residual above its threshold", put(f"{CASE}/check_after/residual", 17.0), "did not pass"
     yield "a check that was not done", put(f"{CASE}/check_before/done", False), "did not pass"
-    yield "memory", put(f"{CASE}/memory/arena_bytes", 1), "arena_bytes"
+    yield "memory", put(f"{CASE}/results/arena_bytes", 1), "arena_bytes"
 
 
 def of_file():
@@ -152,7 +153,7 @@ def of_file():
     yield "results left out", drop(f"{CASE}/results/recipe_mfu"), "recipe_mfu"
     yield "steps left out", drop(f"{CASE}/steps/step_seconds"), "without results"
     yield "rank times left out", drop(f"{CASE}/ranks/rank_seconds"), "rank_seconds"
-    yield "units left out", drop_units(f"{CASE}/steps/loss"), "no units: steps/loss"
+    yield "units left out", drop_units(f"{CASE}/steps/losses"), "no units: steps/losses"
 
 
 def everything():

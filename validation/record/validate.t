@@ -185,31 +185,10 @@ def write_log(folder, sample, change):
     with h5py.File(sample, "r") as file, open(path, "w", encoding="utf-8") as out:
         for case in (file[name] for name in file if name + "/results" in file):
             r, s = case["results"], case.attrs
-            item = {
-                "case": int(s["number"]),
-                **{k: s[k].decode() for k in ("workload", "size", "precision", "backend")},
-            }
-            item.update({k: int(s[k]) for k in ("ranks", "warmup", "steps")})
-            real = lambda name: None if r[name][()] != r[name][()] else float(f"{r[name][()]:.10g}")
-            item["step_seconds"] = {
-                "median": real("median_seconds"),
-                "min": real("minimum_seconds"),
-                "max": real("maximum_seconds"),
-            }
-            item.update(
-                {
-                    k: real(k)
-                    for k in (
-                        "tokens_per_second",
-                        "tokens_per_second_per_gpu",
-                        "tflops_per_gpu",
-                        "recipe_mfu",
-                        "model_mfu",
-                    )
-                }
-            )
-            item.update(losses=list(case["steps/loss"]), gradient_norms=list(case["steps/gradient_norm"]))
-            item.update(passed=bool(r["passed"][()]), valid=bool(r["valid"][()]))
+            plain = lambda v: v.decode() if isinstance(v, bytes) else None if v != v else v.item()
+            item = {name: plain(value) for name, value in s.items()}
+            item.update({name: plain(r[name][()]) for name in r if r[name].shape == ()})
+            item.update({name: [plain(v) for v in value[()]] for name, value in case["steps"].items()})
             out.write("step 1\nXGSW_RESULT " + json.dumps(change(item)) + "\n")
     return path
 

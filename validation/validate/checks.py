@@ -13,6 +13,8 @@ EXACT = 0.0
 ROUNDING = 1e-12
 # The program may take its cosine from an FP32 polynomial, good to 3e-7.
 COSINE = 1e-6
+# A loss so many times the first one, and that of a uniform guess, is of training that diverged.
+DIVERGED = 2.0
 # A residual is scaled so that this is its threshold.
 THRESHOLD = 16.0
 
@@ -33,21 +35,21 @@ def check_settings(case, f):
 
 def check_steps(case, f):
     s, total = case.settings, case.total
-    for name in ("step_seconds", "loss", "gradient_norm", "learning_rate", "tokens", "step"):
+    for name in ("step_seconds", "losses", "gradient_norms", "learning_rates", "step"):
         f.demand(case["steps/" + name].shape == (total,), f"{name} does not hold one number for each of {total} steps")
     f.demand(
         case["ranks/rank_seconds"].shape == (total, s["ranks"]),
         f"rank_seconds is not {total} steps x {s['ranks']} ranks",
     )
     f.same("step", case["steps/step"], np.arange(total))
-    f.same("tokens", case["steps/tokens"], np.full(total, s["sequence"] * s["global_batch"]))
+    f.same("tokens_per_step", case["results/tokens_per_step"], s["sequence"] * s["global_batch"])
     finished = np.isfinite(case["steps/step_seconds"])
     f.same("completed", case["results/completed"], int(np.argmin(finished)) if not finished.all() else total)
     done = slice(0, case["results/completed"])
     f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
     f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
     rates = [formulas.learning_rate(s, t, total - 1) for t in range(total)]
-    f.same("learning_rate", case["steps/learning_rate"][done], rates[done], COSINE)
+    f.same("learning_rates", case["steps/learning_rates"][done], rates[done], COSINE)
 
 
 def check_speed(case, f):
@@ -61,7 +63,7 @@ def check_speed(case, f):
 
 
 def check_memory(case, f):
-    f.same("arena_bytes", case["memory/arena_bytes"], int(np.sum(case["memory/bytes"])))
+    f.same("arena_bytes", case["results/arena_bytes"], int(np.sum(case["memory/bytes"])))
 
 
 def check_residuals(case, f):
@@ -77,7 +79,7 @@ def check_residuals(case, f):
 
 def not_finite(case):
     done = slice(0, case["results/completed"])
-    return [name for name in ("loss", "gradient_norm") if not np.isfinite(case["steps/" + name][done]).all()]
+    return [name for name in ("losses", "gradient_norms") if not np.isfinite(case["steps/" + name][done]).all()]
 
 
 def against_passed(case):
@@ -85,7 +87,7 @@ def against_passed(case):
     yield from (f"it has the reason {reason!r}" for reason in case["results/fail_reasons"])
     if case["results/completed"] < case.total:
         yield f"only {case['results/completed']} of {case.total} steps finished"
-    yield from (f"its {name} is not finite" for name in not_finite(case))
+    yield from (f"its {name} are not finite" for name in not_finite(case))
     if case["results/hazards"] > 0:
         yield f"it has {case['results/hazards']} hazards: {case['results/hazard']}"
     for when in ("check_before", "check_after") if case.settings["check"] != "off" else ():
@@ -109,7 +111,10 @@ def against_valid(case, provenance):
         yield "its ranks share a device"
     if provenance["debug"]:
         yield "it ran in a debug build"
-    yield from (f"its {name} is not finite" for name in not_finite(case))
+    yield from (f"its {name} are not finite" for name in not_finite(case))
+    losses = case["steps/losses"][: case["results/completed"]]
+    if len(losses) and max(losses) > DIVERGED * max(np.log(case.settings["vocabulary"]), losses[0]):
+        yield f"its loss rose to {max(losses):.4g}: training diverged"
 
 
 def check_verdict(case, provenance, f):

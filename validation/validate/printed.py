@@ -7,17 +7,10 @@ PREFIX = "XGSW_RESULT "
 # Numbers are printed with nine significant digits or more.
 DIGITS = 1e-8
 
-SPEED = {
-    ("step_seconds", "median"): "median_seconds",
-    ("step_seconds", "min"): "minimum_seconds",
-    ("step_seconds", "max"): "maximum_seconds",
-    ("tokens_per_second",): "tokens_per_second",
-    ("tokens_per_second_per_gpu",): "tokens_per_second_per_gpu",
-    ("tflops_per_gpu",): "tflops_per_gpu",
-    ("recipe_mfu",): "recipe_mfu",
-    ("model_mfu",): "model_mfu",
-}
-SETTINGS = ("workload", "size", "precision", "backend", "ranks", "warmup", "steps")
+# Groups of the record whose fields the line has side by side.
+FLAT = ("results", "steps")
+# A line without these is none.
+NEEDED = ("workload", "median_seconds", "tokens_per_second", "losses", "gradient_norms", "passed", "valid")
 
 
 def read_results(path):
@@ -27,30 +20,33 @@ def read_results(path):
     return {item["case"]: item for item in objects}
 
 
-def number(value):
-    return math.nan if value is None else value
+def numbers(value):
+    """A number or a list of numbers as floats, null as not a number; nothing for anything else."""
+    values = value if isinstance(value, list) else [value]
+    if not all(v is None or isinstance(v, (int, float)) for v in values):
+        return None
+    floats = [math.nan if v is None else float(v) for v in values]
+    return floats if isinstance(value, list) else floats[0]
 
 
-def dig(item, keys):
-    for key in keys:
-        item = item[key]
-    return number(item)
+def recorded(case):
+    """name -> value of all that the line and the record both have: settings, and the fields of the flat groups."""
+    fields = {path.split("/")[1]: value for path, value in case.values.items() if path.split("/")[0] in FLAT}
+    return {**fields, **case.settings}
 
 
 def check_printed(case, results, f):
     """Everything printed for this case that the record holds too."""
-    item = results.get(case.settings["number"])
+    item = results.get(case.settings["case"])
     if item is None:
         f.add("the output has no XGSW_RESULT line for this case")
         return
-    try:
-        for key in SETTINGS:
-            f.demand(item[key] == case.settings[key], f"printed {key} {item[key]}, recorded {case.settings[key]}")
-        for keys, name in SPEED.items():
-            f.same("printed " + name, dig(item, keys), case["results/" + name], DIGITS)
-        for key, name in (("losses", "loss"), ("gradient_norms", "gradient_norm")):
-            f.same("printed " + key, [number(v) for v in item[key]], case["steps/" + name], DIGITS)
-        f.demand(item["passed"] == case.flag("results/passed"), "printed and recorded verdict differ")
-        f.demand(item["valid"] == case.flag("results/valid"), "printed and recorded validity differ")
-    except (KeyError, TypeError) as error:
-        f.add(f"the XGSW_RESULT line is incomplete: {type(error).__name__} {error}")
+    known = recorded(case)
+    absent = [name for name in NEEDED if name not in item]
+    f.demand(not absent, "the XGSW_RESULT line is incomplete: no " + ", ".join(absent))
+    for name in item.keys() & known.keys():
+        printed = numbers(item[name])
+        if printed is None or isinstance(known[name], (str, list)):
+            f.demand(item[name] == known[name], f"printed {name} {item[name]}, recorded {known[name]}")
+        else:
+            f.same("printed " + name, printed, known[name], DIGITS)

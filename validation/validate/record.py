@@ -84,12 +84,12 @@ def read_file(file):
     root = attributes(file)
     if root.get("creator") != "xgsw":
         raise Unreadable("no record of xgsw")
-    if root.get("record_version") != 1:
-        raise Unreadable(f"version {root.get('record_version')} of the record, this program reads version 1")
+    if root.get("record_version") != 2:
+        raise Unreadable(f"version {root.get('record_version')} of the record, this program reads version 2")
     provenance, _ = read_tree(file["provenance"])
     deck = np.asarray(file["provenance/deck"][()]).ravel()[0]
     cases = [read_case(name, file[name]) for name in file if name.startswith("case_")]
-    return Record(root, provenance, bytes(deck), sorted(cases, key=lambda c: c.settings["number"]))
+    return Record(root, provenance, bytes(deck), sorted(cases, key=lambda c: c.settings["case"]))
 
 
 def read_record(path):

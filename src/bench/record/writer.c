@@ -96,7 +96,7 @@ void writer_group(writer *w, const char *path, const char *nexus_class)
 {
     hid_t group = ASK(w, H5Gcreate2(w->file, path, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     ASK(w, H5Gclose(group));
-    writer_attribute_text(w, path, "NX_class", nexus_class);
+    writer_attribute(w, path, "NX_class", datum_text(nexus_class));
 }
 
 /* A string of exactly `length` bytes, zeros at the end not part of it. */
@@ -152,7 +152,7 @@ static void put(writer *w, const char *path, const char *units, hid_t type, int 
     ASK(w, H5Dclose(set));
     ASK(w, H5Pclose(layout));
     ASK(w, H5Sclose(space));
-    if (units) writer_attribute_text(w, path, "units", units);
+    if (units) writer_attribute(w, path, "units", datum_text(units));
 }
 
 /* Values one after another, each padded with zeros to *width bytes; owned by the caller. */
@@ -166,13 +166,6 @@ static char *pad_texts(const char *const *values, int64_t count, size_t *width)
     return padded;
 }
 
-void writer_attribute_text(writer *w, const char *path, const char *name, const char *value)
-{
-    hid_t type = string_type(w, strlen(value));
-    put_attribute(w, path, name, type, 0, value);
-    ASK(w, H5Tclose(type));
-}
-
 void writer_attribute_texts(writer *w, const char *path, const char *name, const char *const *values, int64_t count)
 {
     size_t width;
@@ -183,42 +176,35 @@ void writer_attribute_texts(writer *w, const char *path, const char *name, const
     free(padded);
 }
 
-void writer_attribute_integer(writer *w, const char *path, const char *name, int64_t value)
+void writer_attribute(writer *w, const char *path, const char *name, datum v)
 {
-    put_attribute(w, path, name, H5T_NATIVE_INT64, 0, &value);
-}
-
-void writer_attribute_real(writer *w, const char *path, const char *name, double value)
-{
-    put_attribute(w, path, name, H5T_NATIVE_DOUBLE, 0, &value);
-}
-
-void writer_attribute_flag(writer *w, const char *path, const char *name, bool value)
-{
-    put_attribute(w, path, name, w->flag_type, 0, &(signed char){ value });
-}
-
-void writer_real(writer *w, const char *path, const char *units, double value)
-{
-    put(w, path, units, H5T_NATIVE_DOUBLE, 0, NULL, &value);
-}
-
-void writer_integer(writer *w, const char *path, const char *units, int64_t value)
-{
-    put(w, path, units, H5T_NATIVE_INT64, 0, NULL, &value);
-}
-
-void writer_flag(writer *w, const char *path, bool value)
-{
-    put(w, path, NULL, w->flag_type, 0, NULL, &(signed char){ value });
+    hid_t text = v.kind == VALUE_TEXT ? string_type(w, strlen(v.text)) : -1;
+    switch (v.kind) {
+    case VALUE_REAL: put_attribute(w, path, name, H5T_NATIVE_DOUBLE, 0, &v.real); break;
+    case VALUE_INTEGER: put_attribute(w, path, name, H5T_NATIVE_INT64, 0, &v.integer); break;
+    case VALUE_FLAG: put_attribute(w, path, name, w->flag_type, 0, &(signed char){ v.integer != 0 }); break;
+    case VALUE_TEXT: put_attribute(w, path, name, text, 0, v.text); break;
+    }
+    if (v.kind == VALUE_TEXT) ASK(w, H5Tclose(text));
 }
 
 /* A text too long for a header is a list of one. */
-void writer_text(writer *w, const char *path, const char *value, size_t length)
+static void put_text(writer *w, const char *path, const char *text)
 {
+    size_t length = strlen(text);
     hid_t type = string_type(w, length);
-    put(w, path, NULL, type, length > COMPACT_BYTES, &(hsize_t){ 1 }, length ? value : "");
+    put(w, path, NULL, type, length > COMPACT_BYTES, &(hsize_t){ 1 }, text);
     ASK(w, H5Tclose(type));
+}
+
+void writer_value(writer *w, const char *path, const char *units, datum v)
+{
+    switch (v.kind) {
+    case VALUE_REAL: put(w, path, units, H5T_NATIVE_DOUBLE, 0, NULL, &v.real); break;
+    case VALUE_INTEGER: put(w, path, units, H5T_NATIVE_INT64, 0, NULL, &v.integer); break;
+    case VALUE_FLAG: put(w, path, NULL, w->flag_type, 0, NULL, &(signed char){ v.integer != 0 }); break;
+    case VALUE_TEXT: put_text(w, path, v.text); break;
+    }
 }
 
 void writer_reals(writer *w, const char *path, const char *units, const double *values, int64_t count)

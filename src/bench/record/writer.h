@@ -1,6 +1,7 @@
 /* Writes one HDF5 file, addressed by paths, into memory. Every HDF5 call is checked; after the first that fails nothing
  * more is asked of HDF5 for this file, and writer_close says what failed. HDF5's own types stay behind this door. */
 #pragma once
+#include "bench/result/datum.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,17 +19,11 @@ bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t 
 void writer_group(writer *w, const char *path, const char *nexus_class);
 
 /* Attributes of a group or dataset. */
-void writer_attribute_text(writer *w, const char *path, const char *name, const char *value);
+void writer_attribute(writer *w, const char *path, const char *name, datum value);
 void writer_attribute_texts(writer *w, const char *path, const char *name, const char *const *values, int64_t count);
-void writer_attribute_integer(writer *w, const char *path, const char *name, int64_t value);
-void writer_attribute_real(writer *w, const char *path, const char *name, double value);
-void writer_attribute_flag(writer *w, const char *path, const char *name, bool value);
 
-/* Datasets: one value, or a list. All numbers have units. */
-void writer_real(writer *w, const char *path, const char *units, double value);
-void writer_integer(writer *w, const char *path, const char *units, int64_t value);
-void writer_flag(writer *w, const char *path, bool value);
-void writer_text(writer *w, const char *path, const char *value, size_t length);
+/* Datasets: one value, or a list. All numbers have units; flags and texts none. */
+void writer_value(writer *w, const char *path, const char *units, datum value);
 void writer_reals(writer *w, const char *path, const char *units, const double *values, int64_t count);
 void writer_integers(writer *w, const char *path, const char *units, const int64_t *values, int64_t count);
 void writer_texts(writer *w, const char *path, const char *const *values, int64_t count);

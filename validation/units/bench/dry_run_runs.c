@@ -38,7 +38,7 @@ static void run_layout(outcome *o, const char *layout)
     mesh_open(&o->m, &o->c.layout, world_rank(), MESH_PAPER);
     result_open(&o->r, &o->c);
     assert_true(case_can_run(&o->c, &load, &measured, reason));
-    o->verdict = run_case(&o->c, &measured, &load, &o->r);
+    o->verdict = run_case(&o->c, &measured, &load, &o->r, &(sinks){ .open = 0 });
     measure_free(&measured);
     o->most = (double)o->r.arena_bytes;
     o->submitted = tally_flops(&o->r.tally);

@@ -1,6 +1,7 @@
 /* The record, read back through HDF5. With --sample PATH [failed] it only writes one, for record/validate.t. */
 #include "base/build_info.h"
 #include "base/sha256.h"
+#include "bench/result/fields.h"
 #include "record_sample.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -138,14 +139,17 @@ static void says_where_it_comes_from(void **state)
 
 static void longer_texts_keep_their_bytes(void **state)
 {
-    static char deck[100000];
-    memset(deck, 'x', sizeof deck - 1);
-    record_source source = { .path = path, .deck_text = deck, .deck_length = sizeof deck - 1 };
-    record *r = record_open(&source, reason, sizeof reason);
+    static char text[100000];
+    memset(text, 'x', sizeof text - 1);
+    bench_case first = { .number = 1 };
+    snprintf(first.record, sizeof first.record, "%s", path);
+    deck planned = { .item = &first };
+    run_source run = { .deck = &planned, .deck_text = text, .deck_length = sizeof text - 1 };
+    record *r = record_open(&run, reason, sizeof reason);
     assert_true(r && record_commit(r, reason, sizeof reason));
     record_close(r);
     hid_t file = open_sample(), set = H5Dopen2(file, "/provenance/deck", H5P_DEFAULT), type = H5Dget_type(set);
-    assert_int_equal(H5Tget_size(type), sizeof deck - 1);
+    assert_int_equal(H5Tget_size(type), sizeof text - 1);
     H5Tclose(type), H5Dclose(set);
     assert_string_equal(read_text(file, "/provenance/deck_name", NULL), "n/a");
     assert_string_equal(read_text(file, "/provenance/cuda_library", NULL), "n/a");
@@ -199,14 +203,14 @@ static void plots_without_a_script(void **state)
     H5Fclose(file);
 }
 
-static void a_case_added_again_replaces_the_old(void **state)
+static void what_changes_before_a_commit_is_written(void **state)
 {
     record *r = sample_open(path, 1, reason, sizeof reason);
     bench_case c = sample_case(SAMPLE_HOST);
     case_result result = sample_result(&c, SAMPLE_HOST);
+    record_add(r, &result);
     for (int i = 1; i <= 3; i++) {
         result.total_seconds = i;
-        record_add(r, &c, &result, VERDICT_PASSED);
         assert_true(record_commit(r, reason, sizeof reason));
     }
     hid_t file = open_sample();
@@ -214,6 +218,25 @@ static void a_case_added_again_replaces_the_old(void **state)
     H5Fclose(file);
     record_close(r);
     result_close(&result);
+}
+
+/* Every row of fields.c has a dataset or an attribute of its name, and units where it is a number. */
+static void every_field_is_written(void **state)
+{
+    write_sample((const int[]){ SAMPLE_HOST }, 1);
+    hid_t file = open_sample();
+    char name[256];
+    for (int i = 0; i < field_groups(); i++) {
+        const field_group *g = field_group_at(i);
+        for (const field *f = g->field; f < g->field + g->fields; f++) {
+            snprintf(name, sizeof name, "/case_0001/%s/%s", g->name, f->name);
+            bool there = g->name[0] ? H5Lexists(file, name, H5P_DEFAULT) > 0
+                                    : H5Aexists_by_name(file, "/case_0001", f->name, H5P_DEFAULT) > 0;
+            if (!there) fail_msg("%s %s is not in the record", g->name, f->name);
+            if (g->name[0] && f->units) assert_string_equal(read_text(file, name, "units"), f->units);
+        }
+    }
+    H5Fclose(file);
 }
 
 static void none_writes_nothing(void **state)
@@ -309,7 +332,8 @@ int main(int argc, char **argv)
                                         TEST(longer_texts_keep_their_bytes),
                                         TEST(every_dataset_is_guarded),
                                         TEST(plots_without_a_script),
-                                        TEST(a_case_added_again_replaces_the_old),
+                                        TEST(what_changes_before_a_commit_is_written),
+                                        TEST(every_field_is_written),
                                         TEST(none_writes_nothing),
                                         TEST(places_that_cannot_be_written_are_refused),
                                         TEST(a_read_only_folder_is_refused),

@@ -122,7 +122,6 @@ static inline bench_case sample_case(int which)
     } else {
         sample_layout(&c, 1, 1, 4, 1, 2);
     }
-    if (which == SAMPLE_SKIPPED) snprintf(c.skipped, sizeof c.skipped, "needs 8 ranks, there are 4");
     if (which == SAMPLE_FAILED)
         c.fault = (planted_fault){ .kind = FAULT_DROP, .operation = "all_reduce", .nth = 3, .rank = 1 };
     c.recipe_flops_per_sequence = formula_flops(&llama_formula, &c.model);
@@ -174,6 +173,7 @@ static inline void sample_speed(case_result *r, const bench_case *c)
     r->minimum_seconds = window[0], r->maximum_seconds = window[n - 1];
     r->recipe_seconds = r->step_seconds[c->warmup + n - 1];
     r->tokens_per_second = batch * (double)c->model.sequence / r->median_seconds;
+    r->tokens_per_second_per_gpu = r->tokens_per_second / ranks;
     r->tflops_per_gpu = batch * c->recipe_flops_per_sequence / r->median_seconds / ranks / 1e12;
     if (!c->proxy) r->days_per_trillion = 1e12 / r->tokens_per_second / 86400.0;
     snprintf(r->device, sizeof r->device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
@@ -220,6 +220,7 @@ static inline void sample_judge(case_result *r, const bench_case *c, int which)
     }
     if (which != SAMPLE_FAILED) return;
     r->check[1] = sample_check(400.0);
+    r->verdict = VERDICT_FAILED;
     r->passed = r->valid = false, r->fail_reasons = r->invalid_reasons = 1, r->faults = 18;
     snprintf(r->fail_reason[0], REASON_LENGTH, "check after the steps: residual 400");
     snprintf(r->invalid_reason[0], REASON_LENGTH, "fault planted: drop all_reduce 3 1");
@@ -238,43 +239,50 @@ static inline case_result sample_result(const bench_case *c, int which)
     return r;
 }
 
+/* Cases and results that outlive the records. */
+static bench_case sample_given[SAMPLES];
+static case_result sample_kept[SAMPLES];
+
 static inline void sample_add(record *r, int which)
 {
-    bench_case c = sample_case(which);
-    if (which == SAMPLE_SKIPPED) {
-        record_add(r, &c, NULL, VERDICT_SKIPPED);
-        return;
-    }
-    case_result result = sample_result(&c, which);
-    record_add(r, &c, &result, which == SAMPLE_FAILED ? VERDICT_FAILED : VERDICT_PASSED);
-    result_close(&result);
-    memset(&c, 0xEE, sizeof c); /* a record that kept a pointer to it would show */
+    bench_case *c = &sample_given[which];
+    case_result *result = &sample_kept[which];
+    *c = sample_case(which);
+    result_close(result);
+    if (which == SAMPLE_SKIPPED) result_skip(result, c, "needs 8 ranks, there are 4");
+    else *result = sample_result(c, which);
+    record_add(r, result);
 }
 
+/* NULL and a sentence: refused. The deck has a text, and as many cases as it says, of which the first is there. */
 static inline record *sample_open(const char *path, int64_t cases, char *reason, size_t length)
 {
     static char host[4][HOST_NAME_BYTES] = { "node1", "node1", "node2", "node2" };
     static char *argv[] = { "./xgsw", "--ranks", "it's 4", "gsw.dat", NULL };
     static machine_device device[4];
+    static bench_case first;
+    static deck planned;
+    static run_source run;
     for (int i = 0; i < 4; i++) {
         device[i] = (machine_device){
             .name = "NVIDIA H100 80GB HBM3", .driver = "580.82", .multiprocessors = 132, .memory_bytes = 85e9
         };
         snprintf(device[i].identity, sizeof device[i].identity, "GPU-%d", i);
     }
-    record_source source = { .path = path,
-                             .deck_name = "gsw.dat",
-                             .deck_text = sample_deck,
-                             .deck_length = sizeof sample_deck - 1,
-                             .argc = 4,
-                             .argv = argv,
-                             .ranks = 4,
-                             .hosts = host[0],
-                             .threads = 2,
-                             .mpi = "Open MPI 4.1.4",
-                             .products = "oneDNN 2.6.0",
-                             .cuda = "CUDA 13.0",
-                             .devices = device,
-                             .cases = cases };
-    return record_open(&source, reason, length);
+    snprintf(first.record, sizeof first.record, "%s", path);
+    planned = (deck){ .item = &first, .cases = cases };
+    run = (run_source){ .deck = &planned,
+                        .deck_name = "gsw.dat",
+                        .deck_text = sample_deck,
+                        .deck_length = sizeof sample_deck - 1,
+                        .argc = 4,
+                        .argv = argv,
+                        .ranks = 4,
+                        .hosts = host[0],
+                        .threads = 2,
+                        .mpi = "Open MPI 4.1.4",
+                        .products = "oneDNN 2.6.0",
+                        .cuda = "CUDA 13.0",
+                        .devices = device };
+    return record_open(&run, reason, length);
 }

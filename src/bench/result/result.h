@@ -1,5 +1,5 @@
 /* What one case leaves: the numbers that the report prints, the record keeps and the validation script recomputes.
- * Filled on all ranks by bench/run_case.c, complete on rank 0. */
+ * Filled on all ranks by bench/run_case.c, complete on rank 0. The rows of fields.c name what is here. */
 #pragma once
 #include "base/arena.h"
 #include "machine/machine.h"
@@ -15,8 +15,13 @@ typedef struct {
     bool done, passed;
 } check_result;
 
+typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
+
 typedef struct {
     const bench_case *given;
+    verdict verdict;
+    char skipped[REASON_LENGTH]; /* why, of VERDICT_SKIPPED: it has no steps */
+    int64_t tokens_per_step;
     /* per step, warm-up first: total = warmup + steps entries, owned */
     double *loss, *gradient_norm, *learning_rate, *step_seconds;
     double *rank_seconds; /* [total, ranks used]; rank 0 only */
@@ -25,14 +30,15 @@ typedef struct {
     /* over the measured window */
     double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */
     double recipe_seconds;                                   /* the recipe's own rule (llama3.1: last step) */
-    double tokens_per_second, tflops_per_gpu; /* by the median; flops by the recipe's formula, a rank is a GPU */
-    double recipe_mfu, model_mfu;             /* fractions of the peak, by the median; NaN where no peak is known */
-    double days_per_trillion;                 /* NaN for proxies */
-    double total_seconds;                     /* wall time of the case, checks included */
+    double tokens_per_second, tokens_per_second_per_gpu;     /* by the median; a rank is a GPU */
+    double tflops_per_gpu;                                   /* flops by the recipe's formula */
+    double recipe_mfu, model_mfu; /* fractions of the peak, by the median; NaN where no peak is known */
+    double days_per_trillion;     /* NaN for proxies */
+    double total_seconds;         /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS]; /* rank 0 */
     double outside_bytes;                           /* peak resident memory outside the arena, maximum over ranks */
     double device_outside_bytes;   /* of a device that no rank shares: in use outside arenas, maximum over ranks */
-    double own_outside_bytes;      /* without memory that ranks share; the result line only */
+    double own_outside_bytes;      /* without memory that ranks share */
     tally tally;                   /* rank 0: counts of all steps, seconds of the measured window */
     machine_device window[2];      /* this rank's as the measured window began and ended, in the midst of work */
     machine_device *devices;       /* [ranks used, 2]: all ranks'; rank 0 only; owned */
@@ -41,7 +47,7 @@ typedef struct {
     char clocks_unknown[32];       /* the first rank whose device does not tell; empty: none */
     char engines[8192];            /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans;
-    int64_t span_count; /* rank 0: operations of the last step in order of completion; owned */
+    int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;
     char hazard[512];
     int64_t faults;        /* executions a planted fault struck, all ranks */
@@ -54,11 +60,9 @@ typedef struct {
     char invalid_reason[CASE_REASONS][REASON_LENGTH];
 } case_result;
 
-enum { HOST_NAME_BYTES = 64 }; /* of each rank's host, in lists of them */
-
-typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
-
-void result_open(case_result *r, const bench_case *c); /* allocates the per-step arrays, NaN */
+void result_open(case_result *r, const bench_case *c); /* allocates the per-step arrays; numbers are NaN until known */
+/* Instead, of a case that does not run, and why: it has no arrays. */
+void result_skip(case_result *r, const bench_case *c, const char *reason);
 void result_close(case_result *r);
 /* Keeps the spans of one step and what was idle in a window of `seconds`: no operation ran, no transfer was waited for
  * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside

@@ -1,5 +1,5 @@
 /* The arrays of a result: NaN until a step fills them. */
-#include "bench/result.h"
+#include "bench/result/result.h"
 #include "base/fail.h"
 #include "machine/world.h"
 #include <math.h>
@@ -16,10 +16,20 @@ static double *nan_array(int64_t length)
     return array;
 }
 
+/* NaN: what nothing has computed. */
+static case_result empty_result(const bench_case *c)
+{
+    case_result r = { .given = c, .tokens_per_step = c->global_batch * c->model.sequence };
+    r.median_seconds = r.minimum_seconds = r.maximum_seconds = r.recipe_seconds = NAN;
+    r.tokens_per_second = r.tokens_per_second_per_gpu = r.tflops_per_gpu = NAN;
+    r.recipe_mfu = r.model_mfu = r.days_per_trillion = NAN;
+    return r;
+}
+
 void result_open(case_result *r, const bench_case *c)
 {
     int64_t total = c->warmup + c->steps;
-    *r = (case_result){ .given = c };
+    *r = empty_result(c);
     r->loss = nan_array(total);
     r->gradient_norm = nan_array(total);
     r->learning_rate = nan_array(total);
@@ -27,9 +37,14 @@ void result_open(case_result *r, const bench_case *c)
     if (world_rank() == 0) r->rank_seconds = nan_array(total * c->layout.ranks);
     if (world_rank() == 0 && !(r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices)))
         FAIL("out of memory for the devices of a result");
-    r->median_seconds = r->minimum_seconds = r->maximum_seconds = r->recipe_seconds = NAN;
-    r->tokens_per_second = r->tflops_per_gpu = NAN;
-    r->recipe_mfu = r->model_mfu = r->days_per_trillion = NAN;
+}
+
+void result_skip(case_result *r, const bench_case *c, const char *reason)
+{
+    *r = empty_result(c);
+    r->verdict = VERDICT_SKIPPED;
+    snprintf(r->skipped, sizeof r->skipped, "%s", reason);
+    result_invalidate(r, "SKIPPED: %s", reason);
 }
 
 void result_close(case_result *r)
@@ -58,6 +73,9 @@ static void add_spans(case_result *r, const machine *m, int64_t step)
     if (!r->spans) FAIL("out of memory for %lld spans of a result", (long long)count);
     for (int64_t i = 0; i < count; i++)
         if (all[i].origin.step == step) r->spans[r->span_count++] = all[i];
+    double first = INFINITY;
+    for (int64_t i = 0; i < r->span_count; i++) first = fmin(first, r->spans[i].begin);
+    for (int64_t i = 0; i < r->span_count; i++) r->spans[i].begin -= first, r->spans[i].end -= first;
     qsort(r->spans, (size_t)r->span_count, sizeof *r->spans, by_end);
 }
 

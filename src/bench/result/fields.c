@@ -1,0 +1,209 @@
+/* The rows: what a case is and what it leaves. */
+#include "bench/result/fields.h"
+#include "base/say.h"
+
+/* Where a value lies: in the case, in its result, in a check; in every entry of an array or of a list. */
+#define GIVEN(member) .offset = offsetof(bench_case, member)
+#define RESULT(member) .offset = offsetof(case_result, member)
+#define CHECK(member) .offset = offsetof(check_result, member)
+#define EACH(array, member)                                                                                            \
+    .offset = offsetof(case_result, array[0] member), .stride = sizeof(((case_result *)0)->array[0])
+#define LIST(list) .listed = true, .offset = offsetof(case_result, list), .stride = sizeof(*((case_result *)0)->list)
+#define SPAN(member) LIST(spans), .in_list = offsetof(span, member), .per = PER_SPAN
+#define DEVICE(when, member)                                                                                           \
+    .listed = true, .offset = offsetof(case_result, devices), .stride = 2 * sizeof(machine_device),                    \
+    .in_list = (when) * sizeof(machine_device) + offsetof(machine_device, member), .per = PER_RANK
+
+static const char *init_word(const void *at) { return *(const init_kind *)at == INIT_FAN_IN ? "fan_in" : "std"; }
+static const char *verdict_word(const void *at)
+{
+    static const char *const words[] = { "PASSED", "FAILED", "SKIPPED" };
+    return words[*(const verdict *)at];
+}
+static const char *validity_word(const void *at) { return *(const bool *)at ? "VALID" : "NOT VALID"; }
+static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
+static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
+static const char *memory_word(const void *at) { return arena_kind_name(*(const arena_kind *)at); }
+
+/* Beside the deck's keys: what they and the catalogue make of a case. */
+static const field of_case[] = {
+    { "case", NULL, "number in the deck, from 1, sweeps unrolled", FIELD_INTEGER, GIVEN(number) },
+    { "workload", NULL, "name in the catalogue", FIELD_TEXT, GIVEN(workload) },
+    { "model_name", NULL, "as the report says it", FIELD_TEXT, GIVEN(model_name) },
+    { "backend_reason", NULL, "why this backend", FIELD_TEXT, GIVEN(backend_reason) },
+    { "deck_line", NULL, "of its section", FIELD_INTEGER, GIVEN(line) },
+    { "proxy", NULL, "a model smaller than the workload's", FIELD_FLAG, GIVEN(proxy) },
+    { "recipe_layout", NULL, "layout, batch and way of computing are the recipe's", FIELD_FLAG, GIVEN(recipe_layout) },
+    { "ranks", "1", "that take part", FIELD_INTEGER, GIVEN(layout.ranks) },
+    { "world_ranks", "1", "of the run", FIELD_INTEGER, GIVEN(world_ranks) },
+    { "microbatches", "1", "of a step on one data rank", FIELD_COUNT, GIVEN(microbatches) },
+    { "head_dim", "1", "width of a head", FIELD_COUNT, GIVEN(model.head_dim) },
+    { "padded_vocabulary", "1", "rows of the embedding", FIELD_COUNT, GIVEN(model.padded_vocabulary) },
+    { "rope_base", "1", "of the rotary positions", FIELD_REAL, GIVEN(model.rope_base) },
+    { "rope_scaling", NULL, "Llama 3.1's, for long contexts", FIELD_FLAG, GIVEN(model.rope_scaling) },
+    { "norm_epsilon", "1", "added to the mean square", FIELD_REAL, GIVEN(model.norm_epsilon) },
+    { "init_std", "1", "of initial weights", FIELD_REAL, GIVEN(model.init_std) },
+    { "output_init_std", "1", "of attention's output and the MLP's down", FIELD_REAL, GIVEN(model.output_init_std) },
+    { "init", NULL, "std; fan_in: both are divided by sqrt(fan-in)", FIELD_WORD, GIVEN(model.init), .word = init_word },
+    { "labels_next_token", NULL, "labels are the next tokens", FIELD_FLAG, GIVEN(model.labels_next_token) },
+    { "recipe_flops_per_sequence", "flop", "by the recipe's formula", FIELD_REAL, GIVEN(recipe_flops_per_sequence) },
+    { "model_flops_per_sequence", "flop", "causal attention", FIELD_REAL, GIVEN(model_flops_per_sequence) },
+    { "beta1", "1", "AdamW's", FIELD_REAL, GIVEN(optimizer.beta1) },
+    { "beta2", "1", "AdamW's", FIELD_REAL, GIVEN(optimizer.beta2) },
+    { "adam_epsilon", "1", "AdamW's", FIELD_REAL, GIVEN(optimizer.epsilon) },
+    { "weight_decay", "1", "AdamW's", FIELD_REAL, GIVEN(optimizer.decay) },
+    { "clip", "1", "gradient norm allowed; 0: any", FIELD_REAL, GIVEN(optimizer.clip) },
+    { "learning_rate_minimum", "1", "that the cosine ends at", FIELD_REAL, GIVEN(optimizer.learning_rate_minimum) },
+    { "learning_rate_constant", NULL, "no cosine", FIELD_FLAG, GIVEN(optimizer.learning_rate_constant) },
+    { "learning_rate_from_zero", NULL, "the first step's is 0", FIELD_FLAG, GIVEN(optimizer.learning_rate_from_zero) },
+    { "decays_vectors", NULL, "weight decay holds for norms too", FIELD_FLAG, GIVEN(optimizer.decays_vectors) },
+};
+
+static const field of_verdict[] = {
+    { "verdict", NULL, "PASSED, FAILED, SKIPPED", FIELD_WORD, RESULT(verdict), .word = verdict_word },
+    { "validity", NULL, "VALID, NOT VALID", FIELD_WORD, RESULT(valid), .word = validity_word },
+    { "skipped", NULL, "why, if it was", FIELD_TEXT, RESULT(skipped) },
+};
+
+/* Step times are those of the slowest rank; seconds of rank 0 are of the timed steps. */
+static const field of_results[] = {
+    { "median_seconds", "s", "of the timed steps", FIELD_REAL, RESULT(median_seconds) },
+    { "minimum_seconds", "s", "the fastest timed step's", FIELD_REAL, RESULT(minimum_seconds) },
+    { "maximum_seconds", "s", "the slowest timed step's", FIELD_REAL, RESULT(maximum_seconds) },
+    { "recipe_seconds", "s", "by the recipe's rule: the last step's", FIELD_REAL, RESULT(recipe_seconds) },
+    { "tokens_per_step", "tokens", "of all ranks", FIELD_COUNT, RESULT(tokens_per_step) },
+    { "tokens_per_second", "tokens/s", "by the median", FIELD_REAL, RESULT(tokens_per_second) },
+    { "tokens_per_second_per_gpu", "tokens/s", "a rank is a GPU", FIELD_REAL, RESULT(tokens_per_second_per_gpu) },
+    { "tflops_per_gpu", "Tflop/s", "by the recipe's formula and the median", FIELD_REAL, RESULT(tflops_per_gpu) },
+    { "recipe_mfu", "1", "part of the device's peak, by the recipe's formula", FIELD_REAL, RESULT(recipe_mfu) },
+    { "model_mfu", "1", "part of the device's peak, causal attention", FIELD_REAL, RESULT(model_mfu) },
+    { "days_per_trillion_tokens", "d", "by the median; not of a proxy", FIELD_REAL, RESULT(days_per_trillion) },
+    { "total_seconds", "s", "the case, checks included", FIELD_REAL, RESULT(total_seconds) },
+    { "idle_seconds", "s", "rank 0 ran nothing", FIELD_REAL, RESULT(tally.idle_seconds) },
+    { "dispatch_seconds", "s", "rank 0 submitted operations", FIELD_REAL, RESULT(tally.dispatch_seconds) },
+    { "arena_bytes", "bytes", "of rank 0's model", FIELD_BYTES, RESULT(arena_bytes) },
+    { "outside_bytes", "bytes", "resident outside it, the most of a rank", FIELD_REAL, RESULT(outside_bytes) },
+    { "own_outside_bytes", "bytes", "of these without memory that ranks share", FIELD_REAL, RESULT(own_outside_bytes) },
+    { "device_outside_bytes", "bytes", "on a device outside arenas", FIELD_REAL, RESULT(device_outside_bytes) },
+    { "device", NULL, "its name, if all ranks' have the same", FIELD_TEXT, RESULT(device) },
+    { "throttled", NULL, "first rank whose device was, and why", FIELD_TEXT, RESULT(throttled) },
+    { "engines", NULL, "what attention and products ran with", FIELD_TEXT, RESULT(engines) },
+    { "passed", NULL, "the verdict is PASSED", FIELD_FLAG, RESULT(passed) },
+    { "valid", NULL, "it may be compared with other machines", FIELD_FLAG, RESULT(valid) },
+    { "fail_reasons", NULL, "why it FAILED", FIELD_TEXT, PER_FAIL_REASON, EACH(fail_reason, ) },
+    { "invalid_reasons", NULL, "why it is NOT VALID", FIELD_TEXT, PER_INVALID_REASON, EACH(invalid_reason, ) },
+    { "completed", "1", "steps that finished", FIELD_COUNT, RESULT(completed) },
+    { "hazards", "1", "pairs of operations that nothing orders", FIELD_COUNT, RESULT(hazards) },
+    { "hazard", NULL, "the first", FIELD_TEXT, RESULT(hazard) },
+    { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, RESULT(faults) },
+    { "shadowed_operations", "1", "compared with the host's", FIELD_COUNT, RESULT(shadow.operations) },
+    { "shadowed_elements", "1", "compared with the host's", FIELD_COUNT, RESULT(shadow.elements) },
+    { "shadowed_mismatches", "1", "operations that differ", FIELD_COUNT, RESULT(shadow.failed) },
+    { "shadowed_left_out", "1", "operations too large to compare", FIELD_COUNT, RESULT(shadow.left_out) },
+    { "shadowed_worst", "1", "largest difference, of what is allowed", FIELD_REAL, RESULT(shadow.worst) },
+};
+
+/* Warm-up first. */
+static const field of_steps[] = {
+    { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
+    { "step_seconds", "s", "of the slowest rank", FIELD_REAL, PER_STEP, LIST(step_seconds) },
+    { "losses", "1", "mean of the global batch", FIELD_REAL, PER_STEP, LIST(loss) },
+    { "gradient_norms", "1", "before clipping", FIELD_REAL, PER_STEP, LIST(gradient_norm) },
+    { "learning_rates", "1", "as used", FIELD_REAL, PER_STEP, LIST(learning_rate) },
+};
+
+static const field of_ranks[] = {
+    { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
+    { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
+    { "rank_seconds", "s", "each rank's step", FIELD_REAL, PER_STEP, .across = PER_RANK, LIST(rank_seconds) },
+};
+
+/* As the timed steps begin, and as they end. */
+static const field of_devices[] = {
+    { "clock_at_begin", "Hz", "each rank's", FIELD_KNOWN, DEVICE(0, clock_hertz) },
+    { "clock_at_end", "Hz", "each rank's", FIELD_KNOWN, DEVICE(1, clock_hertz) },
+    { "power_at_begin", "W", "each rank's", FIELD_KNOWN, DEVICE(0, power_watts) },
+    { "power_at_end", "W", "each rank's", FIELD_KNOWN, DEVICE(1, power_watts) },
+    { "throttled_at_begin", NULL, "why", FIELD_TEXT, DEVICE(0, throttle_reasons) },
+    { "throttled_at_end", NULL, "why", FIELD_TEXT, DEVICE(1, throttle_reasons) },
+};
+
+/* Rank 0's: counts of all steps, seconds of the timed ones. */
+static const field of_phases[] = {
+    { "name", NULL, "of the phase", FIELD_LABEL, PER_PHASE, .word = phase_word },
+    { "seconds", "s", "of operations that compute", FIELD_REAL, PER_PHASE, EACH(tally.phase_seconds, ) },
+};
+static const field of_operations[] = {
+    { "name", NULL, "of the kind of operation", FIELD_LABEL, PER_OPERATION, .word = operation_word },
+    { "count", "1", "submitted", FIELD_COUNT, PER_OPERATION, EACH(tally.kind, .count) },
+    { "flops", "flop", "that the mathematics needs", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .flops) },
+    { "bytes", "bytes", "of operands", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .bytes) },
+    { "seconds", "s", "of execution", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .seconds) },
+};
+static const field of_transfers[] = {
+    { "axis", NULL, "of the mesh", FIELD_NAME, PER_AXIS, EACH(tally.axis, .axis) },
+    { "messages", "1", "submitted", FIELD_COUNT, PER_AXIS, EACH(tally.axis, .messages) },
+    { "bytes", "bytes", "of operands", FIELD_REAL, PER_AXIS, EACH(tally.axis, .bytes) },
+    { "exposed_seconds", "s", "in which nothing else ran", FIELD_REAL, PER_AXIS, EACH(tally.axis, .exposed_seconds) },
+};
+
+/* Rank 0's last step, in order of completion; seconds since its first operation began. */
+static const field of_spans[] = {
+    { "begin", "s", "of execution", FIELD_REAL, SPAN(begin) },
+    { "end", "s", "of execution", FIELD_REAL, SPAN(end) },
+    { "queue", "1", "its number", FIELD_INTEGER, SPAN(queue) },
+    { "layer", "1", "-1: of none", FIELD_INTEGER, SPAN(origin.layer) },
+    { "microbatch", "1", "-1: of none", FIELD_COUNT, SPAN(origin.microbatch) },
+    { "operation", NULL, "its kind", FIELD_WORD, SPAN(kind), .word = operation_word },
+    { "name", NULL, "of what it computes", FIELD_NAME, SPAN(origin.name) },
+    { "phase", NULL, "of the step", FIELD_WORD, SPAN(origin.phase), .word = phase_word },
+};
+
+static const field of_memory[] = {
+    { "name", NULL, "what it is for", FIELD_LABEL, PER_MEMORY_KIND, .word = memory_word },
+    { "bytes", "bytes", "of rank 0's arena", FIELD_BYTES, PER_MEMORY_KIND, EACH(bytes_by_kind, ) },
+};
+
+static const field of_check[] = {
+    { "done", NULL, "the check model was trained", FIELD_FLAG, CHECK(done) },
+    { "passed", NULL, "the residual is below 16", FIELD_FLAG, CHECK(passed) },
+    { "residual", "1", "the largest of the next four: worst ratio to its limit x 16", FIELD_REAL, CHECK(residual) },
+    { "loss", "1", "of losses", FIELD_REAL, CHECK(loss) },
+    { "gradient_first", "1", "of the first step's gradients", FIELD_REAL, CHECK(gradient_first) },
+    { "gradient_fourth", "1", "of the fourth step's gradients", FIELD_REAL, CHECK(gradient_fourth) },
+    { "weights", "1", "of the weights after it", FIELD_REAL, CHECK(weights) },
+    { "seconds", "s", "the check's cost", FIELD_REAL, CHECK(seconds) },
+    { "worst", NULL, "parameter, step and rank of the residual", FIELD_TEXT, CHECK(worst) },
+};
+
+#define FIELDS(list) .field = list, .fields = sizeof(list) / sizeof *(list)
+static const field_group groups[] = {
+    { "", LINE_FLAT, .of_case = true, FIELDS(of_case) },
+    { "", LINE_FLAT, FIELDS(of_verdict) },
+    { "results", LINE_FLAT, FIELDS(of_results) },
+    { "steps", LINE_FLAT, "step_seconds", { "step" }, FIELDS(of_steps) },
+    { "ranks", LINE_ABSENT, "rank_seconds", { "step", "rank" }, FIELDS(of_ranks) },
+    { "devices", LINE_ABSENT, FIELDS(of_devices) },
+    { "phases", LINE_ROWS, "seconds", { "." }, FIELDS(of_phases) },
+    { "operations", LINE_ROWS, "seconds", { "." }, FIELDS(of_operations) },
+    { "transfers", LINE_ROWS, FIELDS(of_transfers) },
+    { "spans", LINE_ABSENT, "end", { "begin" }, FIELDS(of_spans) },
+    { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
+    { "check_before", LINE_OBJECT, .offset = offsetof(case_result, check[0]), FIELDS(of_check) },
+    { "check_after", LINE_OBJECT, .offset = offsetof(case_result, check[1]), FIELDS(of_check) },
+};
+
+int field_groups(void) { return sizeof groups / sizeof *groups; }
+const field_group *field_group_at(int i) { return &groups[i]; }
+
+void fields_print(void)
+{
+    say("%-14s %-26s %-9s %s\n", "group", "field", "units", "meaning");
+    for (int i = 0; i < field_groups(); i++)
+        for (const field *f = groups[i].field; f < groups[i].field + groups[i].fields; f++)
+            say("%-14s %-26s %-9s %s%s\n", groups[i].name[0] ? groups[i].name : "-", f->name, f->units ? f->units : "-",
+                f->meaning, groups[i].line == LINE_ABSENT ? " (record only)" : "");
+    say("\nAnd every key of the deck (--keys), as the case used it. The record has a group of datasets for each group, "
+        "and\nattributes of the case for -. The line XGSW_RESULT has the fields of -, results and steps side by side, "
+        "the others\nin objects of their group's name; rows of zeros are left out there.\n");
+}

@@ -1,0 +1,19 @@
+/* Where a run comes from, as the report's banner and the record's provenance tell it. */
+#pragma once
+#include "machine/machine.h"
+#include "plan/deck/deck.h"
+
+enum { HOST_NAME_BYTES = 64 }; /* of each rank's host, in lists of them */
+
+typedef struct {
+    const deck *deck;
+    const char *deck_name, *deck_text;
+    size_t deck_length;
+    int argc;
+    char **argv;
+    int ranks, threads;            /* OpenMP threads per rank */
+    const char *hosts;             /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
+    const char *mpi, *products;    /* libraries as loaded */
+    const char *cuda;              /* of a run on devices; NULL or empty: of none */
+    const machine_device *devices; /* [ranks] of such a run, rank 0 only; else NULL */
+} run_source;

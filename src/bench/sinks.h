@@ -1,0 +1,41 @@
+/* Who is told what happens in a run: the report, the line XGSW_RESULT, the record. A sink is a row of functions; what
+ * it does not care for stays NULL. Rank 0 has sinks, the other ranks have none. */
+#pragma once
+#include "bench/result/result.h"
+#include "bench/result/run_source.h"
+
+typedef struct {
+    int passed, failed, skipped, valid;
+} final_counts;
+
+typedef struct {
+    const char *name;
+    /* Before anything else. False and a sentence in `reason`: it cannot be opened, and the run is refused. */
+    bool (*open)(void **state, const run_source *run, char *reason, size_t length);
+    void (*run_begins)(void *state, const run_source *run);
+    void (*case_begins)(void *state, const bench_case *c);
+    void (*check_ends)(void *state, const case_result *r, int which); /* 0: before the timed steps, 1: after */
+    void (*step_ends)(void *state, const case_result *r, int64_t step);
+    void (*case_ends)(void *state, const case_result *r); /* of a skipped case, too */
+    void (*run_ends)(void *state, const run_source *run, const final_counts *n);
+    void (*close)(void *state);
+} sink;
+
+extern const sink report_sink, json_sink, record_sink;
+
+enum { SINKS = 3 };
+typedef struct {
+    int open;
+    void *state[SINKS];
+} sinks;
+
+/* Of rank 0. False: said on stderr. */
+bool sinks_open(sinks *s, const run_source *run);
+void sinks_close(sinks *s);
+/* Each tells its event to all sinks. */
+void sinks_run_begins(const sinks *s, const run_source *run);
+void sinks_case_begins(const sinks *s, const bench_case *c);
+void sinks_check_ends(const sinks *s, const case_result *r, int which);
+void sinks_step_ends(const sinks *s, const case_result *r, int64_t step);
+void sinks_case_ends(const sinks *s, const case_result *r);
+void sinks_run_ends(const sinks *s, const run_source *run, const final_counts *n);
