@@ -14,6 +14,11 @@ verdict() { # STATUS DESCRIPTION
     sed 's/^/#   /' <<<"$report"
 }
 
+skip() { # DESCRIPTION REASON
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
 put() { # FILE LINE...: writes a source that is sound but for these lines
     local file=$tree/$1 line
     shift
@@ -42,6 +47,7 @@ sound_tree() {
     put src/machine/host/fabric.c '#include <mpi.h>' '#include <omp.h>'
     put src/machine/host/onednn_v2.c '#include "machine/host/host.h"' '#include <oneapi/dnnl/dnnl.h>'
     put src/machine/cuda/cuda.h '#include <cuda_runtime.h>' '#include <nccl.h>' '#include <nvtx3/nvToolsExt.h>'
+    put src/machine/world.h 'int f(int a, int b, int c, int d, int e);'
     put src/parallel/mesh.c '#include "plan/deck/deck.h"' '#include "machine/world.h"'
     put src/train/checkpoint/save.c '#include <hdf5.h>'
     put src/bench/run_case.h '#include "train/step.h"'
@@ -77,7 +83,7 @@ verdict $? "a sound tree passes"
 grep -q 'top level .* # SKIP' <<<"$report"
 verdict $? "without git the top level is skipped aloud"
 
-plant "includes go down" src/base/x.c '#include "plan/deck/deck.h"'
+plant "includes go down" src/base/x.c '#include "bench/run_case.h"'
 plant "includes go down" src/plan/x.c '#include "machine/world.h"'
 plant "includes go down" src/machine/x.c '#include "plan/deck/deck.h"'
 plant "includes go down" src/model/deep/x.h '  #  include "train/step.h"'
@@ -110,6 +116,24 @@ plant "no mutable" src/bench/x.c 'static void (*handler)(int);'
 plant "no mutable" src/parallel/x.c 'static _Thread_local int depth;'
 plant "no mutable" src/main.c 'int main(void)' '{' '    static int calls = 0;'
 
+put src/plan/deck/keys.h '#include "plan/deck/deck.h"'
+plant "no circle of modules" src/plan/deck/deck.h '#include "plan/deck/keys.h"'
+put src/plan/keys.h '#include "plan/deck/deck.h"'
+plant "no circle of folders" src/plan/deck/x.c '#include "plan/keys.h"'
+plant "no source includes" src/base/x.c '#include "base/say.c"'
+plant "no source includes" validation/units/plan/deck.c '#include "deck_long.c"'
+put run/wide "# $(printf '%118d' 0)"
+touch "$tree/run/narrow.dat"
+plant "no line over" run/wide "# $(printf '%119d' 0)"
+for i in $(seq 27); do put "src/train/part_$i.c"; done
+caught "no folder" "src/train:1: 27 modules"
+put src/base/x.h 'int f(int a, int b, int c,' '    int d, int e, int (*f)(int, int))' '{' '}'
+for i in $(seq 53); do echo "void f$i(int a, int b, int c, int d, int e, int f) {}" >>"$tree/src/base/x.h"; done
+put src/base/x.c 'int five(int a, int b, int c, int d, int (*e)(int, int)) {}'
+judge && grep -q '^# functions .*: 54, of them in machine/cuda 0' <<<"$report"
+verdict $? "parameters are counted"
+plant "at most 54 functions" src/base/x.c '' 'static int six(int a, /* b, */ int b, int c, int d, int e, int f) { }'
+
 echo 'int x(void);' >"$tree/src/base/bare.c"
 caught "files open" src/base/bare.c:1
 echo '/* No pragma. */' >"$tree/src/base/bare.h"
@@ -132,6 +156,17 @@ caught "every test" "tests.list:1: no test ghost"
 echo 'deck 4 often' >>"$tree/validation/tests.list"
 caught "every test" "validation/tests.list:5: often is neither"
 
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    printf '%s\n' 'BasedOnStyle: LLVM' 'IndentWidth: 4' >"$tree/.clang-format"
+    find "$tree" -name '*.[ch]' -exec clang-format -i {} +
+    judge && ! grep -q 'format.*SKIP' <<<"$report"
+    verdict $? "a tree that is laid out passes"
+    echo 'int  x;' >>"$tree/src/machine/world.c"
+    caught "make format changes" "src/machine/world.c:$(wc -l <"$tree/src/machine/world.c")"
+else
+    skip "make format changes nothing" "no clang-format 14 here"
+fi
+
 if command -v git >/dev/null; then
     git init -q "$tree" && touch "$tree/notes.txt" && git -C "$tree" add -A
     caught "top level" notes.txt:1
@@ -141,8 +176,7 @@ if command -v git >/dev/null; then
     judge
     verdict $? "dot files and untracked files are no offence"
 else
-    count=$((count + 1))
-    echo "ok $count - top level # SKIP no git here"
+    skip "top level" "no git here"
 fi
 
 echo "1..$count"
