@@ -10,9 +10,11 @@ SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
 CUTS = {
     1: ["tensor = 1"],
     2: ["tensor = 2", "pipeline = 2", "data = 2\nsharding = none", "data = 2\nsharding = optimizer", "context = 2"],
-    4: ["tensor = 2\npipeline = 2\nchunks_per_stage = 2", "tensor = 2\ncontext = 2", "tensor = 2\ndata = 2\noverlap = off"],
+    4: ["tensor = 2\npipeline = 2\nchunks_per_stage = 2", "tensor = 2\ncontext = 2",
+        "tensor = 2\ndata = 2\noverlap = off"],
 }
-COMMON = "backend = cuda\nshare_devices = yes\nalgorithms = none\nrecord = none\nsize = " + SIZE + "\nsequence = 128\nwarmup = 1\nsteps = 3\n" \
+COMMON = "backend = cuda\nshare_devices = yes\nalgorithms = none\nrecord = none\nsize = " + SIZE + \
+         "\nsequence = 128\nwarmup = 1\nsteps = 3\n" \
          "precision = fp32 bf16\nstall_seconds = 120\n"
 
 tap = Tap()
@@ -24,6 +26,7 @@ for count, cuts in CUTS.items():
         for j, precision in enumerate(("fp32", "bf16")):
             case = told[2 * i + j] if 2 * i + j < len(told) else {}
             tap.ok(case.get("passed") and case.get("backend") == "cuda" and case.get("precision") == precision,
-                   f"{count} rank(s), {cut.replace(chr(10), ', ')}, {precision}: residual {((case.get('residual') or {}).get('before') or {}).get('scaled')}",
+                   f"{count} rank(s), {cut.replace(chr(10), ', ')}, {precision}: residual "
+                   f"{((case.get('residual') or {}).get('before') or {}).get('scaled')}",
                    case.get("reasons") or run.stdout[-1500:] + run.stderr[-1500:])
 tap.done()

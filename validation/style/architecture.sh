@@ -34,7 +34,7 @@ skip() { # DESCRIPTION REASON
     echo "ok $count - $1 # SKIP $2"
 }
 
-sources() { find src -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | LC_ALL=C sort; }
+sources() { find src -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | LC_ALL=C sort; }
 # Every include as "FILE:LINE TARGET", the target with its quote or bracket: "floor/file.h or <mpi.h
 includes() {
     sources | xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*include' |
@@ -105,12 +105,14 @@ circles() { includes | awk -v of="$1" -f "$here/circles.awk" | LC_ALL=C sort; }
 written() {
     { sources
       find validation -type f ! -path '*/__pycache__/*' \( -name '*.[cht]' -o -name '*.cpp' -o -name '*.cu*' \
-          -o -name '*.py' -o -name '*.sh' -o -name '*.awk' -o -name '*.mk' -o -name '*.list' -o -perm -u+x \) 2>/dev/null
+          -o -name '*.py' -o -name '*.sh' -o -name '*.awk' -o -name '*.mk' -o -name '*.list' -o -perm -u+x \) \
+          2>/dev/null
       find run Makefile -type f ! -path '*/__pycache__/*' 2>/dev/null
     } | LC_ALL=C sort -u
 }
 long_files() {
-    written | xargs -r awk -v most=$MOST_LINES 'FNR == most + 1 { print FILENAME ":" FNR ": longer than " most " lines" }'
+    written | xargs -r awk -v most=$MOST_LINES '
+        FNR == most + 1 { print FILENAME ":" FNR ": longer than " most " lines" }'
 }
 long_lines() {
     written | LC_ALL=C.UTF-8 xargs -r grep -nHE "^.{$((MOST_COLUMNS + 1))}" |
@@ -138,7 +140,8 @@ source_includes() { # a .c is compiled, never included
 
 # Above machine/ nothing is remembered between calls except in structs that are passed.
 mutable_state() {
-    sources | grep -E '^src/(plan|parallel|model|train|bench)/|^src/main\.c' | xargs -r awk -f "$here/reader.awk" -f "$here/mutable_state.awk"
+    sources | grep -E '^src/(plan|parallel|model|train|bench)/|^src/main\.c' |
+        xargs -r awk -f "$here/reader.awk" -f "$here/mutable_state.awk"
 }
 
 openings() {
@@ -163,7 +166,8 @@ listed_tests() {
     done
     for file in $units; do
         name=$(basename "${file%.c*}")
-        grep -qxF "$name" <<<"$names" || grep -qs "/units/$name\b" $scripts /dev/null || echo "$file:1: not in tests.list"
+        grep -qxF "$name" <<<"$names" || grep -qs "/units/$name\b" $scripts /dev/null ||
+            echo "$file:1: not in tests.list"
     done
     awk -F/ '{ name = $NF; sub(/\.c(pp)?$/, "", name) } seen[name]++ { print $0 ":1: a second test " name }' <<<"$units"
     for name in $names; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Plants one fault after another in a small tree and sees that architecture.sh names it, and that it praises a sound one.
+# Plants one fault after another in a small tree and sees that architecture.sh names it, and that it praises a sound
+# tree.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -31,7 +32,8 @@ put() { # FILE LINE...: writes a source that is sound but for these lines
 
 sound_tree() {
     rm -rf "$tree"
-    put src/main.c '#include <stdio.h>' '#include "bench/run_case.h"' '#include "base/say.h"' 'int main(void) { return 0; }'
+    put src/main.c '#include <stdio.h>' '#include "bench/run_case.h"' '#include "base/say.h"' \
+        'int main(void) { return 0; }'
     put src/base/say.h 'void say(const char *, ...);'
     put src/base/say.c '#include "base/say.h"' 'static int calls; /* base may remember */'
     put src/plan/deck/deck.h '#include "base/say.h"' 'extern const char *const deck_names[];'
@@ -39,7 +41,8 @@ sound_tree() {
         'const char *const deck_names[] = {"a;", "b{", 0};' 'static const struct { int key; } rows[] = {{1}, {2}};' \
         'static int (*const first)(int) = 0;' 'struct forward;' 'enum { COUNT = 3 };' \
         'void each(int (*visit)(int), table *t);' \
-        'static inline int twice(int x)' '{' '    static const char quote = '"'\"'"';' '    return 2 * x; /* int lost; */' '}'
+        'static inline int twice(int x)' '{' '    static const char quote = '"'\"'"';' \
+        '    return 2 * x; /* int lost; */' '}'
     put src/machine/world.c '#include <mpi.h>' 'static int rank;'
     put src/machine/machine.c '#include "machine/host/host.h"' '#include <pthread.h>'
     put src/machine/cuda_absent.c '#include "machine/cuda/cuda.h"'
@@ -54,7 +57,8 @@ sound_tree() {
     put src/bench/record/file.c '#include <hdf5.h>'
     put validation/units/plan/deck.c
     mkdir -p "$tree/validation/smoke" "$tree/run" "$tree/inputs"
-    touch "$tree/validation/smoke/hello.t" "$tree/run/local" "$tree/inputs/gsw.dat" "$tree/README.md" "$tree/LICENSE" "$tree/Makefile"
+    touch "$tree/validation/smoke/hello.t" "$tree/run/local" "$tree/inputs/gsw.dat"
+    touch "$tree/README.md" "$tree/LICENSE" "$tree/Makefile"
     chmod +x "$tree/validation/smoke/hello.t"
     printf '# fast first\ndeck\ndeck 2 4 emulator\nsmoke/hello.t long\n' >"$tree/validation/tests.list"
 }
@@ -172,7 +176,8 @@ if command -v git >/dev/null; then
     caught "top level" notes.txt:1
     git init -q "$tree" && rm "$tree/LICENSE" && git -C "$tree" add -A
     caught "top level" LICENSE:1
-    git init -q "$tree" && touch "$tree/.hidden" "$tree/untracked" && git -C "$tree" add .hidden src Makefile run inputs validation README.md LICENSE
+    git init -q "$tree" && touch "$tree/.hidden" "$tree/untracked" &&
+        git -C "$tree" add .hidden src Makefile run inputs validation README.md LICENSE
     judge
     verdict $? "dot files and untracked files are no offence"
 else

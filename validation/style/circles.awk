@@ -1,5 +1,5 @@
-# Prints the includes that close a circle between modules (FILE.c, FILE.h and so on together are one) or, with of=folder, folders.
-# Reads lines FILE:LINE "TARGET, as architecture.sh's includes() writes them.
+# Prints the includes that close a circle between modules (FILE.c, FILE.h and so on together are one) or, with
+# of=folder, folders. Reads lines FILE:LINE "TARGET, as architecture.sh's includes() writes them.
 
 function name(path) {
     sub(/\.[a-z]+$/, "", path)
@@ -40,6 +40,7 @@ END {
     for (from in count) {
         if (!reaches(from, from)) continue
         for (i = 1; i <= count[from]; i++)
-            if (reaches(to_of[from, i], from)) print first[from, to_of[from, i]] ": from " from " to " to_of[from, i] ", and back"
+            if (reaches(to_of[from, i], from))
+                print first[from, to_of[from, i]] ": from " from " to " to_of[from, i] ", and back"
     }
 }

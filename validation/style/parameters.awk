@@ -1,5 +1,5 @@
-# Prints the functions that have more than `most` parameters, as FILE:LINE: NAME has N parameters. Reads with reader.awk.
-# A definition is what stands before a { outside all others and ends in ).
+# Prints the functions that have more than `most` parameters, as FILE:LINE: NAME has N parameters. Reads with
+# reader.awk. A definition is what stands before a { outside all others and ends in ).
 
 # The parameters in the last pair of parentheses of a definition, and the name before it.
 function report(text,   i, depth, count, letter) {

@@ -1,5 +1,5 @@
-# What a line of C or CUDA says without comments, directives and what stands in quotes, for the other readers of this folder.
-# To be called with every line of a file, in order.
+# What a line of C or CUDA says without comments, directives and what stands in quotes, for the other readers of this
+# folder. To be called with every line of a file, in order.
 function code(line,   before, after) {
     if (FNR == 1) in_comment = in_directive = 0
     if (in_comment) {
