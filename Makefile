@@ -81,9 +81,11 @@ CUDA_LACKS  := $(if $(NVCC),$(strip $(foreach header,cublasLt.h nccl.h,$(if $(wi
                  $(CUDA_FROM)/include/$(header) /usr/include/$(header) /usr/local/include/$(header)),,$(header)))))
 # What is asked for and not there is not left out in silence.
 CUDA_WRONG  := $(or $(if $(filter-out auto 0 1,$(CUDA)),CUDA=$(CUDA) is neither auto nor 0 nor 1),\
-                 $(if $(filter-out 0,$(CUDA)),$(if $(CUDA_HOME),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),,CUDA_HOME=$(CUDA_HOME) has no bin/nvcc))))
+                 $(if $(filter-out 0,$(CUDA)),$(if $(CUDA_HOME),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),,\
+                 CUDA_HOME=$(CUDA_HOME) has no bin/nvcc))))
 ifeq ($(CUDA_WRONG)$(CUDA),1)
-CUDA_WRONG  := $(if $(NVCC),$(if $(CUDA_LACKS),CUDA=1: $(CUDA_FROM) lacks $(CUDA_LACKS)),CUDA=1: there is no nvcc; CUDA_HOME says where CUDA lies)
+CUDA_WRONG  := $(if $(NVCC),$(if $(CUDA_LACKS),CUDA=1: $(CUDA_FROM) lacks $(CUDA_LACKS)),\
+                 CUDA=1: there is no nvcc; CUDA_HOME says where CUDA lies)
 endif
 $(if $(CUDA_WRONG),$(error $(CUDA_WRONG). CUDA=0 builds without the CUDA machine))
 HAS_CUDNN   := $(if $(NVCC),$(wildcard $(CUDA_FROM)/include/cudnn_backend.h /usr/include/cudnn_backend.h))
@@ -119,20 +121,22 @@ LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
 LIBS     += $(if $(filter 1,$(PORTABLE)),-Wl$(,)--disable-new-dtags -Wl$(,)-rpath$(,)'$$ORIGIN/lib':'$$ORIGIN/../lib')
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 # The CUDA runtime is linked in; cuBLASLt, NCCL, cuDNN and NVML are loaded by the run that needs them.
-CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"' \
-              -DXGSW_NVML='"libnvidia-ml.so.1"'
+CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' \
+              -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"' -DXGSW_NVML='"libnvidia-ml.so.1"'
 CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt \
                -Wl$(,)-rpath$(,)'$$ORIGIN/lib':$(CUDA_FROM)/lib64:$(CUDA_FROM)/lib)
-NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
+NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings \
+              -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
-# Variants are whole files: machine/cuda_absent.c stands in for machine/cuda/, cudnn_absent.c for cudnn*.c; one oneDNN interface.
+# Variants are whole files: machine/cuda_absent.c stands in for machine/cuda/, cudnn_absent.c for cudnn*.c; one oneDNN
+# interface.
 ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
 ALL_C   := $(sort $(shell find src -name "*.c"))
 CUDNN   := $(wildcard src/machine/cuda/cudnn/*.c)
-ABSENT  := $(if $(NVCC),src/machine/cuda_absent.c $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),\
-             src/machine/cuda/%)
+ABSENT  := $(if $(NVCC),src/machine/cuda_absent.c \
+             $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),src/machine/cuda/%)
 SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcard $(ONEDNN))
 KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
@@ -140,12 +144,14 @@ PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 UNIT_C  := $(shell find validation/units -name "*.c")
 UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(UNIT_C))))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
-CUDA_UNITS = $(if $(NVCC),$(shell (validation/suite cuda; sed -n 's/^[a-z].* \(check\|look\) //p' validation/cuda/acceptance.list) \
+CUDA_UNITS = $(if $(NVCC),$(shell \
+               (validation/suite cuda; sed -n 's/^[a-z].* \(check\|look\) //p' validation/cuda/acceptance.list) \
                | sed -n 's|^\([a-z_0-9]*\)\( .*\)*$$|$(BUILD)/units/\1|p' | sort -u))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all run check check-long check-cuda bundle bundle-parts bench tests tests-long units format clean help found missing FORCE
+.PHONY: emulator all run check check-long check-cuda bundle bundle-parts bench tests tests-long units format clean
+.PHONY: help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
 
@@ -154,12 +160,13 @@ run: ## install what is missing, build, and run the default deck on this machine
 	@$(MAKE) all
 	@run/local -x ./$(PROGRAM) gsw.dat
 
-check check-long: ## install what tests need, build, run the tests of validation/tests.list (or those that it marks long)
+check check-long: ## install what tests need, build, run the tests of validation/tests.list (or those marked long)
 	@run/setup check
 	@$(MAKE) $(subst check,tests,$@)
 
 tests tests-long: all units emulator
-	@validation/suite $(if $(findstring long,$@),long,check) | BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --exec validation/run_test -
+	@validation/suite $(if $(findstring long,$@),long,check) | \
+	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --exec validation/run_test -
 
 check-cuda: all $(CUDA_UNITS) ## run the tests for GPUs on those of this machine; without a GPU it fails
 	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check
@@ -222,7 +229,8 @@ $(BUILD)/build_info.c: FORCE | found
 	  'const char build_commit[] = "$(COMMIT)";' 'const int build_dirty = $(DIRTY);' \
 	  'const int build_debug = BUILD_DEBUG;' 'const char build_flags[] = "$(CFLAGS)";' \
 	  'const char build_compiler[] = "$(COMPILER)";' 'const char build_mpi[] = "$(MPI_NAME)";' \
-	  'const char build_date[] = BUILD_DATE;'$(if $(filter 1,$(DEBUG)), '' '/* MPI libraries leak; CUDA maps memory where the sanitizer keeps a gap. */' \
+	  'const char build_date[] = BUILD_DATE;'$(if $(filter 1,$(DEBUG)), '' \
+	  '/* MPI libraries leak; CUDA maps memory where the sanitizer keeps a gap. */' \
 	  'const char *__asan_default_options(void);' \
 	  'const char *__asan_default_options(void) { return "detect_leaks=0:protect_shadow_gap=0"; }'))
 
@@ -245,13 +253,14 @@ $(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
 	$(Q)$(MPICC) $(CFLAGS) $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -o $@
 
 # A test is built by its name, wherever in validation/units or the emulator's tests it lies.
-# cmocka hands every test a state that most do not use. The operations' tests see each operation before the machine does.
+# cmocka hands every test a state that most do not use. Tests of operations see each one before the machine does.
 vpath %.c $(sort $(dir $(UNIT_C))) validation/emulator/tests
 TEST_FLAGS := -Wno-unused-parameter -Ivalidation
 $(addprefix $(BUILD)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
 $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(MPICC) $(CFLAGS) $(TEST_FLAGS) $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) -lcmocka -o $@
+	$(Q)$(MPICC) $(CFLAGS) $(TEST_FLAGS) $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \
+	  -lcmocka -o $@
 
 -include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d) $(CUDA_UNITS:=.d)
 

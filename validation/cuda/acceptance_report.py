@@ -1,4 +1,5 @@
-"""What run/gpu-acceptance says of its parts: results.jsonl and summary.txt, from their logs, decks and looks at the GPU."""
+"""What run/gpu-acceptance says of its parts: results.jsonl and summary.txt, from their logs, decks and looks at the
+GPU."""
 import collections
 import json
 import re
@@ -31,7 +32,8 @@ def result_lines(run, part):
 def layers(run, part, told):
     """As the deck has it, or the peer says."""
     if part.kind == "deck":
-        return next((line.split("=")[1].split("#")[0].strip() for line in lines_of(run, part, ".dat") if line.split("=")[0].strip() == "layers"), "")
+        return next((line.split("=")[1].split("#")[0].strip() for line in lines_of(run, part, ".dat")
+                     if line.split("=")[0].strip() == "layers"), "")
     return str(told.get("layers", ""))
 
 
@@ -52,7 +54,8 @@ def steps_seen(run, part):
     """Of a case that did not end: what its step lines say."""
     found = (re.search(r"train_step_timing in s: ([0-9.]+)", line) for line in lines_of(run, part))
     seen = [float(match.group(1)) for match in found if match]
-    return [f"{part.name}: {len(seen)} steps before it ended, median {statistics.median(seen):.4f} s, least {min(seen):.4f} s"] if seen else []
+    return [f"{part.name}: {len(seen)} steps before it ended, median {statistics.median(seen):.4f} s, least "
+            f"{min(seen):.4f} s"] if seen else []
 
 
 def percent(value):
@@ -87,7 +90,8 @@ def marginal(run, timed):
     (few, a), (many, b) = sorted(depth.items())
     seconds = (b["median_seconds"] - a["median_seconds"]) / (many - few) / b["global_batch"]
     flops = (b["model_flops_per_sequence"] - a["model_flops_per_sequence"]) / (many - few)
-    return [f"A layer and sequence: {1e3 * seconds:.3f} ms, optimizer's part included; {1e-12 * flops / seconds:.1f} TFLOP/s of model flops"]
+    return [f"A layer and sequence: {1e3 * seconds:.3f} ms, optimizer's part included; {1e-12 * flops / seconds:.1f} "
+            f"TFLOP/s of model flops"]
 
 
 def beside(timed):
@@ -102,17 +106,22 @@ def beside(timed):
 
 def profile(run, part, line):
     """What the report says of clocks and memory, and the operations' shares."""
-    said = dict.fromkeys("  " + text.rstrip() for text in lines_of(run, part) if text.startswith(("Clocks ", "Engines ", "Memory ", "Kernels ")))
+    said = dict.fromkeys("  " + text.rstrip() for text in lines_of(run, part)
+                         if text.startswith(("Clocks ", "Engines ", "Memory ", "Kernels ")))
     return ["", f"{part.name} {line.get('workload')}, {line.get('precision')}: {line.get('engines')}", *said,
             *(f"  {name:28} {100.0 * share:6.2f} %" for name, share in shares(line)[:12])]
 
 
 def failures(run, part, found):
     """The last words of what did not pass."""
-    noise = r"ok |XGSW_RESULT|-{20}|mpirun detected|.*job to be terminated|  Process name|  Exit code|.*was detected to have exited|--- Primary job"
-    words = [line[:220] for line in lines_of(run, part) if line.strip() and not re.match(noise, line.replace("    ", "  "))]
-    marked = [line for line in words if re.match(r"not ok|# |FAILED|Check .*FAIL|.*[Ee]rror|No PyTorch|.*\.dat:\d+: ", line)]
-    return ["", f"{part.name}: {found['outcome']}, status {found['status']}", *("  " + line for line in dict.fromkeys(marked[:6] + words[-4:]))]
+    noise = r"ok |XGSW_RESULT|-{20}|mpirun detected|.*job to be terminated|  Process name|  Exit code" \
+            r"|.*was detected to have exited|--- Primary job"
+    words = [line[:220] for line in lines_of(run, part) if line.strip()
+             and not re.match(noise, line.replace("    ", "  "))]
+    telling = r"not ok|# |FAILED|Check .*FAIL|.*[Ee]rror|No PyTorch|.*\.dat:\d+: "
+    marked = [line for line in words if re.match(telling, line)]
+    return ["", f"{part.name}: {found['outcome']}, status {found['status']}",
+            *("  " + line for line in dict.fromkeys(marked[:6] + words[-4:]))]
 
 
 def verdict(parts, outcomes):
@@ -121,7 +130,8 @@ def verdict(parts, outcomes):
     for part in parts:
         names.setdefault(outcomes[part.name]["outcome"] if part.name in outcomes else "not run", []).append(part.name)
     counts = [f"{len(names.get('passed', []))} of {len(parts)} parts passed"]
-    counts += [f"{len(names[kind])} {kind} ({', '.join(names[kind])})" for kind in ("failed", "no time", "differs", "skipped", "not run") if kind in names]
+    counts += [f"{len(names[kind])} {kind} ({', '.join(names[kind])})"
+               for kind in ("failed", "no time", "differs", "skipped", "not run") if kind in names]
     whole = "FAILED" if "failed" in names else "UNFINISHED" if "no time" in names or "not run" in names else "PASSED"
     return f"{whole}: {'; '.join(counts)}"
 
@@ -136,15 +146,18 @@ def guarded(make, *arguments):
 
 def table(run, timed):
     rows = [line for part, told in timed for line in guarded(lambda p=part, t=told: [timed_row(run, p, t)])]
-    return ["", f"{'Case':14} {'workload':14} layers   step s, least s      tokens/s  recipe %  model %   MHz      W", *rows,
-            "MHz and W: medians of looks, one a second, while the GPU was busy", *guarded(marginal, run, timed), *guarded(beside, timed)]
+    return ["", f"{'Case':14} {'workload':14} layers   step s, least s      tokens/s  recipe %  model %   MHz      W",
+            *rows,
+            "MHz and W: medians of looks, one a second, while the GPU was busy", *guarded(marginal, run, timed),
+            *guarded(beside, timed)]
 
 
 def about(run):
     """What it ran on: of machine.txt the program's, the GPU's and the driver's line."""
     machine = lines_of(run, Machine("machine"), ".txt")
     latest = max((i for i, line in enumerate(machine) if line.startswith("== ")), default=0)
-    found = (next((line for line in machine[latest:] if re.search(words, line)), "") for words in ("^xgsw commit", "^CUDA  ", "Product Name", "^Driver Version"))
+    found = (next((line for line in machine[latest:] if re.search(words, line)), "")
+             for words in ("^xgsw commit", "^CUDA  ", "Product Name", "^Driver Version"))
     return [re.sub(" +", " ", line) for line in found if line]
 
 
@@ -155,14 +168,17 @@ def write(run, parts, outcomes, why):
     ended = {part.name for part, _ in told}
     out = [f"xgsw on GPUs, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}", *about(run)]
     out += [text for part, line in timed if line.get("operations") for text in guarded(profile, run, part, line)]
-    out += [text for part in parts if outcomes.get(part.name, {}).get("outcome") not in (None, "passed") for text in failures(run, part, outcomes[part.name])]
+    out += [text for part in parts if outcomes.get(part.name, {}).get("outcome") not in (None, "passed")
+            for text in failures(run, part, outcomes[part.name])]
     out += ["", "Part            outcome   seconds"]
     for part in parts:
         found = outcomes.get(part.name)
-        out.append(f"{part.name:15} {found['outcome']:9} {found['seconds']:7.1f}" if found else f"{part.name:15} not run")
+        out.append(f"{part.name:15} {found['outcome']:9} {found['seconds']:7.1f}"
+                   if found else f"{part.name:15} not run")
     if timed:
         out += table(run, timed)
-    out += [line for part in parts if part.kind == "deck" and part.name in outcomes and part.name not in ended for line in guarded(steps_seen, run, part)]
+    out += [line for part in parts if part.kind == "deck" and part.name in outcomes and part.name not in ended
+            for line in guarded(steps_seen, run, part)]
     out += ["", *([why] if why else []), verdict(parts, outcomes)]
     with open(run.path("results.jsonl"), "w", encoding="utf-8") as f:
         f.writelines(json.dumps({"part": part.name, **line}) + "\n" for part, line in told)

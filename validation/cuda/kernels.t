@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check = kernels on the GPU: every operation of the check's steps beside the host's, in FP32 and BF16, both attention engines."""
+"""check = kernels on the GPU: every operation of the check's steps beside the host's, in FP32 and BF16, both attention
+engines."""
 import os
 import sys
 
@@ -7,13 +8,15 @@ sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
 SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
-DECK = "backend = cuda\nalgorithms = none\nrecord = none\ncheck = kernels\nsize = " + SIZE + "\nsequence = 128\nwarmup = 0\nsteps = 1\n" \
+DECK = "backend = cuda\nalgorithms = none\nrecord = none\ncheck = kernels\nsize = " + SIZE + \
+         "\nsequence = 128\nwarmup = 0\nsteps = 1\n" \
        "precision = fp32 bf16\nstall_seconds = 120\n"
 
 tap = Tap()
 for engine in ("auto", "own"):
     for workload in ("llama3.1-8b", "llama2-70b"):
-        run = ranks(1, deck_file(DECK + f"attention = {engine}\n[{workload}]\n"), program=os.environ.get("XGSW", "./xgsw"))
+        run = ranks(1, deck_file(DECK + f"attention = {engine}\n[{workload}]\n"),
+                    program=os.environ.get("XGSW", "./xgsw"))
         told = results(run)
         for i, precision in enumerate(("fp32", "bf16")):
             case = told[i] if i < len(told) else {}

@@ -10,9 +10,11 @@ SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
 CUTS = {
     1: ["tensor = 1"],
     2: ["tensor = 2", "pipeline = 2", "data = 2\nsharding = none", "data = 2\nsharding = optimizer", "context = 2"],
-    4: ["tensor = 2\npipeline = 2\nchunks_per_stage = 2", "tensor = 2\ncontext = 2", "tensor = 2\ndata = 2\noverlap = off"],
+    4: ["tensor = 2\npipeline = 2\nchunks_per_stage = 2", "tensor = 2\ncontext = 2",
+        "tensor = 2\ndata = 2\noverlap = off"],
 }
-COMMON = "backend = cuda\nshare_devices = yes\nalgorithms = none\nrecord = none\nsize = " + SIZE + "\nsequence = 128\nwarmup = 1\nsteps = 3\n" \
+COMMON = "backend = cuda\nshare_devices = yes\nalgorithms = none\nrecord = none\nsize = " + SIZE + \
+         "\nsequence = 128\nwarmup = 1\nsteps = 3\n" \
          "precision = fp32 bf16\nstall_seconds = 120\n"
 
 tap = Tap()

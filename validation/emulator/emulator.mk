@@ -4,24 +4,28 @@
 #   make build/emulator/units/NAME    one test: NAME.c of validation/units, or NAME.c(pp) of validation/emulator/tests
 
 EMULATOR          := build/emulator
-EMULATOR_OPTIMIZE := -g1 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all \
-                     -DBUILD_DEBUG=1
-EMULATOR_CPPFLAGS := -Ivalidation/emulator/include -Ivalidation/emulator -Isrc $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
-                     -DXGSW_CUBLASLT=NULL -DXGSW_NCCL=NULL -DXGSW_NVML=NULL -MMD -MP
-EMULATOR_C        := $(MPICC) $(subst $(OPTIMIZE),$(EMULATOR_OPTIMIZE),$(CFLAGS)) -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern \
+EMULATOR_OPTIMIZE := -g1 -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr \
+                     -fno-sanitize-recover=all -DBUILD_DEBUG=1
+EMULATOR_CPPFLAGS := -Ivalidation/emulator/include -Ivalidation/emulator -Isrc $(HDF5_CFLAGS) \
+                     $(call FROM_DIR,$(ONEDNN_DIR)) -DXGSW_CUBLASLT=NULL -DXGSW_NCCL=NULL -DXGSW_NVML=NULL -MMD -MP
+EMULATOR_C        := $(MPICC) $(subst $(OPTIMIZE),$(EMULATOR_OPTIMIZE),$(CFLAGS)) -DXGSW_SHARED="static inline" \
+                     -DXGSW_EXTERN=extern $(EMULATOR_CPPFLAGS)
+EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno \
+                     -ffp-contract=off -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror \
+                     -DXGSW_SHARED="static inline" -DXGSW_EXTERN='extern "C"' -D__CUDA_ARCH_LIST__=900 \
                      $(EMULATOR_CPPFLAGS)
-EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
-                     -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror -DXGSW_SHARED="static inline" -DXGSW_EXTERN='extern "C"' \
-                     -D__CUDA_ARCH_LIST__=900 $(EMULATOR_CPPFLAGS)
 # Each load and store of a kernel is a call, of followed.cpp.
 EMULATOR_FOLLOWED := -fno-sanitize=address -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic $(EMULATOR_LINK)
 
-EMULATOR_SOURCES  := $(filter-out src/machine/cuda_absent.c src/machine/host/onednn_v% $(filter-out %/cudnn_absent.c,$(CUDNN)),$(ALL_C)) \
-                     $(wildcard $(ONEDNN)) $(sort $(shell find src/machine/cuda -name "*.cu"))
+EMULATOR_ABSENT   := src/machine/cuda_absent.c src/machine/host/onednn_v% $(filter-out %/cudnn_absent.c,$(CUDNN))
+EMULATOR_SOURCES  := $(filter-out $(EMULATOR_ABSENT),$(ALL_C)) $(wildcard $(ONEDNN)) \
+                     $(sort $(shell find src/machine/cuda -name "*.cu"))
 EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
-EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) $(EMULATOR)/build_info.c.o
-EMULATOR_UNITS    := $(shell validation/suite all | sed -n 's|^\([a-z_0-9]*\) .*emulator.*|$(EMULATOR)/units/\1|p' | sort -u)
+EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) \
+                     $(EMULATOR)/build_info.c.o
+EMULATOR_UNITS    := $(shell validation/suite all | \
+                     sed -n 's|^\([a-z_0-9]*\) .*emulator.*|$(EMULATOR)/units/\1|p' | sort -u)
 
 .PHONY: emulator-parts emulator-units
 emulator: $(EMULATOR)/xgsw-emulator emulator-units
@@ -29,7 +33,8 @@ emulator-units: $(EMULATOR_UNITS)
 emulator-parts: $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
 
 $(EMULATOR)/flags: FORCE | found
-	$(call keep,'$(subst ",,$(subst ',,$(EMULATOR_C) $(EMULATOR_CXX) $(EMULATOR_FOLLOWED) $(EMULATOR_LIBS)))' '$(MPI_SHOW)' '$(COMPILER)')
+	$(call keep,'$(subst ",,$(subst ',,$(EMULATOR_C) $(EMULATOR_CXX) $(EMULATOR_FOLLOWED) $(EMULATOR_LIBS)))' \
+	  '$(MPI_SHOW)' '$(COMPILER)')
 
 $(EMULATOR)/%.c.o: %.c $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'
@@ -44,7 +49,8 @@ $(EMULATOR)/src/%.cu.o: EMULATOR_CXX += -Wno-extra -O2 $(EMULATOR_FOLLOWED)
 $(EMULATOR)/validation/emulator/tests/%.cpp.o: EMULATOR_CXX += -Wno-unused-parameter $(EMULATOR_FOLLOWED)
 
 # What switches threads and follows loads and stores is called more often than all else, and is not what is tested.
-$(patsubst %,$(EMULATOR)/validation/emulator/%.cpp.o,block fiber followed): EMULATOR_CXX += -O2 -fno-sanitize=all -fno-tree-loop-distribute-patterns
+$(patsubst %,$(EMULATOR)/validation/emulator/%.cpp.o,block fiber followed): \
+  EMULATOR_CXX += -O2 -fno-sanitize=all -fno-tree-loop-distribute-patterns
 
 $(EMULATOR)/%.cpp.o: %.cpp $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'
@@ -61,7 +67,8 @@ $(EMULATOR)/libemulator.a: $(EMULATOR_OWN:%=$(EMULATOR)/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # The fakes of libraries are found by name when the program runs, so all of them are linked in.
-EMULATOR_PARTS = $(EMULATOR)/libxgsw.a -Wl,--whole-archive $(EMULATOR)/libemulator.a -Wl,--no-whole-archive $(EMULATOR_LIBS)
+EMULATOR_PARTS = $(EMULATOR)/libxgsw.a -Wl,--whole-archive $(EMULATOR)/libemulator.a -Wl,--no-whole-archive \
+                 $(EMULATOR_LIBS)
 
 $(EMULATOR)/xgsw-emulator: $(EMULATOR)/src/main.c.o $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
 	@echo '  link    $@'
@@ -74,7 +81,8 @@ $(EMULATOR)/units/%: $(EMULATOR)/validation/emulator/tests/%.cpp.o $(EMULATOR)/l
 # Tests that see each operation before the machine does.
 $(addprefix $(EMULATOR)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
 $(EMULATOR)/units/shadow_machine: WRAP := -Wl,--wrap=cuda_swiglu_forward
-# The plain versions in double that operations are compared with are the test's own: they need no sanitizers, and are the slow part.
+# The plain versions in double that operations are compared with are the test's own: they need no sanitizers, and are
+# the slow part.
 $(EMULATOR)/units/operations: UNIT_FLAGS := -O2 -fno-sanitize=all
 $(EMULATOR)/units/%: %.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
@@ -82,4 +90,4 @@ $(EMULATOR)/units/%: %.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULA
 	$(Q)$(EMULATOR_C) $@.o $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
 
 .PRECIOUS: $(EMULATOR)/%.cpp.o
--include $(wildcard $(EMULATOR)/units/*.d $(EMULATOR)/*/*.d $(EMULATOR)/*/*/*.d $(EMULATOR)/*/*/*/*.d $(EMULATOR)/*/*/*/*/*.d)
+-include $(wildcard $(addsuffix *.d,$(EMULATOR)/*/ $(EMULATOR)/*/*/ $(EMULATOR)/*/*/*/ $(EMULATOR)/*/*/*/*/))

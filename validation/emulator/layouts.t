@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# The check model trained on emulated GPUs, in every way of cutting it, in random orders: its losses, gradients and weights agree
-# with the host's reference within the limits of bench/check.c, as the whole program says; without waits they do not. Three
-# layouts: agreement_layouts trains all. `long`: more layouts in ten orders, and still more
-# once.
+# The check model trained on emulated GPUs, in every way of cutting it, in random orders: its losses, gradients and
+# weights agree with the host's reference within the limits of bench/check.c, as the whole program says; without waits
+# they do not. Three layouts: agreement_layouts trains all. `long`: more layouts in ten orders, and still more once.
 set -uo pipefail
 program=build/emulator/xgsw-emulator
 export OMP_NUM_THREADS=1
@@ -31,7 +30,8 @@ run() { # SEED RANKS CASE...
     shift 2
     printf 'layouts\non emulated GPUs\nsize = check\nbackend = cuda\nsteps = 1\nwarmup = 0\n' >"$deck"
     for case; do printf '[llama3.1-8b]\n%s\n' "${case//; /$'\n'}" >>"$deck"; done
-    (cd "$here" && EMULATOR_SEED=$seed "$OLDPWD/run/local" -q -n "$ranks" -x "$OLDPWD/$program" "$deck") >"$here/said" 2>&1
+    (cd "$here" && EMULATOR_SEED=$seed "$OLDPWD/run/local" -q -n "$ranks" -x "$OLDPWD/$program" "$deck") \
+        >"$here/said" 2>&1
 }
 
 report() { # STATUS DESCRIPTION
@@ -48,16 +48,20 @@ try 2 4 "tensor = 2; pipeline = 2; recompute = mlp" "context = 2; data = 2"
 for seed in ${XGSW_TEST_LONG:+1 2 3 4 5 6 7 8 9 10}; do
     try "$seed" 1 "$fp32" "recompute = layer"
     try "$seed" 2 "tensor = 2" "pipeline = 2; $fp32" "context = 2; $fp32" "data = 2; overlap = off"
-    try "$seed" 4 "tensor = 2; pipeline = 2; recompute = mlp" "pipeline = 2; chunks_per_stage = 2; data = 2; $fp32" "context = 2; data = 2"
-    try "$seed" 8 "tensor = 2; pipeline = 2; context = 2; $fp32" "tensor = 2; pipeline = 2; data = 2; chunks_per_stage = 2"
+    try "$seed" 4 "tensor = 2; pipeline = 2; recompute = mlp" "pipeline = 2; chunks_per_stage = 2; data = 2; $fp32" \
+        "context = 2; data = 2"
+    try "$seed" 8 "tensor = 2; pipeline = 2; context = 2; $fp32" \
+        "tensor = 2; pipeline = 2; data = 2; chunks_per_stage = 2"
 done
 caught "a missing wait of one transfer" 2 "pipeline = 2; fault = unwait exchange 1 0"
 EMULATOR_DEAF=1 caught "the executor's waits go unheard" 2 "data = 2"
 if [ -n "${XGSW_TEST_LONG:-}" ]; then
-    for case in "tensor = 4" "context = 4" "pipeline = 4; schedule = gpipe" "data = 4; sharding = none" "tensor = 2; context = 2; overlap = off"; do
+    for case in "tensor = 4" "context = 4" "pipeline = 4; schedule = gpipe" "data = 4; sharding = none" \
+        "tensor = 2; context = 2; overlap = off"; do
         try 3 4 "$case" "$case; $fp32"
     done
-    for case in "pipeline = 8" "data = 8" "tensor = 4; data = 2" "context = 4; data = 2" "pipeline = 4; tensor = 2; schedule = gpipe"; do
+    for case in "pipeline = 8" "data = 8" "tensor = 4; data = 2" "context = 4; data = 2" \
+        "pipeline = 4; tensor = 2; schedule = gpipe"; do
         try 4 8 "$case" "$case; $fp32"
     done
 fi

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""A PyTorch model of the same shapes, trained by the same step, compiled: what xgsw is compared with on the same GPU in the same minute.
-  validation/peer/llama_torch.py [--layers L] [--batch B] [--warmup W] [--steps S] [--device cpu] [--tiny] [--eager] [--flops]
-Llama 3.1 8B at full width: RMSNorm, RoPE with 3.1 scaling, grouped queries through scaled_dot_product_attention, SwiGLU, embedding and
-head apart. Weights BF16 with an FP32 master, gradients BF16 accumulated over microbatches of one sequence, clipped by their norm, AdamW
-fused. Tokens and labels are drawn uniformly on the device. A step is timed from optimizer to optimizer by device events.
-Attention is the fastest of PyTorch's own (cuDNN, flash, efficient), tried on its shape first. Where compiling fails it runs as it stands, and says so.
-It prints one line PEER_RESULT with xgsw's names. --flops prints the recipe's and the model's count per sequence and ends (no PyTorch).
-Status: 0, 1 without a GPU or where a loss is not finite, 77 without PyTorch."""
+"""A PyTorch model of the same shapes, trained by the same step, compiled: what xgsw is compared with on the same GPU in
+the same minute.
+  validation/peer/llama_torch.py [--layers L] [--batch B] [--warmup W] [--steps S] [--device cpu] [--tiny] [--eager]
+  [--flops]
+Llama 3.1 8B at full width: RMSNorm, RoPE with 3.1 scaling, grouped queries through scaled_dot_product_attention,
+SwiGLU, embedding and head apart. Weights BF16 with an FP32 master, gradients BF16 accumulated over microbatches of one
+sequence, clipped by their norm, AdamW fused. Tokens and labels are drawn uniformly on the device. A step is timed from
+optimizer to optimizer by device events. Attention is the fastest of PyTorch's own (cuDNN, flash, efficient), tried on
+its shape first. Where compiling fails it runs as it stands, and says so. It prints one line PEER_RESULT with xgsw's
+names. --flops prints the recipe's and the model's count per sequence and ends (no PyTorch). Status: 0, 1 without a GPU
+or where a loss is not finite, 77 without PyTorch."""
 import argparse
 import contextlib
 import dataclasses
@@ -17,7 +20,8 @@ import statistics
 import sys
 import time
 
-PEAK = {"H100 PCIe": 756.5e12, "H100 NVL": 835.5e12, "H200 NVL": 835.5e12, "H100": 989e12, "H200": 989e12, "GH200": 989e12, "A100": 312e12}
+PEAK = {"H100 PCIe": 756.5e12, "H100 NVL": 835.5e12, "H200 NVL": 835.5e12, "H100": 989e12, "H200": 989e12,
+        "GH200": 989e12, "A100": 312e12}
 
 
 @dataclasses.dataclass
@@ -34,10 +38,11 @@ class Shape:
 
 
 def flops(s, causal=False):
-    """Of one sequence, forward and backward. A weight costs 6 a token; attention's two products 12 a channel and position, of which a
-    causal mask needs half."""
+    """Of one sequence, forward and backward. A weight costs 6 a token; attention's two products 12 a channel and
+    position, of which a causal mask needs half."""
     head = s.hidden // s.heads
-    weights = s.layers * (s.hidden * (s.heads + 2 * s.kv_heads) * head + s.heads * head * s.hidden + 3 * s.hidden * s.ffn)
+    weights = s.layers * (s.hidden * (s.heads + 2 * s.kv_heads) * head + s.heads * head * s.hidden
+                          + 3 * s.hidden * s.ffn)
     positions = s.sequence // 2 if causal else s.sequence
     return s.sequence * (6 * (weights + s.vocabulary * s.hidden) + 12 * s.layers * s.heads * head * positions)
 
@@ -54,7 +59,8 @@ def rotation_table(torch, s, device):
     if s.scaled:
         wave = 2.0 * math.pi / rate
         mix = (8192.0 / wave - 1.0) / 3.0
-        rate = torch.where(wave > 8192.0, rate / 8.0, torch.where(wave < 2048.0, rate, (1.0 - mix) * rate / 8.0 + mix * rate))
+        rate = torch.where(wave > 8192.0, rate / 8.0, 
+                           torch.where(wave < 2048.0, rate, (1.0 - mix) * rate / 8.0 + mix * rate))
     angle = torch.outer(torch.arange(s.sequence, dtype=torch.float64), rate)
     return angle.cos().to(device, torch.float32), angle.sin().to(device, torch.float32)
 
@@ -78,8 +84,10 @@ def build(torch, s, device, dtype):
 
         def forward(self, x, cosine, sine):
             rows, length, _ = x.shape
-            q, k, v = self.qkv(self.attention_norm(x)).view(rows, length, -1, head).transpose(1, 2).split((s.heads, s.kv_heads, s.kv_heads), 1)
-            attended = functional.scaled_dot_product_attention(rotate(q, cosine, sine), rotate(k, cosine, sine), v, is_causal=True,
+            qkv = self.qkv(self.attention_norm(x)).view(rows, length, -1, head).transpose(1, 2)
+            q, k, v = qkv.split((s.heads, s.kv_heads, s.kv_heads), 1)
+            attended = functional.scaled_dot_product_attention(rotate(q, cosine, sine), rotate(k, cosine, sine), v,
+                                                               is_causal=True,
                                                                enable_gqa=s.heads != s.kv_heads)
             x = x + self.out(attended.transpose(1, 2).reshape(rows, length, -1))
             gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
@@ -114,7 +122,8 @@ def build(torch, s, device, dtype):
 
 
 class Mastered:
-    """AdamW over FP32 masters of BF16 weights: gradients are widened bucket by bucket, so that they are never there twice in FP32."""
+    """AdamW over FP32 masters of BF16 weights: gradients are widened bucket by bucket, so that they are never there
+    twice in FP32."""
 
     def __init__(self, torch, model, fused):
         self.torch = torch
@@ -129,7 +138,8 @@ class Mastered:
     def step(self):
         torch = self.torch
         gradients = [weight.grad for weight in self.weights]
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients]))
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g, dtype=torch.float32)
+                                                     for g in gradients]))
         scale = (1.0 / (norm + 1e-6)).clamp(max=1.0)
         for part in self.parts:
             master = part.param_groups[0]["params"][0]
@@ -159,14 +169,16 @@ def attention_seconds(torch, s, device):
     head, seconds = s.hidden // s.heads, {}
     if device != "cuda":
         return seconds
-    q, k, v = (torch.randn(1, heads, s.sequence, head, device=device, dtype=torch.bfloat16, requires_grad=True) for heads in (s.heads, s.kv_heads, s.kv_heads))
+    q, k, v = (torch.randn(1, heads, s.sequence, head, device=device, dtype=torch.bfloat16, requires_grad=True)
+               for heads in (s.heads, s.kv_heads, s.kv_heads))
     for name in ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION"):
         try:
             with sdpa_kernel(getattr(SDPBackend, name)):
                 for _ in range(5):
                     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                     begin.record()
-                    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=s.heads != s.kv_heads)
+                    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True,
+                        enable_gqa=s.heads != s.kv_heads)
                     out.backward(out)
                     end.record()
                     torch.cuda.synchronize()
@@ -224,12 +236,15 @@ def report(torch, s, given, device, seconds, losses):
     peak = peak_of(name) if device == "cuda" else None
     median = statistics.median(seconds)
     speed = given.batch * flops(s) / median
-    result = {"workload": "torch", "torch": torch.__version__, "compiled": not given.why_eager, "why_eager": given.why_eager, "device": name, "layers": s.layers,
+    result = {"workload": "torch", "torch": torch.__version__, "compiled": not given.why_eager,
+              "why_eager": given.why_eager, "device": name, "layers": s.layers,
               "sequence": s.sequence, "global_batch": given.batch, "warmup": given.warmup, "steps": given.steps,
               "median_seconds": median, "minimum_seconds": min(seconds), "maximum_seconds": max(seconds), "tokens_per_second": given.batch * s.sequence / median,
               "recipe_flops_per_sequence": flops(s), "model_flops_per_sequence": flops(s, causal=True),
-              "recipe_mfu": speed / peak if peak else None, "model_mfu": given.batch * flops(s, causal=True) / median / peak if peak else None,
-              "losses": losses, "attention": given.attention, "memory_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
+              "recipe_mfu": speed / peak if peak else None,
+              "model_mfu": given.batch * flops(s, causal=True) / median / peak if peak else None,
+              "losses": losses, "attention": given.attention,
+              "memory_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
               "cudnn": torch.backends.cudnn.version()}
     print(f"Step time  median {median:.4f} s, min {min(seconds):.4f}, max {max(seconds):.4f}; "
           f"recipe MFU {'n/a' if not peak else f'{100.0 * speed / peak:.2f} %'}")
@@ -247,7 +262,8 @@ def main():
     given = parser.parse_args()
     s = Shape(layers=given.layers, sequence=given.sequence)
     if given.tiny:
-        s = Shape(layers=given.layers, hidden=128, ffn=256, heads=8, kv_heads=2, vocabulary=512, sequence=given.sequence)
+        s = Shape(layers=given.layers, hidden=128, ffn=256, heads=8, kv_heads=2, vocabulary=512,
+                  sequence=given.sequence)
     if given.flops:
         print(f"{flops(s)} {flops(s, causal=True)}")
         return 0
@@ -263,7 +279,8 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     tried = attention_seconds(torch, s, given.device)
     given.attention = min(tried, key=tried.get) if tried else "PyTorch's choice"
-    with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, given.attention)) if tried else contextlib.nullcontext():
+    with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend,
+                                                given.attention)) if tried else contextlib.nullcontext():
         seconds, losses = train(torch, s, given, given.device)
     report(torch, s, given, given.device, seconds, losses)
     return 0 if all(map(math.isfinite, losses)) else 1

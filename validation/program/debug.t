@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The debug build (ASan, UBSan) of the host (the emulator is that of the CUDA machine): every operation's access list is proved, in submitted and hostile order.
+# The debug build (ASan, UBSan) of the host (the emulator is that of the CUDA machine): every operation's access list
+# is proved, in submitted and hostile order.
 set -uo pipefail
 deck=$(mktemp --suffix=.dat)
 trap 'rm -f "$deck"' EXIT
@@ -47,7 +48,9 @@ make -s DEBUG=1 CUDA=0 xgsw-debug >/dev/null 2>&1 || make -s DEBUG=1 CUDA=0 >&2
 out=$(OMP_NUM_THREADS=1 run/local -q -n 4 -x ./xgsw-debug "$deck" 2>&1)
 status=$?
 count=$(grep -c '^XGSW_RESULT.*"passed":true' <<<"$out")
-[ "$status" = 0 ] && [ "$count" = $cases ] && echo "ok 1 - $cases cases pass in the debug build" || { echo "not ok 1 - debug build"; tail -30 <<<"$out" | sed 's/^/# /'; }
-grep -q 'debug build' <<<"$out" && echo "ok 2 - and are NOT VALID: debug build" || echo "not ok 2 - a debug build says so"
+[ "$status" = 0 ] && [ "$count" = $cases ] && echo "ok 1 - $cases cases pass in the debug build" ||
+    { echo "not ok 1 - debug build"; tail -30 <<<"$out" | sed 's/^/# /'; }
+grep -q 'debug build' <<<"$out" && echo "ok 2 - and are NOT VALID: debug build" ||
+    echo "not ok 2 - a debug build says so"
 echo 1..2
 [ "$status" = 0 ] && [ "$count" = $cases ]

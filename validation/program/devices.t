@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Cases on devices, by the program built for the emulator of a GPU: who is refused, who takes the host, what the report and the
-record say of devices."""
+"""Cases on devices, by the program built for the emulator of a GPU: who is refused, who takes the host, what the report
+and the record say of devices."""
 import os
 import re
 import subprocess
@@ -13,7 +13,8 @@ PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 
 def run_on(deck, **emulated):
     """The deck on two ranks of an emulated node."""
-    names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML", "EMULATOR_CLOCKS_EVENTS")
+    names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML",
+             "EMULATOR_CLOCKS_EVENTS")
     for name in names:
         os.environ.pop(name, None)
     os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
@@ -21,7 +22,8 @@ def run_on(deck, **emulated):
 
 
 def body(settings, record="none"):
-    return (f"record = {record}\ncheck = off\nsteps = 1\nalgorithms = none\n[llama3.1-8b]\nsize = check\nprecision = fp32\n"
+    return (f"record = {record}\ncheck = off\nsteps = 1\nalgorithms = none\n[llama3.1-8b]\nsize = check\n"
+            f"precision = fp32\n"
             f"tensor = 2\n{settings}\n")
 
 
@@ -31,21 +33,30 @@ if not os.access(PROGRAM, os.X_OK):
     raise SystemExit(1)
 
 run = run_on(body("backend = cuda"), DEVICES=0)
-tap.ok(run.returncode == 2 and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: no GPU is visible to this process; auto", run.stderr),
+tap.ok(run.returncode == 2
+       and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: no GPU is visible to this process; auto",
+                     run.stderr),
        "refused: cuda where a rank has no GPU", run.stdout + run.stderr)
 run = run_on(body("backend = auto"), DEVICES=0)
-tap.ok(run.returncode == 0 and re.search(r"\nBackend    host: rank 0 on \S+: no GPU is visible to this process\n", run.stdout)
+tap.ok(run.returncode == 0 and re.search(r"\nBackend    host: rank 0 on \S+: no GPU is visible to this process\n",
+                                         run.stdout)
        and results(run)[0]["backend"] == "host", "there auto takes the host and says why", run.stdout + run.stderr)
 run = run_on(body("backend = cuda"), CONTEXT=0)
-tap.ok(run.returncode == 2 and re.search(r": backend: cuda cannot run here: rank 0 on \S+: GPU 0 gives no context: cudaErrorDevicesUnavailable", run.stderr),
+tap.ok(run.returncode == 2
+       and re.search(r": backend: cuda cannot run here: rank 0 on \S+: GPU 0 gives no context: "
+                     r"cudaErrorDevicesUnavailable", run.stderr),
        "refused: cuda where a GPU is seen and cannot be used", run.stdout + run.stderr)
 run = run_on(body("backend = auto"), CONTEXT=0)
-tap.ok(run.returncode == 0 and results(run)[0]["backend"] == "host", "there auto takes the host, too", run.stdout + run.stderr)
+tap.ok(run.returncode == 0 and results(run)[0]["backend"] == "host", "there auto takes the host, too", run.stdout
+       + run.stderr)
 run = run_on(body("backend = cuda"), SHARED_DEVICE=1)
-tap.ok(run.returncode == 2 and re.search(r"cannot run here: ranks 0 and 1 share the device GPU-\S+; share_devices = yes allows it\n", run.stderr),
+tap.ok(run.returncode == 2
+       and re.search(r"cannot run here: ranks 0 and 1 share the device GPU-\S+; share_devices = yes allows it\n",
+                     run.stderr),
        "refused: two ranks on one GPU", run.stdout + run.stderr)
 run = run_on(body("backend = auto"), SHARED_DEVICE=1)
-tap.ok(run.returncode == 0 and "\nBackend    host: ranks 0 and 1 share the device GPU-" in run.stdout, "there auto takes the host, too", run.stdout + run.stderr)
+tap.ok(run.returncode == 0 and "\nBackend    host: ranks 0 and 1 share the device GPU-" in run.stdout,
+       "there auto takes the host, too", run.stdout + run.stderr)
 
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
@@ -58,15 +69,21 @@ with tempfile.TemporaryDirectory() as folder:
 
 run = run_on(body("backend = auto"), DEVICES=2)
 told = (results(run) or [{}])[0]
-tap.ok(run.returncode == 0 and told.get("backend") == "cuda" and "\nBackend    cuda: every rank has a GPU\n" in run.stdout,
+tap.ok(run.returncode == 0 and told.get("backend") == "cuda"
+       and "\nBackend    cuda: every rank has a GPU\n" in run.stdout,
        "auto takes the GPUs where every rank has one", run.stdout[-3000:] + run.stderr)
-table = re.findall(r"\nRank (\d) +Emulated H100 on \S+, (GPU-[0-9a-f-]{36}), driver .+, 132 multiprocessors, 85\.9 GB, ECC(?=\n)", run.stdout)
-tap.ok([rank for rank, _ in table] == ["0", "1"] and len({identity for _, identity in table}) == 2, "the report lists every rank's device", run.stdout)
-tap.ok("rank 0 was not held back\n" in run.stdout and re.search(r"references\), [0-9.]+ MB on a GPU", run.stdout), "clocks and memory are reported", run.stdout)
-tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout, "why own kernels compute attention is said", run.stdout)
+table = re.findall(r"\nRank (\d) +Emulated H100 on \S+, (GPU-[0-9a-f-]{36}), driver .+, 132 multiprocessors, 85\.9 GB, "
+                   r"ECC(?=\n)", run.stdout)
+tap.ok([rank for rank, _ in table] == ["0", "1"] and len({identity for _, identity in table}) == 2,
+       "the report lists every rank's device", run.stdout)
+tap.ok("rank 0 was not held back\n" in run.stdout and re.search(r"references\), [0-9.]+ MB on a GPU", run.stdout),
+       "clocks and memory are reported", run.stdout)
+tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout,
+       "why own kernels compute attention is said", run.stdout)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
-    whole = "check = off\nalgorithms = none\nbackend = cuda\n[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
+    whole = "check = off\nalgorithms = none\nbackend = cuda\n" \
+            "[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
     run = run_on(f"record = {record}\n{whole}")
     needs = re.search(r"SKIPPED: needs ([0-9.]+) GB of memory on a device of 1 ranks", run.stdout)
     paper = re.search(r"\((\d+\.\d+) GB\) on rank 0", alone("--dry-run", "--ranks", "2", deck_file(whole), program=PROGRAM).stdout)
@@ -77,7 +94,8 @@ run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]
 tap.ok(told.get("passed") and any(reason.startswith("clocks not known: NVML does not tell rank 0") for reason in told["invalid_reasons"]), "without NVML a result is not valid", told)
 run = run_on(body("backend = cuda"), CLOCKS_EVENTS=4)
-tap.ok("rank 0 was not held back; its clocks' reasons: power cap\n" in run.stdout, "a power cap holds nothing back", run.stdout)
+tap.ok("rank 0 was not held back; its clocks' reasons: power cap\n" in run.stdout, "a power cap holds nothing back",
+       run.stdout)
 told = (results(run) or [{}])[0]
 tap.ok(told.get("device") == "Emulated H100" and told["recipe_mfu"] is None and "own kernels" in told["engines"]
        and not any("share" in reason or "oversubscribed" in reason for reason in told["invalid_reasons"]),

@@ -8,13 +8,15 @@ trap 'rm -rf "$folder"' EXIT
 
 [ -x $program ] || { echo "Bail out! no $program: make emulator"; exit 1; }
 echo 1..2
-sed 's/^warmup .*/warmup = 0/; s/^steps .*/steps = 1/; s/^size .*/size = small/; s/^precision = fp32 bf16/&\nbackend = cuda\nrecord = none\nalgorithms = none/' \
+sed 's/^warmup .*/warmup = 0/; s/^steps .*/steps = 1/; s/^size .*/size = small/
+    s/^precision = fp32 bf16/&\nbackend = cuda\nrecord = none\nalgorithms = none/' \
     inputs/gsw.dat >"$folder/gsw.dat"
 said=$(run/local -q -n 4 -x $program "$folder/gsw.dat" 2>&1)
 status=$?
 passed=$(grep -c '^XGSW_RESULT.*"backend":"cuda".*"passed":true' <<<"$said")
 ok=ok
-[ $status = 0 ] && [ "$passed" = 7 ] && grep -q '^Finished 7 cases: 7 PASSED, 0 FAILED, 0 SKIPPED$' <<<"$said" || ok="not ok"
+[ $status = 0 ] && [ "$passed" = 7 ] &&
+    grep -q '^Finished 7 cases: 7 PASSED, 0 FAILED, 0 SKIPPED$' <<<"$said" || ok="not ok"
 echo "$ok 1 - the default deck on emulated devices: 7 cases PASSED"
 [ "$ok" = ok ] || sed 's/^/# /' <<<"$said"
 grep '^Check\|^Finished\|^Engines' <<<"$said" | sed 's/^/# /'

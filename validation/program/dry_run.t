@@ -8,7 +8,8 @@ from program import Tap, alone, deck_file, processor_seconds, ranks, results
 
 CELLS = "validation/reference/cells.csv"
 SECONDS = 60                        # of one core, for all cells
-# hidden, ffn, head dim, heads, key-value heads, vocabulary; matrices of an MLP, MLPs of a layer, vectors of a norm, which linear
+# hidden, ffn, head dim, heads, key-value heads, vocabulary; matrices of an MLP, MLPs of a layer, vectors of a norm,
+# which linear
 # layers have biases; tables of the vocabulary, learned positions
 SHAPES = {
     "llama2-70b": ((8192, 28672, 128, 64, 8, 32000), (3, 1, 1, False), (2, 0)),
@@ -20,13 +21,16 @@ SHAPES = {
     "gpt3-175b": ((12288, 49152, 128, 96, 96, 50304), (2, 1, 2, True), (1, 16384)),
 }
 # Published, in billions, of that many layers.
-PUBLISHED = {("llama2-70b", 80): "68.977", ("llama3.1-8b", 32): "8.030", ("llama3.1-70b", 80): "70.554", ("llama3.1-405b", 126): "405.853",
+PUBLISHED = {("llama2-70b", 80): "68.977", ("llama3.1-8b", 32): "8.030", ("llama3.1-70b", 80): "70.554",
+             ("llama3.1-405b", 126): "405.853",
              ("llama3.1-405b", 8): "29.704", ("llama3.1-405b", 30): "99.834", ("llama3.1-405b", 62): "201.840",
              ("nemotron4-340b", 96): "341.03", ("grok1-314b", 64): "316.45", ("gpt3-175b", 96): "174.78"}
 # Decks of inputs/, and ranks that they are meant for.
 DECKS = (("gsw", 4), ("bench", 1), ("ramp", 1), ("llama31", 64), ("check-512", 512))
-LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context"), ("expert", "expert"), ("data", "data"),
-          ("shard", "shard"), ("chunks_per_stage", "chunks_per_stage"), ("layers", "layers"), ("sequence", "sequence"), ("global", "global_batch"))
+LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context"), ("expert", "expert"),
+          ("data", "data"),
+          ("shard", "shard"), ("chunks_per_stage", "chunks_per_stage"), ("layers", "layers"), ("sequence", "sequence"),
+          ("global", "global_batch"))
 
 
 def figure(name, text):
@@ -47,12 +51,14 @@ def wrong_layout(text, row):
     wrong = [f"{name} is not {row[key]}" for name, key in LAYOUT if not re.search(rf"\b{name} +{row[key]}\b", text)]
     if f"microbatches of {row['micro_batch']} on" not in text:
         wrong.append(f"micro batch is not {row['micro_batch']}")
-    return wrong + [f"no {words}" for words in ("the recipe's\n", ", exactly the model's;", "  schedule ") if words not in text]
+    return wrong + [f"no {words}" for words in ("the recipe's\n", ", exactly the model's;", "  schedule ")
+                    if words not in text]
 
 
 def parameters(workload, layers):
     """Matrices, norms, biases and the router of the layers; tables, positions and the last norm; nothing padded."""
-    (hidden, ffn, dim, heads, kv_heads, vocabulary), (matrices, mlps, vectors, biases), (tables, positions) = SHAPES[workload]
+    widths, (matrices, mlps, vectors, biases), (tables, positions) = SHAPES[workload]
+    hidden, ffn, dim, heads, kv_heads, vocabulary = widths
     queries, key_values = heads * dim, kv_heads * dim
     layer = 2 * hidden * (queries + key_values) + mlps * matrices * hidden * ffn + 2 * vectors * hidden
     layer += mlps * hidden if mlps > 1 else 0
@@ -80,7 +86,8 @@ def check_cells(tap):
         run = alone("--dry-run", f"reference/{deck}.dat", "--ranks", ",".join(map(str, counts)))
         told = dict(zip(counts, cases(run.stdout)))
         wrong = [f"{row['gpus']} GPUs: {w}" for row in mine for w in check_row(row, told.get(int(row["gpus"]), ""))]
-        tap.ok(run.returncode == 0 and len(told) == len(counts) and not wrong, f"{deck}: the cells of {', '.join(map(str, counts))} GPUs", "\n".join(wrong) + run.stderr)
+        tap.ok(run.returncode == 0 and len(told) == len(counts) and not wrong,
+               f"{deck}: the cells of {', '.join(map(str, counts))} GPUs", "\n".join(wrong) + run.stderr)
         count += len(mine)
     tap.ok(count == 77, "77 cells", count)
     used = processor_seconds() - began
@@ -95,7 +102,8 @@ def check_published(tap):
 
 def stages(text):
     """Of each stage: bytes of its rank, submitted flops as printed, operations of a step."""
-    told = re.findall(r"^ +\d+ +\d+ .* (\d+)$", text, re.M), re.findall(r"^ +\d+ +[0-9.e+]+ +([0-9.e+]+) +(\d+)$", text, re.M)
+    told = re.findall(r"^ +\d+ +\d+ .* (\d+)$", text, re.M), re.findall(r"^ +\d+ +[0-9.e+]+ +([0-9.e+]+) +(\d+)$", text,
+        re.M)
     return [(int(total), flops, int(operations)) for total, (flops, operations) in zip(*told)]
 
 
@@ -110,27 +118,33 @@ tap = Tap()
 check_published(tap)
 check_cells(tap)
 run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\nprecision = bf16\n"), "--ranks", "16384")
-tap.ok(run.returncode == 0 and "data 128 " in run.stdout and "16384 of 16384 ranks" in run.stdout and ", exactly the model's;" in run.stdout
+tap.ok(run.returncode == 0 and "data 128 " in run.stdout and "16384 of 16384 ranks" in run.stdout
+       and ", exactly the model's;" in run.stdout
        and "hazards     none" in run.stdout, "llama3.1-405b on 16384 ranks: data is the rest", run.stdout)
 
 run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = full\nprecision = bf16\ndata = 8\n"), "--ranks", "8")
 per_parameter = figure("optimizer", run.stdout)
 total = per_parameter * figure("parameters", run.stdout)
-tap.say(f"8b on 8 data ranks: {per_parameter} bytes a parameter, {total / 1e9:.3f} GB; the recipe's 44.272 GB is {44.271689728e9 / total - 1:.2%} above")
-tap.ok(abs(per_parameter - 5.5) < 1e-3 and "global 128" in run.stdout, "llama3.1-8b, 8 data ranks, BF16: 5.5 bytes a parameter", run.stdout)
+tap.say(f"8b on 8 data ranks: {per_parameter} bytes a parameter, {total / 1e9:.3f} GB; the recipe's 44.272 GB is "
+        f"{44.271689728e9 / total - 1:.2%} above")
+tap.ok(abs(per_parameter - 5.5) < 1e-3 and "global 128" in run.stdout,
+       "llama3.1-8b, 8 data ranks, BF16: 5.5 bytes a parameter", run.stdout)
 run = alone("--dry-run", "reference/llama3.1-8b-bf16.dat", "--ranks", "8")
 tap.ok(abs(figure("optimizer", run.stdout) - 5.5) < 1e-3, "so does the recipe's own layout", run.stdout)
 run = alone("--dry-run", "reference/grok1-314b-fp8.dat", "--ranks", "8")
-tap.ok(run.returncode == 0 and "not built: " in run.stdout and "submitted n/a" in run.stdout, "what is not built is described all the same", run.stdout)
+tap.ok(run.returncode == 0 and "not built: " in run.stdout and "submitted n/a" in run.stdout,
+       "what is not built is described all the same", run.stdout)
 
 run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = small\n[grok1-314b]\nsize = full\n"), "--ranks", "96,128")
 tap.ok(run.returncode == 0 and run.stdout.count("SKIPPED") == 1 and "; give data or global_batch\n" in run.stdout,
        "a rank count that does not divide the recipe's batch skips its case alone", run.stdout + run.stderr)
 run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = small\nglobal_batch = 128\n"), "--ranks", "96,128")
-tap.ok(run.returncode == 2 and "128 of 128 ranks" in run.stdout and "; give data or another global_batch\n" in run.stderr,
+tap.ok(run.returncode == 2 and "128 of 128 ranks" in run.stdout
+       and "; give data or another global_batch\n" in run.stderr,
        "a rank count that is refused does not hide the next one; the worst status is returned", run.stdout + run.stderr)
 run = alone("--dry-run", "reference/grok1-314b-bf16.dat", "--ranks", "128")
-tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout, "the model's kind is told, and the overlap", run.stdout)
+tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout,
+       "the model's kind is told, and the overlap", run.stdout)
 
 for name, count in DECKS:
     with open(f"inputs/{name}.dat", encoding="utf-8") as f:
@@ -138,13 +152,18 @@ for name, count in DECKS:
     run = alone("--dry-run", deck_file("backend = cuda\n" + body), "--ranks", str(count))
     told = run.stdout.count(", backend cuda, ")
     scratch = re.findall(r"scratch of the CUDA libraries (?:included|n/a)\n", run.stdout)
-    tap.ok(run.returncode == 0 and told == len(scratch) == run.stdout.count("\n  layout ") > 0 and run.stdout.count("case ") == told,
+    tap.ok(run.returncode == 0 and told == len(scratch) == run.stdout.count("\n  layout ") > 0
+           and run.stdout.count("case ") == told,
            f"{name}.dat dry-runs for GPUs, with or without one", run.stdout[-2000:] + run.stderr)
 
-for layout in ("tensor = 2\ndata = 2", "data = 4\nsharding = none", "tensor = 4\nrecompute = layer", "data = 2\ntensor = 2\nrecompute = mlp\nmicro_batch = 2",
-               "tensor = 2\npipeline = 2\nchunks_per_stage = 2", "context = 2\npipeline = 2\ntensor = 1", "tensor = 2\ncontext = 2\noverlap = on"):
-    deck = deck_file(f"backend = host\nprecision = fp32 bf16\nsteps = 1\ncheck = off\nrecord = none\n[llama3.1-8b]\nsize = small\nlayers = 4\n{layout}\n")
+for layout in ("tensor = 2\ndata = 2", "data = 4\nsharding = none", "tensor = 4\nrecompute = layer",
+               "data = 2\ntensor = 2\nrecompute = mlp\nmicro_batch = 2",
+               "tensor = 2\npipeline = 2\nchunks_per_stage = 2", "context = 2\npipeline = 2\ntensor = 1",
+               "tensor = 2\ncontext = 2\noverlap = on"):
+    deck = deck_file(f"backend = host\nprecision = fp32 bf16\nsteps = 1\ncheck = off\nrecord = none\n[llama3.1-8b]\n"
+                     f"size = small\nlayers = 4\n{layout}\n")
     told = [stages(text)[0] for text in cases(alone("--dry-run", deck, "--ranks", "4").stdout)]
     ran = [done(result) for result in results(ranks(4, deck))]
-    tap.ok(len(ran) == 2 and told == ran, f"bytes, flops and operations told are those of rank 0: {layout!r}", f"{told} {ran}")
+    tap.ok(len(ran) == 2 and told == ran, f"bytes, flops and operations told are those of rank 0: {layout!r}",
+           f"{told} {ran}")
 tap.done()

@@ -6,11 +6,13 @@ import re
 from program import Tap, alone, deck_file, ranks, results
 
 OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
-    attention_forward attention_backward attention_merge add swiglu_forward swiglu_backward cross_entropy adamw all_gather reduce_scatter
-    all_reduce exchange""".split()
-KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard chunks_per_stage
-    micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule overlap order
-    order_seed share_devices deterministic attention algorithms transfer_sms learning_rate learning_rate_warmup check fault stall_seconds""".split()
+    attention_forward attention_backward attention_merge add swiglu_forward swiglu_backward cross_entropy adamw
+    all_gather reduce_scatter all_reduce exchange""".split()
+KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard
+    chunks_per_stage
+    micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule overlap
+    order order_seed share_devices deterministic attention algorithms transfer_sms learning_rate learning_rate_warmup
+    check fault stall_seconds""".split()
 
 tap = Tap()
 run = alone("--keys")
@@ -21,33 +23,48 @@ run = alone("--fields")
 FIELDS = [line.split()[:2] for line in run.stdout.split("\n\n")[0].splitlines()[1:]]
 tap.ok(run.returncode == 0 and ["results", "median_seconds"] in FIELDS and ["spans", "begin"] in FIELDS, "--fields names what is known of a case", run.stdout)
 run = alone("--list")
-tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b")), "--list names the workloads")
-tap.ok("embedding fp32, master none" in run.stdout and "fp32 sums of bf16 reductions, as in the recipe, with shard > 1, else bf16" in run.stdout,
+tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b")),
+       "--list names the workloads")
+tap.ok("embedding fp32, master none" in run.stdout
+       and "fp32 sums of bf16 reductions, as in the recipe, with shard > 1, else bf16" in run.stdout,
        "--list tells of Nemotron's FP32 embedding and of Llama 2's gradients", run.stdout)
 run = alone("--version")
-tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("xgsw", "MPI", "HDF5", "oneDNN", "CUDA")), "--version names what it was built with", run.stdout)
+tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("xgsw", "MPI", "HDF5", "oneDNN", "CUDA")),
+       "--version names what it was built with", run.stdout)
 run = alone("--help")
 tap.ok(run.returncode == 0 and "--dry-run" in run.stdout and run.stderr == "", "--help explains")
-for arguments, words in ((["--nonsense"], "--nonsense is no option"), (["--ranks", "0", "--dry-run", "gsw.dat"], "--ranks 0"),
-                         (["--ranks"], "--ranks needs a count"), (["gsw.dat", "ramp.dat"], "two decks"), ([], "no deck is given"),
-                         (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"), (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
+for arguments, words in ((["--nonsense"], "--nonsense is no option"),
+                         (["--ranks", "0", "--dry-run", "gsw.dat"], "--ranks 0"),
+                         (["--ranks"], "--ranks needs a count"), (["gsw.dat", "ramp.dat"], "two decks"),
+                         ([], "no deck is given"),
+                         (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
+                         (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
-    tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}", run.stdout + run.stderr)
+    tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}",
+           run.stdout + run.stderr)
 run = alone("--replay", "inputs")
-tap.ok(run.returncode == 2 and run.stderr == "inputs: it is no regular file\n", "refused: a replay of a folder", run.stdout + run.stderr)
+tap.ok(run.returncode == 2 and run.stderr == "inputs: it is no regular file\n", "refused: a replay of a folder",
+       run.stdout + run.stderr)
 run = alone("gsw.dat", variables={"MPI_LOCALNRANKS": "4"})
 tap.ok(run.returncode == 2 and "4 ranks were started, but each is alone" in run.stderr and run.stdout == "",
        "refused: ranks that the launcher of another MPI starts", run.stdout + run.stderr)
-run = alone(deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\n"), variables={"OMPI_COMM_WORLD_SIZE": "1", "SLURM_STEP_NUM_TASKS": "4"})
-tap.ok(run.returncode == 0 and "1 PASSED" in run.stdout, "one rank within another launcher's many runs", run.stdout + run.stderr)
+run = alone(deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\n"),
+            variables={"OMPI_COMM_WORLD_SIZE": "1", "SLURM_STEP_NUM_TASKS": "4"})
+tap.ok(run.returncode == 0 and "1 PASSED" in run.stdout, "one rank within another launcher's many runs", run.stdout
+       + run.stderr)
 run = ranks(2, deck_file("record = /tmp\n[llama3.1-8b]\n"))
-tap.ok(run.returncode == 2 and "record: cannot replace /tmp" in run.stderr and run.stdout == "", "refused: a record that cannot be written", run.stdout + run.stderr)
+tap.ok(run.returncode == 2 and "record: cannot replace /tmp" in run.stderr and run.stdout == "",
+       "refused: a record that cannot be written", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
-tap.ok(run.returncode == 2 and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr), "refused: a backend that cannot run here", run.stdout + run.stderr)
+tap.ok(run.returncode == 2
+       and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr),
+       "refused: a backend that cannot run here", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
-tap.ok(run.returncode == 0 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout, "a case that needs more ranks is SKIPPED with status 0", run.stdout)
+tap.ok(run.returncode == 0 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,
+       "a case that needs more ranks is SKIPPED with status 0", run.stdout)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"))
-tap.ok(run.returncode == 0 and "of memory" in run.stdout, "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
+tap.ok(run.returncode == 0 and "of memory" in run.stdout,
+       "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
 run = ranks(8, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"))
 case = (results(run) or [{}])[0]
 tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" and "sequence 130:" in run.stdout,

@@ -48,7 +48,8 @@ def deck_file(text):
 def alone(*arguments, threads=1, program=PROGRAM, variables=()):
     """The program without mpirun."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), **dict(variables))
-    return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False,
+                          timeout=300)
 
 
 def ranks(count, *arguments, program=PROGRAM, timeout=300):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# inputs/check-512.dat at more ranks than cores: it passes, and what a rank takes for itself does not grow as the ranks do.
-# Rank counts: SCALE under the MPI of ./xgsw (default: 8 32 128, and 256 if that is Open MPI), SCALE_MPICH (default: 8 512).
+# inputs/check-512.dat at more ranks than cores: it passes, and what a rank takes for itself does not grow as the ranks
+# do. Rank counts: SCALE under the MPI of ./xgsw (default: 8 32 128, and 256 if that is Open MPI), SCALE_MPICH
+# (default: 8 512).
 set -uo pipefail
 export OMP_NUM_THREADS=1
 top=$PWD count=0 failed=0
@@ -16,11 +17,11 @@ check() { # STATUS DESCRIPTION
 }
 skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 
-# What a rank may take more, in bytes, for each rank more. Memory that ranks share is not in it: all but 8 bytes a rank is
-# MPI's, and every rank that touches a page counts it. Of its own MPI keeps endpoints and tables of its peers: a program that
-# only exchanged a message with every rank and split the world four times took 10 kB a peer under Open MPI 4.1, 4 kB under
-# MPICH 4.0 (8 and 32 ranks). xgsw splits it up to a dozen times, at 64 bytes a rank and table, and keeps a step's time and
-# a host's name for each rank on rank 0.
+# What a rank may take more, in bytes, for each rank more. Memory that ranks share is not in it: all but 8 bytes a rank
+# is MPI's, and every rank that touches a page counts it. Of its own MPI keeps endpoints and tables of its peers: a
+# program that only exchanged a message with every rank and split the world four times took 10 kB a peer under Open MPI
+# 4.1, 4 kB under MPICH 4.0 (8 and 32 ranks). xgsw splits it up to a dozen times, at 64 bytes a rank and table, and
+# keeps a step's time and a host's name for each rank on rank 0.
 per_rank=16384
 # What it may take more once: messages that came before their receive, one of 64 KiB on each of 8 queues.
 early_messages=$((8 * 65536))
@@ -44,7 +45,8 @@ run_deck() { # RANKS PROGRAM
     out=$(cd "$copy" && "$top/run/local" -q -n "$1" -x "$2" check-512.dat 2>&1)
     status=$?
     own=$(number own_outside_bytes)
-    echo "# $1 ranks: $((SECONDS - begin)) s; bytes a rank outside the arena: $(number outside_bytes), without what ranks share ${own:-unknown}"
+    echo "# $1 ranks: $((SECONDS - begin)) s; bytes a rank outside the arena: $(number outside_bytes)," \
+        "without what ranks share ${own:-unknown}"
     [ $status = 0 ] && grep -q '^XGSW_RESULT.*"passed":true' <<<"$out"
     check $? "$mpi: passes at $1 ranks"
     [ $status = 0 ] || tail -15 <<<"$out" | cut -c1-200 | sed 's/^/# /'

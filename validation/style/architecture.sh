@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Checks the architecture that src/README.md describes: floors, doors, no conditionals, short files, no hidden state.
+# Checks the architecture that src/README.md describes: floors, doors, no circles, no conditionals, no hidden state;
+# and the style: short files, lines and folders, few parameters, the layout of .clang-format.
 # Needs no build. Prints TAP and every offender as FILE:LINE, and exits 1 if there is one.
 # ARCHITECTURE_ROOT names another tree to check; architecture.t uses it to plant faults.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${ARCHITECTURE_ROOT:-$here/../..}" || exit 1
+
+# Of a file, a line, a folder (FILE.c and FILE.h together are one module), and of src/ (functions with more than five
+# parameters). The last two are what there is: they may only be lowered.
+MOST_LINES=500 MOST_COLUMNS=120 MOST_MODULES=26 MOST_LONG_LISTS=54
+LAYOUT=14 # the major version of clang-format that laid the tree out: another lays it out otherwise
 
 count=0 failures=0
 
@@ -23,7 +29,12 @@ check() {
     fi
 }
 
-sources() { find src -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | LC_ALL=C sort; }
+skip() { # DESCRIPTION REASON
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
+sources() { find src -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | LC_ALL=C sort; }
 # Every include as "FILE:LINE TARGET", the target with its quote or bracket: "floor/file.h or <mpi.h
 includes() {
     sources | xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*include' |
@@ -88,16 +99,49 @@ doors() {
 
 conditionals() { sources | xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif|else|endif)\b'; }
 
-long_files() {
+circles() { includes | awk -v of="$1" -f "$here/circles.awk" | LC_ALL=C sort; }
+
+# All that is written by hand and no text or data: C, CUDA, C++, scripts, the Makefile.
+written() {
     { sources
-      find validation -type f \( -name '*.[ch]' -o -name '*.py' -o -name '*.sh' -o -name '*.t' \) 2>/dev/null
-      find run validation/run_test Makefile -type f 2>/dev/null
-    } | xargs -r awk 'FNR == 501 { print FILENAME ":501: longer than 500 lines" }'
+      find validation -type f ! -path '*/__pycache__/*' \( -name '*.[cht]' -o -name '*.cpp' -o -name '*.cu*' \
+          -o -name '*.py' -o -name '*.sh' -o -name '*.awk' -o -name '*.mk' -o -name '*.list' -o -perm -u+x \) \
+          2>/dev/null
+      find run Makefile -type f ! -path '*/__pycache__/*' 2>/dev/null
+    } | LC_ALL=C sort -u
+}
+long_files() {
+    written | xargs -r awk -v most=$MOST_LINES '
+        FNR == most + 1 { print FILENAME ":" FNR ": longer than " most " lines" }'
+}
+long_lines() {
+    written | LC_ALL=C.UTF-8 xargs -r grep -nHE "^.{$((MOST_COLUMNS + 1))}" |
+        sed -E "s/^([^:]*:[0-9]+):.*/\1: longer than $MOST_COLUMNS columns/"
+}
+
+full_folders() {
+    sources | sed -E 's/\.[a-z]+$//' | sort -u | sed 's|/[^/]*$||' | uniq -c |
+        awk -v most=$MOST_MODULES '$1 > most { print $2 ":1: " $1 " modules" }'
+}
+
+long_parameter_lists() { sources | xargs -r awk -v most=5 -f "$here/reader.awk" -f "$here/parameters.awk"; }
+too_many_parameters() { [ "$(grep -c . <<<"$1")" -le $MOST_LONG_LISTS ] || echo "$1"; }
+
+laid_out_otherwise() {
+    { sources; find validation -type f \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.cuh' \) 2>/dev/null; } |
+        xargs -r clang-format --dry-run 2>&1 | grep -E '^[^ ]*:[0-9]+:[0-9]+: ' |
+        sed -E 's/:[0-9]+: .*/: not as make format lays it out/' | sort -u
+}
+
+source_includes() { # a .c is compiled, never included
+    { sources; find validation -name '*.[ch]' -o -name '*.cpp' 2>/dev/null; } |
+        xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*include.*\.(c|cu|cpp)[">]'
 }
 
 # Above machine/ nothing is remembered between calls except in structs that are passed.
 mutable_state() {
-    sources | grep -E '^src/(plan|parallel|model|train|bench)/|^src/main\.c' | xargs -r awk -f "$here/mutable_state.awk"
+    sources | grep -E '^src/(plan|parallel|model|train|bench)/|^src/main\.c' |
+        xargs -r awk -f "$here/reader.awk" -f "$here/mutable_state.awk"
 }
 
 openings() {
@@ -109,7 +153,8 @@ openings() {
         END { close_file() }'
 }
 
-# A test that is not in the list never runs, unless a script runs it; a name without a test never passes; two tests of a name are one.
+# A test that is not in the list never runs, unless a script runs it; a name without a test never passes; tests are
+# found by their names.
 listed_tests() {
     local names file name units scripts
     units=$(find validation/units validation/emulator/tests -name '*.c' -o -name '*.cpp' 2>/dev/null | LC_ALL=C sort)
@@ -121,7 +166,8 @@ listed_tests() {
     done
     for file in $units; do
         name=$(basename "${file%.c*}")
-        grep -qxF "$name" <<<"$names" || grep -qs "/units/$name\b" $scripts /dev/null || echo "$file:1: not in tests.list"
+        grep -qxF "$name" <<<"$names" || grep -qs "/units/$name\b" $scripts /dev/null ||
+            echo "$file:1: not in tests.list"
     done
     awk -F/ '{ name = $NF; sub(/\.c(pp)?$/, "", name) } seen[name]++ { print $0 ":1: a second test " name }' <<<"$units"
     for name in $names; do
@@ -143,7 +189,24 @@ check "includes go down" includes_down
 check "backends do not know each other" backends_apart
 check "third-party headers stay behind their doors" doors
 check "no preprocessor conditional in src" conditionals
-check "no file over 500 lines" long_files
+check "no circle of modules" circles module
+check "no circle of folders" circles folder
+check "no source includes another" source_includes
+check "no file over $MOST_LINES lines" long_files
+check "no line over $MOST_COLUMNS columns" long_lines
+check "no folder of src with more than $MOST_MODULES modules" full_folders
+lists=$(long_parameter_lists)
+echo "# functions of src with more than five parameters: $(grep -c . <<<"$lists")," \
+    "of them in machine/cuda $(grep -c ^src/machine/cuda <<<"$lists")"
+check "at most $MOST_LONG_LISTS functions of src with more than five parameters" too_many_parameters "$lists"
+layout=$(clang-format --version 2>/dev/null | sed -nE 's/.*version ([0-9]+).*/\1/p')
+if [ ! -f .clang-format ]; then
+    skip "make format changes nothing" "no .clang-format here"
+elif [ "$layout" != $LAYOUT ]; then
+    skip "make format changes nothing" "clang-format ${layout:-none} here, and the tree is laid out by $LAYOUT"
+else
+    check "make format changes nothing" laid_out_otherwise
+fi
 check "no mutable state at file scope above machine" mutable_state
 check "files open with a comment, headers with pragma once" openings
 check "every test is in the list" listed_tests
@@ -151,8 +214,7 @@ if tracked=$([ -e .git ] && git ls-files 2>/dev/null) && [ -n "$tracked" ]; then
     tracked=$(cut -d/ -f1 <<<"$tracked" | grep -v '^\.' | sort -u | xargs)
     check "top level holds what it should" top_level
 else
-    count=$((count + 1))
-    echo "ok $count - top level holds what it should # SKIP not a git checkout"
+    skip "top level holds what it should" "not a git checkout"
 fi
 echo "1..$count"
 [ $failures = 0 ]

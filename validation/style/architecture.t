@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Plants one fault after another in a small tree and sees that architecture.sh names it, and that it praises a sound one.
+# Plants one fault after another in a small tree and sees that architecture.sh names it, and that it praises a sound
+# tree.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -14,6 +15,11 @@ verdict() { # STATUS DESCRIPTION
     sed 's/^/#   /' <<<"$report"
 }
 
+skip() { # DESCRIPTION REASON
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
 put() { # FILE LINE...: writes a source that is sound but for these lines
     local file=$tree/$1 line
     shift
@@ -26,7 +32,8 @@ put() { # FILE LINE...: writes a source that is sound but for these lines
 
 sound_tree() {
     rm -rf "$tree"
-    put src/main.c '#include <stdio.h>' '#include "bench/run_case.h"' '#include "base/say.h"' 'int main(void) { return 0; }'
+    put src/main.c '#include <stdio.h>' '#include "bench/run_case.h"' '#include "base/say.h"' \
+        'int main(void) { return 0; }'
     put src/base/say.h 'void say(const char *, ...);'
     put src/base/say.c '#include "base/say.h"' 'static int calls; /* base may remember */'
     put src/plan/deck/deck.h '#include "base/say.h"' 'extern const char *const deck_names[];'
@@ -34,7 +41,8 @@ sound_tree() {
         'const char *const deck_names[] = {"a;", "b{", 0};' 'static const struct { int key; } rows[] = {{1}, {2}};' \
         'static int (*const first)(int) = 0;' 'struct forward;' 'enum { COUNT = 3 };' \
         'void each(int (*visit)(int), table *t);' \
-        'static inline int twice(int x)' '{' '    static const char quote = '"'\"'"';' '    return 2 * x; /* int lost; */' '}'
+        'static inline int twice(int x)' '{' '    static const char quote = '"'\"'"';' \
+        '    return 2 * x; /* int lost; */' '}'
     put src/machine/world.c '#include <mpi.h>' 'static int rank;'
     put src/machine/machine.c '#include "machine/host/host.h"' '#include <pthread.h>'
     put src/machine/cuda_absent.c '#include "machine/cuda/cuda.h"'
@@ -42,13 +50,15 @@ sound_tree() {
     put src/machine/host/fabric.c '#include <mpi.h>' '#include <omp.h>'
     put src/machine/host/onednn_v2.c '#include "machine/host/host.h"' '#include <oneapi/dnnl/dnnl.h>'
     put src/machine/cuda/cuda.h '#include <cuda_runtime.h>' '#include <nccl.h>' '#include <nvtx3/nvToolsExt.h>'
+    put src/machine/world.h 'int f(int a, int b, int c, int d, int e);'
     put src/parallel/mesh.c '#include "plan/deck/deck.h"' '#include "machine/world.h"'
     put src/train/checkpoint/save.c '#include <hdf5.h>'
     put src/bench/run_case.h '#include "train/step.h"'
     put src/bench/record/file.c '#include <hdf5.h>'
     put validation/units/plan/deck.c
     mkdir -p "$tree/validation/smoke" "$tree/run" "$tree/inputs"
-    touch "$tree/validation/smoke/hello.t" "$tree/run/local" "$tree/inputs/gsw.dat" "$tree/README.md" "$tree/LICENSE" "$tree/Makefile"
+    touch "$tree/validation/smoke/hello.t" "$tree/run/local" "$tree/inputs/gsw.dat"
+    touch "$tree/README.md" "$tree/LICENSE" "$tree/Makefile"
     chmod +x "$tree/validation/smoke/hello.t"
     printf '# fast first\ndeck\ndeck 2 4 emulator\nsmoke/hello.t long\n' >"$tree/validation/tests.list"
 }
@@ -77,7 +87,7 @@ verdict $? "a sound tree passes"
 grep -q 'top level .* # SKIP' <<<"$report"
 verdict $? "without git the top level is skipped aloud"
 
-plant "includes go down" src/base/x.c '#include "plan/deck/deck.h"'
+plant "includes go down" src/base/x.c '#include "bench/run_case.h"'
 plant "includes go down" src/plan/x.c '#include "machine/world.h"'
 plant "includes go down" src/machine/x.c '#include "plan/deck/deck.h"'
 plant "includes go down" src/model/deep/x.h '  #  include "train/step.h"'
@@ -110,6 +120,24 @@ plant "no mutable" src/bench/x.c 'static void (*handler)(int);'
 plant "no mutable" src/parallel/x.c 'static _Thread_local int depth;'
 plant "no mutable" src/main.c 'int main(void)' '{' '    static int calls = 0;'
 
+put src/plan/deck/keys.h '#include "plan/deck/deck.h"'
+plant "no circle of modules" src/plan/deck/deck.h '#include "plan/deck/keys.h"'
+put src/plan/keys.h '#include "plan/deck/deck.h"'
+plant "no circle of folders" src/plan/deck/x.c '#include "plan/keys.h"'
+plant "no source includes" src/base/x.c '#include "base/say.c"'
+plant "no source includes" validation/units/plan/deck.c '#include "deck_long.c"'
+put run/wide "# $(printf '%118d' 0)"
+touch "$tree/run/narrow.dat"
+plant "no line over" run/wide "# $(printf '%119d' 0)"
+for i in $(seq 27); do put "src/train/part_$i.c"; done
+caught "no folder" "src/train:1: 27 modules"
+put src/base/x.h 'int f(int a, int b, int c,' '    int d, int e, int (*f)(int, int))' '{' '}'
+for i in $(seq 53); do echo "void f$i(int a, int b, int c, int d, int e, int f) {}" >>"$tree/src/base/x.h"; done
+put src/base/x.c 'int five(int a, int b, int c, int d, int (*e)(int, int)) {}'
+judge && grep -q '^# functions .*: 54, of them in machine/cuda 0' <<<"$report"
+verdict $? "parameters are counted"
+plant "at most 54 functions" src/base/x.c '' 'static int six(int a, /* b, */ int b, int c, int d, int e, int f) { }'
+
 echo 'int x(void);' >"$tree/src/base/bare.c"
 caught "files open" src/base/bare.c:1
 echo '/* No pragma. */' >"$tree/src/base/bare.h"
@@ -132,17 +160,28 @@ caught "every test" "tests.list:1: no test ghost"
 echo 'deck 4 often' >>"$tree/validation/tests.list"
 caught "every test" "validation/tests.list:5: often is neither"
 
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    printf '%s\n' 'BasedOnStyle: LLVM' 'IndentWidth: 4' >"$tree/.clang-format"
+    find "$tree" -name '*.[ch]' -exec clang-format -i {} +
+    judge && ! grep -q 'format.*SKIP' <<<"$report"
+    verdict $? "a tree that is laid out passes"
+    echo 'int  x;' >>"$tree/src/machine/world.c"
+    caught "make format changes" "src/machine/world.c:$(wc -l <"$tree/src/machine/world.c")"
+else
+    skip "make format changes nothing" "no clang-format 14 here"
+fi
+
 if command -v git >/dev/null; then
     git init -q "$tree" && touch "$tree/notes.txt" && git -C "$tree" add -A
     caught "top level" notes.txt:1
     git init -q "$tree" && rm "$tree/LICENSE" && git -C "$tree" add -A
     caught "top level" LICENSE:1
-    git init -q "$tree" && touch "$tree/.hidden" "$tree/untracked" && git -C "$tree" add .hidden src Makefile run inputs validation README.md LICENSE
+    git init -q "$tree" && touch "$tree/.hidden" "$tree/untracked" &&
+        git -C "$tree" add .hidden src Makefile run inputs validation README.md LICENSE
     judge
     verdict $? "dot files and untracked files are no offence"
 else
-    count=$((count + 1))
-    echo "ok $count - top level # SKIP no git here"
+    skip "top level" "no git here"
 fi
 
 echo "1..$count"

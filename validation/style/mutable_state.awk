@@ -1,5 +1,5 @@
 # Prints the variables of C files that are not constants: at file scope, and static ones inside functions.
-# A small reader of C: it drops comments, strings and directives, and folds { ... } into {}.
+# Reads with reader.awk, and folds { ... } into {}.
 
 # True for a declaration that can change. What counts is const after the last *, or anywhere without a *.
 function changes(text) {
@@ -20,33 +20,10 @@ function report(text, line) {
     print FILENAME ":" line ": can change:" (text ~ /^ / ? "" : " ") substr(text, 1, 80)
 }
 
-FNR == 1 { depth = 0; comment = 0; directive = 0; text = "" }
+FNR == 1 { depth = 0; text = "" }
 
 {
-    line = $0
-    if (comment) {
-        if (!match(line, /\*\//)) next
-        line = substr(line, RSTART + 2)
-        comment = 0
-    }
-    gsub(/\\./, "", line) # escapes, so that quotes pair up
-    gsub(/"[^"]*"/, "\"\"", line)
-    gsub(/'[^']*'/, "0", line)
-    while (match(line, /\/\*/)) {
-        before = substr(line, 1, RSTART - 1)
-        after = substr(line, RSTART + 2)
-        if (match(after, /\*\//)) {
-            line = before " " substr(after, RSTART + 2)
-        } else {
-            line = before
-            comment = 1
-        }
-    }
-    sub(/\/\/.*/, "", line)
-    if (directive || line ~ /^[ \t]*#/) {
-        directive = $0 ~ /\\$/
-        next
-    }
+    line = code($0)
     if (depth > 0 && line ~ /^[ \t]+static[ \t]/ && line !~ /^[ \t]+static[ \t]+_?assert/ && changes(local(line)))
         report(line, FNR)
     for (i = 1; i <= length(line); i++) {

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Dense peaks in flop/s of BF16, by what the name of a whole device begins with: the first that match. Nothing is known of a host's.
+# Dense peaks in flop/s of BF16, by what the name of a whole device begins with: the first that match. Nothing is known
+# of a host's.
 PEAKS = (
     ("H100 PCIe", 756.5e12),
     ("H100 NVL", 835.5e12),

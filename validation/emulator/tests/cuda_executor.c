@@ -351,68 +351,6 @@ static void large_blocks_go_up_and_down(void **state)
     free(to);
 }
 
-static void the_device_is_named(void **state)
-{
-    machine_device d = machine_device_of(MACHINE_CUDA);
-    char text[400], why[200] = "";
-    if (!machine_usable(MACHINE_CUDA, why, sizeof why)) fail_msg("not usable: %s", why);
-    assert_true(d.name[0] && d.multiprocessors > 0 && d.memory_bytes >= d.free_bytes && d.free_bytes > 0.0);
-    assert_int_equal(strlen(d.identity), strlen("GPU-00000000-0000-0000-0000-000000000000"));
-    assert_int_equal(strspn(d.identity + 4, "0123456789abcdef-"), 36);
-    assert_non_null(strstr(machine_library(MACHINE_CUDA, text, sizeof text), "cuBLASLt"));
-}
-
-/* The emulated NVML's answers, and the words for its bits. */
-static void the_device_says_how_it_is(void **state)
-{
-    static const struct {
-        const char *bits, *words;
-        bool throttled;
-    } seen[] = {
-        { "0", "", false },
-        { "0x1", "idle", false },
-        { "0x6", "application clocks, power cap", false },
-        { "0x48", "hardware slowdown, hardware temperature", true },
-        { "0x20", "temperature", true },
-        { "0x80", "power brake", true },
-        { "0x110", "sync boost, display clocks", false },
-        { "0x1000", "", false },
-    };
-    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
-        setenv("EMULATOR_CLOCKS_EVENTS", seen[i].bits, 1);
-        machine_device d = machine_device_of(MACHINE_CUDA);
-        assert_string_equal(d.throttle_reasons, seen[i].words);
-        assert_true(d.clocks_known && d.throttled == seen[i].throttled);
-        assert_true(fabs(d.clock_hertz - 1755e6) < 1.0 && fabs(d.power_watts - 612.5) < 1e-9 && d.ecc);
-        assert_string_equal(d.driver, "580.65.06, CUDA 13.0");
-    }
-    setenv("EMULATOR_CLOCKS_EVENTS", "0x1ff", 1);
-    machine_device d = machine_device_of(MACHINE_CUDA);
-    assert_true(d.throttled && strlen(d.throttle_reasons) < sizeof d.throttle_reasons);
-    unsetenv("EMULATOR_CLOCKS_EVENTS");
-}
-
-/* Enough connections that the user asked for are left alone; too few are raised, and what they were is kept for the
- * record. */
-static void connections_are_enough(void **state)
-{
-    static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS", raised[] = "XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM";
-    static const struct {
-        const char *given, *used, *was;
-    } cases[] = { { "32", "32", NULL }, { "31", "32", "31" }, { NULL, "32", NULL } };
-    char why[200];
-    for (int i = 0; i < 3; i++) {
-        unsetenv(name);
-        unsetenv(raised);
-        if (cases[i].given) setenv(name, cases[i].given, 1);
-        assert_true(machine_usable(MACHINE_CUDA, why, sizeof why));
-        assert_string_equal(getenv(name), cases[i].used);
-        assert_int_equal(getenv(raised) != NULL, cases[i].was != NULL);
-        if (cases[i].was) assert_string_equal(getenv(raised), cases[i].was);
-    }
-    unsetenv(raised);
-}
-
 static void wait_for_the_future(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
@@ -518,9 +456,6 @@ int main(int count, char **arguments)
         cmocka_unit_test(unordered_programs_show),
         cmocka_unit_test(writes_are_poisoned),
         cmocka_unit_test(large_blocks_go_up_and_down),
-        cmocka_unit_test(the_device_is_named),
-        cmocka_unit_test(the_device_says_how_it_is),
-        cmocka_unit_test(connections_are_enough),
         cmocka_unit_test(failures_are_named),
     };
     return cmocka_run_group_tests_name("cuda_executor", tests, NULL, NULL);

@@ -1,0 +1,243 @@
+/* What is done with every operation of operations.c: it runs on random tensors of each of its shapes, beside a naive
+ * version in double; each gradient is compared with central differences of that version; and the result must not
+ * depend on threads. */
+#pragma once
+#include "operations.h"
+
+enum { TENSORS = 4, SHAPES = 9, SHAPE = 6, CHECKED_ELEMENTS = 24 };
+static const double STEP = 1e-4; /* of the differences: their own error is about 1e-8 */
+
+/* type DTYPES: the format under test. below > 0: integers in [0, below). An input with differentiate has a gradient, of
+ * format gradient_type. */
+typedef struct {
+    dtype type;
+    int dims;
+    int64_t dim[4];
+    bool gaps, differentiate;
+    double offset;
+    int64_t below;
+    dtype gradient_type;
+} spec;
+
+typedef struct {
+    const char *name;
+    int inputs, outputs; /* the loss is a weighted sum of output 0 */
+    int in_place;        /* so many outputs start as the inputs */
+    bool updates;        /* backward also accumulates */
+    void (*describe)(const int64_t *shape, spec *in, spec *out);
+    void (*reference)(const int64_t *shape, dtype type, double *const *in, double *const *out);
+    void (*forward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out);
+    void (*backward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out, tensor d_out,
+                     const tensor *d_in, access_mode how);
+    /* Absolute error allowed, in FP32 roundings of the largest element; one rounding of each result comes on top. */
+    double forward_roundings, backward_roundings;
+    /* Roundings of saved results to BF16 that reach the gradient. */
+    double backward_bf16;
+    /* The CUDA machine's roundings of softmax weights to BF16 that reach output 0, of the largest input. */
+    double weights_bf16;
+    bool narrow_d_out; /* the gradient of output 0 is in the format under test, though the output is not */
+    int64_t shape[SHAPES][SHAPE];
+} operation;
+
+typedef struct {
+    const operation *o;
+    const int64_t *shape;
+    dtype type;
+    int64_t gap;
+    spec in_spec[TENSORS], out_spec[TENSORS];
+    sample in[TENSORS], out[TENSORS], d_out, d_in[TENSORS];
+} trial;
+
+static sample sample_of(const trial *t, const spec *s, dtype given)
+{
+    return sample_open(given == DTYPES ? t->type : given, s->dims, s->dim, s->gaps ? t->gap : 0);
+}
+
+static void randomize(sample *x, const spec *s, uint32_t number)
+{
+    sample_randomize(x, number, 1.0, s->offset);
+    for (int64_t i = 0; s->below && i < x->elements; i++)
+        element_set(&x->t, i, floor((random_value(number, i) + 1.0) / 2.0 * (double)s->below));
+    sample_read(x);
+}
+
+static trial trial_open(const operation *o, const int64_t *shape, dtype type, int64_t gap)
+{
+    trial t = { .o = o, .shape = shape, .type = type, .gap = gap };
+    o->describe(shape, t.in_spec, t.out_spec);
+    for (int i = 0; i < o->inputs; i++) {
+        t.in[i] = sample_of(&t, &t.in_spec[i], t.in_spec[i].type);
+        randomize(&t.in[i], &t.in_spec[i], (uint32_t)i);
+    }
+    for (int i = 0; i < o->outputs; i++) t.out[i] = sample_of(&t, &t.out_spec[i], t.out_spec[i].type);
+    t.d_out = sample_of(&t, &t.out_spec[0], o->narrow_d_out ? DTYPES : t.out_spec[0].type);
+    sample_randomize(&t.d_out, 9, 1.0, 0.0);
+    for (int i = 0; i < o->inputs; i++)
+        if (t.in_spec[i].differentiate) t.d_in[i] = sample_of(&t, &t.in_spec[i], t.in_spec[i].gradient_type);
+    return t;
+}
+
+static void trial_close(trial *t)
+{
+    for (int i = 0; i < t->o->inputs; i++) sample_close(&t->in[i]);
+    for (int i = 0; i < t->o->outputs; i++) sample_close(&t->out[i]);
+    for (int i = 0; i < t->o->inputs; i++) sample_close(&t->d_in[i]);
+    sample_close(&t->d_out);
+}
+
+static void run_forward(trial *t)
+{
+    tensor in[TENSORS], out[TENSORS];
+    for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].t;
+    for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].t;
+    for (int i = 0; i < t->o->in_place; i++) memcpy(t->out[i].memory, t->in[i].memory, t->in[i].bytes);
+    RUN(q, t->o->forward(q, t->shape, in, out));
+}
+
+/* Gradients; with UPDATE they are added to what d_in holds. */
+static void run_backward(trial *t, access_mode how)
+{
+    if (!t->o->backward) return;
+    tensor in[TENSORS], out[TENSORS], d_in[TENSORS];
+    for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].t, d_in[i] = t->d_in[i].t;
+    for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].t;
+    if (t->o->in_place) memcpy(t->d_in[0].memory, t->d_out.memory, t->d_out.bytes);
+    RUN(q, t->o->backward(q, t->shape, in, out, t->d_out.t, d_in, how));
+}
+
+static void evaluate(const trial *t, double **out)
+{
+    double *in[TENSORS];
+    for (int i = 0; i < t->o->inputs; i++) in[i] = t->in[i].value;
+    t->o->reference(t->shape, t->type, in, out);
+}
+
+/* Fresh doubles for every output; returns their sum weighted with d_out for output 0. */
+static double loss(const trial *t)
+{
+    double *out[TENSORS], sum = 0.0;
+    for (int i = 0; i < t->o->outputs; i++) out[i] = calloc((size_t)t->out[i].elements + 1, sizeof **out);
+    evaluate(t, out);
+    for (int64_t i = 0; i < t->out[0].elements; i++) sum += out[0][i] * t->d_out.value[i];
+    for (int i = 0; i < t->o->outputs; i++) free(out[i]);
+    return sum;
+}
+
+static double weights_error(const trial *t)
+{
+    double value = 0.0;
+    for (int i = 0; i < t->o->inputs; i++) value = fmax(value, largest(t->in[i].value, t->in[i].elements));
+    return t->type == BF16 && tested_machine() == MACHINE_CUDA ? t->o->weights_bf16 * BF16_ROUND * value : 0.0;
+}
+
+static void check_forward(trial *t)
+{
+    double *out[TENSORS];
+    run_forward(t);
+    for (int i = 0; i < t->o->outputs; i++) out[i] = t->out[i].value;
+    evaluate(t, out);
+    for (int i = 0; i < t->o->outputs; i++) {
+        double absolute = t->o->forward_roundings * F32_ROUND * largest(out[i], t->out[i].elements) +
+                          (i == 0 ? weights_error(t) : 0.0);
+        compare(t->o->name, &t->out[i], out[i], rounding(t->out[i].t.type), absolute);
+        sample_check_gaps(&t->out[i], t->o->name);
+    }
+}
+
+static double difference(const trial *t, int input, int64_t i)
+{
+    double *x = &t->in[input].value[i], kept = *x;
+    *x = kept + STEP;
+    double above = loss(t);
+    *x = kept - STEP;
+    double below = loss(t);
+    *x = kept;
+    return (above - below) / (2 * STEP);
+}
+
+/* Elements all over the tensor, first and last among them. Errors are relative to the largest gradient, or to d_out: a
+ * gradient may vanish by cancellation. */
+static void check_gradient(const trial *t, int input, const double *before)
+{
+    const sample *d = &t->d_in[input];
+    int64_t count = d->elements < CHECKED_ELEMENTS ? d->elements : CHECKED_ELEMENTS;
+    double scale = largest(t->d_out.value, t->d_out.elements);
+    for (int64_t i = 0; i < d->elements; i++) scale = fmax(scale, fabs(element(&d->t, i) - before[i]));
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = count == 1 ? 0 : k * (d->elements - 1) / (count - 1);
+        double expected = before[i] + difference(t, input, i), got = element(&d->t, i);
+        double limit = rounding(d->t.type) * fabs(expected) +
+                       (t->o->backward_roundings * F32_ROUND + 1e-7) * (scale + fabs(before[i])) +
+                       (t->type == BF16 ? t->o->backward_bf16 * BF16_ROUND : 0.0) * scale;
+        if (!(fabs(got - expected) <= limit))
+            fail_msg("d_%s, input %d, element %lld: %.9g, differences give %.9g, error %.3g above %.3g", t->o->name,
+                     input, (long long)i, got, expected, fabs(got - expected), limit);
+    }
+}
+
+static void check_backward(trial *t, access_mode how)
+{
+    for (int i = 0; i < t->o->inputs; i++)
+        if (t->in_spec[i].differentiate)
+            sample_randomize(&t->d_in[i], 20 + (uint32_t)i, how == UPDATE ? 1.0 : 0.0, 0.0);
+    run_backward(t, how);
+    for (int i = 0; i < t->o->inputs; i++) {
+        if (!t->in_spec[i].differentiate) continue;
+        check_gradient(t, i, t->d_in[i].value);
+        sample_check_gaps(&t->d_in[i], t->o->name);
+    }
+}
+
+/* The bytes of everything written. */
+static char *results(const trial *t, size_t *bytes)
+{
+    *bytes = 0;
+    for (int i = 0; i < t->o->outputs; i++) *bytes += t->out[i].bytes;
+    for (int i = 0; i < t->o->inputs; i++) *bytes += t->d_in[i].bytes;
+    char *all = malloc(*bytes), *at = all;
+    for (int i = 0; i < t->o->outputs; at += t->out[i++].bytes) memcpy(at, t->out[i].memory, t->out[i].bytes);
+    for (int i = 0; i < t->o->inputs; at += t->d_in[i++].bytes)
+        if (t->d_in[i].bytes) memcpy(at, t->d_in[i].memory, t->d_in[i].bytes);
+    return all;
+}
+
+/* Bitwise the same on one, two and five threads. */
+static void check_threads(trial *t)
+{
+    static const int threads[] = { 1, 2, 5 };
+    int usual = omp_get_max_threads();
+    char *all[3];
+    size_t bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        omp_set_num_threads(threads[i]);
+        run_forward(t);
+        run_backward(t, WRITE);
+        all[i] = results(t, &bytes);
+    }
+    omp_set_num_threads(usual);
+    for (int i = 1; i < 3; i++)
+        if (memcmp(all[0], all[i], bytes) != 0) fail_msg("%s: %d threads change the result", t->o->name, threads[i]);
+    for (int i = 0; i < 3; i++) free(all[i]);
+}
+
+static void check_trial(trial *t)
+{
+    check_forward(t);
+    check_backward(t, WRITE);
+    if (t->o->updates) check_backward(t, UPDATE);
+    check_threads(t);
+    trial_close(t);
+}
+
+/* Gaps after which no row is aligned, and after which all are: kernels may move those otherwise. */
+static void check_operation(void **state)
+{
+    static const int64_t gap[] = { 5, 8 };
+    const operation *o = *state;
+    for (int i = 0; i < SHAPES && o->shape[i][0]; i++)
+        for (dtype type = F32; type <= BF16; type++)
+            for (int k = 0; k < 2; k++) {
+                trial t = trial_open(o, o->shape[i], type, gap[k]);
+                check_trial(&t);
+            }
+}
