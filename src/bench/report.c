@@ -241,7 +241,7 @@ static const char *worst_residual(const case_result *r, char text[16])
 static void report_summary(const case_result *r)
 {
     const bench_case *c = r->given;
-    char residual[16];
+    char worst[16];
     report_shadow(&r->shadow);
     report_numbers(r);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
@@ -249,7 +249,7 @@ static void report_summary(const case_result *r)
     say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,
         size_name(c->size), precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR],
         c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA],
-        c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, residual),
+        c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, worst),
         r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
 }
 

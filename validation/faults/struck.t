@@ -15,7 +15,7 @@ tap = Tap()
 for fault, passes, reason in (("repeat matmul 24 0", False, ELSEWHERE), ("repeat matmul 1 0", True, "")):    # 1: the first of forward, in both
     run = alone(deck_file(SMALL + f"fault = {fault}\n"), threads=2)
     case = results(run)[0]
-    said = [line for line in case["reasons"] if reason in line] if reason else [""]
+    said = [line for line in case["fail_reasons"] if reason in line] if reason else [""]
     tap.ok(case["passed"] == passes and run.returncode == (0 if passes else 1) and len(said) == 1,
-           f"{fault}: {'PASSED' if passes else 'FAILED: ' + reason}", (case["verdict"], case["reasons"]))
+           f"{fault}: {'PASSED' if passes else 'FAILED: ' + reason}", (case["verdict"], case["fail_reasons"]))
 tap.done()

@@ -4,7 +4,7 @@
 #pragma once
 #include "bench/result/datum.h"
 #include "bench/result/result.h"
-#include "plan/deck/keys.h"
+#include "plan/keys/keys.h"
 
 /* How a value lies in memory. */
 typedef enum {
