@@ -3,7 +3,7 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/check.h"
-#include "plan/model/metrics.h"
+#include "plan/catalogue/metrics.h"
 #include "plan/model/params.h"
 #include <math.h>
 #include <stdio.h>
