@@ -3,7 +3,7 @@
 #include "base/say.h"
 #include "bench/check.h"
 #include "bench/sinks.h"
-#include "plan/model/metrics.h"
+#include "plan/catalogue/metrics.h"
 #include "plan/model/params.h"
 #include <math.h>
 #include <stdio.h>

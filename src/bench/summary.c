@@ -1,8 +1,8 @@
 /* The numbers of the measured window. */
 #include "bench/summary.h"
 #include "base/fail.h"
-#include "plan/model/flops.h"
-#include "plan/model/metrics.h"
+#include "plan/catalogue/flops.h"
+#include "plan/catalogue/metrics.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

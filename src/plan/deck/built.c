@@ -1,7 +1,7 @@
 /* What keeps a case from being trained. */
 #include "plan/deck/built.h"
+#include "plan/catalogue/catalogue.h"
 #include "plan/keys/keys.h"
-#include "plan/model/catalogue.h"
 #include <stdio.h>
 #include <string.h>
 

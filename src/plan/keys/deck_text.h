@@ -1,10 +1,10 @@
 /* A deck as written: sections, and for each key its line and the text of its value. Views into the deck's
  * bytes. */
 #pragma once
+#include "plan/catalogue/catalogue.h"
 #include "plan/keys/deck_source.h"
 #include "plan/keys/keys.h"
 #include "plan/keys/mistakes.h"
-#include "plan/model/catalogue.h"
 
 typedef struct {
     int line;

@@ -1,7 +1,7 @@
 /* The parameters of a model, told once: a rule for each name, made from the shape. Counts, bytes, product flops and the
  * trainer's table (model/param.h) are folds of this list; a rule of a layer holds in each of them. */
 #pragma once
-#include "plan/model/catalogue.h"
+#include "plan/catalogue/catalogue.h"
 
 /* In order of first use: vectors before the matrices that they stand beside. Matrices that are multiplied as one (q, k,
  * v; gate, up) follow one another. */

@@ -1,6 +1,6 @@
 /* Model shapes: what follows from a few sizes. */
 #pragma once
-#include "plan/model/catalogue.h"
+#include "plan/catalogue/catalogue.h"
 
 /* head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers); INIT_FAN_IN:
  * init_std) from the rest. */

@@ -2,7 +2,7 @@
  * measured. */
 #include "bench/paper.h"
 #include "dry_run_counts.h"
-#include "plan/model/flops.h"
+#include "plan/catalogue/flops.h"
 #include "plan/model/rank_share.h"
 #include "units/train/trained.h"
 

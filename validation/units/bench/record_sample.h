@@ -6,7 +6,7 @@
 #undef access
 
 #include "bench/record/record.h"
-#include "plan/model/flops.h"
+#include "plan/catalogue/flops.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The catalogue against the project's copy of the reference numbers: the same cells, and the printed figures follow
  * from the printed step times by the formulas. */
-#include "plan/model/catalogue.h"
-#include "plan/model/metrics.h"
+#include "plan/catalogue/catalogue.h"
+#include "plan/catalogue/metrics.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

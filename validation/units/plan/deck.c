@@ -1,7 +1,7 @@
 /* Decks that are read: titles, sections, sweeps, defaults, line ends, echo. */
 #include "deck_source.h"
+#include "plan/catalogue/catalogue.h"
 #include "plan/keys/keys.h"
-#include "plan/model/catalogue.h"
 #include <glob.h>
 #include <stdlib.h>
 #include <unistd.h>

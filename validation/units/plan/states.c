@@ -205,6 +205,52 @@ static void fp8_keeps_two_copies(void **state)
     assert_string_equal(strstr(narrow.not_built, "precision"), narrow.not_built);
 }
 
+enum { MOST_ELEMENTS = 1 << 20 };
+
+/* How often the ranks that speak own each element of the model; rows lie one behind another, by their logical number.
+ */
+static void count_owned(const bench_case *c, int rank, unsigned char *times, int64_t *elements)
+{
+    mesh m;
+    arena a;
+    param_table t;
+    arena_open(&a, NULL, 0);
+    mesh_open(&m, &c->layout, rank, MESH_PAPER);
+    param_table_open(&t, c, &m, &a);
+    for (int i = 0; i < t.rows; i++) {
+        const param *p = &t.row[i];
+        int64_t base = (int64_t)p->logical * (MOST_ELEMENTS / 64), whole = p->rule.rows * p->rule.columns;
+        assert_true(p->logical < 64 && whole <= MOST_ELEMENTS / 64);
+        elements[p->logical] = whole;
+        fragment f = param_owned(&t, i);
+        for (param_run r = { 0 }; bucket_speaks(&t.buckets[p->bucket]) && param_next_run(p, f, &r);)
+            for (int64_t k = 0; r.logical >= 0 && k < r.count; k++) times[base + r.logical + k]++;
+    }
+    param_table_close(&t);
+    mesh_close(&m);
+}
+
+/* Over all ranks of a mesh the runs of what they own are the whole model, each element once. */
+static void owned_once(void **state)
+{
+    static const char *const sharding[] = { "none", "optimizer" };
+    static unsigned char times[MOST_ELEMENTS];
+    for (int i = 0; i < 2; i++) {
+        char body[160];
+        int64_t elements[64] = { 0 }, parameters = 0;
+        snprintf(body, sizeof body, "[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = 2\ndata = 3\nsharding = %s\n",
+                 sharding[i]);
+        bench_case c = case_of(body, 12, true);
+        memset(times, 0, sizeof times);
+        for (int rank = 0; rank < 12; rank++) count_owned(&c, rank, times, elements);
+        for (int row = 0; row < 64; row++) {
+            parameters += elements[row];
+            for (int64_t k = 0; k < elements[row]; k++) assert_int_equal(times[row * (MOST_ELEMENTS / 64) + k], 1);
+        }
+        assert_int_equal(parameters, model_parameters(&c.model));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +258,7 @@ int main(void)
         cmocka_unit_test(parameters_add_up),   cmocka_unit_test(agrees_where_it_is_built),
         cmocka_unit_test(states_by_hand),      cmocka_unit_test(masters_by_hand),
         cmocka_unit_test(gradients_by_hand),   cmocka_unit_test(fp8_keeps_two_copies),
+        cmocka_unit_test(owned_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The recipes' metrics. */
-#include "plan/model/metrics.h"
+#include "plan/catalogue/metrics.h"
 #include <math.h>
 
 double tokens_per_second(int64_t sequence, int64_t global_batch, double step_seconds)

@@ -1,5 +1,5 @@
 /* The recipes' flop formulas, and peaks. */
-#include "plan/model/flops.h"
+#include "plan/catalogue/flops.h"
 #include <string.h>
 
 const flops_formula llama_formula = { 0 };

@@ -1,5 +1,5 @@
 /* Looking things up in the catalogue. */
-#include "plan/model/catalogue.h"
+#include "plan/catalogue/catalogue.h"
 
 const workload_row *workload_find(text_view name)
 {

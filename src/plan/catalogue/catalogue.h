@@ -2,7 +2,7 @@
 #pragma once
 #include "base/text.h"
 #include "plan/bench_case.h"
-#include "plan/model/flops.h"
+#include "plan/catalogue/flops.h"
 
 /* Cells that the recipes measured (validation/reference/cells.csv): the rows of recipes.c but one. */
 enum { RECIPE_CELLS = 77 };

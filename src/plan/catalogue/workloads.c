@@ -1,6 +1,6 @@
 /* The workloads, one row each. Facts from NVIDIA's published recipes; where those are silent, a remark says what holds
  * here. */
-#include "plan/model/catalogue.h"
+#include "plan/catalogue/catalogue.h"
 
 /* ---- llama 3.1 ---- */
 

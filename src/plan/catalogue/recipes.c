@@ -1,5 +1,5 @@
 /* The recipes' cells: which layout and batch each workload runs on how many GPUs. */
-#include "plan/model/catalogue.h"
+#include "plan/catalogue/catalogue.h"
 #include <string.h>
 
 #define LAYOUT(t, p, c, e, d, s, chunks)                                                                               \
