@@ -11,6 +11,7 @@
 #include "machine/machine.h"
 #include "machine/world.h"
 #include "plan/deck/catalogue_list.h"
+#include "plan/keys/keys.h"
 #include <stdio.h>
 #include <stdlib.h>
 
