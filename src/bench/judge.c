@@ -66,21 +66,21 @@ static void judge_load(case_result *r, const host_load *load)
                           r->clocks_unknown);
 }
 
-/* No fault of the machine's: a deck may ask for any rate. But its numbers say little of training, so it is not compared
- * with others. A uniform guess costs ln(vocabulary), and an untrained model little more: a loss of twice that comes of
- * logits that are large and wrong. */
+/* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are
+ * not those of training, and are compared with no other's. A model that knows nothing costs ln(vocabulary), an
+ * untrained one little more: a loss of twice that comes of large logits that are wrong. */
 static void judge_training(case_result *r)
 {
-    double guess = log((double)r->given->model.vocabulary), limit = 2.0 * fmax(guess, r->completed ? r->loss[0] : 0.0);
+    double first = r->completed ? r->loss[0] : 0.0, limit = 2.0 * fmax(log((double)r->given->model.vocabulary), first);
     int64_t worst = 0;
     for (int64_t i = 0; i < r->completed; i++) {
         if (r->gradient_norm[i] == 0.0) result_invalidate(r, "a gradient is zero: training has collapsed");
         if (r->loss[i] > r->loss[worst]) worst = i;
     }
     if (r->completed && r->loss[worst] > limit)
-        result_invalidate(r,
-                          "the loss rose to %.4g in step %lld, beyond %.4g; ln(vocabulary) is %.4g: training diverged",
-                          r->loss[worst], (long long)worst, limit, guess);
+        result_invalidate(
+            r, "the loss rose to %.4g in step %lld, above %.4g, twice that of an untrained model: training diverged",
+            r->loss[worst], (long long)worst, limit);
 }
 
 static void judge_validity(case_result *r, const host_load *load)

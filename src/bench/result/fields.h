@@ -38,9 +38,10 @@ typedef enum {
 typedef struct {
     const char *name, *units, *meaning; /* units as UDUNITS spells them where it can; NULL: of no number */
     field_kind kind;
-    field_extent per, across;       /* across: columns of a table; PER_CASE: of none */
-    size_t offset, stride, in_list; /* of the first value; to the next one; listed: offset is that of a pointer to a */
-    bool listed;                    /* list, and the value lies at in_list in each of its entries */
+    field_extent per, across; /* across: columns of a table; PER_CASE: of none */
+    size_t offset, stride;    /* where the first value lies, and how far the next one is from it */
+    bool listed;              /* at offset lies a pointer to a list; the value is at in_list in each of its entries */
+    size_t in_list;
     const char *(*word)(const void *value);
 } field;
 
