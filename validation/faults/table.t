@@ -60,6 +60,10 @@ MORE = [
     ("unwait", ("unwait", "reduce_scatter", 25, 3), GRID),
     ("unwait", ("unwait", "all_reduce", 1, 0), GRID),
     ("unwait", ("unwait", "all_reduce", 2, 1), GRID),
+    ("unwait", ("unwait", "all_gather", 31, 0), GRID),            # a layer's input, gathered again
+    *(("bulk", ("unwait", operation, nth, nth % RANKS), GRID) for operation, nth in (
+        ("matmul", 10), ("matmul", 46), ("matmul", 54), ("norm_backward", 6), ("fill", 1), ("adamw", 3), ("adamw", 5))),
+    ("unwait", ("unwait", "sum", 1, 2), GRID),
     ("no waits", ("unwait", "rope_forward", 1, 0), GRID),
     ("no such rank", ("drop", "matmul", 1, 4), GRID),
     ("timed steps only", ("drop", "matmul", 60, 0), GRID + "\nlayers = 3"),
@@ -103,7 +107,8 @@ LAYOUTS = [(f"{passed} of PP4", (kind, "exchange", *ends[turn % 2]), PP4)
 LAYOUTS += [(f"{passed} of PP4", ("flip", "exchange", *receiver), PP4)
             for passed, transfers in PASSED.items() for receiver, _ in transfers]
 LAYOUTS += [("unwait in PP4", ("unwait", operation, nth, rank), PP4) for operation, nth, rank in [
-    ("exchange", 8, 1), ("exchange", 10, 2), ("exchange", 14, 1), ("exchange", 5, 0), ("exchange", 16, 2),   # a place is free; what is sent is ready
+    ("exchange", 8, 1), ("exchange", 10, 2), ("exchange", 14, 1), ("exchange", 5, 0), ("exchange", 16, 2),
+    ("exchange", 2, 3), ("exchange", 4, 1), ("exchange", 6, 2),                                              # a place is free; what is sent is ready
     ("norm_forward", 1, 1), ("norm_forward", 5, 2), ("tokens", 4, 3), ("matmul", 13, 1),                     # what arrived, or was sent
     ("tokens", 3, 0), ("embedding_backward", 1, 0), ("embedding_backward", 4, 0)]]
 LAYOUTS += [("sends only", ("scale", "exchange", 1, 0), PP4), ("sends only", ("flip", "exchange", 3, 3), PP4)]
@@ -147,6 +152,9 @@ MORE += [("square of the gains", (kind, "square_sum", 5, 0), GRID) for kind in K
 SAME = "it writes, and adds to nothing: run twice it writes the same"
 COPY = "it copies: run twice it copies the same"
 OLD = "redundant: what it sends is old, and its place was free before an earlier wait: no hazard, the same numbers (units/waits)"
+FREE = "redundant: it receives only, and its place was free before an earlier wait: no hazard, the same numbers"
+BULK = "overlap = off makes it wait for a transfer that it does not touch; whoever reads what that brings waits for it, too"
+LATER = "it does not read the norm's sum, and the clip factor, which does, follows the loss's sum, a later transfer of the same queue"
 ZERO = "it fills with zeros, which zero, written twice or times two, is"
 HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or None for all, reason)]
     ("repeat", "matmul"): [({"DP2xTP2"}, {1, 27, 54}, SAME), ({"deferred, PP4"}, {9}, SAME + " (the later ones add)")],
@@ -174,8 +182,13 @@ HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or
     ("flip", "copy"): [({"own piece"}, None, "of context rank 0's keys and values the middle element is of the last piece, which no other rank sees"),
                        ({"DP2xTP2"}, {("fp32", 1), ("bf16", 2)}, "in the report, the middle scalar is a correction of the moments, which nobody reads")],
     ("flip", "reduce_scatter"): [({"other's part"}, {25}, "in place, the middle element is the other rank's part, which is not used here")],
-    ("unwait", "all_gather"): [({"unwait"}, {7}, OLD), ({"deferred, PP2xTP2"}, {7}, OLD)],
-    ("unwait", "exchange"): [({"unwait in PP4"}, {8}, OLD), ({"links of PP2xTP2"}, {12}, OLD)],
+    ("unwait", "matmul"): [({"bulk"}, None, BULK)],         # the heads' input, gathered again; the gradients' sum over ranks
+    ("unwait", "norm_backward"): [({"bulk"}, None, BULK)],  # the gradients' sum
+    ("unwait", "fill"): [({"bulk"}, None, BULK)],
+    ("unwait", "adamw"): [({"bulk"}, None, BULK)],          # the weights of the bucket before, gathered
+    ("unwait", "sum"): [({"unwait"}, None, LATER)],
+    ("unwait", "all_gather"): [({"unwait"}, {7, 31}, OLD), ({"deferred, PP2xTP2"}, {7}, OLD)],
+    ("unwait", "exchange"): [({"unwait in PP4"}, {2, 4, 6, 8}, FREE), ({"links of PP2xTP2"}, {12}, OLD)],
 }
 NEVER = "the planted fault never struck"
 
