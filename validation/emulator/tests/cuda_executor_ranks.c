@@ -3,7 +3,7 @@
  * the run: rank 1 does not come. */
 #include "../../units/sharing.h"
 #include "base/clock.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/submit.h"
 #include "machine/world.h"
 #include <math.h>

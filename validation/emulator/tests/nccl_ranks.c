@@ -2,7 +2,7 @@
  * With arguments, what goes wrong, for validation/machine/nccl.t: nccl_ranks SCENE STALL_SECONDS In scenes of mistakes
  * the last rank makes them. */
 #include "../../units/fabric_ranks.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
 #include "parallel/mesh.h"

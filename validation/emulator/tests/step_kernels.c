@@ -3,7 +3,7 @@
  * bytes, gaps included, at addresses that allow 16-byte packs and at ones that do not. */
 #include "../../units/operations.h"
 #include "base/random.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/host/host.h"
 
 typedef struct {
