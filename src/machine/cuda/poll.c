@@ -3,7 +3,7 @@
 #include "machine/cuda/poll.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/world.h"
 #include <math.h>

@@ -1,9 +1,9 @@
 /* What the CUDA machine does with the notes from paper: algorithms, plans, and a first run of every kernel. */
 #include "base/arena.h"
 #include "machine/cuda/attention/attention.h"
-#include "machine/cuda/cuda.h"
 #include "machine/cuda/device/memory.h"
 #include "machine/cuda/executor.h"
+#include "machine/cuda/kernels/compute.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/fabric.h"

@@ -1,7 +1,7 @@
 /* The CUDA executor on the emulated device, which runs the heads of streams in random order: marks, waits, rings,
  * times, spans, the tally, scratch, poison, bytes up and down. Alone; the transfers' tests have ranks. */
 #include "base/clock.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device_clock.h"
 #include "machine/submit.h"
 #include <math.h>

@@ -2,7 +2,7 @@
  * up, collectives run in the order in which they were submitted. With an argument, for machine/cuda_stall.t, what ends
  * the run: rank 1 does not come. */
 #include "base/clock.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/submit.h"
 #include "machine/world.h"
 #include "units/machine/sharing.h"

@@ -1,7 +1,7 @@
 /* The fabric of GPUs on the emulated NCCL: what must run at once does, communicators are made, kept and made again.
  * With arguments, what goes wrong, for validation/machine/nccl.t: nccl_ranks SCENE STALL_SECONDS In scenes of mistakes
  * the last rank makes them. */
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
 #include "parallel/mesh.h"

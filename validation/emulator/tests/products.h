@@ -3,7 +3,7 @@
 #pragma once
 #include "base/fail.h"
 #include "base/numeric.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/products/product.h"
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * long as the kernel is wrong, and a right kernel passes both. The wrong one is the real one and a flipped bit after
  * it. */
 #include "bench/replay.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * finish, AdamW, exact squares, the step's scalars, first weights, tokens. Each runs beside the host's on the same
  * bytes, gaps included, at addresses that allow 16-byte packs and at ones that do not. */
 #include "base/random.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/host/host.h"
 #include "units/machine/operations/operations.h"
 

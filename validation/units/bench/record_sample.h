@@ -7,6 +7,7 @@
 
 #include "bench/record/record.h"
 #include "plan/catalogue/flops.h"
+#include "plan/model/params.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Attention: which engine computes a call. */
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/attention/attention_library.h"
-#include "machine/cuda/cuda.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/compute.h"
+#include "machine/cuda/kernels/kernels.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Own kernels of attention; C and C++ both take this file. attention.c chooses. */
 #pragma once
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 
 /* Operands, forward the first five. */
 enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };

@@ -1,6 +1,6 @@
 /* Attention by the library cuDNN. cudnn_absent.c answers where the build had none. */
 #pragma once
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 
 /* Of shapes, formats and strides: could it compute this? Backward its sums over keys come in any order, so not the same
  * bits each run. */

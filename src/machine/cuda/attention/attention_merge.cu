@@ -1,8 +1,8 @@
 /* Two parts of one attention become one (Milakov & Gimelshein 2018): outputs weighted by what their keys hold of the
  * sum. A warp has one position, batch row and head; a head of 128 is one pack a lane. Memory: out read and written,
  * part read, all F32: [8192, 1, 32, 128] 403 MB by 32768 blocks of 8 warps. */
-#include "machine/cuda/kernels.h"
 #include "machine/cuda/kernels/element.cuh"
+#include "machine/cuda/kernels/kernels.h"
 
 enum { OUT, LSE, PART, PART_LSE, THREADS = 256, WARPS = THREADS / WARP };
 

@@ -1,6 +1,6 @@
 /* Twins of operands, in scratch. */
 #include "machine/cuda/attention/attention_staging.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 
 enum { PIECE = 256 };
 

@@ -1,8 +1,8 @@
 /* This rank's GPU, and the door to CUDA. The choice is the process's, as the runtime's current device is. */
 #include "machine/cuda/device/device.h"
 #include "base/fail.h"
-#include "machine/cuda/call.h"
 #include "machine/cuda/device/architectures.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/device/libraries.h"
 #include "machine/cuda/device/nvml.h"
 #include "machine/world.h"

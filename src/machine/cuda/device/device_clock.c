@@ -3,7 +3,7 @@
 #include "machine/cuda/device/device_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include <stdlib.h>
 
 static const double ADVANCE_SECONDS = 4.0;

@@ -1,7 +1,7 @@
 /* Device memory is taken once a case and never grows. */
 #include "machine/cuda/device/memory.h"
 #include "base/fail.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
 #include <stdlib.h>
 #include <string.h>

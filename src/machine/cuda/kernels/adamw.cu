@@ -3,7 +3,7 @@
  * moments). Bytes for each element: 30 with FP32 gradients, master and moments and BF16 weights, so 240 GB in 3.9
  * million blocks of 256 for 8B on one device. Formats are data, not templates: their mixes are many, and a branch that
  * all threads take alike costs nothing beside memory. */
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 256 };

@@ -2,7 +2,7 @@
  * short) for each row, four strips of 16 bytes in flight a thread (BF16). 8B (8192 rows of 128256, BF16): the partial
  * reads 2.1 GB, the finish reads and writes them, 4.2 GB. Exponentials, about 25 and 33 instructions an element, take
  * as long as the memory of an H100. */
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 512, FLIGHT = 4, SHORT_ROW = 1024, LOSSES = 1024, SUMMERS = 256 };

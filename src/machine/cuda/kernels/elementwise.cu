@@ -1,8 +1,8 @@
 /* Filling, copying, adding, and what planted faults do to a tensor. What a step does often moves packs, four in flight
  * in each thread: [8192, 4096] BF16 copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. The rest goes
  * element by element. */
-#include "machine/cuda/kernels.h"
 #include "machine/cuda/kernels/element.cuh"
+#include "machine/cuda/kernels/kernels.h"
 
 enum { THREADS = 256, PACKS = 4 };
 

@@ -2,7 +2,7 @@
  * block of 256 threads for 2048 of its columns, one strip of 8 a thread. 8B (8192 tokens, 128256 x 4096, BF16): forward
  * 134 MB in 16384 blocks; backward 67 MB of d_out and, of the gradient, 134 MB (UPDATE: rows with tokens only) or 1.05
  * GB (WRITE). */
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 256 };

@@ -2,7 +2,7 @@
  * instructions an element: 8B's parameters take some 35 ms of an H100, once. A block of 256 threads writes 2048 columns
  * of one row. */
 #include "base/random.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 256 };

@@ -2,7 +2,7 @@
  * relies on: a kernel is launched by LAUNCH only; its shared memory is one struct, taken by SHARED; launch parameters
  * follow from shapes only; every thread of a block reaches every barrier; shuffles take the full mask. */
 #pragma once
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 
 enum { WARP = 32, STATIC_SHARED = 48 << 10 };
 

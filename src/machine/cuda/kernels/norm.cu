@@ -3,8 +3,8 @@
  * of 128 threads; backward that adds 268 MB (d_out, x, dx twice) by 264 blocks of 512, each of which fetches its next
  * row before it sums the present one, and 8 MB for the gain's gradient. Rows of mixed formats, odd length or alignment
  * take plain kernels. */
-#include "machine/cuda/kernels.h"
 #include "machine/cuda/kernels/element.cuh"
+#include "machine/cuda/kernels/kernels.h"
 
 /* Backward blocks: two for each multiprocessor of an H100, and no more anywhere, so that sums have one order. */
 enum { FORWARD_PACKS = 4, BACKWARD_BLOCKS = 264, LARGEST_BLOCK = 1024, PLAIN_THREADS = 256 };

@@ -1,8 +1,8 @@
 /* Rotary positions: half-split pairs (x[i], x[i + d/2]) turn by the angles of their position (Su et al. 2021). A block
  * turns all rows of one position, so the angles come from the cache; a thread has a pack of either half in flight.
  * Memory: x read and written once, [8192, 1, 32, 128] BF16 134 MB by 8192 blocks of 256 threads. */
-#include "machine/cuda/kernels.h"
 #include "machine/cuda/kernels/element.cuh"
+#include "machine/cuda/kernels/kernels.h"
 
 enum { THREADS = 256 };
 

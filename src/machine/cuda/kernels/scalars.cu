@@ -1,7 +1,7 @@
 /* The step's scalars: learning rate, bias corrections, gradient norm and clip factor, each by one thread, in double;
  * and the exact sum of squares. That reads every element once: 8B's BF16 gradients are 16 GB in blocks of 256 threads
  * by 32 strips (65536 elements), four strips of 16 bytes in flight a thread, five double operations an element. */
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 static __device__ double learning_rate(const step_begin_args &a, int64_t step)

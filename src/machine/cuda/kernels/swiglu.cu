@@ -1,8 +1,8 @@
 /* silu(gate) * up, gate and up being the halves of one row (Shazeer 2020); bit-equal to the host. A thread takes one
  * pack of columns, so two loads in flight forward and three backward. [8192, 2 x 14336] BF16: forward 705 MB, backward
  * 1174 MB, both by 57344 blocks of 256 threads, seven a row. */
-#include "machine/cuda/kernels.h"
 #include "machine/cuda/kernels/element.cuh"
+#include "machine/cuda/kernels/kernels.h"
 
 enum { THREADS = 256 };
 

@@ -1,7 +1,7 @@
 /* Tokens and labels of the definitions: functions of seed, step, sample and position. A block of 256 threads for 1024
  * positions of a sample; 8 bytes a position are nothing, so the time is that of a launch. */
 #include "base/random.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { DOCUMENT = 4096, THREADS = 256, BLOCK_POSITIONS = 1024 };

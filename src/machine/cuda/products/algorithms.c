@@ -4,7 +4,7 @@
 #include "machine/cuda/products/algorithms.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/algorithm_cache.h"
 #include "machine/world.h"
 #include <math.h>

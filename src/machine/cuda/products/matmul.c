@@ -3,7 +3,7 @@
 #include "machine/cuda/products/matmul.h"
 #include "base/fail.h"
 #include "base/key_table.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/algorithms.h"
 #include <stdio.h>
 #include <stdlib.h>

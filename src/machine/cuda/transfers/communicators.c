@@ -8,7 +8,7 @@
 #include "machine/cuda/transfers/communicators.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
 #include "machine/kind.h"
 #include <stdio.h>

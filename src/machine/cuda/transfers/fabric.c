@@ -2,8 +2,8 @@
  * format into another is made in FP32 and rounded once. */
 #include "machine/cuda/transfers/fabric.h"
 #include "base/fail.h"
-#include "machine/cuda/call.h"
-#include "machine/cuda/cuda.h"
+#include "machine/cuda/device/call.h"
+#include "machine/cuda/kernels/compute.h"
 #include "machine/cuda/transfers/communicators.h"
 
 typedef struct {

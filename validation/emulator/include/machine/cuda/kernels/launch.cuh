@@ -2,7 +2,7 @@
  * emulator checks its limits and runs every thread later. */
 #pragma once
 #include "emulator_device.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include <tuple>
 
 enum { WARP = 32, STATIC_SHARED = 48 << 10 };

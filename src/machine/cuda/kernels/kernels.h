@@ -1,7 +1,7 @@
 /* Launchers, cuda_NAME for each kind of operation; C and C++ both take this file. */
 #pragma once
 #include "base/op_kinds.h"
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 
 #define CUDA_KERNEL(constant, name) XGSW_EXTERN void cuda_##name(const cuda_call *c);
 OPS_COMPUTED(CUDA_KERNEL)

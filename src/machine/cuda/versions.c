@@ -1,5 +1,5 @@
 /* Versions: the headers tell what this build was made with, the libraries what is loaded. */
-#include "machine/cuda/device/versions.h"
+#include "machine/cuda/versions.h"
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/device/libraries.h"
 #include <cuda_runtime.h>

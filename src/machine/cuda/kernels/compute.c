@@ -1,6 +1,6 @@
 /* The CUDA machine's tables of kernels. */
-#include "machine/cuda/cuda.h"
-#include "machine/cuda/kernels.h"
+#include "machine/cuda/kernels/compute.h"
+#include "machine/cuda/kernels/kernels.h"
 
 #define RUN(constant, name) [constant] = cuda_##name,
 static void (*const run[OP_KINDS])(const cuda_call *) = { OPS_COMPUTED(RUN) };

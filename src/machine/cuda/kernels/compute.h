@@ -2,7 +2,7 @@
  * on the call's stream and return; they touch no data. Scratch follows from shapes only, so that a dry run needs no
  * GPU. */
 #pragma once
-#include "machine/cuda/call.h"
+#include "machine/cuda/device/call.h"
 #include "machine/op.h"
 
 /* Bytes of scratch the op needs; queues it. */
