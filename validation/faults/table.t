@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Plants faults in operations of small cases on four ranks; every one must end FAILED, or stand in HARMLESS with its reason.
-Every kind of operation that a deck's fault can name, and that a step submits, has a row.
+"""Plants faults in operations of small cases on four ranks; every one must end FAILED, or stand in HARMLESS with its
+reason. Every kind of operation that a deck's fault can name, and that a step submits, has a row.
 
-    faults/table.t          BF16: first, middle and last execution of every operation; FP32: one of them; the rows of the other layouts
-                            in one precision, by turns
-    faults/table.t long     all of them in both precisions
+    faults/table.t         BF16: first, middle and last execution of every operation; FP32: one of them; the rows of
+                           the other layouts in one precision, by turns
+    faults/table.t long    all of them in both precisions
 
-Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the limit).
-"""
+Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the
+limit)."""
 
 import json
 import os
@@ -23,10 +23,12 @@ LIMIT, RANKS = 16, 4
 BLOCK = 500                             # cases a run
 PRECISIONS = ["fp32", "bf16"]
 
-# Executions of a step on every rank of DP2 x TP2 with sharded optimizer: check model, 2 layers, 2 microbatches. (Even ranks have a fifth
+# Executions of a step on every rank of DP2 x TP2 with sharded optimizer: check model, 2 layers, 2 microbatches. (Even
+# ranks have a fifth
 # square_sum, of the gains.)
 COUNT = {
-    "matmul": 54, "embedding_forward": 2, "embedding_backward": 2, "norm_forward": 10, "norm_backward": 10, "rope_forward": 4,
+    "matmul": 54, "embedding_forward": 2, "embedding_backward": 2, "norm_forward": 10, "norm_backward": 10,
+    "rope_forward": 4,
     "rope_backward": 4, "attention_forward": 4, "attention_backward": 4, "swiglu_forward": 4, "swiglu_backward": 4,
     "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 25, "all_reduce": 3,
     "fill": 1, "copy": 1, "sum": 1, "tokens": 2, "step_begin": 1, "square_sum": 4, "step_clip": 1,
@@ -70,22 +72,31 @@ MORE = [
 ]
 # Whole optimizer states: a replica that goes its own way must not hide behind the others; the gradients' all_reduce.
 MORE += [("DP4", (kind, operation, nth, rank), "tensor = 1\nsharding = none") for kind, operation, nth, rank in [
-    ("drop", "all_reduce", 1, 0), ("stale", "all_reduce", 3, 1), ("scale", "all_reduce", 2, 3), ("drop", "all_reduce", 6, 2),
-    ("drop", "adamw", 1, 3), ("stale", "adamw", 5, 1), ("repeat", "adamw", 2, 0), ("scale", "matmul", 10, 2), ("flip", "adamw", 3, 3),
+    ("drop", "all_reduce", 1, 0), ("stale", "all_reduce", 3, 1), ("scale", "all_reduce", 2, 3),
+    ("drop", "all_reduce", 6, 2),
+    ("drop", "adamw", 1, 3), ("stale", "adamw", 5, 1), ("repeat", "adamw", 2, 0), ("scale", "matmul", 10, 2),
+    ("flip", "adamw", 3, 3),
 ]]
 MORE += [("TP4", (kind, operation, nth, rank), "tensor = 4\noverlap = off") for kind, operation, nth, rank in [
-    ("drop", "all_gather", 3, 0), ("stale", "reduce_scatter", 5, 1), ("scale", "cross_entropy", 2, 3), ("drop", "all_reduce", 1, 2),
-    ("stale", "all_gather", 6, 3), ("drop", "embedding_forward", 1, 1), ("scale", "all_reduce", 2, 1), ("stale", "adamw", 2, 2),
+    ("drop", "all_gather", 3, 0), ("stale", "reduce_scatter", 5, 1), ("scale", "cross_entropy", 2, 3),
+    ("drop", "all_reduce", 1, 2),
+    ("stale", "all_gather", 6, 3), ("drop", "embedding_forward", 1, 1), ("scale", "all_reduce", 2, 1),
+    ("stale", "adamw", 2, 2),
 ]]
 MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer") for kind, operation, nth, rank in [
-    ("drop", "swiglu_forward", 3, 0), ("stale", "attention_forward", 8, 1), ("scale", "norm_forward", 14, 2), ("drop", "all_gather", 9, 3),
+    ("drop", "swiglu_forward", 3, 0), ("stale", "attention_forward", 8, 1), ("scale", "norm_forward", 14, 2),
+    ("drop", "all_gather", 9, 3),
 ]]
-# The ring of attention: 2 attention_forward, 1 attention_merge, 2 attention_backward, 4 exchanges per layer and microbatch. The second
+# The ring of attention: 2 attention_forward, 1 attention_merge, 2 attention_backward, 4 exchanges per layer and
+# microbatch. The second
 # attention_backward adds to the queries' gradient.
 MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, nth, rank in [
-    ("drop", "exchange", 1, 0), ("stale", "exchange", 2, 1), ("scale", "exchange", 4, 2), ("flip", "exchange", 6, 3), ("drop", "exchange", 16, 3),
-    ("scale", "exchange", 7, 1), ("drop", "attention_merge", 1, 0), ("stale", "attention_merge", 4, 3), ("scale", "attention_merge", 2, 1),
-    ("repeat", "attention_merge", 3, 2), ("drop", "attention_forward", 2, 1), ("stale", "attention_forward", 8, 0), ("scale", "attention_forward", 1, 2),
+    ("drop", "exchange", 1, 0), ("stale", "exchange", 2, 1), ("scale", "exchange", 4, 2), ("flip", "exchange", 6, 3),
+    ("drop", "exchange", 16, 3),
+    ("scale", "exchange", 7, 1), ("drop", "attention_merge", 1, 0), ("stale", "attention_merge", 4, 3),
+    ("scale", "attention_merge", 2, 1),
+    ("repeat", "attention_merge", 3, 2), ("drop", "attention_forward", 2, 1), ("stale", "attention_forward", 8, 0),
+    ("scale", "attention_forward", 1, 2),
     ("drop", "attention_backward", 1, 3), ("repeat", "attention_backward", 2, 0), ("scale", "attention_backward", 8, 1),
     ("unwait", "attention_forward", 2, 0), ("unwait", "exchange", 3, 2), ("unwait", "exchange", 16, 1),
 ]]
@@ -93,7 +104,8 @@ MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, 
 MORE += [(f"ring of {t}", (kind, "exchange", nth, (at + turn) % RANKS), section)
          for t, section, nths in ((2, RING2, (1, 31, 72)), (4, RING4, (1, 95, 216)))
          for turn, kind in enumerate(KINDS + ["flip", "unwait"]) for at, nth in enumerate(nths)]
-MORE += [("ring of 2", ("unwait", "matmul", 2, 1), RING2), ("ring of 4", ("unwait", "matmul", 270, 2), RING4),   # what arrived
+# what arrived
+MORE += [("ring of 2", ("unwait", "matmul", 2, 1), RING2), ("ring of 4", ("unwait", "matmul", 270, 2), RING4),
          ("ring of 4", ("drop", "matmul", 200, 3), RING4), ("ring of 2", ("unwait", "exchange", 2, 0), RING2)]
 
 # ---- more layouts ----
@@ -108,8 +120,10 @@ LAYOUTS += [(f"{passed} of PP4", ("flip", "exchange", *receiver), PP4)
             for passed, transfers in PASSED.items() for receiver, _ in transfers]
 LAYOUTS += [("unwait in PP4", ("unwait", operation, nth, rank), PP4) for operation, nth, rank in [
     ("exchange", 8, 1), ("exchange", 10, 2), ("exchange", 14, 1), ("exchange", 5, 0), ("exchange", 16, 2),
-    ("exchange", 2, 3), ("exchange", 4, 1), ("exchange", 6, 2),                                              # a place is free; what is sent is ready
-    ("norm_forward", 1, 1), ("norm_forward", 5, 2), ("tokens", 4, 3), ("matmul", 13, 1),                     # what arrived, or was sent
+    # a place is free; what is sent is ready
+    ("exchange", 2, 3), ("exchange", 4, 1), ("exchange", 6, 2),
+    # what arrived, or was sent
+    ("norm_forward", 1, 1), ("norm_forward", 5, 2), ("tokens", 4, 3), ("matmul", 13, 1),
     ("tokens", 3, 0), ("embedding_backward", 1, 0), ("embedding_backward", 4, 0)]]
 LAYOUTS += [("sends only", ("scale", "exchange", 1, 0), PP4), ("sends only", ("flip", "exchange", 3, 3), PP4)]
 LAYOUTS += [("PP4", (kind, "add", nth, rank), PP4)
@@ -117,33 +131,46 @@ LAYOUTS += [("PP4", (kind, "add", nth, rank), PP4)
 # The last stage's 9th to 12th product are the deferred gradients of the head's weight; the later ones add to the first.
 LAYOUTS += [("deferred, PP4", (kind, "matmul", nth, 3), PP4) for nth in (9, 10, 12) for kind in KINDS + ["flip"]]
 LAYOUTS += [("PP4", (kind, operation, nth, rank), PP4) for kind, operation, nth, rank in [
-    ("drop", "all_reduce", 1, 3), ("stale", "all_reduce", 2, 0), ("scale", "all_reduce", 1, 1), ("repeat", "all_reduce", 2, 2),
-    ("drop", "adamw", 1, 0), ("stale", "embedding_backward", 4, 0), ("scale", "attention_backward", 4, 1), ("drop", "cross_entropy", 3, 3),
+    ("drop", "all_reduce", 1, 3), ("stale", "all_reduce", 2, 0), ("scale", "all_reduce", 1, 1),
+    ("repeat", "all_reduce", 2, 2),
+    ("drop", "adamw", 1, 0), ("stale", "embedding_backward", 4, 0), ("scale", "attention_backward", 4, 1),
+    ("drop", "cross_entropy", 3, 3),
     ("drop", "square_sum", 1, 0), ("drop", "square_sum", 2, 3), ("scale", "sum", 1, 3), ("drop", "step_clip", 1, 1)]]
-# Interleaved, over tensor ranks: the exchanges of links among those of the rings; the deferred gradients wait for a gather.
+# Interleaved, over tensor ranks: the exchanges of links among those of the rings; the deferred gradients wait for a
+# gather.
 LAYOUTS += [("links of PP2xTP2", (kind, "exchange", nth, rank), PP2TP2) for kind, nth, rank in [
-    ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 12, 3), ("drop", 24, 2), ("repeat", 23, 0), ("stale", 27, 3), ("scale", 14, 0),
+    ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 12, 3), ("drop", 24, 2), ("repeat", 23, 0),
+    ("stale", 27, 3), ("scale", 14, 0),
     ("drop", 34, 2), ("flip", 44, 1), ("repeat", 43, 2), ("unwait", 12, 2), ("unwait", 34, 3), ("unwait", 43, 2)]]
-LAYOUTS += [("deferred, PP2xTP2", (kind, operation, nth, rank), PP2TP2, *only) for kind, operation, nth, rank, *only in [
-    ("drop", "matmul", 69, 2), ("repeat", "matmul", 70, 3), ("scale", "matmul", 70, 2), ("unwait", "matmul", 69, 3), ("unwait", "matmul", 70, 2),
-    ("drop", "all_gather", 7, 3), ("stale", "all_gather", 8, 2), ("unwait", "all_gather", 7, 2, "bf16"), ("unwait", "all_gather", 8, 3)]]
-LAYOUTS += [("PP2xTP2", (kind, "add", nth, rank), PP2TP2) for kind, nth, rank in [("drop", 1, 0), ("stale", 2, 2), ("scale", 1, 3)]]
+LAYOUTS += [("deferred, PP2xTP2", (kind, operation, nth, rank), PP2TP2, *only)
+            for kind, operation, nth, rank, *only in [
+    ("drop", "matmul", 69, 2), ("repeat", "matmul", 70, 3), ("scale", "matmul", 70, 2), ("unwait", "matmul", 69, 3),
+    ("unwait", "matmul", 70, 2),
+    ("drop", "all_gather", 7, 3), ("stale", "all_gather", 8, 2), ("unwait", "all_gather", 7, 2, "bf16"),
+    ("unwait", "all_gather", 8, 3)]]
+LAYOUTS += [("PP2xTP2", (kind, "add", nth, rank), PP2TP2)
+            for kind, nth, rank in [("drop", 1, 0), ("stale", 2, 2), ("scale", 1, 3)]]
 LAYOUTS += [("CP2xDP2", ("flip", operation, nth, rank), CP2DP2) for operation, nth, rank in [
     ("attention_merge", 1, 2), ("attention_merge", 4, 1), ("attention_forward", 2, 3), ("attention_backward", 7, 0)]]
 LAYOUTS += [("CP2xDP2", (kind, "attention_merge", nth, rank), CP2DP2) for kind, nth, rank in [
     ("drop", 4, 2), ("stale", 1, 1), ("scale", 4, 0), ("repeat", 1, 3)]]
 
-# Copies of views with gaps, by what they copy and precision: in BF16 the ring of attention rounds its sums by copying them.
+# Copies of views with gaps, by what they copy and precision: in BF16 the ring of attention rounds its sums by copying
+# them.
 # The first microbatch's second layer: forward, backward.
 COPIES = {"fp32": {"keys": 3, "values": 4, "adds to d_keys": 7, "adds to d_values": 8, "d_keys": 9, "d_values": 10},
-          "bf16": {"keys": 4, "values": 5, "queries": 6, "adds to d_keys": 9, "adds to d_values": 10, "d_queries": 11, "d_keys": 12, "d_values": 13}}
+          "bf16": {"keys": 4, "values": 5, "queries": 6, "adds to d_keys": 9, "adds to d_values": 10, "d_queries": 11,
+                   "d_keys": 12, "d_values": 13}}
 LAYOUTS += [(f"copy of {what}", (kind, "copy", nth, (nth + turn) % RANKS), CP2DP2, precision)
             for precision, copies in COPIES.items() for what, nth in copies.items() for turn, kind in enumerate(KINDS)]
 LAYOUTS += [(f"copy of {what}", ("flip", "copy", nth, 2 * (at % 2) + 1), CP2DP2, precision)
             for precision, copies in COPIES.items() for at, (what, nth) in enumerate(copies.items())]
-LAYOUTS += [("own piece", ("flip", "copy", nth, rank), CP2DP2, precision) for precision, nth, rank in (("fp32", 3, 0), ("bf16", 5, 2))]
-# The ring of the tensor axis: in FP32 it copies its own rows for a recomputed MLP, in BF16 it rounds sums that came home.
-LAYOUTS += [("copy of own rows", (kind, "copy", nth, rank), RING2 + "\nrecompute = layer", "fp32") for kind, nth, rank in [
+LAYOUTS += [("own piece", ("flip", "copy", nth, rank), CP2DP2, precision)
+            for precision, nth, rank in (("fp32", 3, 0), ("bf16", 5, 2))]
+# The ring of the tensor axis: in FP32 it copies its own rows for a recomputed MLP, in BF16 it rounds sums that came
+# home.
+LAYOUTS += [("copy of own rows", (kind, "copy", nth, rank), RING2 + "\nrecompute = layer", "fp32")
+            for kind, nth, rank in [
     ("drop", 1, 0), ("stale", 10, 1), ("scale", 4, 2), ("repeat", 7, 3)]]
 LAYOUTS += [("copy of a sum", (kind, "copy", nth, rank), RING2, "bf16") for kind, nth, rank in [
     ("drop", 1, 3), ("stale", 2, 2), ("scale", 5, 1), ("repeat", 6, 0), ("flip", 3, 0)]]
@@ -151,10 +178,13 @@ MORE += [("square of the gains", (kind, "square_sum", 5, 0), GRID) for kind in K
 
 SAME = "it writes, and adds to nothing: run twice it writes the same"
 COPY = "it copies: run twice it copies the same"
-OLD = "redundant: what it sends is old, and its place was free before an earlier wait: no hazard, the same numbers (units/waits)"
+OLD = "redundant: what it sends is old, and its place was free before an earlier wait: no hazard, the same numbers " \
+      "(units/train/waits)"
 FREE = "redundant: it receives only, and its place was free before an earlier wait: no hazard, the same numbers"
-BULK = "overlap = off makes it wait for a transfer that it does not touch; whoever reads what that brings waits for it, too"
-LATER = "it does not read the norm's sum, and the clip factor, which does, follows the loss's sum, a later transfer of the same queue"
+BULK = "overlap = off makes it wait for a transfer that it does not touch; whoever reads what that brings waits " \
+       "for it, too"
+LATER = "it does not read the norm's sum, and the clip factor, which does, follows the loss's sum, a later transfer " \
+        "of the same queue"
 ZERO = "it fills with zeros, which zero, written twice or times two, is"
 HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or None for all, reason)]
     ("repeat", "matmul"): [({"DP2xTP2"}, {1, 27, 54}, SAME), ({"deferred, PP4"}, {9}, SAME + " (the later ones add)")],
@@ -173,16 +203,22 @@ HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or
     ("repeat", "step_clip"): [(None, None, SAME)],
     ("repeat", "all_gather"): [(None, None, COPY)],
     ("repeat", "exchange"): [(None, None, COPY)],
-    ("repeat", "copy"): [({w for c in COPIES.values() for w in map("copy of {}".format, c) if "adds" not in w} | {"DP2xTP2", "copy of own rows", "copy of a sum"},
+    ("repeat", "copy"): [({w for c in COPIES.values() for w in map("copy of {}".format, c)
+                           if "adds" not in w} | {"DP2xTP2", "copy of own rows", "copy of a sum"},
                           None, COPY + " (those that add are caught)")],
     ("repeat", "reduce_scatter"): [({"DP2xTP2"}, {1, 13}, SAME + " (that of gradients works in place)")],
     ("drop", "fill"): [(None, None, ZERO)],
     ("repeat", "fill"): [(None, None, ZERO)],
     ("scale", "fill"): [(None, None, ZERO)],
-    ("flip", "copy"): [({"own piece"}, None, "of context rank 0's keys and values the middle element is of the last piece, which no other rank sees"),
-                       ({"DP2xTP2"}, {("fp32", 1), ("bf16", 2)}, "in the report, the middle scalar is a correction of the moments, which nobody reads")],
-    ("flip", "reduce_scatter"): [({"other's part"}, {25}, "in place, the middle element is the other rank's part, which is not used here")],
-    ("unwait", "matmul"): [({"bulk"}, None, BULK)],         # the heads' input, gathered again; the gradients' sum over ranks
+    ("flip", "copy"): [({"own piece"}, None,
+                        "of context rank 0's keys and values the middle element is of the last piece, which no other "
+                        "rank sees"),
+                       ({"DP2xTP2"}, {("fp32", 1), ("bf16", 2)},
+                        "in the report, the middle scalar is a correction of the moments, which nobody reads")],
+    ("flip", "reduce_scatter"): [({"other's part"}, {25},
+                                  "in place, the middle element is the other rank's part, which is not used here")],
+    # the heads' input, gathered again; the gradients' sum over ranks
+    ("unwait", "matmul"): [({"bulk"}, None, BULK)],
     ("unwait", "norm_backward"): [({"bulk"}, None, BULK)],  # the gradients' sum
     ("unwait", "fill"): [({"bulk"}, None, BULK)],
     ("unwait", "adamw"): [({"bulk"}, None, BULK)],          # the weights of the bucket before, gathered
@@ -236,7 +272,8 @@ def run(deck_cases, folder):
         text += [f"[{WORKLOAD.get(c.section, 'llama3.1-8b')}]", f"precision = {c.precision}", c.section]
         text += ["fault = " + " ".join(map(str, c.fault))] if c.fault else []
     deck.write_text("\n".join(text) + "\n")
-    done = subprocess.run([TOP / "run/local", "-q", "-n", str(RANKS), "-x", XGSW, deck], cwd=TOP, text=True, capture_output=True,
+    done = subprocess.run([TOP / "run/local", "-q", "-n", str(RANKS), "-x", XGSW, deck], cwd=TOP, text=True,
+                          capture_output=True,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
     lines = [json.loads(line[12:]) for line in done.stdout.splitlines() if line.startswith("XGSW_RESULT ")]
     if len(lines) != len(deck_cases):
@@ -252,7 +289,8 @@ def scaled(result):
 def harmless_reason(case):
     kind, operation, nth, _ = case.fault
     return next((reason for where, nths, reason in HARMLESS.get((kind, operation), [])
-                 if (where is None or case.what in where) and (nths is None or nth in nths or (case.precision, nth) in nths)), None)
+                 if (where is None or case.what in where) and (nths is None or nth in nths
+                                                               or (case.precision, nth) in nths)), None)
 
 
 def verdict(case, result):
@@ -279,7 +317,8 @@ def test(number, passed, text):
 
 
 def print_table(judged):
-    print(f"# {'':7}{'kind':8}{'operation':20}{'where':17}{'planted':>8}{'caught':>7}{'harmless':>9}  smallest residual")
+    heads = f"{'planted':>8}{'caught':>7}{'harmless':>9}"
+    print(f"# {'':7}{'kind':8}{'operation':20}{'where':17}{heads}  smallest residual")
     rows = {}
     for case, result, word in judged:
         if case.fault:
@@ -292,22 +331,27 @@ def print_table(judged):
             how += "  hazards named"
         if any(NEVER in str(result["fail_reasons"]) for result in caught):
             how += "  said to have never struck"
-        print(f"# {precision:7}{kind:8}{operation:20}{what:17}{len(row):8}{len(caught):7}{sum(word == 'harmless' for _, word in row):9}  {how}")
+        harmless = sum(word == 'harmless' for _, word in row)
+        print(f"# {precision:7}{kind:8}{operation:20}{what:17}{len(row):8}{len(caught):7}{harmless:9}  {how}")
     for precision in PRECISIONS:
-        row = [scaled(r) for c, r, word in judged if c.precision == precision and word == "caught" and scaled(r) >= LIMIT]
+        row = [scaled(r) for c, r, word in judged if c.precision == precision and word == "caught"
+               and scaled(r) >= LIMIT]
         print(f"# {precision}: smallest residual of a fault caught by the check {min(row):.3g}, limit {LIMIT}")
     for (kind, operation), entries in HARMLESS.items():
         for where, nths, reason in entries:
-            print(f"# harmless: {kind} {operation} {'' if nths is None else sorted(nths)}{'' if where is None else ' of ' + ', '.join(sorted(where))}: {reason}")
+            which, there = sorted(nths or ()) or '', ' of ' + ', '.join(sorted(where)) if where else ''
+            print(f"# harmless: {kind} {operation} {which}{there}: {reason}")
 
 
 def without_a_row(planned, results):
-    """Kinds of operations that a deck's fault can name, or that a step of the cases submitted, in which no fault is planted. (What a
-    planted scale or flip submits is no operation of the step.)"""
+    """Kinds of operations that a deck's fault can name, or that a step of the cases submitted, in which no fault is
+    planted. (What a planted scale or flip submits is no operation of the step.)"""
     keys = subprocess.run([TOP / "xgsw", "--keys"], cwd=TOP, text=True, capture_output=True).stdout
     named = keys.rpartition("Operations a fault can name:")[2].split()
-    submitted = {kind for c, r in zip(planned, results) if not c.fault or c.fault[0] not in ("scale", "flip") for kind in r["operations"]}
-    planted = {c.fault[1] for c in planned if c.fault and c.what not in ("never", "no such rank", "no waits", "sends only")}
+    submitted = {kind for c, r in zip(planned, results) if not c.fault or c.fault[0] not in ("scale", "flip")
+                 for kind in r["operations"]}
+    planted = {c.fault[1] for c in planned if c.fault and c.what not in ("never", "no such rank", "no waits",
+        "sends only")}
     return sorted((submitted | set(named)) - planted) if named else ["none is named by --keys"]
 
 
@@ -329,15 +373,20 @@ def main():
     print(f"1..{len(groups) + 2}")
     good = True
     for number, (precision, operation) in enumerate(groups, 1):
-        mine = [(c, r, w) for c, r, w in judged if (c.precision, c.fault[1] if c.fault else "healthy") == (precision, operation)]
+        mine = [(c, r, w) for c, r, w in judged if (c.precision, c.fault[1] if c.fault else "healthy") == (precision,
+            operation)]
         wrong = [(c, r, w) for c, r, w in mine if w not in ("caught", "harmless", "healthy")]
-        good &= test(number, not wrong, f"{precision} {operation}: {len(mine)} planted, {sum(w == 'caught' for *_, w in mine)} caught")
+        good &= test(number, not wrong,
+                     f"{precision} {operation}: {len(mine)} planted, {sum(w == 'caught' for *_, w in mine)} caught")
         for c, r, w in wrong:
             print(f"# {c.what}: {c.fault}: {w}; residual {scaled(r):.3g}, {r['faults']} faults, {r['hazards']} hazards")
-    good &= test(len(groups) + 1, (statuses, healthy, one, never) == ({1}, 0, 1, 1), "exit status 1 with faults, also one that never struck, and 0 without")
+    good &= test(len(groups) + 1, (statuses, healthy, one, never) == ({1}, 0, 1, 1),
+                 "exit status 1 with faults, also one that never struck, and 0 without")
     missing = without_a_row(planned, results)
-    good &= test(len(groups) + 2, not missing, "every kind of operation that a step submits has a row " + " ".join(missing))
-    print(f"# in all {sum(c.fault is not None for c in planned)} planted, {sum(w == 'caught' for *_, w in judged)} caught, {sum(w == 'harmless' for *_, w in judged)} harmless")
+    good &= test(len(groups) + 2, not missing, "every kind of operation that a step submits has a row "
+                 + " ".join(missing))
+    print(f"# in all {sum(c.fault is not None for c in planned)} planted, {sum(w == 'caught' for *_, w in judged)} "
+          f"caught, {sum(w == 'harmless' for *_, w in judged)} harmless")
     print_table(judged)
     return 0 if good else 1
 
