@@ -75,7 +75,8 @@ static bool is_exact_sum(tensor t) { return plain(t, U64) && tensor_elements(&t)
 op square_sum_op(tensor x, tensor squares)
 {
     op o = op_made(OP_SQUARE_SUM, (tensor[]){ x, squares }, NULL);
-    need(is_float(x) && tensor_contiguous(&x) && is_exact_sum(squares), &o, "squares of F32 or BF16 go into an exact sum");
+    need(is_float(x) && tensor_contiguous(&x) && is_exact_sum(squares), &o,
+         "squares of F32 or BF16 go into an exact sum");
     return o;
 }
 
@@ -84,6 +85,7 @@ op step_clip_op(tensor squares, tensor loss, tensor scalars, const step_clip_arg
     op o = op_made(OP_STEP_CLIP, (tensor[]){ squares, loss, scalars }, NULL);
     o.args.step_clip = *args;
     need_scalars(&o, scalars);
-    need(is_exact_sum(squares) && plain(loss, F64) && tensor_elements(&loss) == 1, &o, "exact sum or loss has a wrong format");
+    need(is_exact_sum(squares) && plain(loss, F64) && tensor_elements(&loss) == 1, &o,
+         "exact sum or loss has a wrong format");
     return o;
 }

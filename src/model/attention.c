@@ -42,8 +42,8 @@ static tensor values(tensor block) { return second_half(block, 0); }
 
 static void fill_block(const attention_ring *r, tensor k, tensor v)
 {
-    copy(r->queues.compute, "keys", keys(r->block[0]), WRITE, k);
-    copy(r->queues.compute, "values", values(r->block[0]), WRITE, v);
+    submit(r->queues.compute, "keys", copy_op(keys(r->block[0]), WRITE, k));
+    submit(r->queues.compute, "values", copy_op(values(r->block[0]), WRITE, v));
 }
 
 /* x[at] goes to the next rank, x[1 - at] takes what comes from the one before. */
@@ -64,7 +64,7 @@ static mark pass_on(const attention_ring *r, const char *name, int i, bool gradi
     if (i + 1 < r->ranks->size) count += pass(r, r->block, i % 2, list);
     if (gradient) count += pass(r, r->d_sum, (i + 1) % 2, list + count);
     queue_follow(r->queues.context, r->queues.compute);
-    mark arrived = fabric_exchange(r->queues.context, name, r->ranks, list, count);
+    mark arrived = submit(r->queues.context, name, exchange_op(r->ranks, list, count));
     queues_wait_unless_overlap(&r->queues, arrived);
     return arrived;
 }
@@ -73,14 +73,14 @@ static void forward_block(const attention_ring *r, int i, const attention_forwar
 {
     queue *q = r->queues.compute;
     tensor block = r->block[i % 2], part = queries(r, i, r->part), lse = statistics(r, i, r->part_lse);
-    attention_forward(q, "attention",
-                      (attention_forward_operands){ .q = queries(r, i, x->q),
-                                                    .k = seen(r, i, keys(block)),
-                                                    .v = seen(r, i, values(block)),
-                                                    .out = part,
-                                                    .lse = lse },
-                      (attention_args){ .scale = scale, .causal = false });
-    attention_merge(q, "attention", queries(r, i, x->out), statistics(r, i, x->lse), part, lse);
+    submit(q, "attention",
+           attention_forward_op((attention_forward_operands){ .q = queries(r, i, x->q),
+                                                              .k = seen(r, i, keys(block)),
+                                                              .v = seen(r, i, values(block)),
+                                                              .out = part,
+                                                              .lse = lse },
+                                (attention_args){ .scale = scale, .causal = false }));
+    submit(q, "attention", attention_merge_op(queries(r, i, x->out), statistics(r, i, x->lse), part, lse));
 }
 
 static void forward_around(const attention_ring *r, attention_forward_operands x, attention_args causal)
@@ -89,45 +89,45 @@ static void forward_around(const attention_ring *r, attention_forward_operands x
     if (out.type != F32) x.out = r->sum;
     fill_block(r, x.k, x.v);
     mark arrived = pass_on(r, "keys_values", 0, false);
-    attention_forward(r->queues.compute, "attention", x, causal);
+    submit(r->queues.compute, "attention", attention_forward_op(x, causal));
     for (int i = 1; i < r->ranks->size; i++) {
         queue_wait(r->queues.compute, arrived);
         if (i + 1 < r->ranks->size) arrived = pass_on(r, "keys_values", i, false);
         forward_block(r, i, &x, causal.scale);
     }
-    if (out.type != F32) copy(r->queues.compute, "attention", out, WRITE, x.out);
+    if (out.type != F32) submit(r->queues.compute, "attention", copy_op(out, WRITE, x.out));
 }
 
 void ring_attention_forward(const attention_ring *r, attention_forward_operands x, attention_args causal)
 {
-    if (r->ranks->size == 1) attention_forward(r->queues.compute, "attention", x, causal);
+    if (r->ranks->size == 1) submit(r->queues.compute, "attention", attention_forward_op(x, causal));
     else forward_around(r, x, causal);
 }
 
 static void backward_block(const attention_ring *r, int i, const attention_backward_operands *x, float scale)
 {
     tensor block = r->block[i % 2];
-    attention_backward(r->queues.compute, "d_attention",
-                       (attention_backward_operands){ .q = queries(r, i, x->q),
-                                                      .k = seen(r, i, keys(block)),
-                                                      .v = seen(r, i, values(block)),
-                                                      .out = queries(r, i, x->out),
-                                                      .lse = statistics(r, i, x->lse),
-                                                      .d_out = queries(r, i, x->d_out),
-                                                      .dq = queries(r, i, x->dq),
-                                                      .dk = seen(r, i, keys(r->d_part)),
-                                                      .dv = seen(r, i, values(r->d_part)),
-                                                      .dq_access = UPDATE,
-                                                      .dkv_access = WRITE },
-                       (attention_args){ .scale = scale, .causal = false });
+    submit(r->queues.compute, "d_attention",
+           attention_backward_op((attention_backward_operands){ .q = queries(r, i, x->q),
+                                                                .k = seen(r, i, keys(block)),
+                                                                .v = seen(r, i, values(block)),
+                                                                .out = queries(r, i, x->out),
+                                                                .lse = statistics(r, i, x->lse),
+                                                                .d_out = queries(r, i, x->d_out),
+                                                                .dq = queries(r, i, x->dq),
+                                                                .dk = seen(r, i, keys(r->d_part)),
+                                                                .dv = seen(r, i, values(r->d_part)),
+                                                                .dq_access = UPDATE,
+                                                                .dkv_access = WRITE },
+                                 (attention_args){ .scale = scale, .causal = false }));
 }
 
 /* The block's gradient has arrived: this rank's part is added. */
 static void add_part(const attention_ring *r, int i)
 {
     tensor to = r->d_sum[i % 2];
-    copy(r->queues.compute, "d_keys", seen(r, i, keys(to)), UPDATE, seen(r, i, keys(r->d_part)));
-    copy(r->queues.compute, "d_values", seen(r, i, values(to)), UPDATE, seen(r, i, values(r->d_part)));
+    submit(r->queues.compute, "d_keys", copy_op(seen(r, i, keys(to)), UPDATE, seen(r, i, keys(r->d_part))));
+    submit(r->queues.compute, "d_values", copy_op(seen(r, i, values(to)), UPDATE, seen(r, i, values(r->d_part))));
 }
 
 static void backward_around(const attention_ring *r, attention_backward_operands x, attention_args causal)
@@ -140,7 +140,7 @@ static void backward_around(const attention_ring *r, attention_backward_operands
     own.dv = values(r->d_sum[0]);
     fill_block(r, x.k, x.v);
     mark arrived = pass_on(r, "keys_values", 0, false);
-    attention_backward(q, "d_attention", own, causal);
+    submit(q, "d_attention", attention_backward_op(own, causal));
     queue_wait(q, arrived);
     for (int i = 1; i < ranks; i++) {
         arrived = pass_on(r, "d_keys_values", i, true);
@@ -149,13 +149,13 @@ static void backward_around(const attention_ring *r, attention_backward_operands
         add_part(r, i);
     }
     queue_wait(q, pass_on(r, "d_keys_values", ranks, true));
-    if (x.dq.type != F32) copy(q, "d_attention", x.dq, WRITE, own.dq);
-    copy(q, "d_keys", x.dk, WRITE, keys(r->d_sum[ranks % 2]));
-    copy(q, "d_values", x.dv, WRITE, values(r->d_sum[ranks % 2]));
+    if (x.dq.type != F32) submit(q, "d_attention", copy_op(x.dq, WRITE, own.dq));
+    submit(q, "d_keys", copy_op(x.dk, WRITE, keys(r->d_sum[ranks % 2])));
+    submit(q, "d_values", copy_op(x.dv, WRITE, values(r->d_sum[ranks % 2])));
 }
 
 void ring_attention_backward(const attention_ring *r, attention_backward_operands x, attention_args causal)
 {
-    if (r->ranks->size == 1) attention_backward(r->queues.compute, "d_attention", x, causal);
+    if (r->ranks->size == 1) submit(r->queues.compute, "d_attention", attention_backward_op(x, causal));
     else backward_around(r, x, causal);
 }

@@ -37,12 +37,13 @@ static attention_views views(const step_call *c, tensor fused)
 
 static void rotate(step_call *c)
 {
-    rope_forward(c->work->queues.compute, c->step->name, views(c, step_made(c, 0)).rotated, c->work->rope);
+    submit(c->work->queues.compute, c->step->name, rope_forward_op(views(c, step_made(c, 0)).rotated, c->work->rope));
 }
 
 static void rotate_back(step_call *c)
 {
-    rope_backward(c->work->queues.compute, c->step->backward_name, views(c, step_d_made(c, 0)).rotated, c->work->rope);
+    submit(c->work->queues.compute, c->step->backward_name,
+           rope_backward_op(views(c, step_d_made(c, 0)).rotated, c->work->rope));
 }
 
 enum { OUT, LOG_SUM_EXP };

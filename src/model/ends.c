@@ -77,7 +77,7 @@ void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tenso
                          .first = z.first,
                          .skip = z.skip };
     origin before = origin_phase(e->work->queues.machine, PHASE_BATCH);
-    tokens(compute(e), "tokens", scalars, m->tokens, m->labels, &args);
+    submit(compute(e), "tokens", tokens_op(scalars, m->tokens, m->labels, &args));
     origin_restore(e->work->queues.machine, before);
 }
 
@@ -87,12 +87,13 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
     int table = row(e, PARAM_EMBEDDING);
     bool alone = w->tensor->size == 1;
     tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e));
-    embedding_forward(compute(e), "embedding", state_of(e, microbatch)->tokens, weight, alone ? x : e->embedded,
-                      w->params->row[table].part.first_row);
+    submit(compute(e), "embedding",
+           embedding_forward_op(state_of(e, microbatch)->tokens, weight, alone ? x : e->embedded,
+                                w->params->row[table].part.first_row));
     weight_return(w->params, table, 1, USE_FORWARD, compute(e));
     if (alone) return;
     queue_follow(w->queues.tensor, compute(e));
-    queue_wait(compute(e), reduce_scatter(w->queues.tensor, "embedding", w->tensor, x, e->embedded));
+    queue_wait(compute(e), submit(w->queues.tensor, "embedding", reduce_scatter_op(w->tensor, x, e->embedded)));
 }
 
 void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
@@ -101,8 +102,9 @@ void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
     int table = row(e, PARAM_EMBEDDING);
     tensor d = sequence_gather(&w->queues, "d_embedding", w->tensor, dx, w->d_gathered);
     access_mode how = param_contribute(w->params, table, 1);
-    embedding_backward(compute(e), "embedding_gradient", state_of(e, microbatch)->tokens, d,
-                       param_gradient(w->params, table, 1), how, w->params->row[table].part.first_row);
+    submit(compute(e), "embedding_gradient",
+           embedding_backward_op(state_of(e, microbatch)->tokens, d, param_gradient(w->params, table, 1), how,
+                                 w->params->row[table].part.first_row));
     param_contributed(w->params, table, 1);
 }
 
@@ -132,9 +134,9 @@ static void submit_loss(network_ends *e, int64_t microbatch, tensor logits, tens
                                  .gradient_scale =
                                      (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
     tensor part = tensor_4d(e->loss_part.data, F32, 1, w->extents.positions, w->extents.rows, 3);
-    cross_entropy_partial(compute(e), "loss", &o);
+    submit(compute(e), "loss", cross_entropy_partial_op(&o));
     o.partial = sequence_gather(&w->queues, "loss", w->tensor, part, e->loss_parts);
-    cross_entropy_finish(compute(e), "loss", &o);
+    submit(compute(e), "loss", cross_entropy_finish_op(&o));
 }
 
 void head_forward(network_ends *e, int64_t microbatch, residual in, tensor loss)

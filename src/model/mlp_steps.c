@@ -7,13 +7,15 @@ tensor gate_up_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n-
 
 static void forward(step_call *c)
 {
-    swiglu_forward(c->work->queues.compute, c->step->name, tensor_rows(step_read(c, 0)), tensor_rows(step_made(c, 0)));
+    submit(c->work->queues.compute, c->step->name,
+           swiglu_forward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_made(c, 0))));
 }
 
 static void backward(step_call *c)
 {
-    swiglu_backward(c->work->queues.compute, c->step->backward_name, tensor_rows(step_read(c, 0)),
-                    tensor_rows(step_d_made(c, 0)), tensor_rows(step_d_read(c, 0)));
+    submit(c->work->queues.compute, c->step->backward_name,
+           swiglu_backward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_d_made(c, 0)),
+                              tensor_rows(step_d_read(c, 0))));
 }
 
 const step_kind swiglu = { .forward = forward, .backward = backward, .saves_reads = 1u };

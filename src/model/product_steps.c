@@ -49,8 +49,8 @@ static void weight_gradient(const step_call *c, tensor x, tensor dy)
     param_table *t = c->work->params;
     int row = step_row(c), count = c->step->weight.count;
     access_mode how = param_contribute(t, row, count);
-    matmul(c->work->queues.compute, c->step->gradient_name, param_gradient(t, row, count), how,
-           tensor_transposed(tensor_rows(dy)), tensor_rows(x));
+    submit(c->work->queues.compute, c->step->gradient_name,
+           matmul_op(param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
     param_contributed(t, row, count);
 }
 

@@ -84,7 +84,7 @@ void stage_close(stage *s)
 void stage_initialize(stage *s)
 {
     workspace_initialize(&s->work);
-    fill(s->work.queues.compute, "loss", s->loss, 0.0);
+    submit(s->work.queues.compute, "loss", fill_op(s->loss, 0.0));
 }
 
 void stage_step(stage *s)
@@ -110,7 +110,7 @@ void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
     for (int64_t l = 0; l < e->layers; l++)
         x = layer_forward(&s->work, e->first_layer + l, tape_layer(&s->tape, chunk, microbatch, l), x);
     if (e->has_loss) head_forward(&s->ends, microbatch, x, tensor_slice(s->loss, 0, microbatch * b, b));
-    else if (e->layers) add(s->work.queues.compute, "output", output, x.x, x.delta);
+    else if (e->layers) submit(s->work.queues.compute, "output", add_op(output, x.x, x.delta));
 }
 
 void stage_backward(stage *s, int chunk, int64_t microbatch, tensor dx)

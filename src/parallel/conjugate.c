@@ -13,7 +13,7 @@ gathering sequence_gather_begin(const queues *l, const char *name, group *g, ten
 {
     if (g->size == 1) return (gathering){ .whole = part };
     queue_wait(l->tensor, l->overlap ? after : queue_mark(l->compute));
-    gathering x = { whole, all_gather(l->tensor, name, g, whole, part) };
+    gathering x = { whole, submit(l->tensor, name, all_gather_op(g, whole, part)) };
     return l->overlap ? x : (gathering){ .whole = sequence_gather_end(l, x) };
 }
 
@@ -58,12 +58,12 @@ static tensor part_rows(tensor x, int64_t index, int64_t part) { return tensor_s
 static mark pass(const way *w, const char *name, group *g, tensor send, tensor receive)
 {
     transfer list[] = { { true, rank_at(w, g, 1), send }, { false, rank_at(w, g, -1), receive } };
-    return w->rows ? fabric_exchange(w->queue, name, g, list, 2) : (mark){ 0 };
+    return w->rows ? submit(w->queue, name, exchange_op(g, list, 2)) : (mark){ 0 };
 }
 
 static mark product(const queues *l, const char *name, tensor c, access_mode how, tensor a, tensor w)
 {
-    return c.dim[0] ? matmul(l->compute, name, c, how, a, w) : queue_mark(l->compute);
+    return c.dim[0] ? submit(l->compute, name, matmul_op(c, how, a, w)) : queue_mark(l->compute);
 }
 
 typedef struct {
@@ -116,7 +116,7 @@ static void ring_gather(const queues *l, const char *name, group *g, const gathe
         multiply_brought(&r, hop, arrived);
         memcpy(arrived, next, sizeof arrived);
     }
-    if (p->keeps_whole) copy(l->compute, name, part_rows(r.whole, g->rank, r.own.dim[0]), WRITE, r.own);
+    if (p->keeps_whole) submit(l->compute, name, copy_op(part_rows(r.whole, g->rank, r.own.dim[0]), WRITE, r.own));
 }
 
 /* Where a sum is in this step: on its way, or at home in the last one unless it is yet to be rounded. */
@@ -143,7 +143,7 @@ static void ring_scatter(const queues *l, const char *name, group *g, const scat
             queue_wait(w->queue, made);
             arrived[i] = pass(w, name, g, sum, sum_rows(w, g, sums, out, step + 1));
         }
-    if (out.type != F32) copy(l->compute, name, out, WRITE, part_rows(sums, g->size % 2, out.dim[0]));
+    if (out.type != F32) submit(l->compute, name, copy_op(out, WRITE, part_rows(sums, g->size % 2, out.dim[0])));
 }
 
 /* ---- a product with its gather or scatter ---- */
@@ -155,7 +155,7 @@ tensor gather_matmul(const queues *l, const char *name, group *g, gathered_produ
         return p.whole;
     }
     tensor whole = sequence_gather(l, name, g, p.part, p.whole);
-    matmul(l->compute, name, tensor_rows(p.y), WRITE, tensor_rows(whole), p.w);
+    submit(l->compute, name, matmul_op(tensor_rows(p.y), WRITE, tensor_rows(whole), p.w));
     return whole;
 }
 
@@ -166,10 +166,10 @@ void matmul_scatter(const queues *l, const char *name, group *g, scattered_produ
         return;
     }
     tensor result = g->size == 1 ? p.out : p.partial;
-    matmul(l->compute, name, tensor_rows(result), WRITE, tensor_rows(p.a), p.w);
+    submit(l->compute, name, matmul_op(tensor_rows(result), WRITE, tensor_rows(p.a), p.w));
     if (g->size == 1) return;
     queue_follow(l->tensor, l->compute);
-    queue_wait(l->compute, reduce_scatter(l->tensor, name, g, p.out, result));
+    queue_wait(l->compute, submit(l->tensor, name, reduce_scatter_op(g, p.out, result)));
 }
 
 int scatter_partial_parts(const queues *l, const group *g) { return l->overlap ? 2 : g->size; }
@@ -178,5 +178,5 @@ void tensor_all_reduce(const queues *l, const char *name, group *g, tensor x)
 {
     if (g->size == 1) return;
     queue_follow(l->tensor, l->compute);
-    queue_wait(l->compute, all_reduce(l->tensor, name, g, x));
+    queue_wait(l->compute, submit(l->tensor, name, all_reduce_op(g, x)));
 }

@@ -13,7 +13,8 @@ static void initialize_block(trainer *t, const param *p, tensor values, int64_t 
                              .first_column = p->part.first_column + first % p->part.columns,
                              .rows = p->rule.rows,
                              .columns = p->rule.columns };
-    initialize(t->queues.compute, p->name, tensor_2d(values.data, values.type, count / columns, columns), &args);
+    submit(t->queues.compute, p->name,
+           initialize_op(tensor_2d(values.data, values.type, count / columns, columns), &args));
 }
 
 /* A fragment is the end of one matrix row, whole rows, the beginning of another; each may be empty. */
@@ -32,21 +33,21 @@ static void initialize_fragment(trainer *t, const param *p, tensor values, fragm
 static void initialize_bucket(trainer *t, bucket *b)
 {
     queue *q = t->queues.compute;
-    fill(q, "gradient", b->gradient, 0.0);
-    fill(q, "weight", b->weight, 0.0);
-    fill(q, "moment", b->first, 0.0);
-    fill(q, "moment", b->second, 0.0);
-    if (tensor_present(&b->partial)) fill(q, "gain_gradient", b->partial, 0.0);
-    if (tensor_present(&b->master)) fill(q, "master", b->master, 0.0);
+    submit(q, "gradient", fill_op(b->gradient, 0.0));
+    submit(q, "weight", fill_op(b->weight, 0.0));
+    submit(q, "moment", fill_op(b->first, 0.0));
+    submit(q, "moment", fill_op(b->second, 0.0));
+    if (tensor_present(&b->partial)) submit(q, "gain_gradient", fill_op(b->partial, 0.0));
+    if (tensor_present(&b->master)) submit(q, "master", fill_op(b->master, 0.0));
     for (int i = b->first_param; i < b->first_param + b->params; i++) {
         const param *p = &t->stage.params.row[i];
         fragment f = param_owned(&t->stage.params, i);
         tensor values = param_view(p, f, master_shard(b), b->shard_first);
         if (f.count == 0) continue;
         if (p->rule.start == START_NORMAL) initialize_fragment(t, p, values, f);
-        if (p->rule.start == START_ONES) fill(q, p->name, values, 1.0);
+        if (p->rule.start == START_ONES) submit(q, p->name, fill_op(values, 1.0));
     }
-    if (tensor_present(&b->master)) copy(q, "weight", weight_shard(b), WRITE, b->master);
+    if (tensor_present(&b->master)) submit(q, "weight", copy_op(weight_shard(b), WRITE, b->master));
 }
 
 /* The next step's first use of the bucket waits for it (weight_borrow). */
@@ -54,7 +55,7 @@ static void gather_weights(trainer *t, bucket *b)
 {
     if (!b->owners || b->owners->size == 1) return;
     queue_follow(t->queues.gradient, t->queues.compute);
-    b->gathered = all_gather(t->queues.gradient, "weights", b->owners, b->weight, tensor_none());
+    b->gathered = submit(t->queues.gradient, "weights", all_gather_op(b->owners, b->weight, tensor_none()));
     queues_wait_unless_overlap(&t->queues, b->gathered);
 }
 
@@ -77,7 +78,7 @@ static void update_bucket(trainer *t, bucket *b)
                          .first = b->first,
                          .second = b->second };
     queue_wait(t->queues.compute, b->used);
-    adamw(t->queues.compute, "adamw", &x, rule);
+    submit(t->queues.compute, "adamw", adamw_op(&x, rule));
     gather_weights(t, b);
 }
 

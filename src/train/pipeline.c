@@ -15,7 +15,7 @@ static mark receive(trainer *t, mesh_link link, const char *name, tensor into)
 {
     queue *q = t->queues.link[link];
     transfer one = { .send = false, .peer = 0, .tensor = into };
-    return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
+    return submit(q, name, exchange_op(&t->mesh->link[link], &one, 1));
 }
 
 static mark send(trainer *t, mesh_link link, const char *name, tensor from)
@@ -23,7 +23,7 @@ static mark send(trainer *t, mesh_link link, const char *name, tensor from)
     queue *q = t->queues.link[link];
     transfer one = { .send = true, .peer = 1, .tensor = from };
     queue_follow(q, t->queues.compute);
-    return fabric_exchange(q, name, &t->mesh->link[link], &one, 1);
+    return submit(q, name, exchange_op(&t->mesh->link[link], &one, 1));
 }
 
 /* What is submitted next is of that action. */

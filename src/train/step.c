@@ -30,7 +30,7 @@ static void begin(trainer *t)
                              .beta2 = (float)o->beta2 };
     origin_step(t->machine, t->steps, PHASE_BATCH);
     machine_step(t->machine, t->steps);
-    step_begin(t->queues.compute, "step", t->stage.scalars, &args);
+    submit(t->queues.compute, "step", step_begin_op(t->stage.scalars, &args));
 }
 
 void trainer_gradients(trainer *t)
@@ -45,8 +45,9 @@ mark trainer_update(trainer *t)
     int64_t slot = t->steps % REPORT_SLOTS;
     origin_step(t->machine, t->steps, PHASE_OPTIMIZER);
     gradient_norm(t);
-    copy(t->queues.compute, "report", tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE,
-         t->stage.scalars);
+    submit(
+        t->queues.compute, "report",
+        copy_op(tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE, t->stage.scalars));
     t->finished[slot] = optimizer_update(t);
     t->steps++;
     return t->finished[slot];

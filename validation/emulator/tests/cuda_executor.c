@@ -56,9 +56,9 @@ static void mark_sync_waits_for_the_mark(void **state)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
     for (int round = 1; round < 50; round++) {
-        mark first = fill(f.q[0], "a", cell(0), round);
-        fill(f.q[0], "b", cell(1), round);
-        mark other = fill(f.q[1], "c", cell(2), round);
+        mark first = submit(f.q[0], "a", fill_op(cell(0), round));
+        submit(f.q[0], "b", fill_op(cell(1), round));
+        mark other = submit(f.q[1], "c", fill_op(cell(2), round));
         mark_sync(first);
         assert_true(value(&f, 0) == (float)round);
         mark_sync(other);
@@ -76,8 +76,8 @@ static void nothing_runs_ahead_of_being_asked(void **state)
     int late = 0;
     floor_of_queues f = open_floor((machine_options){ 0 });
     for (int round = 1; round < 100; round++) {
-        for (int i = 0; i <= 20; i++) fill(f.q[1], "other", cell(1), i < 20 ? 0 : round);
-        mark_sync(fill(f.q[0], "own", cell(0), round));
+        for (int i = 0; i <= 20; i++) submit(f.q[1], "other", fill_op(cell(1), i < 20 ? 0 : round));
+        mark_sync(submit(f.q[0], "own", fill_op(cell(0), round)));
         late += value(&f, 1) != (float)round;
         machine_sync(f.m);
     }
@@ -89,10 +89,10 @@ static void queues_wait_for_each_other(void **state)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
     for (int round = 1; round <= 100; round++) {
-        fill(f.q[0], "x", cell(0), round);
+        submit(f.q[0], "x", fill_op(cell(0), round));
         for (int i = 1; i < QUEUES; i++) {
             queue_wait(f.q[i], queue_mark(f.q[i - 1]));
-            copy(f.q[i], "x", cell(i), WRITE, cell(i - 1));
+            submit(f.q[i], "x", copy_op(cell(i), WRITE, cell(i - 1)));
         }
         mark_sync(queue_mark(f.q[QUEUES - 1]));
         assert_true(value(&f, QUEUES - 1) == (float)round);
@@ -110,13 +110,13 @@ static void a_full_ring_waits_for_the_device(void **state)
     floor_of_queues f = open_floor((machine_options){ 0 });
     set(&f, 0, 1.0f);
     for (int i = 0; i < OPERATIONS; i++) {
-        last = copy(f.q[0], "x", cell(1), UPDATE, cell(0));
+        last = submit(f.q[0], "x", copy_op(cell(1), UPDATE, cell(0)));
         if (i % 1000 == 0) queue_wait(f.q[1], last);
-        if (i % 10 == 0) copy(f.q[1], "y", cell(2), UPDATE, cell(0));
+        if (i % 10 == 0) submit(f.q[1], "y", copy_op(cell(2), UPDATE, cell(0)));
     }
     assert_true(machine_tally(f.m)->run_seconds > 0.0);
     queue_wait(f.q[2], last);
-    mark_sync(copy(f.q[2], "z", cell(3), WRITE, cell(1)));
+    mark_sync(submit(f.q[2], "z", copy_op(cell(3), WRITE, cell(1))));
     assert_true(value(&f, 3) == (float)OPERATIONS);
     machine_sync(f.m);
     assert_true(value(&f, 2) == (float)((OPERATIONS + 9) / 10));
@@ -132,9 +132,9 @@ static void times_are_those_of_the_clock(void **state)
     floor_of_queues f = open_floor((machine_options){ 0 });
     for (int i = 0; i < ROUNDS; i++) {
         double submitted = clock_seconds();
-        mark a = fill(f.q[0], "a", cell(0), i);
+        mark a = submit(f.q[0], "a", fill_op(cell(0), i));
         queue_wait(f.q[1], a);
-        mark b = copy(f.q[1], "b", cell(1), WRITE, cell(0));
+        mark b = submit(f.q[1], "b", copy_op(cell(1), WRITE, cell(0)));
         mark_sync(b);
         double seen = clock_seconds();
         assert_true(submitted <= mark_time(a) && mark_time(a) <= mark_time(b) && mark_time(b) <= seen);
@@ -205,10 +205,10 @@ static void old_marks_have_their_times_for_long(void **state)
 {
     enum { HISTORY = 40000 };
     floor_of_queues f = open_floor((machine_options){ .mark_history = HISTORY });
-    mark first = fill(f.q[0], "x", cell(0), 1.0);
+    mark first = submit(f.q[0], "x", fill_op(cell(0), 1.0));
     mark_sync(first);
     double then = mark_time(first);
-    for (int i = 0; i < HISTORY - 1; i++) fill(f.q[0], "nothing", tensor_none(), 1.0);
+    for (int i = 0; i < HISTORY - 1; i++) submit(f.q[0], "nothing", fill_op(tensor_none(), 1.0));
     machine_sync(f.m);
     assert_true(mark_time(first) == then);
     close_floor(&f);
@@ -219,11 +219,11 @@ static void spans_and_seconds_are_kept(void **state)
     int64_t count, seen[2] = { 0 };
     floor_of_queues f = open_floor((machine_options){ .span_capacity = 3 });
     machine_origin(f.m, (origin){ .step = 4, .microbatch = -1, .chunk = -1, .layer = 2, .phase = PHASE_FORWARD });
-    for (int i = 0; i < 5; i++) fill(f.q[1], "c", tensor_none(), 1.0);
+    for (int i = 0; i < 5; i++) submit(f.q[1], "c", fill_op(tensor_none(), 1.0));
     machine_sync(f.m);
-    mark before = fill(f.q[0], "a", cell(0), 1.0);
+    mark before = submit(f.q[0], "a", fill_op(cell(0), 1.0));
     queue_wait(f.q[2], before);
-    mark done = copy(f.q[2], "b", cell(1), WRITE, cell(0));
+    mark done = submit(f.q[2], "b", copy_op(cell(1), WRITE, cell(0)));
     machine_sync(f.m);
     const span *s = machine_spans(f.m, &count);
     const tally *t = machine_tally(f.m);
@@ -263,7 +263,8 @@ static void random_program(const floor_of_queues *f, uint32_t program, bool wait
             queue_wait(f->q[on], writer[from]);
             for (int k = 0; k < QUEUES; k++) queue_wait(f->q[on], reader[to][k]);
         }
-        last[on] = copy(f->q[on], "x", cell((int)to), roll(program, 8 * i + 3, 3) ? UPDATE : WRITE, cell((int)from));
+        last[on] = submit(f->q[on], "x",
+                          copy_op(cell((int)to), roll(program, 8 * i + 3, 3) ? UPDATE : WRITE, cell((int)from)));
         writer[to] = reader[from][on] = last[on];
         if (roll(program, 8 * i + 4, 60) == 0) mark_sync(last[roll(program, 8 * i + 5, QUEUES)]);
     }
@@ -354,15 +355,15 @@ static void large_blocks_go_up_and_down(void **state)
 static void wait_for_the_future(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
-    fill(f.q[1], "b", cell(0), 1.0);
+    submit(f.q[1], "b", fill_op(cell(0), 1.0));
     queue_wait(f.q[0], (mark){ f.q[1], 3 });
-    fill(f.q[0], "never", cell(1), 2.0);
+    submit(f.q[0], "never", fill_op(cell(1), 2.0));
 }
 
 static void sync_with_the_future(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
-    fill(f.q[1], "b", cell(0), 1.0);
+    submit(f.q[1], "b", fill_op(cell(0), 1.0));
     mark_sync((mark){ f.q[1], 2 });
 }
 
@@ -371,7 +372,7 @@ static void too_little_scratch(void)
     floor_of_queues f = open_floor((machine_options){ 0 });
     tensor token = tensor_2d(device, I32, 4, 1), gradient = tensor_3d(device + 16, F32, 4, 1, 2),
            table = tensor_2d(device + 32, F32, 8, 2);
-    embedding_backward(f.q[0], "table", token, gradient, table, WRITE, 0);
+    submit(f.q[0], "table", embedding_backward_op(token, gradient, table, WRITE, 0));
 }
 
 static void too_much_memory(void) { machine_memory_take(MACHINE_CUDA, (size_t)1 << 46); }
@@ -379,8 +380,8 @@ static void too_much_memory(void) { machine_memory_take(MACHINE_CUDA, (size_t)1 
 static void too_old_a_mark(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
-    mark first = fill(f.q[0], "x", tensor_none(), 1.0);
-    for (int i = 0; i < MARK_HISTORY; i++) fill(f.q[0], "x", tensor_none(), 1.0);
+    mark first = submit(f.q[0], "x", fill_op(tensor_none(), 1.0));
+    for (int i = 0; i < MARK_HISTORY; i++) submit(f.q[0], "x", fill_op(tensor_none(), 1.0));
     machine_sync(f.m);
     mark_time(first);
 }

@@ -44,8 +44,9 @@ static int open_floor(void **state)
 {
     f.m = machine_open(&(machine_options){ .kind = MACHINE_CUDA, .world_rank = world_rank(), .span_capacity = 100 });
     for (int i = 0; i < QUEUES; i++) f.q[i] = machine_queue(f.m, "queue");
-    copy(f.q[COMPUTE], "rehearsal", cell(1), WRITE, cell(0)); /* a kernel's first launch may wait for all queues */
-    mark_sync(fill(f.q[COMPUTE], "rehearsal", cell(1), 1.0));
+    submit(f.q[COMPUTE], "rehearsal",
+           copy_op(cell(1), WRITE, cell(0))); /* a kernel's first launch may wait for all queues */
+    mark_sync(submit(f.q[COMPUTE], "rehearsal", fill_op(cell(1), 1.0)));
     tally_clear(machine_tally(f.m));
     machine_memory_clear(MACHINE_CUDA, device, 0, (FLOATS + 2 * LARGE) * sizeof *device);
     world_barrier();
@@ -63,7 +64,7 @@ static int close_floor(void **state)
 static mark pass(queue *q, const char *name, group *g, bool send, tensor x)
 {
     const transfer t = { send, 1 - world_rank(), x };
-    return fabric_exchange(q, name, g, &t, 1);
+    return submit(q, name, exchange_op(g, &t, 1));
 }
 
 static void sleep_for(double seconds)
@@ -106,10 +107,10 @@ static void computing_that_waits_for_a_transfer_is_exposed(void **state)
     }
     if (world_rank() == 0) {
         mark came = pass(f.q[FIRST], "late", &links[1], false, cell(0));
-        mark free = fill(f.q[COMPUTE], "free", cell(1), 1.0);
+        mark free = submit(f.q[COMPUTE], "free", fill_op(cell(1), 1.0));
         queue_wait(f.q[COMPUTE], came);
         double before = clock_seconds();
-        mark done = copy(f.q[COMPUTE], "waits", cell(2), WRITE, cell(0));
+        mark done = submit(f.q[COMPUTE], "waits", copy_op(cell(2), WRITE, cell(0)));
         double after = clock_seconds();
         mark_sync(done);
         double end = clock_seconds(), exposed = exposed_on("pipeline");
@@ -129,7 +130,7 @@ static void a_transfer_nobody_waits_for_is_not_exposed(void **state)
     tensor x = cell(3);
     if (world_rank() == 1) sleep_for(0.05);
     mark came = pass(f.q[FIRST], "late", &links[1], world_rank() == 1, x);
-    for (int i = 0; i < 20; i++) mark_sync(fill(f.q[COMPUTE], "free", cell(4), 1.0));
+    for (int i = 0; i < 20; i++) mark_sync(submit(f.q[COMPUTE], "free", fill_op(cell(4), 1.0)));
     mark_sync(came);
     assert_true(exposed_on("pipeline") == 0.0);
 }
@@ -143,18 +144,18 @@ static void receives_posted_ahead_hold_nobody_up(void **state)
             mark a = pass(f.q[FIRST], "a", &links[1], false, cell(10));
             mark b = pass(f.q[FIRST], "b", &links[1], false, cell(11));
             queue_wait(f.q[COMPUTE], a);
-            queue_wait(f.q[SECOND], copy(f.q[COMPUTE], "c", cell(12), WRITE, cell(10)));
+            queue_wait(f.q[SECOND], submit(f.q[COMPUTE], "c", copy_op(cell(12), WRITE, cell(10))));
             mark_sync(pass(f.q[SECOND], "c", &links[0], true, cell(12)));
             mark_sync(b);
             float got;
             machine_read(f.m, &got, cell(11));
             assert_true(got == (float)round);
         } else {
-            fill(f.q[COMPUTE], "a", cell(10), round);
+            submit(f.q[COMPUTE], "a", fill_op(cell(10), round));
             queue_wait(f.q[FIRST], queue_mark(f.q[COMPUTE]));
             pass(f.q[FIRST], "a", &links[1], true, cell(10));
             queue_wait(f.q[COMPUTE], pass(f.q[SECOND], "c", &links[0], false, cell(12)));
-            queue_wait(f.q[FIRST], copy(f.q[COMPUTE], "b", cell(11), WRITE, cell(12)));
+            queue_wait(f.q[FIRST], submit(f.q[COMPUTE], "b", copy_op(cell(11), WRITE, cell(12))));
             mark_sync(pass(f.q[FIRST], "b", &links[1], true, cell(11)));
             machine_sync(f.m);
         }
@@ -166,9 +167,9 @@ static void receives_posted_ahead_hold_nobody_up(void **state)
 static void collectives_run_in_the_order_of_submission(void **state)
 {
     for (int round = 0; round < 30; round++) {
-        mark m[3] = { all_reduce(f.q[FIRST], "a", &links[0], large(0)),
-                      all_reduce(f.q[SECOND], "b", &links[1], cell(20)),
-                      all_gather(f.q[THIRD], "c", &all, tensor_1d(device + 30, F32, 2), tensor_none()) };
+        mark m[3] = { submit(f.q[FIRST], "a", all_reduce_op(&links[0], large(0))),
+                      submit(f.q[SECOND], "b", all_reduce_op(&links[1], cell(20))),
+                      submit(f.q[THIRD], "c", all_gather_op(&all, tensor_1d(device + 30, F32, 2), tensor_none())) };
         machine_sync(f.m);
         assert_true(mark_time(m[0]) <= mark_time(m[1]) && mark_time(m[1]) <= mark_time(m[2]));
     }
@@ -182,9 +183,9 @@ static void absent(void)
     if (world_rank() == 1) world_barrier();
     machine_origin(f.m, (origin){ .step = 2, .microbatch = 3, .chunk = -1, .layer = 4, .phase = PHASE_BACKWARD });
     queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "gradient", &links[1], false, cell(0)));
-    queue_wait(f.q[SECOND], copy(f.q[COMPUTE], "next", cell(1), WRITE, cell(0)));
-    fill(f.q[SECOND], "other", cell(2), 1.0);
-    mark_sync(fill(f.q[SECOND], "last", cell(3), 1.0));
+    queue_wait(f.q[SECOND], submit(f.q[COMPUTE], "next", copy_op(cell(1), WRITE, cell(0))));
+    submit(f.q[SECOND], "other", fill_op(cell(2), 1.0));
+    mark_sync(submit(f.q[SECOND], "last", fill_op(cell(3), 1.0)));
 }
 
 /* A ring full of operations behind a transfer that never comes. */
@@ -193,7 +194,7 @@ static void absent_behind_a_full_ring(void)
     world_stall_limit(1.0);
     if (world_rank() == 1) world_barrier();
     queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "input", &links[1], false, cell(0)));
-    for (int i = 0; i < 10000; i++) fill(f.q[COMPUTE], "x", cell(1), 1.0);
+    for (int i = 0; i < 10000; i++) submit(f.q[COMPUTE], "x", fill_op(cell(1), 1.0));
 }
 
 int main(int count, char **arguments)

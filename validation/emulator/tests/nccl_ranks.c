@@ -49,11 +49,11 @@ static void connect(group *g, const char *name, int concurrent, int first, int s
 
 static void send_to(queue *q, group *g, int peer, tensor x)
 {
-    fabric_exchange(q, "send", g, &(transfer){ true, peer, x }, 1);
+    submit(q, "send", exchange_op(g, &(transfer){ true, peer, x }, 1));
 }
 static void receive_from(queue *q, group *g, int peer, tensor x)
 {
-    fabric_exchange(q, "receive", g, &(transfer){ false, peer, x }, 1);
+    submit(q, "receive", exchange_op(g, &(transfer){ false, peer, x }, 1));
 }
 
 /* ---- at once ---- */
@@ -63,7 +63,7 @@ static void receive_ahead_of_send(group *back, group *forth)
 {
     queue *back_queue = f.q[FIRST], *forth_queue = f.q[SECOND];
     if (world_rank() == 0) {
-        fill(f.q[COMPUTE], "forth", cell[1], 7.0);
+        submit(f.q[COMPUTE], "forth", fill_op(cell[1], 7.0));
         receive_from(back_queue, back, 1, cell[0]);
         queue_follow(forth_queue, f.q[COMPUTE]);
         send_to(forth_queue, forth, 1, cell[1]);
@@ -90,7 +90,7 @@ static void receives_ahead_hold_up_no_send(void **state)
 static void first_transfer(group *g)
 {
     transfer both[] = { { true, 1 - g->rank, cell[2] }, { false, 1 - g->rank, cell[3] } };
-    if (g->size == 2) fabric_exchange(f.q[FIRST], "first", g, both, 2);
+    if (g->size == 2) submit(f.q[FIRST], "first", exchange_op(g, both, 2));
 }
 
 static void transfers_at_once_pass_each_other(void **state)
@@ -144,7 +144,7 @@ static void act(stage_work *w, int i, queue *compute)
            in = of_microbatch(forward ? w->activation : w->gradient, microbatch);
     queue_wait(compute, w->arrived);
     receive_input(w, i + 1);
-    copy(compute, "work", out, WRITE, in);
+    submit(compute, "work", copy_op(out, WRITE, in));
     queue_follow(f.q[link], compute);
     if (w->m->link[link].size == 2) send_to(f.q[link], &w->m->link[link], LINK_RECEIVER, out);
 }
@@ -207,13 +207,13 @@ static void communicators_are_kept_and_made_again(void **state)
         group other;
         snprintf(name, sizeof name, "other %d", i % 35);
         connect(&other, name, i % 2, 0, world_ranks());
-        fill(f.q[FIRST], "one", cell[0], 1.0);
-        all_reduce(f.q[FIRST], "x", &other, cell[0]);
+        submit(f.q[FIRST], "one", fill_op(cell[0], 1.0));
+        submit(f.q[FIRST], "x", all_reduce_op(&other, cell[0]));
         assert_on_all(first_number(cell[0]) == (float)world_ranks(), "sum %d", i);
         group_disconnect(MACHINE_CUDA, name);
     }
-    fill(f.q[FIRST], "one", cell[0], 1.0);
-    all_reduce(f.q[FIRST], "x", &g, cell[0]);
+    submit(f.q[FIRST], "one", fill_op(cell[0], 1.0));
+    submit(f.q[FIRST], "x", all_reduce_op(&g, cell[0]));
     assert_on_all(first_number(cell[0]) == (float)world_ranks(), "sum in a communicator that stayed");
     group_disconnect(MACHINE_CUDA, "kept");
 }
@@ -229,7 +229,7 @@ static void sums_are_made_in_orders_of_their_own(void **state)
     connect(&g, "sums", 0, 0, world_ranks());
     for (int i = 0; i < NUMBERS; i++) x[i] = bf16_round(world_rank() == 0 ? 256.0f : is_last() ? -256.0f : 1.0f);
     tensor own = tensor_1d(x, BF16, NUMBERS), there = placed(&f, own);
-    all_reduce(f.q[FIRST], "x", &g, there);
+    submit(f.q[FIRST], "x", all_reduce_op(&g, there));
     fetched(&f, own, there);
     float in_rank_order = 256.0f;
     for (int r = 1; r < world_ranks() - 1; r++) in_rank_order = bf16_widen(bf16_round(in_rank_order + 1.0f));
@@ -277,13 +277,13 @@ static group *everybody(void)
     return &g;
 }
 
-static void reduce(group *g, int64_t n) { all_reduce(f.q[FIRST], "x", g, some(0, n)); }
+static void reduce(group *g, int64_t n) { submit(f.q[FIRST], "x", all_reduce_op(g, some(0, n))); }
 
 static void other_count(void) { reduce(everybody(), is_last() ? 5 : 3); }
 static void other_kind(void)
 {
     group *g = everybody();
-    if (is_last()) all_gather(f.q[FIRST], "x", g, some(0, world_ranks()), tensor_none());
+    if (is_last()) submit(f.q[FIRST], "x", all_gather_op(g, some(0, world_ranks()), tensor_none()));
     else reduce(g, 1);
 }
 
@@ -304,7 +304,7 @@ static void short_message(void)
 static void memory_of_the_host(void)
 {
     static float x[4];
-    all_reduce(f.q[FIRST], "x", everybody(), tensor_1d(x, F32, 4));
+    submit(f.q[FIRST], "x", all_reduce_op(everybody(), tensor_1d(x, F32, 4)));
 }
 
 /* Own part a place beside where it belongs. */
@@ -312,7 +312,7 @@ static void half_in_place(void)
 {
     group *g = everybody();
     tensor from = tensor_slice(cell[0], 0, g->rank * 4 + 1, 4);
-    all_gather(f.q[FIRST], "x", g, some(0, 4 * world_ranks()), from);
+    submit(f.q[FIRST], "x", all_gather_op(g, some(0, 4 * world_ranks()), from));
 }
 
 static void given_back(void)

@@ -38,7 +38,7 @@ static shadow_report run_swiglu(shadow_mode mode, const char *files)
            out = tensor_2d(memory + sizeof value + 40, F32, ROWS, HALF);
     machine_upload(m, gate_up, value);
     machine_origin(m, (origin){ .step = 1, .microbatch = 0, .chunk = 0, .layer = 2, .phase = PHASE_FORWARD });
-    swiglu_forward(q, "act", gate_up, out);
+    submit(q, "act", swiglu_forward_op(gate_up, out));
     machine_sync(m);
     shadow_report r = *machine_shadowed(m);
     machine_close(m);

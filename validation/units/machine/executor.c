@@ -29,9 +29,9 @@ static void mark_sync_runs_up_to_the_mark(void **state)
 {
     float x[3] = { 0 };
     floor_of_queues f = open_floor((machine_options){ 0 });
-    mark first = fill(f.q[0], "a", floats(&x[0], 1), 1.0);
-    fill(f.q[0], "b", floats(&x[1], 1), 2.0);
-    mark other = fill(f.q[1], "c", floats(&x[2], 1), 3.0);
+    mark first = submit(f.q[0], "a", fill_op(floats(&x[0], 1), 1.0));
+    submit(f.q[0], "b", fill_op(floats(&x[1], 1), 2.0));
+    mark other = submit(f.q[1], "c", fill_op(floats(&x[2], 1), 3.0));
     assert_true(x[0] == 0.0f);
     mark_sync(first);
     assert_true(x[0] == 1.0f && x[1] == 0.0f && x[2] == 0.0f);
@@ -62,7 +62,7 @@ static void times_never_go_back_in_a_queue(void **state)
     float x[2];
     floor_of_queues f = open_floor((machine_options){ .hostile = true });
     for (int i = 0; i < OPERATIONS; i++)
-        for (int k = 0; k < 2; k++) marks[k][i] = fill(f.q[k], "x", floats(&x[k], 1), i);
+        for (int k = 0; k < 2; k++) marks[k][i] = submit(f.q[k], "x", fill_op(floats(&x[k], 1), i));
     machine_sync(f.m);
     for (int k = 0; k < 2; k++) {
         double before = mark_time(marks[k][OPERATIONS - MARK_HISTORY]);
@@ -80,10 +80,10 @@ static void queues_wait_for_each_other(void **state)
     float x[QUEUES] = { 0 };
     floor_of_queues f = open_floor((machine_options){ .hostile = true, .order_seed = 5 });
     for (int round = 1; round <= 100; round++) {
-        fill(f.q[0], "x", floats(&x[0], 1), round);
+        submit(f.q[0], "x", fill_op(floats(&x[0], 1), round));
         for (int i = 1; i < QUEUES; i++) {
             queue_wait(f.q[i], queue_mark(f.q[i - 1]));
-            copy(f.q[i], "x", floats(&x[i], 1), WRITE, floats(&x[i - 1], 1));
+            submit(f.q[i], "x", copy_op(floats(&x[i], 1), WRITE, floats(&x[i - 1], 1)));
         }
         mark_sync(queue_mark(f.q[QUEUES - 1]));
         assert_true(x[QUEUES - 1] == (float)round);
@@ -103,11 +103,11 @@ static void an_idle_queue_may_wait_for_much(void **state)
     floor_of_queues f = open_floor((machine_options){ .hostile = true, .order_seed = 3 });
     mark first = { NULL, 0 };
     for (int i = 0; i < OPERATIONS; i++) {
-        queue_wait(f.q[1], copy(f.q[0], "x", floats(&x, 1), UPDATE, floats((float *)&one, 1)));
+        queue_wait(f.q[1], submit(f.q[0], "x", copy_op(floats(&x, 1), UPDATE, floats((float *)&one, 1))));
         if (i == 0) first = queue_mark(f.q[0]);
     }
     queue_wait(f.q[1], first);
-    mark_sync(copy(f.q[1], "y", floats(&y, 1), WRITE, floats(&x, 1)));
+    mark_sync(submit(f.q[1], "y", copy_op(floats(&y, 1), WRITE, floats(&x, 1))));
     assert_true(y == (float)OPERATIONS);
     assert_int_equal(machine_hazards(f.m)->count, 0);
     assert_int_equal(machine_waits(f.m), 1);
@@ -120,10 +120,10 @@ static void an_early_wait_keeps_what_it_followed(void **state)
     enum { OPERATIONS = 20000 };
     float a, b, c;
     floor_of_queues f = open_floor((machine_options){ 0 });
-    queue_wait(f.q[0], fill(f.q[1], "b", floats(&b, 1), 2.0));
-    queue_wait(f.q[2], fill(f.q[0], "a", floats(&a, 1), 1.0));
-    for (int i = 0; i < OPERATIONS; i++) fill(f.q[0], "a", floats(&a, 1), 3.0);
-    mark_sync(copy(f.q[2], "c", floats(&c, 1), WRITE, floats(&b, 1)));
+    queue_wait(f.q[0], submit(f.q[1], "b", fill_op(floats(&b, 1), 2.0)));
+    queue_wait(f.q[2], submit(f.q[0], "a", fill_op(floats(&a, 1), 1.0)));
+    for (int i = 0; i < OPERATIONS; i++) submit(f.q[0], "a", fill_op(floats(&a, 1), 3.0));
+    mark_sync(submit(f.q[2], "c", copy_op(floats(&c, 1), WRITE, floats(&b, 1))));
     assert_true(c == 2.0f);
     assert_int_equal(machine_hazards(f.m)->count, 0);
     machine_close(f.m);
@@ -139,13 +139,13 @@ static void a_full_ring_runs_what_came_before(void **state)
     tensor add = floats((float *)&one, 1);
     mark last = { NULL, 0 };
     for (int i = 0; i < OPERATIONS; i++) {
-        last = copy(f.q[0], "x", floats(&x, 1), UPDATE, add);
+        last = submit(f.q[0], "x", copy_op(floats(&x, 1), UPDATE, add));
         if (i % 100 == 0) queue_wait(f.q[1], last);
-        copy(f.q[1], "y", floats(&y, 1), UPDATE, add);
+        submit(f.q[1], "y", copy_op(floats(&y, 1), UPDATE, add));
     }
     assert_true(x > 0.0f);
     queue_wait(f.q[2], last);
-    copy(f.q[2], "y", floats(&y, 1), UPDATE, floats(&x, 1));
+    submit(f.q[2], "y", copy_op(floats(&y, 1), UPDATE, floats(&x, 1)));
     mark_sync(queue_mark(f.q[2]));
     assert_true(x == (float)OPERATIONS);
     machine_sync(f.m);
@@ -160,11 +160,11 @@ static void spans_are_kept(void **state)
     int64_t count, seen[2] = { 0 };
     floor_of_queues f = open_floor((machine_options){ .span_capacity = 3 });
     machine_origin(f.m, (origin){ .step = 4, .microbatch = -1, .chunk = -1, .layer = 2, .phase = PHASE_FORWARD });
-    for (int i = 0; i < 5; i++) fill(f.q[1], "c", tensor_none(), 1.0);
+    for (int i = 0; i < 5; i++) submit(f.q[1], "c", fill_op(tensor_none(), 1.0));
     machine_sync(f.m);
-    fill(f.q[0], "a", floats(&x[0], 1), 1.0);
+    submit(f.q[0], "a", fill_op(floats(&x[0], 1), 1.0));
     queue_wait(f.q[2], queue_mark(f.q[0]));
-    mark done = copy(f.q[2], "b", floats(&x[1], 1), WRITE, floats(&x[0], 1));
+    mark done = submit(f.q[2], "b", copy_op(floats(&x[1], 1), WRITE, floats(&x[0], 1)));
     machine_sync(f.m);
     const span *s = machine_spans(f.m, &count);
     assert_int_equal(count, 3);
@@ -202,7 +202,7 @@ static void random_program(const floor_of_queues *f, uint32_t program, bool wait
             for (int k = 0; k < QUEUES; k++) queue_wait(f->q[on], reader[to][k]);
         }
         access_mode how = roll(program, 8 * i + 3, 3) ? UPDATE : WRITE;
-        last[on] = copy(f->q[on], "x", floats(&cell[to], 1), how, floats(&cell[from], 1));
+        last[on] = submit(f->q[on], "x", copy_op(floats(&cell[to], 1), how, floats(&cell[from], 1)));
         writer[to] = reader[from][on] = last[on];
         if (roll(program, 8 * i + 4, 60) == 0) mark_sync(last[roll(program, 8 * i + 5, QUEUES)]);
     }
@@ -262,9 +262,9 @@ static float data[64];
 static void wait_for_the_future(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
-    fill(f.q[1], "b", floats(data, 4), 1.0);
+    submit(f.q[1], "b", fill_op(floats(data, 4), 1.0));
     queue_wait(f.q[0], (mark){ f.q[1], 3 });
-    fill(f.q[0], "never", floats(data, 4), 2.0);
+    submit(f.q[0], "never", fill_op(floats(data, 4), 2.0));
     machine_sync(f.m);
 }
 
@@ -272,16 +272,16 @@ static void wait_in_a_circle(void)
 {
     floor_of_queues f = open_floor((machine_options){ .hostile = true });
     queue_wait(f.q[0], (mark){ f.q[1], 1 });
-    fill(f.q[0], "a", floats(data, 4), 2.0);
+    submit(f.q[0], "a", fill_op(floats(data, 4), 2.0));
     queue_wait(f.q[1], queue_mark(f.q[0]));
-    fill(f.q[1], "b", floats(data, 4), 1.0);
+    submit(f.q[1], "b", fill_op(floats(data, 4), 1.0));
     machine_sync(f.m);
 }
 
 static void sync_with_the_future(void)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
-    fill(f.q[1], "b", floats(data, 4), 1.0);
+    submit(f.q[1], "b", fill_op(floats(data, 4), 1.0));
     mark_sync((mark){ f.q[1], 2 });
 }
 
@@ -321,8 +321,9 @@ static void too_little_scratch(void)
 {
     floor_of_queues f = open_floor((machine_options){ .prove_access = true });
     static int32_t token[4];
-    embedding_backward(f.q[0], "table", tensor_2d(token, I32, 4, 1), tensor_3d(data, F32, 4, 1, 2),
-                       tensor_2d(data + 16, F32, 8, 2), WRITE, 0);
+    submit(f.q[0], "table",
+           embedding_backward_op(tensor_2d(token, I32, 4, 1), tensor_3d(data, F32, 4, 1, 2),
+                                 tensor_2d(data + 16, F32, 8, 2), WRITE, 0));
     machine_sync(f.m);
 }
 
@@ -412,10 +413,10 @@ static void upload_and_download_synchronize(void **state)
 {
     float x[4] = { 0 }, y[4], z[4] = { 1, 2, 3, 4 };
     floor_of_queues f = open_floor((machine_options){ 0 });
-    fill(f.q[1], "x", floats(x, 4), 8.0);
+    submit(f.q[1], "x", fill_op(floats(x, 4), 8.0));
     machine_download(f.m, y, floats(x, 4));
     assert_true(y[0] == 8.0f && y[3] == 8.0f);
-    fill(f.q[2], "x", floats(x, 4), 9.0);
+    submit(f.q[2], "x", fill_op(floats(x, 4), 9.0));
     machine_upload(f.m, floats(x, 4), z);
     assert_memory_equal(x, z, sizeof x);
     assert_int_equal(machine_hazards(f.m)->count, 0);

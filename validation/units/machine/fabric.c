@@ -38,9 +38,9 @@ typedef struct {
 static mark submit_asked(const test_floor *f, group *g, const asked *x)
 {
     switch (x->kind) {
-    case OP_ALL_GATHER: return all_gather(f->q[0], "x", g, x->to, x->from);
-    case OP_REDUCE_SCATTER: return reduce_scatter(f->q[0], "x", g, x->to, x->from);
-    default: return all_reduce(f->q[0], "x", g, x->to);
+    case OP_ALL_GATHER: return submit(f->q[0], "x", all_gather_op(g, x->to, x->from));
+    case OP_REDUCE_SCATTER: return submit(f->q[0], "x", reduce_scatter_op(g, x->to, x->from));
+    default: return submit(f->q[0], "x", all_reduce_op(g, x->to));
     }
 }
 
@@ -80,7 +80,7 @@ static void run_exchange(const char *name, group *g, const transfer *list, int c
     transfer there[OP_OPERANDS];
     memcpy(there, list, (size_t)count * sizeof *list);
     for (int i = 0; i < count; i++) there[i].tensor = placed(&real, list[i].tensor);
-    mark_sync(fabric_exchange(real.q[0], name, g, there, count));
+    mark_sync(submit(real.q[0], name, exchange_op(g, there, count)));
     for (int i = 0; i < count; i++) fetched(&real, list[i].tensor, there[i].tensor);
 }
 
@@ -194,7 +194,7 @@ static void a_group_of_one_needs_no_communicator(void **state)
             assert_on_all(right, "%s %lld", dtype_name(type), (long long)sizes[i]);
         }
     assert_on_all(scatter_is_exact(&one, F32, BF16, 1000, false, 0), "f32 to bf16");
-    fabric_exchange(real.q[0], "nothing", &one, NULL, 0);
+    submit(real.q[0], "nothing", exchange_op(&one, NULL, 0));
     machine_sync(real.m);
 }
 
@@ -350,7 +350,7 @@ static void many_transfers(void **state)
     for (int i = 0; i < many; i++) {
         transfer list[] = { { true, right, tensor_slice(there, 0, i % 2, 1) },
                             { false, left, tensor_slice(there, 0, (i + 1) % 2, 1) } };
-        fabric_exchange(real.q[0], "round", &all.g, list, 2);
+        submit(real.q[0], "round", exchange_op(&all.g, list, 2));
     }
     machine_sync(real.m);
     fetched(&real, tokens, there);

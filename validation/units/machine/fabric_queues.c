@@ -79,10 +79,10 @@ static void submit_task(const test_floor *f, const task *t)
            part_out = tensor_slice(out, 0, 0, t->n);
     transfer list[] = { { false, neighbour(g, -1), part_out }, { true, neighbour(g, 1), part } };
     switch (t->kind) {
-    case OP_ALL_GATHER: all_gather(q, "x", g, out, part); break;
-    case OP_REDUCE_SCATTER: reduce_scatter(q, "x", g, part_out, whole); break;
-    case OP_ALL_REDUCE: all_reduce(q, "x", g, part); break;
-    default: fabric_exchange(q, "x", g, list, 2);
+    case OP_ALL_GATHER: submit(q, "x", all_gather_op(g, out, part)); break;
+    case OP_REDUCE_SCATTER: submit(q, "x", reduce_scatter_op(g, part_out, whole)); break;
+    case OP_ALL_REDUCE: submit(q, "x", all_reduce_op(g, part)); break;
+    default: submit(q, "x", exchange_op(g, list, 2));
     }
 }
 
@@ -169,9 +169,10 @@ static void ranks_come_late(void **state)
         tensor there = placed(&f, all);
         machine_sync(f.m);
         if (world_rank() == late)
-            for (int i = 0; i < 200; i++) fill(f.q[0], "late", tensor_1d(f.scratch[3], F32, 20000), 1.0);
-        all_reduce(f.q[0], "x", &group_of[0].g, tensor_flat(tensor_slice(there, 0, 0, 1)));
-        all_reduce(f.q[1], "y", &group_of[3].g, tensor_slice(tensor_flat(tensor_slice(there, 0, 1, 1)), 0, 0, 3));
+            for (int i = 0; i < 200; i++) submit(f.q[0], "late", fill_op(tensor_1d(f.scratch[3], F32, 20000), 1.0));
+        submit(f.q[0], "x", all_reduce_op(&group_of[0].g, tensor_flat(tensor_slice(there, 0, 0, 1))));
+        submit(f.q[1], "y",
+               all_reduce_op(&group_of[3].g, tensor_slice(tensor_flat(tensor_slice(there, 0, 1, 1)), 0, 0, 3)));
         machine_sync(f.m);
         fetched(&f, all, there);
         float sum = (float)(world_ranks() * (world_ranks() - 1) / 2);

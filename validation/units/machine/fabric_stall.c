@@ -19,10 +19,10 @@ static void sleep_for(double seconds)
     nanosleep(&t, NULL);
 }
 
-static void reduce(int64_t n) { mark_sync(all_reduce(f.q[1], "gradients", &all.g, tensor_1d(x, F32, n))); }
+static void reduce(int64_t n) { mark_sync(submit(f.q[1], "gradients", all_reduce_op(&all.g, tensor_1d(x, F32, n)))); }
 static void gather(int64_t n)
 {
-    mark_sync(all_gather(f.q[2], "weights", &all.g, tensor_1d(x, F32, n * all.g.size), tensor_none()));
+    mark_sync(submit(f.q[2], "weights", all_gather_op(&all.g, tensor_1d(x, F32, n * all.g.size), tensor_none())));
 }
 
 static void absent(void)
@@ -65,7 +65,7 @@ static void stopped(void)
 static void a_slow_rank_that_completes_operations_is_waited_for(void **state)
 {
     for (int i = 0; misbehaves() && i < 8; i++) {
-        mark_sync(fill(f.q[0], "slow", tensor_1d(x, F32, LARGE), 1.0));
+        mark_sync(submit(f.q[0], "slow", fill_op(tensor_1d(x, F32, LARGE), 1.0)));
         sleep_for(0.2 * limit);
     }
     reduce(LARGE);
@@ -84,8 +84,8 @@ static void a_pause_in_which_nobody_waits_is_no_stall(void **state)
 static void send_to_rank_0(int64_t n)
 {
     transfer in = { false, world_ranks() - 1, tensor_1d(x, F32, 8) }, out = { true, 0, tensor_1d(x, F32, n) };
-    mark_sync(
-        fabric_exchange(f.q[3], "activations", &all.g, misbehaves() ? &out : &in, misbehaves() || world_rank() == 0));
+    mark_sync(submit(f.q[3], "activations",
+                     exchange_op(&all.g, misbehaves() ? &out : &in, misbehaves() || world_rank() == 0)));
 }
 
 static void short_message(void) { send_to_rank_0(4); }

@@ -303,16 +303,16 @@ static void a_machine_checks_what_passes(void **state)
     queue *q[3];
     machine *m = paper(q);
     tensor x = tensor_1d(memory, F32, 16), y = tensor_1d(memory + 64, F32, 16);
-    queue_wait(q[1], fill(q[0], "x", x, 1.0));
-    mark copied = copy(q[1], "y", y, WRITE, x);
+    queue_wait(q[1], submit(q[0], "x", fill_op(x, 1.0)));
+    mark copied = submit(q[1], "y", copy_op(y, WRITE, x));
     assert_int_equal(machine_hazards(m)->count, 0);
     machine_origin(m, (origin){ .step = 3, .microbatch = 1, .chunk = -1, .layer = 5, .phase = PHASE_BACKWARD });
-    fill(q[0], "x", x, 2.0);
+    submit(q[0], "x", fill_op(x, 2.0));
     assert_string_equal(
         machine_hazards(m)->sentence[0],
         "copy y (setup) and fill x (step 3, microbatch 1, layer 5, backward) touch the same bytes unordered");
     machine_sync(m);
-    fill(q[2], "x", x, 3.0);
+    submit(q[2], "x", fill_op(x, 3.0));
     mark_sync(copied);
     assert_int_equal(machine_hazards(m)->count, 1);
     machine_close(m);
@@ -327,17 +327,17 @@ static void a_dropped_wait_is_found(void **state)
         machine *m = paper(q);
         machine_drop_wait(m, drop);
         machine_step(m, 0);
-        mark filled = fill(q[0], "x", x, 1.0);
+        mark filled = submit(q[0], "x", fill_op(x, 1.0));
         queue_wait(q[1], filled);
         queue_wait(q[1], filled);
-        mark copied = copy(q[1], "y", y, WRITE, x);
+        mark copied = submit(q[1], "y", copy_op(y, WRITE, x));
         queue_wait(q[2], copied);
         queue_wait(q[2], filled);
-        mark summed = copy(q[2], "x", x, UPDATE, y);
+        mark summed = submit(q[2], "x", copy_op(x, UPDATE, y));
         queue_wait(q[0], filled);
         queue_wait(q[0], summed);
         queue_wait(q[0], copied);
-        fill(q[0], "y", y, 0.0);
+        submit(q[0], "y", fill_op(y, 0.0));
         if (drop < 0) assert_int_equal(machine_waits(m), 3);
         assert_int_equal(machine_hazards(m)->count > 0, drop >= 0);
         machine_close(m);

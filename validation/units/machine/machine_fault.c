@@ -23,10 +23,10 @@ typedef struct {
 
 static void three_copies(queue *q, cells *x)
 {
-    fill(q, "a", tensor_1d(x->a, F32, N), 1.0);
-    copy(q, "b", tensor_1d(x->b, F32, N), UPDATE, tensor_1d(x->a, F32, N));
-    copy(q, "c", tensor_1d(x->c, F32, N), WRITE, tensor_1d(x->b, F32, N));
-    copy(q, "d", tensor_1d(x->d, F32, N), UPDATE, tensor_1d(x->c, F32, N));
+    submit(q, "a", fill_op(tensor_1d(x->a, F32, N), 1.0));
+    submit(q, "b", copy_op(tensor_1d(x->b, F32, N), UPDATE, tensor_1d(x->a, F32, N)));
+    submit(q, "c", copy_op(tensor_1d(x->c, F32, N), WRITE, tensor_1d(x->b, F32, N)));
+    submit(q, "d", copy_op(tensor_1d(x->d, F32, N), UPDATE, tensor_1d(x->c, F32, N)));
 }
 
 static cells fresh(void)
@@ -135,7 +135,7 @@ static void fill_struck(fault_kind kind, dtype type, void *x, int64_t faults)
     fault s = planted(kind, OP_FILL, 1);
     test_floor f = struck_floor(&s);
     machine_step(f.m, 0);
-    fill(f.q[0], "x", tensor_1d(x, type, N), 3.0);
+    submit(f.q[0], "x", fill_op(tensor_1d(x, type, N), 3.0));
     machine_sync(f.m);
     assert_int_equal(machine_faults(f.m), faults);
     floor_close(&f);
@@ -195,13 +195,13 @@ static void unwait_leaves_out_the_wait(void **state)
     cells x = fresh();
     test_floor f = struck_floor(&s);
     machine_step(f.m, 0);
-    fill(f.q[0], "a", tensor_1d(x.a, F32, N), 1.0);
+    submit(f.q[0], "a", fill_op(tensor_1d(x.a, F32, N), 1.0));
     queue_wait(f.q[1], queue_mark(f.q[0]));
-    copy(f.q[1], "b", tensor_1d(x.b, F32, N), WRITE, tensor_1d(x.a, F32, N));
+    submit(f.q[1], "b", copy_op(tensor_1d(x.b, F32, N), WRITE, tensor_1d(x.a, F32, N)));
     assert_int_equal(machine_hazards(f.m)->count + machine_faults(f.m), 0);
     queue_wait(f.q[2], queue_mark(f.q[0]));
     queue_wait(f.q[2], queue_mark(f.q[1]));
-    copy(f.q[2], "c", tensor_1d(x.c, F32, N), WRITE, tensor_1d(x.b, F32, N));
+    submit(f.q[2], "c", copy_op(tensor_1d(x.c, F32, N), WRITE, tensor_1d(x.b, F32, N)));
     machine_sync(f.m);
     assert_int_equal(machine_faults(f.m), 1);
     assert_int_equal(machine_hazards(f.m)->count, 1);
@@ -220,12 +220,12 @@ static void struck_operations_keep_their_place(void **state)
         test_floor f = floor_open((machine_options){ .hostile = true, .order_seed = (uint32_t)k }, 0);
         machine_plant(f.m, &s);
         machine_step(f.m, 0);
-        fill(f.q[0], "a", tensor_1d(x.a, F32, N), 1.0);
+        submit(f.q[0], "a", fill_op(tensor_1d(x.a, F32, N), 1.0));
         queue_wait(f.q[1], queue_mark(f.q[0]));
-        mark done = copy(f.q[1], "b", tensor_1d(x.b, F32, N), UPDATE, tensor_1d(x.a, F32, N));
+        mark done = submit(f.q[1], "b", copy_op(tensor_1d(x.b, F32, N), UPDATE, tensor_1d(x.a, F32, N)));
         queue_wait(f.q[2], done);
-        fill(f.q[2], "a", tensor_1d(x.a, F32, N), 7.0);
-        fill(f.q[2], "b", tensor_1d(x.b, F32, N), 8.0);
+        submit(f.q[2], "a", fill_op(tensor_1d(x.a, F32, N), 7.0));
+        submit(f.q[2], "b", fill_op(tensor_1d(x.b, F32, N), 8.0));
         machine_sync(f.m);
         assert_int_equal(machine_hazards(f.m)->count, 0);
         assert_int_equal(machine_faults(f.m), 1);

@@ -129,20 +129,23 @@ static void submit_transfer(const test_floor *f, const buffers *b, int i)
     transfer in = { false, is_link(i) ? LINK_SENDER : neighbour(-1), to };
     transfer out = { true, is_link(i) ? LINK_RECEIVER : neighbour(1), tensor_1d(b->read[i], F32, n) };
     switch (program[i].kind) {
-    case OP_ALL_REDUCE: all_reduce(q, "x", g, to); break;
-    case OP_ALL_GATHER: all_gather(q, "x", g, to, program[i].in_place ? none : tensor_1d(b->read[i], F32, n)); break;
-    case OP_REDUCE_SCATTER:
-        reduce_scatter(q, "x", g, program[i].in_place ? none : to,
-                       program[i].in_place ? to : tensor_1d(b->read[i], F32, n * g->size));
+    case OP_ALL_REDUCE: submit(q, "x", all_reduce_op(g, to)); break;
+    case OP_ALL_GATHER:
+        submit(q, "x", all_gather_op(g, to, program[i].in_place ? none : tensor_1d(b->read[i], F32, n)));
         break;
-    default: fabric_exchange(q, "x", g, sends_only(i) ? &out : (transfer[]){ in, out }, is_link(i) ? 1 : 2);
+    case OP_REDUCE_SCATTER:
+        submit(q, "x",
+               reduce_scatter_op(g, program[i].in_place ? none : to,
+                                 program[i].in_place ? to : tensor_1d(b->read[i], F32, n * g->size)));
+        break;
+    default: submit(q, "x", exchange_op(g, sends_only(i) ? &out : (transfer[]){ in, out }, is_link(i) ? 1 : 2));
     }
 }
 
 /* A transfer before the steps, then the program in each step. */
 static void submit_setup(const test_floor *f, float *x)
 {
-    all_reduce(f->q[0], "setup", &groups[ALL].g, tensor_1d(x, F32, 1));
+    submit(f->q[0], "setup", all_reduce_op(&groups[ALL].g, tensor_1d(x, F32, 1)));
 }
 
 static void submit_step(const test_floor *f, const buffers *b, int step)

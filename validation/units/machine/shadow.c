@@ -47,7 +47,7 @@ static void right_ones_pass(void **state)
         static char name[64][16];
         for (int i = 0; i < 64; i++) {
             snprintf(name[i], sizeof name[i], "product %d", i % 32);
-            matmul(f.queue, name[i], f.c.t, UPDATE, f.a.t, f.b.t);
+            submit(f.queue, name[i], matmul_op(f.c.t, UPDATE, f.a.t, f.b.t));
         }
         machine_sync(f.machine);
         const shadow_report *r = machine_shadowed(f.machine);

@@ -17,14 +17,14 @@ static void submit_all(machine *m)
     queue_set_scratch(q, scratch[0], sizeof scratch[0]);
     queue_set_scratch(talk, scratch[1], sizeof scratch[1]);
     machine_origin(m, (origin){ .step = 0, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_FORWARD });
-    fill(q, "a", tensor_1d(a, F32, 64), 2.0);
+    submit(q, "a", fill_op(tensor_1d(a, F32, 64), 2.0));
     machine_origin_now(m)->phase = PHASE_BACKWARD;
-    fill(q, "b", tensor_1d(b, F32, 64), 3.0);
-    matmul(q, "c", tensor_2d(c, F32, 4, 8), WRITE, tensor_2d(a, F32, 4, 2), tensor_2d(b, F32, 2, 8));
+    submit(q, "b", fill_op(tensor_1d(b, F32, 64), 3.0));
+    submit(q, "c", matmul_op(tensor_2d(c, F32, 4, 8), WRITE, tensor_2d(a, F32, 4, 2), tensor_2d(b, F32, 2, 8)));
     queue_wait(talk, queue_mark(q));
-    all_reduce(talk, "c", &alone, tensor_1d(c, F32, 32));
-    all_gather(talk, "a", &alone, tensor_1d(a, F32, 16), tensor_none());
-    all_reduce(talk, "b", &other, tensor_1d(b, BF16, 10));
+    submit(talk, "c", all_reduce_op(&alone, tensor_1d(c, F32, 32)));
+    submit(talk, "a", all_gather_op(&alone, tensor_1d(a, F32, 16), tensor_none()));
+    submit(talk, "b", all_reduce_op(&other, tensor_1d(b, BF16, 10)));
     machine_sync(m);
 }
 
@@ -84,7 +84,7 @@ static double dispatch_share(void)
     static float large[1 << 16];
     machine *m = machine_open(&(machine_options){ 0 });
     queue *q = machine_queue(m, "compute");
-    for (int i = 0; i < 5000; i++) fill(q, "x", tensor_1d(large, F32, 1 << 16), 1.0);
+    for (int i = 0; i < 5000; i++) submit(q, "x", fill_op(tensor_1d(large, F32, 1 << 16), 1.0));
     const tally *t = machine_tally(m);
     assert_true(t->run_seconds > 0.0);
     double share = t->dispatch_seconds / (t->dispatch_seconds + t->run_seconds);
@@ -121,18 +121,18 @@ static void sent_bytes_are_those_of_a_ring(void **state)
     machine *m = machine_open(&(machine_options){ .on_paper = true });
     queue *q = machine_queue(m, "talk");
     const double *sent = &machine_tally(m)->axis[0].sent;
-    all_gather(q, "in place", &ring, tensor_1d(whole, F32, 48), tensor_none());
+    submit(q, "in place", all_gather_op(&ring, tensor_1d(whole, F32, 48), tensor_none()));
     assert_true(*sent == 3 * 48);
-    all_gather(q, "apart", &ring, tensor_1d(whole, F32, 48), tensor_1d(part, F32, 12));
+    submit(q, "apart", all_gather_op(&ring, tensor_1d(whole, F32, 48), tensor_1d(part, F32, 12)));
     assert_true(*sent == 6 * 48);
-    reduce_scatter(q, "in place", &ring, tensor_none(), tensor_1d(whole, F32, 48));
+    submit(q, "in place", reduce_scatter_op(&ring, tensor_none(), tensor_1d(whole, F32, 48)));
     assert_true(*sent == 9 * 48);
-    reduce_scatter(q, "apart", &ring, tensor_1d(part, F32, 12), tensor_1d(whole, F32, 48));
+    submit(q, "apart", reduce_scatter_op(&ring, tensor_1d(part, F32, 12), tensor_1d(whole, F32, 48)));
     assert_true(*sent == 12 * 48);
-    all_reduce(q, "whole", &ring, tensor_1d(whole, F32, 48));
+    submit(q, "whole", all_reduce_op(&ring, tensor_1d(whole, F32, 48)));
     assert_true(*sent == 18 * 48);
     const transfer both[] = { { true, 1, tensor_1d(part, F32, 12) }, { false, 3, tensor_1d(out, F32, 24) } };
-    fabric_exchange(q, "exchange", &ring, both, 2);
+    submit(q, "exchange", exchange_op(&ring, both, 2));
     assert_true(*sent == 18 * 48 + 48 && machine_tally(m)->axis[0].messages == 6);
     machine_close(m);
 }

@@ -57,7 +57,7 @@ static void submit_transfer(const test_floor *f, mesh *m, tensor all, int link, 
     if (g->size == 1) return;
     tensor x = tensor_flat(tensor_slice(tensor_slice(tensor_slice(all, 0, link, 1), 1, i, 1), 2, 0, length_of(i)));
     transfer t = { sends(link), sends(link) ? LINK_RECEIVER : LINK_SENDER, x };
-    fabric_exchange(f->q[link], link_name[link], g, &t, 1);
+    submit(f->q[link], link_name[link], exchange_op(g, &t, 1));
 }
 
 static bool arrived(const mesh *m, const traffic *b)
@@ -130,8 +130,8 @@ static void many_transfers(void **state)
             transfer send = { true, LINK_RECEIVER, token_at(there, way, i) };
             transfer receive = { false, LINK_SENDER, token_at(there, way, i + 1) };
             queue_wait(f.q[out], queue_mark(f.q[in]));
-            fabric_exchange(f.q[out], "token", &ring.link[out], &send, 1);
-            fabric_exchange(f.q[in], "token", &ring.link[in], &receive, 1);
+            submit(f.q[out], "token", exchange_op(&ring.link[out], &send, 1));
+            submit(f.q[in], "token", exchange_op(&ring.link[in], &receive, 1));
         }
     machine_sync(f.m);
     fetched(&f, all, there);

@@ -24,7 +24,7 @@ static bool reaches(int handle, int first, int stride, int size, int rank)
     group g = group_line("split", first, stride, size, rank);
     g.handle = handle;
     test_floor f = floor_open((machine_options){ 0 }, 64);
-    all_gather(f.q[0], "who", &g, tensor_1d(all, F32, size), tensor_1d(&own, F32, 1));
+    submit(f.q[0], "who", all_gather_op(&g, tensor_1d(all, F32, size), tensor_1d(&own, F32, 1)));
     machine_sync(f.m);
     bool right = true;
     for (int i = 0; i < size; i++) right = right && all[i] == (float)(first + i * stride);
@@ -116,7 +116,7 @@ static void shared_groups_are_told_apart(void **state)
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < 3; i++) {
             for (int k = 0; k < LENGTH; k++) x[i][round][k] = value(world_rank(), i, round);
-            all_reduce(f.q[i], "x", g[i], tensor_1d(x[i][round], F32, LENGTH));
+            submit(f.q[i], "x", all_reduce_op(g[i], tensor_1d(x[i][round], F32, LENGTH)));
         }
     machine_sync(f.m);
     for (int round = 0; round < ROUNDS; round++)

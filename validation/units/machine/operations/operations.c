@@ -24,21 +24,22 @@ static void norm_reference(const int64_t *n, dtype type, double *const *in, doub
 
 static void norm_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    norm_forward(q, "norm", (norm_forward_operands){ .x = in[0], .gain = in[1], .out = out[0], .rstd = out[1] }, 1e-5f);
+    submit(q, "norm",
+           norm_forward_op((norm_forward_operands){ .x = in[0], .gain = in[1], .out = out[0], .rstd = out[1] }, 1e-5f));
 }
 
 static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
                               const tensor *d_in, access_mode how)
 {
-    norm_backward(q, "d_norm",
-                  (norm_backward_operands){ .d_out = d_out,
-                                            .x = in[0],
-                                            .rstd = out[1],
-                                            .gain = in[1],
-                                            .dx = d_in[0],
-                                            .gain_gradient = d_in[1],
-                                            .dx_access = how,
-                                            .gain_access = how });
+    submit(q, "d_norm",
+           norm_backward_op((norm_backward_operands){ .d_out = d_out,
+                                                      .x = in[0],
+                                                      .rstd = out[1],
+                                                      .gain = in[1],
+                                                      .dx = d_in[0],
+                                                      .gain_gradient = d_in[1],
+                                                      .dx_access = how,
+                                                      .gain_access = how }));
 }
 
 /* shape: s, b, heads, d. The table need not hold true angles. */
@@ -63,14 +64,14 @@ static void rope_reference(const int64_t *n, dtype type, double *const *in, doub
 
 static void rope_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    rope_forward(q, "rope", out[0], in[1]);
+    submit(q, "rope", rope_forward_op(out[0], in[1]));
 }
 
 /* d_in[0] starts as d_out. */
 static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
                               const tensor *d_in, access_mode how)
 {
-    rope_backward(q, "d_rope", d_in[0], in[1]);
+    submit(q, "d_rope", rope_backward_op(d_in[0], in[1]));
 }
 
 /* shape: s, b, heads, kv_heads, d, t; t = 0: causal, over as many keys as queries */
@@ -140,17 +141,18 @@ static attention_args attention_args_of(const int64_t *n)
 
 static void attention_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    attention_forward(q, "attention", (attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] },
-                      attention_args_of(n));
+    submit(q, "attention",
+           attention_forward_op((attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] },
+                                attention_args_of(n)));
 }
 
 static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
                                    const tensor *d_in, access_mode how)
 {
-    attention_backward(q, "d_attention",
-                       (attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0], d_in[1],
-                                                      d_in[2], how, how },
-                       attention_args_of(n));
+    submit(q, "d_attention",
+           attention_backward_op((attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0],
+                                                                d_in[1], d_in[2], how, how },
+                                 attention_args_of(n)));
 }
 
 /* shape: s, b, heads, d. Inputs: output and statistics over some keys, then over others. */
@@ -173,7 +175,7 @@ static void merge_reference(const int64_t *n, dtype type, double *const *in, dou
 
 static void merge_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    attention_merge(q, "merge", out[0], out[1], in[2], in[3]);
+    submit(q, "merge", attention_merge_op(out[0], out[1], in[2], in[3]));
 }
 
 /* shape: rows, f */
@@ -194,13 +196,13 @@ static void swiglu_reference(const int64_t *n, dtype type, double *const *in, do
 
 static void swiglu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    swiglu_forward(q, "swiglu", in[0], out[0]);
+    submit(q, "swiglu", swiglu_forward_op(in[0], out[0]));
 }
 
 static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
                                 const tensor *d_in, access_mode how)
 {
-    swiglu_backward(q, "d_swiglu", in[0], d_out, d_in[0]);
+    submit(q, "d_swiglu", swiglu_backward_op(in[0], d_out, d_in[0]));
 }
 
 /* shape: s, b, h, rows held, first row held; tokens go beyond both ends */
@@ -222,13 +224,13 @@ static void embedding_reference(const int64_t *n, dtype type, double *const *in,
 
 static void embedding_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    embedding_forward(q, "embedding", in[0], in[1], out[0], n[4]);
+    submit(q, "embedding", embedding_forward_op(in[0], in[1], out[0], n[4]));
 }
 
 static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
                                    const tensor *d_in, access_mode how)
 {
-    embedding_backward(q, "d_embedding", in[0], d_out, d_in[1], how, n[4]);
+    submit(q, "d_embedding", embedding_backward_op(in[0], d_out, d_in[1], how, n[4]));
 }
 
 /* Roundings: a sum of up to 1024 squares, one after the other if the compiler makes no vectors, gathers 60 (measured;

@@ -77,10 +77,11 @@ static void check_backward(dtype type)
     for (int64_t row = 0; row < POSITIONS * HEADS; row++) query_reference(value, row / HEADS, row);
     for (int64_t i = 0; i < x[OUT].elements; i++) element_set(&x[OUT].t, i, x[OUT].value[i]);
     for (int64_t i = 0; i < x[LSE].elements; i++) element_set(&x[LSE].t, i, x[LSE].value[i] * (1.0 - 0x1p-20));
-    RUN(q, attention_backward(q, "d_attention",
-                              (attention_backward_operands){ x[Q].t, x[K].t, x[V].t, x[OUT].t, x[LSE].t, x[D_OUT].t,
-                                                             x[DQ].t, x[DK].t, x[DV].t, WRITE, WRITE },
-                              (attention_args){ (float)SCALE, true }));
+    RUN(q, submit(q, "d_attention",
+                  attention_backward_op((attention_backward_operands){ x[Q].t, x[K].t, x[V].t, x[OUT].t, x[LSE].t,
+                                                                       x[D_OUT].t, x[DQ].t, x[DK].t, x[DV].t, WRITE,
+                                                                       WRITE },
+                                        (attention_args){ (float)SCALE, true })));
     compare("dq", &x[DQ], x[DQ].value, rounding(type), noise);
     compare("dk", &x[DK], x[DK].value, rounding(type), noise);
     compare("dv", &x[DV], x[DV].value, rounding(type) + 4 * F32_ROUND, 4 * F32_ROUND);

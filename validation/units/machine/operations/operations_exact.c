@@ -27,7 +27,7 @@ static void check_squares(dtype type, int64_t n, int low, int high, uint64_t bef
                     random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
     sample_read(&x);
     for (int64_t i = 0; i < n; i++) expected += square_units(x.value[i]);
-    RUN(q, square_sum(q, "norm", x.t, tensor_1d(words, U64, EXACT_SUM_WORDS)));
+    RUN(q, submit(q, "norm", square_sum_op(x.t, tensor_1d(words, U64, EXACT_SUM_WORDS))));
     for (int i = 0; i < 3; i++) assert_true(words[i] < (1ull << 32));
     assert_true(value_of(words) == expected && !words[EXACT_SUM_NOT_FINITE] && !words[EXACT_SUM_OUTGROWN]);
     sample_close(&x);
@@ -51,9 +51,9 @@ static void squares_tie(void **state)
     float x[2] = { 0x1p-41f * sqrtf(2.0f), 0.0f };
     const float ties[3] = { 0x1.8p-40f, 0x1p-40f, 0x1.4p-39f }; /* squares in units: 2.25, 1, 6.25 */
     uint64_t words[EXACT_SUM_WORDS] = { 0 };
-    RUN(q, square_sum(q, "norm", tensor_1d((void *)ties, F32, 3), tensor_1d(words, U64, EXACT_SUM_WORDS)));
+    RUN(q, submit(q, "norm", square_sum_op(tensor_1d((void *)ties, F32, 3), tensor_1d(words, U64, EXACT_SUM_WORDS))));
     assert_int_equal(words[0], 2 + 1 + 6);
-    RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 2), tensor_1d(words, U64, EXACT_SUM_WORDS)));
+    RUN(q, submit(q, "norm", square_sum_op(tensor_1d(x, F32, 2), tensor_1d(words, U64, EXACT_SUM_WORDS))));
     assert_int_equal(words[0], 9 + (uint64_t)square_units((double)x[0]));
 }
 
@@ -66,7 +66,7 @@ static void squares_flag(void **state)
         uint64_t words[EXACT_SUM_WORDS] = { 0 };
         for (int among = 2999; among >= 0; among -= 2999) { /* the last element, then all */
             for (int j = among; j < 3000; j++) x[j] = (float)bad[i];
-            RUN(q, square_sum(q, "norm", tensor_1d(x, F32, 3000), tensor_1d(words, U64, EXACT_SUM_WORDS)));
+            RUN(q, submit(q, "norm", square_sum_op(tensor_1d(x, F32, 3000), tensor_1d(words, U64, EXACT_SUM_WORDS))));
             assert_true(words[flag] == 1 && words[EXACT_SUM_NOT_FINITE] + words[EXACT_SUM_OUTGROWN] == 1);
         }
     }
@@ -79,8 +79,9 @@ static tensor scalars_tensor(double *scalar) { return tensor_1d(scalar, F64, STE
 static double clip_of(const uint64_t *words, double clip, double *norm)
 {
     double scalar[STEP_SCALARS] = { 0 }, loss = 3.5;
-    RUN(q, step_clip(q, "norm", tensor_1d((void *)words, U64, EXACT_SUM_WORDS), tensor_1d(&loss, F64, 1),
-                     scalars_tensor(scalar), &(step_clip_args){ clip, 2 }));
+    RUN(q, submit(q, "norm",
+                  step_clip_op(tensor_1d((void *)words, U64, EXACT_SUM_WORDS), tensor_1d(&loss, F64, 1),
+                               scalars_tensor(scalar), &(step_clip_args){ clip, 2 })));
     assert_true(scalar[SCALAR_LOSS] == 3.5 / 2);
     *norm = scalar[SCALAR_NORM];
     return scalar[SCALAR_CLIP];
@@ -110,7 +111,7 @@ static void learning_rates(void **state)
     };
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = -1 };
     for (int t = 0; t < 13; t++) {
-        RUN(q, step_begin(q, "step", scalars_tensor(scalar), &args));
+        RUN(q, submit(q, "step", step_begin_op(scalars_tensor(scalar), &args)));
         int done = t < 11 ? t - 4 : 6;
         double rate = t < 4 ? 8e-5 * (t + 1) / 5 : 8e-6 + (8e-5 - 8e-6) / 2 * (1 + cos(acos(-1.0) * done / 6));
         assert_true(scalar[SCALAR_STEP] == t);
@@ -123,7 +124,7 @@ static void learning_rates(void **state)
 static double first_rate(step_begin_args args, double step)
 {
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = step - 1 };
-    RUN(q, step_begin(q, "step", scalars_tensor(scalar), &args));
+    RUN(q, submit(q, "step", step_begin_op(scalars_tensor(scalar), &args)));
     return scalar[SCALAR_LEARNING_RATE];
 }
 
@@ -163,7 +164,7 @@ static void check_adamw(adamw_formats f, int64_t n)
     sample_randomize(&m, 4, 1e-3, 0.0);
     sample_randomize(&v, 5, 1e-5, 1.1e-5);
     adamw_operands o = { scalars_tensor(scalar), g.t, w.t, f.master ? master.t : tensor_none(), m.t, v.t };
-    RUN(q, adamw(q, "adamw", &o, rule));
+    RUN(q, submit(q, "adamw", adamw_op(&o, rule)));
     for (int64_t i = 0; i < n; i++) {
         double gradient = g.value[i] * 0.37;
         m.value[i] = (double)0.9f * m.value[i] + (double)(1.0f - 0.9f) * gradient;
@@ -222,7 +223,7 @@ static double normal_at(uint32_t key, int64_t index, double std)
 static void check_initialize(dtype type, int64_t rows, int64_t columns, initialize_args args)
 {
     sample x = sample_open(type, 2, (int64_t[]){ rows, columns }, 0);
-    RUN(q, initialize(q, "weight", x.t, &args));
+    RUN(q, submit(q, "weight", initialize_op(x.t, &args)));
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
             int64_t row = args.first_row + i, column = args.first_column + j;
@@ -261,7 +262,7 @@ static uint32_t draw(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int word, u
 static void run_tokens(tokens_args args, int64_t step, sample *token, sample *label)
 {
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = (double)step };
-    RUN(q, tokens(q, "tokens", scalars_tensor(scalar), token->t, label->t, &args));
+    RUN(q, submit(q, "tokens", tokens_op(scalars_tensor(scalar), token->t, label->t, &args)));
     sample_read(token);
     sample_read(label);
 }

@@ -17,7 +17,8 @@ static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t ga
     sample_randomize(&x, 1, 1.0, 0.0);
     sample_randomize(&delta, 2, 1.0, 0.0);
     sample_randomize(&gain, 3, 0.5, 1.0);
-    RUN(q, norm_forward(q, "norm", (norm_forward_operands){ x.t, delta.t, gain.t, sum.t, out.t, rstd.t }, 1e-5f));
+    RUN(q, submit(q, "norm",
+                  norm_forward_op((norm_forward_operands){ x.t, delta.t, gain.t, sum.t, out.t, rstd.t }, 1e-5f)));
     for (int64_t i = 0; i < rows * h; i++) sum.value[i] = as_type(type, x.value[i] + delta.value[i]);
     for (int64_t row = 0; row < rows; row++) {
         double squares = 0.0;
@@ -91,12 +92,12 @@ static void loss_run(loss_trial *t)
                                      .partial = tensor_slice(t->partials.t, 0, r, 1),
                                      .first = r * t->n.columns,
                                      .valid = t->n.valid };
-        RUN(q, cross_entropy_partial(q, "loss", &o));
+        RUN(q, submit(q, "loss", cross_entropy_partial_op(&o)));
     }
     for (int r = 0; r < t->n.ranks; r++) {
         cross_entropy_operands o = { t->logits[r].t,   t->labels.t, t->partials.t, t->loss[r].t,
                                      r * t->n.columns, t->n.valid,  t->scale };
-        RUN(q, cross_entropy_finish(q, "loss", &o));
+        RUN(q, submit(q, "loss", cross_entropy_finish_op(&o)));
     }
 }
 

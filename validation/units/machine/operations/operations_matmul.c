@@ -51,7 +51,7 @@ static void check_product(const shape *s, formats f, access_mode how, int layout
         expected[i] += c.value[i];
         magnitude[i] += fabs(c.value[i]);
     }
-    RUN(q, matmul(q, "product", c.t, how, a.t, b.t));
+    RUN(q, submit(q, "product", matmul_op(c.t, how, a.t, b.t)));
     compare("matmul", &c, expected, rounding(f.output),
             (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
     sample_check_gaps(&c, "matmul");
@@ -77,8 +77,8 @@ static void fused_slices(void **state)
 {
     sample x = sample_open(F32, 2, (int64_t[]){ 40, 96 }, 0), c = matrix(F32, 40, 40, 0, false, 3);
     sample_randomize(&x, 1, 1.0, 0.0);
-    RUN(q,
-        matmul(q, "slices", c.t, WRITE, tensor_slice(x.t, 1, 0, 32), tensor_transposed(tensor_slice(x.t, 1, 32, 32))));
+    RUN(q, submit(q, "slices",
+                  matmul_op(c.t, WRITE, tensor_slice(x.t, 1, 0, 32), tensor_transposed(tensor_slice(x.t, 1, 32, 32)))));
     for (int64_t i = 0; i < 40; i++)
         for (int64_t j = 0; j < 40; j++) {
             double sum = 0.0;
@@ -99,7 +99,7 @@ static void exact_inputs(void **state)
         element_set(&a.t, i, i / 64 == i % 64 ? 1.0 : 0.0);
         element_set(&b.t, i, 1.0 + 0x1p-20);
     }
-    RUN(q, matmul(q, "exact", c.t, WRITE, a.t, b.t));
+    RUN(q, submit(q, "exact", matmul_op(c.t, WRITE, a.t, b.t)));
     for (int64_t i = 0; i < 64 * 64; i++) assert_true(element(&c.t, i) == 1.0 + 0x1p-20);
     sample_close(&a);
     sample_close(&b);
@@ -114,7 +114,7 @@ static void check_rounded_once(int64_t gap)
     for (int64_t i = 0; i < a.elements; i++) element_set(&a.t, i, 0x1p-9);
     for (int64_t i = 0; i < b.elements; i++) element_set(&b.t, i, 1.0);
     for (int64_t i = 0; i < c.elements; i++) element_set(&c.t, i, 1.0);
-    RUN(q, matmul(q, "once", c.t, UPDATE, a.t, b.t));
+    RUN(q, submit(q, "once", matmul_op(c.t, UPDATE, a.t, b.t)));
     for (int64_t i = 0; i < c.elements; i++)
         assert_true(element(&c.t, i) == (double)bf16_widen(bf16_round(1.0f + 600.0f / 512.0f)));
     sample_close(&a);

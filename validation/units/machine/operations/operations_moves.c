@@ -11,7 +11,7 @@ static void check_copies(int64_t n)
                        expected = sample_open(to, 1, &n, 0);
                 sample_randomize(&x, 1, 1.0, 0.0);
                 sample_randomize(&y, 2, 1.0, 0.0);
-                RUN(q, copy(q, "copy", y.t, how, x.t));
+                RUN(q, submit(q, "copy", copy_op(y.t, how, x.t)));
                 for (int64_t i = 0; i < n; i++) {
                     double sum = x.value[i] + (how == UPDATE ? y.value[i] : 0.0);
                     element_set(&expected.t, i, to == F64 || from == F64 ? sum : (double)(float)sum);
@@ -36,7 +36,7 @@ static void adds(void **state)
         sample a = sample_open(type, 1, &n, 0), b = sample_open(type, 1, &n, 0), sum = sample_open(type, 1, &n, 0);
         sample_randomize(&a, 1, 1.0, 0.0);
         sample_randomize(&b, 2, 1.0, 0.0);
-        RUN(q, add(q, "add", sum.t, a.t, b.t));
+        RUN(q, submit(q, "add", add_op(sum.t, a.t, b.t)));
         for (int64_t i = 0; i < n; i++) {
             float expected = (float)a.value[i] + (float)b.value[i];
             assert_true(element(&sum.t, i) == (double)(type == BF16 ? bf16_widen(bf16_round(expected)) : expected));
@@ -53,7 +53,7 @@ static void check_copy_of_views(dtype to, dtype from, int64_t columns, access_mo
     sample x = sample_open(from, 4, dim, gap), y = sample_open(to, 4, dim, gap + 8);
     sample_randomize(&x, 1, 1.0, 0.0);
     sample_randomize(&y, 2, 1.0, 0.0);
-    RUN(q, copy(q, "copy", y.t, how, x.t));
+    RUN(q, submit(q, "copy", copy_op(y.t, how, x.t)));
     for (int64_t i = 0; i < x.elements; i++) {
         float sum = (float)x.value[i] + (how == UPDATE ? (float)y.value[i] : 0.0f);
         assert_true(element(&y.t, i) == (to == BF16 ? (double)bf16_widen(bf16_round(sum)) : (double)sum));
@@ -82,8 +82,9 @@ static void merges(void **state)
     };
     for (int i = 0; i < 4; i++) {
         float out[2] = { 1.5f, -2.0f }, part[2] = { 7.0f, 9.0f }, lse = far[i][0], part_lse = far[i][1];
-        RUN(q, attention_merge(q, "merge", tensor_4d(out, F32, 1, 1, 1, 2), tensor_3d(&lse, F32, 1, 1, 1),
-                               tensor_4d(part, F32, 1, 1, 1, 2), tensor_3d(&part_lse, F32, 1, 1, 1)));
+        RUN(q, submit(q, "merge",
+                      attention_merge_op(tensor_4d(out, F32, 1, 1, 1, 2), tensor_3d(&lse, F32, 1, 1, 1),
+                                         tensor_4d(part, F32, 1, 1, 1, 2), tensor_3d(&part_lse, F32, 1, 1, 1))));
         bool kept = far[i][0] > far[i][1];
         assert_true(lse == far[i][2] && out[0] == (kept ? 1.5f : 7.0f) && out[1] == (kept ? -2.0f : 9.0f));
     }
@@ -92,7 +93,7 @@ static void merges(void **state)
 static void copies_of_words(void **state)
 {
     uint64_t from[3] = { 1, UINT64_MAX, 1ull << 60 }, to[3];
-    RUN(q, copy(q, "copy", tensor_1d(to, U64, 3), WRITE, tensor_1d(from, U64, 3)));
+    RUN(q, submit(q, "copy", copy_op(tensor_1d(to, U64, 3), WRITE, tensor_1d(from, U64, 3))));
     assert_memory_equal(to, from, sizeof from);
 }
 
@@ -100,7 +101,7 @@ static void fills(void **state)
 {
     for (dtype type = F32; type < DTYPES; type++) {
         sample x = sample_open(type, 1, (int64_t[]){ 5001 }, 0);
-        RUN(q, fill(q, "fill", x.t, 3.0));
+        RUN(q, submit(q, "fill", fill_op(x.t, 3.0)));
         for (int64_t i = 0; i < 5001; i++) assert_true(element(&x.t, i) == 3.0);
         sample_close(&x);
     }
@@ -109,9 +110,9 @@ static void fills(void **state)
 static void sums(void **state)
 {
     double x[5] = { 1e16, 1, -1e16, 1, 1 }, out = 7;
-    RUN(q, sum(q, "sum", tensor_1d(&out, F64, 1), WRITE, tensor_1d(x, F64, 5)));
+    RUN(q, submit(q, "sum", sum_op(tensor_1d(&out, F64, 1), WRITE, tensor_1d(x, F64, 5))));
     assert_true(out == 2);
-    RUN(q, sum(q, "sum", tensor_1d(&out, F64, 1), UPDATE, tensor_1d(x + 3, F64, 2)));
+    RUN(q, submit(q, "sum", sum_op(tensor_1d(&out, F64, 1), UPDATE, tensor_1d(x + 3, F64, 2))));
     assert_true(out == 4);
 }
 
