@@ -278,7 +278,7 @@ static void score_gradients(const query_tiles *t, const float *p, float *ds, flo
     for (int64_t key = 0; key < BLOCK; key++)
 #pragma omp simd
         for (int64_t i = 0; i < BLOCK; i++)
-            ds[key * BLOCK + i] = p[key * BLOCK + i] * (ds[key * BLOCK + i] - t->dot[i]) * scale;
+            ds[key * BLOCK + i] = score_gradient(p[key * BLOCK + i], ds[key * BLOCK + i], t->dot[i]) * scale;
 }
 
 static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a, int64_t block, int64_t keys,

@@ -95,7 +95,7 @@ static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fra
     rows_by_rows(ds, memory.v, own, memory.d_out[at]);
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
-    for (int e = 0; e < 4; e++) ds.at[0][n][e] = p.at[0][n][e] * (ds.at[0][n][e] - dot[column_in(n, e)]);
+    for (int e = 0; e < 4; e++) ds.at[0][n][e] = score_gradient(p.at[0][n][e], ds.at[0][n][e], dot[column_in(n, e)]);
     add_product(dk, round_weights(ds), memory.q[at], column);
 }
 
@@ -199,7 +199,7 @@ static __device__ __forceinline__ void add_to_queries(fragment<1, width> &dq, co
     rows_by_rows(ds, memory.d_out, own, memory.v[at]);
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
-    for (int e = 0; e < 4; e++) ds.at[0][n][e] = p.at[0][n][e] * (ds.at[0][n][e] - dot[e / 2]);
+    for (int e = 0; e < 4; e++) ds.at[0][n][e] = score_gradient(p.at[0][n][e], ds.at[0][n][e], dot[e / 2]);
     add_product(dq, round_weights(ds), memory.k[at], 0);
 }
 

@@ -133,7 +133,7 @@ static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_score
     UNROLL
     for (int r = 0; r < ROWS; r++) {
         p.at[r] = seen[r] ? probability_shared(p.at[r] * a.scale, lse[r]) : 0.0f;
-        ds.at[r] = p.at[r] * (ds.at[r] - dot[r]) * a.scale;
+        ds.at[r] = score_gradient(p.at[r], ds.at[r], dot[r]) * a.scale;
     }
 }
 
