@@ -2,10 +2,10 @@
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/memory.h"
-#include "machine/cuda/versions.h"
 #include "machine/cuda/executor.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/transfers/communicators.h"
+#include "machine/cuda/versions.h"
 #include <stdio.h>
 
 /* Of the processor: one submits, the others are the communicators' own. */
