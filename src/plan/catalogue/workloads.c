@@ -2,32 +2,30 @@
  * here. */
 #include "plan/catalogue/catalogue.h"
 
+/* Layers, hidden, ffn, heads, key-value heads, vocabulary, sequence. */
+#define SIZES(l, h, f, q, kv, v, s)                                                                                    \
+    .layers = l, .hidden = h, .ffn = f, .heads = q, .kv_heads = kv, .vocabulary = v, .sequence = s
+#define ADAM(e) .beta1 = 0.9, .beta2 = 0.95, .epsilon = e, .decay = 0.1
+#define RATES(largest, smallest, steps)                                                                                \
+    .learning_rate = largest, .learning_rate_minimum = smallest, .learning_rate_warmup = steps
+
+/* Weights BF16 with an FP32 master; FP8 runs keep the matrices of the blocks in FP8. */
+#define MASTERED(whole, sharded)                                                                                       \
+    .embedding = KEPT_BF16, .other = KEPT_BF16, .gradient = whole, .sharded_gradient = sharded, .master = KEPT_FP32,   \
+    .moment = KEPT_FP32
+
 /* ---- llama 3.1 ---- */
 
-#define LLAMA31_COMMON                                                                                                 \
-    .kv_heads = 8, .vocabulary = 128256, .sequence = 8192, .rope_base = 500000.0, .rope_fraction = 1.0,                \
-    .norm_epsilon = 1e-5
+#define LLAMA31_COMMON .rope_base = 500000.0, .rope_fraction = 1.0, .norm_epsilon = 1e-5
 
 /* Laptop proxy: 9,965,824 parameters. */
-static const model_shape llama_small = {
-    .layers = 8, .hidden = 256, .ffn = 1024, .heads = 8, .kv_heads = 4, .vocabulary = 4096, .sequence = 256
-};
+static const model_shape llama_small = { SIZES(8, 256, 1024, 8, 4, 4096, 256) };
 
-static const optimizer_rule llama31_optimizer = { .beta1 = 0.9,
-                                                  .beta2 = 0.95,
-                                                  .epsilon = 1e-5,
-                                                  .decay = 0.1,
-                                                  .clip = 1.0,
-                                                  .learning_rate = 3e-4,
-                                                  .learning_rate_minimum = 3e-5,
-                                                  .learning_rate_warmup = 2000 };
+static const optimizer_rule llama31_optimizer = { ADAM(1e-5), .clip = 1.0, RATES(3e-4, 3e-5, 2000) };
 
-/* Weights BF16 with an FP32 master, gradients BF16: llama 3.1, grok. Their FP8 runs keep FP8 weights. */
-#define MASTERED                                                                                                       \
-    .embedding = KEPT_BF16, .other = KEPT_BF16, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16,                  \
-    .master = KEPT_FP32, .moment = KEPT_FP32
-static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED },
-                          mastered_fp8 = { .weight = KEPT_FP8_TWICE, MASTERED };
+/* Llama 3.1 and grok. */
+static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, KEPT_BF16) },
+                          mastered_fp8 = { .weight = KEPT_FP8_TWICE, MASTERED(KEPT_BF16, KEPT_BF16) };
 
 #define LLAMA31_ROW                                                                                                    \
     .recipe = "NeMo Llama 3.1 (25.04)", .small = &llama_small, .optimizer = &llama31_optimizer,                        \
@@ -36,41 +34,19 @@ static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED },
 
 /* ---- llama 2 ---- */
 
-static const optimizer_rule llama2_optimizer = { .beta1 = 0.9,
-                                                 .beta2 = 0.95,
-                                                 .epsilon = 1e-8,
-                                                 .decay = 0.1,
-                                                 .decays_vectors = true,
-                                                 .clip = 1.0,
-                                                 .learning_rate = 3e-5,
-                                                 .learning_rate_minimum = 3e-6,
+static const optimizer_rule llama2_optimizer = { ADAM(1e-8), .decays_vectors = true, .clip = 1.0, RATES(3e-5, 3e-6, 0),
                                                  .learning_rate_from_zero = true };
 
 /* FP32 weights and a BF16 copy; the FP8 run casts the copy as it computes. Ours: BF16 sums over ranks are added up in
  * FP32; without shard they are added up before, in BF16. */
-static const storage_rule llama2_storage = { .weight = KEPT_BF16,
-                                             .embedding = KEPT_BF16,
-                                             .other = KEPT_BF16,
-                                             .gradient = KEPT_BF16,
-                                             .sharded_gradient = KEPT_FP32,
-                                             .master = KEPT_FP32,
-                                             .moment = KEPT_FP32 };
+static const storage_rule llama2_storage = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, KEPT_FP32) };
 
 /* ---- nemotron 4 ---- */
 
-static const model_shape nemotron_small = {
-    .layers = 10, .hidden = 256, .ffn = 1024, .heads = 8, .kv_heads = 4, .vocabulary = 4096, .sequence = 256
-};
+static const model_shape nemotron_small = { SIZES(10, 256, 1024, 8, 4, 4096, 256) };
 
 /* Ours: 1-D rows do not decay (the recipe's framework decayed norms). */
-static const optimizer_rule nemotron_optimizer = { .beta1 = 0.9,
-                                                   .beta2 = 0.95,
-                                                   .epsilon = 1e-8,
-                                                   .decay = 0.1,
-                                                   .clip = 1.0,
-                                                   .learning_rate = 1e-4,
-                                                   .learning_rate_minimum = 1e-5,
-                                                   .learning_rate_warmup = 500 };
+static const optimizer_rule nemotron_optimizer = { ADAM(1e-8), .clip = 1.0, RATES(1e-4, 1e-5, 500) };
 
 #define NEMOTRON_COMMON                                                                                                \
     .embedding = KEPT_FP32, .other = KEPT_BF16, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16,                  \
@@ -80,55 +56,22 @@ static const storage_rule nemotron_storage = { .weight = KEPT_BF16, .master = KE
 
 /* ---- grok 1 ---- */
 
-static const model_shape grok_small = {
-    .layers = 4, .hidden = 256, .ffn = 256, .heads = 8, .kv_heads = 4, .vocabulary = 4096, .sequence = 256
-};
+static const model_shape grok_small = { SIZES(4, 256, 256, 8, 4, 4096, 256) };
 
-static const optimizer_rule grok_optimizer = { .beta1 = 0.9,
-                                               .beta2 = 0.95,
-                                               .epsilon = 1e-8,
-                                               .decay = 0.1,
-                                               .clip = 1.0,
-                                               .learning_rate = 1.2e-4,
-                                               .learning_rate_minimum = 1.2e-4,
-                                               .learning_rate_warmup = 636,
+static const optimizer_rule grok_optimizer = { ADAM(1e-8), .clip = 1.0, RATES(1.2e-4, 1.2e-4, 636),
                                                .learning_rate_constant = true };
 
 /* ---- gpt 3 ---- */
 
-static const model_shape gpt3_small = { .layers = 8,
-                                        .hidden = 256,
-                                        .ffn = 1024,
-                                        .heads = 8,
-                                        .kv_heads = 8,
-                                        .vocabulary = 4096,
-                                        .sequence = 256 },
-                         gpt3_52k = { .layers = 8,
-                                      .hidden = 16,
-                                      .ffn = 64,
-                                      .heads = 2,
-                                      .kv_heads = 2,
-                                      .vocabulary = 1024,
-                                      .sequence = 1024 };
+static const model_shape gpt3_small = { SIZES(8, 256, 1024, 8, 8, 4096, 256) },
+                         gpt3_52k = { SIZES(8, 16, 64, 2, 2, 1024, 1024) };
 
-#define GPT3_ADAM .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .decays_vectors = true
-static const optimizer_rule gpt3_optimizer = { GPT3_ADAM,
-                                               .learning_rate = 2e-5,
-                                               .learning_rate_minimum = 2e-5,
-                                               .learning_rate_warmup = 3180,
-                                               .learning_rate_from_zero = true,
-                                               .learning_rate_constant = true },
-                            gpt3_52k_optimizer = { GPT3_ADAM, .learning_rate = 3e-5, .learning_rate_minimum = 3e-6,
-                                                   .learning_rate_from_zero = true };
+#define GPT3_ADAM ADAM(1e-8), .decays_vectors = true, .learning_rate_from_zero = true
+static const optimizer_rule gpt3_optimizer = { GPT3_ADAM, RATES(2e-5, 2e-5, 3180), .learning_rate_constant = true },
+                            gpt3_52k_optimizer = { GPT3_ADAM, RATES(3e-5, 3e-6, 0) };
 
 /* FP32 weights and a BF16 copy. Ours: gradients FP32 (in the recipe FP32 or BF16, by revision). */
-static const storage_rule gpt3_storage = { .weight = KEPT_BF16,
-                                           .embedding = KEPT_BF16,
-                                           .other = KEPT_BF16,
-                                           .gradient = KEPT_FP32,
-                                           .sharded_gradient = KEPT_FP32,
-                                           .master = KEPT_FP32,
-                                           .moment = KEPT_FP32 };
+static const storage_rule gpt3_storage = { .weight = KEPT_BF16, MASTERED(KEPT_FP32, KEPT_FP32) };
 
 #define GPT3_SHAPE                                                                                                     \
     .mlp = MLP_GELU, .norm = NORM_LAYER, .linear_biases = true, .tied_embedding = true, .norm_epsilon = 1e-5,          \
@@ -141,37 +84,21 @@ static const storage_rule gpt3_storage = { .weight = KEPT_BF16,
 static const workload_row rows[] = {
     { .name = "llama3.1-8b",
       LLAMA31_ROW,
-      .full = { .layers = 32, .hidden = 4096, .ffn = 14336, .heads = 32, .init_std = 0.01, LLAMA31_COMMON } },
+      .full = { SIZES(32, 4096, 14336, 32, 8, 128256, 8192), .init_std = 0.01, LLAMA31_COMMON } },
     { .name = "llama3.1-70b",
       LLAMA31_ROW,
       .head_deferral = 22,
-      .full = { .layers = 80, .hidden = 8192, .ffn = 28672, .heads = 64, .init_std = 0.008944, LLAMA31_COMMON } },
+      .full = { SIZES(80, 8192, 28672, 64, 8, 128256, 8192), .init_std = 0.008944, LLAMA31_COMMON } },
     { .name = "llama3.1-405b",
       LLAMA31_ROW,
       .head_deferral = 50,
-      .full = { .layers = 126,
-                .hidden = 16384,
-                .ffn = 53248,
-                .heads = 128,
-                .init_std = 0.02,
-                .rope_scaling = true,
+      .full = { SIZES(126, 16384, 53248, 128, 8, 128256, 8192), .init_std = 0.02, .rope_scaling = true,
                 LLAMA31_COMMON } },
     { .name = "llama2-70b",
       .recipe = "MaxText Llama2 70B (25.01)",
       .step_line = STEP_LINE_COMPLETED,
-      .full = { .layers = 80,
-                .hidden = 8192,
-                .ffn = 28672,
-                .heads = 64,
-                .kv_heads = 8,
-                .vocabulary = 32000,
-                .sequence = 4096,
-                .rope_base = 10000.0,
-                .rope_fraction = 1.0,
-                .norm_epsilon = 1e-5,
-                .init = INIT_FAN_IN,
-                .init_std = 1.0,
-                .labels_next_token = true },
+      .full = { SIZES(80, 8192, 28672, 64, 8, 32000, 4096), .rope_base = 10000.0, .rope_fraction = 1.0,
+                .norm_epsilon = 1e-5, .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true },
       .small = &llama_small,
       .optimizer = &llama2_optimizer,
       .warmup_of_run = true,
@@ -186,19 +113,8 @@ static const workload_row rows[] = {
       .trains = true },
     { .name = "nemotron4-340b",
       .recipe = "NeMo Nemotron4 340B (24.11)",
-      .full = { .layers = 96,
-                .hidden = 18432,
-                .ffn = 73728,
-                .heads = 96,
-                .kv_heads = 8,
-                .vocabulary = 256000,
-                .sequence = 4096,
-                .mlp = MLP_SQUARED_RELU,
-                .norm = NORM_LAYER,
-                .rope_base = 10000.0,
-                .rope_fraction = 0.5,
-                .norm_epsilon = 1e-5,
-                .init_std = 0.0063,
+      .full = { SIZES(96, 18432, 73728, 96, 8, 256000, 4096), .mlp = MLP_SQUARED_RELU, .norm = NORM_LAYER,
+                .rope_base = 10000.0, .rope_fraction = 0.5, .norm_epsilon = 1e-5, .init_std = 0.0063,
                 .labels_next_token = true },
       .small = &nemotron_small,
       .optimizer = &nemotron_optimizer,
@@ -212,20 +128,8 @@ static const workload_row rows[] = {
       .head_deferral = 22 },
     { .name = "grok1-314b",
       .recipe = "NeMo Grok-1 314B (25.02)",
-      .full = { .layers = 64,
-                .hidden = 6144,
-                .ffn = 32768,
-                .heads = 48,
-                .kv_heads = 8,
-                .vocabulary = 128256,
-                .sequence = 8192,
-                .experts = 8,
-                .active = 2,
-                .mlp = MLP_GEGLU,
-                .rope_base = 1e6,
-                .rope_fraction = 1.0,
-                .norm_epsilon = 1e-5,
-                .init_std = 0.008,
+      .full = { SIZES(64, 6144, 32768, 48, 8, 128256, 8192), .experts = 8, .active = 2, .mlp = MLP_GEGLU,
+                .rope_base = 1e6, .rope_fraction = 1.0, .norm_epsilon = 1e-5, .init_std = 0.008,
                 .labels_next_token = true },
       .small = &grok_small,
       .optimizer = &grok_optimizer,
@@ -239,29 +143,13 @@ static const workload_row rows[] = {
       .batch_fixed_below = 512 },
     { .name = "gpt3-175b",
       GPT3_ROW,
-      .full = { .layers = 96,
-                .hidden = 12288,
-                .ffn = 49152,
-                .heads = 96,
-                .kv_heads = 96,
-                .vocabulary = 50304,
-                .sequence = 2048,
-                .position_rows = 16384,
-                GPT3_SHAPE },
+      .full = { SIZES(96, 12288, 49152, 96, 96, 50304, 2048), .position_rows = 16384, GPT3_SHAPE },
       .small = &gpt3_small,
       .optimizer = &gpt3_optimizer,
       .recompute = RECOMPUTE_ATTENTION }, /* and elementwise, but not in the last chunk */
     { .name = "gpt3-52k",
       GPT3_ROW,
-      .full = { .layers = 8,
-                .hidden = 16,
-                .ffn = 64,
-                .heads = 2,
-                .kv_heads = 2,
-                .vocabulary = 1024,
-                .sequence = 1024,
-                .position_rows = 2048,
-                GPT3_SHAPE },
+      .full = { SIZES(8, 16, 64, 2, 2, 1024, 1024), .position_rows = 2048, GPT3_SHAPE },
       .small = &gpt3_52k,
       .optimizer = &gpt3_52k_optimizer,
       .warmup_of_run = true,
