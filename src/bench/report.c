@@ -3,7 +3,7 @@
 #include "base/say.h"
 #include "bench/check.h"
 #include "bench/sinks.h"
-#include "plan/catalogue/metrics.h"
+#include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "bench/summary.h"
 #include "base/fail.h"
 #include "plan/catalogue/flops.h"
-#include "plan/catalogue/metrics.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -121,7 +121,5 @@ const char *tokens_name(token_stream tokens);
 const char *recompute_name(recompute_mask recompute);
 const char *sharding_name(state_sharding sharding);
 const char *schedule_name(schedule_kind schedule);
-const char *order_name(execution_order order);
 const char *attention_name(attention_choice attention);
-const char *check_name(check_kind check);
 const char *fault_name(fault_kind kind);

@@ -1,5 +1,5 @@
-/* The schedules, a row each: its constant, the function that writes the list of a stage (plan/schedule_NAME.c), its
- * name in a deck. Constants, prototypes, table and names all come from here. */
+/* The schedules, a row each: its constant, the function that writes the list of a stage
+ * (plan/schedule/schedule_NAME.c), its name in a deck. Constants, prototypes, table and names all come from here. */
 #pragma once
 
 #define SCHEDULES(row)                                                                                                 \

@@ -1,5 +1,6 @@
-/* The recipes' flop formulas, and peaks. */
+/* The recipes' flop formulas and metrics, and peaks. */
 #include "plan/catalogue/flops.h"
+#include <math.h>
 #include <string.h>
 
 const flops_formula llama_formula = { 0 };
@@ -20,17 +21,15 @@ static int64_t counted_vocabulary(const flops_formula *f, const model_shape *m)
     return (m->vocabulary + multiple - 1) / multiple * multiple;
 }
 
-flop_count formula_count(const flops_formula *f, const model_shape *m)
+double formula_flops(const flops_formula *f, const model_shape *m)
 {
     flop_count layers = (flop_count)m->layers, h = (flop_count)m->hidden, s = (flop_count)m->sequence;
     flop_count key_value = f->multi_head_projections ? h : h * m->kv_heads / m->heads;
     flop_count projections = 12 * layers * h * (h + key_value), attention = (f->causal ? 6 : 12) * layers * h * s;
     flop_count mlp = 6 * (flop_count)mlp_matrices(m) * layers * (flop_count)m->ffn * h;
     flop_count head = 6 * (flop_count)counted_vocabulary(f, m) * h;
-    return s * (projections + attention + mlp + head);
+    return (double)(s * (projections + attention + mlp + head));
 }
-
-double formula_flops(const flops_formula *f, const model_shape *m) { return (double)formula_count(f, m); }
 
 /* The first row that the name begins with counts; a part of a GPU has no row. Dense products, as published: halves of
  * what the data sheets print "with sparsity". */
@@ -55,4 +54,22 @@ double gpu_peak(const char *name, case_precision precision)
         if (strncmp(name, rows[i].words, strlen(rows[i].words)) == 0)
             return precision == PRECISION_BF16 ? rows[i].bf16 : precision == PRECISION_FP8 ? rows[i].fp8 : 0.0;
     return 0.0;
+}
+
+double tokens_per_second(int64_t sequence, int64_t global_batch, double step_seconds)
+{
+    return (double)sequence * (double)global_batch / step_seconds;
+}
+
+double days_per_trillion(double rate) { return 1e12 / rate / 86400.0; }
+
+double flops_per_gpu(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus)
+{
+    return (double)global_batch * flops_per_sequence / step_seconds / gpus;
+}
+
+double model_flops_utilization(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus,
+                               double peak)
+{
+    return peak > 0.0 ? flops_per_gpu(global_batch, flops_per_sequence, step_seconds, gpus) / peak : (double)NAN;
 }

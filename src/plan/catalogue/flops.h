@@ -1,4 +1,4 @@
-/* Flop formulas of part 5 of the workloads' description, and peaks.
+/* Flop formulas and metrics of the recipes, and peaks.
  * Every published recipe counts with one formula of this form, per sequence of s tokens:
  *   s (12 L h^2 (1 + projections + attention s / h) + 6 matrices experts L ffn h + 6 V h) */
 #pragma once
@@ -18,9 +18,18 @@ extern const flops_formula gpt3_formula;     /* full square; over the padded voc
 typedef __int128 flop_count; /* exact */
 
 /* Flops of one training sequence, forward and backward, by a recipe's own formula. */
-flop_count formula_count(const flops_formula *f, const model_shape *m);
 double formula_flops(const flops_formula *f, const model_shape *m);
 
 /* Dense peak, in flop/s, of the GPU that calls itself so ("NVIDIA H100 80GB HBM3", or just "H100"); 0 where none is
  * known: for other names, the host's, and FP32. */
 double gpu_peak(const char *name, case_precision precision);
+
+/* Metrics; step times in seconds. */
+double tokens_per_second(int64_t sequence, int64_t global_batch, double step_seconds);
+/* Days of training on 1e12 tokens at a rate in tokens per second. Printed for full models only. */
+double days_per_trillion(double rate);
+/* Flop/s of one GPU; flops_per_sequence by either formula. */
+double flops_per_gpu(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus);
+/* Model flops utilization, a fraction; NaN where no peak is known (peak 0). */
+double model_flops_utilization(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus,
+                               double peak);

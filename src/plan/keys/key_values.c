@@ -6,39 +6,24 @@
 
 enum { FAULT_WORDS = 4, NTH_MOST = 1000000000, RANK_MOST = 2147483647 };
 
-static void store_integer(void *field, size_t bytes, int64_t value)
-{
-    uint32_t word = (uint32_t)value;
-    bool truth = value != 0;
-    if (bytes == sizeof value) memcpy(field, &value, sizeof value);
-    else if (bytes == sizeof word) memcpy(field, &word, sizeof word);
-    else memcpy(field, &truth, sizeof truth);
-}
-
-static int64_t load_integer(const void *field, size_t bytes)
-{
-    int64_t value;
-    uint32_t word;
-    bool truth;
-    if (bytes == sizeof value) {
-        memcpy(&value, field, sizeof value);
-        return value;
-    }
-    if (bytes == sizeof word) {
-        memcpy(&word, field, sizeof word);
-        return word;
-    }
-    memcpy(&truth, field, sizeof truth);
-    return truth;
-}
-
 static const void *field_of(key_id key, const bench_case *c) { return (const char *)c + key_at(key)->offset; }
 
-int64_t key_integer(key_id key, const bench_case *c) { return load_integer(field_of(key, c), key_at(key)->bytes); }
+/* Fields are int64_t, bool, or of 32 bits: int, uint32_t, enumerations. */
+int64_t key_integer(key_id key, const bench_case *c)
+{
+    const void *field = field_of(key, c);
+    size_t bytes = key_at(key)->bytes;
+    if (bytes == sizeof(int64_t)) return *(const int64_t *)field;
+    return bytes == sizeof(uint32_t) ? *(const uint32_t *)field : *(const bool *)field;
+}
 
 void key_store(key_id key, bench_case *into, int64_t value)
 {
-    store_integer((char *)into + key_at(key)->offset, key_at(key)->bytes, value);
+    void *field = (char *)into + key_at(key)->offset;
+    size_t bytes = key_at(key)->bytes;
+    if (bytes == sizeof(int64_t)) *(int64_t *)field = value;
+    else if (bytes == sizeof(uint32_t)) *(uint32_t *)field = (uint32_t)value;
+    else *(bool *)field = value != 0;
 }
 
 /* Position in a list of words, or -1. */
@@ -100,7 +85,7 @@ static bool read_real(key_id key, text_view value, bench_case *into, char senten
     double read = 0;
     number_state state = text_real(value, &read);
     if (state == NUMBER_READ && read >= row->least && read <= row->most) {
-        memcpy((char *)into + row->offset, &read, sizeof read);
+        *(double *)((char *)into + row->offset) = read;
         return true;
     }
     text_show(shown, value);
@@ -175,13 +160,6 @@ void key_fallbacks(bench_case *into)
         if (key_at(key)->fallback) key_read(key, text_of(key_at(key)->fallback), into, sentence);
 }
 
-static void write_real(const void *field, char out[KEY_TEXT])
-{
-    double value;
-    memcpy(&value, field, sizeof value);
-    snprintf(out, KEY_TEXT, "%.15g", value);
-}
-
 static void write_fault(const planted_fault *fault, char out[KEY_TEXT])
 {
     if (fault->kind == FAULT_NONE) strcpy(out, fault_names[FAULT_NONE]);
@@ -196,7 +174,7 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
     switch (row->kind) {
     case KIND_WORD: strcpy(out, row->words[key_integer(key, c)]); break;
     case KIND_INTEGER: snprintf(out, KEY_TEXT, "%lld", (long long)key_integer(key, c)); break;
-    case KIND_REAL: write_real(field_of(key, c), out); break;
+    case KIND_REAL: snprintf(out, KEY_TEXT, "%.15g", *(const double *)field_of(key, c)); break;
     case KIND_FAULT: write_fault(&c->fault, out); break;
     case KIND_PATH: strcpy(out, field_of(key, c)); break;
     }

@@ -3,22 +3,22 @@
 #include "base/op_kinds.h"
 #include "plan/bench_case.h"
 
-const char *const size_names[] = { "auto", "full", "small", "check", 0 };
-const char *const precision_names[] = { "fp32", "bf16", "fp8", 0 };
-const char *const backend_names[] = { "auto", "host", "cuda", 0 };
-const char *const tokens_names[] = { "uniform", "ramp", "zeros", 0 };
-const char *const recompute_names[] = { "none", "attention", "mlp", "layer", "attention_mlp", 0 };
-const char *const sharding_names[] = { "none", "optimizer", 0 };
+word_list size_names = { "auto", "full", "small", "check", 0 };
+word_list precision_names = { "fp32", "bf16", "fp8", 0 };
+word_list backend_names = { "auto", "host", "cuda", 0 };
+word_list tokens_names = { "uniform", "ramp", "zeros", 0 };
+word_list recompute_names = { "none", "attention", "mlp", "layer", "attention_mlp", 0 };
+word_list sharding_names = { "none", "optimizer", 0 };
 #define NAME(constant, write, name) [constant] = name,
-const char *const schedule_names[] = { SCHEDULES(NAME) 0 };
-const char *const order_names[] = { "submitted", "hostile", 0 };
-const char *const check_names[] = { "off", "model", "kernels", 0 };
-const char *const overlap_names[] = { "off", "on", 0 };
-const char *const answer_names[] = { "no", "yes", 0 };
-const char *const attention_names[] = { "auto", "own", 0 };
-const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
+word_list schedule_names = { SCHEDULES(NAME) 0 };
+word_list order_names = { "submitted", "hostile", 0 };
+word_list check_names = { "off", "model", "kernels", 0 };
+word_list overlap_names = { "off", "on", 0 };
+word_list answer_names = { "no", "yes", 0 };
+word_list attention_names = { "auto", "own", 0 };
+word_list fault_names = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
 #define OPERATION(constant, name) #name,
-const char *const operation_names[] = { OPS_OF_STEPS(OPERATION) 0 };
+word_list operation_names = { OPS_OF_STEPS(OPERATION) 0 };
 
 static const char *const axis_names[AXES] = { [AXIS_TENSOR] = "tensor",
                                               [AXIS_CONTEXT] = "context",
@@ -34,7 +34,5 @@ const char *tokens_name(token_stream tokens) { return tokens_names[tokens]; }
 const char *recompute_name(recompute_mask recompute) { return recompute_names[recompute]; }
 const char *sharding_name(state_sharding sharding) { return sharding_names[sharding]; }
 const char *schedule_name(schedule_kind schedule) { return schedule_names[schedule]; }
-const char *order_name(execution_order order) { return order_names[order]; }
 const char *attention_name(attention_choice attention) { return attention_names[attention]; }
-const char *check_name(check_kind check) { return check_names[check]; }
 const char *fault_name(fault_kind kind) { return fault_names[kind]; }

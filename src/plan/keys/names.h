@@ -1,16 +1,8 @@
 /* The words of a deck, each list in the order of its enumeration and ended by NULL. */
 #pragma once
 
-extern const char *const size_names[],
-    *const precision_names[], *const backend_names[], *const tokens_names[],
-                                                          *const recompute_names[],
-                                                              *const sharding_names[],
-                                                                  *const schedule_names[],
-                                                                      *const order_names[],
-                                                                          *const check_names[],
-                                                                              *const overlap_names[],
-                                                                                  *const answer_names[],
-                                                                                      *const attention_names[],
-                                                                                          *const fault_names[];
+typedef const char *const word_list[];
+extern word_list size_names, precision_names, backend_names, tokens_names, recompute_names, sharding_names,
+    schedule_names, order_names, check_names, overlap_names, answer_names, attention_names, fault_names;
 /* Operations that a fault can name. */
-extern const char *const operation_names[];
+extern word_list operation_names;

@@ -1,6 +1,36 @@
-/* What can be read off the list of a stage. */
+/* The list of a stage: made by the schedule of its case, and what can be read off it. */
 #include "plan/schedule/schedule.h"
+#include "base/fail.h"
 #include <stdlib.h>
+
+#define RULE(constant, write, name) [constant] = write,
+static void (*const rules[])(schedule *s, schedule_place p) = { SCHEDULES(RULE) };
+
+int64_t schedule_first_deferred(const bench_case *c)
+{
+    int64_t kept = c->layout.degree[AXIS_PIPELINE] > 1 ? c->microbatches - c->head_deferral : c->microbatches;
+    return kept > 0 ? kept : 0;
+}
+
+bool schedule_defers(const bench_case *c, int64_t microbatch) { return microbatch >= schedule_first_deferred(c); }
+
+static void drain(schedule *s, const bench_case *c, schedule_place p)
+{
+    if (p.stage < p.stages - 1) return;
+    for (int64_t m = schedule_first_deferred(c); m < p.microbatches; m++)
+        schedule_add(s, BACKWARD_WEIGHT, p.chunks - 1, m);
+}
+
+schedule schedule_make(const bench_case *c, int stage)
+{
+    schedule_place p = { c->layout.degree[AXIS_PIPELINE], stage, c->layout.chunks_per_stage, c->microbatches };
+    int64_t most = (2 * p.chunks + 1) * p.microbatches;
+    schedule s = { .action = malloc((size_t)most * sizeof *s.action) };
+    if (!s.action) FAIL("no memory for a schedule of %lld actions", (long long)most);
+    rules[c->schedule](&s, p);
+    drain(&s, c, p);
+    return s;
+}
 
 void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch)
 {
@@ -28,15 +58,6 @@ static int64_t live(const schedule *s, int chunk)
 
 int64_t schedule_live(const schedule *s) { return live(s, -1); }
 int64_t schedule_live_chunk(const schedule *s, int chunk) { return live(s, chunk); }
-
-bool schedule_last_backward(const schedule *s, int64_t index)
-{
-    const schedule_action *a = &s->action[index];
-    if (a->verb != BACKWARD) return false;
-    for (int64_t i = index + 1; i < s->length; i++)
-        if (s->action[i].verb == BACKWARD && s->action[i].chunk == a->chunk) return false;
-    return true;
-}
 
 action_text schedule_action_text(const schedule_action *a)
 {

@@ -1,5 +1,5 @@
 /* Schedules as data: the ordered list of what one pipeline stage does in a step. A schedule is one file
- * (plan/schedule_NAME.c) and one row in schedule_kinds.h. */
+ * (schedule_NAME.c) and one row in plan/schedule_kinds.h. */
 #pragma once
 #include "plan/bench_case.h"
 #include <stdio.h>
@@ -20,6 +20,12 @@ typedef struct {
  * chunk in microbatch order. interleaved: microbatches divisible by the pipeline degree. Fails without memory. */
 schedule schedule_make(const bench_case *c, int stage);
 void schedule_free(schedule *s);
+/* A schedule is one function that writes the forwards and backwards of a stage, in order. */
+typedef struct {
+    int64_t stages, stage, chunks, microbatches;
+} schedule_place;
+#define SCHEDULE_PROTOTYPE(constant, write, name) void write(schedule *s, schedule_place p);
+SCHEDULES(SCHEDULE_PROTOTYPE)
 /* Appends an action; the list has room for every action of its stage. */
 void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch);
 
@@ -36,8 +42,6 @@ int64_t schedule_first_deferred(const bench_case *c);
 int64_t schedule_live(const schedule *s);
 /* The same of one chunk: tape slots that it needs. */
 int64_t schedule_live_chunk(const schedule *s, int chunk);
-/* Is this the last backward of the chunk in the step? Then its gradients are done, but for a deferred one. */
-bool schedule_last_backward(const schedule *s, int64_t index);
 /* "F0.3" */
 typedef struct {
     char text[40];

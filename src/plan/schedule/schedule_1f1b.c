@@ -1,6 +1,6 @@
 /* One forward, one backward: a warm-up of as many forwards as stages follow, then in turn. PipeDream-flush: Narayanan
  * et al. 2021 (memory-efficient pipeline-parallel DNN training), section 3.2. */
-#include "plan/schedule/schedule_rules.h"
+#include "plan/schedule/schedule.h"
 
 void one_forward_one_backward_write(schedule *s, schedule_place p)
 {

@@ -1,6 +1,6 @@
 /* GPipe: every forward, then every backward. Huang et al. 2019, section 2.2; the backwards go in microbatch order, not
  * in the reverse, so that gradients accumulate as under every other schedule. */
-#include "plan/schedule/schedule_rules.h"
+#include "plan/schedule/schedule.h"
 
 void gpipe_write(schedule *s, schedule_place p)
 {

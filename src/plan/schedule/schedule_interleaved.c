@@ -1,7 +1,7 @@
 /* Interleaved 1F1B: a chunk takes as many microbatches as there are stages, then the next chunk; a longer warm-up, then
  * one forward and one backward in turn. Narayanan et al. 2021 (efficient large-scale language model training), section
  * 2.2.2. Microbatches are a multiple of the stages. */
-#include "plan/schedule/schedule_rules.h"
+#include "plan/schedule/schedule.h"
 
 /* The k-th forward; the k-th backward goes through the chunks the other way. */
 static void forward(schedule *s, schedule_place p, int64_t k)

@@ -1,6 +1,6 @@
 /* Links. The model's parts are numbered through, chunk * pipeline + stage; a forward goes up by one, a backward
  * down. */
-#include "plan/schedule/schedule_links.h"
+#include "plan/schedule/schedule_simulate.h"
 
 static int part_beside(const bench_case *c, int stage, const schedule_action *a, int distance)
 {
@@ -13,21 +13,11 @@ static bool is_part(const bench_case *c, const schedule_action *a, int part)
            part < c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage;
 }
 
-static schedule_action action_beside(const bench_case *c, int *stage, const schedule_action *a, int distance)
+schedule_action action_beside(const bench_case *c, int *stage, const schedule_action *a, int distance)
 {
     int part = part_beside(c, *stage, a, distance), stages = c->layout.degree[AXIS_PIPELINE];
     *stage = part % stages;
     return (schedule_action){ a->verb, part / stages, a->microbatch };
-}
-
-schedule_action action_before(const bench_case *c, int *stage, const schedule_action *a)
-{
-    return action_beside(c, stage, a, -1);
-}
-
-schedule_action action_after(const bench_case *c, int *stage, const schedule_action *a)
-{
-    return action_beside(c, stage, a, 1);
 }
 
 int link_in(const bench_case *c, int stage, const schedule_action *a)

@@ -2,7 +2,6 @@
  * what was done before it alone, so it does not matter which stage is asked first. */
 #include "plan/schedule/schedule_simulate.h"
 #include "base/fail.h"
-#include "plan/schedule/schedule_links.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +32,7 @@ static void *room(int64_t count, size_t size)
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* A transfer goes when both ends are there and the one before it has gone. */
-static void settle(link_state *l)
+static void let_go(link_state *l)
 {
     for (; l->gone < l->sent && l->gone < l->posted; l->gone++) {
         int64_t met = later(l->sent_at[l->gone], l->posted_at[l->gone]);
@@ -48,7 +47,7 @@ static void post_receive(simulation *s, int stage, int64_t index, int64_t time)
     if (link == NO_LINK) return;
     link_state *l = &s->link[link];
     l->posted_at[l->posted++] = time;
-    settle(l);
+    let_go(l);
 }
 
 static bool has_input(const simulation *s, int in) { return in == NO_LINK || s->link[in].consumed < s->link[in].gone; }
@@ -71,7 +70,7 @@ static bool advance(simulation *s, int stage)
     s->timing->busy[stage] += span.end - span.start;
     s->timing->makespan = later(s->timing->makespan, s->free_at[stage] = span.end);
     if (out != NO_LINK) s->link[out].sent_at[s->link[out].sent++] = span.end;
-    if (out != NO_LINK) settle(&s->link[out]);
+    if (out != NO_LINK) let_go(&s->link[out]);
     post_receive(s, stage, s->at[stage] + 1, span.end);
     return true;
 }
@@ -95,7 +94,7 @@ static void say_wait(const simulation *s, int stage, char *text, size_t size)
     const schedule_action *a = &s->list[stage].action[s->at[stage]];
     int out = link_out(s->given, stage, a), other = stage;
     if (!has_input(s, link_in(s->given, stage, a))) {
-        schedule_action before = action_before(s->given, &other, a);
+        schedule_action before = action_beside(s->given, &other, a, -1);
         snprintf(text, size, "stage %d at %s waits for stage %d's %s", stage, schedule_action_text(a).text, other,
                  schedule_action_text(&before).text);
     } else

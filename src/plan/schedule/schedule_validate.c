@@ -1,7 +1,6 @@
 /* Is it a step of training? First each stage's list by itself, then each link: what is sent must be what is
  * expected. */
 #include "base/fail.h"
-#include "plan/schedule/schedule_links.h"
 #include "plan/schedule/schedule_simulate.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -116,7 +115,7 @@ static bool inspect_link(const bench_case *c, const schedule *list, int link, ch
     while ((sent = next_on(c, &list[from], from, link_out, link, &sends))) {
         const schedule_action *wanted = next_on(c, &list[to], to, link_in, link, &receives);
         int stage = from;
-        schedule_action brought = action_after(c, &stage, sent);
+        schedule_action brought = action_beside(c, &stage, sent, 1);
         if (wanted->chunk != brought.chunk || wanted->microbatch != brought.microbatch)
             return wrong(mistake, "stage %d sends the input of stage %d's %s where that one expects the input of %s",
                          from, to, schedule_action_text(&brought).text, schedule_action_text(wanted).text);

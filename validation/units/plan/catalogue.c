@@ -1,7 +1,7 @@
 /* The catalogue against the project's copy of the reference numbers: the same cells, and the printed figures follow
  * from the printed step times by the formulas. */
 #include "plan/catalogue/catalogue.h"
-#include "plan/catalogue/metrics.h"
+#include "plan/catalogue/flops.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

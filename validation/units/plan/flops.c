@@ -1,7 +1,6 @@
 /* Every formula value and worked example of part 5 of the workloads' description, and parameter counts, to the unit. */
 #include "plan/catalogue/flops.h"
 #include "deck_source.h"
-#include "plan/catalogue/metrics.h"
 #include "plan/model/params.h"
 #include "plan/model/shapes.h"
 #include <math.h>

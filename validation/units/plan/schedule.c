@@ -156,24 +156,9 @@ static void check_warmup(const bench_case *c, const schedule_costs *costs)
     step_free(&s);
 }
 
-static void check_last_backward(const bench_case *c, const schedule_costs *costs)
-{
-    bench_case deferring = *c;
-    deferring.head_deferral = 2;
-    step s = step_make(&deferring);
-    for (int stage = 0; stage < s.stages; stage++)
-        for (int64_t i = 0; i < s.list[stage].length; i++) {
-            schedule_action a = s.list[stage].action[i];
-            assert_int_equal(schedule_last_backward(&s.list[stage], i),
-                             a.verb == BACKWARD && a.microbatch == c->microbatches - 1);
-        }
-    step_free(&s);
-}
-
 static void every_schedule_takes_its_time(void **state) { each_pipeline(check_times); }
 static void every_schedule_keeps_its_memory(void **state) { each_pipeline(check_memory); }
 static void interleaved_warms_up_as_published(void **state) { each_pipeline(check_warmup); }
-static void the_last_backward_is_known(void **state) { each_pipeline(check_last_backward); }
 
 static void live_chunks(void **state)
 {
@@ -383,7 +368,6 @@ int main(void)
         cmocka_unit_test(every_schedule_takes_its_time),
         cmocka_unit_test(every_schedule_keeps_its_memory),
         cmocka_unit_test(interleaved_warms_up_as_published),
-        cmocka_unit_test(the_last_backward_is_known),
         cmocka_unit_test(live_chunks),
         cmocka_unit_test(fewer_and_odd_microbatches),
         cmocka_unit_test(a_drain_costs_what_it_costs),
