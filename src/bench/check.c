@@ -5,7 +5,6 @@
 #include "bench/compare.h"
 #include "bench/fault.h"
 #include "machine/world.h"
-#include "train/build.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "bench/reference.h"
 #include "base/fail.h"
 #include "machine/world.h"
-#include "train/build.h"
+#include "train/measure.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

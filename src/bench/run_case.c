@@ -8,7 +8,6 @@
 #include "bench/memory.h"
 #include "bench/summary.h"
 #include "machine/world.h"
-#include "train/build.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

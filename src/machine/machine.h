@@ -31,9 +31,9 @@ int machine_queues(const machine *m);
 queue *machine_queue_at(machine *m, int i); /* in the order they were made */
 void machine_sync(machine *m);
 
-/* Who asks for the operations that follow. */
-void machine_origin(machine *m, origin where);
-origin *machine_origin_now(machine *m);
+/* Who asks for the operations that follow; returns who asked for those before. */
+origin machine_origin(machine *m, origin where);
+origin machine_origin_now(const machine *m);
 /* A step begins: executions are counted from here. */
 void machine_step(machine *m, int64_t step);
 

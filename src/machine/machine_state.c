@@ -60,8 +60,14 @@ double mark_time(mark m) { return m.queue ? history_end(&m.queue->machine->histo
 
 double mark_seconds(mark from, mark to) { return mark_time(to) - mark_time(from); }
 
-void machine_origin(machine *m, origin where) { m->now = where; }
-origin *machine_origin_now(machine *m) { return &m->now; }
+origin machine_origin_now(const machine *m) { return m->now; }
+
+origin machine_origin(machine *m, origin where)
+{
+    origin before = m->now;
+    m->now = where;
+    return before;
+}
 
 void machine_step(machine *m, int64_t step)
 {

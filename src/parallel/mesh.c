@@ -2,6 +2,7 @@
 #include "parallel/mesh.h"
 #include "machine/world.h"
 #include <stdio.h>
+#include <string.h>
 
 /* Rank distance of neighbours along an axis. */
 static int axis_stride(const mesh_layout *l, mesh_axis axis)
@@ -78,22 +79,21 @@ typedef struct {
     group *g;
     unsigned set;
 } connected_group;
-enum { CONNECTED = 6 };
 enum {
     GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT,
     MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR
 };
+enum { CONNECTED = 6 };
 
-static int list_connected(mesh *m, connected_group list[CONNECTED])
+static void list_connected(mesh *m, connected_group list[CONNECTED])
 {
-    int n = 0;
-    list[n++] = (connected_group){ &m->axis[AXIS_TENSOR], 1u << AXIS_TENSOR };
-    list[n++] = (connected_group){ &m->axis[AXIS_CONTEXT], 1u << AXIS_CONTEXT };
-    list[n++] = (connected_group){ &m->axis[AXIS_PIPELINE], 1u << AXIS_PIPELINE };
-    list[n++] = (connected_group){ &m->gradient, GRADIENT };
-    list[n++] = (connected_group){ &m->model, MODEL };
-    list[n++] = (connected_group){ &m->all, GRADIENT | MODEL };
-    return n;
+    const connected_group all[CONNECTED] = { { &m->axis[AXIS_TENSOR], 1u << AXIS_TENSOR },
+                                             { &m->axis[AXIS_CONTEXT], 1u << AXIS_CONTEXT },
+                                             { &m->axis[AXIS_PIPELINE], 1u << AXIS_PIPELINE },
+                                             { &m->gradient, GRADIENT },
+                                             { &m->model, MODEL },
+                                             { &m->all, GRADIENT | MODEL } };
+    memcpy(list, all, sizeof all);
 }
 
 /* The split of the world into such groups: the layout and the axes of more than one rank. False if there is nothing to
@@ -116,8 +116,8 @@ static void connect_groups(mesh *m)
 {
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
-    int connected = list_connected(m, list);
-    for (int i = 0; i < connected; i++) {
+    list_connected(m, list);
+    for (int i = 0; i < CONNECTED; i++) {
         group *g = list[i].g;
         if (split_name(&m->layout, list[i].set, name))
             group_connect(machine_of(m), g, name, m->takes_part ? g->first : -1, g->rank);
@@ -220,16 +220,16 @@ void mesh_close(mesh *m)
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
     if (m->on == MESH_PAPER) return;
-    int connected = list_connected(m, list);
-    for (int i = 0; i < connected; i++)
+    list_connected(m, list);
+    for (int i = 0; i < CONNECTED; i++)
         if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), name);
     if (m->on == MESH_ON_CUDA) disconnect_links(m);
 }
 
 void mesh_restart(mesh *m)
 {
-    group *g[] = { &m->gradient, &m->model, &m->all };
-    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
-    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
+    connected_group list[CONNECTED];
+    list_connected(m, list);
+    for (int i = 0; i < CONNECTED; i++) list[i].g->sequence = list[i].g->step_sequence = 0;
     for (int i = 0; i < LINKS; i++) m->link[i].sequence = m->link[i].step_sequence = 0;
 }

@@ -1,6 +1,6 @@
-/* Gradients: reduction, norm, clip factor. */
-#include "train/gradient.h"
+/* Gradients as they become done: summed over ranks on their own queue while backward goes on; then their norm. */
 #include "parallel/origin.h"
+#include "train/trainer.h"
 
 /* Partial sums are added up in their own format and rounded once; in place where that is the gradient's. */
 static void sum_partial(trainer *t, bucket *b)
@@ -10,8 +10,9 @@ static void sum_partial(trainer *t, bucket *b)
         submit(t->queues.compute, "gain_gradients", copy_op(b->gradient, WRITE, b->partial));
 }
 
-void gradient_reduce(trainer *t, bucket *b)
+void gradient_reduce(void *listener, bucket *b)
 {
+    trainer *t = listener;
     origin before = origin_layer(t->machine, PHASE_GRADIENT, NO_LAYER);
     if (b->holders) sum_partial(t, b);
     b->reduced = queue_mark(t->queues.compute);

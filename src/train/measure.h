@@ -1,5 +1,5 @@
-/* A case on paper: one rank's share laid out and stepped by the code of a run, on a machine that runs nothing. So its
- * figures are those of a run, which is built from them. */
+/* A case on paper, then in memory: one rank's share laid out and stepped by the code of a run, on a machine that runs
+ * nothing. So its figures are those of a run, which is built from them. */
 #pragma once
 #include "train/trainer.h"
 
@@ -16,3 +16,8 @@ typedef struct {
 /* m: connected or not; its groups' transfers are numbered anew afterwards. Not collective. */
 measure measure_case(const bench_case *c, mesh *m, const trainer_options *o);
 void measure_free(measure *r);
+
+/* Takes one block of memory, as large as measured, lays the case out in it, gives queues their scratch and makes the
+ * machine ready for what was noted. r: of the same case, mesh and machine. */
+void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r);
+void trainer_dismantle(trainer *t); /* closes trainer, machine and memory of trainer_build */

@@ -1,6 +1,7 @@
-/* The optimizer, and the first values of what it owns. */
-#include "train/optimizer.h"
+/* The optimizer: one AdamW operation per bucket on this rank's shard, then the weights gathered where they are sharded;
+ * and the first values of what it owns. */
 #include "base/random.h"
+#include "train/trainer.h"
 
 /* `count` elements of a row from local element `first`, all in one matrix row or whole matrix rows. */
 static void initialize_block(trainer *t, const param *p, tensor values, int64_t first, int64_t count)

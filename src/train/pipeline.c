@@ -2,8 +2,8 @@
  * its output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other
  * actions. Without overlap nothing is received ahead. A sender waits for what it sent only when it needs that buffer
  * again: interleaved stages that waited for every send would wait in a circle. */
-#include "train/pipeline.h"
 #include "parallel/origin.h"
+#include "train/trainer.h"
 
 /* An activation on its way to a chunk, or a gradient. */
 typedef struct {

@@ -1,5 +1,6 @@
-/* A trainer laid out, and what it reports. */
+/* A trainer laid out, one training step submitted, and what it reports. */
 #include "train/trainer.h"
+#include "parallel/origin.h"
 
 void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a)
 {
@@ -15,6 +16,59 @@ void trainer_close(trainer *t)
 {
     stage_close(&t->stage);
     schedule_free(&t->schedule);
+}
+
+void trainer_initialize(trainer *t)
+{
+    double scalars[STEP_SCALARS] = { [SCALAR_STEP] = -1.0 };
+    t->stage.params.done = gradient_reduce;
+    t->stage.params.listener = t;
+    stage_initialize(&t->stage);
+    machine_upload(t->machine, t->stage.scalars, scalars);
+    optimizer_initialize(t);
+    machine_sync(t->machine);
+}
+
+static void begin(trainer *t)
+{
+    const optimizer_rule *o = &t->given->optimizer;
+    step_begin_args args = { .maximum = o->learning_rate,
+                             .minimum = o->learning_rate_minimum,
+                             .warmup = o->learning_rate_warmup,
+                             .total = t->given->warmup + t->given->steps,
+                             .constant = o->learning_rate_constant,
+                             .from_zero = o->learning_rate_from_zero,
+                             .beta1 = (float)o->beta1,
+                             .beta2 = (float)o->beta2 };
+    origin_step(t->machine, t->steps, PHASE_BATCH);
+    machine_step(t->machine, t->steps);
+    submit(t->queues.compute, "step", step_begin_op(t->stage.scalars, &args));
+}
+
+void trainer_gradients(trainer *t)
+{
+    begin(t);
+    stage_step(&t->stage);
+    pipeline_submit(t);
+}
+
+mark trainer_update(trainer *t)
+{
+    int64_t slot = t->steps % REPORT_SLOTS;
+    origin_step(t->machine, t->steps, PHASE_OPTIMIZER);
+    gradient_norm(t);
+    submit(
+        t->queues.compute, "report",
+        copy_op(tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE, t->stage.scalars));
+    t->finished[slot] = optimizer_update(t);
+    t->steps++;
+    return t->finished[slot];
+}
+
+mark trainer_step(trainer *t)
+{
+    trainer_gradients(t);
+    return trainer_update(t);
 }
 
 step_report trainer_report(const trainer *t, int64_t step)

@@ -37,6 +37,16 @@ mark trainer_step(trainer *t);
 void trainer_gradients(trainer *t);
 mark trainer_update(trainer *t);
 
+/* Their parts. pipeline.c: submits the stage's schedule. */
+void pipeline_submit(trainer *t);
+/* gradient.c: a bucket's last contribution was submitted; submits its reduction over the ranks that sum it. listener:
+ * the trainer. Then norm over every logical parameter once, clip factor and loss into the step's scalars. */
+void gradient_reduce(void *listener, bucket *b);
+void gradient_norm(trainer *t);
+/* optimizer.c: first values; the update of every bucket, of which the last one's mark is returned. */
+void optimizer_initialize(trainer *t);
+mark optimizer_update(trainer *t);
+
 /* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
  * The caller has waited for its mark. */
 typedef struct {
@@ -44,7 +54,7 @@ typedef struct {
 } step_report;
 step_report trainer_report(const trainer *t, int64_t step);
 
-/* What a trainer is measured for (train/measure.h) and built with (train/build.h). */
+/* What a trainer is measured for and built with (train/measure.h). */
 typedef struct {
     machine_options machine;
     fault fault;

@@ -5,7 +5,7 @@
 #include "emulator.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
-#include "train/build.h"
+#include "train/measure.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

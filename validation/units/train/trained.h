@@ -5,8 +5,7 @@
 #include "machine/world.h"
 #include "plan/deck/deck.h"
 #include "plan/model/check_case.h"
-#include "train/build.h"
-#include "train/gradient.h"
+#include "train/measure.h"
 #include "units/machine/sharing.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,0 @@
-/* Submits one stage's schedule. */
-#pragma once
-#include "train/trainer.h"
-
-void pipeline_submit(trainer *t);
