@@ -118,7 +118,7 @@ static double *owners_weights(const trainer *t, const reference *r)
         const param *p = &t->stage.params.row[i];
         const bucket *b = &t->stage.params.buckets[p->bucket];
         fragment f = param_owned(&t->stage.params, i);
-        if (!bucket_speaks(b)) f.count = 0;
+        if (!bucket_first_owner(b)) f.count = 0;
         tensor x = own_view(t, p, COMPARE_WEIGHT, f);
         for (param_run run = { 0 }; param_next_run(p, f, &run);)
             for (int64_t k = 0; k < run.count && run.logical >= 0; k++) {
@@ -202,7 +202,7 @@ static double held_norm(const trainer *t)
     double total = 0.0;
     for (int i = 0; t && i < t->stage.params.bucket_count; i++) {
         const bucket *b = &t->stage.params.buckets[i];
-        int64_t count = bucket_speaks(b) ? b->shard_elements : 0;
+        int64_t count = bucket_first_owner(b) ? b->shard_elements : 0;
         tensor x = machine_view(t->machine, tensor_slice(gradient_shard(b), 0, 0, count));
         for (int64_t k = 0; k < count; k++) {
             double value = tensor_value(&x, k);

@@ -1,6 +1,9 @@
 /* Rotation and attention of fused queries, keys and values. */
-#include "model/steps.h"
+#include "base/fail.h"
+#include "model/step_call.h"
+#include "parallel/zigzag.h"
 #include <math.h>
+#include <stdlib.h>
 
 tensor heads_shape(const rank_extents *n)
 {
@@ -35,6 +38,51 @@ static attention_views views(const step_call *c, tensor fused)
                               .rotated = tensor_slice(x, 2, 0, heads + kv_heads) };
 }
 
+/* ---- rotary position embedding (Su et al. 2021), with the scaling of Llama 3.1 ---- */
+
+enum { SCALING_FACTOR = 8, SCALING_LOW = 1, SCALING_HIGH = 4, SCALING_CONTEXT = 8192 };
+
+static double scaled(double f)
+{
+    double turns = SCALING_CONTEXT * f / (2.0 * 3.14159265358979323846); /* over the old context */
+    double t = (turns - SCALING_LOW) / (SCALING_HIGH - SCALING_LOW);
+    if (turns < SCALING_LOW) return f / SCALING_FACTOR;
+    return turns > SCALING_HIGH ? f : (1.0 - t) * f / SCALING_FACTOR + t * f;
+}
+
+/* Cosine and sine of position * frequency for the local positions, computed in double and rounded once. Frequencies
+ * base^(-2i/d); with rope_scaling as Llama 3.1 (src/DEFINITIONS.md). */
+static void write_rotations(const model_shape *m, zigzag positions, float *table)
+{
+    int64_t half = m->head_dim / 2;
+    for (int64_t i = 0; i < half; i++) {
+        double f = pow(m->rope_base, -2.0 * (double)i / (double)m->head_dim);
+        if (m->rope_scaling) f = scaled(f);
+        for (int64_t p = 0; p < positions.length; p++) {
+            float *pair = table + (p * half + i) * 2;
+            double angle = (double)zigzag_position(&positions, p) * f;
+            pair[0] = (float)cos(angle);
+            pair[1] = (float)sin(angle);
+        }
+    }
+}
+
+static void open_rotations(workspace *w, arena *a)
+{
+    const rank_extents *n = &w->extents;
+    w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
+}
+
+static void fill_rotations(workspace *w)
+{
+    const model_shape *m = &w->given->model;
+    float *table = malloc(tensor_span(&w->rope));
+    if (!table) FAIL("no memory for the table of rotations");
+    write_rotations(m, zigzag_of(w->context, m->sequence), table);
+    machine_upload(w->queues.machine, w->rope, table);
+    free(table);
+}
+
 static void rotate(step_call *c)
 {
     submit(c->work->queues.compute, c->step->name, rope_forward_op(views(c, step_made(c, 0)).rotated, c->work->rope));
@@ -46,7 +94,25 @@ static void rotate_back(step_call *c)
            rope_backward_op(views(c, step_d_made(c, 0)).rotated, c->work->rope));
 }
 
+const step_kind rotation = {
+    .open = open_rotations, .fill = fill_rotations, .forward = rotate, .backward = rotate_back
+};
+
+/* ---- attention ---- */
+
 enum { OUT, LOG_SUM_EXP };
+
+/* Heads as operands of its kernels. */
+static tensor heads(const rank_extents *n, int64_t count)
+{
+    return tensor_4d(NULL, n->type, n->positions, n->rows, count, n->head_dim);
+}
+
+static void open_ring(workspace *w, arena *a)
+{
+    const rank_extents *n = &w->extents;
+    ring_open(&w->ring, &w->queues, w->context, heads(n, n->heads), heads(n, n->kv_heads), a);
+}
 
 static attention_args causal(const step_call *c)
 {
@@ -81,7 +147,8 @@ static void backward(step_call *c)
                             causal(c));
 }
 
-const step_kind rotation = { .forward = rotate, .backward = rotate_back };
-const step_kind causal_attention = {
-    .forward = forward, .backward = backward, .saves_reads = 1u, .saves_makes = 1u << OUT | 1u << LOG_SUM_EXP
-};
+const step_kind causal_attention = { .open = open_ring,
+                                     .forward = forward,
+                                     .backward = backward,
+                                     .saves_reads = 1u,
+                                     .saves_makes = 1u << OUT | 1u << LOG_SUM_EXP };

@@ -2,7 +2,6 @@
 #include "model/ends.h"
 #include "base/fail.h"
 #include "machine/submit.h"
-#include "model/steps.h"
 #include "parallel/origin.h"
 #include "parallel/zigzag.h"
 #include <stdlib.h>

@@ -1,11 +1,17 @@
 /* Folds of a family's table. */
 #include "model/family.h"
 
+const family *family_of(const bench_case *c)
+{
+    static const family *const families[] = { [FAMILY_LLAMA] = &llama };
+    return families[c->model.family];
+}
+
 rank_extents rank_extents_of(const bench_case *c, const mesh *m)
 {
     const model_shape *x = &c->model;
     int64_t tensor_ranks = m->layout.degree[AXIS_TENSOR], positions = x->sequence / m->layout.degree[AXIS_CONTEXT];
-    return (rank_extents){ .type = c->precision == PRECISION_BF16 ? BF16 : F32,
+    return (rank_extents){ .type = kept_type(storage_of(c).activation),
                            .positions = positions,
                            .part = positions / tensor_ranks,
                            .rows = c->micro_batch,

@@ -1,6 +1,6 @@
 /* A family of models is a table: the steps that a layer takes, forward in this order and backward in the other, and the
  * slots of the tape that they make and read. What runs again in backward, what is kept and which buffers there are
- * follows from it. Families share kinds of steps (model/steps.h); each is one file (model/llama.c). */
+ * follows from it. Families share kinds of steps; each is one file (model/llama.c). */
 #pragma once
 #include "model/param.h"
 #include "model/tape.h"
@@ -16,9 +16,13 @@ typedef struct {
 } rank_extents;
 rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
-/* A kind of step computes with the operands that a step names: forward reads and makes them. */
+/* A kind of step computes with the operands that a step names: forward reads and makes them. What it needs beside them
+ * it has in the workspace (model/step_call.h): opened once a layer, before the first step filled; NULL: nothing. */
 struct step_call;
+struct workspace;
 typedef struct {
+    void (*open)(struct workspace *, arena *);
+    void (*fill)(struct workspace *); /* synchronizes (set-up) */
     void (*forward)(struct step_call *);
     void (*backward)(struct step_call *);
     unsigned saves_reads, saves_makes; /* bit per operand that backward reads of the tape */
@@ -59,6 +63,7 @@ typedef struct {
 } family;
 
 extern const family llama; /* Llama 2 and 3.1 */
+const family *family_of(const bench_case *c);
 
 slot_set step_reads(const layer_step *s);
 slot_set step_makes(const layer_step *s);
@@ -72,3 +77,32 @@ typedef struct {
     slot_set kept;
 } recomputing;
 recomputing recomputing_of(const family *f, recompute_mask policy);
+
+/* ---- kinds of steps, and the shapes of what they make ---- */
+
+/* Operands are listed in the order of a step's reads and makes. Tensor parallelism shows only in the conjugate pairs of
+ * the products. */
+
+/* norm_steps.c. The residual stream is added up and normed: reads what it is the sum of, or nothing, where the layer
+ * before left that; makes the sum, its norm and its row statistics. */
+enum { NORM_SUM, NORM_OUT, NORM_STATISTICS };
+extern const step_kind rms_norm;
+tensor residual_shape(const rank_extents *n);       /* [s/T, b, h] */
+tensor row_statistics_shape(const rank_extents *n); /* [s/T b] F32 */
+
+/* product_steps.c. Column-parallel: reads [s/T, b, k], makes the product of what all tensor ranks have of it, [s, b,
+ * n]. Row-parallel: reads [s, b, k], makes [s/T, b, n], summed over the tensor ranks. */
+extern const step_kind column_product, row_product;
+tensor logits_shape(const rank_extents *n); /* [s, b, V/T] */
+
+/* attention_steps.c. Rotation: of queries and keys in place of the fused ones. Attention: reads the fused queries, keys
+ * and values, makes its output and log-sum-exp. */
+extern const step_kind rotation, causal_attention;
+tensor fused_heads_shape(const rank_extents *n);     /* [s, b, (heads + 2 kv_heads)/T d] */
+tensor heads_shape(const rank_extents *n);           /* [s, b, heads/T d] */
+tensor head_statistics_shape(const rank_extents *n); /* [b, heads/T, s] F32 */
+
+/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. */
+extern const step_kind swiglu;
+tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
+tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */

@@ -1,5 +1,5 @@
 /* The runner of a layer's steps. */
-#include "model/layer.h"
+#include "model/step_call.h"
 #include "parallel/origin.h"
 
 residual layer_forward(workspace *w, int64_t layer, tensor *slot, residual in)

@@ -1,6 +1,6 @@
 /* Activations between the products of an MLP. */
 #include "machine/submit.h"
-#include "model/steps.h"
+#include "model/step_call.h"
 
 tensor ffn_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->ffn); }
 tensor gate_up_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, 2 * n->ffn); }

@@ -1,6 +1,6 @@
 /* Norms of the residual stream. */
 #include "machine/submit.h"
-#include "model/steps.h"
+#include "model/step_call.h"
 
 tensor residual_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->part, n->rows, n->hidden); }
 tensor row_statistics_shape(const rank_extents *n) { return tensor_1d(NULL, F32, n->part * n->rows); }

@@ -66,17 +66,9 @@ void param_contributed(param_table *t, int row, int count)
 
 bool bucket_counts(const bucket *b) { return !b->holders || b->holders->rank == 0; }
 
-int bucket_replicas(const bucket *b)
-{
-    int alike = b->owners && b->owners->size > 1 ? 1 : b->sum->size;
-    return b->holders ? alike * b->holders->size : alike;
-}
+int bucket_replicas(const bucket *b) { return (b->owners ? 1 : b->sum->size) * (b->holders ? b->holders->size : 1); }
 
-bool bucket_speaks(const bucket *b)
-{
-    bool spread = b->owners && b->owners->size > 1;
-    return bucket_counts(b) && (spread || b->sum->rank == 0);
-}
+bool bucket_first_owner(const bucket *b) { return bucket_counts(b) && (b->owners || b->sum->rank == 0); }
 
 tensor gradient_shard(const bucket *b) { return tensor_slice(b->gradient, 0, b->shard_first, b->shard_elements); }
 

@@ -52,6 +52,9 @@ typedef struct {
     void *listener; /* called when a bucket's last contribution was submitted */
 } param_table;
 
+/* The number format of a value that is kept so; fails if there is none. */
+dtype kept_type(kept_format format);
+
 /* Builds rows and buckets and takes their memory. */
 void param_table_open(param_table *t, const bench_case *c, mesh *m, arena *a);
 void param_table_close(param_table *t);
@@ -80,7 +83,7 @@ void param_contributed(param_table *t, int row, int count);
 bool bucket_counts(const bucket *b);
 /* How many ranks own the same elements, and whether this is the first of them. */
 int bucket_replicas(const bucket *b);
-bool bucket_speaks(const bucket *b);
+bool bucket_first_owner(const bucket *b);
 /* What this rank owns of the reduced gradient, of the weight, and of its master (the weight where that is its own). */
 tensor gradient_shard(const bucket *b);
 tensor weight_shard(const bucket *b);

@@ -135,13 +135,16 @@ static void add_rows(builder *b)
     }
 }
 
+dtype kept_type(kept_format format)
+{
+    if (format != KEPT_BF16 && format != KEPT_FP32) FAIL("the trainer keeps no %s", kept_name(format));
+    return format == KEPT_BF16 ? BF16 : F32;
+}
+
 static tensor take(arena *a, arena_kind kind, kept_format format, int64_t elements)
 {
-    static const dtype types[KEPT_FORMATS] = { [KEPT_BF16] = BF16, [KEPT_FP32] = F32 };
     if (format == KEPT_NOT) return tensor_none();
-    if (format == KEPT_FP8_TWICE) FAIL("the trainer keeps no %s", kept_name(format));
-    tensor x = tensor_1d(NULL, types[format], elements);
-    return tensor_taken(a, kind, x);
+    return tensor_taken(a, kind, tensor_1d(NULL, kept_type(format), elements));
 }
 
 static void take_memory(bucket *b, const param_kept *kept, arena *a)

@@ -2,7 +2,6 @@
 #include "model/stage.h"
 #include "base/fail.h"
 #include "machine/submit.h"
-#include "model/layer.h"
 #include <stdlib.h>
 
 static void open_chunks(stage *s, int stage_number)
@@ -55,7 +54,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
 {
     *s = (stage){ .given = c,
                   .work = { .given = c,
-                            .family = &llama,
+                            .family = family_of(c),
                             .extents = rank_extents_of(c, m),
                             .queues = *q,
                             .tensor = &m->axis[AXIS_TENSOR],
@@ -83,7 +82,7 @@ void stage_close(stage *s)
 
 void stage_initialize(stage *s)
 {
-    workspace_initialize(&s->work);
+    workspace_fill(&s->work);
     submit(s->work.queues.compute, "loss", fill_op(s->loss, 0.0));
 }
 

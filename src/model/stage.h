@@ -31,7 +31,7 @@ typedef struct {
 /* The stage must stay where it is. */
 void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const schedule *order, arena *a);
 void stage_close(stage *s);
-/* Fills the rope table. */
+/* Synchronizes (set-up). */
 void stage_initialize(stage *s);
 /* A step begins: nothing is in flight. */
 void stage_step(stage *s);

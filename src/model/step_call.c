@@ -1,8 +1,5 @@
 /* What steps work with. */
 #include "model/step_call.h"
-#include "base/fail.h"
-#include "model/rope.h"
-#include <stdlib.h>
 
 static void open_gradients(workspace *w, arena *a)
 {
@@ -11,10 +8,12 @@ static void open_gradients(workspace *w, arena *a)
         if (f->slot[i].gradient == i) w->gradient[i] = tensor_taken(a, ACTIVATIONS, f->slot[i].shape(&w->extents));
 }
 
-/* Heads of attention as operands of its kernels. */
-static tensor heads(const rank_extents *n, int64_t count)
+static void open_kinds(workspace *w, arena *a)
 {
-    return tensor_4d(NULL, n->type, n->positions, n->rows, count, n->head_dim);
+    for (int i = 0; i < w->family->layer.count; i++) {
+        const step_kind *kind = w->family->layer.step[i].kind;
+        if (kind->open) kind->open(w, a);
+    }
 }
 
 static const layer_step *last_gathering(const step_list *l)
@@ -31,9 +30,8 @@ void workspace_open(workspace *w, arena *a)
     tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
     w->again = recomputing_of(w->family, w->given->recompute).again;
     w->left = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
-    w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
     open_gradients(w, a);
-    ring_open(&w->ring, &w->queues, w->context, heads(n, n->heads), heads(n, n->kv_heads), a);
+    open_kinds(w, a);
     if (w->tensor->size == 1) return;
     int64_t parts = scatter_partial_parts(&w->queues, w->tensor);
     w->gathered = tensor_taken(a, ACTIVATIONS, whole);
@@ -41,14 +39,12 @@ void workspace_open(workspace *w, arena *a)
     w->partial = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->rows, n->hidden));
 }
 
-void workspace_initialize(workspace *w)
+void workspace_fill(workspace *w)
 {
-    const model_shape *m = &w->given->model;
-    float *table = malloc(tensor_span(&w->rope));
-    if (!table) FAIL("no memory for the table of rotations");
-    rope_table(m, zigzag_of(w->context, m->sequence), table);
-    machine_upload(w->queues.machine, w->rope, table);
-    free(table);
+    for (int i = 0; i < w->family->layer.count; i++) {
+        const step_kind *kind = w->family->layer.step[i].kind;
+        if (kind->fill) kind->fill(w);
+    }
 }
 
 static tensor gradient(const step_call *c, int slot)

@@ -6,7 +6,7 @@
 
 /* Of one stage. Its buffers are shared by all layers and microbatches: each is consumed before the next one needs it.
  */
-typedef struct {
+typedef struct workspace {
     const bench_case *given;
     const family *family;
     rank_extents extents;
@@ -15,17 +15,17 @@ typedef struct {
     param_table *params;
     unsigned again;              /* bit per step of a layer that runs again in backward */
     const layer_step *left;      /* of those, the one whose gathered input is still there when backward begins */
-    tensor rope;                 /* [s, d/2, 2] F32: cosine, sine */
     tensor gathered, d_gathered; /* [s, b, h]: sequence-gathered activation and gradient; absent on one tensor rank */
     tensor partial;              /* [s or 2 s/T, b, h] F32: row-parallel products before their sum (conjugate.h) */
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
-    attention_ring ring;
+    tensor rope;                 /* of the kind `rotation`: [s, d/2, 2] F32: cosine, sine */
+    attention_ring ring;         /* of the kind `causal_attention` */
 } workspace;
 
 /* Takes the buffers' memory; what stands before them is given. */
 void workspace_open(workspace *w, arena *a);
-/* Fills the table of rotations. Synchronizes (set-up). */
-void workspace_initialize(workspace *w);
+/* Fills what the kinds of steps have in it. Synchronizes (set-up). */
+void workspace_fill(workspace *w);
 
 /* The residual stream as it is handed on: x + delta, added by the norm that comes next; delta absent: x. [s/T, b, h] */
 typedef struct {
@@ -58,3 +58,12 @@ void step_return(const step_call *c, weight_use use);
 /* Backward: begins the gathering of what step s, whose backward is to come, wants from all tensor ranks, when `after`
  * is done: beside what is submitted meanwhile. */
 void step_gather_input(step_call *c, const layer_step *s, mark after);
+
+/* The halves of a column-parallel product's backward, the second after step_gather_input. */
+void column_input_gradient(step_call *c);
+void column_weight_gradient(step_call *c);
+
+/* layer.c: all steps of a layer of the model, with the slots of this microbatch. Returns what the layer hands on. */
+residual layer_forward(workspace *w, int64_t layer, tensor *slot, residual in);
+/* dx: gradient of what it handed on, replaced by that of its input. */
+void layer_backward(workspace *w, int64_t layer, tensor *slot, tensor dx);

@@ -2,7 +2,6 @@
 #include "model/tape.h"
 #include "base/fail.h"
 #include <stdlib.h>
-#include <string.h>
 
 static void *zeroed(int64_t count, size_t bytes)
 {
@@ -59,13 +58,12 @@ static int64_t pool_take(pool *p)
 
 static void pool_give(pool *p, int64_t number) { p->number[p->free++] = number; }
 
-static tape_chunk open_chunk(const chunk_extent *e, int64_t live, int slots)
+static tape_chunk open_chunk(const chunk_extent *e, int64_t live)
 {
     tape_chunk c = { .layers = e->layers, .window = live + 1, .has_input = has_input(e) };
     c.input = zeroed(c.window, sizeof *c.input);
     c.record = zeroed(c.window * c.layers, sizeof *c.record);
     c.x = zeroed(c.window * c.layers, sizeof *c.x);
-    c.slot = zeroed(c.window * c.layers * slots, sizeof *c.slot);
     return c;
 }
 
@@ -89,7 +87,7 @@ void tape_open(tape *t, const tape_layout *layout, arena *a)
                  .records = pool_open(most.layers) };
     t->chunk = zeroed(t->chunks, sizeof *t->chunk);
     for (int i = 0; i < t->chunks; i++)
-        t->chunk[i] = open_chunk(&layout->chunk[i], schedule_live_chunk(layout->order, i), t->slots);
+        t->chunk[i] = open_chunk(&layout->chunk[i], schedule_live_chunk(layout->order, i));
     t->x = zeroed(most.residuals, sizeof *t->x);
     t->record = zeroed(most.layers * t->slots, sizeof *t->record);
     for (int64_t i = 0; i < most.residuals; i++) t->x[i] = tensor_taken(a, ACTIVATIONS, layout->shape[SLOT_INPUT]);
@@ -102,7 +100,6 @@ void tape_close(tape *t)
         free(t->chunk[i].input);
         free(t->chunk[i].record);
         free(t->chunk[i].x);
-        free(t->chunk[i].slot);
     }
     free(t->chunk);
     free(t->inputs.number);
@@ -135,18 +132,16 @@ void tape_take(tape *t, int chunk, int64_t microbatch)
     int64_t place = microbatch % c->window;
     for (int64_t l = 0; l < c->layers; l++) {
         int64_t at = place * c->layers + l;
-        tensor *slot = c->slot + at * t->slots;
         c->record[at] = pool_take(&t->records);
         c->x[at] = l == 0 ? c->input[place] : pool_take(&t->inputs);
-        memcpy(slot, t->record + c->record[at] * t->slots, (size_t)t->slots * sizeof *slot);
-        slot[SLOT_INPUT] = t->x[c->x[at]];
+        t->record[c->record[at] * t->slots + SLOT_INPUT] = t->x[c->x[at]];
     }
 }
 
 tensor *tape_layer(const tape *t, int chunk, int64_t microbatch, int64_t layer)
 {
     const tape_chunk *c = &t->chunk[chunk];
-    return c->slot + (microbatch % c->window * c->layers + layer) * t->slots;
+    return t->record + c->record[microbatch % c->window * c->layers + layer] * t->slots;
 }
 
 void tape_release(tape *t, int chunk, int64_t microbatch)

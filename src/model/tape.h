@@ -32,7 +32,6 @@ typedef struct {
     bool has_input;      /* the first layer's x, or what the head is given */
     int64_t *input;      /* [window] number in the pool of x */
     int64_t *record, *x; /* [window, layers] numbers in the pools; x of the first layer is the input */
-    tensor *slot;        /* [window, layers, slots] */
 } tape_chunk;
 
 typedef struct {
@@ -40,7 +39,7 @@ typedef struct {
     tape_chunk *chunk;
     pool inputs, records;
     tensor *x;      /* [inputs.size] residual streams */
-    tensor *record; /* [records.size, slots] the other slots of a layer */
+    tensor *record; /* [records.size, slots] a layer's; of them the input is the x that it took */
 } tape;
 
 /* Takes memory for what the schedule has in flight. */

@@ -39,8 +39,11 @@ typedef enum { MLP_SWIGLU, MLP_GEGLU, MLP_GELU, MLP_SQUARED_RELU } mlp_kind; /* 
 typedef enum { NORM_RMS, NORM_LAYER } norm_kind;                             /* LayerNorm: gain stored as 1 + g, bias */
 typedef enum { INIT_STD, INIT_FAN_IN } init_kind; /* one std; or 1 / sqrt(fan-in), embedding and positions 1 */
 
+typedef enum { FAMILY_NONE, FAMILY_LLAMA } model_family; /* whose steps train it (model/family.h); none: not built */
+
 /* Whole model, unsharded. */
 typedef struct {
+    model_family family;
     int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, sequence;
     int64_t padded_vocabulary; /* multiple of 128 x tensor */
     int64_t experts, active;   /* MLPs of a layer, and those that a token passes; 0 where there is but one */

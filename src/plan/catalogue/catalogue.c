@@ -34,7 +34,8 @@ static const storage_rule fp32_storage = { .weight = KEPT_FP32,
                                            .other = KEPT_FP32,
                                            .gradient = KEPT_FP32,
                                            .sharded_gradient = KEPT_FP32,
-                                           .moment = KEPT_FP32 };
+                                           .moment = KEPT_FP32,
+                                           .activation = KEPT_FP32 };
 
 storage_rule storage_for(const workload_row *w, case_precision precision)
 {
@@ -43,6 +44,8 @@ storage_rule storage_for(const workload_row *w, case_precision precision)
     };
     return *rules[precision];
 }
+
+storage_rule storage_of(const bench_case *c) { return storage_for(workload_find(text_of(c->workload)), c->precision); }
 
 static const struct {
     int bytes;

@@ -32,6 +32,7 @@ typedef struct {
     kept_format sharded_gradient; /* with shard > 1: the accumulated results of the reductions */
     kept_format master;           /* of the weights that are narrower; the others are their own */
     kept_format moment;
+    kept_format activation; /* what is computed with */
 } storage_rule;
 
 typedef struct {
@@ -48,7 +49,6 @@ typedef struct {
     step_line step_line;
     int64_t head_deferral;     /* bench_case */
     int64_t batch_fixed_below; /* GPUs below which the recipe's batch does not grow with them */
-    bool trains;               /* the model code has this family */
 } workload_row;
 
 /* NULL if there is no workload of this name. */
@@ -61,8 +61,9 @@ const workload_row *workload_at(int i);
 /* The rule of a size for a run of so many steps: full, the recipe's; small and check, 1e-3 constant, epsilon 1e-8, no
  * warm-up. */
 optimizer_rule optimizer_for(const workload_row *w, case_size size, int64_t steps);
-/* What a precision keeps. */
+/* What a precision keeps, and a case. */
 storage_rule storage_for(const workload_row *w, case_precision precision);
+storage_rule storage_of(const bench_case *c);
 
 /* Row number i; NULL after the last. */
 const recipe_row *recipe_at(int i);

@@ -12,11 +12,11 @@
 /* Weights BF16 with an FP32 master; FP8 runs keep the matrices of the blocks in FP8. */
 #define MASTERED(whole, sharded)                                                                                       \
     .embedding = KEPT_BF16, .other = KEPT_BF16, .gradient = whole, .sharded_gradient = sharded, .master = KEPT_FP32,   \
-    .moment = KEPT_FP32
+    .moment = KEPT_FP32, .activation = KEPT_BF16
 
 /* ---- llama 3.1 ---- */
 
-#define LLAMA31_COMMON .rope_base = 500000.0, .rope_fraction = 1.0, .norm_epsilon = 1e-5
+#define LLAMA31_COMMON .family = FAMILY_LLAMA, .rope_base = 500000.0, .rope_fraction = 1.0, .norm_epsilon = 1e-5
 
 /* Laptop proxy: 9,965,824 parameters. */
 static const model_shape llama_small = { SIZES(8, 256, 1024, 8, 4, 4096, 256) };
@@ -30,7 +30,7 @@ static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, 
 #define LLAMA31_ROW                                                                                                    \
     .recipe = "NeMo Llama 3.1 (25.04)", .small = &llama_small, .optimizer = &llama31_optimizer,                        \
     .formula = &llama_formula, .bf16 = &mastered, .fp8 = &mastered_fp8, .tokens = TOKENS_UNIFORM,                      \
-    .recipe_tokens = TOKENS_UNIFORM, .recompute = RECOMPUTE_NONE, .sharding = SHARDING_OPTIMIZER, .trains = true
+    .recipe_tokens = TOKENS_UNIFORM, .recompute = RECOMPUTE_NONE, .sharding = SHARDING_OPTIMIZER
 
 /* ---- llama 2 ---- */
 
@@ -50,7 +50,7 @@ static const optimizer_rule nemotron_optimizer = { ADAM(1e-8), .clip = 1.0, RATE
 
 #define NEMOTRON_COMMON                                                                                                \
     .embedding = KEPT_FP32, .other = KEPT_BF16, .gradient = KEPT_BF16, .sharded_gradient = KEPT_BF16,                  \
-    .moment = KEPT_BF16
+    .moment = KEPT_BF16, .activation = KEPT_BF16
 static const storage_rule nemotron_storage = { .weight = KEPT_BF16, .master = KEPT_NOT, NEMOTRON_COMMON },
                           nemotron_fp8 = { .weight = KEPT_FP8_TWICE, .master = KEPT_BF16, NEMOTRON_COMMON };
 
@@ -97,8 +97,9 @@ static const workload_row rows[] = {
     { .name = "llama2-70b",
       .recipe = "MaxText Llama2 70B (25.01)",
       .step_line = STEP_LINE_COMPLETED,
-      .full = { SIZES(80, 8192, 28672, 64, 8, 32000, 4096), .rope_base = 10000.0, .rope_fraction = 1.0,
-                .norm_epsilon = 1e-5, .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true },
+      .full = { SIZES(80, 8192, 28672, 64, 8, 32000, 4096), .family = FAMILY_LLAMA, .rope_base = 10000.0,
+                .rope_fraction = 1.0, .norm_epsilon = 1e-5, .init = INIT_FAN_IN, .init_std = 1.0,
+                .labels_next_token = true },
       .small = &llama_small,
       .optimizer = &llama2_optimizer,
       .warmup_of_run = true,
@@ -109,8 +110,7 @@ static const workload_row rows[] = {
       .recipe_tokens = TOKENS_ZEROS,
       .recompute = RECOMPUTE_ATTENTION_MLP, /* in BF16 the recipe keeps what down puts out, in FP8 nothing of the MLP;
                                                no backward needs it, and the tape here never keeps it */
-      .sharding = SHARDING_NONE,            /* parameters are sharded by the axis shard */
-      .trains = true },
+      .sharding = SHARDING_NONE },          /* parameters are sharded by the axis shard */
     { .name = "nemotron4-340b",
       .recipe = "NeMo Nemotron4 340B (24.11)",
       .full = { SIZES(96, 18432, 73728, 96, 8, 256000, 4096), .mlp = MLP_SQUARED_RELU, .norm = NORM_LAYER,

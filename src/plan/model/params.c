@@ -130,7 +130,7 @@ static param_kept kept_of(const bench_case *c, const storage_rule *s, const para
 param_list params_of_case(const bench_case *c)
 {
     param_list l = params_of_shape(&c->model);
-    storage_rule s = storage_for(workload_find(text_of(c->workload)), c->precision);
+    storage_rule s = storage_of(c);
     for (int i = 0; i < l.count; i++) {
         param_rule *p = &l.rule[i];
         p->decays = p->columns > 1 || c->optimizer.decays_vectors;

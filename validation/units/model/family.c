@@ -1,6 +1,6 @@
 /* Families as tables: which steps run again under every recompute policy and what is kept, stated for Llama; and what
  * the runner of the steps takes for granted of any family. */
-#include "model/steps.h"
+#include "model/family.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -223,7 +223,7 @@ static void count_owned(const bench_case *c, int rank, unsigned char *times, int
         assert_true(p->logical < 64 && whole <= MOST_ELEMENTS / 64);
         elements[p->logical] = whole;
         fragment f = param_owned(&t, i);
-        for (param_run r = { 0 }; bucket_speaks(&t.buckets[p->bucket]) && param_next_run(p, f, &r);)
+        for (param_run r = { 0 }; bucket_first_owner(&t.buckets[p->bucket]) && param_next_run(p, f, &r);)
             for (int64_t k = 0; r.logical >= 0 && k < r.count; k++) times[base + r.logical + k]++;
     }
     param_table_close(&t);

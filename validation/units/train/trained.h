@@ -112,7 +112,7 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
     for (int i = 0; i < p->rows; i++) {
         const bucket *b = &p->buckets[p->row[i].bucket];
         fragment f = param_owned(p, i);
-        if (!bucket_speaks(b) || f.count == 0) continue;
+        if (!bucket_first_owner(b) || f.count == 0) continue;
         tensor x = param_view(&p->row[i], f, gradient ? gradient_shard(b) : master_shard(b), b->shard_first);
         x = machine_view(t->machine, x);
         for (param_run run = { 0 }; param_next_run(&p->row[i], f, &run);)
