@@ -3,8 +3,8 @@
 #include "base/say.h"
 #include "bench/paper.h"
 #include "bench/show_schedule.h"
-#include "plan/deck/built.h"
 #include "plan/deck/catalogue_list.h"
+#include "plan/deck/deck.h"
 #include "plan/model/shapes.h"
 #include "plan/schedule/schedule.h"
 #include <string.h>

@@ -70,12 +70,8 @@ static void write_rotations(const model_shape *m, zigzag positions, float *table
 static void open_rotations(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
-    w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
-}
-
-static void fill_rotations(workspace *w)
-{
     const model_shape *m = &w->given->model;
+    w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
     float *table = malloc(tensor_span(&w->rope));
     if (!table) FAIL("no memory for the table of rotations");
     write_rotations(m, zigzag_of(w->context, m->sequence), table);
@@ -94,9 +90,7 @@ static void rotate_back(step_call *c)
            rope_backward_op(views(c, step_d_made(c, 0)).rotated, c->work->rope));
 }
 
-const step_kind rotation = {
-    .open = open_rotations, .fill = fill_rotations, .forward = rotate, .backward = rotate_back
-};
+const step_kind rotation = { .open = open_rotations, .forward = rotate, .backward = rotate_back };
 
 /* ---- attention ---- */
 

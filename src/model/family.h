@@ -17,12 +17,11 @@ typedef struct {
 rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
 /* A kind of step computes with the operands that a step names: forward reads and makes them. What it needs beside them
- * it has in the workspace (model/step_call.h): opened once a layer, before the first step filled; NULL: nothing. */
+ * it has in the workspace (model/step_call.h), where `open`, called once, takes and fills it; NULL: nothing. */
 struct step_call;
 struct workspace;
 typedef struct {
     void (*open)(struct workspace *, arena *);
-    void (*fill)(struct workspace *); /* synchronizes (set-up) */
     void (*forward)(struct step_call *);
     void (*backward)(struct step_call *);
     unsigned saves_reads, saves_makes; /* bit per operand that backward reads of the tape */

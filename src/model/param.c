@@ -17,15 +17,13 @@ void param_table_step(param_table *t)
     }
 }
 
-static bool is_vector(const param *p) { return p->rule.columns == 1; }
-
 static tensor rows_view(const param_table *t, tensor storage, int row, int count)
 {
     const param *p = &t->row[row];
     int64_t rows = 0, columns = p->part.columns;
     for (int i = row; i < row + count; i++) rows += t->row[i].part.rows;
     tensor flat = tensor_slice(storage, 0, p->offset, rows * columns);
-    return is_vector(p) ? flat : tensor_2d(flat.data, flat.type, rows, columns);
+    return p->rule.columns == 1 ? flat : tensor_2d(flat.data, flat.type, rows, columns);
 }
 
 tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q)

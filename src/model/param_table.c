@@ -83,45 +83,30 @@ static void add_section(builder *b, section s, int64_t layer)
     for (int i = 0; i < s.count; i++) add_row(b, &s.rule[i], layer, first + i);
 }
 
-/* Matrices of a few layers of a chunk to a bucket. */
-static void add_matrices(builder *b, section s, chunk_extent e, int64_t stage_layers)
+/* Matrices of a few layers of a chunk to a bucket. Vectors are small: all that are alike share one. */
+static void add_chunk(builder *b, section s, chunk_extent e, int64_t stage_layers)
 {
+    bool vectors = s.rule->columns == 1, full = !vectors;
     int64_t limit = bucket_limit;
-    bool full = true;
     for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) {
         if (full) open_bucket(b, s.rule);
         add_section(b, s, l);
         int64_t n = last_bucket(b->t)->elements;
         if (l == e.first_layer && n * stage_layers / BUCKET_PARTS < limit) limit = n * stage_layers / BUCKET_PARTS;
-        full = n >= limit;
+        full = !vectors && n >= limit;
     }
 }
 
-/* Vectors are small: all that are alike share a bucket. */
-static void open_vectors(builder *b, section s)
+static void add_places(builder *b, section s)
 {
     const bucket *last = last_bucket(b->t);
-    if (!last || !alike(bucket_rule(b->t, last), s.rule)) open_bucket(b, s.rule);
-}
-
-static void add_layers(builder *b, section s)
-{
+    bool layers = s.rule->places & AT_LAYER, vectors = s.rule->columns == 1;
+    bool shares = vectors && last && alike(bucket_rule(b->t, last), s.rule);
     int stage = b->m->at[AXIS_PIPELINE];
-    bool vectors = s.rule->columns == 1;
-    if (vectors) open_vectors(b, s);
-    for (int i = 0; i < b->c->layout.chunks_per_stage; i++) {
-        chunk_extent e = chunk_of(b->c, stage, i);
-        if (!vectors) add_matrices(b, s, e, stage_layers(b->c, stage));
-        else
-            for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) add_section(b, s, l);
-    }
-}
-
-static void add_end(builder *b, section s)
-{
-    if (s.rule->columns == 1) open_vectors(b, s);
-    else open_bucket(b, s.rule);
-    add_section(b, s, NO_LAYER);
+    if (!shares && (vectors || !layers)) open_bucket(b, s.rule);
+    if (!layers) add_section(b, s, NO_LAYER);
+    for (int i = 0; layers && i < b->c->layout.chunks_per_stage; i++)
+        add_chunk(b, s, chunk_of(b->c, stage, i), stage_layers(b->c, stage));
 }
 
 static void add_rows(builder *b)
@@ -129,8 +114,7 @@ static void add_rows(builder *b)
     section s;
     for (int i = 0; i < b->list.count; i += s.count) {
         s = section_at(&b->list, i);
-        if (s.rule->places & b->t->places & AT_LAYER) add_layers(b, s);
-        else if (s.rule->places & b->t->places) add_end(b, s);
+        if (s.rule->places & b->t->places) add_places(b, s);
         b->logical += s.count * (int)param_repeats(s.rule, b->c->model.layers);
     }
 }

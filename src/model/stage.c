@@ -80,12 +80,6 @@ void stage_close(stage *s)
     free(s->chunk);
 }
 
-void stage_initialize(stage *s)
-{
-    workspace_fill(&s->work);
-    submit(s->work.queues.compute, "loss", fill_op(s->loss, 0.0));
-}
-
 void stage_step(stage *s)
 {
     param_table_step(&s->params);

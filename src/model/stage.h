@@ -28,11 +28,9 @@ typedef struct {
     int64_t data_ranks, data_rank; /* whose samples: sample = (m data_ranks + data_rank) b + row */
 } stage;
 
-/* The stage must stay where it is. */
+/* The stage must stay where it is. Synchronizes (set-up). */
 void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const schedule *order, arena *a);
 void stage_close(stage *s);
-/* Synchronizes (set-up). */
-void stage_initialize(stage *s);
 /* A step begins: nothing is in flight. */
 void stage_step(stage *s);
 

@@ -39,14 +39,6 @@ void workspace_open(workspace *w, arena *a)
     w->partial = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->rows, n->hidden));
 }
 
-void workspace_fill(workspace *w)
-{
-    for (int i = 0; i < w->family->layer.count; i++) {
-        const step_kind *kind = w->family->layer.step[i].kind;
-        if (kind->fill) kind->fill(w);
-    }
-}
-
 static tensor gradient(const step_call *c, int slot)
 {
     int buffer = c->work->family->slot[slot].gradient;

@@ -22,10 +22,8 @@ typedef struct workspace {
     attention_ring ring;         /* of the kind `causal_attention` */
 } workspace;
 
-/* Takes the buffers' memory; what stands before them is given. */
+/* Takes the buffers' memory, fills tables; what stands before them is given. Synchronizes (set-up). */
 void workspace_open(workspace *w, arena *a);
-/* Fills what the kinds of steps have in it. Synchronizes (set-up). */
-void workspace_fill(workspace *w);
 
 /* The residual stream as it is handed on: x + delta, added by the norm that comes next; delta absent: x. [s/T, b, h] */
 typedef struct {

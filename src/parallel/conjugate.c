@@ -168,15 +168,7 @@ void matmul_scatter(const queues *l, const char *name, group *g, scattered_produ
     tensor result = g->size == 1 ? p.out : p.partial;
     submit(l->compute, name, matmul_op(tensor_rows(result), WRITE, tensor_rows(p.a), p.w));
     if (g->size == 1) return;
-    queue_follow(l->tensor, l->compute);
-    queue_wait(l->compute, submit(l->tensor, name, reduce_scatter_op(g, p.out, result)));
+    queues_transfer(l, l->tensor, name, reduce_scatter_op(g, p.out, result));
 }
 
 int scatter_partial_parts(const queues *l, const group *g) { return l->overlap ? 2 : g->size; }
-
-void tensor_all_reduce(const queues *l, const char *name, group *g, tensor x)
-{
-    if (g->size == 1) return;
-    queue_follow(l->tensor, l->compute);
-    queue_wait(l->compute, submit(l->tensor, name, all_reduce_op(g, x)));
-}

@@ -38,6 +38,3 @@ typedef struct {
 void matmul_scatter(const queues *l, const char *name, group *g, scattered_product p);
 /* How many ranks' parts of rows `partial` has. */
 int scatter_partial_parts(const queues *l, const group *g);
-
-/* x = sum over ranks, in place. */
-void tensor_all_reduce(const queues *l, const char *name, group *g, tensor x);

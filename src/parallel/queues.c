@@ -14,6 +14,17 @@ queues queues_open(machine *m, bool overlap)
     return l;
 }
 
+void queues_transfer(const queues *l, queue *on, const char *name, op o)
+{
+    queue_follow(on, l->compute);
+    queue_wait(l->compute, submit(on, name, o));
+}
+
+void queues_all_reduce(const queues *l, queue *on, const char *name, group *g, tensor x)
+{
+    if (g->size > 1) queues_transfer(l, on, name, all_reduce_op(g, x));
+}
+
 void queues_wait_unless_overlap(const queues *l, mark m)
 {
     if (!l->overlap) queue_wait(l->compute, m);

@@ -14,5 +14,9 @@ typedef struct {
 } queues;
 
 queues queues_open(machine *m, bool overlap);
+/* A transfer between computations: it follows those submitted, and those to come wait for it. */
+void queues_transfer(const queues *l, queue *on, const char *name, op o);
+/* x = sum over the ranks of the group, in place, between computations. */
+void queues_all_reduce(const queues *l, queue *on, const char *name, group *g, tensor x);
 /* Without overlap: what computes next waits for the mark of a transfer that nothing needs yet. */
 void queues_wait_unless_overlap(const queues *l, mark m);

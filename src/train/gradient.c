@@ -5,7 +5,7 @@
 /* Partial sums are added up in their own format and rounded once; in place where that is the gradient's. */
 static void sum_partial(trainer *t, bucket *b)
 {
-    tensor_all_reduce(&t->queues, "gain_gradients", b->holders, b->partial);
+    queues_all_reduce(&t->queues, t->queues.tensor, "gain_gradients", b->holders, b->partial);
     if (b->partial.data != b->gradient.data)
         submit(t->queues.compute, "gain_gradients", copy_op(b->gradient, WRITE, b->partial));
 }
@@ -26,16 +26,10 @@ void gradient_reduce(void *listener, bucket *b)
     origin_restore(t->machine, before);
 }
 
-static void sum_over(trainer *t, const char *name, group *g, tensor x)
-{
-    if (g->size == 1) return;
-    queue_follow(t->queues.gradient, t->queues.compute);
-    queue_wait(t->queues.compute, submit(t->queues.gradient, name, all_reduce_op(g, x)));
-}
-
 void gradient_norm(trainer *t)
 {
-    queue *q = t->queues.compute;
+    const queues *l = &t->queues;
+    queue *q = l->compute;
     param_table *p = &t->stage.params;
     submit(q, "norm", fill_op(t->squares, 0.0));
     for (int i = p->bucket_count - 1; i >= 0; i--) { /* as backward completed them */
@@ -43,10 +37,10 @@ void gradient_norm(trainer *t)
         queue_wait(q, b->reduced);
         if (bucket_counts(b)) submit(q, "norm", square_sum_op(gradient_shard(b), t->squares));
     }
-    sum_over(t, "norm", p->norm, t->squares);
+    queues_all_reduce(l, l->gradient, "norm", p->norm, t->squares);
     submit(q, "loss", sum_op(t->loss, WRITE, t->stage.loss)); /* zero but on the last stage */
-    sum_over(t, "loss", &t->mesh->gradient, t->loss);
-    sum_over(t, "loss", &t->mesh->axis[AXIS_PIPELINE], t->loss);
+    queues_all_reduce(l, l->gradient, "loss", &t->mesh->gradient, t->loss);
+    queues_all_reduce(l, l->gradient, "loss", &t->mesh->axis[AXIS_PIPELINE], t->loss);
     step_clip_args args = { t->given->optimizer.clip,
                             (double)t->given->global_batch * (double)t->given->model.sequence };
     submit(q, "norm", step_clip_op(t->squares, t->loss, t->stage.scalars, &args));

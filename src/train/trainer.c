@@ -23,7 +23,7 @@ void trainer_initialize(trainer *t)
     double scalars[STEP_SCALARS] = { [SCALAR_STEP] = -1.0 };
     t->stage.params.done = gradient_reduce;
     t->stage.params.listener = t;
-    stage_initialize(&t->stage);
+    submit(t->queues.compute, "loss", fill_op(t->stage.loss, 0.0));
     machine_upload(t->machine, t->stage.scalars, scalars);
     optimizer_initialize(t);
     machine_sync(t->machine);

@@ -62,8 +62,8 @@ static void zeros(const sample_stream *s, int32_t *token, int32_t *label, int64_
 
 void host_tokens(const op *o, void *scratch)
 {
-    static void (*const streams[])(const sample_stream *, int32_t *, int32_t *, int64_t) = {
-        [STREAM_UNIFORM] = uniform, [STREAM_RAMP] = ramp, [STREAM_ZEROS] = zeros
+    static void (*const kinds[])(const sample_stream *, int32_t *, int32_t *, int64_t) = {
+        [TOKENS_UNIFORM] = uniform, [TOKENS_RAMP] = ramp, [TOKENS_ZEROS] = zeros
     };
     const double *scalar = o->operand[0].tensor.data;
     const tensor *tokens = &o->operand[1].tensor, *labels = &o->operand[2].tensor;
@@ -73,6 +73,6 @@ void host_tokens(const op *o, void *scratch)
     for (int64_t b = 0; b < samples; b++) {
         sample_stream s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b),
                             tokens->dim[0] };
-        streams[a->stream](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, samples);
+        kinds[a->kind](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, samples);
     }
 }

@@ -43,7 +43,7 @@ typedef struct {
     bool warmup_of_run; /* warm-up is a tenth of the run's steps, whatever the rule says */
     const flops_formula *formula;
     const storage_rule *bf16, *fp8;
-    token_stream tokens, recipe_tokens; /* the default; the recipe's own: zeros only on request */
+    token_kind tokens, recipe_tokens; /* the default; the recipe's own: zeros only on request */
     recompute_mask recompute;
     state_sharding sharding;
     step_line step_line;
@@ -72,3 +72,5 @@ const recipe_row *recipe_at(int i);
 const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
 /* The row of fewest GPUs, or NULL if the recipe has no row of that depth. */
 const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers);
+/* The first of them, or else the second. */
+const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus);

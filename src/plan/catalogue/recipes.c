@@ -137,3 +137,9 @@ const recipe_row *recipe_smallest(const char *workload, case_precision precision
         if (is_meant(&rows[i], workload, precision, layers) && (!found || rows[i].gpus < found->gpus)) found = &rows[i];
     return found;
 }
+
+const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
+{
+    const recipe_row *row = recipe_find(workload, precision, layers, gpus);
+    return row ? row : recipe_smallest(workload, precision, layers);
+}

@@ -1,6 +1,6 @@
 /* What keeps a case from being trained. */
-#include "plan/deck/built.h"
 #include "plan/catalogue/catalogue.h"
+#include "plan/deck/deck.h"
 #include "plan/keys/keys.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The catalogue as --list prints it. */
 #include "plan/deck/catalogue_list.h"
 #include "base/say.h"
-#include "plan/deck/built.h"
+#include "plan/deck/deck.h"
 #include "plan/model/params.h"
 #include "plan/model/shapes.h"
 #include <string.h>

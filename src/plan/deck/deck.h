@@ -4,9 +4,7 @@
  * in the order of the key table with the later key fastest. UTF-8; lines end with a newline or with carriage return and
  * newline. */
 #pragma once
-#include "plan/bench_case.h"
-#include "plan/keys/deck_source.h"
-#include "plan/keys/mistakes.h"
+#include "plan/keys/deck_text.h"
 
 typedef struct {
     int64_t cases;
@@ -24,3 +22,8 @@ deck deck_read(const deck_source *source);
 void deck_free(deck *d);
 /* Does a case take the CUDA backend? */
 bool deck_on_cuda(const deck *d);
+
+/* Writes what no run trains yet of a case, such as "workload gpt3-175b, precision fp8, expert 8"; empty: all of it is
+ * trained. Asks for the workload, the backend and the keys whose row in the table says what is built. cuda_built: its
+ * kernels are there. */
+void built_reasons(const bench_case *c, bool cuda_built, char out[REASON_LENGTH]);

@@ -53,9 +53,7 @@ static void layout_from_keys(case_draft *d)
 /* The row for the ranks at hand, of the depth given if the recipe has such rows; below the smallest, that one. */
 static const recipe_row *recipe_meant(const case_draft *d)
 {
-    const char *name = d->workload->name;
-    const recipe_row *row = recipe_find(name, d->c.precision, draft_depth(d), d->source->ranks);
-    return row ? row : recipe_smallest(name, d->c.precision, draft_depth(d));
+    return recipe_nearest(d->workload->name, d->c.precision, draft_depth(d), d->source->ranks);
 }
 
 static void layout_from_recipe(case_draft *d)

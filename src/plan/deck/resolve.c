@@ -1,5 +1,5 @@
 /* From what a deck gives to a whole case: catalogue, ranks and rules fill the rest. */
-#include "plan/deck/built.h"
+#include "plan/deck/deck.h"
 #include "plan/deck/draft.h"
 #include "plan/model/params.h"
 #include "plan/model/shapes.h"
@@ -15,9 +15,7 @@ int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? l
 
 const recipe_row *draft_row(const case_draft *d)
 {
-    const char *name = d->workload->name;
-    const recipe_row *row = recipe_find(name, d->c.precision, listed_depth(d), d->c.layout.ranks);
-    return row ? row : recipe_smallest(name, d->c.precision, listed_depth(d));
+    return recipe_nearest(d->workload->name, d->c.precision, listed_depth(d), d->c.layout.ranks);
 }
 
 /* What keeps every rank from a GPU of its own, or of others if the deck lets them share; NULL: nothing. */
