@@ -30,15 +30,12 @@ static flight most_in_flight(const chunk_extent *chunk, const schedule *s)
     for (int64_t i = 0; i < s->length; i++) {
         const schedule_action *a = &s->action[i], *next = i + 1 < s->length ? a + 1 : NULL;
         const chunk_extent *e = &chunk[a->chunk];
-        int64_t sign = a->verb == FORWARD    ? 1
-                       : a->verb == BACKWARD ? -1
-                                             : 0,
-                residuals = e->layers ? e->layers : has_input(e);
-        if (sign > 0) now = (flight){ now.layers + e->layers, now.residuals + residuals };
+        int64_t residuals = e->layers ? e->layers : has_input(e);
+        if (a->verb == FORWARD) now = (flight){ now.layers + e->layers, now.residuals + residuals };
         int64_t ahead = next && next->verb == FORWARD && tape_received(chunk, next);
         if (now.layers > most.layers) most.layers = now.layers;
         if (now.residuals + ahead > most.residuals) most.residuals = now.residuals + ahead;
-        if (sign < 0) now = (flight){ now.layers - e->layers, now.residuals - residuals };
+        if (a->verb == BACKWARD) now = (flight){ now.layers - e->layers, now.residuals - residuals };
     }
     return most;
 }

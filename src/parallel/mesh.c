@@ -1,6 +1,7 @@
 /* The mesh. */
 #include "parallel/mesh.h"
 #include "machine/world.h"
+#include "plan/model/shapes.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -210,8 +211,7 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
 
 void mesh_open_alone(mesh *m, int rank)
 {
-    mesh_layout alone = { .degree = { 1, 1, 1, 1, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = 1 };
-    mesh_open(m, &alone, 0, MESH_PAPER);
+    mesh_open(m, &layout_alone, 0, MESH_PAPER);
     m->rank = rank;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 #include "base/fault.h"
 #include "base/op_kinds.h"
-#include "plan/schedule_kinds.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +18,13 @@ typedef enum {
     RECOMPUTE_LAYER,
     RECOMPUTE_ATTENTION_MLP
 } recompute_mask;
+/* The schedules: constant, function that writes the list of a stage (plan/schedule/schedule_NAME.c), name in a deck. */
+#define SCHEDULES(row)                                                                                                 \
+    row(SCHEDULE_GPIPE, gpipe_write, "gpipe") row(SCHEDULE_1F1B, one_forward_one_backward_write, "1f1b")               \
+        row(SCHEDULE_INTERLEAVED, interleaved_write, "interleaved")
+
+#define SCHEDULE_CONSTANT(constant, write, name) constant,
+typedef enum { SCHEDULES(SCHEDULE_CONSTANT) } schedule_kind;
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
 typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED } step_line; /* the recipe that a run prints its steps like */
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;

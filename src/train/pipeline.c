@@ -27,9 +27,9 @@ static mark send(trainer *t, mesh_link link, const char *name, tensor from)
 }
 
 /* What is submitted next is of that action. */
-static origin enter(trainer *t, const schedule_action *a)
+static void enter(trainer *t, const schedule_action *a)
 {
-    return origin_microbatch(t->machine, a->verb == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, a->chunk, a->microbatch);
+    origin_microbatch(t->machine, a->verb == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, a->chunk, a->microbatch);
 }
 
 /* Submits the receiving of what action i works on; a place on the tape is free when all that was submitted is done. */

@@ -1,4 +1,5 @@
-/* The recipes' cells: which layout and batch each workload runs on how many GPUs. */
+/* The recipes' cells: which layout and batch each workload runs on how many GPUs, by the document that its row names.
+ */
 #include "plan/catalogue/catalogue.h"
 #include <string.h>
 
@@ -7,7 +8,6 @@
 #define BATCH(micro, global) .micro_batch = micro, .global_batch = global
 
 static const recipe_row rows[] = {
-    /* MaxText Llama2 70B (25.01) */
     { "llama2-70b", PRECISION_BF16, 64, "H100", 4096, 80, LAYOUT(1, 1, 1, 1, 1, 64, 1), BATCH(2, 128) },
     { "llama2-70b", PRECISION_BF16, 128, "H100", 4096, 80, LAYOUT(1, 1, 1, 1, 1, 128, 1), BATCH(2, 256) },
     { "llama2-70b", PRECISION_BF16, 256, "H100", 4096, 80, LAYOUT(1, 1, 1, 1, 1, 256, 1), BATCH(2, 512) },
@@ -20,7 +20,6 @@ static const recipe_row rows[] = {
     { "llama2-70b", PRECISION_FP8, 512, "H100", 4096, 80, LAYOUT(1, 1, 1, 1, 4, 128, 1), BATCH(2, 1024) },
     { "llama2-70b", PRECISION_FP8, 1024, "H100", 4096, 80, LAYOUT(1, 1, 1, 1, 8, 128, 1), BATCH(2, 2048) },
     { "llama2-70b", PRECISION_FP8, 2048, "H100", 4096, 80, LAYOUT(1, 1, 1, 1, 16, 128, 1), BATCH(2, 4096) },
-    /* NeMo Llama 3.1 (25.04) */
     { "llama3.1-8b", PRECISION_BF16, 8, "H100", 8192, 32, LAYOUT(1, 1, 2, 1, 4, 1, 1), BATCH(1, 128) },
     { "llama3.1-8b", PRECISION_BF16, 16, "H100", 8192, 32, LAYOUT(1, 1, 2, 1, 8, 1, 1), BATCH(1, 256) },
     { "llama3.1-8b", PRECISION_BF16, 32, "H100", 8192, 32, LAYOUT(1, 1, 2, 1, 16, 1, 1), BATCH(1, 512) },
@@ -31,7 +30,6 @@ static const recipe_row rows[] = {
     { "llama3.1-8b", PRECISION_FP8, 32, "H100", 8192, 32, LAYOUT(1, 1, 2, 1, 16, 1, 1), BATCH(1, 512) },
     { "llama3.1-8b", PRECISION_FP8, 64, "H100", 8192, 32, LAYOUT(1, 1, 2, 1, 32, 1, 1), BATCH(1, 1024) },
     { "llama3.1-8b", PRECISION_FP8, 128, "H100", 8192, 32, LAYOUT(1, 1, 2, 1, 64, 1, 1), BATCH(1, 2048) },
-    /* NeMo Llama 3.1 (25.04) */
     { "llama3.1-70b", PRECISION_BF16, 64, "H100", 8192, 80, LAYOUT(4, 4, 2, 1, 2, 1, 5), BATCH(1, 128) },
     { "llama3.1-70b", PRECISION_BF16, 128, "H100", 8192, 80, LAYOUT(4, 4, 2, 1, 4, 1, 5), BATCH(1, 256) },
     { "llama3.1-70b", PRECISION_BF16, 256, "H100", 8192, 80, LAYOUT(4, 4, 2, 1, 8, 1, 5), BATCH(1, 512) },
@@ -44,7 +42,6 @@ static const recipe_row rows[] = {
     { "llama3.1-70b", PRECISION_FP8, 512, "H100", 8192, 80, LAYOUT(4, 8, 1, 1, 16, 1, 5), BATCH(1, 1024) },
     { "llama3.1-70b", PRECISION_FP8, 1024, "H100", 8192, 80, LAYOUT(4, 8, 1, 1, 32, 1, 5), BATCH(1, 2048) },
     { "llama3.1-70b", PRECISION_FP8, 2048, "H100", 8192, 80, LAYOUT(4, 8, 1, 1, 64, 1, 5), BATCH(1, 4096) },
-    /* NeMo Llama 3.1 (25.04) */
     { "llama3.1-405b", PRECISION_BF16, 32, "H100", 8192, 8, LAYOUT(8, 1, 2, 1, 2, 1, 1), BATCH(1, 64) },
     { "llama3.1-405b", PRECISION_BF16, 64, "H100", 8192, 30, LAYOUT(8, 4, 2, 1, 1, 1, 8), BATCH(1, 64) },
     { "llama3.1-405b", PRECISION_BF16, 128, "H100", 8192, 62, LAYOUT(8, 4, 2, 1, 2, 1, 8), BATCH(1, 128) },
@@ -57,7 +54,6 @@ static const recipe_row rows[] = {
     { "llama3.1-405b", PRECISION_FP8, 512, "H100", 8192, 126, LAYOUT(8, 8, 2, 1, 4, 1, 8), BATCH(1, 256) },
     { "llama3.1-405b", PRECISION_FP8, 1024, "H100", 8192, 126, LAYOUT(8, 8, 2, 1, 8, 1, 8), BATCH(1, 512) },
     { "llama3.1-405b", PRECISION_FP8, 2048, "H100", 8192, 126, LAYOUT(8, 8, 2, 1, 16, 1, 8), BATCH(1, 1024) },
-    /* NeMo Nemotron4 340B (24.11) */
     { "nemotron4-340b", PRECISION_BF16, 128, "H100", 4096, 96, LAYOUT(8, 8, 1, 1, 2, 1, 12), BATCH(1, 32) },
     { "nemotron4-340b", PRECISION_BF16, 256, "H100", 4096, 96, LAYOUT(8, 8, 1, 1, 4, 1, 12), BATCH(1, 64) },
     { "nemotron4-340b", PRECISION_BF16, 512, "H100", 4096, 96, LAYOUT(8, 8, 1, 1, 8, 1, 12), BATCH(1, 128) },
@@ -68,7 +64,6 @@ static const recipe_row rows[] = {
     { "nemotron4-340b", PRECISION_FP8, 512, "H100", 4096, 96, LAYOUT(8, 8, 1, 1, 8, 1, 12), BATCH(1, 128) },
     { "nemotron4-340b", PRECISION_FP8, 1024, "H100", 4096, 96, LAYOUT(8, 8, 1, 1, 16, 1, 12), BATCH(1, 256) },
     { "nemotron4-340b", PRECISION_FP8, 2048, "H100", 4096, 96, LAYOUT(8, 8, 1, 1, 32, 1, 12), BATCH(1, 512) },
-    /* NeMo Grok-1 314B (25.02) */
     { "grok1-314b", PRECISION_BF16, 8, "H100", 4096, 2, LAYOUT(4, 1, 1, 2, 2, 1, 1), BATCH(1, 1024) },
     { "grok1-314b", PRECISION_BF16, 16, "H100", 4096, 4, LAYOUT(4, 1, 1, 4, 4, 1, 1), BATCH(1, 1024) },
     { "grok1-314b", PRECISION_BF16, 32, "H100", 4096, 4, LAYOUT(4, 1, 1, 8, 8, 1, 1), BATCH(1, 1024) },
@@ -87,11 +82,10 @@ static const recipe_row rows[] = {
     { "grok1-314b", PRECISION_FP8, 512, "H100", 8192, 64, LAYOUT(4, 8, 2, 8, 8, 1, 8), BATCH(1, 1024) },
     { "grok1-314b", PRECISION_FP8, 1024, "H100", 8192, 64, LAYOUT(4, 8, 2, 8, 16, 1, 8), BATCH(1, 2048) },
     { "grok1-314b", PRECISION_FP8, 2048, "H100", 8192, 64, LAYOUT(4, 8, 2, 8, 32, 1, 8), BATCH(1, 4096) },
-    /* JaxPP GPT3 (2024) */
     { "gpt3-175b", PRECISION_BF16, 64, "A100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128) },
     { "gpt3-175b", PRECISION_BF16, 64, "H100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128) },
     { "gpt3-175b", PRECISION_FP8, 64, "H100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128) },
-    /* A smoke test, measured nowhere: JaxPP GPT3 (2024) */
+    /* A smoke test, measured nowhere. */
     { "gpt3-52k", PRECISION_BF16, 8, "H100", 1024, 8, LAYOUT(2, 2, 1, 1, 2, 1, 1), BATCH(8, 32) },
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };

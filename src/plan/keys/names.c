@@ -3,6 +3,7 @@
 #include "base/op_kinds.h"
 #include "plan/bench_case.h"
 
+static word_list axis_names = { "tensor", "context", "shard", "data", "pipeline" };
 word_list size_names = { "auto", "full", "small", "check", 0 };
 word_list precision_names = { "fp32", "bf16", "fp8", 0 };
 word_list backend_names = { "auto", "host", "cuda", 0 };
@@ -19,12 +20,6 @@ word_list attention_names = { "auto", "own", 0 };
 word_list fault_names = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
 #define OPERATION(constant, name) #name,
 word_list operation_names = { OPS_OF_STEPS(OPERATION) 0 };
-
-static const char *const axis_names[AXES] = { [AXIS_TENSOR] = "tensor",
-                                              [AXIS_CONTEXT] = "context",
-                                              [AXIS_SHARD] = "shard",
-                                              [AXIS_DATA] = "data",
-                                              [AXIS_PIPELINE] = "pipeline" };
 
 const char *axis_name(mesh_axis axis) { return axis_names[axis]; }
 const char *size_name(case_size size) { return size_names[size]; }

@@ -44,12 +44,7 @@ bench_case check_case(const bench_case *c)
 bench_case single_rank_case(const bench_case *c, bool fp32)
 {
     bench_case single = *c;
-    single.layout = (mesh_layout){
-        .degree = { [AXIS_TENSOR] = 1, [AXIS_CONTEXT] = 1, [AXIS_SHARD] = 1, [AXIS_DATA] = 1, [AXIS_PIPELINE] = 1 },
-        .expert = 1,
-        .chunks_per_stage = 1,
-        .ranks = 1
-    };
+    single.layout = layout_alone;
     single.world_ranks = 1;
     single.recipe_layout = false;
     single.backend = BACKEND_HOST;

@@ -2,6 +2,8 @@
 #pragma once
 #include "plan/catalogue/catalogue.h"
 
+extern const mesh_layout layout_alone; /* of one rank */
+
 /* head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers); INIT_FAN_IN:
  * init_std) from the rest. */
 void shape_complete(model_shape *m, int tensor);

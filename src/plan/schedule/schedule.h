@@ -1,5 +1,5 @@
 /* Schedules as data: the ordered list of what one pipeline stage does in a step. A schedule is one file
- * (schedule_NAME.c) and one row in plan/schedule_kinds.h. */
+ * (schedule_NAME.c) and one row in plan/bench_case.h. */
 #pragma once
 #include "plan/bench_case.h"
 #include <stdio.h>
