@@ -56,6 +56,3 @@ const char *op_kind_name(op_kind kind);
 /* The kind of that name, or OP_KINDS. */
 op_kind op_kind_named(const char *name);
 bool op_is_transfer(op_kind kind);
-
-/* What tokens a batch is made of (src/DEFINITIONS.md): the deck names it, the operation `tokens` makes them. */
-typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } token_kind;

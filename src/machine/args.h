@@ -1,7 +1,7 @@
 /* The constants of each kind of operation. C and C++ both take this file: kernels of a GPU read it too. */
 #pragma once
 #include "base/numeric.h"
-#include "base/op_kinds.h"
+#include "base/tokens.h"
 #include <stdbool.h>
 
 /* The step's scalars, one F64 tensor: the only numbers that vary from step to step. */
@@ -43,7 +43,7 @@ typedef struct {
 } initialize_args;
 /* Local position p is position first + p of the sequence, in the second half of the local ones skip more. */
 typedef struct {
-    token_kind kind;
+    tokens_kind kind;
     bool labels_next;
     uint32_t seed, vocabulary;
     int64_t first_sample, first, skip;

@@ -2,7 +2,7 @@
  * Paper knowledge only: no MPI, no device. */
 #pragma once
 #include "base/fault.h"
-#include "base/op_kinds.h"
+#include "base/tokens.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -99,7 +99,7 @@ typedef struct {
     int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
     int64_t warmup, steps;
     uint32_t seed;
-    token_kind tokens;
+    tokens_kind tokens;
     recompute_mask recompute;
     state_sharding sharding;
     schedule_kind schedule;
@@ -126,7 +126,7 @@ typedef struct {
 const char *size_name(case_size size);
 const char *precision_name(case_precision precision);
 const char *backend_name(case_backend backend);
-const char *tokens_name(token_kind tokens);
+const char *tokens_name(tokens_kind tokens);
 const char *recompute_name(recompute_mask recompute);
 const char *sharding_name(state_sharding sharding);
 const char *schedule_name(schedule_kind schedule);
