@@ -8,7 +8,7 @@
 
 static end_state *state_of(const network_ends *e, int64_t microbatch) { return &e->state[microbatch % e->states]; }
 static queue *compute(const network_ends *e) { return e->work->queues.compute; }
-static int row(const network_ends *e, param_name name) { return param_row(e->work->params, name, NO_LAYER); }
+static int table_row(const network_ends *e) { return param_row(e->work->params, PARAM_EMBEDDING, NO_LAYER); }
 
 /* ---- memory ---- */
 
@@ -46,12 +46,13 @@ void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const s
 {
     const rank_extents *n = &w->extents;
     int64_t ranks = w->tensor->size;
+    unsigned places = w->params->places;
     tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
     *e = (network_ends){ .work = w };
     for (int i = 0; i < w->given->layout.chunks_per_stage; i++)
         if (chunk[i].has_embedding || chunk[i].has_loss) open_states(e, &chunk[i], schedule_live_chunk(order, i), a);
-    if (row(e, PARAM_EMBEDDING) >= 0 && ranks > 1) e->embedded = tensor_taken(a, ACTIVATIONS, whole);
-    if (row(e, PARAM_HEAD) < 0) return;
+    if (places & AT_EMBEDDING && ranks > 1) e->embedded = tensor_taken(a, ACTIVATIONS, whole);
+    if (!(places & AT_LOSS)) return;
     e->loss_part = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->rows, 3));
     if (ranks > 1) e->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->positions, n->rows, 3));
 }
@@ -80,7 +81,7 @@ void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tenso
 void embed_forward(network_ends *e, int64_t microbatch, tensor x)
 {
     workspace *w = e->work;
-    int table = row(e, PARAM_EMBEDDING);
+    int table = table_row(e);
     bool alone = w->tensor->size == 1;
     tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e));
     submit(compute(e), "embedding",
@@ -94,7 +95,7 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
 void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
 {
     workspace *w = e->work;
-    int table = row(e, PARAM_EMBEDDING);
+    int table = table_row(e);
     tensor d = sequence_gather(&w->queues, "d_embedding", w->tensor, dx, w->d_gathered);
     access_mode how = param_contribute(w->params, table, 1);
     submit(compute(e), "embedding_gradient",
@@ -115,16 +116,16 @@ static step_call call(const network_ends *e, int64_t microbatch, int step)
                         .slot = state_of(e, microbatch)->slot };
 }
 
-/* Loss of the microbatch's sequences and, in place of the logits, their gradient. */
-static void submit_loss(network_ends *e, int64_t microbatch, tensor logits, tensor loss)
+/* Loss of the microbatch's sequences and, in place of the logits that the head made, their gradient. */
+static void submit_loss(network_ends *e, int64_t microbatch, const step_call *head, tensor loss)
 {
     workspace *w = e->work;
     const bench_case *c = w->given;
-    cross_entropy_operands o = { .logits = logits,
+    cross_entropy_operands o = { .logits = step_made(head, 0),
                                  .labels = state_of(e, microbatch)->labels,
                                  .partial = e->loss_part,
                                  .loss = loss,
-                                 .first = w->params->row[row(e, PARAM_HEAD)].part.first_row,
+                                 .first = w->params->row[step_row(head)].part.first_row,
                                  .valid = c->model.vocabulary,
                                  .gradient_scale =
                                      (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
@@ -141,7 +142,7 @@ void head_forward(network_ends *e, int64_t microbatch, residual in, tensor loss)
     if (!tensor_present(&in.delta)) norm.slot[SLOT_INPUT] = in.x;
     norm.step->kind->forward(&norm);
     product.step->kind->forward(&product);
-    submit_loss(e, microbatch, step_made(&product, 0), loss);
+    submit_loss(e, microbatch, &product, loss);
 }
 
 /* The head's input is asked for when all that was to be computed before is done. */

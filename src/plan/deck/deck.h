@@ -4,7 +4,8 @@
  * in the order of the key table with the later key fastest. UTF-8; lines end with a newline or with carriage return and
  * newline. */
 #pragma once
-#include "plan/keys/deck_text.h"
+#include "plan/bench_case.h"
+#include "plan/keys/mistakes.h"
 
 typedef struct {
     int64_t cases;

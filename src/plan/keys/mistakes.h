@@ -1,6 +1,19 @@
-/* What is wrong with a deck: the first fifty mistakes in the order of their lines, each once. */
+/* A deck as given, and what is wrong with it: the first fifty mistakes in the order of their lines, each once. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
+
+/* With what is known of the machine. */
+typedef struct {
+    const char *name; /* as given, for messages */
+    const char *text;
+    size_t length;    /* the file's bytes */
+    int ranks;        /* of the world */
+    bool dry_run;     /* backend auto means cuda; memory and devices do not matter */
+    bool cuda_usable; /* a usable GPU for every rank */
+    /* Clauses: why not (the first rank without one), and which ranks share one; NULL: not said, none do. */
+    const char *cuda_missing, *cuda_shared;
+} deck_source;
 
 enum { DECK_MESSAGES = 50 };
 typedef struct {

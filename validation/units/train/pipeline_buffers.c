@@ -1,39 +1,12 @@
 /* How far a stage runs ahead of its neighbours, on paper: every wait of a step is left out once, and the hazard that
  * this makes tells which transfer the buffer was kept for. An output is sent while the next one is made; a gradient is
  * received and another sent while the one between is worked on. One buffer less would be as right, and slower. */
-#include "trained.h"
+#include "left_out.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 
 enum { STEPS = 2, MICROBATCHES = 7, OUTPUT_BUFFERS = 2, GRADIENT_BUFFERS = 3 };
-
-/* Without that wait of the last step (-1: with all): hazards, and how many waits the step has. */
-typedef struct {
-    hazard_report hazards;
-    int64_t waits;
-} paper;
-
-static paper on_paper(const bench_case *c, int rank, int64_t dropped)
-{
-    mesh m;
-    trainer t;
-    arena a;
-    mesh_open(&m, &c->layout, rank, MESH_PAPER);
-    arena_open(&a, NULL, 0);
-    machine *on = machine_open(&(machine_options){ .on_paper = true, .world_rank = rank });
-    trainer_open(&t, c, &m, on, &a);
-    trainer_initialize(&t);
-    for (int step = 0; step < STEPS; step++) {
-        machine_drop_wait(on, step == STEPS - 1 ? dropped : -1);
-        trainer_step(&t);
-    }
-    paper p = { *machine_hazards(on), machine_waits(on) };
-    trainer_close(&t);
-    machine_close(on);
-    mesh_close(&m);
-    return p;
-}
 
 /* Microbatches from the transfer to what may not begin before it is done; 0: the sentence is of something else. */
 static int microbatches_between(const char *sentence, const char *sent, const char *next)
@@ -67,10 +40,10 @@ static void distances(int rank, distance *outputs, distance *gradients)
              "schedule = gpipe\nprecision = fp32\nglobal_batch = %d\n",
              STEPS, MICROBATCHES);
     bench_case c = case_of(text, 4);
-    paper whole = on_paper(&c, rank, -1);
+    paper whole = on_paper(&c, STEPS, (place){ rank, STEPS - 1, -1 });
     assert_int_equal(whole.hazards.count, 0);
     for (int64_t i = 0; i < whole.waits; i++) {
-        paper p = on_paper(&c, rank, i);
+        paper p = on_paper(&c, STEPS, (place){ rank, STEPS - 1, i });
         for (int k = 0; k < p.hazards.sentences; k++) {
             note(outputs, microbatches_between(p.hazards.sentence[k], "activation", "add output"));
             note(gradients, microbatches_between(p.hazards.sentence[k], "gradient", "exchange gradient"));

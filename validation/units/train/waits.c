@@ -1,7 +1,7 @@
 /* Every wait of a step is left out once, in one step on one rank: the hazard checker names two operations that touch
  * the same bytes unordered, or the wait is shown to be redundant (no hazard, and the same bits in hostile order). On 4
  * ranks TP2 x DP2 and TP2 x PP2, on 8 TP2 x PP2 x DP2; the optimizer is sharded over data ranks. */
-#include "trained.h"
+#include "left_out.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -20,42 +20,6 @@ static bench_case layout_case(cut k, const char *recompute)
              "precision = fp32\ncheck = off\nbackend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n",
              k.pipeline, k.data, STEPS, recompute);
     return case_of(text, world_ranks());
-}
-
-/* Which wait is left out: number `index` (from 0; -1: none) of a step on a rank. */
-typedef struct {
-    int rank, step;
-    int64_t index;
-} place;
-
-/* On paper: the hazards of a rank's steps without that wait. */
-typedef struct {
-    int64_t waits, hazards;
-    char before[200];
-} paper;
-
-static paper on_paper(const bench_case *c, place dropped)
-{
-    paper result = { 0 };
-    mesh m;
-    trainer t;
-    arena a;
-    mesh_open(&m, &c->layout, dropped.rank, MESH_PAPER);
-    arena_open(&a, NULL, 0);
-    machine *on = machine_open(&(machine_options){ .on_paper = true, .world_rank = dropped.rank });
-    trainer_open(&t, c, &m, on, &a);
-    trainer_initialize(&t);
-    for (int s = 0; s < STEPS; s++) {
-        machine_drop_wait(on, s == dropped.step ? dropped.index : -1);
-        trainer_step(&t);
-        if (s == dropped.step) result.waits = machine_waits(on);
-    }
-    result.hazards = machine_hazards(on)->count;
-    if (dropped.index >= 0) op_describe(machine_unwaited(on), result.before, sizeof result.before);
-    trainer_close(&t);
-    machine_close(on);
-    mesh_close(&m);
-    return result;
 }
 
 /* Does the run in which every rank leaves out its wait `own` of that step (-1: none) give the same bits under every
@@ -94,12 +58,12 @@ typedef struct {
 static void name_waits(const bench_case *c, int rank, int step, unnamed *u, counts *n)
 {
     static double hazards[MOST_WAITS];
-    paper whole = on_paper(c, (place){ rank, step, -1 });
-    assert_int_equal(whole.hazards, 0);
+    paper whole = on_paper(c, STEPS, (place){ rank, step, -1 });
+    assert_int_equal(whole.hazards.count, 0);
     assert_true(whole.waits > 0 && whole.waits <= MOST_WAITS);
     memset(hazards, 0, sizeof hazards);
     for (int64_t i = world_rank(); i < whole.waits; i += world_ranks())
-        hazards[i] = (double)on_paper(c, (place){ rank, step, i }).hazards;
+        hazards[i] = (double)on_paper(c, STEPS, (place){ rank, step, i }).hazards.count;
     world_sum(hazards, whole.waits);
     u->count = 0;
     for (int64_t i = 0; i < whole.waits; i++)
@@ -112,7 +76,8 @@ static void tell(const bench_case *c, place p, bool redundant)
 {
     const char *what = redundant ? "redundant" : "needed, and no hazard names it";
     if (world_rank() == 0 && (p.rank == 0 || !redundant))
-        printf("# %s: wait %lld of rank %d, before %s\n", what, (long long)p.index, p.rank, on_paper(c, p).before);
+        printf("# %s: wait %lld of rank %d, before %s\n", what, (long long)p.index, p.rank,
+               on_paper(c, STEPS, p).before);
 }
 
 /* Waits that no hazard names are tried in runs: one of every rank at once, and, if that changes anything, each alone.
@@ -196,12 +161,12 @@ static void named_in_a_run(void **state)
 {
     trained want;
     bench_case c = layout_case(world_ranks() == 8 ? both : data_ranks, "none");
-    int64_t waits = on_paper(&c, (place){ 0, 1, -1 }).waits, tried = 0, found = 0;
+    int64_t waits = on_paper(&c, STEPS, (place){ 0, 1, -1 }).waits, tried = 0, found = 0;
     (void)state;
     train_case(&want, &c, &(training){ .steps = STEPS });
     for (int64_t i = 0; i < waits; i += 10) {
         place p = { 0, 1, i };
-        if (!on_paper(&c, p).hazards) continue;
+        if (!on_paper(&c, STEPS, p).hazards.count) continue;
         tried++;
         found += !same_bits_without(&c, &want, p);
     }
