@@ -228,8 +228,8 @@ void mesh_close(mesh *m)
 
 void mesh_restart(mesh *m)
 {
-    connected_group list[CONNECTED];
-    list_connected(m, list);
-    for (int i = 0; i < CONNECTED; i++) list[i].g->sequence = list[i].g->step_sequence = 0;
+    group *g[] = { &m->gradient, &m->model, &m->all };
+    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
+    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
     for (int i = 0; i < LINKS; i++) m->link[i].sequence = m->link[i].step_sequence = 0;
 }

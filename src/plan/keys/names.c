@@ -3,23 +3,23 @@
 #include "base/op_kinds.h"
 #include "plan/bench_case.h"
 
-static word_list axis_names = { "tensor", "context", "shard", "data", "pipeline" };
-word_list size_names = { "auto", "full", "small", "check", 0 };
-word_list precision_names = { "fp32", "bf16", "fp8", 0 };
-word_list backend_names = { "auto", "host", "cuda", 0 };
-word_list tokens_names = { "uniform", "ramp", "zeros", 0 };
-word_list recompute_names = { "none", "attention", "mlp", "layer", "attention_mlp", 0 };
-word_list sharding_names = { "none", "optimizer", 0 };
+static const char *const axis_names[] = { "tensor", "context", "shard", "data", "pipeline" };
+const char *const size_names[] = { "auto", "full", "small", "check", 0 };
+const char *const precision_names[] = { "fp32", "bf16", "fp8", 0 };
+const char *const backend_names[] = { "auto", "host", "cuda", 0 };
+const char *const tokens_names[] = { "uniform", "ramp", "zeros", 0 };
+const char *const recompute_names[] = { "none", "attention", "mlp", "layer", "attention_mlp", 0 };
+const char *const sharding_names[] = { "none", "optimizer", 0 };
 #define NAME(constant, write, name) [constant] = name,
-word_list schedule_names = { SCHEDULES(NAME) 0 };
-word_list order_names = { "submitted", "hostile", 0 };
-word_list check_names = { "off", "model", "kernels", 0 };
-word_list overlap_names = { "off", "on", 0 };
-word_list answer_names = { "no", "yes", 0 };
-word_list attention_names = { "auto", "own", 0 };
-word_list fault_names = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
+const char *const schedule_names[] = { SCHEDULES(NAME) 0 };
+const char *const order_names[] = { "submitted", "hostile", 0 };
+const char *const check_names[] = { "off", "model", "kernels", 0 };
+const char *const overlap_names[] = { "off", "on", 0 };
+const char *const answer_names[] = { "no", "yes", 0 };
+const char *const attention_names[] = { "auto", "own", 0 };
+const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
 #define OPERATION(constant, name) #name,
-word_list operation_names = { OPS_OF_STEPS(OPERATION) 0 };
+const char *const operation_names[] = { OPS_OF_STEPS(OPERATION) 0 };
 
 const char *axis_name(mesh_axis axis) { return axis_names[axis]; }
 const char *size_name(case_size size) { return size_names[size]; }
