@@ -1,8 +1,8 @@
 /* The words of a deck, each list in the order of its enumeration and ended by NULL. */
 #pragma once
 
-typedef const char *const word_list[];
-extern word_list size_names, precision_names, backend_names, tokens_names, recompute_names, sharding_names,
+typedef const char *word_list[];
+extern const word_list size_names, precision_names, backend_names, tokens_names, recompute_names, sharding_names,
     schedule_names, order_names, check_names, overlap_names, answer_names, attention_names, fault_names;
 /* Operations that a fault can name. */
-extern word_list operation_names;
+extern const word_list operation_names;
