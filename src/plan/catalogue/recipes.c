@@ -93,23 +93,24 @@ _Static_assert(ROWS == RECIPE_CELLS + 1, "the cells and the smoke test");
 
 const recipe_row *recipe_at(int i) { return i < ROWS ? &rows[i] : NULL; }
 
-static bool has_rows(const char *workload, case_precision precision)
+static bool is_meant(const recipe_row *row, const char *workload, case_precision precision, int64_t layers)
+{
+    return strcmp(row->workload, workload) == 0 && row->precision == precision &&
+           (layers == 0 || row->layers == layers);
+}
+
+/* A recipe's rows of one precision stand in the order of their GPUs. */
+static const recipe_row *first_row(const char *workload, case_precision precision, int64_t layers)
 {
     for (int i = 0; i < ROWS; i++)
-        if (strcmp(rows[i].workload, workload) == 0 && rows[i].precision == precision) return true;
-    return false;
+        if (is_meant(&rows[i], workload, precision, layers)) return &rows[i];
+    return NULL;
 }
 
 /* The rows that a precision goes by: FP8 its own, if there are any; FP32 those of BF16. */
 static case_precision listed(const char *workload, case_precision precision)
 {
-    return precision == PRECISION_FP8 && has_rows(workload, PRECISION_FP8) ? PRECISION_FP8 : PRECISION_BF16;
-}
-
-static bool is_meant(const recipe_row *row, const char *workload, case_precision precision, int64_t layers)
-{
-    return strcmp(row->workload, workload) == 0 && row->precision == precision &&
-           (layers == 0 || row->layers == layers);
+    return precision == PRECISION_FP8 && first_row(workload, PRECISION_FP8, 0) ? PRECISION_FP8 : PRECISION_BF16;
 }
 
 const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
@@ -125,11 +126,7 @@ const recipe_row *recipe_find(const char *workload, case_precision precision, in
 
 const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers)
 {
-    const recipe_row *found = NULL;
-    precision = listed(workload, precision);
-    for (int i = 0; i < ROWS; i++)
-        if (is_meant(&rows[i], workload, precision, layers) && (!found || rows[i].gpus < found->gpus)) found = &rows[i];
-    return found;
+    return first_row(workload, listed(workload, precision), layers);
 }
 
 const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
