@@ -2,7 +2,7 @@
  * tally. */
 #pragma once
 #include "machine/hazard.h"
-#include "machine/options.h"
+#include "machine/kind.h"
 #include "machine/tally.h"
 
 /* One operation that ran; times in clock_seconds. */

@@ -1,13 +1,20 @@
-/* A machine runs operations that are submitted to its queues (machine/queue.h). The trainer only submits; who runs them
- * is a backend. None of these calls is collective. */
+/* A machine runs operations that are submitted to its queues, in order, and wait for marks of other queues. The trainer
+ * only submits; who runs them is a backend. None of these calls is collective. */
 #pragma once
 #include "base/arena.h"
 #include "base/fault.h"
 #include "machine/history.h"
 #include "machine/kind.h"
 #include "machine/preparation.h"
-#include "machine/queue.h"
 #include "machine/shadow_report.h"
+
+typedef struct machine machine;
+typedef struct queue queue;
+/* An operation that was submitted. queue NULL: already done. */
+typedef struct {
+    queue *queue;
+    uint64_t serial;
+} mark;
 
 /* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's
  * both ends), found as the transfer of that group and sequence within the step, which the caller learns from
@@ -19,7 +26,7 @@ typedef struct {
     int world_rank;
     bool transfer_known;
     char transfer_axis[16];
-    int transfer_channel, transfer_first; /* the group: machine/group.h */
+    int transfer_channel, transfer_first; /* the group: machine/fabric.h */
     uint64_t transfer_sequence;           /* within the step, from 0 */
 } fault;
 
@@ -31,9 +38,29 @@ int machine_queues(const machine *m);
 queue *machine_queue_at(machine *m, int i); /* in the order they were made */
 void machine_sync(machine *m);
 
-/* Who asks for the operations that follow. */
-void machine_origin(machine *m, origin where);
-origin *machine_origin_now(machine *m);
+/* Copies the op and does not wait for it; only where the queue is full of operations that have not run, for the first
+ * of them, which the host runs then. */
+mark op_submit(queue *q, const op *o);
+/* The queue's next op waits for the mark; the caller does not. */
+void queue_wait(queue *q, mark m);
+/* The queue's next op comes after all that the other queue has submitted, and after what that one's next op will wait
+ * for. */
+void queue_follow(queue *q, const queue *other);
+/* The last op submitted to the queue. */
+mark queue_mark(const queue *q);
+machine *queue_machine(const queue *q);
+/* Memory for the operations of this queue; on a machine on paper it is not used. */
+void queue_set_scratch(queue *q, void *memory, size_t bytes);
+
+/* The caller waits. An error inside a step. */
+void mark_sync(mark m);
+/* When it completed, in clock_seconds; valid after mark_sync, for the last mark_history ops of its queue. On paper 0.
+ */
+double mark_time(mark m);
+
+/* Who asks for the operations that follow; returns who asked for those before. */
+origin machine_origin(machine *m, origin where);
+origin machine_origin_now(const machine *m);
 /* A step begins: executions are counted from here. */
 void machine_step(machine *m, int64_t step);
 

@@ -9,10 +9,9 @@ machine *machine_open(const machine_options *options)
     machine *m = calloc(1, sizeof *m);
     if (!m) FAIL("no memory for a machine");
     m->options = *options;
-    const backend *kind = backend_of(options->kind);
-    m->backend = options->on_paper ? paper_backend() : kind;
+    m->backend = options->on_paper ? paper_backend() : backend_of(options->kind);
     history_open(&m->history, options, &m->tally);
-    m->state = m->backend->open(&m->options, kind, &m->history);
+    m->state = m->backend->open(&m->options, &m->history);
     m->hazard = hazard_open();
     m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
     m->dropped_wait = -1;
@@ -58,10 +57,14 @@ void machine_sync(machine *m)
 
 double mark_time(mark m) { return m.queue ? history_end(&m.queue->machine->history, m.queue->index, m.serial) : 0.0; }
 
-double mark_seconds(mark from, mark to) { return mark_time(to) - mark_time(from); }
+origin machine_origin_now(const machine *m) { return m->now; }
 
-void machine_origin(machine *m, origin where) { m->now = where; }
-origin *machine_origin_now(machine *m) { return &m->now; }
+origin machine_origin(machine *m, origin where)
+{
+    origin before = m->now;
+    m->now = where;
+    return before;
+}
 
 void machine_step(machine *m, int64_t step)
 {

@@ -41,7 +41,7 @@ typedef struct {
 } op;
 
 /* What decides, beside the operation, which kernel runs: the machine's options. part: of the operands only a part is at
- * hand (machine/shadow_part.h). */
+ * hand (machine/shadow_part.c). */
 typedef struct {
     bool cuda, deterministic, own_attention, part;
     int transfer_multiprocessors;

@@ -3,8 +3,6 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/backend.h"
-#include "machine/op_rules.h"
-#include "machine/shadow_part.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +44,7 @@ shadow *shadow_open(op_home home, const char *files)
     snprintf(s->files, sizeof s->files, "%s", files);
     s->host = host_backend();
     history_open(&s->history, &options, &s->tally);
-    s->state = s->host->open(&options, s->host, &s->history);
+    s->state = s->host->open(&options, &s->history);
     return s;
 }
 
@@ -99,11 +97,7 @@ bool shadow_wants(shadow *s, const op *o)
     return c->seen++ == chosen(s, c);
 }
 
-static void copy_bytes(void *from, void *to, tensor t)
-{
-    (void)from;
-    memcpy(to, t.data, tensor_span(&t));
-}
+static void copy_bytes(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
 
 static void run_on_host(shadow *s, const op *o)
 {
@@ -115,7 +109,7 @@ static void run_on_host(shadow *s, const op *o)
     s->host->give_back(scratch);
 }
 
-void shadow_before(shadow *s, const op *o, op_reader *read, void *from)
+void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
 {
     bool sampled = s->mode == SHADOW_SAMPLED;
     s->part = sampled ? shadow_part_of(o, &s->draws) : shadow_part_whole(o);
@@ -138,23 +132,18 @@ typedef struct {
     uint64_t bits;
 } element;
 
-static element element_of(const tensor *t, const void *data, int64_t place)
+static element element_of(dtype type, void *data, int64_t place)
 {
-    element e = { 0.0, 0 };
-    memcpy(&e.bits, (const char *)data + (size_t)place * dtype_bytes(t->type), dtype_bytes(t->type));
-    if (t->type == F32) e.value = (double)float_from_bits((uint32_t)e.bits);
-    if (t->type == BF16) e.value = (double)bf16_widen((uint16_t)e.bits);
-    if (t->type == F64) memcpy(&e.value, &e.bits, sizeof e.value);
-    if (t->type == I32) e.value = (double)(int32_t)e.bits;
-    if (t->type == U64) e.value = (double)e.bits;
+    const tensor t = { .data = data, .type = type };
+    element e = { tensor_value(&t, place), 0 };
+    memcpy(&e.bits, (char *)data + (size_t)place * dtype_bytes(type), dtype_bytes(type));
     return e;
 }
 
 static double largest_of(const tensor *t)
 {
     double largest = 0.0;
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        largest = fmax(largest, fabs(element_of(t, t->data, tensor_place(t, i)).value));
+    for (int64_t i = 0; i < tensor_elements(t); i++) largest = fmax(largest, fabs(tensor_value(t, tensor_place(t, i))));
     return largest;
 }
 
@@ -175,7 +164,7 @@ typedef struct {
     double got, want;
 } finding;
 
-static finding compare_operand(shadow *s, int i, const void *got)
+static finding compare_operand(shadow *s, int i, void *got)
 {
     const tensor *t = &s->reference.op.operand[i].tensor;
     shadow_limit limit = shadow_limit_of(&s->reference.op, &s->home, i);
@@ -183,7 +172,7 @@ static finding compare_operand(shadow *s, int i, const void *got)
     finding worst = { .ratio = -1.0, .which = i };
     for (int64_t k = 0; k < tensor_elements(t); k++) {
         int64_t place = tensor_place(t, k);
-        element x = element_of(t, got, place), want = element_of(t, t->data, place);
+        element x = element_of(t->type, got, place), want = element_of(t->type, t->data, place);
         double ratio = ratio_of(x, want, limit, largest);
         if (ratio > worst.ratio) worst = (finding){ ratio, i, k, x.value, want.value };
     }
@@ -232,7 +221,7 @@ static void keep(shadow *s, const op *o, const finding *f)
 }
 
 /* What the machine made of an operand, laid out as the reference is. */
-static void *result_of(const shadow *s, int i, op_reader *read, void *from)
+static void *result_of(const shadow *s, int i, tensor_reader *read, void *from)
 {
     tensor like = s->reference.op.operand[i].tensor, t = s->part.op.operand[i].tensor;
     like.data = malloc(tensor_span(&like) + 1);
@@ -242,7 +231,7 @@ static void *result_of(const shadow *s, int i, op_reader *read, void *from)
     return like.data;
 }
 
-void shadow_after(shadow *s, const op *o, op_reader *read, void *from)
+void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from)
 {
     finding worst = { .ratio = 0.0 };
     for (int i = 0; i < s->part.op.operands; i++) {

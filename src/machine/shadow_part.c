@@ -1,7 +1,6 @@
 /* Parts of operations, cut along the axes that the rule of their kind samples. */
-#include "machine/shadow_part.h"
 #include "base/random.h"
-#include "machine/op_rules.h"
+#include "machine/shadow.h"
 #include <string.h>
 
 enum { ALL_ELEMENTS = 'e', POSITIONS = 32, WHOLE_BYTES = 1 << 28 };

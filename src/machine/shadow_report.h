@@ -2,7 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-/* FULL: every operation. SAMPLED: of every name, kind and phase one a step, and of that a part (machine/shadow_part.h),
+/* FULL: every operation. SAMPLED: of every name, kind and phase one a step, and of that a part (machine/shadow_part.c),
  * at full shape: which one is drawn from the step's number among as many as the step before had; in the first step it
  * is the first. */
 typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;

@@ -10,7 +10,7 @@
 static inline mark submit(queue *q, const char *name, op o)
 {
     char text[OP_TEXT];
-    o.origin = *machine_origin_now(queue_machine(q));
+    o.origin = machine_origin_now(queue_machine(q));
     o.origin.name = name;
     if (o.lacks) FAIL("%s: %s", op_describe(&o, text, sizeof text), o.lacks);
     return op_submit(q, &o);

@@ -1,6 +1,6 @@
 /* Counts and seconds. */
 #include "machine/tally.h"
-#include "machine/group.h"
+#include "machine/fabric.h"
 #include "machine/op_rules.h"
 #include <string.h>
 

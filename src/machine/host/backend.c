@@ -1,6 +1,5 @@
 /* The host's table. */
 #include "base/fail.h"
-#include "machine/host/executor.h"
 #include "machine/host/host.h"
 #include "machine/world.h"
 #include <errno.h>
@@ -10,12 +9,7 @@
 
 static int threads(void) { return omp_get_max_threads(); }
 
-static bool usable(char *why, size_t length)
-{
-    (void)why;
-    (void)length;
-    return true;
-}
+static bool usable(char *why, size_t length) { return true; }
 
 /* One of each: nothing is chosen. */
 static const char *engines(char *text, size_t length)
@@ -38,11 +32,7 @@ static void clear(void *memory, int byte, size_t bytes) { memset(memory, byte, b
 
 static void connect_group(group *g, const char *name, int color, int key) { g->handle = world_split(name, color, key); }
 
-static void move(void *state, void *to, const void *from, size_t bytes)
-{
-    (void)state;
-    memcpy(to, from, bytes);
-}
+static void move(void *state, void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 
 const backend *host_backend(void)
 {

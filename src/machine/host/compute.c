@@ -14,7 +14,6 @@ static size_t (*const scratch_of[OP_KINDS])(const op *) = {
 
 size_t host_scratch_of(const machine_tuning *t, const op *o)
 {
-    (void)t;
     if (op_is_transfer(o->kind)) return host_transfer_scratch(o);
     return scratch_of[o->kind] ? scratch_of[o->kind](o) : 0;
 }

@@ -1,9 +1,8 @@
-/* The host machine's kernels: plain C, OpenMP, oneDNN for products. One function host_NAME per operation kind; scratch
- * is the queue's, at least host_scratch_of(o) long and 64-byte aligned. */
+/* The host machine: queues of operations run on this rank's cores. Its kernels are plain C, OpenMP, oneDNN for
+ * products: one function host_NAME per operation kind; scratch is the queue's, at least host_scratch_of(o) long and
+ * 64-byte aligned. */
 #pragma once
-#include "machine/group.h"
-#include "machine/op.h"
-#include "machine/options.h"
+#include "machine/backend.h"
 
 /* Bytes of scratch the op needs, a transfer or not, whatever the settings; builds and caches the oneDNN primitive of a
  * product. */
@@ -31,3 +30,19 @@ host_transfer *host_transfer_open(void); /* reused for many transfers; owned by 
 void host_transfer_close(host_transfer *t);
 void host_transfer_start(host_transfer *t, const op *o, void *scratch);
 bool host_transfer_test(host_transfer *t);
+
+/* Proof of an operation's access list: WRITE operands are filled with NaN before it, READ operands must be unchanged
+ * after. */
+typedef struct {
+    uint64_t sum[OP_OPERANDS]; /* of READ operands, before */
+} access_proof;
+void access_proof_before(access_proof *p, const op *o);
+/* Ends the run, naming the operation and the operand, if a READ operand changed. */
+void access_proof_after(access_proof *p, const op *o);
+
+/* The executor behind machine/backend.h. */
+void *executor_open(const machine_options *options, history *h);
+void executor_close(void *state);
+void executor_submit(void *state, const submission *s);
+/* Runs operations until the queue's `serial` is complete. */
+void executor_sync(void *state, int queue, uint64_t serial);

@@ -16,9 +16,11 @@ static void submit_all(machine *m)
     static char scratch[2][1 << 16];
     queue_set_scratch(q, scratch[0], sizeof scratch[0]);
     queue_set_scratch(talk, scratch[1], sizeof scratch[1]);
-    machine_origin(m, (origin){ .step = 0, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_FORWARD });
+    origin asks = { .step = 0, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_FORWARD };
+    machine_origin(m, asks);
     submit(q, "a", fill_op(tensor_1d(a, F32, 64), 2.0));
-    machine_origin_now(m)->phase = PHASE_BACKWARD;
+    asks.phase = PHASE_BACKWARD;
+    machine_origin(m, asks);
     submit(q, "b", fill_op(tensor_1d(b, F32, 64), 3.0));
     submit(q, "c", matmul_op(tensor_2d(c, F32, 4, 8), WRITE, tensor_2d(a, F32, 4, 2), tensor_2d(b, F32, 2, 8)));
     queue_wait(talk, queue_mark(q));
