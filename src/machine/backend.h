@@ -43,6 +43,8 @@ struct backend {
 
     /* Bytes of scratch that the operation needs under these settings. Needs no device; NULL: not known. */
     size_t (*scratch_of)(const machine_tuning *t, const op *o);
+    /* Runs a computing operation at once, on host memory, without a machine; NULL: cannot. */
+    void (*compute)(const op *o, void *scratch);
 
     /* ---- of a machine ---- */
 

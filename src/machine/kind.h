@@ -1,7 +1,6 @@
 /* Kinds of machines: what one is asked to be, and what this process can say of a kind, and get from it, without opening
  * a machine. */
 #pragma once
-#include "machine/shadow_report.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +16,21 @@ typedef struct {
     int transfer_multiprocessors; /* products leave so many to transfers */
     const char *algorithm_cache;  /* file of the algorithms chosen for products; NULL: none */
 } machine_tuning;
+
+/* Which operations run once more on the host and are compared (machine/shadow.h). FULL: every operation. SAMPLED: of
+ * every name, kind and phase one a step, and of that a part (machine/shadow_part.c), at full shape: which one is drawn
+ * from the step's number among as many as the step before had; in the first step it is the first. */
+typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
+/* What the shadow found. */
+typedef struct {
+    int64_t operations, elements; /* compared */
+    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
+    double worst;
+    char worst_operation[200]; /* largest error in units of its tolerance */
+    int64_t failed;
+    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
+    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
+} shadow_report;
 
 typedef struct {
     machine_kind kind;

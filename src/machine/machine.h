@@ -2,11 +2,9 @@
  * only submits; who runs them is a backend. None of these calls is collective. */
 #pragma once
 #include "base/arena.h"
-#include "base/fault.h"
 #include "machine/history.h"
 #include "machine/kind.h"
 #include "machine/preparation.h"
-#include "machine/shadow_report.h"
 
 typedef struct machine machine;
 typedef struct queue queue;
@@ -69,10 +67,9 @@ preparation machine_prepared(machine *m);
 /* Before the machine's first operation: tries out, in memory that nobody uses yet, what will be run. */
 void machine_tune(machine *m, const preparation *p, void *memory, size_t bytes);
 
-/* Data between the caller and the machine: synchronizes; set-up and after the step only. */
+/* From the caller to the machine: synchronizes; set-up and after the step only. */
 void machine_upload(machine *m, tensor to, const void *from);
-void machine_download(machine *m, void *to, tensor from);
-/* The same for a tensor whose last writer the caller has waited for: nothing else is waited for. */
+/* A tensor whose last writer the caller has waited for: nothing else is waited for. */
 void machine_read(machine *m, void *to, tensor from);
 /* The tensor where the caller, who has waited for its last writer, may read it: itself, or a copy that machine_view_end
  * frees. After machine_view_store what the caller wrote there is the machine's. */

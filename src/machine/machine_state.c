@@ -92,12 +92,6 @@ void machine_read(machine *m, void *to, tensor from)
     m->backend->download(m->state, to, from.data, tensor_span(&from));
 }
 
-void machine_download(machine *m, void *to, tensor from)
-{
-    machine_sync(m);
-    machine_read(m, to, from);
-}
-
 tensor machine_view(machine *m, tensor t)
 {
     if (m->backend->addressable || tensor_span(&t) == 0) return t;
@@ -149,4 +143,9 @@ const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? sha
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 tally *machine_tally(machine *m) { return &m->tally; }
 
-const span *machine_spans(const machine *m, int64_t *count) { return history_spans(&m->history, count); }
+const span *machine_spans(const machine *m, int64_t *count)
+{
+    const history *h = &m->history;
+    *count = h->span_count < h->span_capacity ? h->span_count : h->span_capacity;
+    return h->spans;
+}

@@ -3,7 +3,7 @@
 #include "machine/op_file.h"
 #include "base/fail.h"
 #include "base/sha256.h"
-#include "machine/op_rules.h"
+#include "machine/op.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/backend.h"
+#include "machine/world.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,11 +22,6 @@ struct shadow {
     shadow_mode mode;
     op_home home;
     char files[64];
-    const backend *host;
-    void *state;
-    tally tally;
-    history history;
-    uint64_t serial;
     candidate *list;
     int candidates, room;
     int64_t step;
@@ -38,13 +34,9 @@ struct shadow {
 shadow *shadow_open(op_home home, const char *files)
 {
     shadow *s = calloc(1, sizeof *s);
-    machine_options options = { .kind = MACHINE_HOST };
     if (!s) FAIL("no memory for a shadow");
     s->home = home;
     snprintf(s->files, sizeof s->files, "%s", files);
-    s->host = host_backend();
-    history_open(&s->history, &options, &s->tally);
-    s->state = s->host->open(&options, &s->history);
     return s;
 }
 
@@ -61,8 +53,6 @@ void shadow_step(shadow *s, int64_t step)
 
 void shadow_close(shadow *s)
 {
-    s->host->close(s->state);
-    history_close(&s->history);
     free(s->list);
     free(s);
 }
@@ -99,14 +89,14 @@ bool shadow_wants(shadow *s, const op *o)
 
 static void copy_bytes(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
 
-static void run_on_host(shadow *s, const op *o)
+static void run_on_host(const op *o)
 {
-    size_t bytes = s->host->scratch_of(&(machine_tuning){ 0 }, o);
-    void *scratch = s->host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
-    submission alone = { .serial = ++s->serial, .op = o, .scratch = scratch, .scratch_bytes = bytes };
-    s->host->submit(s->state, &alone);
-    s->host->sync(s->state, 0, s->serial);
-    s->host->give_back(scratch);
+    const backend *host = host_backend();
+    size_t bytes = host->scratch_of(&(machine_tuning){ 0 }, o);
+    void *scratch = host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
+    host->compute(o, scratch);
+    host->give_back(scratch);
+    world_progress();
 }
 
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
@@ -117,7 +107,7 @@ void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
     s->before.home = s->home;
     s->before.home.part = sampled;
     s->reference = op_copy_take(&s->before.op, false, copy_bytes, NULL);
-    if (s->part.op.operands) run_on_host(s, &s->reference.op);
+    if (s->part.op.operands) run_on_host(&s->reference.op);
 }
 
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)

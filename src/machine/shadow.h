@@ -1,9 +1,9 @@
 /* Shadow: computing operations of a machine run once more by the host, on copies of their operands, and compared. It
  * synchronizes before and after every one of them; transfers pass. */
 #pragma once
+#include "machine/kind.h"
+#include "machine/op.h"
 #include "machine/op_file.h"
-#include "machine/op_rules.h"
-#include "machine/shadow_report.h"
 
 typedef struct shadow shadow;
 /* home: the machine that is shadowed. files: "check-3", the middle of the names of mismatches' files; empty: none is

@@ -4,7 +4,7 @@
  * largest value; and what is rounded once on either side differs by at most 2 halves of a unit in the last place on
  * top. */
 #include "base/numeric.h"
-#include "machine/op_rules.h"
+#include "machine/op.h"
 #include <math.h>
 
 /* Half a unit in the last place, relative to the smallest number that has it. */
@@ -36,9 +36,11 @@ shadow_limit limit_of_embedding_backward(const op *o, const op_home *home, int w
     return limit_of_sums(o, which, elements_of(&o->operand[0].tensor), 0.0);
 }
 
-shadow_limit limit_of_norm_forward(const op *o, const op_home *home, int which)
+/* Sums along rows of the first operand; a loss is a sum of doubles, each off as such a sum is. */
+shadow_limit limit_of_rows(const op *o, const op_home *home, int which)
 {
-    return limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0);
+    shadow_limit sums = limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0);
+    return o->operand[which].tensor.type == F64 ? (shadow_limit){ .roundings = sums.absolute } : sums;
 }
 
 /* The gradient of the gain is summed over rows. */
@@ -53,12 +55,6 @@ shadow_limit limit_of_norm_backward(const op *o, const op_home *home, int which)
 shadow_limit limit_of_attention_merge(const op *o, const op_home *home, int which)
 {
     return limit_of_sums(o, which, 1.0, 0.0);
-}
-
-shadow_limit limit_of_cross_entropy(const op *o, const op_home *home, int which)
-{
-    shadow_limit sums = limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0);
-    return o->operand[which].tensor.type == F64 ? (shadow_limit){ .roundings = sums.absolute } : sums;
 }
 
 shadow_limit limit_of_doubles(const op *o, const op_home *home, int which)

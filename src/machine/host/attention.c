@@ -217,8 +217,6 @@ static void forward_block(const op *o, const attention_shape *a, head_place at, 
     close_state(&state, o, a, at, block);
 }
 
-size_t host_attention_forward_scratch(const op *o) { return 0; }
-
 /* Late query blocks, which see most keys, go first. */
 void host_attention_forward(const op *o, void *scratch)
 {

@@ -1,4 +1,4 @@
-/* The host's table. */
+/* The host's tables: of kernels, and of the machine. */
 #include "base/fail.h"
 #include "machine/host/host.h"
 #include "machine/world.h"
@@ -6,6 +6,24 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define RUN(constant, name) [constant] = host_##name,
+static void (*const run[OP_KINDS])(const op *, void *scratch) = { OPS_COMPUTED(RUN) };
+static size_t (*const scratch_of[OP_KINDS])(const op *) = {
+    [OP_MATMUL] = host_matmul_scratch,
+    [OP_EMBEDDING_BACKWARD] = host_embedding_backward_scratch,
+    [OP_NORM_BACKWARD] = host_norm_backward_scratch,
+    [OP_ATTENTION_BACKWARD] = host_attention_backward_scratch,
+    [OP_CROSS_ENTROPY] = host_cross_entropy_scratch,
+};
+
+size_t host_scratch_of(const machine_tuning *t, const op *o)
+{
+    if (op_is_transfer(o->kind)) return host_transfer_scratch(o);
+    return scratch_of[o->kind] ? scratch_of[o->kind](o) : 0;
+}
+
+void host_compute(const op *o, void *scratch) { run[o->kind](o, scratch); }
 
 static int threads(void) { return omp_get_max_threads(); }
 
@@ -15,7 +33,7 @@ static bool usable(char *why, size_t length) { return true; }
 static const char *engines(char *text, size_t length)
 {
     char products[96];
-    snprintf(text, length, "attention own, tiled; products %s", host_matmul_library(products, sizeof products));
+    snprintf(text, length, "attention own, tiled; products %s", onednn_library(products, sizeof products));
     return text;
 }
 
@@ -38,7 +56,7 @@ const backend *host_backend(void)
 {
     static const backend table = {
         .usable = usable,
-        .library = host_matmul_library,
+        .library = onednn_library,
         .engines = engines,
         .threads = threads,
         .device = device,
@@ -49,6 +67,7 @@ const backend *host_backend(void)
         .connect = connect_group,
         .disconnect = world_release,
         .scratch_of = host_scratch_of,
+        .compute = host_compute,
         .open = executor_open,
         .close = executor_close,
         .submit = executor_submit,

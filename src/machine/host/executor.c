@@ -206,7 +206,7 @@ void executor_submit(void *state, const submission *s)
     x->order = e->submitted++;
     x->waits = s->waits;
     x->waited = 0;
-    if (s->waits) memcpy(x->wait, s->wait, (size_t)s->waits * sizeof *x->wait);
+    memcpy(x->wait, s->wait, (size_t)s->waits * sizeof *x->wait);
 }
 
 void executor_sync(void *state, int queue, uint64_t serial)

@@ -414,7 +414,8 @@ static void upload_and_download_synchronize(void **state)
     float x[4] = { 0 }, y[4], z[4] = { 1, 2, 3, 4 };
     floor_of_queues f = open_floor((machine_options){ 0 });
     submit(f.q[1], "x", fill_op(floats(x, 4), 8.0));
-    machine_download(f.m, y, floats(x, 4));
+    machine_sync(f.m);
+    machine_read(f.m, y, floats(x, 4));
     assert_true(y[0] == 8.0f && y[3] == 8.0f);
     submit(f.q[2], "x", fill_op(floats(x, 4), 9.0));
     machine_upload(f.m, floats(x, 4), z);
