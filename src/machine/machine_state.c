@@ -15,7 +15,7 @@ machine *machine_open(const machine_options *options)
     m->hazard = hazard_open();
     m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
     m->dropped_wait = -1;
-    machine_shadow(m, options->shadow);
+    machine_shadow(m, options->on_paper ? SHADOW_OFF : options->shadow);
     return m;
 }
 
