@@ -108,12 +108,14 @@ MISSING      := $(strip $(foreach library,mpi hdf5 onednn,$(if $(call version,$(
 # Host and device must round alike, so a*b+c must never become a fused multiply-add by itself. -std=c11 (not gnu11)
 # already says so; -ffp-contract=off says it again where it can be seen.
 # XGSW_SHARED is how C spells functions that nvcc compiles too (there: static inline __host__ __device__).
-# MPICH's header makes gcc warn of every MPI_STATUSES_IGNORE, hence the exception for it.
+# Functions in a table share their parameters, and not each needs all. MPICH's header makes gcc warn of every
+# MPI_STATUSES_IGNORE, hence the exception for it.
 
 OPTIMIZE := $(if $(filter 1,$(DEBUG)),-g -O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
               -fno-sanitize-recover=all -DBUILD_DEBUG=1,-O3 -DBUILD_DEBUG=0)
 CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
-            -Wall -Wextra -Wshadow -Wconversion -Werror$(if $(findstring MPICH,$(MPI_NAME)), -Wno-stringop-overflow)
+            -Wall -Wextra -Wno-unused-parameter -Wshadow -Wconversion -Werror \
+            $(if $(findstring MPICH,$(MPI_NAME)),-Wno-stringop-overflow)
 CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
             $(call FROM_DIR,$(CUDA_FROM))
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
@@ -253,13 +255,12 @@ $(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
 	$(Q)$(MPICC) $(CFLAGS) $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -o $@
 
 # A test is built by its name, wherever in validation/units or the emulator's tests it lies.
-# cmocka hands every test a state that most do not use. Tests of operations see each one before the machine does.
+# Tests of operations see each one before the machine does.
 vpath %.c $(sort $(dir $(UNIT_C))) validation/emulator/tests
-TEST_FLAGS := -Wno-unused-parameter -Ivalidation
 $(addprefix $(BUILD)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
 $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(MPICC) $(CFLAGS) $(TEST_FLAGS) $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \
+	$(Q)$(MPICC) $(CFLAGS) -Ivalidation $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \
 	  -lcmocka -o $@
 
 -include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d) $(CUDA_UNITS:=.d)

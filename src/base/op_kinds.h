@@ -1,9 +1,10 @@
-/* Every kind of operation, once, as ROW(constant, name). The enumeration, the words of decks and reports, and each
- * machine's kernels with their table (host_NAME, cuda_NAME) are made from these lists; machine/op_rules.c says the
- * rest.
- */
+/* What decks name and machines do: kinds of operations, of planted faults, of tokens. */
 #pragma once
 #include <stdbool.h>
+
+/* Every kind of operation, once, as ROW(constant, name). The enumeration, the words of decks and reports, and each
+ * machine's kernels with their table (host_NAME, cuda_NAME) are made from these lists; machine/op_rules.c says the
+ * rest. */
 
 #define OPS_OF_LAYERS(ROW)                                                                                             \
     ROW(OP_MATMUL, matmul)                                                                                             \
@@ -56,3 +57,11 @@ const char *op_kind_name(op_kind kind);
 /* The kind of that name, or OP_KINDS. */
 op_kind op_kind_named(const char *name);
 bool op_is_transfer(op_kind kind);
+
+/* What a planted fault does to the operation that it strikes. drop: not executed, what it would write is zero. stale:
+ * not executed, its operands keep what memory held. repeat: executed twice. scale: what it wrote times 2. flip: the
+ * highest exponent bit of one written element inverted. unwait: the wait before it left out. */
+typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
+
+/* What the tokens of a batch are: independent and uniform, documents that count up, or all zero. */
+typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } tokens_kind;

@@ -47,7 +47,6 @@ static op placed(machine *m, machine_kind kind, const op_copy *c, void *taken[OP
 static preparation prepared_for(machine_options options, const op *o)
 {
     options.on_paper = true;
-    options.shadow = SHADOW_OFF;
     machine *paper = machine_open(&options);
     op_submit(machine_queue(paper, "replay"), o);
     preparation p = machine_prepared(paper);

@@ -1,8 +1,7 @@
 /* The constants of each kind of operation. C and C++ both take this file: kernels of a GPU read it too. */
 #pragma once
 #include "base/numeric.h"
-#include "base/tokens.h"
-#include <stdbool.h>
+#include "base/op_kinds.h"
 
 /* The step's scalars, one F64 tensor: the only numbers that vary from step to step. */
 enum {

@@ -1,9 +1,9 @@
 /* What a backend is: a table of functions, filled in one place. The dispatcher (submit.c) counts and checks; backends
  * run, or note what would be run. */
 #pragma once
-#include "machine/group.h"
+#include "machine/fabric.h"
 #include "machine/history.h"
-#include "machine/options.h"
+#include "machine/kind.h"
 #include "machine/preparation.h"
 
 /* An operation of another queue that comes first. */
@@ -43,11 +43,13 @@ struct backend {
 
     /* Bytes of scratch that the operation needs under these settings. Needs no device; NULL: not known. */
     size_t (*scratch_of)(const machine_tuning *t, const op *o);
+    /* Runs a computing operation at once, on host memory, without a machine; NULL: cannot. */
+    void (*compute)(const op *o, void *scratch);
 
     /* ---- of a machine ---- */
 
-    /* kind: the table of the options' kind, for a machine on paper. What completes is told to the history. */
-    void *(*open)(const machine_options *options, const backend *kind, history *h);
+    /* What completes is told to the history. */
+    void *(*open)(const machine_options *options, history *h);
     void (*close)(void *state);
     /* Before the first operation: what is best found by trial is found, in memory that nobody uses yet. NULL: nothing
      * is. */

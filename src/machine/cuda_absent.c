@@ -17,11 +17,7 @@ static const char *library(char *text, size_t length)
     return text;
 }
 
-static void *open_state(const machine_options *options, const backend *kind, history *h)
-{
-    (void)options, (void)kind, (void)h;
-    FAIL("%s", absent);
-}
+static void *open_state(const machine_options *options, history *h) { FAIL("%s", absent); }
 
 const backend *cuda_backend(void)
 {

@@ -1,6 +1,28 @@
-/* Fillers of the transfers. */
+/* Groups, and fillers of the transfers. */
 #include "machine/fabric.h"
 #include "machine/filler.h"
+
+group group_line(const char *axis, int first, int stride, int size, int rank)
+{
+    return (group){ .axis = axis,
+                    .size = size,
+                    .rank = rank,
+                    .first = first,
+                    .dims = 1,
+                    .dim = { { size, stride } },
+                    .handle = -1,
+                    .handle_step = 1 };
+}
+
+int group_world_rank(const group *g, int member)
+{
+    int rank = g->first;
+    for (int i = 0; i < g->dims; i++) {
+        rank += member % g->dim[i].count * g->dim[i].stride;
+        member /= g->dim[i].count;
+    }
+    return rank;
+}
 
 /* Formats whose sums are defined, and what a sum may be rounded to. */
 static bool sums(dtype from, dtype to)

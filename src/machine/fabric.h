@@ -1,8 +1,44 @@
-/* The transfers among the ranks of a group, made by pure functions as computing operations are (kernels.h). Every rank
- * of a group submits the same transfers in the same order. */
+/* Groups of ranks and the transfers among them, made by pure functions as computing operations are (kernels.h). Every
+ * rank of a group submits the same transfers in the same order. */
 #pragma once
-#include "machine/group.h"
 #include "machine/op.h"
+
+/* Groups that share a communicator and some members, and that number their transfers apart, differ in the channel. */
+typedef enum {
+    CHANNEL_NONE,
+    CHANNEL_FORWARD,
+    CHANNEL_BACKWARD,
+    CHANNEL_GRADIENT,
+    CHANNEL_MODEL,
+    CHANNEL_ALL,
+    CHANNELS
+} fabric_channel;
+
+enum { GROUP_DIMS = 5, GROUP_CONCURRENT = 2 };
+typedef struct {
+    int count, stride;
+} group_dim;
+
+/* Its members are computed, not listed: nothing here grows with the number of ranks. */
+typedef struct group {
+    const char *axis; /* "tensor", "data", ... for the tally and messages */
+    int size, rank;   /* own position, ordered as in the mesh */
+    int first;        /* world rank of member 0; with axis and channel it names the group on every rank */
+    int dims;
+    group_dim dim[GROUP_DIMS]; /* steps in world rank, the fastest first; the counts' product is size */
+    int concurrent;   /* transfers that run at once, and beside those of other groups, at most GROUP_CONCURRENT; 0: in
+                         turn with other such groups */
+    void *connection; /* the backend's, between group_connect and group_disconnect; NULL: it needs none */
+    int handle;       /* communicator of machine/world.h; unused if size is 1 */
+    int handle_first, handle_step; /* member i is its rank handle_first + i handle_step */
+    fabric_channel channel;
+    uint64_t sequence;      /* transfers submitted so far */
+    uint64_t step_sequence; /* of them before this step */
+} group;
+
+/* The ranks first, first + stride, ... of the world, own one `rank`; the members are all ranks of the communicator. */
+group group_line(const char *axis, int first, int stride, int size, int rank);
+int group_world_rank(const group *g, int member);
 
 /* to [size * n] = the parts of all ranks in rank order, from [n]. In place (from absent): own part already lies in
  * `to`. */

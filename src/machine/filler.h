@@ -1,6 +1,6 @@
 /* What fillers share: making an op, noting what it lacks, the formats and shapes that kernels take. */
 #pragma once
-#include "machine/op_rules.h"
+#include "machine/op.h"
 
 /* Notes the first need that is not met. */
 static inline void need(bool condition, op *o, const char *what)

@@ -40,9 +40,3 @@ double history_end(const history *h, int queue, uint64_t serial)
         FAIL("operation %llu of queue %d completed too long ago to say when", (unsigned long long)serial, queue);
     return *end_of(h, queue, serial);
 }
-
-const span *history_spans(const history *h, int64_t *count)
-{
-    *count = h->span_count < h->span_capacity ? h->span_count : h->span_capacity;
-    return h->spans;
-}

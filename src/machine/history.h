@@ -2,7 +2,7 @@
  * tally. */
 #pragma once
 #include "machine/hazard.h"
-#include "machine/options.h"
+#include "machine/kind.h"
 #include "machine/tally.h"
 
 /* One operation that ran; times in clock_seconds. */
@@ -27,8 +27,6 @@ void history_open(history *h, const machine_options *options, tally *t);
 void history_close(history *h);
 /* The queue's next operation has completed: its seconds, its time, its span. Somebody made progress. */
 void history_complete(history *h, const span *s);
-/* Is the time of that operation still kept? Then when it completed; 0 for serial 0 and for what has not completed. */
+/* Is the time of that operation still kept? Then when it completed; 0 for serial 0. */
 bool history_keeps(const history *h, int queue, uint64_t serial);
 double history_end(const history *h, int queue, uint64_t serial);
-/* The last span_capacity operations that ran, in no particular order; valid until more are run. */
-const span *history_spans(const history *h, int64_t *count);

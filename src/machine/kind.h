@@ -1,8 +1,62 @@
-/* Kinds of machines: what this process can say of one, and get from it, without opening a machine. */
+/* Kinds of machines: what one is asked to be, and what this process can say of a kind, and get from it, without opening
+ * a machine. */
 #pragma once
-#include "machine/options.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-struct group; /* machine/group.h */
+struct group; /* machine/fabric.h */
+
+typedef enum { MACHINE_HOST, MACHINE_CUDA } machine_kind;
+
+/* Settings of the CUDA machine; the host has none. */
+typedef struct {
+    bool deterministic;           /* the same bits in every run */
+    bool own_attention;           /* its own kernels, though the library's may be faster */
+    int transfer_multiprocessors; /* products leave so many to transfers */
+    const char *algorithm_cache;  /* file of the algorithms chosen for products; NULL: none */
+} machine_tuning;
+
+/* Which operations run once more on the host and are compared (machine/shadow.h). FULL: every operation. SAMPLED: of
+ * every name, kind and phase one a step, and of that a part (machine/shadow_part.c), at full shape: which one is drawn
+ * from the step's number among as many as the step before had; in the first step it is the first. */
+typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
+/* What the shadow found. */
+typedef struct {
+    int64_t operations, elements; /* compared */
+    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
+    double worst;
+    char worst_operation[200]; /* largest error in units of its tolerance */
+    int64_t failed;
+    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
+    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
+} shadow_report;
+
+typedef struct {
+    machine_kind kind;
+    bool on_paper; /* a machine of that kind that runs nothing: operations are counted, checked and noted; every mark
+                      is complete at once, and addresses may be paper */
+    bool hostile;  /* the host runs queue heads in random order of order_seed */
+    uint32_t order_seed;
+    bool prove_access; /* NaN into WRITE operands before; on the host READ operands are compared after */
+    int world_rank;
+    int64_t span_capacity; /* spans kept; 0: none */
+    int64_t mark_history;  /* completion times kept per queue, if more than MARK_HISTORY */
+    machine_tuning tuning;
+    shadow_mode shadow;    /* operations also on the host, compared (machine/shadow.h) */
+    char shadow_files[44]; /* what mismatches' files are named by, beside the rank */
+} machine_options;
+
+/* What this rank computes on. identity: the same for two ranks only if they share it; empty on the host. */
+typedef struct {
+    char name[64], identity[48], driver[32];
+    int multiprocessors;
+    double memory_bytes, free_bytes;
+    bool ecc;                        /* errors are corrected */
+    bool clocks_known, throttled;    /* clocks are being held down, as far as it is known */
+    double clock_hertz, power_watts; /* now; 0: not known */
+    char throttle_reasons[96];
+} machine_device;
 
 /* Is it part of this build? One that is not can be opened on paper all the same, where it needs no scratch. */
 bool machine_built(machine_kind kind);

@@ -1,13 +1,18 @@
-/* A machine runs operations that are submitted to its queues (machine/queue.h). The trainer only submits; who runs them
- * is a backend. None of these calls is collective. */
+/* A machine runs operations that are submitted to its queues, in order, and wait for marks of other queues. The trainer
+ * only submits; who runs them is a backend. None of these calls is collective. */
 #pragma once
 #include "base/arena.h"
-#include "base/fault.h"
 #include "machine/history.h"
 #include "machine/kind.h"
 #include "machine/preparation.h"
-#include "machine/queue.h"
-#include "machine/shadow_report.h"
+
+typedef struct machine machine;
+typedef struct queue queue;
+/* An operation that was submitted. queue NULL: already done. */
+typedef struct {
+    queue *queue;
+    uint64_t serial;
+} mark;
 
 /* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's
  * both ends), found as the transfer of that group and sequence within the step, which the caller learns from
@@ -19,7 +24,7 @@ typedef struct {
     int world_rank;
     bool transfer_known;
     char transfer_axis[16];
-    int transfer_channel, transfer_first; /* the group: machine/group.h */
+    int transfer_channel, transfer_first; /* the group: machine/fabric.h */
     uint64_t transfer_sequence;           /* within the step, from 0 */
 } fault;
 
@@ -30,6 +35,26 @@ queue *machine_queue(machine *m, const char *name); /* owned by the machine; at 
 int machine_queues(const machine *m);
 queue *machine_queue_at(machine *m, int i); /* in the order they were made */
 void machine_sync(machine *m);
+
+/* Copies the op and does not wait for it; only where the queue is full of operations that have not run, for the first
+ * of them, which the host runs then. */
+mark op_submit(queue *q, const op *o);
+/* The queue's next op waits for the mark; the caller does not. */
+void queue_wait(queue *q, mark m);
+/* The queue's next op comes after all that the other queue has submitted, and after what that one's next op will wait
+ * for. */
+void queue_follow(queue *q, const queue *other);
+/* The last op submitted to the queue. */
+mark queue_mark(const queue *q);
+machine *queue_machine(const queue *q);
+/* Memory for the operations of this queue; on a machine on paper it is not used. */
+void queue_set_scratch(queue *q, void *memory, size_t bytes);
+
+/* The caller waits. An error inside a step. */
+void mark_sync(mark m);
+/* When it completed, in clock_seconds; valid after mark_sync, for the last mark_history ops of its queue. On paper 0.
+ */
+double mark_time(mark m);
 
 /* Who asks for the operations that follow; returns who asked for those before. */
 origin machine_origin(machine *m, origin where);
@@ -42,10 +67,9 @@ preparation machine_prepared(machine *m);
 /* Before the machine's first operation: tries out, in memory that nobody uses yet, what will be run. */
 void machine_tune(machine *m, const preparation *p, void *memory, size_t bytes);
 
-/* Data between the caller and the machine: synchronizes; set-up and after the step only. */
+/* From the caller to the machine: synchronizes; set-up and after the step only. */
 void machine_upload(machine *m, tensor to, const void *from);
-void machine_download(machine *m, void *to, tensor from);
-/* The same for a tensor whose last writer the caller has waited for: nothing else is waited for. */
+/* A tensor whose last writer the caller has waited for: nothing else is waited for. */
 void machine_read(machine *m, void *to, tensor from);
 /* The tensor where the caller, who has waited for its last writer, may read it: itself, or a copy that machine_view_end
  * frees. After machine_view_store what the caller wrote there is the machine's. */

@@ -9,14 +9,13 @@ machine *machine_open(const machine_options *options)
     machine *m = calloc(1, sizeof *m);
     if (!m) FAIL("no memory for a machine");
     m->options = *options;
-    const backend *kind = backend_of(options->kind);
-    m->backend = options->on_paper ? paper_backend() : kind;
+    m->backend = options->on_paper ? paper_backend() : backend_of(options->kind);
     history_open(&m->history, options, &m->tally);
-    m->state = m->backend->open(&m->options, kind, &m->history);
+    m->state = m->backend->open(&m->options, &m->history);
     m->hazard = hazard_open();
     m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
     m->dropped_wait = -1;
-    machine_shadow(m, options->shadow);
+    machine_shadow(m, options->on_paper ? SHADOW_OFF : options->shadow);
     return m;
 }
 
@@ -58,8 +57,6 @@ void machine_sync(machine *m)
 
 double mark_time(mark m) { return m.queue ? history_end(&m.queue->machine->history, m.queue->index, m.serial) : 0.0; }
 
-double mark_seconds(mark from, mark to) { return mark_time(to) - mark_time(from); }
-
 origin machine_origin_now(const machine *m) { return m->now; }
 
 origin machine_origin(machine *m, origin where)
@@ -93,12 +90,6 @@ void machine_upload(machine *m, tensor to, const void *from)
 void machine_read(machine *m, void *to, tensor from)
 {
     m->backend->download(m->state, to, from.data, tensor_span(&from));
-}
-
-void machine_download(machine *m, void *to, tensor from)
-{
-    machine_sync(m);
-    machine_read(m, to, from);
 }
 
 tensor machine_view(machine *m, tensor t)
@@ -152,4 +143,9 @@ const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? sha
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 tally *machine_tally(machine *m) { return &m->tally; }
 
-const span *machine_spans(const machine *m, int64_t *count) { return history_spans(&m->history, count); }
+const span *machine_spans(const machine *m, int64_t *count)
+{
+    const history *h = &m->history;
+    *count = h->span_count < h->span_capacity ? h->span_count : h->span_capacity;
+    return h->spans;
+}

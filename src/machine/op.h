@@ -1,7 +1,6 @@
 /* Operations are values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them, submit.h
- * has them run; op_rules.h says what one of each kind is. */
+ * has them run; op_rules.c says what one of each kind is. */
 #pragma once
-#include "base/op_kinds.h"
 #include "machine/args.h"
 #include "machine/tensor.h"
 
@@ -41,7 +40,7 @@ typedef struct {
 } op;
 
 /* What decides, beside the operation, which kernel runs: the machine's options. part: of the operands only a part is at
- * hand (machine/shadow_part.h). */
+ * hand (machine/shadow_part.c). */
 typedef struct {
     bool cuda, deterministic, own_attention, part;
     int transfer_multiprocessors;
@@ -52,3 +51,49 @@ double op_bytes(const op *o);
 /* "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)": for messages, OP_TEXT bytes; returns text. */
 enum { OP_TEXT = 200 };
 const char *op_describe(const op *o, char *text, size_t length);
+
+/* ---- what one of each kind is: one rule a kind, folded by fillers, tally and shadow ---- */
+
+/* How far a machine's results may be from the host's (shadow_limits.c): |x - reference| <= roundings units in the last
+ * place of the larger + absolute x largest |reference| of the tensor; exact: no difference at all. */
+typedef struct {
+    bool exact;
+    double roundings, absolute;
+} shadow_limit;
+
+/* Of one operand of an operation whose operands lie in host memory, or nowhere. */
+typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
+op_limit limit_of_product, limit_of_embedding_backward, limit_of_rows, limit_of_norm_backward,
+    limit_of_attention_forward, limit_of_attention_backward, limit_of_attention_merge, limit_of_scalars,
+    limit_of_doubles;
+
+/* name: as kernels.h calls it. axes: a letter for each of the first dimensions, or after a '*' of the last ones;
+ * operands with the same letter count the same thing, one perhaps in multiples of another (query heads of a key head),
+ * and 'e' counts all elements, whatever the shape. chosen: the access is the filler's, or its caller's. */
+typedef struct {
+    const char *name, *axes;
+    access_mode access;
+    bool chosen, optional;
+} operand_rule;
+
+/* The shadow's sample of a large operation: so many along an axis. */
+typedef struct {
+    char axis;
+    int length;
+} axis_sample;
+
+/* passes: of a collective: how often the data travels around a ring of the group; whole: the operand that holds all
+ * ranks' parts. limit: NULL if two machines agree bit for bit. sample: of kinds without, the shadow takes all. */
+enum { RULE_OPERANDS = 9, RULE_AXES = 2 };
+typedef struct {
+    operand_rule operand[RULE_OPERANDS + 1];
+    int passes, whole;
+    double (*flops)(const op *o);
+    op_limit *limit;
+    axis_sample sample[RULE_AXES];
+} op_rule;
+extern const op_rule op_rules[OP_KINDS];
+
+/* Floating-point operations that the mathematics needs: 2mnk for products, causal half for attention; 0 for the rest.
+ */
+double op_flops(const op *o);

@@ -3,7 +3,7 @@
 #include "machine/op_file.h"
 #include "base/fail.h"
 #include "base/sha256.h"
-#include "machine/op_rules.h"
+#include "machine/op.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static int twin_of(const op *o, int i)
     return -1;
 }
 
-op_copy op_copy_take(const op *o, bool dense, op_reader *read, void *from)
+op_copy op_copy_take(const op *o, bool dense, tensor_reader *read, void *from)
 {
     op_copy c = { .op = *o };
     snprintf(c.name, sizeof c.name, "%s", o->origin.name ? o->origin.name : "");

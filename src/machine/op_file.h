@@ -4,7 +4,6 @@
  * share a place. Not kept is the library's algorithm that trials chose for a product: a machine that runs it again
  * chooses anew. */
 #pragma once
-#include "machine/gather.h"
 #include "machine/op.h"
 
 /* An operation whose operands lie in host memory of its own. place: of each on its machine, modulo 256; twin: the
@@ -20,7 +19,7 @@ enum { OP_PLACES = 256 };
 
 /* The operation with operands in host memory, their gaps included or (dense) left out; READ and UPDATE operands are
  * filled by `read` (called with the caller's `from`), WRITE ones with NaN bytes. Twins stay twins. */
-op_copy op_copy_take(const op *o, bool dense, op_reader *read, void *from);
+op_copy op_copy_take(const op *o, bool dense, tensor_reader *read, void *from);
 void op_copy_free(op_copy *c);
 
 /* Writes a new file whole; false, with the reason, if that fails or there is one of that name. Transfers have no file.

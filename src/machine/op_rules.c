@@ -1,6 +1,7 @@
 /* The rules of all kinds of operations. Sampled are rows and columns of products, of attention one batch row and the
  * query heads of one key head, positions of what is computed row by row, elements of the rest. */
-#include "machine/op_rules.h"
+#include "machine/op.h"
+#include <stdio.h>
 
 enum { PRODUCT_ROWS = 4, COLUMNS = 64, POSITIONS = 32, ELEMENTS = 1 << 16 };
 
@@ -43,7 +44,7 @@ const op_rule op_rules[OP_KINDS] = {
                                 .sample = { { 'h', COLUMNS } } },
     [OP_NORM_FORWARD] = { .operand = { READS("x", "s"), OPTIONAL("delta", "s", READ), READS("gain", ""),
                                        OPTIONAL("sum", "s", WRITE), WRITES("out", "s"), WRITES("rstd", "s") },
-                          .limit = limit_of_norm_forward,
+                          .limit = limit_of_rows,
                           .sample = { { 's', POSITIONS } } },
     [OP_NORM_BACKWARD] = { .operand = { READS("d_out", "s"), READS("x", "s"), READS("rstd", "s"), READS("gain", ""),
                                         CHOSEN("dx", "s"), CHOSEN("gain_gradient", "") },
@@ -73,7 +74,7 @@ const op_rule op_rules[OP_KINDS] = {
                              .sample = { { 's', POSITIONS } } },
     [OP_CROSS_ENTROPY] = { .operand = { CHOSEN("logits", "s"), READS("labels", "s"), CHOSEN("partial", "*sb3"),
                                         OPTIONAL("loss", "", WRITE) },
-                           .limit = limit_of_cross_entropy,
+                           .limit = limit_of_rows,
                            .sample = { { 's', POSITIONS } } },
     [OP_ADAMW] = { .operand = { READS("scalars", ""), READS("gradient", "e"), CHOSEN("weight", "e"),
                                 OPTIONAL("master", "e", UPDATE), UPDATES("first", "e"), UPDATES("second", "e") },
@@ -98,4 +99,41 @@ double op_flops(const op *o)
 {
     const op_rule *r = &op_rules[o->kind];
     return r->flops ? r->flops(o) : 0.0;
+}
+
+/* ---- what can be said of an operation without running it ---- */
+
+static const char *const phase_names[PHASES] = {
+    [PHASE_SETUP] = "setup",         [PHASE_BATCH] = "batch",         [PHASE_FORWARD] = "forward",
+    [PHASE_BACKWARD] = "backward",   [PHASE_RECOMPUTE] = "recompute", [PHASE_GRADIENT] = "gradient",
+    [PHASE_OPTIMIZER] = "optimizer",
+};
+
+const char *phase_name(phase p) { return phase_names[p]; }
+
+double op_bytes(const op *o)
+{
+    double bytes = 0;
+    for (int i = 0; i < o->operands; i++) bytes += (double)tensor_span(&o->operand[i].tensor);
+    return bytes;
+}
+
+const char *op_describe(const op *o, char *text, size_t length)
+{
+    char numbers[160] = "";
+    const origin *at = &o->origin;
+    size_t used = 0;
+    const struct {
+        const char *word;
+        int64_t value;
+    } item[] = {
+        { "step", at->step }, { "microbatch", at->microbatch }, { "chunk", at->chunk }, { "layer", at->layer }
+    };
+    for (int i = 0; i < 4; i++)
+        if (item[i].value >= 0)
+            used += (size_t)snprintf(numbers + used, sizeof numbers - used, "%s %lld, ", item[i].word,
+                                     (long long)item[i].value);
+    snprintf(text, length, "%s %s (%s%s)", op_kind_name(o->kind), at->name ? at->name : "", numbers,
+             phase_name(at->phase));
+    return text;
 }

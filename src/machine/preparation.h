@@ -17,6 +17,4 @@ typedef struct {
     int notes, capacity;
 } preparation;
 
-/* Notes the operation if no other like it was noted. */
-void preparation_note(preparation *p, const op *o);
 void preparation_free(preparation *p);

@@ -3,8 +3,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/backend.h"
-#include "machine/op_rules.h"
-#include "machine/shadow_part.h"
+#include "machine/world.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,11 +22,6 @@ struct shadow {
     shadow_mode mode;
     op_home home;
     char files[64];
-    const backend *host;
-    void *state;
-    tally tally;
-    history history;
-    uint64_t serial;
     candidate *list;
     int candidates, room;
     int64_t step;
@@ -40,13 +34,9 @@ struct shadow {
 shadow *shadow_open(op_home home, const char *files)
 {
     shadow *s = calloc(1, sizeof *s);
-    machine_options options = { .kind = MACHINE_HOST };
     if (!s) FAIL("no memory for a shadow");
     s->home = home;
     snprintf(s->files, sizeof s->files, "%s", files);
-    s->host = host_backend();
-    history_open(&s->history, &options, &s->tally);
-    s->state = s->host->open(&options, s->host, &s->history);
     return s;
 }
 
@@ -63,8 +53,6 @@ void shadow_step(shadow *s, int64_t step)
 
 void shadow_close(shadow *s)
 {
-    s->host->close(s->state);
-    history_close(&s->history);
     free(s->list);
     free(s);
 }
@@ -99,23 +87,19 @@ bool shadow_wants(shadow *s, const op *o)
     return c->seen++ == chosen(s, c);
 }
 
-static void copy_bytes(void *from, void *to, tensor t)
+static void copy_bytes(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
+
+static void run_on_host(const op *o)
 {
-    (void)from;
-    memcpy(to, t.data, tensor_span(&t));
+    const backend *host = host_backend();
+    size_t bytes = host->scratch_of(&(machine_tuning){ 0 }, o);
+    void *scratch = host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
+    host->compute(o, scratch);
+    host->give_back(scratch);
+    world_progress();
 }
 
-static void run_on_host(shadow *s, const op *o)
-{
-    size_t bytes = s->host->scratch_of(&(machine_tuning){ 0 }, o);
-    void *scratch = s->host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
-    submission alone = { .serial = ++s->serial, .op = o, .scratch = scratch, .scratch_bytes = bytes };
-    s->host->submit(s->state, &alone);
-    s->host->sync(s->state, 0, s->serial);
-    s->host->give_back(scratch);
-}
-
-void shadow_before(shadow *s, const op *o, op_reader *read, void *from)
+void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
 {
     bool sampled = s->mode == SHADOW_SAMPLED;
     s->part = sampled ? shadow_part_of(o, &s->draws) : shadow_part_whole(o);
@@ -123,7 +107,7 @@ void shadow_before(shadow *s, const op *o, op_reader *read, void *from)
     s->before.home = s->home;
     s->before.home.part = sampled;
     s->reference = op_copy_take(&s->before.op, false, copy_bytes, NULL);
-    if (s->part.op.operands) run_on_host(s, &s->reference.op);
+    if (s->part.op.operands) run_on_host(&s->reference.op);
 }
 
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
@@ -138,23 +122,18 @@ typedef struct {
     uint64_t bits;
 } element;
 
-static element element_of(const tensor *t, const void *data, int64_t place)
+static element element_of(dtype type, void *data, int64_t place)
 {
-    element e = { 0.0, 0 };
-    memcpy(&e.bits, (const char *)data + (size_t)place * dtype_bytes(t->type), dtype_bytes(t->type));
-    if (t->type == F32) e.value = (double)float_from_bits((uint32_t)e.bits);
-    if (t->type == BF16) e.value = (double)bf16_widen((uint16_t)e.bits);
-    if (t->type == F64) memcpy(&e.value, &e.bits, sizeof e.value);
-    if (t->type == I32) e.value = (double)(int32_t)e.bits;
-    if (t->type == U64) e.value = (double)e.bits;
+    const tensor t = { .data = data, .type = type };
+    element e = { tensor_value(&t, place), 0 };
+    memcpy(&e.bits, (char *)data + (size_t)place * dtype_bytes(type), dtype_bytes(type));
     return e;
 }
 
 static double largest_of(const tensor *t)
 {
     double largest = 0.0;
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        largest = fmax(largest, fabs(element_of(t, t->data, tensor_place(t, i)).value));
+    for (int64_t i = 0; i < tensor_elements(t); i++) largest = fmax(largest, fabs(tensor_value(t, tensor_place(t, i))));
     return largest;
 }
 
@@ -175,7 +154,7 @@ typedef struct {
     double got, want;
 } finding;
 
-static finding compare_operand(shadow *s, int i, const void *got)
+static finding compare_operand(shadow *s, int i, void *got)
 {
     const tensor *t = &s->reference.op.operand[i].tensor;
     shadow_limit limit = shadow_limit_of(&s->reference.op, &s->home, i);
@@ -183,7 +162,7 @@ static finding compare_operand(shadow *s, int i, const void *got)
     finding worst = { .ratio = -1.0, .which = i };
     for (int64_t k = 0; k < tensor_elements(t); k++) {
         int64_t place = tensor_place(t, k);
-        element x = element_of(t, got, place), want = element_of(t, t->data, place);
+        element x = element_of(t->type, got, place), want = element_of(t->type, t->data, place);
         double ratio = ratio_of(x, want, limit, largest);
         if (ratio > worst.ratio) worst = (finding){ ratio, i, k, x.value, want.value };
     }
@@ -232,7 +211,7 @@ static void keep(shadow *s, const op *o, const finding *f)
 }
 
 /* What the machine made of an operand, laid out as the reference is. */
-static void *result_of(const shadow *s, int i, op_reader *read, void *from)
+static void *result_of(const shadow *s, int i, tensor_reader *read, void *from)
 {
     tensor like = s->reference.op.operand[i].tensor, t = s->part.op.operand[i].tensor;
     like.data = malloc(tensor_span(&like) + 1);
@@ -242,7 +221,7 @@ static void *result_of(const shadow *s, int i, op_reader *read, void *from)
     return like.data;
 }
 
-void shadow_after(shadow *s, const op *o, op_reader *read, void *from)
+void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from)
 {
     finding worst = { .ratio = 0.0 };
     for (int i = 0; i < s->part.op.operands; i++) {

@@ -3,8 +3,8 @@
  * terms of size x give about sqrt(n) x 2^-24 of difference, bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's
  * largest value; and what is rounded once on either side differs by at most 2 halves of a unit in the last place on
  * top. */
-#include "machine/shadow_limits.h"
 #include "base/numeric.h"
+#include "machine/op.h"
 #include <math.h>
 
 /* Half a unit in the last place, relative to the smallest number that has it. */
@@ -28,20 +28,19 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
 {
     const tensor *a = &o->operand[1].tensor;
     double terms = (double)a->dim[1], chain = a->type == BF16 ? terms / TENSOR_CORE_DEPTH : 0.0;
-    (void)home;
     return limit_of_sums(o, which, terms, chain * F32_HALF_UNIT);
 }
 
 shadow_limit limit_of_embedding_backward(const op *o, const op_home *home, int which)
 {
-    (void)home;
     return limit_of_sums(o, which, elements_of(&o->operand[0].tensor), 0.0);
 }
 
-shadow_limit limit_of_norm_forward(const op *o, const op_home *home, int which)
+/* Sums along rows of the first operand; a loss is a sum of doubles, each off as such a sum is. */
+shadow_limit limit_of_rows(const op *o, const op_home *home, int which)
 {
-    (void)home;
-    return limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0);
+    shadow_limit sums = limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0);
+    return o->operand[which].tensor.type == F64 ? (shadow_limit){ .roundings = sums.absolute } : sums;
 }
 
 /* The gradient of the gain is summed over rows. */
@@ -50,26 +49,16 @@ shadow_limit limit_of_norm_backward(const op *o, const op_home *home, int which)
     enum { GAIN_GRADIENT = 5 };
     const tensor *x = &o->operand[0].tensor;
     double terms = which == GAIN_GRADIENT ? elements_of(x) / columns_of(x) : columns_of(x);
-    (void)home;
     return limit_of_sums(o, which, terms, 0.0);
 }
 
 shadow_limit limit_of_attention_merge(const op *o, const op_home *home, int which)
 {
-    (void)home;
     return limit_of_sums(o, which, 1.0, 0.0);
-}
-
-shadow_limit limit_of_cross_entropy(const op *o, const op_home *home, int which)
-{
-    shadow_limit sums = limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0);
-    (void)home;
-    return o->operand[which].tensor.type == F64 ? (shadow_limit){ .roundings = sums.absolute } : sums;
 }
 
 shadow_limit limit_of_doubles(const op *o, const op_home *home, int which)
 {
-    (void)o, (void)home, (void)which;
     return (shadow_limit){ .roundings = F64_UNITS };
 }
 
@@ -80,17 +69,10 @@ shadow_limit limit_of_scalars(const op *o, const op_home *home, int which)
 {
     const step_begin_args *a = &o->args.step_begin;
     double largest_correction = 1.0 / (1.0 - fmax((double)a->beta1, (double)a->beta2));
-    (void)home, (void)which;
     return (shadow_limit){ .roundings = F64_UNITS + 3 * 0x1p-52 * largest_correction, .absolute = 3 * 0x1p-52 };
 }
 
 /* ---- attention ---- */
-
-static double value_of(const tensor *t, int64_t i)
-{
-    int64_t place = tensor_place(t, i);
-    return (double)(t->type == BF16 ? bf16_widen(((const uint16_t *)t->data)[place]) : ((const float *)t->data)[place]);
-}
 
 /* The largest root mean square of a channel of keys over the largest deviation from a channel's mean, at most 64. */
 static double offset_of(const tensor *k)
@@ -100,7 +82,7 @@ static double offset_of(const tensor *k)
     for (int64_t c = 0; c < channels; c++) {
         double sum = 0.0, squares = 0.0;
         for (int64_t i = 0; i < positions; i++) {
-            double x = value_of(k, i * channels + c);
+            double x = tensor_value(k, tensor_place(k, i * channels + c));
             sum += x, squares += x * x;
         }
         square = fmax(square, squares);

@@ -1,7 +1,6 @@
 /* Parts of operations, cut along the axes that the rule of their kind samples. */
-#include "machine/shadow_part.h"
 #include "base/random.h"
-#include "machine/op_rules.h"
+#include "machine/shadow.h"
 #include <string.h>
 
 enum { ALL_ELEMENTS = 'e', POSITIONS = 32, WHOLE_BYTES = 1 << 28 };
@@ -35,7 +34,8 @@ static bool flatten(op *o)
     return true;
 }
 
-/* Of all operands that count the axis the same part; who counts it in multiples keeps as many of them. */
+/* Of all operands that count the axis the same part; who counts it in multiples keeps as many of them. All stays whole
+ * where one counts it otherwise. */
 static void cut(op *o, axis_sample sample, uint32_t *draws)
 {
     int64_t n = INT64_MAX;
@@ -44,7 +44,10 @@ static void cut(op *o, axis_sample sample, uint32_t *draws)
         int d = dim_of(o, i, sample.axis);
         if (d >= 0) n = smaller(n, o->operand[i].tensor.dim[d]);
     }
-    if (n == 0) return;
+    for (int i = 0; i < o->operands; i++) {
+        int d = dim_of(o, i, sample.axis);
+        if (n == 0 || (d >= 0 && o->operand[i].tensor.dim[d] % n)) return;
+    }
     int64_t part = smaller(with_gaps ? POSITIONS : sample.length, n), first = start_of(draws, n, part);
     for (int i = 0; i < o->operands; i++) {
         int d = dim_of(o, i, sample.axis);

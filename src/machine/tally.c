@@ -1,7 +1,7 @@
 /* Counts and seconds. */
 #include "machine/tally.h"
-#include "machine/group.h"
-#include "machine/op_rules.h"
+#include "machine/fabric.h"
+#include "machine/op.h"
 #include <string.h>
 
 void tally_clear(tally *t) { memset(t, 0, sizeof *t); }

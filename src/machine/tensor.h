@@ -37,5 +37,14 @@ tensor tensor_flat(tensor t);
 tensor tensor_rows(tensor t);       /* all dims but the last merged: [rows, columns] */
 tensor tensor_transposed(tensor t); /* of a 2-D tensor */
 
-/* Element i of a contiguous F32 or BF16 tensor that the caller may read (host memory, finished). */
+/* The element i elements behind the first, of any format; the caller may read it (host memory, finished). */
 double tensor_value(const tensor *t, int64_t i);
+
+/* Reads the whole span of a tensor, from a machine or from memory. */
+typedef void tensor_reader(void *from, void *to, tensor t);
+/* The same shape without gaps, its dimensions in the same order in memory. */
+tensor tensor_dense(tensor t);
+/* Two views of one place whose elements lie alike, with their gaps or without. */
+bool tensor_twins(const tensor *a, const tensor *b);
+/* The elements of t into those of `to` (the same shape, in host memory), through a bounded buffer. */
+void tensor_gather(tensor to, tensor t, tensor_reader *read, void *from);

@@ -1,8 +1,7 @@
 /* One case as everything above sees it: resolved from the deck, the catalogue and the ranks at hand, then constant.
  * Paper knowledge only: no MPI, no device. */
 #pragma once
-#include "base/fault.h"
-#include "base/tokens.h"
+#include "base/op_kinds.h"
 #include <stdbool.h>
 #include <stdint.h>
 

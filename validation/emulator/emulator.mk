@@ -86,7 +86,7 @@ $(EMULATOR)/units/shadow_machine: WRAP := -Wl,--wrap=cuda_swiglu_forward
 $(EMULATOR)/units/operations: UNIT_FLAGS := -O2 -fno-sanitize=all
 $(EMULATOR)/units/%: %.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
-	$(Q)$(EMULATOR_C) $(TEST_FLAGS) $(UNIT_FLAGS) -MT $@ -c $< -o $@.o
+	$(Q)$(EMULATOR_C) -Ivalidation $(UNIT_FLAGS) -MT $@ -c $< -o $@.o
 	$(Q)$(EMULATOR_C) $@.o $(EMULATOR_PARTS) $(WRAP) -lcmocka -o $@
 
 .PRECIOUS: $(EMULATOR)/%.cpp.o

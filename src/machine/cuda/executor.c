@@ -6,15 +6,14 @@
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/kernels/compute.h"
-#include "machine/cuda/poll.h"
 #include "machine/cuda/products/matmul.h"
+#include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/fabric.h"
 #include <stdlib.h>
 
-void *cuda_executor_open(const machine_options *options, const backend *kind, history *h)
+void *cuda_executor_open(const machine_options *options, history *h)
 {
     cuda_executor *e = calloc(1, sizeof *e);
-    (void)kind;
     if (!e) FAIL("no memory for the executor");
     cuda_device_use();
     cuda_matmul_open();

@@ -5,7 +5,7 @@
 
 /* Bytes of scratch that an operation needs, a transfer or not. From shapes only. */
 size_t cuda_scratch_of(const machine_tuning *t, const op *o);
-void *cuda_executor_open(const machine_options *options, const backend *kind, history *h);
+void *cuda_executor_open(const machine_options *options, history *h);
 void cuda_executor_close(void *state);
 void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t bytes);
 void cuda_executor_submit(void *state, const submission *s);

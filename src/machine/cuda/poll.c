@@ -1,9 +1,9 @@
 /* Completed operations are looked through in order: when each began and ended, what was exposed, and who is to blame if
  * none completes. Whoever waits polls. */
-#include "machine/cuda/poll.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
+#include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/world.h"
 #include <math.h>

@@ -44,3 +44,6 @@ typedef struct {
 
 /* The place of an operation in the ring. */
 static inline entry *queue_entry(const cuda_queue *q, uint64_t serial) { return &q->ring[serial % QUEUE_OPS]; }
+
+/* Looks at all queues until this one has completed `serial`; ends the run if nothing moves for too long. */
+void poll_until(cuda_executor *e, int queue, uint64_t serial);

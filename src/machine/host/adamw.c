@@ -49,7 +49,6 @@ void host_adamw(const op *o, void *scratch)
 {
     step_rule s = rule_of(o);
     int64_t n = tensor_elements(&o->operand[2].tensor);
-    (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < n; at += TILE) update_tile(o, &s, at, smaller(TILE, n - at));
 }

@@ -217,18 +217,11 @@ static void forward_block(const op *o, const attention_shape *a, head_place at, 
     close_state(&state, o, a, at, block);
 }
 
-size_t host_attention_forward_scratch(const op *o)
-{
-    (void)o;
-    return 0;
-}
-
 /* Late query blocks, which see most keys, go first. */
 void host_attention_forward(const op *o, void *scratch)
 {
     attention_shape a = shape_of(o);
     int64_t heads = a.b * a.heads;
-    (void)scratch;
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < a.blocks * heads; task++)
         forward_block(o, &a, (head_place){ task % heads / a.heads, task % a.heads }, a.blocks - 1 - task / heads);

@@ -25,7 +25,6 @@ void host_attention_merge(const op *o, void *scratch)
 {
     const tensor *out = &o->operand[OUT].tensor, *part = &o->operand[PART].tensor;
     int64_t rows = out->dim[1] * out->dim[2]; /* batch rows x heads, in which lse's rows run too */
-    (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t position = 0; position < out->dim[0]; position++)
         for (int64_t row = 0; row < rows; row++) {

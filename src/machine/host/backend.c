@@ -1,6 +1,5 @@
-/* The host's table. */
+/* The host's tables: of kernels, and of the machine. */
 #include "base/fail.h"
-#include "machine/host/executor.h"
 #include "machine/host/host.h"
 #include "machine/world.h"
 #include <errno.h>
@@ -8,20 +7,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define RUN(constant, name) [constant] = host_##name,
+static void (*const run[OP_KINDS])(const op *, void *scratch) = { OPS_COMPUTED(RUN) };
+static size_t (*const scratch_of[OP_KINDS])(const op *) = {
+    [OP_MATMUL] = host_matmul_scratch,
+    [OP_EMBEDDING_BACKWARD] = host_embedding_backward_scratch,
+    [OP_NORM_BACKWARD] = host_norm_backward_scratch,
+    [OP_ATTENTION_BACKWARD] = host_attention_backward_scratch,
+    [OP_CROSS_ENTROPY] = host_cross_entropy_scratch,
+};
+
+size_t host_scratch_of(const machine_tuning *t, const op *o)
+{
+    if (op_is_transfer(o->kind)) return host_transfer_scratch(o);
+    return scratch_of[o->kind] ? scratch_of[o->kind](o) : 0;
+}
+
+void host_compute(const op *o, void *scratch) { run[o->kind](o, scratch); }
+
 static int threads(void) { return omp_get_max_threads(); }
 
-static bool usable(char *why, size_t length)
-{
-    (void)why;
-    (void)length;
-    return true;
-}
+static bool usable(char *why, size_t length) { return true; }
 
 /* One of each: nothing is chosen. */
 static const char *engines(char *text, size_t length)
 {
     char products[96];
-    snprintf(text, length, "attention own, tiled; products %s", host_matmul_library(products, sizeof products));
+    snprintf(text, length, "attention own, tiled; products %s", onednn_library(products, sizeof products));
     return text;
 }
 
@@ -38,17 +50,13 @@ static void clear(void *memory, int byte, size_t bytes) { memset(memory, byte, b
 
 static void connect_group(group *g, const char *name, int color, int key) { g->handle = world_split(name, color, key); }
 
-static void move(void *state, void *to, const void *from, size_t bytes)
-{
-    (void)state;
-    memcpy(to, from, bytes);
-}
+static void move(void *state, void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 
 const backend *host_backend(void)
 {
     static const backend table = {
         .usable = usable,
-        .library = host_matmul_library,
+        .library = onednn_library,
         .engines = engines,
         .threads = threads,
         .device = device,
@@ -59,6 +67,7 @@ const backend *host_backend(void)
         .connect = connect_group,
         .disconnect = world_release,
         .scratch_of = host_scratch_of,
+        .compute = host_compute,
         .open = executor_open,
         .close = executor_close,
         .submit = executor_submit,

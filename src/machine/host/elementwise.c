@@ -3,18 +3,6 @@
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
-static double value_at(const tensor *t, int64_t i)
-{
-    switch (t->type) {
-    case F32: return (double)((const float *)t->data)[i];
-    case BF16: return (double)bf16_widen(((const uint16_t *)t->data)[i]);
-    case F64: return ((const double *)t->data)[i];
-    case I32: return (double)((const int32_t *)t->data)[i];
-    case U64: return (double)((const uint64_t *)t->data)[i];
-    default: FAIL("a tensor of no known format");
-    }
-}
-
 static void value_set(const tensor *t, int64_t i, double value)
 {
     switch (t->type) {
@@ -43,7 +31,6 @@ void host_fill(const op *o, void *scratch)
     bool fast = is_float(t) && tensor_contiguous(t);
     double value = o->args.fill.value;
     int64_t n = tensor_elements(t);
-    (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
@@ -72,7 +59,7 @@ static void store_floats(const tensor *to, const tensor *from, int64_t at, int64
 
 static void copy_values(const tensor *to, const tensor *from, int64_t at, int64_t n, bool adds)
 {
-    for (int64_t i = at; i < at + n; i++) value_set(to, i, value_at(from, i) + (adds ? value_at(to, i) : 0.0));
+    for (int64_t i = at; i < at + n; i++) value_set(to, i, tensor_value(from, i) + (adds ? tensor_value(to, i) : 0.0));
 }
 
 static void copy_tile(const op *o, int64_t at, int64_t n)
@@ -111,7 +98,6 @@ static void copy_rows(const op *o)
 void host_copy(const op *o, void *scratch)
 {
     bool dense = tensor_contiguous(&o->operand[0].tensor) && tensor_contiguous(&o->operand[1].tensor);
-    (void)scratch;
     (dense ? copy_dense : copy_rows)(o);
 }
 
@@ -128,7 +114,6 @@ void host_add(const op *o, void *scratch)
 {
     const tensor x[3] = { o->operand[0].tensor, o->operand[1].tensor, o->operand[2].tensor };
     int64_t n = tensor_elements(&x[0]);
-    (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < n; at += TILE) add_tile(x, at, smaller(TILE, n - at));
 }
@@ -138,7 +123,6 @@ void host_sum(const op *o, void *scratch)
     double *out = o->operand[0].tensor.data, sum = o->operand[0].access == UPDATE ? *out : 0.0;
     const double *x = o->operand[1].tensor.data;
     int64_t n = tensor_elements(&o->operand[1].tensor);
-    (void)scratch;
     for (int64_t i = 0; i < n; i++) sum += x[i];
     *out = sum;
 }
@@ -147,11 +131,10 @@ void host_scale(const op *o, void *scratch)
 {
     const tensor *t = &o->operand[0].tensor;
     int64_t n = tensor_elements(t);
-    (void)scratch;
     for (int64_t i = 0; i < n; i++) {
         int64_t place = tensor_place(t, i);
         if (t->type == U64) ((uint64_t *)t->data)[place] *= (uint64_t)o->args.scale.factor;
-        else value_set(t, place, value_at(t, place) * o->args.scale.factor);
+        else value_set(t, place, tensor_value(t, place) * o->args.scale.factor);
     }
 }
 
@@ -161,6 +144,5 @@ void host_flip(const op *o, void *scratch)
     const tensor *t = &o->operand[0].tensor;
     size_t bytes = dtype_bytes(t->type);
     unsigned char *last = (unsigned char *)row_at(t->data, t->type, tensor_place(t, o->args.flip.index)) + bytes - 1;
-    (void)scratch;
     *last ^= 0x40u;
 }

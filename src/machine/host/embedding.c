@@ -17,7 +17,6 @@ void host_embedding_forward(const op *o, void *scratch)
     const tensor *tokens = &o->operand[0].tensor, *table = &o->operand[1].tensor, *out = &o->operand[2].tensor;
     const int32_t *token = tokens->data;
     int64_t count = tensor_elements(tokens), n = tensor_columns(table);
-    (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; i++) {
         int64_t row = token[i] - o->args.vocabulary.first;

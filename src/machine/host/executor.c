@@ -1,11 +1,9 @@
 /* The host executor: runs operations when somebody synchronizes, one decision at a time, in submitted order or in
  * hostile order among the queue heads that may run. Transfers are started and polled, so no order can deadlock that
  * would not on a GPU. */
-#include "machine/host/executor.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/host/host.h"
-#include "machine/host/prove.h"
 #include "machine/world.h"
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +35,9 @@ typedef struct {
     uint64_t submitted, decisions;
 } executor;
 
-void *executor_open(const machine_options *options, const backend *kind, history *h)
+void *executor_open(const machine_options *options, history *h)
 {
     executor *e = calloc(1, sizeof *e);
-    (void)kind;
     if (!e) FAIL("no memory for the executor");
     e->options = *options;
     e->history = h;
@@ -209,7 +206,7 @@ void executor_submit(void *state, const submission *s)
     x->order = e->submitted++;
     x->waits = s->waits;
     x->waited = 0;
-    if (s->waits) memcpy(x->wait, s->wait, (size_t)s->waits * sizeof *x->wait);
+    memcpy(x->wait, s->wait, (size_t)s->waits * sizeof *x->wait);
 }
 
 void executor_sync(void *state, int queue, uint64_t serial)

@@ -6,7 +6,6 @@
  * at once, so their messages all arrive, then the next ones' do, and nobody is left waiting. */
 #include "base/fail.h"
 #include "machine/host/host.h"
-#include "machine/host/rank_sum.h"
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
-/* The host machine's kernels: plain C, OpenMP, oneDNN for products. One function host_NAME per operation kind; scratch
- * is the queue's, at least host_scratch_of(o) long and 64-byte aligned. */
+/* The host machine: queues of operations run on this rank's cores. Its kernels are plain C, OpenMP, oneDNN for
+ * products: one function host_NAME per operation kind; scratch is the queue's, at least host_scratch_of(o) long and
+ * 64-byte aligned. */
 #pragma once
-#include "machine/group.h"
-#include "machine/op.h"
-#include "machine/options.h"
+#include "machine/backend.h"
 
 /* Bytes of scratch the op needs, a transfer or not, whatever the settings; builds and caches the oneDNN primitive of a
  * product. */
@@ -18,11 +17,21 @@ OPS_COMPUTED(HOST_KERNEL)
 size_t host_matmul_scratch(const op *o);
 size_t host_embedding_backward_scratch(const op *o);
 size_t host_norm_backward_scratch(const op *o);
-size_t host_attention_forward_scratch(const op *o);
 size_t host_attention_backward_scratch(const op *o);
 size_t host_cross_entropy_scratch(const op *o);
 
-const char *host_matmul_library(char *text, size_t length); /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded */
+/* What is asked of oneDNN (onednn.c, with one file per major version of its interface).
+ * x: c[m, n], a[m, k], b[k, n]; c = a b (WRITE) or c += a b (UPDATE), accumulated in FP32 and rounded once. Rows of c
+ * are contiguous; of a and b, rows or columns. a and b are both F32, or both BF16 if onednn_multiplies_bf16; c is F32
+ * or like a. */
+void onednn_multiply(const tensor x[3], access_mode how, void *scratch);
+/* Bytes of scratch that onednn_multiply needs; builds what it runs. */
+size_t onednn_scratch(const tensor x[3], access_mode how);
+
+/* Does this processor multiply BF16 by itself? Where it does not, oneDNN refuses, or is slower than in FP32. */
+bool onednn_multiplies_bf16(void);
+/* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded. */
+const char *onednn_library(char *text, size_t length);
 
 /* Transfers: start posts messages, test returns true when finished. state is one per running transfer. */
 typedef struct host_transfer host_transfer;
@@ -31,3 +40,34 @@ host_transfer *host_transfer_open(void); /* reused for many transfers; owned by 
 void host_transfer_close(host_transfer *t);
 void host_transfer_start(host_transfer *t, const op *o, void *scratch);
 bool host_transfer_test(host_transfer *t);
+
+/* Sums over ranks: parts of consecutive ranks, added in rank order. Part i of `count` lies at base + i stride; number
+ * `own` (-1: none) lies at `own_part` instead. */
+typedef struct {
+    char *base;
+    size_t stride;
+    int count, own;
+    char *own_part;
+} rank_parts;
+
+/* What a running sum is kept in: F32 for F32 and BF16, else the type itself. */
+dtype rank_sum_type(dtype type);
+/* to[i] = before[i] + part 0 [i] + part 1 [i] + ... for i < n; F32 and BF16 in FP32, rounded once to to_type. before: a
+ * running sum, NULL: none; it may be `to`. */
+void rank_sum(void *to, dtype to_type, const void *before, const rank_parts *parts, dtype type, int64_t n);
+
+/* Proof of an operation's access list: WRITE operands are filled with NaN before it, READ operands must be unchanged
+ * after. */
+typedef struct {
+    uint64_t sum[OP_OPERANDS]; /* of READ operands, before */
+} access_proof;
+void access_proof_before(access_proof *p, const op *o);
+/* Ends the run, naming the operation and the operand, if a READ operand changed. */
+void access_proof_after(access_proof *p, const op *o);
+
+/* The executor behind machine/backend.h. */
+void *executor_open(const machine_options *options, history *h);
+void executor_close(void *state);
+void executor_submit(void *state, const submission *s);
+/* Runs operations until the queue's `serial` is complete. */
+void executor_sync(void *state, int queue, uint64_t serial);

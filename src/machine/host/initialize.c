@@ -25,7 +25,6 @@ void host_initialize(const op *o, void *scratch)
 {
     const tensor *out = &o->operand[0].tensor;
     int64_t rows = tensor_row_count(out), n = tensor_columns(out);
-    (void)scratch;
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t row = 0; row < rows; row++)
         for (int64_t at = 0; at < n; at += TILE) initialize_tile(o, row, at, smaller(TILE, n - at));

@@ -1,7 +1,6 @@
 /* Matrix products, on oneDNN. BF16 is widened to FP32 in scratch where the processor cannot multiply it: the products
  * are exact either way, and the sums are rounded once. */
 #include "machine/host/host.h"
-#include "machine/host/onednn.h"
 #include "machine/host/row.h"
 
 enum { C, A, B };
@@ -82,5 +81,3 @@ void host_matmul(const op *o, void *scratch)
     if (widens(x)) multiply_widened(x, o->operand[C].access, scratch);
     else onednn_multiply(x, o->operand[C].access, scratch);
 }
-
-const char *host_matmul_library(char *text, size_t length) { return onednn_library(text, length); }

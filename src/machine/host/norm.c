@@ -61,7 +61,6 @@ void host_norm_forward(const op *o, void *scratch)
     const tensor *x = &o->operand[0].tensor;
     float *rstd = o->operand[5].tensor.data;
     int64_t rows = tensor_row_count(x), n = tensor_columns(x);
-    (void)scratch;
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         rstd[row] = 1.0f / sqrtf(row_mean_square(o, row, n) + o->args.norm.epsilon);

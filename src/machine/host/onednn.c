@@ -1,8 +1,8 @@
 /* The door to oneDNN. A product's primitive is built once per shape, format, layout and access, when the op is
  * prepared; running it allocates nothing. The cache is process state, like the library's own. */
-#include "machine/host/onednn.h"
 #include "base/fail.h"
 #include "base/key_table.h"
+#include "machine/host/host.h"
 #include "machine/host/onednn_product.h"
 #include <omp.h>
 #include <stdio.h>

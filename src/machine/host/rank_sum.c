@@ -1,6 +1,6 @@
 /* Sums over ranks. */
-#include "machine/host/rank_sum.h"
 #include "base/numeric.h"
+#include "machine/host/host.h"
 
 enum { SUM_BLOCK = 1024 };
 

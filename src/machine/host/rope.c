@@ -40,14 +40,6 @@ static void rotate(const op *o, float sign)
     }
 }
 
-void host_rope_forward(const op *o, void *scratch)
-{
-    (void)scratch;
-    rotate(o, 1.0f);
-}
+void host_rope_forward(const op *o, void *scratch) { rotate(o, 1.0f); }
 
-void host_rope_backward(const op *o, void *scratch)
-{
-    (void)scratch;
-    rotate(o, -1.0f);
-}
+void host_rope_backward(const op *o, void *scratch) { rotate(o, -1.0f); }

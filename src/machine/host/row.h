@@ -9,9 +9,7 @@ enum { TILE = 1024 };
 /* The element `index` of contiguous memory of that type. */
 static inline void *row_at(void *data, dtype type, int64_t index)
 {
-    return (char *)data + index * (int64_t)(type == BF16  ? sizeof(uint16_t)
-                                            : type == F32 ? sizeof(float)
-                                                          : dtype_bytes(type));
+    return (char *)data + index * (int64_t)dtype_bytes(type);
 }
 
 /* Row `row` of a view, all dims but the last counted as one, plus `column` elements. */

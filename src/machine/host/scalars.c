@@ -17,7 +17,6 @@ void host_step_begin(const op *o, void *scratch)
 {
     double *scalar = o->operand[0].tensor.data;
     const step_begin_args *a = &o->args.step_begin;
-    (void)scratch;
     scalar[SCALAR_STEP] += 1;
     scalar[SCALAR_LEARNING_RATE] = learning_rate(a, (int64_t)scalar[SCALAR_STEP]);
     scalar[SCALAR_CORRECTION1] = 1 / (1 - pow((double)a->beta1, scalar[SCALAR_STEP] + 1));
@@ -101,7 +100,6 @@ void host_square_sum(const op *o, void *scratch)
     const tensor *x = &o->operand[0].tensor;
     uint64_t *to = o->operand[1].tensor.data, sum[EXACT_SUM_WORDS] = { 0 };
     int64_t n = tensor_elements(x);
-    (void)scratch;
 #pragma omp parallel for schedule(static) reduction(+ : sum)
     for (int64_t at = 0; at < n; at += TILE) square_tile(x, at, smaller(TILE, n - at), sum);
     for (int i = 0; i < EXACT_SUM_WORDS; i++) to[i] += sum[i];
@@ -127,7 +125,6 @@ void host_step_clip(const op *o, void *scratch)
     const double *loss = o->operand[1].tensor.data;
     double *scalar = o->operand[2].tensor.data, clip = o->args.step_clip.clip;
     double norm = norm_of(o->operand[0].tensor.data), factor = clip / (norm + 1e-6);
-    (void)scratch;
     scalar[SCALAR_NORM] = norm;
     scalar[SCALAR_CLIP] = clip > 0 && isfinite(norm) && factor < 1 ? factor : 1;
     scalar[SCALAR_LOSS] = *loss / o->args.step_clip.tokens;

@@ -45,14 +45,6 @@ static void over_tiles(const op *o, const tensor *half, tile_function *f)
         for (int64_t at = 0; at < n; at += TILE) f(o, row, at, smaller(TILE, n - at));
 }
 
-void host_swiglu_forward(const op *o, void *scratch)
-{
-    (void)scratch;
-    over_tiles(o, &o->operand[1].tensor, forward_tile);
-}
+void host_swiglu_forward(const op *o, void *scratch) { over_tiles(o, &o->operand[1].tensor, forward_tile); }
 
-void host_swiglu_backward(const op *o, void *scratch)
-{
-    (void)scratch;
-    over_tiles(o, &o->operand[1].tensor, backward_tile);
-}
+void host_swiglu_backward(const op *o, void *scratch) { over_tiles(o, &o->operand[1].tensor, backward_tile); }

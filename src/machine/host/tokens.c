@@ -69,7 +69,6 @@ void host_tokens(const op *o, void *scratch)
     const tensor *tokens = &o->operand[1].tensor, *labels = &o->operand[2].tensor;
     const tokens_args *a = &o->args.tokens;
     int64_t samples = tokens->dim[1];
-    (void)scratch;
     for (int64_t b = 0; b < samples; b++) {
         sample_tokens s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b),
                             tokens->dim[0] };

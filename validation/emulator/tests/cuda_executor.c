@@ -324,7 +324,8 @@ static void writes_are_poisoned(void **state)
         o.operand[0].access = update ? UPDATE : WRITE;
         machine_upload(f.m, whole, in);
         op_submit(f.q[0], &o);
-        machine_download(f.m, out, whole);
+        machine_sync(f.m);
+        machine_read(f.m, out, whole);
         assert_true(out[0] == (update ? 15.0 : 10.0));
         for (int i = 1; i < 3; i++) assert_true(update ? out[i] == 5.0 : isnan(out[i]));
     }
@@ -341,7 +342,8 @@ static void large_blocks_go_up_and_down(void **state)
     machine_memory_clear(MACHINE_CUDA, there, 7, BYTES + 64);
     tensor t = tensor_1d(there + 4, I32, BYTES / 4);
     machine_upload(f.m, t, from);
-    machine_download(f.m, to, t);
+    machine_sync(f.m);
+    machine_read(f.m, to, t);
     assert_memory_equal(from, to, BYTES);
     machine_read(f.m, to, tensor_1d(there, I32, 1));
     machine_read(f.m, to + 4, tensor_1d(there + 4 + BYTES, I32, 1));

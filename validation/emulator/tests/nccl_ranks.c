@@ -33,7 +33,8 @@ static tensor some(int at, int64_t n) { return tensor_slice(cell[at], 0, 0, n); 
 static float first_number(tensor x)
 {
     float values[ELEMENTS];
-    machine_download(f.m, values, x);
+    machine_sync(f.m);
+    machine_read(f.m, values, x);
     return values[0];
 }
 
@@ -167,7 +168,8 @@ static bool inputs_are(tensor x, float first)
 {
     static float values[MICROBATCHES][ELEMENTS];
     bool right = true;
-    machine_download(f.m, values, x);
+    machine_sync(f.m);
+    machine_read(f.m, values, x);
     for (int i = 0; i < MICROBATCHES; i++)
         for (int k = 0; k < ELEMENTS; k++) right = right && values[i][k] == first + (float)i;
     return right;

@@ -70,7 +70,7 @@ static void times_never_go_back_in_a_queue(void **state)
             assert_true(mark_time(marks[k][i]) >= before);
             before = mark_time(marks[k][i]);
         }
-        assert_true(mark_seconds(marks[k][OPERATIONS - MARK_HISTORY], marks[k][OPERATIONS - 1]) > 0.0);
+        assert_true(mark_time(marks[k][OPERATIONS - 1]) > mark_time(marks[k][OPERATIONS - MARK_HISTORY]));
     }
     machine_close(f.m);
 }
@@ -414,7 +414,8 @@ static void upload_and_download_synchronize(void **state)
     float x[4] = { 0 }, y[4], z[4] = { 1, 2, 3, 4 };
     floor_of_queues f = open_floor((machine_options){ 0 });
     submit(f.q[1], "x", fill_op(floats(x, 4), 8.0));
-    machine_download(f.m, y, floats(x, 4));
+    machine_sync(f.m);
+    machine_read(f.m, y, floats(x, 4));
     assert_true(y[0] == 8.0f && y[3] == 8.0f);
     submit(f.q[2], "x", fill_op(floats(x, 4), 9.0));
     machine_upload(f.m, floats(x, 4), z);

@@ -71,7 +71,8 @@ static bool run(group *g, const asked *x)
     mark_sync(submit_asked(&real, g, &there));
     fetched(&real, x->to, there.to);
     fetched(&real, x->from, there.from);
-    machine_download(real.m, after, guard);
+    machine_sync(real.m);
+    machine_read(real.m, after, guard);
     return memcmp(after, untouched, GUARD) == 0;
 }
 

@@ -64,7 +64,8 @@ static inline tensor placed(const test_floor *f, tensor t)
 static inline void fetched(const test_floor *f, tensor t, tensor there)
 {
     if (there.data == t.data) return;
-    machine_download(f->m, t.data, there);
+    machine_sync(f->m);
+    machine_read(f->m, t.data, there);
     machine_memory_give_back(f->kind, there.data);
 }
 

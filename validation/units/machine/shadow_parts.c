@@ -1,7 +1,7 @@
 /* What the sampled shadow takes: one of every name, kind and phase that a step submits, any of them, and parts that are
  * right where the operation is and wrong where it is wrong. */
+#include "machine/op.h"
 #include "machine/op_file.h"
-#include "machine/op_rules.h"
 #include "machine/shadow.h"
 #include "machine/submit.h"
 #include "units/train/trained.h"

@@ -3,32 +3,16 @@
 #include <stdio.h>
 
 /* So that who asks is told why not. */
-bool library_attention_takes(const cuda_call *c, bool backward)
-{
-    (void)c;
-    (void)backward;
-    return true;
-}
+bool library_attention_takes(const cuda_call *c, bool backward) { return true; }
 
-size_t library_attention_scratch(const cuda_call *c, bool backward)
-{
-    (void)c;
-    (void)backward;
-    return 0;
-}
+size_t library_attention_scratch(const cuda_call *c, bool backward) { return 0; }
 
-void library_attention_note(const cuda_call *c, bool backward)
-{
-    (void)c;
-    (void)backward;
-}
+void library_attention_note(const cuda_call *c, bool backward) {}
 
 void library_attention_tune(void) {}
 
 bool library_attention_run(const cuda_call *c, bool backward, const char **why)
 {
-    (void)c;
-    (void)backward;
     *why = "built without cuDNN";
     return false;
 }

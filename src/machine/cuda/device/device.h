@@ -1,6 +1,6 @@
 /* This rank's GPU: which it is, whether it will do, what it is like now. */
 #pragma once
-#include "machine/options.h"
+#include "machine/kind.h"
 
 /* Can this process run on a GPU of its own? If not, why: a clause. Makes its context there. */
 bool cuda_device_usable(char *why, size_t length);

@@ -2,7 +2,7 @@
  * found. */
 #pragma once
 #include "machine/cuda/products/product.h"
-#include "machine/options.h"
+#include "machine/kind.h"
 
 /* The library's first answer that works here. */
 void algorithm_first(product *p, int multiprocessors_left);

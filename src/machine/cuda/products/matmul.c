@@ -124,11 +124,7 @@ static bool is_unplanned(const product *p, const machine_tuning *t)
     return p->wanted && !(same && best);
 }
 
-static bool has_run(const product *p, const machine_tuning *unused)
-{
-    (void)unused;
-    return p->ran;
-}
+static bool has_run(const product *p, const machine_tuning *unused) { return p->ran; }
 
 /* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
 static product **listed(bool (*is_so)(const product *, const machine_tuning *), const machine_tuning *t, size_t *count)

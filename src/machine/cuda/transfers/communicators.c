@@ -25,8 +25,7 @@ typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURR
 typedef struct {
     char name[SPLIT_NAME]; /* empty: none */
     int users;
-    int first_queue; /* whose transfers take the first of those that run at once: 1 + its number; 0: none has come yet
-                      */
+    int first_queue; /* 1 + the queue whose transfers take the first of those that run at once; 0: none has come */
     bool made[PARTS];
     cuda_communicator part[PARTS];
 } split;
@@ -226,7 +225,6 @@ void communicators_check(void) { each_communicator(check_state); }
 
 static void abort_one(ncclComm_t comm, const char *name)
 {
-    (void)name;
     if (comm) ncclCommAbort(comm);
 }
 

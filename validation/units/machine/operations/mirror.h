@@ -63,7 +63,8 @@ static inline void mirror_upload(mirror *m)
 
 static inline void mirror_download(mirror *m)
 {
-    machine_download(mirrored, m->begin, mirror_bytes(m));
+    machine_sync(mirrored);
+    machine_read(mirrored, m->begin, mirror_bytes(m));
     machine_memory_give_back(tested_machine(), m->memory);
 }
 

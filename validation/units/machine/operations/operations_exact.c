@@ -1,7 +1,7 @@
 /* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's
  * scalars and the AdamW update. Also what is said of operations. */
 #include "base/random.h"
-#include "machine/op_rules.h"
+#include "machine/op.h"
 #include "operations.h"
 
 /* ---- exact sums of squares ---- */
