@@ -33,10 +33,14 @@ scene() { # SCENE RANKS LIMIT STATUS WORDS DESCRIPTION
 }
 
 waits="no rank of this node has completed an"
-scene shared_links 2 $limit 86 "exchange receive (step 2, gradient): $waits" "links that share a communicator wait for each other"
-scene one_at_once 2 $limit 86 "exchange receive (step 2, gradient): $waits" "so do both ways of a ring in one communicator"
-scene first_meeting 2 $limit 86 "ncclGroupEnd for test of [ab]: $waits" "ranks that meet first in different orders wait inside NCCL, which is watched"
-scene other_count 3 $long abort "ncclAllReduce of 3 of type 7 on rank 0 of 3: rank 2 calls ncclAllReduce of 5" "another count"
+scene shared_links 2 $limit 86 "exchange receive (step 2, gradient): $waits" \
+    "links that share a communicator wait for each other"
+scene one_at_once 2 $limit 86 "exchange receive (step 2, gradient): $waits" \
+    "so do both ways of a ring in one communicator"
+scene first_meeting 2 $limit 86 "ncclGroupEnd for test of [ab]: $waits" \
+    "ranks that meet first in different orders wait inside NCCL, which is watched"
+scene other_count 3 $long abort "ncclAllReduce of 3 of type 7 on rank 0 of 3: rank 2 calls ncclAllReduce of 5" \
+    "another count"
 scene other_kind 3 $long abort "rank 2 calls ncclAllGather of 1" "another collective"
 scene other_order 3 $long abort "ncclAllReduce of 6 of type 7 on rank 0 of 3: rank 2 calls ncclAllReduce of 4" \
     "another order"

@@ -118,7 +118,8 @@ def of_steps():
     yield "one rank's time", scale(f"{CASE}/ranks/rank_seconds", 1.1, (4, 3)), "step_seconds"
     yield "a loss that is no number", put(f"{CASE}/steps/losses", float("nan"), 3), "losses are not finite"
     yield "a loss that is absurd", put(f"{CASE}/steps/losses", 25.0, 3), "training diverged"
-    yield "a norm that is infinite", put(f"{CASE}/steps/gradient_norms", float("inf"), 3), "gradient_norms are not finite"
+    yield ("a norm that is infinite", put(f"{CASE}/steps/gradient_norms", float("inf"), 3),
+           "gradient_norms are not finite")
     yield "a learning rate", scale(LAST, 1.0001, 2), "learning_rate"
     yield "tokens", put(f"{CASE}/results/tokens_per_step", 1), "tokens_per_step"
     yield "a step's number", put(f"{CASE}/steps/step", 7, 1), "step"
