@@ -2,7 +2,6 @@
 #include "bench/dry_run.h"
 #include "base/say.h"
 #include "bench/paper.h"
-#include "bench/show_schedule.h"
 #include "plan/deck/built.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/model/shapes.h"

@@ -6,7 +6,6 @@
 #include "bench/check.h"
 #include "bench/fault.h"
 #include "bench/memory.h"
-#include "bench/summary.h"
 #include "machine/world.h"
 #include "train/build.h"
 #include <stdio.h>
@@ -168,9 +167,11 @@ static void agree_on_shadow(shadow_report *s)
     int from = world_first(s->worst == worst), failed = world_first(s->failed > 0);
     world_sum(counts, 4);
     world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
-    if (failed < world_ranks()) world_broadcast(s->sentence, sizeof s->sentence, failed);
-    if (failed < world_ranks()) world_broadcast(s->file, sizeof s->file, failed);
-    if (failed < world_ranks()) world_broadcast(s->unwritten, sizeof s->unwritten, failed);
+    if (failed < world_ranks()) {
+        world_broadcast(s->sentence, sizeof s->sentence, failed);
+        world_broadcast(s->file, sizeof s->file, failed);
+        world_broadcast(s->unwritten, sizeof s->unwritten, failed);
+    }
     s->worst = worst;
     s->operations = (int64_t)counts[0];
     s->elements = (int64_t)counts[1];
@@ -190,15 +191,10 @@ static void agree(case_result *r)
     agree_on_shadow(&r->shadow);
 }
 
-static measure measure_share(const bench_case *c, mesh *m)
-{
-    trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
-    return m->takes_part ? measure_case(c, m, &o) : (measure){ .parameters = 0 };
-}
-
 bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     mesh m;
+    trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
     *share = (measure){ .parameters = 0 };
     world_stall_limit(c->stall_seconds);
     reason[0] = 0;
@@ -206,8 +202,8 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
-    *share = measure_share(c, &m);
-    bool fits = memory_suffices(&m, share, case_machine(c).kind, load, reason);
+    if (m.takes_part) *share = measure_case(c, &m, &o);
+    bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
     mesh_close(&m);
     return fits;
 }
@@ -236,7 +232,7 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     r->outside_bytes = outside.bytes;
     r->own_outside_bytes = outside.own;
     r->device_outside_bytes = memory_outside_on_device(&r->window[1], r->arena_bytes);
-    summarize(r);
+    result_summarize(r);
     r->total_seconds = clock_seconds() - begin;
     judge_case(r, load);
     return r->verdict;

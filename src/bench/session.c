@@ -45,11 +45,11 @@ static verdict run_one(const bench_case *c, case_result *r, const host_load *loa
     return v;
 }
 
-/* Rank 0 keeps all results, for the record; the others have one at a time. */
+/* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
 static final_counts run_cases(const deck *d, const host_load *load, const sinks *told)
 {
     final_counts n = { 0 };
-    bool keeps = world_rank() == 0;
+    bool keeps = world_rank() == 0 && strcmp(d->item[0].record, "none") != 0;
     int64_t kept = keeps ? d->cases : 1;
     case_result *result = calloc((size_t)kept, sizeof *result);
     if (!result) FAIL("out of memory for %lld results", (long long)kept);

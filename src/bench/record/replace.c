@@ -75,17 +75,17 @@ static bool fill(const replacement *r, int file, const void *bytes, size_t lengt
 }
 
 /* The new name on the disk. A file system that cannot fsync a folder says EINVAL: there nothing more can be done. */
-static bool settle_folder(const replacement *r)
+static bool sync_folder(const replacement *r)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", r->path);
     const char *name = dirname(copy);
     int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return refuse(r, "open", name, strerror(errno));
-    bool settled = fsync(folder) == 0 || errno == EINVAL;
+    bool synced = fsync(folder) == 0 || errno == EINVAL;
     int error = errno;
     close(folder);
-    return settled || refuse(r, "settle", name, strerror(error));
+    return synced || refuse(r, "sync", name, strerror(error));
 }
 
 bool replace_possible(const char *path, char *reason, size_t reason_length)
@@ -109,7 +109,7 @@ bool replace_file(const char *path, const void *bytes, size_t length, char *reas
     if (file < 0) return false;
     bool replaced = fill(&r, file, bytes, length);
     if (replaced && rename(r.temporary, path) != 0) replaced = refuse(&r, "rename to", path, strerror(errno));
-    if (replaced) return settle_folder(&r);
+    if (replaced) return sync_folder(&r);
     unlink(r.temporary);
     return false;
 }
