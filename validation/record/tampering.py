@@ -41,6 +41,14 @@ def drop_units(path):
     return apply
 
 
+def all_of(*changes):
+    def apply(file):
+        for change in changes:
+            change(file)
+
+    return apply
+
+
 def add_reason(path, text):
     def apply(file):
         del file[path]
@@ -144,6 +152,13 @@ def of_checks():
     yield "memory", put(f"{CASE}/results/arena_bytes", 1), "arena_bytes"
 
 
+def of_faults():
+    planted = setting("fault", "drop adamw 1 0"), put(f"{CASE}/results/faults", 1)
+    elsewhere = put(f"{CASE}/results/struck", b"a")
+    yield "a fault that struck elsewhere", all_of(*planted, elsewhere), "struck nothing in check_before, but a in"
+    yield "a fault that nobody looked for", all_of(*planted, setting("check", "off")), "planted and its check is off"
+
+
 def of_file():
     yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
@@ -158,5 +173,5 @@ def of_file():
 
 
 def everything():
-    for part in (of_results, of_steps, of_settings, of_checks, of_file):
+    for part in (of_results, of_steps, of_settings, of_checks, of_faults, of_file):
         yield from part()

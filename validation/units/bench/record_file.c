@@ -1,6 +1,7 @@
 /* The record, read back through HDF5. With --sample PATH [failed] it only writes one, for record/validate.t. */
 #include "base/build_info.h"
 #include "base/sha256.h"
+#include "bench/record/writer.h"
 #include "bench/result/fields.h"
 #include "record_sample.h"
 #include <dirent.h>
