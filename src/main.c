@@ -120,7 +120,7 @@ static int run_deck(const deck_file *f, int argc, char **argv)
     };
     deck d = read_deck(f, &s.devices);
     int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);
-    devices_forget(&s.devices);
+    free(s.devices.device);
     deck_free(&d);
     return status;
 }

@@ -82,9 +82,3 @@ device_survey devices_survey(machine_kind kind)
     find_shared(&s);
     return s;
 }
-
-void devices_forget(device_survey *s)
-{
-    free(s->device);
-    s->device = NULL;
-}

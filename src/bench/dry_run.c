@@ -21,12 +21,6 @@ static void describe_layout(const bench_case *c)
         tokens_name(c->tokens), recompute_name(c->recompute), sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 
-static void describe_model(const bench_case *c)
-{
-    say("  model       ");
-    model_print(&c->model);
-}
-
 /* Slots: what the pipeline's chunks are cut from. */
 static void describe_chunks(const bench_case *c)
 {
@@ -199,7 +193,8 @@ static bool describe(const bench_case *c)
     }
     paper p = paper_open(c);
     describe_layout(c);
-    describe_model(c);
+    say("  model       ");
+    model_print(&c->model);
     describe_schedule(c);
     describe_parameters(c, &p);
     describe_flops(c, &p);
