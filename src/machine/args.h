@@ -1,6 +1,7 @@
 /* The constants of each kind of operation. C and C++ both take this file: kernels of a GPU read it too. */
 #pragma once
 #include "base/numeric.h"
+#include "base/tokens.h"
 #include <stdbool.h>
 
 /* The step's scalars, one F64 tensor: the only numbers that vary from step to step. */
@@ -40,10 +41,9 @@ typedef struct {
     float scale;
     int64_t first_row, first_column, rows, columns;
 } initialize_args;
-typedef enum { STREAM_UNIFORM, STREAM_RAMP, STREAM_ZEROS } stream_kind;
 /* Local position p is position first + p of the sequence, in the second half of the local ones skip more. */
 typedef struct {
-    stream_kind stream;
+    tokens_kind kind;
     bool labels_next;
     uint32_t seed, vocabulary;
     int64_t first_sample, first, skip;

@@ -63,13 +63,10 @@ void ends_close(network_ends *e) { free(e->state); }
 
 void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tensor scalars)
 {
-    static const stream_kind kinds[] = {
-        [TOKENS_UNIFORM] = STREAM_UNIFORM, [TOKENS_RAMP] = STREAM_RAMP, [TOKENS_ZEROS] = STREAM_ZEROS
-    };
     const bench_case *c = e->work->given;
     end_state *m = state_of(e, microbatch);
     zigzag z = zigzag_of(e->work->context, c->model.sequence);
-    tokens_args args = { .stream = kinds[c->tokens],
+    tokens_args args = { .kind = c->tokens,
                          .labels_next = c->model.labels_next_token,
                          .seed = c->seed,
                          .vocabulary = (uint32_t)c->model.vocabulary,

@@ -2,6 +2,7 @@
  * Paper knowledge only: no MPI, no device. */
 #pragma once
 #include "base/fault.h"
+#include "base/tokens.h"
 #include "plan/schedule_kinds.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +12,6 @@ enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 10
 typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;
 typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 } case_precision;
 typedef enum { BACKEND_AUTO, BACKEND_HOST, BACKEND_CUDA } case_backend;
-typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } token_stream;
 typedef enum {
     RECOMPUTE_NONE,
     RECOMPUTE_ATTENTION,
@@ -90,7 +90,7 @@ typedef struct {
     int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
     int64_t warmup, steps;
     uint32_t seed;
-    token_stream tokens;
+    tokens_kind tokens;
     recompute_mask recompute;
     state_sharding sharding;
     schedule_kind schedule;
@@ -117,7 +117,7 @@ typedef struct {
 const char *size_name(case_size size);
 const char *precision_name(case_precision precision);
 const char *backend_name(case_backend backend);
-const char *tokens_name(token_stream tokens);
+const char *tokens_name(tokens_kind tokens);
 const char *recompute_name(recompute_mask recompute);
 const char *sharding_name(state_sharding sharding);
 const char *schedule_name(schedule_kind schedule);

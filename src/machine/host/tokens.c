@@ -8,33 +8,33 @@ typedef struct {
     const tokens_args *args;
     uint32_t key, step, sample;
     int64_t length;
-} sample_stream;
+} sample_tokens;
 
 /* Position in the sequence of local position p. */
-static int64_t position_of(const sample_stream *s, int64_t p)
+static int64_t position_of(const sample_tokens *s, int64_t p)
 {
     return s->args->first + p + (p >= s->length / 2 ? s->args->skip : 0);
 }
 
-static philox_block draw(const sample_stream *s, uint32_t number, uint32_t stream)
+static philox_block draw(const sample_tokens *s, uint32_t number, uint32_t stream)
 {
     philox_block counter = { { number, s->sample, s->step, stream } };
     return philox4x32(counter, s->args->seed, s->key);
 }
 
-static int32_t uniform_token(const sample_stream *s, int64_t position)
+static int32_t uniform_token(const sample_tokens *s, int64_t position)
 {
     return (int32_t)mulhi(draw(s, (uint32_t)position, 0).word[0], s->args->vocabulary);
 }
 
-static int32_t uniform_label(const sample_stream *s, int64_t position)
+static int32_t uniform_label(const sample_tokens *s, int64_t position)
 {
     if (s->args->labels_next) return uniform_token(s, position + 1);
     return (int32_t)mulhi(draw(s, (uint32_t)position, 0).word[1], s->args->vocabulary);
 }
 
 /* One sample: column b of [s, b] tokens and labels. */
-static void uniform(const sample_stream *s, int32_t *token, int32_t *label, int64_t stride)
+static void uniform(const sample_tokens *s, int32_t *token, int32_t *label, int64_t stride)
 {
     for (int64_t p = 0; p < s->length; p++) {
         token[p * stride] = uniform_token(s, position_of(s, p));
@@ -43,7 +43,7 @@ static void uniform(const sample_stream *s, int32_t *token, int32_t *label, int6
 }
 
 /* Counting documents; each position's token is also the label of the position before. Local positions ascend. */
-static void ramp(const sample_stream *s, int32_t *token, int32_t *label, int64_t stride)
+static void ramp(const sample_tokens *s, int32_t *token, int32_t *label, int64_t stride)
 {
     uint32_t vocabulary = s->args->vocabulary, document = 0, left = 0, offset = 0;
     int64_t tokens = 0, labels = 0;
@@ -55,15 +55,15 @@ static void ramp(const sample_stream *s, int32_t *token, int32_t *label, int64_t
     }
 }
 
-static void zeros(const sample_stream *s, int32_t *token, int32_t *label, int64_t stride)
+static void zeros(const sample_tokens *s, int32_t *token, int32_t *label, int64_t stride)
 {
     for (int64_t p = 0; p < s->length; p++) token[p * stride] = label[p * stride] = 0;
 }
 
 void host_tokens(const op *o, void *scratch)
 {
-    static void (*const streams[])(const sample_stream *, int32_t *, int32_t *, int64_t) = {
-        [STREAM_UNIFORM] = uniform, [STREAM_RAMP] = ramp, [STREAM_ZEROS] = zeros
+    static void (*const kinds[])(const sample_tokens *, int32_t *, int32_t *, int64_t) = {
+        [TOKENS_UNIFORM] = uniform, [TOKENS_RAMP] = ramp, [TOKENS_ZEROS] = zeros
     };
     const double *scalar = o->operand[0].tensor.data;
     const tensor *tokens = &o->operand[1].tensor, *labels = &o->operand[2].tensor;
@@ -71,8 +71,8 @@ void host_tokens(const op *o, void *scratch)
     int64_t samples = tokens->dim[1];
     (void)scratch;
     for (int64_t b = 0; b < samples; b++) {
-        sample_stream s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b),
+        sample_tokens s = { a, fnv1a("tokens"), (uint32_t)scalar[SCALAR_STEP], (uint32_t)(a->first_sample + b),
                             tokens->dim[0] };
-        streams[a->stream](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, samples);
+        kinds[a->kind](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, samples);
     }
 }

@@ -42,7 +42,7 @@ typedef struct {
     bool warmup_of_run; /* warm-up is a tenth of the run's steps, whatever the rule says */
     const flops_formula *formula;
     const storage_rule *bf16, *fp8;
-    token_stream tokens, recipe_tokens; /* the default; the recipe's own: zeros only on request */
+    tokens_kind tokens, recipe_tokens; /* the default; the recipe's own: zeros only on request */
     recompute_mask recompute;
     state_sharding sharding;
     step_line step_line;

@@ -30,7 +30,7 @@ const char *axis_name(mesh_axis axis) { return axis_names[axis]; }
 const char *size_name(case_size size) { return size_names[size]; }
 const char *precision_name(case_precision precision) { return precision_names[precision]; }
 const char *backend_name(case_backend backend) { return backend_names[backend]; }
-const char *tokens_name(token_stream tokens) { return tokens_names[tokens]; }
+const char *tokens_name(tokens_kind tokens) { return tokens_names[tokens]; }
 const char *recompute_name(recompute_mask recompute) { return recompute_names[recompute]; }
 const char *sharding_name(state_sharding sharding) { return sharding_names[sharding]; }
 const char *schedule_name(schedule_kind schedule) { return schedule_names[schedule]; }

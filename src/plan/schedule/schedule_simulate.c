@@ -33,7 +33,7 @@ static void *room(int64_t count, size_t size)
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* A transfer goes when both ends are there and the one before it has gone. */
-static void settle(link_state *l)
+static void transfer_ready(link_state *l)
 {
     for (; l->gone < l->sent && l->gone < l->posted; l->gone++) {
         int64_t met = later(l->sent_at[l->gone], l->posted_at[l->gone]);
@@ -48,7 +48,7 @@ static void post_receive(simulation *s, int stage, int64_t index, int64_t time)
     if (link == NO_LINK) return;
     link_state *l = &s->link[link];
     l->posted_at[l->posted++] = time;
-    settle(l);
+    transfer_ready(l);
 }
 
 static bool has_input(const simulation *s, int in) { return in == NO_LINK || s->link[in].consumed < s->link[in].gone; }
@@ -71,7 +71,7 @@ static bool advance(simulation *s, int stage)
     s->timing->busy[stage] += span.end - span.start;
     s->timing->makespan = later(s->timing->makespan, s->free_at[stage] = span.end);
     if (out != NO_LINK) s->link[out].sent_at[s->link[out].sent++] = span.end;
-    if (out != NO_LINK) settle(&s->link[out]);
+    if (out != NO_LINK) transfer_ready(&s->link[out]);
     post_receive(s, stage, s->at[stage] + 1, span.end);
     return true;
 }

@@ -257,12 +257,12 @@ static void tokens_and_labels(void **state)
     static const tokens_args parts[] = { { .first_sample = 17 },
                                          { .first_sample = 2, .first = 300, .skip = 5000 },
                                          { .first = 1000003 } };
-    for (stream_kind stream = STREAM_UNIFORM; stream <= STREAM_ZEROS; stream++)
+    for (tokens_kind kind = TOKENS_UNIFORM; stream <= TOKENS_ZEROS; stream++)
         for (int next = 0; next < 2; next++)
             for (int i = 0; i < 3; i++) {
                 tokens_args args = parts[i];
-                args.stream = stream;
-                args.labels_next = next || stream == STREAM_RAMP;
+                args.kind = stream;
+                args.labels_next = next || stream == TOKENS_RAMP;
                 args.seed = 1234;
                 args.vocabulary = i == 1 ? 50 : 128256;
                 check_tokens(2500, 3, args);

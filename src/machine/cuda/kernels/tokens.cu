@@ -122,9 +122,9 @@ XGSW_EXTERN void cuda_tokens(const cuda_call *c)
                       tokens.dim[0],
                       tokens.dim[1] };
     dim3 grid(static_cast<unsigned>(parts_of(s.length, BLOCK_POSITIONS)), static_cast<unsigned>(s.samples));
-    switch (s.args.stream) {
-    case STREAM_UNIFORM: LAUNCH(uniform_tokens, grid, THREADS, 0, c->stream, s); break;
-    case STREAM_RAMP: LAUNCH(ramp_tokens, grid, THREADS, sizeof(documents), c->stream, s); break;
-    case STREAM_ZEROS: LAUNCH(zero_tokens, grid, THREADS, 0, c->stream, s); break;
+    switch (s.args.kind) {
+    case TOKENS_UNIFORM: LAUNCH(uniform_tokens, grid, THREADS, 0, c->stream, s); break;
+    case TOKENS_RAMP: LAUNCH(ramp_tokens, grid, THREADS, sizeof(documents), c->stream, s); break;
+    case TOKENS_ZEROS: LAUNCH(zero_tokens, grid, THREADS, 0, c->stream, s); break;
     }
 }

@@ -274,7 +274,7 @@ static void tokens_uniform(void **state)
     for (int next = 0; next < 2; next++) {
         run_tokens(
             (tokens_args){
-                .stream = STREAM_UNIFORM, .labels_next = next, .seed = 1234, .vocabulary = 1000, .first_sample = 17 },
+                .kind = TOKENS_UNIFORM, .labels_next = next, .seed = 1234, .vocabulary = 1000, .first_sample = 17 },
             5, &token, &label);
         for (uint32_t p = 0; p < 50; p++)
             for (uint32_t b = 0; b < 3; b++) {
@@ -295,7 +295,7 @@ static void tokens_ramp(void **state)
            label = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0);
     run_tokens(
         (tokens_args){
-            .stream = STREAM_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 },
+            .kind = TOKENS_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 },
         2, &token, &label);
     for (uint32_t b = 0; b < 2; b++) {
         int64_t filled = 0;
@@ -307,7 +307,7 @@ static void tokens_ramp(void **state)
         for (int64_t p = 0; p < LENGTH; p++)
             assert_true(token.value[2 * p + b] == row[p] && label.value[2 * p + b] == row[p + 1]);
     }
-    run_tokens((tokens_args){ .stream = STREAM_ZEROS, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2,
+    run_tokens((tokens_args){ .kind = TOKENS_ZEROS, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2,
                &token, &label);
     for (int64_t i = 0; i < token.elements; i++) assert_true(token.value[i] == 0.0 && label.value[i] == 0.0);
     sample_close(&token);
