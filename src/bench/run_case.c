@@ -221,7 +221,7 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
     if (checks) r->check[0] = check_run(&k, &on_check, r);
-    r->check[0].seconds += prepared;
+    if (checks) r->check[0].seconds += prepared;
     sinks_check_ends(told, r, 0);
     timed_steps(c, share, r, told);
     if (checks) r->check[1] = check_run(&k, &on_check, r);

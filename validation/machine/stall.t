@@ -52,14 +52,16 @@ scene() { # SCENE LIMIT STATUS WORDS DESCRIPTION
 nobody="no rank of this node has completed an operation for $limit s"
 scenes() {
     scene absent $limit 86 "all_reduce gradients (step 2, gradient): $nobody" "a small all_reduce without one rank"
-    scene absent_large $limit 86 "all_reduce gradients (step 2, gradient): no rank" "a large all_reduce without one rank"
+    scene absent_large $limit 86 "all_reduce gradients (step 2, gradient): no rank" \
+        "a large all_reduce without one rank"
     grep -q "^rank 0.*all_reduce gradients" <<<"$said" && grep -q "^rank 2.*barrier" <<<"$said"
     check $? "every rank says what it waits for"
     scene stopped $limit 86 "all_gather weights (step 2, gradient): no rank" \
         "an all_gather with a rank that SIGSTOP stopped"
     scene absent_from_sum $limit 86 "no rank of this node has completed" "a sum over the world without one rank"
     scene absent_from_split $limit 86 "barrier: no rank of this node has completed" "a new group without one rank"
-    scene absent_at_the_end $limit 86 "barrier: no rank of this node has completed" "an end that one rank does not reach"
+    scene absent_at_the_end $limit 86 "barrier: no rank of this node has completed" \
+        "an end that one rank does not reach"
     scene short_message $long 1 "exchange activations (step 2, gradient): rank 2 of the group sent 16 bytes, not 32" \
         "a message shorter than expected"
     scene long_message $long 1 "exchange activations (step 2, gradient)" "a message longer than expected"

@@ -141,7 +141,8 @@ for i in $(seq $((lists - 1))); do echo "void f$i(int a, int b, int c, int d, in
 put src/base/x.c 'int five(int a, int b, int c, int d, int (*e)(int, int)) {}'
 judge && grep -q "^# functions .*: $lists, of them in machine/cuda 0" <<<"$report"
 verdict $? "parameters are counted"
-plant "at most $lists functions" src/base/x.c '' 'static int six(int a, /* b, */ int b, int c, int d, int e, int f) { }'
+plant "at most $lists functions" src/base/x.c '' \
+    'static int six(int a, /* b, */ int b, int c, int d, int e, int f) { }'
 
 echo 'int x(void);' >"$tree/src/base/bare.c"
 caught "files open" src/base/bare.c:1

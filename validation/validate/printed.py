@@ -3,6 +3,8 @@
 import json
 import math
 
+import numpy as np
+
 PREFIX = "XGSW_RESULT "
 # Numbers are printed with nine significant digits or more.
 DIGITS = 1e-8
@@ -49,7 +51,8 @@ def compare(item, known, f):
         if printed is None or isinstance(known[name], (str, list)):
             f.demand(item[name] == known[name], f"printed {name} {item[name]}, recorded {known[name]}")
         else:
-            f.same("printed " + name, printed, known[name], DIGITS)
+            found = np.asarray(known[name], dtype=float)        # infinity is printed as null, too
+            f.same("printed " + name, printed, np.where(np.isfinite(found), found, np.nan), DIGITS)
 
 
 def check_printed(case, results, f):
