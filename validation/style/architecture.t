@@ -137,7 +137,9 @@ put src/train/part_2/part_2.c
 put src/train/part_last.h
 caught "no folder" "src/train:1: $((modules + 1)) modules"
 put src/base/x.h 'int f(int a, int b, int c,' '    int d, int e, int (*f)(int, int))' '{' '}'
-for i in $(seq $((lists - 1))); do echo "void f$i(int a, int b, int c, int d, int e, int f) {}" >>"$tree/src/base/x.h"; done
+for i in $(seq $((lists - 1))); do
+    echo "void f$i(int a, int b, int c, int d, int e, int f) {}" >>"$tree/src/base/x.h"
+done
 put src/base/x.c 'int five(int a, int b, int c, int d, int (*e)(int, int)) {}'
 judge && grep -q "^# functions .*: $lists, of them in machine/cuda 0" <<<"$report"
 verdict $? "parameters are counted"
