@@ -263,6 +263,10 @@ $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	$(Q)$(MPICC) $(CFLAGS) -Ivalidation $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \
 	  -lcmocka -o $@
 
+# What was compiled from a source that has moved since is compiled anew from where that lies now.
+src/%.c src/%.cu validation/%.c validation/%.cpp: ;
+%.d: ;
+
 -include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d) $(CUDA_UNITS:=.d)
 
 # --- The tests' emulator of a GPU ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 #include "bench/deck_file.h"
 #include "bench/dry_run.h"
 #include "bench/options.h"
-#include "bench/record/record.h"
+#include "bench/record/writer.h"
 #include "bench/replay.h"
 #include "bench/result/fields.h"
 #include "bench/session.h"
@@ -34,7 +34,7 @@ static int print_version(void)
     say("xgsw commit %s%s, built %s%s\n", build_commit, build_dirty ? " (modified)" : "", build_date,
         build_debug ? ", debug" : "");
     say("compiler   %s\nflags      %s\nMPI        %s\n", build_compiler, build_flags, build_mpi);
-    say("HDF5       %s\n", record_library(text, sizeof text));
+    say("HDF5       %s\n", writer_library(text, sizeof text));
     say("products   %s\n", machine_library(MACHINE_HOST, text, sizeof text));
     say("CUDA       %s\n", machine_library(MACHINE_CUDA, text, sizeof text));
     return STATUS_PASSED;
@@ -120,7 +120,7 @@ static int run_deck(const deck_file *f, int argc, char **argv)
     };
     deck d = read_deck(f, &s.devices);
     int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);
-    devices_forget(&s.devices);
+    free(s.devices.device);
     deck_free(&d);
     return status;
 }

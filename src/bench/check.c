@@ -109,68 +109,46 @@ static void hold_losses(const held_step *h)
     hold(h, m, mean, "loss", "the step, as reported");
 }
 
-/* Norms of the steps between are held to the last one's limit. */
-static check_measure gradient_measure(const held_step *h)
+/* The worst row of the parameter table, by its name. */
+static void hold_row(const held_step *h, check_measure m, worst_row w, const char *what)
 {
-    return h->step == 0 ? CHECK_GRADIENT_FIRST : CHECK_GRADIENT_FOURTH;
+    hold(h, m, w, what, h->r->name[w.row]);
 }
 
-static void hold_norm(const held_step *h)
+/* Norms of the steps between are held to the last one's limit. */
+static void hold_to_reference(const held_step *h)
 {
-    hold(h, gradient_measure(h), compare_norm(h->t, h->r, h->step), "norm", "the gradient, as reported");
+    const reference *r = h->r;
+    bool first = h->step == 0, last = h->step == CHECK_STEPS - 1;
+    check_measure gradient = first ? CHECK_GRADIENT_FIRST : CHECK_GRADIENT_FOURTH;
+    hold_losses(h);
+    hold(h, gradient, compare_norm(h->t, r, h->step), "norm", "the gradient, as reported");
+    if (first || last)
+        hold_row(h, gradient, compare_rows(h->t, r, COMPARE_GRADIENT, r->gradient[last], NULL), "gradient");
+    if (last) hold_row(h, CHECK_WEIGHTS, compare_rows(h->t, r, COMPARE_WEIGHT, r->weight, r->first_weight), "weights");
 }
 
 /* Within the limits of a gradient its norm could lack a bucket. But the trainer's sum is exact (to 2^-81 a square,
  * nothing beside a norm above 1e-4), and n squares added in double differ from it by at most n 2^-53 of it, the norm by
- * half of that. */
-static void hold_norm_held(check_result *c, const reference *r, const trainer *t, int step)
+ * half of that. Gathered weights are copies: one wrong element is at the limit. */
+static void hold_to_itself(check_result *c, const reference *r, const trainer *t, int step)
 {
-    worst_row w = compare_norm_held(t, step);
     double limit = (double)r->values * 0x1p-53;
-    note(c, step == 0 ? &c->gradient_first : &c->gradient_fourth, CHECK_THRESHOLD * w.r / limit, "norm",
-         "the gradient that the ranks hold", step, w.rank);
-}
-
-static void hold_gradients(const held_step *h)
-{
-    worst_row w = compare_rows(h->t, h->r, COMPARE_GRADIENT, h->r->gradient[h->step != 0], NULL);
-    hold(h, gradient_measure(h), w, "gradient", h->r->name[w.row]);
-}
-
-static void hold_weights(const held_step *h)
-{
-    worst_row w = compare_rows(h->t, h->r, COMPARE_WEIGHT, h->r->weight, h->r->first_weight);
-    hold(h, CHECK_WEIGHTS, w, "weights", h->r->name[w.row]);
-}
-
-/* They are copies: one wrong element is at the limit. */
-static void hold_gathered(check_result *c, const reference *r, const trainer *t, int step)
-{
+    worst_row norm = compare_norm_held(t, step);
+    note(c, step == 0 ? &c->gradient_first : &c->gradient_fourth, CHECK_THRESHOLD * norm.r / limit, "norm",
+         "the gradient that the ranks hold", step, norm.rank);
+    if (step < CHECK_STEPS - 1) return;
     worst_row w = compare_gathered(t, r);
     note(c, &c->weights, CHECK_THRESHOLD * w.r, "gathered weights", r->name[w.row], step, w.rank);
 }
 
 static void hold_step(check_result *c, check *k, const trainer *t, int step)
 {
-    bool last = step == CHECK_STEPS - 1;
     for (int i = 0; i < k->references; i++) {
         check_limits limits = check_limits_of(k->given.precision, k->given.model.layers, i == 1);
-        held_step h = { c, &k->reference[i], t, step, limits, &k->found[i] };
-        hold_losses(&h);
-        hold_norm(&h);
-        if (step == 0 || last) hold_gradients(&h);
-        if (last) hold_weights(&h);
+        hold_to_reference(&(held_step){ c, &k->reference[i], t, step, limits, &k->found[i] });
     }
-    hold_norm_held(c, &k->reference[0], t, step);
-    if (last) hold_gathered(c, &k->reference[0], t, step);
-}
-
-/* Struck executions of all ranks. */
-static int64_t count_faults(const trainer *t)
-{
-    double faults = t ? (double)machine_faults(t->machine) : 0.0;
-    world_sum(&faults, 1);
-    return (int64_t)faults;
+    hold_to_itself(c, &k->reference[0], t, step);
 }
 
 check_result check_run(check *k, const machine_options *on, case_result *r)
@@ -190,7 +168,9 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
         if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);
         hold_step(&c, k, part ? &t : NULL, step);
     }
-    c.faults = count_faults(part ? &t : NULL);
+    double faults = part ? (double)machine_faults(t.machine) : 0.0;
+    world_sum(&faults, 1);
+    c.faults = (int64_t)faults;
     fault_struck(&k->given, part ? t.machine : NULL, c.struck);
     if (part) {
         result_add_machine(r, t.machine);

@@ -9,13 +9,6 @@ static const double not_finite = 1e100;
 
 static double magnitude(double x) { return isfinite(x) && fabs(x) < not_finite ? fabs(x) : not_finite; }
 
-static double *doubles(int64_t n)
-{
-    double *x = calloc((size_t)n, sizeof *x);
-    if (!x) FAIL("no memory to compare %lld numbers", (long long)n);
-    return x;
-}
-
 /* Rows of this rank's stage; each stands in the reference at its logical number. */
 static int rows_held(const trainer *t) { return t ? t->stage.params.rows : 0; }
 
@@ -91,7 +84,8 @@ static worst_row worst_of(const double *own, double *largest, int rows)
 
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start)
 {
-    double *own = doubles(4 * r->rows), *shared = own + r->rows, *norm = shared + r->rows, *largest = norm + r->rows;
+    double *own = reference_doubles(4 * r->rows), *shared = own + r->rows, *norm = shared + r->rows,
+           *largest = norm + r->rows;
     double whole = reference_norms(r, target, start, norm), unit = 1e-3 * whole;
     for (int i = 0; i < rows_held(t); i++) {
         int row = t->stage.params.row[i].logical;
@@ -113,7 +107,7 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
 /* The owners' weights as the weights' type holds them, from all ranks. */
 static double *owners_weights(const trainer *t, const reference *r)
 {
-    double *values = doubles(r->values);
+    double *values = reference_doubles(r->values);
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
         const bucket *b = &t->stage.params.buckets[p->bucket];
@@ -134,7 +128,7 @@ static double *owners_weights(const trainer *t, const reference *r)
 
 worst_row compare_gathered(const trainer *t, const reference *r)
 {
-    double *want = owners_weights(t, r), *own = doubles(2 * r->rows);
+    double *want = owners_weights(t, r), *own = reference_doubles(2 * r->rows);
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
         const double *target = want + r->base[p->logical];
@@ -160,7 +154,7 @@ static bool holds_losses(const trainer *t)
 worst_row compare_losses(const trainer *t, const reference *r, int step)
 {
     int64_t n = r->own_sequences;
-    double *loss = doubles(n + 1);
+    double *loss = reference_doubles(n + 1);
     int64_t *sequence = calloc((size_t)n + 1, sizeof *sequence);
     if (!sequence) FAIL("no memory to compare %lld losses", (long long)n);
     worst_row worst = { -1.0, 0, 0 };

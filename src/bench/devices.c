@@ -1,12 +1,12 @@
 /* Devices of the ranks. */
 #include "bench/devices.h"
 #include "base/fail.h"
+#include "bench/result/run_source.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST_BYTES = 64 };
 typedef struct {
     const machine_device *device;
     int rank;
@@ -48,7 +48,8 @@ static void find_missing(device_survey *s, machine_kind kind)
     char why[REASON_LENGTH / 2] = "";
     s->usable = machine_usable(kind, why, sizeof why);
     if (!s->usable)
-        snprintf(s->missing, sizeof s->missing, "rank %d on %.*s: %s", world_rank(), HOST_BYTES, world_host(), why);
+        snprintf(s->missing, sizeof s->missing, "rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES, world_host(),
+                 why);
     s->usable = world_all(s->usable);
     hear_first(s->missing);
 }
@@ -80,10 +81,4 @@ device_survey devices_survey(machine_kind kind)
     gather_devices(&s, kind);
     find_shared(&s);
     return s;
-}
-
-void devices_forget(device_survey *s)
-{
-    free(s->device);
-    s->device = NULL;
 }

@@ -13,7 +13,6 @@ typedef struct {
 
 /* Collective over the world; the same answers on all ranks. */
 device_survey devices_survey(machine_kind kind);
-void devices_forget(device_survey *s);
 
 /* The two ranks of lowest number that have one identity, and how many ranks have the commonest. False: all differ. */
 bool devices_shared(const machine_device *device, int ranks, int pair[2], int *most);

@@ -2,7 +2,6 @@
 #include "bench/dry_run.h"
 #include "base/say.h"
 #include "bench/paper.h"
-#include "bench/show_schedule.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/deck/deck.h"
 #include "plan/model/shapes.h"
@@ -20,12 +19,6 @@ static void describe_layout(const bench_case *c)
         "overlap %s\n",
         (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD],
         tokens_name(c->tokens), recompute_name(c->recompute), sharding_name(c->sharding), c->overlap ? "on" : "off");
-}
-
-static void describe_model(const bench_case *c)
-{
-    say("  model       ");
-    model_print(&c->model);
 }
 
 /* Slots: what the pipeline's chunks are cut from. */
@@ -200,7 +193,8 @@ static bool describe(const bench_case *c)
     }
     paper p = paper_open(c);
     describe_layout(c);
-    describe_model(c);
+    say("  model       ");
+    model_print(&c->model);
     describe_schedule(c);
     describe_parameters(c, &p);
     describe_flops(c, &p);

@@ -6,3 +6,6 @@
 /* Describes every case of the deck, with the schedule of every stage if asked for; all printed by the caller's process.
  * False: operations of a step are not ordered. */
 bool dry_run(const deck *d, bool schedules);
+/* What every pipeline stage of a case that can be laid out does in a step, as lists and as a picture, with makespan and
+ * bubble (show_schedule.c). */
+void show_schedule(const bench_case *c);

@@ -9,7 +9,7 @@
 
 enum { LOSS_BLOCK = 1024 };
 
-static double *doubles(int64_t n)
+double *reference_doubles(int64_t n)
 {
     double *x = calloc((size_t)(n ? n : 1), sizeof *x);
     if (!x) FAIL("no memory for %lld numbers of the reference", (long long)n);
@@ -72,10 +72,10 @@ static void open_reference(reference *r, const param_table *t)
         memcpy(r->name[i], t->row[i].name, sizeof *r->name);
     }
     r->values = r->base[t->rows];
-    r->loss = doubles(CHECK_STEPS * r->own_sequences);
-    for (int i = 0; i < CHECK_MOMENTS; i++) r->gradient[i] = doubles(r->values);
-    r->weight = doubles(r->values);
-    r->first_weight = doubles(r->values);
+    r->loss = reference_doubles(CHECK_STEPS * r->own_sequences);
+    for (int i = 0; i < CHECK_MOMENTS; i++) r->gradient[i] = reference_doubles(r->values);
+    r->weight = reference_doubles(r->values);
+    r->first_weight = reference_doubles(r->values);
 }
 
 static void set_element(const tensor *t, int64_t i, double x)
@@ -167,7 +167,7 @@ void reference_compute(reference *r, const bench_case *check, bool fp32)
     trainer_initialize(&t);
     open_reference(r, &t.stage.params);
     read_rows(&t, r, false, r->first_weight);
-    double *sum = doubles(r->values);
+    double *sum = reference_doubles(r->values);
     for (int step = 0; step < CHECK_STEPS; step++) reference_step(&t, r, step, share, sum);
     read_rows(&t, r, false, r->weight);
     free(sum);

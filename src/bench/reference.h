@@ -31,3 +31,5 @@ double reference_sum_losses(const reference *r, const int64_t *sequence, const d
 /* Collective over the world. check: the check model's case; fp32: in FP32 whatever its precision. */
 void reference_compute(reference *r, const bench_case *check, bool fp32);
 void reference_free(reference *r);
+/* Zeros, for the comparison with it; free. */
+double *reference_doubles(int64_t n);

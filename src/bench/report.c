@@ -140,8 +140,7 @@ static void report_completed(const case_result *r, int64_t step)
     const bench_case *c = r->given;
     double seconds = r->step_seconds[step], tokens = (double)r->tokens_per_step;
     say("completed step: %lld, seconds: %.4f, TFLOP/s/device: %.5f, Tokens/s/device: %.3f, total_weights: %.0f, loss: "
-        "%.6f, lr: %.3e, "
-        "grad_norm: %.6f, remaining: %.0f s%s\n",
+        "%.6f, lr: %.3e, grad_norm: %.6f, remaining: %.0f s%s\n",
         (long long)step, seconds,
         flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks) / 1e12,
         tokens / seconds / c->layout.ranks, tokens, r->loss[step], r->learning_rate[step], r->gradient_norm[step],
@@ -153,8 +152,8 @@ static void report_iteration(const case_result *r, int64_t step)
     const bench_case *c = r->given;
     int64_t last = c->warmup + c->steps - 1;
     say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | grad_norm: "
-        "%.6f | "
-        "reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld | remaining: %.0f s%s\n",
+        "%.6f | reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld | remaining: %.0f "
+        "s%s\n",
         last > 9 ? 2 : 1, (long long)step, (long long)last, r->learning_rate[step], (long long)c->global_batch,
         last > 9 ? 2 : 1, (long long)step, r->gradient_norm[step], r->loss[step], r->step_seconds[step],
         (long long)((step + 1) * c->global_batch), remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");

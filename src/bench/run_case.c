@@ -6,7 +6,6 @@
 #include "bench/check.h"
 #include "bench/fault.h"
 #include "bench/memory.h"
-#include "bench/summary.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,9 +166,11 @@ static void agree_on_shadow(shadow_report *s)
     int from = world_first(s->worst == worst), failed = world_first(s->failed > 0);
     world_sum(counts, 4);
     world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
-    if (failed < world_ranks()) world_broadcast(s->sentence, sizeof s->sentence, failed);
-    if (failed < world_ranks()) world_broadcast(s->file, sizeof s->file, failed);
-    if (failed < world_ranks()) world_broadcast(s->unwritten, sizeof s->unwritten, failed);
+    if (failed < world_ranks()) {
+        world_broadcast(s->sentence, sizeof s->sentence, failed);
+        world_broadcast(s->file, sizeof s->file, failed);
+        world_broadcast(s->unwritten, sizeof s->unwritten, failed);
+    }
     s->worst = worst;
     s->operations = (int64_t)counts[0];
     s->elements = (int64_t)counts[1];
@@ -189,15 +190,10 @@ static void agree(case_result *r)
     agree_on_shadow(&r->shadow);
 }
 
-static measure measure_share(const bench_case *c, mesh *m)
-{
-    trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
-    return m->takes_part ? measure_case(c, m, &o) : (measure){ .parameters = 0 };
-}
-
 bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     mesh m;
+    trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
     *share = (measure){ .parameters = 0 };
     world_stall_limit(c->stall_seconds);
     reason[0] = 0;
@@ -205,8 +201,8 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
-    *share = measure_share(c, &m);
-    bool fits = memory_suffices(&m, share, case_machine(c).kind, load, reason);
+    if (m.takes_part) *share = measure_case(c, &m, &o);
+    bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
     mesh_close(&m);
     return fits;
 }
@@ -224,7 +220,7 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
     if (checks) r->check[0] = check_run(&k, &on_check, r);
-    r->check[0].seconds += prepared;
+    if (checks) r->check[0].seconds += prepared;
     sinks_check_ends(told, r, 0);
     timed_steps(c, share, r, told);
     if (checks) r->check[1] = check_run(&k, &on_check, r);
@@ -235,7 +231,7 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     r->outside_bytes = outside.bytes;
     r->own_outside_bytes = outside.own;
     r->device_outside_bytes = memory_outside_on_device(&r->window[1], r->arena_bytes);
-    summarize(r);
+    result_summarize(r);
     r->total_seconds = clock_seconds() - begin;
     judge_case(r, load);
     return r->verdict;

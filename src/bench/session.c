@@ -45,11 +45,11 @@ static verdict run_one(const bench_case *c, case_result *r, const host_load *loa
     return v;
 }
 
-/* Rank 0 keeps all results, for the record; the others have one at a time. */
+/* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
 static final_counts run_cases(const deck *d, const host_load *load, const sinks *told)
 {
     final_counts n = { 0 };
-    bool keeps = world_rank() == 0;
+    bool keeps = world_rank() == 0 && strcmp(d->item[0].record, "none") != 0;
     int64_t kept = keeps ? d->cases : 1;
     case_result *result = calloc((size_t)kept, sizeof *result);
     if (!result) FAIL("out of memory for %lld results", (long long)kept);
@@ -66,20 +66,14 @@ static final_counts run_cases(const deck *d, const host_load *load, const sinks 
     return n;
 }
 
-static run_source source_of(const session *s, const deck *d, const surroundings *a)
-{
-    run_source run = s->run;
-    run.deck = d, run.devices = s->devices.device;
-    run.ranks = world_ranks(), run.threads = a->load.threads, run.hosts = a->hosts;
-    run.mpi = a->mpi, run.products = a->products, run.cuda = a->cuda;
-    return run;
-}
-
 int session_run(const session *s, const deck *d)
 {
     sinks told = { .open = 0 };
     surroundings a = look_around(s, deck_on_cuda(d));
-    run_source run = source_of(s, d, &a);
+    run_source run = s->run;
+    run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts;
+    run.ranks = world_ranks(), run.threads = a.load.threads;
+    run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
     bool opened = world_rank() != 0 || sinks_open(&told, &run);

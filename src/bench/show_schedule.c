@@ -1,7 +1,7 @@
 /* The schedule of a case, shown. */
-#include "bench/show_schedule.h"
 #include "base/fail.h"
 #include "base/say.h"
+#include "bench/dry_run.h"
 #include "plan/schedule/schedule_simulate.h"
 #include <stdlib.h>
 

@@ -21,6 +21,6 @@ static void *open_state(const machine_options *options, history *h) { FAIL("%s",
 
 const backend *cuda_backend(void)
 {
-    static const backend table = { .usable = usable, .library = library, .open = open_state };
+    static const backend table = { .usable = usable, .library = library, .engines = library, .open = open_state };
     return &table;
 }

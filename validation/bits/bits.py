@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Losses and gradient norms of every step, bit for bit: of the cases in host-RANKS.dat and emulator-RANKS.dat, against expected.txt.
+"""Losses and gradient norms of every step, bit for bit, against expected.txt.
 
-bits.t (host) and emulator.t print TAP with it. The bits of the host belong to a kind of machine: the processor and oneDNN's instruction set
-choose its kernels, compiler and flags the order of our own sums, the C library its exponentials. Elsewhere the cases are skipped, unless
-XGSW_BITS_AGAINST (XGSW_BITS_AGAINST_EMULATOR) names a binary of another build: then both are run here and compared.
+The cases are those of host-RANKS.dat and emulator-RANKS.dat. bits.t (host) and emulator.t print TAP with it.
 
-Where a change is meant to change numbers:  validation/bits/bits.py --renew  with ./xgsw and build/emulator/xgsw-emulator as they shall be,
-and the commit must say which cases changed, and why.
+The bits belong to a kind of machine: the processor and oneDNN's instruction set choose the kernels, compiler and flags
+the order of our own sums, the C library the exponentials. Elsewhere the cases are skipped, unless XGSW_BITS_AGAINST
+(XGSW_BITS_AGAINST_EMULATOR) names a binary of another build: then both are run here and compared.
+
+Where a change is meant to change numbers:  validation/bits/bits.py --renew  with ./xgsw and
+build/emulator/xgsw-emulator as they shall be, and the commit must say which cases changed, and why.
 """
 import json
 import os
@@ -30,14 +32,25 @@ def decks(machine):
 
 def sections(path):
     """The cases of a deck as the deck says them, each on one line."""
-    return ["; ".join(part.strip().splitlines()) for part in re.split(r"\n(?=\[)", path.read_text()) if part.startswith("[")]
+    parts = re.split(r"\n(?=\[)", path.read_text())
+    return ["; ".join(part.strip().splitlines()) for part in parts if part.startswith("[")]
+
+
+def named(machine):
+    """(deck's name, case, what a test calls it) of every case."""
+    for _, path in decks(machine):
+        for case, section in enumerate(sections(path), 1):
+            yield path.stem, case, f"{path.stem} case {case}: {section}"
 
 
 def kind(program):
     """What decides the bits of a build, here."""
-    said = dict(line.split(None, 1) for line in subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.splitlines())
-    processor = dict(re.findall(r"^(\w[\w ]*?)\s*: (.*)$", Path("/proc/cpuinfo").read_text().split("\n\n")[0], re.MULTILINE))
-    return {"processor": "{vendor_id} family {cpu family} model {model}".format_map({"vendor_id": "unknown", "cpu family": "?", "model": "?", **processor}),
+    run = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    said = dict(line.split(None, 1) for line in run.stdout.splitlines())
+    first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
+    processor = {"vendor_id": "unknown", "cpu family": "?", "model": "?",
+                 **dict(re.findall(r"^(\w[\w ]*?)\s*: (.*)$", first, re.MULTILINE))}
+    return {"processor": "{vendor_id} family {cpu family} model {model}".format_map(processor),
             "products": said["products"], "compiler": said["compiler"],
             "flags": " ".join(flag for flag in said["flags"].split() if flag.startswith(("-O", "-f", "-m"))),
             "library": "{} {}".format(*os.confstr("CS_GNU_LIBC_VERSION").split())}
@@ -48,14 +61,16 @@ def numbers(machine, program):
     found = {}
     for ranks, path in decks(machine):
         command = [TOP / "run/local", "-q", "-n", str(ranks), "-x", program, path]
-        run = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        run = subprocess.run(command, capture_output=True, text=True, check=False,
+                             env={**os.environ, "OMP_NUM_THREADS": "1"})
         for line in run.stdout.splitlines():
             if line.startswith("XGSW_RESULT "):
                 result = json.loads(line.split(None, 1)[1])
                 steps = zip(result["losses"], result["gradient_norms"])
                 found[path.stem, result["case"]] = [(written(loss), written(norm)) for loss, norm in steps]
         if run.returncode != 0:
-            print(f"# {path.name} ended with status {run.returncode}", *(run.stdout + run.stderr).splitlines()[-20:], sep="\n#   ")
+            print(f"# {path.name} ended with status {run.returncode}",
+                  *(run.stdout + run.stderr).splitlines()[-20:], sep="\n#   ")
     return found
 
 
@@ -78,8 +93,9 @@ def expected():
 
 def renew():
     """Writes expected.txt anew from the builds at hand."""
-    lines = ["# Losses and gradient norms of every step of the decks beside this file, as hexadecimal floats, and the kind of machine",
-             "# that they belong to. validation/bits/bits.py says how they are compared, and renewed.", ""]
+    lines = ["# Losses and gradient norms of every step of the decks beside this file, as hexadecimal floats,",
+             "# and the kind of machine that they belong to.",
+             "# validation/bits/bits.py says how they are compared, and renewed.", ""]
     lines += [f"kind {name} {value}" for name, value in kind(PROGRAM["host"]).items()]
     for machine, program in PROGRAM.items():
         found = numbers(machine, program)
@@ -110,10 +126,9 @@ def flipped(number):
 
 def compared(machine, wanted, found):
     """(name, difference) of every case."""
-    for _, path in decks(machine):
-        for case, section in enumerate(sections(path), 1):
-            key = path.stem, case
-            yield f"{path.stem} case {case}: {section}", difference(wanted.get(key, []), found.get(key, [])) or ("" if key in wanted else "no case")
+    for deck, case, name in named(machine):
+        key = deck, case
+        yield name, difference(wanted[key], found.get(key, [])) if key in wanted else "not in expected.txt"
 
 
 def test(machine):
@@ -121,10 +136,11 @@ def test(machine):
     program, (of, wanted) = PROGRAM[machine], expected()
     other, here = os.environ.get(AGAINST[machine]), kind(program)
     strange = [f"{name} {here.get(name)}, recorded {value}" for name, value in of.items() if here.get(name) != value]
-    names = [f"{path.stem} case {case}: {section}" for _, path in decks(machine) for case, section in enumerate(sections(path), 1)]
+    names = [name for _, _, name in named(machine)]
     sample = wanted[decks(machine)[0][1].stem, 1]
     touched = [*sample[:-1], (sample[-1][0], flipped(sample[-1][1]))]
-    results = [("a last digit that differs is seen", "" if difference(sample, touched) and not difference(sample, sample) else "it is not")]
+    seen = difference(sample, touched) and not difference(sample, sample)
+    results = [("a last digit that differs is seen", "" if seen else "it is not")]
     print(f"1..{1 + len(names)}", flush=True)
     if strange and not other:
         skips = f" # SKIP the bits are of another kind of machine: {strange[0]}"

@@ -66,15 +66,19 @@ def timed_row(run, part, told):
     """One line of the table of timed cases."""
     clock = samples(run, part)
     name = told.get("workload", "torch") if told.get("compiled", True) else "torch, eager"
-    return (f"{part.name:14} {name:14} {layers(run, part, told):>6} {told['median_seconds']:9.4f} {told['minimum_seconds']:9.4f} "
-            f"{told['tokens_per_second']:10.1f}  {percent(told.get('recipe_mfu'))}  {percent(told.get('model_mfu'))}  "
-            f"{'%5.0f %6.0f' % clock if clock else '  n/a    n/a'}  {told.get('verdict', '')} {'' if told.get('valid', True) else 'NOT VALID: ' + '; '.join(told.get('invalid_reasons', []))}")
+    reasons = told.get("fail_reasons", []) + told.get("invalid_reasons", [])
+    invalid = "" if told.get("valid", True) else "NOT VALID: " + "; ".join(reasons)
+    return (f"{part.name:14} {name:14} {layers(run, part, told):>6} "
+            f"{told['median_seconds']:9.4f} {told['minimum_seconds']:9.4f} {told['tokens_per_second']:10.1f}  "
+            f"{percent(told.get('recipe_mfu'))}  {percent(told.get('model_mfu'))}  "
+            f"{'%5.0f %6.0f' % clock if clock else '  n/a    n/a'}  {told.get('verdict', '')} {invalid}")
 
 
 def shares(told):
     """What of the measured window each operation took, the largest first."""
     window = told["steps"] * told["median_seconds"]
-    spent = {name: entry["seconds"] / window for name, entry in told.get("operations", {}).items() if entry.get("seconds")}
+    operations = told.get("operations", {})
+    spent = {name: entry["seconds"] / window for name, entry in operations.items() if entry.get("seconds")}
     waits = {axis: entry["exposed_seconds"] for axis, entry in told.get("transfers", {}).items()}
     spent.update({f"waiting for {axis}": seconds / window for axis, seconds in waits.items() if seconds})
     if told.get("dispatch_seconds"):
@@ -108,7 +112,8 @@ def profile(run, part, line):
     """What the report says of clocks and memory, and the operations' shares."""
     said = dict.fromkeys("  " + text.rstrip() for text in lines_of(run, part)
                          if text.startswith(("Clocks ", "Engines ", "Memory ", "Kernels ")))
-    return ["", f"{part.name} {line.get('workload')}, {line.get('precision')}: {line.get('engines')}", *said,
+    engines = str(line.get("engines")).split("\n", maxsplit=1)[0]      # then one line for each product
+    return ["", f"{part.name} {line.get('workload')}, {line.get('precision')}: {engines}", *said,
             *(f"  {name:28} {100.0 * share:6.2f} %" for name, share in shares(line)[:12])]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The check model trained on emulated GPUs, in every way of cutting it, in random orders: its losses, gradients and
 # weights agree with the host's reference within the limits of bench/check.c, as the whole program says; without waits
-# they do not. Three layouts: agreement_layouts trains all. `long`: more layouts in ten orders, and still more once.
+# they do not. One layout: agreement_layouts trains all. `long`: more layouts in ten orders, and still more once.
 set -uo pipefail
 program=build/emulator/xgsw-emulator
 export OMP_NUM_THREADS=1
@@ -44,7 +44,6 @@ report() { # STATUS DESCRIPTION
 
 fp32="precision = fp32"
 try 1 2 "tensor = 2; $fp32"
-try 2 4 "tensor = 2; pipeline = 2; recompute = mlp" "context = 2; data = 2"
 for seed in ${XGSW_TEST_LONG:+1 2 3 4 5 6 7 8 9 10}; do
     try "$seed" 1 "$fp32" "recompute = layer"
     try "$seed" 2 "tensor = 2" "pipeline = 2; $fp32" "context = 2; $fp32" "data = 2; overlap = off"

@@ -24,8 +24,7 @@ BLOCK = 500                             # cases a run
 PRECISIONS = ["fp32", "bf16"]
 
 # Executions of a step on every rank of DP2 x TP2 with sharded optimizer: check model, 2 layers, 2 microbatches. (Even
-# ranks have a fifth
-# square_sum, of the gains.)
+# ranks have a fifth square_sum, of the gains.)
 COUNT = {
     "matmul": 54, "embedding_forward": 2, "embedding_backward": 2, "norm_forward": 10, "norm_backward": 10,
     "rope_forward": 4,
@@ -88,8 +87,7 @@ MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer
     ("drop", "all_gather", 9, 3),
 ]]
 # The ring of attention: 2 attention_forward, 1 attention_merge, 2 attention_backward, 4 exchanges per layer and
-# microbatch. The second
-# attention_backward adds to the queries' gradient.
+# microbatch. The second attention_backward adds to the queries' gradient.
 MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, nth, rank in [
     ("drop", "exchange", 1, 0), ("stale", "exchange", 2, 1), ("scale", "exchange", 4, 2), ("flip", "exchange", 6, 3),
     ("drop", "exchange", 16, 3),
@@ -156,8 +154,7 @@ LAYOUTS += [("CP2xDP2", (kind, "attention_merge", nth, rank), CP2DP2) for kind, 
     ("drop", 4, 2), ("stale", 1, 1), ("scale", 4, 0), ("repeat", 1, 3)]]
 
 # Copies of views with gaps, by what they copy and precision: in BF16 the ring of attention rounds its sums by copying
-# them.
-# The first microbatch's second layer: forward, backward.
+# them. The first microbatch's second layer: forward, backward.
 COPIES = {"fp32": {"keys": 3, "values": 4, "adds to d_keys": 7, "adds to d_values": 8, "d_keys": 9, "d_values": 10},
           "bf16": {"keys": 4, "values": 5, "queries": 6, "adds to d_keys": 9, "adds to d_values": 10, "d_queries": 11,
                    "d_keys": 12, "d_values": 13}}

@@ -62,7 +62,8 @@ with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
     run = run_on(body("backend = cuda\nshare_devices = yes", record), SHARED_DEVICE=1)
     told = (results(run) or [{}])[0]
-    tap.ok(run.returncode == 0 and told.get("passed") and "ranks share a device: up to 2 on one" in told["invalid_reasons"],
+    tap.ok(run.returncode == 0 and told.get("passed")
+           and "ranks share a device: up to 2 on one" in told["invalid_reasons"],
            "two ranks on one GPU that the deck lets them share: PASSED, not valid", run.stdout[-3000:] + run.stderr)
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
     tap.ok(checked.returncode == 0, "validate.py accepts its record", checked.stdout + checked.stderr)
@@ -86,13 +87,17 @@ with tempfile.TemporaryDirectory() as folder:
             "[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
     run = run_on(f"record = {record}\n{whole}")
     needs = re.search(r"SKIPPED: needs ([0-9.]+) GB of memory on a device of 1 ranks", run.stdout)
-    paper = re.search(r"\((\d+\.\d+) GB\) on rank 0", alone("--dry-run", "--ranks", "2", deck_file(whole), program=PROGRAM).stdout)
+    dry = alone("--dry-run", "--ranks", "2", deck_file(whole), program=PROGRAM).stdout
+    paper = re.search(r"\((\d+\.\d+) GB\) on rank 0", dry)
     room = 1.5 + 0.3 * (2 + 2)          # two communicators of tensor, two of the world
-    tap.ok(needs and paper and abs(float(needs[1]) - float(paper[1]) - room) < 0.06, "memory outside the arena is left room for", run.stdout)
+    tap.ok(needs and paper and abs(float(needs[1]) - float(paper[1]) - room) < 0.06,
+           "memory outside the arena is left room for", run.stdout)
 
 run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]
-tap.ok(told.get("passed") and any(reason.startswith("clocks not known: NVML does not tell rank 0") for reason in told["invalid_reasons"]), "without NVML a result is not valid", told)
+unknown = "clocks not known: NVML does not tell rank 0"
+tap.ok(told.get("passed") and any(reason.startswith(unknown) for reason in told["invalid_reasons"]),
+       "without NVML a result is not valid", told)
 run = run_on(body("backend = cuda"), CLOCKS_EVENTS=4)
 tap.ok("rank 0 was not held back; its clocks' reasons: power cap\n" in run.stdout, "a power cap holds nothing back",
        run.stdout)

@@ -2,15 +2,16 @@
 """The dry run: every cell of the reference, bytes per parameter of the recipe's anchor, bytes, flops and
 operations equal to those of a run. (Of all ranks and by kind: units/dry_run_runs.c.)"""
 import csv
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 from program import Tap, alone, deck_file, processor_seconds, ranks, results
 
 CELLS = "validation/reference/cells.csv"
 SECONDS = 60                        # of one core, for all cells
 # hidden, ffn, head dim, heads, key-value heads, vocabulary; matrices of an MLP, MLPs of a layer, vectors of a norm,
-# which linear
-# layers have biases; tables of the vocabulary, learned positions
+# whether linear layers have biases; tables of the vocabulary, learned positions
 SHAPES = {
     "llama2-70b": ((8192, 28672, 128, 64, 8, 32000), (3, 1, 1, False), (2, 0)),
     "llama3.1-8b": ((4096, 14336, 128, 32, 8, 128256), (3, 1, 1, False), (2, 0)),
@@ -79,11 +80,15 @@ def check_row(row, text):
 
 def check_cells(tap):
     """All rows of the reference, family by family, and what all of them take."""
-    rows, began, count = cells(), processor_seconds(), 0
-    for deck in sorted({f"{row['workload']}-{row['precision']}" for row in rows}):
-        mine = [row for row in rows if f"{row['workload']}-{row['precision']}" == deck]
-        counts = sorted({int(row["gpus"]) for row in mine})
-        run = alone("--dry-run", f"reference/{deck}.dat", "--ranks", ",".join(map(str, counts)))
+    rows, began, count, decks = cells(), processor_seconds(), 0, {}
+    for row in rows:
+        decks.setdefault(f"{row['workload']}-{row['precision']}", []).append(row)
+    ranks_of = {deck: sorted({int(row["gpus"]) for row in mine}) for deck, mine in decks.items()}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = dict(zip(decks, pool.map(lambda deck: alone("--dry-run", f"reference/{deck}.dat", "--ranks",
+                                                           ",".join(map(str, ranks_of[deck]))), decks)))
+    for deck, mine in sorted(decks.items()):
+        counts, run = ranks_of[deck], runs[deck]
         told = dict(zip(counts, cases(run.stdout)))
         wrong = [f"{row['gpus']} GPUs: {w}" for row in mine for w in check_row(row, told.get(int(row["gpus"]), ""))]
         tap.ok(run.returncode == 0 and len(told) == len(counts) and not wrong,

@@ -21,7 +21,8 @@ tap.ok(run.returncode == 0 and all(word in words for word in KEYS), "--keys name
 tap.ok(all(word in words for word in OPERATIONS), "--keys names every operation that a fault can strike")
 run = alone("--fields")
 FIELDS = [line.split()[:2] for line in run.stdout.split("\n\n")[0].splitlines()[1:]]
-tap.ok(run.returncode == 0 and ["results", "median_seconds"] in FIELDS and ["spans", "begin"] in FIELDS, "--fields names what is known of a case", run.stdout)
+tap.ok(run.returncode == 0 and ["results", "median_seconds"] in FIELDS and ["spans", "begin"] in FIELDS,
+       "--fields names what is known of a case", run.stdout)
 run = alone("--list")
 tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b")),
        "--list names the workloads")
@@ -71,7 +72,9 @@ tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" an
        "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)
 flat = set(KEYS) | {name for group, name in FIELDS if group in ("-", "results", "steps") and name != "step"}
 own = {group for group, _ in FIELDS} - {"-", "results", "steps", "ranks", "devices", "spans"}
-tap.ok(set(case) == flat | own, "a result line has every key and every field of --fields that is not the record's only", set(case) ^ (flat | own))
-tap.ok(set(case.get("check_before", [])) == {name for group, name in FIELDS if group == "check_before"}
-       and set(case.get("operations", {}).get("matmul", [])) == {name for group, name in FIELDS if group == "operations"} - {"name"}, "so have its objects", case)
+tap.ok(set(case) == flat | own, "a result line has every key and every field of --fields that is not the record's only",
+       set(case) ^ (flat | own))
+of_check, of_operations = ({name for of, name in FIELDS if of == group} for group in ("check_before", "operations"))
+tap.ok(set(case.get("check_before", [])) == of_check
+       and set(case.get("operations", {}).get("matmul", [])) == of_operations - {"name"}, "so have its objects", case)
 tap.done()

@@ -30,8 +30,8 @@ number() { sed -n "s/^XGSW_RESULT.*\"$1\":\([0-9.e+]*\)[,}].*/\1/p" <<<"$out"; }
 
 # The deck has one case, on all ranks, of which an eighth is data.
 says_all_ranks() { # RANKS
-    [ "$(grep -c '^XGSW_RESULT' <<<"$out")" = 1 ] && [ "$(number ranks)" = "$1" ] && [ "$(number data)" = $(($1 / 8)) ] &&
-        grep -q '"tensor":2,"pipeline":2,"context":2,' <<<"$out"
+    [ "$(grep -c '^XGSW_RESULT' <<<"$out")" = 1 ] && [ "$(number ranks)" = "$1" ] &&
+        [ "$(number data)" = $(($1 / 8)) ] && grep -q '"tensor":2,"pipeline":2,"context":2,' <<<"$out"
 }
 
 grows_no_more() { # RANKS; the first count of a program is what the others are compared with

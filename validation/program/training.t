@@ -26,12 +26,14 @@ with tempfile.TemporaryDirectory() as folder:
     tap.say(f"the default deck: {used:.1f} processor seconds")
     tap.ok(1 < used < SECONDS, f"in less than {SECONDS} processor seconds", used)       # and the ranks' are counted
     tap.ok(run.stdout.rstrip().endswith("PASSED"), "the last line is the verdict")
-    layouts = [(c["workload"], c["precision"], *(c[k] for k in ("tensor", "pipeline", "chunks_per_stage", "context", "data"))) for c in cases]
+    degrees = ("tensor", "pipeline", "chunks_per_stage", "context", "data")
+    layouts = [(c["workload"], c["precision"], *(c[k] for k in degrees)) for c in cases]
     cuts = [("llama3.1-70b", 2, 2, 2, 1, 1), ("llama3.1-8b", 2, 1, 1, 1, 2), ("llama3.1-8b", 1, 1, 1, 2, 2)]
     tap.ok(layouts == [(w, p, *k) for w, *k in cuts for p in ("fp32", "bf16")]
            + [("llama2-70b", "bf16", 1, 1, 1, 1, 4)],
            "TP2 x PP2 with two chunks, DP2 x TP2, CP2 x DP2 in FP32 and BF16, and Llama 2", layouts)
-    tap.ok(all(c[when]["residual"] < 16 for c in cases for when in ("check_before", "check_after")), "residuals are below 16")
+    tap.ok(all(c[when]["residual"] < 16 for c in cases for when in ("check_before", "check_after")),
+           "residuals are below 16")
     for family, words in (("llama3.1", "train_step_timing in s:"), ("llama2", "completed step:")):
         steps = sum(c["warmup"] + c["steps"] for c in cases if c["workload"].startswith(family))
         tap.ok(sum(words in line for line in run.stdout.splitlines()) == steps > 0,
@@ -48,19 +50,26 @@ with tempfile.TemporaryDirectory() as folder:
            "learning rates of full size, from zero and not, are validated",
            run.stdout[-2000:] + run.stderr + checked.stdout + checked.stderr)
 
-run = alone(deck_file("record = none\ncheck = off\nwarmup = 0\nsteps = 4\n[llama3.1-8b]\nsize = check\nlearning_rate = 100\n"), threads=2)
+unchecked = "record = none\ncheck = off\n[llama3.1-8b]\n"
+run = alone(deck_file(f"{unchecked}warmup = 0\nsteps = 4\nsize = check\nlearning_rate = 100\n"), threads=2)
 case = results(run)[0]
-tap.ok(case["passed"] and not case["valid"] and any("training diverged" in reason for reason in case["invalid_reasons"]), "a rate of 100 passes, but is not valid: training diverged", run.stdout)
-tap.ok(max(case["losses"]) > 2 * case["losses"][0] and "NOT VALID  the loss rose to" in run.stdout, "and the report says how far the loss rose", case["losses"])
+tap.ok(case["passed"] and not case["valid"]
+       and any("training diverged" in reason for reason in case["invalid_reasons"]),
+       "a rate of 100 passes, but is not valid: training diverged", run.stdout)
+tap.ok(max(case["losses"]) > 2 * case["losses"][0] and "NOT VALID  the loss rose to" in run.stdout,
+       "and the report says how far the loss rose", case["losses"])
 
-run = alone(deck_file("record = none\ncheck = off\n[llama3.1-8b]\nsize = small\nprecision = fp32\ntokens = ramp\nsequence = 128\nsteps = 50\n"), threads=2)
+run = alone(deck_file(f"{unchecked}size = small\nprecision = fp32\ntokens = ramp\nsequence = 128\nsteps = 50\n"),
+            threads=2)
 losses = results(run)[0]["losses"]
 tap.say(f"ramp tokens, 50 steps: loss {losses[0]:.3f} -> {losses[-1]:.3f}")
-tap.ok(losses[0] > 8 and losses[-1] < 0.5 * losses[0], "the loss falls to less than half on ramp tokens within 50 steps", losses)
+tap.ok(losses[0] > 8 and losses[-1] < 0.5 * losses[0],
+       "the loss falls to less than half on ramp tokens within 50 steps", losses)
 
-extreme = ("record = none\ncheck = off\nprecision = fp32\n[llama3.1-8b]\nsize = small\nsteps = 2\nlayers = 2\nhidden = 64\nffn = 80\n"
-           "heads = 4\nkv_heads = 2\nvocabulary = 125\nsequence = 64\nglobal_batch = 4\nlearning_rate = 10\n")
+extreme = (f"{unchecked}size = small\nprecision = fp32\nsteps = 2\nlayers = 2\nhidden = 64\nffn = 80\nheads = 4\n"
+           "kv_heads = 2\nvocabulary = 125\nsequence = 64\nglobal_batch = 4\nlearning_rate = 10\n")
 case = results(alone(deck_file(extreme)))[0]            # in double the second norm is 2e18
-tap.ok(not case["passed"] and case["gradient_norms"][1] is None and "step 1 is above 1.6e7" in case["fail_reasons"][0] and
-       "beyond the exact sum" in case["fail_reasons"][0], "a gradient norm that the exact sum cannot hold is called that", case["fail_reasons"])
+tap.ok(not case["passed"] and case["gradient_norms"][1] is None
+       and "step 1 is above 1.6e7" in case["fail_reasons"][0] and "beyond the exact sum" in case["fail_reasons"][0],
+       "a gradient norm that the exact sum cannot hold is called that", case["fail_reasons"])
 tap.done()

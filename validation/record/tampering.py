@@ -41,6 +41,14 @@ def drop_units(path):
     return apply
 
 
+def all_of(*changes):
+    def apply(file):
+        for change in changes:
+            change(file)
+
+    return apply
+
+
 def add_reason(path, text):
     def apply(file):
         del file[path]
@@ -118,7 +126,8 @@ def of_steps():
     yield "one rank's time", scale(f"{CASE}/ranks/rank_seconds", 1.1, (4, 3)), "step_seconds"
     yield "a loss that is no number", put(f"{CASE}/steps/losses", float("nan"), 3), "losses are not finite"
     yield "a loss that is absurd", put(f"{CASE}/steps/losses", 25.0, 3), "training diverged"
-    yield "a norm that is infinite", put(f"{CASE}/steps/gradient_norms", float("inf"), 3), "gradient_norms are not finite"
+    yield ("a norm that is infinite", put(f"{CASE}/steps/gradient_norms", float("inf"), 3),
+           "gradient_norms are not finite")
     yield "a learning rate", scale(LAST, 1.0001, 2), "learning_rate"
     yield "tokens", put(f"{CASE}/results/tokens_per_step", 1), "tokens_per_step"
     yield "a step's number", put(f"{CASE}/steps/step", 7, 1), "step"
@@ -143,6 +152,13 @@ def of_checks():
     yield "memory", put(f"{CASE}/results/arena_bytes", 1), "arena_bytes"
 
 
+def of_faults():
+    planted = setting("fault", "drop adamw 1 0"), put(f"{CASE}/results/faults", 1)
+    elsewhere = put(f"{CASE}/results/struck", b"a")
+    yield "a fault that struck elsewhere", all_of(*planted, elsewhere), "struck nothing in check_before, but a in"
+    yield "a fault that nobody looked for", all_of(*planted, setting("check", "off")), "planted and its check is off"
+
+
 def of_file():
     yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
@@ -157,5 +173,5 @@ def of_file():
 
 
 def everything():
-    for part in (of_results, of_steps, of_settings, of_checks, of_file):
+    for part in (of_results, of_steps, of_settings, of_checks, of_faults, of_file):
         yield from part()

@@ -190,6 +190,9 @@ def write_log(folder, sample, change):
             item = {name: plain(value) for name, value in s.items()}
             item.update({name: plain(r[name][()]) for name in r if r[name].shape == ()})
             item.update({name: [plain(v) for v in value[()]] for name, value in case["steps"].items()})
+            item.update({name: [plain(v) for v in r[name][()]] for name in r if r[name].shape != ()})
+            for when in ("check_before", "check_after"):
+                item[when] = {name: plain(value[()]) for name, value in case[when].items()}
             out.write("step 1\nXGSW_RESULT " + json.dumps(change(item)) + "\n")
     return path
 
@@ -210,6 +213,12 @@ def logs(folder, sample):
     expect(
         "an output with fewer losses fails", 1, ["printed losses"], sample, "--log", write_log(folder, sample, change)
     )
+    change = lambda item: {name: value for name, value in item.items() if name != "precision"}
+    expect("an output that lacks a field fails", 1, ["incomplete: no precision"], sample, "--log",
+           write_log(folder, sample, change))
+    change = lambda item: {**item, "check_after": {**item["check_after"], "residual": 1.0}}
+    expect("an output with another residual fails", 1, ["printed residual"], sample, "--log",
+           write_log(folder, sample, change))
     change = lambda item: {**item, "case": 99}
     expect(
         "an output without the case fails",

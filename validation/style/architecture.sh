@@ -9,7 +9,7 @@ cd "${ARCHITECTURE_ROOT:-$here/../..}" || exit 1
 
 # Of a file, a line, a folder (FILE.c and FILE.h together are one module), and of src/ (functions with more than five
 # parameters). The last two are what there is: they may only be lowered.
-MOST_LINES=500 MOST_COLUMNS=120 MOST_MODULES=26 MOST_LONG_LISTS=54
+MOST_LINES=500 MOST_COLUMNS=120 MOST_MODULES=29 MOST_LONG_LISTS=42
 LAYOUT=14 # the major version of clang-format that laid the tree out: another lays it out otherwise
 
 count=0 failures=0
@@ -64,7 +64,7 @@ includes_down() {
         }'
 }
 
-# Backends know nothing of each other, and only machine.c opens them, each by its one header.
+# Backends know nothing of each other, and nobody else of what is in them: machine/backend.h is all there is to see.
 backends_apart() {
     includes | awk '
         function backend(path,   part) {
@@ -72,12 +72,9 @@ backends_apart() {
             return part[1] == "machine" && part[2] ~ /^(host|cuda|paper)$/ ? part[2] : ""
         }
         $2 ~ /^"/ {
-            split($1, place, ":"); file = substr(place[1], 5); target = substr($2, 2)
-            from = backend(file); to = backend(target)
-            if (to == "" || to == from) next
-            if (from == "" && target == "machine/" to "/" to ".h" &&
-                (file == "machine/machine.c" || file == "machine/" to "_absent.c")) next
-            print $1 ": may not include " target
+            split($1, place, ":"); target = substr($2, 2)
+            from = backend(substr(place[1], 5)); to = backend(target)
+            if (to != "" && to != from) print $1 ": may not include " target
         }'
 }
 
@@ -120,7 +117,7 @@ long_lines() {
 }
 
 full_folders() {
-    sources | sed -E 's/\.[a-z]+$//' | sort -u | sed 's|/[^/]*$||' | uniq -c |
+    sources | sed -E 's/\.[a-z]+$//' | sort -u | sed 's|/[^/]*$||' | sort | uniq -c |
         awk -v most=$MOST_MODULES '$1 > most { print $2 ":1: " $1 " modules" }'
 }
 
@@ -186,7 +183,7 @@ top_level() {
 }
 
 check "includes go down" includes_down
-check "backends do not know each other" backends_apart
+check "backends are known by machine/backend.h only" backends_apart
 check "third-party headers stay behind their doors" doors
 check "no preprocessor conditional in src" conditionals
 check "no circle of modules" circles module

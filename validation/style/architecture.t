@@ -4,6 +4,8 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
+limit() { sed -n "s/.*MOST_$1=\([0-9]*\).*/\1/p" "$here/architecture.sh"; }
+modules=$(limit MODULES) lists=$(limit LONG_LISTS)
 trap 'rm -rf "$tree"' EXIT
 count=0 failures=0
 
@@ -44,8 +46,9 @@ sound_tree() {
         'static inline int twice(int x)' '{' '    static const char quote = '"'\"'"';' \
         '    return 2 * x; /* int lost; */' '}'
     put src/machine/world.c '#include <mpi.h>' 'static int rank;'
-    put src/machine/machine.c '#include "machine/host/host.h"' '#include <pthread.h>'
-    put src/machine/cuda_absent.c '#include "machine/cuda/cuda.h"'
+    put src/machine/backend.h
+    put src/machine/cuda_absent.c '#include "machine/backend.h"'
+    put src/machine/kind.c '#include "machine/backend.h"' '#include <pthread.h>'
     put src/machine/host/host.h
     put src/machine/host/fabric.c '#include <mpi.h>' '#include <omp.h>'
     put src/machine/host/onednn_v2.c '#include "machine/host/host.h"' '#include <oneapi/dnnl/dnnl.h>'
@@ -98,8 +101,8 @@ plant "includes go down" src/extra.c '#include "base/say.h"'
 plant "includes go down" src/attic/x.c '#include "base/say.h"'
 plant "backends" src/machine/host/x.c '#include "machine/cuda/cuda.h"'
 plant "backends" src/machine/paper/x.c '#include "machine/host/host.h"'
-plant "backends" src/machine/queue.c '#include "machine/host/host.h"'
-plant "backends" src/machine/machine.c '#include "machine/host/kernels.h"'
+plant "backends" src/machine/kind.c '#include "machine/host/host.h"'
+plant "backends" src/machine/cuda_absent.c '#include "machine/cuda/cuda.h"'
 plant "backends" src/train/x.c '#include "machine/cuda/cuda.h"'
 plant "third-party" src/machine/tally.c '#include <mpi.h>'
 plant "third-party" src/bench/x.c '#include <mpi.h>'
@@ -129,14 +132,19 @@ plant "no source includes" validation/units/plan/deck.c '#include "deck_long.c"'
 put run/wide "# $(printf '%118d' 0)"
 touch "$tree/run/narrow.dat"
 plant "no line over" run/wide "# $(printf '%119d' 0)"
-for i in $(seq 27); do put "src/train/part_$i.c"; done
-caught "no folder" "src/train:1: 27 modules"
+for i in $(seq "$modules"); do put "src/train/part_$i.c"; done
+put src/train/part_2/part_2.c
+put src/train/part_last.h
+caught "no folder" "src/train:1: $((modules + 1)) modules"
 put src/base/x.h 'int f(int a, int b, int c,' '    int d, int e, int (*f)(int, int))' '{' '}'
-for i in $(seq 53); do echo "void f$i(int a, int b, int c, int d, int e, int f) {}" >>"$tree/src/base/x.h"; done
+for i in $(seq $((lists - 1))); do
+    echo "void f$i(int a, int b, int c, int d, int e, int f) {}" >>"$tree/src/base/x.h"
+done
 put src/base/x.c 'int five(int a, int b, int c, int d, int (*e)(int, int)) {}'
-judge && grep -q '^# functions .*: 54, of them in machine/cuda 0' <<<"$report"
+judge && grep -q "^# functions .*: $lists, of them in machine/cuda 0" <<<"$report"
 verdict $? "parameters are counted"
-plant "at most 54 functions" src/base/x.c '' 'static int six(int a, /* b, */ int b, int c, int d, int e, int f) { }'
+plant "at most $lists functions" src/base/x.c '' \
+    'static int six(int a, /* b, */ int b, int c, int d, int e, int f) { }'
 
 echo 'int x(void);' >"$tree/src/base/bare.c"
 caught "files open" src/base/bare.c:1

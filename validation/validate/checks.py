@@ -82,6 +82,18 @@ def not_finite(case):
     return [name for name in ("losses", "gradient_norms") if not np.isfinite(case["steps/" + name][done]).all()]
 
 
+def against_fault(case):
+    """A fault may pass only where the checks suffered what the timed steps did."""
+    if case["results/faults"] == 0:
+        yield "its fault never struck"
+    if case.settings["check"] == "off":
+        yield "a fault is planted and its check is off"
+    for when in ("check_before", "check_after"):
+        if case.flag(when + "/done") and case[when + "/struck"] != case["results/struck"]:
+            struck, elsewhere = case[when + "/struck"] or "nothing", case["results/struck"] or "nothing"
+            yield f"its fault struck {struck} in {when}, but {elsewhere} in the timed steps"
+
+
 def against_passed(case):
     """What a case that PASSED cannot have."""
     yield from (f"it has the reason {reason!r}" for reason in case["results/fail_reasons"])
@@ -93,8 +105,8 @@ def against_passed(case):
     for when in ("check_before", "check_after") if case.settings["check"] != "off" else ():
         if not (case.flag(when + "/done") and case[when + "/residual"] < THRESHOLD):
             yield f"{when} did not pass: residual {case[when + '/residual']:.4g}"
-    if case.settings["fault"] != "none" and case["results/faults"] == 0:
-        yield "its fault never struck"
+    if case.settings["fault"] != "none":
+        yield from against_fault(case)
 
 
 def against_valid(case, provenance):

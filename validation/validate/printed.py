@@ -3,14 +3,17 @@
 import json
 import math
 
+import numpy as np
+
 PREFIX = "XGSW_RESULT "
 # Numbers are printed with nine significant digits or more.
 DIGITS = 1e-8
 
-# Groups of the record whose fields the line has side by side.
+# Groups of the record whose fields the line has side by side, and those that it has as objects.
 FLAT = ("results", "steps")
-# A line without these is none.
-NEEDED = ("workload", "median_seconds", "tokens_per_second", "losses", "gradient_norms", "passed", "valid")
+OBJECTS = ("check_before", "check_after")
+# What a viewer of the record needs and the line does not have.
+RECORD_ONLY = {"NX_class", "default", "step"}
 
 
 def read_results(path):
@@ -29,10 +32,27 @@ def numbers(value):
     return floats if isinstance(value, list) else floats[0]
 
 
+def group(case, names):
+    return {path.split("/")[1]: value for path, value in case.values.items() if path.split("/")[0] in names}
+
+
 def recorded(case):
-    """name -> value of all that the line and the record both have: settings, and the fields of the flat groups."""
-    fields = {path.split("/")[1]: value for path, value in case.values.items() if path.split("/")[0] in FLAT}
-    return {**fields, **case.settings}
+    """name -> value of all that the line and the record both have side by side: settings, fields of the flat groups."""
+    fields = {**group(case, FLAT), **case.settings}
+    return {name: value for name, value in fields.items() if name not in RECORD_ONLY}
+
+
+def compare(item, known, f):
+    """What is printed, against what is recorded under the same names."""
+    absent = sorted(known.keys() - item.keys())
+    f.demand(not absent, "the XGSW_RESULT line is incomplete: no " + ", ".join(absent))
+    for name in item.keys() & known.keys():
+        printed = numbers(item[name])
+        if printed is None or isinstance(known[name], (str, list)):
+            f.demand(item[name] == known[name], f"printed {name} {item[name]}, recorded {known[name]}")
+        else:
+            found = np.asarray(known[name], dtype=float)        # infinity is printed as null, too
+            f.same("printed " + name, printed, np.where(np.isfinite(found), found, np.nan), DIGITS)
 
 
 def check_printed(case, results, f):
@@ -41,12 +61,6 @@ def check_printed(case, results, f):
     if item is None:
         f.add("the output has no XGSW_RESULT line for this case")
         return
-    known = recorded(case)
-    absent = [name for name in NEEDED if name not in item]
-    f.demand(not absent, "the XGSW_RESULT line is incomplete: no " + ", ".join(absent))
-    for name in item.keys() & known.keys():
-        printed = numbers(item[name])
-        if printed is None or isinstance(known[name], (str, list)):
-            f.demand(item[name] == known[name], f"printed {name} {item[name]}, recorded {known[name]}")
-        else:
-            f.same("printed " + name, printed, known[name], DIGITS)
+    compare(item, recorded(case), f)
+    for name in OBJECTS:
+        compare(item.get(name, {}), group(case, (name,)), f)

@@ -3,13 +3,13 @@
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/sha256.h"
-#include "bench/record/environment.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { LINE = 512, TIME_BYTES = 32 };
 struct provenance {
@@ -17,8 +17,47 @@ struct provenance {
     char started[TIME_BYTES], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
     char processor[LINE], kernel[LINE], hdf5[LINE];
     char *command_line;
-    environment environment;
+    char **environment; /* "NAME=value", sorted; owned */
+    int64_t variables;
 };
+
+/* What steers MPI, threads, devices and the batch system, and what never is recorded: SLURM_JWT and the keys of Open
+ * MPI's transports open doors. */
+static const char *const recorded[] = { "OMPI_", "UCX_",   "OMP_",  "SLURM_", "NCCL_",
+                                        "CUDA_", "MPICH_", "DNNL_", "XGSW_",  0 };
+static const char *const secret[] = {
+    "TOKEN", "JWT", "SECRET", "PASSW", "CREDENTIAL", "_KEY", "APIKEY", "precondition_transports", 0
+};
+
+static bool is_recorded(const char *line)
+{
+    const char *equals = strchr(line, '=');
+    char name[256];
+    if (!equals || (size_t)(equals - line) >= sizeof name) return false;
+    memcpy(name, line, (size_t)(equals - line));
+    name[equals - line] = 0;
+    for (int i = 0; secret[i]; i++)
+        if (strstr(name, secret[i])) return false;
+    for (int i = 0; recorded[i]; i++)
+        if (strncmp(name, recorded[i], strlen(recorded[i])) == 0) return true;
+    return false;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void read_environment(provenance *p)
+{
+    int64_t all = 0;
+    while (environ[all]) all++;
+    p->environment = calloc((size_t)all + 1, sizeof *p->environment);
+    if (!p->environment) FAIL("out of memory for the environment");
+    for (int64_t i = 0; i < all; i++) {
+        if (!is_recorded(environ[i])) continue;
+        p->environment[p->variables] = strdup(environ[i]);
+        if (!p->environment[p->variables++]) FAIL("out of memory for the environment");
+    }
+    qsort(p->environment, (size_t)p->variables, sizeof *p->environment, by_name);
+}
 
 /* "2026-01-31T23:59:59Z" */
 static void write_now(char out[TIME_BYTES])
@@ -95,7 +134,7 @@ provenance *provenance_open(const run_source *run)
     writer_library(p->hdf5, sizeof p->hdf5);
     read_processor(p->processor);
     if (uname(&name) == 0) snprintf(p->kernel, sizeof p->kernel, "%s %s %s", name.sysname, name.release, name.machine);
-    p->environment = environment_read();
+    read_environment(p);
     return p;
 }
 
@@ -174,13 +213,13 @@ void provenance_write(const provenance *p, writer *w)
     writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
-    writer_texts(w, writer_join(group, "environment").path, (const char *const *)p->environment.line,
-                 p->environment.lines);
+    writer_texts(w, writer_join(group, "environment").path, (const char *const *)p->environment, p->variables);
 }
 
 void provenance_close(provenance *p)
 {
     free(p->command_line);
-    environment_free(&p->environment);
+    for (int64_t i = 0; i < p->variables; i++) free(p->environment[i]);
+    free(p->environment);
     free(p);
 }

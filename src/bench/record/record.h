@@ -9,11 +9,8 @@ typedef struct record record;
 /* The file is that of the deck's first case; "none": nothing is written. `run` and all it names outlive the record.
  * NULL and a sentence in `reason` if the folder cannot be written; touches no existing file. */
 record *record_open(const run_source *run, char *reason, size_t length);
-/* Adds a finished or skipped case, which outlives the record. */
+/* Adds a finished or skipped case, which outlives the record if there is a file. */
 void record_add(record *r, const case_result *result);
 /* Writes the whole file; false and a sentence if it could not (the old file is untouched). */
 bool record_commit(record *r, char *reason, size_t length);
 void record_close(record *r);
-
-/* "HDF5 1.10.8" as loaded, in one line; returns line. */
-const char *record_library(char *line, size_t length);

@@ -48,11 +48,12 @@ static hid_t make_flag_type(writer *w)
     return type;
 }
 
-void writer_library(char *line, size_t length)
+const char *writer_library(char *line, size_t length)
 {
     unsigned major = 0, minor = 0, release = 0;
     H5get_libversion(&major, &minor, &release);
     snprintf(line, length, "HDF5 %u.%u.%u", major, minor, release);
+    return line;
 }
 
 writer *writer_open(void)

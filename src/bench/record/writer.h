@@ -8,8 +8,8 @@
 
 typedef struct writer writer;
 
-/* "HDF5 1.10.8", as loaded. */
-void writer_library(char *line, size_t length);
+/* "HDF5 1.10.8", as loaded; returns line. */
+const char *writer_library(char *line, size_t length);
 
 writer *writer_open(void);
 /* Ends the file. True: *bytes (owned by the caller: free) holds it whole. False: a sentence in `reason`. */

@@ -23,11 +23,6 @@ static int64_t extent_of(field_extent e, const case_result *r)
 int64_t field_rows(const field *f, const case_result *r) { return extent_of(f->per, r); }
 int64_t field_columns(const field *f, const case_result *r) { return extent_of(f->across, r); }
 
-bool field_is_integer(const field *f)
-{
-    return f->kind == FIELD_INTEGER || f->kind == FIELD_COUNT || f->kind == FIELD_BYTES || f->kind == FIELD_ROW;
-}
-
 static const void *place_of(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const char *at = (g->of_case ? (const char *)r->given : (const char *)r) + g->offset + f->offset;

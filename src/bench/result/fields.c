@@ -95,7 +95,8 @@ static const field of_results[] = {
     { "completed", "1", "steps that finished", FIELD_COUNT, RESULT(completed) },
     { "hazards", "1", "pairs of operations that nothing orders", FIELD_COUNT, RESULT(hazards) },
     { "hazard", NULL, "the first", FIELD_TEXT, RESULT(hazard) },
-    { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, RESULT(faults) },
+    { "faults", "1", "executions that a planted fault struck, checks included", FIELD_COUNT, RESULT(faults) },
+    { "struck", NULL, "the operation that it struck in the timed steps", FIELD_TEXT, RESULT(struck) },
     { "shadowed_operations", "1", "compared with the host's", FIELD_COUNT, RESULT(shadow.operations) },
     { "shadowed_elements", "1", "compared with the host's", FIELD_COUNT, RESULT(shadow.elements) },
     { "shadowed_mismatches", "1", "operations that differ", FIELD_COUNT, RESULT(shadow.failed) },
@@ -174,6 +175,8 @@ static const field of_check[] = {
     { "weights", "1", "of the weights after it", FIELD_REAL, CHECK(weights) },
     { "seconds", "s", "the check's cost", FIELD_REAL, CHECK(seconds) },
     { "worst", NULL, "parameter, step and rank of the residual", FIELD_TEXT, CHECK(worst) },
+    { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, CHECK(faults) },
+    { "struck", NULL, "the operation that it struck", FIELD_TEXT, CHECK(struck) },
 };
 
 #define FIELDS(list) .field = list, .fields = sizeof(list) / sizeof *(list)

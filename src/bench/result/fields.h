@@ -62,7 +62,6 @@ int field_groups(void);
 const field_group *field_group_at(int i);
 int64_t field_rows(const field *f, const case_result *r);
 int64_t field_columns(const field *f, const case_result *r);
-bool field_is_integer(const field *f);
 
 /* The i-th, row by row; its text belongs to the result. */
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i);

@@ -64,6 +64,8 @@ void result_open(case_result *r, const bench_case *c); /* allocates the per-step
 /* Instead, of a case that does not run, and why: it has no arrays. */
 void result_skip(case_result *r, const bench_case *c, const char *reason);
 void result_close(case_result *r);
+/* The numbers of the measured window, from those of the steps. */
+void result_summarize(case_result *r);
 /* Keeps the spans of one step and what was idle in a window of `seconds`: no operation ran, no transfer was waited for
  * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside
  * it). */

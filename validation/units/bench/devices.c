@@ -38,7 +38,7 @@ static void a_survey_names_the_first_rank_that_lacks_one(void **state)
     assert_int_equal(s.sharing, world_ranks());
     assert_string_equal(s.shared, world_ranks() > 1 ? "ranks 0 and 1 share the device " : "");
     assert_true((s.device != NULL) == (world_rank() == 0));
-    devices_forget(&s);
+    free(s.device);
     if (world_all(machine_usable(MACHINE_CUDA, why, sizeof why))) return;
     s = devices_survey(MACHINE_CUDA);
     assert_false(s.usable);

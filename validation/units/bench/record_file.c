@@ -1,6 +1,7 @@
 /* The record, read back through HDF5. With --sample PATH [failed] it only writes one, for record/validate.t. */
 #include "base/build_info.h"
 #include "base/sha256.h"
+#include "bench/record/writer.h"
 #include "bench/result/fields.h"
 #include "record_sample.h"
 #include <dirent.h>
@@ -127,7 +128,7 @@ static void says_where_it_comes_from(void **state)
     assert_string_equal(read_text(file, "/provenance/cuda_library", NULL), "CUDA 13.0");
     assert_string_equal(read_text(file, "/provenance/device_identity", NULL), "GPU-0GPU-1GPU-2GPU-3");
     assert_string_equal(read_text(file, "/provenance/device_driver", NULL), "580.82580.82580.82580.82");
-    assert_string_equal(read_text(file, "/provenance/hdf5_library", NULL), record_library(line, sizeof line));
+    assert_string_equal(read_text(file, "/provenance/hdf5_library", NULL), writer_library(line, sizeof line));
     assert_int_equal(strlen(read_text(file, "/provenance/binary_sha256", NULL)), 64);
     assert_int_equal(strlen(read_text(file, "/provenance/written", NULL)), strlen("2026-01-31T23:59:59Z"));
     snprintf(line, sizeof line, "grep -q door %s", path);
