@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "machine/world.h"
 #include "plan/catalogue/flops.h"
-#include "plan/catalogue/metrics.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
