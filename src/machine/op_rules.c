@@ -1,5 +1,6 @@
-/* The rules of all kinds of operations. Sampled are rows and columns of products, of attention one batch row and the
- * query heads of one key head, positions of what is computed row by row, elements of the rest. */
+/* The rules of all kinds of operations. Of a large operation the shadow compares a sample: of a product some rows and
+ * columns; of attention one batch row and the query heads of one key head; of what is computed row by row some
+ * positions; of the rest some elements. */
 #include "machine/op.h"
 #include <stdio.h>
 
@@ -11,8 +12,7 @@ static double product_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)a->dim[1];
 }
 
-/* One product over the pairs of query and key that are seen, d each, per batch row and head: causal half of the square.
- */
+/* Of one product of attention: 2 d flops for every pair of query and key that the mask lets through. */
 static double pairs_flops(const op *o)
 {
     const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;
@@ -22,6 +22,7 @@ static double pairs_flops(const op *o)
 static double attention_forward_flops(const op *o) { return 2 * pairs_flops(o); }
 static double attention_backward_flops(const op *o) { return 4 * pairs_flops(o); }
 
+/* BY_CALLER: read, written or updated, as the caller of the filler says. */
 #define OPERAND(...)                                                                                                   \
     {                                                                                                                  \
         __VA_ARGS__                                                                                                    \
@@ -29,17 +30,17 @@ static double attention_backward_flops(const op *o) { return 4 * pairs_flops(o);
 #define READS(name, axes) OPERAND(name, axes, READ, false, false)
 #define WRITES(name, axes) OPERAND(name, axes, WRITE, false, false)
 #define UPDATES(name, axes) OPERAND(name, axes, UPDATE, false, false)
-#define CHOSEN(name, axes) OPERAND(name, axes, READ, true, false)
+#define BY_CALLER(name, axes) OPERAND(name, axes, READ, true, false)
 #define OPTIONAL(name, axes, access) OPERAND(name, axes, access, false, true)
 
 const op_rule op_rules[OP_KINDS] = {
-    [OP_MATMUL] = { .operand = { CHOSEN("c", "mn"), READS("a", "mk"), READS("b", "kn") },
+    [OP_MATMUL] = { .operand = { BY_CALLER("c", "mn"), READS("a", "mk"), READS("b", "kn") },
                     .flops = product_flops,
                     .limit = limit_of_product,
                     .sample = { { 'm', PRODUCT_ROWS }, { 'n', COLUMNS } } },
     [OP_EMBEDDING_FORWARD] = { .operand = { READS("tokens", ""), READS("table", "*h"), WRITES("out", "*h") },
                                .sample = { { 'h', COLUMNS } } },
-    [OP_EMBEDDING_BACKWARD] = { .operand = { READS("tokens", ""), READS("d_out", "*h"), CHOSEN("gradient", "*h") },
+    [OP_EMBEDDING_BACKWARD] = { .operand = { READS("tokens", ""), READS("d_out", "*h"), BY_CALLER("gradient", "*h") },
                                 .limit = limit_of_embedding_backward,
                                 .sample = { { 'h', COLUMNS } } },
     [OP_NORM_FORWARD] = { .operand = { READS("x", "s"), OPTIONAL("delta", "s", READ), READS("gain", ""),
@@ -47,7 +48,7 @@ const op_rule op_rules[OP_KINDS] = {
                           .limit = limit_of_rows,
                           .sample = { { 's', POSITIONS } } },
     [OP_NORM_BACKWARD] = { .operand = { READS("d_out", "s"), READS("x", "s"), READS("rstd", "s"), READS("gain", ""),
-                                        CHOSEN("dx", "s"), CHOSEN("gain_gradient", "") },
+                                        BY_CALLER("dx", "s"), BY_CALLER("gain_gradient", "") },
                            .limit = limit_of_norm_backward,
                            .sample = { { 's', POSITIONS } } },
     [OP_ROPE_FORWARD] = { .operand = { UPDATES("x", "s"), READS("table", "s") }, .sample = { { 's', POSITIONS } } },
@@ -59,7 +60,8 @@ const op_rule op_rules[OP_KINDS] = {
                                .sample = { { 'b', 1 }, { 'h', 1 } } },
     [OP_ATTENTION_BACKWARD] = { .operand = { READS("q", "sbhd"), READS("k", "tbhd"), READS("v", "tbhd"),
                                              READS("out", "sbhd"), READS("lse", "bhs"), READS("d_out", "sbhd"),
-                                             CHOSEN("dq", "sbhd"), CHOSEN("dk", "tbhd"), CHOSEN("dv", "tbhd") },
+                                             BY_CALLER("dq", "sbhd"), BY_CALLER("dk", "tbhd"),
+                                             BY_CALLER("dv", "tbhd") },
                                 .flops = attention_backward_flops,
                                 .limit = limit_of_attention_backward,
                                 .sample = { { 'b', 1 }, { 'h', 1 } } },
@@ -72,19 +74,19 @@ const op_rule op_rules[OP_KINDS] = {
                             .sample = { { 's', POSITIONS } } },
     [OP_SWIGLU_BACKWARD] = { .operand = { READS("gate_up", "s"), READS("d_out", "s"), WRITES("d_gate_up", "s") },
                              .sample = { { 's', POSITIONS } } },
-    [OP_CROSS_ENTROPY] = { .operand = { CHOSEN("logits", "s"), READS("labels", "s"), CHOSEN("partial", "*sb3"),
+    [OP_CROSS_ENTROPY] = { .operand = { BY_CALLER("logits", "s"), READS("labels", "s"), BY_CALLER("partial", "*sb3"),
                                         OPTIONAL("loss", "", WRITE) },
                            .limit = limit_of_rows,
                            .sample = { { 's', POSITIONS } } },
-    [OP_ADAMW] = { .operand = { READS("scalars", ""), READS("gradient", "e"), CHOSEN("weight", "e"),
+    [OP_ADAMW] = { .operand = { READS("scalars", ""), READS("gradient", "e"), BY_CALLER("weight", "e"),
                                 OPTIONAL("master", "e", UPDATE), UPDATES("first", "e"), UPDATES("second", "e") },
                    .sample = { { 'e', ELEMENTS } } },
-    [OP_ALL_GATHER] = { .operand = { CHOSEN("to", ""), OPTIONAL("from", "", READ) }, .passes = 1 },
-    [OP_REDUCE_SCATTER] = { .operand = { OPTIONAL("to", "", WRITE), CHOSEN("from", "") }, .passes = 1, .whole = 1 },
+    [OP_ALL_GATHER] = { .operand = { BY_CALLER("to", ""), OPTIONAL("from", "", READ) }, .passes = 1 },
+    [OP_REDUCE_SCATTER] = { .operand = { OPTIONAL("to", "", WRITE), BY_CALLER("from", "") }, .passes = 1, .whole = 1 },
     [OP_ALL_REDUCE] = { .operand = { UPDATES("x", "") }, .passes = 2 },
     [OP_FILL] = { .operand = { OPTIONAL("out", "e", WRITE) }, .sample = { { 'e', ELEMENTS } } },
-    [OP_COPY] = { .operand = { CHOSEN("to", "e"), READS("from", "e") }, .sample = { { 'e', ELEMENTS } } },
-    [OP_SUM] = { .operand = { CHOSEN("out", ""), READS("x", "") }, .limit = limit_of_doubles },
+    [OP_COPY] = { .operand = { BY_CALLER("to", "e"), READS("from", "e") }, .sample = { { 'e', ELEMENTS } } },
+    [OP_SUM] = { .operand = { BY_CALLER("out", ""), READS("x", "") }, .limit = limit_of_doubles },
     [OP_TOKENS] = { .operand = { READS("scalars", ""), WRITES("tokens", ""), WRITES("labels", "") } },
     [OP_STEP_BEGIN] = { .operand = { UPDATES("scalars", "") }, .limit = limit_of_scalars },
     [OP_SQUARE_SUM] = { .operand = { READS("x", ""), UPDATES("squares", "") } },

@@ -3,7 +3,8 @@
 #include "base/clock.h"
 #include "machine/machine_state.h"
 
-static bool precedes(const queue *q, mark m)
+/* Whatever the queue runs next comes after m anyway. */
+static bool already_ordered(const queue *q, mark m)
 {
     return !m.queue || m.queue == q || hazard_ordered(q->machine->hazard, q->index, m.queue->index, m.serial);
 }
@@ -11,7 +12,7 @@ static bool precedes(const queue *q, mark m)
 static void await(queue *q, const awaited *w)
 {
     int i = 0;
-    if (precedes(q, w->mark)) return;
+    if (already_ordered(q, w->mark)) return;
     while (i < q->pendings && q->pending[i].mark.queue != w->mark.queue) i++;
     if (i == q->pendings) q->pending[q->pendings++] = *w;
     else if (q->pending[i].mark.serial < w->mark.serial) q->pending[i] = *w;
@@ -19,7 +20,7 @@ static void await(queue *q, const awaited *w)
 
 void queue_wait(queue *q, mark m)
 {
-    if (precedes(q, m)) return;
+    if (already_ordered(q, m)) return;
     awaited w = { m, hazard_past(q->machine->hazard, m.queue->index, m.serial) };
     await(q, &w);
 }
@@ -37,8 +38,9 @@ static bool collect_waits(queue *q, bool leave_out)
     bool left = false;
     for (int i = 0; i < q->pendings; i++) {
         mark w = q->pending[i].mark;
-        if (precedes(q, w)) continue;
-        if (m->waits++ == m->dropped_wait || leave_out) {
+        if (already_ordered(q, w)) continue;
+        bool dropped = m->waits++ == m->dropped_wait;
+        if (dropped || leave_out) {
             left = true;
             continue;
         }
@@ -56,7 +58,7 @@ void submit_number(op *o)
     o->args.fabric.sequence = g->sequence++;
 }
 
-static mark run_alone(queue *q, const op *o)
+static mark run_plain(queue *q, const op *o)
 {
     machine *m = q->machine;
     q->serial++;
@@ -70,13 +72,13 @@ static mark run_alone(queue *q, const op *o)
 
 static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
 
-/* An operation of nothing goes first: once it is complete, so is all that the operation waits for. */
+/* An empty operation is submitted and waited for first: then what the operation reads is final and can be copied. */
 static mark run_shadowed(queue *q, const op *o)
 {
     op nothing = { .kind = OP_FILL, .origin = o->origin };
-    mark_sync(run_alone(q, &nothing));
+    mark_sync(run_plain(q, &nothing));
     shadow_before(q->machine->shadow, o, read_tensor, q->machine);
-    mark m = run_alone(q, o);
+    mark m = run_plain(q, o);
     mark_sync(m);
     shadow_after(q->machine->shadow, o, read_tensor, q->machine);
     return m;
@@ -85,7 +87,7 @@ static mark run_shadowed(queue *q, const op *o)
 mark submit_run(queue *q, const op *o)
 {
     shadow *s = q->machine->shadow;
-    return s && shadow_wants(s, o) ? run_shadowed(q, o) : run_alone(q, o);
+    return s && shadow_wants(s, o) ? run_shadowed(q, o) : run_plain(q, o);
 }
 
 mark op_submit(queue *q, const op *given)

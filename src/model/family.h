@@ -40,8 +40,8 @@ typedef struct {
 } layer_step;
 #define STEP_NAMES(name) name, "d_" name, name "_gradient"
 
-/* Where the gradient of a slot lies: in the buffer of the gradient of the slot of that number, its own or one of equal
- * shape that is consumed before; in the residual stream's (SLOT_INPUT); or in place of the slot. */
+/* Where the gradient of a slot lies. A slot's number: in that slot's gradient buffer, which is its own, or one of equal
+ * shape that is no longer needed then; SLOT_INPUT's is the gradient of the residual stream. IN_PLACE: in the slot. */
 enum { GRADIENT_NONE = SLOT_NONE, GRADIENT_IN_PLACE = -1 };
 typedef struct {
     const char *name;

@@ -4,25 +4,26 @@
 /* What the tape may hold of a layer (o: attention's output; a: the activation), and the head's logits. */
 enum { X = SLOT_INPUT, N1, RSTD1, QKV, O, LSE, Y1, X2, N2, RSTD2, GATE_UP, A, Y2, LOGITS, SLOTS };
 
-/* Which policies keep less than what is read in backward. */
+/* Sets of policies that do not keep a slot. LAYER drops nearly all, ATTENTION_MLP less, so they are in the other sets.
+ */
 enum {
     LAYER = 1 << RECOMPUTE_LAYER,
-    BOTH = LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
-    ATTENTION = BOTH | 1 << RECOMPUTE_ATTENTION,
-    MLP = BOTH | 1 << RECOMPUTE_MLP
+    ATTENTION_MLP = LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
+    ATTENTION = ATTENTION_MLP | 1 << RECOMPUTE_ATTENTION,
+    MLP = ATTENTION_MLP | 1 << RECOMPUTE_MLP
 };
 
 static const family_slot slots[SLOTS] = {
     [X] = { "x", residual_shape, .gradient = X },
-    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = BOTH },
-    [RSTD1] = { "rstd1", row_statistics_shape, .dropped = BOTH },
+    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = ATTENTION_MLP },
+    [RSTD1] = { "rstd1", row_statistics_shape, .dropped = ATTENTION_MLP },
     [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = LAYER },
     [O] = { "o", heads_shape, .gradient = O, .dropped = ATTENTION },
     [LSE] = { "lse", head_statistics_shape, .dropped = ATTENTION },
     [Y1] = { "y1", residual_shape, .gradient = X, .dropped = LAYER },
-    [X2] = { "x2", residual_shape, .gradient = X, .dropped = BOTH },
-    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = BOTH },
-    [RSTD2] = { "rstd2", row_statistics_shape, .dropped = BOTH },
+    [X2] = { "x2", residual_shape, .gradient = X, .dropped = ATTENTION_MLP },
+    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = ATTENTION_MLP },
+    [RSTD2] = { "rstd2", row_statistics_shape, .dropped = ATTENTION_MLP },
     [GATE_UP] = { "gate_up", gate_up_shape, .gradient = GATE_UP, .dropped = MLP },
     [A] = { "a", ffn_shape, .gradient = A, .dropped = MLP },
     [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },

@@ -1,4 +1,4 @@
-/* The parameters of all families: one table, of which a shape has some rows. */
+/* The parameters of all families: one table; a model has the rows whose condition holds. */
 #include "plan/model/params.h"
 #include <math.h>
 
@@ -15,9 +15,13 @@ typedef enum {
 } condition;
 /* Tokens that are multiplied with a matrix: all, or those that its expert is given. */
 typedef enum { NONE, ALL, ROUTED } tokens;
-/* Tables: std 1 with INIT_FAN_IN. Outputs: what is added to the residual stream. A LayerNorm's gain is kept as its
- * difference from 1. */
-typedef enum { AS_TABLE, AS_MATRIX, AS_OUTPUT, AS_GAIN, AS_BIAS } role;
+typedef enum {
+    AS_TABLE,  /* looked up: std 1 with INIT_FAN_IN */
+    AS_MATRIX, /* multiplied */
+    AS_OUTPUT, /* multiplied, its product is added to the residual stream: the smaller std */
+    AS_GAIN,   /* of a norm; LayerNorm's is kept as its difference from 1 */
+    AS_BIAS
+} role;
 
 static const struct {
     param_name name;
@@ -115,7 +119,7 @@ param_list params_of_shape(const model_shape *m)
     return l;
 }
 
-/* With parameters that are sharded, gradients are the sums of reductions. */
+/* With FSDP each microbatch's gradient is reduced, and the results are added up in a format of their own. */
 static param_kept kept_of(const bench_case *c, const storage_rule *s, const param_rule *p)
 {
     param_kept kept = { .weight = s->other, .moment = s->moment };
@@ -165,7 +169,7 @@ int64_t model_parameters(const model_shape *m)
 }
 
 /* A product with a matrix costs 2 flops per weight and token forward and 4 backward; so does each of the two products
- * of attention per channel and attended position, of which there are half as many as tokens. */
+ * of attention per channel and attended position; a token attends to half of the sequence on average. */
 flop_count model_flop_count(const model_shape *m)
 {
     param_list l = params_of_shape(m);
