@@ -85,7 +85,7 @@ XGSW_SHARED float probability_shared(float score, float lse) { return exp_shared
 
 /* The gradient p (dp - D) of a score, D = sum of p dp over the keys. A probability of 1 has D = dp: what their
  * roundings leave of the difference is no gradient, and large keys would make one of it. */
-XGSW_SHARED float score_gradient(float p, float dp, float dot) { return p < 1.0f ? p * (dp - dot) : 0.0f; }
+XGSW_SHARED float score_gradient(float p, float dp, float dot) { return p == 1.0f ? 0.0f : p * (dp - dot); }
 
 XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)); }
 
