@@ -7,9 +7,14 @@ typedef void visitor(char *run, size_t bytes, uint64_t *sum);
 
 static void poison(char *run, size_t bytes, uint64_t *sum) { memset(run, 0xFF, bytes); }
 
+/* FNV-1a, eight bytes at a time: a step is one to one in what it adds, so a single change always shows. */
 static void checksum(char *run, size_t bytes, uint64_t *sum)
 {
-    for (size_t i = 0; i < bytes; i++) *sum = (*sum ^ (uint8_t)run[i]) * 1099511628211u;
+    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, run + at, bytes - at < sizeof word ? bytes - at : sizeof word);
+        *sum = (*sum ^ word) * 1099511628211u;
+    }
 }
 
 /* Visits every contiguous run: rows of the fastest dimension, or single elements if that has a stride. */

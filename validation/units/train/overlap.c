@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-enum { DECK = 1024, SCRATCH_BYTES = 1 << 22, SEEDS = 3 };
+enum { DECK = 1024, SCRATCH_BYTES = 1 << 18, SEEDS = 3 };
 
 /* ---- rings and bulk ---- */
 
