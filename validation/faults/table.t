@@ -2,8 +2,8 @@
 """Plants faults in operations of small cases on four ranks; every one must end FAILED, or stand in HARMLESS with its
 reason. Every kind of operation that a deck's fault can name, and that a step submits, has a row.
 
-    faults/table.t         BF16: first, middle and last execution of every operation; FP32: one of them; the rows of
-                           the other layouts in one precision, by turns
+    faults/table.t         of first, middle and last execution of every operation two in BF16 and one in FP32, by turns;
+                           the other rows in one precision, by turns, and of the other layouts every third
     faults/table.t long    all of them in both precisions
 
 Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the
@@ -231,13 +231,13 @@ def executions(count):
 
 
 def grid_faults(everything, precision):
-    """Every operation: kind, operation, execution, rank; one execution only for FP32 unless everything is asked for."""
+    """Every operation: kind, operation, execution, rank; unless everything is asked for FP32 has one execution by turns,
+    BF16 the others."""
     for at, (operation, count) in enumerate((COUNT_BF16 if precision == "bf16" else COUNT).items()):
         for turn, kind in enumerate(KINDS + ["flip"] * (operation in FLIPPED)):
             nths = executions(count)
-            if precision == "fp32" and not everything:
-                nths = [nths[(at + turn) % len(nths)]]
-            for nth in nths:
+            due = nths[(at + turn) % len(nths)]
+            for nth in nths if everything or len(nths) == 1 else [n for n in nths if (n == due) == (precision == "fp32")]:
                 yield kind, operation, nth, (at + turn + nth) % RANKS
 
 
@@ -253,7 +253,8 @@ def cases(everything):
     """Of every precision and section one without a fault, which must pass."""
     for precision in PRECISIONS:
         planted = [("DP2xTP2", fault, GRID) for fault in grid_faults(everything, precision)]
-        planted += [*MORE, *layout_faults(everything, precision)]
+        planted += [row for at, row in enumerate(MORE) if everything or PRECISIONS[at % 2] == precision]
+        planted += layout_faults(everything, precision)
         planted += [("healthy", None, section) for section in dict.fromkeys(section for _, _, section in planted)]
         for what, fault, section in planted:
             yield SimpleNamespace(precision=precision, what=what, fault=fault, section=section)
