@@ -45,7 +45,6 @@ static void *take(allocations &all, size_t bytes)
 {
     void *memory = NULL;
     if (posix_memalign(&memory, CUDA_ALIGNMENT, bytes) != 0) return NULL;
-    memset(memory, 0xFF, bytes);
     all[reinterpret_cast<uintptr_t>(memory)] = bytes;
     return memory;
 }
@@ -86,6 +85,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     if (bytes > device_bytes - device_used) return emulator_last_error(cudaErrorMemoryAllocation);
     *memory = take(device, bytes);
     if (!*memory) return emulator_last_error(cudaErrorMemoryAllocation);
+    memset(*memory, 0xFF, bytes);
     device_used += bytes;
     if (locked) __asan_poison_memory_region(*memory, bytes);
     return cudaSuccess;
