@@ -127,7 +127,7 @@ CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SA
               -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"' -DXGSW_NVML='"libnvidia-ml.so.1"'
 CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt \
                -Wl$(,)-rpath$(,)'$$ORIGIN/lib':$(CUDA_FROM)/lib64:$(CUDA_FROM)/lib)
-NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings \
+NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xptxas -v \
               -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
@@ -246,9 +246,10 @@ $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 
 $(addprefix $(BUILD)/src/machine/cuda/,device/libraries.o cudnn/cudnn_graph.o device/nvml.o): CPPFLAGS += $(CUDA_FLAGS)
 
+# What ptxas says of each kernel is read by validation/cuda/machine_code.t.
 $(BUILD)/src/%.cu.o: src/%.cu $(BUILD)/kernel_flags
 	@mkdir -p $(@D); echo '  compile $<'
-	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@ 2>$(@:.o=.ptxas) || { cat $(@:.o=.ptxas) >&2; exit 1; }
 
 $(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
 	@echo '  link    $@'
