@@ -25,7 +25,8 @@ def kernel_name(demangled):
 
 def compiled():
     """{kernel: (registers, bytes spilled)}"""
-    said = "".join(path.read_text() for path in sorted(BUILD.glob("src/**/*.ptxas")))
+    reports = [BUILD / f"{source}.ptxas" for source in Path("src").glob("**/*.cu")]
+    said = "".join(report.read_text() for report in reports if report.exists())
     entries = [entry for entry in ENTRY.findall(said) if entry[1] == TARGET]
     names = subprocess.run(["c++filt"], input="\n".join(e[0] for e in entries), text=True, capture_output=True,
                            check=True).stdout.splitlines()

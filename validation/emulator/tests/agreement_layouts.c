@@ -178,8 +178,8 @@ static bool same_bits(const trained *a, const trained *b)
 static unsigned orders_of(const layout *l)
 {
     if (l >= list + CHOSEN) return 1;
-    if (!test_is_long()) return l->ranks == 8 || (l - list) % 2 ? 1 : ORDERS;
-    return ORDERS_LONG;
+    if (test_is_long()) return ORDERS_LONG;
+    return l->ranks < 8 && (l - list) % 2 == 0 ? ORDERS : 1;
 }
 
 /* Each layout has orders of its own. */
