@@ -28,12 +28,14 @@
     ROW(OP_ALL_GATHER, all_gather)                                                                                     \
     ROW(OP_REDUCE_SCATTER, reduce_scatter)                                                                             \
     ROW(OP_ALL_REDUCE, all_reduce)                                                                                     \
+    ROW(OP_ALL_TO_ALL, all_to_all)                                                                                     \
     ROW(OP_EXCHANGE, exchange)
 
 #define OPS_AROUND_LAYERS(ROW)                                                                                         \
     ROW(OP_FILL, fill)                                                                                                 \
     ROW(OP_COPY, copy)                                                                                                 \
     ROW(OP_SUM, sum)                                                                                                   \
+    ROW(OP_SUM_PARTS, sum_parts)                                                                                       \
     ROW(OP_TOKENS, tokens)                                                                                             \
     ROW(OP_STEP_BEGIN, step_begin)                                                                                     \
     ROW(OP_SQUARE_SUM, square_sum)                                                                                     \

@@ -24,13 +24,6 @@ int group_world_rank(const group *g, int member)
     return rank;
 }
 
-/* Formats whose sums are defined, and what a sum may be rounded to. */
-static bool sums(dtype from, dtype to)
-{
-    bool floats = (from == F32 || from == BF16) && (to == F32 || to == BF16);
-    return floats || (from == to && (from == F64 || from == U64));
-}
-
 static op transfer_op(op_kind kind, group *g, const tensor *operands, const access_mode *chosen)
 {
     op o = op_made(kind, operands, chosen);
@@ -49,15 +42,11 @@ op all_gather_op(group *g, tensor to, tensor from)
     return o;
 }
 
-op reduce_scatter_op(group *g, tensor to, tensor from)
+op reduce_scatter_op(group *g, tensor x)
 {
-    bool in_place = !tensor_present(&to);
-    op o = transfer_op(OP_REDUCE_SCATTER, g, (tensor[]){ to, from }, (access_mode[]){ in_place ? UPDATE : READ });
-    need(tensor_contiguous(&from) && tensor_elements(&from) % g->size == 0, &o,
-         "the parts are not equal and contiguous");
-    need(in_place || (tensor_contiguous(&to) && tensor_elements(&to) * g->size == tensor_elements(&from)), &o,
-         "the result is not one part");
-    need(sums(from.type, in_place ? from.type : to.type), &o, "formats that do not add");
+    op o = transfer_op(OP_REDUCE_SCATTER, g, (tensor[]){ x }, NULL);
+    need(tensor_contiguous(&x) && tensor_elements(&x) % g->size == 0, &o, "the parts are not equal and contiguous");
+    need(x.type != I32, &o, "numbers that do not add");
     return o;
 }
 
@@ -65,7 +54,17 @@ op all_reduce_op(group *g, tensor x)
 {
     op o = transfer_op(OP_ALL_REDUCE, g, (tensor[]){ x }, NULL);
     need(tensor_contiguous(&x), &o, "a tensor with gaps");
-    need(sums(x.type, x.type), &o, "numbers that do not add");
+    need(x.type != I32, &o, "numbers that do not add");
+    return o;
+}
+
+op all_to_all_op(group *g, tensor to, tensor from)
+{
+    op o = transfer_op(OP_ALL_TO_ALL, g, (tensor[]){ to, from }, NULL);
+    need(tensor_contiguous(&from) && tensor_elements(&from) % g->size == 0, &o,
+         "the parts are not equal and contiguous");
+    need(tensor_contiguous(&to) && to.type == from.type && tensor_elements(&to) == tensor_elements(&from), &o,
+         "what comes is not as large as what goes");
     return o;
 }
 

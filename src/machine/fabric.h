@@ -43,11 +43,13 @@ int group_world_rank(const group *g, int member);
 /* to [size * n] = the parts of all ranks in rank order, from [n]. In place (from absent): own part already lies in
  * `to`. */
 op all_gather_op(group *g, tensor to, tensor from);
-/* to [n] = own part of the sum over ranks of from [size * n]; added in FP32 in rank order, rounded once to to's type.
- * In place (to absent): own part of `from` becomes the sum, the rest keeps this rank's values. */
-op reduce_scatter_op(group *g, tensor to, tensor from);
-/* x = sum over ranks, in rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */
+/* Own part of x [size * n] becomes the sum of that part over ranks, the rest keeps this rank's values. Sums are added in
+ * rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */
+op reduce_scatter_op(group *g, tensor x);
+/* x = sum over ranks, added alike. */
 op all_reduce_op(group *g, tensor x);
+/* Part r of to [size * n] = own part of rank r's `from` [size * n]. */
+op all_to_all_op(group *g, tensor to, tensor from);
 
 /* All point-to-point transfers of one instant; peer is a rank of the group. At most OP_OPERANDS. */
 typedef struct {

@@ -84,6 +84,9 @@ op fill_op(tensor out, double value);
 /* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
  * BF16 views of equal shapes whose rows have no gaps. */
 op copy_op(tensor to, access_mode to_access, tensor from);
+/* out [rows, n] (rows may have gaps between them) = the sum of parts [p, rows, n], added in FP32 in order, rounded once.
+ */
+op sum_parts_op(tensor out, tensor parts);
 /* out [1] F64 (+)= ordered sum of x F64. */
 op sum_op(tensor out, access_mode out_access, tensor x);
 

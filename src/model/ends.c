@@ -45,13 +45,11 @@ static void open_states(network_ends *e, const chunk_extent *chunk, int64_t live
 void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const schedule *order, arena *a)
 {
     const rank_extents *n = &w->extents;
-    int64_t ranks = w->tensor->size;
+    int64_t ranks = w->tensor.ranks->size;
     unsigned places = w->params->places;
-    tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
     *e = (network_ends){ .work = w };
     for (int i = 0; i < w->given->layout.chunks_per_stage; i++)
         if (chunk[i].has_embedding || chunk[i].has_loss) open_states(e, &chunk[i], schedule_live_chunk(order, i), a);
-    if (places & AT_EMBEDDING && ranks > 1) e->embedded = tensor_taken(a, ACTIVATIONS, whole);
     if (!(places & AT_LOSS)) return;
     e->loss_part = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->rows, 3));
     if (ranks > 1) e->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->positions, n->rows, 3));
@@ -82,21 +80,20 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
 {
     workspace *w = e->work;
     int table = table_row(e);
-    bool alone = w->tensor->size == 1;
+    bool alone = w->tensor.ranks->size == 1;
     tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e));
     submit(compute(e), "embedding",
-           embedding_forward_op(state_of(e, microbatch)->tokens, weight, alone ? x : e->embedded,
+           embedding_forward_op(state_of(e, microbatch)->tokens, weight, alone ? x : w->partial,
                                 w->params->row[table].part.first_row));
     weight_return(w->params, table, 1, USE_FORWARD, compute(e));
-    if (alone) return;
-    queues_transfer(&w->queues, w->queues.tensor, "embedding", reduce_scatter_op(w->tensor, x, e->embedded));
+    if (!alone) sequence_scatter(&w->tensor, "embedding", workspace_sum(w, x));
 }
 
 void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
 {
     workspace *w = e->work;
     int table = table_row(e);
-    tensor d = sequence_gather(&w->queues, "d_embedding", w->tensor, dx, w->d_gathered);
+    tensor d = sequence_gather(&w->tensor, "d_embedding", dx, w->d_gathered);
     access_mode how = param_contribute(w->params, table, 1);
     submit(compute(e), "embedding_gradient",
            embedding_backward_op(state_of(e, microbatch)->tokens, d, param_gradient(w->params, table, 1), how,
@@ -129,9 +126,12 @@ static void submit_loss(network_ends *e, int64_t microbatch, const step_call *he
                                  .valid = c->model.vocabulary,
                                  .gradient_scale =
                                      (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
-    tensor part = tensor_4d(e->loss_part.data, F32, 1, w->extents.positions, w->extents.rows, 3);
     submit(compute(e), "loss", cross_entropy_partial_op(&o));
-    o.partial = sequence_gather(&w->queues, "loss", w->tensor, part, e->loss_parts);
+    if (tensor_present(&e->loss_parts)) {
+        o.partial = e->loss_parts;
+        queues_transfer(&w->queues, w->queues.tensor, "loss",
+                        all_gather_op(w->tensor.ranks, e->loss_parts, e->loss_part));
+    }
     submit(compute(e), "loss", cross_entropy_finish_op(&o));
 }
 

@@ -14,8 +14,7 @@ typedef struct {
     workspace *work;
     end_state *state;
     int64_t states;               /* microbatch m uses state[m mod states] */
-    tensor embedded;              /* [s, b, h]: embedding before its scatter; absent on one tensor rank */
-    tensor loss_part, loss_parts; /* [s, b, 3], [T, s, b, 3] F32 */
+    tensor loss_part, loss_parts; /* [s, b, 3] F32; [T, s, b, 3], absent on one tensor rank */
 } network_ends;
 
 /* Takes memory for the ends that a stage has, if it has any. */

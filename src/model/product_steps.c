@@ -23,12 +23,12 @@ static tensor matrix(const step_call *c, weight_use use)
 }
 
 /* Of what all tensor ranks have, which is returned. */
-static tensor gather_multiply(step_call *c, weight_use use, tensor whole, bool keeps_whole)
+static tensor gather_multiply(step_call *c, weight_use use, tensor whole)
 {
     workspace *w = c->work;
     direction d = direction_of(c, use);
-    gathered_product p = { .part = d.from, .w = matrix(c, use), .whole = whole, .y = d.to, .keeps_whole = keeps_whole };
-    tensor gathered = gather_matmul(&w->queues, d.name, w->tensor, p);
+    gathered_product p = { .part = d.from, .w = matrix(c, use), .whole = whole, .y = d.to };
+    tensor gathered = gather_matmul(&w->tensor, d.name, p);
     step_return(c, use);
     return gathered;
 }
@@ -38,8 +38,7 @@ static void multiply_scatter(step_call *c, weight_use use)
 {
     workspace *w = c->work;
     direction d = direction_of(c, use);
-    scattered_product p = { .a = tensor_rows(d.from), .w = matrix(c, use), .partial = w->partial, .out = d.to };
-    matmul_scatter(&w->queues, d.name, w->tensor, p);
+    matmul_scatter(&w->tensor, d.name, d.from, matrix(c, use), workspace_sum(w, d.to));
     step_return(c, use);
 }
 
@@ -58,13 +57,13 @@ static void weight_gradient(const step_call *c, tensor x, tensor dy)
 
 static void column_forward(step_call *c)
 {
-    gather_multiply(c, USE_FORWARD, c->work->gathered, c->again && c->step == c->work->left);
+    gather_multiply(c, USE_FORWARD, c->work->gathered);
 }
 
 void column_input_gradient(step_call *c) { multiply_scatter(c, USE_BACKWARD); }
 void column_weight_gradient(step_call *c)
 {
-    weight_gradient(c, sequence_gather_end(&c->work->queues, c->input), step_d_made(c, 0));
+    weight_gradient(c, sequence_gather_end(&c->work->tensor, &c->input), step_d_made(c, 0));
 }
 
 static void column_backward(step_call *c)
@@ -82,7 +81,7 @@ static void row_backward(step_call *c)
 {
     const layer_step *column = c->step;
     mark before = queue_mark(c->work->queues.compute);
-    tensor dy = gather_multiply(c, USE_BACKWARD, c->work->d_gathered, true);
+    tensor dy = gather_multiply(c, USE_BACKWARD, c->work->d_gathered);
     do column--;
     while (!column->kind->gathers);
     step_gather_input(c, column, before);

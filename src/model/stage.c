@@ -57,7 +57,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .family = family_of(c),
                             .extents = rank_extents_of(c, m),
                             .queues = *q,
-                            .tensor = &m->axis[AXIS_TENSOR],
+                            .tensor = { *q, &m->axis[AXIS_TENSOR], c->strips },
                             .context = &m->axis[AXIS_CONTEXT],
                             .params = &s->params },
                   .data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD],

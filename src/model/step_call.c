@@ -32,11 +32,14 @@ void workspace_open(workspace *w, arena *a)
     w->left = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
     open_gradients(w, a);
     open_kinds(w, a);
-    if (w->tensor->size == 1) return;
-    int64_t parts = scatter_partial_parts(&w->queues, w->tensor);
-    w->gathered = tensor_taken(a, ACTIVATIONS, whole);
-    w->d_gathered = tensor_taken(a, ACTIVATIONS, whole);
-    w->partial = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, parts * n->part, n->rows, n->hidden));
+    if (w->tensor.ranks->size == 1) return;
+    tensor *buffer[] = { &w->gathered, &w->d_gathered, &w->partial, &w->parts };
+    for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, whole);
+}
+
+scattered_sum workspace_sum(const workspace *w, tensor out)
+{
+    return (scattered_sum){ .partial = w->partial, .parts = w->parts, .out = out };
 }
 
 static tensor gradient(const step_call *c, int slot)
@@ -67,6 +70,6 @@ void step_gather_input(step_call *c, const layer_step *s, mark after)
 {
     workspace *w = c->work;
     tensor part = c->slot[s->reads[0]];
-    if (s == w->left) c->input = (gathering){ .whole = w->tensor->size == 1 ? part : w->gathered };
-    else c->input = sequence_gather_begin(&w->queues, s[-1].name, w->tensor, part, w->gathered, after);
+    if (s == w->left) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : w->gathered };
+    else c->input = sequence_gather_begin(&w->tensor, s[-1].name, part, w->gathered, after);
 }

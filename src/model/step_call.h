@@ -11,12 +11,13 @@ typedef struct workspace {
     const family *family;
     rank_extents extents;
     queues queues;
-    group *tensor, *context;
+    sequence_parallel tensor;
+    group *context;
     param_table *params;
     unsigned again;              /* bit per step of a layer that runs again in backward */
     const layer_step *left;      /* of those, the one whose gathered input is still there when backward begins */
     tensor gathered, d_gathered; /* [s, b, h]: sequence-gathered activation and gradient; absent on one tensor rank */
-    tensor partial;              /* [s or 2 s/T, b, h] F32: row-parallel products before their sum (conjugate.h) */
+    tensor partial, parts;       /* [s, b, h]: row-parallel products, and all ranks' of own strips, before their sum */
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
     tensor rope;                 /* of the kind `rotation`: [s, d/2, 2] F32: cosine, sine */
     attention_ring ring;         /* of the kind `causal_attention` */
@@ -24,6 +25,9 @@ typedef struct workspace {
 
 /* Takes the buffers' memory, fills tables; what stands before them is given. Synchronizes (set-up). */
 void workspace_open(workspace *w, arena *a);
+
+/* `out` as what the tensor ranks' partial sums add up to. */
+scattered_sum workspace_sum(const workspace *w, tensor out);
 
 /* The residual stream as it is handed on: x + delta, added by the norm that comes next; delta absent: x. [s/T, b, h] */
 typedef struct {

@@ -42,9 +42,8 @@ static int previous_stage(const mesh_layout *l, int p)
     return next_stage(l, l->degree[AXIS_PIPELINE] - 1) == 0 ? l->degree[AXIS_PIPELINE] - 1 : -1;
 }
 
-/* Transfers that run at once: both ways round a tensor ring, one way round the context's; each link's beside the
- * others'. */
-enum { TENSOR_TRANSFERS = 2, CONTEXT_TRANSFERS = 1, LINK_TRANSFERS = 1 };
+/* Transfers of each that run at once, and beside the others'. */
+enum { TENSOR_TRANSFERS = 1, CONTEXT_TRANSFERS = 1, LINK_TRANSFERS = 1 };
 
 /* From stage to stage, one of which is this rank's; alone if one of them is not there. */
 static group link_between(const mesh *m, fabric_channel channel, int from, int to)

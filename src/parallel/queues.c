@@ -9,7 +9,6 @@ queues queues_open(machine *m, bool overlap)
     l.tensor = machine_queue(m, "tensor");
     l.context = machine_queue(m, "context");
     l.gradient = machine_queue(m, "gradient");
-    if (overlap) l.tensor_back = machine_queue(m, "tensor back");
     for (int i = 0; i < LINKS; i++) l.link[i] = machine_queue(m, links[i]);
     return l;
 }

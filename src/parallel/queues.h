@@ -6,8 +6,7 @@ typedef struct {
     machine *machine;
     bool overlap;       /* communication beside computation */
     queue *compute;     /* kernels and products */
-    queue *tensor;      /* transfers of the tensor axis */
-    queue *tensor_back; /* those of its rings that go from rank to the rank before; only with overlap */
+    queue *tensor;      /* transfers of the tensor axis, and the sums of what they bring */
     queue *gradient;    /* gradients reduced and weights gathered over data x shard x context */
     queue *context;     /* keys and values around the context axis */
     queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { STRIPS_MOST = 16 };
 enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 1024 };
 
 typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;
@@ -103,6 +104,7 @@ typedef struct {
     state_sharding sharding;
     schedule_kind schedule;
     int64_t head_deferral; /* last microbatches whose LM head weight gradient waits for the drain; 0: none */
+    int strips, strips_asked; /* of a tensor rank's positions (parallel/conjugate.h); as the deck gave it, or 0 */
     bool overlap;
     execution_order order;
     uint32_t order_seed;

@@ -19,7 +19,7 @@ void gradient_reduce(void *listener, bucket *b)
     if (b->sum->size > 1) {
         queue_follow(t->queues.gradient, t->queues.compute);
         b->reduced =
-            b->owners ? submit(t->queues.gradient, "gradients", reduce_scatter_op(b->sum, tensor_none(), b->gradient))
+            b->owners ? submit(t->queues.gradient, "gradients", reduce_scatter_op(b->sum, b->gradient))
                       : submit(t->queues.gradient, "gradients", all_reduce_op(b->sum, b->gradient));
         queues_wait_unless_overlap(&t->queues, b->reduced);
     }

@@ -54,9 +54,8 @@ static arrival receive_for(trainer *t, int64_t i)
 /* What was received is first read by a kernel, or gathered over the tensor ranks. */
 static void wait_for(trainer *t, const arrival *in)
 {
-    queue *readers[] = { t->queues.compute, t->queues.tensor, t->queues.tensor_back };
-    for (int i = 0; i < 3; i++)
-        if (readers[i]) queue_wait(readers[i], in->arrived);
+    queue_wait(t->queues.compute, in->arrived);
+    queue_wait(t->queues.tensor, in->arrived);
 }
 
 static void forward(trainer *t, const schedule_action *a, const arrival *in)

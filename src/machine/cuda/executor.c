@@ -47,7 +47,7 @@ void cuda_executor_close(void *state)
 size_t cuda_scratch_of(const machine_tuning *t, const op *o)
 {
     cuda_attention_settings(t);
-    return op_is_transfer(o->kind) ? cuda_transfer_scratch(o) : cuda_scratch_bytes(o);
+    return op_is_transfer(o->kind) ? 0 : cuda_scratch_bytes(o);
 }
 
 /* A queue that begins with a transfer is one of transfers: they go first, as peers wait for them. */
@@ -70,18 +70,22 @@ static void stream_wait(cuda_executor *e, const submission *s, entry *x, depende
     CUDA_CHECK(cudaStreamWaitEvent(e->queue[s->queue].stream, earlier->event, 0));
 }
 
-/* Of all_gather, reduce_scatter and all_reduce each waits for the one submitted before it, whatever its communicator:
- * NCCL's kernels hold multiprocessors until their peers have come, and two communicators that start in different orders
- * on two ranks may wait for each other. All ranks submit them in one order. Exchanges stay out: a receive is posted
- * long before its sender can come, and what the chain would hold up behind it may be what lets the sender come. */
-static bool is_collective(op_kind kind) { return op_is_transfer(kind) && kind != OP_EXCHANGE; }
+/* Collectives of groups that take turns each wait for the one submitted before it: NCCL's kernels hold multiprocessors
+ * until their peers have come, and two that start in different orders on two ranks may wait for each other. All ranks
+ * submit them in one order. Groups whose transfers run at once have multiprocessors of their own (communicators.c).
+ * Exchanges stay out: a receive is posted long before its sender can come, and what the chain would hold up behind it
+ * may be what lets the sender come. */
+static bool takes_turns(const op *o)
+{
+    return op_is_transfer(o->kind) && o->kind != OP_EXCHANGE && !o->args.fabric.group->concurrent;
+}
 
 static void stream_wait_all(cuda_executor *e, const submission *s, entry *x)
 {
     dependency before = e->collective;
     x->waits = 0;
     for (int i = 0; i < s->waits; i++) stream_wait(e, s, x, s->wait[i]);
-    if (!is_collective(s->op->kind)) return;
+    if (!takes_turns(s->op)) return;
     if (before.serial && before.queue != s->queue) stream_wait(e, s, x, before);
     e->collective = (dependency){ s->queue, s->serial };
 }
@@ -101,7 +105,7 @@ static void launch(const cuda_executor *e, const submission *s)
 {
     const cuda_queue *q = &e->queue[s->queue];
     if (op_is_transfer(s->op->kind)) {
-        cuda_transfer(s->op, s->scratch, q->stream, s->queue);
+        cuda_transfer(s->op, q->stream, s->queue);
         return;
     }
     if (e->options.prove_access) poison(q, s->op);

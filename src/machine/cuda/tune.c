@@ -22,11 +22,10 @@ static bool placed(const op *noted, void *memory, size_t bytes, op *o)
     return true;
 }
 
-/* Of a transfer its conversion. Scratch lies at the arena's end and is at least as large as that of any operation. */
+/* Scratch lies at the arena's end and is at least as large as that of any operation. */
 static void run_one(const op *noted, void *memory, size_t bytes, cudaStream_t stream)
 {
-    op o, copy;
-    if (cuda_transfer_conversion(noted, &copy)) noted = &copy;
+    op o;
     if (op_is_transfer(noted->kind)) return;
     size_t scratch = (cuda_scratch_bytes(noted) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     if (scratch > bytes || !placed(noted, memory, bytes, &o)) return;

@@ -26,8 +26,9 @@ typedef struct {
     expectation *expected;
 } messages;
 
-/* all_reduce sums and then gathers, unless every rank sums the whole. */
-typedef enum { SUMS, GATHERS, EXCHANGES } transfer_stage;
+/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered, summed or as it is, goes part
+ * by part to its rank. */
+typedef enum { SUMS, GATHERS, SCATTERS, EXCHANGES } transfer_stage;
 
 /* The tensor of which each rank has a part: all of it, or as equal a share as there is. */
 typedef struct {
@@ -184,14 +185,21 @@ static int peer_at(const host_transfer *t, const messages *s, int i)
     return t->stage == SUMS ? i : (g->rank + g->size - i) % g->size;
 }
 
+/* Where a part of another rank comes to lie that was sent to this one. */
+static char *arrived_data(const host_transfer *t, part p)
+{
+    return (char *)t->op->operand[0].tensor.data + (size_t)p.first * dtype_bytes(t->divided.type);
+}
+
 static void post_peer(host_transfer *t, messages *s, int peer)
 {
     const divided *d = &t->divided;
     part own = part_of(d, t->group->size, t->group->rank), other = part_of(d, t->group->size, peer);
     if (t->stage == SUMS && !s->sends)
         post(t, s, slots(t) + (size_t)(peer - s->window) * slot_bytes(d, t->group->size), part_bytes(d, own), peer);
-    else if ((t->stage == SUMS) == s->sends) post(t, s, part_data(d, other), part_bytes(d, other), peer);
-    else post(t, s, part_data(d, own), part_bytes(d, own), peer);
+    else if (t->stage == SCATTERS && !s->sends) post(t, s, arrived_data(t, other), part_bytes(d, other), peer);
+    else if ((t->stage == GATHERS) == s->sends) post(t, s, part_data(d, own), part_bytes(d, own), peer);
+    else post(t, s, part_data(d, other), part_bytes(d, other), peer);
 }
 
 static void post_window(host_transfer *t, messages *s)
@@ -245,7 +253,7 @@ static bool messages_advance(host_transfer *t, messages *s)
 
 static divided divided_by(const op *o)
 {
-    const tensor *x = &o->operand[o->kind == OP_REDUCE_SCATTER].tensor;
+    const tensor *x = &o->operand[o->kind == OP_ALL_TO_ALL].tensor;
     bool whole = o->kind == OP_ALL_REDUCE && tensor_span(x) <= WHOLE_BYTES && o->args.fabric.group->size <= WINDOW;
     return (divided){ x->data, x->type, tensor_elements(x), whole };
 }
@@ -258,12 +266,17 @@ static void start_gather(host_transfer *t)
     start_stage(t, GATHERS);
 }
 
+static void start_scatter(host_transfer *t)
+{
+    part own = part_of(&t->divided, t->group->size, t->group->rank);
+    memcpy(arrived_data(t, own), part_data(&t->divided, own), part_bytes(&t->divided, own));
+    start_stage(t, SCATTERS);
+}
+
 static void finish_sum(host_transfer *t)
 {
-    const tensor *to = &t->op->operand[0].tensor;
-    bool apart = t->op->kind == OP_REDUCE_SCATTER && tensor_present(to);
     part own = part_of(&t->divided, t->group->size, t->group->rank);
-    add_window(t, apart ? to->data : part_data(&t->divided, own), apart ? to->type : t->divided.type);
+    add_window(t, part_data(&t->divided, own), t->divided.type);
 }
 
 static void start_exchange(host_transfer *t)
@@ -295,6 +308,7 @@ void host_transfer_start(host_transfer *t, const op *o, void *scratch)
     if (o->kind != OP_EXCHANGE) t->divided = divided_by(o);
     if (o->kind == OP_ALL_GATHER) start_gather(t);
     if (o->kind == OP_REDUCE_SCATTER || o->kind == OP_ALL_REDUCE) start_stage(t, SUMS);
+    if (o->kind == OP_ALL_TO_ALL) start_scatter(t);
     if (o->kind == OP_EXCHANGE) start_exchange(t);
 }
 

@@ -1,6 +1,7 @@
 /* Sums over ranks. */
 #include "base/numeric.h"
 #include "machine/host/host.h"
+#include "machine/host/row.h"
 
 enum { SUM_BLOCK = 1024 };
 
@@ -63,4 +64,16 @@ void rank_sum(void *to, dtype to_type, const void *before, const rank_parts *par
     if (type == F64) sum_f64(to, before, parts, n);
     else if (type == U64) sum_u64(to, before, parts, n);
     else sum_f32(to, to_type, before, parts, type, n);
+}
+
+/* Without gaps it is one long row. */
+void host_sum_parts(const op *o, void *scratch)
+{
+    const tensor *out = &o->operand[0].tensor, *parts = &o->operand[1].tensor;
+    int64_t rows = tensor_contiguous(out) ? 1 : tensor_row_count(out), n = tensor_elements(out) / rows;
+    for (int64_t row = 0; row < rows; row++) {
+        rank_parts p = { row_at(parts->data, parts->type, row * n), tensor_span(parts) / (size_t)parts->dim[0],
+                         (int)parts->dim[0], -1, NULL };
+        rank_sum(tensor_row(out, row, 0), out->type, NULL, &p, parts->type, n);
+    }
 }

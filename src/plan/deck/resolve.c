@@ -54,6 +54,17 @@ static schedule_kind schedule_by_chunks(const mesh_layout *l)
     return l->chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
 }
 
+static void resolve_strips(case_draft *d)
+{
+    bench_case *c = &d->c;
+    enum { MOST = 4, ROWS = 1024 };
+    int64_t positions = c->model.sequence / c->layout.degree[AXIS_CONTEXT], rows = positions * c->micro_batch;
+    int most = MOST;
+    while (most > 1 && rows / most < ROWS) most /= 2;
+    c->strips_asked = draft_given(d, KEY_STRIPS) ? c->strips : 0;
+    c->strips = strips_within(c->strips_asked ? c->strips_asked : most, positions, c->layout.degree[AXIS_TENSOR]);
+}
+
 static void resolve_recipe(case_draft *d)
 {
     if (!draft_given(d, KEY_TOKENS)) d->c.tokens = d->workload->tokens;
@@ -135,6 +146,7 @@ void draft_resolve(case_draft *d)
     resolve_recipe(d);
     shape_resolve(d);
     batch_resolve(d);
+    resolve_strips(d);
     resolve_optimizer(d);
     d->c.world_ranks = d->source->ranks;
     d->c.step_line = d->workload->step_line;

@@ -29,7 +29,7 @@ static model_shape full_shape(const case_draft *d)
 static model_shape check_shape(const case_draft *d)
 {
     int slots = d->c.layout.degree[AXIS_PIPELINE] > 1 ? 2 : 0;
-    model_shape m = shape_check(d->workload, &d->c.layout, slots);
+    model_shape m = shape_check(d->workload, &d->c.layout, 1, slots);
     int64_t group = m.heads / m.kv_heads;
     if (draft_given(d, KEY_KV_HEADS)) m.heads = group * d->c.model.kv_heads;
     m.hidden = 16 * (draft_given(d, KEY_HEADS) ? d->c.model.heads : m.heads);

@@ -71,6 +71,10 @@ static const key_row table[KEYS] = {
     [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .rule = "by chunks", FIELD(schedule),
                        .explanation =
                            "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },
+    [KEY_STRIPS] = { "strips", INTEGER(1, STRIPS_MOST), .rule = "by rows", FIELD(strips),
+                     .explanation = "in which a tensor rank's positions are transferred, one beside the product of "
+                                    "another; the most of 4, 2, 1 that leaves a product 1024 rows; fewer where strips "
+                                    "x tensor does not divide the positions" },
     [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "on", FIELD(overlap),
                       .explanation = "transfers run beside computation; off: beside none but a pipeline's sends" },
     [KEY_ORDER] = { "order", WORD(order_names), .fallback = "submitted", FIELD(order),

@@ -33,6 +33,7 @@ typedef enum {
     KEY_RECOMPUTE,
     KEY_SHARDING,
     KEY_SCHEDULE,
+    KEY_STRIPS,
     KEY_OVERLAP,
     KEY_ORDER,
     KEY_ORDER_SEED,

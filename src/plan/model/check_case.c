@@ -28,7 +28,7 @@ bench_case check_case(const bench_case *c)
     check.size = SIZE_CHECK;
     check.proxy = true;
     check.recipe_layout = false;
-    check.model = shape_check(w, &c->layout, shape_slots(c->model.layers, &c->layout));
+    check.model = shape_check(w, &c->layout, c->strips, shape_slots(c->model.layers, &c->layout));
     check.optimizer = optimizer_for(w, SIZE_CHECK, CHECK_STEPS);
     check.optimizer.learning_rate *= 2.0 / (double)check.model.layers;
     check.warmup = 0;
@@ -52,6 +52,7 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.sharding = SHARDING_NONE;
     single.recompute = RECOMPUTE_NONE;
     single.schedule = SCHEDULE_1F1B;
+    single.strips = 1;
     single.overlap = false;
     single.order = ORDER_SUBMITTED;
     single.check = CHECK_OFF;

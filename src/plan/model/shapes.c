@@ -28,6 +28,13 @@ int shape_slots(int64_t layers, const mesh_layout *layout)
     return layers % chunks == 0 ? 0 : -1;
 }
 
+int strips_within(int most, int64_t positions, int tensor)
+{
+    int strips = tensor > 1 ? most : 1;
+    while (strips > 1 && positions % ((int64_t)strips * tensor)) strips--;
+    return strips;
+}
+
 /* Smallest L >= 2 with L + slots divisible by the chunks. */
 static int64_t check_layers(const mesh_layout *layout, int slots)
 {
@@ -39,9 +46,9 @@ static int64_t check_layers(const mesh_layout *layout, int slots)
  * gradients of BF16 and FP32 differ by 0.4 on one rank, more than many a fault makes (src/README.md). */
 static const double check_spread = 0.81;
 
-model_shape shape_check(const workload_row *w, const mesh_layout *layout, int slots)
+model_shape shape_check(const workload_row *w, const mesh_layout *layout, int strips, int slots)
 {
-    int64_t tensor = layout->degree[AXIS_TENSOR], context = layout->degree[AXIS_CONTEXT];
+    int64_t pieces = 2 * strips, tensor = layout->degree[AXIS_TENSOR], context = layout->degree[AXIS_CONTEXT];
     model_shape m = w->full;
     m.kv_heads = larger(2, tensor);
     m.heads = m.heads == w->full.kv_heads ? m.kv_heads : 2 * m.kv_heads;
@@ -49,7 +56,7 @@ model_shape shape_check(const workload_row *w, const mesh_layout *layout, int sl
     if (m.experts) m.experts = larger(4, layout->expert);
     m.ffn = 64 * tensor;
     m.vocabulary = 128 * tensor - 3;
-    m.sequence = 64 * tensor * context;
+    m.sequence = (64 + pieces - 1) / pieces * pieces * tensor * context;
     m.layers = check_layers(layout, slots);
     m.init_std =
         fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));

@@ -284,6 +284,64 @@ void cuda_add(const cuda_call *c)
     with_type(c->x[0].type, [&](auto zero) { add_of<decltype(zero)>(c); });
 }
 
+/* Part after part in FP32; what a thread reads of several parts is in flight at once. */
+template <typename to_type, typename from_type>
+KERNEL(THREADS)
+sum_parts_packs(tensor to, const from_type *parts, int count, int64_t apart, int blocks_a_row)
+{
+    enum { LENGTH = 8 };
+    part p = part_of(blocks_a_row, 1);
+    int64_t n = columns_of(to) / LENGTH, at = p.row * n + p.at;
+    if (p.at >= n) return;
+    const pack<from_type, LENGTH> *x = reinterpret_cast<const pack<from_type, LENGTH> *>(parts) + at;
+    float total[LENGTH];
+    for (int i = 0; i < LENGTH; i++) total[i] = get(x[0], i);
+#pragma unroll 4
+    for (int r = 1; r < count; r++) {
+        pack<from_type, LENGTH> next = x[r * (apart / LENGTH)];
+        for (int i = 0; i < LENGTH; i++) total[i] += get(next, i);
+    }
+    pack<to_type, LENGTH> sum = {};
+    for (int i = 0; i < LENGTH; i++) put(sum, i, total[i]);
+    reinterpret_cast<pack<to_type, LENGTH> *>(row_of<to_type>(to, p.row))[p.at] = sum;
+}
+
+template <typename to_type, typename from_type>
+KERNEL(THREADS)
+sum_parts_plain(tensor to, const from_type *parts, int count, int64_t apart, int blocks_a_row)
+{
+    part p = part_of(blocks_a_row, 1);
+    int64_t n = columns_of(to), at = p.row * n + p.at;
+    if (p.at >= n) return;
+    float total = widen(parts[at]);
+    for (int r = 1; r < count; r++) total += widen(parts[r * apart + at]);
+    narrow(row_of<to_type>(to, p.row)[p.at], total);
+}
+
+template <typename to_type, typename from_type> static void sum_parts_of(const cuda_call *c)
+{
+    tensor to = contiguous(c->x[0]) ? flat(c->x[0], 0) : c->x[0];
+    int64_t apart = elements_of(to);
+    bool fast = packs(to, 8) && packs(c->x[1], 8);
+    cut n = cut_of(to, fast ? 8 : 1, 1);
+    const from_type *parts = static_cast<const from_type *>(c->x[1].data);
+    int count = (int)c->x[1].dim[0];
+    if (fast)
+        LAUNCH((sum_parts_packs<to_type, from_type>), n.blocks, n.threads, 0, c->stream, to, parts, count, apart,
+               n.parts);
+    else
+        LAUNCH((sum_parts_plain<to_type, from_type>), n.blocks, n.threads, 0, c->stream, to, parts, count, apart,
+               n.parts);
+}
+
+void cuda_sum_parts(const cuda_call *c)
+{
+    if (elements_of(c->x[0]) == 0) return;
+    with_type(c->x[0].type, [&](auto y) {
+        with_type(c->x[1].type, [&](auto x) { sum_parts_of<decltype(y), decltype(x)>(c); });
+    });
+}
+
 /* In order, so by one thread; there are as many terms as sequences in a microbatch. */
 KERNEL(WARP) sum(double *out, bool adds, const double *x, int64_t n)
 {

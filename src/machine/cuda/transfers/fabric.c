@@ -1,9 +1,7 @@
-/* Transfers by NCCL. Sums in one format are made in NCCL's order, and in BF16 rounded at every hop; a sum from one
- * format into another is made in FP32 and rounded once. */
+/* Transfers by NCCL. Its sums are made in an order of its own, and in BF16 rounded at every hop. */
 #include "machine/cuda/transfers/fabric.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
-#include "machine/cuda/kernels/compute.h"
 #include "machine/cuda/transfers/communicators.h"
 
 typedef struct {
@@ -11,7 +9,6 @@ typedef struct {
     group *group;
     const char *name;
     ncclComm_t comm; /* of the communicator, if the group has more than one rank */
-    void *scratch;
     cudaStream_t stream;
 } cuda_transfer_call;
 
@@ -21,20 +18,6 @@ static ncclDataType_t format(dtype type)
         [F32] = ncclFloat32, [BF16] = ncclBfloat16, [F64] = ncclFloat64, [I32] = ncclInt32, [U64] = ncclUint64
     };
     return formats[type];
-}
-
-static op conversion(const op *o, tensor to, tensor from)
-{
-    op copy = { .kind = OP_COPY, .operands = 2, .origin = o->origin };
-    copy.operand[0] = (operand){ tensor_flat(to), WRITE };
-    copy.operand[1] = (operand){ tensor_flat(from), READ };
-    return copy;
-}
-
-static void convert(const cuda_transfer_call *t, tensor to, tensor from)
-{
-    op copy = conversion(t->op, to, from);
-    cuda_compute(&copy, NULL, 0, t->stream);
 }
 
 static void move(const cuda_transfer_call *t, void *to, const void *from, size_t bytes)
@@ -57,35 +40,13 @@ static void run_all_gather(const cuda_transfer_call *t)
     else NCCL(t->name, ncclAllGather(part, to->data, count, format(to->type), t->comm, t->stream));
 }
 
-static void sum_parts(const cuda_transfer_call *t, void *to, const tensor *from)
-{
-    size_t count = (size_t)(tensor_elements(from) / t->group->size);
-    NCCL(t->name, ncclReduceScatter(from->data, to, count, format(from->type), ncclSum, t->comm, t->stream));
-}
-
-/* Summed in FP32 before it is rounded, or widened before it is summed. */
-static void sum_parts_between(const cuda_transfer_call *t, tensor to, tensor from)
-{
-    bool widens = to.type == F32;
-    tensor apart = tensor_1d(t->scratch, F32, tensor_elements(widens ? &from : &to));
-    if (t->group->size == 1) {
-        convert(t, to, from);
-    } else if (widens) {
-        convert(t, apart, from);
-        sum_parts(t, to.data, &apart);
-    } else {
-        sum_parts(t, apart.data, &from);
-        convert(t, to, apart);
-    }
-}
-
 static void run_reduce_scatter(const cuda_transfer_call *t)
 {
-    const tensor *to = &t->op->operand[0].tensor, *from = &t->op->operand[1].tensor;
-    void *sum = tensor_present(to) ? to->data : part_data(from, t->group);
-    if (tensor_present(to) && to->type != from->type) sum_parts_between(t, *to, *from);
-    else if (t->group->size == 1) move(t, sum, from->data, tensor_span(from));
-    else sum_parts(t, sum, from);
+    const tensor *x = &t->op->operand[0].tensor;
+    size_t count = (size_t)(tensor_elements(x) / t->group->size);
+    if (t->group->size == 1) return;
+    NCCL(t->name,
+         ncclReduceScatter(x->data, part_data(x, t->group), count, format(x->type), ncclSum, t->comm, t->stream));
 }
 
 static void run_all_reduce(const cuda_transfer_call *t)
@@ -112,38 +73,34 @@ static void run_exchange(const cuda_transfer_call *t)
     NCCL(t->name, ncclGroupEnd());
 }
 
-static bool converts(const op *o)
+/* Sends and receives of one group of calls run at once. */
+static void run_all_to_all(const cuda_transfer_call *t)
 {
-    const tensor *to = &o->operand[0].tensor;
-    return o->kind == OP_REDUCE_SCATTER && tensor_present(to) && to->type != o->operand[1].tensor.type;
-}
-
-size_t cuda_transfer_scratch(const op *o)
-{
-    const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
-    if (!converts(o) || o->args.fabric.group->size == 1) return 0;
-    return (size_t)tensor_elements(to->type == F32 ? from : to) * dtype_bytes(F32);
-}
-
-bool cuda_transfer_conversion(const op *o, op *copy)
-{
-    if (!converts(o)) return false;
-    tensor to = o->operand[0].tensor, from = tensor_flat(o->operand[1].tensor);
-    *copy = conversion(o, to, tensor_slice(from, 0, 0, tensor_elements(&to)));
-    return true;
+    const tensor *to = &t->op->operand[0].tensor, *from = &t->op->operand[1].tensor;
+    size_t part = tensor_span(from) / (size_t)t->group->size, count = part / dtype_bytes(from->type);
+    move(t, part_data(to, t->group), part_data(from, t->group), part);
+    if (t->group->size == 1) return;
+    NCCL(t->name, ncclGroupStart());
+    for (int i = 1; i < t->group->size; i++) {
+        int next = (t->group->rank + i) % t->group->size, before = (t->group->rank + t->group->size - i) % t->group->size;
+        NCCL(t->name, ncclSend((char *)from->data + part * (size_t)next, count, format(from->type), next, t->comm,
+                               t->stream));
+        NCCL(t->name, ncclRecv((char *)to->data + part * (size_t)before, count, format(to->type), before, t->comm,
+                               t->stream));
+    }
+    NCCL(t->name, ncclGroupEnd());
 }
 
 /* Nothing is to be moved, on all ranks alike. */
 static bool is_empty(const op *o)
 {
-    const tensor *whole = &o->operand[o->kind == OP_REDUCE_SCATTER].tensor;
-    return o->operands == 0 || (o->kind != OP_EXCHANGE && tensor_elements(whole) == 0);
+    return o->operands == 0 || (o->kind != OP_EXCHANGE && tensor_elements(&o->operand[0].tensor) == 0);
 }
 
-void cuda_transfer(const op *o, void *scratch, cudaStream_t stream, int queue_index)
+void cuda_transfer(const op *o, cudaStream_t stream, int queue_index)
 {
     group *g = o->args.fabric.group;
-    cuda_transfer_call t = { .op = o, .group = g, .scratch = scratch, .stream = stream };
+    cuda_transfer_call t = { .op = o, .group = g, .stream = stream };
     if (is_empty(o)) return;
     if (g->size > 1) {
         const cuda_communicator *c = communicator_for(g, queue_index);
@@ -154,6 +111,7 @@ void cuda_transfer(const op *o, void *scratch, cudaStream_t stream, int queue_in
     case OP_ALL_GATHER: run_all_gather(&t); break;
     case OP_REDUCE_SCATTER: run_reduce_scatter(&t); break;
     case OP_ALL_REDUCE: run_all_reduce(&t); break;
+    case OP_ALL_TO_ALL: run_all_to_all(&t); break;
     default: run_exchange(&t);
     }
 }
