@@ -16,7 +16,6 @@
     ROW(OP_ROPE_BACKWARD, rope_backward)                                                                               \
     ROW(OP_ATTENTION_FORWARD, attention_forward)                                                                       \
     ROW(OP_ATTENTION_BACKWARD, attention_backward)                                                                     \
-    ROW(OP_ATTENTION_MERGE, attention_merge)                                                                           \
     ROW(OP_ADD, add)                                                                                                   \
     ROW(OP_SWIGLU_FORWARD, swiglu_forward)                                                                             \
     ROW(OP_SWIGLU_BACKWARD, swiglu_backward)                                                                           \

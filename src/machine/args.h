@@ -21,7 +21,7 @@ enum { EXACT_SUM_NOT_FINITE = 4, EXACT_SUM_OUTGROWN, EXACT_SUM_WORDS };
 typedef struct {
     float scale;
     bool causal;
-} attention_args; /* causal: query i sees keys 0 .. i; else all */
+} attention_args; /* causal: of t keys query i of s sees 0 .. i + t - s; else all */
 typedef struct {
     float epsilon;
 } norm_args;

@@ -67,7 +67,7 @@ static void need_attention(op *o, tensor q, tensor k, tensor v, tensor out, tens
          "q, k, v and out are not [s, b, heads, d]");
     need(same_shape(k, v) && same_shape(q, out), o, "k and v, or q and out, differ in shape");
     need(q.dim[1] == k.dim[1] && q.dim[3] == k.dim[3], o, "queries and keys do not belong together");
-    need(!o->args.attention.causal || q.dim[0] == k.dim[0], o, "causal attention of other positions than the keys'");
+    need(!o->args.attention.causal || q.dim[0] <= k.dim[0], o, "causal attention of more queries than keys");
     need(k.dim[2] > 0 && q.dim[2] % k.dim[2] == 0, o, "heads are no multiple of kv_heads");
     need(q.dim[3] % 2 == 0 && q.dim[3] <= LARGEST_HEAD_DIM, o, "head dim is odd or above 256");
     need(is_lse(lse, q), o, "lse is not [b, heads, s] F32");
@@ -89,22 +89,12 @@ static bool is_sum_of(tensor d, access_mode how, tensor x)
 op attention_backward_op(attention_backward_operands x, attention_args args)
 {
     op o = op_made(OP_ATTENTION_BACKWARD, (tensor[]){ x.q, x.k, x.v, x.out, x.lse, x.d_out, x.dq, x.dk, x.dv },
-                   (access_mode[]){ x.dq_access, x.dkv_access, x.dkv_access });
+                   (access_mode[]){ x.dkv_access, x.dkv_access });
     o.args.attention = args;
     need_attention(&o, x.q, x.k, x.v, x.out, x.lse);
     need(same_shape(x.d_out, x.q) && walkable(x.d_out), &o, "the gradient of out has another shape");
-    need(is_sum_of(x.dq, x.dq_access, x.q) && is_sum_of(x.dk, x.dkv_access, x.k) && is_sum_of(x.dv, x.dkv_access, x.v),
+    need(is_sum_of(x.dq, WRITE, x.q) && is_sum_of(x.dk, x.dkv_access, x.k) && is_sum_of(x.dv, x.dkv_access, x.v),
          &o, "a gradient has another shape, gaps in its heads, or is added to in another format than F32");
-    return o;
-}
-
-op attention_merge_op(tensor out, tensor lse, tensor part, tensor part_lse)
-{
-    op o = op_made(OP_ATTENTION_MERGE, (tensor[]){ out, lse, part, part_lse }, NULL);
-    need(out.dims == 4 && out.type == F32 && part.type == F32 && walkable(out) && walkable(part) &&
-             same_shape(out, part),
-         &o, "the outputs are not [s, b, heads, d] F32");
-    need(is_lse(lse, out) && is_lse(part_lse, out), &o, "the statistics are not [b, heads, s] F32");
     return o;
 }
 

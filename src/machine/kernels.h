@@ -28,25 +28,19 @@ op norm_backward_op(norm_backward_operands o);
 op rope_forward_op(tensor x, tensor table);
 op rope_backward_op(tensor x, tensor table);
 
-/* Attention of q [s, b, heads, d] over k, v [t, b, kv_heads, d]; causal: s = t and query i sees keys 0 .. i, else all.
- * out like q (may be a strided view), in q's type or F32; lse [b, heads, s] F32 = log sum exp of the scaled scores.
+/* Attention of q [s, b, heads, d] over k, v [t, b, kv_heads, d]; causal: of t >= s keys query i sees 0 .. i + t - s,
+ * else all. out like q (may be a strided view); lse [b, heads, s] F32 = log sum exp of the scaled scores.
  * Blockwise: no s x t memory (Dao 2023, algorithm 1). */
 typedef struct {
     tensor q, k, v, out, lse;
 } attention_forward_operands;
 op attention_forward_op(attention_forward_operands o, attention_args args);
-/* dq, dk, dv (WRITE), or F32 and added to (UPDATE), each in q's type or F32. out, lse: over all keys that the queries
- * see. */
+/* dq; dk and dv (WRITE), or F32 and added to (UPDATE), in q's type or F32. */
 typedef struct {
     tensor q, k, v, out, lse, d_out, dq, dk, dv;
-    access_mode dq_access, dkv_access;
+    access_mode dkv_access;
 } attention_backward_operands;
 op attention_backward_op(attention_backward_operands o, attention_args args);
-/* out [s, b, heads, d] F32 and lse [b, heads, s] F32 over some keys, and part, part_lse over others, become those over
- * both (Milakov & Gimelshein 2018): lse' = log(e^lse + e^part_lse), out' = out e^(lse - lse') + part e^(part_lse -
- * lse'). */
-op attention_merge_op(tensor out, tensor lse, tensor part, tensor part_lse);
-
 /* out = a + b, rounded once; equal shapes, contiguous. */
 op add_op(tensor out, tensor a, tensor b);
 
@@ -84,8 +78,8 @@ op fill_op(tensor out, double value);
 /* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
  * BF16 views of equal shapes whose rows have no gaps. */
 op copy_op(tensor to, access_mode to_access, tensor from);
-/* out [rows, n] (rows may have gaps between them) = the sum of parts [p, rows, n], added in FP32 in order, rounded once.
- */
+/* out = the sum of parts [p, ...], each of out's shape and without gaps, added in FP32 in order, rounded once. Rows of
+ * out have no gaps. */
 op sum_parts_op(tensor out, tensor parts);
 /* out [1] F64 (+)= ordered sum of x F64. */
 op sum_op(tensor out, access_mode out_access, tensor x);

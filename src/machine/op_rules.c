@@ -12,11 +12,13 @@ static double product_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)a->dim[1];
 }
 
-/* Of one product of attention: 2 d flops for every pair of query and key that the mask lets through. */
+/* Of one product of attention: 2 d flops for every pair of query and key that the mask lets through, of the pairs of a
+ * position with itself half. */
 static double pairs_flops(const op *o)
 {
     const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;
-    return (o->args.attention.causal ? 1.0 : 2.0) * (double)(q[0] * k[0]) * (double)(q[1] * q[2] * q[3]);
+    int64_t hidden = o->args.attention.causal ? q[0] : 0;
+    return (double)(q[0] * (2 * k[0] - hidden)) * (double)(q[1] * q[2] * q[3]);
 }
 
 static double attention_forward_flops(const op *o) { return 2 * pairs_flops(o); }
@@ -60,15 +62,11 @@ const op_rule op_rules[OP_KINDS] = {
                                .sample = { { 'b', 1 }, { 'h', 1 } } },
     [OP_ATTENTION_BACKWARD] = { .operand = { READS("q", "sbhd"), READS("k", "tbhd"), READS("v", "tbhd"),
                                              READS("out", "sbhd"), READS("lse", "bhs"), READS("d_out", "sbhd"),
-                                             BY_CALLER("dq", "sbhd"), BY_CALLER("dk", "tbhd"),
+                                             WRITES("dq", "sbhd"), BY_CALLER("dk", "tbhd"),
                                              BY_CALLER("dv", "tbhd") },
                                 .flops = attention_backward_flops,
                                 .limit = limit_of_attention_backward,
                                 .sample = { { 'b', 1 }, { 'h', 1 } } },
-    [OP_ATTENTION_MERGE] = { .operand = { UPDATES("out", "sbhd"), UPDATES("lse", "bhs"), READS("part", "sbhd"),
-                                          READS("part_lse", "bhs") },
-                             .limit = limit_of_attention_merge,
-                             .sample = { { 'b', 1 }, { 'h', 1 } } },
     [OP_ADD] = { .operand = { WRITES("out", "e"), READS("a", "e"), READS("b", "e") }, .sample = { { 'e', ELEMENTS } } },
     [OP_SWIGLU_FORWARD] = { .operand = { READS("gate_up", "s"), WRITES("out", "s") },
                             .sample = { { 's', POSITIONS } } },

@@ -52,11 +52,6 @@ shadow_limit limit_of_norm_backward(const op *o, const op_home *home, int which)
     return limit_of_sums(o, which, terms, 0.0);
 }
 
-shadow_limit limit_of_attention_merge(const op *o, const op_home *home, int which)
-{
-    return limit_of_sums(o, which, 1.0, 0.0);
-}
-
 shadow_limit limit_of_doubles(const op *o, const op_home *home, int which)
 {
     return (shadow_limit){ .roundings = F64_UNITS };
@@ -119,8 +114,7 @@ shadow_limit limit_of_attention_forward(const op *o, const op_home *home, int wh
     bool bf16 = o->operand[0].tensor.type == BF16;
     double keys = (double)o->operand[1].tensor.dim[0];
     double inside = bf16 && which == OUT ? FORWARD_HALF_UNITS * BF16_HALF_UNIT : 0.0;
-    shadow_limit limit = limit_of_sums(o, which, keys, inside);
-    return home->cuda && !home->own_attention && which == OUT ? staged(limit, o, which) : limit;
+    return limit_of_sums(o, which, keys, inside);
 }
 
 shadow_limit limit_of_attention_backward(const op *o, const op_home *home, int which)

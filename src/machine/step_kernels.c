@@ -57,7 +57,7 @@ op sum_parts_op(tensor out, tensor parts)
     int64_t of_one = tensor_elements(&out), count = of_one ? tensor_elements(&parts) / of_one : 1;
     tensor by_part = tensor_3d(parts.data, parts.type, count, rows(out), columns(out));
     op o = op_made(OP_SUM_PARTS, (tensor[]){ out, by_part }, NULL);
-    need(out.dims == 2 && walkable(out), &o, "out is not a matrix");
+    need(walkable(out), &o, "a row of out has gaps");
     need(is_float(parts) && tensor_contiguous(&parts) && same_elements(parts, by_part), &o,
          "the parts are not as large as out, or have gaps");
     return o;

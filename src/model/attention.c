@@ -1,161 +1,138 @@
-/* The ring of attention. */
+/* Attention over the context ranks. */
 #include "model/attention.h"
 
-/* Of a view's shape, without its gaps. */
-static tensor taken(arena *a, dtype type, tensor shape)
+static bool is_alone(const context_attention *x) { return x->ranks[0]->size == 1; }
+
+void context_attention_open(context_attention *x, const queues *l, group *const ranks[PIECES], tensor kv, bool narrow,
+                            arena *a)
 {
-    return tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, type, shape.dim[0], shape.dim[1], shape.dim[2], shape.dim[3]));
+    tensor whole = tensor_4d(NULL, kv.type, ranks[0]->size * kv.dim[0], kv.dim[1], kv.dim[2], kv.dim[3]), wide = whole;
+    wide.type = F32;
+    *x = (context_attention){ .queues = *l, .ranks = { ranks[0], ranks[1] } };
+    if (is_alone(x)) return;
+    narrow = narrow && kv.type != F32;
+    x->kv = tensor_taken(a, ACTIVATIONS, whole);
+    x->d_kv = tensor_taken(a, ACTIVATIONS, wide);
+    if (narrow) x->d_sent = tensor_taken(a, ACTIVATIONS, whole);
+    x->d_parts = tensor_taken(a, ACTIVATIONS, narrow ? whole : wide);
 }
 
-void ring_open(attention_ring *r, const queues *l, group *context, tensor q, tensor k, arena *a)
+/* A rank's first or second piece, or half of the whole sequence. */
+static tensor half(tensor x, int i) { return tensor_slice(x, 0, i * (x.dim[0] / 2), x.dim[0] / 2); }
+
+static tensor piece_statistics(tensor lse, int i)
 {
-    *r = (attention_ring){ .queues = *l, .ranks = context };
-    if (context->size == 1) return;
-    tensor block = tensor_4d(NULL, k.type, 2 * k.dim[0], k.dim[1], k.dim[2], k.dim[3]);
-    for (int i = 0; i < 2; i++) {
-        r->block[i] = taken(a, k.type, block);
-        r->d_sum[i] = taken(a, F32, block);
+    int64_t s = lse.dim[2] / 2, elements = lse.dim[0] * lse.dim[1] * s;
+    return tensor_3d((float *)lse.data + i * elements, F32, lse.dim[0], lse.dim[1], s);
+}
+
+/* What the queries of a piece see: all up to its own end. */
+static tensor seen(const context_attention *x, int i, tensor kv)
+{
+    int64_t halves = kv.dim[0] / 2, pieces = halves / x->ranks[i]->size;
+    return tensor_slice(kv, 0, 0, i * halves + (x->ranks[i]->rank + 1) * pieces);
+}
+
+static tensor keys(tensor kv) { return tensor_slice(kv, 2, 0, kv.dim[2] / 2); }
+static tensor values(tensor kv) { return tensor_slice(kv, 2, kv.dim[2] / 2, kv.dim[2] / 2); }
+
+void context_attention_gather(context_attention *x, tensor kv)
+{
+    const queues *l = &x->queues;
+    for (int i = 0; i < PIECES && !is_alone(x); i++) {
+        const group *g = x->ranks[i];
+        tensor whole = half(x->kv, i), own = half(kv, i);
+        submit(l->compute, "keys_values", copy_op(tensor_slice(whole, 0, g->rank * own.dim[0], own.dim[0]), WRITE, own));
+        queue_follow(l->context, l->compute);
+        x->there[i] = submit(l->context, "keys_values", all_gather_op(x->ranks[i], whole, tensor_none()));
+        queues_wait_unless_overlap(l, x->there[i]);
     }
-    r->d_part = taken(a, F32, block);
-    r->part = taken(a, F32, q);
-    r->part_lse = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, q.dim[1], q.dim[2], q.dim[0]));
-    if (q.type != F32) r->sum = taken(a, F32, q);
 }
 
-/* The first or the second half of a dimension. */
-static tensor first_half(tensor x, int dim) { return tensor_slice(x, dim, 0, x.dim[dim] / 2); }
-static tensor second_half(tensor x, int dim) { return tensor_slice(x, dim, x.dim[dim] / 2, x.dim[dim] / 2); }
+/* ---- calls ---- */
 
-/* Block i of the ring is that of the rank i before, around the end. Of an earlier rank's block every query sees the
- * keys of the first piece; a later rank's block is seen, whole, by the queries of the second piece. The rest would be
- * masked. */
-static bool is_earlier(const attention_ring *r, int i) { return i <= r->ranks->rank; }
-static tensor queries(const attention_ring *r, int i, tensor x) { return is_earlier(r, i) ? x : second_half(x, 0); }
-static tensor statistics(const attention_ring *r, int i, tensor lse)
+static void forward_call(const context_attention *x, attention_operands o)
 {
-    return is_earlier(r, i) ? lse : second_half(lse, 2);
-}
-static tensor seen(const attention_ring *r, int i, tensor x) { return is_earlier(r, i) ? first_half(x, 0) : x; }
-
-static tensor keys(tensor block) { return first_half(block, 0); }
-static tensor values(tensor block) { return second_half(block, 0); }
-
-static void fill_block(const attention_ring *r, tensor k, tensor v)
-{
-    submit(r->queues.compute, "keys", copy_op(keys(r->block[0]), WRITE, k));
-    submit(r->queues.compute, "values", copy_op(values(r->block[0]), WRITE, v));
+    submit(x->queues.compute, "attention",
+           attention_forward_op((attention_forward_operands){ o.q, keys(o.kv), values(o.kv), o.out, o.lse },
+                                (attention_args){ .scale = o.scale, .causal = true }));
 }
 
-/* x[at] goes to the next rank, x[1 - at] takes what comes from the one before. */
-static int pass(const attention_ring *r, const tensor *x, int at, transfer *list)
+static void backward_call(const context_attention *x, attention_operands o, access_mode how)
 {
-    int ranks = r->ranks->size, rank = r->ranks->rank;
-    list[0] = (transfer){ .send = true, .peer = (rank + 1) % ranks, .tensor = x[at] };
-    list[1] = (transfer){ .send = false, .peer = (rank + ranks - 1) % ranks, .tensor = x[1 - at] };
-    return 2;
+    submit(x->queues.compute, "d_attention",
+           attention_backward_op((attention_backward_operands){ .q = o.q,
+                                                                .k = keys(o.kv),
+                                                                .v = values(o.kv),
+                                                                .out = o.out,
+                                                                .lse = o.lse,
+                                                                .d_out = o.d_out,
+                                                                .dq = o.dq,
+                                                                .dk = keys(o.d_kv),
+                                                                .dv = values(o.d_kv),
+                                                                .dkv_access = how },
+                                 (attention_args){ .scale = o.scale, .causal = true }));
 }
 
-/* The transfers beside block i: the block itself, if a rank has yet to see it; backward the gradient of the block
- * before it. */
-static mark pass_on(const attention_ring *r, const char *name, int i, bool gradient)
+/* The call of one piece; the operands of backward are absent in forward. */
+static attention_operands of_piece(const context_attention *x, int i, const attention_operands *o)
 {
-    transfer list[4];
-    int count = 0;
-    if (i + 1 < r->ranks->size) count += pass(r, r->block, i % 2, list);
-    if (gradient) count += pass(r, r->d_sum, (i + 1) % 2, list + count);
-    queue_follow(r->queues.context, r->queues.compute);
-    mark arrived = submit(r->queues.context, name, exchange_op(r->ranks, list, count));
-    queues_wait_unless_overlap(&r->queues, arrived);
-    return arrived;
+    attention_operands p = { .q = half(o->q, i),
+                             .kv = seen(x, i, x->kv),
+                             .out = half(o->out, i),
+                             .lse = piece_statistics(o->lse, i),
+                             .scale = o->scale };
+    if (!tensor_present(&o->dq)) return p;
+    p.d_out = half(o->d_out, i);
+    p.dq = half(o->dq, i);
+    p.d_kv = seen(x, i, x->d_kv);
+    return p;
 }
 
-static void forward_block(const attention_ring *r, int i, const attention_forward_operands *x, float scale)
+void context_attention_forward(const context_attention *x, const attention_operands *o)
 {
-    queue *q = r->queues.compute;
-    tensor block = r->block[i % 2], part = queries(r, i, r->part), lse = statistics(r, i, r->part_lse);
-    submit(q, "attention",
-           attention_forward_op((attention_forward_operands){ .q = queries(r, i, x->q),
-                                                              .k = seen(r, i, keys(block)),
-                                                              .v = seen(r, i, values(block)),
-                                                              .out = part,
-                                                              .lse = lse },
-                                (attention_args){ .scale = scale, .causal = false }));
-    submit(q, "attention", attention_merge_op(queries(r, i, x->out), statistics(r, i, x->lse), part, lse));
-}
-
-static void forward_around(const attention_ring *r, attention_forward_operands x, attention_args causal)
-{
-    tensor out = x.out;
-    if (out.type != F32) x.out = r->sum;
-    fill_block(r, x.k, x.v);
-    mark arrived = pass_on(r, "keys_values", 0, false);
-    submit(r->queues.compute, "attention", attention_forward_op(x, causal));
-    for (int i = 1; i < r->ranks->size; i++) {
-        queue_wait(r->queues.compute, arrived);
-        if (i + 1 < r->ranks->size) arrived = pass_on(r, "keys_values", i, false);
-        forward_block(r, i, &x, causal.scale);
+    if (is_alone(x)) forward_call(x, *o);
+    for (int i = 0; i < PIECES && !is_alone(x); i++) {
+        queue_wait(x->queues.compute, x->there[i]);
+        forward_call(x, of_piece(x, i, o));
     }
-    if (out.type != F32) submit(r->queues.compute, "attention", copy_op(out, WRITE, x.out));
 }
 
-void ring_attention_forward(const attention_ring *r, attention_forward_operands x, attention_args causal)
+/* Behind the piece that sees most: of what none of this rank's queries sees. */
+static void clear_unseen(const context_attention *x)
 {
-    if (r->ranks->size == 1) submit(r->queues.compute, "attention", attention_forward_op(x, causal));
-    else forward_around(r, x, causal);
+    int64_t end = seen(x, PIECES - 1, x->d_kv).dim[0], rest = x->d_kv.dim[0] - end;
+    if (rest) submit(x->queues.compute, "d_keys_values", fill_op(tensor_slice(x->d_kv, 0, end, rest), 0.0));
 }
 
-static void backward_block(const attention_ring *r, int i, const attention_backward_operands *x, float scale)
+/* Half i of the gradients, summed over the ranks, in their group's order. */
+static mark sum_over_ranks(const context_attention *x, int i, tensor d_kv)
 {
-    tensor block = r->block[i % 2];
-    submit(r->queues.compute, "d_attention",
-           attention_backward_op((attention_backward_operands){ .q = queries(r, i, x->q),
-                                                                .k = seen(r, i, keys(block)),
-                                                                .v = seen(r, i, values(block)),
-                                                                .out = queries(r, i, x->out),
-                                                                .lse = statistics(r, i, x->lse),
-                                                                .d_out = queries(r, i, x->d_out),
-                                                                .dq = queries(r, i, x->dq),
-                                                                .dk = seen(r, i, keys(r->d_part)),
-                                                                .dv = seen(r, i, values(r->d_part)),
-                                                                .dq_access = UPDATE,
-                                                                .dkv_access = WRITE },
-                                 (attention_args){ .scale = scale, .causal = false }));
-}
-
-/* The block's gradient has arrived: this rank's part is added. */
-static void add_part(const attention_ring *r, int i)
-{
-    tensor to = r->d_sum[i % 2];
-    submit(r->queues.compute, "d_keys", copy_op(seen(r, i, keys(to)), UPDATE, seen(r, i, keys(r->d_part))));
-    submit(r->queues.compute, "d_values", copy_op(seen(r, i, values(to)), UPDATE, seen(r, i, values(r->d_part))));
-}
-
-static void backward_around(const attention_ring *r, attention_backward_operands x, attention_args causal)
-{
-    queue *q = r->queues.compute;
-    int ranks = r->ranks->size;
-    attention_backward_operands own = x;
-    own.dq = x.dq.type == F32 ? x.dq : r->sum;
-    own.dk = keys(r->d_sum[0]);
-    own.dv = values(r->d_sum[0]);
-    fill_block(r, x.k, x.v);
-    mark arrived = pass_on(r, "keys_values", 0, false);
-    submit(q, "d_attention", attention_backward_op(own, causal));
-    queue_wait(q, arrived);
-    for (int i = 1; i < ranks; i++) {
-        arrived = pass_on(r, "d_keys_values", i, true);
-        backward_block(r, i, &own, causal.scale);
-        queue_wait(q, arrived);
-        add_part(r, i);
+    const queues *l = &x->queues;
+    tensor sent = half(x->d_kv, i), parts = half(x->d_parts, i);
+    if (tensor_present(&x->d_sent)) {
+        sent = half(x->d_sent, i);
+        submit(l->compute, "d_keys_values", copy_op(sent, WRITE, half(x->d_kv, i)));
     }
-    queue_wait(q, pass_on(r, "d_keys_values", ranks, true));
-    if (x.dq.type != F32) submit(q, "d_attention", copy_op(x.dq, WRITE, own.dq));
-    submit(q, "d_keys", copy_op(x.dk, WRITE, keys(r->d_sum[ranks % 2])));
-    submit(q, "d_values", copy_op(x.dv, WRITE, values(r->d_sum[ranks % 2])));
+    queue_follow(l->context, l->compute);
+    submit(l->context, "d_keys_values", all_to_all_op(x->ranks[i], parts, sent));
+    mark done = submit(l->context, "d_keys_values", sum_parts_op(half(d_kv, i), parts));
+    queues_wait_unless_overlap(l, done);
+    return done;
 }
 
-void ring_attention_backward(const attention_ring *r, attention_backward_operands x, attention_args causal)
+/* The first piece sees none of the second half, which is on its way meanwhile. */
+void context_attention_backward(const context_attention *x, const attention_operands *o)
 {
-    if (r->ranks->size == 1) submit(r->queues.compute, "d_attention", attention_backward_op(x, causal));
-    else backward_around(r, x, causal);
+    queue *q = x->queues.compute;
+    if (is_alone(x)) {
+        backward_call(x, *o, WRITE);
+        return;
+    }
+    for (int i = 0; i < PIECES; i++) queue_wait(q, x->there[i]);
+    backward_call(x, of_piece(x, 1, o), WRITE);
+    clear_unseen(x);
+    sum_over_ranks(x, 1, o->d_kv);
+    backward_call(x, of_piece(x, 0, o), UPDATE);
+    queue_wait(q, sum_over_ranks(x, 0, o->d_kv));
 }

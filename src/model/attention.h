@@ -1,25 +1,40 @@
-/* Causal attention of a sequence that lies in zig-zag pieces over the context ranks (parallel/zigzag.h). Keys and
- * values travel around a ring, a block from each rank, beside the attention of the block before (Liu, Zaharia & Abbeel
- * 2023); backward the sums of a block's gradients travel with it and come home. On one rank it is one operation and
- * needs no memory. */
+/* Causal attention of a sequence that lies in zig-zag pieces over C context ranks (parallel/zigzag.h): keys and values
+ * of all ranks are gathered into sequence order, and each of a rank's two pieces of queries is one call on the keys up
+ * to its end (Dubey et al. 2024, section 3.3.2). Backward each rank's gradients of all keys and values are summed over
+ * the ranks. On one rank it is one call and needs no memory.
+ *
+ * Rank c has the pieces c and 2C - 1 - c: the first halves of the sequence lie in the ranks' order, the second in the
+ * reversed one, so each half has a group whose members are in its order. */
 #pragma once
 #include "base/arena.h"
 #include "machine/submit.h"
 #include "parallel/queues.h"
 
-/* s: local positions; heads and kv_heads of this tensor rank. */
+enum { PIECES = 2 };
+
+/* s: local positions, S = C s; kv_heads of this tensor rank. */
 typedef struct {
     queues queues;
-    group *ranks;            /* context */
-    tensor block[2];         /* [2 s, b, kv_heads, d]: keys, then values of one rank; in turn */
-    tensor sum;              /* [s, b, heads, d] F32: output, or gradient of the queries, over the blocks so far;
-                              * absent in FP32 */
-    tensor part, part_lse;   /* [s, b, heads, d], [b, heads, s] F32: over one block */
-    tensor d_sum[2], d_part; /* as block, F32: its gradient over the ranks so far, in turn; of one rank */
-} attention_ring;
+    group *ranks[PIECES];   /* context, and reversed */
+    tensor kv;              /* [S, b, 2 kv_heads, d]: keys, then values */
+    mark there[PIECES];     /* when a half of them is */
+    tensor d_kv;            /* as kv, F32: their gradients by this rank's queries */
+    tensor d_sent, d_parts; /* as kv: rounded, absent if they travel in FP32; of own pieces by all ranks */
+} context_attention;
 
-/* Takes memory for queries q [s, b, heads, d] and keys k [s, b, kv_heads, d]; their data is ignored. */
-void ring_open(attention_ring *r, const queues *l, group *context, tensor q, tensor k, arena *a);
-/* Operands as the kernels take them, of the local positions; dq, dk and dv are written. Every rank calls both alike. */
-void ring_attention_forward(const attention_ring *r, attention_forward_operands x, attention_args causal);
-void ring_attention_backward(const attention_ring *r, attention_backward_operands x, attention_args causal);
+/* Takes memory for keys and values kv [s, b, 2 kv_heads, d], whose data is ignored. narrow: their gradients travel in
+ * kv's type. */
+void context_attention_open(context_attention *x, const queues *l, group *const ranks[PIECES], tensor kv, bool narrow,
+                            arena *a);
+
+/* q, dq [s, b, heads, d] and kv, d_kv [s, b, 2 kv_heads, d] may be views; the others have no gaps. */
+typedef struct {
+    tensor q, kv, out, lse, d_out, dq, d_kv;
+    float scale;
+} attention_operands;
+/* Every rank calls these alike. Keys and values are gathered behind what was computed, and stay until the next are. */
+void context_attention_gather(context_attention *x, tensor kv);
+/* What the forward makes of lse [b, heads, s] is read by the backward only: the statistics of each piece, one after the
+ * other. dq and d_kv are written. */
+void context_attention_forward(const context_attention *x, const attention_operands *o);
+void context_attention_backward(const context_attention *x, const attention_operands *o);

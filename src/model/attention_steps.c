@@ -25,7 +25,7 @@ static tensor by_heads(const step_call *c, tensor x)
 }
 
 typedef struct {
-    tensor q, k, v, rotated; /* [s, b, heads, d] */
+    tensor q, kv, rotated; /* [s, b, heads, d] */
 } attention_views;
 
 static attention_views views(const step_call *c, tensor fused)
@@ -33,8 +33,7 @@ static attention_views views(const step_call *c, tensor fused)
     int64_t heads = c->work->extents.heads, kv_heads = c->work->extents.kv_heads;
     tensor x = by_heads(c, fused);
     return (attention_views){ .q = tensor_slice(x, 2, 0, heads),
-                              .k = tensor_slice(x, 2, heads, kv_heads),
-                              .v = tensor_slice(x, 2, heads + kv_heads, kv_heads),
+                              .kv = tensor_slice(x, 2, heads, 2 * kv_heads),
                               .rotated = tensor_slice(x, 2, 0, heads + kv_heads) };
 }
 
@@ -74,7 +73,7 @@ static void open_rotations(workspace *w, arena *a)
     w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
     float *table = malloc(tensor_span(&w->rope));
     if (!table) FAIL("no memory for the table of rotations");
-    write_rotations(m, zigzag_of(w->context, m->sequence), table);
+    write_rotations(m, zigzag_of(w->context[0], m->sequence), table);
     machine_upload(w->queues.machine, w->rope, table);
     free(table);
 }
@@ -96,53 +95,51 @@ const step_kind rotation = { .open = open_rotations, .forward = rotate, .backwar
 
 enum { OUT, LOG_SUM_EXP };
 
-/* Heads as operands of its kernels. */
-static tensor heads(const rank_extents *n, int64_t count)
-{
-    return tensor_4d(NULL, n->type, n->positions, n->rows, count, n->head_dim);
-}
-
-static void open_ring(workspace *w, arena *a)
+static void open_attention(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
-    ring_open(&w->ring, &w->queues, w->context, heads(n, n->heads), heads(n, n->kv_heads), a);
+    bool narrow = w->given->context_gradients == CONTEXT_GRADIENTS_BF16;
+    context_attention_open(&w->attention, &w->queues, w->context,
+                           tensor_4d(NULL, n->type, n->positions, n->rows, 2 * n->kv_heads, n->head_dim), narrow, a);
 }
 
-static attention_args causal(const step_call *c)
+static attention_operands attention_of(const step_call *c)
 {
-    return (attention_args){ .scale = (float)(1.0 / sqrt((double)c->work->extents.head_dim)), .causal = true };
+    attention_views x = views(c, step_read(c, 0));
+    return (attention_operands){ .q = x.q,
+                                 .kv = x.kv,
+                                 .out = by_heads(c, step_made(c, OUT)),
+                                 .lse = step_made(c, LOG_SUM_EXP),
+                                 .scale = (float)(1.0 / sqrt((double)c->work->extents.head_dim)) };
 }
 
 static void forward(step_call *c)
 {
-    attention_views x = views(c, step_read(c, 0));
-    ring_attention_forward(
-        &c->work->ring,
-        (attention_forward_operands){
-            .q = x.q, .k = x.k, .v = x.v, .out = by_heads(c, step_made(c, OUT)), .lse = step_made(c, LOG_SUM_EXP) },
-        causal(c));
+    attention_operands o = attention_of(c);
+    context_attention_gather(&c->work->attention, o.kv);
+    context_attention_forward(&c->work->attention, &o);
+}
+
+/* Where forward ran again, keys and values are there. */
+static void before_backward(step_call *c)
+{
+    bool there = c->work->again >> (c->step - c->work->family->layer.step) & 1u;
+    if (!there) context_attention_gather(&c->work->attention, views(c, step_read(c, 0)).kv);
 }
 
 static void backward(step_call *c)
 {
-    attention_views x = views(c, step_read(c, 0)), d = views(c, step_d_read(c, 0));
-    ring_attention_backward(&c->work->ring,
-                            (attention_backward_operands){ .q = x.q,
-                                                           .k = x.k,
-                                                           .v = x.v,
-                                                           .out = by_heads(c, step_made(c, OUT)),
-                                                           .lse = step_made(c, LOG_SUM_EXP),
-                                                           .d_out = by_heads(c, step_d_made(c, OUT)),
-                                                           .dq = d.q,
-                                                           .dk = d.k,
-                                                           .dv = d.v,
-                                                           .dq_access = WRITE,
-                                                           .dkv_access = WRITE },
-                            causal(c));
+    attention_operands o = attention_of(c);
+    attention_views d = views(c, step_d_read(c, 0));
+    o.d_out = by_heads(c, step_d_made(c, OUT));
+    o.dq = d.q;
+    o.d_kv = d.kv;
+    context_attention_backward(&c->work->attention, &o);
 }
 
-const step_kind causal_attention = { .open = open_ring,
+const step_kind causal_attention = { .open = open_attention,
                                      .forward = forward,
                                      .backward = backward,
+                                     .before_backward = before_backward,
                                      .saves_reads = 1u,
                                      .saves_makes = 1u << OUT | 1u << LOG_SUM_EXP };

@@ -63,7 +63,7 @@ void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tenso
 {
     const bench_case *c = e->work->given;
     end_state *m = state_of(e, microbatch);
-    zigzag z = zigzag_of(e->work->context, c->model.sequence);
+    zigzag z = zigzag_of(e->work->context[0], c->model.sequence);
     tokens_args args = { .kind = c->tokens,
                          .labels_next = c->model.labels_next_token,
                          .seed = c->seed,

@@ -30,11 +30,19 @@ static void recompute(step_call *c)
     origin_restore(w->queues.machine, before);
 }
 
+static void prepare(step_call *c)
+{
+    const step_list *l = &c->work->family->layer;
+    for (c->step = l->step; c->step < l->step + l->count; c->step++)
+        if (c->step->kind->before_backward) c->step->kind->before_backward(c);
+}
+
 void layer_backward(workspace *w, int64_t layer, tensor *slot, tensor dx)
 {
     step_call c = { .work = w, .layer = layer, .slot = slot, .dx = dx, .dx_access = UPDATE };
     origin before = origin_layer(w->queues.machine, PHASE_BACKWARD, layer);
     recompute(&c);
+    prepare(&c);
     for (int i = w->family->layer.count - 1; i >= 0; i--) {
         c.step = &w->family->layer.step[i];
         c.step->kind->backward(&c);

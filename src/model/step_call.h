@@ -12,7 +12,7 @@ typedef struct workspace {
     rank_extents extents;
     queues queues;
     sequence_parallel tensor;
-    group *context;
+    group *context[2];           /* in the order in which their first, and their second pieces lie (attention.h) */
     param_table *params;
     unsigned again;              /* bit per step of a layer that runs again in backward */
     const layer_step *left;      /* of those, the one whose gathered input is still there when backward begins */
@@ -20,7 +20,7 @@ typedef struct workspace {
     tensor partial, parts;       /* [s, b, h]: row-parallel products, and all ranks' of own strips, before their sum */
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
     tensor rope;                 /* of the kind `rotation`: [s, d/2, 2] F32: cosine, sine */
-    attention_ring ring;         /* of the kind `causal_attention` */
+    context_attention attention; /* of the kind `causal_attention` */
 } workspace;
 
 /* Takes the buffers' memory, fills tables; what stands before them is given. Synchronizes (set-up). */

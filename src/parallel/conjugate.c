@@ -39,7 +39,7 @@ static mark scatter_strip(const sequence_parallel *p, const char *name, const sc
     tensor parts = strip(p, x->parts, j);
     queue_follow(l->tensor, l->compute);
     submit(l->tensor, name, all_to_all_op(p->ranks, parts, strip(p, x->partial, j)));
-    mark done = submit(l->tensor, name, sum_parts_op(tensor_rows(strip(p, x->out, j)), parts));
+    mark done = submit(l->tensor, name, sum_parts_op(strip(p, x->out, j), parts));
     queues_wait_unless_overlap(l, done);
     return done;
 }

@@ -72,6 +72,20 @@ static void make_links(mesh *m)
     m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
+/* The same ranks in the other order; on the host by the same communicator. */
+static group reversed(const group *g)
+{
+    group r = *g;
+    r.first = group_world_rank(g, g->size - 1);
+    r.rank = g->size - 1 - g->rank;
+    r.dim[0].stride = -g->dim[0].stride;
+    r.handle_first = g->size - 1;
+    r.handle_step = -1;
+    r.channel = CHANNEL_BACKWARD;
+    r.connection = NULL;
+    return r;
+}
+
 /* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the
  * same ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its
  * links, which on GPUs have their own. */
@@ -155,8 +169,23 @@ static bool link_split_name(const mesh_layout *l, fabric_channel channel, link_s
     return split == CLOSING ? next_stage(l, stages - 1) == 0 : stages > 1 + (int)split;
 }
 
+static bool reversed_name(const mesh_layout *l, char name[SPLIT_NAME])
+{
+    const int *d = l->degree;
+    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d context reversed", d[0], d[1], d[2], d[3], d[4]);
+    return d[AXIS_CONTEXT] > 1;
+}
+
 enum { LINK_CHANNELS = 2 };
 static const fabric_channel link_channels[LINK_CHANNELS] = { CHANNEL_FORWARD, CHANNEL_BACKWARD };
+
+/* On GPUs, where members have the order of their communicator. */
+static void connect_reversed(mesh *m)
+{
+    char name[SPLIT_NAME];
+    group *g = &m->context_reversed;
+    if (reversed_name(&m->layout, name)) group_connect(machine_of(m), g, name, m->takes_part ? g->first : -1, g->rank);
+}
 
 static void connect_links(mesh *m)
 {
@@ -174,6 +203,7 @@ static void connect_links(mesh *m)
 static void disconnect_links(const mesh *m)
 {
     char name[SPLIT_NAME];
+    if (reversed_name(&m->layout, name)) group_disconnect(machine_of(m), name);
     for (int i = 0; i < LINK_CHANNELS * LINK_SPLITS; i++)
         if (link_split_name(&m->layout, link_channels[i % LINK_CHANNELS], (link_split)(i / LINK_CHANNELS), name))
             group_disconnect(machine_of(m), name);
@@ -203,7 +233,9 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
     if (!m->takes_part) m->rank = 0;
     make_groups(m);
     if (on != MESH_PAPER) connect_groups(m);
+    m->context_reversed = reversed(&m->axis[AXIS_CONTEXT]);
     make_links(m);
+    if (on == MESH_ON_CUDA) connect_reversed(m);
     if (on == MESH_ON_CUDA) connect_links(m);
     m->rank = rank;
 }
@@ -227,8 +259,8 @@ void mesh_close(mesh *m)
 
 void mesh_restart(mesh *m)
 {
-    group *g[] = { &m->gradient, &m->model, &m->all };
+    group *g[] = { &m->gradient, &m->model, &m->all, &m->context_reversed };
     for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
-    for (int i = 0; i < 3; i++) g[i]->sequence = g[i]->step_sequence = 0;
+    for (int i = 0; i < 4; i++) g[i]->sequence = g[i]->step_sequence = 0;
     for (int i = 0; i < LINKS; i++) m->link[i].sequence = m->link[i].step_sequence = 0;
 }

@@ -23,6 +23,7 @@ typedef struct {
     mesh_connection on; /* what its groups have communicators of */
     int at[AXES];       /* coordinates */
     group axis[AXES];
+    group context_reversed; /* the context axis from its last rank to its first */
     group gradient;    /* data x shard x context: share a gradient; rank order as in the mesh */
     group model;       /* pipeline x tensor: hold each parameter once together */
     group all;         /* every rank of the mesh */

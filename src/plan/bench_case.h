@@ -27,6 +27,7 @@ typedef enum {
 typedef enum { SCHEDULES(SCHEDULE_CONSTANT) } schedule_kind;
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
 typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED } step_line; /* the recipe that a run prints its steps like */
+typedef enum { CONTEXT_GRADIENTS_FP32, CONTEXT_GRADIENTS_BF16 } context_gradient_type;
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
 typedef enum { ATTENTION_AUTO, ATTENTION_OWN } attention_choice;
 typedef enum { CHECK_OFF, CHECK_MODEL, CHECK_KERNELS } check_kind; /* kernels: the model, and each of its operations */
@@ -105,6 +106,7 @@ typedef struct {
     schedule_kind schedule;
     int64_t head_deferral; /* last microbatches whose LM head weight gradient waits for the drain; 0: none */
     int strips, strips_asked; /* of a tensor rank's positions (parallel/conjugate.h); as the deck gave it, or 0 */
+    context_gradient_type context_gradients;
     bool overlap;
     execution_order order;
     uint32_t order_seed;

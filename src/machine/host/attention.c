@@ -11,7 +11,7 @@ enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
 
 typedef struct {
     int64_t s, t, b, heads, group, d, padded, blocks, key_blocks;
-    bool causal;
+    int64_t ahead; /* query i sees the keys 0 .. i + ahead that there are */
     float scale;
 } attention_shape;
 
@@ -29,7 +29,7 @@ static attention_shape shape_of(const op *o)
                               .padded = (q->dim[3] + LANES - 1) / LANES * LANES,
                               .blocks = blocks_of(q->dim[0]),
                               .key_blocks = blocks_of(k->dim[0]),
-                              .causal = o->args.attention.causal,
+                              .ahead = o->args.attention.causal ? k->dim[0] - q->dim[0] : k->dim[0],
                               .scale = o->args.attention.scale };
 }
 
@@ -134,14 +134,18 @@ static void sum_over_queries(float *sums, const attention_shape *a, const float 
 }
 
 /* Key blocks that a block of queries sees. */
-static int64_t key_blocks_of(const attention_shape *a, int64_t block) { return a->causal ? block + 1 : a->key_blocks; }
+static int64_t key_blocks_of(const attention_shape *a, int64_t block)
+{
+    return blocks_of(smaller((block + 1) * BLOCK + a->ahead, a->t));
+}
 
-/* On the diagonal a key later than its query counts for nothing, elsewhere one beyond the last key. */
+/* Keys count for nothing where they come too late for a query, or there are none. */
 static void mask_tile(float *scores, const attention_shape *a, int64_t block, int64_t keys, float value)
 {
-    int64_t first = a->causal ? (keys == block ? 1 : BLOCK) : smaller(BLOCK, a->t - keys * BLOCK);
-    for (int64_t key = first; key < BLOCK; key++)
-        for (int64_t query = 0; query < (a->causal ? key : BLOCK); query++) scores[key * BLOCK + query] = value;
+    for (int64_t key = 0; key < BLOCK; key++) {
+        int64_t at = keys * BLOCK + key, blind = at < a->t ? smaller(at - a->ahead - block * BLOCK, BLOCK) : BLOCK;
+        for (int64_t query = 0; query < blind; query++) scores[key * BLOCK + query] = value;
+    }
 }
 
 /* Running maxima and sums of a query block, and its unnormalized output, transposed. */

@@ -75,6 +75,10 @@ static const key_row table[KEYS] = {
                      .explanation = "in which a tensor rank's positions are transferred, one beside the product of "
                                     "another; the most of 4, 2, 1 that leaves a product 1024 rows; fewer where strips "
                                     "x tensor does not divide the positions" },
+    [KEY_CONTEXT_GRADIENTS] = { "context_gradients", WORD(context_gradient_names), .fallback = "fp32",
+                                FIELD(context_gradients),
+                                .explanation = "how a context rank's sums of the gradients of keys and values travel; "
+                                               "with precision = fp32 always so" },
     [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "on", FIELD(overlap),
                       .explanation = "transfers run beside computation; off: beside none but a pipeline's sends" },
     [KEY_ORDER] = { "order", WORD(order_names), .fallback = "submitted", FIELD(order),

@@ -14,6 +14,7 @@ const char *const sharding_names[] = { "none", "optimizer", 0 };
 const char *const schedule_names[] = { SCHEDULES(NAME) 0 };
 const char *const order_names[] = { "submitted", "hostile", 0 };
 const char *const check_names[] = { "off", "model", "kernels", 0 };
+const char *const context_gradient_names[] = { "fp32", "bf16", 0 };
 const char *const overlap_names[] = { "off", "on", 0 };
 const char *const answer_names[] = { "no", "yes", 0 };
 const char *const attention_names[] = { "auto", "own", 0 };

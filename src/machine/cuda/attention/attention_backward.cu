@@ -73,11 +73,11 @@ static __device__ __forceinline__ void weights_of_keys(fragment<1, other> &x, co
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) x.at[0][n][e] = weight_of(x.at[0][n][e] * factor, lse[column_in(n, e)]);
-    if (!a.causal || key + 15 <= query) return;
+    if (key + 15 <= query + a.ahead) return;
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++)
-        if (key + row_in(0, e) > query + column_in(n, e)) x.at[0][n][e] = 0.0f;
+        if (key + row_in(0, e) > query + column_in(n, e) + a.ahead) x.at[0][n][e] = 0.0f;
 }
 
 /* What the queries of one tile give the warp's keys; p and ds are [key][query]. */
@@ -113,7 +113,7 @@ template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_
     const int column_parts = width / columns, column = blockIdx.y % column_parts * columns;
     const int batch = blockIdx.z, share = blockIdx.y / column_parts, start = blockIdx.x * OWN,
               first = start + warp() * 16;
-    const int first_query = a.causal ? start : 0, heads = (share + 1) * a.share_heads, kv_head = (heads - 1) / a.group;
+    const int first_query = first_query_of(a, start, other), heads = (share + 1) * a.share_heads, kv_head = (heads - 1) / a.group;
     fragment<1, columns> dk, dv;
     clear(dk);
     clear(dv);
@@ -129,7 +129,7 @@ template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_
         __syncthreads();
         if (next.head < heads) load_queries(memory, 1 - at, a, batch, next.head, next.query);
         copy_async_commit();
-        if (first < a.t && (!a.causal || first < now.query + other))
+        if (first < keys_before(a, now.query + other))
             add_to_keys(dk, dv, memory, at, a, first, now.query, column);
     }
     const float one[1][2] = { { 1.0f, 1.0f } }, scale[1][2] = { { a.scale, a.scale } };
@@ -169,12 +169,12 @@ static __device__ __forceinline__ void weights_of_queries(fragment<1, other> &x,
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) x.at[0][n][e] = weight_of(x.at[0][n][e] * factor, lse[e / 2]);
-    if (key + other <= a.t && (!a.causal || key + other <= query + 1)) return;
+    if (key + other <= keys_before(a, query + 1)) return;
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) {
         const int column = key + column_in(n, e);
-        if (column >= a.t || (a.causal && column > query + row_in(0, e))) x.at[0][n][e] = 0.0f;
+        if (column >= a.t || column > query + row_in(0, e) + a.ahead) x.at[0][n][e] = 0.0f;
     }
 }
 
@@ -210,7 +210,7 @@ template <int other, int width> KERNEL(TILE_THREADS) attention_query_gradients(a
     SHARED(memory_type, memory);
     const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
               start = (gridDim.x - 1 - blockIdx.x) * OWN;
-    const int first = start + warp() * 16, keys = a.causal && start + OWN < a.t ? start + OWN : a.t;
+    const int first = start + warp() * 16, keys = keys_before(a, start + OWN);
     fragment<1, width> dq;
     float lse[2], dot[2];
     clear(dq);
@@ -227,7 +227,7 @@ template <int other, int width> KERNEL(TILE_THREADS) attention_query_gradients(a
         __syncthreads();
         if (key + other < keys) load_keys(memory, 1 - at, a, batch, kv_head, key + other);
         copy_async_commit();
-        if (first < a.s && (!a.causal || key < first + 16)) add_to_queries(dq, memory, at, a, lse, dot, first, key);
+        if (first < a.s && key < keys_before(a, first + 16)) add_to_queries(dq, memory, at, a, lse, dot, first, key);
     }
     const float scale[1][2] = { { a.scale, a.scale } };
     put_fragment(a.dq, batch, head, first, 0, dq, scale);

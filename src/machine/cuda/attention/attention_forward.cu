@@ -27,7 +27,7 @@ static __device__ __forceinline__ void mask_scores(fragment<parts, KEYS> &x, con
     for (int n = 0; n < KEYS / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) {
         const int column = key + column_in(n, e);
-        if (column >= a.t || (a.causal && column > query + row_in(m, e))) x.at[m][n][e] = -INFINITY;
+        if (column >= a.t || column > query + row_in(m, e) + a.ahead) x.at[m][n][e] = -INFINITY;
     }
 }
 
@@ -41,7 +41,7 @@ static __device__ __forceinline__ void scale_scores(fragment<parts, KEYS> &x, co
     for (int m = 0; m < parts; m++) UNROLL
     for (int n = 0; n < KEYS / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) x.at[m][n][e] *= factor;
-    if (key + KEYS > a.t || (a.causal && key + KEYS > query + 1)) mask_scores(x, a, query, key);
+    if (key + KEYS > keys_before(a, query + 1)) mask_scores(x, a, query, key);
 }
 
 /* Raises the maxima to those of new scores; what was summed shrinks. */
@@ -107,7 +107,7 @@ template <int parts, int width> KERNEL(TILE_THREADS) attention_forward_tiles(att
     const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
               start = (gridDim.x - 1 - blockIdx.x) * QUERIES;
     const int own = warp() * 16 * parts, first = start + own;
-    const int keys = a.causal && start + QUERIES < a.t ? start + QUERIES : a.t;
+    const int keys = keys_before(a, start + QUERIES);
     fragment<parts, width> out;
     fragment<parts, KEYS> scores;
     row_state<parts> state;
@@ -118,7 +118,7 @@ template <int parts, int width> KERNEL(TILE_THREADS) attention_forward_tiles(att
     load_tile(memory.k, a.k, batch, kv_head, 0);
     copy_async_commit();
     for (int key = 0; key < keys; key += KEYS) {
-        const bool seen = first < a.s && (!a.causal || key < first + 16 * parts);
+        const bool seen = first < a.s && key < keys_before(a, first + 16 * parts);
         copy_async_wait();
         __syncthreads();
         load_tile(memory.v, a.v, batch, kv_head, key);

@@ -98,7 +98,7 @@ static KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
     SHARED(plain_memory, memory);
     const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
               start = (gridDim.x - 1 - blockIdx.x) * PLAIN_OWN;
-    const int first = start + warp() * ROWS, keys = a.causal && start + PLAIN_OWN < a.t ? start + PLAIN_OWN : a.t;
+    const int first = start + warp() * ROWS, keys = keys_before(a, start + PLAIN_OWN);
     float maximum[ROWS], total[ROWS] = {}, factor[ROWS];
     plain_sums out = {};
     for (int r = 0; r < ROWS; r++) maximum[r] = -INFINITY;
@@ -111,7 +111,7 @@ static KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
         __syncthreads();
         plain_scores x = scores_of(memory.own[0], memory.other[0], a.d);
         for (int r = 0; r < ROWS; r++)
-            x.at[r] = key < a.t && (!a.causal || key <= first + r) ? x.at[r] * a.scale : -INFINITY;
+            x.at[r] = key < keys_before(a, first + r + 1) ? x.at[r] * a.scale : -INFINITY;
         soften(x, maximum, total, out);
         add_rows(out, memory.p, x, memory.other[1], a.d);
     }
@@ -169,7 +169,7 @@ static KERNEL(PLAIN_THREADS) attention_key_gradients_plain(attention_problem a)
     load_plain(memory.own[0], a.k, batch, kv_head, start);
     load_plain(memory.own[1], a.v, batch, kv_head, start);
     for (int head = kv_head * a.group; head < (kv_head + 1) * a.group; head++)
-        for (int start_query = a.causal ? start : 0; start_query < a.s; start_query += PLAIN_OTHER) {
+        for (int start_query = first_query_of(a, start, PLAIN_OTHER); start_query < a.s; start_query += PLAIN_OTHER) {
             const int query = start_query + lane();
             const float lse = lse_of(a, batch, head, query), dot = dot_of(a, batch, head)[query];
             float lses[ROWS], dots[ROWS];
@@ -180,7 +180,7 @@ static KERNEL(PLAIN_THREADS) attention_key_gradients_plain(attention_problem a)
             load_plain(memory.other[1], a.d_out, batch, head, start_query);
             __syncthreads();
             for (int r = 0; r < ROWS; r++)
-                lses[r] = lse, dots[r] = dot, seen[r] = query < a.s && (!a.causal || first + r <= query);
+                lses[r] = lse, dots[r] = dot, seen[r] = query < a.s && first + r < keys_before(a, query + 1);
             gradients_of(p, ds, memory, a, lses, dots, seen);
             add_rows(dv, memory.p, p, memory.other[1], a.d);
             add_rows(dk, memory.ds, ds, memory.other[0], a.d);
@@ -195,7 +195,7 @@ static KERNEL(PLAIN_THREADS) attention_query_gradients_plain(attention_problem a
     SHARED(plain_memory, memory);
     const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
               start = (gridDim.x - 1 - blockIdx.x) * PLAIN_OWN;
-    const int first = start + warp() * ROWS, keys = a.causal && start + PLAIN_OWN < a.t ? start + PLAIN_OWN : a.t;
+    const int first = start + warp() * ROWS, keys = keys_before(a, start + PLAIN_OWN);
     const float one[ROWS] = { 1.0f, 1.0f, 1.0f, 1.0f };
     float lse[ROWS], dot[ROWS];
     plain_sums dq = {};
@@ -211,7 +211,7 @@ static KERNEL(PLAIN_THREADS) attention_query_gradients_plain(attention_problem a
         load_plain(memory.other[0], a.k, batch, kv_head, start_key);
         load_plain(memory.other[1], a.v, batch, kv_head, start_key);
         __syncthreads();
-        for (int r = 0; r < ROWS; r++) seen[r] = key < a.t && (!a.causal || key <= first + r);
+        for (int r = 0; r < ROWS; r++) seen[r] = key < keys_before(a, first + r + 1);
         gradients_of(p, ds, memory, a, lse, dot, seen);
         add_rows(dq, memory.ds, ds, memory.other[0], a.d);
     }

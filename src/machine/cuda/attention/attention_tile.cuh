@@ -19,13 +19,12 @@ struct head_view {
 
 /* statistics: scratch [b, heads, 2, padded s] of backward, log2(e) lse and rowsum(d_out * out). Backward a group's
  * query heads are divided into shares of share_heads each; share_dk and share_dv have a head for each share, dk and dv
- * the sum of a group's. */
+ * the sum of a group's. Query i sees the keys 0 .. i + ahead that there are. */
 struct attention_problem {
     head_view q, k, v, out, d_out, dq, dk, dv, share_dk, share_dv;
     float *lse, *statistics;
     int64_t lse_batch, lse_head;
-    int s, t, b, heads, kv_heads, group, shares, share_heads, d, padded;
-    bool causal;
+    int s, t, b, heads, kv_heads, group, shares, share_heads, d, padded, ahead;
     float scale;
 };
 
@@ -51,9 +50,20 @@ static inline attention_problem problem_of(const cuda_call *c)
     a.d = (int)q.dim[3];
     a.group = a.heads / a.kv_heads;
     a.padded = tiles_of(a.s, STATISTICS_TILE) * STATISTICS_TILE;
-    a.causal = c->args.attention.causal;
+    a.ahead = c->args.attention.causal ? a.t - a.s : a.t;
     a.scale = c->args.attention.scale;
     return a;
+}
+
+/* The first query that sees keys from `key` on, rounded down to a whole tile; and how many keys the queries before
+ * `query` see at most. */
+static __device__ __forceinline__ int first_query_of(const attention_problem &a, int key, int tile)
+{
+    return key > a.ahead ? (key - a.ahead) / tile * tile : 0;
+}
+static __device__ __forceinline__ int keys_before(const attention_problem &a, int query)
+{
+    return query + a.ahead < a.t ? query + a.ahead : a.t;
 }
 
 /* The first element of one position's row. */

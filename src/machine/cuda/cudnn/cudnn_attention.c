@@ -35,15 +35,14 @@ static bool is_regular(const tensor *t)
     return aligned;
 }
 
-/* What is in FP32 goes by way of BF16, though graphs with an FP32 out or dq are accepted: so is a dq of integers, hence
- * nobody looked; dk and dv are refused where heads share keys (cuDNN 9.19, asked without a GPU). Its documentation has
- * half formats. */
+/* dk and dv in FP32 go by way of BF16: they are refused where heads share keys (cuDNN 9.19, asked without a GPU), and
+ * its documentation has half formats. Statistics have no gaps. */
 bool library_attention_takes(const cuda_call *c, bool backward)
 {
     int64_t d = c->x[Q].dim[3];
-    bool takes = d % 8 == 0 && d <= 256;
+    bool takes = d % 8 == 0 && d <= 256 && tensor_contiguous(&c->x[LSE]);
     for (int i = 0; i <= (backward ? DV : OUT); i++)
-        if (i != LSE && !attention_is_staged(c, backward, i)) takes = takes && is_regular(&c->x[i]) && !c->update[i];
+        if (i != LSE && !(backward && attention_is_staged(c, i))) takes = takes && is_regular(&c->x[i]) && !c->update[i];
     return takes;
 }
 
@@ -159,13 +158,14 @@ static void bind(bindings *b, int64_t uid, void *data)
     b->data[b->count++] = data;
 }
 
-static bindings bindings_of(const cuda_call *c, bool backward, float *numbers)
+static bindings bindings_of(const cuda_call *c, bool backward, graph_number *numbers)
 {
     static const int64_t uid[] = { UID_Q, UID_K, UID_V, UID_OUT, UID_LSE, UID_D_OUT, UID_DQ, UID_DK, UID_DV };
     bindings b = { 0 };
     for (int i = 0; i <= (backward ? DV : LSE); i++) bind(&b, uid[i], c->x[i].data);
     bind(&b, UID_SCALE, &numbers[0]);
     if (c->args.attention.causal) bind(&b, UID_MASKED, &numbers[1]);
+    if (c->args.attention.causal && numbers[3].integer) bind(&b, UID_AHEAD, &numbers[3]);
     if (!backward) return b;
     bind(&b, UID_ONE, &numbers[2]);
     bind(&b, UID_SUM, attention_piece_at(c, 0));
@@ -176,15 +176,17 @@ static bindings bindings_of(const cuda_call *c, bool backward, float *numbers)
 /* A plan that does not run is not tried again: own kernels take over, and the report says why. */
 static bool run_plan(const cuda_call *c, bool backward, attention_plan *p)
 {
-    float numbers[] = { c->args.attention.scale, -FLT_MAX, 1.0f };
+    graph_number numbers[] = { { .real = c->args.attention.scale },
+                               { .real = -FLT_MAX },
+                               { .real = 1.0f },
+                               { .integer = (int32_t)(c->x[K].dim[0] - c->x[Q].dim[0]) } };
     cuda_call staged;
     size_t own = staged_of(c, backward, &staged);
     bindings b = bindings_of(&staged, backward, numbers);
-    attention_stage(c, backward, &staged);
     check(cudnnSetStream(library.handle, c->stream), "cudnnSetStream");
     bool ran = graph_run(library.handle, p->plan, b.count, b.uid, b.data, attention_piece_at(c, own), p->reason);
-    if (ran) attention_unstage(c, backward, &staged);
-    else p->plan = NULL;
+    if (!ran) p->plan = NULL;
+    else if (backward) attention_unstage(c, &staged);
     return ran;
 }
 

@@ -48,17 +48,33 @@ static graph_tensor reduced(drawing *d, cudnnReduceTensorOp_t how, graph_tensor 
     return y;
 }
 
-/* Where a query comes before a key, scores become what UID_MASKED holds. */
+/* The number of each query, or key. */
+static graph_tensor number(drawing *d, int axis, graph_tensor scores)
+{
+    graph_tensor x = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32));
+    graph_index(d->g, axis, x, scores);
+    return x;
+}
+
+/* The last key that each query sees. */
+static graph_tensor last_seen(drawing *d, graph_tensor scores)
+{
+    graph_tensor query = number(d, 2, scores), last = query;
+    if (dim(&d->scores, 2) == dim(&d->scores, 3)) return query;
+    last = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32));
+    graph_pointwise(d->g, CUDNN_POINTWISE_ADD, last, query, graph_scalar(d->g, UID_AHEAD, CUDNN_DATA_INT32),
+                    GRAPH_NONE);
+    return last;
+}
+
+/* Where a query does not see a key, scores become what UID_MASKED holds. */
 static graph_tensor masked(drawing *d, graph_tensor scores)
 {
     if (!d->a->causal) return scores;
-    graph_tensor query = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32)),
-                 key = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32));
     graph_tensor seen = graph_between(d->g, as(d->scores, CUDNN_DATA_BOOLEAN)), y = graph_between(d->g, d->scores);
-    graph_index(d->g, 2, query, scores);
-    graph_index(d->g, 3, key, scores);
+    graph_tensor query = last_seen(d, scores), key = number(d, 3, scores);
     graph_pointwise(d->g, CUDNN_POINTWISE_CMP_GE, seen, query, key, GRAPH_NONE);
-    graph_pointwise(d->g, CUDNN_POINTWISE_BINARY_SELECT, y, scores, graph_scalar(d->g, UID_MASKED), seen);
+    graph_pointwise(d->g, CUDNN_POINTWISE_BINARY_SELECT, y, scores, graph_scalar(d->g, UID_MASKED, CUDNN_DATA_FLOAT), seen);
     return y;
 }
 
@@ -68,7 +84,7 @@ static void forward(drawing *d)
     const attention_spec *a = d->a;
     graph_tensor q = graph_memory(g, UID_Q, a->shape[Q]), k = graph_memory(g, UID_K, graph_transposed(a->shape[K]));
     graph_tensor v = graph_memory(g, UID_V, a->shape[V]);
-    graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), graph_scalar(g, UID_SCALE));
+    graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), graph_scalar(g, UID_SCALE, CUDNN_DATA_FLOAT));
     graph_tensor scores = masked(d, scaled), largest = reduced(d, CUDNN_REDUCE_TENSOR_MAX, scores);
     graph_tensor exponentials =
         apply(d, CUDNN_POINTWISE_EXP, apply(d, CUDNN_POINTWISE_SUB, scores, largest), GRAPH_NONE);
@@ -109,7 +125,7 @@ static graph_tensor projections(drawing *d, graph_tensor d_out, graph_tensor out
                  sum = graph_memory(d->g, UID_SUM, d->row);
     graph_pointwise(d->g, CUDNN_POINTWISE_MUL, both, d_out, out, GRAPH_NONE);
     graph_reduce(d->g, CUDNN_REDUCE_TENSOR_ADD, plain, both);
-    graph_pointwise(d->g, CUDNN_POINTWISE_MUL, sum, plain, graph_scalar(d->g, UID_ONE), GRAPH_NONE);
+    graph_pointwise(d->g, CUDNN_POINTWISE_MUL, sum, plain, graph_scalar(d->g, UID_ONE, CUDNN_DATA_FLOAT), GRAPH_NONE);
     return sum;
 }
 
@@ -120,7 +136,7 @@ static void backward(drawing *d)
     graph_tensor q = graph_memory(g, UID_Q, a->shape[Q]), k = graph_memory(g, UID_K, graph_transposed(a->shape[K]));
     graph_tensor v = graph_memory(g, UID_V, graph_transposed(a->shape[V])),
                  out = graph_memory(g, UID_OUT, a->shape[OUT]);
-    graph_tensor d_out = graph_memory(g, UID_D_OUT, a->shape[D_OUT]), scale = graph_scalar(g, UID_SCALE);
+    graph_tensor d_out = graph_memory(g, UID_D_OUT, a->shape[D_OUT]), scale = graph_scalar(g, UID_SCALE, CUDNN_DATA_FLOAT);
     graph_tensor sum = projections(d, d_out, out);
     graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), scale);
     graph_tensor shifted = apply(d, CUDNN_POINTWISE_SUB, scaled, graph_memory(g, UID_LSE, d->row));

@@ -27,7 +27,8 @@ enum {
     UID_DV,
     UID_SUM,
     UID_ACCUMULATOR,
-    UID_ONE
+    UID_ONE,
+    UID_AHEAD /* I32: t - s */
 };
 
 /* Of a call, on its twins (attention_staging.h). */

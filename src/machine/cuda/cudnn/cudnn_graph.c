@@ -94,9 +94,9 @@ static graph_tensor add_tensor(cudnn_graph *g, int64_t uid, graph_shape s, bool 
 }
 
 graph_tensor graph_memory(cudnn_graph *g, int64_t uid, graph_shape s) { return add_tensor(g, uid, s, false); }
-graph_tensor graph_scalar(cudnn_graph *g, int64_t uid)
+graph_tensor graph_scalar(cudnn_graph *g, int64_t uid, cudnnDataType_t type)
 {
-    return add_tensor(g, uid, graph_dense(CUDNN_DATA_FLOAT, 1, 1, 1, 1), true);
+    return add_tensor(g, uid, graph_dense(type, 1, 1, 1, 1), true);
 }
 graph_tensor graph_between(cudnn_graph *g, graph_shape s) { return add_tensor(g, 0, s, false); }
 

@@ -28,10 +28,14 @@ graph_shape graph_transposed(graph_shape s); /* the last two dimensions */
 
 void graph_open(cudnn_graph *g);
 void graph_close(cudnn_graph *g);
-/* Memory, given by uid > 0 when the plan runs; an FP32 scalar likewise (by value, from host memory); what passes
- * between nodes. */
+/* Memory, given by uid > 0 when the plan runs; a scalar likewise (by value, from host memory); what passes between
+ * nodes. */
 graph_tensor graph_memory(cudnn_graph *g, int64_t uid, graph_shape s);
-graph_tensor graph_scalar(cudnn_graph *g, int64_t uid);
+graph_tensor graph_scalar(cudnn_graph *g, int64_t uid, cudnnDataType_t type);
+typedef union {
+    float real;
+    int32_t integer;
+} graph_number; /* of a scalar */
 graph_tensor graph_between(cudnn_graph *g, graph_shape s);
 
 /* Nodes. y = f(x), f(x, b), or for BINARY_SELECT t ? x : b; absent ones are GRAPH_NONE. axis: of GEN_INDEX. */

@@ -320,7 +320,9 @@ sum_parts_plain(tensor to, const from_type *parts, int count, int64_t apart, int
 
 template <typename to_type, typename from_type> static void sum_parts_of(const cuda_call *c)
 {
-    tensor to = contiguous(c->x[0]) ? flat(c->x[0], 0) : c->x[0];
+    tensor to = c->x[0];
+    while (folds(to)) fold(to);
+    to = merged(to);
     int64_t apart = elements_of(to);
     bool fast = packs(to, 8) && packs(c->x[1], 8);
     cut n = cut_of(to, fast ? 8 : 1, 1);
