@@ -70,6 +70,11 @@ static void report_layout(const bench_case *c)
     say("Layout     tensor %d, pipeline %d, context %d, data %d, shard %d: %d of %d ranks; sharding %s, overlap %s\n",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks,
         sharding_name(c->sharding), c->overlap ? "on" : "off");
+    if (n[AXIS_TENSOR] > 1) {
+        say("Strips     %d of each tensor rank's positions", c->strips);
+        if (c->strips_asked > c->strips) say(", not %d: strips x tensor must divide the positions", c->strips_asked);
+        say("\n");
+    }
     if (n[AXIS_PIPELINE] > 1)
         say("Schedule   %s, chunks_per_stage %d\n", schedule_name(c->schedule), c->layout.chunks_per_stage);
     if (c->backend == BACKEND_CUDA)

@@ -20,6 +20,7 @@ typedef struct {
     int waits;
     void *scratch; /* the queue's, for one operation at a time */
     size_t scratch_bytes;
+    bool yields; /* the queue's operations, to those of others */
 } submission;
 
 typedef struct backend backend;

@@ -47,6 +47,8 @@ void queue_follow(queue *q, const queue *other);
 /* The last op submitted to the queue. */
 mark queue_mark(const queue *q);
 machine *queue_machine(const queue *q);
+/* Before its first op: other queues' operations go first, where the machine can choose. */
+void queue_yield(queue *q);
 /* Memory for the operations of this queue; on a machine on paper it is not used. */
 void queue_set_scratch(queue *q, void *memory, size_t bytes);
 

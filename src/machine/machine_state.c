@@ -113,6 +113,8 @@ void machine_view_end(machine *m, tensor *view)
     view->data = NULL;
 }
 
+void queue_yield(queue *q) { q->yields = true; }
+
 void queue_set_scratch(queue *q, void *memory, size_t bytes)
 {
     q->scratch = memory;

@@ -17,6 +17,7 @@ struct queue {
     machine *machine;
     int index;
     const char *name;
+    bool yields;
     uint64_t serial; /* of the last op submitted; the first is 1 */
     void *scratch;
     size_t scratch_bytes;

@@ -64,7 +64,7 @@ static mark run_plain(queue *q, const op *o)
     q->serial++;
     tally_submit(&m->tally, o);
     hazard_submit(m->hazard, q->index, q->serial, o);
-    submission s = { q->index, q->serial, o, q->wait, q->waits, q->scratch, q->scratch_bytes };
+    submission s = { q->index, q->serial, o, q->wait, q->waits, q->scratch, q->scratch_bytes, q->yields };
     m->backend->submit(m->state, &s);
     q->waits = 0;
     return queue_mark(q);

@@ -93,12 +93,13 @@ void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
 {
     workspace *w = e->work;
     int table = table_row(e);
+    workspace_await(w, w->queues.tensor, w->d_gathered);
     tensor d = sequence_gather(&w->tensor, "d_embedding", dx, w->d_gathered);
     access_mode how = param_contribute(w->params, table, 1);
     submit(compute(e), "embedding_gradient",
            embedding_backward_op(state_of(e, microbatch)->tokens, d, param_gradient(w->params, table, 1), how,
                                  w->params->row[table].part.first_row));
-    param_contributed(w->params, table, 1);
+    param_contributed(w->params, table, 1, compute(e));
 }
 
 /* ---- final norm, head and loss ---- */
@@ -140,8 +141,8 @@ void head_forward(network_ends *e, int64_t microbatch, residual in, tensor loss)
     step_call norm = call(e, microbatch, FINAL_NORM), product = call(e, microbatch, HEAD);
     norm.in = in;
     if (!tensor_present(&in.delta)) norm.slot[SLOT_INPUT] = in.x;
-    norm.step->kind->forward(&norm);
-    product.step->kind->forward(&product);
+    step_forward(&norm);
+    step_forward(&product);
     submit_loss(e, microbatch, &product, loss);
 }
 
@@ -167,5 +168,5 @@ void head_backward(network_ends *e, int64_t microbatch, tensor dx)
     if (!defers) column_weight_gradient(&product);
     norm.dx = dx;
     norm.dx_access = WRITE;
-    norm.step->kind->backward(&norm);
+    step_backward(&norm);
 }

@@ -2,6 +2,22 @@
 #include "model/step_call.h"
 #include "parallel/origin.h"
 
+void step_forward(step_call *c)
+{
+    workspace *w = c->work;
+    for (int i = 0; c->step->makes[i] != SLOT_NONE; i++) workspace_await(w, w->queues.compute, step_made(c, i));
+    c->step->kind->forward(c);
+}
+
+/* A norm writes the gradient of the sum that it makes, all others those of what they read. */
+void step_backward(step_call *c)
+{
+    workspace *w = c->work;
+    for (int i = 0; c->step->reads[i] != SLOT_NONE; i++) workspace_await(w, w->queues.compute, step_d_read(c, i));
+    for (int i = 0; c->step->makes[i] != SLOT_NONE; i++) workspace_await(w, w->queues.compute, step_d_made(c, i));
+    c->step->kind->backward(c);
+}
+
 residual layer_forward(workspace *w, int64_t layer, tensor *slot, residual in)
 {
     const family *f = w->family;
@@ -9,7 +25,7 @@ residual layer_forward(workspace *w, int64_t layer, tensor *slot, residual in)
     origin before = origin_layer(w->queues.machine, PHASE_FORWARD, layer);
     for (int i = 0; i < f->layer.count; i++) {
         c.step = &f->layer.step[i];
-        c.step->kind->forward(&c);
+        step_forward(&c);
     }
     origin_restore(w->queues.machine, before);
     return (residual){ slot[f->sum], slot[f->delta] };
@@ -25,7 +41,7 @@ static void recompute(step_call *c)
     c->again = true;
     for (int i = 0; i < w->family->layer.count; i++) {
         c->step = &w->family->layer.step[i];
-        if (w->again >> i & 1u) c->step->kind->forward(c);
+        if (w->again >> i & 1u) step_forward(c);
     }
     origin_restore(w->queues.machine, before);
 }
@@ -45,7 +61,7 @@ void layer_backward(workspace *w, int64_t layer, tensor *slot, tensor dx)
     prepare(&c);
     for (int i = w->family->layer.count - 1; i >= 0; i--) {
         c.step = &w->family->layer.step[i];
-        c.step->kind->backward(&c);
+        step_backward(&c);
     }
     origin_restore(w->queues.machine, before);
 }

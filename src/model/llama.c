@@ -10,22 +10,24 @@ enum {
     LAYER = 1 << RECOMPUTE_LAYER,
     ATTENTION_MLP = LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
     ATTENTION = ATTENTION_MLP | 1 << RECOMPUTE_ATTENTION,
-    MLP = ATTENTION_MLP | 1 << RECOMPUTE_MLP
+    MLP = ATTENTION_MLP | 1 << RECOMPUTE_MLP,
+    NORMS = ATTENTION_MLP | 1 << RECOMPUTE_ELEMENTWISE,
+    ACTIVATION = MLP | 1 << RECOMPUTE_ELEMENTWISE
 };
 
 static const family_slot slots[SLOTS] = {
     [X] = { "x", residual_shape, .gradient = X },
-    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = ATTENTION_MLP },
-    [RSTD1] = { "rstd1", row_statistics_shape, .dropped = ATTENTION_MLP },
+    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = NORMS },
+    [RSTD1] = { "rstd1", row_statistics_shape, .dropped = NORMS },
     [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = LAYER },
     [O] = { "o", heads_shape, .gradient = O, .dropped = ATTENTION },
     [LSE] = { "lse", head_statistics_shape, .dropped = ATTENTION },
     [Y1] = { "y1", residual_shape, .gradient = X, .dropped = LAYER },
-    [X2] = { "x2", residual_shape, .gradient = X, .dropped = ATTENTION_MLP },
-    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = ATTENTION_MLP },
-    [RSTD2] = { "rstd2", row_statistics_shape, .dropped = ATTENTION_MLP },
+    [X2] = { "x2", residual_shape, .gradient = X, .dropped = NORMS },
+    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = NORMS },
+    [RSTD2] = { "rstd2", row_statistics_shape, .dropped = NORMS },
     [GATE_UP] = { "gate_up", gate_up_shape, .gradient = GATE_UP, .dropped = MLP },
-    [A] = { "a", ffn_shape, .gradient = A, .dropped = MLP },
+    [A] = { "a", ffn_shape, .gradient = A, .dropped = ACTIVATION },
     [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },
     [LOGITS] = { "logits", logits_shape, .gradient = GRADIENT_IN_PLACE },
 };

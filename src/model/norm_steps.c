@@ -41,7 +41,7 @@ static void backward(step_call *c)
                                                       .dx_access = c->dx_access,
                                                       .gain_access = how }));
     step_return(c, USE_BACKWARD);
-    param_contributed(t, row, 1);
+    param_contributed(t, row, 1, c->work->queues.compute);
 }
 
 const step_kind rms_norm = { .forward = forward,

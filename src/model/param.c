@@ -55,11 +55,11 @@ access_mode param_contribute(param_table *t, int row, int count)
     return how;
 }
 
-void param_contributed(param_table *t, int row, int count)
+void param_contributed(param_table *t, int row, int count, queue *q)
 {
     bucket *b = &t->buckets[t->row[row].bucket];
     b->pending -= count;
-    if (b->pending == 0) t->done(t->listener, b);
+    if (b->pending == 0) t->done(t->listener, b, q);
 }
 
 bool bucket_counts(const bucket *b) { return !b->holders || b->holders->rank == 0; }

@@ -48,8 +48,8 @@ typedef struct {
     group *norm;     /* ranks that hold every gradient element once, of those for which bucket_counts */
     unsigned places; /* of the stage: where it uses parameters */
     int64_t microbatches;
-    void (*done)(void *listener, bucket *b);
-    void *listener; /* called when a bucket's last contribution was submitted */
+    void (*done)(void *listener, bucket *b, queue *q);
+    void *listener; /* called when a bucket's last contribution was submitted, to that queue as all of them */
 } param_table;
 
 /* The number format of a value that is kept so; fails if there is none. */
@@ -76,8 +76,8 @@ void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
 tensor param_gradient(const param_table *t, int row, int count);
 /* WRITE for the first contribution of the step, else UPDATE. Call once per contribution, before submitting it. */
 access_mode param_contribute(param_table *t, int row, int count);
-/* After submitting it: when the bucket's last one is in, `done` is called. */
-void param_contributed(param_table *t, int row, int count);
+/* After submitting it: when the bucket's last one is in, `done` is called. A bucket has one queue. */
+void param_contributed(param_table *t, int row, int count, queue *q);
 
 /* Whether this rank counts the bucket's gradient in the norm: the first of its holders. */
 bool bucket_counts(const bucket *b);

@@ -27,6 +27,7 @@ static tensor gather_multiply(step_call *c, weight_use use, tensor whole)
 {
     workspace *w = c->work;
     direction d = direction_of(c, use);
+    workspace_await(w, w->queues.tensor, whole);
     gathered_product p = { .part = d.from, .w = matrix(c, use), .whole = whole, .y = d.to };
     tensor gathered = gather_matmul(&w->tensor, d.name, p);
     step_return(c, use);
@@ -45,12 +46,16 @@ static void multiply_scatter(step_call *c, weight_use use)
 /* dW (+)= dy^T x */
 static void weight_gradient(const step_call *c, tensor x, tensor dy)
 {
-    param_table *t = c->work->params;
+    workspace *w = c->work;
+    param_table *t = w->params;
     int row = step_row(c), count = c->step->weight.count;
     access_mode how = param_contribute(t, row, count);
-    submit(c->work->queues.compute, c->step->gradient_name,
-           matmul_op(param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
-    param_contributed(t, row, count);
+    queue_follow(w->queues.weight, w->queues.compute);
+    mark done = submit(w->queues.weight, c->step->gradient_name,
+                       matmul_op(param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
+    workspace_lend(w, x, done);
+    workspace_lend(w, dy, done);
+    param_contributed(t, row, count, w->queues.weight);
 }
 
 /* ---- split by rows of W: every rank has columns of y ---- */
@@ -63,7 +68,7 @@ static void column_forward(step_call *c)
 void column_input_gradient(step_call *c) { multiply_scatter(c, USE_BACKWARD); }
 void column_weight_gradient(step_call *c)
 {
-    weight_gradient(c, sequence_gather_end(&c->work->tensor, &c->input), step_d_made(c, 0));
+    weight_gradient(c, sequence_gather_end(&c->work->tensor, &c->input, c->work->queues.weight), step_d_made(c, 0));
 }
 
 static void column_backward(step_call *c)

@@ -37,6 +37,20 @@ void workspace_open(workspace *w, arena *a)
     for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, whole);
 }
 
+void workspace_lend(workspace *w, tensor x, mark until)
+{
+    int at = w->lendings++ % READS_BEHIND;
+    queue_wait(w->queues.compute, w->lent[at].until);
+    w->lent[at].data = x.data;
+    w->lent[at].until = until;
+}
+
+void workspace_await(const workspace *w, queue *q, tensor x)
+{
+    for (int i = 0; i < READS_BEHIND; i++)
+        if (w->lent[i].data == x.data) queue_wait(q, w->lent[i].until);
+}
+
 scattered_sum workspace_sum(const workspace *w, tensor out)
 {
     return (scattered_sum){ .partial = w->partial, .parts = w->parts, .out = out };
@@ -70,6 +84,7 @@ void step_gather_input(step_call *c, const layer_step *s, mark after)
 {
     workspace *w = c->work;
     tensor part = c->slot[s->reads[0]];
+    if (s != w->left) workspace_await(w, w->queues.tensor, w->gathered);
     if (s == w->left) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : w->gathered };
     else c->input = sequence_gather_begin(&w->tensor, s[-1].name, part, w->gathered, after);
 }

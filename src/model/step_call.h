@@ -6,6 +6,7 @@
 
 /* Of one stage. Its buffers are shared by all layers and microbatches: each is consumed before the next one needs it.
  */
+enum { READS_BEHIND = 16 };
 typedef struct workspace {
     const bench_case *given;
     const family *family;
@@ -21,7 +22,18 @@ typedef struct workspace {
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
     tensor rope;                 /* of the kind `rotation`: [s, d/2, 2] F32: cosine, sine */
     context_attention attention; /* of the kind `causal_attention` */
+    struct {
+        const void *data;
+        mark until;
+    } lent[READS_BEHIND];
+    int lendings;
 } workspace;
+
+/* Weight gradients run behind, on a queue of their own: what they read may not be written before they have. `lend` says
+ * that x is read until that mark; whoever writes it next, on queue q, has called `await`. Of more than READS_BEHIND
+ * lendings the compute queue waits for the oldest. */
+void workspace_lend(workspace *w, tensor x, mark until);
+void workspace_await(const workspace *w, queue *q, tensor x);
 
 /* Takes the buffers' memory, fills tables; what stands before them is given. Synchronizes (set-up). */
 void workspace_open(workspace *w, arena *a);
@@ -65,6 +77,9 @@ void step_gather_input(step_call *c, const layer_step *s, mark after);
 void column_input_gradient(step_call *c);
 void column_weight_gradient(step_call *c);
 
+/* layer.c: one step, behind the weight gradients that still read what it writes. */
+void step_forward(step_call *c);
+void step_backward(step_call *c);
 /* layer.c: all steps of a layer of the model, with the slots of this microbatch. Returns what the layer hands on. */
 residual layer_forward(workspace *w, int64_t layer, tensor *slot, residual in);
 /* dx: gradient of what it handed on, replaced by that of its input. */

@@ -20,16 +20,16 @@ gathering sequence_gather_begin(const sequence_parallel *p, const char *name, te
     return x;
 }
 
-tensor sequence_gather_end(const sequence_parallel *p, const gathering *x)
+tensor sequence_gather_end(const sequence_parallel *p, const gathering *x, queue *reader)
 {
-    queue_wait(p->queues.compute, x->strip[p->strips - 1]);
+    queue_wait(reader, x->strip[p->strips - 1]);
     return x->whole;
 }
 
 tensor sequence_gather(const sequence_parallel *p, const char *name, tensor part, tensor whole)
 {
     gathering x = sequence_gather_begin(p, name, part, whole, queue_mark(p->queues.compute));
-    return sequence_gather_end(p, &x);
+    return sequence_gather_end(p, &x, p->queues.compute);
 }
 
 /* Behind what was computed. The sum is made where its parts arrive, beside the product of the next strip. */

@@ -18,13 +18,13 @@ typedef struct {
 tensor sequence_gather(const sequence_parallel *p, const char *name, tensor part, tensor whole);
 
 /* The same behind other work, with overlap: it follows `after` alone (`part` is there and nobody uses `whole` any
- * more), and whoever reads `whole` comes after its end. */
+ * more), and `reader` reads `whole` after its end. */
 typedef struct {
     tensor whole;
     mark strip[STRIPS_MOST]; /* when it is there */
 } gathering;
 gathering sequence_gather_begin(const sequence_parallel *p, const char *name, tensor part, tensor whole, mark after);
-tensor sequence_gather_end(const sequence_parallel *p, const gathering *x);
+tensor sequence_gather_end(const sequence_parallel *p, const gathering *x, queue *reader);
 
 /* out [s/T, b, n] = own strips of the sum over ranks of partial [s, b, n], which is added in FP32 in rank order and
  * rounded once. parts [s, b, n]: where the ranks' parts of own strips arrive, in partial's type. */

@@ -1,11 +1,13 @@
 /* Queues of a trainer. */
 #include "parallel/queues.h"
 
-queues queues_open(machine *m, bool overlap)
+queues queues_open(machine *m, bool overlap, bool weight_queue)
 {
     static const char *const links[LINKS] = { "forward in", "forward out", "backward in", "backward out" };
     queues l = { .machine = m, .overlap = overlap };
     l.compute = machine_queue(m, "compute");
+    l.weight = weight_queue ? machine_queue(m, "weight gradients") : l.compute;
+    if (weight_queue) queue_yield(l.weight);
     l.tensor = machine_queue(m, "tensor");
     l.context = machine_queue(m, "context");
     l.gradient = machine_queue(m, "gradient");

@@ -6,13 +6,14 @@ typedef struct {
     machine *machine;
     bool overlap;       /* communication beside computation */
     queue *compute;     /* kernels and products */
+    queue *weight;      /* products that are weight gradients; compute itself, if they have no queue of their own */
     queue *tensor;      /* transfers of the tensor axis, and the sums of what they bring */
     queue *gradient;    /* gradients reduced and weights gathered over data x shard x context */
     queue *context;     /* keys and values around the context axis */
     queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */
 } queues;
 
-queues queues_open(machine *m, bool overlap);
+queues queues_open(machine *m, bool overlap, bool weight_queue);
 /* A transfer between computations: it follows those submitted, and those to come wait for it. */
 void queues_transfer(const queues *l, queue *on, const char *name, op o);
 /* x = sum over the ranks of the group, in place, between computations. */

@@ -16,7 +16,8 @@ typedef enum {
     RECOMPUTE_ATTENTION,
     RECOMPUTE_MLP,
     RECOMPUTE_LAYER,
-    RECOMPUTE_ATTENTION_MLP
+    RECOMPUTE_ATTENTION_MLP,
+    RECOMPUTE_ELEMENTWISE
 } recompute_mask;
 /* The schedules: constant, function that writes the list of a stage (plan/schedule/schedule_NAME.c), name in a deck. */
 #define SCHEDULES(row)                                                                                                 \
@@ -107,7 +108,7 @@ typedef struct {
     int64_t head_deferral; /* last microbatches whose LM head weight gradient waits for the drain; 0: none */
     int strips, strips_asked; /* of a tensor rank's positions (parallel/conjugate.h); as the deck gave it, or 0 */
     context_gradient_type context_gradients;
-    bool overlap;
+    bool overlap, weight_gradient_queue;
     execution_order order;
     uint32_t order_seed;
     bool share_devices, deterministic; /* these five steer GPUs only */

@@ -10,14 +10,14 @@ static void sum_partial(trainer *t, bucket *b)
         submit(t->queues.compute, "gain_gradients", copy_op(b->gradient, WRITE, b->partial));
 }
 
-void gradient_reduce(void *listener, bucket *b)
+void gradient_reduce(void *listener, bucket *b, queue *q)
 {
     trainer *t = listener;
     origin before = origin_layer(t->machine, PHASE_GRADIENT, NO_LAYER);
     if (b->holders) sum_partial(t, b);
-    b->reduced = queue_mark(t->queues.compute);
+    b->reduced = queue_mark(q);
     if (b->sum->size > 1) {
-        queue_follow(t->queues.gradient, t->queues.compute);
+        queue_follow(t->queues.gradient, q);
         b->reduced =
             b->owners ? submit(t->queues.gradient, "gradients", reduce_scatter_op(b->sum, b->gradient))
                       : submit(t->queues.gradient, "gradients", all_reduce_op(b->sum, b->gradient));

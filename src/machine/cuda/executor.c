@@ -22,7 +22,7 @@ void *cuda_executor_open(const machine_options *options, history *h)
     e->history = h;
     e->clock = device_clock_open();
     e->staging = staging_open();
-    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&e->computing_priority, &e->transfers_priority));
+    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&e->last_priority, &e->first_priority));
     return e;
 }
 
@@ -51,10 +51,15 @@ size_t cuda_scratch_of(const machine_tuning *t, const op *o)
 }
 
 /* A queue that begins with a transfer is one of transfers: they go first, as peers wait for them. */
-static void open_queue(const cuda_executor *e, cuda_queue *q, op_kind first)
+static int priority_of(const cuda_executor *e, const submission *first)
 {
-    int priority = op_is_transfer(first) ? e->transfers_priority : e->computing_priority;
-    CUDA_CHECK(cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, priority));
+    if (op_is_transfer(first->op->kind)) return e->first_priority;
+    return first->yields || e->first_priority == e->last_priority ? e->last_priority : e->last_priority - 1;
+}
+
+static void open_queue(const cuda_executor *e, cuda_queue *q, const submission *first)
+{
+    CUDA_CHECK(cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, priority_of(e, first)));
     q->ring = calloc(QUEUE_OPS, sizeof *q->ring);
     if (!q->ring) FAIL("no memory for a queue of %d operations", QUEUE_OPS);
 }
@@ -118,13 +123,14 @@ static entry *append(cuda_executor *e, const submission *s)
     cuda_queue *q = &e->queue[s->queue];
     uint64_t completed = e->history->completed[s->queue];
     const op *o = s->op;
-    if (!q->ring) open_queue(e, q, o->kind);
+    if (!q->ring) open_queue(e, q, s);
     if (q->submitted - completed == QUEUE_OPS) poll_until(e, s->queue, completed + 1);
     entry *x = queue_entry(q, s->serial);
     if (!x->event) CUDA_CHECK(cudaEventCreate(&x->event));
     x->kind = o->kind;
     x->origin = o->origin;
-    x->group = op_is_transfer(o->kind) ? o->args.fabric.group : NULL;
+    if (op_is_transfer(o->kind)) q->group = o->args.fabric.group;
+    x->group = q->group;
     x->submitted = clock_seconds();
     return x;
 }

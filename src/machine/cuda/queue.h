@@ -29,6 +29,7 @@ typedef struct {
     entry *ring; /* [QUEUE_OPS], by serial */
     uint64_t submitted;
     cudaStream_t stream;
+    group *group;  /* of its last transfer: what else it runs belongs to that; NULL: none */
     double looked; /* when the first that is not completed was seen incomplete */
 } cuda_queue;
 
@@ -38,7 +39,7 @@ typedef struct {
     cuda_queue queue[HAZARD_QUEUES];
     device_clock *clock;
     staging *staging;
-    int transfers_priority, computing_priority;
+    int first_priority, last_priority; /* the smaller goes first */
     dependency collective; /* the last one submitted; serial 0: none yet */
 } cuda_executor;
 

@@ -64,7 +64,8 @@ static const key_row table[KEYS] = {
     [KEY_RECOMPUTE] = { "recompute", WORD(recompute_names), .rule = "recipe's", FIELD(recompute),
                         .explanation =
                             "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
-                            "attention and MLP (gate and up; no backward needs what down puts out)" },
+                            "attention and MLP (gate and up; no backward needs what down puts out); elementwise: "
+                            "norms and the MLP's activation" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
                        .explanation = "optimizer: master weights and moments are spread over the data x context ranks; "
                                       "the default is none where there is but one" },
@@ -81,6 +82,10 @@ static const key_row table[KEYS] = {
                                                "with precision = fp32 always so" },
     [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "on", FIELD(overlap),
                       .explanation = "transfers run beside computation; off: beside none but a pipeline's sends" },
+    [KEY_WEIGHT_GRADIENT_QUEUE] = { "weight_gradient_queue", WORD(overlap_names), .fallback = "on",
+                                    FIELD(weight_gradient_queue),
+                                    .explanation = "weight gradients have a queue of their own, behind all other "
+                                                   "computation" },
     [KEY_ORDER] = { "order", WORD(order_names), .fallback = "submitted", FIELD(order),
                     .explanation = "of operations on the host; hostile: any order that the waits allow" },
     [KEY_ORDER_SEED] = { "order_seed", INTEGER(0, 4294967295), .rule = "seed", FIELD(order_seed),
