@@ -24,6 +24,19 @@ int group_world_rank(const group *g, int member)
     return rank;
 }
 
+group group_reversed(const group *g)
+{
+    group r = *g;
+    r.first = group_world_rank(g, g->size - 1);
+    r.rank = g->size - 1 - g->rank;
+    r.dim[0].stride = -g->dim[0].stride;
+    r.handle_first = g->handle_first + (g->size - 1) * g->handle_step;
+    r.handle_step = -g->handle_step;
+    r.channel = CHANNEL_BACKWARD;
+    r.connection = NULL;
+    return r;
+}
+
 static op transfer_op(op_kind kind, group *g, const tensor *operands, const access_mode *chosen)
 {
     op o = op_made(kind, operands, chosen);

@@ -72,20 +72,6 @@ static void make_links(mesh *m)
     m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
-/* The same ranks in the other order; on the host by the same communicator. */
-static group reversed(const group *g)
-{
-    group r = *g;
-    r.first = group_world_rank(g, g->size - 1);
-    r.rank = g->size - 1 - g->rank;
-    r.dim[0].stride = -g->dim[0].stride;
-    r.handle_first = g->size - 1;
-    r.handle_step = -1;
-    r.channel = CHANNEL_BACKWARD;
-    r.connection = NULL;
-    return r;
-}
-
 /* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the
  * same ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its
  * links, which on GPUs have their own. */
@@ -233,7 +219,7 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
     if (!m->takes_part) m->rank = 0;
     make_groups(m);
     if (on != MESH_PAPER) connect_groups(m);
-    m->context_reversed = reversed(&m->axis[AXIS_CONTEXT]);
+    m->context_reversed = group_reversed(&m->axis[AXIS_CONTEXT]);
     make_links(m);
     if (on == MESH_ON_CUDA) connect_reversed(m);
     if (on == MESH_ON_CUDA) connect_links(m);

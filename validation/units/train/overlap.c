@@ -1,6 +1,8 @@
-/* Overlap of tensor-parallel communication: the rings against the bulk transfers and against what conjugate.h says of
- * them, training with one and with the other. That transfers lie beside products is overlap_spans.c's. */
+/* Overlap of tensor-parallel communication: gathers and scatters in strips against what conjugate.h says of them, with
+ * and without overlap; training with either, in strips, with weight gradients on a queue of their own. That transfers
+ * lie beside products is overlap_spans.c's. */
 #include "bench/check.h"
+#include "parallel/conjugate.h"
 #include "trained.h"
 #include "units/machine/fabric_ranks.h"
 #include <setjmp.h>
@@ -9,18 +11,19 @@
 
 enum { DECK = 1024, SCRATCH_BYTES = 1 << 18, SEEDS = 3 };
 
-/* ---- rings and bulk ---- */
+/* ---- strips ---- */
 
+/* part: rows of a rank. */
 typedef struct {
     int64_t part, k, n;
-    dtype type, out;
+    int strips;
+    dtype type;
 } shape;
 
-/* Uneven halves, single rows (one way has nothing to carry), and sizes beyond a block of the products. */
+/* Strips of single rows, and sizes beyond a block of the products. */
 static const shape shapes[] = {
-    { 8, 16, 24, F32, F32 },  { 5, 7, 3, F32, F32 },      { 1, 4, 4, F32, F32 },
-    { 37, 65, 70, F32, F32 }, { 8, 16, 24, BF16, BF16 },  { 3, 9, 5, BF16, BF16 },
-    { 1, 6, 2, BF16, BF16 },  { 37, 65, 70, BF16, BF16 }, { 6, 10, 8, BF16, F32 },
+    { 8, 16, 24, 1, F32 },  { 8, 16, 24, 2, F32 },  { 4, 7, 3, 4, F32 },    { 1, 4, 4, 1, F32 },   { 36, 65, 70, 2, F32 },
+    { 8, 16, 24, 2, BF16 }, { 12, 9, 5, 4, BF16 },  { 3, 6, 2, 3, BF16 },   { 36, 65, 70, 4, BF16 },
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -61,17 +64,25 @@ static tensor filled(dtype type, int64_t rows, int64_t columns, uint32_t what, i
 }
 
 typedef struct {
-    queues queues;
+    sequence_parallel sequence;
     void *scratch[HAZARD_QUEUES];
 } road;
 
-static road road_open(bool overlap, bool hostile, uint32_t seed)
+typedef struct {
+    bool overlap, hostile;
+    uint32_t seed;
+} manner;
+
+static road road_open(manner how, int strips)
 {
-    machine_options o = { .hostile = hostile, .order_seed = seed, .prove_access = true, .world_rank = world_rank() };
-    road r = { .queues = queues_open(machine_open(&o), overlap) };
-    for (int i = 0; i < machine_queues(r.queues.machine); i++) {
+    machine_options o = {
+        .hostile = how.hostile, .order_seed = how.seed, .prove_access = true, .world_rank = world_rank()
+    };
+    road r = { .sequence = { queues_open(machine_open(&o), how.overlap, false), &everybody.g, strips } };
+    machine *m = r.sequence.queues.machine;
+    for (int i = 0; i < machine_queues(m); i++) {
         r.scratch[i] = bytes_of(SCRATCH_BYTES);
-        queue_set_scratch(machine_queue_at(r.queues.machine, i), r.scratch[i], SCRATCH_BYTES);
+        queue_set_scratch(machine_queue_at(m, i), r.scratch[i], SCRATCH_BYTES);
     }
     return r;
 }
@@ -79,7 +90,7 @@ static road road_open(bool overlap, bool hostile, uint32_t seed)
 /* Runs what was submitted; the number of hazards. */
 static int64_t road_close(road *r)
 {
-    machine *m = r->queues.machine;
+    machine *m = r->sequence.queues.machine;
     machine_sync(m);
     int64_t hazards = machine_hazards(m)->count;
     for (int i = 0; i < machine_queues(m); i++) free(r->scratch[i]);
@@ -87,10 +98,6 @@ static int64_t road_close(road *r)
     return hazards;
 }
 
-typedef struct {
-    bool overlap, hostile;
-    uint32_t seed;
-} manner;
 typedef struct {
     tensor y, whole;
     int64_t hazards;
@@ -106,31 +113,32 @@ static void outcome_free(outcome *x)
 static outcome gathered_by(const shape *x, manner how)
 {
     group *g = &everybody.g;
-    road r = road_open(how.overlap, how.hostile, how.seed);
+    road r = road_open(how, x->strips);
     tensor part = filled(x->type, x->part, x->k, 1, g->rank), w = filled(x->type, x->k, x->n, 2, g->rank);
-    outcome o = { .y = made(x->out, g->size * x->part, x->n), .whole = made(x->type, g->size * x->part, x->k) };
+    outcome o = { .y = made(x->type, g->size * x->part, x->n), .whole = made(x->type, g->size * x->part, x->k) };
     for (int i = 0; i < 2; i++)
-        gather_matmul(&r.queues, "test", g,
-                      (gathered_product){ .part = part, .w = w, .whole = o.whole, .y = o.y, .keeps_whole = true });
+        gather_matmul(&r.sequence, "test", (gathered_product){ .part = part, .w = w, .whole = o.whole, .y = o.y });
     o.hazards = road_close(&r);
     free(part.data);
     free(w.data);
     return o;
 }
 
+/* whole: the partial sums. */
 static outcome scattered_by(const shape *x, manner how)
 {
     group *g = &everybody.g;
-    road r = road_open(how.overlap, how.hostile, how.seed);
+    road r = road_open(how, x->strips);
     tensor a = filled(x->type, g->size * x->part, x->k, 3, g->rank), w = filled(x->type, x->k, x->n, 4, g->rank);
-    tensor partial = made(F32, scatter_partial_parts(&r.queues, g) * x->part, x->n);
-    outcome o = { .y = made(x->out, x->part, x->n) };
+    tensor parts = made(x->type, g->size * x->part, x->n);
+    outcome o = { .y = made(x->type, x->part, x->n), .whole = made(x->type, g->size * x->part, x->n) };
     for (int i = 0; i < 2; i++)
-        matmul_scatter(&r.queues, "test", g, (scattered_product){ .a = a, .w = w, .partial = partial, .out = o.y });
+        matmul_scatter(&r.sequence, "test", a, w,
+                       (scattered_sum){ .partial = o.whole, .parts = parts, .out = o.y });
     o.hazards = road_close(&r);
     free(a.data);
     free(w.data);
-    free(partial.data);
+    free(parts.data);
     return o;
 }
 
@@ -139,134 +147,102 @@ static bool same_bytes(tensor a, tensor b)
     return tensor_span(&a) == tensor_span(&b) && !memcmp(a.data, b.data, tensor_span(&a));
 }
 
-/* Sum over k of |a w|: row of rank `from`'s a, w of rank `held`. */
-static double magnitude(const shape *x, uint32_t what, int from, int held, int64_t row, int64_t column)
+/* Whose a row of the whole is, and its number there. */
+typedef struct {
+    int rank;
+    int64_t row;
+} owner;
+static owner owner_of(const shape *x, int64_t row)
 {
-    double sum = 0.0;
-    for (int64_t k = 0; k < x->k; k++)
-        sum += fabs(given(x->type, what, from, row * x->k + k) * given(x->type, what + 1, held, k * x->n + column));
-    return sum;
+    int64_t rows = x->part / x->strips, strip = row / (rows * everybody.g.size), within = row % (rows * everybody.g.size);
+    return (owner){ (int)(within / rows), strip * rows + within % rows };
 }
 
-/* Two FP32 sums of `terms` terms in different orders are each within terms 2^-24 sum |terms| of the exact one, to first
- * order; each may then be rounded to BF16, relative 2^-8. */
-static bool near(const shape *x, double a, double b, double terms, double sum)
+/* An FP32 sum of k products is within k 2^-24 sum |terms| of the exact one, to first order; it may then be rounded to
+ * BF16, relative 2^-9 of what it is, 2^-8 of the exact one. */
+static bool is_product(const shape *x, double got, uint32_t what, int from, int64_t row, int64_t column)
 {
-    double limit = 2.0 * terms * 0x1p-24 * sum + (x->out == BF16 ? 2.0 * 0x1p-8 * fmax(fabs(a), fabs(b)) : 0.0);
-    return fabs(a - b) <= limit;
-}
-
-static bool products_near(const shape *x, tensor a, tensor b)
-{
-    bool right = true;
-    for (int64_t i = 0; i < tensor_elements(&a); i++) {
-        int64_t row = i / x->n;
-        double sum = magnitude(x, 1, (int)(row / x->part), everybody.g.rank, row % x->part, i % x->n);
-        right = right && near(x, tensor_value(&a, i), tensor_value(&b, i), (double)x->k, sum);
+    double sum = 0.0, size = 0.0;
+    for (int64_t k = 0; k < x->k; k++) {
+        double term = given(x->type, what, from, row * x->k + k) *
+                      given(x->type, what + 1, everybody.g.rank, k * x->n + column);
+        sum += term, size += fabs(term);
     }
-    return right;
+    return fabs(got - sum) <= (double)x->k * 0x1p-24 * size + (x->type == BF16 ? 0x1p-8 * fabs(sum) : 0.0);
 }
 
-static bool sums_near(const shape *x, tensor a, tensor b)
-{
-    const group *g = &everybody.g;
-    bool right = true;
-    for (int64_t i = 0; i < tensor_elements(&a); i++) {
-        double sum = 0.0;
-        for (int r = 0; r < g->size; r++) sum += magnitude(x, 3, r, r, g->rank * x->part + i / x->n, i % x->n);
-        right = right && near(x, tensor_value(&a, i), tensor_value(&b, i), (double)(x->k + g->size), sum);
-    }
-    return right;
-}
-
-static void gather_agrees_with_bulk(void **state)
+/* Every rank's rows stand where they belong, and the product is of them. */
+static void gathers_in_order(void **state)
 {
     (void)state;
     for (int i = 0; i < SHAPES; i++) {
-        outcome bulk = gathered_by(&shapes[i], (manner){ 0 }),
-                ring = gathered_by(&shapes[i], (manner){ .overlap = true });
-        assert_on_all(bulk.hazards + ring.hazards == 0, "hazards, shape %d", i);
-        assert_on_all(same_bytes(bulk.whole, ring.whole), "the gathered whole, shape %d", i);
-        assert_on_all(products_near(&shapes[i], bulk.y, ring.y), "the product, shape %d", i);
-        outcome_free(&bulk);
-        outcome_free(&ring);
+        const shape *x = &shapes[i];
+        bool placed = true, right = true;
+        outcome o = gathered_by(x, (manner){ .overlap = true });
+        for (int64_t at = 0; at < tensor_elements(&o.whole); at++) {
+            owner of = owner_of(x, at / x->k);
+            placed = placed && tensor_value(&o.whole, at) == given(x->type, 1, of.rank, of.row * x->k + at % x->k);
+        }
+        for (int64_t at = 0; at < tensor_elements(&o.y); at++) {
+            owner of = owner_of(x, at / x->n);
+            right = right && is_product(x, tensor_value(&o.y, at), 1, of.rank, of.row, at % x->n);
+        }
+        assert_on_all(o.hazards == 0 && placed && right, "shape %d: hazards, the gathered whole, the product", i);
+        outcome_free(&o);
     }
 }
 
-static void scatter_agrees_with_bulk(void **state)
+/* Partial sums as each rank holds them, added in FP32 in rank order and rounded once: bit for bit. */
+static bool sums_are_of(const shape *x, const outcome *o, const float *partial)
 {
-    (void)state;
-    for (int i = 0; i < SHAPES; i++) {
-        outcome bulk = scattered_by(&shapes[i], (manner){ 0 }),
-                ring = scattered_by(&shapes[i], (manner){ .overlap = true });
-        assert_on_all(bulk.hazards + ring.hazards == 0, "hazards, shape %d", i);
-        assert_on_all(sums_near(&shapes[i], bulk.y, ring.y), "the sums, shape %d", i);
-        outcome_free(&bulk);
-        outcome_free(&ring);
-    }
-}
-
-/* A sum that stays FP32, rounded here, is the sum that the ring rounds. */
-static void scatter_rounds_once(void **state)
-{
-    (void)state;
-    for (int i = 0; i < SHAPES; i++) {
-        shape narrow = shapes[i], wide = shapes[i];
-        bool right = true;
-        narrow.out = BF16, wide.out = F32;
-        if (narrow.type != BF16) continue;
-        outcome n = scattered_by(&narrow, (manner){ .overlap = true }),
-                w = scattered_by(&wide, (manner){ .overlap = true });
-        for (int64_t k = 0; k < tensor_elements(&n.y); k++)
-            right = right && ((uint16_t *)n.y.data)[k] == bf16_round(((float *)w.y.data)[k]);
-        assert_on_all(right, "rounded once, shape %d", i);
-        outcome_free(&n);
-        outcome_free(&w);
-    }
-}
-
-/* One term a rank, multiplied by 1: the sum shows its order, bit for bit. */
-static void scatter_adds_in_the_written_order(void **state)
-{
-    enum { PART = 9 };
-    const group *g = &everybody.g;
-    road r = road_open(true, false, 0);
-    tensor a = filled(F32, g->size * PART, 1, 3, g->rank), w = made(F32, 1, 1), partial = made(F32, 2 * PART, 1),
-           out = made(F32, PART, 1);
+    int64_t all = tensor_elements(&o->whole), own = 0;
     bool right = true;
-    (void)state;
-    value_set(F32, w.data, 0, 1.0);
-    matmul_scatter(&r.queues, "test", &everybody.g,
-                   (scattered_product){ .a = a, .w = w, .partial = partial, .out = out });
-    assert_on_all(road_close(&r) == 0, "hazards");
-    for (int64_t row = 0; row < PART; row++) {
-        int step = row < (PART + 1) / 2 ? 1 : g->size - 1;
+    for (int64_t at = 0; at < all; at++) {
+        owner of = owner_of(x, at / x->n);
         float sum = 0.0f;
-        for (int i = 1; i <= g->size; i++)
-            sum += (float)given(F32, 3, (g->rank + i * step) % g->size, g->rank * PART + row);
-        right = right && ((float *)out.data)[row] == sum;
+        if (of.rank != everybody.g.rank) continue;
+        for (int r = 0; r < everybody.g.size; r++) sum = r ? sum + partial[r * all + at] : partial[at];
+        float want = x->type == BF16 ? bf16_widen(bf16_round(sum)) : sum;
+        right = right && (float)tensor_value(&o->y, of.row * x->n + at % x->n) == want;
+        own++;
     }
-    assert_on_all(right, "order of the sum");
-    free(a.data);
-    free(w.data);
-    free(partial.data);
-    free(out.data);
+    return right && own == tensor_elements(&o->y);
 }
 
-static void rings_in_hostile_order(void **state)
+static void scatters_sums_in_rank_order(void **state)
 {
     (void)state;
     for (int i = 0; i < SHAPES; i++) {
-        manner how = { .overlap = true };
-        outcome y = gathered_by(&shapes[i], how), z = scattered_by(&shapes[i], how);
-        for (uint32_t seed = 1; seed <= SEEDS; seed++) {
-            manner hostile = { .overlap = true, .hostile = true, .seed = 100 * seed + (uint32_t)world_rank() };
-            outcome hy = gathered_by(&shapes[i], hostile), hz = scattered_by(&shapes[i], hostile);
-            assert_on_all(hy.hazards + hz.hazards == 0, "hazards, shape %d", i);
-            assert_on_all(same_bytes(y.y, hy.y) && same_bytes(y.whole, hy.whole) && same_bytes(z.y, hz.y),
-                          "shape %d, seed %u", i, seed);
-            outcome_free(&hy);
-            outcome_free(&hz);
+        const shape *x = &shapes[i];
+        outcome o = scattered_by(x, (manner){ .overlap = true });
+        int64_t all = tensor_elements(&o.whole);
+        bool right = true;
+        float *partial = bytes_of((size_t)(all * everybody.g.size) * sizeof *partial), *own = partial + everybody.g.rank * all;
+        for (int64_t at = 0; at < all; at++) {
+            own[at] = (float)tensor_value(&o.whole, at);
+            right = right && is_product(x, own[at], 3, everybody.g.rank, at / x->n, at % x->n);
+        }
+        for (int r = 0; r < everybody.g.size; r++) world_broadcast(partial + r * all, (size_t)all * sizeof *partial, r);
+        assert_on_all(o.hazards == 0 && right && sums_are_of(x, &o, partial), "shape %d: hazards, partial sums, sums", i);
+        free(partial);
+        outcome_free(&o);
+    }
+}
+
+static void strips_have_the_same_bits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SHAPES; i++) {
+        manner on = { .overlap = true };
+        outcome y = gathered_by(&shapes[i], on), z = scattered_by(&shapes[i], on);
+        for (uint32_t seed = 0; seed <= SEEDS; seed++) {
+            manner other = { .overlap = seed > 0, .hostile = seed > 0, .seed = 100 * seed + (uint32_t)world_rank() };
+            outcome oy = gathered_by(&shapes[i], other), oz = scattered_by(&shapes[i], other);
+            assert_on_all(oy.hazards + oz.hazards == 0, "hazards, shape %d", i);
+            assert_on_all(same_bytes(y.y, oy.y) && same_bytes(y.whole, oy.whole) && same_bytes(z.y, oz.y),
+                          "shape %d, %s %u", i, seed ? "hostile order" : "without overlap", seed);
+            outcome_free(&oy);
+            outcome_free(&oz);
         }
         outcome_free(&y);
         outcome_free(&z);
@@ -277,8 +253,8 @@ static void rings_in_hostile_order(void **state)
 
 enum { STEPS = 4 };
 
-/* Even numbers of ranks: half of them data ranks, if there are four. */
-static bench_case train_case_of(const char *precision, const char *recompute, const char *overlap)
+/* Even numbers of ranks: half of them data ranks, if there are four. keys: further lines. */
+static bench_case train_case_of(const char *precision, const char *keys)
 {
     char text[DECK];
     int ranks = world_ranks(), data = ranks == 4 ? 2 : 1, cut = ranks / data;
@@ -287,49 +263,9 @@ static bench_case train_case_of(const char *precision, const char *recompute, co
         "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = "
         "%d\nsequence = %d\n"
         "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-        "tensor = %d\ndata = %d\nsharding = optimizer\nprecision = %s\nrecompute = %s\noverlap = %s\n",
-        32 * cut, 64 * cut, 2 * cut, cut, 24 * cut, STEPS, cut, data, precision, recompute, overlap);
+        "tensor = %d\ndata = %d\nsharding = optimizer\nprecision = %s\n%s",
+        32 * cut, 64 * cut, 2 * cut, cut, 24 * cut, STEPS, cut, data, precision, keys);
     return case_of(text, ranks);
-}
-
-static double loss_distance(const trained *x, const trained *want, int first, int last)
-{
-    double worst = 0.0;
-    for (int step = first; step <= last; step++)
-        for (int64_t i = 0; i < want->sequences; i++)
-            worst = worst_of(worst, fabs(x->sequence_loss[step][i] / want->sequence_loss[step][i] - 1.0));
-    return worst;
-}
-
-static void on_agrees_with_off(const char *precision, const char *recompute)
-{
-    trained on, off;
-    const char *name = "";
-    bench_case with = train_case_of(precision, recompute, "on"), without = train_case_of(precision, recompute, "off");
-    check_limits limit = check_limits_of(with.precision, with.model.layers, false);
-    train_case(&on, &with, &(training){ .steps = STEPS });
-    train_case(&off, &without, &(training){ .steps = STEPS });
-    double first = worst_ratio(&off, on.gradient, off.gradient, &name),
-           fourth = worst_ratio(&off, on.last_gradient, off.last_gradient, &name);
-    double loss_first = loss_distance(&on, &off, 0, 0), loss_later = loss_distance(&on, &off, 1, STEPS - 1);
-    double weights = worst_change(&off, on.weight, off.weight, off.first_weight, &name);
-    if (world_rank() == 0)
-        printf("# %s, recompute %s: loss %.1e %.1e  gradient %.1e %.1e  weights %.1e\n", precision, recompute,
-               loss_first, loss_later, first, fourth, weights);
-    assert_true(on.hazards == 0.0 && off.hazards == 0.0 && on.whole_weight_errors == 0.0);
-    assert_true(losses_are_positive(&on) && losses_are_positive(&off));
-    assert_true(loss_first < limit.loss_first && loss_later < limit.loss_later);
-    assert_true(first < limit.gradient_first && fourth < limit.gradient_fourth && weights < limit.weights);
-    trained_close(&on);
-    trained_close(&off);
-}
-
-static void training_agrees(void **state)
-{
-    (void)state;
-    on_agrees_with_off("fp32", "none");
-    on_agrees_with_off("fp32", "layer");
-    on_agrees_with_off("bf16", "none");
 }
 
 static void same_training(const trained *want, const bench_case *c, training how)
@@ -338,7 +274,7 @@ static void same_training(const trained *want, const bench_case *c, training how
     how.steps = STEPS;
     train_case(&got, c, &how);
     size_t bytes = (size_t)want->base[want->rows] * sizeof(double);
-    assert_true(got.hazards == 0.0);
+    assert_true(got.hazards == 0.0 && got.whole_weight_errors == 0.0);
     assert_memory_equal(got.loss, want->loss, sizeof got.loss);
     assert_memory_equal(got.norm, want->norm, sizeof got.norm);
     assert_memory_equal(got.weight, want->weight, bytes);
@@ -347,19 +283,29 @@ static void same_training(const trained *want, const bench_case *c, training how
     trained_close(&got);
 }
 
-/* Bit for bit with overlap: hostile orders, every rank its own, and recompute masks. */
-static void hostile_training_is_the_same(void **state)
+/* The bits of strips = K are the same with and without overlap and a queue of weight gradients, whatever is recomputed,
+ * in hostile orders, every rank its own. */
+static void training_has_the_same_bits(void **state)
 {
-    static const char *const recomputes[] = { "none", "mlp", "layer" };
+    static const char *const ways[] = { "overlap = off\n",
+                                        "weight_gradient_queue = off\n",
+                                        "overlap = off\nweight_gradient_queue = off\nrecompute = layer\n",
+                                        "recompute = mlp\n",
+                                        "recompute = elementwise\n" };
     (void)state;
-    for (int p = 0; p < 2; p++) {
+    for (int p = 0; p < 4; p++) {
+        const char *precision = p % 2 ? "bf16" : "fp32", *strips = p / 2 ? "strips = 4\n" : "strips = 2\n";
         trained want;
-        bench_case c = train_case_of(p ? "bf16" : "fp32", "none", "on");
+        char keys[256];
+        bench_case c = train_case_of(precision, strips);
         train_case(&want, &c, &(training){ .steps = STEPS });
-        for (int i = 0; i < 3; i++) {
-            bench_case again = train_case_of(p ? "bf16" : "fp32", recomputes[i], "on");
+        assert_true(want.hazards == 0.0 && losses_are_positive(&want));
+        for (int i = 0; i < 5; i++) {
+            snprintf(keys, sizeof keys, "%s%s", strips, ways[i]);
+            bench_case again = train_case_of(precision, keys);
+            assert_int_equal(again.strips, c.strips);
             same_training(&want, &again,
-                          (training){ .hostile = true,
+                          (training){ .hostile = i > 0,
                                       .order_seed = 1000 * (uint32_t)i + (uint32_t)world_rank(),
                                       .prove_access = i == 2 });
         }
@@ -370,10 +316,10 @@ static void hostile_training_is_the_same(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gather_agrees_with_bulk),      cmocka_unit_test(scatter_agrees_with_bulk),
-        cmocka_unit_test(scatter_rounds_once),          cmocka_unit_test(scatter_adds_in_the_written_order),
-        cmocka_unit_test(rings_in_hostile_order),       cmocka_unit_test(training_agrees),
-        cmocka_unit_test(hostile_training_is_the_same),
+        cmocka_unit_test(gathers_in_order),
+        cmocka_unit_test(scatters_sums_in_rank_order),
+        cmocka_unit_test(strips_have_the_same_bits),
+        cmocka_unit_test(training_has_the_same_bits),
     };
     world_start(&argc, &argv);
     world_stall_limit(30.0);

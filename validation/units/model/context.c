@@ -1,4 +1,4 @@
-/* The ring of attention on all ranks of the world as context ranks: outputs, statistics and gradients of the local
+/* Attention over all ranks of the world as context ranks: outputs, statistics and gradients of the local
  * positions, in both precisions; the same bits in every hostile order; no hazard; and attention flops that are the same
  * on every rank and add up to those of the whole. What they are held against is the same code on one rank, with the
  * whole sequence: an error that all sizes share is not seen here. That attention itself is right rests on
@@ -65,37 +65,29 @@ static void fill_problem(problem *p, const zigzag *z)
     }
 }
 
-static attention_forward_operands forward_of(const problem *p)
+/* Backward is given the output and the statistics as the caller has them. */
+static attention_operands operands_of(const problem *p, const shape *n, tensor out, tensor lse)
 {
-    return (attention_forward_operands){ tensor_slice(p->qkv, 2, 0, p->q), tensor_slice(p->qkv, 2, p->q, p->kv),
-                                         tensor_slice(p->qkv, 2, p->q + p->kv, p->kv), p->out, p->lse };
+    return (attention_operands){ .q = tensor_slice(p->qkv, 2, 0, p->q),
+                                 .kv = tensor_slice(p->qkv, 2, p->q, 2 * p->kv),
+                                 .out = out,
+                                 .lse = lse,
+                                 .d_out = p->d_out,
+                                 .dq = tensor_slice(p->d_qkv, 2, 0, p->q),
+                                 .d_kv = tensor_slice(p->d_qkv, 2, p->q, 2 * p->kv),
+                                 .scale = (float)(1.0 / sqrt((double)n->d)) };
 }
-
-/* The gradient of output and statistics as the caller has them. */
-static attention_backward_operands backward_of(const problem *p, tensor out, tensor lse)
-{
-    attention_forward_operands x = forward_of(p);
-    return (attention_backward_operands){ .q = x.q,
-                                          .k = x.k,
-                                          .v = x.v,
-                                          .out = out,
-                                          .lse = lse,
-                                          .d_out = p->d_out,
-                                          .dq = tensor_slice(p->d_qkv, 2, 0, p->q),
-                                          .dk = tensor_slice(p->d_qkv, 2, p->q, p->kv),
-                                          .dv = tensor_slice(p->d_qkv, 2, p->q + p->kv, p->kv),
-                                          .dq_access = WRITE,
-                                          .dkv_access = WRITE };
-}
-
-static attention_args causal_of(const shape *n) { return (attention_args){ (float)(1.0 / sqrt((double)n->d)), true }; }
 
 /* Forward twice and backward twice, as layers follow one another: what the first leaves behind must not matter. */
-static void submit_attention(const attention_ring *r, const shape *n, const problem *p, tensor out, tensor lse)
+static void submit_attention(context_attention *x, const shape *n, const problem *p, tensor out, tensor lse)
 {
-    for (int i = 0; i < 2; i++) ring_attention_forward(r, forward_of(p), causal_of(n));
-    for (int i = 0; i < 2; i++) ring_attention_backward(r, backward_of(p, out, lse), causal_of(n));
-    ring_attention_forward(r, forward_of(p), causal_of(n));
+    attention_operands forward = operands_of(p, n, p->out, p->lse), backward = operands_of(p, n, out, lse);
+    for (int i = 0; i < 4; i++) {
+        context_attention_gather(x, forward.kv);
+        if (i < 2) context_attention_forward(x, &forward);
+        else context_attention_backward(x, &backward);
+    }
+    context_attention_forward(x, &forward);
 }
 
 typedef struct {
@@ -104,31 +96,34 @@ typedef struct {
 } found;
 
 /* Measured on paper, then run with exactly the memory and scratch that it asked for. Backward is given out and lse. */
-static found run(const shape *n, const problem *p, group *g, tensor out, tensor lse, machine_options options)
+static found run(const shape *n, const problem *p, group *g, bool narrow, tensor out, tensor lse,
+                 machine_options options)
 {
     found f = { 0 };
     arena a;
-    attention_ring r;
+    context_attention x;
+    group back = group_reversed(g);
     size_t bytes = 0, scratch_bytes[HAZARD_QUEUES] = { 0 };
     options.world_rank = world_rank();
     for (int pass = 0; pass < 2; pass++) {
         char *memory = bytes_of(bytes), *scratch[HAZARD_QUEUES];
         options.on_paper = pass == 0;
         machine *m = machine_open(&options);
-        queues l = queues_open(m, true);
+        queues l = queues_open(m, true, true);
         arena_open(&a, pass ? memory : NULL, bytes);
         uint64_t sequence = g->sequence;
-        ring_open(&r, &l, g, forward_of(p).q, forward_of(p).k, &a);
+        context_attention_open(&x, &l, (group *[]){ g, &back }, operands_of(p, n, out, lse).kv, narrow, &a);
         int count = machine_queues(m);
         for (int i = 0; i < count; i++)
             queue_set_scratch(machine_queue_at(m, i), scratch[i] = bytes_of(scratch_bytes[i]), scratch_bytes[i]);
-        submit_attention(&r, n, p, out, lse);
+        submit_attention(&x, n, p, out, lse);
         machine_sync(m);
         if (pass == 0) {
             preparation needed = machine_prepared(m);
             memcpy(scratch_bytes, needed.scratch, sizeof scratch_bytes);
             preparation_free(&needed);
             g->sequence = sequence;
+            back.sequence = 0;
         }
         f.forward_flops = machine_tally(m)->kind[OP_ATTENTION_FORWARD].flops;
         f.backward_flops = machine_tally(m)->kind[OP_ATTENTION_BACKWARD].flops;
@@ -150,10 +145,10 @@ static problem whole_of(const shape *n, dtype type, tensor *rounded)
     *rounded = own(tensor_4d(NULL, type, z.length, n->b, n->heads, n->d));
     memset(rounded->data, 0, tensor_span(rounded));
     fill_problem(&p, &z);
-    run(n, &p, &g, *rounded, p.lse, (machine_options){ 0 });
+    run(n, &p, &g, false, *rounded, p.lse, (machine_options){ 0 });
     for (int64_t i = 0; i < tensor_elements(rounded); i++)
         value_set(type, rounded->data, i, value_at(F32, p.out.data, i));
-    run(n, &p, &g, *rounded, p.lse, (machine_options){ 0 });
+    run(n, &p, &g, false, *rounded, p.lse, (machine_options){ 0 });
     return p;
 }
 
@@ -181,13 +176,20 @@ static bool rows_agree(tensor got, tensor want, const zigzag *z, double rounding
     return true;
 }
 
+/* Where the statistics of local position p lie in a row of heads: each piece by itself, on one rank all together. */
+static int64_t statistics_place(tensor lse, int64_t row, int64_t p)
+{
+    int64_t pieces = world_ranks() > 1 ? 2 : 1, length = lse.dim[2] / pieces, rows = lse.dim[0] * lse.dim[1];
+    return (p / length * rows + row) * length + p % length;
+}
+
 static bool statistics_agree(tensor got, tensor want, const zigzag *z, double roundings)
 {
     int64_t local = got.dim[2], whole = want.dim[2];
     bool agree = true;
     for (int64_t row = 0; row < got.dim[0] * got.dim[1]; row++)
         for (int64_t p = 0; p < local; p++) {
-            double x = value_at(F32, got.data, row * local + p),
+            double x = value_at(F32, got.data, statistics_place(got, row, p)),
                    y = value_at(F32, want.data, row * whole + zigzag_position(z, p));
             agree = agree && fabs(x - y) <= roundings * 0x1p-24 * fmax(1.0, largest(want));
         }
@@ -209,7 +211,7 @@ static tensor local_statistics(tensor whole, const zigzag *z)
     tensor t = own(tensor_3d(NULL, F32, whole.dim[0], whole.dim[1], z->length));
     for (int64_t row = 0; row < whole.dim[0] * whole.dim[1]; row++)
         for (int64_t p = 0; p < z->length; p++)
-            ((float *)t.data)[row * z->length + p] = ((float *)whole.data)[row * whole.dim[2] + zigzag_position(z, p)];
+            ((float *)t.data)[statistics_place(t, row, p)] = ((float *)whole.data)[row * whole.dim[2] + zigzag_position(z, p)];
     return t;
 }
 
@@ -229,8 +231,9 @@ static bool same_bytes(const problem *a, const problem *b)
 }
 
 /* Roundings: both sides have those that validation/units/machine/operations/operations.c allows attention (24 forward,
- * 60 backward), every merge 16, every block's share of a gradient one more. */
-static void check_shape(const shape *n, dtype type, test_group *t)
+ * 60 backward); a gradient is the sum of two calls on each rank. Narrow, each rank's sum is rounded to BF16, by half a
+ * unit of it, which is taken to be at most twice the largest gradient. */
+static void check_shape(const shape *n, dtype type, bool narrow, test_group *t)
 {
     int ranks = world_ranks();
     zigzag z = zigzag_of(&t->g, n->piece * 2 * ranks);
@@ -238,10 +241,11 @@ static void check_shape(const shape *n, dtype type, test_group *t)
     problem whole = whole_of(n, type, &rounded), part = problem_open(n, z.length, type, type),
             again = problem_open(n, z.length, type, type);
     tensor out = local_rows(rounded, &z), lse = local_statistics(whole.lse, &z);
-    double forward = 2 * 24 + 16 * (ranks - 1), backward = 2 * 60 + ranks, scale = fmax(largest(whole.d_qkv), 1.0);
+    double forward = 2 * 24, backward = 2 * 60 + 2 * ranks + (narrow ? ranks * 2 * 0x1p15 : 0.0),
+           scale = fmax(largest(whole.d_qkv), 1.0);
     fill_problem(&part, &z);
     fill_problem(&again, &z);
-    found f = run(n, &part, &t->g, out, lse, (machine_options){ .prove_access = true });
+    found f = run(n, &part, &t->g, narrow, out, lse, (machine_options){ .prove_access = true });
     assert_on_all(f.hazards == 0, "piece %lld: hazards", (long long)n->piece);
     assert_on_all(flops_are_balanced(&f, n, ranks), "piece %lld: attention flops", (long long)n->piece);
     assert_on_all(rows_agree(part.out, whole.out, &z, forward, 1.0), "piece %lld: output", (long long)n->piece);
@@ -249,7 +253,7 @@ static void check_shape(const shape *n, dtype type, test_group *t)
     assert_on_all(rows_agree(part.d_qkv, whole.d_qkv, &z, backward, scale), "piece %lld: gradients",
                   (long long)n->piece);
     for (uint32_t seed = 1; seed <= SEEDS; seed++) {
-        f = run(n, &again, &t->g, out, lse,
+        f = run(n, &again, &t->g, narrow, out, lse,
                 (machine_options){ .hostile = true, .order_seed = 10 * seed + (uint32_t)world_rank() });
         assert_on_all(f.hazards == 0 && same_bytes(&part, &again), "piece %lld: hostile order %u", (long long)n->piece,
                       seed);
@@ -259,16 +263,17 @@ static void check_shape(const shape *n, dtype type, test_group *t)
     for (int i = 0; i < 3; i++) problem_close(all[i]), free(views[i]->data);
 }
 
-static void check_type(dtype type)
+static void check_type(dtype type, bool narrow)
 {
     test_group t;
     group_open(&t, "context", 0, 1, world_ranks());
-    for (int i = 0; i < SHAPES; i++) check_shape(&shapes[i], type, &t);
+    for (int i = 0; i < SHAPES; i++) check_shape(&shapes[i], type, narrow, &t);
     group_close(&t);
 }
 
-static void fp32(void **state) { check_type(F32); }
-static void bf16(void **state) { check_type(BF16); }
+static void fp32(void **state) { check_type(F32, false); }
+static void bf16(void **state) { check_type(BF16, false); }
+static void bf16_narrow(void **state) { check_type(BF16, true); }
 
 /* Every position once; each rank's ascend; and before the positions of every rank stand equally many keys. */
 static void zigzag_covers(void **state)
@@ -297,8 +302,8 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(zigzag_covers), cmocka_unit_test(fp32),
-                                        cmocka_unit_test(bf16) };
-    int failed = cmocka_run_group_tests_name("ring", tests, NULL, NULL);
+                                        cmocka_unit_test(bf16), cmocka_unit_test(bf16_narrow) };
+    int failed = cmocka_run_group_tests_name("context", tests, NULL, NULL);
     world_stop();
     return failed;
 }
