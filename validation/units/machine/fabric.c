@@ -39,7 +39,8 @@ static mark submit_asked(const test_floor *f, group *g, const asked *x)
 {
     switch (x->kind) {
     case OP_ALL_GATHER: return submit(f->q[0], "x", all_gather_op(g, x->to, x->from));
-    case OP_REDUCE_SCATTER: return submit(f->q[0], "x", reduce_scatter_op(g, x->to, x->from));
+    case OP_REDUCE_SCATTER: return submit(f->q[0], "x", reduce_scatter_op(g, x->to));
+    case OP_ALL_TO_ALL: return submit(f->q[0], "x", all_to_all_op(g, x->to, x->from));
     default: return submit(f->q[0], "x", all_reduce_op(g, x->to));
     }
 }
@@ -114,24 +115,32 @@ static bool gather_is_exact(group *g, dtype type, int64_t n, bool in_place, int 
     return right;
 }
 
-/* In place only the own part changes. */
-static bool scatter_is_exact(group *g, dtype type, dtype to_type, int64_t n, bool in_place, int round)
+/* Only the own part changes. */
+static bool scatter_is_exact(group *g, dtype type, int64_t n, int round)
 {
-    size_t element = dtype_bytes(type);
     int64_t first = n * g->rank;
-    char *whole = bytes_of((size_t)(n * g->size) * element), *part = bytes_of((size_t)n * dtype_bytes(to_type));
+    char *whole = bytes_of((size_t)(n * g->size) * dtype_bytes(type));
     set_values(type, whole, 0, n * g->size, g->rank, round);
-    asked x = { OP_REDUCE_SCATTER, in_place ? tensor_none() : tensor_1d(part, to_type, n),
-                tensor_1d(whole, type, n * g->size) };
-    bool right = run(g, &x);
+    bool right = run(g, &(asked){ OP_REDUCE_SCATTER, tensor_1d(whole, type, n * g->size), tensor_none() });
     for (int64_t i = 0; i < n * g->size; i++) {
         bool own = i >= first && i < first + n;
-        double sum = sum_over_ranks(type, g, i, round), kept = small_value(type, g->rank, i, round);
-        right = right && value_at(type, whole, i) == (in_place && own ? sum : kept);
-        right = right && (in_place || !own || value_at(to_type, part, i - first) == sum);
+        double want = own ? sum_over_ranks(type, g, i, round) : small_value(type, g->rank, i, round);
+        right = right && value_at(type, whole, i) == want;
     }
     free(whole);
-    free(part);
+    return right;
+}
+
+static bool all_to_all_of(group *g, dtype type, int64_t n, int round)
+{
+    size_t bytes = (size_t)(n * g->size) * dtype_bytes(type);
+    char *from = bytes_of(bytes), *to = bytes_of(bytes);
+    set_values(type, from, 0, n * g->size, g->rank, round);
+    bool right = run(g, &(asked){ OP_ALL_TO_ALL, tensor_1d(to, type, n * g->size), tensor_1d(from, type, n * g->size) });
+    for (int64_t i = 0; i < n * g->size; i++)
+        right = right && value_at(type, to, i) == small_value(type, (int)(i / n), n * g->rank + i % n, round);
+    free(from);
+    free(to);
     return right;
 }
 
@@ -160,16 +169,21 @@ static void reduce_scatter_is_exact(void **state)
     for (int t = 0; t < 4; t++)
         for (int i = 0; i < SIZES; i++)
             for (int round = 0; round < rounds(); round++)
-                for (int in_place = 0; in_place < 2; in_place++)
-                    assert_on_all(scatter_is_exact(&all.g, sum_types[t], sum_types[t], sizes[i], in_place, round),
-                                  "reduce_scatter %s %lld %s", dtype_name(sum_types[t]), (long long)sizes[i],
-                                  in_place ? "in place" : "");
-    for (int i = 0; i < SIZES; i++) {
-        assert_on_all(scatter_is_exact(&all.g, F32, BF16, sizes[i], false, 0), "reduce_scatter f32 to bf16 %lld",
-                      (long long)sizes[i]);
-        assert_on_all(scatter_is_exact(&all.g, BF16, F32, sizes[i], false, 0), "reduce_scatter bf16 to f32 %lld",
-                      (long long)sizes[i]);
-    }
+                assert_on_all(scatter_is_exact(&all.g, sum_types[t], sizes[i], round), "reduce_scatter %s %lld",
+                              dtype_name(sum_types[t]), (long long)sizes[i]);
+}
+
+static void all_to_all_is_exact(void **state)
+{
+    group back = group_reversed(&all.g);
+    for (int t = 0; t < DTYPES; t++)
+        for (int i = 0; i < SIZES; i++)
+            for (int round = 0; round < rounds(); round++)
+                assert_on_all(all_to_all_of(&all.g, (dtype)t, sizes[i], round), "all_to_all %s %lld",
+                              dtype_name((dtype)t), (long long)sizes[i]);
+    for (int i = 0; i < SIZES && real.kind == MACHINE_HOST; i++)
+        assert_on_all(all_to_all_of(&back, F32, sizes[i], 0) && gather_is_exact(&back, F32, sizes[i], true, 0),
+                      "reversed, %lld", (long long)sizes[i]);
 }
 
 static void all_reduce_is_exact(void **state)
@@ -190,11 +204,10 @@ static void a_group_of_one_needs_no_communicator(void **state)
             dtype type = sum_types[t];
             bool right =
                 gather_is_exact(&one, type, sizes[i], false, 0) && gather_is_exact(&one, type, sizes[i], true, 0) &&
-                scatter_is_exact(&one, type, type, sizes[i], false, 0) &&
-                scatter_is_exact(&one, type, type, sizes[i], true, 0) && reduce_is_exact(&one, type, sizes[i], 0);
+                scatter_is_exact(&one, type, sizes[i], 0) && all_to_all_of(&one, type, sizes[i], 0) &&
+                reduce_is_exact(&one, type, sizes[i], 0);
             assert_on_all(right, "%s %lld", dtype_name(type), (long long)sizes[i]);
         }
-    assert_on_all(scatter_is_exact(&one, F32, BF16, 1000, false, 0), "f32 to bf16");
     submit(real.q[0], "nothing", exchange_op(&one, NULL, 0));
     machine_sync(real.m);
 }
@@ -273,29 +286,26 @@ static bool sums_are_right(dtype from, dtype to, const void *sums, int64_t first
 
 static void sums_are_made_in_rank_order_and_rounded_once(void **state)
 {
-    static const struct {
-        dtype from, to;
-    } row[] = { { F32, F32 }, { F32, BF16 }, { BF16, F32 }, { BF16, BF16 }, { F64, F64 } };
+    static const dtype row[] = { F32, BF16, F64 };
     int64_t n = 5000, whole = n * all.g.size;
-    void *from = bytes_of((size_t)whole * 8), *to = bytes_of((size_t)n * 8);
-    for (int i = 0; i < 5; i++) {
-        set_rough(row[i].from, from, whole, all.g.rank);
-        run(&all.g, &(asked){ OP_REDUCE_SCATTER, tensor_1d(to, row[i].to, n), tensor_1d(from, row[i].from, whole) });
-        assert_on_all(sums_are_right(row[i].from, row[i].to, to, n * all.g.rank, n), "reduce_scatter %s to %s",
-                      dtype_name(row[i].from), dtype_name(row[i].to));
-        for (int64_t size = 100; row[i].from == row[i].to && size <= n; size += n - 100) {
-            set_rough(row[i].from, from, size, all.g.rank);
-            run(&all.g, &(asked){ OP_ALL_REDUCE, tensor_1d(from, row[i].from, size), tensor_none() });
-            assert_on_all(sums_are_right(row[i].from, row[i].to, from, 0, size), "all_reduce %s %lld",
-                          dtype_name(row[i].from), (long long)size);
+    void *x = bytes_of((size_t)whole * 8);
+    for (int i = 0; i < 3; i++) {
+        set_rough(row[i], x, whole, all.g.rank);
+        run(&all.g, &(asked){ OP_REDUCE_SCATTER, tensor_1d(x, row[i], whole), tensor_none() });
+        void *own = (char *)x + (size_t)(n * all.g.rank) * dtype_bytes(row[i]);
+        assert_on_all(sums_are_right(row[i], row[i], own, n * all.g.rank, n), "reduce_scatter %s", dtype_name(row[i]));
+        for (int64_t size = 100; size <= n; size += n - 100) {
+            set_rough(row[i], x, size, all.g.rank);
+            run(&all.g, &(asked){ OP_ALL_REDUCE, tensor_1d(x, row[i], size), tensor_none() });
+            assert_on_all(sums_are_right(row[i], row[i], x, 0, size), "all_reduce %s %lld", dtype_name(row[i]),
+                          (long long)size);
         }
     }
     int64_t sensitive = 0;
     for (int64_t i = 0; i < n; i++)
         sensitive += serial_sum(F32, F32, i, 0, 1) != serial_sum(F32, F32, i, all.g.size - 1, -1);
     if (all.g.size > 2) assert_true(sensitive > n / 4);
-    free(from);
-    free(to);
+    free(x);
 }
 
 /* To the right neighbour and from the left, in pieces of different sizes that must not be confused. */
@@ -363,6 +373,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_gather_is_exact),
         cmocka_unit_test(reduce_scatter_is_exact),
+        cmocka_unit_test(all_to_all_is_exact),
         cmocka_unit_test(all_reduce_is_exact),
         cmocka_unit_test(a_group_of_one_needs_no_communicator),
         cmocka_unit_test(sums_are_made_in_rank_order_and_rounded_once),

@@ -42,10 +42,10 @@ static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
 /* Task i of the program; sizes on both sides of the all_reduce's threshold. Known to every rank alike. */
 static task task_of(uint32_t program, int i)
 {
-    static const op_kind kinds[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_EXCHANGE };
+    static const op_kind kinds[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_ALL_TO_ALL, OP_EXCHANGE };
     static const int64_t sizes[] = { 1, 5, 300, 2500, LONGEST };
     uint32_t draw = (uint32_t)i * 8;
-    task t = { kinds[roll(program, draw, 4)],
+    task t = { kinds[roll(program, draw, 5)],
                (int)roll(program, draw + 1, FLOOR_QUEUES),
                &group_of[roll(program, draw + 2, GROUPS)].g,
                roll(program, draw + 3, 2) ? F32 : BF16,
@@ -80,8 +80,9 @@ static void submit_task(const test_floor *f, const task *t)
     transfer list[] = { { false, neighbour(g, -1), part_out }, { true, neighbour(g, 1), part } };
     switch (t->kind) {
     case OP_ALL_GATHER: submit(q, "x", all_gather_op(g, out, part)); break;
-    case OP_REDUCE_SCATTER: submit(q, "x", reduce_scatter_op(g, part_out, whole)); break;
+    case OP_REDUCE_SCATTER: submit(q, "x", reduce_scatter_op(g, whole)); break;
     case OP_ALL_REDUCE: submit(q, "x", all_reduce_op(g, part)); break;
+    case OP_ALL_TO_ALL: submit(q, "x", all_to_all_op(g, out, whole)); break;
     default: submit(q, "x", exchange_op(g, list, 2));
     }
 }
@@ -99,6 +100,8 @@ static double expected(const task *t, int64_t i, int round)
     case OP_ALL_GATHER: return small_value(t->type, group_world_rank(t->g, (int)(i / t->n)), i % t->n, round);
     case OP_REDUCE_SCATTER: return sum_at(t, t->g->rank * t->n + i, round);
     case OP_ALL_REDUCE: return sum_at(t, i, round);
+    case OP_ALL_TO_ALL:
+        return small_value(t->type, group_world_rank(t->g, (int)(i / t->n)), t->g->rank * t->n + i % t->n, round);
     default: return small_value(t->type, group_world_rank(t->g, neighbour(t->g, -1)), i, round);
     }
 }
@@ -107,8 +110,11 @@ static bool finish(const test_floor *f, task *t, int round)
 {
     fetched(f, t->x, t->x_there);
     fetched(f, t->y, t->y_there);
-    const void *result = t->kind == OP_ALL_REDUCE ? t->x.data : t->y.data;
-    int64_t n = t->kind == OP_ALL_GATHER ? t->n * t->g->size : t->n;
+    bool in_place = t->kind == OP_ALL_REDUCE || t->kind == OP_REDUCE_SCATTER,
+         whole = t->kind == OP_ALL_GATHER || t->kind == OP_ALL_TO_ALL;
+    const char *result = in_place ? t->x.data : t->y.data;
+    int64_t n = whole ? t->n * t->g->size : t->n;
+    if (t->kind == OP_REDUCE_SCATTER) result += (size_t)(t->g->rank * t->n) * dtype_bytes(t->type);
     bool right = true;
     for (int64_t i = 0; i < n; i++) right = right && value_at(t->type, result, i) == expected(t, i, round);
     free(t->x.data);

@@ -18,8 +18,8 @@ static mesh pipeline;
 static const planned program[] = {
     { OP_ALL_REDUCE, ALL, true },        { OP_ALL_REDUCE, BLOCKS, true },   { OP_ALL_REDUCE, ALL, true },
     { OP_ALL_REDUCE, ACROSS, true },     { OP_ALL_REDUCE, ALL, true },      { OP_ALL_GATHER, ALL, false },
-    { OP_ALL_GATHER, BLOCKS, true },     { OP_ALL_GATHER, ALL, false },     { OP_REDUCE_SCATTER, ALL, false },
-    { OP_REDUCE_SCATTER, ACROSS, true }, { OP_REDUCE_SCATTER, ALL, false }, { OP_EXCHANGE, ALL, false },
+    { OP_ALL_GATHER, BLOCKS, true },     { OP_ALL_GATHER, ALL, false },     { OP_REDUCE_SCATTER, ALL, true },
+    { OP_REDUCE_SCATTER, ACROSS, true }, { OP_ALL_TO_ALL, ALL, false },     { OP_EXCHANGE, ALL, false },
     { OP_EXCHANGE, ALL, false },         { OP_EXCHANGE, OUT, false },       { OP_EXCHANGE, IN, false },
     { OP_EXCHANGE, BACK_IN, false },     { OP_EXCHANGE, BACK_OUT, false },  { OP_EXCHANGE, IN, false },
     { OP_EXCHANGE, OUT, false },
@@ -75,8 +75,8 @@ typedef struct {
 static int64_t written_elements(int i, int64_t n)
 {
     if (sends_only(i)) return 0;
-    bool whole = program[i].kind == OP_ALL_GATHER || (program[i].kind == OP_REDUCE_SCATTER && program[i].in_place);
-    return whole ? n * group_at(i)->size : n;
+    bool part = program[i].kind == OP_ALL_REDUCE || program[i].kind == OP_EXCHANGE;
+    return part ? n : n * group_at(i)->size;
 }
 
 static float before(int i, int64_t k, int64_t n)
@@ -104,8 +104,8 @@ static float after(int i, int64_t k, int64_t n)
     case OP_ALL_REDUCE: return sum_of(i, k);
     case OP_ALL_GATHER: return own_value(i, group_world_rank(g, (int)(k / n)), k % n);
     case OP_REDUCE_SCATTER:
-        if (!program[i].in_place) return sum_of(i, g->rank * n + k);
         return k / n == g->rank ? sum_of(i, k) : own_value(i, world_rank(), k);
+    case OP_ALL_TO_ALL: return own_value(i, group_world_rank(g, (int)(k / n)), g->rank * n + k % n);
     default: return is_link(i) ? own_value(other_end(i), neighbour(toward(i)), k) : own_value(i, neighbour(-1), k);
     }
 }
@@ -116,7 +116,7 @@ static float after_two(int i, int64_t k, int64_t n)
     const group *g = group_at(i);
     float once = after(i, k, n);
     if (program[i].kind == OP_ALL_REDUCE) return once * (float)g->size;
-    bool grows = program[i].kind == OP_REDUCE_SCATTER && program[i].in_place && k / n == g->rank;
+    bool grows = program[i].kind == OP_REDUCE_SCATTER && k / n == g->rank;
     return grows ? once + once - own_value(i, world_rank(), k) : once;
 }
 
@@ -133,11 +133,8 @@ static void submit_transfer(const test_floor *f, const buffers *b, int i)
     case OP_ALL_GATHER:
         submit(q, "x", all_gather_op(g, to, program[i].in_place ? none : tensor_1d(b->read[i], F32, n)));
         break;
-    case OP_REDUCE_SCATTER:
-        submit(q, "x",
-               reduce_scatter_op(g, program[i].in_place ? none : to,
-                                 program[i].in_place ? to : tensor_1d(b->read[i], F32, n * g->size)));
-        break;
+    case OP_REDUCE_SCATTER: submit(q, "x", reduce_scatter_op(g, to)); break;
+    case OP_ALL_TO_ALL: submit(q, "x", all_to_all_op(g, to, tensor_1d(b->read[i], F32, n * g->size))); break;
     default: submit(q, "x", exchange_op(g, sends_only(i) ? &out : (transfer[]){ in, out }, is_link(i) ? 1 : 2));
     }
 }
@@ -283,7 +280,8 @@ static void strike_all(op_kind operation, int64_t executions, int64_t n)
 static void all_reduce_is_struck(void **state) { strike_all(OP_ALL_REDUCE, 5, 3); }
 static void large_all_reduce_is_struck(void **state) { strike_all(OP_ALL_REDUCE, 5, LARGE); }
 static void all_gather_is_struck(void **state) { strike_all(OP_ALL_GATHER, 3, 30); }
-static void reduce_scatter_is_struck(void **state) { strike_all(OP_REDUCE_SCATTER, 3, 30); }
+static void reduce_scatter_is_struck(void **state) { strike_all(OP_REDUCE_SCATTER, 2, 30); }
+static void all_to_all_is_struck(void **state) { strike_all(OP_ALL_TO_ALL, 1, 30); }
 static void exchange_is_struck(void **state) { strike_all(OP_EXCHANGE, 8, 30); }
 
 int main(int argc, char **argv)
@@ -291,7 +289,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_reduce_is_struck), cmocka_unit_test(large_all_reduce_is_struck),
         cmocka_unit_test(all_gather_is_struck), cmocka_unit_test(reduce_scatter_is_struck),
-        cmocka_unit_test(exchange_is_struck),
+        cmocka_unit_test(all_to_all_is_struck), cmocka_unit_test(exchange_is_struck),
     };
     world_start(&argc, &argv);
     world_stall_limit(30.0);
