@@ -267,9 +267,16 @@ static void parts_of_heads(void **state)
                        { HEADS_OF(F32, KEY_HEADS), UPDATE });
     backward.args.attention = (attention_args){ .scale = 0.25f, .causal = true };
     part_is_judged(backward, -1);
-    part_is_judged(MADE(OP_ATTENTION_MERGE, { HEADS_OF(F32, HEADS), UPDATE },
-                        { numbers(F32, 3, B, HEADS, S, 0, 0), UPDATE }, { HEADS_OF(F32, HEADS), READ },
-                        { numbers(F32, 3, B, HEADS, S, 0, 0), READ }),
+    op of_keys = backward; /* of more keys than queries */
+    for (int i = 1; i < 9; i++)
+        if (i <= 2 || i >= 7) of_keys.operand[i].tensor = numbers(i < 7 ? BF16 : F32, 4, 2 * S, B, KEY_HEADS, D, 0);
+    part_is_judged(of_keys, -1);
+}
+
+static void parts_of_sums(void **state)
+{
+    part_is_judged(MADE(OP_SUM_PARTS, { numbers(BF16, 3, S, B, H, 0, 0), WRITE },
+                        { numbers(BF16, 3, 4, S * B, H, 0, 0), READ }),
                    -1);
 }
 
@@ -323,7 +330,7 @@ int main(void)
                                         cmocka_unit_test(any_layer_may_be_taken),
                                         cmocka_unit_test(what_is_too_large_is_left_out),
                                         cmocka_unit_test(parts_of_rows),
-                                        cmocka_unit_test(parts_of_heads),
+                                        cmocka_unit_test(parts_of_heads), cmocka_unit_test(parts_of_sums),
                                         cmocka_unit_test(parts_of_ends),
                                         cmocka_unit_test(parts_of_elements) };
     ground = aligned_alloc(256, MEMORY);

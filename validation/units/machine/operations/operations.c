@@ -75,8 +75,8 @@ static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, cons
 }
 
 /* shape: s, b, heads, kv_heads, d, t; t = 0: causal, over as many keys as queries */
-static bool is_causal(const int64_t *n) { return n[5] == 0; }
-static int64_t key_count(const int64_t *n) { return is_causal(n) ? n[0] : n[5]; }
+static bool is_causal(const int64_t *n) { return n[5] <= 0; }
+static int64_t key_count(const int64_t *n) { return n[5] ? llabs(n[5]) : n[0]; }
 
 static void attention_describe(const int64_t *n, spec *in, spec *out)
 {
@@ -89,12 +89,12 @@ static void attention_describe(const int64_t *n, spec *in, spec *out)
     out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = false };
 }
 
-/* What a ring uses: outputs and gradients FP32, statistics with gaps. */
+/* Over keys of several ranks: their gradients are FP32 and may be added to; statistics with gaps. */
 static void attention_part_describe(const int64_t *n, spec *in, spec *out)
 {
     attention_describe(n, in, out);
-    for (int i = 0; i < 3; i++) in[i].gradient_type = F32;
-    out[0].type = F32;
+    in[0].overwritten = true;
+    in[1].gradient_type = in[2].gradient_type = F32;
     out[1].gaps = true;
 }
 
@@ -128,7 +128,7 @@ static void attention_reference(const int64_t *n, dtype type, double *const *in,
             for (int64_t head = 0; head < n[2]; head++) {
                 int64_t at = ((position * n[1] + b) * n[2] + head) * n[4],
                         kv = (b * n[3] + head / (n[2] / n[3])) * n[4];
-                int64_t keys = is_causal(n) ? position + 1 : key_count(n);
+                int64_t keys = is_causal(n) ? position + 1 + key_count(n) - n[0] : key_count(n);
                 out[1][(b * n[2] + head) * n[0] + position] =
                     attention_row(n, keys, in[0] + at, in[1] + kv, in[2] + kv, out[0] + at);
             }
@@ -151,31 +151,8 @@ static void attention_run_backward(queue *q, const int64_t *n, const tensor *in,
 {
     submit(q, "d_attention",
            attention_backward_op((attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0],
-                                                                d_in[1], d_in[2], how, how },
+                                                                d_in[1], d_in[2], how },
                                  attention_args_of(n)));
-}
-
-/* shape: s, b, heads, d. Inputs: output and statistics over some keys, then over others. */
-static void merge_describe(const int64_t *n, spec *in, spec *out)
-{
-    in[0] = in[2] = out[0] = (spec){ F32, 4, { n[0], n[1], n[2], n[3] }, .gaps = true };
-    in[1] = in[3] = out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = true };
-}
-
-static void merge_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
-{
-    int64_t rows = n[1] * n[2];
-    for (int64_t i = 0; i < n[0] * rows; i++) {
-        int64_t lse = i % rows * n[0] + i / rows;
-        double x = exp(in[1][lse]), y = exp(in[3][lse]);
-        out[1][lse] = log(x + y);
-        for (int64_t k = i * n[3]; k < (i + 1) * n[3]; k++) out[0][k] = (x * in[0][k] + y * in[2][k]) / (x + y);
-    }
-}
-
-static void merge_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
-{
-    submit(q, "merge", attention_merge_op(out[0], out[1], in[2], in[3]));
 }
 
 /* shape: rows, f */
@@ -255,7 +232,6 @@ static const operation list[] = {
       96,
       0,
       0,
-      false,
       { { 5, 7 },
         { 33, 256 },
         { 70, 1000 },
@@ -278,7 +254,6 @@ static const operation list[] = {
       4,
       0,
       0,
-      false,
       { { 5, 2, 3, 6 }, { 17, 1, 4, 64 }, { 1, 1, 1, 2 }, { 2, 1, 1, 256 } } },
     { "attention",
       3,
@@ -293,7 +268,6 @@ static const operation list[] = {
       60,
       4,
       1,
-      false,
       { { 70, 2, 4, 2, 6 },
         { 130, 1, 2, 1, 18 },
         { 64, 1, 2, 2, 64 },
@@ -314,47 +288,15 @@ static const operation list[] = {
       60,
       4,
       1,
-      false,
       { { 70, 2, 4, 2, 6, 40 },
         { 30, 1, 2, 1, 18, 130 },
-        { 64, 1, 2, 2, 64, 64 },
-        { 1, 1, 2, 1, 2, 65 },
         { 20, 1, 3, 1, 256, 1 },
-        { 70, 2, 4, 2, 6 } } },
-    { "attention_ring",
-      3,
-      2,
-      0,
-      true,
-      attention_part_describe,
-      attention_reference,
-      attention_run,
-      attention_run_backward,
-      24,
-      60,
-      4,
-      1,
-      true,
-      { { 70, 1, 2, 1, 6, 40 },
-        { 20, 1, 2, 1, 34, 130 },
-        { 20, 1, 2, 1, 256, 1 },
-        { 17, 1, 2, 1, 128, 66 },
-        { 66, 1, 1, 1, 192, 34 } } },
-    { "attention_merge",
-      4,
-      2,
-      2,
-      false,
-      merge_describe,
-      merge_reference,
-      merge_run,
-      NULL,
-      16,
-      0,
-      0,
-      0,
-      false,
-      { { 5, 2, 3, 6 }, { 70, 1, 1, 64 }, { 1, 1, 2, 2 } } },
+        { 70, 2, 4, 2, 6, -75 },
+        { 30, 1, 2, 1, 18, -130 },
+        { 1, 1, 2, 1, 2, -65 },
+        { 17, 1, 2, 1, 128, -66 },
+        { 66, 1, 1, 1, 192, -200 },
+        { 20, 1, 3, 1, 256, -20 } } },
     { "swiglu",
       1,
       1,
@@ -368,7 +310,6 @@ static const operation list[] = {
       24,
       0,
       0,
-      false,
       { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
     { "embedding",
       2,
@@ -383,7 +324,6 @@ static const operation list[] = {
       8,
       0,
       0,
-      false,
       { { 6, 2, 5, 4, 0 }, { 40, 1, 1100, 30, 3 }, { 30, 3, 16, 2, 5 } } },
 };
 enum { OPERATIONS = sizeof list / sizeof *list };

@@ -30,7 +30,7 @@ static void check_groups(int64_t t, int64_t of_a_key)
     for (int64_t i = 0; i < 4 * t; i++) element_set(&k.t, i, 0.0), element_set(&v.t, i, i % 2 ? 0.0 : turn_of(i));
     RUN(queue_, submit(queue_, "d_attention",
                        attention_backward_op((attention_backward_operands){ q.t, k.t, v.t, out.t, lse.t, d_out.t, dq.t,
-                                                                            dk.t, dv.t, WRITE, WRITE },
+                                                                            dk.t, dv.t, WRITE },
                                              (attention_args){ .scale = 1.0f, .causal = false })));
     for (int64_t i = 0; i < 4 * t; i++) {
         double dk_expected = turn_of(i) * dk_sum[i / 2 % 2][i % 2], dv_expected = dv_sum[i / 2 % 2][i % 2];

@@ -1,5 +1,4 @@
-/* Operations that move data, defined to the last bit: copies, additions, fills, sums, merges of parts far apart, and
- * planted faults. */
+/* Operations that move data, defined to the last bit: copies, additions, fills, sums, and planted faults. */
 #include "operations.h"
 
 static void check_copies(int64_t n)
@@ -74,20 +73,31 @@ static void copies_of_views(void **state)
             }
 }
 
-/* Where one part holds nearly all of the sum, the other adds nothing, however far apart they are. */
-static void merges(void **state)
+/* In FP32, part after part, rounded once, into rows with or without gaps. */
+static void check_sum_of_parts(dtype to, dtype from, int64_t parts, int64_t columns, int64_t gap)
 {
-    static const float far[][3] = {
-        { 5.0f, -1e30f, 5.0f }, { -1e30f, 5.0f, 5.0f }, { 3.0f, -85.0f, 3.0f }, { 1e30f, -1e30f, 1e30f }
-    };
-    for (int i = 0; i < 4; i++) {
-        float out[2] = { 1.5f, -2.0f }, part[2] = { 7.0f, 9.0f }, lse = far[i][0], part_lse = far[i][1];
-        RUN(q, submit(q, "merge",
-                      attention_merge_op(tensor_4d(out, F32, 1, 1, 1, 2), tensor_3d(&lse, F32, 1, 1, 1),
-                                         tensor_4d(part, F32, 1, 1, 1, 2), tensor_3d(&part_lse, F32, 1, 1, 1))));
-        bool kept = far[i][0] > far[i][1];
-        assert_true(lse == far[i][2] && out[0] == (kept ? 1.5f : 7.0f) && out[1] == (kept ? -2.0f : 9.0f));
+    const int64_t dim[] = { 5, 2, 3, columns }, elements = 30 * columns, all = parts * elements;
+    sample x = sample_open(from, 1, &all, 0), y = sample_open(to, 4, dim, gap);
+    sample_randomize(&x, 1, 1.0, 0.0);
+    RUN(q, submit(q, "sum", sum_parts_op(y.t, x.t)));
+    for (int64_t i = 0; i < elements; i++) {
+        float sum = (float)x.value[i];
+        for (int64_t p = 1; p < parts; p++) sum += (float)x.value[p * elements + i];
+        assert_true(element(&y.t, i) == (to == BF16 ? (double)bf16_widen(bf16_round(sum)) : (double)sum));
     }
+    sample_check_gaps(&y, "sum_parts");
+    sample_close(&x);
+    sample_close(&y);
+}
+
+static void sums_of_parts(void **state)
+{
+    static const struct {
+        int64_t parts, columns, gap;
+    } row[] = { { 1, 8, 0 }, { 2, 6, 0 }, { 3, 104, 5 }, { 8, 2104, 8 }, { 17, 40, 8 } };
+    for (dtype to = F32; to <= BF16; to++)
+        for (dtype from = F32; from <= BF16; from++)
+            for (int i = 0; i < 5; i++) check_sum_of_parts(to, from, row[i].parts, row[i].columns, row[i].gap);
 }
 
 static void copies_of_words(void **state)
@@ -149,7 +159,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies), cmocka_unit_test(copies_of_words),
         cmocka_unit_test(adds),   cmocka_unit_test(copies_of_views),
-        cmocka_unit_test(merges), cmocka_unit_test(fills),
+        cmocka_unit_test(fills),  cmocka_unit_test(sums_of_parts),
         cmocka_unit_test(sums),   cmocka_unit_test(faults),
     };
     world_start(&argc, &argv);
