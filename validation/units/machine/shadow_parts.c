@@ -231,6 +231,7 @@ static op made(op_kind kind, int count, const operand *x)
 #define MADE(kind, ...) made(kind, sizeof(operand[]){ __VA_ARGS__ } / sizeof(operand), (operand[]){ __VA_ARGS__ })
 #define ROWS(type, n) numbers(type, 2, S *B, n, 0, 0, 0)
 #define HEADS_OF(type, n) numbers(type, 4, S, B, n, D, 0)
+#define KEYS_OF(type) numbers(type, 4, 2 * S, B, KEY_HEADS, D, 0)
 
 static void parts_of_rows(void **state)
 {
@@ -267,10 +268,12 @@ static void parts_of_heads(void **state)
                        { HEADS_OF(F32, KEY_HEADS), UPDATE });
     backward.args.attention = (attention_args){ .scale = 0.25f, .causal = true };
     part_is_judged(backward, -1);
-    op of_keys = backward; /* of more keys than queries */
-    for (int i = 1; i < 9; i++)
-        if (i <= 2 || i >= 7) of_keys.operand[i].tensor = numbers(i < 7 ? BF16 : F32, 4, 2 * S, B, KEY_HEADS, D, 0);
-    part_is_judged(of_keys, -1);
+    op of_more_keys = MADE(OP_ATTENTION_BACKWARD, { HEADS_OF(BF16, HEADS), READ }, { KEYS_OF(BF16), READ },
+                           { KEYS_OF(BF16), READ }, { HEADS_OF(BF16, HEADS), READ },
+                           { numbers(F32, 3, B, HEADS, S, 0, 0), READ }, { HEADS_OF(BF16, HEADS), READ },
+                           { HEADS_OF(BF16, HEADS), WRITE }, { KEYS_OF(F32), UPDATE }, { KEYS_OF(F32), UPDATE });
+    of_more_keys.args = backward.args;
+    part_is_judged(of_more_keys, -1);
 }
 
 static void parts_of_sums(void **state)
