@@ -140,7 +140,9 @@ template <typename to_type, typename from_type, int LENGTH>
 static __device__ __forceinline__ pack<to_type, LENGTH> joined(pack<to_type, LENGTH> to,
                                                                const pack<from_type, LENGTH> &from, bool adds)
 {
-    for (int i = 0; i < LENGTH; i++) put(to, i, adds ? get(to, i) + get(from, i) : get(from, i));
+    float x[LENGTH];
+    for (int i = 0; i < LENGTH; i++) x[i] = adds ? get(to, i) + get(from, i) : get(from, i);
+    narrow(to, x);
     return to;
 }
 
