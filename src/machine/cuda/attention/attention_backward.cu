@@ -16,6 +16,20 @@ static __device__ __forceinline__ float *statistics_of(const attention_problem &
     return a.statistics + ((int64_t)batch * a.heads + head) * STATISTICS * a.padded;
 }
 
+/* A lane's part of the sum of out * d_out over one query's row. */
+static __device__ __forceinline__ float lane_dot(const attention_problem &a, int64_t out, int64_t d_out)
+{
+    float dot = 0.0f;
+    const bool packed = a.out.packed && a.out.narrow && a.d_out.packed && a.d_out.narrow;
+    for (int i = lane() * 8; packed && i < a.d; i += WARP * 8) {
+        const pack<bf16> x = *reinterpret_cast<const pack<bf16> *>(static_cast<const bf16 *>(a.out.data) + out + i),
+                         y = *reinterpret_cast<const pack<bf16> *>(static_cast<const bf16 *>(a.d_out.data) + d_out + i);
+        for (int k = 0; k < 8; k++) dot = fmaf(get(x, k), get(y, k), dot);
+    }
+    for (int i = lane(); !packed && i < a.d; i += WARP) dot = fmaf(get(a.out, out + i), get(a.d_out, d_out + i), dot);
+    return dot;
+}
+
 /* A warp for each query: log2(e) lse, and D = rowsum(d_out * out). Beyond the last query infinity, which makes weights
  * 0, and 0. */
 static KERNEL(TILE_THREADS) attention_statistics(attention_problem a)
@@ -24,7 +38,7 @@ static KERNEL(TILE_THREADS) attention_statistics(attention_problem a)
     const bool held = position < a.s;
     float *statistics = statistics_of(a, batch, head), dot = 0.0f;
     const int64_t out = row_offset(a.out, batch, head, position), d_out = row_offset(a.d_out, batch, head, position);
-    for (int i = lane(); held && i < a.d; i += WARP) dot = fmaf(get(a.out, out + i), get(a.d_out, d_out + i), dot);
+    if (held) dot = lane_dot(a, out, d_out);
     dot = warp_sum(dot);
     if (lane() == 0) {
         statistics[SCALED_LSE * a.padded + position] =
