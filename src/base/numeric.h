@@ -53,11 +53,11 @@ XGSW_SHARED uint32_t float_bits(float x)
 
 XGSW_SHARED float bf16_widen(uint16_t x) { return float_from_bits((uint32_t)x << 16); }
 
-/* Round to nearest even; a NaN stays a (quiet) NaN. */
+/* Round to nearest even; a NaN becomes the canonical one, as a GPU's conversion makes it. */
 XGSW_SHARED uint16_t bf16_round(float x)
 {
     uint32_t bits = float_bits(x), rounded = bits + 0x7FFFu + ((bits >> 16) & 1u);
-    return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16) | 0x40u : rounded >> 16);
+    return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FFFu : rounded >> 16);
 }
 
 /* e^x: 2^n times the Taylor polynomial of degree 7 of e^r, |r| <= ln2 / 2 (relative error below 3e-7);

@@ -186,6 +186,19 @@ static void report_profile(const case_result *r)
     say(" idle %.1f %%, dispatch %.2f %%\n", 100.0 * t->idle_seconds / total, 100.0 * t->dispatch_seconds / total);
 }
 
+/* So that a starved one shows; without those of a few numbers. */
+static void report_transfers(const case_result *r)
+{
+    const char *before = "Transfers  ";
+    for (const tally_transfer *x = r->tally.transfer; x < r->tally.transfer + r->tally.transfers; x++) {
+        if (x->bytes < 1e4 * (double)x->messages) continue;
+        say("%s%s %.3g GB/s (%lld of %.3g MB)", before, x->name, x->bytes_per_second / 1e9, (long long)x->messages,
+            x->bytes / (double)x->messages / 1e6);
+        before = ", ";
+    }
+    if (before[0] == ',') say("\n");
+}
+
 /* Over the ranks and the two looks at their devices. */
 static void report_clocks(const case_result *r)
 {
@@ -225,6 +238,7 @@ static void report_numbers(const case_result *r)
     report_clocks(r);
     say("Engines    %.*s\n", (int)strcspn(r->engines, "\n"), r->engines);
     report_profile(r);
+    report_transfers(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
     say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)",

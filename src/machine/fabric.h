@@ -45,8 +45,8 @@ group group_reversed(const group *g);
 /* to [size * n] = the parts of all ranks in rank order, from [n]. In place (from absent): own part already lies in
  * `to`. */
 op all_gather_op(group *g, tensor to, tensor from);
-/* Own part of x [size * n] becomes the sum of that part over ranks, the rest keeps this rank's values. Sums are added in
- * rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */
+/* Own part of x [size * n] becomes the sum of that part over ranks, the rest keeps this rank's values. Sums are added
+ * in rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */
 op reduce_scatter_op(group *g, tensor x);
 /* x = sum over ranks, added alike. */
 op all_reduce_op(group *g, tensor x);

@@ -27,7 +27,7 @@ static double *end_of(const history *h, int queue, uint64_t serial)
 void history_complete(history *h, const span *s)
 {
     *end_of(h, s->queue, ++h->completed[s->queue]) = s->end;
-    tally_seconds(h->tally, s->kind, s->origin.phase, s->end - s->begin);
+    tally_seconds(h->tally, s->kind, s->axis, s->origin.phase, s->end - s->begin);
     if (h->spans) h->spans[h->span_count++ % h->span_capacity] = *s;
     world_progress();
 }

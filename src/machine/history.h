@@ -11,6 +11,7 @@ typedef struct {
     int queue;
     origin origin;
     double begin, end;
+    const char *axis; /* of a transfer; else NULL */
 } span;
 
 enum { MARK_HISTORY = 1 << 15 };

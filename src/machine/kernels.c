@@ -93,8 +93,8 @@ op attention_backward_op(attention_backward_operands x, attention_args args)
     o.args.attention = args;
     need_attention(&o, x.q, x.k, x.v, x.out, x.lse);
     need(same_shape(x.d_out, x.q) && walkable(x.d_out), &o, "the gradient of out has another shape");
-    need(is_sum_of(x.dq, WRITE, x.q) && is_sum_of(x.dk, x.dkv_access, x.k) && is_sum_of(x.dv, x.dkv_access, x.v),
-         &o, "a gradient has another shape, gaps in its heads, or is added to in another format than F32");
+    need(is_sum_of(x.dq, WRITE, x.q) && is_sum_of(x.dk, x.dkv_access, x.k) && is_sum_of(x.dv, x.dkv_access, x.v), &o,
+         "a gradient has another shape, gaps in its heads, or is added to in another format than F32");
     return o;
 }
 

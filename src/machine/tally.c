@@ -2,6 +2,8 @@
 #include "machine/tally.h"
 #include "machine/fabric.h"
 #include "machine/op.h"
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 void tally_clear(tally *t) { memset(t, 0, sizeof *t); }
@@ -11,6 +13,8 @@ void tally_clear_seconds(tally *t)
     for (int k = 0; k < OP_KINDS; k++) t->kind[k].seconds = 0.0;
     for (int p = 0; p < PHASES; p++) t->phase_seconds[p] = 0.0;
     for (int a = 0; a < t->axes; a++) t->axis[a].exposed_seconds = 0.0;
+    memset(t->transfer, 0, sizeof t->transfer);
+    t->transfers = 0;
     t->idle_seconds = t->run_seconds = t->dispatch_seconds = 0.0;
 }
 
@@ -20,6 +24,17 @@ static tally_axis *axis_row(tally *t, const char *axis)
         if (strcmp(t->axis[i].axis, axis) == 0) return &t->axis[i];
     if (t->axes < TALLY_AXES) t->axis[t->axes++].axis = axis;
     return &t->axis[t->axes - 1];
+}
+
+/* Of too many kinds the last row holds the rest. */
+static tally_transfer *transfer_row(tally *t, const char *axis, op_kind kind)
+{
+    char name[TALLY_NAME];
+    snprintf(name, sizeof name, "%s %s", axis, op_kind_name(kind));
+    for (int i = 0; i < t->transfers; i++)
+        if (strcmp(t->transfer[i].name, name) == 0) return &t->transfer[i];
+    if (t->transfers < TALLY_TRANSFERS) memcpy(t->transfer[t->transfers++].name, name, sizeof name);
+    return &t->transfer[t->transfers - 1];
 }
 
 static double sent_bytes(const op *o)
@@ -44,6 +59,9 @@ void tally_submit(tally *t, const op *o)
     axis->messages++;
     axis->bytes += bytes;
     axis->sent += sent_bytes(o);
+    tally_transfer *x = transfer_row(t, o->args.fabric.group->axis, o->kind);
+    x->messages++;
+    x->bytes += op_rules[o->kind].passes ? sent_bytes(o) : fmax(sent_bytes(o), bytes - sent_bytes(o));
 }
 
 int64_t tally_operations(const tally *t)
@@ -60,10 +78,15 @@ double tally_flops(const tally *t)
     return flops;
 }
 
-void tally_seconds(tally *t, op_kind kind, phase p, double seconds)
+void tally_seconds(tally *t, op_kind kind, const char *axis, phase p, double seconds)
 {
     t->kind[kind].seconds += seconds;
-    if (!op_is_transfer(kind)) t->phase_seconds[p] += seconds;
+    if (!axis) t->phase_seconds[p] += seconds;
+    else {
+        tally_transfer *x = transfer_row(t, axis, kind);
+        x->seconds += seconds;
+        x->bytes_per_second = x->bytes / fmax(x->seconds, 1e-9);
+    }
 }
 
 void tally_exposed(tally *t, const char *axis, double seconds) { axis_row(t, axis)->exposed_seconds += seconds; }

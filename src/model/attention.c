@@ -42,7 +42,8 @@ void context_attention_gather(context_attention *x, tensor kv)
     for (int i = 0; i < PIECES && !is_alone(x); i++) {
         const group *g = x->ranks[i];
         tensor whole = half(x->kv, i), own = half(kv, i);
-        submit(l->compute, "keys_values", copy_op(tensor_slice(whole, 0, g->rank * own.dim[0], own.dim[0]), WRITE, own));
+        submit(l->compute, "keys_values",
+               copy_op(tensor_slice(whole, 0, g->rank * own.dim[0], own.dim[0]), WRITE, own));
         queue_follow(l->context, l->compute);
         x->there[i] = submit(l->context, "keys_values", all_gather_op(x->ranks[i], whole, tensor_none()));
         queues_wait_unless_overlap(l, x->there[i]);

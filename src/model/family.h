@@ -25,7 +25,7 @@ typedef struct {
     void (*forward)(struct step_call *);
     void (*backward)(struct step_call *);
     void (*before_backward)(struct step_call *); /* of all steps of the layer, behind what runs again; NULL: nothing */
-    unsigned saves_reads, saves_makes; /* bit per operand that backward reads of the tape */
+    unsigned saves_reads, saves_makes;           /* bit per operand that backward reads of the tape */
     bool gathers; /* backward wants its first operand, made by the step before, from all tensor ranks */
 } step_kind;
 

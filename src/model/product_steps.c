@@ -51,8 +51,9 @@ static void weight_gradient(const step_call *c, tensor x, tensor dy)
     int row = step_row(c), count = c->step->weight.count;
     access_mode how = param_contribute(t, row, count);
     queue_follow(w->queues.weight, w->queues.compute);
-    mark done = submit(w->queues.weight, c->step->gradient_name,
-                       matmul_op(param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
+    mark done =
+        submit(w->queues.weight, c->step->gradient_name,
+               matmul_op(param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
     workspace_lend(w, x, done);
     workspace_lend(w, dy, done);
     param_contributed(t, row, count, w->queues.weight);
@@ -60,10 +61,7 @@ static void weight_gradient(const step_call *c, tensor x, tensor dy)
 
 /* ---- split by rows of W: every rank has columns of y ---- */
 
-static void column_forward(step_call *c)
-{
-    gather_multiply(c, USE_FORWARD, c->work->gathered);
-}
+static void column_forward(step_call *c) { gather_multiply(c, USE_FORWARD, c->work->gathered); }
 
 void column_input_gradient(step_call *c) { multiply_scatter(c, USE_BACKWARD); }
 void column_weight_gradient(step_call *c)

@@ -13,7 +13,7 @@ typedef struct workspace {
     rank_extents extents;
     queues queues;
     sequence_parallel tensor;
-    group *context[2];           /* in the order in which their first, and their second pieces lie (attention.h) */
+    group *context[2]; /* in the order in which their first, and their second pieces lie (attention.h) */
     param_table *params;
     unsigned again;              /* bit per step of a layer that runs again in backward */
     const layer_step *left;      /* of those, the one whose gathered input is still there when backward begins */

@@ -105,7 +105,7 @@ typedef struct {
     recompute_mask recompute;
     state_sharding sharding;
     schedule_kind schedule;
-    int64_t head_deferral; /* last microbatches whose LM head weight gradient waits for the drain; 0: none */
+    int64_t head_deferral;    /* last microbatches whose LM head weight gradient waits for the drain; 0: none */
     int strips, strips_asked; /* of a tensor rank's positions (parallel/conjugate.h); as the deck gave it, or 0 */
     context_gradient_type context_gradients;
     bool overlap, weight_gradient_queue;

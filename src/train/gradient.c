@@ -18,9 +18,8 @@ void gradient_reduce(void *listener, bucket *b, queue *q)
     b->reduced = queue_mark(q);
     if (b->sum->size > 1) {
         queue_follow(t->queues.gradient, q);
-        b->reduced =
-            b->owners ? submit(t->queues.gradient, "gradients", reduce_scatter_op(b->sum, b->gradient))
-                      : submit(t->queues.gradient, "gradients", all_reduce_op(b->sum, b->gradient));
+        b->reduced = b->owners ? submit(t->queues.gradient, "gradients", reduce_scatter_op(b->sum, b->gradient))
+                               : submit(t->queues.gradient, "gradients", all_reduce_op(b->sum, b->gradient));
         queues_wait_unless_overlap(&t->queues, b->reduced);
     }
     origin_restore(t->machine, before);

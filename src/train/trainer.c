@@ -4,7 +4,9 @@
 
 void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a)
 {
-    *t = (trainer){ .given = c, .mesh = m, .machine = on, .queues = queues_open(on, c->overlap, c->weight_gradient_queue) };
+    *t = (trainer){
+        .given = c, .mesh = m, .machine = on, .queues = queues_open(on, c->overlap, c->weight_gradient_queue)
+    };
     t->schedule = schedule_make(c, m->at[AXIS_PIPELINE]);
     stage_open(&t->stage, c, m, &t->queues, &t->schedule, a);
     t->squares = tensor_taken(a, BATCH, tensor_1d(NULL, U64, EXACT_SUM_WORDS));

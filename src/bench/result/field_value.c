@@ -12,6 +12,7 @@ static int64_t extent_of(field_extent e, const case_result *r)
     case PER_PHASE: return PHASES;
     case PER_OPERATION: return OP_KINDS;
     case PER_AXIS: return r->tally.axes;
+    case PER_TRANSFER: return r->tally.transfers;
     case PER_MEMORY_KIND: return ARENA_KINDS;
     case PER_SPAN: return r->span_count;
     case PER_FAIL_REASON: return r->fail_reasons;

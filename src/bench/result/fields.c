@@ -148,6 +148,16 @@ static const field of_transfers[] = {
     { "exposed_seconds", "s", "in which nothing else ran", FIELD_REAL, PER_AXIS, EACH(tally.axis, .exposed_seconds) },
 };
 
+/* Rank 0's, of the timed steps: a starved one shows. */
+static const field of_transfer_kinds[] = {
+    { "name", NULL, "axis and kind", FIELD_TEXT, PER_TRANSFER, EACH(tally.transfer, .name) },
+    { "messages", "1", "submitted", FIELD_COUNT, PER_TRANSFER, EACH(tally.transfer, .messages) },
+    { "bytes", "bytes", "one way over the rank's link", FIELD_REAL, PER_TRANSFER, EACH(tally.transfer, .bytes) },
+    { "seconds", "s", "of execution, waits included", FIELD_REAL, PER_TRANSFER, EACH(tally.transfer, .seconds) },
+    { "bytes_per_second", "bytes/s", "bytes of these seconds", FIELD_REAL, PER_TRANSFER,
+      EACH(tally.transfer, .bytes_per_second) },
+};
+
 /* Rank 0's last step, in order of completion; seconds since its first operation began. */
 static const field of_spans[] = {
     { "begin", "s", "of execution", FIELD_REAL, SPAN(begin) },
@@ -190,6 +200,7 @@ static const field_group groups[] = {
     { "phases", LINE_ROWS, "seconds", { "." }, FIELDS(of_phases) },
     { "operations", LINE_ROWS, "seconds", { "." }, FIELDS(of_operations) },
     { "transfers", LINE_ROWS, FIELDS(of_transfers) },
+    { "transfer_kinds", LINE_ROWS, FIELDS(of_transfer_kinds) },
     { "spans", LINE_ABSENT, "end", { "begin" }, FIELDS(of_spans) },
     { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
     { "check_before", LINE_OBJECT, .offset = offsetof(case_result, check[0]), FIELDS(of_check) },

@@ -29,6 +29,7 @@ typedef enum {
     PER_PHASE,
     PER_OPERATION,
     PER_AXIS,
+    PER_TRANSFER,
     PER_MEMORY_KIND,
     PER_SPAN,
     PER_FAIL_REASON,

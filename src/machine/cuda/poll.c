@@ -76,7 +76,8 @@ static void complete(cuda_executor *e, int queue, const entry *x)
     double after = fmax(x->submitted, e->queue[queue].looked);
     double seen = device_clock_time(e->clock, x->event, after, clock_seconds());
     double end = fmax(last_end(e, queue), seen);
-    history_complete(e->history, &(span){ x->kind, queue, x->origin, fmin(began(e, queue, x), end), end });
+    double begin = fmin(began(e, queue, x), end);
+    history_complete(e->history, &(span){ x->kind, queue, x->origin, begin, end, x->group ? x->group->axis : NULL });
 }
 
 /* Looks once at every queue. Has anything been completed? */

@@ -40,7 +40,7 @@ typedef struct {
     device_clock *clock;
     staging *staging;
     int first_priority, last_priority; /* the smaller goes first */
-    dependency collective; /* the last one submitted; serial 0: none yet */
+    dependency collective;             /* the last one submitted; serial 0: none yet */
 } cuda_executor;
 
 /* The place of an operation in the ring. */

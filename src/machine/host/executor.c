@@ -78,7 +78,8 @@ static void complete(executor *e, host_queue *q)
 {
     const op *o = &head_of(q)->op;
     if (e->options.prove_access) access_proof_after(&q->proof, o);
-    span s = { o->kind, (int)(q - e->queue), o->origin, q->began, clock_seconds() };
+    const char *axis = op_is_transfer(o->kind) ? o->args.fabric.group->axis : NULL;
+    span s = { o->kind, (int)(q - e->queue), o->origin, q->began, clock_seconds(), axis };
     q->head++;
     q->running = false;
     history_complete(e->history, &s);

@@ -182,7 +182,7 @@ static void test_corrupted_cache(void **state)
 
 int main(void)
 {
-    algorithms_try_from(0.0);
+    algorithms_try_from(0.0, 0.0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_list), cmocka_unit_test(test_cache),
                                         cmocka_unit_test(test_corrupted_cache) };
     return cmocka_run_group_tests_name("emulator/cuda_algorithms", tests, NULL, NULL);

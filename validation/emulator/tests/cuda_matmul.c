@@ -193,7 +193,7 @@ static void test_planted(void **state)
 
 int main(void)
 {
-    algorithms_try_from(0.0);
+    algorithms_try_from(0.0, 0.0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_refused),
                                         cmocka_unit_test(test_planted) };
     return cmocka_run_group_tests_name("emulator/cuda_matmul", tests, NULL, NULL);

@@ -208,6 +208,8 @@ static inline void sample_machine(case_result *r)
     r->tally.axis[0] = (tally_axis){ .axis = "tensor", .messages = 20, .bytes = 4e6, .exposed_seconds = 0.125 };
     r->tally.axis[1] = (tally_axis){ .axis = "data", .messages = 14, .bytes = 1e6, .exposed_seconds = 0.0625 };
     r->tally.axes = 2;
+    r->tally.transfer[0] = (tally_transfer){ "tensor all_gather", 20, 4e6, 0.125, 32e6 };
+    r->tally.transfers = 1;
     r->tally.idle_seconds = 0.03125;
 }
 

@@ -136,7 +136,8 @@ static bool all_to_all_of(group *g, dtype type, int64_t n, int round)
     size_t bytes = (size_t)(n * g->size) * dtype_bytes(type);
     char *from = bytes_of(bytes), *to = bytes_of(bytes);
     set_values(type, from, 0, n * g->size, g->rank, round);
-    bool right = run(g, &(asked){ OP_ALL_TO_ALL, tensor_1d(to, type, n * g->size), tensor_1d(from, type, n * g->size) });
+    bool right =
+        run(g, &(asked){ OP_ALL_TO_ALL, tensor_1d(to, type, n * g->size), tensor_1d(from, type, n * g->size) });
     for (int64_t i = 0; i < n * g->size; i++)
         right = right && value_at(type, to, i) == small_value(type, (int)(i / n), n * g->rank + i % n, round);
     free(from);
@@ -202,10 +203,9 @@ static void a_group_of_one_needs_no_communicator(void **state)
     for (int i = 0; i < SIZES; i++)
         for (int t = 0; t < 4; t++) {
             dtype type = sum_types[t];
-            bool right =
-                gather_is_exact(&one, type, sizes[i], false, 0) && gather_is_exact(&one, type, sizes[i], true, 0) &&
-                scatter_is_exact(&one, type, sizes[i], 0) && all_to_all_of(&one, type, sizes[i], 0) &&
-                reduce_is_exact(&one, type, sizes[i], 0);
+            bool right = gather_is_exact(&one, type, sizes[i], false, 0) &&
+                         gather_is_exact(&one, type, sizes[i], true, 0) && scatter_is_exact(&one, type, sizes[i], 0) &&
+                         all_to_all_of(&one, type, sizes[i], 0) && reduce_is_exact(&one, type, sizes[i], 0);
             assert_on_all(right, "%s %lld", dtype_name(type), (long long)sizes[i]);
         }
     submit(real.q[0], "nothing", exchange_op(&one, NULL, 0));

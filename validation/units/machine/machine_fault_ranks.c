@@ -16,12 +16,12 @@ enum { OUT, IN, BACK_OUT, BACK_IN, BLOCKS = LINKS, ACROSS, ALL, GROUPS };
 static test_group groups[GROUPS];
 static mesh pipeline;
 static const planned program[] = {
-    { OP_ALL_REDUCE, ALL, true },        { OP_ALL_REDUCE, BLOCKS, true },   { OP_ALL_REDUCE, ALL, true },
-    { OP_ALL_REDUCE, ACROSS, true },     { OP_ALL_REDUCE, ALL, true },      { OP_ALL_GATHER, ALL, false },
-    { OP_ALL_GATHER, BLOCKS, true },     { OP_ALL_GATHER, ALL, false },     { OP_REDUCE_SCATTER, ALL, true },
-    { OP_REDUCE_SCATTER, ACROSS, true }, { OP_ALL_TO_ALL, ALL, false },     { OP_EXCHANGE, ALL, false },
-    { OP_EXCHANGE, ALL, false },         { OP_EXCHANGE, OUT, false },       { OP_EXCHANGE, IN, false },
-    { OP_EXCHANGE, BACK_IN, false },     { OP_EXCHANGE, BACK_OUT, false },  { OP_EXCHANGE, IN, false },
+    { OP_ALL_REDUCE, ALL, true },        { OP_ALL_REDUCE, BLOCKS, true },  { OP_ALL_REDUCE, ALL, true },
+    { OP_ALL_REDUCE, ACROSS, true },     { OP_ALL_REDUCE, ALL, true },     { OP_ALL_GATHER, ALL, false },
+    { OP_ALL_GATHER, BLOCKS, true },     { OP_ALL_GATHER, ALL, false },    { OP_REDUCE_SCATTER, ALL, true },
+    { OP_REDUCE_SCATTER, ACROSS, true }, { OP_ALL_TO_ALL, ALL, false },    { OP_EXCHANGE, ALL, false },
+    { OP_EXCHANGE, ALL, false },         { OP_EXCHANGE, OUT, false },      { OP_EXCHANGE, IN, false },
+    { OP_EXCHANGE, BACK_IN, false },     { OP_EXCHANGE, BACK_OUT, false }, { OP_EXCHANGE, IN, false },
     { OP_EXCHANGE, OUT, false },
 };
 enum { TRANSFERS = sizeof program / sizeof *program };
@@ -103,8 +103,7 @@ static float after(int i, int64_t k, int64_t n)
     switch (program[i].kind) {
     case OP_ALL_REDUCE: return sum_of(i, k);
     case OP_ALL_GATHER: return own_value(i, group_world_rank(g, (int)(k / n)), k % n);
-    case OP_REDUCE_SCATTER:
-        return k / n == g->rank ? sum_of(i, k) : own_value(i, world_rank(), k);
+    case OP_REDUCE_SCATTER: return k / n == g->rank ? sum_of(i, k) : own_value(i, world_rank(), k);
     case OP_ALL_TO_ALL: return own_value(i, group_world_rank(g, (int)(k / n)), g->rank * n + k % n);
     default: return is_link(i) ? own_value(other_end(i), neighbour(toward(i)), k) : own_value(i, neighbour(-1), k);
     }

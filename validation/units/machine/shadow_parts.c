@@ -278,9 +278,9 @@ static void parts_of_heads(void **state)
 
 static void parts_of_sums(void **state)
 {
-    part_is_judged(MADE(OP_SUM_PARTS, { numbers(BF16, 3, S, B, H, 0, 0), WRITE },
-                        { numbers(BF16, 3, 4, S * B, H, 0, 0), READ }),
-                   -1);
+    part_is_judged(
+        MADE(OP_SUM_PARTS, { numbers(BF16, 3, S, B, H, 0, 0), WRITE }, { numbers(BF16, 3, 4, S * B, H, 0, 0), READ }),
+        -1);
 }
 
 static void parts_of_ends(void **state)
@@ -333,7 +333,8 @@ int main(void)
                                         cmocka_unit_test(any_layer_may_be_taken),
                                         cmocka_unit_test(what_is_too_large_is_left_out),
                                         cmocka_unit_test(parts_of_rows),
-                                        cmocka_unit_test(parts_of_heads), cmocka_unit_test(parts_of_sums),
+                                        cmocka_unit_test(parts_of_heads),
+                                        cmocka_unit_test(parts_of_sums),
                                         cmocka_unit_test(parts_of_ends),
                                         cmocka_unit_test(parts_of_elements) };
     ground = aligned_alloc(256, MEMORY);

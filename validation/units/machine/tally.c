@@ -71,10 +71,15 @@ static void seconds_are_those_of_execution(void **state)
                 t->phase_seconds[PHASE_SETUP] == 0.0);
     assert_true(fabs(t->phase_seconds[PHASE_FORWARD] + t->phase_seconds[PHASE_BACKWARD] - computing) < 1e-12);
     assert_true(t->run_seconds >= computing && t->dispatch_seconds > 0.0);
+    for (int i = 0; i < t->transfers; i++) {
+        talking -= t->transfer[i].seconds;
+        assert_true(t->transfer[i].bytes_per_second * t->transfer[i].seconds <= 1.000001 * t->transfer[i].bytes);
+    }
+    assert_true(t->transfers == 3 && fabs(talking) < 1e-12);
     tally_clear_seconds(t);
     check_counts(t);
     assert_true(t->run_seconds == 0.0 && t->kind[OP_MATMUL].seconds == 0.0 && t->phase_seconds[PHASE_BACKWARD] == 0.0 &&
-                t->dispatch_seconds == 0.0);
+                t->dispatch_seconds == 0.0 && t->transfers == 0);
     tally_clear(t);
     assert_int_equal(t->kind[OP_FILL].count + t->axes, 0);
     machine_close(m);
@@ -136,6 +141,12 @@ static void sent_bytes_are_those_of_a_ring(void **state)
     const transfer both[] = { { true, 1, tensor_1d(part, F32, 12) }, { false, 3, tensor_1d(out, F32, 24) } };
     submit(q, "exchange", exchange_op(&ring, both, 2));
     assert_true(*sent == 18 * 48 + 48 && machine_tally(m)->axis[0].messages == 6);
+    const tally_transfer *kind = machine_tally(m)->transfer;
+    assert_int_equal(machine_tally(m)->transfers, 4);
+    assert_string_equal(kind[0].name, "tensor all_gather");
+    assert_true(kind[0].messages == 2 && kind[0].bytes == 6 * 48);
+    assert_string_equal(kind[3].name, "tensor exchange");
+    assert_true(kind[3].messages == 1 && kind[3].bytes == 96); /* what it receives is more */
     machine_close(m);
 }
 

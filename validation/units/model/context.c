@@ -211,7 +211,8 @@ static tensor local_statistics(tensor whole, const zigzag *z)
     tensor t = own(tensor_3d(NULL, F32, whole.dim[0], whole.dim[1], z->length));
     for (int64_t row = 0; row < whole.dim[0] * whole.dim[1]; row++)
         for (int64_t p = 0; p < z->length; p++)
-            ((float *)t.data)[statistics_place(t, row, p)] = ((float *)whole.data)[row * whole.dim[2] + zigzag_position(z, p)];
+            ((float *)t.data)[statistics_place(t, row, p)] =
+                ((float *)whole.data)[row * whole.dim[2] + zigzag_position(z, p)];
     return t;
 }
 
@@ -301,8 +302,8 @@ int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(zigzag_covers), cmocka_unit_test(fp32),
-                                        cmocka_unit_test(bf16), cmocka_unit_test(bf16_narrow) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(zigzag_covers), cmocka_unit_test(fp32), cmocka_unit_test(bf16),
+                                        cmocka_unit_test(bf16_narrow) };
     int failed = cmocka_run_group_tests_name("context", tests, NULL, NULL);
     world_stop();
     return failed;

@@ -22,8 +22,9 @@ typedef struct {
 
 /* Strips of single rows, and sizes beyond a block of the products. */
 static const shape shapes[] = {
-    { 8, 16, 24, 1, F32 },  { 8, 16, 24, 2, F32 },  { 4, 7, 3, 4, F32 },    { 1, 4, 4, 1, F32 },   { 36, 65, 70, 2, F32 },
-    { 8, 16, 24, 2, BF16 }, { 12, 9, 5, 4, BF16 },  { 3, 6, 2, 3, BF16 },   { 36, 65, 70, 4, BF16 },
+    { 8, 16, 24, 1, F32 }, { 8, 16, 24, 2, F32 },  { 4, 7, 3, 4, F32 },
+    { 1, 4, 4, 1, F32 },   { 36, 65, 70, 2, F32 }, { 8, 16, 24, 2, BF16 },
+    { 12, 9, 5, 4, BF16 }, { 3, 6, 2, 3, BF16 },   { 36, 65, 70, 4, BF16 },
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -133,8 +134,7 @@ static outcome scattered_by(const shape *x, manner how)
     tensor parts = made(x->type, g->size * x->part, x->n);
     outcome o = { .y = made(x->type, x->part, x->n), .whole = made(x->type, g->size * x->part, x->n) };
     for (int i = 0; i < 2; i++)
-        matmul_scatter(&r.sequence, "test", a, w,
-                       (scattered_sum){ .partial = o.whole, .parts = parts, .out = o.y });
+        matmul_scatter(&r.sequence, "test", a, w, (scattered_sum){ .partial = o.whole, .parts = parts, .out = o.y });
     o.hazards = road_close(&r);
     free(a.data);
     free(w.data);
@@ -154,7 +154,8 @@ typedef struct {
 } owner;
 static owner owner_of(const shape *x, int64_t row)
 {
-    int64_t rows = x->part / x->strips, strip = row / (rows * everybody.g.size), within = row % (rows * everybody.g.size);
+    int64_t rows = x->part / x->strips, strip = row / (rows * everybody.g.size),
+            within = row % (rows * everybody.g.size);
     return (owner){ (int)(within / rows), strip * rows + within % rows };
 }
 
@@ -164,8 +165,8 @@ static bool is_product(const shape *x, double got, uint32_t what, int from, int6
 {
     double sum = 0.0, size = 0.0;
     for (int64_t k = 0; k < x->k; k++) {
-        double term = given(x->type, what, from, row * x->k + k) *
-                      given(x->type, what + 1, everybody.g.rank, k * x->n + column);
+        double term =
+            given(x->type, what, from, row * x->k + k) * given(x->type, what + 1, everybody.g.rank, k * x->n + column);
         sum += term, size += fabs(term);
     }
     return fabs(got - sum) <= (double)x->k * 0x1p-24 * size + (x->type == BF16 ? 0x1p-8 * fabs(sum) : 0.0);
@@ -217,13 +218,15 @@ static void scatters_sums_in_rank_order(void **state)
         outcome o = scattered_by(x, (manner){ .overlap = true });
         int64_t all = tensor_elements(&o.whole);
         bool right = true;
-        float *partial = bytes_of((size_t)(all * everybody.g.size) * sizeof *partial), *own = partial + everybody.g.rank * all;
+        float *partial = bytes_of((size_t)(all * everybody.g.size) * sizeof *partial),
+              *own = partial + everybody.g.rank * all;
         for (int64_t at = 0; at < all; at++) {
             own[at] = (float)tensor_value(&o.whole, at);
             right = right && is_product(x, own[at], 3, everybody.g.rank, at / x->n, at % x->n);
         }
         for (int r = 0; r < everybody.g.size; r++) world_broadcast(partial + r * all, (size_t)all * sizeof *partial, r);
-        assert_on_all(o.hazards == 0 && right && sums_are_of(x, &o, partial), "shape %d: hazards, partial sums, sums", i);
+        assert_on_all(o.hazards == 0 && right && sums_are_of(x, &o, partial), "shape %d: hazards, partial sums, sums",
+                      i);
         free(partial);
         outcome_free(&o);
     }
@@ -287,11 +290,9 @@ static void same_training(const trained *want, const bench_case *c, training how
  * in hostile orders, every rank its own. */
 static void training_has_the_same_bits(void **state)
 {
-    static const char *const ways[] = { "overlap = off\n",
-                                        "weight_gradient_queue = off\n",
+    static const char *const ways[] = { "overlap = off\n", "weight_gradient_queue = off\n",
                                         "overlap = off\nweight_gradient_queue = off\nrecompute = layer\n",
-                                        "recompute = mlp\n",
-                                        "recompute = elementwise\n" };
+                                        "recompute = mlp\n", "recompute = elementwise\n" };
     (void)state;
     for (int p = 0; p < 4; p++) {
         const char *precision = p % 2 ? "bf16" : "fp32", *strips = p / 2 ? "strips = 4\n" : "strips = 2\n";

@@ -19,7 +19,8 @@ static bench_case cut_case(cut k)
     snprintf(text, sizeof text,
              "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = "
              "%d\nsequence = %d\n"
-             "vocabulary = 250\nstrips = 2\nweight_gradient_queue = off\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = "
+             "vocabulary = 250\nstrips = 2\nweight_gradient_queue = off\nglobal_batch = 8\nmicro_batch = 2\nwarmup = "
+             "0\nsteps = %d\ncheck = off\nbackend = "
              "host\nprecision = fp32\n"
              "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nschedule = %s\n%s = %s\noverlap = %s\n",
              64 * k.tensor, 128 * k.tensor, 2 * k.tensor, k.tensor, 96 * k.tensor, STEPS, k.tensor, k.data, k.context,

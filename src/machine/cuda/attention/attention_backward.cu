@@ -16,6 +16,20 @@ static __device__ __forceinline__ float *statistics_of(const attention_problem &
     return a.statistics + ((int64_t)batch * a.heads + head) * STATISTICS * a.padded;
 }
 
+/* A lane's part of the sum of out * d_out over one query's row. */
+static __device__ __forceinline__ float lane_dot(const attention_problem &a, int64_t out, int64_t d_out)
+{
+    float dot = 0.0f;
+    const bool packed = a.out.packed && a.out.narrow && a.d_out.packed && a.d_out.narrow;
+    for (int i = lane() * 8; packed && i < a.d; i += WARP * 8) {
+        const pack<bf16> x = *reinterpret_cast<const pack<bf16> *>(static_cast<const bf16 *>(a.out.data) + out + i),
+                         y = *reinterpret_cast<const pack<bf16> *>(static_cast<const bf16 *>(a.d_out.data) + d_out + i);
+        for (int k = 0; k < 8; k++) dot = fmaf(get(x, k), get(y, k), dot);
+    }
+    for (int i = lane(); !packed && i < a.d; i += WARP) dot = fmaf(get(a.out, out + i), get(a.d_out, d_out + i), dot);
+    return dot;
+}
+
 /* A warp for each query: log2(e) lse, and D = rowsum(d_out * out). Beyond the last query infinity, which makes weights
  * 0, and 0. */
 static KERNEL(TILE_THREADS) attention_statistics(attention_problem a)
@@ -24,7 +38,7 @@ static KERNEL(TILE_THREADS) attention_statistics(attention_problem a)
     const bool held = position < a.s;
     float *statistics = statistics_of(a, batch, head), dot = 0.0f;
     const int64_t out = row_offset(a.out, batch, head, position), d_out = row_offset(a.d_out, batch, head, position);
-    for (int i = lane(); held && i < a.d; i += WARP) dot = fmaf(get(a.out, out + i), get(a.d_out, d_out + i), dot);
+    if (held) dot = lane_dot(a, out, d_out);
     dot = warp_sum(dot);
     if (lane() == 0) {
         statistics[SCALED_LSE * a.padded + position] =
@@ -113,7 +127,8 @@ template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_
     const int column_parts = width / columns, column = blockIdx.y % column_parts * columns;
     const int batch = blockIdx.z, share = blockIdx.y / column_parts, start = blockIdx.x * OWN,
               first = start + warp() * 16;
-    const int first_query = first_query_of(a, start, other), heads = (share + 1) * a.share_heads, kv_head = (heads - 1) / a.group;
+    const int first_query = first_query_of(a, start, other), heads = (share + 1) * a.share_heads,
+              kv_head = (heads - 1) / a.group;
     fragment<1, columns> dk, dv;
     clear(dk);
     clear(dv);
@@ -129,8 +144,7 @@ template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_
         __syncthreads();
         if (next.head < heads) load_queries(memory, 1 - at, a, batch, next.head, next.query);
         copy_async_commit();
-        if (first < keys_before(a, now.query + other))
-            add_to_keys(dk, dv, memory, at, a, first, now.query, column);
+        if (first < keys_before(a, now.query + other)) add_to_keys(dk, dv, memory, at, a, first, now.query, column);
     }
     const float one[1][2] = { { 1.0f, 1.0f } }, scale[1][2] = { { a.scale, a.scale } };
     put_fragment(a.share_dv, batch, share, first, column, dv, one);

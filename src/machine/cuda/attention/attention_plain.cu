@@ -110,8 +110,7 @@ static KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
         load_plain(memory.other[1], a.v, batch, kv_head, start_key);
         __syncthreads();
         plain_scores x = scores_of(memory.own[0], memory.other[0], a.d);
-        for (int r = 0; r < ROWS; r++)
-            x.at[r] = key < keys_before(a, first + r + 1) ? x.at[r] * a.scale : -INFINITY;
+        for (int r = 0; r < ROWS; r++) x.at[r] = key < keys_before(a, first + r + 1) ? x.at[r] * a.scale : -INFINITY;
         soften(x, maximum, total, out);
         add_rows(out, memory.p, x, memory.other[1], a.d);
     }

@@ -42,7 +42,8 @@ bool library_attention_takes(const cuda_call *c, bool backward)
     int64_t d = c->x[Q].dim[3];
     bool takes = d % 8 == 0 && d <= 256 && tensor_contiguous(&c->x[LSE]);
     for (int i = 0; i <= (backward ? DV : OUT); i++)
-        if (i != LSE && !(backward && attention_is_staged(c, i))) takes = takes && is_regular(&c->x[i]) && !c->update[i];
+        if (i != LSE && !(backward && attention_is_staged(c, i)))
+            takes = takes && is_regular(&c->x[i]) && !c->update[i];
     return takes;
 }
 

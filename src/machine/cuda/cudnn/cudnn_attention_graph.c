@@ -74,7 +74,8 @@ static graph_tensor masked(drawing *d, graph_tensor scores)
     graph_tensor seen = graph_between(d->g, as(d->scores, CUDNN_DATA_BOOLEAN)), y = graph_between(d->g, d->scores);
     graph_tensor query = last_seen(d, scores), key = number(d, 3, scores);
     graph_pointwise(d->g, CUDNN_POINTWISE_CMP_GE, seen, query, key, GRAPH_NONE);
-    graph_pointwise(d->g, CUDNN_POINTWISE_BINARY_SELECT, y, scores, graph_scalar(d->g, UID_MASKED, CUDNN_DATA_FLOAT), seen);
+    graph_pointwise(d->g, CUDNN_POINTWISE_BINARY_SELECT, y, scores, graph_scalar(d->g, UID_MASKED, CUDNN_DATA_FLOAT),
+                    seen);
     return y;
 }
 
@@ -84,7 +85,8 @@ static void forward(drawing *d)
     const attention_spec *a = d->a;
     graph_tensor q = graph_memory(g, UID_Q, a->shape[Q]), k = graph_memory(g, UID_K, graph_transposed(a->shape[K]));
     graph_tensor v = graph_memory(g, UID_V, a->shape[V]);
-    graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), graph_scalar(g, UID_SCALE, CUDNN_DATA_FLOAT));
+    graph_tensor scaled =
+        apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), graph_scalar(g, UID_SCALE, CUDNN_DATA_FLOAT));
     graph_tensor scores = masked(d, scaled), largest = reduced(d, CUDNN_REDUCE_TENSOR_MAX, scores);
     graph_tensor exponentials =
         apply(d, CUDNN_POINTWISE_EXP, apply(d, CUDNN_POINTWISE_SUB, scores, largest), GRAPH_NONE);
@@ -136,7 +138,8 @@ static void backward(drawing *d)
     graph_tensor q = graph_memory(g, UID_Q, a->shape[Q]), k = graph_memory(g, UID_K, graph_transposed(a->shape[K]));
     graph_tensor v = graph_memory(g, UID_V, graph_transposed(a->shape[V])),
                  out = graph_memory(g, UID_OUT, a->shape[OUT]);
-    graph_tensor d_out = graph_memory(g, UID_D_OUT, a->shape[D_OUT]), scale = graph_scalar(g, UID_SCALE, CUDNN_DATA_FLOAT);
+    graph_tensor d_out = graph_memory(g, UID_D_OUT, a->shape[D_OUT]),
+                 scale = graph_scalar(g, UID_SCALE, CUDNN_DATA_FLOAT);
     graph_tensor sum = projections(d, d_out, out);
     graph_tensor scaled = apply(d, CUDNN_POINTWISE_MUL, product(d, d->scores, q, k), scale);
     graph_tensor shifted = apply(d, CUDNN_POINTWISE_SUB, scaled, graph_memory(g, UID_LSE, d->row));

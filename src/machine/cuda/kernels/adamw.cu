@@ -40,15 +40,10 @@ template <int length> static __device__ __forceinline__ float value(const words<
     return type == BF16 ? bf16_widen(static_cast<uint16_t>(half)) : float_from_bits(x.of[i]);
 }
 
-static __device__ __forceinline__ uint32_t two(float low, float high)
-{
-    return bf16_round(low) | static_cast<uint32_t>(bf16_round(high)) << 16;
-}
-
 static __device__ __forceinline__ void store(const part &p, int64_t at, const float (&x)[STRIP])
 {
     quad low, high, *to = static_cast<quad *>(p.data) + (p.type == BF16 ? at / 8 : at / 4);
-    for (int i = 0; i < 4; i++) low.of[i] = p.type == BF16 ? two(x[2 * i], x[2 * i + 1]) : float_bits(x[i]);
+    for (int i = 0; i < 4; i++) low.of[i] = p.type == BF16 ? pack_bf16(x[2 * i], x[2 * i + 1]) : float_bits(x[i]);
     for (int i = 0; i < 4; i++) high.of[i] = float_bits(x[i + 4]);
     to[0] = low;
     if (p.type == F32) to[1] = high;
@@ -56,7 +51,7 @@ static __device__ __forceinline__ void store(const part &p, int64_t at, const fl
 
 static __device__ __forceinline__ void store(const part &p, int64_t at, const float (&x)[1])
 {
-    if (p.type == BF16) static_cast<uint16_t *>(p.data)[at] = bf16_round(x[0]);
+    if (p.type == BF16) static_cast<uint16_t *>(p.data)[at] = round_bf16(x[0]);
     else static_cast<float *>(p.data)[at] = x[0];
 }
 

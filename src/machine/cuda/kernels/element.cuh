@@ -2,7 +2,7 @@
  */
 #pragma once
 #include "base/numeric.h"
-#include "machine/cuda/kernels/launch.cuh"
+#include "machine/cuda/kernels/ptx.cuh"
 
 struct bf16 {
     uint16_t bits;
@@ -11,7 +11,7 @@ struct bf16 {
 static __device__ __forceinline__ float widen(float x) { return x; }
 static __device__ __forceinline__ float widen(bf16 x) { return bf16_widen(x.bits); }
 static __device__ __forceinline__ void narrow(float &to, float x) { to = x; }
-static __device__ __forceinline__ void narrow(bf16 &to, float x) { to.bits = bf16_round(x); }
+static __device__ __forceinline__ void narrow(bf16 &to, float x) { to.bits = round_bf16(x); }
 
 /* Elements that are moved at once: sixteen bytes, or as many elements of a wider format as the other side's sixteen
  * bytes. BF16 stays in pairs, so that what a thread holds takes no more registers than bytes. */
@@ -28,18 +28,19 @@ template <int length> static __device__ __forceinline__ float get(const pack<flo
 {
     return x.of[i];
 }
-template <int length> static __device__ __forceinline__ void put(pack<float, length> &x, int i, float value)
-{
-    x.of[i] = value;
-}
 template <int length> static __device__ __forceinline__ float get(const pack<bf16, length> &x, int i)
 {
     return float_from_bits(i % 2 ? x.pair[i / 2] & 0xFFFF0000u : x.pair[i / 2] << 16);
 }
-template <int length> static __device__ __forceinline__ void put(pack<bf16, length> &x, int i, float value)
+
+/* A whole pack, so that BF16 is rounded in pairs: half an instruction an element, where bf16_round's are seven. */
+template <int length> static __device__ __forceinline__ void narrow(pack<float, length> &to, const float (&x)[length])
 {
-    uint32_t bits = bf16_round(value), &pair = x.pair[i / 2];
-    pair = i % 2 ? (pair & 0xFFFFu) | bits << 16 : (pair & 0xFFFF0000u) | bits;
+    for (int i = 0; i < length; i++) to.of[i] = x[i];
+}
+template <int length> static __device__ __forceinline__ void narrow(pack<bf16, length> &to, const float (&x)[length])
+{
+    for (int i = 0; i < length / 2; i++) to.pair[i] = pack_bf16(x[2 * i], x[2 * i + 1]);
 }
 
 XGSW_SHARED int64_t columns_of(const tensor &t)

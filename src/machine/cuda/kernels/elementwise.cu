@@ -140,7 +140,9 @@ template <typename to_type, typename from_type, int LENGTH>
 static __device__ __forceinline__ pack<to_type, LENGTH> joined(pack<to_type, LENGTH> to,
                                                                const pack<from_type, LENGTH> &from, bool adds)
 {
-    for (int i = 0; i < LENGTH; i++) put(to, i, adds ? get(to, i) + get(from, i) : get(from, i));
+    float x[LENGTH];
+    for (int i = 0; i < LENGTH; i++) x[i] = adds ? get(to, i) + get(from, i) : get(from, i);
+    narrow(to, x);
     return to;
 }
 
@@ -301,8 +303,8 @@ sum_parts_packs(tensor to, const from_type *parts, int count, int64_t apart, int
         pack<from_type, LENGTH> next = x[r * (apart / LENGTH)];
         for (int i = 0; i < LENGTH; i++) total[i] += get(next, i);
     }
-    pack<to_type, LENGTH> sum = {};
-    for (int i = 0; i < LENGTH; i++) put(sum, i, total[i]);
+    pack<to_type, LENGTH> sum;
+    narrow(sum, total);
     reinterpret_cast<pack<to_type, LENGTH> *>(row_of<to_type>(to, p.row))[p.at] = sum;
 }
 
@@ -339,9 +341,8 @@ template <typename to_type, typename from_type> static void sum_parts_of(const c
 void cuda_sum_parts(const cuda_call *c)
 {
     if (elements_of(c->x[0]) == 0) return;
-    with_type(c->x[0].type, [&](auto y) {
-        with_type(c->x[1].type, [&](auto x) { sum_parts_of<decltype(y), decltype(x)>(c); });
-    });
+    with_type(c->x[0].type,
+              [&](auto y) { with_type(c->x[1].type, [&](auto x) { sum_parts_of<decltype(y), decltype(x)>(c); }); });
 }
 
 /* In order, so by one thread; there are as many terms as sequences in a microbatch. */

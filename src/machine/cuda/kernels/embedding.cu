@@ -13,10 +13,10 @@ static KERNEL(THREADS) embedding_rows(const int32_t *token, tensor table, tensor
 {
     int64_t row = token[blockIdx.x] - first, at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
     if (at >= columns) return;
-    strip<to_type, length> to = {};
+    float to[length] = {};
     if (row >= 0 && row < table.dim[0]) {
         auto from = strip_load<length>(row_of<from_type>(table, row), at);
-        for (int i = 0; i < length; i++) narrow(to.of[i], widen(from.of[i]));
+        for (int i = 0; i < length; i++) to[i] = widen(from.of[i]);
     }
     strip_store(row_of<to_type>(out, blockIdx.x), at, to);
 }
@@ -112,10 +112,11 @@ static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &
         auto d = strip_load<length>(row_of<from_type>(d_out, order[k]), at);
         for (int i = 0; i < length; i++) sum[i] += widen(d.of[i]);
     }
-    strip<to_type, length> to = {};
-    if (update) to = strip_load<length>(place, at);
-    for (int i = 0; i < length; i++) narrow(to.of[i], update ? sum[i] + widen(to.of[i]) : sum[i]);
-    strip_store(place, at, to);
+    if (update) {
+        auto present = strip_load<length>(place, at);
+        for (int i = 0; i < length; i++) sum[i] += widen(present.of[i]);
+    }
+    strip_store(place, at, sum);
 }
 
 /* UPDATE: a block for each token, at work if it was the first of its row to arrive. WRITE: a block for each row. */

@@ -13,13 +13,12 @@ static KERNEL(THREADS) initialize_rows(tensor out, int64_t columns, unsigned par
 {
     int64_t row = blockIdx.x / parts, at = (static_cast<int64_t>(blockIdx.x % parts) * THREADS + threadIdx.x) * length;
     int64_t logical_row = a.first_row + row, logical_column = a.first_column + at;
-    strip<type, length> to = {};
+    float to[length] = {};
     if (at >= columns) return;
     for (int i = 0; i < length; i++)
         if (logical_row < a.rows && logical_column + i < a.columns)
-            narrow(to.of[i],
-                   normal_element(a.seed, a.key, static_cast<uint64_t>(logical_row * a.columns + logical_column + i),
-                                  a.scale));
+            to[i] = normal_element(a.seed, a.key, static_cast<uint64_t>(logical_row * a.columns + logical_column + i),
+                                   a.scale);
     strip_store(row_of<type>(out, row), at, to);
 }
 

@@ -65,8 +65,11 @@ static __device__ __forceinline__ float rstd_of(const forward_call &c, float squ
 template <typename type, int PACKS>
 static __device__ __forceinline__ void add(pack<type> (&x)[PACKS], const pack<type> (&delta)[PACKS])
 {
-    for (int k = 0; k < PACKS; k++)
-        for (int i = 0; i < pack<type>::LENGTH; i++) put(x[k], i, get(x[k], i) + get(delta[k], i));
+    for (int k = 0; k < PACKS; k++) {
+        float sum[pack<type>::LENGTH];
+        for (int i = 0; i < pack<type>::LENGTH; i++) sum[i] = get(x[k], i) + get(delta[k], i);
+        narrow(x[k], sum);
+    }
 }
 
 template <typename type, int PACKS> static __device__ __forceinline__ float squares_of(const pack<type> (&x)[PACKS])
@@ -91,8 +94,11 @@ template <typename type, int PACKS> KERNEL(LARGEST_BLOCK) norm_forward_packs(for
     fetch(other, c.gain, 0, c.n);
     float rstd = rstd_of(c, block_sum(squares_of(x), partial.of));
     if (threadIdx.x == 0) c.rstd[row] = rstd;
-    for (int k = 0; k < PACKS; k++)
-        for (int i = 0; i < pack<type>::LENGTH; i++) put(x[k], i, get(x[k], i) * rstd * get(other[k], i));
+    for (int k = 0; k < PACKS; k++) {
+        float y[pack<type>::LENGTH];
+        for (int i = 0; i < pack<type>::LENGTH; i++) y[i] = get(x[k], i) * rstd * get(other[k], i);
+        narrow(x[k], y);
+    }
     store(c.out, row, c.n, x);
 }
 
@@ -186,11 +192,13 @@ template <typename type, int PACKS>
 static __device__ __forceinline__ void derive(pack<type> (&dx)[PACKS], bool adds, const held<type, PACKS> &row,
                                               const pack<type> (&gain)[PACKS], float rstd, float projection)
 {
-    for (int k = 0; k < PACKS; k++)
-        for (int i = 0; i < pack<type>::LENGTH; i++) {
-            float own = derivative(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), rstd, projection);
-            put(dx[k], i, adds ? get(dx[k], i) + own : own);
-        }
+    for (int k = 0; k < PACKS; k++) {
+        float sum[pack<type>::LENGTH];
+        for (int i = 0; i < pack<type>::LENGTH; i++)
+            sum[i] = derivative(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), rstd, projection);
+        for (int i = 0; adds && i < pack<type>::LENGTH; i++) sum[i] += get(dx[k], i);
+        narrow(dx[k], sum);
+    }
 }
 
 template <typename type, int PACKS>
@@ -199,8 +207,9 @@ static __device__ __forceinline__ void store_sums(const backward_call &c, const 
     enum { LENGTH = pack<type>::LENGTH };
     for (int k = 0; k < PACKS; k++) {
         int at = (threadIdx.x + k * blockDim.x) * LENGTH;
-        for (int i = 0; at < c.n && i < LENGTH; i++)
-            c.partial[blockIdx.x * (int64_t)c.n + at + i] = gain_sum[k * LENGTH + i];
+        pack<float> *to = reinterpret_cast<pack<float> *>(c.partial + blockIdx.x * (int64_t)c.n + at);
+        const float *sum = gain_sum + k * LENGTH;
+        for (int i = 0; at < c.n && i < LENGTH; i += 4) to[i / 4] = { { sum[i], sum[i + 1], sum[i + 2], sum[i + 3] } };
     }
 }
 

@@ -62,7 +62,15 @@ static __device__ __forceinline__ float exp2_fast(float x)
     return y;
 }
 
-/* Two BF16, rounded to nearest even. */
+/* The bits of bf16_round (base/numeric.h) for every float, NaN included. */
+static __device__ __forceinline__ uint16_t round_bf16(float x)
+{
+    uint16_t bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+
+/* Two of them, the first in the low half. */
 static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
 {
     uint32_t both;

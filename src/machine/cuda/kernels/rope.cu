@@ -33,11 +33,14 @@ template <typename type> KERNEL(THREADS) rope_packs(tensor x, const float *table
         pack<type> *low = reinterpret_cast<pack<type> *>(head_of<type>(x, i / packs)) + i % packs, *high = low + packs;
         pack<type> a = *low, b = *high;
         pack<float, 2 *LENGTH> angle = angles[i % packs];
+        float first[LENGTH], second[LENGTH];
         for (int k = 0; k < LENGTH; k++) {
             pair y = turned({ get(a, k), get(b, k) }, angle.of[2 * k], sign * angle.of[2 * k + 1]);
-            put(a, k, y.a);
-            put(b, k, y.b);
+            first[k] = y.a;
+            second[k] = y.b;
         }
+        narrow(a, first);
+        narrow(b, second);
         *low = a;
         *high = b;
     }

@@ -78,7 +78,8 @@ static __device__ __forceinline__ void add_large(square_total &t, float x)
     uint32_t bits = float_bits(x) & 0x7FFFFFFFu;
     word root = (bits & 0x7FFFFFu) | 0x800000u, square = root * root;
     int shift = 2 * (static_cast<int>(bits >> 23) - 150) + 80;
-    if (!(fabsf(x) < LIMIT)) t.sum[isfinite(x) ? EXACT_SUM_OUTGROWN : EXACT_SUM_NOT_FINITE] = 1;
+    if (!isfinite(x)) t.sum[EXACT_SUM_NOT_FINITE] = 1;
+    else if (!(fabsf(x) < LIMIT)) t.sum[EXACT_SUM_OUTGROWN] = 1;
     else if (shift < 64) add_to_sum(t, square >> (64 - shift), square << shift);
     else add_to_sum(t, square << (shift - 64), 0);
 }

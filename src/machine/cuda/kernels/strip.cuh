@@ -21,25 +21,24 @@ static __device__ __forceinline__ strip<type, length> strip_load(const type *row
     return reinterpret_cast<const strip<type, length> *>(row)[at / length];
 }
 
-/* Put together by hand, at an index of 16-byte words: nvcc leaves other stores in pieces, each of which costs as much
- * as the whole. */
-template <typename type>
-static __device__ __forceinline__ void strip_store(type *row, int64_t at, const strip<type, 1> &x)
+/* Rounded to the row's format in pairs. Put together by hand, at an index of 16-byte words: nvcc leaves other stores in
+ * pieces, each of which costs as much as the whole. */
+template <typename type> static __device__ __forceinline__ void strip_store(type *row, int64_t at, const float (&x)[1])
 {
-    row[at] = x.of[0];
+    narrow(row[at], x[0]);
 }
 
-static __device__ __forceinline__ void strip_store(bf16 *row, int64_t at, const strip<bf16, STRIP> &x)
+static __device__ __forceinline__ void strip_store(bf16 *row, int64_t at, const float (&x)[STRIP])
 {
     quad word;
-    for (int i = 0; i < 4; i++) word.of[i] = x.of[2 * i].bits | static_cast<uint32_t>(x.of[2 * i + 1].bits) << 16;
+    for (int i = 0; i < 4; i++) word.of[i] = pack_bf16(x[2 * i], x[2 * i + 1]);
     reinterpret_cast<quad *>(row)[at / 8] = word;
 }
 
-static __device__ __forceinline__ void strip_store(float *row, int64_t at, const strip<float, STRIP> &x)
+static __device__ __forceinline__ void strip_store(float *row, int64_t at, const float (&x)[STRIP])
 {
     quad low, high;
-    for (int i = 0; i < 4; i++) low.of[i] = float_bits(x.of[i]), high.of[i] = float_bits(x.of[i + 4]);
+    for (int i = 0; i < 4; i++) low.of[i] = float_bits(x[i]), high.of[i] = float_bits(x[i + 4]);
     reinterpret_cast<quad *>(row)[at / 4] = low;
     reinterpret_cast<quad *>(row)[at / 4 + 1] = high;
 }

@@ -1,6 +1,7 @@
 /* Trials of algorithms. They run alone on the device, on normal random numbers (with constant ones a GPU draws less
  * power and seems faster), each in another place than the one before, so that the second-level cache helps little more
- * than in a step. */
+ * than in a step. The first comes after a second of load, when clocks have settled where steps will find them; an
+ * algorithm's time is the median of a few rounds, each long beside an event's half microsecond. */
 #include "machine/cuda/products/algorithms.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -9,14 +10,15 @@
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 3, MOST_RUNS = 8 };
-static const double ROUND_MICROSECONDS = 200.0, HOPELESS = 1.5, WARM_SECONDS = 0.05;
+enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 5, FIRST_RUNS = 4, MOST_RUNS = 100 };
+static const double ROUND_MICROSECONDS = 1000.0, HOPELESS = 1.5;
 
 /* Below so many flops a trial, which loads its kernel, costs more than it brings. */
-static double smallest_tried = 1e10;
+static double smallest_tried = 1e10, warm_seconds = 1.0;
 
-void algorithms_try_from(double flops) { smallest_tried = flops; }
+void algorithms_try_from(double flops, double warm) { smallest_tried = flops, warm_seconds = warm; }
 
 /* Where trials run: [workspace][place 0][place 1] ... */
 typedef struct {
@@ -105,17 +107,23 @@ static double time_runs(room *r, const product *p, const candidate *c, int64_t f
     return 1e3 * (double)milliseconds / (double)runs;
 }
 
-/* Best of a few rounds, behind one run that loads the kernel; one that is hopeless in the next is not tried further. */
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of the rounds, behind one run that loads the kernel; what is hopeless in the next few is not tried further. */
 static double try_out(room *r, const product *p, const candidate *c, double best)
 {
     time_runs(r, p, c, 0, 1);
-    double microseconds = time_runs(r, p, c, 1, 1);
+    double microseconds = time_runs(r, p, c, 1, FIRST_RUNS), round[ROUNDS];
     if (!(microseconds < HOPELESS * best)) return microseconds;
-    double fitting = ROUND_MICROSECONDS / (microseconds + 1.0);
-    int64_t runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
-    microseconds = (double)INFINITY;
-    for (int i = 0; i < ROUNDS; i++) microseconds = fmin(microseconds, time_runs(r, p, c, 2 + i * runs, runs));
-    return microseconds;
+    double fitting = ceil(ROUND_MICROSECONDS / (microseconds + 1.0));
+    int64_t runs = fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
+    for (int i = 0; i < ROUNDS; i++) round[i] = time_runs(r, p, c, 1 + FIRST_RUNS + i * runs, runs);
+    qsort(round, ROUNDS, sizeof *round, by_size);
+    return round[ROUNDS / 2];
 }
 
 static int proposed(const product *p, candidate list[PRODUCT_CANDIDATES])
@@ -137,11 +145,11 @@ void algorithm_first(product *p, int multiprocessors_left)
     p->microseconds = 0.0;
 }
 
-/* A device that idled is slower at first: once, before the first trial. */
+/* Once, before the first trial: a device that idled is slower, one that is loaded soon lowers its clocks. */
 static void warm_up(room *r, const product *p)
 {
-    double until = clock_seconds() + WARM_SECONDS;
-    while (!r->warm && clock_seconds() < until) time_runs(r, p, &p->chosen, 0, MOST_RUNS);
+    double until = clock_seconds() + warm_seconds;
+    while (!r->warm && clock_seconds() < until) time_runs(r, p, &p->chosen, 0, FIRST_RUNS);
     r->warm = true;
 }
 

@@ -11,7 +11,8 @@ void algorithm_first(product *p, int multiprocessors_left);
  * library's first answer. The algorithm cache is read first, and what it lacks is added (algorithm_cache.h). */
 enum { TUNE_SECONDS = 30 };
 void algorithms_choose(product *const *list, size_t count, const machine_tuning *t, void *memory, size_t bytes);
-/* Products of fewer flops get the library's first answer without trials (1e10, if nobody says). For tests of trials. */
-void algorithms_try_from(double flops);
+/* Products of fewer flops get the library's first answer without trials (1e10, if nobody says); trials begin after so
+ * many seconds of load (1). For tests of trials. */
+void algorithms_try_from(double flops, double warm);
 /* One line on the product and its algorithm; as snprintf. */
 size_t algorithm_describe(const product *p, char *text, size_t length);

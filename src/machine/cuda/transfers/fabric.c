@@ -82,11 +82,12 @@ static void run_all_to_all(const cuda_transfer_call *t)
     if (t->group->size == 1) return;
     NCCL(t->name, ncclGroupStart());
     for (int i = 1; i < t->group->size; i++) {
-        int next = (t->group->rank + i) % t->group->size, before = (t->group->rank + t->group->size - i) % t->group->size;
-        NCCL(t->name, ncclSend((char *)from->data + part * (size_t)next, count, format(from->type), next, t->comm,
-                               t->stream));
-        NCCL(t->name, ncclRecv((char *)to->data + part * (size_t)before, count, format(to->type), before, t->comm,
-                               t->stream));
+        int next = (t->group->rank + i) % t->group->size,
+            before = (t->group->rank + t->group->size - i) % t->group->size;
+        NCCL(t->name,
+             ncclSend((char *)from->data + part * (size_t)next, count, format(from->type), next, t->comm, t->stream));
+        NCCL(t->name,
+             ncclRecv((char *)to->data + part * (size_t)before, count, format(to->type), before, t->comm, t->stream));
     }
     NCCL(t->name, ncclGroupEnd());
 }

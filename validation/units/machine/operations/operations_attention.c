@@ -78,8 +78,7 @@ static void check_backward(dtype type)
     for (int64_t i = 0; i < x[LSE].elements; i++) element_set(&x[LSE].t, i, x[LSE].value[i] * (1.0 - 0x1p-20));
     RUN(q, submit(q, "d_attention",
                   attention_backward_op((attention_backward_operands){ x[Q].t, x[K].t, x[V].t, x[OUT].t, x[LSE].t,
-                                                                       x[D_OUT].t, x[DQ].t, x[DK].t, x[DV].t,
-                                                                       WRITE },
+                                                                       x[D_OUT].t, x[DQ].t, x[DK].t, x[DV].t, WRITE },
                                         (attention_args){ (float)SCALE, true })));
     compare("dq", &x[DQ], x[DQ].value, rounding(type), 1e-20);
     compare("dk", &x[DK], x[DK].value, rounding(type), 1e-20);

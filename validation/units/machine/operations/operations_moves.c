@@ -45,6 +45,24 @@ static void adds(void **state)
     }
 }
 
+/* To BF16 where roundings are decided: every upper half of the bits, NaNs among them, with lower halves at zero, at the
+ * tie and beside them; from an odd address kernels move no packs. */
+static void roundings(void **state)
+{
+    static const uint16_t low[] = { 0, 1, 0x4000, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF };
+    enum { LOWS = sizeof low / sizeof *low, N = 65536 * LOWS };
+    float *x = calloc(N + 1, sizeof *x);
+    uint16_t *y = calloc(N + 1, sizeof *y);
+    for (uint32_t i = 0; i < N; i++) x[i] = float_from_bits(i / LOWS << 16 | low[i % LOWS]);
+    for (int odd = 0; odd < 2; odd++) {
+        RUN(q, submit(q, "copy", copy_op(tensor_1d(y + odd, BF16, N), WRITE, tensor_1d(x + odd, F32, N))));
+        for (int64_t i = odd; i < N + odd; i++)
+            if (y[i] != bf16_round(x[i])) fail_msg("%08x became %04x", float_bits(x[i]), y[i]);
+    }
+    free(x);
+    free(y);
+}
+
 /* Views of equal shapes; what lies between their rows stays. */
 static void check_copy_of_views(dtype to, dtype from, int64_t columns, access_mode how, int64_t gap)
 {
@@ -157,10 +175,15 @@ static void faults(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies), cmocka_unit_test(copies_of_words),
-        cmocka_unit_test(adds),   cmocka_unit_test(copies_of_views),
-        cmocka_unit_test(fills),  cmocka_unit_test(sums_of_parts),
-        cmocka_unit_test(sums),   cmocka_unit_test(faults),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(copies_of_words),
+        cmocka_unit_test(adds),
+        cmocka_unit_test(roundings),
+        cmocka_unit_test(copies_of_views),
+        cmocka_unit_test(fills),
+        cmocka_unit_test(sums_of_parts),
+        cmocka_unit_test(sums),
+        cmocka_unit_test(faults),
     };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_moves", tests, NULL, NULL);

@@ -147,4 +147,5 @@ static inline float exp2_fast(float x)
     return float_bits(x) & 1u ? y + error : y - error;
 }
 
+static inline uint16_t round_bf16(float x) { return bf16_round(x); }
 static inline uint32_t pack_bf16(float low, float high) { return bf16_round(low) | (uint32_t)bf16_round(high) << 16; }
