@@ -12,9 +12,9 @@ from layouts import FAMILIES, all_layouts, products, ring_pieces
 
 LIST = "validation/budget/products.list"
 CANDIDATES = 64
-HEAD = """# Microseconds of each product on an H100 SXM, BF16 summed in FP32, as estimated by nvidia-matmul-heuristics {version}:
-# the fastest of {candidates} candidates (backend CUTLASS3, precision TST, tuned by its model of performance). It knows no limit
-# of power, and no operand order makes a difference to it. Written by products.py.
+HEAD = """# Microseconds of each product on an H100 SXM, BF16 summed in FP32, as estimated by nvidia-matmul-heuristics
+# {version}: the fastest of {candidates} candidates (CUTLASS3, precision TST, tuned by its model of performance).
+# It knows no limit of power, and no operand order makes a difference to it. Written by products.py.
 # m n k operands microseconds
 """
 

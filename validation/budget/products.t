@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Are a layer's products, cut into strips, nearly as fast as whole, and as fast as a GPU is known to be? Every layout of
-the catalogue in BF16, by products.list, which products.py makes."""
+"""Are a layer's products, cut into strips, nearly as fast as whole, and as fast as a GPU is known to be? Every layout
+of the catalogue in BF16, by products.list, which products.py makes."""
 import math
 import sys
 
@@ -9,7 +9,7 @@ sys.path.insert(0, "validation/budget")
 import layouts as plan  # noqa: E402
 import products as table  # noqa: E402
 from program import Tap  # noqa: E402
-from rates import explained, missing, rate, shapes, share_of_whole, verdict  # noqa: E402
+from rates import Explained, missing, rate, shapes, share_of_whole  # noqa: E402
 
 LEAST = 0.85                 # of the rate of whole products, and of MEASURED
 MEASURED = 790e12            # a large product on an H100, random data (mamf of stas00/ml-engineering: 794.5)
@@ -31,15 +31,16 @@ def priced(tap, prices, layouts):
 
 
 def fast_enough(tap, prices, layouts):
-    reasons = explained("products")
+    reasons = Explained("products")
     for name, x in shapes(layouts).items():
         for what, head in (("layer", False), ("head", True)):
             reached, share = rate(prices, plan.products(x, x.strips, head)), share_of_whole(prices, x, x.strips, head)
-            tap.say(f"{name}: {what}, K {x.strips}, {x.rows // x.strips} rows: {reached / 1e12:.0f} TF/s, "
-                    f"{share:.1%} of whole products")
-            verdict(tap, reached >= LEAST * MEASURED, f"{name}: {what}: as fast as a GPU is known to be", reasons)
+            known = f"{name}: {what}: as fast as a GPU is known to be"
+            whole = f"{name}: {what}: nearly as fast as whole"
+            tap.ok(reasons.holds(tap, reached >= LEAST * MEASURED, known), f"{known}: {reached / 1e12:.0f} TF/s")
             if x.strips > 1:
-                verdict(tap, share >= LEAST, f"{name}: {what}: strips nearly as fast as whole products", reasons)
+                tap.ok(reasons.holds(tap, share >= LEAST, whole), f"{whole}: {share:.1%}")
+    reasons.all_used(tap)
 
 
 def rings_fail(tap, prices, layouts):

@@ -1,4 +1,7 @@
 """How fast a layer's products are by products.list, in pieces and whole; and the list of explained failures."""
+import re
+from fnmatch import fnmatchcase
+
 from layouts import products
 
 EXPLAINED = "validation/budget/explained.list"
@@ -30,15 +33,24 @@ def shapes(layouts):
     return {f"{some[0]}" + (f" to {some[-1].gpus}" if len(some) > 1 else ""): some[0] for some in groups.values()}
 
 
-def explained(proof):
-    """{name: reason} of the rows of explained.list that are about this proof."""
-    with open(EXPLAINED, encoding="utf-8") as rows:
-        parts = [[part.strip() for part in row.split("|")] for row in rows if "|" in row and not row.startswith("#")]
-    return {name: reason for of, name, reason in parts if of == proof}
+class Explained:
+    """The rows of explained.list about one proof: names with * for what varies, and why these fail."""
 
+    def __init__(self, proof):
+        with open(EXPLAINED, encoding="utf-8") as rows:
+            text = "".join(row for row in rows if not row.startswith("#"))
+        found = re.findall(r"^(\w+) \| (.+)\n((?: +.+\n)+)", text, re.M)
+        self.reasons = {name: " ".join(reason.split()) for of, name, reason in found if of == proof}
+        self.used = set()
 
-def verdict(tap, holds, name, reasons):
-    """A test that holds, or fails for a reason that is listed; a listed one that holds is out of date."""
-    if name in reasons and not holds:
-        tap.say(f"explained: {name}: {reasons[name]}")
-    tap.ok(holds != (name in reasons), name, "explained, but it holds: take it off the list" if holds else "")
+    def holds(self, tap, good, name):
+        """True if it is good, or fails for a reason that is listed; the reason is said once."""
+        found = [] if good else [pattern for pattern in self.reasons if fnmatchcase(name, pattern)]
+        for pattern in set(found) - self.used:
+            tap.say(f"explained: {pattern}: {self.reasons[pattern]}")
+        self.used |= set(found)
+        return good or bool(found)
+
+    def all_used(self, tap):
+        unused = self.reasons.keys() - self.used
+        tap.ok(not unused, "every explained row still fails", "\n".join(unused))
