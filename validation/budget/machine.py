@@ -1,4 +1,5 @@
 """What is assumed of an H100 and of the libraries, each with where it is from. Nothing of it was measured by xgsw."""
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -30,11 +31,11 @@ ASSUMED = {
     "multiprocessors": Assumption(132, 1, "multiprocessors", "NVIDIA"),
     "given away": Assumption(16, 1, "of them left to transfers today (transfer_sms)", "src/plan/keys/keys.c"),
     "nvlink": Assumption(370e9, 1e9, "GB/s each way for what all GPUs of a node send at once, of a line rate of 450",
-                         "NCCL's author in nccl-tests #212; copy engines 371 to 380 in nccl #1264"),
-    "network": Assumption(46e9, 1e9, "GB/s each way and GPU, of 400 Gb/s", "NCCL's author in nccl-tests #290: 46 to 48"),
+                         "NCCL's author, nccl-tests #212; copy engines 371 to 380 in nccl #1264"),
+    "network": Assumption(46e9, 1e9, "GB/s each way and GPU, of 400 Gb/s", "NCCL's author, nccl-tests #290: 46 to 48"),
     "thread block": Assumption(20.6e9, 1e9, "GB/s that one CTA of NCCL moves", "SM90_NVLINK_BW, src/graph/topo.h"),
     "copy latency": Assumption(20e-6, 1e-6, "us to start and end a collective of copy engines", "our guess"),
-    "latency": Assumption(25e-6, 1e-6, "us to start and end a kernel of NCCL; twice that over the network", "our guess"),
+    "latency": Assumption(25e-6, 1e-6, "us to start and end a kernel of NCCL; over the network twice", "our guess"),
     "filling": Assumption(25e-6, 1e-6, "us lost where a weight gradient fills a gap: half a tile of it runs on",
                           "128 x 256 x 4096 at 710 TF/s over 132 multiprocessors: 50 us"),
 }
@@ -42,6 +43,15 @@ ASSUMED = {
 
 def of(name):
     return ASSUMED[name].value
+
+
+@contextmanager
+def assumed(name, value):
+    """Another value, for as long as the block runs."""
+    kept = ASSUMED[name]
+    ASSUMED[name] = kept._replace(value=value)
+    yield
+    ASSUMED[name] = kept
 
 
 def table():

@@ -53,24 +53,24 @@ def kernel_seconds(group, ctas, sent):
 
 
 def collective(group, whole, reduces):
-    """(way, CTAs, seconds) of a gather or of a sum over ranks, of a whole of so many bytes."""
+    """(bytes that leave each GPU, way, CTAs, seconds) of a gather or a sum over ranks, of a whole of so many bytes."""
     sent = whole * (group.ranks - 1) / group.ranks
     if group.nodes == 1 and not reduces:
-        return "copy engines", 0, of("copy latency") + sent / group.link
+        return sent, "copy engines", 0, of("copy latency") + sent / group.link
     ctas = collective_ctas(whole)
-    return "ring", ctas, kernel_seconds(group, ctas, sent)
+    return sent, "ring", ctas, kernel_seconds(group, ctas, sent)
 
 
 def exchange(group, whole):
-    """(way, CTAs, seconds) of an all-to-all: each rank has `whole` bytes, an equal part for every rank."""
+    """The same of an all-to-all: each rank has `whole` bytes, an equal part for every rank."""
     sent = whole * (group.ranks - 1) / group.ranks
     if group.nodes == 1:
-        return "copy engines", 0, of("copy latency") + sent / group.link
+        return sent, "copy engines", 0, of("copy latency") + sent / group.link
     ctas = min(COLLECTIVE_CTAS, link_ctas(group, whole / group.ranks) * (group.ranks - 1))
-    return "sends", ctas, kernel_seconds(group, ctas, sent)
+    return sent, "sends", ctas, kernel_seconds(group, ctas, sent)
 
 
 def send(group, part):
-    """(way, CTAs, seconds) of one message to a neighbour."""
+    """The same of one message to a neighbour."""
     ctas = link_ctas(group, part)
-    return "send", ctas, kernel_seconds(group, ctas, part)
+    return part, "send", ctas, kernel_seconds(group, ctas, part)

@@ -25,7 +25,7 @@ def formulas(tap, flops, layouts):
 
 def priced(tap, prices, layouts):
     for x in layouts:
-        lacks = [key for pieces in (x.strips, 1) for head in (False, True)
+        lacks = [key for pieces in (x.strips, 1, plan.ring_pieces(x)) for head in (False, True)
                  for key in missing(prices, plan.products(x, pieces, head))]
         tap.ok(not lacks, f"{x}: every product has a price", f"{lacks}: run products.py")
 

@@ -10,7 +10,7 @@ NOTHING = ("nothing", 0.0)
 class Transfer(NamedTuple):
     axis: str
     name: str
-    whole: int               # bytes of the whole that a group has at the end, or of one message
+    sent: float              # bytes that leave each GPU
     way: str
     ctas: int
     seconds: float           # predicted, of one
@@ -39,9 +39,9 @@ def tensor_pair(x, layer, step, gathers, backward):
     ends = (f"dW {name}", layer.products[name, WEIGHT]) if backward else NOTHING
     verb = "gather" if gathers else "sum"
     place = "first" if gathers else "last"
-    return [Transfer("tensor", f"{verb} strip of {said}", whole, *way, x.strips - 1, f"a strip of {said}", strip,
+    return [Transfer("tensor", f"{verb} strip of {said}", *way, x.strips - 1, f"a strip of {said}", strip,
                      backward),
-            Transfer("tensor", f"{verb} {place} strip of {said}", whole, *way, 1, *ends, backward)]
+            Transfer("tensor", f"{verb} {place} strip of {said}", *way, 1, *ends, backward)]
 
 
 def tensor(x, layer):
@@ -51,7 +51,7 @@ def tensor(x, layer):
             for t in tensor_pair(x, layer, step, gathers, backward)]
     whole = x.rows * x.hidden * 2
     for name, beside in (("gate_up", "down"), ("qkv", "attention output")):
-        some.append(Transfer("tensor", f"gather inputs again for dW {name}", whole,
+        some.append(Transfer("tensor", f"gather inputs again for dW {name}",
                              *collective(Group(x.tensor, 1), whole, False), 1, f"dW {beside}",
                              layer.products[beside, WEIGHT], True))
     return some
@@ -62,10 +62,10 @@ def context(x, layer):
     group = Group(x.context, x.tensor)
     whole = x.sequence * x.micro_batch * 2 * x.kv_heads * x.head_dim // x.tensor * 2
     gather, home = collective(group, whole, False), exchange(group, 2 * whole)
-    return [Transfer("context", "gather keys and values", whole, *gather, 1, *NOTHING),
-            Transfer("context", "gather keys and values again", whole, *gather, 1, "dW gate_up",
+    return [Transfer("context", "gather keys and values", *gather, 1, *NOTHING),
+            Transfer("context", "gather keys and values again", *gather, 1, "dW gate_up",
                      layer.products["gate_up", WEIGHT], True),
-            Transfer("context", "dK, dV to their ranks", 2 * whole, *home, 1, "dW attention output",
+            Transfer("context", "dK, dV to their ranks", *home, 1, "dW attention output",
                      layer.products["attention output", WEIGHT], True)]
 
 
@@ -74,16 +74,16 @@ def sharded(x, layer):
     group, whole = Group(x.shard, x.tensor * x.context), 2 * x.layer_parameters // x.tensor
     forward, backward = layer.seconds(False), layer.seconds(True)
     gather = collective(group, whole, False)
-    some = [Transfer("shard", "gather a layer's weights", whole, *gather, 1, "a layer's forward", forward),
-            Transfer("shard", "gather a layer's weights again", whole, *gather, 1, "half a layer's backward",
+    some = [Transfer("shard", "gather a layer's weights", *gather, 1, "a layer's forward", forward),
+            Transfer("shard", "gather a layer's weights again", *gather, 1, "half a layer's backward",
                      backward / 2, True),
-            Transfer("shard", "sum a layer's gradient", whole, *collective(group, whole, True), 1,
+            Transfer("shard", "sum a layer's gradient", *collective(group, whole, True), 1,
                      "half a layer's backward", backward / 2, True)]
     if x.data > 1:
         copies, part = Group(x.data, x.tensor * x.context * x.shard), 2 * whole // x.shard
-        _, ctas, _ = collective(copies, part, True)
-        twice = kernel_seconds(copies, ctas, 2 * part * (x.data - 1) / x.data)
-        some.append(Transfer("data", "sum a shard's gradient over copies", part, "ring", ctas, twice, 1,
+        sent, _, ctas, _ = collective(copies, part, True)
+        some.append(Transfer("data", "sum a shard's gradient over copies", 2 * sent, "ring", ctas,
+                             kernel_seconds(copies, ctas, 2 * sent), 1,
                              "a layer's backward", backward, True))
     return some
 
@@ -92,11 +92,14 @@ def data(x, layer):
     """Once a step: each layer's gradient behind the backward of what follows in the last microbatches, its new weights
     behind the first ones' forward. A chunk is finished with P microbatches, so a layer has P times its own seconds."""
     group, whole = Group(x.data * x.context, x.tensor), 2 * x.layer_parameters // x.tensor
+    words = 2 * x.padded_vocabulary * x.hidden // x.tensor
     few = f"{x.pipeline} layers' " if x.pipeline > 1 else "a layer's "
-    return [Transfer("data", "sum a layer's gradient", whole, *collective(group, whole, True), 1, few + "backward",
+    return [Transfer("data", "sum a layer's gradient", *collective(group, whole, True), 1, few + "backward",
                      x.pipeline * layer.seconds(True), True),
-            Transfer("data", "gather a layer's weights", whole, *collective(group, whole, False), 1, few + "forward",
-                     x.pipeline * layer.seconds(False))]
+            Transfer("data", "gather a layer's weights", *collective(group, whole, False), 1, few + "forward",
+                     x.pipeline * layer.seconds(False)),
+            Transfer("ends", "sum the embedding's gradient", *collective(group, words, True), 1, *NOTHING),
+            Transfer("ends", "gather the embedding's weights", *collective(group, words, False), 1, *NOTHING)]
 
 
 def chunk_layers(x):
@@ -108,9 +111,9 @@ def chunk_layers(x):
 def pipeline(x, layer):
     group = Group(2, x.gpus // x.pipeline)
     part, layers = x.rows // x.tensor * x.hidden * 2, chunk_layers(x)
-    return [Transfer("pipeline", "send to the next stage", part, *send(group, part), 1, "a chunk's forward",
+    return [Transfer("pipeline", "send to the next stage", *send(group, part), 1, "a chunk's forward",
                      layers * layer.seconds(False)),
-            Transfer("pipeline", "send back", part, *send(group, part), 1, "a chunk's backward",
+            Transfer("pipeline", "send back", *send(group, part), 1, "a chunk's backward",
                      layers * layer.seconds(True), True)]
 
 
@@ -118,10 +121,10 @@ def ends(x, head):
     """Of the first and last stage: rows of the embedding, inputs of the head, statistics of the loss."""
     group, strip = Group(x.tensor, 1), x.rows // x.strips * x.hidden * 2
     some, gather, total = [], collective(group, strip, False), exchange(group, strip)
-    some.append(Transfer("ends", "sum rows of the embedding", strip, *total, x.strips, *NOTHING))
-    some.append(Transfer("ends", "gather strip of head", strip, *gather, x.strips - 1, "a strip of head",
+    some.append(Transfer("ends", "sum rows of the embedding", *total, x.strips, *NOTHING))
+    some.append(Transfer("ends", "gather strip of head", *gather, x.strips - 1, "a strip of head",
                          head["head", FORWARD] / x.strips))
-    some.append(Transfer("ends", "sum strip of head dx", strip, *total, x.strips - 1, "a strip of head dx",
+    some.append(Transfer("ends", "sum strip of head dx", *total, x.strips - 1, "a strip of head dx",
                          head["head", INPUT] / x.strips, True))
     statistics = 2 * 4 * x.rows
     some.append(Transfer("ends", "maximum and sum of the loss", statistics, "ring", 1,
