@@ -22,13 +22,16 @@ def forward_of(times):
     return sum(s for (name, what), s in times.items() if what == FORWARD and not name.endswith("again"))
 
 
-def attention(x):
-    """(forward, backward); what context ranks do is the same, spread evenly by the zig-zag order."""
+def attention(x, whole=True):
+    """(forward, backward); what context ranks do is the same, spread evenly by the zig-zag order. `whole`: backward,
+    the two calls of a context rank compute all keys of all their queries: cuDNN's kernel skips no tile that a
+    bottom-right mask hides (measured/attention-kernels.txt). In squares of a piece these are 2 C + 1 instead of 2 C."""
     slower = of("attention at 4096") if x.context > 1 or x.sequence <= CONTEXT_KEYS else 1.0
     flops = 2 * x.sequence**2 * x.heads * x.head_dim * x.micro_batch / x.tensor / x.context
     forward = flops / of("attention forward") / slower
     again = forward if x.recompute == "attention_mlp" else 0.0
-    return forward, again + 2.5 * flops / of("attention backward") / slower
+    hidden = (2 * x.context + 1) / (2 * x.context) if whole and x.context > 1 else 1.0
+    return forward, again + 2.5 * hidden * flops / of("attention backward") / slower
 
 
 def memory_bytes(x):
@@ -46,9 +49,9 @@ def memory_bytes(x):
     return forward, backward + again
 
 
-def elementwise_again(x):
-    """Bytes of norms and activation once more, where their outputs are not kept."""
-    return 2 * (2 * 3 * x.hidden * x.rows // x.tensor + 3 * x.rows * x.ffn // x.tensor)
+def query_gradient_bytes(x):
+    """To add the query gradients of two calls: two in, one out."""
+    return 2 * 3 * x.rows * x.heads * x.head_dim // x.tensor if x.context > 1 else 0
 
 
 def kernels(x, pieces):

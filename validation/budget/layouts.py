@@ -1,4 +1,5 @@
 """The catalogue's layouts, from `xgsw --list`, and the matrix products of a layer and of the head in each of them."""
+import os
 import re
 import subprocess
 from typing import NamedTuple
@@ -94,7 +95,8 @@ class Product(NamedTuple):
         return 2 * self.m * self.n * self.k * self.times
 
 
-def listing(program="./xgsw"):
+def listing():
+    program = os.environ.get("XGSW", "./xgsw")
     return subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout
 
 

@@ -1,15 +1,16 @@
 """Seconds of a layer and microbatch, and of a step, part by part: as the code is (a ring of products), with issue 13's
-strips, and with strips that also run through adding, norms and the next product one by one."""
+strips, and further: strips that run through adding, norms and the next product one by one, and backward attention of a
+context rank as calls that hide nothing (a square with a mask, and all keys before it without)."""
 from typing import NamedTuple
 
-from costs import forward_of, head_bytes, layer_of, of_products, optimizer_seconds
+from costs import attention, forward_of, head_bytes, layer_of, of_products, optimizer_seconds, query_gradient_bytes
 from layouts import FORWARD, INPUT, WEIGHT, ring_pieces
 from machine import of
 from nccl import Group, send
 from transfers import chunk_layers, transfers
 
-RING, STRIPS, THROUGH = "ring", "strips", "through"
-WAYS = (RING, STRIPS, THROUGH)
+RING, STRIPS, FURTHER = "ring", "strips", "further"
+WAYS = (RING, STRIPS, FURTHER)
 # Microbatches whose weight gradient of the head waits for the drain (src/plan/catalogue/workloads.c).
 DEFERRED = {"llama3.1-70b": 22, "llama3.1-405b": 50}
 
@@ -49,22 +50,29 @@ def layer_transfers(some):
     return [t for t in some if t.axis in ("tensor", "context", "shard")]
 
 
-def after(prices, x, sustained, through):
-    """With strips. Where they run through norms, only the first strip of a chunk and the context's keys are waited for,
-    and the norms are K kernels each."""
+def waits_of(t, x, further):
+    """The share of a transfer's exposed seconds that a layer waits for. Further, strips follow one another from the sum
+    of one product to the gather of the next, so that forward waits only where a chunk begins."""
+    if not further or t.axis != "tensor" or t.backward:
+        return 1.0
+    return 1 / chunk_layers(x) if t.name == "gather first strip of qkv" else 0.0
+
+
+def after(prices, x, sustained, further):
+    """With strips."""
     layer = layer_of(prices, x, sustained)
     some = layer_transfers(transfers(x, layer, of_products(prices, x, x.strips, head=True, sustained=sustained)))
-    exposed, gaps = [0.0, 0.0], list(layer.gaps)
-    for t in some:
-        waits = 1 / chunk_layers(x) if through and t.name.startswith("gather first strip of qkv") else 1.0
-        hidden = through and t.axis == "tensor" and not t.backward and not waits < 1
-        exposed[t.backward] += 0.0 if hidden else waits * t.exposed
+    exposed = [sum(waits_of(t, x, further) * t.exposed for t in some if t.backward == b) for b in (False, True)]
     exposed[1] += filled(some)
-    if through and x.strips > 1:
-        gaps = [g + 2 * (x.strips - 1) * of("gap") for g in gaps]
-    shares = [stolen([t for t in some if t.backward == backward]) for backward in (False, True)]
+    shares = [stolen([t for t in some if t.backward == b]) for b in (False, True)]
     lost = tuple(e + s for e, s in zip(exposed, shares))
-    return Parts(pair(layer.products), layer.attention, layer.memory, tuple(gaps), lost)
+    parts = Parts(pair(layer.products), layer.attention, layer.memory, layer.gaps, lost)
+    if not further:
+        return parts
+    calls = 3 if x.context > 1 else 0
+    gaps = (layer.gaps[0] + 2 * (x.strips - 1) * of("gap"), layer.gaps[1] + (2 * (x.strips - 1) + calls) * of("gap"))
+    memory = (layer.memory[0], layer.memory[1] + query_gradient_bytes(x) / of("memory"))
+    return parts._replace(attention=attention(x, whole=False), memory=memory, gaps=gaps)
 
 
 def ring_waits(x, times):
@@ -98,11 +106,11 @@ def before(prices, x, sustained):
         waits[1] += send(Group(x.context, x.tensor), home)[-1]
     some = transfers(x, layer, of_products(prices, x, x.strips, head=True))
     lost = tuple(w + sum(t.exposed for t in some if t.axis == "shard" and t.backward == b) for b, w in enumerate(waits))
-    return Parts(pair(times), layer.attention, tuple(memory), layer.gaps, lost)
+    return Parts(pair(times), attention(x, whole=False), tuple(memory), layer.gaps, lost)
 
 
 def parts_of(prices, x, way, sustained):
-    return before(prices, x, sustained) if way == RING else after(prices, x, sustained, way == THROUGH)
+    return before(prices, x, sustained) if way == RING else after(prices, x, sustained, way == FURTHER)
 
 
 def head_seconds(prices, x, way, sustained):

@@ -1,8 +1,9 @@
 /* Plans of attention for an H100, for machine/cudnn_kernels.t, which puts a driver of our own under cuDNN and looks at
- * what the library loads. A line of standard input is a call, s queries that see t keys:  FILE s t b heads kv_heads d
- * ROWS  FILE is where what forward's plan loads is kept, FILE-backward what backward's does; ROWS is fused if keys and
- * values lie behind the queries, apart if they have rows of their own. A line of output says what became of a plan. An
- * argument is another compute capability: 800. */
+ * what the library loads. A line of standard input is a call, s queries that see t keys:
+ *     FILE s t b heads kv_heads d ROWS
+ * FILE is where what forward's plan loads is kept, FILE-backward what backward's does. ROWS: fused, keys and values lie
+ * behind the queries; apart, they have rows of their own; bare, likewise, and no mask hides any. A line of output says
+ * what became of a plan. An argument is another compute capability: 800. */
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/cudnn/cudnn_attention_graph.h"
 #include "units/machine/cudnn_h100.h"
@@ -25,9 +26,9 @@ static tensor heads_of(const shape *n, int64_t positions, int64_t heads, int64_t
  * gradients too; or, gathered over the context ranks, in rows of their own, and gradients are FP32. */
 static cuda_call call_of(const shape *n)
 {
-    bool apart = strcmp(n->rows, "apart") == 0;
+    bool bare = strcmp(n->rows, "bare") == 0, apart = bare || strcmp(n->rows, "apart") == 0;
     int64_t fused = n->heads + 2 * n->kv_heads, rows = apart ? 2 * n->kv_heads : fused, before = apart ? 0 : n->heads;
-    cuda_call c = { .args.attention = { .scale = 1.0f, .causal = true } };
+    cuda_call c = { .args.attention = { .scale = 1.0f, .causal = !bare } };
     c.x[Q] = c.x[DQ] = heads_of(n, n->s, fused, 0, n->heads);
     c.x[K] = c.x[DK] = heads_of(n, n->t, rows, before, n->kv_heads);
     c.x[V] = c.x[DV] = heads_of(n, n->t, rows, before + n->kv_heads, n->kv_heads);
