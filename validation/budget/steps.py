@@ -1,6 +1,6 @@
-"""Seconds of a layer and microbatch, and of a step, part by part: as the code is (a ring of products), with issue 13's
-strips, and further: strips that run through adding, norms and the next product one by one, and backward attention of a
-context rank as calls that hide nothing (a square with a mask, and all keys before it without)."""
+"""Seconds of a layer and microbatch, and of a step, part by part: with rings of products, as the code was before issue
+13; with its strips; and further: strips that run through adding, norms and the next product one by one, and backward
+attention of a context rank as calls that hide nothing (a square with a mask, all keys before it without)."""
 from typing import NamedTuple
 
 from costs import attention, forward_of, head_bytes, layer_of, of_products, optimizer_seconds, query_gradient_bytes
@@ -93,7 +93,7 @@ def merge_bytes(x):
 
 
 def before(prices, x, sustained):
-    """As the code is: 16 multiprocessors of several ranks' GPUs left to transfers, rings of tensor and context."""
+    """With rings: 16 multiprocessors of several ranks' GPUs left to transfers, rings of tensor and context."""
     pieces = ring_pieces(x)
     slower = of("multiprocessors") / (of("multiprocessors") - of("given away")) if x.gpus > 1 else 1.0
     times = {k: slower * s for k, s in of_products(prices, x, pieces, sustained=sustained).items()}
