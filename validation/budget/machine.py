@@ -23,7 +23,8 @@ ASSUMED = {
     "attention at 4096": Assumption(
         0.90, 1, "of those rates at 4096 positions, and for the calls of a context rank at 8192",
         "591/644 and 474/541 (the same benchmark at 4096); for the calls of pieces our guess"),
-    "memory": Assumption(0.85 * 3.35e12, 1e12, "TB/s", "85 % of 3.35; a copy on an H100 reached 3.0, cuDNN's norms 3.7 of an H200's 4.8"),
+    "memory": Assumption(0.85 * 3.35e12, 1e12, "TB/s",
+                         "85 % of 3.35; a copy on an H100 reached 3.0, cuDNN's norms 3.7 of an H200's 4.8"),
     "memory before": Assumption(
         1.29, 1, "times that for memory-bound kernels before issue 13",
         "audit: 1.49 ms a layer of 8b where the bytes take 1.15; SwiGLU is bound by instructions"),
@@ -32,8 +33,10 @@ ASSUMED = {
     "given away": Assumption(16, 1, "of them left to transfers before issue 13 (transfer_sms)", "src/plan/keys/keys.c"),
     "nvlink": Assumption(370e9, 1e9, "GB/s each way for what all GPUs of a node send at once, of a line rate of 450",
                          "NCCL's developers, nccl-tests #212; copy engines 371 to 380 in nccl #1264"),
-    "network": Assumption(46e9, 1e9, "GB/s each way and GPU, of 400 Gb/s", "NCCL's developers, nccl-tests #290: 46 to 48"),
-    "thread block": Assumption(20.6e9, 1e9, "GB/s that one CTA of NCCL moves", "a link in its topo.h; the audit: 10 to 25"),
+    "network": Assumption(46e9, 1e9, "GB/s each way and GPU, of 400 Gb/s",
+                          "NCCL's developers, nccl-tests #290: 46 to 48"),
+    "thread block": Assumption(20.6e9, 1e9, "GB/s that one CTA of NCCL moves",
+                               "a link in its topo.h; the audit: 10 to 25"),
     "copy latency": Assumption(20e-6, 1e-6, "us to start and end a collective of copy engines", "our guess"),
     "latency": Assumption(25e-6, 1e-6, "us to start and end a kernel of NCCL; over the network twice", "our guess"),
     "filling": Assumption(25e-6, 1e-6, "us lost where a weight gradient fills a gap: half a tile of it runs on",
