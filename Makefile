@@ -144,7 +144,8 @@ KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 UNIT_C  := $(shell find validation/units -name "*.c")
-UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(if $(HAS_CUDNN),,%/cudnn_graphs.c),$(UNIT_C))))
+NO_UNIT := $(if $(HAS_CUDNN),,%/cudnn_graphs.c %/cudnn_kernels.c)
+UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(NO_UNIT),$(UNIT_C))))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
 CUDA_UNITS = $(if $(NVCC),$(shell \
                (validation/suite cuda; sed -n 's/^[a-z].* \(check\|look\) //p' validation/cuda/acceptance.list) \

@@ -1,0 +1,90 @@
+"""Seconds of what one GPU computes for one layer and microbatch, or for the head, without any transfer."""
+from typing import NamedTuple
+
+from layouts import FORWARD, products
+from machine import of
+
+CONTEXT_KEYS = 4096          # up to so many positions, and for pieces of a context rank, attention is slower
+
+
+def product_seconds(prices, p, sustained):
+    """As estimated, but no faster than power allows."""
+    return p.times * max(1e-6 * prices[p.key], p.flops / p.times / sustained)
+
+
+def of_products(prices, x, pieces, head=False, sustained=None):
+    """{(name, what): seconds}"""
+    return {(p.name, p.what): product_seconds(prices, p, sustained or of("products"))
+            for p in products(x, pieces, head)}
+
+
+def forward_of(times):
+    return sum(s for (name, what), s in times.items() if what == FORWARD and not name.endswith("again"))
+
+
+def attention(x, whole=True):
+    """(forward, backward); what context ranks do is the same, spread evenly by the zig-zag order. `whole`: backward,
+    the two calls of a context rank compute all keys of all their queries: cuDNN's kernel skips no tile that a
+    bottom-right mask hides (measured/attention-kernels.txt). In squares of a piece these are 2 C + 1 instead of 2 C."""
+    slower = of("attention at 4096") if x.context > 1 or x.sequence <= CONTEXT_KEYS else 1.0
+    flops = 2 * x.sequence**2 * x.heads * x.head_dim * x.micro_batch / x.tensor / x.context
+    forward = flops / of("attention forward") / slower
+    again = forward if x.recompute == "attention_mlp" else 0.0
+    hidden = (2 * x.context + 1) / (2 * x.context) if whole and x.context > 1 else 1.0
+    return forward, again + 2.5 * hidden * flops / of("attention backward") / slower
+
+
+def memory_bytes(x):
+    """(forward, backward): bytes that kernels between the products read and write, BF16. Norms: residual and y in, sum
+    and normed rows out; backwards: gradient, residual's gradient and x in, one gradient out. Adding up a strip: T parts
+    in, one out."""
+    h, rows, own = x.hidden, x.rows, x.rows // x.tensor
+    norm, rope = 2 * 4 * h * own, 2 * rows * (x.heads + x.kv_heads) * x.head_dim // x.tensor
+    activation = rows * x.ffn // x.tensor
+    adding = 2 * (rows + own) * h if x.tensor > 1 else 0
+    gathered = 4 * rows * 2 * x.kv_heads * x.head_dim // x.tensor if x.context > 1 else 0
+    forward = 2 * (norm + rope + 3 * activation + adding) + 2 * gathered
+    backward = 2 * (norm + rope + 5 * activation + adding) + 4 * gathered
+    again = 2 * norm if x.recompute == "attention_mlp" else 0
+    return forward, backward + again
+
+
+def query_gradient_bytes(x):
+    """To add the query gradients of two calls: two in, one out."""
+    return 2 * 3 * x.rows * x.heads * x.head_dim // x.tensor if x.context > 1 else 0
+
+
+def kernels(x, pieces):
+    """(forward, backward): launches one behind another."""
+    adds = 2 * pieces if x.tensor > 1 else 0
+    calls = 2 if x.context > 1 else 1
+    return 4 * pieces + adds + calls + 4, 4 * pieces + 4 + adds + 3 * calls + 6
+
+
+class Layer(NamedTuple):
+    """What one GPU computes of a layer and microbatch; pairs are (forward, backward)."""
+    products: dict
+    attention: tuple
+    memory: tuple
+    gaps: tuple
+
+    def seconds(self, backward):
+        products = sum(self.products.values()) - forward_of(self.products) if backward else forward_of(self.products)
+        return products + self.attention[backward] + self.memory[backward] + self.gaps[backward]
+
+
+def layer_of(prices, x, sustained=None):
+    return Layer(of_products(prices, x, x.strips, sustained=sustained), attention(x),
+                 tuple(b / of("memory") for b in memory_bytes(x)), tuple(n * of("gap") for n in kernels(x, x.strips)))
+
+
+def head_bytes(x):
+    """Final norm both ways and cross-entropy: two passes over the logits and one that writes their gradient."""
+    return 2 * 8 * x.hidden * x.rows // x.tensor + 2 * 3 * x.rows * x.padded_vocabulary // x.tensor
+
+
+def optimizer_seconds(x):
+    """Of the fullest stage: 2 bytes of gradient for the norm, then 30 a parameter of this rank's share."""
+    share = x.layers * x.layer_parameters / x.pipeline + x.padded_vocabulary * x.hidden * (2 if x.pipeline == 1 else 1)
+    return (2 + 30 / (x.data * x.context * x.shard)) * share / x.tensor / of("memory") if x.shard == 1 else \
+        32 * share / x.shard / of("memory")

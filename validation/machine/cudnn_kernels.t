@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Which kernels cuDNN loads for the attention of every recipe: with a driver of our own (fake_driver.c) the library
+compiles its first choice for an H100 and hands it over. Each must be one for Hopper's tensor cores. `long`: every piece
+of a context rank, not only the first and the last, and keys that no mask hides.
+
+    XGSW_TEST_LONG=1 validation/machine/cudnn_kernels.t --print          # the table, after make units"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, "validation/program")
+sys.path.insert(0, "validation/budget")
+from layouts import all_layouts  # noqa: E402
+from program import Tap  # noqa: E402
+
+UNIT = Path(os.environ.get("BUILD", "build/mpicc") + "/units/cudnn_kernels")
+DRIVER = "validation/machine/fake_driver.c"
+HOPPER = {"forward": re.compile("sm90.*fprop.*wgmma"), "backward": re.compile("sm90.*bprop.*wgmma")}
+
+
+def calls(x, every):
+    """(s, t, b, heads, kv_heads, d, rows): queries and keys of an attention; of context ranks one for each piece."""
+    rest = x.micro_batch, x.heads // x.tensor, x.kv_heads // x.tensor, x.head_dim
+    if x.context == 1:
+        return [(x.sequence, x.sequence, *rest, "fused")]
+    piece, ends = x.sequence // (2 * x.context), range(1, 2 * x.context + 1)
+    masked = [(piece, n * piece, *rest, "apart") for n in ends if every or n in (ends[0], ends[-1])]
+    return masked + [(piece, n * piece, *rest, "bare") for n in ends[:-1] if every]
+
+
+def driver(folder):
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{folder}/libcuda.so.1", DRIVER], check=True)
+
+
+def planned(folder, some, capability):
+    """{(call, direction): what the program said}"""
+    lines = "".join(f"{folder}/{i} {' '.join(map(str, call))}\n" for i, call in enumerate(some))
+    paths = [folder, os.environ.get("LD_LIBRARY_PATH", "")]
+    run = subprocess.run([UNIT, capability], input=lines, text=True, capture_output=True, check=False, timeout=600,
+                         env=dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, paths))))
+    said = dict(line.split(" ", 1) for line in run.stdout.splitlines() if line.startswith(folder))
+    return {(call, way): said.get(f"{folder}/{i}{end}", (run.stdout + run.stderr)[-400:] or f"status {run.returncode}")
+            for i, call in enumerate(some) for way, end in (("forward", ""), ("backward", "-backward"))}
+
+
+def kernels(folder, i, way):
+    """Names of the kernels in the programs that were loaded, in that order."""
+    names = []
+    for image in sorted(Path(folder).glob(f"{i}{'-backward' if way == 'backward' else ''}.[0-9]*")):
+        names += sorted(set(re.findall(rb"\0\.text\.(\w+)", image.read_bytes())))
+    return [name.decode().removeprefix("cudnn_generated_fort_native_sdpa_") for name in names]
+
+
+def found(some, capability="900"):
+    """{(call, direction): (what was said, kernels)} for a device of that compute capability."""
+    with tempfile.TemporaryDirectory(prefix="xgsw-cudnn-") as folder:
+        driver(folder)
+        said = planned(folder, some, capability)
+        return {(call, way): (said[call, way], kernels(folder, some.index(call), way)) for call, way in said}
+
+
+def words(call):
+    s, t, b, heads, kv, d, rows = call
+    return f"{s} queries, {t} keys, b {b}, heads {heads}/{kv}, d {d}, {rows}"
+
+
+def is_hopper(way, said, names):
+    return said == "planned" and any(HOPPER[way].search(name) for name in names)
+
+
+def main():
+    if not UNIT.exists():
+        print("1..0 # SKIP built without cuDNN")
+        return
+    every = bool(os.environ.get("XGSW_TEST_LONG"))
+    some, tap = sorted({call for x in all_layouts() for call in calls(x, every)}), Tap()
+    results = found(some)
+    if "--print" in sys.argv:
+        for (call, way), (said, names) in results.items():
+            print(f"{words(call):58} {way:9}{', '.join(names) if said == 'planned' else said}")
+        return
+    for (call, way), (said, names) in results.items():
+        tap.ok(is_hopper(way, said, names), f"{words(call)}, {way}: {', '.join(names)}", said)
+    for (call, way), (said, names) in found(some[:1], "800").items():
+        tap.ok(said == "planned" and not is_hopper(way, said, names),
+               f"an A100 gets no kernel for Hopper, {way}: {', '.join(names)}", said)
+    tap.done()
+
+
+main()

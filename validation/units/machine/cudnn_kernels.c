@@ -1,0 +1,80 @@
+/* Plans of attention for an H100, for machine/cudnn_kernels.t, which puts a driver of our own under cuDNN and looks at
+ * what the library loads. A line of standard input is a call, s queries that see t keys:
+ *     FILE s t b heads kv_heads d ROWS
+ * FILE is where what forward's plan loads is kept, FILE-backward what backward's does. ROWS: fused, keys and values lie
+ * behind the queries; apart, they have rows of their own; bare, likewise, and no mask hides any. A line of output says
+ * what became of a plan. An argument is another compute capability: 800. */
+#include "machine/cuda/attention/attention_library.h"
+#include "machine/cuda/cudnn/cudnn_attention_graph.h"
+#include "units/machine/cudnn_h100.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    long long s, t, b, heads, kv_heads, d;
+    char rows[8];
+} shape;
+
+/* Some heads of rows [positions, b, heads, d]. */
+static tensor heads_of(const shape *n, int64_t positions, int64_t heads, int64_t first, int64_t count)
+{
+    return tensor_slice(tensor_4d(NULL, BF16, positions, n->b, heads, n->d), 2, first, count);
+}
+
+/* As model/attention.c calls: queries are the first heads of fused rows; keys and values lie behind them, their
+ * gradients too; or, gathered over the context ranks, in rows of their own, and gradients are FP32. */
+static cuda_call call_of(const shape *n)
+{
+    bool bare = strcmp(n->rows, "bare") == 0, apart = bare || strcmp(n->rows, "apart") == 0;
+    int64_t fused = n->heads + 2 * n->kv_heads, rows = apart ? 2 * n->kv_heads : fused, before = apart ? 0 : n->heads;
+    cuda_call c = { .args.attention = { .scale = 1.0f, .causal = !bare } };
+    c.x[Q] = c.x[DQ] = heads_of(n, n->s, fused, 0, n->heads);
+    c.x[K] = c.x[DK] = heads_of(n, n->t, rows, before, n->kv_heads);
+    c.x[V] = c.x[DV] = heads_of(n, n->t, rows, before + n->kv_heads, n->kv_heads);
+    c.x[OUT] = c.x[D_OUT] = heads_of(n, n->s, n->heads, 0, n->heads);
+    c.x[LSE] = tensor_3d(NULL, F32, n->b, n->heads, n->s);
+    if (apart) c.x[DK].type = c.x[DV].type = F32;
+    return c;
+}
+
+/* Says whether there is a plan, or why not. */
+static void plan(const shape *n, bool backward, const char *file, cudnnBackendDescriptor_t device)
+{
+    char name[512];
+    cudnn_graph g;
+    cuda_call c = call_of(n);
+    attention_spec a = attention_spec_of(&c, backward);
+    snprintf(name, sizeof name, "%s%s", file, backward ? "-backward" : "");
+    setenv("XGSW_DRIVER_KEEPS", name, 1);
+    attention_graph(&g, &a);
+    cudnnBackendDescriptor_t made =
+        library_attention_takes(&c, backward) ? graph_plan(&g, device, attention_workspace(&a)) : NULL;
+    printf("%s %s\n", name, made ? "planned" : g.reason[0] ? g.reason : "not for the library");
+    fflush(stdout);
+    if (made) cudnnBackendDestroyDescriptor(made);
+    graph_close(&g);
+}
+
+/* The H100's description with another compute capability, three digits; what else differs does not choose kernels. */
+static const char *described(const char *capability)
+{
+    static char text[sizeof h100];
+    static const char key[] = "\"deviceVer\":";
+    memcpy(text, h100, sizeof h100);
+    memcpy(strstr(text, key) + sizeof key - 1, capability, 3);
+    return text;
+}
+
+int main(int count, char **arguments)
+{
+    char why[GRAPH_REASON] = "", file[400];
+    const char *text = described(count == 2 && strlen(arguments[1]) == 3 ? arguments[1] : "900");
+    shape n;
+    cudnnBackendDescriptor_t device = cudnn_load(why, sizeof why) ? graph_device_described(text, why) : NULL;
+    if (!device) printf("%s\n", why);
+    while (device && scanf("%399s %lld %lld %lld %lld %lld %lld %7s", file, &n.s, &n.t, &n.b, &n.heads, &n.kv_heads,
+                           &n.d, n.rows) == 8)
+        for (int backward = 0; backward < 2; backward++) plan(&n, backward, file, device);
+    return device ? 0 : 1;
+}
