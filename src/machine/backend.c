@@ -5,6 +5,18 @@
 
 const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
 
+void machine_environment(void)
+{
+    const backend *b = cuda_backend();
+    if (b->environment) b->environment();
+}
+
+bool machine_suits(machine_kind kind, char *why, size_t length)
+{
+    const backend *b = backend_of(kind);
+    return !b->suits || b->suits(why, length);
+}
+
 bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
 bool machine_usable(machine_kind kind, char *why, size_t length) { return backend_of(kind)->usable(why, length); }
 machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }

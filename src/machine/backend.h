@@ -25,6 +25,9 @@ typedef struct {
 typedef struct backend backend;
 struct backend {
     /* ---- of the process: what a kind of machine is ---- */
+    /* Sets what its libraries read of the environment; does that suit several ranks? NULL: nothing is read. */
+    void (*environment)(void);
+    bool (*suits)(char *why, size_t length);
     bool (*usable)(char *why, size_t length);          /* can this process run it? If not, why: a clause */
     const char *(*library)(char *text, size_t length); /* what it computes with, as loaded */
     const char *(*engines)(char *text, size_t length); /* of attention and products, as chosen so far */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/say.h"
+#include "machine/kind.h"
 #include <malloc.h>
 #include <math.h>
 #include <mpi.h>
@@ -81,6 +82,7 @@ static void heartbeat_open(void)
  * from what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
 void world_start(int *argc, char ***argv)
 {
+    machine_environment();
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
     mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK);
     int provided, length;

@@ -76,6 +76,22 @@ static void check_live(ncclComm_t comm, const char *call)
     if (comm->aborted) emulator_fail("%s: an aborted communicator", call);
 }
 
+/* As in NCCL: what a file of the site sets, but for names that are there; and what wins over the configuration. */
+static void check_environment(const char *call)
+{
+    static const char *const winners[] = { "NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS",
+                                           "NCCL_CGA_CLUSTER_SIZE", "NCCL_CTA_POLICY",
+                                           "NCCL_COMM_SPLIT_SHARE_RESOURCES" };
+    const char *path = getenv("NCCL_CONF_FILE"), *connect = getenv("NCCL_RUNTIME_CONNECT");
+    char name[64], value[64];
+    FILE *f = path ? fopen(path, "r") : NULL;
+    while (f && fscanf(f, " %63[^= \n]=%63s", name, value) == 2) setenv(name, value, 0);
+    if (f) fclose(f);
+    for (const char *winner : winners)
+        if (getenv(winner) && *getenv(winner)) emulator_fail("%s: %s wins over the configuration", call, winner);
+    if (!connect || strcmp(connect, "0") != 0) emulator_fail("%s: connects in the first collective", call);
+}
+
 static ncclConfig_t checked(const ncclConfig_t *config, const char *call)
 {
     if (!config || config->size != sizeof *config || config->magic != EMULATOR_NCCL_MAGIC ||
@@ -84,6 +100,7 @@ static ncclConfig_t checked(const ncclConfig_t *config, const char *call)
     if (config->blocking == 0) emulator_fail("%s: non-blocking communicators are not emulated", call);
     if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT && config->maxCTAs <= 0)
         emulator_fail("%s: at most %d blocks", call, config->maxCTAs);
+    check_environment(call);
     return *config;
 }
 

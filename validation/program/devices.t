@@ -93,6 +93,26 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(needs and paper and abs(float(needs[1]) - float(paper[1]) - room) < 0.06,
            "memory outside the arena is left room for", run.stdout)
 
+os.environ["NCCL_MAX_CTAS"] = "4"
+run = run_on(body("backend = cuda"))
+tap.ok(run.returncode == 2 and re.search(r"xgsw: rank 0 on \S+: the environment changes how transfers share a GPU with "
+                                         r"computation, which the deck decides: unset NCCL_MAX_CTAS\n", run.stderr),
+       "refused: an environment that lays out transfers in another way", run.stdout + run.stderr)
+run = run_on(body("backend = host"))
+tap.ok(run.returncode == 0, "the host does not mind it", run.stdout + run.stderr)
+del os.environ["NCCL_MAX_CTAS"]
+with tempfile.TemporaryDirectory() as folder:
+    record = os.path.join(folder, "site.h5")
+    os.environ["NCCL_CONF_FILE"] = os.path.join(folder, "nccl.conf")
+    with open(os.environ["NCCL_CONF_FILE"], "w", encoding="utf-8") as f:
+        f.write("NCCL_MAX_CTAS=4\nNCCL_IB_HCA=mlx5\n")
+    run = run_on(body("backend = cuda", record))
+    with open(record, "rb") as f:
+        told = f.read()
+    tap.ok(run.returncode == 0 and b"NCCL_IB_HCA=mlx5" in told and b"NCCL_MAX_CTAS=4" not in told,
+           "of a site's nccl.conf what only tunes is recorded, the rest does not get in", run.stdout + run.stderr)
+    del os.environ["NCCL_CONF_FILE"]
+
 run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]
 unknown = "clocks not known: NVML does not tell rank 0"

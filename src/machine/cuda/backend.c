@@ -1,6 +1,7 @@
 /* The CUDA machine's table. */
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
+#include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
 #include "machine/cuda/executor.h"
 #include "machine/cuda/products/matmul.h"
@@ -23,6 +24,8 @@ static const char *engines(char *text, size_t length)
 const backend *cuda_backend(void)
 {
     static const backend table = {
+        .environment = cuda_environment,
+        .suits = cuda_environment_suits,
         .usable = cuda_device_usable,
         .library = cuda_versions,
         .engines = engines,

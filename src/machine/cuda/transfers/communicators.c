@@ -54,8 +54,6 @@ static void open_library(void)
     communicators.open = true;
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
-    unsetenv("NCCL_COMM_SPLIT_SHARE_RESOURCES"); /* would win over what is decided here */
-    setenv("NCCL_RUNTIME_CONNECT", "0", 1); /* else a communicator takes memory, and waits, in its first collective */
     nccl_open();
     snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
     fail_install(end_all, text);
