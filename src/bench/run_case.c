@@ -190,6 +190,19 @@ static void agree(case_result *r)
     agree_on_shadow(&r->shadow);
 }
 
+/* Communicators of GPUs are kept for the case: what they leave is seen before anything is taken. */
+static bool communicators_leave_room(const bench_case *c, const host_load *load, const measure *share,
+                                     char reason[REASON_LENGTH])
+{
+    mesh m;
+    machine_kind kind = case_machine(c).kind;
+    if (kind != MACHINE_CUDA || world_ranks() == 1) return true;
+    mesh_open(&m, &c->layout, world_rank(), mesh_on(kind));
+    bool fits = memory_suffices(&m, share, kind, load, reason);
+    mesh_close(&m);
+    return fits;
+}
+
 bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     mesh m;
@@ -204,7 +217,7 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     if (m.takes_part) *share = measure_case(c, &m, &o);
     bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
     mesh_close(&m);
-    return fits;
+    return fits && communicators_leave_room(c, load, share, reason);
 }
 
 verdict run_case(const bench_case *c, const measure *share, const host_load *load, case_result *r, const sinks *told)

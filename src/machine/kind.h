@@ -52,6 +52,7 @@ typedef struct {
     char name[64], identity[48], driver[32];
     int multiprocessors;
     double memory_bytes, free_bytes;
+    double communicator_bytes;       /* of what is not free, what this rank's communicators hold */
     bool ecc;                        /* errors are corrected */
     bool clocks_known, throttled;    /* clocks are being held down, as far as it is known */
     double clock_hertz, power_watts; /* now; 0: not known */

@@ -104,6 +104,13 @@ static ncclConfig_t checked(const ncclConfig_t *config, const char *call)
     return *config;
 }
 
+/* What a communicator that shares nothing takes of the device: EMULATOR_NCCL_MEGABYTES, if it is given. */
+static long long held_by_one(bool shares)
+{
+    const char *megabytes = getenv("EMULATOR_NCCL_MEGABYTES");
+    return megabytes && !shares ? atoll(megabytes) << 20 : 0;
+}
+
 static ncclComm_t communicator(MPI_Comm mpi, const ncclConfig_t &config, std::shared_ptr<turns> order)
 {
     ncclComm_t comm = new ncclComm{};
@@ -111,6 +118,8 @@ static ncclComm_t communicator(MPI_Comm mpi, const ncclConfig_t &config, std::sh
     comm->config = config;
     comm->order = order;
     comm->error = ncclSuccess;
+    comm->held = held_by_one(order.use_count() > 2);
+    emulator_hold(comm->held);
     MPI_CHECK(MPI_Comm_rank(mpi, &comm->rank));
     MPI_CHECK(MPI_Comm_size(mpi, &comm->ranks));
     return comm;
@@ -185,6 +194,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     if (!comm->order->empty())
         emulator_fail("%s: operations of the communicator, or of one that shares with it, are under way", __func__);
     comm->destroyed = true;
+    emulator_hold(-comm->held);
     MPI_CHECK(MPI_Comm_free(&comm->mpi));
     return ncclSuccess;
 }

@@ -59,6 +59,7 @@ struct ncclComm {
     std::atomic<bool> aborted;
     std::atomic<ncclResult_t> error;
     bool destroyed;
+    long long held; /* bytes of the device */
 };
 
 #define MPI_CHECK(call) emulator_nccl::mpi_check((call), #call)

@@ -14,7 +14,7 @@ PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 def run_on(deck, **emulated):
     """The deck on two ranks of an emulated node."""
     names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML",
-             "EMULATOR_CLOCKS_EVENTS")
+             "EMULATOR_CLOCKS_EVENTS", "EMULATOR_NCCL_MEGABYTES")
     for name in names:
         os.environ.pop(name, None)
     os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
@@ -85,6 +85,10 @@ with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
     whole = "check = off\nalgorithms = none\nbackend = cuda\n" \
             "[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
+    run = run_on(f"record = none\n{whole}".replace("layers = 40", "layers = 7"), NCCL_MEGABYTES=5000)
+    tap.ok(re.search(r"SKIPPED: needs [0-9.]+ GB of memory on a device of 1 ranks, [0-9.]+ GB more than is available "
+                     r"beside communicators of [0-9.]+ GB a rank", run.stdout),
+           "communicators that take more than was left for them: SKIPPED with what they took", run.stdout)
     run = run_on(f"record = {record}\n{whole}")
     needs = re.search(r"SKIPPED: needs ([0-9.]+) GB of memory on a device of 1 ranks", run.stdout)
     dry = alone("--dry-run", "--ranks", "2", deck_file(whole), program=PROGRAM).stdout

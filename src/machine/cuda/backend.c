@@ -21,6 +21,13 @@ static const char *engines(char *text, size_t length)
     return text;
 }
 
+static machine_device device(void)
+{
+    machine_device d = cuda_device_read();
+    d.communicator_bytes = communicators_bytes();
+    return d;
+}
+
 const backend *cuda_backend(void)
 {
     static const backend table = {
@@ -30,7 +37,7 @@ const backend *cuda_backend(void)
         .library = cuda_versions,
         .engines = engines,
         .threads = threads,
-        .device = cuda_device_read,
+        .device = device,
         .addressable = false,
         .take = cuda_memory_take,
         .give_back = cuda_memory_give_back,

@@ -35,7 +35,8 @@ static struct {
     ncclComm_t world[2]; /* [takes turns] */
     split split[SPLITS];
     cudaStream_t stream;
-    char *token; /* for first transfers */
+    char *token;  /* for first transfers */
+    double bytes; /* of the device that they took, as seen while each was made */
 } communicators;
 
 /* ---- the world ---- */
@@ -68,16 +69,25 @@ static ncclConfig_t configuration(bool takes_turns)
     return config;
 }
 
+static double free_bytes(void)
+{
+    size_t unused = 0, all = 0;
+    CUDA_CHECK(cudaMemGetInfo(&unused, &all));
+    return (double)unused;
+}
+
 static ncclComm_t world_communicator(bool takes_turns)
 {
     ncclComm_t *comm = &communicators.world[takes_turns];
     if (*comm) return *comm;
     ncclUniqueId id;
     ncclConfig_t config = configuration(takes_turns);
+    double before = free_bytes();
     open_library();
     if (world_rank() == 0) NCCL("the world", ncclGetUniqueId(&id));
     world_broadcast(&id, sizeof id, 0);
     NCCL("the world", ncclCommInitRankConfig(comm, world_ranks(), id, world_rank(), &config));
+    communicators.bytes += before - free_bytes();
     return *comm;
 }
 
@@ -92,11 +102,13 @@ static split *split_named(const char *name)
 
 static void split_free(split *s)
 {
+    double before = free_bytes();
     for (int i = 0; i < PARTS; i++) {
         ncclComm_t comm = s->part[i].comm;
         s->part[i].comm = NULL; /* who aborts all meets none that is being destroyed */
         if (comm) NCCL(s->part[i].name, ncclCommDestroy(comm));
     }
+    communicators.bytes += before - free_bytes();
     *s = (split){ 0 };
 }
 
@@ -160,10 +172,12 @@ static void make_part(split *s, int at, const group *g, const char *name, int co
     ncclConfig_t config = configuration(takes_turns);
     world_barrier();
     ncclComm_t parent = world_communicator(takes_turns);
+    double before = free_bytes();
     *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
     snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
     NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
     if (joins && !takes_turns) meet_neighbours(c, at - FIRST_CONCURRENT);
+    communicators.bytes += before - free_bytes();
     s->made[at] = true;
 }
 
@@ -200,6 +214,8 @@ const cuda_communicator *communicator_for(const group *g, int queue_index)
     if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
     return c;
 }
+
+double communicators_bytes(void) { return communicators.bytes; }
 
 /* ---- errors ---- */
 

@@ -18,6 +18,8 @@ void cuda_disconnect(const char *name);
  * queue that asked first since the split came into use, the second for all others. */
 const cuda_communicator *communicator_for(const group *g, int queue_index);
 
+/* Of the device's memory that all of them hold, as measured when they were made. */
+double communicators_bytes(void);
 /* Ends the run if a communicator met an error of its own; called while one waits. */
 void communicators_check(void);
 /* Before the run ends on a failure: lets go of the peers, within a bound. */
