@@ -163,6 +163,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
         trainer_build(&t, &k->given, &k->mesh, &o, &k->share);
         trainer_initialize(&t);
     }
+    machine_agree(o.machine.kind);
     for (int step = 0; step < CHECK_STEPS; step++) {
         if (part) mark_sync(trainer_step(&t));
         if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);

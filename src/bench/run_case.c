@@ -143,6 +143,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         trainer_build(&t, c, &m, &o, share);
         trainer_initialize(&t);
     }
+    machine_agree(o.machine.kind);
     world_barrier();
     if (m.takes_part) {
         train(r, &t, told);

@@ -37,6 +37,12 @@ void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t byte
     backend_of(kind)->clear(memory, byte, bytes);
 }
 
+void machine_agree(machine_kind kind)
+{
+    const backend *b = backend_of(kind);
+    if (b->agree) b->agree();
+}
+
 /* Of the process, as its devices are. */
 static bool devices_are_shared;
 

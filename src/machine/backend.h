@@ -40,6 +40,8 @@ struct backend {
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes);
 
+    /* What ranks found out each for itself becomes the same on all. Collective over the world; NULL: nothing is. */
+    void (*agree)(void);
     /* Communicators: collective over the world, in the same order on all ranks (machine/kind.h). */
     void (*connect)(group *g, const char *name, int color, int key);
     void (*disconnect)(const char *name);

@@ -79,6 +79,9 @@ void *machine_memory_take(machine_kind kind, size_t bytes);
 void machine_memory_give_back(machine_kind kind, void *memory);
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes);
 
+/* What ranks found out in machine_tune, each for itself, becomes the same on all. Collective over the world. */
+void machine_agree(machine_kind kind);
+
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);

@@ -42,6 +42,7 @@ const backend *cuda_backend(void)
         .take = cuda_memory_take,
         .give_back = cuda_memory_give_back,
         .clear = cuda_memory_clear,
+        .agree = cuda_attention_agree,
         .connect = cuda_connect,
         .disconnect = cuda_disconnect,
         .scratch_of = cuda_scratch_of,
