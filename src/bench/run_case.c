@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPANS_KEPT = 1 << 14 };
+/* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
+enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10 };
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
 static void finish_step(case_result *r, trainer *t, int64_t step, double *before, const sinks *told)
@@ -209,7 +210,7 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     mesh m;
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
     *share = (measure){ .parameters = 0 };
-    world_stall_limit(c->stall_seconds);
+    world_stall_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
     reason[0] = 0;
     if (c->not_built[0]) snprintf(reason, REASON_LENGTH, "not built: %.200s", c->not_built);
     if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);

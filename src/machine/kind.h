@@ -38,7 +38,7 @@ typedef struct {
                       is complete at once, and addresses may be paper */
     bool hostile;  /* the host runs queue heads in random order of order_seed */
     uint32_t order_seed;
-    bool prove_access; /* NaN into WRITE operands before; on the host READ operands are compared after */
+    bool prove_access; /* NaN into WRITE operands and scratch before; on the host READ operands are compared after */
     int world_rank;
     int64_t span_capacity; /* spans kept; 0: none */
     int64_t mark_history;  /* completion times kept per queue, if more than MARK_HISTORY */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -23,17 +24,18 @@ typedef struct {
     int users;
 } split; /* name empty: none yet */
 
-static uint64_t alone[2]; /* the heartbeats of a process without MPI */
+static _Atomic uint64_t alone[2]; /* the heartbeats of a process without MPI */
+/* Two threads may ask whether there is a stall: the main one, and one that watches it. */
 static struct {
     int rank, ranks, node_ranks, node_rank, node_cores;
     char host[HOST_BYTES];
-    double stall_seconds;
+    _Atomic double stall_seconds, allowance;
     MPI_Win heartbeat_window;
-    volatile uint64_t *heartbeat; /* [node_ranks], then the alarm; shared memory of this node */
-    uint64_t seen;
-    double seen_at;
+    _Atomic uint64_t *heartbeat; /* [node_ranks], then the alarm; shared memory of this node */
+    _Atomic uint64_t seen;
+    _Atomic double seen_at;
     bool patient; /* waits here are not judged: other nodes' heartbeats are not seen */
-    unsigned polls;
+    atomic_uint polls;
     split split[SPLITS];
     unsigned next_split;
 } world = { .ranks = 1, .node_ranks = 1, .stall_seconds = 60.0, .heartbeat = alone };
@@ -115,7 +117,8 @@ int world_node_rank(void) { return world.node_rank; }
 int world_node_cores(void) { return world.node_cores; }
 const char *world_host(void) { return world.host; }
 void world_stall_limit(double seconds) { world.stall_seconds = seconds; }
-double world_stall_seconds(void) { return world.stall_seconds; }
+void world_stall_allow(double seconds) { world.allowance = seconds; }
+double world_stall_seconds(void) { return world.stall_seconds + world.allowance; }
 /* MPICH's launcher loses what was said just before the end. After an alarm the other ranks say what they wait for. */
 void world_abort(int status)
 {
@@ -131,7 +134,10 @@ static double progress_age(double now)
 {
     uint64_t sum = 0;
     for (int i = 0; i < world.node_ranks; i++) sum += world.heartbeat[i];
-    if (sum != world.seen) world.seen = sum, world.seen_at = now;
+    if (sum != world.seen) {
+        world.seen_at = now; /* first: who finds the sum finds its time, or a later one */
+        world.seen = sum;
+    }
     return now - world.seen_at;
 }
 
@@ -141,8 +147,8 @@ bool world_stalled(double since)
 {
     if (++world.polls % POLLS) return false;
     sched_yield();
-    double now = clock_seconds(), age = progress_age(now);
-    if (age > world.stall_seconds && now - since > world.stall_seconds) world.heartbeat[world.node_ranks] = 1;
+    double now = clock_seconds(), age = progress_age(now), limit = world_stall_seconds();
+    if (age > limit && now - since > limit) world.heartbeat[world.node_ranks] = 1;
     return world.heartbeat[world.node_ranks] != 0;
 }
 
@@ -155,7 +161,7 @@ static void finish(MPI_Request *request, const char *what)
         if (done) break;
         if (world_stalled(since))
             FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed anything for %.0f s", what,
-                        world.stall_seconds);
+                        world_stall_seconds());
     }
     world_progress();
 }

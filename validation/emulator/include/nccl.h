@@ -49,13 +49,13 @@ typedef enum {
 typedef struct {
     size_t size;
     unsigned magic, version;
-    int blocking, maxCTAs, splitShare, others[8];
+    int blocking, cgaClusterSize, maxCTAs, splitShare, others[8];
 } ncclConfig_t;
 enum { EMULATOR_NCCL_MAGIC = 0x0afebeef };
 #define NCCL_CONFIG_INITIALIZER                                                                                        \
     {                                                                                                                  \
         sizeof(ncclConfig_t), EMULATOR_NCCL_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,    \
-            NCCL_CONFIG_UNDEF_INT,                                                                                     \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                                                              \
         {                                                                                                              \
             0                                                                                                          \
         }                                                                                                              \

@@ -20,6 +20,9 @@
  * multiprocessors of an H100 (108 of an A100). */
 enum { CONCURRENT_BLOCKS = 8, TURN_BLOCKS = 16 };
 enum { SPLITS = 64 };
+/* Ranks meet all others when a communicator is made, and the root greets one after the other: 512 ranks were reported
+ * to take tens of seconds. */
+static const double SETUP_SECONDS_PER_RANK = 0.25;
 
 typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURRENT } part_index;
 typedef struct {
@@ -65,7 +68,8 @@ static ncclConfig_t configuration(bool takes_turns)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
     config.splitShare = takes_turns;
-    config.maxCTAs = takes_turns ? TURN_BLOCKS : CONCURRENT_BLOCKS;
+    config.cgaClusterSize = 0;
+    config.maxCTAs = machine_shares_devices() ? 1 : takes_turns ? TURN_BLOCKS : CONCURRENT_BLOCKS;
     return config;
 }
 
@@ -184,6 +188,7 @@ static void make_part(split *s, int at, const group *g, const char *name, int co
 void cuda_connect(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
+    world_stall_allow(SETUP_SECONDS_PER_RANK * world_ranks());
     split *s = split_named(name);
     if (!s) s = split_make(name);
     if (s->users++ == 0) s->first_queue = 0;
@@ -191,6 +196,7 @@ void cuda_connect(group *g, const char *name, int color, int key)
         int at = g->concurrent ? FIRST_CONCURRENT + i : TURNS;
         if (!s->made[at]) make_part(s, at, g, name, color, key);
     }
+    world_stall_allow(0.0);
     g->connection = s;
 }
 
