@@ -45,9 +45,12 @@ void machine_agree(machine_kind kind)
 
 /* Of the process, as its devices are. */
 static bool devices_are_shared;
+static machine_room room;
 
 void machine_share_devices(bool yes) { devices_are_shared = yes; }
 bool machine_shares_devices(void) { return devices_are_shared; }
+void machine_leave_room(machine_room to_transfers) { room = to_transfers; }
+machine_room machine_room_left(void) { return room; }
 
 void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key)
 {

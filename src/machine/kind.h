@@ -85,6 +85,14 @@ void machine_agree(machine_kind kind);
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);
+/* What transfers have of a device: the multiprocessors that products leave to them (0: none in particular), for so many
+ * links and groups (at least one) whose transfers run beside each other. Said by all ranks alike while no group is
+ * connected. */
+typedef struct {
+    int multiprocessors, links, groups;
+} machine_room;
+void machine_leave_room(machine_room to_transfers);
+machine_room machine_room_left(void);
 /* The group gets the communicator of the split of the world of that name, color and key (world_split), or what this
  * kind of machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as
  * often. */

@@ -211,6 +211,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     return ncclSuccess;
 }
 
+int emulator_nccl_blocks(ncclComm_t comm) { return comm->config.maxCTAs; }
+
 void emulator_nccl_break(ncclComm_t comm, ncclResult_t error) { comm->error = error; }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)

@@ -89,7 +89,8 @@ ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncc
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
-/* The emulator's own: the communicator meets an error. */
+/* The emulator's own: the most thread blocks of a kernel; the communicator meets an error. */
+int emulator_nccl_blocks(ncclComm_t comm);
 void emulator_nccl_break(ncclComm_t comm, ncclResult_t error);
 
 #ifdef __cplusplus

@@ -241,6 +241,33 @@ static void sums_are_made_in_orders_of_their_own(void **state)
     group_disconnect(MACHINE_CUDA, "sums");
 }
 
+/* Thread blocks of links and of other groups, in the room that products leave. */
+static void the_room_is_shared_out(void **state)
+{
+    static const struct {
+        machine_room room;
+        int link, collective;
+    } cases[] = { { { 0, 4, 3 }, 8, 16 },  { { 16, 4, 3 }, 1, 4 }, { { 8, 4, 3 }, 1, 1 }, { { 16, 0, 2 }, 8, 8 },
+                  { { 64, 4, 2 }, 4, 16 }, { { 24, 0, 1 }, 8, 16 } };
+    for (int i = 0; i < 6; i++) {
+        group link, other;
+        machine_leave_room(cases[i].room);
+        connect(&other, "room", 0, 0, world_ranks());
+        link = group_line("test", 0, 1, world_ranks(), world_rank());
+        link.concurrent = 1;
+        link.channel = CHANNEL_FORWARD;
+        group_connect(MACHINE_CUDA, &link, "link", 0, world_rank());
+        submit(f.q[FIRST], "x", all_reduce_op(&other, cell[0]));
+        machine_sync(f.m);
+        assert_on_all(emulator_nccl_blocks(communicator_for(&other, FIRST)->comm) == cases[i].collective &&
+                          emulator_nccl_blocks(communicator_for(&link, FIRST)->comm) == cases[i].link,
+                      "room %d", i);
+        group_disconnect(MACHINE_CUDA, "room");
+        group_disconnect(MACHINE_CUDA, "link");
+    }
+    machine_leave_room((machine_room){ 0 });
+}
+
 /* ---- scenes ---- */
 
 static void shared_links(void)
@@ -385,6 +412,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(links_under_1f1b),
         cmocka_unit_test(communicators_are_kept_and_made_again),
         cmocka_unit_test(sums_are_made_in_orders_of_their_own),
+        cmocka_unit_test(the_room_is_shared_out),
     };
     int failures = 0;
     world_start(&count, &arguments);

@@ -15,10 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Transfers that wait for each other across ranks must all be resident at once. A rank has two communicators of tensor,
- * one of context and four of links: 7 x 8 thread blocks, and of those that take turns one: 16. That is 72 of the 132
- * multiprocessors of an H100 (108 of an A100). */
-enum { CONCURRENT_BLOCKS = 8, TURN_BLOCKS = 16 };
+/* Transfers that wait for each other across ranks must all be resident at once, one thread block of theirs to a
+ * multiprocessor: links, groups with communicators of their own, and of those that take turns one. Where products leave
+ * them multiprocessors they take no more than those; else 4 x 8 + 3 x 16 of the 132 of an H100 (108 of an A100). Blocks
+ * are powers of two, as NCCL rounds those of sends up, and no clusters: four blocks that start together on one part of
+ * the GPU would wait until products leave that. */
+enum { LINK_BLOCKS = 8, COLLECTIVE_BLOCKS = 16, MOST_BLOCKS = 32 };
+typedef struct {
+    int link, collective;
+} thread_blocks;
 enum { SPLITS = 64 };
 /* Ranks meet all others when a communicator is made, and the root greets one after the other: 512 ranks were reported
  * to take tens of seconds. */
@@ -35,7 +40,8 @@ typedef struct {
 
 static struct {
     bool open;
-    ncclComm_t world[2]; /* [takes turns] */
+    thread_blocks blocks; /* with which all were made */
+    ncclComm_t world[2];  /* [takes turns] */
     split split[SPLITS];
     cudaStream_t stream;
     char *token;  /* for first transfers */
@@ -63,13 +69,36 @@ static void open_library(void)
     fail_install(end_all, text);
 }
 
-static ncclConfig_t configuration(bool takes_turns)
+static int power_of_two(int most)
+{
+    int n = 1;
+    while (2 * n <= most && n < MOST_BLOCKS) n *= 2;
+    return n;
+}
+
+/* Links have a quarter of the room. Ranks that share a GPU wait for each other's time slices: the less each has to do in
+ * one, the better. */
+static thread_blocks blocks_granted(void)
+{
+    machine_room room = machine_room_left();
+    thread_blocks b = { LINK_BLOCKS, COLLECTIVE_BLOCKS };
+    if (machine_shares_devices()) return (thread_blocks){ 1, 1 };
+    if (room.multiprocessors == 0) return b;
+    if (room.links) b.link = power_of_two(room.multiprocessors / 4 / room.links);
+    b.collective = power_of_two((room.multiprocessors - room.links * b.link) / room.groups);
+    if (room.links * b.link + room.groups * b.collective > room.multiprocessors)
+        FAIL("transfers would take %d x %d + %d x %d of %d multiprocessors", room.links, b.link, room.groups,
+             b.collective, room.multiprocessors);
+    return b;
+}
+
+static ncclConfig_t configuration(bool takes_turns, int blocks)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
     config.splitShare = takes_turns;
     config.cgaClusterSize = 0;
-    config.maxCTAs = machine_shares_devices() ? 1 : takes_turns ? TURN_BLOCKS : CONCURRENT_BLOCKS;
+    config.maxCTAs = blocks;
     return config;
 }
 
@@ -85,7 +114,7 @@ static ncclComm_t world_communicator(bool takes_turns)
     ncclComm_t *comm = &communicators.world[takes_turns];
     if (*comm) return *comm;
     ncclUniqueId id;
-    ncclConfig_t config = configuration(takes_turns);
+    ncclConfig_t config = configuration(takes_turns, communicators.blocks.collective);
     double before = free_bytes();
     open_library();
     if (world_rank() == 0) NCCL("the world", ncclGetUniqueId(&id));
@@ -114,6 +143,25 @@ static void split_free(split *s)
     }
     communicators.bytes += before - free_bytes();
     *s = (split){ 0 };
+}
+
+/* What was made for another room is made anew. */
+static void make_room(void)
+{
+    thread_blocks granted = blocks_granted();
+    if (memcmp(&granted, &communicators.blocks, sizeof granted) == 0) return;
+    for (int i = 0; i < SPLITS; i++) {
+        if (communicators.split[i].users) FAIL("%s is in use while the room changes", communicators.split[i].name);
+        split_free(&communicators.split[i]);
+    }
+    double before = free_bytes();
+    for (int i = 0; i < 2; i++) {
+        ncclComm_t comm = communicators.world[i];
+        communicators.world[i] = NULL;
+        if (comm) NCCL("the world", ncclCommDestroy(comm));
+    }
+    communicators.bytes += before - free_bytes();
+    communicators.blocks = granted;
 }
 
 /* Communicators hold memory of the device: those of a layout that nobody uses any more make room for the next one's. */
@@ -173,7 +221,9 @@ static void make_part(split *s, int at, const group *g, const char *name, int co
 {
     cuda_communicator *c = &s->part[at];
     bool takes_turns = at == TURNS, joins = color >= 0 && g->size > 1;
-    ncclConfig_t config = configuration(takes_turns);
+    bool is_link = g->channel == CHANNEL_FORWARD || g->channel == CHANNEL_BACKWARD;
+    const thread_blocks *blocks = &communicators.blocks;
+    ncclConfig_t config = configuration(takes_turns, is_link ? blocks->link : blocks->collective);
     world_barrier();
     ncclComm_t parent = world_communicator(takes_turns);
     double before = free_bytes();
@@ -189,6 +239,7 @@ void cuda_connect(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
     world_stall_allow(SETUP_SECONDS_PER_RANK * world_ranks());
+    make_room();
     split *s = split_named(name);
     if (!s) s = split_make(name);
     if (s->users++ == 0) s->first_queue = 0;
