@@ -4,6 +4,7 @@
 #include "bench/case_machine.h"
 #include "bench/compare.h"
 #include "bench/fault.h"
+#include "bench/window.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +62,7 @@ void check_open(check *k, const bench_case *c)
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(&k->given) };
     mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(o.machine.kind));
     if (k->mesh.takes_part) k->share = measure_case(&k->given, &k->mesh, &o);
+    window_agree(&k->given, &k->share);
 }
 
 void check_close(check *k)

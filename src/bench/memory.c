@@ -52,9 +52,9 @@ bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const h
     double worst[3] = { lack, need, m->on == MESH_ON_CUDA ? machine_device_of(kind).communicator_bytes : 0.0 };
     world_maximum(worst, 3);
     if (worst[0] <= 0.0) return true;
-    int used = snprintf(skipped, REASON_LENGTH,
-                        "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available", worst[1] / 1e9,
-                        kind == MACHINE_HOST ? "node" : "device", sharers(kind, load), worst[0] / 1e9);
+    int used =
+        snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available",
+                 worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load), worst[0] / 1e9);
     if (m->on == MESH_ON_CUDA)
         snprintf(skipped + used, REASON_LENGTH - (size_t)used, " beside communicators of %.1f GB a rank",
                  worst[2] / 1e9);

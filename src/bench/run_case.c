@@ -6,6 +6,7 @@
 #include "bench/check.h"
 #include "bench/fault.h"
 #include "bench/memory.h"
+#include "bench/window.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,7 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
     if (m.takes_part) *share = measure_case(c, &m, &o);
+    window_agree(c, share);
     bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
     mesh_close(&m);
     return fits && communicators_leave_room(c, load, share, reason);

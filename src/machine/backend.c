@@ -31,6 +31,11 @@ const char *machine_engines(machine_kind kind, char *text, size_t length)
 }
 
 void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
+void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups)
+{
+    const backend *b = backend_of(kind);
+    return b->window ? b->window(bytes, of, groups) : b->take(bytes);
+}
 void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes)
 {

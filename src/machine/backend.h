@@ -35,8 +35,10 @@ struct backend {
     machine_device (*device)(void);                    /* this rank's; its first use chooses it */
     bool addressable;                                  /* the caller may read and write machine memory itself */
 
-    /* The block behind an arena. clear: every byte takes the value; synchronizes. */
+    /* The block behind an arena; window: the same, where groups' transfers may be made in it (NULL: it makes no
+     * difference). clear: every byte takes the value; synchronizes. */
     void *(*take)(size_t bytes);
+    void *(*window)(size_t bytes, group *const *of, int groups);
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes);
 

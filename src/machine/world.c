@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ static _Atomic uint64_t alone[2]; /* the heartbeats of a process without MPI */
 /* Two threads may ask whether there is a stall: the main one, and one that watches it. */
 static struct {
     int rank, ranks, node_ranks, node_rank, node_cores;
+    int *node; /* [ranks] each one's, by the number of a rank there; NULL: a world of one */
     char host[HOST_BYTES];
     _Atomic double stall_seconds, allowance;
     MPI_Win heartbeat_window;
@@ -77,7 +79,11 @@ static void heartbeat_open(void)
     cpu_set_t cores = usable_cores();
     CHECK(MPI_Allreduce(MPI_IN_PLACE, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, node));
     world.node_cores = CPU_COUNT(&cores);
+    int first = world.rank;
+    CHECK(MPI_Bcast(&first, 1, MPI_INT, 0, node));
     CHECK(MPI_Comm_free(&node));
+    if (!(world.node = calloc((size_t)world.ranks, sizeof *world.node))) FAIL("no memory for the nodes of the ranks");
+    CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
 /* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken
@@ -107,6 +113,7 @@ void world_stop(void)
 {
     world_barrier();
     MPI_Win_free(&world.heartbeat_window);
+    free(world.node);
     MPI_Finalize();
 }
 
@@ -114,6 +121,7 @@ int world_rank(void) { return world.rank; }
 int world_ranks(void) { return world.ranks; }
 int world_node_ranks(void) { return world.node_ranks; }
 int world_node_rank(void) { return world.node_rank; }
+bool world_on_node(int rank) { return !world.node || world.node[rank] == world.node[world.rank]; }
 int world_node_cores(void) { return world.node_cores; }
 const char *world_host(void) { return world.host; }
 void world_stall_limit(double seconds) { world.stall_seconds = seconds; }

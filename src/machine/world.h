@@ -14,6 +14,7 @@ int world_rank(void);
 int world_ranks(void);
 int world_node_ranks(void); /* ranks of this node */
 int world_node_rank(void);  /* own place among them */
+bool world_on_node(int rank);
 int world_node_cores(void); /* cores of this node */
 const char *world_host(void);
 void world_stall_limit(double seconds);

@@ -14,7 +14,7 @@ PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 def run_on(deck, **emulated):
     """The deck on two ranks of an emulated node."""
     names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML",
-             "EMULATOR_CLOCKS_EVENTS", "EMULATOR_NCCL_MEGABYTES")
+             "EMULATOR_CLOCKS_EVENTS", "EMULATOR_NCCL_MEGABYTES", "EMULATOR_NCCL_VERSION")
     for name in names:
         os.environ.pop(name, None)
     os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
@@ -81,6 +81,11 @@ tap.ok("rank 0 was not held back\n" in run.stdout and re.search(r"references\), 
        "clocks and memory are reported", run.stdout)
 tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout,
        "why own kernels compute attention is said", run.stdout)
+tap.ok(re.search(r"cuBLASLt; transfers NCCL 2.28.9, gathers of \d communicators by copy engines\n", run.stdout),
+       "how transfers are made is said", run.stdout)
+run = run_on(body("backend = cuda"), NCCL_VERSION=22605)
+tap.ok("cuBLASLt; transfers NCCL 2.26.5, by its kernels\n" in run.stdout and results(run)[0]["passed"],
+       "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
     whole = "check = off\nalgorithms = none\nbackend = cuda\n" \

@@ -4,6 +4,7 @@
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
+#include "machine/cuda/transfers/windows.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
 
@@ -247,8 +248,8 @@ static void the_room_is_shared_out(void **state)
     static const struct {
         machine_room room;
         int link, collective;
-    } cases[] = { { { 0, 4, 3 }, 8, 16 },  { { 16, 4, 3 }, 1, 4 }, { { 8, 4, 3 }, 1, 1 }, { { 16, 0, 2 }, 8, 8 },
-                  { { 64, 4, 2 }, 4, 16 }, { { 24, 0, 1 }, 8, 16 } };
+    } cases[] = { { { 0, 4, 3 }, 8, 16 }, { { 16, 4, 3 }, 1, 4 },  { { 8, 4, 3 }, 1, 1 },
+                  { { 16, 0, 2 }, 8, 8 }, { { 64, 4, 2 }, 4, 16 }, { { 24, 0, 1 }, 8, 16 } };
     for (int i = 0; i < 6; i++) {
         group link, other;
         machine_leave_room(cases[i].room);
@@ -266,6 +267,28 @@ static void the_room_is_shared_out(void **state)
         group_disconnect(MACHINE_CUDA, "link");
     }
     machine_leave_room((machine_room){ 0 });
+}
+
+/* In an arena that is a window, gathered and given to all; the window goes with the arena. */
+static void windows_are_written_by_engines(void **state)
+{
+    enum { PART = 64 };
+    group g, *const of[] = { &g };
+    float part[PART], whole[MOST_RANKS * PART];
+    connect(&g, "window", 1, 0, world_ranks());
+    float *mapped = machine_window_take(MACHINE_CUDA, sizeof whole * 2, of, 1);
+    ncclComm_t comm = communicator_for(&g, FIRST)->comm;
+    tensor to = tensor_1d(mapped, F32, PART * world_ranks()), from = tensor_1d(mapped + MOST_RANKS * PART, F32, PART);
+    assert_true(cuda_window_holds(mapped, comm) && !cuda_window_holds(cell[0].data, comm));
+    for (int i = 0; i < PART; i++) part[i] = (float)(world_rank() * PART + i);
+    machine_upload(f.m, from, part);
+    submit(f.q[FIRST], "x", all_gather_op(&g, to, from));
+    machine_sync(f.m);
+    machine_read(f.m, whole, to);
+    for (int i = 0; i < PART * world_ranks(); i++) assert_true(whole[i] == (float)i);
+    machine_memory_give_back(MACHINE_CUDA, mapped);
+    assert_false(cuda_window_holds(mapped, comm));
+    group_disconnect(MACHINE_CUDA, "window");
 }
 
 /* ---- scenes ---- */
@@ -374,6 +397,15 @@ static void error(void)
     emulator_nccl_break(communicator_for(g, FIRST)->comm, ncclRemoteError);
 }
 
+/* The last rank's lies elsewhere in its window: NCCL would write into the others' own place. */
+static void other_place(void)
+{
+    group *g = everybody();
+    float *mapped = machine_window_take(MACHINE_CUDA, 1 << 16, &g, 1);
+    tensor to = tensor_1d(mapped + (is_last() ? 64 : 0), F32, world_ranks());
+    submit(f.q[FIRST], "x", all_gather_op(g, to, tensor_none()));
+}
+
 static void device_of_two(void) { reduce(everybody(), 3); }
 
 static void shared_device(void)
@@ -393,6 +425,7 @@ static const struct {
     { "half_in_place", half_in_place }, { "given_back", given_back },
     { "destroyed", destroyed },         { "error", error },
     { "shared_device", shared_device }, { "device_of_two", device_of_two },
+    { "other_place", other_place },
 };
 
 static void play(const char *name)
@@ -413,6 +446,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(communicators_are_kept_and_made_again),
         cmocka_unit_test(sums_are_made_in_orders_of_their_own),
         cmocka_unit_test(the_room_is_shared_out),
+        cmocka_unit_test(windows_are_written_by_engines),
     };
     int failures = 0;
     world_start(&count, &arguments);

@@ -1,5 +1,5 @@
-/* A world of one rank, without MPI. Two threads ask whether there is a stall, as the main thread and the one that watches NCCL do. In check-long a
- * sanitizer looks on (machine/thread_races.t). */
+/* A world of one rank, without MPI. Two threads ask whether there is a stall, as the main thread and the one that
+ * watches NCCL do. In check-long a sanitizer looks on (machine/thread_races.t). */
 #include "base/clock.h"
 #include "machine/world.h"
 #include <pthread.h>

@@ -72,7 +72,7 @@ void cuda_attention_agree(void)
     if (all) return;
     snprintf(state.why, sizeof state.why, "rank %d: %.*s", first, (int)sizeof why - 32, why);
     say("WARNING    attention %s runs on own kernels on all ranks, since the library fails on one: %s\n",
-        !state.failed[0]   ? "backward"
+        !state.failed[0]  ? "backward"
         : state.failed[1] ? "forward and backward"
                           : "forward",
         state.why);

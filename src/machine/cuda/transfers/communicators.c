@@ -24,7 +24,7 @@ enum { LINK_BLOCKS = 8, COLLECTIVE_BLOCKS = 16, MOST_BLOCKS = 32 };
 typedef struct {
     int link, collective;
 } thread_blocks;
-enum { SPLITS = 64 };
+enum { SPLITS = 64, FIRST_BYTES = 64 };
 /* Ranks meet all others when a communicator is made, and the root greets one after the other: 512 ranks were reported
  * to take tens of seconds. */
 static const double SETUP_SECONDS_PER_RANK = 0.25;
@@ -76,8 +76,8 @@ static int power_of_two(int most)
     return n;
 }
 
-/* Links have a quarter of the room. Ranks that share a GPU wait for each other's time slices: the less each has to do in
- * one, the better. */
+/* Links have a quarter of the room. Ranks that share a GPU wait for each other's time slices: the less each has to do
+ * in one, the better. */
 static thread_blocks blocks_granted(void)
 {
     machine_room room = machine_room_left();
@@ -98,6 +98,7 @@ static ncclConfig_t configuration(bool takes_turns, int blocks)
     config.blocking = 1;
     config.splitShare = takes_turns;
     config.cgaClusterSize = 0;
+    if (nccl_windows_load()) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
     config.maxCTAs = blocks;
     return config;
 }
@@ -215,6 +216,14 @@ static void meet_neighbours(const cuda_communicator *c, int concurrent)
     finish(c);
 }
 
+void communicator_gather_first(const cuda_communicator *c, void *memory)
+{
+    char *whole = memory, *own = whole + FIRST_BYTES * c->rank;
+    open_stream();
+    NCCL(c->name, ncclAllGather(own, whole, FIRST_BYTES, ncclUint8, c->comm, communicators.stream));
+    finish(c);
+}
+
 /* ---- groups ---- */
 
 static void make_part(split *s, int at, const group *g, const char *name, int color, int key)
@@ -270,6 +279,16 @@ const cuda_communicator *communicator_for(const group *g, int queue_index)
     const cuda_communicator *c = s ? &s->part[part_for(s, g, queue_index)] : NULL;
     if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
     return c;
+}
+
+int communicators_of(const group *g, const cuda_communicator *list[GROUP_CONCURRENT])
+{
+    const split *s = g->connection;
+    int count = 0;
+    if (!g->concurrent && s && s->made[TURNS]) list[count++] = &s->part[TURNS];
+    for (int i = 0; s && i < g->concurrent; i++)
+        if (s->made[FIRST_CONCURRENT + i]) list[count++] = &s->part[FIRST_CONCURRENT + i];
+    return count;
 }
 
 double communicators_bytes(void) { return communicators.bytes; }
