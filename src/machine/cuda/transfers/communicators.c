@@ -10,23 +10,15 @@
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
+#include "machine/cuda/transfers/thread_blocks.h"
 #include "machine/kind.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Transfers that wait for each other across ranks must all be resident at once, one thread block of theirs to a
- * multiprocessor: links, groups with communicators of their own, and of those that take turns one. Where products leave
- * them multiprocessors they take no more than those; else 4 x 8 + 3 x 16 of the 132 of an H100 (108 of an A100). Blocks
- * are powers of two, as NCCL rounds those of sends up, and no clusters: four blocks that start together on one part of
- * the GPU would wait until products leave that. */
-enum { LINK_BLOCKS = 8, COLLECTIVE_BLOCKS = 16, MOST_BLOCKS = 32 };
-typedef struct {
-    int link, collective;
-} thread_blocks;
 enum { SPLITS = 64, FIRST_BYTES = 64 };
-/* Ranks meet all others when a communicator is made, and the root greets one after the other: 512 ranks were reported
- * to take tens of seconds. */
+/* When a communicator is made the root greets all ranks, and nobody completes anything meanwhile: so long is allowed
+ * beyond the seconds of a stall. What many ranks take was not measured. */
 static const double SETUP_SECONDS_PER_RANK = 0.25;
 
 typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURRENT } part_index;
@@ -69,29 +61,6 @@ static void open_library(void)
     fail_install(end_all, text);
 }
 
-static int power_of_two(int most)
-{
-    int n = 1;
-    while (2 * n <= most && n < MOST_BLOCKS) n *= 2;
-    return n;
-}
-
-/* Links have a quarter of the room. Ranks that share a GPU wait for each other's time slices: the less each has to do
- * in one, the better. */
-static thread_blocks blocks_granted(void)
-{
-    machine_room room = machine_room_left();
-    thread_blocks b = { LINK_BLOCKS, COLLECTIVE_BLOCKS };
-    if (machine_shares_devices()) return (thread_blocks){ 1, 1 };
-    if (room.multiprocessors == 0) return b;
-    if (room.links) b.link = power_of_two(room.multiprocessors / 4 / room.links);
-    b.collective = power_of_two((room.multiprocessors - room.links * b.link) / room.groups);
-    if (room.links * b.link + room.groups * b.collective > room.multiprocessors)
-        FAIL("transfers would take %d x %d + %d x %d of %d multiprocessors", room.links, b.link, room.groups,
-             b.collective, room.multiprocessors);
-    return b;
-}
-
 static ncclConfig_t configuration(bool takes_turns, int blocks)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -115,9 +84,9 @@ static ncclComm_t world_communicator(bool takes_turns)
     ncclComm_t *comm = &communicators.world[takes_turns];
     if (*comm) return *comm;
     ncclUniqueId id;
-    ncclConfig_t config = configuration(takes_turns, communicators.blocks.collective);
     double before = free_bytes();
     open_library();
+    ncclConfig_t config = configuration(takes_turns, communicators.blocks.collective);
     if (world_rank() == 0) NCCL("the world", ncclGetUniqueId(&id));
     world_broadcast(&id, sizeof id, 0);
     NCCL("the world", ncclCommInitRankConfig(comm, world_ranks(), id, world_rank(), &config));
@@ -149,7 +118,7 @@ static void split_free(split *s)
 /* What was made for another room is made anew. */
 static void make_room(void)
 {
-    thread_blocks granted = blocks_granted();
+    thread_blocks granted = thread_blocks_granted();
     if (memcmp(&granted, &communicators.blocks, sizeof granted) == 0) return;
     for (int i = 0; i < SPLITS; i++) {
         if (communicators.split[i].users) FAIL("%s is in use while the room changes", communicators.split[i].name);

@@ -86,8 +86,9 @@ bool cuda_window_holds(const void *place, const void *communicator)
 const char *cuda_window_words(char *text, size_t length)
 {
     int version = 0, used = 0;
+    bool any = world_ranks() > 1 && nccl_load(text, length) && ncclGetVersion(&version) == ncclSuccess;
     text[0] = 0;
-    if (world_ranks() == 1 || ncclGetVersion(&version) != ncclSuccess) return text;
+    if (!any) return text;
     used = snprintf(text, length, "; transfers NCCL %d.%d.%d, ", version / 10000, version % 10000 / 100, version % 100);
     if (windows.count)
         snprintf(text + used, length - (size_t)used, "gathers of %d communicators by copy engines", windows.count);
