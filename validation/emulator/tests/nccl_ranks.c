@@ -269,7 +269,7 @@ static void the_room_is_shared_out(void **state)
     machine_leave_room((machine_room){ 0 });
 }
 
-/* In an arena that is a window, gathered and given to all; the window goes with the arena. */
+/* In an arena that is a window, gathered and all to all; the window goes with the arena. */
 static void windows_are_written_by_engines(void **state)
 {
     enum { PART = 64 };
@@ -286,6 +286,14 @@ static void windows_are_written_by_engines(void **state)
     machine_sync(f.m);
     machine_read(f.m, whole, to);
     for (int i = 0; i < PART * world_ranks(); i++) assert_true(whole[i] == (float)i);
+    tensor parts = tensor_slice(from, 0, 0, world_ranks());
+    cudaStream_t stream;
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    assert_int_equal(ncclAlltoAll(to.data, parts.data, 1, ncclFloat32, comm, stream), ncclSuccess);
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+    CUDA_CHECK(cudaStreamDestroy(stream));
+    machine_read(f.m, part, parts);
+    for (int i = 0; i < world_ranks(); i++) assert_true(part[i] == (float)world_rank());
     machine_memory_give_back(MACHINE_CUDA, mapped);
     assert_false(cuda_window_holds(mapped, comm));
     group_disconnect(MACHINE_CUDA, "window");
