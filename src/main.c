@@ -119,7 +119,8 @@ static int run_deck(const deck_file *f, int argc, char **argv)
         .run = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length }
     };
     deck d = read_deck(f, &s.devices);
-    int status = d.messages ? refuse_deck(&d) : session_run(&s, &d);
+    bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
+    int status = d.messages ? refuse_deck(&d) : unsuited ? refuse(s.devices.refused) : session_run(&s, &d);
     free(s.devices.device);
     deck_free(&d);
     return status;
@@ -151,6 +152,7 @@ static int run(const options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    machine_environment();
     options o = options_read(argc, argv);
     only_first_speaks();
     bool alone = o.help || o.version || o.keys || o.fields || o.list || o.replay;

@@ -2,7 +2,17 @@
 #include "bench/case_machine.h"
 #include "base/build_info.h"
 #include "machine/world.h"
+#include "parallel/mesh.h"
 #include <string.h>
+
+/* Transfers of tensor, of context, and of all other groups in turn. */
+machine_room case_room(const bench_case *c)
+{
+    const int *n = c->layout.degree;
+    return (machine_room){ .multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
+                           .links = n[AXIS_PIPELINE] > 1 ? LINKS : 0,
+                           .groups = 1 + (n[AXIS_TENSOR] > 1) + (n[AXIS_CONTEXT] > 1) };
+}
 
 machine_options case_machine(const bench_case *c)
 {

@@ -4,6 +4,7 @@
 #include "bench/case_machine.h"
 #include "bench/compare.h"
 #include "bench/fault.h"
+#include "bench/window.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +62,7 @@ void check_open(check *k, const bench_case *c)
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(&k->given) };
     mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(o.machine.kind));
     if (k->mesh.takes_part) k->share = measure_case(&k->given, &k->mesh, &o);
+    window_agree(&k->given, &k->share);
 }
 
 void check_close(check *k)
@@ -163,6 +165,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
         trainer_build(&t, &k->given, &k->mesh, &o, &k->share);
         trainer_initialize(&t);
     }
+    machine_agree(o.machine.kind);
     for (int step = 0; step < CHECK_STEPS; step++) {
         if (part) mark_sync(trainer_step(&t));
         if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);

@@ -43,6 +43,15 @@ static void hear_first(char text[REASON_LENGTH])
     if (first < world_ranks()) world_broadcast(text, REASON_LENGTH, first);
 }
 
+static void find_refused(device_survey *s, machine_kind kind)
+{
+    char why[REASON_LENGTH / 2] = "";
+    if (world_ranks() > 1 && !machine_suits(kind, why, sizeof why))
+        snprintf(s->refused, sizeof s->refused, "xgsw: rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES,
+                 world_host(), why);
+    hear_first(s->refused);
+}
+
 static void find_missing(device_survey *s, machine_kind kind)
 {
     char why[REASON_LENGTH / 2] = "";
@@ -76,6 +85,7 @@ static void find_shared(device_survey *s)
 device_survey devices_survey(machine_kind kind)
 {
     device_survey s = { .usable = false };
+    find_refused(&s, kind);
     find_missing(&s, kind);
     if (!s.usable) return s;
     gather_devices(&s, kind);

@@ -5,6 +5,7 @@
 
 typedef struct {
     bool usable;                 /* on every rank */
+    char refused[REASON_LENGTH]; /* what the environment has against several ranks; empty: nothing */
     char missing[REASON_LENGTH]; /* if not: the first rank without one, its host, why */
     char shared[REASON_LENGTH];  /* two ranks on one device; empty: there are none */
     int sharing;                 /* ranks on the most crowded device; 0: not usable */

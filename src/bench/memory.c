@@ -29,12 +29,13 @@ static int sharers(machine_kind kind, const host_load *load)
 }
 
 /* What is taken on a device outside the arena once its context is made: 1.5 GB for kernels, cuBLASLt, cuDNN and their
- * workspaces, and 0.3 GB for each communicator. Communicators of all channels, of which users report 0.5 to 1.6 GB
- * (NCCL's issues 864, 964 and 986), have two to four times the blocks of these. Those that take turns share one's
- * resources. The report's Memory line tells what it was. */
+ * workspaces, and 0.3 GB for each communicator that is yet to be made. Communicators of all channels, of which users
+ * report 0.5 to 1.6 GB (NCCL's issues 864, 964 and 986), have two to four times the blocks of these. Those that take
+ * turns share one's resources. The report's Memory line tells what it was. */
 static double room_outside(const mesh *m)
 {
     const group *const laned[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
+    if (m->on == MESH_ON_CUDA) return 1.5e9;
     int communicators = m->all.size > 1 ? 2 : 0; /* of the world; of those that take turns */
     for (int i = 0; i < 3; i++) communicators += laned[i]->size > 1 ? laned[i]->concurrent : 0;
     for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
@@ -47,11 +48,16 @@ bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const h
     double need = m->takes_part ? (double)r->arena.used : 0.0;
     if (m->takes_part && kind == MACHINE_CUDA) need += room_outside(m);
     need *= sharers(kind, load);
-    double have = available_bytes(kind), lack = have > 0.0 ? need - have : 0.0, worst[2] = { lack, need };
-    world_maximum(worst, 2);
+    double have = available_bytes(kind), lack = have > 0.0 ? need - have : 0.0;
+    double worst[3] = { lack, need, m->on == MESH_ON_CUDA ? machine_device_of(kind).communicator_bytes : 0.0 };
+    world_maximum(worst, 3);
     if (worst[0] <= 0.0) return true;
-    snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available",
-             worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load), worst[0] / 1e9);
+    int used =
+        snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available",
+                 worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load), worst[0] / 1e9);
+    if (m->on == MESH_ON_CUDA)
+        snprintf(skipped + used, REASON_LENGTH - (size_t)used, " beside communicators of %.1f GB a rank",
+                 worst[2] / 1e9);
     return false;
 }
 

@@ -3,8 +3,9 @@
 #include "bench/judge.h"
 #include "train/measure.h"
 
-/* If all ranks of a node, or of a device, together want more than is available there, says so with the figures. r: this
- * rank's measure, if it takes part in the mesh. Collective over the world; the same answer on all ranks. */
+/* If all ranks of a node, or of a device, together want more than is available there, says so with the figures. A mesh
+ * on paper has its communicators yet to make, and they are estimated. r: this rank's measure, if it takes part in it.
+ * Collective over the world; the same answer on all ranks. */
 bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,
                      char skipped[REASON_LENGTH]);
 /* A case begins: the peak counts from here. */

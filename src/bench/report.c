@@ -244,7 +244,8 @@ static void report_numbers(const case_result *r)
     say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)",
         (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
     if (r->given->backend == BACKEND_CUDA)
-        say(", %.1f MB on a GPU (context, libraries, all processes)", r->device_outside_bytes / 1e6);
+        say(", %.1f MB on a GPU (context, libraries, all processes), of which communicators %.1f MB on rank 0",
+            r->device_outside_bytes / 1e6, r->window[1].communicator_bytes / 1e6);
     say("\n");
 }
 

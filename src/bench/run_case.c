@@ -6,12 +6,14 @@
 #include "bench/check.h"
 #include "bench/fault.h"
 #include "bench/memory.h"
+#include "bench/window.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPANS_KEPT = 1 << 14 };
+/* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
+enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10 };
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
 static void finish_step(case_result *r, trainer *t, int64_t step, double *before, const sinks *told)
@@ -143,6 +145,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         trainer_build(&t, c, &m, &o, share);
         trainer_initialize(&t);
     }
+    machine_agree(o.machine.kind);
     world_barrier();
     if (m.takes_part) {
         train(r, &t, told);
@@ -190,21 +193,36 @@ static void agree(case_result *r)
     agree_on_shadow(&r->shadow);
 }
 
+/* Communicators of GPUs are kept for the case: what they leave is seen before anything is taken. */
+static bool communicators_leave_room(const bench_case *c, const host_load *load, const measure *share,
+                                     char reason[REASON_LENGTH])
+{
+    mesh m;
+    machine_kind kind = case_machine(c).kind;
+    if (kind != MACHINE_CUDA || world_ranks() == 1) return true;
+    mesh_open(&m, &c->layout, world_rank(), mesh_on(kind));
+    bool fits = memory_suffices(&m, share, kind, load, reason);
+    mesh_close(&m);
+    return fits;
+}
+
 bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     mesh m;
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
     *share = (measure){ .parameters = 0 };
-    world_stall_limit(c->stall_seconds);
+    world_stall_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
+    machine_leave_room(case_room(c));
     reason[0] = 0;
     if (c->not_built[0]) snprintf(reason, REASON_LENGTH, "not built: %.200s", c->not_built);
     if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
     if (m.takes_part) *share = measure_case(c, &m, &o);
+    window_agree(c, share);
     bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
     mesh_close(&m);
-    return fits;
+    return fits && communicators_leave_room(c, load, share, reason);
 }
 
 verdict run_case(const bench_case *c, const measure *share, const host_load *load, case_result *r, const sinks *told)

@@ -5,6 +5,18 @@
 
 const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
 
+void machine_environment(void)
+{
+    const backend *b = cuda_backend();
+    if (b->environment) b->environment();
+}
+
+bool machine_suits(machine_kind kind, char *why, size_t length)
+{
+    const backend *b = backend_of(kind);
+    return !b->suits || b->suits(why, length);
+}
+
 bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
 bool machine_usable(machine_kind kind, char *why, size_t length) { return backend_of(kind)->usable(why, length); }
 machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }
@@ -19,17 +31,31 @@ const char *machine_engines(machine_kind kind, char *text, size_t length)
 }
 
 void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
+void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups)
+{
+    const backend *b = backend_of(kind);
+    return b->window ? b->window(bytes, of, groups) : b->take(bytes);
+}
 void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes)
 {
     backend_of(kind)->clear(memory, byte, bytes);
 }
 
+void machine_agree(machine_kind kind)
+{
+    const backend *b = backend_of(kind);
+    if (b->agree) b->agree();
+}
+
 /* Of the process, as its devices are. */
 static bool devices_are_shared;
+static machine_room room;
 
 void machine_share_devices(bool yes) { devices_are_shared = yes; }
 bool machine_shares_devices(void) { return devices_are_shared; }
+void machine_leave_room(machine_room to_transfers) { room = to_transfers; }
+machine_room machine_room_left(void) { return room; }
 
 void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key)
 {

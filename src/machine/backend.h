@@ -26,6 +26,9 @@ typedef struct {
 typedef struct backend backend;
 struct backend {
     /* ---- of the process: what a kind of machine is ---- */
+    /* Sets what its libraries read of the environment; does that suit several ranks? NULL: nothing is read. */
+    void (*environment)(void);
+    bool (*suits)(char *why, size_t length);
     bool (*usable)(char *why, size_t length);          /* can this process run it? If not, why: a clause */
     const char *(*library)(char *text, size_t length); /* what it computes with, as loaded */
     const char *(*engines)(char *text, size_t length); /* of attention and products, as chosen so far */
@@ -33,11 +36,15 @@ struct backend {
     machine_device (*device)(void);                    /* this rank's; its first use chooses it */
     bool addressable;                                  /* the caller may read and write machine memory itself */
 
-    /* The block behind an arena. clear: every byte takes the value; synchronizes. */
+    /* The block behind an arena; window: the same, where groups' transfers may be made in it (NULL: it makes no
+     * difference). clear: every byte takes the value; synchronizes. */
     void *(*take)(size_t bytes);
+    void *(*window)(size_t bytes, group *const *of, int groups);
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes);
 
+    /* What ranks found out each for itself becomes the same on all. Collective over the world; NULL: nothing is. */
+    void (*agree)(void);
     /* Communicators: collective over the world, in the same order on all ranks (machine/kind.h). */
     void (*connect)(group *g, const char *name, int color, int key);
     void (*disconnect)(const char *name);

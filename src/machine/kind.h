@@ -38,7 +38,7 @@ typedef struct {
                       is complete at once, and addresses may be paper */
     bool hostile;  /* the host runs queue heads in random order of order_seed */
     uint32_t order_seed;
-    bool prove_access; /* NaN into WRITE operands before; on the host READ operands are compared after */
+    bool prove_access; /* NaN into WRITE operands and scratch before; on the host READ operands are compared after */
     int world_rank;
     int64_t span_capacity; /* spans kept; 0: none */
     int64_t mark_history;  /* completion times kept per queue, if more than MARK_HISTORY */
@@ -52,12 +52,18 @@ typedef struct {
     char name[64], identity[48], driver[32];
     int multiprocessors;
     double memory_bytes, free_bytes;
+    double communicator_bytes;       /* of what is not free, what this rank's communicators hold */
     bool ecc;                        /* errors are corrected */
     bool clocks_known, throttled;    /* clocks are being held down, as far as it is known */
     double clock_hertz, power_watts; /* now; 0: not known */
     char throttle_reasons[96];
 } machine_device;
 
+/* The first statement of a program, and of world_start: sets what the machines' libraries read of the environment,
+ * before there are threads. */
+void machine_environment(void);
+/* Does the environment suit machines of that kind on several ranks? If not, why: a clause. */
+bool machine_suits(machine_kind kind, char *why, size_t length);
 /* Is it part of this build? One that is not can be opened on paper all the same, where it needs no scratch. */
 bool machine_built(machine_kind kind);
 /* Can it run here? */
@@ -70,12 +76,25 @@ const char *machine_engines(machine_kind kind, char *text, size_t length);
 
 /* Memory for an arena on that kind of machine. */
 void *machine_memory_take(machine_kind kind, size_t bytes);
+/* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes; collective over them. */
+void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups);
 void machine_memory_give_back(machine_kind kind, void *memory);
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes);
+
+/* What ranks found out in machine_tune, each for itself, becomes the same on all. Collective over the world. */
+void machine_agree(machine_kind kind);
 
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);
+/* What transfers have of a device: the multiprocessors that products leave to them (0: none in particular), for so many
+ * links and groups (at least one) whose transfers run beside each other. Said by all ranks alike while no group is
+ * connected. */
+typedef struct {
+    int multiprocessors, links, groups;
+} machine_room;
+void machine_leave_room(machine_room to_transfers);
+machine_room machine_room_left(void);
 /* The group gets the communicator of the split of the world of that name, color and key (world_split), or what this
  * kind of machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as
  * often. */

@@ -3,11 +3,14 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/say.h"
+#include "machine/kind.h"
 #include <malloc.h>
 #include <math.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,17 +25,19 @@ typedef struct {
     int users;
 } split; /* name empty: none yet */
 
-static uint64_t alone[2]; /* the heartbeats of a process without MPI */
+static _Atomic uint64_t alone[2]; /* the heartbeats of a process without MPI */
+/* Two threads may ask whether there is a stall: the main one, and one that watches it. */
 static struct {
     int rank, ranks, node_ranks, node_rank, node_cores;
+    int *node; /* [ranks] each one's, by the number of a rank there; NULL: a world of one */
     char host[HOST_BYTES];
-    double stall_seconds;
+    _Atomic double stall_seconds, allowance;
     MPI_Win heartbeat_window;
-    volatile uint64_t *heartbeat; /* [node_ranks], then the alarm; shared memory of this node */
-    uint64_t seen;
-    double seen_at;
+    _Atomic uint64_t *heartbeat; /* [node_ranks], then the alarm; shared memory of this node */
+    _Atomic uint64_t seen;
+    _Atomic double seen_at;
     bool patient; /* waits here are not judged: other nodes' heartbeats are not seen */
-    unsigned polls;
+    atomic_uint polls;
     split split[SPLITS];
     unsigned next_split;
 } world = { .ranks = 1, .node_ranks = 1, .stall_seconds = 60.0, .heartbeat = alone };
@@ -74,13 +79,18 @@ static void heartbeat_open(void)
     cpu_set_t cores = usable_cores();
     CHECK(MPI_Allreduce(MPI_IN_PLACE, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, node));
     world.node_cores = CPU_COUNT(&cores);
+    int first = world.rank;
+    CHECK(MPI_Bcast(&first, 1, MPI_INT, 0, node));
     CHECK(MPI_Comm_free(&node));
+    if (!(world.node = calloc((size_t)world.ranks, sizeof *world.node))) FAIL("no memory for the nodes of the ranks");
+    CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
 /* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken
  * from what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
 void world_start(int *argc, char ***argv)
 {
+    machine_environment();
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
     mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK);
     int provided, length;
@@ -103,6 +113,7 @@ void world_stop(void)
 {
     world_barrier();
     MPI_Win_free(&world.heartbeat_window);
+    free(world.node);
     MPI_Finalize();
 }
 
@@ -110,10 +121,12 @@ int world_rank(void) { return world.rank; }
 int world_ranks(void) { return world.ranks; }
 int world_node_ranks(void) { return world.node_ranks; }
 int world_node_rank(void) { return world.node_rank; }
+bool world_on_node(int rank) { return !world.node || world.node[rank] == world.node[world.rank]; }
 int world_node_cores(void) { return world.node_cores; }
 const char *world_host(void) { return world.host; }
 void world_stall_limit(double seconds) { world.stall_seconds = seconds; }
-double world_stall_seconds(void) { return world.stall_seconds; }
+void world_stall_allow(double seconds) { world.allowance = seconds; }
+double world_stall_seconds(void) { return world.stall_seconds + world.allowance; }
 /* MPICH's launcher loses what was said just before the end. After an alarm the other ranks say what they wait for. */
 void world_abort(int status)
 {
@@ -129,7 +142,10 @@ static double progress_age(double now)
 {
     uint64_t sum = 0;
     for (int i = 0; i < world.node_ranks; i++) sum += world.heartbeat[i];
-    if (sum != world.seen) world.seen = sum, world.seen_at = now;
+    if (sum != world.seen) {
+        world.seen_at = now; /* first: who finds the sum finds its time, or a later one */
+        world.seen = sum;
+    }
     return now - world.seen_at;
 }
 
@@ -139,8 +155,8 @@ bool world_stalled(double since)
 {
     if (++world.polls % POLLS) return false;
     sched_yield();
-    double now = clock_seconds(), age = progress_age(now);
-    if (age > world.stall_seconds && now - since > world.stall_seconds) world.heartbeat[world.node_ranks] = 1;
+    double now = clock_seconds(), age = progress_age(now), limit = world_stall_seconds();
+    if (age > limit && now - since > limit) world.heartbeat[world.node_ranks] = 1;
     return world.heartbeat[world.node_ranks] != 0;
 }
 
@@ -153,7 +169,7 @@ static void finish(MPI_Request *request, const char *what)
         if (done) break;
         if (world_stalled(since))
             FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed anything for %.0f s", what,
-                        world.stall_seconds);
+                        world_stall_seconds());
     }
     world_progress();
 }

@@ -14,10 +14,13 @@ int world_rank(void);
 int world_ranks(void);
 int world_node_ranks(void); /* ranks of this node */
 int world_node_rank(void);  /* own place among them */
+bool world_on_node(int rank);
 int world_node_cores(void); /* cores of this node */
 const char *world_host(void);
 void world_stall_limit(double seconds);
-double world_stall_seconds(void);
+/* So much longer is waited until the next call: for what takes time with the number of ranks. */
+void world_stall_allow(double seconds);
+double world_stall_seconds(void); /* with what is allowed */
 
 /* This rank completed something. */
 void world_progress(void);

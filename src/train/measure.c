@@ -53,12 +53,19 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
 
 void measure_free(measure *r) { preparation_free(&r->prepared); }
 
+/* Groups of a stage, whose ranks lie alike, may have their transfers made by other means. */
+static void *take_memory(const measure *r, mesh *m, machine_kind kind)
+{
+    group *const of_stage[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->gradient };
+    return r->window ? machine_window_take(kind, r->window, of_stage, 3) : machine_memory_take(kind, r->arena.used);
+}
+
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
 {
     machine_options options = o->machine;
     arena a;
     size_t bytes = r->arena.used;
-    void *memory = machine_memory_take(options.kind, bytes);
+    void *memory = take_memory(r, m, options.kind);
     arena_open(&a, memory, bytes);
     options.mark_history = r->history;
     machine *on = machine_open(&options);

@@ -10,6 +10,7 @@ typedef struct {
     int64_t history;       /* operations of the longest queue, set-up and all measured steps together */
     tally step;            /* one steady step: operations, flops, messages, bytes; no seconds */
     hazard_report hazards; /* of set-up and all measured steps */
+    size_t window;         /* bytes that all ranks of the stage take, if their collectives lie alike; else 0 */
     fault fault;           /* as given, completed on the struck rank with the transfer it names */
 } measure;
 

@@ -19,6 +19,8 @@ void emulator_enqueue_polled(cudaStream_t s, const char *what, void (*start)(voi
  * (emulator_reach). */
 void emulator_range(const void *p, size_t bytes, const char *what);
 void emulator_reach(const void *p, size_t bytes, const char *what);
+/* So much more (less) of the device's memory is taken by a library, and is not there. */
+void emulator_hold(long long bytes);
 /* "emulator: ..." to stderr, then abort. */
 __attribute__((noreturn, format(printf, 1, 2))) void emulator_fail(const char *format, ...);
 /* A number below n, from the seed. */

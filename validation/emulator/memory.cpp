@@ -128,6 +128,8 @@ cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
     return cudaSuccess;
 }
 
+void emulator_hold(long long bytes) { device_used += static_cast<size_t>(bytes); }
+
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *memory)
 {
     EMULATOR_CALL();

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <sched.h>
 #include <string>
 #include <unistd.h>
@@ -40,7 +41,8 @@ size_t emulator_nccl::bytes_of(ncclDataType_t type)
 
 ncclResult_t ncclGetVersion(int *version)
 {
-    *version = NCCL_VERSION_CODE;
+    const char *given = getenv("EMULATOR_NCCL_VERSION");
+    *version = given ? atoi(given) : NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 
@@ -76,6 +78,23 @@ static void check_live(ncclComm_t comm, const char *call)
     if (comm->aborted) emulator_fail("%s: an aborted communicator", call);
 }
 
+/* As in NCCL: what a file of the site sets, but for names that are there; and what wins over the configuration. */
+static void check_environment(const char *call)
+{
+    static const char *const winners[] = {
+        "NCCL_MAX_CTAS",         "NCCL_MIN_CTAS",   "NCCL_MIN_NCHANNELS",
+        "NCCL_CGA_CLUSTER_SIZE", "NCCL_CTA_POLICY", "NCCL_COMM_SPLIT_SHARE_RESOURCES"
+    };
+    const char *path = getenv("NCCL_CONF_FILE"), *connect = getenv("NCCL_RUNTIME_CONNECT");
+    char name[64], value[64];
+    FILE *f = path ? fopen(path, "r") : NULL;
+    while (f && fscanf(f, " %63[^= \n]=%63s", name, value) == 2) setenv(name, value, 0);
+    if (f) fclose(f);
+    for (const char *winner : winners)
+        if (getenv(winner) && *getenv(winner)) emulator_fail("%s: %s wins over the configuration", call, winner);
+    if (!connect || strcmp(connect, "0") != 0) emulator_fail("%s: connects in the first collective", call);
+}
+
 static ncclConfig_t checked(const ncclConfig_t *config, const char *call)
 {
     if (!config || config->size != sizeof *config || config->magic != EMULATOR_NCCL_MAGIC ||
@@ -84,7 +103,15 @@ static ncclConfig_t checked(const ncclConfig_t *config, const char *call)
     if (config->blocking == 0) emulator_fail("%s: non-blocking communicators are not emulated", call);
     if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT && config->maxCTAs <= 0)
         emulator_fail("%s: at most %d blocks", call, config->maxCTAs);
+    check_environment(call);
     return *config;
+}
+
+/* What a communicator that shares nothing takes of the device: EMULATOR_NCCL_MEGABYTES, if it is given. */
+static long long held_by_one(bool shares)
+{
+    const char *megabytes = getenv("EMULATOR_NCCL_MEGABYTES");
+    return megabytes && !shares ? atoll(megabytes) << 20 : 0;
 }
 
 static ncclComm_t communicator(MPI_Comm mpi, const ncclConfig_t &config, std::shared_ptr<turns> order)
@@ -94,6 +121,8 @@ static ncclComm_t communicator(MPI_Comm mpi, const ncclConfig_t &config, std::sh
     comm->config = config;
     comm->order = order;
     comm->error = ncclSuccess;
+    comm->held = held_by_one(order.use_count() > 2);
+    emulator_hold(comm->held);
     MPI_CHECK(MPI_Comm_rank(mpi, &comm->rank));
     MPI_CHECK(MPI_Comm_size(mpi, &comm->ranks));
     return comm;
@@ -167,7 +196,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     check_live(comm, __func__);
     if (!comm->order->empty())
         emulator_fail("%s: operations of the communicator, or of one that shares with it, are under way", __func__);
+    if (!comm->windows.empty()) emulator_fail("%s: a communicator with windows", __func__);
     comm->destroyed = true;
+    emulator_hold(-comm->held);
     MPI_CHECK(MPI_Comm_free(&comm->mpi));
     return ncclSuccess;
 }
@@ -183,6 +214,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         fprintf(stderr, "emulator: a communicator of %d ranks is aborted\n", comm->ranks);
     return ncclSuccess;
 }
+
+int emulator_nccl_blocks(ncclComm_t comm) { return comm->config.maxCTAs; }
 
 void emulator_nccl_break(ncclComm_t comm, ncclResult_t error) { comm->error = error; }
 
@@ -244,6 +277,63 @@ static bool meet_peers(const std::vector<task> &tasks)
     return await(comm, static_cast<int>(requests.size()), requests.data(), tasks[0].stream);
 }
 
+/* ---- windows ---- */
+
+struct ncclWindow {
+    const char *memory;
+    size_t bytes;
+};
+
+static std::map<const void *, size_t> mapped; /* of ncclMemAlloc */
+
+ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
+{
+    if (cudaMalloc(memory, bytes) != cudaSuccess) return ncclUnhandledCudaError;
+    mapped[*memory] = bytes;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclMemFree(void *memory)
+{
+    if (!mapped.erase(memory)) emulator_fail("%s: memory that is not of ncclMemAlloc", __func__);
+    return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+/* Collective. NCCL maps what others allocated as large as its own. */
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window, int flags)
+{
+    uint64_t least = bytes, most = bytes;
+    auto found = mapped.find(memory);
+    check_live(comm, __func__);
+    if (flags != NCCL_WIN_COLL_SYMMETRIC) emulator_fail("%s: flags %d", __func__, flags);
+    if (found == mapped.end() || found->second < bytes)
+        emulator_fail("%s: %zu bytes at %p are not of one ncclMemAlloc", __func__, bytes, memory);
+    MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, comm->mpi));
+    MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, comm->mpi));
+    if (least != most) emulator_fail("%s: windows of %zu to %zu bytes", __func__, size_t(least), size_t(most));
+    *window = new ncclWindow{ static_cast<const char *>(memory), bytes };
+    comm->windows.insert(*window);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
+{
+    check_live(comm, __func__);
+    if (!comm->windows.erase(window)) emulator_fail("%s: a window of another communicator", __func__);
+    delete window;
+    return ncclSuccess;
+}
+
+static size_t place_in(ncclComm_t comm, const void *from, const void *to)
+{
+    const char *a = static_cast<const char *>(from), *b = static_cast<const char *>(to);
+    for (ncclWindow_t w : comm->windows)
+        if (comm->config.CTAPolicy == NCCL_CTA_POLICY_ZERO && a >= w->memory && a < w->memory + w->bytes &&
+            b >= w->memory && b < w->memory + w->bytes)
+            return static_cast<size_t>(b - w->memory);
+    return NO_PLACE;
+}
+
 /* ---- calls ---- */
 
 /* One operation: a collective, or all sends and receives of a communicator. */
@@ -299,27 +389,43 @@ static char *written_by(void *p) { return static_cast<char *>(p); }
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t s)
 {
-    return call({ ALL_GATHER, read_by(from), written_by(to), count, type, ncclSum, -1, comm, s });
+    return call(
+        { ALL_GATHER, read_by(from), written_by(to), count, type, ncclSum, -1, comm, s, place_in(comm, from, to) });
 }
 
 ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t how,
                                ncclComm_t comm, cudaStream_t s)
 {
-    return call({ REDUCE_SCATTER, read_by(from), written_by(to), count, type, how, -1, comm, s });
+    return call({ REDUCE_SCATTER, read_by(from), written_by(to), count, type, how, -1, comm, s, NO_PLACE });
 }
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t how,
                            ncclComm_t comm, cudaStream_t s)
 {
-    return call({ ALL_REDUCE, read_by(from), written_by(to), count, type, how, -1, comm, s });
+    return call({ ALL_REDUCE, read_by(from), written_by(to), count, type, how, -1, comm, s, NO_PLACE });
 }
 
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t s)
 {
-    return call({ SEND, read_by(from), NULL, count, type, ncclSum, peer, comm, s });
+    return call({ SEND, read_by(from), NULL, count, type, ncclSum, peer, comm, s, NO_PLACE });
 }
 
 ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t s)
 {
-    return call({ RECEIVE, NULL, written_by(to), count, type, ncclSum, peer, comm, s });
+    return call({ RECEIVE, NULL, written_by(to), count, type, ncclSum, peer, comm, s, NO_PLACE });
+}
+
+/* Sends and receives, where NCCL's kernels do it; copy engines write each part where the same call of this rank has its
+ * own. */
+ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                          cudaStream_t s)
+{
+    size_t part = count * bytes_of(type), place = place_in(comm, from, to);
+    ncclGroupStart();
+    for (int i = 0; i < comm->ranks; i++) {
+        size_t at = part * static_cast<size_t>(i);
+        call({ SEND, read_by(from) + at, NULL, count, type, ncclSum, i, comm, s, place });
+        call({ RECEIVE, NULL, written_by(to) + at, count, type, ncclSum, i, comm, s, place });
+    }
+    return ncclGroupEnd();
 }

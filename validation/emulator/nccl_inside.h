@@ -33,7 +33,9 @@ struct task {
     int peer; /* SEND, RECEIVE */
     ncclComm_t comm;
     cudaStream_t stream;
+    size_t place; /* in the window of the communicator that copy engines write to; NO_PLACE: kernels do it */
 };
+enum : size_t { NO_PLACE = SIZE_MAX };
 
 const char *name_of(task_kind kind);
 size_t bytes_of(ncclDataType_t type);
@@ -59,6 +61,8 @@ struct ncclComm {
     std::atomic<bool> aborted;
     std::atomic<ncclResult_t> error;
     bool destroyed;
+    long long held; /* bytes of the device */
+    std::set<ncclWindow_t> windows;
 };
 
 #define MPI_CHECK(call) emulator_nccl::mpi_check((call), #call)

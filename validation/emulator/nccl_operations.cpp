@@ -12,7 +12,7 @@ enum { TAG_HEADER = 1, TAG_DATA = 2 };
 
 struct header {
     int kind, type, how;
-    uint64_t count;
+    uint64_t count, place;
 };
 struct expectation {
     int peer;
@@ -33,7 +33,7 @@ struct operation {
     std::vector<MPI_Request> receives, sends; /* of this stage; of all: a peer takes data when it has compared, too */
 };
 
-static header header_of(const task &t) { return { t.kind, t.type, t.how, t.count }; }
+static header header_of(const task &t) { return { t.kind, t.type, t.how, t.count, t.place }; }
 static size_t part_bytes(const task &t) { return t.count * bytes_of(t.type); }
 static size_t index(int rank) { return static_cast<size_t>(rank); }
 
@@ -188,6 +188,9 @@ static void compare(const operation *o)
                           static_cast<size_t>(e.expected.count), e.expected.type, o->comm->rank, o->comm->ranks, e.peer,
                           name_of(static_cast<task_kind>(e.heard.kind)), static_cast<size_t>(e.heard.count),
                           e.heard.type);
+        if (heard && e.expected.place != e.heard.place)
+            emulator_fail("%s on rank %d of %d: %zu bytes into its window, on rank %d %zu", name_of(own), o->comm->rank,
+                          o->comm->ranks, size_t(e.expected.place), e.peer, size_t(e.heard.place));
     }
 }
 

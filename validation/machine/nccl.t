@@ -63,6 +63,8 @@ scenes() {
     scene memory_of_the_host 2 $long abort "do not lie in one live device allocation" "memory of the host"
     scene given_back 2 $long abort "do not lie in one live device allocation" "memory that was given back"
     scene half_in_place 2 $long abort "ncclAllGather: what it writes lies over" "a part beside its place"
+    scene other_place 2 $long abort "ncclAllGather on rank . of 2: .* bytes into its window" \
+        "gathered at unequal places of windows"
     scene destroyed 2 $long abort "a destroyed communicator" "a communicator that made room for another"
     EMULATOR_SHARED_DEVICE=1 scene device_of_two 2 $long abort "duplicate GPU" "two ranks on one GPU"
     EMULATOR_SHARED_DEVICE=1 scene shared_device 2 $long 0 "" "two ranks on one GPU that are told to share it"

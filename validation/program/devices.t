@@ -14,7 +14,7 @@ PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 def run_on(deck, **emulated):
     """The deck on two ranks of an emulated node."""
     names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML",
-             "EMULATOR_CLOCKS_EVENTS")
+             "EMULATOR_CLOCKS_EVENTS", "EMULATOR_NCCL_MEGABYTES", "EMULATOR_NCCL_VERSION")
     for name in names:
         os.environ.pop(name, None)
     os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
@@ -81,10 +81,19 @@ tap.ok("rank 0 was not held back\n" in run.stdout and re.search(r"references\), 
        "clocks and memory are reported", run.stdout)
 tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout,
        "why own kernels compute attention is said", run.stdout)
+tap.ok(re.search(r"cuBLASLt; transfers NCCL 2.28.9, gathers of \d communicators by copy engines\n", run.stdout),
+       "how transfers are made is said", run.stdout)
+run = run_on(body("backend = cuda"), NCCL_VERSION=22605)
+tap.ok("cuBLASLt; transfers NCCL 2.26.5, by its kernels\n" in run.stdout and results(run)[0]["passed"],
+       "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
     whole = "check = off\nalgorithms = none\nbackend = cuda\n" \
             "[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
+    run = run_on(f"record = none\n{whole}".replace("layers = 40", "layers = 7"), NCCL_MEGABYTES=5000)
+    tap.ok(re.search(r"SKIPPED: needs [0-9.]+ GB of memory on a device of 1 ranks, [0-9.]+ GB more than is available "
+                     r"beside communicators of [0-9.]+ GB a rank", run.stdout),
+           "communicators that take more than was left for them: SKIPPED with what they took", run.stdout)
     run = run_on(f"record = {record}\n{whole}")
     needs = re.search(r"SKIPPED: needs ([0-9.]+) GB of memory on a device of 1 ranks", run.stdout)
     dry = alone("--dry-run", "--ranks", "2", deck_file(whole), program=PROGRAM).stdout
@@ -92,6 +101,26 @@ with tempfile.TemporaryDirectory() as folder:
     room = 1.5 + 0.3 * (2 + 2)          # two communicators of tensor, two of the world
     tap.ok(needs and paper and abs(float(needs[1]) - float(paper[1]) - room) < 0.06,
            "memory outside the arena is left room for", run.stdout)
+
+os.environ["NCCL_MAX_CTAS"] = "4"
+run = run_on(body("backend = cuda"))
+tap.ok(run.returncode == 2 and re.search(r"xgsw: rank 0 on \S+: the environment changes how transfers share a GPU with "
+                                         r"computation, which the deck decides: unset NCCL_MAX_CTAS\n", run.stderr),
+       "refused: an environment that lays out transfers in another way", run.stdout + run.stderr)
+run = run_on(body("backend = host"))
+tap.ok(run.returncode == 0, "the host does not mind it", run.stdout + run.stderr)
+del os.environ["NCCL_MAX_CTAS"]
+with tempfile.TemporaryDirectory() as folder:
+    record = os.path.join(folder, "site.h5")
+    os.environ["NCCL_CONF_FILE"] = os.path.join(folder, "nccl.conf")
+    with open(os.environ["NCCL_CONF_FILE"], "w", encoding="utf-8") as f:
+        f.write("NCCL_MAX_CTAS=4\nNCCL_IB_HCA=mlx5\n")
+    run = run_on(body("backend = cuda", record))
+    with open(record, "rb") as f:
+        told = f.read()
+    tap.ok(run.returncode == 0 and b"NCCL_IB_HCA=mlx5" in told and b"NCCL_MAX_CTAS=4" not in told,
+           "of a site's nccl.conf what only tunes is recorded, the rest does not get in", run.stdout + run.stderr)
+    del os.environ["NCCL_CONF_FILE"]
 
 run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]

@@ -17,8 +17,6 @@ struct provenance {
     char started[TIME_BYTES], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
     char processor[LINE], kernel[LINE], hdf5[LINE];
     char *command_line;
-    char **environment; /* "NAME=value", sorted; owned */
-    int64_t variables;
 };
 
 /* What steers MPI, threads, devices and the batch system, and what never is recorded: SLURM_JWT and the keys of Open
@@ -45,18 +43,18 @@ static bool is_recorded(const char *line)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static void read_environment(provenance *p)
+/* "NAME=value", sorted. As it is now: NCCL adds what it finds in a file of the site. */
+static void write_environment(writer *w, const char *group)
 {
-    int64_t all = 0;
+    int64_t all = 0, variables = 0;
     while (environ[all]) all++;
-    p->environment = calloc((size_t)all + 1, sizeof *p->environment);
-    if (!p->environment) FAIL("out of memory for the environment");
-    for (int64_t i = 0; i < all; i++) {
-        if (!is_recorded(environ[i])) continue;
-        p->environment[p->variables] = strdup(environ[i]);
-        if (!p->environment[p->variables++]) FAIL("out of memory for the environment");
-    }
-    qsort(p->environment, (size_t)p->variables, sizeof *p->environment, by_name);
+    const char **kept = calloc((size_t)all + 1, sizeof *kept);
+    if (!kept) FAIL("out of memory for the environment");
+    for (int64_t i = 0; i < all; i++)
+        if (is_recorded(environ[i])) kept[variables++] = environ[i];
+    qsort(kept, (size_t)variables, sizeof *kept, by_name);
+    writer_texts(w, writer_join(group, "environment").path, kept, variables);
+    free(kept);
 }
 
 /* "2026-01-31T23:59:59Z" */
@@ -134,7 +132,6 @@ provenance *provenance_open(const run_source *run)
     writer_library(p->hdf5, sizeof p->hdf5);
     read_processor(p->processor);
     if (uname(&name) == 0) snprintf(p->kernel, sizeof p->kernel, "%s %s %s", name.sysname, name.release, name.machine);
-    read_environment(p);
     return p;
 }
 
@@ -213,13 +210,11 @@ void provenance_write(const provenance *p, writer *w)
     writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
-    writer_texts(w, writer_join(group, "environment").path, (const char *const *)p->environment, p->variables);
+    write_environment(w, group);
 }
 
 void provenance_close(provenance *p)
 {
     free(p->command_line);
-    for (int64_t i = 0; i < p->variables; i++) free(p->environment[i]);
-    free(p->environment);
     free(p);
 }

@@ -1,10 +1,12 @@
 /* The CUDA machine's table. */
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
+#include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
 #include "machine/cuda/executor.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/transfers/communicators.h"
+#include "machine/cuda/transfers/windows.h"
 #include "machine/cuda/versions.h"
 #include <stdio.h>
 
@@ -13,25 +15,37 @@ static int threads(void) { return 1; }
 
 static const char *engines(char *text, size_t length)
 {
-    char attention[512];
+    char attention[512], transfers[128];
     int used =
-        snprintf(text, length, "attention %s; products cuBLASLt\n", cuda_attention_engine(attention, sizeof attention));
+        snprintf(text, length, "attention %s; products cuBLASLt%s\n",
+                 cuda_attention_engine(attention, sizeof attention), cuda_window_words(transfers, sizeof transfers));
     if ((size_t)used + 32 <= length) cuda_matmul_algorithms(text + used, length - (size_t)used);
     return text;
+}
+
+static machine_device device(void)
+{
+    machine_device d = cuda_device_read();
+    d.communicator_bytes = communicators_bytes();
+    return d;
 }
 
 const backend *cuda_backend(void)
 {
     static const backend table = {
+        .environment = cuda_environment,
+        .suits = cuda_environment_suits,
         .usable = cuda_device_usable,
         .library = cuda_versions,
         .engines = engines,
         .threads = threads,
-        .device = cuda_device_read,
+        .device = device,
         .addressable = false,
         .take = cuda_memory_take,
-        .give_back = cuda_memory_give_back,
+        .window = cuda_window_take,
+        .give_back = cuda_window_give_back,
         .clear = cuda_memory_clear,
+        .agree = cuda_attention_agree,
         .connect = cuda_connect,
         .disconnect = cuda_disconnect,
         .scratch_of = cuda_scratch_of,

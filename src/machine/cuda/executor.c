@@ -95,9 +95,12 @@ static void stream_wait_all(cuda_executor *e, const submission *s, entry *x)
     e->collective = (dependency){ s->queue, s->serial };
 }
 
-/* NaN into what a computing operation says that it writes whole. */
-static void poison(const cuda_queue *q, const op *o)
+/* NaN into scratch, and into what a computing operation says that it writes whole. */
+static void poison(const cuda_queue *q, const submission *s, size_t scratch)
 {
+    const op *o = s->op;
+    if (scratch) CUDA_CHECK(cudaMemsetAsync(s->scratch, 0xFF, scratch, q->stream));
+    if (op_is_transfer(o->kind)) return;
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
         if (x->access == WRITE && tensor_present(&x->tensor) && tensor_contiguous(&x->tensor) &&
@@ -109,11 +112,13 @@ static void poison(const cuda_queue *q, const op *o)
 static void launch(const cuda_executor *e, const submission *s)
 {
     const cuda_queue *q = &e->queue[s->queue];
+    size_t scratch = cuda_scratch_of(&e->options.tuning, s->op);
+    backend_check_scratch(s->op, scratch, s->scratch_bytes);
+    if (e->options.prove_access) poison(q, s, scratch);
     if (op_is_transfer(s->op->kind)) {
         cuda_transfer(s->op, q->stream, s->queue);
         return;
     }
-    if (e->options.prove_access) poison(q, s->op);
     cuda_compute(s->op, s->scratch, s->scratch_bytes, q->stream);
 }
 
@@ -140,7 +145,6 @@ void cuda_executor_submit(void *state, const submission *s)
     cuda_executor *e = state;
     cuda_queue *q = &e->queue[s->queue];
     entry *x = append(e, s);
-    backend_check_scratch(s->op, cuda_scratch_of(&e->options.tuning, s->op), s->scratch_bytes);
     stream_wait_all(e, s, x);
     launch(e, s);
     CUDA_CHECK(cudaEventRecord(x->event, q->stream));

@@ -41,7 +41,9 @@ static void rehearse(const preparation *p, void *memory, size_t bytes)
     cudaStream_t stream;
     cuda_memory_clear(memory, 0, bytes);
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    cuda_attention_rehearse(true);
     for (int i = 0; i < p->notes; i++) run_one(&p->note[i].op, memory, bytes, stream);
+    cuda_attention_rehearse(false);
     CUDA_CHECK(cudaStreamSynchronize(stream));
     CUDA_CHECK(cudaStreamDestroy(stream));
 }

@@ -103,7 +103,9 @@ static void start(executor *e, host_queue *q)
     const op *o = &x->op;
     q->began = clock_seconds();
     if (e->options.prove_access) {
-        backend_check_scratch(o, host_scratch_of(NULL, o), x->scratch_bytes);
+        size_t scratch = host_scratch_of(NULL, o);
+        backend_check_scratch(o, scratch, x->scratch_bytes);
+        if (scratch) memset(x->scratch, 0xFF, scratch);
         access_proof_before(&q->proof, o);
     }
     if (op_is_transfer(o->kind)) {

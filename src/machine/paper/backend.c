@@ -76,6 +76,11 @@ static void close_paper(void *state)
     free(p);
 }
 
+static void mix_places(uint64_t *places, const op *o)
+{
+    for (int i = 0; i < o->operands; i++) *places = (*places ^ (uintptr_t)o->operand[i].tensor.data) * 0x100000001B3u;
+}
+
 /* A kind that tries nothing out needs no notes. */
 static void submit(void *state, const submission *s)
 {
@@ -83,6 +88,7 @@ static void submit(void *state, const submission *s)
     size_t bytes = p->kind->scratch_of ? p->kind->scratch_of(&p->tuning, s->op) : 0;
     if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
     if (p->kind->tune) note(&p->noted, s->op);
+    if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.places, s->op);
 }
 
 static preparation prepared(void *state)

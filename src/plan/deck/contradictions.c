@@ -63,6 +63,14 @@ static void compare_context(const case_draft *d)
                      value(d, KEY_SEQUENCE), context, tensor);
 }
 
+/* Four links of a pipeline, tensor, context and the others' turn may run at once, and each needs one. */
+static void compare_transfers(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_TRANSFER_SMS, KEYS };
+    if (d->c.transfer_sms > 0 && d->c.transfer_sms < 8)
+        draft_refuse(d, keys, "transfers that run at once need 8 multiprocessors, or 0: they share all");
+}
+
 /* Each rank of data x context holds experts / expert of the experts. */
 static void compare_expert(const case_draft *d)
 {
@@ -166,6 +174,7 @@ void draft_compare(case_draft *d)
     compare_heads(d);
     compare_context(d);
     compare_expert(d);
+    compare_transfers(d);
     compare_positions(d);
     compare_pipeline(d);
     compare_batch(d);

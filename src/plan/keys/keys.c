@@ -99,9 +99,9 @@ static const key_row table[KEYS] = {
     [KEY_ALGORITHMS] = { "algorithms", .kind = KIND_PATH, .fallback = "xgsw.algorithms", FIELD(algorithms),
                          .explanation =
                              "file of the algorithms that trial found for a GPU's products, for later runs, or none" },
-    [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .fallback = "16", FIELD(transfer_sms),
-                           .explanation =
-                               "multiprocessors of a GPU that products leave to transfers, with several ranks" },
+    [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .rule = "by tensor", FIELD(transfer_sms),
+                           .explanation = "multiprocessors of a GPU that products leave to transfers, which take no "
+                                          "more of them; 16 if tensor > 1, else 0: they share all" },
     [KEY_LEARNING_RATE] = { "learning_rate", REAL(0.0, 100.0), .rule = "by size", FIELD(optimizer.learning_rate),
                             .explanation = "largest; full: the recipe's, and the smallest keeps its ratio to it; "
                                            "small, check: 1e-3, constant" },

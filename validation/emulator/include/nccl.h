@@ -45,17 +45,21 @@ typedef enum {
     ncclNumTypes
 } ncclDataType_t;
 
+enum { NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC, NCCL_WIN_REQUIRED_ALIGNMENT = 4096 };
+enum { NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_EFFICIENCY, NCCL_CTA_POLICY_ZERO };
+typedef struct ncclWindow *ncclWindow_t;
+
 /* What xgsw never sets is one filler here. */
 typedef struct {
     size_t size;
     unsigned magic, version;
-    int blocking, maxCTAs, splitShare, others[8];
+    int blocking, cgaClusterSize, maxCTAs, splitShare, CTAPolicy, others[8];
 } ncclConfig_t;
 enum { EMULATOR_NCCL_MAGIC = 0x0afebeef };
 #define NCCL_CONFIG_INITIALIZER                                                                                        \
     {                                                                                                                  \
         sizeof(ncclConfig_t), EMULATOR_NCCL_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,    \
-            NCCL_CONFIG_UNDEF_INT,                                                                                     \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                                       \
         {                                                                                                              \
             0                                                                                                          \
         }                                                                                                              \
@@ -86,10 +90,17 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream);
 ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                          cudaStream_t stream);
+ncclResult_t ncclMemAlloc(void **memory, size_t bytes);
+ncclResult_t ncclMemFree(void *memory);
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window, int flags);
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
-/* The emulator's own: the communicator meets an error. */
+/* The emulator's own: the most thread blocks of a kernel; the communicator meets an error. */
+int emulator_nccl_blocks(ncclComm_t comm);
 void emulator_nccl_break(ncclComm_t comm, ncclResult_t error);
 
 #ifdef __cplusplus

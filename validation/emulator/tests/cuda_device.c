@@ -58,17 +58,34 @@ static void connections_are_enough(void **state)
     static const struct {
         const char *given, *used, *was;
     } cases[] = { { "32", "32", NULL }, { "31", "32", "31" }, { NULL, "32", NULL } };
-    char why[200];
     for (int i = 0; i < 3; i++) {
         unsetenv(name);
         unsetenv(raised);
         if (cases[i].given) setenv(name, cases[i].given, 1);
-        assert_true(machine_usable(MACHINE_CUDA, why, sizeof why));
+        machine_environment();
         assert_string_equal(getenv(name), cases[i].used);
         assert_int_equal(getenv(raised) != NULL, cases[i].was != NULL);
         if (cases[i].was) assert_string_equal(getenv(raised), cases[i].was);
     }
     unsetenv(raised);
+}
+
+/* What would change the layout of transfers is named; what is not set is kept from a site's file. */
+static void the_environment_is_looked_through(void **state)
+{
+    char why[400] = "";
+    machine_environment();
+    assert_true(machine_suits(MACHINE_CUDA, why, sizeof why));
+    assert_string_equal(getenv("NCCL_MAX_CTAS"), "");
+    assert_string_equal(getenv("NCCL_RUNTIME_CONNECT"), "0");
+    setenv("NCCL_ALGO", "Ring", 1);
+    assert_true(machine_suits(MACHINE_CUDA, why, sizeof why));
+    setenv("NCCL_MAX_CTAS", "4", 1);
+    setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+    machine_environment();
+    assert_false(machine_suits(MACHINE_CUDA, why, sizeof why));
+    assert_non_null(strstr(why, ": unset NCCL_MAX_CTAS CUDA_LAUNCH_BLOCKING"));
+    assert_true(machine_suits(MACHINE_HOST, why, sizeof why));
 }
 
 int main(void)
@@ -77,6 +94,7 @@ int main(void)
         cmocka_unit_test(the_device_is_named),
         cmocka_unit_test(the_device_says_how_it_is),
         cmocka_unit_test(connections_are_enough),
+        cmocka_unit_test(the_environment_is_looked_through),
     };
     return cmocka_run_group_tests_name("cuda_device", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
+#include "machine/cuda/transfers/windows.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
 
@@ -241,6 +242,63 @@ static void sums_are_made_in_orders_of_their_own(void **state)
     group_disconnect(MACHINE_CUDA, "sums");
 }
 
+/* Thread blocks of links and of other groups, in the room that products leave. */
+static void the_room_is_shared_out(void **state)
+{
+    static const struct {
+        machine_room room;
+        int link, collective;
+    } cases[] = { { { 0, 4, 3 }, 8, 16 }, { { 16, 4, 3 }, 1, 4 },  { { 8, 4, 3 }, 1, 1 },
+                  { { 16, 0, 2 }, 8, 8 }, { { 64, 4, 2 }, 4, 16 }, { { 24, 0, 1 }, 8, 16 } };
+    for (int i = 0; i < 6; i++) {
+        group link, other;
+        machine_leave_room(cases[i].room);
+        connect(&other, "room", 0, 0, world_ranks());
+        link = group_line("test", 0, 1, world_ranks(), world_rank());
+        link.concurrent = 1;
+        link.channel = CHANNEL_FORWARD;
+        group_connect(MACHINE_CUDA, &link, "link", 0, world_rank());
+        submit(f.q[FIRST], "x", all_reduce_op(&other, cell[0]));
+        machine_sync(f.m);
+        assert_on_all(emulator_nccl_blocks(communicator_for(&other, FIRST)->comm) == cases[i].collective &&
+                          emulator_nccl_blocks(communicator_for(&link, FIRST)->comm) == cases[i].link,
+                      "room %d", i);
+        group_disconnect(MACHINE_CUDA, "room");
+        group_disconnect(MACHINE_CUDA, "link");
+    }
+    machine_leave_room((machine_room){ 0 });
+}
+
+/* In an arena that is a window, gathered and all to all; the window goes with the arena. */
+static void windows_are_written_by_engines(void **state)
+{
+    enum { PART = 64 };
+    group g, *const of[] = { &g };
+    float part[PART], whole[MOST_RANKS * PART];
+    connect(&g, "window", 1, 0, world_ranks());
+    float *mapped = machine_window_take(MACHINE_CUDA, sizeof whole * 2, of, 1);
+    ncclComm_t comm = communicator_for(&g, FIRST)->comm;
+    tensor to = tensor_1d(mapped, F32, PART * world_ranks()), from = tensor_1d(mapped + MOST_RANKS * PART, F32, PART);
+    assert_true(cuda_window_holds(mapped, comm) && !cuda_window_holds(cell[0].data, comm));
+    for (int i = 0; i < PART; i++) part[i] = (float)(world_rank() * PART + i);
+    machine_upload(f.m, from, part);
+    submit(f.q[FIRST], "x", all_gather_op(&g, to, from));
+    machine_sync(f.m);
+    machine_read(f.m, whole, to);
+    for (int i = 0; i < PART * world_ranks(); i++) assert_true(whole[i] == (float)i);
+    tensor parts = tensor_slice(from, 0, 0, world_ranks());
+    cudaStream_t stream;
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    assert_int_equal(ncclAlltoAll(to.data, parts.data, 1, ncclFloat32, comm, stream), ncclSuccess);
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+    CUDA_CHECK(cudaStreamDestroy(stream));
+    machine_read(f.m, part, parts);
+    for (int i = 0; i < world_ranks(); i++) assert_true(part[i] == (float)world_rank());
+    machine_memory_give_back(MACHINE_CUDA, mapped);
+    assert_false(cuda_window_holds(mapped, comm));
+    group_disconnect(MACHINE_CUDA, "window");
+}
+
 /* ---- scenes ---- */
 
 static void shared_links(void)
@@ -347,6 +405,15 @@ static void error(void)
     emulator_nccl_break(communicator_for(g, FIRST)->comm, ncclRemoteError);
 }
 
+/* The last rank's lies elsewhere in its window: NCCL would write into the others' own place. */
+static void other_place(void)
+{
+    group *g = everybody();
+    float *mapped = machine_window_take(MACHINE_CUDA, 1 << 16, &g, 1);
+    tensor to = tensor_1d(mapped + (is_last() ? 64 : 0), F32, world_ranks());
+    submit(f.q[FIRST], "x", all_gather_op(g, to, tensor_none()));
+}
+
 static void device_of_two(void) { reduce(everybody(), 3); }
 
 static void shared_device(void)
@@ -366,6 +433,7 @@ static const struct {
     { "half_in_place", half_in_place }, { "given_back", given_back },
     { "destroyed", destroyed },         { "error", error },
     { "shared_device", shared_device }, { "device_of_two", device_of_two },
+    { "other_place", other_place },
 };
 
 static void play(const char *name)
@@ -385,6 +453,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(links_under_1f1b),
         cmocka_unit_test(communicators_are_kept_and_made_again),
         cmocka_unit_test(sums_are_made_in_orders_of_their_own),
+        cmocka_unit_test(the_room_is_shared_out),
+        cmocka_unit_test(windows_are_written_by_engines),
     };
     int failures = 0;
     world_start(&count, &arguments);

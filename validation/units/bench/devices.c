@@ -2,6 +2,7 @@
 #include "bench/devices.h"
 #include "bench/case_machine.h"
 #include "bench/judge.h"
+#include "bench/window.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,14 +127,34 @@ static void keys_reach_the_machine(void **state)
     machine_options on = case_machine(&c);
     assert_false(on.tuning.deterministic || on.tuning.own_attention || on.shadow);
     assert_string_equal(on.tuning.algorithm_cache, "xgsw.algorithms");
-    assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 16 : 0);
+    assert_int_equal(on.tuning.transfer_multiprocessors, 0);
+    assert_int_equal(case_room(&c).groups, 1);
+    snprintf(text, sizeof text, "%stensor = %d\n", head, world_ranks());
+    c = case_of(text, world_ranks());
+    assert_int_equal(case_room(&c).multiprocessors, world_ranks() > 1 ? 16 : 0);
     snprintf(text, sizeof text, "%s%s", head,
-             "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 7\n");
+             "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 9\n");
     c = case_of(text, world_ranks());
     on = case_machine(&c);
     assert_true(on.tuning.deterministic && on.tuning.own_attention);
     assert_null(on.tuning.algorithm_cache);
-    assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 7 : 0);
+    assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 9 : 0);
+}
+
+/* One stage of all ranks: its arenas are windows of as many bytes, or none is. */
+static void ranks_that_lie_alike_have_windows(void **state)
+{
+    char text[512];
+    int last = world_ranks() - 1;
+    snprintf(text, sizeof text, "%sdata = %d\n", head, world_ranks());
+    bench_case c = case_of(text, world_ranks());
+    c.backend = BACKEND_CUDA;
+    for (int unlike = 0; unlike < 2; unlike++) {
+        measure r = { .arena.used = world_rank() == last ? 200 : 100,
+                      .prepared.places = world_rank() == last && unlike ? 2 : 1 };
+        window_agree(&c, &r);
+        assert_int_equal(r.window, world_ranks() == 1 || unlike ? 0 : 200);
+    }
 }
 
 static void the_host_has_engines(void **state)
@@ -155,6 +176,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(clocks_that_are_not_known_are_not_valid),
         cmocka_unit_test(what_is_refused_depends_on_the_devices),
         cmocka_unit_test(keys_reach_the_machine),
+        cmocka_unit_test(ranks_that_lie_alike_have_windows),
         cmocka_unit_test(the_host_has_engines),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -409,6 +409,23 @@ static void writes_are_poisoned(void **state)
     view_is_poisoned(tensor_slice(tensor_4d(out, F64, 2, 1, 2, 2), 3, 1, 1), out);
 }
 
+/* No token is of the part of the vocabulary: their order is not written. */
+static void scratch_is_poisoned(void **state)
+{
+    floor_of_queues f = open_floor((machine_options){ .prove_access = true });
+    int32_t token[4] = { 9, 9, 9, 9 }, scratch[64] = { 0 };
+    float d_out[8] = { 0 }, gradient[16];
+    queue_set_scratch(f.q[0], scratch, sizeof scratch);
+    submit(f.q[0], "table",
+           embedding_backward_op(tensor_2d(token, I32, 4, 1), tensor_3d(d_out, F32, 4, 1, 2),
+                                 tensor_2d(gradient, F32, 8, 2), WRITE, 0));
+    machine_sync(f.m);
+    int poisoned = 0;
+    for (int i = 0; i < 64; i++) poisoned += scratch[i] == -1;
+    assert_int_equal(poisoned, 4);
+    machine_close(f.m);
+}
+
 static void upload_and_download_synchronize(void **state)
 {
     float x[4] = { 0 }, y[4], z[4] = { 1, 2, 3, 4 };
@@ -443,6 +460,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(deadlocks_are_named),
         cmocka_unit_test(reads_are_proved),
         cmocka_unit_test(writes_are_poisoned),
+        cmocka_unit_test(scratch_is_poisoned),
         cmocka_unit_test(upload_and_download_synchronize),
     };
     return cmocka_run_group_tests_name("executor", tests, NULL, NULL);

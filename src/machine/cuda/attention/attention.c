@@ -1,17 +1,21 @@
 /* Attention: which engine computes a call. */
 #include "machine/cuda/attention/attention.h"
+#include "base/fail.h"
+#include "base/say.h"
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/kernels/compute.h"
 #include "machine/cuda/kernels/kernels.h"
+#include "machine/world.h"
 #include <stdio.h>
 #include <string.h>
 
 enum { LIBRARY, TILED, PLAIN, ENGINES };
 
-/* The machine's settings, which engines have run since it was opened, and why the library's did not where it was asked
- * first. */
+/* The machine's settings; since it was opened, which engines have run, where the library's failed (on any rank once
+ * they have agreed), and why. */
 static struct {
     bool own, deterministic, forward[ENGINES], backward[ENGINES];
+    bool opened, rehearsing, agreed, failed[2]; /* [backward] */
     char why[256];
 } state;
 
@@ -26,6 +30,9 @@ void cuda_attention_open(const machine_tuning *t)
     cuda_attention_settings(t);
     memset(state.forward, 0, sizeof state.forward);
     memset(state.backward, 0, sizeof state.backward);
+    memset(state.failed, 0, sizeof state.failed);
+    state.opened = true;
+    state.agreed = false;
     state.why[0] = 0;
 }
 
@@ -45,6 +52,30 @@ void cuda_attention_prepare(const op *o)
 void cuda_attention_tune(void)
 {
     if (!state.own) library_attention_tune();
+}
+
+void cuda_attention_rehearse(bool yes) { state.rehearsing = yes; }
+
+/* Nobody may compute what others compute with another engine: sums would differ from rank to rank. */
+void cuda_attention_agree(void)
+{
+    bool any = state.failed[0] || state.failed[1], all = world_all(any || !state.opened);
+    int first = world_first(any);
+    double failed[2] = { state.failed[0], state.failed[1] };
+    char why[sizeof state.why] = "";
+    state.agreed = true;
+    if (first == world_ranks()) return;
+    world_maximum(failed, 2);
+    snprintf(why, sizeof why, "%.*s", (int)sizeof why - 1, state.why);
+    world_broadcast(why, sizeof why, first);
+    for (int i = 0; i < 2; i++) state.failed[i] = failed[i] > 0.0;
+    if (all) return;
+    snprintf(state.why, sizeof state.why, "rank %d: %.*s", first, (int)sizeof why - 32, why);
+    say("WARNING    attention %s runs on own kernels on all ranks, since the library fails on one: %s\n",
+        !state.failed[0]  ? "backward"
+        : state.failed[1] ? "forward and backward"
+                          : "forward",
+        state.why);
 }
 
 static bool is_bf16(const cuda_call *c, int at) { return c->x[at].type == BF16; }
@@ -80,31 +111,34 @@ static void keep_reason(const char *why)
     for (char *at = state.why; (at = strpbrk(at, "\r\n"));) *at = ' ';
 }
 
+/* In rehearsal both engines are loaded: whether the library's is taken is agreed afterwards. */
 static bool library_did(const cuda_call *c, bool backward)
 {
     const char *why = "";
-    if (!library_may(c, backward)) return false;
+    if (!library_may(c, backward) || (state.agreed && state.failed[backward])) return false;
     bool did = library_attention_run(c, backward, &why);
+    if (!did && state.agreed)
+        FAIL("attention %s: %s; other ranks go on with the library (attention = own does without it)",
+             backward ? "backward" : "forward", why);
     if (!did) keep_reason(why);
-    return did;
+    state.failed[backward] |= !did;
+    return did && !state.rehearsing;
 }
 
 void cuda_attention_forward(const cuda_call *c)
 {
-    int engine = own_engine(c, false);
-    if (library_did(c, false)) engine = LIBRARY;
-    else if (engine == TILED) tiled_attention_forward(c);
-    else plain_attention_forward(c);
-    state.forward[engine] = true;
+    int engine = library_did(c, false) ? LIBRARY : own_engine(c, false);
+    if (engine == TILED) tiled_attention_forward(c);
+    if (engine == PLAIN) plain_attention_forward(c);
+    state.forward[engine] |= !state.rehearsing;
 }
 
 void cuda_attention_backward(const cuda_call *c)
 {
-    int engine = own_engine(c, true);
-    if (library_did(c, true)) engine = LIBRARY;
-    else if (engine == TILED) tiled_attention_backward(c);
-    else plain_attention_backward(c);
-    state.backward[engine] = true;
+    int engine = library_did(c, true) ? LIBRARY : own_engine(c, true);
+    if (engine == TILED) tiled_attention_backward(c);
+    if (engine == PLAIN) plain_attention_backward(c);
+    state.backward[engine] |= !state.rehearsing;
 }
 
 static void name_engines(char *text, size_t length, const bool *used)

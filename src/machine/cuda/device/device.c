@@ -7,10 +7,9 @@
 #include "machine/cuda/device/nvml.h"
 #include "machine/world.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { WHY = 400, CONNECTIONS = 32 };
+enum { WHY = 400 };
 
 static struct {
     bool chosen;
@@ -46,25 +45,9 @@ static void why_no_device(cudaError_t code, char *why, size_t length)
     else snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
-/* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its
- * peer then holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. A machine has some nine
- * queues and staging, and NCCL two streams for each communicator that shares nothing: 30 with tensor, context and
- * pipeline neighbours. Said before CUDA is first called; where the user's own choice is too small, the record's
- * environment keeps it. */
-static void set_connections(void)
-{
-    char text[16];
-    const char *given = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-    if (given && atoi(given) >= CONNECTIONS) return;
-    if (given) setenv("XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM", given, 1);
-    snprintf(text, sizeof text, "%d", CONNECTIONS);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", text, 1);
-}
-
 static int visible_devices(char *why, size_t length)
 {
     int devices = 0;
-    set_connections();
     cudaError_t code = cudaGetDeviceCount(&devices);
     if (code == cudaSuccess && devices > 0) return devices;
     why_no_device(code, why, length);

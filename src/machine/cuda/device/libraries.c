@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { WINDOWS_SINCE = 22803 }; /* NCCL 2.28.3 */
 cublaslt_functions cublaslt;
 nccl_functions nccl;
+nccl_window_functions nccl_windows;
 
 /* A table of functions is as many pointers, in the order of their names; function pointers are data pointers to the
  * loader. */
@@ -42,4 +44,15 @@ bool nccl_load(char *why, size_t length)
     static bool loaded;
     if (!loaded) loaded = load(XGSW_NCCL, names, sizeof names / sizeof *names, &nccl, why, length);
     return loaded;
+}
+
+bool nccl_windows_load(void)
+{
+    static const char *const names[] = { NCCL_WINDOW_FUNCTIONS(LIBRARY_NAME) };
+    static bool loaded;
+    char why[256];
+    int version = 0;
+    if (loaded) return true;
+    if (!nccl_load(why, sizeof why) || ncclGetVersion(&version) != ncclSuccess || version < WINDOWS_SINCE) return false;
+    return loaded = load(XGSW_NCCL, names, sizeof names / sizeof *names, &nccl_windows, why, sizeof why);
 }

@@ -11,6 +11,9 @@
  * already. */
 bool cublaslt_load(char *why, size_t length);
 bool nccl_load(char *why, size_t length);
+/* NCCL is loaded, and one of those (2.28 and later) that gather in registered memory without multiprocessors: then its
+ * functions nccl_windows can be called. */
+bool nccl_windows_load(void);
 
 /* clang-format off */
 #define CUBLASLT_FUNCTIONS(F) \
@@ -24,6 +27,8 @@ bool nccl_load(char *why, size_t length);
     F(ncclCommSplit) F(ncclCommFinalize) F(ncclCommDestroy) F(ncclCommAbort) F(ncclCommGetAsyncError) \
     F(ncclAllGather) F(ncclReduceScatter) F(ncclAllReduce) F(ncclSend) F(ncclRecv) F(ncclGroupStart) \
     F(ncclGroupEnd)
+#define NCCL_WINDOW_FUNCTIONS(F) \
+    F(ncclMemAlloc) F(ncclMemFree) F(ncclCommWindowRegister) F(ncclCommWindowDeregister) F(ncclAlltoAll)
 /* clang-format on */
 
 #define LIBRARY_POINTER(function) __typeof__(&function) function;
@@ -33,8 +38,12 @@ typedef struct {
 typedef struct {
     NCCL_FUNCTIONS(LIBRARY_POINTER)
 } nccl_functions;
+typedef struct {
+    NCCL_WINDOW_FUNCTIONS(LIBRARY_POINTER)
+} nccl_window_functions;
 extern cublaslt_functions cublaslt;
 extern nccl_functions nccl;
+extern nccl_window_functions nccl_windows;
 
 #define cublasLtCreate cublaslt.cublasLtCreate
 #define cublasLtDestroy cublaslt.cublasLtDestroy
@@ -70,3 +79,8 @@ extern nccl_functions nccl;
 #define ncclRecv nccl.ncclRecv
 #define ncclGroupStart nccl.ncclGroupStart
 #define ncclGroupEnd nccl.ncclGroupEnd
+#define ncclMemAlloc nccl_windows.ncclMemAlloc
+#define ncclMemFree nccl_windows.ncclMemFree
+#define ncclCommWindowRegister nccl_windows.ncclCommWindowRegister
+#define ncclCommWindowDeregister nccl_windows.ncclCommWindowDeregister
+#define ncclAlltoAll nccl_windows.ncclAlltoAll

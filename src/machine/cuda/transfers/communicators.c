@@ -10,16 +10,16 @@
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
+#include "machine/cuda/transfers/thread_blocks.h"
 #include "machine/kind.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Transfers that wait for each other across ranks must all be resident at once. A rank has two communicators of tensor,
- * one of context and four of links: 7 x 8 thread blocks, and of those that take turns one: 16. That is 72 of the 132
- * multiprocessors of an H100 (108 of an A100). */
-enum { CONCURRENT_BLOCKS = 8, TURN_BLOCKS = 16 };
-enum { SPLITS = 64 };
+enum { SPLITS = 64, FIRST_BYTES = 64 };
+/* When a communicator is made the root greets all ranks, and nobody completes anything meanwhile: so long is allowed
+ * beyond the seconds of a stall. What many ranks take was not measured. */
+static const double SETUP_SECONDS_PER_RANK = 0.25;
 
 typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURRENT } part_index;
 typedef struct {
@@ -32,10 +32,12 @@ typedef struct {
 
 static struct {
     bool open;
-    ncclComm_t world[2]; /* [takes turns] */
+    thread_blocks blocks; /* with which all were made */
+    ncclComm_t world[2];  /* [takes turns] */
     split split[SPLITS];
     cudaStream_t stream;
-    char *token; /* for first transfers */
+    char *token;  /* for first transfers */
+    double bytes; /* of the device that they took, as seen while each was made */
 } communicators;
 
 /* ---- the world ---- */
@@ -54,20 +56,27 @@ static void open_library(void)
     communicators.open = true;
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
-    unsetenv("NCCL_COMM_SPLIT_SHARE_RESOURCES"); /* would win over what is decided here */
-    setenv("NCCL_RUNTIME_CONNECT", "0", 1); /* else a communicator takes memory, and waits, in its first collective */
     nccl_open();
     snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
     fail_install(end_all, text);
 }
 
-static ncclConfig_t configuration(bool takes_turns)
+static ncclConfig_t configuration(bool takes_turns, int blocks)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
     config.splitShare = takes_turns;
-    config.maxCTAs = takes_turns ? TURN_BLOCKS : CONCURRENT_BLOCKS;
+    config.cgaClusterSize = 0;
+    if (nccl_windows_load()) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+    config.maxCTAs = blocks;
     return config;
+}
+
+static double free_bytes(void)
+{
+    size_t unused = 0, all = 0;
+    CUDA_CHECK(cudaMemGetInfo(&unused, &all));
+    return (double)unused;
 }
 
 static ncclComm_t world_communicator(bool takes_turns)
@@ -75,11 +84,13 @@ static ncclComm_t world_communicator(bool takes_turns)
     ncclComm_t *comm = &communicators.world[takes_turns];
     if (*comm) return *comm;
     ncclUniqueId id;
-    ncclConfig_t config = configuration(takes_turns);
+    double before = free_bytes();
     open_library();
+    ncclConfig_t config = configuration(takes_turns, communicators.blocks.collective);
     if (world_rank() == 0) NCCL("the world", ncclGetUniqueId(&id));
     world_broadcast(&id, sizeof id, 0);
     NCCL("the world", ncclCommInitRankConfig(comm, world_ranks(), id, world_rank(), &config));
+    communicators.bytes += before - free_bytes();
     return *comm;
 }
 
@@ -94,12 +105,33 @@ static split *split_named(const char *name)
 
 static void split_free(split *s)
 {
+    double before = free_bytes();
     for (int i = 0; i < PARTS; i++) {
         ncclComm_t comm = s->part[i].comm;
         s->part[i].comm = NULL; /* who aborts all meets none that is being destroyed */
         if (comm) NCCL(s->part[i].name, ncclCommDestroy(comm));
     }
+    communicators.bytes += before - free_bytes();
     *s = (split){ 0 };
+}
+
+/* What was made for another room is made anew. */
+static void make_room(void)
+{
+    thread_blocks granted = thread_blocks_granted();
+    if (memcmp(&granted, &communicators.blocks, sizeof granted) == 0) return;
+    for (int i = 0; i < SPLITS; i++) {
+        if (communicators.split[i].users) FAIL("%s is in use while the room changes", communicators.split[i].name);
+        split_free(&communicators.split[i]);
+    }
+    double before = free_bytes();
+    for (int i = 0; i < 2; i++) {
+        ncclComm_t comm = communicators.world[i];
+        communicators.world[i] = NULL;
+        if (comm) NCCL("the world", ncclCommDestroy(comm));
+    }
+    communicators.bytes += before - free_bytes();
+    communicators.blocks = granted;
 }
 
 /* Communicators hold memory of the device: those of a layout that nobody uses any more make room for the next one's. */
@@ -153,25 +185,39 @@ static void meet_neighbours(const cuda_communicator *c, int concurrent)
     finish(c);
 }
 
+void communicator_gather_first(const cuda_communicator *c, void *memory)
+{
+    char *whole = memory, *own = whole + FIRST_BYTES * c->rank;
+    open_stream();
+    NCCL(c->name, ncclAllGather(own, whole, FIRST_BYTES, ncclUint8, c->comm, communicators.stream));
+    finish(c);
+}
+
 /* ---- groups ---- */
 
 static void make_part(split *s, int at, const group *g, const char *name, int color, int key)
 {
     cuda_communicator *c = &s->part[at];
     bool takes_turns = at == TURNS, joins = color >= 0 && g->size > 1;
-    ncclConfig_t config = configuration(takes_turns);
+    bool is_link = g->channel == CHANNEL_FORWARD || g->channel == CHANNEL_BACKWARD;
+    const thread_blocks *blocks = &communicators.blocks;
+    ncclConfig_t config = configuration(takes_turns, is_link ? blocks->link : blocks->collective);
     world_barrier();
     ncclComm_t parent = world_communicator(takes_turns);
+    double before = free_bytes();
     *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
     snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
     NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
     if (joins && !takes_turns) meet_neighbours(c, at - FIRST_CONCURRENT);
+    communicators.bytes += before - free_bytes();
     s->made[at] = true;
 }
 
 void cuda_connect(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
+    world_stall_allow(SETUP_SECONDS_PER_RANK * world_ranks());
+    make_room();
     split *s = split_named(name);
     if (!s) s = split_make(name);
     if (s->users++ == 0) s->first_queue = 0;
@@ -179,6 +225,7 @@ void cuda_connect(group *g, const char *name, int color, int key)
         int at = g->concurrent ? FIRST_CONCURRENT + i : TURNS;
         if (!s->made[at]) make_part(s, at, g, name, color, key);
     }
+    world_stall_allow(0.0);
     g->connection = s;
 }
 
@@ -202,6 +249,18 @@ const cuda_communicator *communicator_for(const group *g, int queue_index)
     if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
     return c;
 }
+
+int communicators_of(const group *g, const cuda_communicator *list[GROUP_CONCURRENT])
+{
+    const split *s = g->connection;
+    int count = 0;
+    if (!g->concurrent && s && s->made[TURNS]) list[count++] = &s->part[TURNS];
+    for (int i = 0; s && i < g->concurrent; i++)
+        if (s->made[FIRST_CONCURRENT + i]) list[count++] = &s->part[FIRST_CONCURRENT + i];
+    return count;
+}
+
+double communicators_bytes(void) { return communicators.bytes; }
 
 /* ---- errors ---- */
 

@@ -18,6 +18,13 @@ void cuda_disconnect(const char *name);
  * queue that asked first since the split came into use, the second for all others. */
 const cuda_communicator *communicator_for(const group *g, int queue_index);
 
+/* All that the group has; returns how many. */
+int communicators_of(const group *g, const cuda_communicator *list[GROUP_CONCURRENT]);
+/* A first gather of a few bytes a rank, in memory that nobody uses: NCCL takes memory, and waits, in the first that
+ * copy engines make. Collective over the communicator. */
+void communicator_gather_first(const cuda_communicator *c, void *memory);
+/* Of the device's memory that all of them hold, as measured when they were made. */
+double communicators_bytes(void);
 /* Ends the run if a communicator met an error of its own; called while one waits. */
 void communicators_check(void);
 /* Before the run ends on a failure: lets go of the peers, within a bound. */

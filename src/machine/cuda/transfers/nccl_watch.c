@@ -14,7 +14,7 @@ enum { LOOK_MILLISECONDS = 20, ABANDON_SECONDS = 5 };
 
 static struct {
     bool opened;
-    const char *who, *call; /* of the main thread's call, if began is not 0 */
+    _Atomic(const char *) who, call; /* of the main thread's call, if began is not 0 */
     _Atomic double began;
     void (*let_go)(void);
     atomic_bool ending, gone;

@@ -1,0 +1,7 @@
+/* Which ranks lay a case out alike. */
+#pragma once
+#include "plan/bench_case.h"
+#include "train/measure.h"
+
+/* Sets r->window. Collective over the world. */
+void window_agree(const bench_case *c, measure *r);
