@@ -34,10 +34,10 @@ static int sharers(machine_kind kind, const host_load *load)
  * turns share one's resources. The report's Memory line tells what it was. */
 static double room_outside(const mesh *m)
 {
-    const group *const laned[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
+    const group *const apart[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
     if (m->on == MESH_ON_CUDA) return 1.5e9;
     int communicators = m->all.size > 1 ? 2 : 0; /* of the world; of those that take turns */
-    for (int i = 0; i < 3; i++) communicators += laned[i]->size > 1 ? laned[i]->concurrent : 0;
+    for (int i = 0; i < 3; i++) communicators += apart[i]->size > 1;
     for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
     return 1.5e9 + 0.3e9 * communicators;
 }

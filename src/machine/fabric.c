@@ -32,7 +32,7 @@ group group_reversed(const group *g)
     r.dim[0].stride = -g->dim[0].stride;
     r.handle_first = g->handle_first + (g->size - 1) * g->handle_step;
     r.handle_step = -g->handle_step;
-    r.channel = CHANNEL_BACKWARD;
+    r.channel = CHANNEL_REVERSED;
     r.connection = NULL;
     return r;
 }

@@ -8,13 +8,14 @@ typedef enum {
     CHANNEL_NONE,
     CHANNEL_FORWARD,
     CHANNEL_BACKWARD,
+    CHANNEL_REVERSED,
     CHANNEL_GRADIENT,
     CHANNEL_MODEL,
     CHANNEL_ALL,
     CHANNELS
 } fabric_channel;
 
-enum { GROUP_DIMS = 5, GROUP_CONCURRENT = 2 };
+enum { GROUP_DIMS = 5 };
 typedef struct {
     int count, stride;
 } group_dim;
@@ -26,8 +27,7 @@ typedef struct group {
     int first;        /* world rank of member 0; with axis and channel it names the group on every rank */
     int dims;
     group_dim dim[GROUP_DIMS]; /* steps in world rank, the fastest first; the counts' product is size */
-    int concurrent;   /* transfers that run at once, and beside those of other groups, at most GROUP_CONCURRENT; 0: in
-                         turn with other such groups */
+    bool apart;       /* its transfers run beside those of other groups; else in turn with those of other such groups */
     void *connection; /* the backend's, between group_connect and group_disconnect; NULL: it needs none */
     int handle;       /* communicator of machine/world.h; unused if size is 1 */
     int handle_first, handle_step; /* member i is its rank handle_first + i handle_step */

@@ -42,20 +42,17 @@ static int previous_stage(const mesh_layout *l, int p)
     return next_stage(l, l->degree[AXIS_PIPELINE] - 1) == 0 ? l->degree[AXIS_PIPELINE] - 1 : -1;
 }
 
-/* Transfers of each that run at once, and beside the others'. */
-enum { TENSOR_TRANSFERS = 1, CONTEXT_TRANSFERS = 1, LINK_TRANSFERS = 1 };
-
 /* From stage to stage, one of which is this rank's; alone if one of them is not there. */
 static group link_between(const mesh *m, fabric_channel channel, int from, int to)
 {
     const group *pipeline = &m->axis[AXIS_PIPELINE];
     group alone = group_line(pipeline->axis, m->rank, 0, 1, 0);
-    alone.concurrent = LINK_TRANSFERS;
+    alone.apart = true;
     if (from < 0 || to < 0) return alone;
     int stride = (to - from) * axis_stride(&m->layout, AXIS_PIPELINE);
     int own = m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER;
     group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, own);
-    g.concurrent = LINK_TRANSFERS;
+    g.apart = true;
     g.handle = pipeline->handle;
     g.handle_first = from;
     g.handle_step = to - from;
@@ -201,8 +198,8 @@ static void make_groups(mesh *m)
     m->gradient = group_over(m, "gradient", GRADIENT);
     m->model = group_over(m, "model", MODEL);
     m->all = group_over(m, "all", GRADIENT | MODEL);
-    m->axis[AXIS_TENSOR].concurrent = TENSOR_TRANSFERS;
-    m->axis[AXIS_CONTEXT].concurrent = CONTEXT_TRANSFERS;
+    m->axis[AXIS_TENSOR].apart = true;
+    m->axis[AXIS_CONTEXT].apart = true;
     m->gradient.channel = CHANNEL_GRADIENT;
     m->model.channel = CHANNEL_MODEL;
     m->all.channel = CHANNEL_ALL;

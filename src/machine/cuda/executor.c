@@ -77,12 +77,12 @@ static void stream_wait(cuda_executor *e, const submission *s, entry *x, depende
 
 /* Collectives of groups that take turns each wait for the one submitted before it: NCCL's kernels hold multiprocessors
  * until their peers have come, and two that start in different orders on two ranks may wait for each other. All ranks
- * submit them in one order. Groups whose transfers run at once have multiprocessors of their own (communicators.c).
+ * submit them in one order. Groups apart have multiprocessors of their own (thread_blocks.c).
  * Exchanges stay out: a receive is posted long before its sender can come, and what the chain would hold up behind it
  * may be what lets the sender come. */
 static bool takes_turns(const op *o)
 {
-    return op_is_transfer(o->kind) && o->kind != OP_EXCHANGE && !o->args.fabric.group->concurrent;
+    return op_is_transfer(o->kind) && o->kind != OP_EXCHANGE && !o->args.fabric.group->apart;
 }
 
 static void stream_wait_all(cuda_executor *e, const submission *s, entry *x)
@@ -116,7 +116,7 @@ static void launch(const cuda_executor *e, const submission *s)
     backend_check_scratch(s->op, scratch, s->scratch_bytes);
     if (e->options.prove_access) poison(q, s, scratch);
     if (op_is_transfer(s->op->kind)) {
-        cuda_transfer(s->op, q->stream, s->queue);
+        cuda_transfer(s->op, q->stream);
         return;
     }
     cuda_compute(s->op, s->scratch, s->scratch_bytes, q->stream);

@@ -30,11 +30,11 @@ static struct {
 static tensor cell(int i) { return tensor_1d(device + i, F32, 1); }
 static tensor large(int i) { return tensor_1d(device + FLOATS + i * LARGE, F32, LARGE); }
 
-static void connect(group *g, const char *axis, int concurrent, fabric_channel channel)
+static void connect(group *g, const char *axis, bool apart, fabric_channel channel)
 {
     char name[SPLIT_NAME];
     *g = group_line(axis, 0, 1, world_ranks(), world_rank());
-    g->concurrent = concurrent;
+    g->apart = apart;
     g->channel = channel;
     snprintf(name, sizeof name, "%s %d", axis, (int)channel);
     group_connect(MACHINE_CUDA, g, name, 0, world_rank());

@@ -1,9 +1,8 @@
 /* Communicators of the CUDA machine. The process's place in them is process state, as NCCL's is.
  *
  * NCCL runs transfers of one communicator, and of all that share resources, one after the other in the order of
- * submission, whatever their streams. So there are two kinds. Groups whose transfers run at once have that many
- * communicators of their own: a receive that is posted ahead on one link of a pipeline must not hold up what is sent on
- * another. All other groups share the resources of one communicator of the world. Both are split from a communicator of
+ * submission, whatever their streams. So there are two kinds. Groups apart have a communicator of their own: a receive
+ * that is posted ahead on one link of a pipeline must not hold up what is sent on another. All other groups share the resources of one communicator of the world. Both are split from a communicator of
  * the world that hands its kind down. */
 #include "machine/cuda/transfers/communicators.h"
 #include "base/clock.h"
@@ -21,11 +20,10 @@ enum { SPLITS = 64, FIRST_BYTES = 64 };
  * beyond the seconds of a stall. What many ranks take was not measured. */
 static const double SETUP_SECONDS_PER_RANK = 0.25;
 
-typedef enum { TURNS, FIRST_CONCURRENT, PARTS = FIRST_CONCURRENT + GROUP_CONCURRENT } part_index;
+typedef enum { TURNS, APART, PARTS } part_index;
 typedef struct {
     char name[SPLIT_NAME]; /* empty: none */
     int users;
-    int first_queue; /* 1 + the queue whose transfers take the first of those that run at once; 0: none has come */
     bool made[PARTS];
     cuda_communicator part[PARTS];
 } split;
@@ -149,10 +147,11 @@ static split *split_make(const char *name)
 
 static void open_stream(void)
 {
+    size_t bytes = 1 + (size_t)world_ranks();
     if (communicators.stream) return;
     CUDA_CHECK(cudaStreamCreateWithFlags(&communicators.stream, cudaStreamNonBlocking));
-    CUDA_CHECK(cudaMalloc((void **)&communicators.token, 2));
-    CUDA_CHECK(cudaMemsetAsync(communicators.token, 0, 2, communicators.stream));
+    CUDA_CHECK(cudaMalloc((void **)&communicators.token, bytes));
+    CUDA_CHECK(cudaMemsetAsync(communicators.token, 0, bytes, communicators.stream));
 }
 
 static void finish(const cuda_communicator *c)
@@ -169,18 +168,18 @@ static void finish(const cuda_communicator *c)
     world_progress();
 }
 
-/* Two ranks meet inside NCCL when they first submit a transfer between them. Links are submitted to in different orders
- * by their two ends, so that they must have met before. A byte goes round, in the direction that the communicator's
- * rings will turn. */
-static void meet_neighbours(const cuda_communicator *c, int concurrent)
+/* Two ranks meet inside NCCL when they first submit a transfer between them, in the call: who submits waits there for
+ * the other. Links are submitted to in different orders by their two ends, so all ranks meet before the first step. */
+static void meet_all(const cuda_communicator *c)
 {
-    int step = concurrent == 0 ? 1 : c->ranks - 1, next = (c->rank + step) % c->ranks,
-        before = (c->rank + c->ranks - step) % c->ranks;
     open_stream();
     char *sent = communicators.token, *received = communicators.token + 1;
     NCCL(c->name, ncclGroupStart());
-    NCCL(c->name, ncclSend(sent, 1, ncclUint8, next, c->comm, communicators.stream));
-    NCCL(c->name, ncclRecv(received, 1, ncclUint8, before, c->comm, communicators.stream));
+    for (int i = 1; i < c->ranks; i++) {
+        int next = (c->rank + i) % c->ranks, before = (c->rank + c->ranks - i) % c->ranks;
+        NCCL(c->name, ncclSend(sent, 1, ncclUint8, next, c->comm, communicators.stream));
+        NCCL(c->name, ncclRecv(received + before, 1, ncclUint8, before, c->comm, communicators.stream));
+    }
     NCCL(c->name, ncclGroupEnd());
     finish(c);
 }
@@ -195,7 +194,7 @@ void communicator_gather_first(const cuda_communicator *c, void *memory)
 
 /* ---- groups ---- */
 
-static void make_part(split *s, int at, const group *g, const char *name, int color, int key)
+static void make_part(split *s, part_index at, const group *g, const char *name, int color, int key)
 {
     cuda_communicator *c = &s->part[at];
     bool takes_turns = at == TURNS, joins = color >= 0 && g->size > 1;
@@ -208,10 +207,12 @@ static void make_part(split *s, int at, const group *g, const char *name, int co
     *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
     snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
     NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
-    if (joins && !takes_turns) meet_neighbours(c, at - FIRST_CONCURRENT);
+    if (joins && !takes_turns) meet_all(c);
     communicators.bytes += before - free_bytes();
     s->made[at] = true;
 }
+
+static part_index part_for(const group *g) { return g->apart ? APART : TURNS; }
 
 void cuda_connect(group *g, const char *name, int color, int key)
 {
@@ -220,11 +221,8 @@ void cuda_connect(group *g, const char *name, int color, int key)
     make_room();
     split *s = split_named(name);
     if (!s) s = split_make(name);
-    if (s->users++ == 0) s->first_queue = 0;
-    for (int i = 0; i < (g->concurrent ? g->concurrent : 1); i++) {
-        int at = g->concurrent ? FIRST_CONCURRENT + i : TURNS;
-        if (!s->made[at]) make_part(s, at, g, name, color, key);
-    }
+    s->users++;
+    if (!s->made[part_for(g)]) make_part(s, part_for(g), g, name, color, key);
     world_stall_allow(0.0);
     g->connection = s;
 }
@@ -235,29 +233,12 @@ void cuda_disconnect(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
-static part_index part_for(split *s, const group *g, int queue_index)
-{
-    if (!g->concurrent) return TURNS;
-    if (!s->first_queue) s->first_queue = queue_index + 1;
-    return FIRST_CONCURRENT + (g->concurrent > 1 && s->first_queue != queue_index + 1);
-}
-
-const cuda_communicator *communicator_for(const group *g, int queue_index)
-{
-    split *s = g->connection;
-    const cuda_communicator *c = s ? &s->part[part_for(s, g, queue_index)] : NULL;
-    if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
-    return c;
-}
-
-int communicators_of(const group *g, const cuda_communicator *list[GROUP_CONCURRENT])
+const cuda_communicator *communicator_for(const group *g)
 {
     const split *s = g->connection;
-    int count = 0;
-    if (!g->concurrent && s && s->made[TURNS]) list[count++] = &s->part[TURNS];
-    for (int i = 0; s && i < g->concurrent; i++)
-        if (s->made[FIRST_CONCURRENT + i]) list[count++] = &s->part[FIRST_CONCURRENT + i];
-    return count;
+    const cuda_communicator *c = s ? &s->part[part_for(g)] : NULL;
+    if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
+    return c;
 }
 
 double communicators_bytes(void) { return communicators.bytes; }

@@ -10,16 +10,13 @@ typedef struct {
     char name[SPLIT_NAME + 16]; /* what messages call it */
 } cuda_communicator;
 
-/* Gives the group its communicators (group.connection). Collective over the world, as group_connect; disconnected by
+/* Gives the group its communicator (group.connection). Collective over the world, as group_connect; disconnected by
  * name as often. */
 void cuda_connect(group *g, const char *name, int color, int key);
 void cuda_disconnect(const char *name);
-/* The group's, for transfers of that queue of the machine: of a group whose transfers run at once, the first for the
- * queue that asked first since the split came into use, the second for all others. */
-const cuda_communicator *communicator_for(const group *g, int queue_index);
+/* The group's: of one apart its own, else that of those that take turns. */
+const cuda_communicator *communicator_for(const group *g);
 
-/* All that the group has; returns how many. */
-int communicators_of(const group *g, const cuda_communicator *list[GROUP_CONCURRENT]);
 /* A first gather of a few bytes a rank, in memory that nobody uses: NCCL takes memory, and waits, in the first that
  * copy engines make. Collective over the communicator. */
 void communicator_gather_first(const cuda_communicator *c, void *memory);

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
+#include "machine/cuda/transfers/windows.h"
 
 typedef struct {
     const op *op;
@@ -74,22 +75,28 @@ static void run_exchange(const cuda_transfer_call *t)
 }
 
 /* Sends and receives of one group of calls run at once. */
+static void send_to_all(const cuda_transfer_call *t, char *to, const char *from, size_t part, ncclDataType_t type,
+                        size_t count)
+{
+    const int ranks = t->group->size, rank = t->group->rank;
+    move(t, to + part * (size_t)rank, from + part * (size_t)rank, part);
+    NCCL(t->name, ncclGroupStart());
+    for (int i = 1; i < ranks; i++) {
+        int next = (rank + i) % ranks, before = (rank + ranks - i) % ranks;
+        NCCL(t->name, ncclSend(from + part * (size_t)next, count, type, next, t->comm, t->stream));
+        NCCL(t->name, ncclRecv(to + part * (size_t)before, count, type, before, t->comm, t->stream));
+    }
+    NCCL(t->name, ncclGroupEnd());
+}
+
 static void run_all_to_all(const cuda_transfer_call *t)
 {
     const tensor *to = &t->op->operand[0].tensor, *from = &t->op->operand[1].tensor;
     size_t part = tensor_span(from) / (size_t)t->group->size, count = part / dtype_bytes(from->type);
-    move(t, part_data(to, t->group), part_data(from, t->group), part);
-    if (t->group->size == 1) return;
-    NCCL(t->name, ncclGroupStart());
-    for (int i = 1; i < t->group->size; i++) {
-        int next = (t->group->rank + i) % t->group->size,
-            before = (t->group->rank + t->group->size - i) % t->group->size;
-        NCCL(t->name,
-             ncclSend((char *)from->data + part * (size_t)next, count, format(from->type), next, t->comm, t->stream));
-        NCCL(t->name,
-             ncclRecv((char *)to->data + part * (size_t)before, count, format(to->type), before, t->comm, t->stream));
-    }
-    NCCL(t->name, ncclGroupEnd());
+    if (t->group->size == 1) move(t, to->data, from->data, part);
+    else if (cuda_window_holds(from->data, t->comm) && cuda_window_holds(to->data, t->comm))
+        NCCL(t->name, ncclAlltoAll(from->data, to->data, count, format(from->type), t->comm, t->stream));
+    else send_to_all(t, to->data, from->data, part, format(from->type), count);
 }
 
 /* Nothing is to be moved, on all ranks alike. */
@@ -98,13 +105,13 @@ static bool is_empty(const op *o)
     return o->operands == 0 || (o->kind != OP_EXCHANGE && tensor_elements(&o->operand[0].tensor) == 0);
 }
 
-void cuda_transfer(const op *o, cudaStream_t stream, int queue_index)
+void cuda_transfer(const op *o, cudaStream_t stream)
 {
     group *g = o->args.fabric.group;
     cuda_transfer_call t = { .op = o, .group = g, .stream = stream };
     if (is_empty(o)) return;
     if (g->size > 1) {
-        const cuda_communicator *c = communicator_for(g, queue_index);
+        const cuda_communicator *c = communicator_for(g);
         t.name = c->name;
         t.comm = c->comm;
     }

@@ -48,7 +48,6 @@ static void register_with(const cuda_communicator *c)
 
 void *cuda_window_take(size_t bytes, group *const *of, int groups)
 {
-    const cuda_communicator *list[GROUP_CONCURRENT];
     bool any = false;
     for (int i = 0; i < groups; i++) any |= of_one_node(of[i]);
     if (!any || windows.memory || machine_shares_devices() || !nccl_windows_load()) return cuda_memory_take(bytes);
@@ -56,7 +55,7 @@ void *cuda_window_take(size_t bytes, group *const *of, int groups)
     NCCL("the arena", ncclMemAlloc((void **)&windows.memory, bytes));
     windows.bytes = bytes;
     for (int i = 0; i < groups; i++)
-        for (int k = of_one_node(of[i]) ? communicators_of(of[i], list) : 0; k > 0; k--) register_with(list[k - 1]);
+        if (of_one_node(of[i])) register_with(communicator_for(of[i]));
     return windows.memory;
 }
 
