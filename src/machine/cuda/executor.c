@@ -71,7 +71,7 @@ static void stream_wait(cuda_executor *e, const submission *s, entry *x, depende
     if (on.serial > target->submitted) backend_fail_never(s->op, &on);
     if (on.serial <= e->history->completed[on.queue]) return;
     const entry *earlier = queue_entry(target, on.serial);
-    x->wait[x->waits++] = (cuda_wait){ on, earlier->group };
+    x->wait[x->waits++] = (cuda_wait){ on, earlier->axis };
     CUDA_CHECK(cudaStreamWaitEvent(e->queue[s->queue].stream, earlier->event, 0));
 }
 
@@ -134,8 +134,9 @@ static entry *append(cuda_executor *e, const submission *s)
     if (!x->event) CUDA_CHECK(cudaEventCreate(&x->event));
     x->kind = o->kind;
     x->origin = o->origin;
-    if (op_is_transfer(o->kind)) q->group = o->args.fabric.group;
-    x->group = q->group;
+    x->group = op_is_transfer(o->kind) ? o->args.fabric.group : NULL;
+    if (x->group) q->axis = x->group->axis;
+    x->axis = q->axis;
     x->submitted = clock_seconds();
     return x;
 }

@@ -60,14 +60,14 @@ static double began(const cuda_executor *e, int queue, const entry *x)
     double ready = fmax(last_end(e, queue), x->submitted);
     const cuda_wait *late = NULL;
     for (int i = 0; i < x->waits; i++)
-        if (!x->wait[i].transfer) ready = fmax(ready, ended(e, &x->wait[i]));
+        if (!x->wait[i].axis) ready = fmax(ready, ended(e, &x->wait[i]));
     double begin = ready;
     for (int i = 0; i < x->waits; i++) {
-        if (!x->wait[i].transfer || ended(e, &x->wait[i]) <= begin) continue;
+        if (!x->wait[i].axis || ended(e, &x->wait[i]) <= begin) continue;
         late = &x->wait[i];
         begin = ended(e, late);
     }
-    if (late && !op_is_transfer(x->kind)) tally_exposed(e->history->tally, late->transfer->axis, begin - ready);
+    if (late && !op_is_transfer(x->kind)) tally_exposed(e->history->tally, late->axis, begin - ready);
     return begin;
 }
 

@@ -8,17 +8,18 @@
  * is one to six launches, its waits and an event: on the average of a step fewer than eight. */
 enum { QUEUE_OPS = 128, QUEUE_WAITS = HAZARD_QUEUES + 1 };
 
-/* What an operation waits for; transfer: its group, if it is one. */
+/* What an operation waits for. axis: of a transfer, or of the transfers of its queue; NULL: computing. */
 typedef struct {
     dependency on;
-    group *transfer;
+    const char *axis;
 } cuda_wait;
 
 /* What remains of an operation that was launched. */
 typedef struct {
     op_kind kind;
     origin origin;
-    group *group; /* of a transfer */
+    group *group;     /* of a transfer */
+    const char *axis; /* as a wait's */
     cuda_wait wait[QUEUE_WAITS];
     int waits;
     double submitted;
@@ -29,7 +30,7 @@ typedef struct {
     entry *ring; /* [QUEUE_OPS], by serial */
     uint64_t submitted;
     cudaStream_t stream;
-    group *group;  /* of its last transfer: what else it runs belongs to that; NULL: none */
+    const char *axis; /* of its last transfer, to which what else it runs belongs; NULL: none */
     double looked; /* when the first that is not completed was seen incomplete */
 } cuda_queue;
 

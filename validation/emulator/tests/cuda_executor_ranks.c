@@ -21,7 +21,7 @@ enum { QUEUES = 4, FLOATS = 1 << 10, LARGE = 1 << 16 };
 enum { COMPUTE, FIRST, SECOND, THIRD };
 
 static float *device;       /* [FLOATS + 2 * LARGE] */
-static group links[2], all; /* links: from rank 0 to 1, and back */
+static group links[2], turns[2], all; /* links: from rank 0 to 1, and back */
 static struct {
     machine *m;
     queue *q[QUEUES];
@@ -162,18 +162,18 @@ static void receives_posted_ahead_hold_nobody_up(void **state)
     }
 }
 
-/* Three communicators, on queues that nothing else orders. That one transfer waits for another is no computing's loss.
- */
+/* Three groups that take turns, on queues that nothing else orders. That one transfer waits for another is no
+ * computing's loss. */
 static void collectives_run_in_the_order_of_submission(void **state)
 {
     for (int round = 0; round < 30; round++) {
-        mark m[3] = { submit(f.q[FIRST], "a", all_reduce_op(&links[0], large(0))),
-                      submit(f.q[SECOND], "b", all_reduce_op(&links[1], cell(20))),
+        mark m[3] = { submit(f.q[FIRST], "a", all_reduce_op(&turns[0], large(0))),
+                      submit(f.q[SECOND], "b", all_reduce_op(&turns[1], cell(20))),
                       submit(f.q[THIRD], "c", all_gather_op(&all, tensor_1d(device + 30, F32, 2), tensor_none())) };
         machine_sync(f.m);
         assert_true(mark_time(m[0]) <= mark_time(m[1]) && mark_time(m[1]) <= mark_time(m[2]));
     }
-    assert_true(exposed_on("pipeline") == 0.0 && exposed_on("data") == 0.0);
+    assert_true(exposed_on("gradient") == 0.0 && exposed_on("data") == 0.0);
 }
 
 /* Rank 1 sends nothing; who waits for it in the end is three operations away. */
@@ -202,9 +202,11 @@ int main(int count, char **arguments)
     setenv("EMULATOR_DEVICES", "2", 0);
     world_start(&count, &arguments);
     device = machine_memory_take(MACHINE_CUDA, (FLOATS + 2 * LARGE) * sizeof *device);
-    connect(&links[0], "pipeline", 1, CHANNEL_FORWARD);
-    connect(&links[1], "pipeline", 1, CHANNEL_BACKWARD);
-    connect(&all, "data", 0, CHANNEL_ALL);
+    connect(&links[0], "pipeline", true, CHANNEL_FORWARD);
+    connect(&links[1], "pipeline", true, CHANNEL_BACKWARD);
+    connect(&all, "data", false, CHANNEL_ALL);
+    connect(&turns[0], "gradient", false, CHANNEL_GRADIENT);
+    connect(&turns[1], "model", false, CHANNEL_MODEL);
     if (count > 1) {
         open_floor(NULL);
         if (strcmp(arguments[1], "absent") == 0) absent();
