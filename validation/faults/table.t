@@ -29,25 +29,25 @@ COUNT = {
     "matmul": 54, "embedding_forward": 2, "embedding_backward": 2, "norm_forward": 10, "norm_backward": 10,
     "rope_forward": 4,
     "rope_backward": 4, "attention_forward": 4, "attention_backward": 4, "swiglu_forward": 4, "swiglu_backward": 4,
-    "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 25, "all_reduce": 3,
-    "fill": 1, "copy": 1, "sum": 1, "tokens": 2, "step_begin": 1, "square_sum": 4, "step_clip": 1,
+    "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 5, "all_reduce": 3,
+    "all_to_all": 20, "fill": 1, "copy": 1, "sum": 1, "sum_parts": 20, "tokens": 2, "step_begin": 1, "square_sum": 4, "step_clip": 1,
 }
 COUNT_BF16 = {**COUNT, "copy": 2}      # the gains' gradients, which FP32 sums where they are; the report
 KINDS = ["drop", "stale", "scale", "repeat"]
-FLIPPED = ["matmul", "adamw", "all_gather", "reduce_scatter", "copy", "sum", "step_begin", "step_clip"]
+FLIPPED = ["matmul", "adamw", "all_gather", "reduce_scatter", "all_to_all", "sum_parts", "copy", "sum", "step_begin", "step_clip"]
 GRID = "tensor = 2\nsharding = optimizer\noverlap = off"
-RING2, RING4 = "tensor = 2\nsharding = optimizer\noverlap = on", "tensor = 4\noverlap = on"
+STRIPS2, STRIPS4 = "tensor = 2\nsharding = optimizer\nstrips = 2", "tensor = 4\nstrips = 2"
 # The recipe of 70b defers the head's weight gradient. Stages of PP4: embedding, layer, layer, head; 4 microbatches.
 PP4 = "pipeline = 4"
 PP2TP2 = "pipeline = 2\nchunks_per_stage = 2\ntensor = 2"
-CP2DP2 = "context = 2\nsharding = optimizer"
+CP2DP2, NARROW = "context = 2\nsharding = optimizer", "context = 2\nsharding = optimizer\ncontext_gradients = bf16"
 WORKLOAD = {PP4: "llama3.1-70b", PP2TP2: "llama3.1-70b"}
 
 # (what, (kind, operation, nth, rank), the rest of the section)
 MORE = [
     ("adds", ("repeat", "matmul", 38, 1), GRID),                  # the head's gradient of the second microbatch
-    ("other's part", ("flip", "reduce_scatter", 25, 0), GRID),
-    ("unwait", ("unwait", "embedding_forward", 1, 3), RING2),     # the gathered weights
+    ("other's part", ("flip", "reduce_scatter", 5, 0), GRID),
+    ("unwait", ("unwait", "embedding_forward", 1, 3), STRIPS2),     # the gathered weights
     ("unwait", ("unwait", "norm_forward", 1, 0), GRID),
     ("unwait", ("unwait", "matmul", 1, 2), GRID),                 # the gathered activations
     ("unwait", ("unwait", "norm_forward", 10, 1), GRID),
@@ -58,7 +58,9 @@ MORE = [
     ("unwait", ("unwait", "all_gather", 7, 0), GRID),             # the head's input, gathered again
     ("unwait", ("unwait", "all_gather", 37, 1), GRID),
     ("unwait", ("unwait", "reduce_scatter", 1, 2), GRID),
-    ("unwait", ("unwait", "reduce_scatter", 25, 3), GRID),
+    ("unwait", ("unwait", "reduce_scatter", 5, 3), GRID),
+    ("unwait", ("unwait", "all_to_all", 1, 1), GRID),
+    ("unwait", ("unwait", "all_to_all", 12, 2), GRID),
     ("unwait", ("unwait", "all_reduce", 1, 0), GRID),
     ("unwait", ("unwait", "all_reduce", 2, 1), GRID),
     ("unwait", ("unwait", "all_gather", 31, 0), GRID),            # a layer's input, gathered again
@@ -77,7 +79,7 @@ MORE += [("DP4", (kind, operation, nth, rank), "tensor = 1\nsharding = none") fo
     ("flip", "adamw", 3, 3),
 ]]
 MORE += [("TP4", (kind, operation, nth, rank), "tensor = 4\noverlap = off") for kind, operation, nth, rank in [
-    ("drop", "all_gather", 3, 0), ("stale", "reduce_scatter", 5, 1), ("scale", "cross_entropy", 2, 3),
+    ("drop", "all_gather", 3, 0), ("stale", "all_to_all", 5, 1), ("scale", "cross_entropy", 2, 3),
     ("drop", "all_reduce", 1, 2),
     ("stale", "all_gather", 6, 3), ("drop", "embedding_forward", 1, 1), ("scale", "all_reduce", 2, 1),
     ("stale", "adamw", 2, 2),
@@ -86,25 +88,28 @@ MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer
     ("drop", "swiglu_forward", 3, 0), ("stale", "attention_forward", 8, 1), ("scale", "norm_forward", 14, 2),
     ("drop", "all_gather", 9, 3),
 ]]
-# The ring of attention: 2 attention_forward, 1 attention_merge, 2 attention_backward, 4 exchanges per layer and
-# microbatch. The second attention_backward adds to the queries' gradient.
+# Context: of each layer and microbatch 2 copies, gathers and attention_forward; backward as many, 2 all_to_all and
+# sum_parts. Of two attention_backward the second adds to the gradients of keys.
 MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, nth, rank in [
-    ("drop", "exchange", 1, 0), ("stale", "exchange", 2, 1), ("scale", "exchange", 4, 2), ("flip", "exchange", 6, 3),
-    ("drop", "exchange", 16, 3),
-    ("scale", "exchange", 7, 1), ("drop", "attention_merge", 1, 0), ("stale", "attention_merge", 4, 3),
-    ("scale", "attention_merge", 2, 1),
-    ("repeat", "attention_merge", 3, 2), ("drop", "attention_forward", 2, 1), ("stale", "attention_forward", 8, 0),
-    ("scale", "attention_forward", 1, 2),
+    ("drop", "all_gather", 3, 0), ("stale", "all_gather", 8, 1), ("scale", "all_gather", 9, 2),
+    ("flip", "all_gather", 7, 3), ("drop", "all_gather", 11, 3),
+    ("scale", "all_to_all", 1, 1), ("drop", "all_to_all", 2, 0), ("stale", "all_to_all", 8, 3),
+    ("drop", "sum_parts", 1, 1), ("repeat", "sum_parts", 3, 2), ("stale", "sum_parts", 8, 0),
+    ("drop", "attention_forward", 2, 1), ("stale", "attention_forward", 8, 0), ("scale", "attention_forward", 1, 2),
     ("drop", "attention_backward", 1, 3), ("repeat", "attention_backward", 2, 0), ("scale", "attention_backward", 8, 1),
-    ("unwait", "attention_forward", 2, 0), ("unwait", "exchange", 3, 2), ("unwait", "exchange", 16, 1),
+    ("unwait", "attention_forward", 1, 0), ("unwait", "attention_forward", 4, 1), ("unwait", "all_gather", 7, 2),
+    ("unwait", "all_to_all", 1, 1), ("unwait", "rope_backward", 2, 3), ("drop", "fill", 2, 1), ("scale", "fill", 1, 1),
 ]]
-# The rings of the tensor axis: the first exchange of a step, one of backward, the last.
-MORE += [(f"ring of {t}", (kind, "exchange", nth, (at + turn) % RANKS), section)
-         for t, section, nths in ((2, RING2, (1, 31, 72)), (4, RING4, (1, 95, 216)))
-         for turn, kind in enumerate(KINDS + ["flip", "unwait"]) for at, nth in enumerate(nths)]
-# what arrived
-MORE += [("ring of 2", ("unwait", "matmul", 2, 1), RING2), ("ring of 4", ("unwait", "matmul", 270, 2), RING4),
-         ("ring of 4", ("drop", "matmul", 200, 3), RING4), ("ring of 2", ("unwait", "exchange", 2, 0), RING2)]
+# Strips of the tensor axis: the first of a step, one of backward, the last.
+MORE += [(f"strips of {t}", (kind, operation, nth, (at + turn) % RANKS), section)
+         for t, section, counts in ((2, STRIPS2, (67, 40, 40)), (4, STRIPS4, (62, 40, 40)))
+         for operation, count in zip(("all_gather", "all_to_all", "sum_parts"), counts)
+         for turn, kind in enumerate(KINDS + ["flip"]) for at, nth in enumerate((6, count // 3, count))]
+MORE += [(f"strips of {t}", ("unwait", operation, nth, nth % RANKS), section)
+         for t, section in ((2, STRIPS2), (4, STRIPS4))
+         for operation, nth in (("matmul", 2), ("all_to_all", 1), ("all_to_all", 20), ("norm_forward", 2),
+                                ("norm_backward", 6))]
+MORE += [("strips of 4", ("drop", "matmul", 80, 3), STRIPS4)]
 
 # ---- more layouts ----
 # A transfer of a link is one exchange of the receiver and one of the sender: (execution, rank) of both.
@@ -137,40 +142,29 @@ LAYOUTS += [("PP4", (kind, operation, nth, rank), PP4) for kind, operation, nth,
 # Interleaved, over tensor ranks: the exchanges of links among those of the rings; the deferred gradients wait for a
 # gather.
 LAYOUTS += [("links of PP2xTP2", (kind, "exchange", nth, rank), PP2TP2) for kind, nth, rank in [
-    ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 12, 3), ("drop", 24, 2), ("repeat", 23, 0),
-    ("stale", 27, 3), ("scale", 14, 0),
-    ("drop", 34, 2), ("flip", 44, 1), ("repeat", 43, 2), ("unwait", 12, 2), ("unwait", 34, 3), ("unwait", 43, 2)]]
+    ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 6, 3), ("drop", 8, 2), ("repeat", 9, 0),
+    ("stale", 10, 3), ("scale", 10, 0), ("drop", 12, 2), ("flip", 8, 1), ("repeat", 12, 2),
+    ("unwait", 10, 2), ("unwait", 9, 3), ("unwait", 12, 2)]]
 LAYOUTS += [("deferred, PP2xTP2", (kind, operation, nth, rank), PP2TP2, *only)
             for kind, operation, nth, rank, *only in [
-    ("drop", "matmul", 69, 2), ("repeat", "matmul", 70, 3), ("scale", "matmul", 70, 2), ("unwait", "matmul", 69, 3),
-    ("unwait", "matmul", 70, 2),
-    ("drop", "all_gather", 7, 3), ("stale", "all_gather", 8, 2), ("unwait", "all_gather", 7, 2, "bf16"),
+    ("drop", "matmul", 29, 2), ("repeat", "matmul", 30, 3), ("scale", "matmul", 30, 2), ("unwait", "matmul", 29, 3),
+    ("unwait", "matmul", 30, 2),
+    ("drop", "all_gather", 7, 3), ("stale", "all_gather", 8, 2), ("unwait", "all_gather", 7, 2),
     ("unwait", "all_gather", 8, 3)]]
 LAYOUTS += [("PP2xTP2", (kind, "add", nth, rank), PP2TP2)
             for kind, nth, rank in [("drop", 1, 0), ("stale", 2, 2), ("scale", 1, 3)]]
 LAYOUTS += [("CP2xDP2", ("flip", operation, nth, rank), CP2DP2) for operation, nth, rank in [
-    ("attention_merge", 1, 2), ("attention_merge", 4, 1), ("attention_forward", 2, 3), ("attention_backward", 7, 0)]]
-LAYOUTS += [("CP2xDP2", (kind, "attention_merge", nth, rank), CP2DP2) for kind, nth, rank in [
+    ("sum_parts", 1, 2), ("all_to_all", 4, 1), ("attention_forward", 2, 3), ("attention_backward", 7, 0)]]
+LAYOUTS += [("CP2xDP2", (kind, "sum_parts", nth, rank), CP2DP2) for kind, nth, rank in [
     ("drop", 4, 2), ("stale", 1, 1), ("scale", 4, 0), ("repeat", 1, 3)]]
 
-# Copies of views with gaps, by what they copy and precision: in BF16 the ring of attention rounds its sums by copying
-# them. The first microbatch's second layer: forward, backward.
-COPIES = {"fp32": {"keys": 3, "values": 4, "adds to d_keys": 7, "adds to d_values": 8, "d_keys": 9, "d_values": 10},
-          "bf16": {"keys": 4, "values": 5, "queries": 6, "adds to d_keys": 9, "adds to d_values": 10, "d_queries": 11,
-                   "d_keys": 12, "d_values": 13}}
-LAYOUTS += [(f"copy of {what}", (kind, "copy", nth, (nth + turn) % RANKS), CP2DP2, precision)
-            for precision, copies in COPIES.items() for what, nth in copies.items() for turn, kind in enumerate(KINDS)]
-LAYOUTS += [(f"copy of {what}", ("flip", "copy", nth, 2 * (at % 2) + 1), CP2DP2, precision)
-            for precision, copies in COPIES.items() for at, (what, nth) in enumerate(copies.items())]
-LAYOUTS += [("own piece", ("flip", "copy", nth, rank), CP2DP2, precision)
-            for precision, nth, rank in (("fp32", 3, 0), ("bf16", 5, 2))]
-# The ring of the tensor axis: in FP32 it copies its own rows for a recomputed MLP, in BF16 it rounds sums that came
-# home.
-LAYOUTS += [("copy of own rows", (kind, "copy", nth, rank), RING2 + "\nrecompute = layer", "fp32")
-            for kind, nth, rank in [
-    ("drop", 1, 0), ("stale", 10, 1), ("scale", 4, 2), ("repeat", 7, 3)]]
-LAYOUTS += [("copy of a sum", (kind, "copy", nth, rank), RING2, "bf16") for kind, nth, rank in [
-    ("drop", 1, 3), ("stale", 2, 2), ("scale", 5, 1), ("repeat", 6, 0), ("flip", 3, 0)]]
+# Copies of own pieces of keys and values, and of their gradients where they travel in BF16: of the first microbatch's
+# second layer forward, and backward.
+COPIES = {CP2DP2: {"first piece": 3, "second piece": 4, "first piece again": 7, "second piece again": 8},
+          NARROW: {"second gradient": 7, "first gradient": 8}}
+LAYOUTS += [(f"copy of {what}", (kind, "copy", nth, (nth + turn) % RANKS), section, "bf16")
+            for section, copies in COPIES.items() for what, nth in copies.items()
+            for turn, kind in enumerate(KINDS + ["flip"])]
 MORE += [("square of the gains", (kind, "square_sum", 5, 0), GRID) for kind in KINDS]
 
 SAME = "it writes, and adds to nothing: run twice it writes the same"
@@ -191,6 +185,8 @@ HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or
     ("repeat", "norm_backward"): [({"DP2xTP2"}, {1}, SAME + " (the layers' norms add to the residual's gradient)")],
     ("repeat", "attention_forward"): [(None, None, SAME)],
     ("repeat", "attention_backward"): [({"DP2xTP2"}, None, SAME)],
+    ("repeat", "all_to_all"): [(None, None, COPY)],
+    ("repeat", "sum_parts"): [(None, None, SAME)],
     ("repeat", "swiglu_forward"): [(None, None, SAME)],
     ("repeat", "swiglu_backward"): [(None, None, SAME)],
     ("repeat", "add"): [(None, None, SAME)],
@@ -201,27 +197,21 @@ HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or
     ("repeat", "all_gather"): [(None, None, COPY)],
     ("repeat", "exchange"): [(None, None, COPY)],
     ("repeat", "copy"): [({w for c in COPIES.values() for w in map("copy of {}".format, c)
-                           if "adds" not in w} | {"DP2xTP2", "copy of own rows", "copy of a sum"},
-                          None, COPY + " (those that add are caught)")],
-    ("repeat", "reduce_scatter"): [({"DP2xTP2"}, {1, 13}, SAME + " (that of gradients works in place)")],
+                           } | {"DP2xTP2"}, None, COPY)],
     ("drop", "fill"): [(None, None, ZERO)],
     ("repeat", "fill"): [(None, None, ZERO)],
     ("scale", "fill"): [(None, None, ZERO)],
-    ("flip", "copy"): [({"own piece"}, None,
-                        "of context rank 0's keys and values the middle element is of the last piece, which no other "
-                        "rank sees"),
-                       ({"DP2xTP2"}, {("fp32", 1), ("bf16", 2)},
+    ("flip", "copy"): [({"DP2xTP2"}, {("fp32", 1), ("bf16", 2)},
                         "in the report, the middle scalar is a correction of the moments, which nobody reads")],
-    ("flip", "reduce_scatter"): [({"other's part"}, {25},
+    ("flip", "reduce_scatter"): [({"other's part", "DP2xTP2"}, {3, 5},
                                   "in place, the middle element is the other rank's part, which is not used here")],
     # the heads' input, gathered again; the gradients' sum over ranks
     ("unwait", "matmul"): [({"bulk"}, None, BULK)],
-    ("unwait", "norm_backward"): [({"bulk"}, None, BULK)],  # the gradients' sum
     ("unwait", "fill"): [({"bulk"}, None, BULK)],
     ("unwait", "adamw"): [({"bulk"}, None, BULK)],          # the weights of the bucket before, gathered
     ("unwait", "sum"): [({"unwait"}, None, LATER)],
-    ("unwait", "all_gather"): [({"unwait"}, {7, 31}, OLD), ({"deferred, PP2xTP2"}, {7}, OLD)],
-    ("unwait", "exchange"): [({"unwait in PP4"}, {2, 4, 6, 8}, FREE), ({"links of PP2xTP2"}, {12}, OLD)],
+    ("unwait", "all_gather"): [({"unwait"}, {7}, OLD)],
+    ("unwait", "exchange"): [({"unwait in PP4"}, {2, 4, 6, 8}, FREE)],
 }
 NEVER = "the planted fault never struck"
 
