@@ -56,8 +56,7 @@ void measure_free(measure *r) { preparation_free(&r->prepared); }
 /* Groups of a stage, whose ranks lie alike, may have their transfers made by other means. */
 static void *take_memory(const measure *r, mesh *m, machine_kind kind)
 {
-    group *const of_stage[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed,
-                                &m->gradient };
+    group *const of_stage[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed, &m->gradient };
     return r->window ? machine_window_take(kind, r->window, of_stage, 4) : machine_memory_take(kind, r->arena.used);
 }
 

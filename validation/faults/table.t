@@ -30,11 +30,13 @@ COUNT = {
     "rope_forward": 4,
     "rope_backward": 4, "attention_forward": 4, "attention_backward": 4, "swiglu_forward": 4, "swiglu_backward": 4,
     "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 5, "all_reduce": 3,
-    "all_to_all": 20, "fill": 1, "copy": 1, "sum": 1, "sum_parts": 20, "tokens": 2, "step_begin": 1, "square_sum": 4, "step_clip": 1,
+    "all_to_all": 20, "fill": 1, "copy": 1, "sum": 1, "sum_parts": 20, "tokens": 2, "step_begin": 1,
+    "square_sum": 4, "step_clip": 1,
 }
 COUNT_BF16 = {**COUNT, "copy": 2}      # the gains' gradients, which FP32 sums where they are; the report
 KINDS = ["drop", "stale", "scale", "repeat"]
-FLIPPED = ["matmul", "adamw", "all_gather", "reduce_scatter", "all_to_all", "sum_parts", "copy", "sum", "step_begin", "step_clip"]
+FLIPPED = ["matmul", "adamw", "all_gather", "reduce_scatter", "all_to_all", "sum_parts", "copy", "sum",
+           "step_begin", "step_clip"]
 GRID = "tensor = 2\nsharding = optimizer\noverlap = off"
 STRIPS2, STRIPS4 = "tensor = 2\nsharding = optimizer\nstrips = 2", "tensor = 4\nstrips = 2"
 # The recipe of 70b defers the head's weight gradient. Stages of PP4: embedding, layer, layer, head; 4 microbatches.

@@ -6,12 +6,12 @@ import re
 from program import Tap, alone, deck_file, ranks, results
 
 OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
-    attention_forward attention_backward attention_merge add swiglu_forward swiglu_backward cross_entropy adamw
-    all_gather reduce_scatter all_reduce exchange""".split()
+    attention_forward attention_backward add swiglu_forward swiglu_backward cross_entropy adamw
+    all_gather reduce_scatter all_reduce all_to_all exchange sum_parts""".split()
 KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard
     chunks_per_stage
-    micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule overlap
-    order order_seed share_devices deterministic attention algorithms transfer_sms learning_rate learning_rate_warmup
+    micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule strips
+    context_gradients overlap weight_gradient_queue order order_seed share_devices deterministic attention algorithms transfer_sms learning_rate learning_rate_warmup
     check fault stall_seconds""".split()
 
 tap = Tap()

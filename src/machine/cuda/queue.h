@@ -31,7 +31,7 @@ typedef struct {
     uint64_t submitted;
     cudaStream_t stream;
     const char *axis; /* of its last transfer, to which what else it runs belongs; NULL: none */
-    double looked; /* when the first that is not completed was seen incomplete */
+    double looked;    /* when the first that is not completed was seen incomplete */
 } cuda_queue;
 
 typedef struct {

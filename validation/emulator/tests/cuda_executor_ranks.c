@@ -20,7 +20,7 @@
 enum { QUEUES = 4, FLOATS = 1 << 10, LARGE = 1 << 16 };
 enum { COMPUTE, FIRST, SECOND, THIRD };
 
-static float *device;       /* [FLOATS + 2 * LARGE] */
+static float *device;                 /* [FLOATS + 2 * LARGE] */
 static group links[2], turns[2], all; /* links: from rank 0 to 1, and back */
 static struct {
     machine *m;

@@ -23,9 +23,8 @@ static const shape shapes[] = {
     { 128, 1, 4, 2, 16, true },
 };
 
-/* Of context parallelism's ring: a rank has s positions of queries in fused rows, of keys in a block that goes around.
- */
-static const shape rings[] = {
+/* Of context parallelism: a rank has s positions of queries in fused rows. */
+static const shape context[] = {
     { 4096, 1, 32, 8, 128, true }, { 1024, 2, 16, 16, 128, true }, { 2048, 1, 12, 1, 192, true },
     { 500, 2, 4, 2, 64, true },    { 64, 1, 4, 2, 16, true },
 };
@@ -50,23 +49,20 @@ static cuda_call call_of(const shape *n)
     return c;
 }
 
-/* The parts that model/attention.c asks for: the rank's own block; of an earlier rank's the first half of the keys; of
- * a later rank's all keys, for the second half of the queries. */
-enum { OWN, EARLIER, LATER, BLOCKS };
-static cuda_call part_of(const shape *n, int block, bool backward)
+/* Both calls of context rank 1 of 2, as model/attention.c makes them: of 4 pieces of s / 2 positions it has the second
+ * and the third. Keys, then values, of all. */
+enum { CALLS = 2 };
+static cuda_call part_of(const shape *n, int call)
 {
-    static const int by_query[] = { Q, OUT, D_OUT, DQ }, by_key[] = { K, V, DK, DV };
+    static const int by_query[] = { Q, OUT, D_OUT, DQ };
+    int64_t piece = n->s / 2, row = 2 * n->kv_heads * n->d;
     cuda_call c = call_of(n);
-    c.args.attention.causal = block == OWN;
-    c.x[K] = c.x[V] = heads_of(n, BF16, n->kv_heads, n->kv_heads * n->d);
-    c.x[DK] = c.x[DV] = heads_of(n, F32, n->kv_heads, n->kv_heads * n->d);
-    c.x[DQ] = heads_of(n, F32, n->heads, n->heads * n->d);
-    c.x[OUT].type = backward ? BF16 : F32;
-    c.update[DQ] = block != OWN;
-    for (int i = 0; i < 4 && block == EARLIER; i++) c.x[by_key[i]] = tensor_slice(c.x[by_key[i]], 0, 0, n->s / 2);
-    for (int i = 0; i < 4 && block == LATER; i++)
-        c.x[by_query[i]] = tensor_slice(c.x[by_query[i]], 0, n->s / 2, n->s / 2);
-    if (block == LATER) c.x[LSE] = tensor_slice(c.x[LSE], 2, n->s / 2, n->s / 2);
+    for (int i = 0; i < 4; i++) c.x[by_query[i]] = tensor_slice(c.x[by_query[i]], 0, call * piece, piece);
+    const shape keys = { (call + 2) * piece, n->b, n->heads, n->kv_heads, n->d, true };
+    c.x[K] = c.x[V] = heads_of(&keys, BF16, n->kv_heads, row);
+    c.x[DK] = c.x[DV] = heads_of(&keys, F32, n->kv_heads, row);
+    c.update[DK] = c.update[DV] = call == 0;
+    c.x[LSE] = tensor_3d(NULL, F32, n->b, n->heads, piece);
     return c;
 }
 
@@ -102,33 +98,28 @@ static void engines_take_the_graphs(void **state)
     }
 }
 
-static void engines_take_parts_of_a_ring(void **state)
+static void engines_take_pieces(void **state)
 {
-    for (size_t i = 0; i < 2 * BLOCKS * sizeof rings / sizeof *rings; i++) {
-        cuda_call c = part_of(&rings[i / (2 * BLOCKS)], (int)(i / 2 % BLOCKS), i % 2);
+    for (size_t i = 0; i < 2 * CALLS * sizeof context / sizeof *context; i++) {
+        cuda_call c = part_of(&context[i / (2 * CALLS)], (int)(i / 2 % CALLS));
         expect_plan(&c, i % 2);
     }
 }
 
-/* What the library does not take where it lies has a twin in scratch, apart from the others and within what is
- * promised. */
+/* FP32 gradients of keys and values have twins in scratch, apart from each other and within what is promised. */
 static void parts_have_twins(void **state)
 {
-    enum { KEY_BYTES = 1024 * 8 * 128 * 2, QUERY_BYTES = 2 * 1024 * 32 * 128 * 2, STATISTICS = 1024 * 32 * 4 };
+    enum { PIECE_BYTES = 1024 * 8 * 128 * 2, KEY_BYTES = 2 * PIECE_BYTES };
     const shape n = { 2048, 1, 32, 8, 128, true };
-    cuda_call c = part_of(&n, LATER, false), whole = part_of(&n, EARLIER, true), plain = call_of(&n), staged;
-    assert_int_equal(attention_staged(&c, false, 512, &staged), 512 + QUERY_BYTES / 2 + STATISTICS);
-    assert_ptr_equal(staged.x[OUT].data, 512);
-    assert_ptr_equal(staged.x[LSE].data, 512 + QUERY_BYTES / 2);
-    assert_true(staged.x[OUT].type == BF16 && tensor_contiguous(&staged.x[LSE]) && staged.x[Q].data == c.x[Q].data);
-    assert_int_equal(attention_staged(&whole, true, 0, &staged), QUERY_BYTES + 2 * KEY_BYTES);
-    assert_ptr_equal(staged.x[DV].data, QUERY_BYTES + KEY_BYTES);
-    assert_true(whole.update[DQ] && !staged.update[DQ] && staged.x[LSE].data == whole.x[LSE].data);
+    cuda_call c = part_of(&n, 0), plain = c, staged;
+    assert_int_equal(attention_staged(&c, false, 512, &staged), 512);
+    assert_int_equal(attention_staged(&c, true, 512, &staged), 512 + 2 * KEY_BYTES);
+    assert_ptr_equal(staged.x[DK].data, 512);
+    assert_ptr_equal(staged.x[DV].data, 512 + KEY_BYTES);
+    assert_true(staged.x[DK].type == BF16 && !staged.update[DK] && tensor_contiguous(&staged.x[DV]));
+    for (int i = DK; i <= DV; i++) plain.x[i].type = BF16, plain.update[i] = false;
     assert_int_equal(attention_staged(&plain, true, 0, &staged), 0);
-    plain = whole;
-    for (int i = DQ; i <= DV; i++) plain.x[i].type = BF16, plain.update[i] = false;
-    assert_int_equal(library_attention_scratch(&whole, true),
-                     library_attention_scratch(&plain, true) + QUERY_BYTES + 2 * KEY_BYTES);
+    assert_int_equal(library_attention_scratch(&c, true), library_attention_scratch(&plain, true) + 2 * KEY_BYTES);
 }
 
 /* Inputs in FP32, sums in BF16 and rows that are no 16-byte pieces are for own kernels. */
@@ -138,13 +129,16 @@ static void others_are_not_taken(void **state)
     cuda_call c = call_of(&n), thin = call_of(&odd);
     assert_true(library_attention_takes(&c, true) && !library_attention_takes(&thin, false));
     c.x[OUT].type = F32;
-    assert_true(library_attention_takes(&c, false) && !library_attention_takes(&c, true));
+    assert_false(library_attention_takes(&c, false));
     c = call_of(&n);
     c.x[K].type = F32;
     assert_false(library_attention_takes(&c, false));
     c = call_of(&n);
-    c.update[DQ] = true;
+    c.update[DK] = true;
     assert_false(library_attention_takes(&c, true));
+    c = call_of(&n);
+    c.x[LSE] = tensor_slice(c.x[LSE], 2, 32, 32);
+    assert_false(library_attention_takes(&c, false));
 }
 
 static void too_little_workspace_is_refused(void **state)
@@ -160,7 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parts_have_twins), cmocka_unit_test(others_are_not_taken),
                                         cmocka_unit_test(engines_take_the_graphs),
-                                        cmocka_unit_test(engines_take_parts_of_a_ring),
+                                        cmocka_unit_test(engines_take_pieces),
                                         cmocka_unit_test(too_little_workspace_is_refused) };
     char why[GRAPH_REASON] = "";
     if (cudnn_load(why, sizeof why)) device = graph_device_described(h100, why);

@@ -2,8 +2,9 @@
  *
  * NCCL runs transfers of one communicator, and of all that share resources, one after the other in the order of
  * submission, whatever their streams. So there are two kinds. Groups apart have a communicator of their own: a receive
- * that is posted ahead on one link of a pipeline must not hold up what is sent on another. All other groups share the resources of one communicator of the world. Both are split from a communicator of
- * the world that hands its kind down. */
+ * that is posted ahead on one link of a pipeline must not hold up what is sent on another. All other groups share the
+ * resources of one communicator of the world. Both are split from a communicator of the world that hands its kind down.
+ */
 #include "machine/cuda/transfers/communicators.h"
 #include "base/clock.h"
 #include "base/fail.h"
