@@ -50,6 +50,14 @@ void context_attention_gather(context_attention *x, tensor kv)
     }
 }
 
+/* All of the half, though most is written later: so every rank does the same. */
+void context_attention_clear(context_attention *x)
+{
+    if (is_alone(x)) return;
+    x->cleared = submit(x->queues.context, "d_keys_values", fill_op(half(x->d_kv, 1), 0.0));
+    queues_wait_unless_overlap(&x->queues, x->cleared);
+}
+
 /* ---- calls ---- */
 
 static void forward_call(const context_attention *x, attention_operands o)
@@ -99,13 +107,6 @@ void context_attention_forward(const context_attention *x, const attention_opera
     }
 }
 
-/* Behind the piece that sees most: of what none of this rank's queries sees. */
-static void clear_unseen(const context_attention *x)
-{
-    int64_t end = seen(x, PIECES - 1, x->d_kv).dim[0], rest = x->d_kv.dim[0] - end;
-    if (rest) submit(x->queues.compute, "d_keys_values", fill_op(tensor_slice(x->d_kv, 0, end, rest), 0.0));
-}
-
 /* Half i of the gradients, summed over the ranks, in their group's order. */
 static mark sum_over_ranks(const context_attention *x, int i, tensor d_kv)
 {
@@ -131,8 +132,8 @@ void context_attention_backward(const context_attention *x, const attention_oper
         return;
     }
     for (int i = 0; i < PIECES; i++) queue_wait(q, x->there[i]);
+    queue_wait(q, x->cleared);
     backward_call(x, of_piece(x, 1, o), WRITE);
-    clear_unseen(x);
     sum_over_ranks(x, 1, o->d_kv);
     backward_call(x, of_piece(x, 0, o), UPDATE);
     queue_wait(q, sum_over_ranks(x, 0, o->d_kv));

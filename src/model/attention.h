@@ -19,6 +19,7 @@ typedef struct {
     tensor kv;              /* [S, b, 2 kv_heads, d]: keys, then values */
     mark there[PIECES];     /* when a half of them is */
     tensor d_kv;            /* as kv, F32: their gradients by this rank's queries */
+    mark cleared;           /* when its second half is zero, of which these queries do not see the end */
     tensor d_sent, d_parts; /* as kv: rounded, absent if they travel in FP32; of own pieces by all ranks */
 } context_attention;
 
@@ -32,7 +33,9 @@ typedef struct {
     tensor q, kv, out, lse, d_out, dq, d_kv;
     float scale;
 } attention_operands;
-/* Every rank calls these alike. Keys and values are gathered behind what was computed, and stay until the next are. */
+/* Every rank calls these alike. Keys and values are gathered behind what was computed, and stay until the next are.
+ * Before each backward: clear. */
+void context_attention_clear(context_attention *x);
 void context_attention_gather(context_attention *x, tensor kv);
 /* What the forward makes of lse [b, heads, s] is read by the backward only: the statistics of each piece, one after the
  * other. dq and d_kv are written. */

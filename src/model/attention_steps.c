@@ -124,6 +124,7 @@ static void forward(step_call *c)
 static void before_backward(step_call *c)
 {
     bool there = c->work->again >> (c->step - c->work->family->layer.step) & 1u;
+    context_attention_clear(&c->work->attention);
     if (!there) context_attention_gather(&c->work->attention, views(c, step_read(c, 0)).kv);
 }
 

@@ -11,7 +11,8 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
 KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard
     chunks_per_stage
     micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule strips
-    context_gradients overlap weight_gradient_queue order order_seed share_devices deterministic attention algorithms transfer_sms learning_rate learning_rate_warmup
+    context_gradients overlap weight_gradient_queue order order_seed share_devices deterministic attention algorithms
+    transfer_sms learning_rate learning_rate_warmup
     check fault stall_seconds""".split()
 
 tap = Tap()

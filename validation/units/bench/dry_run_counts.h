@@ -7,6 +7,15 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+/* The first context rank's; of the others, whose queries see fewer keys in a call, scratch may be less. */
+static void check_bytes(const paper_stage *told, const size_t by_kind[ARENA_KINDS], size_t total, bool first)
+{
+    size_t less = told->bytes[SCRATCH] - by_kind[SCRATCH];
+    assert_true(by_kind[SCRATCH] <= told->bytes[SCRATCH] && (less == 0 || !first));
+    for (int k = 0; k < ARENA_KINDS; k++) assert_int_equal(told->bytes[k], by_kind[k] + (k == SCRATCH ? less : 0));
+    assert_int_equal(told->total, total + less);
+}
+
 /* Tensor rank 0 alone adds up the squares of the gains' gradients, of which all have copies. Flops and bytes are whole
  * numbers below 2^53, so the products are exact. */
 static inline void check_counts(const tally *told, const tally *found, int64_t steps, bool first_tensor)

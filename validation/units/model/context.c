@@ -84,6 +84,7 @@ static void submit_attention(context_attention *x, const shape *n, const problem
     attention_operands forward = operands_of(p, n, p->out, p->lse), backward = operands_of(p, n, out, lse);
     for (int i = 0; i < 4; i++) {
         context_attention_gather(x, forward.kv);
+        if (i >= 2) context_attention_clear(x);
         if (i < 2) context_attention_forward(x, &forward);
         else context_attention_backward(x, &backward);
     }
