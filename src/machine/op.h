@@ -81,12 +81,12 @@ typedef struct {
     int length;
 } axis_sample;
 
-/* passes: of a collective: how often the data travels around a ring of the group; whole: the operand that holds all
- * ranks' parts. limit: NULL if two machines agree bit for bit. sample: of kinds without, the shadow takes all. */
+/* passes: of a collective, whose first operand is all ranks' parts: how often they would go around a ring. limit: NULL
+ * if two machines agree bit for bit. sample: of kinds without, the shadow takes all. */
 enum { RULE_OPERANDS = 9, RULE_AXES = 2 };
 typedef struct {
     operand_rule operand[RULE_OPERANDS + 1];
-    int passes, whole;
+    int passes;
     double (*flops)(const op *o);
     op_limit *limit;
     axis_sample sample[RULE_AXES];

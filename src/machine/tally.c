@@ -41,7 +41,7 @@ static double sent_bytes(const op *o)
 {
     const op_rule *r = &op_rules[o->kind];
     double ranks = (double)o->args.fabric.group->size, sent = 0.0;
-    if (r->passes) return r->passes * (double)tensor_span(&o->operand[r->whole].tensor) / ranks * (ranks - 1.0);
+    if (r->passes) return r->passes * (double)tensor_span(&o->operand[0].tensor) / ranks * (ranks - 1.0);
     for (int i = 0; i < o->operands; i++)
         if (o->operand[i].access == READ) sent += (double)tensor_span(&o->operand[i].tensor);
     return sent;

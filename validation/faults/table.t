@@ -141,7 +141,7 @@ LAYOUTS += [("PP4", (kind, operation, nth, rank), PP4) for kind, operation, nth,
     ("drop", "adamw", 1, 0), ("stale", "embedding_backward", 4, 0), ("scale", "attention_backward", 4, 1),
     ("drop", "cross_entropy", 3, 3),
     ("drop", "square_sum", 1, 0), ("drop", "square_sum", 2, 3), ("scale", "sum", 1, 3), ("drop", "step_clip", 1, 1)]]
-# Interleaved, over tensor ranks: the exchanges of links among those of the rings; the deferred gradients wait for a
+# Interleaved, over tensor ranks: the exchanges of links; the deferred gradients wait for a
 # gather.
 LAYOUTS += [("links of PP2xTP2", (kind, "exchange", nth, rank), PP2TP2) for kind, nth, rank in [
     ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 6, 3), ("drop", 8, 2), ("repeat", 9, 0),

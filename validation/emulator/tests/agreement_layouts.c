@@ -22,15 +22,16 @@ typedef struct {
 static const layout chosen[] = {
     { 1, "llama3.1-70b", "recompute = attention; layers = 2" },
     { 1, "llama2-70b", "precision = bf16; recompute = attention_mlp; micro_batch = 2" },
-    { 2, "llama3.1-70b", "tensor = 2; recompute = mlp" },
+    { 2, "llama3.1-70b", "tensor = 2; strips = 4; recompute = mlp" },
     { 2, "llama2-70b", "precision = bf16; tensor = 2; overlap = off" },
-    { 2, "llama2-70b", "context = 2; recompute = layer" },
+    { 2, "llama2-70b", "context = 2; recompute = layer; context_gradients = bf16" },
     { 2, "llama3.1-70b", "pipeline = 2; chunks_per_stage = 3; layers = 6; recompute = attention_mlp" },
     { 3, "llama3.1-70b", "data = 3; sharding = optimizer" },
     { 4, "llama3.1-70b", "tensor = 4; vocabulary = 130; overlap = off; recompute = layer; global_batch = 1" },
     { 4, "llama2-70b", "tensor = 2; data = 2; sharding = optimizer; recompute = attention; micro_batch = 2" },
     { 4, "llama3.1-70b", "context = 4; sharding = optimizer; recompute = attention_mlp" },
-    { 4, "llama3.1-70b", "precision = bf16; tensor = 2; context = 2; sharding = optimizer; recompute = mlp" },
+    { 4, "llama3.1-70b",
+      "precision = bf16; tensor = 2; context = 2; strips = 2; context_gradients = bf16; recompute = elementwise" },
     { 4, "llama3.1-70b", "context = 2; data = 2; sharding = none" },
     { 4, "llama2-70b", "pipeline = 4; schedule = gpipe; layers = 6; recompute = layer" },
     { 5, "llama2-70b", "data = 5; sharding = optimizer; recompute = layer; global_batch = 5" },
@@ -39,14 +40,15 @@ static const layout chosen[] = {
     { 7, "llama3.1-70b", "precision = bf16; data = 7; sharding = optimizer; global_batch = 7" },
     { 8, "llama2-70b", "tensor = 8; recompute = attention; global_batch = 1" },
     { 8, "llama3.1-70b", "data = 8; sharding = optimizer; recompute = mlp; global_batch = 8" },
-    { 8, "llama3.1-70b", "tensor = 4; data = 2; recompute = attention_mlp; global_batch = 2" },
+    { 8, "llama3.1-70b", "tensor = 4; data = 2; strips = 2; recompute = attention_mlp; global_batch = 2" },
     { 8, "llama3.1-70b", "context = 8; sharding = optimizer; recompute = layer; global_batch = 1" },
     { 8, "llama2-70b",
       "precision = bf16; tensor = 2; data = 2; context = 2; sharding = optimizer; recompute = layer; global_batch = "
       "2" },
     { 8, "llama3.1-70b", "pipeline = 8; layers = 6; recompute = layer" },
     { 8, "llama2-70b", "precision = bf16; pipeline = 4; chunks_per_stage = 2; layers = 6; recompute = attention_mlp" },
-    { 8, "llama2-70b", "tensor = 2; context = 2; pipeline = 2; sharding = optimizer; recompute = attention_mlp" },
+    { 8, "llama2-70b",
+      "tensor = 2; context = 2; pipeline = 2; strips = 4; sharding = optimizer; recompute = elementwise" },
     { 8, "llama3.1-70b", "tensor = 2; data = 2; pipeline = 2; sharding = optimizer; overlap = off" },
     { 8, "llama3.1-70b",
       "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; sharding = none; recompute = layer" },
@@ -85,20 +87,21 @@ static const cut cuts[] = {
     { 8, true, false, true, "tensor = 2; pipeline = 4; schedule = gpipe; layers = 6" },
 };
 enum { CUTS = sizeof cuts / sizeof cuts[0] };
-static const char *const masks[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
+static const char *const masks[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
 static const char *const shardings[] = { "none", "optimizer" }, *const overlaps[] = { "on", "off" };
 static const char *const workloads[] = { "llama3.1-70b", "llama2-70b" }, *const precisions[] = { "fp32", "bf16" };
 
-/* Pipelines take two masks, as in agreement.c. Workloads alternate; every third is BF16. */
+/* Pipelines take the heavier masks. Workloads alternate; every third is BF16; strips are 1, 2 and 4 by turns. */
 static void add_ways(const cut *k, layout *list, int *count)
 {
-    for (int mask = k->pipeline ? 3 : 0; mask < 5; mask++)
+    for (int mask = k->pipeline ? 3 : 0; mask < 6; mask++)
         for (int sharding = 0; sharding <= k->shards; sharding++)
             for (int overlap = 0; overlap <= (k->tensor || k->pipeline); overlap++) {
                 int i = (*count)++;
                 list[i] = (layout){ .ranks = k->ranks, .workload = workloads[i % 2] };
-                snprintf(list[i].keys, KEYS, "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s",
-                         precisions[i % 3 == 2], k->keys, masks[mask], shardings[sharding], overlaps[overlap]);
+                snprintf(
+                    list[i].keys, KEYS, "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s; strips = %d",
+                    precisions[i % 3 == 2], k->keys, masks[mask], shardings[sharding], overlaps[overlap], 1 << i % 3);
             }
 }
 

@@ -23,7 +23,7 @@ static const cut pipelines[] = {
     { 1, 1, 1, 8, 1, "" }, { 1, 1, 1, 4, 2, "" }, { 1, 1, 1, 4, 1, "gpipe" }, { 1, 1, 1, 2, 3, "" },
     { 2, 1, 2, 2, 1, "" }, { 2, 2, 1, 2, 1, "" }, { 2, 2, 1, 2, 2, "" },      { 2, 1, 1, 4, 1, "gpipe" },
 };
-static const char *const every[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
+static const char *const every[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
 /* Of pipelines two: bitwise_pipeline.c holds all masks to the same bits. */
 static const char *const heaviest[] = { "layer", "attention_mlp" };
 static const char *const shardings[] = { "none", "optimizer" };
@@ -34,6 +34,7 @@ typedef struct {
 } batch;
 typedef struct {
     const char *sharding, *recompute;
+    int strips; /* with 4 the gradients of keys travel in BF16 */
 } memory;
 
 static bench_case cut_case(batch b, cut k, memory kept)
@@ -45,9 +46,10 @@ static bench_case cut_case(batch b, cut k, memory kept)
              "sequence = 64\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
              "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
-             "sharding = %s\nrecompute = %s\n",
+             "sharding = %s\nrecompute = %s\nstrips = %d\ncontext_gradients = %s\n",
              STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data, k.context,
-             k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute);
+             k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute,
+             kept.strips, kept.strips == 4 ? "bf16" : "fp32");
     return case_of(text, RANKS);
 }
 
@@ -105,7 +107,7 @@ static references reference_of(batch b)
     for (int i = 0; i < r.count; i++) {
         batch one = b;
         if (i == 1) one.precision = "fp32";
-        bench_case c = cut_case(one, alone, (memory){ "none", "none" });
+        bench_case c = cut_case(one, alone, (memory){ "none", "none", 1 });
         train_case(&r.of[i], &c, &(training){ .steps = STEPS });
     }
     return r;
@@ -172,7 +174,8 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
         snprintf(what, sizeof what, "%d shardings x %d recomputes", ways, masks);
         for (int s = 0; s < ways; s++)
             for (int m = 0; m < masks; m++)
-                if (is_due(b, k + s + m)) run(&worst, b, list[k], (memory){ shardings[s], recomputes[m] }, &r);
+                if (is_due(b, k + s + m))
+                    run(&worst, b, list[k], (memory){ shardings[s], recomputes[m], 1 << (s + m) % 3 }, &r);
         judge(b, list[k], what, &worst, r.count);
     }
     close_references(&r);
@@ -237,15 +240,15 @@ static void run_odd(const odd_case *list, size_t count)
 static void microbatches(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 509, 8, 2, 2 }, { 1, 1, 1, 1, 1, "" }, { "none", "none" } },
-        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer" } },
-        { { "bf16", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none" } },
-        { { "fp32", 509, 12, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "mlp" } },
-        { { "fp32", 509, 6, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "none", "attention" } },
-        { { "bf16", 509, 10, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer" } },
-        { { "fp32", 509, 6, 3, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer" } },
-        { { "bf16", 509, 6, 3, 2 }, { 1, 1, 8, 1, 1, "" }, { "optimizer", "attention" } },
-        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 2, 1, 1, "" }, { "optimizer", "layer" } },
+        { { "fp32", 509, 8, 2, 2 }, { 1, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
+        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer", 4 } },
+        { { "bf16", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none", 1 } },
+        { { "fp32", 509, 12, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "mlp", 2 } },
+        { { "fp32", 509, 6, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "none", "attention", 4 } },
+        { { "bf16", 509, 10, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer", 1 } },
+        { { "fp32", 509, 6, 3, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer", 2 } },
+        { { "bf16", 509, 6, 3, 2 }, { 1, 1, 8, 1, 1, "" }, { "optimizer", "attention", 4 } },
+        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 2, 1, 1, "" }, { "optimizer", "layer", 1 } },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -255,9 +258,9 @@ static void microbatches(void **state)
 static void padding(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 130, 8, 1, 2 }, { 8, 1, 1, 1, 1, "" }, { "none", "none" } },
-        { { "bf16", 130, 8, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer" } },
-        { { "fp32", 127, 8, 1, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none" } },
+        { { "fp32", 130, 8, 1, 2 }, { 8, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
+        { { "bf16", 130, 8, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer", 4 } },
+        { { "fp32", 127, 8, 1, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none", 1 } },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);

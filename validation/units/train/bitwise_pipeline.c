@@ -127,7 +127,7 @@ static const course few[] = {
     { 2, 1, "1f1b", "none" }, { 2, 2, "interleaved", "mlp" }, { 4, 1, "gpipe", "none" }, { 4, 1, "1f1b", "layer" }
 };
 
-/* The ring of attention in each stage. */
+/* Context ranks in each stage. */
 static void context_ranks(void **state)
 {
     (void)state;

@@ -28,12 +28,14 @@ static void draw_deck(source *s, char text[DECK])
     static const char *const precisions[] = { "fp32", "bf16" }, *const overlaps[] = { "off", "on" },
                              *const shardings[] = { "none", "optimizer" },
                              *const schedules[] = { "gpipe", "1f1b", "interleaved" },
-                             *const recomputes[] = { "none", "attention", "mlp", "layer", "attention_mlp" };
+                             *const recomputes[] = {
+                                 "none", "attention", "mlp", "layer", "attention_mlp", "elementwise"
+                             };
     int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4),
         micro_batch = 1 + (int)draw(s, 2);
     int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
     const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2),
-               *recompute = draw_word(s, recomputes, 5);
+               *recompute = draw_word(s, recomputes, 6);
     snprintf(
         text, DECK,
         "layouts\n\n[llama3.1-8b]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
@@ -41,9 +43,9 @@ static void draw_deck(source *s, char text[DECK])
         "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\ntensor = %d\npipeline = %d\ncontext = "
         "%d\ndata = %d\n"
         "global_batch = %d\nmicro_batch = %d\nchunks_per_stage = %d\nschedule = %s\nprecision = %s\nrecompute = %s\n"
-        "sharding = %s\noverlap = %s\n",
+        "sharding = %s\noverlap = %s\nstrips = %d\n",
         STEPS, layers, tp, pp, cp, dp, dp * micro_batch * microbatches, micro_batch, chunks, order, precision,
-        recompute, draw_word(s, shardings, 2), draw_word(s, overlaps, 2));
+        recompute, draw_word(s, shardings, 2), draw_word(s, overlaps, 2), 1 << draw(s, 3));
 }
 
 /* Draws until a deck is legal and fits the world. No key says how many weight gradients of the head wait for the drain.
