@@ -45,7 +45,7 @@ static double room_outside(const mesh *m)
 bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,
                      char skipped[REASON_LENGTH])
 {
-    double need = m->takes_part ? (double)r->arena.used : 0.0;
+    double need = m->takes_part ? (double)(r->window > r->arena.used ? r->window : r->arena.used) : 0.0;
     if (m->takes_part && kind == MACHINE_CUDA) need += room_outside(m);
     need *= sharers(kind, load);
     double have = available_bytes(kind), lack = have > 0.0 ? need - have : 0.0;

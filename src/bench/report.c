@@ -183,7 +183,10 @@ static void report_profile(const case_result *r)
             say(" %s %.1f %%,", op_kind_name((op_kind)k), 100.0 * t->kind[k].seconds / total);
     for (int a = 0; a < t->axes; a++)
         say(" waiting for %s %.1f %%,", t->axis[a].axis, 100.0 * t->axis[a].exposed_seconds / total);
-    say(" idle %.1f %%, dispatch %.2f %%\n", 100.0 * t->idle_seconds / total, 100.0 * t->dispatch_seconds / total);
+    say(" idle %.1f %%, dispatch %.2f %%", 100.0 * t->idle_seconds / total, 100.0 * t->dispatch_seconds / total);
+    if (t->beside_seconds > 0.0)
+        say("; of these %.1f %% beside others (weight gradients, sums)", 100.0 * t->beside_seconds / total);
+    say("\n");
 }
 
 /* So that a starved one shows; without those of a few numbers. */

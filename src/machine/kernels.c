@@ -81,10 +81,7 @@ op attention_forward_op(attention_forward_operands x, attention_args args)
     return o;
 }
 
-static bool is_sum_of(tensor d, access_mode how, tensor x)
-{
-    return same_shape(d, x) && walkable(d) && (how == WRITE || d.type == F32);
-}
+static bool is_gradient_of(tensor d, tensor x) { return same_shape(d, x) && walkable(d); }
 
 op attention_backward_op(attention_backward_operands x, attention_args args)
 {
@@ -93,8 +90,9 @@ op attention_backward_op(attention_backward_operands x, attention_args args)
     o.args.attention = args;
     need_attention(&o, x.q, x.k, x.v, x.out, x.lse);
     need(same_shape(x.d_out, x.q) && walkable(x.d_out), &o, "the gradient of out has another shape");
-    need(is_sum_of(x.dq, WRITE, x.q) && is_sum_of(x.dk, x.dkv_access, x.k) && is_sum_of(x.dv, x.dkv_access, x.v), &o,
-         "a gradient has another shape, gaps in its heads, or is added to in another format than F32");
+    need(is_gradient_of(x.dq, x.q) && is_gradient_of(x.dk, x.k) && is_gradient_of(x.dv, x.v), &o,
+         "a gradient has another shape, or gaps in its heads");
+    need(x.dkv_access == WRITE || (x.dk.type == F32 && x.dv.type == F32), &o, "dk or dv is added to in another format");
     return o;
 }
 

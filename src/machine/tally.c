@@ -15,7 +15,7 @@ void tally_clear_seconds(tally *t)
     for (int a = 0; a < t->axes; a++) t->axis[a].exposed_seconds = 0.0;
     memset(t->transfer, 0, sizeof t->transfer);
     t->transfers = 0;
-    t->idle_seconds = t->run_seconds = t->dispatch_seconds = 0.0;
+    t->beside_seconds = t->idle_seconds = t->run_seconds = t->dispatch_seconds = 0.0;
 }
 
 static tally_axis *axis_row(tally *t, const char *axis)

@@ -28,6 +28,7 @@ typedef struct {
     tally_axis axis[TALLY_AXES];
     tally_transfer transfer[TALLY_TRANSFERS];
     int axes, transfers;
+    double beside_seconds;   /* of these, on a GPU, of what runs beside the compute queue */
     double idle_seconds;     /* the rest */
     double run_seconds;      /* in which the host ran operations or polled for their end, idle and exposed included */
     double dispatch_seconds; /* op_submit, queue_wait and hazard checker, without run_seconds */

@@ -58,6 +58,8 @@ access_mode param_contribute(param_table *t, int row, int count)
 void param_contributed(param_table *t, int row, int count, queue *q)
 {
     bucket *b = &t->buckets[t->row[row].bucket];
+    if (b->queue && b->queue != q) FAIL("contributions to a bucket on two queues");
+    b->queue = q;
     b->pending -= count;
     if (b->pending == 0) t->done(t->listener, b, q);
 }

@@ -37,6 +37,7 @@ typedef struct {
     mark gathered;                /* its weights are whole */
     mark used;                    /* the last that read its weights is complete */
     int borrowed[WEIGHT_USES];    /* rows handed out and not yet returned */
+    queue *queue;                 /* its contributions' */
 } bucket;
 
 typedef struct {

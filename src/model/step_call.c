@@ -39,7 +39,8 @@ void workspace_open(workspace *w, arena *a)
 
 void workspace_lend(workspace *w, tensor x, mark until)
 {
-    int at = w->lendings++ % READS_BEHIND;
+    int at = w->lendings;
+    w->lendings = (at + 1) % READS_BEHIND;
     queue_wait(w->queues.compute, w->lent[at].until);
     w->lent[at].data = x.data;
     w->lent[at].until = until;

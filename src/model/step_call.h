@@ -4,16 +4,15 @@
 #include "model/family.h"
 #include "parallel/conjugate.h"
 
-/* Of one stage. Its buffers are shared by all layers and microbatches: each is consumed before the next one needs it.
- */
 enum { READS_BEHIND = 16 };
+/* Of one stage. Its buffers are shared by all layers and microbatches: who writes one waits for those who read it. */
 typedef struct workspace {
     const bench_case *given;
     const family *family;
     rank_extents extents;
     queues queues;
     sequence_parallel tensor;
-    group *context[2]; /* in the order in which their first, and their second pieces lie (attention.h) */
+    group *context[PIECES]; /* in the order in which their first, and their second pieces lie (attention.h) */
     param_table *params;
     unsigned again;              /* bit per step of a layer that runs again in backward */
     const layer_step *left;      /* of those, the one whose gathered input is still there when backward begins */

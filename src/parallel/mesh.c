@@ -183,10 +183,15 @@ static void connect_links(mesh *m)
     }
 }
 
-static void disconnect_links(const mesh *m)
+static void disconnect_reversed(const mesh *m)
 {
     char name[SPLIT_NAME];
     if (reversed_name(&m->layout, name)) group_disconnect(machine_of(m), name);
+}
+
+static void disconnect_links(const mesh *m)
+{
+    char name[SPLIT_NAME];
     for (int i = 0; i < LINK_CHANNELS * LINK_SPLITS; i++)
         if (link_split_name(&m->layout, link_channels[i % LINK_CHANNELS], (link_split)(i / LINK_CHANNELS), name))
             group_disconnect(machine_of(m), name);
@@ -237,6 +242,7 @@ void mesh_close(mesh *m)
     list_connected(m, list);
     for (int i = 0; i < CONNECTED; i++)
         if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), name);
+    if (m->on == MESH_ON_CUDA) disconnect_reversed(m);
     if (m->on == MESH_ON_CUDA) disconnect_links(m);
 }
 

@@ -7,14 +7,20 @@ from machine import of
 CONTEXT_KEYS = 4096          # up to so many positions, and for pieces of a context rank, attention is slower
 
 
-def product_seconds(prices, p, sustained):
-    """As estimated, but no faster than power allows."""
-    return p.times * max(1e-6 * prices[p.key], p.flops / p.times / sustained)
+def left_to_transfers(x):
+    """How much longer a product takes on the multiprocessors that transfer_sms leaves it: 16 fewer by default where
+    tensor > 1. (Where power and not multiprocessors limits it this is too much: fewer of them clock higher.)"""
+    return of("multiprocessors") / (of("multiprocessors") - of("given away")) if x.tensor > 1 else 1.0
 
 
-def of_products(prices, x, pieces, head=False, sustained=None):
+def product_seconds(prices, p, sustained, longer):
+    """As estimated, but no faster than power allows; on fewer multiprocessors in proportion."""
+    return p.times * longer * max(1e-6 * prices[p.key], p.flops / p.times / sustained)
+
+
+def of_products(prices, x, pieces, head=False, sustained=None, longer=None):
     """{(name, what): seconds}"""
-    return {(p.name, p.what): product_seconds(prices, p, sustained or of("products"))
+    return {(p.name, p.what): product_seconds(prices, p, sustained or of("products"), longer or left_to_transfers(x))
             for p in products(x, pieces, head)}
 
 

@@ -1,5 +1,5 @@
 """Thread blocks (CTAs) and bytes a second that NCCL 2.28 gives a transfer: own arithmetic after what its documentation
-and planning say. The groups are configured as in machine/cuda/transfers/communicators.c; NCCL_* variables are not set.
+and planning say. The groups are configured as in machine/cuda/transfers/thread_blocks.c; NCCL_* variables are not set.
 
 - Copy engines move all_gather and all_to_all, without CTAs, in one NVLink domain, from memory that is registered as a
   symmetric window, under CTAPolicy zero. Reductions, and groups across nodes, take kernels.
@@ -10,17 +10,31 @@ and planning say. The groups are configured as in machine/cuda/transfers/communi
 from layouts import NODE
 from machine import of
 
-COLLECTIVE_CTAS, LINK_CTAS = 16, 8      # TURN_BLOCKS, CONCURRENT_BLOCKS
+COLLECTIVE_CTAS, LINK_CTAS = 16, 8      # where products leave transfers no multiprocessors
+LEFT, LINKS = 16, 4                     # the default of transfer_sms with tensor > 1; of a pipeline's stage
 THREADS, BYTES_A_THREAD = 512, 64
 NVLINK_PART, NETWORK_PART = 32 * 512 * 1024, 128 * 1024
 NETWORK_CTAS = 4                        # of one peer: 50 / 14, rounded up
 
 
-class Group:
-    """Ranks that lie `stride` apart."""
+def granted(x):
+    """(maxCTAs of a link, of any other group) of a layout."""
+    links, groups = LINKS * (x.pipeline > 1), 1 + (x.tensor > 1) + (x.context > 1)
+    if x.tensor == 1:
+        return LINK_CTAS, COLLECTIVE_CTAS
+    link = power_of_two(LEFT // 4 // links) if links else LINK_CTAS
+    return link, power_of_two((LEFT - links * link) // groups)
 
-    def __init__(self, ranks, stride):
-        self.ranks, self.stride = ranks, stride
+
+def power_of_two(most):
+    return 1 << max(most, 1).bit_length() - 1
+
+
+class Group:
+    """Ranks that lie `stride` apart, with at most so many CTAs."""
+
+    def __init__(self, ranks, stride, most=COLLECTIVE_CTAS):
+        self.ranks, self.stride, self.most = ranks, stride, most
         self.of_node = max(1, min(ranks, NODE // stride))
         self.nodes = -(-ranks // self.of_node)
 
@@ -30,13 +44,14 @@ class Group:
         return of("nvlink") if self.nodes == 1 else min(of("nvlink"), self.of_node * of("network"))
 
 
-def collective_ctas(whole):
+def collective_ctas(group, whole):
     """Of a ring that moves a whole of so many bytes."""
-    return max(1, min(COLLECTIVE_CTAS, whole // (THREADS * BYTES_A_THREAD)))
+    return max(1, min(group.most, whole // (THREADS * BYTES_A_THREAD)))
 
 
-def link_ctas(group, part, channels=LINK_CTAS):
+def link_ctas(group, part):
     """Of a send or receive of so many bytes, all ranks at once."""
+    channels = group.most
     most = channels if group.nodes == 1 else min(channels, NETWORK_CTAS)
     largest = NVLINK_PART if group.nodes == 1 else NETWORK_PART
     ctas = most
@@ -57,7 +72,7 @@ def collective(group, whole, reduces):
     sent = whole * (group.ranks - 1) / group.ranks
     if group.nodes == 1 and not reduces:
         return sent, "copy engines", 0, of("copy latency") + sent / group.link
-    ctas = collective_ctas(whole)
+    ctas = collective_ctas(group, whole)
     return sent, "ring", ctas, kernel_seconds(group, ctas, sent)
 
 
@@ -66,7 +81,7 @@ def exchange(group, whole):
     sent = whole * (group.ranks - 1) / group.ranks
     if group.nodes == 1:
         return sent, "copy engines", 0, of("copy latency") + sent / group.link
-    ctas = min(COLLECTIVE_CTAS, link_ctas(group, whole / group.ranks) * (group.ranks - 1))
+    ctas = min(group.most, link_ctas(group, whole / group.ranks) * (group.ranks - 1))
     return sent, "sends", ctas, kernel_seconds(group, ctas, sent)
 
 

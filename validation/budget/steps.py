@@ -6,7 +6,7 @@ from typing import NamedTuple
 from costs import attention, forward_of, head_bytes, layer_of, of_products, optimizer_seconds, query_gradient_bytes
 from layouts import FORWARD, INPUT, WEIGHT, ring_pieces
 from machine import of
-from nccl import Group, send
+from nccl import LINK_CTAS, Group, send
 from transfers import chunk_layers, transfers
 
 RING, STRIPS, FURTHER = "ring", "strips", "further"
@@ -81,7 +81,7 @@ def ring_waits(x, times):
     for (name, what), seconds in times.items():
         if what in (FORWARD, INPUT):
             gathers = (name in ("qkv", "gate_up")) == (what == FORWARD)
-            hop = send(Group(x.tensor, 1), piece * (2 if gathers else 4))[-1]
+            hop = send(Group(x.tensor, 1, LINK_CTAS), piece * (2 if gathers else 4))[-1]
             waits[what == INPUT] += (x.tensor - 1) * max(0.0, hop - seconds / x.tensor)
     return waits
 
@@ -96,14 +96,14 @@ def before(prices, x, sustained):
     """With rings: 16 multiprocessors of several ranks' GPUs left to transfers, rings of tensor and context."""
     pieces = ring_pieces(x)
     slower = of("multiprocessors") / (of("multiprocessors") - of("given away")) if x.gpus > 1 else 1.0
-    times = {k: slower * s for k, s in of_products(prices, x, pieces, sustained=sustained).items()}
+    times = of_products(prices, x, pieces, sustained=sustained, longer=slower)
     layer = layer_of(prices, x, sustained)
     waits = ring_waits(x, times) if x.tensor > 1 else [0.0, 0.0]
     memory = [of("memory before") * s for s in layer.memory]
     if x.context > 1:
         memory = [m + b / of("memory") for m, b in zip(memory, merge_bytes(x))]
         home = x.rows * 2 * x.kv_heads * x.head_dim // x.tensor * 4
-        waits[1] += send(Group(x.context, x.tensor), home)[-1]
+        waits[1] += send(Group(x.context, x.tensor, LINK_CTAS), home)[-1]
     some = transfers(x, layer, of_products(prices, x, x.strips, head=True))
     lost = tuple(w + sum(t.exposed for t in some if t.axis == "shard" and t.backward == b) for b, w in enumerate(waits))
     return Parts(pair(times), attention(x, whole=False), tuple(memory), layer.gaps, lost)

@@ -2,7 +2,7 @@
 from typing import NamedTuple
 
 from layouts import FORWARD, INPUT, WEIGHT
-from nccl import Group, collective, exchange, kernel_seconds, send
+from nccl import Group, collective, exchange, granted, kernel_seconds, send
 
 NOTHING = ("nothing", 0.0)
 
@@ -34,7 +34,8 @@ def tensor_pair(x, layer, step, gathers, backward):
     begins or ends a step has nothing beside it in forward; in backward the weight gradients of the second queue."""
     name, what = step, INPUT if backward else FORWARD
     whole = x.rows // x.strips * x.hidden * 2
-    way = (collective(Group(x.tensor, 1), whole, False) if gathers else exchange(Group(x.tensor, 1), whole))
+    group = Group(x.tensor, 1, granted(x)[1])
+    way = collective(group, whole, False) if gathers else exchange(group, whole)
     strip, said = layer.products[name, what] / x.strips, f"{name} {'dx' if backward else ''}".strip()
     ends = (f"dW {name}", layer.products[name, WEIGHT]) if backward else NOTHING
     verb = "gather" if gathers else "sum"
@@ -52,14 +53,14 @@ def tensor(x, layer):
     whole = x.rows * x.hidden * 2
     for name, beside in (("gate_up", "down"), ("qkv", "attention output")):
         some.append(Transfer("tensor", f"gather inputs again for dW {name}",
-                             *collective(Group(x.tensor, 1), whole, False), 1, f"dW {beside}",
+                             *collective(Group(x.tensor, 1, granted(x)[1]), whole, False), 1, f"dW {beside}",
                              layer.products[beside, WEIGHT], True))
     return some
 
 
 def context(x, layer):
     """Keys and values gathered before attention and again in backward; FP32 sums of their gradients sent home."""
-    group = Group(x.context, x.tensor)
+    group = Group(x.context, x.tensor, granted(x)[1])
     whole = x.sequence * x.micro_batch * 2 * x.kv_heads * x.head_dim // x.tensor * 2
     gather, home = collective(group, whole, False), exchange(group, 2 * whole)
     return [Transfer("context", "gather keys and values", *gather, 1, *NOTHING),
@@ -71,7 +72,7 @@ def context(x, layer):
 
 def sharded(x, layer):
     """Weights gathered for each use, their gradient summed; a second copy of the model adds its share."""
-    group, whole = Group(x.shard, x.tensor * x.context), 2 * x.layer_parameters // x.tensor
+    group, whole = Group(x.shard, x.tensor * x.context, granted(x)[1]), 2 * x.layer_parameters // x.tensor
     forward, backward = layer.seconds(False), layer.seconds(True)
     gather = collective(group, whole, False)
     some = [Transfer("shard", "gather a layer's weights", *gather, 1, "a layer's forward", forward),
@@ -80,7 +81,7 @@ def sharded(x, layer):
             Transfer("shard", "sum a layer's gradient", *collective(group, whole, True), 1,
                      "half a layer's backward", backward / 2, True)]
     if x.data > 1:
-        copies, part = Group(x.data, x.tensor * x.context * x.shard), 2 * whole // x.shard
+        copies, part = Group(x.data, x.tensor * x.context * x.shard, granted(x)[1]), 2 * whole // x.shard
         sent, _, ctas, _ = collective(copies, part, True)
         some.append(Transfer("data", "sum a shard's gradient over copies", 2 * sent, "ring", ctas,
                              kernel_seconds(copies, ctas, 2 * sent), 1,
@@ -91,7 +92,7 @@ def sharded(x, layer):
 def data(x, layer):
     """Once a step: each layer's gradient behind the backward of what follows in the last microbatches, its new weights
     behind the first ones' forward. A chunk is finished with P microbatches, so a layer has P times its own seconds."""
-    group, whole = Group(x.data * x.context, x.tensor), 2 * x.layer_parameters // x.tensor
+    group, whole = Group(x.data * x.context, x.tensor, granted(x)[1]), 2 * x.layer_parameters // x.tensor
     words = 2 * x.padded_vocabulary * x.hidden // x.tensor
     few = f"{x.pipeline} layers' " if x.pipeline > 1 else "a layer's "
     return [Transfer("data", "sum a layer's gradient", *collective(group, whole, True), 1, few + "backward",
@@ -109,7 +110,7 @@ def chunk_layers(x):
 
 
 def pipeline(x, layer):
-    group = Group(2, x.gpus // x.pipeline)
+    group = Group(2, x.gpus // x.pipeline, granted(x)[0])
     part, layers = x.rows // x.tensor * x.hidden * 2, chunk_layers(x)
     return [Transfer("pipeline", "send to the next stage", *send(group, part), 1, "a chunk's forward",
                      layers * layer.seconds(False)),
@@ -119,7 +120,7 @@ def pipeline(x, layer):
 
 def ends(x, head):
     """Of the first and last stage: rows of the embedding, inputs of the head, statistics of the loss."""
-    group, strip = Group(x.tensor, 1), x.rows // x.strips * x.hidden * 2
+    group, strip = Group(x.tensor, 1, granted(x)[1]), x.rows // x.strips * x.hidden * 2
     some, gather, total = [], collective(group, strip, False), exchange(group, strip)
     some.append(Transfer("ends", "sum rows of the embedding", *total, x.strips, *NOTHING))
     some.append(Transfer("ends", "gather strip of head", *gather, x.strips - 1, "a strip of head",

@@ -18,18 +18,18 @@ MOST_EXPOSED = 0.05          # of a layer's seconds
 
 def planning(tap):
     """NCCL's arithmetic, of cases that are known."""
-    node, pair = nccl.Group(8, 1), nccl.Group(2, 8)
+    node, pair = nccl.Group(8, 1, 8), nccl.Group(2, 8, 8)
     tap.ok(nccl.link_ctas(node, 8 << 20) == 1, "a hop of 8 MiB among 8 ranks of 8 channels has one CTA")
     tap.ok(nccl.link_ctas(node, 32 << 20) == 2, "a hop of 32 MiB has two")
     tap.ok(nccl.link_ctas(pair, 8 << 20) == 4, "a message over the network has four")
-    tap.ok(nccl.collective_ctas(100 << 10) == 3, "a ring of 100 KiB has three CTAs")
+    tap.ok(nccl.collective_ctas(node, 100 << 10) == 3, "a ring of 100 KiB has three CTAs")
     tap.ok(nccl.Group(16, 4).of_node == 2 and nccl.Group(16, 4).nodes == 8, "a group of 16, 4 apart, has 2 in a node")
     tap.ok(nccl.collective(node, 1 << 20, True)[1] == "ring", "a sum is not for copy engines")
 
 
 def hop_starves(tap, x, layer):
     """The check can fail: a hop of the ring that strips replace takes longer than its product."""
-    seconds = nccl.send(nccl.Group(x.tensor, 1), x.rows // (2 * x.tensor) * x.hidden * 2)[-1]
+    seconds = nccl.send(nccl.Group(x.tensor, 1, nccl.LINK_CTAS), x.rows // (2 * x.tensor) * x.hidden * 2)[-1]
     product = layer.products["qkv", "forward"] / x.tensor
     tap.ok(seconds > product,
            f"{x}: a hop of the ring does not hide: {seconds * 1e6:.0f} us behind {product * 1e6:.0f}")

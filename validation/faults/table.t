@@ -178,6 +178,7 @@ BULK = "overlap = off makes it wait for a transfer that it does not touch; whoev
        "for it, too"
 LATER = "it does not read the norm's sum, and the clip factor, which does, follows the loss's sum, a later transfer " \
         "of the same queue"
+OTHERS = "in place, the middle element is the other rank's part, which is not used here"
 ZERO = "it fills with zeros, which zero, written twice or times two, is"
 HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or None for all, reason)]
     ("repeat", "matmul"): [({"DP2xTP2"}, {1, 27, 54}, SAME), ({"deferred, PP4"}, {9}, SAME + " (the later ones add)")],
@@ -205,8 +206,7 @@ HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or
     ("scale", "fill"): [(None, None, ZERO)],
     ("flip", "copy"): [({"DP2xTP2"}, {("fp32", 1), ("bf16", 2)},
                         "in the report, the middle scalar is a correction of the moments, which nobody reads")],
-    ("flip", "reduce_scatter"): [({"other's part", "DP2xTP2"}, {3, 5},
-                                  "in place, the middle element is the other rank's part, which is not used here")],
+    ("flip", "reduce_scatter"): [({"other's part"}, {5}, OTHERS), ({"DP2xTP2"}, {3}, OTHERS)],
     # the heads' input, gathered again; the gradients' sum over ranks
     ("unwait", "matmul"): [({"bulk"}, None, BULK)],
     ("unwait", "fill"): [({"bulk"}, None, BULK)],

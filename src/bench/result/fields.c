@@ -79,7 +79,7 @@ static const field of_results[] = {
     { "model_mfu", "1", "part of the device's peak, causal attention", FIELD_REAL, RESULT(model_mfu) },
     { "days_per_trillion_tokens", "d", "by the median; not of a proxy", FIELD_REAL, RESULT(days_per_trillion) },
     { "total_seconds", "s", "the case, checks included", FIELD_REAL, RESULT(total_seconds) },
-    { "idle_seconds", "s", "rank 0 ran nothing", FIELD_REAL, RESULT(tally.idle_seconds) },
+    { "idle_seconds", "s", "rank 0's compute queue ran nothing", FIELD_REAL, RESULT(tally.idle_seconds) },
     { "dispatch_seconds", "s", "rank 0 submitted operations", FIELD_REAL, RESULT(tally.dispatch_seconds) },
     { "arena_bytes", "bytes", "of rank 0's model", FIELD_BYTES, RESULT(arena_bytes) },
     { "outside_bytes", "bytes", "resident outside it, the most of a rank", FIELD_REAL, RESULT(outside_bytes) },
@@ -145,7 +145,8 @@ static const field of_transfers[] = {
     { "axis", NULL, "of the mesh", FIELD_NAME, PER_AXIS, EACH(tally.axis, .axis) },
     { "messages", "1", "submitted", FIELD_COUNT, PER_AXIS, EACH(tally.axis, .messages) },
     { "bytes", "bytes", "of operands", FIELD_REAL, PER_AXIS, EACH(tally.axis, .bytes) },
-    { "exposed_seconds", "s", "in which nothing else ran", FIELD_REAL, PER_AXIS, EACH(tally.axis, .exposed_seconds) },
+    { "exposed_seconds", "s", "in which the compute queue waited for it", FIELD_REAL, PER_AXIS,
+      EACH(tally.axis, .exposed_seconds) },
 };
 
 /* Rank 0's, of the timed steps: a starved one shows. */

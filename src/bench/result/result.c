@@ -126,6 +126,7 @@ void result_add_time(case_result *r, const machine *m, int64_t step, double seco
     t->idle_seconds = r->given->backend == BACKEND_HOST ? seconds - t->dispatch_seconds : seconds;
     for (int p = 0; p < PHASES; p++) t->idle_seconds -= t->phase_seconds[p];
     for (int a = 0; a < t->axes; a++) t->idle_seconds -= t->axis[a].exposed_seconds;
+    t->idle_seconds += t->beside_seconds;
     if (t->idle_seconds < 0.0) t->idle_seconds = 0.0;
 }
 

@@ -60,6 +60,7 @@ static int priority_of(const cuda_executor *e, const submission *first)
 static void open_queue(const cuda_executor *e, cuda_queue *q, const submission *first)
 {
     CUDA_CHECK(cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, priority_of(e, first)));
+    q->beside = first->yields;
     q->ring = calloc(QUEUE_OPS, sizeof *q->ring);
     if (!q->ring) FAIL("no memory for a queue of %d operations", QUEUE_OPS);
 }

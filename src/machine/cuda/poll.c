@@ -54,7 +54,10 @@ static double ended(const cuda_executor *e, const cuda_wait *w)
     return history_keeps(e->history, on->queue, on->serial) ? history_end(e->history, on->queue, on->serial) : 0.0;
 }
 
-/* When an operation could begin. What a computing one waited for a transfer alone is exposed. */
+/* Does it run beside the compute queue: a transfer, what sums its parts, a weight gradient? */
+static bool is_beside(const cuda_executor *e, int queue, const entry *x) { return x->axis || e->queue[queue].beside; }
+
+/* When an operation could begin. What the compute queue waited for a transfer alone is exposed. */
 static double began(const cuda_executor *e, int queue, const entry *x)
 {
     double ready = fmax(last_end(e, queue), x->submitted);
@@ -67,7 +70,7 @@ static double began(const cuda_executor *e, int queue, const entry *x)
         late = &x->wait[i];
         begin = ended(e, late);
     }
-    if (late && !op_is_transfer(x->kind)) tally_exposed(e->history->tally, late->axis, begin - ready);
+    if (late && !is_beside(e, queue, x)) tally_exposed(e->history->tally, late->axis, begin - ready);
     return begin;
 }
 
@@ -77,7 +80,9 @@ static void complete(cuda_executor *e, int queue, const entry *x)
     double seen = device_clock_time(e->clock, x->event, after, clock_seconds());
     double end = fmax(last_end(e, queue), seen);
     double begin = fmin(began(e, queue, x), end);
-    history_complete(e->history, &(span){ x->kind, queue, x->origin, begin, end, x->group ? x->group->axis : NULL });
+    bool transfers = op_is_transfer(x->kind);
+    history_complete(e->history, &(span){ x->kind, queue, x->origin, begin, end, transfers ? x->axis : NULL });
+    if (is_beside(e, queue, x) && !transfers) e->history->tally->beside_seconds += end - begin;
 }
 
 /* Looks once at every queue. Has anything been completed? */

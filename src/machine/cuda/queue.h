@@ -31,6 +31,7 @@ typedef struct {
     uint64_t submitted;
     cudaStream_t stream;
     const char *axis; /* of its last transfer, to which what else it runs belongs; NULL: none */
+    bool beside;      /* weight gradients: they run beside the computation of another queue */
     double looked;    /* when the first that is not completed was seen incomplete */
 } cuda_queue;
 

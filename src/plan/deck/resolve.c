@@ -59,10 +59,10 @@ static void resolve_strips(case_draft *d)
     bench_case *c = &d->c;
     enum { MOST = 4, ROWS = 1024 };
     int64_t positions = c->model.sequence / c->layout.degree[AXIS_CONTEXT], rows = positions * c->micro_batch;
-    int most = MOST;
-    while (most > 1 && rows / most < ROWS) most /= 2;
+    int most = MOST, tensor = c->layout.degree[AXIS_TENSOR];
+    while (most > 1 && (rows / most < ROWS || positions % (most * tensor))) most /= 2;
     c->strips_asked = draft_given(d, KEY_STRIPS) ? c->strips : 0;
-    c->strips = strips_within(c->strips_asked ? c->strips_asked : most, positions, c->layout.degree[AXIS_TENSOR]);
+    c->strips = strips_within(c->strips_asked ? c->strips_asked : most, positions, tensor);
 }
 
 static void resolve_recipe(case_draft *d)

@@ -90,7 +90,8 @@ const char *cuda_window_words(char *text, size_t length)
     if (!any) return text;
     used = snprintf(text, length, "; transfers NCCL %d.%d.%d, ", version / 10000, version % 10000 / 100, version % 100);
     if (windows.count)
-        snprintf(text + used, length - (size_t)used, "gathers of %d communicators by copy engines", windows.count);
+        snprintf(text + used, length - (size_t)used, "gathers and all-to-alls in windows of %d communicators",
+                 windows.count);
     else snprintf(text + used, length - (size_t)used, "by its kernels");
     return text;
 }
