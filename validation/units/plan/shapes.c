@@ -257,6 +257,32 @@ static void single_rank_case_is_alone_and_healthy(void **state)
     assert_int_equal(single.model.vocabulary, 253);
 }
 
+/* By rows, the most of 4, 2, 1 that divides the positions; a given number falls to the next that does; the check model
+ * is cut into as many. */
+static void strips_divide_the_positions(void **state)
+{
+    static const struct {
+        const char *body;
+        int ranks, strips, asked;
+    } row[] = { { "[llama3.1-405b]\nsize = full\n", 512, 4, 0 },
+                { "[llama3.1-70b]\nsize = full\n", 64, 4, 0 },
+                { "[llama3.1-8b]\nsize = full\nstrips = 4\n", 8, 1, 4 }, /* one tensor rank */
+                { "[llama3.1-8b]\ntensor = 2\n", 2, 1, 0 },
+                { "[llama3.1-8b]\ntensor = 2\nsequence = 4098\n", 2, 1, 0 },
+                { "[llama3.1-8b]\ntensor = 2\nsequence = 4100\n", 2, 2, 0 },
+                { "[llama3.1-8b]\ntensor = 2\nstrips = 4\n", 2, 4, 4 },
+                { "[llama3.1-8b]\ntensor = 2\nstrips = 3\n", 2, 2, 3 },
+                { "[llama3.1-8b]\ntensor = 2\nsequence = 96\nstrips = 3\n", 2, 3, 3 } };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        bench_case c = case_of(row[i].body, row[i].ranks, true), check = check_case(&c);
+        assert_int_equal(c.strips, row[i].strips);
+        assert_int_equal(c.strips_asked, row[i].asked);
+        assert_int_equal(check.strips, c.strips);
+        assert_int_equal(
+            check.model.sequence / c.layout.degree[AXIS_CONTEXT] % (c.strips * c.layout.degree[AXIS_TENSOR]), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +296,7 @@ int main(void)
         cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),
         cmocka_unit_test(shape_keys_override_any_size),
         cmocka_unit_test(check_shape_follows_the_mesh),
+        cmocka_unit_test(strips_divide_the_positions),
         cmocka_unit_test(check_shape_follows_its_keys),
         cmocka_unit_test(check_layers_follow_the_pipeline),
         cmocka_unit_test(check_case_keeps_what_is_under_test),
