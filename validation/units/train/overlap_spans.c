@@ -10,7 +10,8 @@ enum { STEPS = 2, SPANS = 1 << 15, DECK = 1024 };
 
 typedef struct {
     int tensor, data, context, pipeline;
-    const char *schedule, *sharding, *overlap;
+    const char *schedule, *sharding, *overlap, *weights; /* weights: weight_gradient_queue */
+    uint32_t hostile;                                    /* seed of a hostile order; 0: as submitted */
 } cut;
 
 static bench_case cut_case(cut k)
@@ -19,12 +20,12 @@ static bench_case cut_case(cut k)
     snprintf(text, sizeof text,
              "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = "
              "%d\nsequence = %d\n"
-             "vocabulary = 250\nstrips = 2\nweight_gradient_queue = off\nglobal_batch = 8\nmicro_batch = 2\nwarmup = "
+             "vocabulary = 250\nstrips = 2\nweight_gradient_queue = %s\nglobal_batch = 8\nmicro_batch = 2\nwarmup = "
              "0\nsteps = %d\ncheck = off\nbackend = "
              "host\nprecision = fp32\n"
              "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nschedule = %s\n%s = %s\noverlap = %s\n",
-             64 * k.tensor, 128 * k.tensor, 2 * k.tensor, k.tensor, 96 * k.tensor, STEPS, k.tensor, k.data, k.context,
-             k.pipeline, k.schedule, "sharding", k.sharding, k.overlap);
+             64 * k.tensor, 128 * k.tensor, 2 * k.tensor, k.tensor, 96 * k.tensor, k.weights, STEPS, k.tensor, k.data,
+             k.context, k.pipeline, k.schedule, "sharding", k.sharding, k.overlap);
     return case_of(text, world_ranks());
 }
 
@@ -39,12 +40,14 @@ typedef enum {
     BACKWARD_OUT, /* between stages, around computing of another microbatch */
     KEYS,
     KEYS_BACKWARD,
-    KEY_GRADIENTS, /* of their layer: around attention; around products of backward; around attention backward */
+    KEY_GRADIENTS,  /* of their layer: around attention; around products of backward; around attention backward */
+    WEIGHTS_BEHIND, /* no transfer: a weight gradient after what was submitted behind it */
     PLACES
 } place;
-static const char *const place_names[PLACES] = { "tensor",           "gradients",        "weights",      "forward in",
-                                                 "forward out",      "backward in",      "backward out", "keys",
-                                                 "keys in backward", "gradients of keys" };
+static const char *const place_names[PLACES] = {
+    "tensor",       "gradients", "weights",          "forward in",        "forward out",     "backward in",
+    "backward out", "keys",      "keys in backward", "gradients of keys", "weight gradients"
+};
 typedef struct {
     double of[PLACES];
 } beside;
@@ -80,11 +83,21 @@ static place place_of(const trainer *t, const span *x, const span *k)
     return PLACES;
 }
 
+/* A layer's weight gradient of gate and up ran after the norm's backward, which was submitted behind it. */
+static bool is_behind(const span *weight, const span *k)
+{
+    const origin *w = &weight->origin, *o = &k->origin;
+    return w->name && o->name && !strcmp(w->name, "gate_up_gradient") && !strcmp(o->name, "d_mlp_norm") &&
+           o->step == w->step && o->microbatch == w->microbatch && o->layer == w->layer && k->end <= weight->begin;
+}
+
 static beside count_beside(const trainer *t)
 {
     int64_t count;
     beside n = { { 0 } };
     const span *s = machine_spans(t->machine, &count);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < count; k++) n.of[WEIGHTS_BEHIND] += is_behind(&s[i], &s[k]);
     for (int64_t i = 0; i < count; i++)
         for (int64_t k = 0; op_is_transfer(s[i].kind) && k < count; k++) {
             bool around = s[i].begin < s[k].begin && s[k].end < s[i].end &&
@@ -102,7 +115,10 @@ static beside beside_of(cut k)
     mesh m;
     bench_case c = cut_case(k);
     mesh_open(&m, &c.layout, world_rank(), MESH_ON_HOST);
-    trainer_options o = { .machine = { .world_rank = world_rank(), .span_capacity = SPANS } };
+    trainer_options o = { .machine = { .hostile = k.hostile > 0,
+                                       .order_seed = k.hostile,
+                                       .world_rank = world_rank(),
+                                       .span_capacity = SPANS } };
     measure share = measure_case(&c, &m, &o);
     trainer_build(&t, &c, &m, &o, &share);
     measure_free(&share);
@@ -149,7 +165,7 @@ static void tensor_strips(void **state)
     static const place list[] = { TENSOR, REDUCED, GATHERED };
     int data = world_ranks() == 4 ? 2 : 1;
     (void)state;
-    assert_overlap((cut){ world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "" }, list,
+    assert_overlap((cut){ world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "", "off", 0 }, list,
                    data == 1 ? 1 : COUNT(list));
 }
 
@@ -160,7 +176,7 @@ static void whole_gradients(void **state)
 {
     static const place list[] = { REDUCED };
     (void)state;
-    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "" }, list, COUNT(list));
+    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "", "off", 0 }, list, COUNT(list));
 }
 
 /* What is received is an action of the schedule ahead. What is sent holds nobody up, with overlap or without; it has
@@ -169,8 +185,8 @@ static void whole_gradients(void **state)
 static void stages(void **state)
 {
     static const place received[] = { FORWARD_IN, BACKWARD_IN }, sent[] = { FORWARD_OUT, BACKWARD_OUT };
-    cut gpipe = { world_ranks() / 2, 1, 1, 2, "gpipe", "none", "on" },
-        one_by_one = { world_ranks() / 2, 1, 1, 2, "1f1b", "none", "" };
+    cut gpipe = { world_ranks() / 2, 1, 1, 2, "gpipe", "none", "on", "off", 0 },
+        one_by_one = { world_ranks() / 2, 1, 1, 2, "1f1b", "none", "", "off", 0 };
     (void)state;
     if (!pairs()) return;
     assert_overlap(one_by_one, received, COUNT(received));
@@ -184,13 +200,29 @@ static void two_context_ranks(void **state)
     static const place list[] = { KEYS, KEY_GRADIENTS, KEYS_BACKWARD };
     int places = world_ranks() == 2 ? COUNT(list) : COUNT(list) - 1;
     (void)state;
-    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "" }, list, places);
+    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "", "off", 0 }, list, places);
+}
+
+/* On a queue of their own nothing but their buffers holds weight gradients to their layer: in a hostile order some come
+ * late. */
+static void weight_gradients(void **state)
+{
+    (void)state;
+    cut k = { 1, world_ranks(), 1, 1, "1f1b", "none", "on", "on", 0 };
+    double behind = 0.0;
+    for (k.hostile = 1; k.hostile <= 4; k.hostile++) behind += beside_of(k).of[WEIGHTS_BEHIND];
+    k.weights = "off";
+    double in_order = beside_of(k).of[WEIGHTS_BEHIND];
+    if (world_rank() == 0)
+        printf("# weight gradients behind: %.0f on their own queue, %.0f on the other\n", behind, in_order);
+    assert_true(behind > 0.0 && in_order == 0.0);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(tensor_strips), cmocka_unit_test(whole_gradients),
-                                        cmocka_unit_test(stages), cmocka_unit_test(two_context_ranks) };
+                                        cmocka_unit_test(stages), cmocka_unit_test(two_context_ranks),
+                                        cmocka_unit_test(weight_gradients) };
     world_start(&argc, &argv);
     world_stall_limit(30.0);
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,6 +1,7 @@
 /* Every wait of a step is left out once, in one step on one rank: the hazard checker names two operations that touch
  * the same bytes unordered, or the wait is shown to be redundant (no hazard, and the same bits in hostile order). On 4
- * ranks TP2 x DP2 and TP2 x PP2, on 8 TP2 x PP2 x DP2; the optimizer is sharded over data ranks. */
+ * ranks TP2 x DP2, TP2 x PP2 and, in two strips and BF16, TP2 x CP2, on 8 TP2 x PP2 x DP2; the optimizer is sharded
+ * over data ranks. */
 #include "left_out.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,16 +10,18 @@
 enum { STEPS = 3, SEEDS = 3, DECK = 1024, MOST_WAITS = 4096, MOST_RANKS = 8 };
 
 typedef struct {
-    int pipeline, data;
+    int pipeline, data, context;
 } cut;
 
 static bench_case layout_case(cut k, const char *recompute)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "waits\n\n[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = %d\ndata = %d\nsharding = optimizer\n"
-             "precision = fp32\ncheck = off\nbackend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n",
-             k.pipeline, k.data, STEPS, recompute);
+             "waits\n\n[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = %d\ndata = %d\ncontext = %d\nsharding = "
+             "optimizer\n"
+             "%scheck = off\nbackend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n",
+             k.pipeline, k.data, k.context,
+             k.context > 1 ? "strips = 2\ncontext_gradients = bf16\n" : "precision = fp32\n", STEPS, recompute);
     return case_of(text, world_ranks());
 }
 
@@ -119,16 +122,16 @@ static void leave_out(cut k, const char *recompute, int first)
     assert_true(want.hazards == 0.0);
     for (int step = first; step < 2; step++) leave_out_of(&c, &want, step, &n);
     if (world_rank() == 0)
-        printf("# TP2 PP%d DP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the hazard "
+        printf("# TP2 PP%d DP%d CP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the hazard "
                "checker, "
                "%lld redundant\n",
-               k.pipeline, k.data, recompute, (long long)n.total, world_ranks(), 2 - first, (long long)n.named,
-               (long long)n.redundant);
+               k.pipeline, k.data, k.context, recompute, (long long)n.total, world_ranks(), 2 - first,
+               (long long)n.named, (long long)n.redundant);
     trained_close(&want);
     assert_int_equal(n.unproved, 0);
 }
 
-static const cut data_ranks = { 1, 2 }, stages = { 2, 1 }, both = { 2, 2 };
+static const cut data_ranks = { 1, 2, 1 }, stages = { 2, 1, 1 }, both = { 2, 2, 1 }, contexts = { 1, 1, 2 };
 
 static void recompute_none(void **state)
 {
@@ -144,6 +147,16 @@ static void pipeline(void **state)
 {
     (void)state;
     leave_out(stages, "none", 1);
+}
+static void context_none(void **state)
+{
+    (void)state;
+    leave_out(contexts, "none", 1);
+}
+static void context_layer(void **state)
+{
+    (void)state;
+    leave_out(contexts, "layer", 1);
 }
 static void pipeline_data(void **state)
 {
@@ -182,10 +195,8 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest four[] = {
-        cmocka_unit_test(pipeline),
-        cmocka_unit_test(recompute_none),
-        cmocka_unit_test(recompute_layer),
-        cmocka_unit_test(named_in_a_run),
+        cmocka_unit_test(pipeline),       cmocka_unit_test(context_none),    cmocka_unit_test(context_layer),
+        cmocka_unit_test(recompute_none), cmocka_unit_test(recompute_layer), cmocka_unit_test(named_in_a_run),
     };
     const struct CMUnitTest eight[] = {
         cmocka_unit_test(pipeline_data),
