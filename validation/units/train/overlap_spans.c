@@ -208,6 +208,7 @@ static void two_context_ranks(void **state)
 static void weight_gradients(void **state)
 {
     (void)state;
+    if (!pairs()) return;
     cut k = { 1, world_ranks(), 1, 1, "1f1b", "none", "on", "on", 0 };
     double behind = 0.0;
     for (k.hostile = 1; k.hostile <= 4; k.hostile++) behind += beside_of(k).of[WEIGHTS_BEHIND];
