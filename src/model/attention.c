@@ -111,16 +111,12 @@ void context_attention_forward(const context_attention *x, const attention_opera
 static mark sum_over_ranks(const context_attention *x, int i, tensor d_kv)
 {
     const queues *l = &x->queues;
-    tensor sent = half(x->d_kv, i), parts = half(x->d_parts, i);
+    scattered_sum sum = { half(x->d_kv, i), half(x->d_parts, i), half(d_kv, i) };
     if (tensor_present(&x->d_sent)) {
-        sent = half(x->d_sent, i);
-        submit(l->compute, "d_keys_values", copy_op(sent, WRITE, half(x->d_kv, i)));
+        sum.partial = half(x->d_sent, i);
+        submit(l->compute, "d_keys_values", copy_op(sum.partial, WRITE, half(x->d_kv, i)));
     }
-    queue_follow(l->context, l->compute);
-    submit(l->context, "d_keys_values", all_to_all_op(x->ranks[i], parts, sent));
-    mark done = submit(l->context, "d_keys_values", sum_parts_op(half(d_kv, i), parts));
-    queues_wait_unless_overlap(l, done);
-    return done;
+    return queues_scatter_sum(l, l->context, "d_keys_values", x->ranks[i], sum);
 }
 
 /* The first piece sees none of the second half, which is on its way meanwhile. */

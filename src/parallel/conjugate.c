@@ -32,16 +32,11 @@ tensor sequence_gather(const sequence_parallel *p, const char *name, tensor part
     return sequence_gather_end(p, &x, p->queues.compute);
 }
 
-/* Behind what was computed. The sum is made where its parts arrive, beside the product of the next strip. */
+/* The sum is made where its parts arrive, beside the product of the next strip. */
 static mark scatter_strip(const sequence_parallel *p, const char *name, const scattered_sum *x, int j)
 {
-    const queues *l = &p->queues;
-    tensor parts = strip(p, x->parts, j);
-    queue_follow(l->tensor, l->compute);
-    submit(l->tensor, name, all_to_all_op(p->ranks, parts, strip(p, x->partial, j)));
-    mark done = submit(l->tensor, name, sum_parts_op(strip(p, x->out, j), parts));
-    queues_wait_unless_overlap(l, done);
-    return done;
+    scattered_sum of = { strip(p, x->partial, j), strip(p, x->parts, j), strip(p, x->out, j) };
+    return queues_scatter_sum(&p->queues, p->queues.tensor, name, p->ranks, of);
 }
 
 void sequence_scatter(const sequence_parallel *p, const char *name, scattered_sum x)

@@ -26,11 +26,7 @@ typedef struct {
 gathering sequence_gather_begin(const sequence_parallel *p, const char *name, tensor part, tensor whole, mark after);
 tensor sequence_gather_end(const sequence_parallel *p, const gathering *x, queue *reader);
 
-/* out [s/T, b, n] = own strips of the sum over ranks of partial [s, b, n], which is added in FP32 in rank order and
- * rounded once. parts [s, b, n]: where the ranks' parts of own strips arrive, in partial's type. */
-typedef struct {
-    tensor partial, parts, out;
-} scattered_sum;
+/* out [s/T, b, n] = own strips of the sum over ranks of partial [s, b, n]. */
 void sequence_scatter(const sequence_parallel *p, const char *name, scattered_sum x);
 
 /* y [s, b, n] = gathered part [s/T, b, k] w [k, n]. Returns what sequence_gather would. */
