@@ -78,7 +78,7 @@ static void report_layout(const bench_case *c)
     if (n[AXIS_PIPELINE] > 1)
         say("Schedule   %s, chunks_per_stage %d\n", schedule_name(c->schedule), c->layout.chunks_per_stage);
     if (c->backend == BACKEND_CUDA)
-        say("Devices    deterministic %s, attention %s, algorithms %s, %d multiprocessors left to transfers\n",
+        say("Devices    deterministic %s, attention %s, algorithms %s, %d multiprocessors for transfers by kernels\n",
             c->deterministic ? "yes" : "no", attention_name(c->attention), c->algorithms,
             c->layout.ranks > 1 ? c->transfer_sms : 0);
     if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);

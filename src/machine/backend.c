@@ -36,6 +36,11 @@ void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *
     const backend *b = backend_of(kind);
     return b->window ? b->window(bytes, of, groups) : b->take(bytes);
 }
+bool machine_window_moves(machine_kind kind, const struct group *g)
+{
+    const backend *b = backend_of(kind);
+    return b->window_moves && b->window_moves(g);
+}
 void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes)
 {

@@ -40,6 +40,7 @@ struct backend {
      * difference). clear: every byte takes the value; synchronizes. */
     void *(*take)(size_t bytes);
     void *(*window)(size_t bytes, group *const *of, int groups);
+    bool (*window_moves)(const group *g); /* NULL: there are none */
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes);
 

@@ -78,6 +78,8 @@ const char *machine_engines(machine_kind kind, char *text, size_t length);
 void *machine_memory_take(machine_kind kind, size_t bytes);
 /* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes; collective over them. */
 void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups);
+/* Are gathers and all-to-alls of the group made in the window that was taken last, without multiprocessors? */
+bool machine_window_moves(machine_kind kind, const struct group *g);
 void machine_memory_give_back(machine_kind kind, void *memory);
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes);
 

@@ -111,10 +111,11 @@ typedef struct {
     bool overlap, weight_gradient_queue;
     execution_order order;
     uint32_t order_seed;
-    bool share_devices, deterministic; /* these five steer GPUs only */
+    bool share_devices, deterministic; /* these six steer GPUs only */
     attention_choice attention;
     char algorithms[PATH_LENGTH]; /* file of those found for products, or "none" */
     int transfer_sms;
+    bool transfer_sms_given;
     optimizer_rule optimizer;
     check_kind check;
     planted_fault fault;

@@ -60,6 +60,17 @@ static void *take_memory(const measure *r, mesh *m, machine_kind kind)
     return r->window ? machine_window_take(kind, r->window, of_stage, 4) : machine_memory_take(kind, r->arena.used);
 }
 
+/* Multiprocessors are left to kernels: where copy engines move all strips, keys and values, products take them back,
+ * unless the deck gave a number. */
+static int left_to_transfers(const bench_case *c, const mesh *m, const machine_options *o)
+{
+    const group *const beside_products[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] };
+    bool none = !c->transfer_sms_given;
+    for (int i = 0; i < 2; i++)
+        none = none && (beside_products[i]->size == 1 || machine_window_moves(o->kind, beside_products[i]));
+    return none ? 0 : o->tuning.transfer_multiprocessors;
+}
+
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
 {
     machine_options options = o->machine;
@@ -68,6 +79,7 @@ void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_optio
     void *memory = take_memory(r, m, options.kind);
     arena_open(&a, memory, bytes);
     options.mark_history = r->history;
+    options.tuning.transfer_multiprocessors = left_to_transfers(c, m, &options);
     machine *on = machine_open(&options);
     machine_tune(on, &r->prepared, memory, bytes);
     machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, bytes);

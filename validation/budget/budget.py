@@ -34,7 +34,7 @@ HEADING = f"{'':10}" + "".join(f"{word:>12}" for word in ("products", "attention
 def layer_lines(prices, x):
     """The budget of one layer: milliseconds forward + backward."""
     lines = [f"{x}: K {x.strips}", HEADING]
-    for way in WAYS if x.tensor > 1 or x.context > 1 else WAYS[:2]:
+    for way in WAYS if x.tensor > 1 else WAYS[:2]:
         parts = parts_of(prices, x, way, machine.of("products"))
         columns = (*parts, (parts.seconds(False), parts.seconds(True)))
         cells = "".join(f" {forward * 1e3:5.2f}+{backward * 1e3:5.2f}" for forward, backward in columns)

@@ -1,16 +1,18 @@
 """Seconds of what one GPU computes for one layer and microbatch, or for the head, without any transfer."""
 from typing import NamedTuple
 
-from layouts import FORWARD, products
+from layouts import FORWARD, NODE, products
 from machine import of
 
 CONTEXT_KEYS = 4096          # up to so many positions, and for pieces of a context rank, attention is slower
 
 
 def left_to_transfers(x):
-    """How much longer a product takes on the multiprocessors that transfer_sms leaves it: 16 fewer by default where
-    tensor > 1. (Where power and not multiprocessors limits it this is too much: fewer of them clock higher.)"""
-    return of("multiprocessors") / (of("multiprocessors") - of("given away")) if x.tensor > 1 else 1.0
+    """How much longer a product takes on the multiprocessors that transfer_sms leaves it: by default 16 fewer where
+    kernels move what tensor or context ranks exchange, since not all of them are of one node. (Where power and not
+    multiprocessors limits it this is too much: fewer of them clock higher.)"""
+    kernels = x.tensor > 1 and x.tensor * x.context > NODE
+    return of("multiprocessors") / (of("multiprocessors") - of("given away")) if kernels else 1.0
 
 
 def product_seconds(prices, p, sustained, longer):
@@ -28,16 +30,14 @@ def forward_of(times):
     return sum(s for (name, what), s in times.items() if what == FORWARD and not name.endswith("again"))
 
 
-def attention(x, whole=True):
-    """(forward, backward); what context ranks do is the same, spread evenly by the zig-zag order. `whole`: backward,
-    the two calls of a context rank compute all keys of all their queries: cuDNN's kernel skips no tile that a
-    bottom-right mask hides (measured/attention-kernels.txt). In squares of a piece these are 2 C + 1 instead of 2 C."""
+def attention(x):
+    """(forward, backward); what context ranks do is the same, spread evenly by the zig-zag order. What masks hide is
+    not computed: backward a call is a masked square and the keys before it (attention_staging.h)."""
     slower = of("attention at 4096") if x.context > 1 or x.sequence <= CONTEXT_KEYS else 1.0
     flops = 2 * x.sequence**2 * x.heads * x.head_dim * x.micro_batch / x.tensor / x.context
     forward = flops / of("attention forward") / slower
     again = forward if x.recompute == "attention_mlp" else 0.0
-    hidden = (2 * x.context + 1) / (2 * x.context) if whole and x.context > 1 else 1.0
-    return forward, again + 2.5 * hidden * flops / of("attention backward") / slower
+    return forward, again + 2.5 * flops / of("attention backward") / slower
 
 
 def memory_bytes(x):
@@ -52,7 +52,7 @@ def memory_bytes(x):
     forward = 2 * (norm + rope + 3 * activation + adding) + 2 * gathered
     backward = 2 * (norm + rope + 5 * activation + adding) + 4 * gathered
     again = 2 * norm if x.recompute == "attention_mlp" else 0
-    return forward, backward + again
+    return forward, backward + again + query_gradient_bytes(x)
 
 
 def query_gradient_bytes(x):
@@ -63,8 +63,8 @@ def query_gradient_bytes(x):
 def kernels(x, pieces):
     """(forward, backward): launches one behind another."""
     adds = 2 * pieces if x.tensor > 1 else 0
-    calls = 2 if x.context > 1 else 1
-    return 4 * pieces + adds + calls + 4, 4 * pieces + 4 + adds + 3 * calls + 6
+    calls, backward = (2, 10) if x.context > 1 else (1, 3)
+    return 4 * pieces + adds + calls + 4, 4 * pieces + 4 + adds + backward + 6
 
 
 class Layer(NamedTuple):

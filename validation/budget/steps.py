@@ -1,9 +1,8 @@
 """Seconds of a layer and microbatch, and of a step, part by part: with rings of products, as the code was before issue
-13; with its strips; and further: strips that run through adding, norms and the next product one by one, and backward
-attention of a context rank as calls that hide nothing (a square with a mask, all keys before it without)."""
+13; with its strips; and further: strips that run through adding, norms and the next product one by one."""
 from typing import NamedTuple
 
-from costs import attention, forward_of, head_bytes, layer_of, of_products, optimizer_seconds, query_gradient_bytes
+from costs import forward_of, head_bytes, layer_of, of_products, optimizer_seconds, query_gradient_bytes
 from layouts import FORWARD, INPUT, WEIGHT, ring_pieces
 from machine import of
 from nccl import LINK_CTAS, Group, send
@@ -69,10 +68,7 @@ def after(prices, x, sustained, further):
     parts = Parts(pair(layer.products), layer.attention, layer.memory, layer.gaps, lost)
     if not further:
         return parts
-    calls = 3 if x.context > 1 else 0
-    gaps = (layer.gaps[0] + 2 * (x.strips - 1) * of("gap"), layer.gaps[1] + (2 * (x.strips - 1) + calls) * of("gap"))
-    memory = (layer.memory[0], layer.memory[1] + query_gradient_bytes(x) / of("memory"))
-    return parts._replace(attention=attention(x, whole=False), memory=memory, gaps=gaps)
+    return parts._replace(gaps=tuple(gap + 2 * (x.strips - 1) * of("gap") for gap in layer.gaps))
 
 
 def ring_waits(x, times):
@@ -87,9 +83,9 @@ def ring_waits(x, times):
 
 
 def merge_bytes(x):
-    """(forward, backward) of a context ring: each block's part is cast from BF16 and added to an FP32 sum."""
+    """(forward, backward) of a context ring: each block's part is cast from BF16 and added to an FP32 sum, dq too."""
     q, kv = x.rows * x.heads * x.head_dim // x.tensor, x.rows * 2 * x.kv_heads * x.head_dim // x.tensor
-    return x.context * 10 * q, x.context * 10 * (q + kv)
+    return x.context * 10 * q, x.context * 10 * (q + kv) - query_gradient_bytes(x)
 
 
 def before(prices, x, sustained):
@@ -106,7 +102,7 @@ def before(prices, x, sustained):
         waits[1] += send(Group(x.context, x.tensor, LINK_CTAS), home)[-1]
     some = transfers(x, layer, of_products(prices, x, x.strips, head=True))
     lost = tuple(w + sum(t.exposed for t in some if t.axis == "shard" and t.backward == b) for b, w in enumerate(waits))
-    return Parts(pair(times), attention(x, whole=False), tuple(memory), layer.gaps, lost)
+    return Parts(pair(times), layer.attention, tuple(memory), layer.gaps, lost)
 
 
 def parts_of(prices, x, way, sustained):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which kernels cuDNN loads for the attention of every recipe: with a driver of our own (fake_driver.c) the library
-compiles its first choice for an H100 and hands it over. Each must be one for Hopper's tensor cores. `long`: every piece
-of a context rank, not only the first and the last, and keys that no mask hides.
+compiles its first choice for an H100 and hands it over. Each must be one for Hopper's tensor cores; backward, the later
+pieces of a context rank are two calls (attention_staging.h). `long`: every piece, not only the first and the last.
 
     XGSW_TEST_LONG=1 validation/machine/cudnn_kernels.t --print          # the table, after make units"""
 import os
@@ -27,8 +27,7 @@ def calls(x, every):
     if x.context == 1:
         return [(x.sequence, x.sequence, *rest, "fused")]
     piece, ends = x.sequence // (2 * x.context), range(1, 2 * x.context + 1)
-    masked = [(piece, n * piece, *rest, "apart") for n in ends if every or n in (ends[0], ends[-1])]
-    return masked + [(piece, n * piece, *rest, "bare") for n in ends[:-1] if every]
+    return [(piece, n * piece, *rest, "apart") for n in ends if every or n in (ends[0], ends[-1])]
 
 
 def driver(folder):
@@ -68,7 +67,7 @@ def words(call):
 
 
 def is_hopper(way, said, names):
-    return said == "planned" and any(HOPPER[way].search(name) for name in names)
+    return said == "planned" and bool(names) and all(HOPPER[way].search(name) for name in names)
 
 
 def main():

@@ -83,7 +83,11 @@ tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdo
        "why own kernels compute attention is said", run.stdout)
 tap.ok(re.search(r"cuBLASLt; transfers NCCL 2.28.9, gathers and all-to-alls in windows of \d communicators\n",
                  run.stdout), "how transfers are made is said", run.stdout)
+tap.ok("multiprocessors left" not in run.stdout, "products have the whole GPU beside copy engines", run.stdout)
+run = run_on(body("backend = cuda\ntransfer_sms = 8"))
+tap.ok(", 8 multiprocessors left, the" in run.stdout, "but for what the deck gives to transfers", run.stdout)
 run = run_on(body("backend = cuda"), NCCL_VERSION=22605)
+tap.ok(", 16 multiprocessors left, the" in run.stdout, "kernels' transfers are left some by default", run.stdout)
 tap.ok("cuBLASLt; transfers NCCL 2.26.5, by its kernels\n" in run.stdout and results(run)[0]["passed"],
        "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:

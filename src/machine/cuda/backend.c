@@ -43,6 +43,7 @@ const backend *cuda_backend(void)
         .addressable = false,
         .take = cuda_memory_take,
         .window = cuda_window_take,
+        .window_moves = cuda_window_moves,
         .give_back = cuda_window_give_back,
         .clear = cuda_memory_clear,
         .agree = cuda_attention_agree,

@@ -100,8 +100,10 @@ static const key_row table[KEYS] = {
                          .explanation =
                              "file of the algorithms that trial found for a GPU's products, for later runs, or none" },
     [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .rule = "by tensor", FIELD(transfer_sms),
-                           .explanation = "multiprocessors of a GPU that products leave to transfers, which take no "
-                                          "more of them; 16 if tensor > 1, else 0: they share all" },
+                           .explanation =
+                               "multiprocessors of a GPU for transfers made by kernels: these take no more, and "
+                               "products leave them so many; 0: they share all. By default 16 if tensor > 1, "
+                               "else 0; then products leave none where copy engines move what is beside them" },
     [KEY_LEARNING_RATE] = { "learning_rate", REAL(0.0, 100.0), .rule = "by size", FIELD(optimizer.learning_rate),
                             .explanation = "largest; full: the recipe's, and the smallest keeps its ratio to it; "
                                            "small, check: 1e-3, constant" },

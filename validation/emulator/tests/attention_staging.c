@@ -1,9 +1,11 @@
-/* The twins of attention's operands, around a library that the emulator does not have: the test writes into the twins
- * what the library would, and finds it stored, or added, where the operands lie. */
+/* Parts of attention and the twins of their operands, around a library that the emulator does not have: the test writes
+ * into the twins what the library would, and finds it stored, or added, where the operands lie; own kernels compute the
+ * parts, and the whole. */
 #include "machine/cuda/attention/attention_staging.h"
 #include "base/numeric.h"
 #include "machine/machine.h"
 #include "machine/world.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { S = 6, HEADS = 2, D = 8, ELEMENTS = S * HEADS * D, SCRATCH_BYTES = 1 << 14 };
+enum { S = 6, KEYS = 10, HEADS = 2, D = 8, ELEMENTS = S * HEADS * D, SCRATCH_BYTES = 1 << 15 };
 static cudaStream_t stream;
 static char *device; /* operands, then scratch */
 static size_t used;
@@ -23,7 +25,10 @@ static void *taken(size_t bytes)
     return here;
 }
 
-static tensor operand_of(dtype type) { return tensor_4d(taken(ELEMENTS * sizeof(float)), type, S, 1, HEADS, D); }
+static tensor operand_of(dtype type, int64_t positions)
+{
+    return tensor_4d(taken((size_t)positions * HEADS * D * sizeof(float)), type, positions, 1, HEADS, D);
+}
 
 static void put(void *to, const void *from, size_t bytes)
 {
@@ -53,11 +58,13 @@ static void expect_numbers(tensor t, float first, float step)
     for (int i = 0; i < ELEMENTS; i++) assert_true(got[i] == first + step * (float)i);
 }
 
-static cuda_call call_open(void)
+static bool is_by_key(int which) { return which == K || which == V || which == DK || which == DV; }
+
+static cuda_call call_open(int64_t keys)
 {
     cuda_call c = { .stream = stream, .name = "attention", .scratch_bytes = SCRATCH_BYTES };
     used = 0;
-    for (int i = Q; i <= DV; i++) c.x[i] = operand_of(i == DK || i == DV ? F32 : BF16);
+    for (int i = Q; i <= DV; i++) c.x[i] = operand_of(i == DK || i == DV ? F32 : BF16, is_by_key(i) ? keys : S);
     c.x[LSE] = tensor_3d(taken(HEADS * S * sizeof(float)), F32, 1, HEADS, S);
     c.scratch = taken(SCRATCH_BYTES);
     return c;
@@ -65,29 +72,98 @@ static cuda_call call_open(void)
 
 static void what_was_written_is_stored_or_added(void **state)
 {
-    cuda_call c = call_open(), staged;
+    cuda_call c = call_open(S);
     c.update[DK] = true;
-    assert_in_range(attention_staged(&c, true, 0, &staged), ELEMENTS * 2 * 2, SCRATCH_BYTES - 256);
-    assert_true(!staged.update[DK] && staged.x[DK].type == BF16 && staged.x[DV].type == BF16);
-    for (int i = Q; i <= DQ; i++) assert_true(staged.x[i].data == c.x[i].data);
+    c.args.attention.causal = true;
+    attention_parts p = attention_parts_of(&c, true, 0);
+    const cuda_call *staged = &p.part[0];
+    assert_int_equal(p.parts, 1);
+    assert_in_range(p.end, ELEMENTS * 2 * 2, SCRATCH_BYTES - 256);
+    assert_true(!staged->update[DK] && staged->x[DK].type == BF16 && staged->x[DV].type == BF16);
+    for (int i = Q; i <= DQ; i++) assert_true(staged->x[i].data == c.x[i].data);
     put_numbers(c.x[DK], 100.0f);
-    for (int i = DK; i <= DV; i++) put_numbers(staged.x[i], (float)i);
-    attention_unstage(&c, &staged);
+    for (int i = DK; i <= DV; i++) put_numbers(staged->x[i], (float)i);
+    attention_unstage(&c, &p);
     expect_numbers(c.x[DK], 100.0f + DK, 2.0f);
     expect_numbers(c.x[DV], DV, 1.0f);
 }
 
 static void forward_has_no_twins(void **state)
 {
-    cuda_call c = call_open(), staged;
-    assert_int_equal(attention_staged(&c, false, 7, &staged), 7);
-    assert_memory_equal(&staged, &c, sizeof c);
+    cuda_call c = call_open(KEYS);
+    c.args.attention.causal = true;
+    attention_parts p = attention_parts_of(&c, false, 7);
+    assert_int_equal(p.end, 7);
+    assert_int_equal(p.parts, 1);
+    assert_memory_equal(&p.part[0], &c, sizeof c);
+}
+
+/* ---- parts and the whole ---- */
+
+/* About the size of what normed rows give, of signs and digits that look random. */
+static void put_waves(tensor t, double start)
+{
+    uint16_t narrow[KEYS * HEADS * D];
+    int64_t n = tensor_elements(&t);
+    for (int64_t i = 0; i < n; i++) narrow[i] = bf16_round((float)sin(start + 1.7 * (double)(i * i % 101)));
+    put(t.data, narrow, (size_t)n * sizeof *narrow);
+}
+
+static void get_values(float *to, tensor t)
+{
+    uint16_t narrow[KEYS * HEADS * D];
+    int64_t n = tensor_elements(&t);
+    get(t.type == F32 ? (void *)to : narrow, t.data, tensor_span(&t));
+    for (int64_t i = 0; t.type == BF16 && i < n; i++) to[i] = bf16_widen(narrow[i]);
+}
+
+static void run_parts(const cuda_call *c, attention_parts *p)
+{
+    for (int i = 0; i < p->parts; i++) {
+        p->part[i].scratch = attention_piece_at(c, p->end);
+        p->part[i].scratch_bytes = SCRATCH_BYTES - p->end - 256;
+        plain_attention_backward(&p->part[i]);
+    }
+    attention_unstage(c, p);
+}
+
+/* Rounding to BF16 (8 bits) errs by 2^-8 at most. dk and dv of the parts are rounded, of the whole they are not; dq is
+ * rounded in both, and each part of it (at most |dq| + |second|, and |second|) before. 1e-6 is for other orders in
+ * FP32. */
+static void expect_near(const cuda_call *c, int which, const float *whole, const float *second)
+{
+    float got[KEYS * HEADS * D];
+    get_values(got, c->x[which]);
+    for (int64_t i = 0; i < tensor_elements(&c->x[which]); i++) {
+        float roundings = which == DQ ? 3.0f * fabsf(whole[i]) + 2.0f * fabsf(second[i]) : fabsf(whole[i]);
+        assert_true(fabsf(got[i] - whole[i]) <= 1.01f * 0x1p-8f * roundings + 1e-6f);
+    }
+}
+
+static void parts_make_the_whole(void **state)
+{
+    cuda_call c = call_open(KEYS);
+    float whole[DV + 1][KEYS * HEADS * D], second[KEYS * HEADS * D];
+    c.args.attention = (attention_args){ .causal = true, .scale = 0.4f };
+    for (int i = Q; i <= D_OUT; i++)
+        if (i != OUT && i != LSE) put_waves(c.x[i], i);
+    plain_attention_forward(&c);
+    plain_attention_backward(&c);
+    for (int i = DQ; i <= DV; i++) get_values(whole[i], c.x[i]);
+    attention_parts p = attention_parts_of(&c, true, 0);
+    assert_int_equal(p.parts, 2);
+    assert_false(p.part[1].args.attention.causal);
+    CUDA_CHECK(cudaMemset(c.x[DQ].data, 0xFF, tensor_span(&c.x[DQ])));
+    run_parts(&c, &p);
+    get_values(second, p.part[1].x[DQ]);
+    for (int i = DQ; i <= DV; i++) expect_near(&c, i, whole[i], second);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(what_was_written_is_stored_or_added),
-                                        cmocka_unit_test(forward_has_no_twins) };
+                                        cmocka_unit_test(forward_has_no_twins),
+                                        cmocka_unit_test(parts_make_the_whole) };
     world_start(&argc, &argv);
     device = machine_memory_take(MACHINE_CUDA, 1 << 16);
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -82,12 +82,16 @@ static void try_plan(const attention_spec *a, size_t most, char reason[GRAPH_REA
 static void expect_plan(const cuda_call *c, bool backward)
 {
     char reason[GRAPH_REASON];
-    attention_spec a = attention_spec_of(c, backward);
+    attention_parts p = attention_parts_of(c, backward, 0);
     assert_true(library_attention_takes(c, backward));
-    try_plan(&a, attention_workspace(&a), reason);
-    if (reason[0] && !strstr(reason, "cuLibraryLoadData"))
-        fail_msg("s %lld, keys %lld, d %lld, %s: %s", (long long)c->x[Q].dim[0], (long long)c->x[K].dim[0],
-                 (long long)c->x[Q].dim[3], backward ? "backward" : "forward", reason);
+    for (int i = 0; i < p.parts; i++) {
+        const tensor *x = p.part[i].x;
+        attention_spec a = attention_spec_of(&p.part[i], backward);
+        try_plan(&a, attention_workspace(&a), reason);
+        if (reason[0] && !strstr(reason, "cuLibraryLoadData"))
+            fail_msg("s %lld, keys %lld, d %lld, %s: %s", (long long)x[Q].dim[0], (long long)x[K].dim[0],
+                     (long long)x[Q].dim[3], backward ? "backward" : "forward", reason);
+    }
 }
 
 static void engines_take_the_graphs(void **state)
@@ -106,19 +110,23 @@ static void engines_take_pieces(void **state)
     }
 }
 
-/* FP32 gradients of keys and values have twins in scratch, apart from each other and within what is promised. */
+/* FP32 gradients of keys and values, and the second part's dq, have twins in scratch, apart from each other and within
+ * what is promised. */
 static void parts_have_twins(void **state)
 {
-    enum { PIECE_BYTES = 1024 * 8 * 128 * 2, KEY_BYTES = 2 * PIECE_BYTES };
+    enum { PIECE_BYTES = 1024 * 8 * 128 * 2, KEY_BYTES = 2 * PIECE_BYTES, QUERY_BYTES = 4 * PIECE_BYTES };
     const shape n = { 2048, 1, 32, 8, 128, true };
-    cuda_call c = part_of(&n, 0), plain = c, staged;
-    assert_int_equal(attention_staged(&c, false, 512, &staged), 512);
-    assert_int_equal(attention_staged(&c, true, 512, &staged), 512 + 2 * KEY_BYTES);
-    assert_ptr_equal(staged.x[DK].data, 512);
-    assert_ptr_equal(staged.x[DV].data, 512 + KEY_BYTES);
-    assert_true(staged.x[DK].type == BF16 && !staged.update[DK] && tensor_contiguous(&staged.x[DV]));
+    cuda_call c = part_of(&n, 0), plain = c;
+    assert_int_equal(attention_parts_of(&c, false, 512).end, 512);
+    attention_parts p = attention_parts_of(&c, true, 512);
+    assert_int_equal(p.parts, 2);
+    assert_int_equal(p.end, 512 + 2 * KEY_BYTES + QUERY_BYTES);
+    assert_ptr_equal(p.staged.x[DK].data, 512);
+    assert_ptr_equal(p.staged.x[DV].data, 512 + KEY_BYTES);
+    assert_ptr_equal(p.part[1].x[DQ].data, 512 + 2 * KEY_BYTES);
+    assert_true(p.staged.x[DK].type == BF16 && !p.staged.update[DK] && tensor_contiguous(&p.staged.x[DV]));
     for (int i = DK; i <= DV; i++) plain.x[i].type = BF16, plain.update[i] = false;
-    assert_int_equal(attention_staged(&plain, true, 0, &staged), 0);
+    assert_int_equal(attention_parts_of(&plain, true, 0).end, QUERY_BYTES);
     assert_int_equal(library_attention_scratch(&c, true), library_attention_scratch(&plain, true) + 2 * KEY_BYTES);
 }
 

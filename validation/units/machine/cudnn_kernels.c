@@ -2,9 +2,10 @@
  * what the library loads. A line of standard input is a call, s queries that see t keys:
  *     FILE s t b heads kv_heads d ROWS
  * FILE is where what forward's plan loads is kept, FILE-backward what backward's does. ROWS: fused, keys and values lie
- * behind the queries; apart, they have rows of their own; bare, likewise, and no mask hides any. A line of output says
- * what became of a plan. An argument is another compute capability: 800. */
+ * behind the queries; apart, they have rows of their own. A line of output says what became of its plans. An argument
+ * is another compute capability: 800. */
 #include "machine/cuda/attention/attention_library.h"
+#include "machine/cuda/attention/attention_staging.h"
 #include "machine/cuda/cudnn/cudnn_attention_graph.h"
 #include "units/machine/cudnn_h100.h"
 #include <stdio.h>
@@ -26,9 +27,9 @@ static tensor heads_of(const shape *n, int64_t positions, int64_t heads, int64_t
  * gradients too; or, gathered over the context ranks, in rows of their own, and gradients are FP32. */
 static cuda_call call_of(const shape *n)
 {
-    bool bare = strcmp(n->rows, "bare") == 0, apart = bare || strcmp(n->rows, "apart") == 0;
+    bool apart = strcmp(n->rows, "apart") == 0;
     int64_t fused = n->heads + 2 * n->kv_heads, rows = apart ? 2 * n->kv_heads : fused, before = apart ? 0 : n->heads;
-    cuda_call c = { .args.attention = { .scale = 1.0f, .causal = !bare } };
+    cuda_call c = { .args.attention = { .scale = 1.0f, .causal = true } };
     c.x[Q] = c.x[DQ] = heads_of(n, n->s, fused, 0, n->heads);
     c.x[K] = c.x[DK] = heads_of(n, n->t, rows, before, n->kv_heads);
     c.x[V] = c.x[DV] = heads_of(n, n->t, rows, before + n->kv_heads, n->kv_heads);
@@ -38,22 +39,31 @@ static cuda_call call_of(const shape *n)
     return c;
 }
 
-/* Says whether there is a plan, or why not. */
-static void plan(const shape *n, bool backward, const char *file, cudnnBackendDescriptor_t device)
+/* Whether there is a plan of a part; if not, why. */
+static bool plan_part(const cuda_call *part, bool backward, cudnnBackendDescriptor_t device, char reason[GRAPH_REASON])
 {
-    char name[512];
     cudnn_graph g;
-    cuda_call c = call_of(n);
-    attention_spec a = attention_spec_of(&c, backward);
-    snprintf(name, sizeof name, "%s%s", file, backward ? "-backward" : "");
-    setenv("XGSW_DRIVER_KEEPS", name, 1);
+    attention_spec a = attention_spec_of(part, backward);
     attention_graph(&g, &a);
-    cudnnBackendDescriptor_t made =
-        library_attention_takes(&c, backward) ? graph_plan(&g, device, attention_workspace(&a)) : NULL;
-    printf("%s %s\n", name, made ? "planned" : g.reason[0] ? g.reason : "not for the library");
-    fflush(stdout);
+    cudnnBackendDescriptor_t made = graph_plan(&g, device, attention_workspace(&a));
+    memcpy(reason, g.reason, GRAPH_REASON);
     if (made) cudnnBackendDestroyDescriptor(made);
     graph_close(&g);
+    return made;
+}
+
+/* Says whether there is a plan of each part, or why not. */
+static void plan(const shape *n, bool backward, const char *file, cudnnBackendDescriptor_t device)
+{
+    char name[512], reason[GRAPH_REASON] = "not for the library";
+    const cuda_call c = call_of(n);
+    attention_parts p = attention_parts_of(&c, backward, 0);
+    bool made = library_attention_takes(&c, backward);
+    snprintf(name, sizeof name, "%s%s", file, backward ? "-backward" : "");
+    setenv("XGSW_DRIVER_KEEPS", name, 1);
+    for (int i = 0; made && i < p.parts; i++) made = plan_part(&p.part[i], backward, device, reason);
+    printf("%s %s\n", name, made ? "planned" : reason);
+    fflush(stdout);
 }
 
 /* The H100's description with another compute capability, three digits; what else differs does not choose kernels. */

@@ -1,4 +1,4 @@
-/* Twins of operands, in scratch. */
+/* Parts of a call, and twins of operands, in scratch. */
 #include "machine/cuda/attention/attention_staging.h"
 #include "machine/cuda/kernels/kernels.h"
 
@@ -12,25 +12,50 @@ void *attention_piece_at(const cuda_call *c, size_t offset)
 
 bool attention_is_staged(const cuda_call *c, int which) { return which >= DK && c->x[which].type == F32; }
 
-size_t attention_staged(const cuda_call *c, bool backward, size_t first, cuda_call *staged)
+static tensor twin(const cuda_call *c, int which, size_t *end)
 {
-    *staged = *c;
-    for (int i = DK; backward && i <= DV; i++) {
-        const int64_t *dim = c->x[i].dim;
-        if (!attention_is_staged(c, i)) continue;
-        staged->x[i] = tensor_4d(attention_piece_at(c, first), BF16, dim[0], dim[1], dim[2], dim[3]);
-        staged->update[i] = false;
-        first += attention_piece(tensor_span(&staged->x[i]));
-    }
-    return first;
+    const int64_t *dim = c->x[which].dim;
+    tensor t = tensor_4d(attention_piece_at(c, *end), BF16, dim[0], dim[1], dim[2], dim[3]);
+    *end += attention_piece(tensor_span(&t));
+    return t;
 }
 
-void attention_unstage(const cuda_call *c, const cuda_call *staged)
+static cuda_call with_keys(const cuda_call *c, int64_t first, int64_t count)
 {
-    for (int i = DK; i <= DV; i++) {
-        const cuda_call copy = {
-            .x = { c->x[i], staged->x[i] }, .update = { c->update[i] }, .name = c->name, .stream = c->stream
-        };
-        if (attention_is_staged(c, i)) cuda_copy(&copy);
+    static const int by_key[] = { K, V, DK, DV };
+    cuda_call some = *c;
+    for (int i = 0; i < 4; i++) some.x[by_key[i]] = tensor_slice(some.x[by_key[i]], 0, first, count);
+    return some;
+}
+
+attention_parts attention_parts_of(const cuda_call *c, bool backward, size_t first)
+{
+    int64_t queries = c->x[Q].dim[0], ahead = c->x[K].dim[0] - queries;
+    attention_parts p = { .staged = *c, .parts = 1, .end = first };
+    for (int i = DK; backward && i <= DV; i++) {
+        if (!attention_is_staged(c, i)) continue;
+        p.staged.x[i] = twin(c, i, &p.end);
+        p.staged.update[i] = false;
     }
+    p.part[0] = p.staged;
+    if (!backward || !c->args.attention.causal || ahead == 0) return p;
+    p.parts = 2;
+    p.part[0] = with_keys(&p.staged, ahead, queries);
+    p.part[1] = with_keys(&p.staged, 0, ahead);
+    p.part[1].args.attention.causal = false;
+    p.part[1].x[DQ] = twin(c, DQ, &p.end);
+    return p;
+}
+
+static void copy(const cuda_call *c, int which, tensor from, bool adds)
+{
+    const cuda_call copy = { .x = { c->x[which], from }, .update = { adds }, .name = c->name, .stream = c->stream };
+    cuda_copy(&copy);
+}
+
+void attention_unstage(const cuda_call *c, const attention_parts *p)
+{
+    for (int i = DK; i <= DV; i++)
+        if (attention_is_staged(c, i)) copy(c, i, p->staged.x[i], c->update[i]);
+    if (p->parts == 2) copy(c, DQ, p->part[1].x[DQ], true);
 }

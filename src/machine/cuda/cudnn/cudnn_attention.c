@@ -54,17 +54,21 @@ static size_t row_bytes(const cuda_call *c)
 }
 static size_t sum_bytes(const cuda_call *c) { return attention_piece(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
 
-static size_t staged_of(const cuda_call *c, bool backward, cuda_call *staged)
+static attention_parts parts_of(const cuda_call *c, bool backward)
 {
-    return attention_staged(c, backward, backward ? row_bytes(c) + sum_bytes(c) : 0, staged);
+    return attention_parts_of(c, backward, backward ? row_bytes(c) + sum_bytes(c) : 0);
 }
 
 size_t library_attention_scratch(const cuda_call *c, bool backward)
 {
-    cuda_call staged;
-    attention_spec a = attention_spec_of(c, backward);
-    size_t own = staged_of(c, backward, &staged);
-    return attention_piece(1) + own + attention_workspace(&a);
+    attention_parts p = parts_of(c, backward);
+    size_t most = 0;
+    for (int i = 0; i < p.parts; i++) {
+        attention_spec a = attention_spec_of(&p.part[i], backward);
+        size_t workspace = attention_workspace(&a);
+        if (workspace > most) most = workspace;
+    }
+    return attention_piece(1) + p.end + most;
 }
 
 static bool is_same_shape(const graph_shape *a, const graph_shape *b)
@@ -91,8 +95,11 @@ static attention_plan *plan_for(const attention_spec *a)
 
 void library_attention_note(const cuda_call *c, bool backward)
 {
-    attention_spec a = attention_spec_of(c, backward);
-    plan_for(&a);
+    attention_parts p = parts_of(c, backward);
+    for (int i = 0; i < p.parts; i++) {
+        attention_spec a = attention_spec_of(&p.part[i], backward);
+        plan_for(&a);
+    }
 }
 
 /* Right results were seen from 9.14 on, but for these (their release notes and users' reports). */
@@ -175,29 +182,36 @@ static bindings bindings_of(const cuda_call *c, bool backward, graph_number *num
 }
 
 /* A plan that does not run is not tried again: own kernels take over, and the report says why. */
-static bool run_plan(const cuda_call *c, bool backward, attention_plan *p)
+static bool run_plan(const cuda_call *part, bool backward, void *workspace, attention_plan *p)
 {
-    graph_number numbers[] = { { .real = c->args.attention.scale },
+    graph_number numbers[] = { { .real = part->args.attention.scale },
                                { .real = -FLT_MAX },
                                { .real = 1.0f },
-                               { .integer = (int32_t)(c->x[K].dim[0] - c->x[Q].dim[0]) } };
-    cuda_call staged;
-    size_t own = staged_of(c, backward, &staged);
-    bindings b = bindings_of(&staged, backward, numbers);
-    check(cudnnSetStream(library.handle, c->stream), "cudnnSetStream");
-    bool ran = graph_run(library.handle, p->plan, b.count, b.uid, b.data, attention_piece_at(c, own), p->reason);
+                               { .integer = (int32_t)(part->x[K].dim[0] - part->x[Q].dim[0]) } };
+    bindings b = bindings_of(part, backward, numbers);
+    check(cudnnSetStream(library.handle, part->stream), "cudnnSetStream");
+    bool ran = graph_run(library.handle, p->plan, b.count, b.uid, b.data, workspace, p->reason);
     if (!ran) p->plan = NULL;
-    else if (backward) attention_unstage(c, &staged);
     return ran;
+}
+
+static bool run_part(const cuda_call *part, bool backward, void *workspace, const char **why)
+{
+    attention_spec a = attention_spec_of(part, backward);
+    attention_plan *p = plan_for(&a);
+    if (p && !p->tried) make_plan(p);
+    *why = p ? p->reason : "cuDNN has plans for as many other shapes as are kept";
+    return p && p->plan && run_plan(part, backward, workspace, p);
 }
 
 bool library_attention_run(const cuda_call *c, bool backward, const char **why)
 {
-    attention_spec a = attention_spec_of(c, backward);
-    attention_plan *p = is_open() ? plan_for(&a) : NULL;
-    if (p && !p->tried) make_plan(p);
-    *why = p ? p->reason : library.handle ? "cuDNN has plans for as many other shapes as are kept" : library.refused;
-    return p && p->plan && run_plan(c, backward, p);
+    attention_parts p = parts_of(c, backward);
+    bool ran = is_open();
+    *why = library.refused;
+    for (int i = 0; i < p.parts && ran; i++) ran = run_part(&p.part[i], backward, attention_piece_at(c, p.end), why);
+    if (ran && backward) attention_unstage(c, &p);
+    return ran;
 }
 
 const char *library_attention_version(char *text, size_t length)

@@ -31,7 +31,7 @@ enum {
     UID_AHEAD /* I32: t - s */
 };
 
-/* Of a call, on its twins (attention_staging.h). */
+/* Of a part of a call (attention_staging.h). */
 attention_spec attention_spec_of(const cuda_call *c, bool backward);
 void attention_graph(cudnn_graph *g, const attention_spec *a);
 /* Bytes that engines get for it, from shapes only. */

@@ -59,6 +59,8 @@ void *cuda_window_take(size_t bytes, group *const *of, int groups)
     return windows.memory;
 }
 
+bool cuda_window_moves(const group *g) { return g->size > 1 && is_registered(communicator_for(g)); }
+
 void cuda_window_give_back(void *memory)
 {
     if (!memory || memory != windows.memory) {

@@ -7,6 +7,8 @@
  * ranks are of this node. Collective over the groups, in one order; as many bytes on all of their ranks, who then
  * gather at equal offsets, or what is gathered lands elsewhere. */
 void *cuda_window_take(size_t bytes, group *const *of, int groups);
+/* Is the window that was taken one of that group's? */
+bool cuda_window_moves(const group *g);
 /* Gives back memory of either kind. */
 void cuda_window_give_back(void *memory);
 /* Is that place of this rank in a window of the communicator? */
