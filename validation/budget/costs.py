@@ -3,16 +3,19 @@ from typing import NamedTuple
 
 from layouts import FORWARD, NODE, products
 from machine import of
+from nccl import granted
 
 CONTEXT_KEYS = 4096          # up to so many positions, and for pieces of a context rank, attention is slower
 
 
 def left_to_transfers(x):
-    """How much longer a product takes on the multiprocessors that transfer_sms leaves it: by default 16 fewer where
-    kernels move what tensor or context ranks exchange, since not all of them are of one node. (Where power and not
-    multiprocessors limits it this is too much: fewer of them clock higher.)"""
+    """How much longer a product takes on the multiprocessors that transfers leave it: by default 16 fewer where kernels
+    move what tensor or context ranks exchange, since not all of them are of one node; else, in a pipeline, without
+    those of a receive, which is posted one action ahead and holds them until it comes. In proportion: where power and
+    not multiprocessors limits a product this is too much, where a last wave of tiles grows by one it is too little."""
     kernels = x.tensor > 1 and x.tensor * x.context > NODE
-    return of("multiprocessors") / (of("multiprocessors") - of("given away")) if kernels else 1.0
+    gone = of("given away") if kernels else granted(x)[0] if x.pipeline > 1 else 0
+    return of("multiprocessors") / (of("multiprocessors") - gone)
 
 
 def product_seconds(prices, p, sustained, longer):
@@ -56,14 +59,16 @@ def memory_bytes(x):
 
 
 def query_gradient_bytes(x):
-    """To add the query gradients of two calls: two in, one out."""
-    return 2 * 3 * x.rows * x.heads * x.head_dim // x.tensor if x.context > 1 else 0
+    """What a second call reads and writes beside its main kernel: gradient and output in, zeros of FP32 sums out; these
+    in, BF16 out; then, to add the gradients of two calls, two in, one out. (One piece of the sequence, the first, has no
+    second call.)"""
+    return (2 + 2 + 4 + 4 + 2 + 6) * x.rows * x.heads * x.head_dim // x.tensor if x.context > 1 else 0
 
 
 def kernels(x, pieces):
     """(forward, backward): launches one behind another."""
     adds = 2 * pieces if x.tensor > 1 else 0
-    calls, backward = (2, 10) if x.context > 1 else (1, 3)
+    calls, backward = (2, 18) if x.context > 1 else (1, 3)
     return 4 * pieces + adds + calls + 4, 4 * pieces + 4 + adds + backward + 6
 
 

@@ -2,7 +2,8 @@
 13; with its strips; and further: strips that run through adding, norms and the next product one by one."""
 from typing import NamedTuple
 
-from costs import forward_of, head_bytes, layer_of, of_products, optimizer_seconds, query_gradient_bytes
+from costs import (forward_of, head_bytes, layer_of, memory_bytes, of_products, optimizer_seconds,
+                   query_gradient_bytes)
 from layouts import FORWARD, INPUT, WEIGHT, ring_pieces
 from machine import of
 from nccl import LINK_CTAS, Group, send
@@ -82,10 +83,16 @@ def ring_waits(x, times):
     return waits
 
 
+def ring_bytes(x):
+    """Without what two calls of a piece add."""
+    forward, backward = memory_bytes(x)
+    return forward, backward - query_gradient_bytes(x)
+
+
 def merge_bytes(x):
-    """(forward, backward) of a context ring: each block's part is cast from BF16 and added to an FP32 sum, dq too."""
+    """(forward, backward) of a context ring: each block's part is cast from BF16 and added to an FP32 sum."""
     q, kv = x.rows * x.heads * x.head_dim // x.tensor, x.rows * 2 * x.kv_heads * x.head_dim // x.tensor
-    return x.context * 10 * q, x.context * 10 * (q + kv) - query_gradient_bytes(x)
+    return x.context * 10 * q, x.context * 10 * (q + kv)
 
 
 def before(prices, x, sustained):
@@ -95,7 +102,7 @@ def before(prices, x, sustained):
     times = of_products(prices, x, pieces, sustained=sustained, longer=slower)
     layer = layer_of(prices, x, sustained)
     waits = ring_waits(x, times) if x.tensor > 1 else [0.0, 0.0]
-    memory = [of("memory before") * s for s in layer.memory]
+    memory = [of("memory before") * bytes / of("memory") for bytes in ring_bytes(x)]
     if x.context > 1:
         memory = [m + b / of("memory") for m, b in zip(memory, merge_bytes(x))]
         home = x.rows * 2 * x.kv_heads * x.head_dim // x.tensor * 4

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Does every transfer of a step get the bytes a second that it needs to hide? Every layout of the catalogue in BF16, by
 NCCL's planning (nccl.py) and the products' prices; what has nothing to hide behind must be short."""
+import os
+import re
+import subprocess
 import sys
 
 sys.path.insert(0, "validation/program")
@@ -14,6 +17,7 @@ from rates import Explained  # noqa: E402
 from transfers import transfers  # noqa: E402
 
 MOST_EXPOSED = 0.05          # of a layer's seconds
+DRY_RUN = "llama3.1-8b 8 GPUs C2D4", "llama3.1-70b 64 GPUs T4P4C2D2", "llama3.1-405b 512 GPUs T8P8C2D4"
 
 
 def planning(tap):
@@ -53,6 +57,26 @@ def link_is_free(tap, x, some, layer):
                f"{'backward' if backward else 'forward'}")
 
 
+def sent_in_dry_run(x):
+    """{axis: bytes that the rank with most sends in a step}"""
+    run = subprocess.run([os.environ.get("XGSW", "./xgsw"), "--dry-run", f"reference/{x.workload}-bf16.dat", "--ranks",
+                          str(x.gpus)], capture_output=True, text=True, check=True, timeout=300)
+    return {axis: int(sent) for axis, sent in re.findall(r"^  (\w+) +\d+ +\d+ +(\d+) +\d+ ", run.stdout, re.M)}
+
+
+def as_in_dry_run(tap, x, some):
+    """What is priced here is what the program sends, of the stage with most layers. Words of the loss are 12 or 14 bytes
+    a step; head and embedding, in strips, at most three times what is listed as exposed at the ends."""
+    said, layers = sent_in_dry_run(x), -(-x.layers // x.pipeline)
+    for axis, each, more in ("context", layers, 0), ("pipeline", x.chunks, 14), ("tensor", layers, None):
+        mine = x.microbatches * each * sum(t.sent * t.times for t in some if t.axis == axis)
+        if more is None:
+            more = 3 * x.microbatches * sum(t.sent * t.times for t in some if "strip of head" in t.name)
+        if mine:
+            tap.ok(mine <= said[axis] <= mine + more, f"{x}: {axis}: {mine:.0f} bytes a step in layers",
+                   f"the dry run says {said[axis]}, {mine + more:.0f} at most expected")
+
+
 def short(tap, x, some, layer, reasons):
     bare = sum(t.exposed for t in some if t.planned_exposed and t.axis != "ends")
     share, name = bare / (layer.seconds(False) + layer.seconds(True)), f"{x}: what nothing hides is short"
@@ -68,6 +92,8 @@ def main():
         some = transfers(x, layer, of_products(prices, x, x.strips, head=True))
         hidden(tap, x, some, reasons)
         short(tap, x, some, layer, reasons)
+        if str(x) in DRY_RUN:
+            as_in_dry_run(tap, x, some)
         if x.tensor > 1:
             link_is_free(tap, x, some, layer)
             hop_starves(tap, x, layer)

@@ -16,9 +16,9 @@ static int threads(void) { return 1; }
 static const char *engines(char *text, size_t length)
 {
     char attention[512], transfers[128];
-    int used =
-        snprintf(text, length, "attention %s; products cuBLASLt%s\n",
-                 cuda_attention_engine(attention, sizeof attention), cuda_window_words(transfers, sizeof transfers));
+    int used = snprintf(text, length, "attention %s; products cuBLASLt, %d multiprocessors left to transfers%s\n",
+                        cuda_attention_engine(attention, sizeof attention), cuda_matmul_left(),
+                        cuda_window_words(transfers, sizeof transfers));
     if ((size_t)used + 32 <= length) cuda_matmul_algorithms(text + used, length - (size_t)used);
     return text;
 }

@@ -128,6 +128,11 @@ static void parts_have_twins(void **state)
     for (int i = DK; i <= DV; i++) plain.x[i].type = BF16, plain.update[i] = false;
     assert_int_equal(attention_parts_of(&plain, true, 0).end, QUERY_BYTES);
     assert_int_equal(library_attention_scratch(&c, true), library_attention_scratch(&plain, true) + 2 * KEY_BYTES);
+    attention_spec second = attention_spec_of(&p.part[1], true), first = attention_spec_of(&p.part[0], true);
+    size_t a = attention_workspace(&first), b = attention_workspace(&second), rows = 1024 * 32 * sizeof(float);
+    assert_int_equal(library_attention_scratch(&c, true),
+                     256 + rows + 128 * rows + 2 * KEY_BYTES + QUERY_BYTES + (a > b ? a : b));
+    assert_true(first.causal && !second.causal);
 }
 
 /* Inputs in FP32, sums in BF16 and rows that are no 16-byte pieces are for own kernels. */

@@ -102,11 +102,12 @@ void library_attention_note(const cuda_call *c, bool backward)
     }
 }
 
-/* Right results were seen from 9.14 on, but for these (their release notes and users' reports). */
+/* Right results were seen from 9.15.1 on (before it, backward of keys that are no multiple of 128 reads beyond them),
+ * but for these (their release notes and users' reports). */
 static bool is_trusted(size_t version)
 {
     size_t minor = version / 100;
-    return minor >= 914 && minor != 924 && minor != 926 && minor != 927;
+    return version >= 91501 && minor != 924 && minor != 926 && minor != 927;
 }
 
 static bool is_usable(char *why, size_t length)

@@ -53,6 +53,19 @@ void cuda_environment(void)
     }
 }
 
+/* With any of them set a window is none, though NCCL (2.28) hands one out: its kernels move what lies there. */
+bool cuda_environment_has_windows(void)
+{
+    static const char *const against[] = { "NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_P2P_DISABLE",
+                                           "NCCL_P2P_LEVEL" };
+    bool has = true;
+    for (size_t i = 0; i < sizeof against / sizeof *against; i++) {
+        const char *value = getenv(against[i]);
+        has = has && (!value || !*value);
+    }
+    return has;
+}
+
 bool cuda_environment_suits(char *why, size_t length)
 {
     char names[256] = "";

@@ -9,3 +9,5 @@ void cuda_environment(void);
 /* Does it leave transfers as they are laid out? If not, why: the names, and what to do. What only tunes NCCL is left
  * alone; the record keeps it. */
 bool cuda_environment_suits(char *why, size_t length);
+/* Does it let NCCL move by copy engines what lies in a window? */
+bool cuda_environment_has_windows(void);

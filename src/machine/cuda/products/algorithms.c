@@ -206,13 +206,12 @@ size_t algorithm_describe(const product *p, char *text, size_t length)
 {
     static const char *const sources[] = { "no algorithm", "the library's first answer", "the fastest tried",
                                            "tried in an earlier run" };
-    char shape[PRODUCT_TEXT], configuration[PRODUCT_TEXT], time[64] = "", left[48] = "";
+    char shape[PRODUCT_TEXT], configuration[PRODUCT_TEXT], time[64] = "";
     if (p->microseconds > 0.0)
         snprintf(time, sizeof time, ", %.1f us, %.1f TFLOP/s", p->microseconds,
                  product_flops(&p->key) / p->microseconds * 1e-6);
-    if (p->multiprocessors_left) snprintf(left, sizeof left, ", %d multiprocessors left", p->multiprocessors_left);
-    return (size_t)snprintf(text, length, "%s: %s: %s, workspace %zu%s%s, %s\n", p->name,
+    return (size_t)snprintf(text, length, "%s: %s: %s, workspace %zu%s, %s\n", p->name,
                             product_text(&p->key, shape, sizeof shape),
                             algorithm_text(&p->chosen.algorithm, configuration, sizeof configuration),
-                            p->chosen.workspace, time, left, sources[p->source]);
+                            p->chosen.workspace, time, sources[p->source]);
 }

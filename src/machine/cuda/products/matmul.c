@@ -161,6 +161,16 @@ void cuda_matmul_tune(const machine_tuning *t, void *memory, size_t bytes)
     each(make_ready);
 }
 
+int cuda_matmul_left(void)
+{
+    int most = 0;
+    for (size_t i = 0; i < table.slots; i++) {
+        const product *p = table.slot[i];
+        if (p && p->ran && p->multiprocessors_left > most) most = p->multiprocessors_left;
+    }
+    return most;
+}
+
 /* Behind every line but the last there is room for the words that stand for what does not fit. */
 void cuda_matmul_algorithms(char *text, size_t length)
 {

@@ -13,6 +13,8 @@ void cuda_matmul_tune(const machine_tuning *t, void *memory, size_t bytes);
 /* The products that have run since a machine was last opened and how each is made, one a line, the longest first; if
  * not all fit, the last line says how many more there are. For the record. length: at least 32. */
 void cuda_matmul_algorithms(char *text, size_t length);
+/* The most multiprocessors that one of those products left to transfers. */
+int cuda_matmul_left(void);
 /* Once per machine; the last close gives back descriptions. The library's handle stays. */
 void cuda_matmul_open(void);
 void cuda_matmul_close(void);

@@ -1,8 +1,9 @@
 /* Thread blocks of transfers.
  *
  * Transfers that wait for each other across ranks must all be resident at once, one thread block of theirs to a
- * multiprocessor: links, groups with communicators of their own, and of those that take turns one. Where products leave
- * them multiprocessors they take no more than those; else 4 x 8 + 3 x 16 of the 132 of an H100 (108 of an A100). Blocks
+ * multiprocessor: links, groups with communicators of their own, and of those that take turns one. Where the deck gives
+ * them multiprocessors they take no more than those, whether products leave these (train/measure.c) or not, when each
+ * block takes one of a product's; else 4 x 8 + 3 x 16 of the 132 of an H100 (108 of an A100). Blocks
  * are powers of two, as NCCL rounds those of sends up, and no clusters: four blocks that start together on one part of
  * the GPU would wait until products leave that. */
 #include "machine/cuda/transfers/thread_blocks.h"

@@ -2,6 +2,7 @@
 #include "machine/cuda/transfers/windows.h"
 #include "base/fail.h"
 #include "machine/cuda/device/device.h"
+#include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/world.h"
@@ -50,7 +51,8 @@ void *cuda_window_take(size_t bytes, group *const *of, int groups)
 {
     bool any = false;
     for (int i = 0; i < groups; i++) any |= of_one_node(of[i]);
-    if (!any || windows.memory || machine_shares_devices() || !nccl_windows_load()) return cuda_memory_take(bytes);
+    if (!any || windows.memory || machine_shares_devices() || !cuda_environment_has_windows() || !nccl_windows_load())
+        return cuda_memory_take(bytes);
     cuda_device_use();
     NCCL("the arena", ncclMemAlloc((void **)&windows.memory, bytes));
     windows.bytes = bytes;
