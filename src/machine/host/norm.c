@@ -26,6 +26,10 @@ static const float *summed_tile(const op *o, int64_t row, int64_t at, int64_t n,
     return tile[2];
 }
 
+typedef struct {
+    float mean, rstd;
+} row_statistics;
+
 static float row_mean_square(const op *o, int64_t row, int64_t n)
 {
     float tile[3][TILE];
@@ -67,17 +71,7 @@ static moments row_moments(const op *o, int64_t row, int64_t n)
     return all;
 }
 
-/* x, gain, bias: tiles; bias NULL: RMSNorm. */
-static void scale_tile(float *y, const float *x, const float *gain, const float *bias, float mean, float rstd,
-                       int64_t n)
-{
-    if (bias)
-        for (int64_t i = 0; i < n; i++) y[i] = fmaf((x[i] - mean) * rstd, 1.0f + gain[i], bias[i]);
-    else
-        for (int64_t i = 0; i < n; i++) y[i] = x[i] * rstd * gain[i];
-}
-
-static void scale_row(const op *o, int64_t row, int64_t n, float mean, float rstd)
+static void scale_row(const op *o, int64_t row, int64_t n, row_statistics of)
 {
     const tensor *from = &o->operand[tensor_present(&o->operand[3].tensor) ? 3 : 0].tensor;
     const tensor *gain = &o->operand[2].tensor, *out = &o->operand[4].tensor, *bias = &o->operand[6].tensor;
@@ -89,17 +83,21 @@ static void scale_row(const op *o, int64_t row, int64_t n, float mean, float rst
         const float *b = NULL;
         if (tensor_present(bias)) b = row_read(tile[3], row_at(bias->data, bias->type, at), bias->type, part);
         float *y = row_write(tile[2], tensor_row(out, row, at), out->type);
-        scale_tile(y, x, g, b, mean, rstd, part);
+        if (b)
+            for (int64_t i = 0; i < part; i++) y[i] = fmaf((x[i] - of.mean) * of.rstd, 1.0f + g[i], b[i]);
+        else
+            for (int64_t i = 0; i < part; i++) y[i] = x[i] * of.rstd * g[i];
         row_close(tensor_row(out, row, at), out->type, y, part);
     }
 }
 
-static void center_row(const op *o, int64_t row, int64_t n, float *mean, float *rstd)
+/* mean 0: RMSNorm */
+static row_statistics statistics_of(const op *o, int64_t row, int64_t n, bool centred)
 {
+    float epsilon = o->args.norm.epsilon;
+    if (!centred) return (row_statistics){ 0.0f, 1.0f / sqrtf(row_mean_square(o, row, n) + epsilon) };
     moments m = row_moments(o, row, n);
-    *mean = (float)m.mean;
-    *rstd = 1.0f / sqrtf((float)(m.squares / (double)n) + o->args.norm.epsilon);
-    scale_row(o, row, n, *mean, *rstd);
+    return (row_statistics){ (float)m.mean, 1.0f / sqrtf((float)(m.squares / (double)n) + epsilon) };
 }
 
 void host_norm_forward(const op *o, void *scratch)
@@ -109,12 +107,10 @@ void host_norm_forward(const op *o, void *scratch)
     int64_t rows = tensor_row_count(x), n = tensor_columns(x);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
-        if (mean) {
-            center_row(o, row, n, &mean[row], &rstd[row]);
-            continue;
-        }
-        rstd[row] = 1.0f / sqrtf(row_mean_square(o, row, n) + o->args.norm.epsilon);
-        scale_row(o, row, n, 0.0f, rstd[row]);
+        row_statistics of = statistics_of(o, row, n, mean != NULL);
+        rstd[row] = of.rstd;
+        if (mean) mean[row] = of.mean;
+        scale_row(o, row, n, of);
     }
 }
 

@@ -219,6 +219,10 @@ template <bool CENTRED> static __device__ __forceinline__ row_sums block_sums(ro
     return s;
 }
 
+struct row_statistics {
+    float mean, rstd;
+};
+
 /* x and gain as the formulas take them. */
 template <bool CENTRED> static __device__ __forceinline__ float around(float x, float mean)
 {
@@ -245,16 +249,16 @@ static __device__ __forceinline__ void fetch_both(held<type, PACKS> &to, const b
  * bias's; returns this thread's part of the row's sums. */
 template <bool CENTRED, typename type, int PACKS>
 static __device__ __forceinline__ row_sums project(const held<type, PACKS> &row, const pack<type> (&gain)[PACKS],
-                                                   float mean, float rstd, float *sums)
+                                                   row_statistics of, float *sums)
 {
     enum { LENGTH = pack<type>::LENGTH };
     row_sums sum = {};
     for (int k = 0; k < PACKS; k++)
         for (int i = 0; i < LENGTH; i++) {
             float d = get(row.d[k], i), g = whole<CENTRED>(get(gain[k], i));
-            float product = d * around<CENTRED>(get(row.x[k], i), mean);
+            float product = d * around<CENTRED>(get(row.x[k], i), of.mean);
             float &into = sums[k * LENGTH + i];
-            into = fmaf(product, rstd, into);
+            into = fmaf(product, of.rstd, into);
             sum.slope = fmaf(product, g, sum.slope);
             if (CENTRED) sum.constant = fmaf(d, g, sum.constant);
             if (CENTRED) sums[(PACKS + k) * LENGTH + i] += d;
@@ -263,20 +267,20 @@ static __device__ __forceinline__ row_sums project(const held<type, PACKS> &row,
 }
 
 template <bool CENTRED>
-static __device__ __forceinline__ float derivative(float d, float x, float gain, float mean, float rstd, row_sums p)
+static __device__ __forceinline__ float derivative(float d, float x, float gain, row_statistics of, row_sums p)
 {
-    float y = fmaf(d * whole<CENTRED>(gain), rstd, -(around<CENTRED>(x, mean) * p.slope));
+    float y = fmaf(d * whole<CENTRED>(gain), of.rstd, -(around<CENTRED>(x, of.mean) * p.slope));
     return CENTRED ? y - p.constant : y;
 }
 
 template <bool CENTRED, typename type, int PACKS>
 static __device__ __forceinline__ void derive(pack<type> (&dx)[PACKS], bool adds, const held<type, PACKS> &row,
-                                              const pack<type> (&gain)[PACKS], float mean, float rstd, row_sums p)
+                                              const pack<type> (&gain)[PACKS], row_statistics of, row_sums p)
 {
     for (int k = 0; k < PACKS; k++) {
         float sum[pack<type>::LENGTH];
         for (int i = 0; i < pack<type>::LENGTH; i++)
-            sum[i] = derivative<CENTRED>(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), mean, rstd, p);
+            sum[i] = derivative<CENTRED>(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), of, p);
         for (int i = 0; adds && i < pack<type>::LENGTH; i++) sum[i] += get(dx[k], i);
         narrow(dx[k], sum);
     }
@@ -317,16 +321,16 @@ norm_backward_packs(backward_call c)
     if (!LONGEST) fetch_both(next, c, blockIdx.x);
     for (int at = blockIdx.x; at < c.rows; at += blocks) {
         pack<type> dx[PACKS] = {}, gain[PACKS];
-        float rstd = c.rstd[at], mean = CENTRED ? c.mean[at] : 0.0f;
+        row_statistics of = { CENTRED ? c.mean[at] : 0.0f, c.rstd[at] };
         if (LONGEST) fetch_both(row, c, at);
         else row = next;
         if (!LONGEST && c.adds) fetch(dx, c.dx, at, c.n);
         fetch(gain, c.gain, 0, c.n);
         if (!LONGEST && at + blocks < c.rows) fetch_both(next, c, at + blocks);
-        row_sums of_row = block_sums<CENTRED>(project<CENTRED>(row, gain, mean, rstd, sums), shared.partial);
+        row_sums of_row = block_sums<CENTRED>(project<CENTRED>(row, gain, of, sums), shared.partial);
         if (LONGEST && c.adds) fetch(dx, c.dx, at, c.n);
         if (LONGEST) fetch(gain, c.gain, 0, c.n);
-        derive<CENTRED>(dx, c.adds, row, gain, mean, rstd, projection_of<CENTRED>(c, of_row, rstd));
+        derive<CENTRED>(dx, c.adds, row, gain, of, projection_of<CENTRED>(c, of_row, of.rstd));
         store(c.dx, at, c.n, dx);
     }
     store_sums<type, PACKS>(c, c.partial, sums);
@@ -339,18 +343,18 @@ static __device__ __forceinline__ void plain_row(const backward_call &c, int row
                                                  warp_sums (&partial)[2])
 {
     line d = line_of(c.d_out, row), x = line_of(c.x, row), gain = line_of(c.gain, 0), dx = line_of(c.dx, row);
-    float rstd = c.rstd[row], mean = CENTRED ? c.mean[row] : 0.0f;
+    row_statistics of = { CENTRED ? c.mean[row] : 0.0f, c.rstd[row] };
     row_sums sum = {};
     for (int i = threadIdx.x; i < c.n; i += blockDim.x) {
-        float product = get(d, i) * around<CENTRED>(get(x, i), mean), g = whole<CENTRED>(get(gain, i));
-        gain_sum[i] = fmaf(product, rstd, gain_sum[i]);
+        float product = get(d, i) * around<CENTRED>(get(x, i), of.mean), g = whole<CENTRED>(get(gain, i));
+        gain_sum[i] = fmaf(product, of.rstd, gain_sum[i]);
         sum.slope = fmaf(product, g, sum.slope);
         if (CENTRED) bias_sum[i] += get(d, i);
         if (CENTRED) sum.constant = fmaf(get(d, i), g, sum.constant);
     }
-    row_sums p = projection_of<CENTRED>(c, block_sums<CENTRED>(sum, partial), rstd);
+    row_sums p = projection_of<CENTRED>(c, block_sums<CENTRED>(sum, partial), of.rstd);
     for (int i = threadIdx.x; i < c.n; i += blockDim.x) {
-        float own = derivative<CENTRED>(get(d, i), get(x, i), get(gain, i), mean, rstd, p);
+        float own = derivative<CENTRED>(get(d, i), get(x, i), get(gain, i), of, p);
         put(dx, i, c.adds ? get(dx, i) + own : own);
     }
 }
