@@ -50,6 +50,10 @@ op add_op(tensor out, tensor a, tensor b);
 op swiglu_forward_op(tensor gate_up, tensor out);
 op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 
+/* out = max(x, 0)^2; dx = 2 max(x, 0) d_out, which may lie where d_out does. Equal shapes, contiguous. */
+op squared_relu_forward_op(tensor x, tensor out);
+op squared_relu_backward_op(tensor x, tensor d_out, tensor dx);
+
 /* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0.
  * Backward: per row an FP32 sum over its tokens in position order, then one rounded add (UPDATE) or store (WRITE). */
 op embedding_forward_op(tensor tokens, tensor table, tensor out, int64_t first);

@@ -64,7 +64,7 @@ typedef struct {
     int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
 } family;
 
-extern const family llama; /* Llama 2 and 3.1 */
+extern const family llama, nemotron; /* Llama 2 and 3.1; Nemotron-4 */
 const family *family_of(const bench_case *c);
 
 slot_set step_reads(const layer_step *s);
@@ -105,7 +105,7 @@ tensor fused_heads_shape(const rank_extents *n);     /* [s, b, (heads + 2 kv_hea
 tensor heads_shape(const rank_extents *n);           /* [s, b, heads/T d] */
 tensor head_statistics_shape(const rank_extents *n); /* [b, heads/T, s] F32 */
 
-/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. */
-extern const step_kind swiglu;
+/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. Reads up, makes max(up, 0)^2. */
+extern const step_kind swiglu, squared_relu;
 tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
 tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */
