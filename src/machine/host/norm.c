@@ -103,13 +103,14 @@ static row_statistics statistics_of(const op *o, int64_t row, int64_t n, bool ce
 void host_norm_forward(const op *o, void *scratch)
 {
     const tensor *x = &o->operand[0].tensor;
+    bool centred = tensor_present(&o->operand[7].tensor);
     float *rstd = o->operand[5].tensor.data, *mean = o->operand[7].tensor.data;
     int64_t rows = tensor_row_count(x), n = tensor_columns(x);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
-        row_statistics of = statistics_of(o, row, n, mean != NULL);
+        row_statistics of = statistics_of(o, row, n, centred);
         rstd[row] = of.rstd;
-        if (mean) mean[row] = of.mean;
+        if (centred) mean[row] = of.mean;
         scale_row(o, row, n, of);
     }
 }
@@ -133,7 +134,7 @@ static backward_call call_of(const op *o)
                         .gain = &x[3].tensor,
                         .dx = &x[4].tensor,
                         .rstd = x[2].tensor.data,
-                        .mean = x[6].tensor.data,
+                        .mean = tensor_present(&x[6].tensor) ? x[6].tensor.data : NULL,
                         .dx_access = x[4].access };
     c.rows = tensor_row_count(c.x);
     c.n = tensor_columns(c.x);

@@ -45,7 +45,7 @@ static bench_case cut_case(batch b, cut k, memory kept)
     snprintf(text, sizeof text,
              "agreement\none case cut every way\n[%s]\nsize = small\nhidden = 128\nffn = 256\nheads = "
              "16\nkv_heads = 8\n"
-             "sequence = 64\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
+             "sequence = 64\nwarmup = 0\nsteps = %d\ntokens = uniform\ncheck = off\nbackend = host\n"
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
              "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
              "sharding = %s\nrecompute = %s\nstrips = %d\ncontext_gradients = %s\n",

@@ -41,6 +41,9 @@ static __device__ __forceinline__ void store(const tensor &t, int row, int n, co
     }
 }
 
+/* The floats of an operand, NULL of an absent one, whatever it holds. */
+static float *floats_of(const tensor &t) { return t.dims > 0 ? static_cast<float *>(t.data) : NULL; }
+
 /* Matrices of one format, in packs. An absent operand is like the others. */
 static bool uniform(const tensor *all, int count)
 {
@@ -172,7 +175,7 @@ void cuda_norm_forward(const cuda_call *o)
     const tensor x = merged(o->x[0]), delta = merged(o->x[1]), gain = merged(o->x[2]), sum = merged(o->x[3]),
                  out = merged(o->x[4]), bias = merged(o->x[6]);
     const tensor all[] = { x, delta, gain, sum, out, bias };
-    float *rstd = static_cast<float *>(o->x[5].data), *mean = static_cast<float *>(o->x[7].data);
+    float *rstd = floats_of(o->x[5]), *mean = floats_of(o->x[7]);
     forward_call c = { x, delta, gain, bias, sum, out, rstd, mean, o->args.norm.epsilon, (int)columns_of(x) };
     int rows = (int)rows_of(x);
     bool fast = c.n <= LARGEST_BLOCK * FORWARD_PACKS * (x.type == BF16 ? 8 : 4) && uniform(all, 6);
@@ -432,7 +435,7 @@ void cuda_norm_backward(const cuda_call *o)
 {
     const tensor d_out = merged(o->x[0]), x = merged(o->x[1]), gain = merged(o->x[3]), dx = merged(o->x[4]);
     const tensor all[] = { d_out, x, gain, dx };
-    const float *rstd = static_cast<const float *>(o->x[2].data), *mean = static_cast<const float *>(o->x[6].data);
+    const float *rstd = floats_of(o->x[2]), *mean = floats_of(o->x[6]);
     float *partial = static_cast<float *>(o->scratch);
     int rows = (int)rows_of(x), n = (int)columns_of(x), blocks = backward_blocks(rows);
     backward_call c = { d_out, x, gain, dx, rstd, mean, partial, rows, n, o->update[4] };
