@@ -101,6 +101,14 @@ XGSW_SHARED swiglu_gradient swiglu_derivative(float gate, float up, float d)
     return g;
 }
 
+/* max(x, 0)^2, and its derivative times d; not a number stays so. */
+XGSW_SHARED float squared_relu_value(float x)
+{
+    float positive = x < 0.0f ? 0.0f : x;
+    return positive * positive;
+}
+XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * (x < 0.0f ? 0.0f : x) * d; }
+
 /* One AdamW update (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
 typedef struct {
     float beta1, beta2, epsilon, decay;

@@ -43,7 +43,8 @@ STRIPS2, STRIPS4 = "tensor = 2\nsharding = optimizer\nstrips = 2", "tensor = 4\n
 PP4 = "pipeline = 4"
 PP2TP2 = "pipeline = 2\nchunks_per_stage = 2\ntensor = 2"
 CP2DP2, NARROW = "context = 2\nsharding = optimizer", "context = 2\nsharding = optimizer\ncontext_gradients = bf16"
-WORKLOAD = {PP4: "llama3.1-70b", PP2TP2: "llama3.1-70b"}
+NEMOTRON = "tensor = 2\ndata = 2\nsharding = optimizer"
+WORKLOAD = {PP4: "llama3.1-70b", PP2TP2: "llama3.1-70b", NEMOTRON: "nemotron4-340b"}
 
 # (what, (kind, operation, nth, rank), the rest of the section)
 MORE = [
@@ -90,6 +91,12 @@ MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer
     ("drop", "swiglu_forward", 3, 0), ("stale", "attention_forward", 8, 1), ("scale", "norm_forward", 14, 2),
     ("drop", "all_gather", 9, 3),
 ]]
+# What the family has of its own: the first, a middle and the last execution, by turns.
+MORE += [("nemotron", (kind, operation, (1, count // 2, count)[(at + turn) % 3], (at + turn) % RANKS), NEMOTRON)
+         for at, (operation, count) in enumerate((("norm_forward", 10), ("norm_backward", 10),
+                                                  ("squared_relu_forward", 4), ("squared_relu_backward", 4),
+                                                  ("rope_forward", 4), ("rope_backward", 4), ("adamw", 5)))
+         for turn, kind in enumerate(KINDS)]
 # Context: of each layer and microbatch 2 copies, gathers and attention_forward; backward as many, 2 all_to_all and
 # sum_parts. Of two attention_backward the second adds to the gradients of keys.
 MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, nth, rank in [
@@ -192,6 +199,7 @@ HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or
     ("repeat", "sum_parts"): [(None, None, SAME)],
     ("repeat", "swiglu_forward"): [(None, None, SAME)],
     ("repeat", "swiglu_backward"): [(None, None, SAME)],
+    ("repeat", "squared_relu_forward"): [(None, None, SAME)],
     ("repeat", "add"): [(None, None, SAME)],
     ("repeat", "cross_entropy"): [({"DP2xTP2"}, {1}, SAME + " (the second part works in place)")],
     ("repeat", "sum"): [(None, None, SAME)],

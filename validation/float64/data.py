@@ -5,17 +5,23 @@ from types import SimpleNamespace
 
 import numpy as np
 
+def recipe(**differences):
+    """std None: by fan-in; rotated: the part of the head that RoPE turns; centred: LayerNorm, squared ReLU."""
+    return SimpleNamespace(**{"rope_scaling": False, "rotated": 1.0, "centred": False, "next_labels": False,
+                              "gains_decay": False, **differences})
+
+
 def llama31(hidden, std, rope_scaling=False):
-    return SimpleNamespace(hidden=hidden, std=std, rope_base=500000.0, rope_scaling=rope_scaling, next_labels=False,
-                           gains_decay=False)
+    return recipe(hidden=hidden, std=std, rope_base=500000.0, rope_scaling=rope_scaling)
 
 
-RECIPES = {  # hidden size and initial standard deviation at full size (None: by fan-in); RoPE; labels; decay of gains
+RECIPES = {  # hidden size and initial standard deviation at full size, and what differs
     "llama3.1-8b": llama31(4096, 0.01),
     "llama3.1-70b": llama31(8192, 0.008944),
     "llama3.1-405b": llama31(16384, 0.02, rope_scaling=True),
-    "llama2-70b": SimpleNamespace(hidden=8192, std=None, rope_base=10000.0, rope_scaling=False, next_labels=True,
-                                  gains_decay=True),
+    "llama2-70b": recipe(hidden=8192, std=None, rope_base=10000.0, next_labels=True, gains_decay=True),
+    "nemotron4-340b": recipe(hidden=18432, std=0.0063, rope_base=10000.0, rotated=0.5, centred=True,
+                             next_labels=True),
 }
 INTEGERS = "seed steps warmup global_batch sequence layers hidden ffn heads kv_heads vocabulary".split()
 
@@ -78,10 +84,14 @@ def normal(seed, name, shape, std):
 def shapes(deck):
     """Logical names and shapes, in the order of the definitions."""
     h, q, kv = deck.hidden, deck.heads * deck.d, deck.kv_heads * deck.d
+    centred = deck.recipe.centred
+    bias = {"attention_norm_bias": (h,), "mlp_norm_bias": (h,)} if centred else {}
+    gate = {} if centred else {"gate": (deck.ffn, h)}
     layer = {"attention_norm": (h,), "q": (q, h), "k": (kv, h), "v": (kv, h), "attention_output": (h, q),
-             "mlp_norm": (h,), "gate": (deck.ffn, h), "up": (deck.ffn, h), "down": (h, deck.ffn)}
+             "mlp_norm": (h,), **bias, **gate, "up": (deck.ffn, h), "down": (h, deck.ffn)}
     layers = {f"layers.{l}.{name}": shape for l in range(deck.layers) for name, shape in layer.items()}
-    return {"embedding": (deck.vocabulary, h), **layers, "final_norm": (h,), "head": (deck.vocabulary, h)}
+    last = {"final_norm": (h,), **({"final_norm_bias": (h,)} if centred else {})}
+    return {"embedding": (deck.vocabulary, h), **layers, **last, "head": (deck.vocabulary, h)}
 
 
 def initial_std(deck, name, shape):
@@ -92,7 +102,8 @@ def initial_std(deck, name, shape):
 
 
 def initial_weights(deck):
-    return {name: np.ones(shape) if len(shape) == 1 else
+    vector = np.zeros if deck.recipe.centred else np.ones
+    return {name: vector(shape) if len(shape) == 1 else
             normal(deck.seed, name, shape, initial_std(deck, name, shape)) for name, shape in shapes(deck).items()}
 
 

@@ -1,4 +1,4 @@
-/* Llama in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights
+/* Models in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights
  * within the limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of
  * the devices' work. Every cut of agreement.c and more, every second of fewer than 8 ranks in 2 orders; `long` in 20,
  * and besides every cut x sharding x recompute mask x overlap once. Of these the layouts of as many ranks as there are.
@@ -38,6 +38,8 @@ static const layout chosen[] = {
     { 6, "llama3.1-70b",
       "tensor = 2; data = 3; sharding = optimizer; overlap = off; recompute = mlp; global_batch = 3" },
     { 7, "llama3.1-70b", "precision = bf16; data = 7; sharding = optimizer; global_batch = 7" },
+    { 4, "nemotron4-340b", "tensor = 2; pipeline = 2; chunks_per_stage = 2; layers = 2; strips = 2" },
+    { 4, "nemotron4-340b", "precision = bf16; tensor = 2; context = 2; sharding = optimizer; recompute = layer" },
     { 8, "llama2-70b", "tensor = 8; recompute = attention; global_batch = 1" },
     { 8, "llama3.1-70b", "data = 8; sharding = optimizer; recompute = mlp; global_batch = 8" },
     { 8, "llama3.1-70b", "tensor = 4; data = 2; strips = 2; recompute = attention_mlp; global_batch = 2" },
@@ -89,19 +91,23 @@ static const cut cuts[] = {
 enum { CUTS = sizeof cuts / sizeof cuts[0] };
 static const char *const masks[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
 static const char *const shardings[] = { "none", "optimizer" }, *const overlaps[] = { "on", "off" };
-static const char *const workloads[] = { "llama3.1-70b", "llama2-70b" }, *const precisions[] = { "fp32", "bf16" };
+static const char *const workloads[] = { "llama3.1-70b", "llama2-70b", "nemotron4-340b" }, *const precisions[] = {
+    "fp32", "bf16"
+};
 
-/* Pipelines take the heavier masks. Workloads alternate; every third is BF16; strips are 1, 2 and 4 by turns. */
+/* Pipelines take the heavier masks. Workloads take turns; of each every third is BF16; strips are 1, 2 and 4 by turns.
+ */
 static void add_ways(const cut *k, layout *list, int *count)
 {
     for (int mask = k->pipeline ? 3 : 0; mask < 6; mask++)
         for (int sharding = 0; sharding <= k->shards; sharding++)
             for (int overlap = 0; overlap <= (k->tensor || k->pipeline); overlap++) {
                 int i = (*count)++;
-                list[i] = (layout){ .ranks = k->ranks, .workload = workloads[i % 2] };
-                snprintf(
-                    list[i].keys, KEYS, "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s; strips = %d",
-                    precisions[i % 3 == 2], k->keys, masks[mask], shardings[sharding], overlaps[overlap], 1 << i % 3);
+                list[i] = (layout){ .ranks = k->ranks, .workload = workloads[i % 3] };
+                snprintf(list[i].keys, KEYS,
+                         "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s; strips = %d",
+                         precisions[i / 3 % 3 == 2], k->keys, masks[mask], shardings[sharding], overlaps[overlap],
+                         1 << i % 3);
             }
 }
 

@@ -1,4 +1,4 @@
-/* Families as tables: which steps run again under every recompute policy and what is kept, stated for Llama; and what
+/* Families as tables: which steps run again under every recompute policy and what is kept, stated for each; and what
  * the runner of the steps takes for granted of any family. */
 #include "model/family.h"
 #include <setjmp.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { POLICIES = RECOMPUTE_ATTENTION_MLP + 1 };
+enum { POLICIES = RECOMPUTE_ELEMENTWISE + 1 };
 
 /* Names of the steps and slots that have a bit, in the table's order. */
 typedef struct {
@@ -32,23 +32,45 @@ static names names_of_slots(const family *f, slot_set slots)
     return n;
 }
 
+typedef struct {
+    const char *again, *kept;
+} recomputed;
+
+static void check_policies(const family *f, const recomputed expected[POLICIES])
+{
+    for (int policy = 0; policy < POLICIES; policy++) {
+        recomputing r = recomputing_of(f, (recompute_mask)policy);
+        assert_string_equal(names_of_steps(f, r.again).text, expected[policy].again);
+        assert_string_equal(names_of_slots(f, r.kept).text, expected[policy].kept);
+    }
+}
+
 static void llama_runs_again_and_keeps(void **state)
 {
     (void)state;
-    static const struct {
-        const char *again, *kept;
-    } expected[POLICIES] = {
+    static const recomputed expected[POLICIES] = {
         [RECOMPUTE_NONE] = { "", " x n1 rstd1 qkv o lse x2 n2 rstd2 gate_up a" },
         [RECOMPUTE_ATTENTION] = { " attention", " x n1 rstd1 qkv x2 n2 rstd2 gate_up a" },
         [RECOMPUTE_MLP] = { " gate_up swiglu", " x n1 rstd1 qkv o lse x2 n2 rstd2" },
         [RECOMPUTE_ATTENTION_MLP] = { " attention_norm attention mlp_norm gate_up swiglu", " x qkv y1" },
         [RECOMPUTE_LAYER] = { " attention_norm qkv rope attention attention_output mlp_norm gate_up swiglu", " x" },
+        [RECOMPUTE_ELEMENTWISE] = { " attention_norm mlp_norm swiglu", " x qkv o lse y1 gate_up" },
     };
-    for (int policy = 0; policy < POLICIES; policy++) {
-        recomputing r = recomputing_of(&llama, (recompute_mask)policy);
-        assert_string_equal(names_of_steps(&llama, r.again).text, expected[policy].again);
-        assert_string_equal(names_of_slots(&llama, r.kept).text, expected[policy].kept);
-    }
+    check_policies(&llama, expected);
+}
+
+static void nemotron_runs_again_and_keeps(void **state)
+{
+    (void)state;
+    static const recomputed expected[POLICIES] = {
+        [RECOMPUTE_NONE] = { "", " x n1 moments1 qkv o lse x2 n2 moments2 up a" },
+        [RECOMPUTE_ATTENTION] = { " attention", " x n1 moments1 qkv x2 n2 moments2 up a" },
+        [RECOMPUTE_MLP] = { " up squared_relu", " x n1 moments1 qkv o lse x2 n2 moments2" },
+        [RECOMPUTE_ATTENTION_MLP] = { " attention_norm attention mlp_norm up squared_relu", " x qkv y1" },
+        [RECOMPUTE_LAYER] = { " attention_norm qkv rope attention attention_output mlp_norm up squared_relu", " x" },
+        [RECOMPUTE_ELEMENTWISE] = { " attention_norm mlp_norm squared_relu", " x qkv o lse y1 up" },
+    };
+    check_policies(&nemotron, expected);
 }
 
 /* What a step reads was made before it, by the step before it if it is gathered; what it saves is its own. */
@@ -80,10 +102,8 @@ static void check_gatherings(const step_list *l)
     assert_false(wanted);
 }
 
-static void tables_are_sound(void **state)
+static void check_family(const family *f)
 {
-    (void)state;
-    const family *f = &llama;
     check_list(&f->layer);
     check_list(&f->head);
     check_gatherings(&f->layer);
@@ -98,10 +118,18 @@ static void tables_are_sound(void **state)
     assert_false(f->slot[SLOT_INPUT].dropped);
 }
 
+static void tables_are_sound(void **state)
+{
+    (void)state;
+    check_family(&llama);
+    check_family(&nemotron);
+}
+
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(llama_runs_again_and_keeps),
+                                        cmocka_unit_test(nemotron_runs_again_and_keeps),
                                         cmocka_unit_test(tables_are_sound) };
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);
 }

@@ -37,19 +37,21 @@ typedef struct {
     int strips; /* with 4 the gradients of keys travel in BF16 */
 } memory;
 
+static const char *workload = "llama3.1-70b";
+
 static bench_case cut_case(batch b, cut k, memory kept)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "agreement\none case cut every way\n[llama3.1-70b]\nsize = small\nhidden = 128\nffn = 256\nheads = "
+             "agreement\none case cut every way\n[%s]\nsize = small\nhidden = 128\nffn = 256\nheads = "
              "16\nkv_heads = 8\n"
-             "sequence = 64\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
+             "sequence = 64\nwarmup = 0\nsteps = %d\ntokens = uniform\ncheck = off\nbackend = host\n"
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
              "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
              "sharding = %s\nrecompute = %s\nstrips = %d\ncontext_gradients = %s\n",
-             STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data, k.context,
-             k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute,
-             kept.strips, kept.strips == 4 ? "bf16" : "fp32");
+             workload, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data,
+             k.context, k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding,
+             kept.recompute, kept.strips, kept.strips == 4 ? "bf16" : "fp32");
     return case_of(text, RANKS);
 }
 
@@ -143,6 +145,9 @@ static void print(const char *precision, const char *from, cut k, const char *wh
            x->gradient_first, x->gradient_fourth, s->where, x->weights, s->norm);
 }
 
+/* Weights without masters are not held to FP32's (bench/check.c). */
+static bool masters(void) { return strcmp(workload, "nemotron4-340b") != 0; }
+
 /* Held to the check's limits. Worst seen        loss: first, later    gradient: first, last   weights    norm
  *   FP32                                         2.3e-8   2.5e-6       1.6e-6   6.8e-5        9.4e-4     1.5e-6
  *   BF16, two layers                             5.5e-5   6.1e-4       6.7e-3   2.1e-2        7.8e-2     4.9e-4
@@ -155,7 +160,8 @@ static void judge(batch b, cut k, const char *what, const spreads *all, int coun
         const spread *s = &all->from[i];
         check_limits limit = check_limits_of(count == 2 ? PRECISION_BF16 : PRECISION_FP32, b.layers, i == 1);
         print(b.precision, i ? "fp32" : b.precision, k, what, s);
-        for (int m = 0; m < CHECK_MEASURES; m++) assert_true(s->found.of[m] < limit.of[m]);
+        for (int m = 0; m < CHECK_MEASURES; m++)
+            if (m != CHECK_WEIGHTS || i == 0 || masters()) assert_true(s->found.of[m] < limit.of[m]);
         assert_true(s->norm < limit.gradient_fourth);
     }
 }
@@ -266,13 +272,42 @@ static void padding(void **state)
     run_odd(list, sizeof list / sizeof list[0]);
 }
 
+/* Nemotron-4 in 14 layouts; `long`: all, else the first two. */
+static void nemotron_layouts(void **state)
+{
+    static const odd_case list[] = {
+        { { "bf16", 509, 8, 1, 6 }, { 2, 1, 2, 2, 2, "" }, { "optimizer", "attention", 2 } },
+        { { "fp32", 509, 8, 1, 2 }, { 2, 2, 2, 1, 1, "" }, { "optimizer", "layer", 4 } },
+        { { "fp32", 509, 8, 1, 6 }, { 2, 1, 1, 4, 2, "" }, { "none", "attention", 1 } },
+        { { "bf16", 130, 8, 1, 2 }, { 8, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
+        { { "fp32", 130, 8, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "none", "mlp", 1 } },
+        { { "bf16", 509, 8, 1, 2 }, { 1, 8, 1, 1, 1, "" }, { "optimizer", "attention_mlp", 1 } },
+        { { "fp32", 509, 8, 1, 2 }, { 1, 1, 8, 1, 1, "" }, { "optimizer", "elementwise", 1 } },
+        { { "bf16", 509, 8, 2, 2 }, { 1, 2, 4, 1, 1, "" }, { "optimizer", "none", 1 } },
+        { { "fp32", 509, 8, 1, 6 }, { 1, 1, 1, 8, 1, "" }, { "none", "layer", 1 } },
+        { { "bf16", 509, 8, 1, 6 }, { 1, 2, 1, 4, 2, "" }, { "optimizer", "attention", 1 } },
+        { { "fp32", 509, 8, 1, 6 }, { 2, 2, 1, 2, 1, "gpipe" }, { "optimizer", "attention_mlp", 4 } },
+        { { "bf16", 509, 8, 1, 2 }, { 2, 2, 2, 1, 1, "" }, { "none", "elementwise", 2 } },
+        { { "fp32", 509, 8, 2, 6 }, { 1, 1, 2, 2, 4, "" }, { "optimizer", "mlp", 1 } },
+        { { "bf16", 509, 6, 1, 2 }, { 2, 3, 1, 1, 1, "" }, { "optimizer", "attention", 1 } },
+    };
+    (void)state;
+    workload = "nemotron4-340b";
+    run_odd(list, test_is_long() ? sizeof list / sizeof list[0] : 2);
+    workload = "llama3.1-70b";
+}
+
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32),          cmocka_unit_test(bf16),
-                                        cmocka_unit_test(pipeline_fp32), cmocka_unit_test(pipeline_bf16),
-                                        cmocka_unit_test(microbatches),  cmocka_unit_test(padding) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32),
+                                        cmocka_unit_test(bf16),
+                                        cmocka_unit_test(pipeline_fp32),
+                                        cmocka_unit_test(pipeline_bf16),
+                                        cmocka_unit_test(microbatches),
+                                        cmocka_unit_test(padding),
+                                        cmocka_unit_test(nemotron_layouts) };
     int failed = cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
     world_stop();
     return failed;

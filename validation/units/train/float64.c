@@ -117,12 +117,19 @@ static void llama2_70b(void **state)
     compare("llama2-70b");
 }
 
+static void nemotron4_340b(void **state)
+{
+    (void)state;
+    compare("nemotron4-340b");
+}
+
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(llama31_8b), cmocka_unit_test(llama31_70b),
-                                        cmocka_unit_test(llama31_405b), cmocka_unit_test(llama2_70b) };
+                                        cmocka_unit_test(llama31_405b), cmocka_unit_test(llama2_70b),
+                                        cmocka_unit_test(nemotron4_340b) };
     int failed = cmocka_run_group_tests_name("float64", tests, NULL, NULL);
     world_stop();
     return failed;
