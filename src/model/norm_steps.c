@@ -30,7 +30,7 @@ static void backward(step_call *c)
 {
     param_table *t = c->work->params;
     int row = step_row(c);
-    access_mode how = param_contribute(t, row, 1);
+    access_mode how = param_contribute(t, row, 1, c->work->queues.compute);
     submit(c->work->queues.compute, c->step->backward_name,
            norm_backward_op((norm_backward_operands){ .d_out = tensor_rows(step_d_made(c, NORM_OUT)),
                                                       .x = tensor_rows(step_made(c, NORM_SUM)),

@@ -49,7 +49,7 @@ static void weight_gradient(const step_call *c, tensor x, tensor dy)
     workspace *w = c->work;
     param_table *t = w->params;
     int row = step_row(c), count = c->step->weight.count;
-    access_mode how = param_contribute(t, row, count);
+    access_mode how = param_contribute(t, row, count, w->queues.weight);
     queue_follow(w->queues.weight, w->queues.compute);
     mark done =
         submit(w->queues.weight, c->step->gradient_name,
