@@ -154,7 +154,7 @@ int64_t param_count_local(const param_table *t)
     int64_t total = 0;
     for (int i = 0; i < t->rows; i++) {
         const param *p = &t->row[i];
-        fragment f = param_held(t, i);
+        fragment f = of_row(p, bucket_part(&t->buckets[p->bucket]));
         int64_t filled = p->part.filled_rows * p->part.columns - f.first;
         total += filled < 0 ? 0 : filled < f.count ? filled : f.count;
     }

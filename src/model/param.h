@@ -122,5 +122,5 @@ bool param_next_run(const param *p, fragment f, param_run *r);
 /* A fragment's elements in a flat tensor whose first element is the bucket's element `start`. */
 tensor param_view(const param *p, fragment f, tensor flat, int64_t start);
 
-/* Number of parameters this rank holds, padding excluded. */
+/* Number of parameters of this rank's parts, padding excluded. */
 int64_t param_count_local(const param_table *t);

@@ -77,9 +77,9 @@ static void take_buffers(sharded *s, arena *a)
         if (unit_bytes(s, b->unit) > unit) unit = unit_bytes(s, b->unit);
         if (b->elements > elements) elements = b->elements, part = bucket_part(b).count;
     }
-    for (int i = 0; i < WEIGHT_BUFFERS; i++)
+    for (int i = 0; i < UNIT_BUFFERS; i++)
         s->weight[i].memory = tensor_taken(a, WEIGHTS, tensor_1d(NULL, BF16, unit / 2));
-    for (int i = 0; i < GRADIENT_BUFFERS; i++)
+    for (int i = 0; i < MICROBATCH_BUFFERS; i++)
         s->gradient[i].memory = tensor_taken(a, GRADIENTS, tensor_1d(NULL, type, elements));
     s->parts = tensor_taken(a, GRADIENTS, tensor_1d(NULL, type, elements));
     s->sum = tensor_taken(a, GRADIENTS, tensor_1d(NULL, type, part));
@@ -89,7 +89,7 @@ void sharded_open(sharded *s, param_table *t, const queues *q, const chunk_exten
                   arena *a)
 {
     *s = (sharded){ .params = t, .queues = *q };
-    for (int i = 0; i < WEIGHT_BUFFERS; i++) s->weight[i].unit = NO_UNIT;
+    for (int i = 0; i < UNIT_BUFFERS; i++) s->weight[i].unit = NO_UNIT;
     make_order(s, chunk, order);
     if (s->length == 0) return;
     take_buffers(s, a);
@@ -104,7 +104,7 @@ void sharded_close(sharded *s) { free(s->order); }
 static weight_buffer *buffer_for(sharded *s, int unit)
 {
     weight_buffer *oldest = s->weight;
-    for (weight_buffer *w = s->weight; w < s->weight + WEIGHT_BUFFERS; w++) {
+    for (weight_buffer *w = s->weight; w < s->weight + UNIT_BUFFERS; w++) {
         if (w->unit == unit && w->last >= 0) return w;
         if (w->last < oldest->last) oldest = w;
     }
@@ -131,7 +131,7 @@ static void gather_unit(sharded *s, int unit, char *to)
 
 static void gather_ahead(sharded *s)
 {
-    for (; s->ahead < s->length && s->ahead < s->at + WEIGHT_BUFFERS; s->ahead++) {
+    for (; s->ahead < s->length && s->ahead < s->at + UNIT_BUFFERS; s->ahead++) {
         int unit = s->order[s->ahead];
         weight_buffer *w = buffer_for(s, unit);
         if (w->unit != unit) gather_unit(s, unit, w->memory.data);
@@ -142,7 +142,7 @@ static void gather_ahead(sharded *s)
 
 void sharded_step(sharded *s)
 {
-    for (int i = 0; i < WEIGHT_BUFFERS; i++) s->weight[i].last = -1;
+    for (int i = 0; i < UNIT_BUFFERS; i++) s->weight[i].last = -1;
     s->at = -1;
     s->ahead = 0;
     gather_ahead(s);
@@ -170,7 +170,7 @@ static void clear_padding(const sharded *s, const bucket *b, queue *q)
 void sharded_take_gradient(sharded *s, bucket *b, queue *q)
 {
     gradient_buffer *g = &s->gradient[s->next];
-    s->next = (s->next + 1) % GRADIENT_BUFFERS;
+    s->next = (s->next + 1) % MICROBATCH_BUFFERS;
     if (g->of) FAIL("a microbatch's gradient is not done when its buffer is wanted again");
     g->of = b;
     queue_wait(q, g->busy);
@@ -180,7 +180,7 @@ void sharded_take_gradient(sharded *s, bucket *b, queue *q)
 
 void sharded_give_gradient(sharded *s, bucket *b, mark until)
 {
-    for (gradient_buffer *g = s->gradient; g < s->gradient + GRADIENT_BUFFERS; g++)
+    for (gradient_buffer *g = s->gradient; g < s->gradient + MICROBATCH_BUFFERS; g++)
         if (g->of == b) g->of = NULL, g->busy = until;
     b->microbatch = tensor_none();
 }

@@ -10,7 +10,7 @@
 
 /* Gathered ahead are all buffers but the one in use: the sum of the last layer's gradient stands in the queue between
  * two gatherings, and may wait for weight gradients that are behind. */
-enum { WEIGHT_BUFFERS = 3, GRADIENT_BUFFERS = 2 };
+enum { UNIT_BUFFERS = 3, MICROBATCH_BUFFERS = 2 };
 
 typedef struct {
     tensor memory;
@@ -30,8 +30,8 @@ typedef struct sharded {
     int *order;        /* [length] units of a step as they are used */
     int64_t length;    /* 0: nothing is gathered for use */
     int64_t at, ahead; /* place of the unit in use, -1 before the first; of the next to be gathered */
-    weight_buffer weight[WEIGHT_BUFFERS];
-    gradient_buffer gradient[GRADIENT_BUFFERS];
+    weight_buffer weight[UNIT_BUFFERS];
+    gradient_buffer gradient[MICROBATCH_BUFFERS];
     int next;          /* gradient buffer */
     tensor parts, sum; /* of a microbatch's gradient: all ranks' of the own part; their sum */
 } sharded;

@@ -24,8 +24,8 @@ static void add_states(rank_states *s, const bench_case *c, const param_rule *p,
 {
     param_part own = param_part_of(p, c->layout.degree[AXIS_TENSOR], at[AXIS_TENSOR]);
     int64_t columns = held_copies(c, p, at[AXIS_PIPELINE]) * own.columns, shards = c->layout.degree[AXIS_SHARD];
-    int64_t parts = param_is_gathered(p) ? shards : 1;
-    int64_t held = part(columns * own.filled_rows, parts), stored = part(columns * own.rows, parts);
+    int64_t held = part(columns * own.filled_rows, shards);
+    int64_t stored = param_is_gathered(p) ? part(columns * own.rows, shards) : columns * own.rows;
     int gradients = param_uses(p, stage_places(c, at[AXIS_PIPELINE]));
     s->parameters += held;
     if (p->split == SPLIT_NONE) s->replicated += held;

@@ -4,7 +4,7 @@
 #include "plan/model/params.h"
 
 typedef struct {
-    int64_t parameters; /* held, padding excluded; with shard > 1 the own part of them, rounded up */
+    int64_t parameters; /* held, padding excluded; with shard > 1 the own part of them, rounded up, of vectors too */
     int64_t replicated; /* of these: on every tensor rank (norms, biases after a sum, positions, router) */
     int64_t experts;    /* of these: of the own experts */
     int64_t weights, gradients, optimizer; /* bytes, padded vocabulary included */

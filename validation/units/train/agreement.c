@@ -7,21 +7,32 @@
 #include <cmocka.h>
 
 enum { STEPS = 4, RANKS = 8, DECK = 2048 };
+static const char llama3[] = "llama3.1-70b", llama2[] = "llama2-70b";
 
 /* schedule "": by chunks */
 typedef struct {
     int tensor, data, context, pipeline, chunks;
     const char *schedule;
+    int shard;
 } cut;
-static const cut alone = { 1, 1, 1, 1, 1, "" };
+static const cut alone = { 1, 1, 1, 1, 1, "", 1 };
 static const cut cuts[] = {
-    { 1, 1, 1, 1, 1, "" }, { 2, 1, 1, 1, 1, "" }, { 4, 1, 1, 1, 1, "" }, { 8, 1, 1, 1, 1, "" },
-    { 1, 8, 1, 1, 1, "" }, { 2, 2, 1, 1, 1, "" }, { 4, 2, 1, 1, 1, "" }, { 1, 1, 2, 1, 1, "" },
-    { 1, 1, 4, 1, 1, "" }, { 2, 1, 2, 1, 1, "" }, { 1, 2, 2, 1, 1, "" }, { 2, 2, 2, 1, 1, "" },
+    { 1, 1, 1, 1, 1, "", 1 }, { 2, 1, 1, 1, 1, "", 1 }, { 4, 1, 1, 1, 1, "", 1 }, { 8, 1, 1, 1, 1, "", 1 },
+    { 1, 8, 1, 1, 1, "", 1 }, { 2, 2, 1, 1, 1, "", 1 }, { 4, 2, 1, 1, 1, "", 1 }, { 1, 1, 2, 1, 1, "", 1 },
+    { 1, 1, 4, 1, 1, "", 1 }, { 2, 1, 2, 1, 1, "", 1 }, { 1, 2, 2, 1, 1, "", 1 }, { 2, 2, 2, 1, 1, "", 1 },
 };
 static const cut pipelines[] = {
-    { 1, 1, 1, 8, 1, "" }, { 1, 1, 1, 4, 2, "" }, { 1, 1, 1, 4, 1, "gpipe" }, { 1, 1, 1, 2, 3, "" },
-    { 2, 1, 2, 2, 1, "" }, { 2, 2, 1, 2, 1, "" }, { 2, 2, 1, 2, 2, "" },      { 2, 1, 1, 4, 1, "gpipe" },
+    { 1, 1, 1, 8, 1, "", 1 }, { 1, 1, 1, 4, 2, "", 1 }, { 1, 1, 1, 4, 1, "gpipe", 1 }, { 1, 1, 1, 2, 3, "", 1 },
+    { 2, 1, 2, 2, 1, "", 1 }, { 2, 2, 1, 2, 1, "", 1 }, { 2, 2, 1, 2, 2, "", 1 },      { 2, 1, 1, 4, 1, "gpipe", 1 },
+};
+/* The first two in `make check`. */
+static const cut shards[] = {
+    { 1, 1, 1, 1, 1, "", 2 }, { 2, 2, 1, 1, 1, "", 2 }, { 1, 1, 1, 1, 1, "", 4 }, { 1, 1, 1, 1, 1, "", 8 },
+    { 1, 1, 2, 1, 1, "", 2 }, { 2, 1, 2, 1, 1, "", 2 }, { 1, 2, 2, 1, 1, "", 2 },
+};
+static const cut sharded_pipelines[] = {
+    { 1, 1, 1, 2, 1, "", 2 }, { 1, 1, 1, 2, 3, "", 2 }, { 1, 1, 1, 4, 1, "gpipe", 2 }, { 2, 1, 1, 2, 2, "", 2 },
+    { 1, 1, 2, 2, 2, "", 2 }, { 1, 2, 1, 2, 1, "", 2 },
 };
 static const char *const every[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
 /* Of pipelines two: bitwise_pipeline.c holds all masks to the same bits. */
@@ -31,6 +42,7 @@ static const char *const shardings[] = { "none", "optimizer" };
 typedef struct {
     const char *precision;
     int vocabulary, global_batch, micro_batch, layers;
+    const char *workload;
 } batch;
 typedef struct {
     const char *sharding, *recompute;
@@ -41,14 +53,14 @@ static bench_case cut_case(batch b, cut k, memory kept)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "agreement\none case cut every way\n[llama3.1-70b]\nsize = small\nhidden = 128\nffn = 256\nheads = "
+             "agreement\none case cut every way\n[%s]\nsize = small\nhidden = 128\nffn = 256\nheads = "
              "16\nkv_heads = 8\n"
              "sequence = 64\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
-             "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
+             "tensor = %d\ndata = %d\nshard = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
              "sharding = %s\nrecompute = %s\nstrips = %d\ncontext_gradients = %s\n",
-             STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data, k.context,
-             k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute,
+             b.workload, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch,
+             b.layers, k.tensor, k.data, k.shard, k.context, k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute,
              kept.strips, kept.strips == 4 ? "bf16" : "fp32");
     return case_of(text, RANKS);
 }
@@ -137,8 +149,8 @@ static void print(const char *precision, const char *from, cut k, const char *wh
 {
     const check_limits *x = &s->found;
     if (world_rank() > 0) return;
-    printf("# %s - %s, TP%d DP%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data, k.context,
-           k.pipeline, k.chunks, k.schedule, what);
+    printf("# %s - %s, TP%d DP%d S%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data,
+           k.shard, k.context, k.pipeline, k.chunks, k.schedule, what);
     printf("loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", x->loss_first, x->loss_later,
            x->gradient_first, x->gradient_fourth, s->where, x->weights, s->norm);
 }
@@ -170,7 +182,7 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
     for (int k = 0; k < count; k++) {
         char what[64];
         spreads worst = { { { .where = "" }, { .where = "" } } };
-        int ways = list[k].data > 1 ? 2 : 1;
+        int ways = list[k].data > 1 || (list[k].shard > 1 && list[k].context > 1) ? 2 : 1;
         snprintf(what, sizeof what, "%d shardings x %d recomputes", ways, masks);
         for (int s = 0; s < ways; s++)
             for (int m = 0; m < masks; m++)
@@ -183,13 +195,13 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
 
 static void cut_layouts(const char *precision)
 {
-    cut_every_way((batch){ precision, 509, 8, 1, 2 }, cuts, sizeof cuts / sizeof cuts[0], every,
+    cut_every_way((batch){ precision, 509, 8, 1, 2, llama3 }, cuts, sizeof cuts / sizeof cuts[0], every,
                   sizeof every / sizeof every[0]);
 }
 
 static void cut_pipelines(const char *precision)
 {
-    cut_every_way((batch){ precision, 509, 8, 1, 6 }, pipelines, sizeof pipelines / sizeof pipelines[0], heaviest,
+    cut_every_way((batch){ precision, 509, 8, 1, 6, llama3 }, pipelines, sizeof pipelines / sizeof pipelines[0], heaviest,
                   sizeof heaviest / sizeof heaviest[0]);
 }
 
@@ -212,6 +224,29 @@ static void pipeline_bf16(void **state)
 {
     (void)state;
     cut_pipelines("bf16");
+}
+
+/* Weights as shards: those of Llama 2, whose gradients are FP32 sums of BF16 ones, and of Llama 3.1. */
+static void shard_every_way(const char *precision)
+{
+    static const char *const workloads[] = { llama2, llama3 };
+    int count = test_is_long() ? sizeof shards / sizeof shards[0] : 2,
+        pipelined = test_is_long() ? sizeof sharded_pipelines / sizeof sharded_pipelines[0] : 1;
+    for (int w = 0; w < (test_is_long() ? 2 : 1); w++) {
+        cut_every_way((batch){ precision, 509, 16, 1, 2, workloads[w] }, shards, count, heaviest, 2);
+        cut_every_way((batch){ precision, 509, 16, 1, 6, workloads[w] }, sharded_pipelines, pipelined, heaviest, 2);
+    }
+}
+
+static void sharded_fp32(void **state)
+{
+    (void)state;
+    shard_every_way("fp32");
+}
+static void sharded_bf16(void **state)
+{
+    (void)state;
+    shard_every_way("bf16");
 }
 
 typedef struct {
@@ -240,15 +275,15 @@ static void run_odd(const odd_case *list, size_t count)
 static void microbatches(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 509, 8, 2, 2 }, { 1, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
-        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer", 4 } },
-        { { "bf16", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none", 1 } },
-        { { "fp32", 509, 12, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "mlp", 2 } },
-        { { "fp32", 509, 6, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "none", "attention", 4 } },
-        { { "bf16", 509, 10, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer", 1 } },
-        { { "fp32", 509, 6, 3, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer", 2 } },
-        { { "bf16", 509, 6, 3, 2 }, { 1, 1, 8, 1, 1, "" }, { "optimizer", "attention", 4 } },
-        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 2, 1, 1, "" }, { "optimizer", "layer", 1 } },
+        { { "fp32", 509, 8, 2, 2, llama3 }, { 1, 1, 1, 1, 1, "", 1 }, { "none", "none", 2 } },
+        { { "fp32", 509, 8, 2, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 4 } },
+        { { "bf16", 509, 8, 2, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "none", 1 } },
+        { { "fp32", 509, 12, 2, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "mlp", 2 } },
+        { { "fp32", 509, 6, 1, 2, llama3 }, { 4, 2, 1, 1, 1, "", 1 }, { "none", "attention", 4 } },
+        { { "bf16", 509, 10, 1, 2, llama3 }, { 4, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 1 } },
+        { { "fp32", 509, 6, 3, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 2 } },
+        { { "bf16", 509, 6, 3, 2, llama3 }, { 1, 1, 8, 1, 1, "", 1 }, { "optimizer", "attention", 4 } },
+        { { "fp32", 509, 8, 2, 2, llama3 }, { 2, 2, 2, 1, 1, "", 1 }, { "optimizer", "layer", 1 } },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -258,9 +293,9 @@ static void microbatches(void **state)
 static void padding(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 130, 8, 1, 2 }, { 8, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
-        { { "bf16", 130, 8, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer", 4 } },
-        { { "fp32", 127, 8, 1, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none", 1 } },
+        { { "fp32", 130, 8, 1, 2, llama3 }, { 8, 1, 1, 1, 1, "", 1 }, { "none", "none", 2 } },
+        { { "bf16", 130, 8, 1, 2, llama3 }, { 4, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 4 } },
+        { { "fp32", 127, 8, 1, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "none", 1 } },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -272,6 +307,7 @@ int main(int argc, char **argv)
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(fp32),          cmocka_unit_test(bf16),
                                         cmocka_unit_test(pipeline_fp32), cmocka_unit_test(pipeline_bf16),
+                                        cmocka_unit_test(sharded_fp32),  cmocka_unit_test(sharded_bf16),
                                         cmocka_unit_test(microbatches),  cmocka_unit_test(padding) };
     int failed = cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
     world_stop();
