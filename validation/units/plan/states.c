@@ -109,7 +109,8 @@ static void agrees_with_the_table(const bench_case *c, int tensor_rank)
     mesh_open(&m, &c->layout, tensor_rank, MESH_PAPER);
     param_table_open(&t, c, &m, &a);
     rank_states s = states_of(c, m.at);
-    int64_t owners = m.gradient.size, padding = t.bucket_count * 32 * owners * m.axis[AXIS_SHARD].size, align = 64 * 6 * t.bucket_count;
+    int64_t owners = m.gradient.size, padding = t.bucket_count * 32 * owners * m.axis[AXIS_SHARD].size,
+            align = 64 * 6 * t.bucket_count;
     assert_int_equal(s.parameters, param_count_local(&t));
     assert_true(distance(a.by_kind[WEIGHTS], s.weights) <= padding * 4 + align);
     assert_true(distance(a.by_kind[GRADIENTS], s.gradients) <= padding * 8 + align);
@@ -238,8 +239,7 @@ static void count_owned(const bench_case *c, int rank, unsigned char *times, int
 static void owned_once(void **state)
 {
     static const char *const spread[] = { "data = 3\nsharding = none", "data = 3\nsharding = optimizer",
-                                          "shard = 3\nsharding = none",
-                                          "shard = 3\ndata = 2\nsharding = optimizer" };
+                                          "shard = 3\nsharding = none", "shard = 3\ndata = 2\nsharding = optimizer" };
     static unsigned char times[MOST_ELEMENTS];
     for (int i = 0; i < 4; i++) {
         char body[160];

@@ -31,8 +31,8 @@ static const cut shards[] = {
     { 1, 1, 2, 1, 1, "", 2 }, { 2, 1, 2, 1, 1, "", 2 }, { 1, 2, 2, 1, 1, "", 2 },
 };
 static const cut sharded_pipelines[] = {
-    { 1, 1, 1, 2, 1, "", 2 }, { 1, 1, 1, 2, 3, "", 2 }, { 1, 1, 1, 4, 1, "gpipe", 2 }, { 2, 1, 1, 2, 2, "", 2 },
-    { 1, 1, 2, 2, 2, "", 2 }, { 1, 2, 1, 2, 1, "", 2 },
+    { 1, 1, 1, 2, 1, "", 2 }, { 1, 1, 1, 2, 3, "", 2 }, { 1, 1, 1, 4, 1, "gpipe", 2 },
+    { 2, 1, 1, 2, 2, "", 2 }, { 1, 1, 2, 2, 2, "", 2 }, { 1, 2, 1, 2, 1, "", 2 },
 };
 static const char *const every[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
 /* Of pipelines two: bitwise_pipeline.c holds all masks to the same bits. */
@@ -59,9 +59,9 @@ static bench_case cut_case(batch b, cut k, memory kept)
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
              "tensor = %d\ndata = %d\nshard = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
              "sharding = %s\nrecompute = %s\nstrips = %d\ncontext_gradients = %s\n",
-             b.workload, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch,
-             b.layers, k.tensor, k.data, k.shard, k.context, k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute,
-             kept.strips, kept.strips == 4 ? "bf16" : "fp32");
+             b.workload, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data,
+             k.shard, k.context, k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding,
+             kept.recompute, kept.strips, kept.strips == 4 ? "bf16" : "fp32");
     return case_of(text, RANKS);
 }
 
@@ -149,8 +149,8 @@ static void print(const char *precision, const char *from, cut k, const char *wh
 {
     const check_limits *x = &s->found;
     if (world_rank() > 0) return;
-    printf("# %s - %s, TP%d DP%d S%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data,
-           k.shard, k.context, k.pipeline, k.chunks, k.schedule, what);
+    printf("# %s - %s, TP%d DP%d S%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data, k.shard,
+           k.context, k.pipeline, k.chunks, k.schedule, what);
     printf("loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", x->loss_first, x->loss_later,
            x->gradient_first, x->gradient_fourth, s->where, x->weights, s->norm);
 }
@@ -201,8 +201,8 @@ static void cut_layouts(const char *precision)
 
 static void cut_pipelines(const char *precision)
 {
-    cut_every_way((batch){ precision, 509, 8, 1, 6, llama3 }, pipelines, sizeof pipelines / sizeof pipelines[0], heaviest,
-                  sizeof heaviest / sizeof heaviest[0]);
+    cut_every_way((batch){ precision, 509, 8, 1, 6, llama3 }, pipelines, sizeof pipelines / sizeof pipelines[0],
+                  heaviest, sizeof heaviest / sizeof heaviest[0]);
 }
 
 static void fp32(void **state)
