@@ -77,8 +77,8 @@ def collective(group, whole, reduces):
 
 
 def exchange(group, whole):
-    """The same of an all-to-all: each rank has `whole` bytes, an equal part for every rank. Across nodes what is for other
-    nodes leaves through the rank's own card."""
+    """The same of an all-to-all: each rank has `whole` bytes, an equal part for every rank. Across nodes what is for
+    other nodes leaves through the rank's own card."""
     sent = whole * (group.ranks - 1) / group.ranks
     if group.nodes == 1:
         return sent, "copy engines", 0, of("copy latency") + sent / group.link

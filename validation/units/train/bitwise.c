@@ -148,9 +148,9 @@ static void hostile_seeds(const char *precision, cut k, uint32_t seeds)
 static void overlap(void **state)
 {
     static const cut parted[] = { { 1, 1, 1, "none", "on", 4 },
-                                   { 1, 2, 1, "none", "on", 2 },
-                                   { 2, 1, 1, "optimizer", "on", 2 },
-                                   { 1, 1, 2, "optimizer", "on", 2 } };
+                                  { 1, 2, 1, "none", "on", 2 },
+                                  { 2, 1, 1, "optimizer", "on", 2 },
+                                  { 1, 1, 2, "optimizer", "on", 2 } };
     (void)state;
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof parted / sizeof parted[0]; i++) {
