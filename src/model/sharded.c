@@ -123,6 +123,7 @@ static void gather_unit(sharded *s, int unit, char *to)
         if (!b->gathered_for_use || b->unit != unit) continue;
         b->whole = tensor_1d(to, b->weight.type, b->elements);
         queue_wait(q, b->updated);
+        if (!s->queues.overlap) queue_follow(q, s->queues.compute);
         b->gathered = submit(q, "weights", all_gather_op(b->parts, b->whole, b->weight));
         queues_wait_unless_overlap(&s->queues, b->gathered);
         to += weight_bytes(b);
