@@ -132,11 +132,13 @@ worst_row compare_gathered(const trainer *t, const reference *r)
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
         const double *target = want + r->base[p->logical];
-        fragment f = param_held(p);
-        tensor x = machine_view(t->machine, param_view(p, f, t->stage.params.buckets[p->bucket].weight, 0));
+        const bucket *b = &t->stage.params.buckets[p->bucket];
+        fragment f = param_held(&t->stage.params, i);
+        tensor x = machine_view(t->machine, param_view(p, f, b->weight, bucket_held(b).first));
         for (param_run run = { 0 }; param_next_run(p, f, &run);)
             for (int64_t k = 0; k < run.count; k++)
-                own[p->logical] += tensor_value(&x, run.local + k) != (run.logical < 0 ? 0.0 : target[run.logical + k]);
+                own[p->logical] +=
+                    tensor_value(&x, run.local + k - f.first) != (run.logical < 0 ? 0.0 : target[run.logical + k]);
         machine_view_end(t->machine, &x);
     }
     worst_row worst = worst_of(own, own + r->rows, r->rows);

@@ -95,7 +95,7 @@ void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
     int table = table_row(e);
     workspace_await(w, w->queues.tensor, w->d_gathered);
     tensor d = sequence_gather(&w->tensor, "d_embedding", dx, w->d_gathered);
-    access_mode how = param_contribute(w->params, table, 1);
+    access_mode how = param_contribute(w->params, table, 1, compute(e));
     submit(compute(e), "embedding_gradient",
            embedding_backward_op(state_of(e, microbatch)->tokens, d, param_gradient(w->params, table, 1), how,
                                  w->params->row[table].part.first_row));

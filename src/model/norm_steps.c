@@ -47,8 +47,9 @@ static void forward(step_call *c)
 
 static void backward(step_call *c)
 {
+    queue *q = c->work->queues.compute;
     row_statistics of = statistics(c);
-    contribution gain = step_contribute(c, c->step->weight), bias = step_contribute(c, c->step->bias);
+    contribution gain = step_contribute(c, c->step->weight, q), bias = step_contribute(c, c->step->bias, q);
     submit(c->work->queues.compute, c->step->backward_name,
            norm_backward_op((norm_backward_operands){ .d_out = tensor_rows(step_d_made(c, NORM_OUT)),
                                                       .x = tensor_rows(step_made(c, NORM_SUM)),

@@ -1,68 +1,5 @@
-/* Weights lent and gradients added up; what this rank holds and owns. */
+/* What this rank holds and owns. */
 #include "model/param.h"
-#include "base/fail.h"
-
-void param_table_step(param_table *t)
-{
-    for (int i = 0; i < t->bucket_count; i++) {
-        bucket *b = &t->buckets[i];
-        b->pending = 0;
-        for (int use = 0; use < WEIGHT_USES; use++)
-            if (b->borrowed[use]) FAIL("%d weights of a bucket were not returned", b->borrowed[use]);
-    }
-    for (int i = 0; i < t->rows; i++) {
-        param *p = &t->row[i];
-        p->contributions = 0;
-        t->buckets[p->bucket].pending += t->microbatches * param_uses(&p->rule, t->places);
-    }
-}
-
-static tensor rows_view(const param_table *t, tensor storage, int row, int count)
-{
-    const param *p = &t->row[row];
-    int64_t rows = 0, columns = p->part.columns;
-    for (int i = row; i < row + count; i++) rows += t->row[i].part.rows;
-    tensor flat = tensor_slice(storage, 0, p->offset, rows * columns);
-    return p->rule.columns == 1 ? flat : tensor_2d(flat.data, flat.type, rows, columns);
-}
-
-tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q)
-{
-    bucket *b = &t->buckets[t->row[row].bucket];
-    queue_wait(q, b->gathered);
-    b->gathered = (mark){ 0 };
-    b->borrowed[use] += count;
-    return rows_view(t, b->weight, row, count);
-}
-
-void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
-{
-    bucket *b = &t->buckets[t->row[row].bucket];
-    b->borrowed[use] -= count;
-    b->used = queue_mark(q);
-}
-
-tensor param_gradient(const param_table *t, int row, int count)
-{
-    const bucket *b = &t->buckets[t->row[row].bucket];
-    return rows_view(t, b->holders ? b->partial : b->gradient, row, count);
-}
-
-access_mode param_contribute(param_table *t, int row, int count)
-{
-    access_mode how = t->row[row].contributions == 0 ? WRITE : UPDATE;
-    for (int i = row; i < row + count; i++) t->row[i].contributions++;
-    return how;
-}
-
-void param_contributed(param_table *t, int row, int count, queue *q)
-{
-    bucket *b = &t->buckets[t->row[row].bucket];
-    if (b->queue && b->queue != q) FAIL("contributions to a bucket on two queues");
-    b->queue = q;
-    b->pending -= count;
-    if (b->pending == 0) t->done(t->listener, b, q);
-}
 
 bool bucket_counts(const bucket *b) { return !b->holders || b->holders->rank == 0; }
 
@@ -70,22 +7,51 @@ int bucket_replicas(const bucket *b) { return (b->owners ? 1 : b->sum->size) * (
 
 bool bucket_first_owner(const bucket *b) { return bucket_counts(b) && (b->owners || b->sum->rank == 0); }
 
-tensor gradient_shard(const bucket *b) { return tensor_slice(b->gradient, 0, b->shard_first, b->shard_elements); }
+fragment bucket_part(const bucket *b)
+{
+    int64_t count = b->parts ? b->elements / b->parts->size : b->elements;
+    return (fragment){ b->parts ? b->parts->rank * count : 0, count };
+}
 
-tensor weight_shard(const bucket *b) { return tensor_slice(b->weight, 0, b->shard_first, b->shard_elements); }
+fragment bucket_held(const bucket *b) { return b->gathered_for_use ? bucket_part(b) : (fragment){ 0, b->elements }; }
+
+tensor part_held(const bucket *b, tensor held)
+{
+    fragment part = bucket_part(b);
+    return tensor_slice(held, 0, part.first - bucket_held(b).first, part.count);
+}
+
+static tensor shard_of(const bucket *b, tensor held)
+{
+    return tensor_slice(held, 0, b->shard_first - bucket_held(b).first, b->shard_elements);
+}
+
+tensor gradient_shard(const bucket *b) { return shard_of(b, b->gradient); }
+
+tensor weight_shard(const bucket *b) { return shard_of(b, b->weight); }
 
 tensor master_shard(const bucket *b) { return tensor_present(&b->master) ? b->master : weight_shard(b); }
 
-fragment param_held(const param *p) { return (fragment){ 0, p->part.rows * p->part.columns }; }
+/* Those of the bucket's elements that are the row's, from its start. */
+static fragment of_row(const param *p, fragment f)
+{
+    int64_t first = f.first > p->offset ? f.first - p->offset : 0;
+    int64_t last = f.first + f.count - p->offset, all = p->part.rows * p->part.columns;
+    if (last > all) last = all;
+    return (fragment){ first, last > first ? last - first : 0 };
+}
+
+fragment param_held(const param_table *t, int row)
+{
+    const param *p = &t->row[row];
+    return of_row(p, bucket_held(&t->buckets[p->bucket]));
+}
 
 fragment param_owned(const param_table *t, int row)
 {
     const param *p = &t->row[row];
     const bucket *b = &t->buckets[p->bucket];
-    int64_t first = b->shard_first > p->offset ? b->shard_first - p->offset : 0;
-    int64_t last = b->shard_first + b->shard_elements - p->offset, held = param_held(p).count;
-    if (last > held) last = held;
-    return (fragment){ first, last > first ? last - first : 0 };
+    return of_row(p, (fragment){ b->shard_first, b->shard_elements });
 }
 
 /* Rows that are held whole follow one another in the matrix too. */
@@ -110,6 +76,11 @@ tensor param_view(const param *p, fragment f, tensor flat, int64_t start)
 int64_t param_count_local(const param_table *t)
 {
     int64_t total = 0;
-    for (int i = 0; i < t->rows; i++) total += t->row[i].part.filled_rows * t->row[i].part.columns;
+    for (int i = 0; i < t->rows; i++) {
+        const param *p = &t->row[i];
+        fragment f = of_row(p, bucket_part(&t->buckets[p->bucket]));
+        int64_t filled = p->part.filled_rows * p->part.columns - f.first;
+        total += filled < 0 ? 0 : filled < f.count ? filled : f.count;
+    }
     return total;
 }

@@ -23,31 +23,40 @@ typedef enum { USE_FORWARD, USE_BACKWARD, WEIGHT_USES } weight_use;
 /* Rows that are reduced, updated and gathered together, because they are kept alike and have the same owners. */
 typedef struct {
     int64_t elements;                    /* padded to equal shards */
-    int64_t shard_first, shard_elements; /* what this rank's optimizer owns */
+    int64_t shard_first, shard_elements; /* what this rank's optimizer owns: of the own part, between the owners */
     int first_param, params;
     bool decays;
     group *holders; /* tensor ranks that each hold all of it and a partial sum of its gradient; NULL: each its part */
-    group *sum;     /* ranks whose gradients are summed */
-    group *owners;  /* between whom its shards are spread: sum, or NULL where every rank owns it whole */
-    tensor weight, gradient;      /* [elements] */
+    group *parts;   /* the shard axis, between whose ranks it is cut into parts; NULL: one part is all of it */
+    group *sum;     /* ranks that have the same part and sum its gradient once a step */
+    group *owners;  /* between whom the shards of a part are spread: sum, or NULL where each owns it whole */
+    bool gathered_for_use;        /* only the own part lives here; model/sharded.h brings the rest */
+    int unit;                     /* what is gathered together: sharded.h */
+    tensor weight, gradient;      /* [elements], or of the own part */
+    tensor whole;                 /* [elements] gathered_for_use: its weights, while they are there */
+    tensor microbatch;            /* [elements] gathered_for_use: the gradient of the microbatch at hand, or absent */
+    int64_t summed;               /* microbatches whose gradient is in the part's */
     tensor partial;               /* [elements] with holders only: before their sum; `gradient` if that is as wide */
     tensor master, first, second; /* [shard_elements]; master absent where the weight is its own */
-    int64_t pending;              /* contributions until the gradient is done */
+    int64_t pending;              /* contributions until the gradient, gathered_for_use the microbatch's, is done */
     mark reduced;                 /* its gradient is the sum over ranks */
+    mark updated;                 /* gathered_for_use: the part's weights are this step's */
     mark gathered;                /* its weights are whole */
     mark used;                    /* the last that read its weights is complete */
     int borrowed[WEIGHT_USES];    /* rows handed out and not yet returned */
     queue *queue;                 /* its contributions' */
 } bucket;
 
+struct sharded;
 typedef struct {
     param *row;
     int rows;
     bucket *buckets;
     int bucket_count;
-    int *number;     /* [1 + layers of the model, PARAM_NAMES]: param_row */
-    group *norm;     /* ranks that hold every gradient element once, of those for which bucket_counts */
-    unsigned places; /* of the stage: where it uses parameters */
+    int *number;             /* [1 + layers of the model, PARAM_NAMES]: param_row */
+    group *norm;             /* ranks that hold every gradient element once, of those for which bucket_counts */
+    struct sharded *sharded; /* of buckets that are gathered for use; NULL: none is */
+    unsigned places;         /* of the stage: where it uses parameters */
     int64_t microbatches;
     void (*done)(void *listener, bucket *b, queue *q);
     void *listener; /* called when a bucket's last contribution was submitted, to that queue as all of them */
@@ -75,8 +84,9 @@ void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
 
 /* A view of their gradient, of the same shape. */
 tensor param_gradient(const param_table *t, int row, int count);
-/* WRITE for the first contribution of the step, else UPDATE. Call once per contribution, before submitting it. */
-access_mode param_contribute(param_table *t, int row, int count);
+/* WRITE for the first contribution of the step, or of the microbatch where the weight is gathered for use, else UPDATE.
+ * Call once per contribution, before submitting it to the queue and before param_gradient. */
+access_mode param_contribute(param_table *t, int row, int count, queue *q);
 /* After submitting it: when the bucket's last one is in, `done` is called. A bucket has one queue. */
 void param_contributed(param_table *t, int row, int count, queue *q);
 
@@ -85,17 +95,22 @@ bool bucket_counts(const bucket *b);
 /* How many ranks own the same elements, and whether this is the first of them. */
 int bucket_replicas(const bucket *b);
 bool bucket_first_owner(const bucket *b);
+/* Of the own part, and of what `weight` and `gradient` hold: elements of the bucket. */
+typedef struct {
+    int64_t first, count;
+} fragment;
+fragment bucket_part(const bucket *b);
+fragment bucket_held(const bucket *b);
+/* The own part of the weights or gradients that are held. */
+tensor part_held(const bucket *b, tensor held);
 /* What this rank owns of the reduced gradient, of the weight, and of its master (the weight where that is its own). */
 tensor gradient_shard(const bucket *b);
 tensor weight_shard(const bucket *b);
 tensor master_shard(const bucket *b);
 
-/* Elements of a row, from its local start: all that are held, or those that this rank's optimizer owns; count may
- * be 0. */
-typedef struct {
-    int64_t first, count;
-} fragment;
-fragment param_held(const param *p);
+/* Elements of a row, from its local start: those that `weight` and `gradient` hold, or those that this rank's optimizer
+ * owns; count may be 0. */
+fragment param_held(const param_table *t, int row);
 fragment param_owned(const param_table *t, int row);
 /* A run of a fragment: elements that follow one another here, from `local`, and in the whole matrix (row-major,
  * unpadded), from `logical`, which is -1 of padding. */
@@ -107,5 +122,5 @@ bool param_next_run(const param *p, fragment f, param_run *r);
 /* A fragment's elements in a flat tensor whose first element is the bucket's element `start`. */
 tensor param_view(const param *p, fragment f, tensor flat, int64_t start);
 
-/* Number of parameters this rank holds, padding excluded. */
+/* Number of parameters of this rank's parts, padding excluded. */
 int64_t param_count_local(const param_table *t);

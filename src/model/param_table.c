@@ -42,15 +42,19 @@ static bucket *last_bucket(const param_table *t) { return t->bucket_count ? &t->
 
 static const param_rule *bucket_rule(const param_table *t, const bucket *b) { return &t->row[b->first_param].rule; }
 
-static void open_bucket(builder *b, const param_rule *p)
+static void open_bucket(builder *b, const param_rule *p, int unit)
 {
     param_table *t = b->t;
+    group *shard = &b->m->axis[AXIS_SHARD];
     bool spread = b->c->sharding == SHARDING_OPTIMIZER;
     t->buckets[t->bucket_count++] = (bucket){ .first_param = t->rows,
                                               .decays = p->decays,
                                               .holders = p->split == SPLIT_NONE ? &b->m->axis[AXIS_TENSOR] : NULL,
+                                              .parts = shard->size > 1 ? shard : NULL,
                                               .sum = &b->m->gradient,
-                                              .owners = spread ? &b->m->gradient : NULL };
+                                              .owners = spread ? &b->m->gradient : NULL,
+                                              .gathered_for_use = param_is_gathered(p),
+                                              .unit = unit };
 }
 
 static int *number_of(const param_table *t, param_name name, int64_t layer)
@@ -83,17 +87,18 @@ static void add_section(builder *b, section s, int64_t layer)
     for (int i = 0; i < s.count; i++) add_row(b, &s.rule[i], layer, first + i);
 }
 
-/* Matrices of a few layers of a chunk to a bucket. Vectors are small: all that are alike share one. */
+/* Matrices of a few layers of a chunk to a bucket, those that are gathered for use of one. Vectors are small: all that
+ * are alike share one. */
 static void add_chunk(builder *b, section s, chunk_extent e, int64_t stage_layers)
 {
     bool vectors = s.rule->columns == 1, full = !vectors;
     int64_t limit = bucket_limit;
     for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) {
-        if (full) open_bucket(b, s.rule);
+        if (full) open_bucket(b, s.rule, (int)l);
         add_section(b, s, l);
         int64_t n = last_bucket(b->t)->elements;
         if (l == e.first_layer && n * stage_layers / BUCKET_PARTS < limit) limit = n * stage_layers / BUCKET_PARTS;
-        full = !vectors && n >= limit;
+        full = !vectors && (n >= limit || param_is_gathered(s.rule));
     }
 }
 
@@ -103,7 +108,7 @@ static void add_places(builder *b, section s)
     bool layers = s.rule->places & AT_LAYER, vectors = s.rule->columns == 1;
     bool shares = vectors && last && alike(bucket_rule(b->t, last), s.rule);
     int stage = b->m->at[AXIS_PIPELINE];
-    if (!shares && (vectors || !layers)) open_bucket(b, s.rule);
+    if (!shares && (vectors || !layers)) open_bucket(b, s.rule, (int)b->c->model.layers + (int)s.rule->name);
     if (!layers) add_section(b, s, NO_LAYER);
     for (int i = 0; layers && i < b->c->layout.chunks_per_stage; i++)
         add_chunk(b, s, chunk_of(b->c, stage, i), stage_layers(b->c, stage));
@@ -133,13 +138,13 @@ static tensor take(arena *a, arena_kind kind, kept_format format, int64_t elemen
 
 static void take_memory(bucket *b, const param_kept *kept, arena *a)
 {
-    int shards = b->owners ? b->owners->size : 1;
-    int64_t unit = (int64_t)shards * SHARD_ALIGNMENT;
+    int shards = b->owners ? b->owners->size : 1, parts = b->parts ? b->parts->size : 1;
+    int64_t unit = (int64_t)parts * shards * SHARD_ALIGNMENT;
     b->elements = (b->elements + unit - 1) / unit * unit;
-    b->shard_elements = b->elements / shards;
-    b->shard_first = b->owners ? b->owners->rank * b->shard_elements : 0;
-    b->weight = take(a, WEIGHTS, kept->weight, b->elements);
-    b->gradient = take(a, GRADIENTS, kept->gradient, b->elements);
+    b->shard_elements = b->elements / parts / shards;
+    b->shard_first = bucket_part(b).first + (b->owners ? b->owners->rank * b->shard_elements : 0);
+    b->weight = take(a, WEIGHTS, kept->weight, bucket_held(b).count);
+    b->gradient = take(a, GRADIENTS, kept->gradient, bucket_held(b).count);
     b->partial = take(a, GRADIENTS, kept->partial, b->elements);
     if (b->holders && kept->partial == KEPT_NOT) b->partial = b->gradient;
     b->master = take(a, OPTIMIZER, kept->master, b->shard_elements);

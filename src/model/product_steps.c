@@ -47,7 +47,7 @@ static void multiply_scatter(step_call *c, weight_use use)
 static void weight_gradient(const step_call *c, tensor x, tensor dy)
 {
     workspace *w = c->work;
-    contribution to = step_contribute(c, c->step->weight);
+    contribution to = step_contribute(c, c->step->weight, w->queues.weight);
     queue_follow(w->queues.weight, w->queues.compute);
     mark done = submit(w->queues.weight, c->step->gradient_name,
                        matmul_op(to.gradient, to.access, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));

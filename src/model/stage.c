@@ -64,6 +64,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                   .data_rank = m->at[AXIS_DATA] * m->layout.degree[AXIS_SHARD] + m->at[AXIS_SHARD] };
     open_chunks(s, m->at[AXIS_PIPELINE]);
     param_table_open(&s->params, c, m, a);
+    sharded_open(&s->sharded, &s->params, q, s->chunk, order, a);
     open_tape(s, order, a);
     ends_open(&s->ends, &s->work, s->chunk, order, a);
     open_boundaries(s, a);
@@ -74,6 +75,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
 
 void stage_close(stage *s)
 {
+    sharded_close(&s->sharded);
     param_table_close(&s->params);
     tape_close(&s->tape);
     ends_close(&s->ends);

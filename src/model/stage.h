@@ -3,6 +3,7 @@
  * train/pipeline.c brings a chunk's input and takes its output. */
 #pragma once
 #include "model/ends.h"
+#include "model/sharded.h"
 
 /* What a chunk's output, or a gradient, goes through on its way to another stage: buffers used in turn. */
 enum { BOUNDARY_BUFFERS = 3 };
@@ -18,6 +19,7 @@ typedef struct {
 typedef struct {
     const bench_case *given;
     param_table params;
+    sharded sharded;
     chunk_extent *chunk; /* [chunks_per_stage] */
     tape tape;
     workspace work;

@@ -82,12 +82,13 @@ void step_return(const step_call *c, param_rows rows, weight_use use)
     if (rows.count) weight_return(c->work->params, step_row(c, rows), rows.count, use, c->work->queues.compute);
 }
 
-contribution step_contribute(const step_call *c, param_rows rows)
+contribution step_contribute(const step_call *c, param_rows rows, queue *q)
 {
     param_table *t = c->work->params;
     if (rows.count == 0) return (contribution){ tensor_none(), WRITE };
     int row = step_row(c, rows);
-    return (contribution){ param_gradient(t, row, rows.count), param_contribute(t, row, rows.count) };
+    access_mode access = param_contribute(t, row, rows.count, q);
+    return (contribution){ param_gradient(t, row, rows.count), access };
 }
 
 void step_contributed(const step_call *c, param_rows rows, queue *q)

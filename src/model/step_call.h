@@ -68,13 +68,13 @@ int step_row(const step_call *c, param_rows rows);
 tensor step_borrow(const step_call *c, param_rows rows, weight_use use);
 void step_return(const step_call *c, param_rows rows, weight_use use);
 
-/* The step's contribution to their gradient: where it goes, and how, asked once before it is submitted; then that it
- * was, to queue q. */
+/* The step's contribution to their gradient: where it goes, and how, asked once before it is submitted to queue q; then
+ * that it was. */
 typedef struct {
     tensor gradient;
     access_mode access;
 } contribution;
-contribution step_contribute(const step_call *c, param_rows rows);
+contribution step_contribute(const step_call *c, param_rows rows, queue *q);
 void step_contributed(const step_call *c, param_rows rows, queue *q);
 
 /* Backward: begins the gathering of what step s, whose backward is to come, wants from all tensor ranks, when `after`

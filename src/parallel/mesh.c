@@ -69,23 +69,24 @@ static void make_links(mesh *m)
     m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
-/* Groups with a communicator. Data and shard ranks meet in `gradient` only, so those axes have none. Groups over the
- * same ranks share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its
+/* Groups with a communicator. Data ranks meet in `gradient` only, so that axis has none. Groups over the same ranks
+ * share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its
  * links, which on GPUs have their own. */
 typedef struct {
     group *g;
     unsigned set;
 } connected_group;
 enum {
-    GRADIENT = 1u << AXIS_DATA | 1u << AXIS_SHARD | 1u << AXIS_CONTEXT,
-    MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_TENSOR
+    GRADIENT = 1u << AXIS_DATA | 1u << AXIS_CONTEXT,
+    MODEL = 1u << AXIS_PIPELINE | 1u << AXIS_SHARD | 1u << AXIS_TENSOR
 };
-enum { CONNECTED = 6 };
+enum { CONNECTED = 7 };
 
 static void list_connected(mesh *m, connected_group list[CONNECTED])
 {
     const connected_group all[CONNECTED] = { { &m->axis[AXIS_TENSOR], 1u << AXIS_TENSOR },
                                              { &m->axis[AXIS_CONTEXT], 1u << AXIS_CONTEXT },
+                                             { &m->axis[AXIS_SHARD], 1u << AXIS_SHARD },
                                              { &m->axis[AXIS_PIPELINE], 1u << AXIS_PIPELINE },
                                              { &m->gradient, GRADIENT },
                                              { &m->model, MODEL },

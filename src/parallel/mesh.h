@@ -24,8 +24,8 @@ typedef struct {
     int at[AXES];       /* coordinates */
     group axis[AXES];
     group context_reversed; /* the context axis from its last rank to its first */
-    group gradient;         /* data x shard x context: share a gradient; rank order as in the mesh */
-    group model;            /* pipeline x tensor: hold each parameter once together */
+    group gradient;         /* data x context: hold the same gradients and sum them; rank order as in the mesh */
+    group model;            /* pipeline x shard x tensor: hold each parameter once together */
     group all;              /* every rank of the mesh */
     group link[LINKS]; /* size 1 where there is no neighbour; on the host they use the pipeline axis' communicator */
 } mesh;

@@ -8,7 +8,7 @@ typedef struct {
     queue *compute;     /* kernels and products */
     queue *weight;      /* products that are weight gradients; compute itself, if they have no queue of their own */
     queue *tensor;      /* transfers of the tensor axis, and the sums of what they bring */
-    queue *gradient;    /* gradients reduced and weights gathered over data x shard x context */
+    queue *gradient;    /* gradients summed and weights gathered over data, shard and context ranks */
     queue *context;     /* transfers of the context axis, and the sums of what they bring */
     queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */
 } queues;

@@ -10,18 +10,47 @@ static void sum_partial(trainer *t, bucket *b)
         submit(t->queues.compute, "gain_gradients", copy_op(b->gradient, WRITE, b->partial));
 }
 
+/* A microbatch's, over the shard ranks: this rank's part of the sum, rounded once, is added to those before. */
+static void sum_microbatch(trainer *t, bucket *b, queue *q)
+{
+    queue *g = t->queues.gradient;
+    gradient_sum x = sharded_sum(&t->stage.sharded, b);
+    queue_follow(g, q);
+    mark sent = submit(g, "gradients", all_to_all_op(b->parts, x.parts, b->microbatch));
+    submit(g, "gradients", sum_parts_op(x.sum, x.parts));
+    b->reduced = submit(g, "gradients", copy_op(b->gradient, b->summed ? UPDATE : WRITE, x.sum));
+    b->summed++;
+    sharded_give_gradient(&t->stage.sharded, b, sent);
+}
+
+/* A step's, of what is whole on every rank. */
+static void sum_step(trainer *t, bucket *b, queue *q)
+{
+    if (b->holders) sum_partial(t, b);
+    b->reduced = queue_mark(q);
+    if (!b->parts) return;
+    queue_follow(t->queues.gradient, q);
+    b->reduced = submit(t->queues.gradient, "gradients", reduce_scatter_op(b->parts, b->gradient));
+}
+
+/* Over the ranks that hold the same part. */
+static void sum_copies(trainer *t, bucket *b, queue *q)
+{
+    tensor part = part_held(b, b->gradient);
+    if (!b->parts) queue_follow(t->queues.gradient, q);
+    b->reduced = submit(t->queues.gradient, "gradients",
+                        b->owners ? reduce_scatter_op(b->sum, part) : all_reduce_op(b->sum, part));
+}
+
 void gradient_reduce(void *listener, bucket *b, queue *q)
 {
     trainer *t = listener;
     origin before = origin_layer(t->machine, PHASE_GRADIENT, NO_LAYER);
-    if (b->holders) sum_partial(t, b);
-    b->reduced = queue_mark(q);
-    if (b->sum->size > 1) {
-        queue_follow(t->queues.gradient, q);
-        b->reduced = b->owners ? submit(t->queues.gradient, "gradients", reduce_scatter_op(b->sum, b->gradient))
-                               : submit(t->queues.gradient, "gradients", all_reduce_op(b->sum, b->gradient));
-        queues_wait_unless_overlap(&t->queues, b->reduced);
-    }
+    if (b->gathered_for_use) sum_microbatch(t, b, q);
+    else sum_step(t, b, q);
+    bool last = !b->gathered_for_use || b->summed == t->stage.params.microbatches;
+    if (last && b->sum->size > 1) sum_copies(t, b, q);
+    if (b->parts || b->sum->size > 1) queues_wait_unless_overlap(&t->queues, b->reduced);
     origin_restore(t->machine, before);
 }
 
@@ -39,6 +68,7 @@ void gradient_norm(trainer *t)
     queues_all_reduce(l, l->gradient, "norm", p->norm, t->squares);
     submit(q, "loss", sum_op(t->loss, WRITE, t->stage.loss)); /* zero but on the last stage */
     queues_all_reduce(l, l->gradient, "loss", &t->mesh->gradient, t->loss);
+    queues_all_reduce(l, l->gradient, "loss", &t->mesh->axis[AXIS_SHARD], t->loss);
     queues_all_reduce(l, l->gradient, "loss", &t->mesh->axis[AXIS_PIPELINE], t->loss);
     step_clip_args args = { t->given->optimizer.clip,
                             (double)t->given->global_batch * (double)t->given->model.sequence };

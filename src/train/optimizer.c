@@ -51,13 +51,22 @@ static void initialize_bucket(trainer *t, bucket *b)
     if (tensor_present(&b->master)) submit(q, "weight", copy_op(weight_shard(b), WRITE, b->master));
 }
 
-/* The next step's first use of the bucket waits for it (weight_borrow). */
+static mark gather(trainer *t, group *g, tensor x)
+{
+    queue_follow(t->queues.gradient, t->queues.compute);
+    mark done = submit(t->queues.gradient, "weights", all_gather_op(g, x, tensor_none()));
+    queues_wait_unless_overlap(&t->queues, done);
+    return done;
+}
+
+/* What this rank holds, from who owns it. The next step's first use of the bucket waits for it (weight_borrow), or, of
+ * a part, its first gathering. */
 static void gather_weights(trainer *t, bucket *b)
 {
-    if (!b->owners || b->owners->size == 1) return;
-    queue_follow(t->queues.gradient, t->queues.compute);
-    b->gathered = submit(t->queues.gradient, "weights", all_gather_op(b->owners, b->weight, tensor_none()));
-    queues_wait_unless_overlap(&t->queues, b->gathered);
+    mark done = queue_mark(t->queues.compute);
+    if (b->owners && b->owners->size > 1) done = b->gathered = gather(t, b->owners, part_held(b, b->weight));
+    if (b->parts && !b->gathered_for_use) b->gathered = gather(t, b->parts, b->weight);
+    b->updated = done;
 }
 
 void optimizer_initialize(trainer *t)

@@ -77,12 +77,14 @@ def collective(group, whole, reduces):
 
 
 def exchange(group, whole):
-    """The same of an all-to-all: each rank has `whole` bytes, an equal part for every rank."""
+    """The same of an all-to-all: each rank has `whole` bytes, an equal part for every rank. Across nodes what is for
+    other nodes leaves through the rank's own card."""
     sent = whole * (group.ranks - 1) / group.ranks
     if group.nodes == 1:
         return sent, "copy engines", 0, of("copy latency") + sent / group.link
     ctas = min(group.most, link_ctas(group, whole / group.ranks) * (group.ranks - 1))
-    return sent, "sends", ctas, kernel_seconds(group, ctas, sent)
+    outside = whole * (group.ranks - group.of_node) / group.ranks / of("network")
+    return sent, "sends", ctas, max(kernel_seconds(group, ctas, sent), 2 * of("latency") + outside)
 
 
 def send(group, part):

@@ -76,10 +76,10 @@ def sharded(x, layer):
     forward, backward = layer.seconds(False), layer.seconds(True)
     gather = collective(group, whole, False)
     some = [Transfer("shard", "gather a layer's weights", *gather, 1, "a layer's forward", forward),
-            Transfer("shard", "gather a layer's weights again", *gather, 1, "half a layer's backward",
-                     backward / 2, True),
-            Transfer("shard", "sum a layer's gradient", *collective(group, whole, True), 1,
-                     "half a layer's backward", backward / 2, True)]
+            Transfer("shard", "gather a layer's weights again", *gather, 1, "a quarter of a layer's backward",
+                     backward / 4, True),
+            Transfer("shard", "sum a layer's gradient", *exchange(group, whole), 1,
+                     "the rest of a layer's backward", backward * 3 / 4, True)]
     if x.data > 1:
         copies, part = Group(x.data, x.tensor * x.context * x.shard, granted(x)[1]), 2 * whole // x.shard
         sent, _, ctas, _ = collective(copies, part, True)

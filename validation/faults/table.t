@@ -44,6 +44,7 @@ PP4 = "pipeline = 4"
 PP2TP2 = "pipeline = 2\nchunks_per_stage = 2\ntensor = 2"
 CP2DP2, NARROW = "context = 2\nsharding = optimizer", "context = 2\nsharding = optimizer\ncontext_gradients = bf16"
 NEMOTRON = "tensor = 2\ndata = 2\nsharding = optimizer"
+SHARD = "shard = 2\ndata = 2\nsharding = none"
 WORKLOAD = {PP4: "llama3.1-70b", PP2TP2: "llama3.1-70b", NEMOTRON: "nemotron4-340b"}
 
 # (what, (kind, operation, nth, rank), the rest of the section)
@@ -109,6 +110,24 @@ MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, 
     ("unwait", "attention_forward", 1, 0), ("unwait", "attention_forward", 4, 1), ("unwait", "all_gather", 7, 2),
     ("unwait", "all_to_all", 1, 1), ("unwait", "rope_backward", 2, 3), ("drop", "fill", 2, 1), ("scale", "fill", 1, 1),
 ]]
+# Weights as shards. Gathered are of the first microbatch the embedding, two layers and the head, which backward still
+# finds there, of the second the embedding and the head; then the gains. Sums of a microbatch's 4 gradients, head first:
+# an all_to_all, a sum_parts and a copy each.
+MORE += [("S2xDP2", (kind, operation, nth, rank), SHARD) for kind, operation, nth, rank in [
+    ("drop", "all_gather", 1, 0), ("stale", "all_gather", 2, 1), ("scale", "all_gather", 3, 2),
+    ("flip", "all_gather", 4, 3), ("drop", "all_gather", 6, 1), ("stale", "all_gather", 5, 2),
+    ("repeat", "all_gather", 3, 0), ("scale", "all_gather", 7, 3), ("drop", "all_gather", 7, 2),
+    ("drop", "all_to_all", 1, 1), ("stale", "all_to_all", 3, 0), ("scale", "all_to_all", 6, 3),
+    ("flip", "all_to_all", 5, 2), ("repeat", "all_to_all", 7, 1), ("drop", "all_to_all", 8, 0),
+    ("drop", "sum_parts", 2, 1), ("stale", "sum_parts", 7, 0), ("scale", "sum_parts", 8, 3),
+    ("flip", "sum_parts", 4, 2), ("repeat", "sum_parts", 6, 0),
+    ("drop", "copy", 1, 3), ("stale", "copy", 8, 2), ("scale", "copy", 6, 1), ("repeat", "copy", 7, 0),
+    ("flip", "copy", 3, 1),
+    ("drop", "reduce_scatter", 1, 0), ("stale", "reduce_scatter", 1, 3), ("scale", "reduce_scatter", 1, 1),
+    ("drop", "all_reduce", 1, 2), ("stale", "all_reduce", 4, 0), ("scale", "all_reduce", 5, 1),
+    ("drop", "adamw", 4, 1), ("stale", "adamw", 5, 2),
+    ("unwait", "embedding_forward", 1, 0), ("unwait", "matmul", 9, 1), ("unwait", "all_gather", 4, 2),
+    ("unwait", "all_to_all", 1, 3), ("unwait", "all_to_all", 7, 0)]]
 # Strips of the tensor axis: the first of a step, one of backward, the last.
 MORE += [(f"strips of {t}", (kind, operation, nth, (at + turn) % RANKS), section)
          for t, section, counts in ((2, STRIPS2, (67, 40, 40)), (4, STRIPS4, (62, 40, 40)))

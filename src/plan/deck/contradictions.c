@@ -74,7 +74,8 @@ static void compare_transfers(const case_draft *d)
 /* Each rank of data x context holds experts / expert of the experts. */
 static void compare_expert(const case_draft *d)
 {
-    static const key_id keys[] = { KEY_EXPERT, KEYS }, span[] = { KEY_EXPERT, KEY_DATA, KEY_CONTEXT, KEYS };
+    static const key_id keys[] = { KEY_EXPERT, KEYS }, span[] = { KEY_EXPERT, KEY_DATA, KEY_CONTEXT, KEYS },
+                        shards[] = { KEY_SHARD, KEY_EXPERT, KEYS };
     long long expert = value(d, KEY_EXPERT), data = value(d, KEY_DATA), context = value(d, KEY_CONTEXT);
     long long experts = (long long)d->c.model.experts;
     if (expert > 1 && experts == 0) {
@@ -83,6 +84,9 @@ static void compare_expert(const case_draft *d)
     }
     if (expert > 1 && experts % expert != 0)
         draft_refuse(d, keys, "%lld does not divide the %lld experts", expert, experts);
+    if (expert > 1 && value(d, KEY_SHARD) > 1)
+        draft_refuse(d, shards, "expert %lld spans data x context; with shard %lld there are no expert ranks", expert,
+                     value(d, KEY_SHARD));
     if (draft_given(d, KEY_DATA) && data * context % expert != 0)
         draft_refuse(d, span, "expert %lld does not divide data %lld x context %lld", expert, data, context);
 }

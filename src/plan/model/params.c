@@ -119,13 +119,16 @@ param_list params_of_shape(const model_shape *m)
     return l;
 }
 
-/* With FSDP each microbatch's gradient is reduced, and the results are added up in a format of their own. */
+/* With shard > 1 the gradients of gathered weights are summed over ranks each microbatch, in the format of what is
+ * computed, and the sums are added up in a format of their own. */
 static param_kept kept_of(const bench_case *c, const storage_rule *s, const param_rule *p)
 {
     param_kept kept = { .weight = s->other, .moment = s->moment };
     if (p->name == PARAM_EMBEDDING) kept.weight = s->embedding;
     else if (p->places == AT_LAYER && p->products) kept.weight = s->weight;
-    kept.gradient = c->layout.degree[AXIS_SHARD] > 1 ? s->sharded_gradient : s->gradient;
+    bool sharded = c->layout.degree[AXIS_SHARD] > 1;
+    kept.gradient = sharded ? s->sharded_gradient : s->gradient;
+    if (sharded && p->split != SPLIT_NONE && p->columns > 1) kept.microbatch = s->activation;
     if (p->split == SPLIT_NONE && kept.gradient < KEPT_FP32) kept.partial = KEPT_FP32;
     if (kept.weight < s->master) kept.master = s->master;
     return kept;
@@ -142,6 +145,8 @@ param_list params_of_case(const bench_case *c)
     }
     return l;
 }
+
+bool param_is_gathered(const param_rule *p) { return p->kept.microbatch != KEPT_NOT; }
 
 int64_t param_repeats(const param_rule *p, int64_t layers) { return p->places & AT_LAYER ? layers : 1; }
 

@@ -39,9 +39,11 @@ typedef enum { START_NORMAL, START_ONES, START_ZEROS } param_start;
  * two. */
 enum { AT_EMBEDDING = 1, AT_LAYER = 2, AT_LOSS = 4 };
 
-/* partial: beside a gradient that is narrower than the sums over tensor ranks. master: where the weight is narrower. */
+/* partial: beside a gradient that is narrower than the sums over tensor ranks. microbatch: a microbatch's gradient of a
+ * weight that is gathered for use, in which it is summed over the shard ranks; KEPT_NOT of the others. master: where
+ * the weight is narrower. */
 typedef struct {
-    kept_format weight, gradient, partial, master, moment;
+    kept_format weight, gradient, partial, microbatch, master, moment;
 } param_kept;
 
 typedef struct {
@@ -68,6 +70,10 @@ typedef struct {
 /* From a shape alone: what a case decides (decays, kept) is not set. In order of first use. */
 param_list params_of_shape(const model_shape *m);
 param_list params_of_case(const bench_case *c);
+
+/* With shard > 1 the matrices that tensor ranks split live as shards and are gathered for use. What is small, vectors
+ * and what every tensor rank holds, is whole on every rank, and only its optimizer is spread. */
+bool param_is_gathered(const param_rule *p);
 
 /* How often a rule holds among so many layers. */
 int64_t param_repeats(const param_rule *p, int64_t layers);

@@ -23,15 +23,17 @@ static int64_t owners(const bench_case *c, const param_rule *p)
 static void add_states(rank_states *s, const bench_case *c, const param_rule *p, const int at[AXES])
 {
     param_part own = param_part_of(p, c->layout.degree[AXIS_TENSOR], at[AXIS_TENSOR]);
-    int64_t columns = held_copies(c, p, at[AXIS_PIPELINE]) * own.columns, shard = c->layout.degree[AXIS_SHARD];
-    int64_t held = part(columns * own.filled_rows, shard), stored = part(columns * own.rows, shard);
+    int64_t columns = held_copies(c, p, at[AXIS_PIPELINE]) * own.columns, shards = c->layout.degree[AXIS_SHARD];
+    int64_t held = part(columns * own.filled_rows, shards);
+    int64_t stored = param_is_gathered(p) ? part(columns * own.rows, shards) : columns * own.rows;
     int gradients = param_uses(p, stage_places(c, at[AXIS_PIPELINE]));
     s->parameters += held;
     if (p->split == SPLIT_NONE) s->replicated += held;
     if (p->experts) s->experts += held;
     s->weights += stored * kept_bytes(p->kept.weight);
     s->gradients += stored * (gradients * kept_bytes(p->kept.gradient) + kept_bytes(p->kept.partial));
-    s->optimizer += part(stored, owners(c, p)) * (kept_bytes(p->kept.master) + 2 * kept_bytes(p->kept.moment));
+    s->optimizer += part(part(columns * own.rows, shards), owners(c, p)) *
+                    (kept_bytes(p->kept.master) + 2 * kept_bytes(p->kept.moment));
 }
 
 rank_states states_of(const bench_case *c, const int at[AXES])

@@ -4,7 +4,7 @@
 #include "plan/model/params.h"
 
 typedef struct {
-    int64_t parameters; /* held, padding excluded; with shard > 1 the own part of them, rounded up */
+    int64_t parameters; /* held, padding excluded; with shard > 1 the own part of them, rounded up, of vectors too */
     int64_t replicated; /* of these: on every tensor rank (norms, biases after a sum, positions, router) */
     int64_t experts;    /* of these: of the own experts */
     int64_t weights, gradients, optimizer; /* bytes, padded vocabulary included */
@@ -12,9 +12,9 @@ typedef struct {
 
 /* Of the rank at mesh coordinates at[]. Parts are rounded up to whole elements. Without shard every rank holds its
  * stage's share between the tensor ranks; the optimizer's part of it is spread over data x context (sharding =
- * optimizer), of the experts over the data x context / expert ranks that hold the same ones. shard divides all of it;
- * the layer that is gathered while it computes is not counted. A tied embedding is held by the first stage and the
- * last; where they are one, it has two gradients. */
+ * optimizer), of the experts over the data x context / expert ranks that hold the same ones. shard divides what is
+ * gathered for use (params.h), and the optimizer of the rest; what is gathered is not counted. A tied embedding is held
+ * by the first stage and the last; where they are one, it has two gradients. */
 rank_states states_of(const bench_case *c, const int at[AXES]);
 
 /* Model flops of one step of that rank, an exact integer: own part of the products, half the attention square (a

@@ -14,6 +14,8 @@ static const char *const layouts[] = {
     "pipeline = 2\ntensor = 2\ncontext = 2\noverlap = on\nprecision = bf16\nrecompute = attention\n",
     "pipeline = 2\ndata = 4\nsharding = none\nschedule = gpipe\nglobal_batch = 16\nprecision = bf16\nrecompute = "
     "layer\n",
+    "shard = 2\ndata = 2\ntensor = 2\nprecision = bf16\nglobal_batch = 16\n",
+    "shard = 2\ncontext = 2\npipeline = 2\nsharding = optimizer\nprecision = fp32\nglobal_batch = 8\n",
 };
 
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };

@@ -65,7 +65,7 @@ static row rows[] = {
     { "8b, data 8 of 16", FULL("8b") "data = 8\n", 16, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
     { "8b, data 2", FULL("8b") "data = 2\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 32, 32, 16, false, NONE },
     { "8b, tensor 2", FULL("8b") "tensor = 2\n", 8, true, 2, 1, 1, 4, 1, 1, 8, 32, 8, 2, false, NONE },
-    { "8b, shard 8", FULL("8b") "shard = 8\n", 16, true, 1, 1, 1, 2, 8, 1, 16, 32, 256, 16, false, "", "shard 8" },
+    { "8b, shard 8", FULL("8b") "shard = 8\n", 16, true, 1, 1, 1, 2, 8, 1, 16, 32, 256, 16, false, NONE },
     { "8b, the recipe by keys", FULL("8b") "context = 2\ndata = 4\nglobal_batch = 128\n", 8, true, 1, 1, 2, 4, 1, 1, 8,
       32, 128, 32, true, NONE },
     { "405b, tensor 8 on 8", FULL("405b") "tensor = 8\n", 8, true, 8, 1, 1, 1, 1, 1, 8, 126, 2, 2, false, NONE },
@@ -87,8 +87,7 @@ static row rows[] = {
       "workload grok1-314b, expert 8" },
     { "70b, fp8 on 64", FULL("70b") "precision = fp8\n", 64, true, 4, 8, 1, 2, 1, 5, 64, 80, 128, 64, true, "",
       "precision fp8" },
-    { "llama2 on 512", "[llama2-70b]\nsize = full\n", 512, true, 1, 1, 1, 4, 128, 1, 512, 80, 1024, 1, true, "",
-      "shard 128" },
+    { "llama2 on 512", "[llama2-70b]\nsize = full\n", 512, true, 1, 1, 1, 4, 128, 1, 512, 80, 1024, 1, true, NONE },
     { "gpt3 on 128", "[gpt3-175b]\nsize = full\n", 128, true, 8, 8, 1, 2, 1, 3, 128, 96, 256, 64, false, "",
       "workload gpt3-175b" },
     /* the recipe's way of computing: nothing sharded on one data rank, its schedule, overlap */

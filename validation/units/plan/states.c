@@ -10,10 +10,10 @@ static bench_case cell_case(const recipe_row *r)
     return case_of(body, r->gpus, true);
 }
 
-/* The Llama families train in BF16, unless parameters are sharded; the others say why not. */
+/* The Llama families train in BF16; the others say why not. */
 static void is_built(const bench_case *c, const recipe_row *r)
 {
-    bool trains = strncmp(r->workload, "llama", 5) == 0 && r->precision == PRECISION_BF16 && r->shard == 1;
+    bool trains = strncmp(r->workload, "llama", 5) == 0 && r->precision == PRECISION_BF16;
     if (trains) assert_string_equal(c->not_built, "");
     else assert_string_not_equal(c->not_built, "");
 }
@@ -99,7 +99,7 @@ static void parameters_add_up(void **state)
 
 static int64_t distance(size_t a, int64_t b) { return (int64_t)a > b ? (int64_t)a - b : b - (int64_t)a; }
 
-/* The table of parameters rounds each bucket up to 32 elements for every owner. */
+/* The table of parameters rounds each bucket up to 32 elements for every owner of every part. */
 static void agrees_with_the_table(const bench_case *c, int tensor_rank)
 {
     mesh m;
@@ -109,11 +109,12 @@ static void agrees_with_the_table(const bench_case *c, int tensor_rank)
     mesh_open(&m, &c->layout, tensor_rank, MESH_PAPER);
     param_table_open(&t, c, &m, &a);
     rank_states s = states_of(c, m.at);
-    int64_t padding = t.bucket_count * 32 * m.gradient.size, align = 64 * 6 * t.bucket_count;
+    int64_t owners = m.gradient.size, padding = t.bucket_count * 32 * owners * m.axis[AXIS_SHARD].size,
+            align = 64 * 6 * t.bucket_count;
     assert_int_equal(s.parameters, param_count_local(&t));
     assert_true(distance(a.by_kind[WEIGHTS], s.weights) <= padding * 4 + align);
     assert_true(distance(a.by_kind[GRADIENTS], s.gradients) <= padding * 8 + align);
-    assert_true(distance(a.by_kind[OPTIMIZER], s.optimizer) <= padding / m.gradient.size * 12 + align);
+    assert_true(distance(a.by_kind[OPTIMIZER], s.optimizer) <= padding / owners * 12 + align);
     param_table_close(&t);
     mesh_close(&m);
 }
@@ -130,6 +131,9 @@ static void agrees_where_it_is_built(void **state)
         "[llama3.1-405b]\nsize = full\nlayers = 8\n",
         "[llama2-70b]\nsize = full\ntensor = 8\nsharding = optimizer\n",
         "[llama2-70b]\nsize = full\ntensor = 8\n",
+        "[llama2-70b]\nsize = full\n",
+        "[llama2-70b]\nsize = full\nshard = 16\ntensor = 2\nsharding = optimizer\n",
+        "[llama3.1-70b]\nsize = full\nshard = 8\ntensor = 2\npipeline = 2\n",
     };
     for (size_t i = 0; i < sizeof decks / sizeof decks[0]; i++) {
         bench_case c = case_of(decks[i], 64, true);
@@ -155,9 +159,10 @@ static void states_by_hand(void **state)
     assert_int_equal(g.gradients, 2 * g.parameters + 4 * small);
     assert_int_equal(g.optimizer, 12 * (expert / 2 + attention / 16 + small / 16)); /* data 8 x context 2 */
     assert_int_equal(l.parameters * 64, model_parameters(&llama2.model));
-    assert_int_equal(l.weights, 2 * l.parameters);
+    int64_t others = 63 * 161 * 8192ll / 64; /* gains, of which weights and gradients are whole */
+    assert_int_equal(l.weights, 2 * (l.parameters + others));
     assert_int_equal(l.gradients,
-                     4 * l.parameters); /* FP32 sums: those of the gains over tensor ranks need no others */
+                     4 * (l.parameters + others)); /* FP32 sums: those of the gains over tensor ranks need no others */
     assert_int_equal(l.optimizer, 12 * l.parameters);
     assert_int_equal(n.optimizer, 4 * n.parameters / 2); /* no master, BF16 moments, two data ranks */
 }
@@ -233,16 +238,16 @@ static void count_owned(const bench_case *c, int rank, unsigned char *times, int
 /* Over all ranks of a mesh the runs of what they own are the whole model, each element once. */
 static void owned_once(void **state)
 {
-    static const char *const sharding[] = { "none", "optimizer" };
+    static const char *const spread[] = { "data = 3\nsharding = none", "data = 3\nsharding = optimizer",
+                                          "shard = 3\nsharding = none", "shard = 3\ndata = 2\nsharding = optimizer" };
     static unsigned char times[MOST_ELEMENTS];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
         char body[160];
         int64_t elements[64] = { 0 }, parameters = 0;
-        snprintf(body, sizeof body, "[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = 2\ndata = 3\nsharding = %s\n",
-                 sharding[i]);
-        bench_case c = case_of(body, 12, true);
+        snprintf(body, sizeof body, "[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = 2\n%s\n", spread[i]);
+        bench_case c = case_of(body, 24, true);
         memset(times, 0, sizeof times);
-        for (int rank = 0; rank < 12; rank++) count_owned(&c, rank, times, elements);
+        for (int rank = 0; rank < c.layout.ranks; rank++) count_owned(&c, rank, times, elements);
         for (int row = 0; row < 64; row++) {
             parameters += elements[row];
             for (int64_t k = 0; k < elements[row]; k++) assert_int_equal(times[row * (MOST_ELEMENTS / 64) + k], 1);

@@ -7,21 +7,32 @@
 #include <cmocka.h>
 
 enum { STEPS = 4, RANKS = 8, DECK = 2048 };
+static const char llama3[] = "llama3.1-70b", llama2[] = "llama2-70b", nemotron4[] = "nemotron4-340b";
 
 /* schedule "": by chunks */
 typedef struct {
     int tensor, data, context, pipeline, chunks;
     const char *schedule;
+    int shard;
 } cut;
-static const cut alone = { 1, 1, 1, 1, 1, "" };
+static const cut alone = { 1, 1, 1, 1, 1, "", 1 };
 static const cut cuts[] = {
-    { 1, 1, 1, 1, 1, "" }, { 2, 1, 1, 1, 1, "" }, { 4, 1, 1, 1, 1, "" }, { 8, 1, 1, 1, 1, "" },
-    { 1, 8, 1, 1, 1, "" }, { 2, 2, 1, 1, 1, "" }, { 4, 2, 1, 1, 1, "" }, { 1, 1, 2, 1, 1, "" },
-    { 1, 1, 4, 1, 1, "" }, { 2, 1, 2, 1, 1, "" }, { 1, 2, 2, 1, 1, "" }, { 2, 2, 2, 1, 1, "" },
+    { 1, 1, 1, 1, 1, "", 1 }, { 2, 1, 1, 1, 1, "", 1 }, { 4, 1, 1, 1, 1, "", 1 }, { 8, 1, 1, 1, 1, "", 1 },
+    { 1, 8, 1, 1, 1, "", 1 }, { 2, 2, 1, 1, 1, "", 1 }, { 4, 2, 1, 1, 1, "", 1 }, { 1, 1, 2, 1, 1, "", 1 },
+    { 1, 1, 4, 1, 1, "", 1 }, { 2, 1, 2, 1, 1, "", 1 }, { 1, 2, 2, 1, 1, "", 1 }, { 2, 2, 2, 1, 1, "", 1 },
 };
 static const cut pipelines[] = {
-    { 1, 1, 1, 8, 1, "" }, { 1, 1, 1, 4, 2, "" }, { 1, 1, 1, 4, 1, "gpipe" }, { 1, 1, 1, 2, 3, "" },
-    { 2, 1, 2, 2, 1, "" }, { 2, 2, 1, 2, 1, "" }, { 2, 2, 1, 2, 2, "" },      { 2, 1, 1, 4, 1, "gpipe" },
+    { 1, 1, 1, 8, 1, "", 1 }, { 1, 1, 1, 4, 2, "", 1 }, { 1, 1, 1, 4, 1, "gpipe", 1 }, { 1, 1, 1, 2, 3, "", 1 },
+    { 2, 1, 2, 2, 1, "", 1 }, { 2, 2, 1, 2, 1, "", 1 }, { 2, 2, 1, 2, 2, "", 1 },      { 2, 1, 1, 4, 1, "gpipe", 1 },
+};
+/* The first two in `make check`. */
+static const cut shards[] = {
+    { 1, 1, 1, 1, 1, "", 2 }, { 2, 2, 1, 1, 1, "", 2 }, { 1, 1, 1, 1, 1, "", 4 }, { 1, 1, 1, 1, 1, "", 8 },
+    { 1, 1, 2, 1, 1, "", 2 }, { 2, 1, 2, 1, 1, "", 2 }, { 1, 2, 2, 1, 1, "", 2 },
+};
+static const cut sharded_pipelines[] = {
+    { 1, 1, 1, 2, 1, "", 2 }, { 1, 1, 1, 2, 3, "", 2 }, { 1, 1, 1, 4, 1, "gpipe", 2 },
+    { 2, 1, 1, 2, 2, "", 2 }, { 1, 1, 2, 2, 2, "", 2 }, { 1, 2, 1, 2, 1, "", 2 },
 };
 static const char *const every[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
 /* Of pipelines two: bitwise_pipeline.c holds all masks to the same bits. */
@@ -31,13 +42,12 @@ static const char *const shardings[] = { "none", "optimizer" };
 typedef struct {
     const char *precision;
     int vocabulary, global_batch, micro_batch, layers;
+    const char *workload;
 } batch;
 typedef struct {
     const char *sharding, *recompute;
     int strips; /* with 4 the gradients of keys travel in BF16 */
 } memory;
-
-static const char *workload = "llama3.1-70b";
 
 static bench_case cut_case(batch b, cut k, memory kept)
 {
@@ -47,10 +57,10 @@ static bench_case cut_case(batch b, cut k, memory kept)
              "16\nkv_heads = 8\n"
              "sequence = 64\nwarmup = 0\nsteps = %d\ntokens = uniform\ncheck = off\nbackend = host\n"
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
-             "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
+             "tensor = %d\ndata = %d\nshard = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
              "sharding = %s\nrecompute = %s\nstrips = %d\ncontext_gradients = %s\n",
-             workload, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data,
-             k.context, k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding,
+             b.workload, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data,
+             k.shard, k.context, k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding,
              kept.recompute, kept.strips, kept.strips == 4 ? "bf16" : "fp32");
     return case_of(text, RANKS);
 }
@@ -139,14 +149,14 @@ static void print(const char *precision, const char *from, cut k, const char *wh
 {
     const check_limits *x = &s->found;
     if (world_rank() > 0) return;
-    printf("# %s - %s, TP%d DP%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data, k.context,
-           k.pipeline, k.chunks, k.schedule, what);
+    printf("# %s - %s, TP%d DP%d S%d CP%d PP%d, %d chunks %s, %s: ", precision, from, k.tensor, k.data, k.shard,
+           k.context, k.pipeline, k.chunks, k.schedule, what);
     printf("loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e\n", x->loss_first, x->loss_later,
            x->gradient_first, x->gradient_fourth, s->where, x->weights, s->norm);
 }
 
 /* Weights without masters are not held to FP32's (bench/check.c). */
-static bool masters(void) { return strcmp(workload, "nemotron4-340b") != 0; }
+static bool masters(batch b) { return strcmp(b.workload, nemotron4) != 0; }
 
 /* Held to the check's limits. Worst seen        loss: first, later    gradient: first, last   weights    norm
  *   FP32                                         2.3e-8   2.5e-6       1.6e-6   6.8e-5        9.4e-4     1.5e-6
@@ -161,7 +171,7 @@ static void judge(batch b, cut k, const char *what, const spreads *all, int coun
         check_limits limit = check_limits_of(count == 2 ? PRECISION_BF16 : PRECISION_FP32, b.layers, i == 1);
         print(b.precision, i ? "fp32" : b.precision, k, what, s);
         for (int m = 0; m < CHECK_MEASURES; m++)
-            if (m != CHECK_WEIGHTS || i == 0 || masters()) assert_true(s->found.of[m] < limit.of[m]);
+            if (m != CHECK_WEIGHTS || i == 0 || masters(b)) assert_true(s->found.of[m] < limit.of[m]);
         assert_true(s->norm < limit.gradient_fourth);
     }
 }
@@ -176,7 +186,7 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
     for (int k = 0; k < count; k++) {
         char what[64];
         spreads worst = { { { .where = "" }, { .where = "" } } };
-        int ways = list[k].data > 1 ? 2 : 1;
+        int ways = list[k].data > 1 || (list[k].shard > 1 && list[k].context > 1) ? 2 : 1;
         snprintf(what, sizeof what, "%d shardings x %d recomputes", ways, masks);
         for (int s = 0; s < ways; s++)
             for (int m = 0; m < masks; m++)
@@ -189,14 +199,14 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
 
 static void cut_layouts(const char *precision)
 {
-    cut_every_way((batch){ precision, 509, 8, 1, 2 }, cuts, sizeof cuts / sizeof cuts[0], every,
+    cut_every_way((batch){ precision, 509, 8, 1, 2, llama3 }, cuts, sizeof cuts / sizeof cuts[0], every,
                   sizeof every / sizeof every[0]);
 }
 
 static void cut_pipelines(const char *precision)
 {
-    cut_every_way((batch){ precision, 509, 8, 1, 6 }, pipelines, sizeof pipelines / sizeof pipelines[0], heaviest,
-                  sizeof heaviest / sizeof heaviest[0]);
+    cut_every_way((batch){ precision, 509, 8, 1, 6, llama3 }, pipelines, sizeof pipelines / sizeof pipelines[0],
+                  heaviest, sizeof heaviest / sizeof heaviest[0]);
 }
 
 static void fp32(void **state)
@@ -218,6 +228,29 @@ static void pipeline_bf16(void **state)
 {
     (void)state;
     cut_pipelines("bf16");
+}
+
+/* Weights as shards: those of Llama 2, whose gradients are FP32 sums of BF16 ones, and of Llama 3.1. */
+static void shard_every_way(const char *precision)
+{
+    static const char *const workloads[] = { llama2, llama3 };
+    int count = test_is_long() ? sizeof shards / sizeof shards[0] : 2,
+        pipelined = test_is_long() ? sizeof sharded_pipelines / sizeof sharded_pipelines[0] : 1;
+    for (int w = 0; w < (test_is_long() ? 2 : 1); w++) {
+        cut_every_way((batch){ precision, 509, 16, 1, 2, workloads[w] }, shards, count, heaviest, 2);
+        cut_every_way((batch){ precision, 509, 16, 1, 6, workloads[w] }, sharded_pipelines, pipelined, heaviest, 2);
+    }
+}
+
+static void sharded_fp32(void **state)
+{
+    (void)state;
+    shard_every_way("fp32");
+}
+static void sharded_bf16(void **state)
+{
+    (void)state;
+    shard_every_way("bf16");
 }
 
 typedef struct {
@@ -246,15 +279,15 @@ static void run_odd(const odd_case *list, size_t count)
 static void microbatches(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 509, 8, 2, 2 }, { 1, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
-        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer", 4 } },
-        { { "bf16", 509, 8, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none", 1 } },
-        { { "fp32", 509, 12, 2, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "mlp", 2 } },
-        { { "fp32", 509, 6, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "none", "attention", 4 } },
-        { { "bf16", 509, 10, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer", 1 } },
-        { { "fp32", 509, 6, 3, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "layer", 2 } },
-        { { "bf16", 509, 6, 3, 2 }, { 1, 1, 8, 1, 1, "" }, { "optimizer", "attention", 4 } },
-        { { "fp32", 509, 8, 2, 2 }, { 2, 2, 2, 1, 1, "" }, { "optimizer", "layer", 1 } },
+        { { "fp32", 509, 8, 2, 2, llama3 }, { 1, 1, 1, 1, 1, "", 1 }, { "none", "none", 2 } },
+        { { "fp32", 509, 8, 2, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 4 } },
+        { { "bf16", 509, 8, 2, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "none", 1 } },
+        { { "fp32", 509, 12, 2, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "mlp", 2 } },
+        { { "fp32", 509, 6, 1, 2, llama3 }, { 4, 2, 1, 1, 1, "", 1 }, { "none", "attention", 4 } },
+        { { "bf16", 509, 10, 1, 2, llama3 }, { 4, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 1 } },
+        { { "fp32", 509, 6, 3, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 2 } },
+        { { "bf16", 509, 6, 3, 2, llama3 }, { 1, 1, 8, 1, 1, "", 1 }, { "optimizer", "attention", 4 } },
+        { { "fp32", 509, 8, 2, 2, llama3 }, { 2, 2, 2, 1, 1, "", 1 }, { "optimizer", "layer", 1 } },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -264,9 +297,9 @@ static void microbatches(void **state)
 static void padding(void **state)
 {
     static const odd_case list[] = {
-        { { "fp32", 130, 8, 1, 2 }, { 8, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
-        { { "bf16", 130, 8, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "optimizer", "layer", 4 } },
-        { { "fp32", 127, 8, 1, 2 }, { 2, 2, 1, 1, 1, "" }, { "optimizer", "none", 1 } },
+        { { "fp32", 130, 8, 1, 2, llama3 }, { 8, 1, 1, 1, 1, "", 1 }, { "none", "none", 2 } },
+        { { "bf16", 130, 8, 1, 2, llama3 }, { 4, 2, 1, 1, 1, "", 1 }, { "optimizer", "layer", 4 } },
+        { { "fp32", 127, 8, 1, 2, llama3 }, { 2, 2, 1, 1, 1, "", 1 }, { "optimizer", "none", 1 } },
     };
     (void)state;
     run_odd(list, sizeof list / sizeof list[0]);
@@ -276,38 +309,34 @@ static void padding(void **state)
 static void nemotron_layouts(void **state)
 {
     static const odd_case list[] = {
-        { { "bf16", 509, 8, 1, 6 }, { 2, 1, 2, 2, 2, "" }, { "optimizer", "attention", 2 } },
-        { { "fp32", 509, 8, 1, 2 }, { 2, 2, 2, 1, 1, "" }, { "optimizer", "layer", 4 } },
-        { { "fp32", 509, 8, 1, 6 }, { 2, 1, 1, 4, 2, "" }, { "none", "attention", 1 } },
-        { { "bf16", 130, 8, 1, 2 }, { 8, 1, 1, 1, 1, "" }, { "none", "none", 2 } },
-        { { "fp32", 130, 8, 1, 2 }, { 4, 2, 1, 1, 1, "" }, { "none", "mlp", 1 } },
-        { { "bf16", 509, 8, 1, 2 }, { 1, 8, 1, 1, 1, "" }, { "optimizer", "attention_mlp", 1 } },
-        { { "fp32", 509, 8, 1, 2 }, { 1, 1, 8, 1, 1, "" }, { "optimizer", "elementwise", 1 } },
-        { { "bf16", 509, 8, 2, 2 }, { 1, 2, 4, 1, 1, "" }, { "optimizer", "none", 1 } },
-        { { "fp32", 509, 8, 1, 6 }, { 1, 1, 1, 8, 1, "" }, { "none", "layer", 1 } },
-        { { "bf16", 509, 8, 1, 6 }, { 1, 2, 1, 4, 2, "" }, { "optimizer", "attention", 1 } },
-        { { "fp32", 509, 8, 1, 6 }, { 2, 2, 1, 2, 1, "gpipe" }, { "optimizer", "attention_mlp", 4 } },
-        { { "bf16", 509, 8, 1, 2 }, { 2, 2, 2, 1, 1, "" }, { "none", "elementwise", 2 } },
-        { { "fp32", 509, 8, 2, 6 }, { 1, 1, 2, 2, 4, "" }, { "optimizer", "mlp", 1 } },
-        { { "bf16", 509, 6, 1, 2 }, { 2, 3, 1, 1, 1, "" }, { "optimizer", "attention", 1 } },
+        { { "bf16", 509, 8, 1, 6, nemotron4 }, { 2, 1, 2, 2, 2, "", 1 }, { "optimizer", "attention", 2 } },
+        { { "fp32", 509, 8, 1, 2, nemotron4 }, { 2, 2, 2, 1, 1, "", 1 }, { "optimizer", "layer", 4 } },
+        { { "fp32", 509, 8, 1, 6, nemotron4 }, { 2, 1, 1, 4, 2, "", 1 }, { "none", "attention", 1 } },
+        { { "bf16", 130, 8, 1, 2, nemotron4 }, { 8, 1, 1, 1, 1, "", 1 }, { "none", "none", 2 } },
+        { { "fp32", 130, 8, 1, 2, nemotron4 }, { 4, 2, 1, 1, 1, "", 1 }, { "none", "mlp", 1 } },
+        { { "bf16", 509, 8, 1, 2, nemotron4 }, { 1, 8, 1, 1, 1, "", 1 }, { "optimizer", "attention_mlp", 1 } },
+        { { "fp32", 509, 8, 1, 2, nemotron4 }, { 1, 1, 8, 1, 1, "", 1 }, { "optimizer", "elementwise", 1 } },
+        { { "bf16", 509, 8, 2, 2, nemotron4 }, { 1, 2, 4, 1, 1, "", 1 }, { "optimizer", "none", 1 } },
+        { { "fp32", 509, 8, 1, 6, nemotron4 }, { 1, 1, 1, 8, 1, "", 1 }, { "none", "layer", 1 } },
+        { { "bf16", 509, 8, 1, 6, nemotron4 }, { 1, 2, 1, 4, 2, "", 1 }, { "optimizer", "attention", 1 } },
+        { { "fp32", 509, 8, 1, 6, nemotron4 }, { 2, 2, 1, 2, 1, "gpipe", 1 }, { "optimizer", "attention_mlp", 4 } },
+        { { "bf16", 509, 8, 1, 2, nemotron4 }, { 2, 2, 2, 1, 1, "", 1 }, { "none", "elementwise", 2 } },
+        { { "fp32", 509, 8, 2, 6, nemotron4 }, { 1, 1, 2, 2, 4, "", 1 }, { "optimizer", "mlp", 1 } },
+        { { "bf16", 509, 6, 1, 2, nemotron4 }, { 2, 3, 1, 1, 1, "", 1 }, { "optimizer", "attention", 1 } },
     };
     (void)state;
-    workload = "nemotron4-340b";
     run_odd(list, test_is_long() ? sizeof list / sizeof list[0] : 2);
-    workload = "llama3.1-70b";
 }
 
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32),
-                                        cmocka_unit_test(bf16),
-                                        cmocka_unit_test(pipeline_fp32),
-                                        cmocka_unit_test(pipeline_bf16),
-                                        cmocka_unit_test(microbatches),
-                                        cmocka_unit_test(padding),
-                                        cmocka_unit_test(nemotron_layouts) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp32),          cmocka_unit_test(bf16),         cmocka_unit_test(pipeline_fp32),
+        cmocka_unit_test(pipeline_bf16), cmocka_unit_test(sharded_fp32), cmocka_unit_test(sharded_bf16),
+        cmocka_unit_test(microbatches),  cmocka_unit_test(padding),      cmocka_unit_test(nemotron_layouts)
+    };
     int failed = cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
     world_stop();
     return failed;

@@ -11,10 +11,14 @@ enum { STEPS = 4, RANKS = 4, DECK = 1024 };
 typedef struct {
     int tensor, data, context;
     const char *sharding, *overlap;
+    int shard;
 } cut;
-static const cut cuts[] = { { 1, 1, 1, "none", "on" }, { 4, 1, 1, "none", "on" },      { 1, 4, 1, "optimizer", "on" },
-                            { 2, 2, 1, "none", "on" }, { 2, 2, 1, "optimizer", "on" }, { 1, 1, 4, "optimizer", "on" },
-                            { 2, 1, 2, "none", "on" }, { 2, 2, 1, "optimizer", "off" } };
+static const cut cuts[] = { { 1, 1, 1, "none", "on", 1 },      { 4, 1, 1, "none", "on", 1 },
+                            { 1, 4, 1, "optimizer", "on", 1 }, { 2, 2, 1, "none", "on", 1 },
+                            { 2, 2, 1, "optimizer", "on", 1 }, { 1, 1, 4, "optimizer", "on", 1 },
+                            { 2, 1, 2, "none", "on", 1 },      { 2, 2, 1, "optimizer", "off", 1 },
+                            { 1, 1, 1, "none", "on", 4 },      { 2, 1, 1, "none", "on", 2 },
+                            { 1, 2, 1, "none", "off", 2 },     { 1, 1, 2, "optimizer", "on", 2 } };
 static const char *const precisions[] = { "fp32", "bf16" };
 
 static bench_case cut_case(const char *precision, cut k, const char *recompute)
@@ -25,8 +29,9 @@ static bench_case cut_case(const char *precision, cut k, const char *recompute)
         "bitwise\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = "
         "4\nsequence = 64\n"
         "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-        "precision = %s\ntensor = %d\ndata = %d\ncontext = %d\nsharding = %s\nrecompute = %s\noverlap = %s\n",
-        STEPS, precision, k.tensor, k.data, k.context, k.sharding, recompute, k.overlap);
+        "precision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\nsharding = %s\nrecompute = %s\noverlap = "
+        "%s\n",
+        STEPS, precision, k.tensor, k.data, k.shard, k.context, k.sharding, recompute, k.overlap);
     return case_of(text, RANKS);
 }
 
@@ -54,9 +59,9 @@ static void same(const trained *want, const bench_case *c, training how, const c
     train_case(&got, c, &how);
     int64_t count = differences(&got, want);
     if (count && world_rank() == 0)
-        printf("# %s, TP%d DP%d CP%d, overlap %s, %s: %lld numbers differ\n", precision_name(c->precision),
-               c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT],
-               c->overlap ? "on" : "off", what, (long long)count);
+        printf("# %s, TP%d DP%d S%d CP%d, overlap %s, %s: %lld numbers differ\n", precision_name(c->precision),
+               c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_SHARD],
+               c->layout.degree[AXIS_CONTEXT], c->overlap ? "on" : "off", what, (long long)count);
     if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
     assert_int_equal(count, 0);
     assert_true(got.hazards == 0.0);
@@ -106,16 +111,16 @@ static void bf16(void **state)
 /* Sums over ranks are made in rank order and rounded once, whole or in parts; AdamW is element by element. */
 static void sharding(void **state)
 {
-    static const cut pairs[] = { { 1, 4, 1, "none", "on" },
-                                 { 1, 2, 1, "none", "on" },
-                                 { 2, 2, 1, "none", "on" },
-                                 { 1, 2, 2, "none", "on" },
-                                 { 2, 2, 1, "none", "off" } };
+    static const cut pairs[] = { { 1, 4, 1, "none", "on", 1 },
+                                 { 1, 2, 1, "none", "on", 1 },
+                                 { 2, 2, 1, "none", "on", 1 },
+                                 { 1, 2, 2, "none", "on", 1 },
+                                 { 2, 2, 1, "none", "off", 1 } };
     (void)state;
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
             trained want;
-            cut spread = { pairs[i].tensor, pairs[i].data, pairs[i].context, "optimizer", pairs[i].overlap };
+            cut spread = { pairs[i].tensor, pairs[i].data, pairs[i].context, "optimizer", pairs[i].overlap, 1 };
             bench_case whole = cut_case(precisions[p], pairs[i], "none"),
                        part = cut_case(precisions[p], spread, "none");
             train_case(&want, &whole, &(training){ .steps = STEPS });
@@ -139,13 +144,52 @@ static void hostile_seeds(const char *precision, cut k, uint32_t seeds)
     trained_close(&want);
 }
 
+/* What is gathered beside computation is what is gathered before it. */
+static void overlap(void **state)
+{
+    static const cut parted[] = { { 1, 1, 1, "none", "on", 4 },
+                                  { 1, 2, 1, "none", "on", 2 },
+                                  { 2, 1, 1, "optimizer", "on", 2 },
+                                  { 1, 1, 2, "optimizer", "on", 2 } };
+    (void)state;
+    for (int p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizeof parted / sizeof parted[0]; i++) {
+            trained want;
+            bench_case on = cut_case(precisions[p], parted[i], "attention_mlp"), off = on;
+            off.overlap = off.weight_gradient_queue = false;
+            train_case(&want, &on, &(training){ .steps = STEPS });
+            same(&want, &off, (training){ 0 }, "overlap off");
+            trained_close(&want);
+        }
+}
+
+/* Of one microbatch the sum over the ranks is the step's, whoever keeps it. */
+static void as_data_ranks(void **state)
+{
+    static const cut pairs[][2] = { { { 1, 4, 1, "optimizer", "on", 1 }, { 1, 1, 1, "none", "on", 4 } },
+                                    { { 2, 2, 1, "none", "on", 1 }, { 2, 1, 1, "none", "on", 2 } } };
+    (void)state;
+    for (int p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+            trained want;
+            bench_case data = cut_case(precisions[p], pairs[i][0], "none"),
+                       shard = cut_case(precisions[p], pairs[i][1], "none");
+            data.micro_batch = shard.micro_batch = data.global_batch / data.layout.degree[AXIS_DATA];
+            data.microbatches = shard.microbatches = 1;
+            train_case(&want, &data, &(training){ .steps = STEPS });
+            same(&want, &shard, (training){ 0 }, "shard ranks instead of data ranks");
+            trained_close(&want);
+        }
+}
+
 static void hostile(void **state)
 {
     const uint32_t seeds = test_is_long() ? 50 : 20;
     (void)state;
     for (int p = 0; p < 2; p++) {
-        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "on" }, seeds);
-        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "off" }, seeds / 4);
+        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "on", 1 }, seeds);
+        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "off", 1 }, seeds / 4);
+        hostile_seeds(precisions[p], (cut){ 1, 2, 1, "none", "on", 2 }, test_is_long() ? seeds : seeds / 4);
     }
 }
 
@@ -198,8 +242,8 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32),    cmocka_unit_test(bf16),    cmocka_unit_test(sharding),
-        cmocka_unit_test(hostile), cmocka_unit_test(padding), cmocka_unit_test(norm),
+        cmocka_unit_test(fp32),    cmocka_unit_test(bf16), cmocka_unit_test(sharding), cmocka_unit_test(hostile),
+        cmocka_unit_test(padding), cmocka_unit_test(norm), cmocka_unit_test(overlap),  cmocka_unit_test(as_data_ranks),
     };
     int failed = cmocka_run_group_tests_name("bitwise", tests, NULL, NULL);
     world_stop();

@@ -13,6 +13,7 @@ typedef struct {
     const char *precision, *sharding;
     int tensor, data, context, layers, global_batch;
     const char *overlap;
+    int shard;
 } setting;
 typedef struct {
     int pipeline, chunks;
@@ -28,10 +29,10 @@ static bench_case case_for(setting b, course k)
         text, sizeof text,
         "pipelines\n\n[llama3.1-70b]\nsize = small\nhidden = 32\nffn = 64\nheads = 4\nkv_heads = 2\nsequence = 16\n"
         "vocabulary = 250\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\n"
-        "tensor = %d\ndata = %d\ncontext = %d\noverlap = %s\nprecision = %s\n%s = %s\nglobal_batch = %d\n"
+        "tensor = %d\ndata = %d\nshard = %d\ncontext = %d\noverlap = %s\nprecision = %s\n%s = %s\nglobal_batch = %d\n"
         "pipeline = %d\nchunks_per_stage = %d\nschedule = %s\nrecompute = %s\n",
-        STEPS, b.layers, b.tensor, b.data, b.context, b.overlap, b.precision, "sharding", b.sharding, b.global_batch,
-        k.pipeline, k.chunks, k.schedule, k.recompute);
+        STEPS, b.layers, b.tensor, b.data, b.shard, b.context, b.overlap, b.precision, "sharding", b.sharding,
+        b.global_batch, k.pipeline, k.chunks, k.schedule, k.recompute);
     return case_of(text, RANKS);
 }
 
@@ -56,12 +57,12 @@ static void same(const trained *want, const bench_case *c, training how)
     train_case(&got, c, &how);
     int64_t count = differences(&got, want);
     if ((count || got.hazards > 0.0) && world_rank() == 0)
-        printf("# %s, TP%d PP%d DP%d CP%d, %d chunks, %s, recompute %s, last %lld heads deferred, hostile seed %u: "
+        printf("# %s, TP%d PP%d DP%d S%d CP%d, %d chunks, %s, recompute %s, last %lld heads deferred, hostile seed %u: "
                "%lld numbers differ, %g hazards\n",
                precision_name(c->precision), c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_PIPELINE],
-               c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_CONTEXT], c->layout.chunks_per_stage,
-               schedule_name(c->schedule), recompute_name(c->recompute), (long long)c->head_deferral, how.order_seed,
-               (long long)count, got.hazards);
+               c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_SHARD], c->layout.degree[AXIS_CONTEXT],
+               c->layout.chunks_per_stage, schedule_name(c->schedule), recompute_name(c->recompute),
+               (long long)c->head_deferral, how.order_seed, (long long)count, got.hazards);
     if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
     assert_int_equal(count, 0);
     assert_true(got.hazards == 0.0 && got.whole_weight_errors == 0.0);
@@ -97,9 +98,11 @@ static int64_t compare_courses(setting b, const course *list, int count)
         compared++;
     }
     if (world_rank() == 0)
-        printf("# %s, TP%d DP%d CP%d, %d sequences, sharding %s, overlap %s: %lld schedules, stages and masks give the "
+        printf("# %s, TP%d DP%d S%d CP%d, %d sequences, sharding %s, overlap %s: %lld schedules, stages and masks give "
+               "the "
                "bits of no pipeline\n",
-               b.precision, b.tensor, b.data, b.context, b.global_batch, b.sharding, b.overlap, (long long)compared);
+               b.precision, b.tensor, b.data, b.shard, b.context, b.global_batch, b.sharding, b.overlap,
+               (long long)compared);
     trained_close(&want);
     return compared;
 }
@@ -107,19 +110,19 @@ static int64_t compare_courses(setting b, const course *list, int count)
 static void fp32(void **state)
 {
     (void)state;
-    assert_int_equal(compare_courses((setting){ "fp32", "none", 2, 1, 1, 4, 4, "on" }, courses, COURSES), 11);
+    assert_int_equal(compare_courses((setting){ "fp32", "none", 2, 1, 1, 4, 4, "on", 1 }, courses, COURSES), 11);
 }
 
 static void bf16(void **state)
 {
     (void)state;
-    assert_int_equal(compare_courses((setting){ "bf16", "none", 2, 1, 1, 4, 4, "on" }, courses, COURSES), 11);
+    assert_int_equal(compare_courses((setting){ "bf16", "none", 2, 1, 1, 4, 4, "on", 1 }, courses, COURSES), 11);
 }
 
 static void data_ranks(void **state)
 {
     (void)state;
-    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 2, 2, 1, 4, 8, "on" }, courses, COURSES_OF_TWO),
+    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 2, 2, 1, 4, 8, "on", 1 }, courses, COURSES_OF_TWO),
                      8);
 }
 
@@ -131,16 +134,27 @@ static const course few[] = {
 static void context_ranks(void **state)
 {
     (void)state;
-    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 1, 1, 2, 4, 4, "on" }, few, 4), 4);
-    assert_int_equal(compare_courses((setting){ "fp32", "none", 2, 1, 2, 4, 4, "on" }, few, 2), 2);
+    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 1, 1, 2, 4, 4, "on", 1 }, few, 4), 4);
+    assert_int_equal(compare_courses((setting){ "fp32", "none", 2, 1, 2, 4, 4, "on", 1 }, few, 2), 2);
+}
+
+/* Each microbatch gathers a stage's layers again, in the order of its schedule. */
+static void shard_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(compare_courses((setting){ "bf16", "none", 1, 1, 1, 4, 8, "on", 2 }, few, 4), 4);
+    assert_int_equal(compare_courses((setting){ "fp32", "optimizer", 1, 2, 1, 4, 16, "off", 2 }, few, 2), 2);
+    if (test_is_long())
+        assert_int_equal(compare_courses((setting){ "bf16", "none", 2, 1, 1, 4, 8, "on", 2 }, courses, COURSES_OF_TWO),
+                         8);
 }
 
 /* Bulk transfers of the tensor ranks. */
 static void no_overlap(void **state)
 {
     (void)state;
-    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 2, 2, 1, 4, 8, "off" }, few, 2), 2);
-    assert_int_equal(compare_courses((setting){ "fp32", "none", 2, 1, 1, 4, 4, "off" }, few, 4), 4);
+    assert_int_equal(compare_courses((setting){ "bf16", "optimizer", 2, 2, 1, 4, 8, "off", 1 }, few, 2), 2);
+    assert_int_equal(compare_courses((setting){ "fp32", "none", 2, 1, 1, 4, 4, "off", 1 }, few, 4), 4);
 }
 
 /* Six layers: the first stage holds nothing but the embedding, the last nothing but the loss. */
@@ -150,7 +164,7 @@ static void eight_stages(void **state)
                                     { 8, 1, "gpipe", "layer" },
                                     { 4, 2, "interleaved", "attention" } };
     (void)state;
-    assert_int_equal(compare_courses((setting){ "bf16", "none", 1, 1, 1, 6, 8, "on" }, eight, 3), 3);
+    assert_int_equal(compare_courses((setting){ "bf16", "none", 1, 1, 1, 6, 8, "on", 1 }, eight, 3), 3);
 }
 
 /* 24 microbatches a rank: all, the last 22, one and none are deferred. */
@@ -161,7 +175,7 @@ static void deferral(void **state)
                                    { 4, 1, "gpipe", "none" } };
     static const int64_t last[] = { 22, 0, 1, 24 };
     trained want;
-    setting b = { "bf16", "none", 2, 1, 1, 4, 24, "on" };
+    setting b = { "bf16", "none", 2, 1, 1, 4, 24, "on", 1 };
     (void)state;
     want_of(&want, b);
     for (int i = 0; i < 3; i++)
@@ -180,7 +194,7 @@ static void deferral(void **state)
 static void hostile_seeds(const char *precision, uint32_t seeds)
 {
     trained want;
-    setting b = { precision, "optimizer", 2, 2, 1, 4, 8, "on" };
+    setting b = { precision, "optimizer", 2, 2, 1, 4, 8, "on", 1 };
     want_of(&want, b);
     for (uint32_t seed = 1; seed <= seeds; seed++) {
         bench_case c = case_for(b, courses[1 + seed % 4]);
@@ -206,7 +220,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32),          cmocka_unit_test(bf16),       cmocka_unit_test(data_ranks),
         cmocka_unit_test(context_ranks), cmocka_unit_test(no_overlap), cmocka_unit_test(eight_stages),
-        cmocka_unit_test(deferral),      cmocka_unit_test(hostile),
+        cmocka_unit_test(deferral),      cmocka_unit_test(hostile),    cmocka_unit_test(shard_ranks),
     };
     int failed = cmocka_run_group_tests_name("bitwise_pipeline", tests, NULL, NULL);
     world_stop();

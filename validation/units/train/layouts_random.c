@@ -32,7 +32,7 @@ static void draw_deck(source *s, char text[DECK])
                                  "none", "attention", "mlp", "layer", "attention_mlp", "elementwise"
                              };
     int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4),
-        micro_batch = 1 + (int)draw(s, 2);
+        micro_batch = 1 + (int)draw(s, 2), sp = draw(s, 3) ? 1 : 2;
     int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
     const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2),
                *recompute = draw_word(s, recomputes, 6);
@@ -41,10 +41,10 @@ static void draw_deck(source *s, char text[DECK])
         "layouts\n\n[llama3.1-8b]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
         "64\nvocabulary = 250\n"
         "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\ntensor = %d\npipeline = %d\ncontext = "
-        "%d\ndata = %d\n"
+        "%d\ndata = %d\nshard = %d\n"
         "global_batch = %d\nmicro_batch = %d\nchunks_per_stage = %d\nschedule = %s\nprecision = %s\nrecompute = %s\n"
         "sharding = %s\noverlap = %s\nstrips = %d\n",
-        STEPS, layers, tp, pp, cp, dp, dp * micro_batch * microbatches, micro_batch, chunks, order, precision,
+        STEPS, layers, tp, pp, cp, dp, sp, sp * dp * micro_batch * microbatches, micro_batch, chunks, order, precision,
         recompute, draw_word(s, shardings, 2), draw_word(s, overlaps, 2), 1 << draw(s, 3));
 }
 
@@ -108,12 +108,13 @@ static void say_layout(const bench_case *c, double spread)
 {
     const int *degree = c->layout.degree;
     if (world_rank() > 0) return;
-    printf("# %s, %lld layers, TP%d PP%d CP%d DP%d, %d chunks, %s, %lld microbatches of %lld, %lld deferred, "
+    printf("# %s, %lld layers, TP%d PP%d CP%d DP%d S%d, %d chunks, %s, %lld microbatches of %lld, %lld deferred, "
            "sharding %s, recompute %s, overlap %s: %.3f of the limits\n",
            precision_name(c->precision), (long long)c->model.layers, degree[AXIS_TENSOR], degree[AXIS_PIPELINE],
-           degree[AXIS_CONTEXT], degree[AXIS_DATA], c->layout.chunks_per_stage, schedule_name(c->schedule),
-           (long long)c->microbatches, (long long)c->micro_batch, (long long)c->head_deferral,
-           sharding_name(c->sharding), recompute_name(c->recompute), c->overlap ? "on" : "off", spread);
+           degree[AXIS_CONTEXT], degree[AXIS_DATA], degree[AXIS_SHARD], c->layout.chunks_per_stage,
+           schedule_name(c->schedule), (long long)c->microbatches, (long long)c->micro_batch,
+           (long long)c->head_deferral, sharding_name(c->sharding), recompute_name(c->recompute),
+           c->overlap ? "on" : "off", spread);
     fflush(stdout);
 }
 

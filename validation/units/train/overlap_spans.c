@@ -12,6 +12,7 @@ typedef struct {
     int tensor, data, context, pipeline;
     const char *schedule, *sharding, *overlap, *weights; /* weights: weight_gradient_queue */
     uint32_t hostile;                                    /* seed of a hostile order; 0: as submitted */
+    int shard;
 } cut;
 
 static bench_case cut_case(cut k)
@@ -23,9 +24,9 @@ static bench_case cut_case(cut k)
              "vocabulary = 250\nstrips = 2\nweight_gradient_queue = %s\nglobal_batch = 8\nmicro_batch = 2\nwarmup = "
              "0\nsteps = %d\ncheck = off\nbackend = "
              "host\nprecision = fp32\n"
-             "tensor = %d\ndata = %d\ncontext = %d\npipeline = %d\nschedule = %s\n%s = %s\noverlap = %s\n",
+             "tensor = %d\ndata = %d\nshard = %d\ncontext = %d\npipeline = %d\nschedule = %s\n%s = %s\noverlap = %s\n",
              64 * k.tensor, 128 * k.tensor, 2 * k.tensor, k.tensor, 96 * k.tensor, k.weights, STEPS, k.tensor, k.data,
-             k.context, k.pipeline, k.schedule, "sharding", k.sharding, k.overlap);
+             k.shard, k.context, k.pipeline, k.schedule, "sharding", k.sharding, k.overlap);
     return case_of(text, world_ranks());
 }
 
@@ -137,8 +138,9 @@ static void assert_place(cut k, place p, double count)
 {
     bool right = strcmp(k.overlap, "on") ? count == 0.0 : count > 0.0;
     if (world_rank() == 0)
-        printf("# TP%d DP%d CP%d PP%d, %s, sharding %s, overlap %s: %s, %.0f operations beside transfers\n", k.tensor,
-               k.data, k.context, k.pipeline, k.schedule, k.sharding, k.overlap, place_names[p], count);
+        printf("# TP%d DP%d S%d CP%d PP%d, %s, sharding %s, overlap %s: %s, %.0f operations beside transfers\n",
+               k.tensor, k.data, k.shard, k.context, k.pipeline, k.schedule, k.sharding, k.overlap, place_names[p],
+               count);
     assert_true(right);
 }
 
@@ -165,18 +167,30 @@ static void tensor_strips(void **state)
     static const place list[] = { TENSOR, REDUCED, GATHERED };
     int data = world_ranks() == 4 ? 2 : 1;
     (void)state;
-    assert_overlap((cut){ world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "", "off", 0 }, list,
+    assert_overlap((cut){ world_ranks() / data, data, 1, 1, "1f1b", "optimizer", "", "off", 0, 1 }, list,
                    data == 1 ? 1 : COUNT(list));
 }
 
 /* The rest on 2 and 4 ranks, of 4 two tensor ranks each. */
 static bool pairs(void) { return world_ranks() == 2 || world_ranks() == 4; }
 
+/* Shard ranks, of four two data ranks or two tensor ranks: layers are gathered beside computation, and a microbatch's
+ * gradients summed. */
+static void sharded_weights(void **state)
+{
+    static const place list[] = { GATHERED, REDUCED };
+    (void)state;
+    if (!pairs()) return;
+    assert_overlap((cut){ 1, world_ranks() / 2, 1, 1, "1f1b", "none", "", "off", 0, 2 }, list, COUNT(list));
+    assert_overlap((cut){ world_ranks() / 2, 1, 1, 1, "1f1b", "none", "", "off", 0, 2 }, list, COUNT(list));
+}
+
 static void whole_gradients(void **state)
 {
     static const place list[] = { REDUCED };
     (void)state;
-    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "", "off", 0 }, list, COUNT(list));
+    if (pairs())
+        assert_overlap((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "", "off", 0, 1 }, list, COUNT(list));
 }
 
 /* What is received is an action of the schedule ahead. What is sent holds nobody up, with overlap or without; it has
@@ -185,8 +199,8 @@ static void whole_gradients(void **state)
 static void stages(void **state)
 {
     static const place received[] = { FORWARD_IN, BACKWARD_IN }, sent[] = { FORWARD_OUT, BACKWARD_OUT };
-    cut gpipe = { world_ranks() / 2, 1, 1, 2, "gpipe", "none", "on", "off", 0 },
-        one_by_one = { world_ranks() / 2, 1, 1, 2, "1f1b", "none", "", "off", 0 };
+    cut gpipe = { world_ranks() / 2, 1, 1, 2, "gpipe", "none", "on", "off", 0, 1 },
+        one_by_one = { world_ranks() / 2, 1, 1, 2, "1f1b", "none", "", "off", 0, 1 };
     (void)state;
     if (!pairs()) return;
     assert_overlap(one_by_one, received, COUNT(received));
@@ -200,7 +214,7 @@ static void two_context_ranks(void **state)
     static const place list[] = { KEYS, KEY_GRADIENTS, KEYS_BACKWARD };
     int places = world_ranks() == 2 ? COUNT(list) : COUNT(list) - 1;
     (void)state;
-    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "", "off", 0 }, list, places);
+    if (pairs()) assert_overlap((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "", "off", 0, 1 }, list, places);
 }
 
 /* On a queue of their own nothing but their buffers holds weight gradients to their layer: in a hostile order some come
@@ -209,7 +223,7 @@ static void weight_gradients(void **state)
 {
     (void)state;
     if (!pairs()) return;
-    cut k = { 1, world_ranks(), 1, 1, "1f1b", "none", "on", "on", 0 };
+    cut k = { 1, world_ranks(), 1, 1, "1f1b", "none", "on", "on", 0, 1 };
     double behind = 0.0;
     for (k.hostile = 1; k.hostile <= 4; k.hostile++) behind += beside_of(k).of[WEIGHTS_BEHIND];
     k.weights = "off";
@@ -221,9 +235,9 @@ static void weight_gradients(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(tensor_strips), cmocka_unit_test(whole_gradients),
-                                        cmocka_unit_test(stages), cmocka_unit_test(two_context_ranks),
-                                        cmocka_unit_test(weight_gradients) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(tensor_strips),     cmocka_unit_test(whole_gradients),
+                                        cmocka_unit_test(sharded_weights),   cmocka_unit_test(stages),
+                                        cmocka_unit_test(two_context_ranks), cmocka_unit_test(weight_gradients) };
     world_start(&argc, &argv);
     world_stall_limit(30.0);
     cmocka_set_message_output(CM_OUTPUT_TAP);

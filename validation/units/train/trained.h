@@ -130,13 +130,14 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
     double errors = 0.0;
     for (int i = 0; i < p->rows; i++) {
         const param *row = &p->row[i];
-        fragment f = param_held(row);
-        tensor whole = machine_view(t->machine, param_view(row, f, p->buckets[row->bucket].weight, 0));
+        const bucket *b = &p->buckets[row->bucket];
+        fragment f = param_held(p, i);
+        tensor whole = machine_view(t->machine, param_view(row, f, b->weight, bucket_held(b).first));
         for (param_run run = { 0 }; param_next_run(row, f, &run);)
             for (int64_t k = 0; k < run.count; k++) {
                 float want = run.logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + run.logical + k];
                 if (whole.type == BF16) want = bf16_widen(bf16_round(want));
-                errors += tensor_value(&whole, run.local + k) != (double)want;
+                errors += tensor_value(&whole, run.local + k - f.first) != (double)want;
             }
         machine_view_end(t->machine, &whole);
     }

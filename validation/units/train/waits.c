@@ -1,7 +1,7 @@
 /* Every wait of a step is left out once, in one step on one rank: the hazard checker names two operations that touch
  * the same bytes unordered, or the wait is shown to be redundant (no hazard, and the same bits in hostile order). On 4
- * ranks TP2 x DP2, TP2 x PP2 and, in two strips and BF16, TP2 x CP2, on 8 TP2 x PP2 x DP2; the optimizer is sharded
- * over data ranks. */
+ * ranks TP2 x DP2, TP2 x PP2 and, in two strips and BF16, TP2 x CP2, on 8 TP2 x PP2 x DP2 and TP2 x S2 x DP2; the
+ * optimizer is sharded over data ranks. */
 #include "left_out.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,17 +10,17 @@
 enum { STEPS = 3, SEEDS = 3, DECK = 1024, MOST_WAITS = 4096, MOST_RANKS = 8 };
 
 typedef struct {
-    int pipeline, data, context;
+    int pipeline, data, context, shard;
 } cut;
 
 static bench_case layout_case(cut k, const char *recompute)
 {
     char text[DECK];
     snprintf(text, sizeof text,
-             "waits\n\n[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = %d\ndata = %d\ncontext = %d\nsharding = "
-             "optimizer\n"
+             "waits\n\n[llama3.1-8b]\nsize = check\ntensor = 2\npipeline = %d\ndata = %d\ncontext = %d\nshard = %d\n"
+             "sharding = optimizer\n"
              "%scheck = off\nbackend = host\nwarmup = 0\nsteps = %d\nrecompute = %s\n",
-             k.pipeline, k.data, k.context,
+             k.pipeline, k.data, k.context, k.shard,
              k.context > 1 ? "strips = 2\ncontext_gradients = bf16\n" : "precision = fp32\n", STEPS, recompute);
     return case_of(text, world_ranks());
 }
@@ -122,16 +122,18 @@ static void leave_out(cut k, const char *recompute, int first)
     assert_true(want.hazards == 0.0);
     for (int step = first; step < 2; step++) leave_out_of(&c, &want, step, &n);
     if (world_rank() == 0)
-        printf("# TP2 PP%d DP%d CP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the hazard "
+        printf("# TP2 PP%d DP%d S%d CP%d, recompute %s: %lld waits (%d ranks, %d steps) left out, %lld named by the "
+               "hazard "
                "checker, "
                "%lld redundant\n",
-               k.pipeline, k.data, k.context, recompute, (long long)n.total, world_ranks(), 2 - first,
+               k.pipeline, k.data, k.shard, k.context, recompute, (long long)n.total, world_ranks(), 2 - first,
                (long long)n.named, (long long)n.redundant);
     trained_close(&want);
     assert_int_equal(n.unproved, 0);
 }
 
-static const cut data_ranks = { 1, 2, 1 }, stages = { 2, 1, 1 }, both = { 2, 2, 1 }, contexts = { 1, 1, 2 };
+static const cut data_ranks = { 1, 2, 1, 1 }, stages = { 2, 1, 1, 1 }, both = { 2, 2, 1, 1 }, contexts = { 1, 1, 2, 1 },
+                 shards = { 1, 2, 1, 2 };
 
 static void recompute_none(void **state)
 {
@@ -169,6 +171,17 @@ static void pipeline_data_layer(void **state)
     leave_out(both, "layer", 1);
 }
 
+static void shard_data(void **state)
+{
+    (void)state;
+    leave_out(shards, "none", 1);
+}
+static void shard_data_mlp(void **state)
+{
+    (void)state;
+    leave_out(shards, "attention_mlp", 1);
+}
+
 /* What is named on paper is named in a run, too. */
 static void named_in_a_run(void **state)
 {
@@ -199,9 +212,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(recompute_none), cmocka_unit_test(recompute_layer), cmocka_unit_test(named_in_a_run),
     };
     const struct CMUnitTest eight[] = {
-        cmocka_unit_test(pipeline_data),
-        cmocka_unit_test(pipeline_data_layer),
-        cmocka_unit_test(named_in_a_run),
+        cmocka_unit_test(pipeline_data),  cmocka_unit_test(pipeline_data_layer), cmocka_unit_test(shard_data),
+        cmocka_unit_test(shard_data_mlp), cmocka_unit_test(named_in_a_run),
     };
     int failed = world_ranks() == 8 ? cmocka_run_group_tests_name("waits", eight, NULL, NULL)
                                     : cmocka_run_group_tests_name("waits", four, NULL, NULL);

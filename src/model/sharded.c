@@ -1,0 +1,193 @@
+/* Units gathered in the order of their use, and gradients' buffers. */
+#include "model/sharded.h"
+#include "base/fail.h"
+#include <stdlib.h>
+
+enum { NO_UNIT = -1 };
+
+/* ---- the order of use ---- */
+
+static bucket *bucket_at(const sharded *s, int i) { return &s->params->buckets[i]; }
+
+/* The unit that a place of the network uses; layer: of the model, or NO_LAYER. */
+static int unit_of(const sharded *s, unsigned place, int64_t layer)
+{
+    for (int i = 0; i < s->params->bucket_count; i++) {
+        const bucket *b = bucket_at(s, i);
+        bool there = s->params->row[b->first_param].rule.places & place;
+        if (b->gathered_for_use && there && (layer == NO_LAYER || b->unit == layer)) return b->unit;
+    }
+    return NO_UNIT;
+}
+
+/* A unit that follows itself is used on. */
+static void add_use(sharded *s, int unit)
+{
+    if (unit == NO_UNIT || (s->length && s->order[s->length - 1] == unit)) return;
+    s->order[s->length++] = unit;
+}
+
+/* Backward the embedding's weights are not used. */
+static void add_action(sharded *s, const schedule_action *a, const chunk_extent *e)
+{
+    bool forward = a->verb == FORWARD;
+    if (a->verb != FORWARD && a->verb != BACKWARD) return;
+    if (forward && e->has_embedding) add_use(s, unit_of(s, AT_EMBEDDING, NO_LAYER));
+    if (!forward && e->has_loss) add_use(s, unit_of(s, AT_LOSS, NO_LAYER));
+    for (int64_t l = 0; l < e->layers; l++)
+        add_use(s, unit_of(s, AT_LAYER, e->first_layer + (forward ? l : e->layers - 1 - l)));
+    if (forward && e->has_loss) add_use(s, unit_of(s, AT_LOSS, NO_LAYER));
+}
+
+static void make_order(sharded *s, const chunk_extent *chunk, const schedule *order)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < order->length; i++) most += chunk[order->action[i].chunk].layers + 2;
+    s->order = malloc((size_t)most * sizeof *s->order);
+    if (!s->order) FAIL("no memory for the order of %lld gatherings", (long long)most);
+    for (int64_t i = 0; i < order->length; i++) add_action(s, &order->action[i], &chunk[order->action[i].chunk]);
+}
+
+/* ---- memory ---- */
+
+static int64_t weight_bytes(const bucket *b) { return b->elements * (int64_t)dtype_bytes(b->weight.type); }
+
+static int64_t unit_bytes(const sharded *s, int unit)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < s->params->bucket_count; i++)
+        if (bucket_at(s, i)->gathered_for_use && bucket_at(s, i)->unit == unit) bytes += weight_bytes(bucket_at(s, i));
+    return bytes;
+}
+
+static dtype microbatch_type(const sharded *s, const bucket *b)
+{
+    return kept_type(s->params->row[b->first_param].rule.kept.microbatch);
+}
+
+/* As large as the largest unit; the largest bucket; its part. */
+static void take_buffers(sharded *s, arena *a)
+{
+    int64_t unit = 0, elements = 0, part = 0;
+    dtype type = F32;
+    for (int i = 0; i < s->params->bucket_count; i++) {
+        const bucket *b = bucket_at(s, i);
+        if (!b->gathered_for_use) continue;
+        type = microbatch_type(s, b);
+        if (unit_bytes(s, b->unit) > unit) unit = unit_bytes(s, b->unit);
+        if (b->elements > elements) elements = b->elements, part = bucket_part(b).count;
+    }
+    for (int i = 0; i < UNIT_BUFFERS; i++)
+        s->weight[i].memory = tensor_taken(a, WEIGHTS, tensor_1d(NULL, BF16, unit / 2));
+    for (int i = 0; i < MICROBATCH_BUFFERS; i++)
+        s->gradient[i].memory = tensor_taken(a, GRADIENTS, tensor_1d(NULL, type, elements));
+    s->parts = tensor_taken(a, GRADIENTS, tensor_1d(NULL, type, elements));
+    s->sum = tensor_taken(a, GRADIENTS, tensor_1d(NULL, type, part));
+}
+
+void sharded_open(sharded *s, param_table *t, const queues *q, const chunk_extent *chunk, const schedule *order,
+                  arena *a)
+{
+    *s = (sharded){ .params = t, .queues = *q };
+    for (int i = 0; i < UNIT_BUFFERS; i++) s->weight[i].unit = NO_UNIT;
+    make_order(s, chunk, order);
+    if (s->length == 0) return;
+    take_buffers(s, a);
+    t->sharded = s;
+}
+
+void sharded_close(sharded *s) { free(s->order); }
+
+/* ---- weights ---- */
+
+/* The buffer that holds the unit; else the one wanted least long, which the queue waits for. */
+static weight_buffer *buffer_for(sharded *s, int unit)
+{
+    weight_buffer *oldest = s->weight;
+    for (weight_buffer *w = s->weight; w < s->weight + UNIT_BUFFERS; w++) {
+        if (w->unit == unit && w->last >= 0) return w;
+        if (w->last < oldest->last) oldest = w;
+    }
+    for (int i = 0; i < s->params->bucket_count; i++)
+        if (bucket_at(s, i)->gathered_for_use && bucket_at(s, i)->unit == oldest->unit)
+            queue_wait(s->queues.gradient, bucket_at(s, i)->used);
+    oldest->unit = NO_UNIT;
+    return oldest;
+}
+
+static void gather_unit(sharded *s, int unit, char *to)
+{
+    queue *q = s->queues.gradient;
+    for (int i = 0; i < s->params->bucket_count; i++) {
+        bucket *b = bucket_at(s, i);
+        if (!b->gathered_for_use || b->unit != unit) continue;
+        b->whole = tensor_1d(to, b->weight.type, b->elements);
+        queue_wait(q, b->updated);
+        if (!s->queues.overlap) queue_follow(q, s->queues.compute);
+        b->gathered = submit(q, "weights", all_gather_op(b->parts, b->whole, b->weight));
+        queues_wait_unless_overlap(&s->queues, b->gathered);
+        to += weight_bytes(b);
+    }
+}
+
+static void gather_ahead(sharded *s)
+{
+    for (; s->ahead < s->length && s->ahead < s->at + UNIT_BUFFERS; s->ahead++) {
+        int unit = s->order[s->ahead];
+        weight_buffer *w = buffer_for(s, unit);
+        if (w->unit != unit) gather_unit(s, unit, w->memory.data);
+        w->unit = unit;
+        w->last = s->ahead;
+    }
+}
+
+void sharded_step(sharded *s)
+{
+    for (int i = 0; i < UNIT_BUFFERS; i++) s->weight[i].last = -1;
+    s->at = -1;
+    s->ahead = 0;
+    gather_ahead(s);
+}
+
+void sharded_reach(sharded *s, const bucket *b)
+{
+    if (s->at >= 0 && s->order[s->at] == b->unit) return;
+    if (s->at + 1 >= s->length || s->order[s->at + 1] != b->unit) FAIL("unit %d is used out of its order", b->unit);
+    s->at++;
+    gather_ahead(s);
+}
+
+/* ---- gradients ---- */
+
+/* What no row covers is zero, or the padding of the sum would not be. */
+static void clear_padding(const sharded *s, const bucket *b, queue *q)
+{
+    const param *last = &s->params->row[b->first_param + b->params - 1];
+    int64_t filled = last->offset + last->part.rows * last->part.columns;
+    if (filled < b->elements)
+        submit(q, "gradients", fill_op(tensor_slice(b->microbatch, 0, filled, b->elements - filled), 0.0));
+}
+
+void sharded_take_gradient(sharded *s, bucket *b, queue *q)
+{
+    gradient_buffer *g = &s->gradient[s->next];
+    s->next = (s->next + 1) % MICROBATCH_BUFFERS;
+    if (g->of) FAIL("a microbatch's gradient is not done when its buffer is wanted again");
+    g->of = b;
+    queue_wait(q, g->busy);
+    b->microbatch = tensor_slice(g->memory, 0, 0, b->elements);
+    clear_padding(s, b, q);
+}
+
+void sharded_give_gradient(sharded *s, bucket *b, mark until)
+{
+    for (gradient_buffer *g = s->gradient; g < s->gradient + MICROBATCH_BUFFERS; g++)
+        if (g->of == b) g->of = NULL, g->busy = until;
+    b->microbatch = tensor_none();
+}
+
+gradient_sum sharded_sum(const sharded *s, const bucket *b)
+{
+    return (gradient_sum){ tensor_slice(s->parts, 0, 0, b->elements),
+                           tensor_slice(s->sum, 0, 0, bucket_part(b).count) };
+}
