@@ -16,7 +16,6 @@ enum {
     ACTIVATION = MLP | 1 << RECOMPUTE_ELEMENTWISE
 };
 
-/* The activation's derivative takes the place of the gradient that it is given. */
 static const family_slot slots[SLOTS] = {
     [X] = { "x", residual_shape, .gradient = X },
     [N1] = { "n1", residual_shape, .gradient = N1, .dropped = NORMS },
@@ -28,7 +27,7 @@ static const family_slot slots[SLOTS] = {
     [X2] = { "x2", residual_shape, .gradient = X, .dropped = NORMS },
     [N2] = { "n2", residual_shape, .gradient = N1, .dropped = NORMS },
     [MOMENTS2] = { "moments2", row_moments_shape, .dropped = NORMS },
-    [UP] = { "up", ffn_shape, .gradient = A, .dropped = MLP },
+    [UP] = { "up", ffn_shape, .gradient = UP, .dropped = MLP },
     [A] = { "a", ffn_shape, .gradient = A, .dropped = ACTIVATION },
     [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },
     [LOGITS] = { "logits", logits_shape, .gradient = GRADIENT_IN_PLACE },

@@ -219,6 +219,7 @@ HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or
     ("repeat", "swiglu_forward"): [(None, None, SAME)],
     ("repeat", "swiglu_backward"): [(None, None, SAME)],
     ("repeat", "squared_relu_forward"): [(None, None, SAME)],
+    ("repeat", "squared_relu_backward"): [(None, None, SAME)],
     ("repeat", "add"): [(None, None, SAME)],
     ("repeat", "cross_entropy"): [({"DP2xTP2"}, {1}, SAME + " (the second part works in place)")],
     ("repeat", "sum"): [(None, None, SAME)],
