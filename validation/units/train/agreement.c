@@ -163,7 +163,10 @@ static bool masters(batch b) { return strcmp(b.workload, nemotron4) != 0; }
  *   BF16, two layers                             5.5e-5   6.1e-4       6.7e-3   2.1e-2        7.8e-2     4.9e-4
  *   BF16, pipelines of six layers                1.4e-4   7.4e-4       1.2e-2   3.5e-2        1.0e-1     9.5e-4
  *   BF16 against FP32, two layers                3.5e-4   6.7e-4       1.9e-2   2.6e-2        1.1e-1     1.8e-3
- *   BF16 against FP32, pipelines of six          4.5e-4   1.2e-3       2.3e-2   4.2e-2        1.5e-1     3.3e-3 */
+ *   BF16 against FP32, pipelines of six          4.5e-4   1.2e-3       2.3e-2   4.2e-2        1.5e-1     3.3e-3
+ *   FP32, weights as shards                      2.9e-8   5.3e-7       1.5e-6   1.7e-5        2.6e-4     1.9e-7
+ *   BF16, weights as shards                      4.3e-4   1.1e-3       2.5e-2   4.5e-2        1.1e-1     9.1e-4
+ *   BF16 against FP32, weights as shards         5.0e-4   1.4e-3       2.5e-2   4.3e-2        1.2e-1     2.6e-3 */
 static void judge(batch b, cut k, const char *what, const spreads *all, int count)
 {
     for (int i = 0; i < count; i++) {
