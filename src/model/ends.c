@@ -69,8 +69,7 @@ void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tenso
                          .seed = c->seed,
                          .vocabulary = (uint32_t)c->model.vocabulary,
                          .first_sample = first_sample,
-                         .first = z.first,
-                         .skip = z.skip };
+                         .place = { z.first, z.skip } };
     origin before = origin_phase(e->work->queues.machine, PHASE_BATCH);
     submit(compute(e), "tokens", tokens_op(scalars, m->tokens, m->labels, &args));
     origin_restore(e->work->queues.machine, before);
@@ -83,8 +82,10 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
     bool alone = w->tensor.ranks->size == 1;
     tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e));
     submit(compute(e), "embedding",
-           embedding_forward_op(state_of(e, microbatch)->tokens, weight, alone ? x : w->partial,
-                                w->params->row[table].part.first_row));
+           embedding_forward_op((embedding_forward_operands){ .tokens = state_of(e, microbatch)->tokens,
+                                                              .table = weight,
+                                                              .out = alone ? x : w->partial },
+                                (embedding_args){ .first = w->params->row[table].part.first_row }));
     weight_return(w->params, table, 1, USE_FORWARD, compute(e));
     if (!alone) sequence_scatter(&w->tensor, "embedding", workspace_sum(w, x));
 }
