@@ -23,31 +23,41 @@ op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias)
     return o;
 }
 
+static bool is_vector(tensor t, int64_t n) { return walkable(t) && tensor_elements(&t) == n; }
+static bool is_f32_vector(tensor t, int64_t n) { return plain(t, F32) && tensor_elements(&t) == n; }
+
 op norm_forward_op(norm_forward_operands x, float epsilon)
 {
-    bool adds = tensor_present(&x.delta);
+    bool adds = tensor_present(&x.delta), centred = tensor_present(&x.mean);
     int64_t m = rows(x.x), n = columns(x.x);
-    op o = op_made(OP_NORM_FORWARD, (tensor[]){ x.x, x.delta, x.gain, x.sum, x.out, x.rstd }, NULL);
+    op o = op_made(OP_NORM_FORWARD, (tensor[]){ x.x, x.delta, x.gain, x.sum, x.out, x.rstd, x.bias, x.mean }, NULL);
     o.args.norm.epsilon = epsilon;
     need(walkable(x.x) && walkable(x.out) && rows_by(x.out, m, n), &o, "input and output differ in shape");
     need(adds == tensor_present(&x.sum), &o, "sum and delta come together");
     need(!adds || (walkable(x.delta) && walkable(x.sum) && rows_by(x.delta, m, n) && rows_by(x.sum, m, n)), &o,
          "delta or sum has another shape");
-    need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
-    need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
+    need(is_vector(x.gain, n), &o, "gain is not one row");
+    need(is_f32_vector(x.rstd, m), &o, "rstd is not one F32 per row");
+    need(centred == tensor_present(&x.bias), &o, "bias and mean come together");
+    need(!centred || (is_vector(x.bias, n) && is_f32_vector(x.mean, m)), &o, "bias or mean has another shape");
     return o;
 }
 
 op norm_backward_op(norm_backward_operands x)
 {
+    bool centred = tensor_present(&x.mean);
     int64_t m = rows(x.x), n = columns(x.x);
-    op o = op_made(OP_NORM_BACKWARD, (tensor[]){ x.d_out, x.x, x.rstd, x.gain, x.dx, x.gain_gradient },
-                   (access_mode[]){ x.dx_access, x.gain_access });
+    op o = op_made(OP_NORM_BACKWARD,
+                   (tensor[]){ x.d_out, x.x, x.rstd, x.gain, x.dx, x.gain_gradient, x.mean, x.bias_gradient },
+                   (access_mode[]){ x.dx_access, x.gain_access, x.bias_access });
     need(walkable(x.x) && walkable(x.d_out) && rows_by(x.d_out, m, n) && walkable(x.dx) && rows_by(x.dx, m, n), &o,
          "x, d_out and dx differ in shape");
-    need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
-    need(plain(x.gain_gradient, F32) && tensor_elements(&x.gain_gradient) == n, &o, "gain_gradient is not one F32 row");
-    need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
+    need(is_vector(x.gain, n), &o, "gain is not one row");
+    need(is_f32_vector(x.gain_gradient, n), &o, "gain_gradient is not one F32 row");
+    need(is_f32_vector(x.rstd, m), &o, "rstd is not one F32 per row");
+    need(centred == tensor_present(&x.bias_gradient), &o, "mean and bias_gradient come together");
+    need(!centred || (is_f32_vector(x.mean, m) && is_f32_vector(x.bias_gradient, n)), &o,
+         "mean or bias_gradient is not one F32 row");
     return o;
 }
 
