@@ -2,15 +2,26 @@
 #include "model/param.h"
 #include "base/fail.h"
 
+/* With what is only the head's gradient. */
+static int all_rows(const param_table *t) { return t->rows + (t->head ? 1 : 0); }
+static int all_buckets(const param_table *t) { return t->bucket_count + (t->head ? 1 : 0); }
+
+/* Where the weights of a row are. */
+static bucket *home_of(const param_table *t, int row)
+{
+    bucket *b = &t->buckets[t->row[row].bucket];
+    return b->tied ? b->tied : b;
+}
+
 void param_table_step(param_table *t)
 {
-    for (int i = 0; i < t->bucket_count; i++) {
+    for (int i = 0; i < all_buckets(t); i++) {
         bucket *b = &t->buckets[i];
         b->pending = 0;
         for (int use = 0; use < WEIGHT_USES; use++)
             if (b->borrowed[use]) FAIL("%d weights of a bucket were not returned", b->borrowed[use]);
     }
-    for (int i = 0; i < t->rows; i++) {
+    for (int i = 0; i < all_rows(t); i++) {
         param *p = &t->row[i];
         p->contributions = 0;
         t->buckets[p->bucket].pending += t->microbatches * param_uses(&p->rule, t->places);
@@ -28,7 +39,7 @@ static tensor rows_view(const param_table *t, tensor storage, int row, int count
 
 tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q)
 {
-    bucket *b = &t->buckets[t->row[row].bucket];
+    bucket *b = home_of(t, row);
     queue_wait(q, b->gathered);
     b->gathered = (mark){ 0 };
     b->borrowed[use] += count;
@@ -37,7 +48,7 @@ tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *
 
 void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
 {
-    bucket *b = &t->buckets[t->row[row].bucket];
+    bucket *b = home_of(t, row);
     b->borrowed[use] -= count;
     b->used = queue_mark(q);
 }
@@ -64,9 +75,15 @@ void param_contributed(param_table *t, int row, int count, queue *q)
     if (b->pending == 0) t->done(t->listener, b, q);
 }
 
-bool bucket_counts(const bucket *b) { return !b->holders || b->holders->rank == 0; }
+bool bucket_counts(const bucket *b)
+{
+    return (!b->holders || b->holders->rank == 0) && (!b->ends || b->ends->rank == 0);
+}
 
-int bucket_replicas(const bucket *b) { return (b->owners ? 1 : b->sum->size) * (b->holders ? b->holders->size : 1); }
+int bucket_replicas(const bucket *b)
+{
+    return (b->owners ? 1 : b->sum->size) * (b->holders ? b->holders->size : 1) * (b->ends ? 2 : 1);
+}
 
 bool bucket_first_owner(const bucket *b) { return bucket_counts(b) && (b->owners || b->sum->rank == 0); }
 

@@ -20,8 +20,12 @@ typedef struct {
 /* What a weight is wanted for: y = x W^T or dx = dy W. */
 typedef enum { USE_FORWARD, USE_BACKWARD, WEIGHT_USES } weight_use;
 
+/* A tied embedding is looked up and multiplied: two gradients, in two buffers, each reduced by itself, then added up
+ * (train/gradient.c). Where one stage does both, a bucket of its own has the head's gradient, and nothing else. Where
+ * two do, each has all of the bucket, and room for what the other's gradient is. */
+
 /* Rows that are reduced, updated and gathered together, because they are kept alike and have the same owners. */
-typedef struct {
+typedef struct bucket {
     int64_t elements;                    /* padded to equal shards */
     int64_t shard_first, shard_elements; /* what this rank's optimizer owns */
     int first_param, params;
@@ -29,8 +33,11 @@ typedef struct {
     group *holders; /* tensor ranks that each hold all of it and a partial sum of its gradient; NULL: each its part */
     group *sum;     /* ranks whose gradients are summed */
     group *owners;  /* between whom its shards are spread: sum, or NULL where every rank owns it whole */
+    struct bucket *tied;          /* whose weight the head multiplies with; NULL: its own */
+    group *ends;                  /* the pipeline's ranks, of which the first and the last hold it; NULL: one does */
     tensor weight, gradient;      /* [elements] */
     tensor partial;               /* [elements] with holders only: before their sum; `gradient` if that is as wide */
+    tensor other;                 /* [shard_elements] with ends only: the other end's gradient */
     tensor master, first, second; /* [shard_elements]; master absent where the weight is its own */
     int64_t pending;              /* contributions until the gradient is done */
     mark reduced;                 /* its gradient is the sum over ranks */
@@ -45,6 +52,8 @@ typedef struct {
     int rows;
     bucket *buckets;
     int bucket_count;
+    bucket *looked_up; /* of a tied embedding, if it is here */
+    bucket *head;    /* its head's gradient, behind the buckets that are counted, as its row is behind those; or NULL */
     int *number;     /* [1 + layers of the model, PARAM_NAMES]: param_row */
     group *norm;     /* ranks that hold every gradient element once, of those for which bucket_counts */
     unsigned places; /* of the stage: where it uses parameters */
@@ -80,7 +89,7 @@ access_mode param_contribute(param_table *t, int row, int count);
 /* After submitting it: when the bucket's last one is in, `done` is called. A bucket has one queue. */
 void param_contributed(param_table *t, int row, int count, queue *q);
 
-/* Whether this rank counts the bucket's gradient in the norm: the first of its holders. */
+/* Whether this rank counts the bucket's gradient in the norm: the first of its holders, on the first of its ends. */
 bool bucket_counts(const bucket *b);
 /* How many ranks own the same elements, and whether this is the first of them. */
 int bucket_replicas(const bucket *b);

@@ -35,8 +35,8 @@ typedef struct {
 } gathered_product;
 tensor gather_matmul(const sequence_parallel *p, const char *name, gathered_product x);
 
-/* sum.out = own strips of the sum over ranks of a [s, b, k] w [k, n], each rank's product rounded to partial's type, the
- * first one's with the bias [n], which all have; absent: none. On one rank the product writes `out`. */
+/* sum.out = own strips of the sum over ranks of a [s, b, k] w [k, n], each rank's product rounded to partial's type,
+ * the first one's with the bias [n], which all have; absent: none. On one rank the product writes `out`. */
 typedef struct {
     tensor a, w, bias;
     scattered_sum sum;
