@@ -110,6 +110,14 @@ XGSW_SHARED float gelu_derivative(float x)
     return s * fmaf(x * (1.0f - s), fmaf(0.214064449f, x * x, 1.59576912f), 1.0f);
 }
 
+/* max(x, 0)^2, and its derivative times d; not a number stays so. */
+XGSW_SHARED float squared_relu_value(float x)
+{
+    float positive = x < 0.0f ? 0.0f : x;
+    return positive * positive;
+}
+XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * (x < 0.0f ? 0.0f : x) * d; }
+
 /* One AdamW update (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
 typedef struct {
     float beta1, beta2, epsilon, decay;

@@ -116,12 +116,13 @@ op attention_backward_op(attention_backward_operands x, attention_args args)
     return o;
 }
 
+static bool is_dense_like(tensor t, tensor x) { return same_shape(t, x) && plain(t, x.type) && is_float(t); }
+
 op add_op(tensor out, tensor a, tensor b)
 {
     op o = op_made(OP_ADD, (tensor[]){ out, a, b }, NULL);
-    need(same_shape(a, b) && same_shape(a, out) && plain(a, out.type) && plain(b, out.type) && plain(out, out.type) &&
-             is_float(out),
-         &o, "sum of tensors that differ in shape or format");
+    need(is_dense_like(out, out) && is_dense_like(a, out) && is_dense_like(b, out), &o,
+         "sum of tensors that differ in shape or format");
     return o;
 }
 
@@ -139,6 +140,21 @@ op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up)
     need(walkable(gate_up) && walkable(d_out) && walkable(d_gate_up), &o, "a row has gaps");
     need(rows_by(gate_up, rows(d_out), 2 * columns(d_out)) && rows_by(d_gate_up, rows(d_out), 2 * columns(d_out)), &o,
          "gate_up is not [rows, 2f] for out [rows, f]");
+    return o;
+}
+
+op squared_relu_forward_op(tensor x, tensor out)
+{
+    op o = op_made(OP_SQUARED_RELU_FORWARD, (tensor[]){ x, out }, NULL);
+    need(is_dense_like(x, x) && is_dense_like(out, x), &o, "x and out differ in shape or format, or have gaps");
+    return o;
+}
+
+op squared_relu_backward_op(tensor x, tensor d_out, tensor dx)
+{
+    op o = op_made(OP_SQUARED_RELU_BACKWARD, (tensor[]){ x, d_out, dx }, NULL);
+    need(is_dense_like(x, x) && is_dense_like(d_out, x) && is_dense_like(dx, x), &o,
+         "x, d_out and dx differ in shape or format, or have gaps");
     return o;
 }
 

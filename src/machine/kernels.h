@@ -53,6 +53,10 @@ op add_op(tensor out, tensor a, tensor b);
 op swiglu_forward_op(tensor gate_up, tensor out);
 op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 
+/* out = max(x, 0)^2; dx = 2 max(x, 0) d_out, which may lie where d_out does. Equal shapes, contiguous. */
+op squared_relu_forward_op(tensor x, tensor out);
+op squared_relu_backward_op(tensor x, tensor d_out, tensor dx);
+
 /* out [rows, f] = gelu(x + bias), bias [f]. Backward: dx = d_out gelu'(x + bias); bias_gradient F32 [f] (+)= the sums
  * of its columns, before they are rounded. */
 op gelu_forward_op(tensor x, tensor bias, tensor out);

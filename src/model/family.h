@@ -64,8 +64,7 @@ typedef struct {
     int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
 } family;
 
-extern const family llama; /* Llama 2 and 3.1 */
-extern const family gpt3;
+extern const family llama, nemotron, gpt3; /* Llama 2 and 3.1; Nemotron-4; GPT-3 */
 const family *family_of(const bench_case *c);
 
 slot_set step_reads(const layer_step *s);
@@ -106,7 +105,8 @@ tensor fused_heads_shape(const rank_extents *n);     /* [s, b, (heads + 2 kv_hea
 tensor heads_shape(const rank_extents *n);           /* [s, b, heads/T d] */
 tensor head_statistics_shape(const rank_extents *n); /* [b, heads/T, s] F32 */
 
-/* mlp_steps.c. Reads gate and up, makes silu(gate) * up; or reads up, makes gelu(up + bias), the step's. */
-extern const step_kind swiglu, biased_gelu;
+/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. Reads up, makes max(up, 0)^2, or gelu(up + bias), the
+ * step's. */
+extern const step_kind swiglu, squared_relu, biased_gelu;
 tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
 tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */

@@ -19,7 +19,7 @@ typedef struct workspace {
     tensor gathered, d_gathered; /* [s, b, h]: sequence-gathered activation and gradient; absent on one tensor rank */
     tensor partial, parts;       /* [s, b, h]: row-parallel products, and all ranks' of own strips, before their sum */
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
-    tensor rope;                 /* of the kind `rotation`: [s, d/2, 2] F32: cosine, sine */
+    tensor rope;                 /* of the kind `rotation`: [s, rotated width / 2, 2] F32: cosine, sine */
     context_attention attention; /* of the kind `causal_attention` */
     struct {
         const void *data;

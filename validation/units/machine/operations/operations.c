@@ -291,6 +291,29 @@ static void column_sums_run_backward(queue *q, const int64_t *n, const tensor *i
     submit(q, "column_sums", column_sums_op(d_out, d_in[0], how));
 }
 
+/* shape: elements */
+static void squared_relu_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ DTYPES, 1, { n[0] }, .gaps = false, .differentiate = true, .gradient_type = DTYPES };
+    out[0] = (spec){ DTYPES, 1, { n[0] }, .gaps = false };
+}
+
+static void squared_relu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < n[0]; i++) out[0][i] = in[0][i] > 0.0 ? in[0][i] * in[0][i] : 0.0;
+}
+
+static void squared_relu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    submit(q, "squared_relu", squared_relu_forward_op(in[0], out[0]));
+}
+
+static void squared_relu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                                      const tensor *d_in, access_mode how)
+{
+    submit(q, "d_squared_relu", squared_relu_backward_op(in[0], d_out, d_in[0]));
+}
+
 /* shape: s, b, h, rows held, first row held; tokens go beyond both ends */
 static void embedding_describe(const int64_t *n, spec *in, spec *out)
 {
@@ -514,6 +537,20 @@ static const operation list[] = {
       0,
       0,
       { { 6, 2, 5, 4, 0, 0 }, { 40, 1, 1100, 30, 3, 7 }, { 30, 3, 16, 2, 5, 1 } } },
+    { "squared_relu",
+      1,
+      1,
+      0,
+      false,
+      squared_relu_describe,
+      squared_relu_reference,
+      squared_relu_run,
+      squared_relu_run_backward,
+      1,
+      2,
+      0,
+      0,
+      { { 1 }, { 7 }, { 4096 }, { 8193 } } },
     { "embedding",
       2,
       1,
