@@ -442,11 +442,6 @@ static void add_terms(const job *j, const float *a, const float *b, float *sum, 
         emulator_fail("oneDNN's sgemm fails");
 }
 
-static void add_bias(const job *j, float *sum)
-{
-    for (size_t i = 0; i < j->d.rows * j->d.cols; i++) sum[i] += value_at(j->how.bias, j->d.type, i % j->d.rows);
-}
-
 /* In two parts where the algorithm splits sums; a part that it keeps in d's format is rounded. */
 static void run(void *data)
 {
@@ -460,7 +455,8 @@ static void run(void *data)
     if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && j->d.type == CUDA_R_16BF)
         for (size_t i = 0; i < j->d.rows * j->d.cols; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
     add_terms(j, a, b, sum, half, k, half > 0 ? 1.0f : j->beta);
-    if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS) add_bias(j, sum);
+    for (size_t i = 0; j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && i < j->d.rows * j->d.cols; i++)
+        sum[i] += value_at(j->how.bias, j->d.type, i % j->d.rows);
     narrow(j, sum);
     free(a);
     free(b);

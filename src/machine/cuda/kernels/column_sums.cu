@@ -1,33 +1,22 @@
 /* Sums of columns over rows: gradients of biases and of positions. */
 #include "machine/cuda/kernels/column_sums.cuh"
 
-typedef struct {
-    tensor x, sums;
-    int64_t groups, length;
-    sum_cut cut;
-} sums_call;
-static sums_call call_of(const cuda_call *c)
+static sum_cut cut_of(const cuda_call *c)
 {
-    sums_call s = { merged(c->x[0]), c->x[1], rows_of(c->x[1]), 0, {} };
-    const tensor all[] = { s.x, s.sums };
-    s.length = sum_length(all, 2);
-    s.cut = sum_cut_of(s.groups, rows_of(s.x) / s.groups, columns_of(s.x), s.length);
-    return s;
+    const tensor all[] = { merged(c->x[0]), c->x[1] };
+    int64_t groups = rows_of(all[1]);
+    return sum_cut_of(groups, rows_of(all[0]) / groups, columns_of(all[0]), sum_length(all, 2));
 }
 
-size_t cuda_column_sums_scratch(const cuda_call *c)
-{
-    sums_call s = call_of(c);
-    return part_bytes(s.groups, s.cut);
-}
+size_t cuda_column_sums_scratch(const cuda_call *c) { return part_bytes(cut_of(c)); }
 
 void cuda_column_sums(const cuda_call *c)
 {
-    sums_call s = call_of(c);
-    bool once = s.cut.parts == 1;
-    float *to = static_cast<float *>(s.sums.data), *first = once ? to : static_cast<float *>(c->scratch);
-    with_type(s.x.type, [&](auto zero) {
-        sum_rows<decltype(zero)>(s.x, first, s.cut, s.length, once && c->update[1], c->stream);
+    sum_cut cut = cut_of(c);
+    bool once = cut.parts == 1;
+    float *to = static_cast<float *>(c->x[1].data), *first = once ? to : static_cast<float *>(c->scratch);
+    with_type(c->x[0].type, [&](auto zero) {
+        sum_rows<decltype(zero)>(merged(c->x[0]), first, cut, once && c->update[1], c->stream);
     });
-    sum_parts_of(c, s.groups, s.cut, to, c->update[1], s.length);
+    sum_parts_of(c, cut, to, c->update[1]);
 }

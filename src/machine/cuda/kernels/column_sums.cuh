@@ -9,14 +9,16 @@ enum { SUM_THREADS = 128, LARGEST_PARTS = 64, SMALLEST_PART = 64 };
 
 /* Blocks: strips of columns, of each part, of each group. */
 typedef struct {
-    int64_t columns, rows, part; /* rows of a group, of a part */
-    int strips, parts;           /* of the columns; of a group */
+    int64_t groups, columns, rows, part; /* rows of a group, of a part */
+    int64_t length;                      /* columns that a thread moves at once */
+    int strips, parts;                   /* of the columns; of a group */
     unsigned blocks;
 } sum_cut;
 
 static inline sum_cut sum_cut_of(int64_t groups, int64_t rows, int64_t columns, int64_t length)
 {
-    sum_cut cut = { columns, rows, parts_of(rows, LARGEST_PARTS), (int)parts_of(columns, SUM_THREADS * length), 0, 0 };
+    sum_cut cut = { groups, columns, rows, parts_of(rows, LARGEST_PARTS), length, 0, 0, 0 };
+    cut.strips = (int)parts_of(columns, SUM_THREADS * length);
     if (cut.part < SMALLEST_PART) cut.part = SMALLEST_PART;
     cut.parts = (int)parts_of(rows, cut.part);
     cut.blocks = (unsigned)(groups * cut.parts * cut.strips);
@@ -63,9 +65,10 @@ template <typename type, int length> KERNEL(SUM_THREADS) column_sums_rows(tensor
 }
 
 template <typename type>
-static void sum_rows(const tensor &x, float *to, const sum_cut &cut, int64_t length, bool adds, cudaStream_t stream)
+static void sum_rows(const tensor &x, float *to, const sum_cut &cut, bool adds, cudaStream_t stream)
 {
-    if (length == STRIP) LAUNCH((column_sums_rows<type, STRIP>), cut.blocks, SUM_THREADS, 0, stream, x, to, cut, adds);
+    if (cut.length == STRIP)
+        LAUNCH((column_sums_rows<type, STRIP>), cut.blocks, SUM_THREADS, 0, stream, x, to, cut, adds);
     else LAUNCH((column_sums_rows<type, 1>), cut.blocks, SUM_THREADS, 0, stream, x, to, cut, adds);
 }
 
@@ -79,15 +82,14 @@ static inline int64_t sum_length(const tensor *all, int count)
 }
 
 /* The sums of the parts, if there are several: [groups, parts, columns] in scratch. */
-static inline size_t part_bytes(int64_t groups, const sum_cut &cut)
+static inline size_t part_bytes(const sum_cut &cut)
 {
-    return cut.parts > 1 ? (size_t)(groups * cut.parts * cut.columns) * sizeof(float) : 0;
+    return cut.parts > 1 ? (size_t)(cut.groups * cut.parts * cut.columns) * sizeof(float) : 0;
 }
 
-static inline void sum_parts_of(const cuda_call *c, int64_t groups, const sum_cut &cut, float *to, bool adds,
-                                int64_t length)
+static inline void sum_parts_of(const cuda_call *c, const sum_cut &cut, float *to, bool adds)
 {
-    tensor partial = { c->scratch, F32, 2, { groups * cut.parts, cut.columns }, { cut.columns, 1 } };
+    tensor partial = { c->scratch, F32, 2, { cut.groups * cut.parts, cut.columns }, { cut.columns, 1 } };
     if (cut.parts > 1)
-        sum_rows<float>(partial, to, sum_cut_of(groups, cut.parts, cut.columns, length), length, adds, c->stream);
+        sum_rows<float>(partial, to, sum_cut_of(cut.groups, cut.parts, cut.columns, cut.length), adds, c->stream);
 }

@@ -16,11 +16,10 @@ typedef struct {
 
 /* out [token] = table [row], or 0 where the row is not held here. */
 template <typename from_type, typename to_type, int length>
-static KERNEL(THREADS)
-    embedding_rows(const int32_t *token, tensor table, tensor out, int64_t columns, int64_t first, added_rows added)
+static KERNEL(THREADS) embedding_rows(const int32_t *token, tensor table, tensor out, int64_t first, added_rows added)
 {
     int64_t row = token[blockIdx.x] - first, at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
-    if (at >= columns) return;
+    if (at >= columns_of(table)) return;
     float to[length] = {};
     if (row >= 0 && row < table.dim[0]) {
         auto from = strip_load<length>(row_of<from_type>(table, row), at);
@@ -48,7 +47,7 @@ XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
             using to_type = decltype(to);
             auto kernel =
                 length == STRIP ? embedding_rows<from_type, to_type, STRIP> : embedding_rows<from_type, to_type, 1>;
-            LAUNCH(kernel, grid, THREADS, 0, c->stream, token, table, out, columns, c->args.embedding.first, added);
+            LAUNCH(kernel, grid, THREADS, 0, c->stream, token, table, out, c->args.embedding.first, added);
         });
     });
 }

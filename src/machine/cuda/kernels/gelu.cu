@@ -17,24 +17,27 @@ gelu_forward_rows(tensor x, tensor bias, tensor out, int64_t columns, int strips
     strip_store(row_of<type>(out, row), at, y);
 }
 
-template <typename type, int length>
-KERNEL(SUM_THREADS)
-gelu_backward_rows(tensor x, tensor bias, tensor d_out, tensor dx, float *to, sum_cut cut, bool adds)
+typedef struct {
+    tensor x, bias, d_out, dx;
+    sum_cut cut;
+} backward_call;
+
+template <typename type, int length> KERNEL(SUM_THREADS) gelu_backward_rows(backward_call c, float *to, bool adds)
 {
-    column_share s = share_of<length>(cut, to);
-    if (s.at >= cut.columns) return;
-    strip<type, length> added = strip_load<length>(static_cast<const type *>(bias.data), s.at);
+    column_share s = share_of<length>(c.cut, to);
+    if (s.at >= c.cut.columns) return;
+    strip<type, length> added = strip_load<length>(static_cast<const type *>(c.bias.data), s.at);
     float sum[length] = {};
 #pragma unroll 2
     for (int64_t row = s.first; row < s.end; row++) {
-        strip<type, length> values = strip_load<length>(row_of<type>(x, row), s.at),
-                            d = strip_load<length>(row_of<type>(d_out, row), s.at);
+        strip<type, length> values = strip_load<length>(row_of<type>(c.x, row), s.at),
+                            d = strip_load<length>(row_of<type>(c.d_out, row), s.at);
         float y[length];
         for (int i = 0; i < length; i++) {
             y[i] = widen(d.of[i]) * gelu_derivative(widen(values.of[i]) + widen(added.of[i]));
             sum[i] += y[i];
         }
-        strip_store(row_of<type>(dx, row), s.at, y);
+        strip_store(row_of<type>(c.dx, row), s.at, y);
     }
     share_store<length>(s, sum, adds);
 }
@@ -55,37 +58,25 @@ void cuda_gelu_forward(const cuda_call *c)
     with_type(c->x[0].type, [&](auto zero) { forward_of<decltype(zero)>(c); });
 }
 
-typedef struct {
-    tensor x, bias, d_out, dx;
-    int64_t length;
-    sum_cut cut;
-} backward_call;
 static backward_call backward_of(const cuda_call *c)
 {
-    backward_call b = { merged(c->x[0]), c->x[1], merged(c->x[2]), merged(c->x[3]), 0, {} };
+    backward_call b = { merged(c->x[0]), c->x[1], merged(c->x[2]), merged(c->x[3]), {} };
     const tensor all[] = { b.x, b.bias, b.d_out, b.dx, c->x[4] };
-    b.length = sum_length(all, 5);
-    b.cut = sum_cut_of(1, rows_of(b.x), columns_of(b.x), b.length);
+    b.cut = sum_cut_of(1, rows_of(b.x), columns_of(b.x), sum_length(all, 5));
     return b;
 }
 
-size_t cuda_gelu_backward_scratch(const cuda_call *c) { return part_bytes(1, backward_of(c).cut); }
-
-template <typename type> static void backward_with(const cuda_call *c, const backward_call &b, float *to, bool adds)
-{
-    if (b.length == STRIP)
-        LAUNCH((gelu_backward_rows<type, STRIP>), b.cut.blocks, SUM_THREADS, 0, c->stream, b.x, b.bias, b.d_out, b.dx,
-               to, b.cut, adds);
-    else
-        LAUNCH((gelu_backward_rows<type, 1>), b.cut.blocks, SUM_THREADS, 0, c->stream, b.x, b.bias, b.d_out, b.dx, to,
-               b.cut, adds);
-}
+size_t cuda_gelu_backward_scratch(const cuda_call *c) { return part_bytes(backward_of(c).cut); }
 
 void cuda_gelu_backward(const cuda_call *c)
 {
     backward_call b = backward_of(c);
-    bool once = b.cut.parts == 1;
+    bool once = b.cut.parts == 1, adds = once && c->update[4];
     float *to = static_cast<float *>(c->x[4].data), *first = once ? to : static_cast<float *>(c->scratch);
-    with_type(b.x.type, [&](auto zero) { backward_with<decltype(zero)>(c, b, first, once && c->update[4]); });
-    sum_parts_of(c, 1, b.cut, to, c->update[4], b.length);
+    with_type(b.x.type, [&](auto zero) {
+        using type = decltype(zero);
+        auto kernel = b.cut.length == STRIP ? gelu_backward_rows<type, STRIP> : gelu_backward_rows<type, 1>;
+        LAUNCH(kernel, b.cut.blocks, SUM_THREADS, 0, c->stream, b, first, adds);
+    });
+    sum_parts_of(c, b.cut, to, c->update[4]);
 }
