@@ -51,7 +51,8 @@ static __device__ __forceinline__ void share_store(const column_share &s, float 
     strip_store(s.to, 0, sum);
 }
 
-template <typename type, int length> KERNEL(SUM_THREADS) column_sums_rows(tensor x, float *to, sum_cut cut, bool adds)
+template <typename type, int length>
+static KERNEL(SUM_THREADS) column_sums_rows(tensor x, float *to, sum_cut cut, bool adds)
 {
     column_share s = share_of<length>(cut, to);
     if (s.at >= cut.columns) return;
