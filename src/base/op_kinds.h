@@ -19,6 +19,9 @@
     ROW(OP_ADD, add)                                                                                                   \
     ROW(OP_SWIGLU_FORWARD, swiglu_forward)                                                                             \
     ROW(OP_SWIGLU_BACKWARD, swiglu_backward)                                                                           \
+    ROW(OP_GELU_FORWARD, gelu_forward)                                                                                 \
+    ROW(OP_GELU_BACKWARD, gelu_backward)                                                                               \
+    ROW(OP_COLUMN_SUMS, column_sums)                                                                                   \
     ROW(OP_SQUARED_RELU_FORWARD, squared_relu_forward)                                                                 \
     ROW(OP_SQUARED_RELU_BACKWARD, squared_relu_backward)                                                               \
     ROW(OP_CROSS_ENTROPY, cross_entropy)                                                                               \

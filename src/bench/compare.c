@@ -89,6 +89,7 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
     double whole = reference_norms(r, target, start, norm), unit = 1e-3 * whole;
     for (int i = 0; i < rows_held(t); i++) {
         int row = t->stage.params.row[i].logical;
+        if (t->stage.params.row[i].rule.moves_nothing) continue;
         row_squares s = own_squares(t, i, what, target + r->base[row], start ? start + r->base[row] : NULL);
         own[row] = magnitude(sqrt(s.error) / (sqrt(s.change) + unit));
         shared[row] = s.error / bucket_replicas(&t->stage.params.buckets[t->stage.params.row[i].bucket]);

@@ -12,8 +12,9 @@ typedef struct {
 
 /* r = |x - target| / (|target - start| + 1e-3 |whole target - start|) per parameter, over the elements that the ranks'
  * optimizers own, and once more over each rank's own ones, so that one rank cannot hide behind many; the largest is
- * returned, on all ranks alike. x: reduced gradients, or weights (master where there is one). start NULL: zero.
- * t NULL: this rank takes no part. Collective over the world. Not finite counts as 1e100. */
+ * returned, on all ranks alike. x: reduced gradients, or weights (master where there is one); not of rows that move
+ * nothing (plan/model/params.h). start NULL: zero. t NULL: this rank takes no part. Collective over the world. Not
+ * finite counts as 1e100. */
 typedef enum { COMPARE_GRADIENT, COMPARE_WEIGHT } compared;
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start);
 

@@ -25,9 +25,18 @@ typedef struct {
 typedef struct {
     float epsilon;
 } norm_args;
+/* Of so many local positions p is position first + p of the sequence, in the second half skip more. */
 typedef struct {
-    int64_t first, valid;
-} vocabulary_args; /* first row held here; unpadded vocabulary */
+    int64_t first, skip;
+} position_args;
+XGSW_SHARED int64_t position_of(position_args at, int64_t p, int64_t length)
+{
+    return at.first + p + (p >= length / 2 ? at.skip : 0);
+}
+typedef struct {
+    int64_t first; /* row of the table held here */
+    position_args place;
+} embedding_args;
 typedef enum { CROSS_ENTROPY_PARTIAL, CROSS_ENTROPY_FINISH } cross_entropy_part;
 typedef struct {
     cross_entropy_part part;
@@ -40,12 +49,12 @@ typedef struct {
     float scale;
     int64_t first_row, first_column, rows, columns;
 } initialize_args;
-/* Local position p is position first + p of the sequence, in the second half of the local ones skip more. */
 typedef struct {
     tokens_kind kind;
     bool labels_next;
     uint32_t seed, vocabulary;
-    int64_t first_sample, first, skip;
+    int64_t first_sample;
+    position_args place;
 } tokens_args;
 typedef struct {
     double maximum, minimum;
@@ -76,7 +85,7 @@ typedef struct {
 typedef union {
     attention_args attention;
     norm_args norm;
-    vocabulary_args vocabulary;
+    embedding_args embedding;
     cross_entropy_args cross_entropy;
     initialize_args initialize;
     tokens_args tokens;

@@ -6,10 +6,20 @@ static bool unit_stride(tensor t) { return t.dims == 2 && (t.stride[0] == 1 || t
 
 op matmul_op(tensor c, access_mode c_access, tensor a, tensor b)
 {
-    op o = op_made(OP_MATMUL, (tensor[]){ c, a, b }, (access_mode[]){ c_access });
+    op o = op_made(OP_MATMUL, (tensor[]){ c, a, b, tensor_none() }, (access_mode[]){ c_access });
     need(unit_stride(a) && unit_stride(b) && unit_stride(c), &o, "a matrix has no unit stride");
     need(c.dim[0] == a.dim[0] && a.dim[1] == b.dim[0] && b.dim[1] == c.dim[1], &o, "shapes do not multiply");
     need(is_float(a) && a.type == b.type && (c.type == F32 || c.type == a.type), &o, "formats do not multiply");
+    return o;
+}
+
+op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias)
+{
+    op o = matmul_op(c, WRITE, a, b);
+    o.operand[o.operands - 1].tensor = bias;
+    need(!tensor_present(&bias) || (plain(bias, c.type) && tensor_elements(&bias) == c.dim[1]), &o,
+         "bias is not one number of c's format a column");
+    need(!tensor_present(&bias) || (c.stride[1] == 1 && c.dim[1] > 1), &o, "a product with a bias is not by rows");
     return o;
 }
 
@@ -148,20 +158,59 @@ op squared_relu_backward_op(tensor x, tensor d_out, tensor dx)
     return o;
 }
 
-op embedding_forward_op(tensor tokens, tensor table, tensor out, int64_t first)
+static void need_bias_rows(op *o, tensor x, tensor bias, tensor other)
 {
-    op o = op_made(OP_EMBEDDING_FORWARD, (tensor[]){ tokens, table, out }, NULL);
-    o.args.vocabulary.first = first;
-    need(plain(tokens, I32) && walkable(table) && table.dims == 2 && walkable(out), &o,
+    need(walkable(x) && walkable(other) && rows_by(other, rows(x), columns(x)) && other.type == x.type, o,
+         "two operands [rows, f] differ");
+    need(plain(bias, x.type) && tensor_elements(&bias) == columns(x), o,
+         "bias is not one number of x's format a column");
+}
+
+op gelu_forward_op(tensor x, tensor bias, tensor out)
+{
+    op o = op_made(OP_GELU_FORWARD, (tensor[]){ x, bias, out }, NULL);
+    need_bias_rows(&o, x, bias, out);
+    return o;
+}
+
+op gelu_backward_op(gelu_backward_operands x)
+{
+    op o = op_made(OP_GELU_BACKWARD, (tensor[]){ x.x, x.bias, x.d_out, x.dx, x.bias_gradient },
+                   (access_mode[]){ x.bias_access });
+    need_bias_rows(&o, x.x, x.bias, x.d_out);
+    need_bias_rows(&o, x.x, x.bias, x.dx);
+    need(plain(x.bias_gradient, F32) && tensor_elements(&x.bias_gradient) == columns(x.x), &o,
+         "bias_gradient is not one F32 row");
+    return o;
+}
+
+op column_sums_op(tensor x, tensor sums, access_mode sums_access)
+{
+    op o = op_made(OP_COLUMN_SUMS, (tensor[]){ x, sums }, (access_mode[]){ sums_access });
+    need(walkable(x) && plain(sums, F32) && columns(sums) == columns(x), &o, "sums are not F32 rows as long as x's");
+    need(rows(sums) > 0 && rows(x) % rows(sums) == 0, &o, "groups of rows are not equal");
+    return o;
+}
+
+op embedding_forward_op(embedding_forward_operands x, embedding_args args)
+{
+    bool adds = tensor_present(&x.positions);
+    op o = op_made(OP_EMBEDDING_FORWARD, (tensor[]){ x.tokens, x.table, x.out, x.positions }, NULL);
+    o.args.embedding = args;
+    need(plain(x.tokens, I32) && walkable(x.table) && x.table.dims == 2 && walkable(x.out), &o,
          "tokens, table or out has a wrong format");
-    need(rows_by(out, tensor_elements(&tokens), columns(table)), &o, "out is not one table row per token");
+    need(rows_by(x.out, tensor_elements(&x.tokens), columns(x.table)), &o, "out is not one table row per token");
+    need(!adds || (walkable(x.positions) && x.positions.type == x.table.type && x.positions.dims == 2 &&
+                   columns(x.positions) == columns(x.table) && x.tokens.dims == 2 &&
+                   position_of(args.place, x.tokens.dim[0] - 1, x.tokens.dim[0]) < rows(x.positions)),
+         &o, "a position of tokens [s, b] has no row");
     return o;
 }
 
 op embedding_backward_op(tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access, int64_t first)
 {
     op o = op_made(OP_EMBEDDING_BACKWARD, (tensor[]){ tokens, d_out, gradient }, (access_mode[]){ gradient_access });
-    o.args.vocabulary.first = first;
+    o.args.embedding.first = first;
     need(plain(tokens, I32) && walkable(gradient) && gradient.dims == 2 && walkable(d_out), &o,
          "tokens, gradient or d_out has a wrong format");
     need(rows_by(d_out, tensor_elements(&tokens), columns(gradient)), &o, "d_out is not one table row per token");

@@ -6,6 +6,9 @@
 /* c[m, n] = a[m, k] b[k, n] (WRITE) or c += a b inside the product (UPDATE). Any view with one unit stride.
  * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32, or BF16 if they are. */
 op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
+/* c = a b + bias, rounded once; bias [n], of c's type, absent: matmul_op. Rows of c have no gaps and
+ * several columns. */
+op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
 
 /* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type. RMSNorm: out = sum *
  * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). With bias and mean LayerNorm, its gain kept as its
@@ -54,9 +57,26 @@ op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 op squared_relu_forward_op(tensor x, tensor out);
 op squared_relu_backward_op(tensor x, tensor d_out, tensor dx);
 
-/* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0.
+/* out [rows, f] = gelu(x + bias), bias [f]. Backward: dx = d_out gelu'(x + bias); bias_gradient F32 [f] (+)= the sums
+ * of its columns, before they are rounded. */
+op gelu_forward_op(tensor x, tensor bias, tensor out);
+typedef struct {
+    tensor x, bias, d_out, dx, bias_gradient;
+    access_mode bias_access;
+} gelu_backward_operands;
+op gelu_backward_op(gelu_backward_operands o);
+
+/* sums F32 [n] or [groups, n] without gaps (+)= sums of columns of x, whose rows are as many for each group, one group
+ * after another: the gradient of what was added to all rows of a group. */
+op column_sums_op(tensor x, tensor sums, access_mode sums_access);
+
+/* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0. With positions
+ * [.., h], a row that is held is added to that of its place in the sequence, in FP32, rounded once.
  * Backward: per row an FP32 sum over its tokens in position order, then one rounded add (UPDATE) or store (WRITE). */
-op embedding_forward_op(tensor tokens, tensor table, tensor out, int64_t first);
+typedef struct {
+    tensor tokens, table, out, positions;
+} embedding_forward_operands;
+op embedding_forward_op(embedding_forward_operands o, embedding_args args);
 op embedding_backward_op(tensor tokens, tensor d_out, tensor gradient, access_mode gradient_access, int64_t first);
 
 /* Vocabulary-parallel cross-entropy of logits [s, b, V/T]. Part 1: partial [s, b, 3] F32 = (max, sum exp(x - max),

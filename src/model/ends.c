@@ -9,6 +9,7 @@
 static end_state *state_of(const network_ends *e, int64_t microbatch) { return &e->state[microbatch % e->states]; }
 static queue *compute(const network_ends *e) { return e->work->queues.compute; }
 static int table_row(const network_ends *e) { return param_row(e->work->params, PARAM_EMBEDDING, NO_LAYER); }
+static int positions_row(const network_ends *e) { return param_row(e->work->params, PARAM_POSITIONS, NO_LAYER); }
 
 /* ---- memory ---- */
 
@@ -59,18 +60,23 @@ void ends_close(network_ends *e) { free(e->state); }
 
 /* ---- batch and embedding ---- */
 
+/* Of this context rank's positions. */
+static position_args place_of(const network_ends *e)
+{
+    zigzag z = zigzag_of(e->work->context[0], e->work->given->model.sequence);
+    return (position_args){ z.first, z.skip };
+}
+
 void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tensor scalars)
 {
     const bench_case *c = e->work->given;
     end_state *m = state_of(e, microbatch);
-    zigzag z = zigzag_of(e->work->context[0], c->model.sequence);
     tokens_args args = { .kind = c->tokens,
                          .labels_next = c->model.labels_next_token,
                          .seed = c->seed,
                          .vocabulary = (uint32_t)c->model.vocabulary,
                          .first_sample = first_sample,
-                         .first = z.first,
-                         .skip = z.skip };
+                         .place = place_of(e) };
     origin before = origin_phase(e->work->queues.machine, PHASE_BATCH);
     submit(compute(e), "tokens", tokens_op(scalars, m->tokens, m->labels, &args));
     origin_restore(e->work->queues.machine, before);
@@ -79,20 +85,41 @@ void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tenso
 void embed_forward(network_ends *e, int64_t microbatch, tensor x)
 {
     workspace *w = e->work;
-    int table = table_row(e);
+    int table = table_row(e), positions = positions_row(e);
     bool alone = w->tensor.ranks->size == 1;
-    tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e));
+    tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e)), added = tensor_none();
+    if (positions >= 0) added = weight_borrow(w->params, positions, 1, USE_FORWARD, compute(e));
     submit(compute(e), "embedding",
-           embedding_forward_op(state_of(e, microbatch)->tokens, weight, alone ? x : w->partial,
-                                w->params->row[table].part.first_row));
+           embedding_forward_op((embedding_forward_operands){ .tokens = state_of(e, microbatch)->tokens,
+                                                              .table = weight,
+                                                              .out = alone ? x : w->partial,
+                                                              .positions = added },
+                                (embedding_args){ w->params->row[table].part.first_row, place_of(e) }));
     weight_return(w->params, table, 1, USE_FORWARD, compute(e));
+    if (positions >= 0) weight_return(w->params, positions, 1, USE_FORWARD, compute(e));
     if (!alone) sequence_scatter(&w->tensor, "embedding", workspace_sum(w, x));
+}
+
+/* From d [s, b, h], which all tensor ranks have: each sums an equal run of its positions, whose halves may be apart. */
+static void positions_gradient(const network_ends *e, int row, tensor d)
+{
+    param_table *t = e->work->params;
+    int64_t s = d.dim[0], part = e->work->extents.part, begin = e->work->tensor.ranks->rank * part, end = begin + part;
+    access_mode how = param_contribute(t, row, 1, compute(e));
+    tensor gradient = param_gradient(t, row, 1);
+    if (how == WRITE) submit(compute(e), "positions_gradient", fill_op(gradient, 0.0));
+    for (int64_t at = begin, until; at < end; at = until) {
+        until = at < s / 2 && s / 2 < end ? s / 2 : end;
+        tensor rows = tensor_slice(gradient, 0, position_of(place_of(e), at, s), until - at);
+        submit(compute(e), "positions_gradient", column_sums_op(tensor_slice(d, 0, at, until - at), rows, UPDATE));
+    }
+    param_contributed(t, row, 1, compute(e));
 }
 
 void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
 {
     workspace *w = e->work;
-    int table = table_row(e);
+    int table = table_row(e), positions = positions_row(e);
     workspace_await(w, w->queues.tensor, w->d_gathered);
     tensor d = sequence_gather(&w->tensor, "d_embedding", dx, w->d_gathered);
     access_mode how = param_contribute(w->params, table, 1, compute(e));
@@ -100,6 +127,7 @@ void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
            embedding_backward_op(state_of(e, microbatch)->tokens, d, param_gradient(w->params, table, 1), how,
                                  w->params->row[table].part.first_row));
     param_contributed(w->params, table, 1, compute(e));
+    if (positions >= 0) positions_gradient(e, positions, d);
 }
 
 /* ---- final norm, head and loss ---- */

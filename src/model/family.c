@@ -3,7 +3,9 @@
 
 const family *family_of(const bench_case *c)
 {
-    static const family *const families[] = { [FAMILY_LLAMA] = &llama, [FAMILY_NEMOTRON] = &nemotron };
+    static const family *const families[] = {
+        [FAMILY_LLAMA] = &llama, [FAMILY_NEMOTRON] = &nemotron, [FAMILY_GPT3] = &gpt3
+    };
     return families[c->model.family];
 }
 

@@ -64,7 +64,7 @@ typedef struct {
     int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
 } family;
 
-extern const family llama, nemotron; /* Llama 2 and 3.1; Nemotron-4 */
+extern const family llama, nemotron, gpt3; /* Llama 2 and 3.1; Nemotron-4; GPT-3 */
 const family *family_of(const bench_case *c);
 
 slot_set step_reads(const layer_step *s);
@@ -94,7 +94,7 @@ tensor row_rstd_shape(const rank_extents *n);    /* [s/T b] F32: statistics of R
 tensor row_moments_shape(const rank_extents *n); /* [2 s/T b] F32: of LayerNorm, all rstd before all means */
 
 /* product_steps.c. Column-parallel: reads [s/T, b, k], makes the product of what all tensor ranks have of it, [s, b,
- * n]. Row-parallel: reads [s, b, k], makes [s/T, b, n], summed over the tensor ranks. */
+ * n]. Row-parallel: reads [s, b, k], makes [s/T, b, n], summed over the tensor ranks. Rows of bias are added. */
 extern const step_kind column_product, row_product;
 tensor logits_shape(const rank_extents *n); /* [s, b, V/T] */
 
@@ -105,7 +105,8 @@ tensor fused_heads_shape(const rank_extents *n);     /* [s, b, (heads + 2 kv_hea
 tensor heads_shape(const rank_extents *n);           /* [s, b, heads/T d] */
 tensor head_statistics_shape(const rank_extents *n); /* [b, heads/T, s] F32 */
 
-/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. Reads up, makes max(up, 0)^2. */
-extern const step_kind swiglu, squared_relu;
+/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. Reads up, makes max(up, 0)^2, or gelu(up + bias), the
+ * step's. */
+extern const step_kind swiglu, squared_relu, biased_gelu;
 tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
 tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */

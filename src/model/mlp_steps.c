@@ -34,3 +34,28 @@ static void backward_squared_relu(step_call *c)
 const step_kind squared_relu = { .forward = forward_squared_relu,
                                  .backward = backward_squared_relu,
                                  .saves_reads = 1u };
+
+static void forward_gelu(step_call *c)
+{
+    submit(c->work->queues.compute, c->step->name,
+           gelu_forward_op(tensor_rows(step_read(c, 0)), step_borrow(c, c->step->bias, USE_FORWARD),
+                           tensor_rows(step_made(c, 0))));
+    step_return(c, c->step->bias, USE_FORWARD);
+}
+
+static void backward_gelu(step_call *c)
+{
+    queue *q = c->work->queues.compute;
+    contribution bias = step_contribute(c, c->step->bias, q);
+    submit(q, c->step->backward_name,
+           gelu_backward_op((gelu_backward_operands){ .x = tensor_rows(step_read(c, 0)),
+                                                      .bias = step_borrow(c, c->step->bias, USE_BACKWARD),
+                                                      .d_out = tensor_rows(step_d_made(c, 0)),
+                                                      .dx = tensor_rows(step_d_read(c, 0)),
+                                                      .bias_gradient = bias.gradient,
+                                                      .bias_access = bias.access }));
+    step_return(c, c->step->bias, USE_BACKWARD);
+    step_contributed(c, c->step->bias, q);
+}
+
+const step_kind biased_gelu = { .forward = forward_gelu, .backward = backward_gelu, .saves_reads = 1u };

@@ -1,9 +1,15 @@
 /* What this rank holds and owns. */
 #include "model/param.h"
 
-bool bucket_counts(const bucket *b) { return !b->holders || b->holders->rank == 0; }
+bool bucket_counts(const bucket *b)
+{
+    return (!b->holders || b->holders->rank == 0) && (!b->ends || b->ends->rank == 0);
+}
 
-int bucket_replicas(const bucket *b) { return (b->owners ? 1 : b->sum->size) * (b->holders ? b->holders->size : 1); }
+int bucket_replicas(const bucket *b)
+{
+    return (b->owners ? 1 : b->sum->size) * (b->holders ? b->holders->size : 1) * (b->ends ? 2 : 1);
+}
 
 bool bucket_first_owner(const bucket *b) { return bucket_counts(b) && (b->owners || b->sum->rank == 0); }
 

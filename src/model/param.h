@@ -20,8 +20,12 @@ typedef struct {
 /* What a weight is wanted for: y = x W^T or dx = dy W. */
 typedef enum { USE_FORWARD, USE_BACKWARD, WEIGHT_USES } weight_use;
 
+/* A tied embedding is looked up and multiplied: two gradients, in two buffers, each reduced by itself, then added up
+ * (train/gradient.c). Where one stage does both, a bucket of its own has the head's gradient, and nothing else. Where
+ * two do, each has all of the bucket, and room for what the other's gradient is. */
+
 /* Rows that are reduced, updated and gathered together, because they are kept alike and have the same owners. */
-typedef struct {
+typedef struct bucket {
     int64_t elements;                    /* padded to equal shards */
     int64_t shard_first, shard_elements; /* what this rank's optimizer owns: of the own part, between the owners */
     int first_param, params;
@@ -30,6 +34,8 @@ typedef struct {
     group *parts;   /* the shard axis, between whose ranks it is cut into parts; NULL: one part is all of it */
     group *sum;     /* ranks that have the same part and sum its gradient once a step */
     group *owners;  /* between whom the shards of a part are spread: sum, or NULL where each owns it whole */
+    struct bucket *tied;          /* whose weight the head multiplies with; NULL: its own */
+    group *ends;                  /* the pipeline's ranks, of which the first and the last hold it; NULL: one does */
     bool gathered_for_use;        /* only the own part lives here; model/sharded.h brings the rest */
     int unit;                     /* what is gathered together: sharded.h */
     tensor weight, gradient;      /* [elements], or of the own part */
@@ -37,6 +43,7 @@ typedef struct {
     tensor microbatch;            /* [elements] gathered_for_use: the gradient of the microbatch at hand, or absent */
     int64_t summed;               /* microbatches whose gradient is in the part's */
     tensor partial;               /* [elements] with holders only: before their sum; `gradient` if that is as wide */
+    tensor other;                 /* [shard_elements] with ends only: the other end's gradient */
     tensor master, first, second; /* [shard_elements]; master absent where the weight is its own */
     int64_t pending;              /* contributions until the gradient, gathered_for_use the microbatch's, is done */
     mark reduced;                 /* its gradient is the sum over ranks */
@@ -53,8 +60,10 @@ typedef struct {
     int rows;
     bucket *buckets;
     int bucket_count;
-    int *number;             /* [1 + layers of the model, PARAM_NAMES]: param_row */
-    group *norm;             /* ranks that hold every gradient element once, of those for which bucket_counts */
+    bucket *looked_up; /* of a tied embedding, if it is here */
+    bucket *head; /* its head's gradient, behind the buckets that are counted, as its row is behind those; or NULL */
+    int *number;  /* [1 + layers of the model, PARAM_NAMES]: param_row */
+    group *norm;  /* ranks that hold every gradient element once, of those for which bucket_counts */
     struct sharded *sharded; /* of buckets that are gathered for use; NULL: none is */
     unsigned places;         /* of the stage: where it uses parameters */
     int64_t microbatches;
@@ -90,7 +99,7 @@ access_mode param_contribute(param_table *t, int row, int count, queue *q);
 /* After submitting it: when the bucket's last one is in, `done` is called. A bucket has one queue. */
 void param_contributed(param_table *t, int row, int count, queue *q);
 
-/* Whether this rank counts the bucket's gradient in the norm: the first of its holders. */
+/* Whether this rank counts the bucket's gradient in the norm: the first of its holders, on the first of its ends. */
 bool bucket_counts(const bucket *b);
 /* How many ranks own the same elements, and whether this is the first of them. */
 int bucket_replicas(const bucket *b);

@@ -124,6 +124,33 @@ static void add_rows(builder *b)
     }
 }
 
+/* One stage has both ends: the head's gradient gets a row and a bucket. */
+static void open_head(builder *b, param *table)
+{
+    param_table *t = b->t;
+    param *head = &t->row[t->rows];
+    *head = *table;
+    head->bucket = t->bucket_count;
+    head->rule.places = AT_LOSS;
+    table->rule.places = AT_EMBEDDING;
+    t->head = &t->buckets[t->bucket_count];
+    *t->head = *t->looked_up;
+    t->head->first_param = t->rows;
+    t->head->tied = t->looked_up;
+}
+
+static void tie_ends(builder *b)
+{
+    param_table *t = b->t;
+    int row = param_row(t, PARAM_EMBEDDING, NO_LAYER);
+    group *stages = &b->m->axis[AXIS_PIPELINE];
+    if (row < 0) return;
+    t->looked_up = &t->buckets[t->row[row].bucket];
+    if (stages->size > 1) t->looked_up->ends = stages;
+    else open_head(b, &t->row[row]);
+    if (t->places & AT_LOSS) *number_of(t, PARAM_HEAD, NO_LAYER) = t->head ? t->rows + 1 : row + 1;
+}
+
 dtype kept_type(kept_format format)
 {
     if (format != KEPT_BF16 && format != KEPT_FP32) FAIL("the trainer keeps no %s", kept_name(format));
@@ -147,6 +174,7 @@ static void take_memory(bucket *b, const param_kept *kept, arena *a)
     b->gradient = take(a, GRADIENTS, kept->gradient, bucket_held(b).count);
     b->partial = take(a, GRADIENTS, kept->partial, b->elements);
     if (b->holders && kept->partial == KEPT_NOT) b->partial = b->gradient;
+    if (b->ends) b->other = take(a, GRADIENTS, kept->gradient, b->shard_elements);
     b->master = take(a, OPTIMIZER, kept->master, b->shard_elements);
     b->first = take(a, OPTIMIZER, kept->moment, b->shard_elements);
     b->second = take(a, OPTIMIZER, kept->moment, b->shard_elements);
@@ -159,12 +187,14 @@ void param_table_open(param_table *t, const bench_case *c, mesh *m, arena *a)
     *t = (param_table){ .microbatches = c->microbatches,
                         .places = stage_places(c, m->at[AXIS_PIPELINE]),
                         .norm = c->sharding == SHARDING_OPTIMIZER ? &m->all : &m->model };
-    t->row = calloc((1 + layers) * rules, sizeof *t->row);
-    t->buckets = calloc((1 + layers) * rules, sizeof *t->buckets);
+    t->row = calloc((1 + layers) * rules + 1, sizeof *t->row);
+    t->buckets = calloc((1 + layers) * rules + 1, sizeof *t->buckets);
     t->number = calloc((1 + layers) * PARAM_NAMES, sizeof *t->number);
     if (!t->row || !t->buckets || !t->number) FAIL("no memory for the table of parameters of %zu layers", layers);
     add_rows(&b);
+    if (c->model.tied_embedding) tie_ends(&b);
     for (int i = 0; i < t->bucket_count; i++) take_memory(&t->buckets[i], &bucket_rule(t, &t->buckets[i])->kept, a);
+    if (t->head) take_memory(t->head, &(param_kept){ .gradient = bucket_rule(t, t->head)->kept.gradient }, a);
 }
 
 void param_table_close(param_table *t)

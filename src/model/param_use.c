@@ -12,9 +12,17 @@ static void expect_contributions(param_table *t, bucket *b)
     }
 }
 
+/* Where the weights of a row are. */
+static bucket *home_of(const param_table *t, int row)
+{
+    bucket *b = &t->buckets[t->row[row].bucket];
+    return b->tied ? b->tied : b;
+}
+
+/* With what is only the head's gradient. */
 void param_table_step(param_table *t)
 {
-    for (int i = 0; i < t->bucket_count; i++) {
+    for (int i = 0; i < t->bucket_count + (t->head ? 1 : 0); i++) {
         bucket *b = &t->buckets[i];
         for (int use = 0; use < WEIGHT_USES; use++)
             if (b->borrowed[use]) FAIL("%d weights of a bucket were not returned", b->borrowed[use]);
@@ -35,7 +43,7 @@ static tensor rows_view(const param_table *t, tensor storage, int row, int count
 
 tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q)
 {
-    bucket *b = &t->buckets[t->row[row].bucket];
+    bucket *b = home_of(t, row);
     if (b->gathered_for_use) sharded_reach(t->sharded, b);
     queue_wait(q, b->gathered);
     b->gathered = (mark){ 0 };
@@ -45,7 +53,7 @@ tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *
 
 void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
 {
-    bucket *b = &t->buckets[t->row[row].bucket];
+    bucket *b = home_of(t, row);
     b->borrowed[use] -= count;
     b->used = queue_mark(q);
 }

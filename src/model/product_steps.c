@@ -22,15 +22,29 @@ static tensor matrix(const step_call *c, weight_use use)
     return use == USE_FORWARD ? tensor_transposed(w) : w;
 }
 
+/* Added forward. */
+static param_rows bias_rows(const step_call *c, weight_use use)
+{
+    return use == USE_FORWARD ? c->step->bias : (param_rows){ .count = 0 };
+}
+
+static tensor bias(const step_call *c, weight_use use) { return step_borrow(c, bias_rows(c, use), use); }
+
+static void return_rows(const step_call *c, weight_use use)
+{
+    step_return(c, c->step->weight, use);
+    step_return(c, bias_rows(c, use), use);
+}
+
 /* Of what all tensor ranks have, which is returned. */
 static tensor gather_multiply(step_call *c, weight_use use, tensor whole)
 {
     workspace *w = c->work;
     direction d = direction_of(c, use);
     workspace_await(w, w->queues.tensor, whole);
-    gathered_product p = { .part = d.from, .w = matrix(c, use), .whole = whole, .y = d.to };
+    gathered_product p = { .part = d.from, .w = matrix(c, use), .bias = bias(c, use), .whole = whole, .y = d.to };
     tensor gathered = gather_matmul(&w->tensor, d.name, p);
-    step_return(c, c->step->weight, use);
+    return_rows(c, use);
     return gathered;
 }
 
@@ -39,8 +53,9 @@ static void multiply_scatter(step_call *c, weight_use use)
 {
     workspace *w = c->work;
     direction d = direction_of(c, use);
-    matmul_scatter(&w->tensor, d.name, d.from, matrix(c, use), workspace_sum(w, d.to));
-    step_return(c, c->step->weight, use);
+    scattered_product p = { .a = d.from, .w = matrix(c, use), .bias = bias(c, use), .sum = workspace_sum(w, d.to) };
+    matmul_scatter(&w->tensor, d.name, p);
+    return_rows(c, use);
 }
 
 /* dW (+)= dy^T x */
@@ -56,6 +71,16 @@ static void weight_gradient(const step_call *c, tensor x, tensor dy)
     step_contributed(c, c->step->weight, w->queues.weight);
 }
 
+/* db (+)= sums over positions of what this rank has of dy */
+static void bias_gradient(const step_call *c)
+{
+    queue *q = c->work->queues.compute;
+    if (c->step->bias.count == 0) return;
+    contribution to = step_contribute(c, c->step->bias, q);
+    submit(q, c->step->gradient_name, column_sums_op(step_d_made(c, 0), to.gradient, to.access));
+    step_contributed(c, c->step->bias, q);
+}
+
 /* ---- split by rows of W: every rank has columns of y ---- */
 
 static void column_forward(step_call *c) { gather_multiply(c, USE_FORWARD, c->work->gathered); }
@@ -69,6 +94,7 @@ void column_weight_gradient(step_call *c)
 static void column_backward(step_call *c)
 {
     column_weight_gradient(c);
+    bias_gradient(c);
     column_input_gradient(c);
 }
 
@@ -86,6 +112,7 @@ static void row_backward(step_call *c)
     while (!column->kind->gathers);
     step_gather_input(c, column, before);
     weight_gradient(c, step_read(c, 0), dy);
+    bias_gradient(c);
 }
 
 const step_kind column_product = {

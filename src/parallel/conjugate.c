@@ -53,25 +53,25 @@ tensor gather_matmul(const sequence_parallel *p, const char *name, gathered_prod
     tensor whole = tensor_rows(g.whole), y = tensor_rows(x.y);
     for (int j = 0; j < p->strips; j++) {
         queue_wait(q, g.strip[j]);
-        submit(q, name, matmul_op(strip(p, y, j), WRITE, strip(p, whole, j), x.w));
+        submit(q, name, matmul_bias_op(strip(p, y, j), strip(p, whole, j), x.w, x.bias));
     }
     return g.whole;
 }
 
-static void matmul_scatter_strips(const sequence_parallel *p, const char *name, tensor a, tensor w, scattered_sum sum)
+static void matmul_scatter_strips(const sequence_parallel *p, const char *name, const scattered_product *x)
 {
     mark done = { 0 };
-    tensor partial = tensor_rows(sum.partial);
+    tensor partial = tensor_rows(x->sum.partial), a = tensor_rows(x->a);
+    tensor bias = p->ranks->rank == 0 ? x->bias : tensor_none();
     for (int j = 0; j < p->strips; j++) {
-        submit(p->queues.compute, name, matmul_op(strip(p, partial, j), WRITE, strip(p, a, j), w));
-        done = scatter_strip(p, name, &sum, j);
+        submit(p->queues.compute, name, matmul_bias_op(strip(p, partial, j), strip(p, a, j), x->w, bias));
+        done = scatter_strip(p, name, &x->sum, j);
     }
     queue_wait(p->queues.compute, done);
 }
 
-void matmul_scatter(const sequence_parallel *p, const char *name, tensor a, tensor w, scattered_sum sum)
+void matmul_scatter(const sequence_parallel *p, const char *name, scattered_product x)
 {
-    a = tensor_rows(a);
-    if (p->ranks->size > 1) matmul_scatter_strips(p, name, a, w, sum);
-    else submit(p->queues.compute, name, matmul_op(tensor_rows(sum.out), WRITE, a, w));
+    if (p->ranks->size > 1) matmul_scatter_strips(p, name, &x);
+    else submit(p->queues.compute, name, matmul_bias_op(tensor_rows(x.sum.out), tensor_rows(x.a), x.w, x.bias));
 }

@@ -29,12 +29,16 @@ tensor sequence_gather_end(const sequence_parallel *p, const gathering *x, queue
 /* out [s/T, b, n] = own strips of the sum over ranks of partial [s, b, n]. */
 void sequence_scatter(const sequence_parallel *p, const char *name, scattered_sum x);
 
-/* y [s, b, n] = gathered part [s/T, b, k] w [k, n]. Returns what sequence_gather would. */
+/* y [s, b, n] = gathered part [s/T, b, k] w [k, n] + bias [n]; absent: none. Returns what sequence_gather would. */
 typedef struct {
-    tensor part, w, whole, y;
+    tensor part, w, bias, whole, y;
 } gathered_product;
 tensor gather_matmul(const sequence_parallel *p, const char *name, gathered_product x);
 
-/* sum.out = own strips of the sum over ranks of a [s, b, k] w [k, n], each rank's product rounded to partial's type. On
- * one rank the product writes `out`. */
-void matmul_scatter(const sequence_parallel *p, const char *name, tensor a, tensor w, scattered_sum sum);
+/* sum.out = own strips of the sum over ranks of a [s, b, k] w [k, n], each rank's product rounded to partial's type,
+ * the first one's with the bias [n], which all have; absent: none. On one rank the product writes `out`. */
+typedef struct {
+    tensor a, w, bias;
+    scattered_sum sum;
+} scattered_product;
+void matmul_scatter(const sequence_parallel *p, const char *name, scattered_product x);

@@ -54,6 +54,33 @@ void gradient_reduce(void *listener, bucket *b, queue *q)
     origin_restore(t->machine, before);
 }
 
+/* All stages, as their transfers are numbered. */
+static void exchange_ends(trainer *t, bucket *b)
+{
+    group *stages = &t->mesh->axis[AXIS_PIPELINE];
+    int peer = stages->rank == 0 ? stages->size - 1 : 0;
+    transfer both[2] = { { .send = true, .peer = peer }, { .send = false, .peer = peer } };
+    if (b) both[0].tensor = gradient_shard(b), both[1].tensor = b->other;
+    if (b) queue_wait(t->queues.gradient, b->reduced);
+    queue_wait(t->queues.compute, submit(t->queues.gradient, "tied_gradients", exchange_op(stages, both, b ? 2 : 0)));
+}
+
+/* The sum of two is the same in either order: both ends have the same bits. */
+void gradient_tie(trainer *t)
+{
+    bucket *b = t->stage.params.looked_up, *head = t->stage.params.head;
+    queue *q = t->queues.compute;
+    if (!t->given->model.tied_embedding) return;
+    origin before = origin_layer(t->machine, PHASE_GRADIENT, NO_LAYER);
+    if (t->mesh->layout.degree[AXIS_PIPELINE] > 1) exchange_ends(t, b);
+    if (b) queue_wait(q, b->reduced);
+    if (head) queue_wait(q, head->reduced);
+    if (b)
+        b->reduced =
+            submit(q, "tied_gradients", copy_op(gradient_shard(b), UPDATE, head ? gradient_shard(head) : b->other));
+    origin_restore(t->machine, before);
+}
+
 void gradient_norm(trainer *t)
 {
     const queues *l = &t->queues;

@@ -71,6 +71,8 @@ static void gather_weights(trainer *t, bucket *b)
 
 void optimizer_initialize(trainer *t)
 {
+    bucket *head = t->stage.params.head;
+    if (head) submit(t->queues.compute, "gradient", fill_op(head->gradient, 0.0));
     for (int i = 0; i < t->stage.params.bucket_count; i++) {
         initialize_bucket(t, &t->stage.params.buckets[i]);
         gather_weights(t, &t->stage.params.buckets[i]);

@@ -52,6 +52,7 @@ void trainer_gradients(trainer *t)
     begin(t);
     stage_step(&t->stage);
     pipeline_submit(t);
+    gradient_tie(t);
 }
 
 mark trainer_update(trainer *t)

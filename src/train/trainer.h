@@ -40,8 +40,10 @@ mark trainer_update(trainer *t);
 /* Their parts. pipeline.c: submits the stage's schedule. */
 void pipeline_submit(trainer *t);
 /* gradient.c: a bucket's last contribution was submitted; submits its reduction over the ranks that sum it. listener:
- * the trainer. Then norm over every logical parameter once, clip factor and loss into the step's scalars. */
+ * the trainer. Then of a tied embedding the sum of its two gradients. Then norm over every logical parameter once, clip
+ * factor and loss into the step's scalars. */
 void gradient_reduce(void *listener, bucket *b, queue *q);
+void gradient_tie(trainer *t);
 void gradient_norm(trainer *t);
 /* optimizer.c: first values; the update of every bucket, of which the last one's mark is returned. */
 void optimizer_initialize(trainer *t);

@@ -22,7 +22,8 @@ struct cublaslt_layout {
 struct cublaslt_descriptor {
     cublasComputeType_t compute;
     cudaDataType scale;
-    int32_t pointer_mode, trans[2], multiprocessors;
+    int32_t pointer_mode, trans[2], multiprocessors, epilogue;
+    const void *bias; /* [rows of d], of d's type, with CUBLASLT_EPILOGUE_BIAS */
 };
 struct cublaslt_preference {
     uint64_t workspace;
@@ -154,7 +155,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublas
                                         cudaDataType_t scale)
 {
     *descriptor = made(sizeof **descriptor);
-    **descriptor = (struct cublaslt_descriptor){ .compute = compute, .scale = scale };
+    **descriptor =
+        (struct cublaslt_descriptor){ .compute = compute, .scale = scale, .epilogue = CUBLASLT_EPILOGUE_DEFAULT };
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -173,6 +175,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMa
     case CUBLASLT_MATMUL_DESC_POINTER_MODE: return take(&x->pointer_mode, sizeof x->pointer_mode, value, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(&x->trans[0], sizeof x->trans[0], value, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(&x->trans[1], sizeof x->trans[1], value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(&x->epilogue, sizeof x->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(&x->bias, sizeof x->bias, value, bytes);
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
         return take(&x->multiprocessors, sizeof x->multiprocessors, value, bytes);
     }
@@ -258,6 +262,10 @@ static cublasStatus_t check_shapes(const job *j)
         return refuse(CUBLAS_STATUS_INVALID_VALUE, "the shapes of a, b and d do not multiply");
     if (j->how.pointer_mode != CUBLASLT_POINTER_MODE_HOST)
         return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "alpha and beta on the device");
+    if (j->how.epilogue != CUBLASLT_EPILOGUE_DEFAULT && j->how.epilogue != CUBLASLT_EPILOGUE_BIAS)
+        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "epilogue %d", j->how.epilogue);
+    if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && !j->how.bias)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "a bias without an address");
     if (j->how.multiprocessors < 0 || j->how.multiprocessors > multiprocessors)
         return refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d multiprocessors", j->how.multiprocessors, multiprocessors);
     return CUBLAS_STATUS_SUCCESS;
@@ -417,6 +425,8 @@ static void touch_ranges(const job *j)
     emulator_range(j->B, span(&j->b), "cublasLtMatmul: b");
     if (j->beta != 0.0f) emulator_range(j->C, span(&j->c), "cublasLtMatmul: c");
     emulator_range(j->D, span(&j->d), "cublasLtMatmul: d");
+    if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS)
+        emulator_range(j->how.bias, j->d.rows * element_bytes(j->d.type), "cublasLtMatmul: bias");
     if (j->workspace_bytes) emulator_range(j->workspace, j->workspace_bytes, "cublasLtMatmul: workspace");
 }
 
@@ -445,6 +455,8 @@ static void run(void *data)
     if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && j->d.type == CUDA_R_16BF)
         for (size_t i = 0; i < j->d.rows * j->d.cols; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
     add_terms(j, a, b, sum, half, k, half > 0 ? 1.0f : j->beta);
+    for (size_t i = 0; j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && i < j->d.rows * j->d.cols; i++)
+        sum[i] += value_at(j->how.bias, j->d.type, i % j->d.rows);
     narrow(j, sum);
     free(a);
     free(b);
@@ -464,6 +476,9 @@ static cublasStatus_t check_run(const job *j)
         if ((uintptr_t)x[i] % j->by.promise[i])
             emulator_fail("cublasLtMatmul: matrix %c is not aligned to the %u bytes that the heuristic was promised",
                           "abcd"[i], j -> by.promise[i]);
+    if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && (uintptr_t)j->how.bias % j->by.promise[3])
+        emulator_fail("cublasLtMatmul: the bias is not aligned to the %u bytes that the heuristic was promised for d",
+                      j->by.promise[3]);
     if (j->D == j->A || j->D == j->B) emulator_fail("cublasLtMatmul: d is a or b");
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -14,6 +14,8 @@ static size_t (*const scratch_of[OP_KINDS])(const op *) = {
     [OP_EMBEDDING_BACKWARD] = host_embedding_backward_scratch,
     [OP_NORM_BACKWARD] = host_norm_backward_scratch,
     [OP_ATTENTION_BACKWARD] = host_attention_backward_scratch,
+    [OP_GELU_BACKWARD] = host_gelu_backward_scratch,
+    [OP_COLUMN_SUMS] = host_column_sums_scratch,
     [OP_CROSS_ENTROPY] = host_cross_entropy_scratch,
 };
 

@@ -1,4 +1,4 @@
-/* Rows of the embedding table by token, and the sums of their gradients. */
+/* Rows of the embedding table by token, with those of positions, and the sums of their gradients. */
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
@@ -12,15 +12,33 @@ static void copy_row(const tensor *to, int64_t to_row, const tensor *from, int64
     }
 }
 
+/* The sum of a row of the table and of one of positions, rounded once. */
+static void add_rows(const tensor *to, int64_t to_row, const tensor *a, int64_t a_row, const tensor *b, int64_t b_row)
+{
+    float tile[3][TILE];
+    int64_t n = tensor_columns(to);
+    for (int64_t at = 0; at < n; at += TILE) {
+        int64_t part = smaller(TILE, n - at);
+        const float *x = row_read(tile[0], tensor_row(a, a_row, at), a->type, part);
+        const float *y = row_read(tile[1], tensor_row(b, b_row, at), b->type, part);
+        for (int64_t i = 0; i < part; i++) tile[2][i] = x[i] + y[i];
+        row_store(tensor_row(to, to_row, at), to->type, tile[2], part);
+    }
+}
+
 void host_embedding_forward(const op *o, void *scratch)
 {
-    const tensor *tokens = &o->operand[0].tensor, *table = &o->operand[1].tensor, *out = &o->operand[2].tensor;
+    const tensor *tokens = &o->operand[0].tensor, *table = &o->operand[1].tensor, *out = &o->operand[2].tensor,
+                 *positions = &o->operand[3].tensor;
     const int32_t *token = tokens->data;
-    int64_t count = tensor_elements(tokens), n = tensor_columns(table);
+    int64_t count = tensor_elements(tokens), n = tensor_columns(table), length = tokens->dim[0];
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; i++) {
-        int64_t row = token[i] - o->args.vocabulary.first;
-        if (row >= 0 && row < table->dim[0]) copy_row(out, i, table, row, n);
+        int64_t row = token[i] - o->args.embedding.first, place = i / (count / length);
+        bool held = row >= 0 && row < table->dim[0];
+        if (held && tensor_present(positions))
+            add_rows(out, i, table, row, positions, position_of(o->args.embedding.place, place, length));
+        else if (held) copy_row(out, i, table, row, n);
         else memset(tensor_row(out, i, 0), 0, (size_t)n * dtype_bytes(out->type));
     }
 }
@@ -74,7 +92,7 @@ void host_embedding_backward(const op *o, void *scratch)
     const tensor *tokens = &o->operand[0].tensor, *d_out = &o->operand[1].tensor;
     const operand *gradient = &o->operand[2];
     int64_t rows = gradient->tensor.dim[0], n = tensor_columns(&gradient->tensor);
-    by_row s = sort_tokens(tokens->data, tensor_elements(tokens), o->args.vocabulary.first, rows, scratch);
+    by_row s = sort_tokens(tokens->data, tensor_elements(tokens), o->args.embedding.first, rows, scratch);
 #pragma omp parallel for schedule(static, 16)
     for (int64_t row = 0; row < rows; row++) {
         int64_t count = s.begin[row + 1] - s.begin[row];

@@ -18,6 +18,8 @@ size_t host_matmul_scratch(const op *o);
 size_t host_embedding_backward_scratch(const op *o);
 size_t host_norm_backward_scratch(const op *o);
 size_t host_attention_backward_scratch(const op *o);
+size_t host_gelu_backward_scratch(const op *o);
+size_t host_column_sums_scratch(const op *o);
 size_t host_cross_entropy_scratch(const op *o);
 
 /* What is asked of oneDNN (onednn.c, with one file per major version of its interface).

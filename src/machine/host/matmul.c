@@ -3,7 +3,7 @@
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
-enum { C, A, B };
+enum { C, A, B, BIAS };
 
 /* oneDNN writes rows fast, so a product into a matrix of contiguous columns is made transposed: c' = b' a'. */
 static void operands_of(const op *o, tensor x[3])
@@ -65,19 +65,34 @@ static void multiply_widened(const tensor x[3], access_mode how, float *scratch)
     if (x[C].type == BF16) narrow(&wide[C], &x[C]);
 }
 
+static bool has_bias(const op *o) { return tensor_present(&o->operand[BIAS].tensor); }
+static access_mode access_of(const op *o) { return has_bias(o) ? UPDATE : o->operand[C].access; }
+
 size_t host_matmul_scratch(const op *o)
 {
     tensor x[3], wide[3];
     operands_of(o, x);
-    if (!widens(x)) return onednn_scratch(x, o->operand[C].access);
+    if (!widens(x)) return onednn_scratch(x, access_of(o));
     size_t floats = (size_t)widened_operands(x, wide, NULL);
-    return floats * sizeof(float) + onednn_scratch(wide, o->operand[C].access);
+    return floats * sizeof(float) + onednn_scratch(wide, access_of(o));
+}
+
+/* Every row is the bias: the product is then added to it. */
+static void fill_rows(const tensor *c, const tensor *bias)
+{
+    size_t bytes = dtype_bytes(c->type);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < c->dim[0]; row++)
+        for (int64_t i = 0; i < c->dim[1]; i++)
+            memcpy(row_at(c->data, c->type, row * c->stride[0] + i * c->stride[1]), row_at(bias->data, c->type, i),
+                   bytes);
 }
 
 void host_matmul(const op *o, void *scratch)
 {
     tensor x[3];
     operands_of(o, x);
-    if (widens(x)) multiply_widened(x, o->operand[C].access, scratch);
-    else onednn_multiply(x, o->operand[C].access, scratch);
+    if (has_bias(o)) fill_rows(&o->operand[C].tensor, &o->operand[BIAS].tensor);
+    if (widens(x)) multiply_widened(x, access_of(o), scratch);
+    else onednn_multiply(x, access_of(o), scratch);
 }

@@ -10,12 +10,6 @@ typedef struct {
     int64_t length;
 } sample_tokens;
 
-/* Position in the sequence of local position p. */
-static int64_t position_of(const sample_tokens *s, int64_t p)
-{
-    return s->args->first + p + (p >= s->length / 2 ? s->args->skip : 0);
-}
-
 static philox_block draw(const sample_tokens *s, uint32_t number, uint32_t stream)
 {
     philox_block counter = { { number, s->sample, s->step, stream } };
@@ -37,8 +31,8 @@ static int32_t uniform_label(const sample_tokens *s, int64_t position)
 static void uniform(const sample_tokens *s, int32_t *token, int32_t *label, int64_t stride)
 {
     for (int64_t p = 0; p < s->length; p++) {
-        token[p * stride] = uniform_token(s, position_of(s, p));
-        label[p * stride] = uniform_label(s, position_of(s, p));
+        token[p * stride] = uniform_token(s, position_of(s->args->place, p, s->length));
+        label[p * stride] = uniform_label(s, position_of(s->args->place, p, s->length));
     }
 }
 
@@ -50,8 +44,9 @@ static void ramp(const sample_tokens *s, int32_t *token, int32_t *label, int64_t
     for (int64_t position = 0; labels < s->length; position++) {
         if (left == 0) left = 1 + mulhi(draw(s, document++, 1).word[0], DOCUMENT), offset = 0;
         int32_t value = (int32_t)(--left ? 1 + offset++ % (vocabulary - 2) : vocabulary - 1);
-        if (position_of(s, labels) + 1 == position) label[labels++ * stride] = value;
-        if (tokens < s->length && position_of(s, tokens) == position) token[tokens++ * stride] = value;
+        if (position_of(s->args->place, labels, s->length) + 1 == position) label[labels++ * stride] = value;
+        if (tokens < s->length && position_of(s->args->place, tokens, s->length) == position)
+            token[tokens++ * stride] = value;
     }
 }
 

@@ -74,8 +74,8 @@ static const optimizer_rule gpt3_optimizer = { GPT3_ADAM, RATES(2e-5, 2e-5, 3180
 static const storage_rule gpt3_storage = { .weight = KEPT_BF16, MASTERED(KEPT_FP32, KEPT_FP32) };
 
 #define GPT3_SHAPE                                                                                                     \
-    .mlp = MLP_GELU, .norm = NORM_LAYER, .linear_biases = true, .tied_embedding = true, .norm_epsilon = 1e-5,          \
-    .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true
+    .family = FAMILY_GPT3, .mlp = MLP_GELU, .norm = NORM_LAYER, .linear_biases = true, .tied_embedding = true,         \
+    .norm_epsilon = 1e-5, .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true
 /* Without a second data or context rank nothing is sharded, as in the recipe. */
 #define GPT3_ROW                                                                                                       \
     .recipe = "JaxPP GPT3 (2024)", .step_line = STEP_LINE_COMPLETED, .formula = &gpt3_formula, .bf16 = &gpt3_storage,  \

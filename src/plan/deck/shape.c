@@ -44,6 +44,7 @@ void shape_resolve(case_draft *d)
     for (key_id key = KEY_SEQUENCE; key <= KEY_VOCABULARY; key++)
         if (draft_given(d, key)) key_store(key, &by_size, key_integer(key, &d->c));
     d->c.model = by_size.model;
+    d->c.model.init = d->workload->full.init;
     if (d->c.size != SIZE_FULL) d->c.model.init_std = shape_init_std(d->workload, d->c.model.hidden);
     shape_complete(&d->c.model, d->c.layout.degree[AXIS_TENSOR]);
 }

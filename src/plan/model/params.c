@@ -113,6 +113,7 @@ param_list params_of_shape(const model_shape *m)
                               .split = table[i].split,
                               .experts = table[i].tokens == ROUTED ? m->experts : 0,
                               .products = products[table[i].tokens],
+                              .moves_nothing = table[i].name == PARAM_K_BIAS && m->position_rows > 0,
                               .start = start_of(m, table[i].role),
                               .std = std_of(m, table[i].role, of[table[i].columns]) };
     if (m->tied_embedding) tie(&l.rule[0]);

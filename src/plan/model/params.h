@@ -57,7 +57,9 @@ typedef struct {
     int64_t products; /* that a token has with it in a layer, or at the loss; 0 of what is added or looked up, and of
                          the router, which no formula counts */
     param_start start;
-    double std; /* START_NORMAL */
+    double std;         /* START_NORMAL */
+    bool moves_nothing; /* a bias of keys that are not rotated shifts all scores of a query alike: its gradient is zero
+                           but for rounding, and so are Adam's steps: neither is compared */
     bool decays;
     param_kept kept;
 } param_rule;

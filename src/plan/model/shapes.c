@@ -58,6 +58,9 @@ model_shape shape_check(const workload_row *w, const mesh_layout *layout, int st
     m.vocabulary = 128 * tensor - 3;
     m.sequence = (64 + pieces - 1) / pieces * pieces * tensor * context;
     m.layers = check_layers(layout, slots);
+    if (m.position_rows) m.position_rows = 2 * m.sequence;
+    if (m.tied_embedding)
+        m.init = INIT_STD; /* a table of std 1 makes logits of spread sqrt(hidden), too rough in BF16 */
     m.init_std =
         fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
     shape_complete(&m, layout->degree[AXIS_TENSOR]);

@@ -8,8 +8,8 @@ extern const mesh_layout layout_alone; /* of one rank */
  * init_std) from the rest. */
 void shape_complete(model_shape *m, int tensor);
 /* The check model's shape on a layout, completed; rope and labels as the workload's. slots: see shape_slots.
- * The sequence is long enough for the strips. Its init std is the scaled one, but at most 0.81 / sqrt(hidden), or 0.81
- * / sqrt(fan-in). */
+ * The sequence is long enough for the strips, and half of the learned positions. Its init std is the scaled one, but at
+ * most 0.81 / sqrt(hidden), or 0.81 / sqrt(fan-in); with a tied embedding the first. */
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int strips, int slots);
 /* The most strips, at most so many, that deal a context rank's positions evenly to the tensor ranks; 1 for one rank. */
 int strips_within(int most, int64_t positions, int tensor);

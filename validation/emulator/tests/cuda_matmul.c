@@ -125,7 +125,7 @@ static void planted(void (*spoil)(product *, candidate *, void **))
                            .input = F32,
                            .output = F32 } };
     candidate list[PRODUCT_CANDIDATES], none = { .workspace = 0 };
-    void *x[MATRICES] = { device.memory, device.memory + 4096, device.memory + 8192 };
+    void *x[ADDRESSES] = { device.memory, device.memory + 4096, device.memory + 8192 };
     spoil(&p, &none, x);
     product_open(&p, 0);
     if (product_candidates(&p, list) < 2) exit(3);

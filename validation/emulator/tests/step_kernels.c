@@ -132,7 +132,7 @@ static void check_embedding(dtype from, dtype to, int64_t s, int64_t columns, in
     sample out = sample_open(to, 3, (int64_t[]){ s, 2, columns }, gap),
            gradient = sample_open(to, 2, (int64_t[]){ rows, columns }, gap);
     sample d_out = sample_open(from, 3, (int64_t[]){ s, 2, columns }, gap);
-    op o = { .kind = OP_EMBEDDING_FORWARD, .args.vocabulary.first = first };
+    op o = { .kind = OP_EMBEDDING_FORWARD, .args.embedding.first = first };
     randomize_tokens(&token, below);
     sample_randomize(&table, 1, 1.0, 0.0);
     sample_randomize(&d_out, 2, 1.0, 0.0);
@@ -255,8 +255,8 @@ static void check_tokens(int64_t s, int64_t b, tokens_args args)
 static void tokens_and_labels(void **state)
 {
     static const tokens_args parts[] = { { .first_sample = 17 },
-                                         { .first_sample = 2, .first = 300, .skip = 5000 },
-                                         { .first = 1000003 } };
+                                         { .first_sample = 2, .place = { 300, 5000 } },
+                                         { .place = { 1000003, 0 } } };
     for (tokens_kind kind = TOKENS_UNIFORM; kind <= TOKENS_ZEROS; kind++)
         for (int next = 0; next < 2; next++)
             for (int i = 0; i < 3; i++) {

@@ -133,6 +133,17 @@ static void sigmoid_and_swiglu_are_accurate(void **state)
     }
 }
 
+/* Within what base/numeric.h says, also where the cube is large. */
+static void gelu_is_accurate(void **state)
+{
+    for (int i = -4000; i <= 4000; i++) {
+        double x = i / 100.0, c = sqrt(2.0 / M_PI), t = tanh(c * (x + 0.044715 * x * x * x));
+        double derivative = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+        assert_true(fabs((double)gelu_value((float)x) - 0.5 * x * (1 + t)) < 1e-6 * (1 + fabs(x)));
+        assert_true(fabs((double)gelu_derivative((float)x) - derivative) < 1e-6 * (1 + fabs(x)));
+    }
+}
+
 /* Two steps of the rule in double. */
 static void adamw_is_the_rule(void **state)
 {
@@ -162,6 +173,7 @@ int main(void)
         cmocka_unit_test(bf16_widening_is_exact),
         cmocka_unit_test(exp_is_accurate),
         cmocka_unit_test(sigmoid_and_swiglu_are_accurate),
+        cmocka_unit_test(gelu_is_accurate),
         cmocka_unit_test(adamw_is_the_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,8 @@
 
 enum { RANKS = 8, DECK = 1024, TITLE = 256 };
 
-static const char *const workloads[] = { "llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "llama2-70b",
-                                         "nemotron4-340b" };
+static const char *const workloads[] = { "llama3.1-8b", "llama3.1-70b",   "llama3.1-405b",
+                                         "llama2-70b",  "nemotron4-340b", "gpt3-175b" };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0], SCHEDULES = 3, RECOMPUTES = 5, SHARDINGS = 2 };
 
 typedef struct {

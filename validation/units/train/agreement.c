@@ -7,7 +7,8 @@
 #include <cmocka.h>
 
 enum { STEPS = 4, RANKS = 8, DECK = 2048 };
-static const char llama3[] = "llama3.1-70b", llama2[] = "llama2-70b", nemotron4[] = "nemotron4-340b";
+static const char llama3[] = "llama3.1-70b", llama2[] = "llama2-70b", nemotron4[] = "nemotron4-340b",
+                  gpt3_175b[] = "gpt3-175b";
 
 /* schedule "": by chunks */
 typedef struct {
@@ -54,14 +55,14 @@ static bench_case cut_case(batch b, cut k, memory kept)
     char text[DECK];
     snprintf(text, sizeof text,
              "agreement\none case cut every way\n[%s]\nsize = small\nhidden = 128\nffn = 256\nheads = "
-             "16\nkv_heads = 8\n"
-             "sequence = 64\nwarmup = 0\nsteps = %d\ntokens = uniform\ncheck = off\nbackend = host\n"
+             "16\nkv_heads = %d\nsequence = 64\nwarmup = 0\nsteps = %d\ntokens = uniform\ncheck = off\nbackend = host\n"
              "precision = %s\nvocabulary = %d\nglobal_batch = %d\nmicro_batch = %d\nlayers = %d\n"
              "tensor = %d\ndata = %d\nshard = %d\ncontext = %d\npipeline = %d\nchunks_per_stage = %d\n%s%s\n"
              "sharding = %s\nrecompute = %s\nstrips = %d\ncontext_gradients = %s\n",
-             b.workload, STEPS, b.precision, b.vocabulary, b.global_batch, b.micro_batch, b.layers, k.tensor, k.data,
-             k.shard, k.context, k.pipeline, k.chunks, k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding,
-             kept.recompute, kept.strips, kept.strips == 4 ? "bf16" : "fp32");
+             b.workload, strcmp(b.workload, gpt3_175b) == 0 ? 16 : 8, STEPS, b.precision, b.vocabulary, b.global_batch,
+             b.micro_batch, b.layers, k.tensor, k.data, k.shard, k.context, k.pipeline, k.chunks,
+             k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute, kept.strips,
+             kept.strips == 4 ? "bf16" : "fp32");
     return case_of(text, RANKS);
 }
 
@@ -256,6 +257,35 @@ static void sharded_bf16(void **state)
     shard_every_way("bf16");
 }
 
+/* ---- GPT-3: its embedding is tied, and at both ends of one stage, of the first and the last, or of one of several
+ * chunks ---- */
+
+static const cut gpt3_cuts[] = { { 2, 2, 2, 1, 1, "", 1 }, { 2, 1, 1, 1, 1, "", 1 }, { 8, 1, 1, 1, 1, "", 1 },
+                                 { 1, 8, 1, 1, 1, "", 1 }, { 1, 1, 4, 1, 1, "", 1 }, { 4, 2, 1, 1, 1, "", 1 } };
+static const cut gpt3_pipelines[] = {
+    { 2, 2, 1, 2, 1, "", 1 }, { 1, 1, 1, 2, 3, "", 1 },      { 1, 2, 1, 4, 1, "", 1 },
+    { 1, 1, 1, 4, 2, "", 1 }, { 2, 1, 1, 4, 1, "gpipe", 1 }, { 1, 2, 2, 2, 2, "", 1 }
+};
+enum { GPT3_CUTS = sizeof gpt3_cuts / sizeof gpt3_cuts[0] };
+
+static void cut_gpt3(const char *precision)
+{
+    int count = test_is_long() ? GPT3_CUTS : 1, masks = test_is_long() ? sizeof every / sizeof every[0] : 2;
+    cut_every_way((batch){ precision, 509, 8, 1, 2, gpt3_175b }, gpt3_cuts, count, every, masks);
+    cut_every_way((batch){ precision, 509, 8, 1, 6, gpt3_175b }, gpt3_pipelines, count, heaviest, 2);
+}
+
+static void gpt3_fp32(void **state)
+{
+    (void)state;
+    cut_gpt3("fp32");
+}
+static void gpt3_bf16(void **state)
+{
+    (void)state;
+    cut_gpt3("bf16");
+}
+
 typedef struct {
     batch b;
     cut k;
@@ -338,7 +368,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32),          cmocka_unit_test(bf16),         cmocka_unit_test(pipeline_fp32),
         cmocka_unit_test(pipeline_bf16), cmocka_unit_test(sharded_fp32), cmocka_unit_test(sharded_bf16),
-        cmocka_unit_test(microbatches),  cmocka_unit_test(padding),      cmocka_unit_test(nemotron_layouts)
+        cmocka_unit_test(microbatches),  cmocka_unit_test(padding),      cmocka_unit_test(nemotron_layouts),
+        cmocka_unit_test(gpt3_fp32),     cmocka_unit_test(gpt3_bf16)
     };
     int failed = cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
     world_stop();

@@ -134,7 +134,9 @@ static outcome scattered_by(const shape *x, manner how)
     tensor parts = made(x->type, g->size * x->part, x->n);
     outcome o = { .y = made(x->type, x->part, x->n), .whole = made(x->type, g->size * x->part, x->n) };
     for (int i = 0; i < 2; i++)
-        matmul_scatter(&r.sequence, "test", a, w, (scattered_sum){ .partial = o.whole, .parts = parts, .out = o.y });
+        matmul_scatter(
+            &r.sequence, "test",
+            (scattered_product){ .a = a, .w = w, .sum = { .partial = o.whole, .parts = parts, .out = o.y } });
     o.hazards = road_close(&r);
     free(a.data);
     free(w.data);

@@ -10,6 +10,8 @@ static size_t (*const scratch_of[OP_KINDS])(const cuda_call *) = {
     [OP_NORM_BACKWARD] = cuda_norm_backward_scratch,
     [OP_ATTENTION_FORWARD] = cuda_attention_forward_scratch,
     [OP_ATTENTION_BACKWARD] = cuda_attention_backward_scratch,
+    [OP_GELU_BACKWARD] = cuda_gelu_backward_scratch,
+    [OP_COLUMN_SUMS] = cuda_column_sums_scratch,
     [OP_CROSS_ENTROPY] = cuda_cross_entropy_scratch,
     [OP_SQUARE_SUM] = cuda_square_sum_scratch,
 };

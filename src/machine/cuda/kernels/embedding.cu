@@ -1,22 +1,34 @@
-/* Rows of the embedding table by token, and the sums of their gradients. Forward and backward move each row once, a
- * block of 256 threads for 2048 of its columns, one strip of 8 a thread. 8B (8192 tokens, 128256 x 4096, BF16): forward
- * 134 MB in 16384 blocks; backward 67 MB of d_out and, of the gradient, 134 MB (UPDATE: rows with tokens only) or 1.05
- * GB (WRITE). */
+/* Rows of the embedding table by token, with those of positions, and the sums of their gradients. Forward and backward
+ * move each row once, a block of 256 threads for 2048 of its columns, one strip of 8 a thread. 8B (8192 tokens, 128256
+ * x 4096, BF16): forward 134 MB in 16384 blocks; backward 67 MB of d_out and, of the gradient, 134 MB (UPDATE: rows
+ * with tokens only) or 1.05 GB (WRITE). */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 256 };
 
+/* Where tokens [s, b] stand, and the rows that are added to theirs; absent: none. */
+typedef struct {
+    tensor table;
+    position_args place;
+    int64_t length, batch;
+} added_rows;
+
 /* out [token] = table [row], or 0 where the row is not held here. */
 template <typename from_type, typename to_type, int length>
-static KERNEL(THREADS) embedding_rows(const int32_t *token, tensor table, tensor out, int64_t columns, int64_t first)
+static KERNEL(THREADS) embedding_rows(const int32_t *token, tensor table, tensor out, int64_t first, added_rows added)
 {
     int64_t row = token[blockIdx.x] - first, at = (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
-    if (at >= columns) return;
+    if (at >= columns_of(table)) return;
     float to[length] = {};
     if (row >= 0 && row < table.dim[0]) {
         auto from = strip_load<length>(row_of<from_type>(table, row), at);
         for (int i = 0; i < length; i++) to[i] = widen(from.of[i]);
+        if (added.table.dims > 0) {
+            int64_t position = position_of(added.place, blockIdx.x / added.batch, added.length);
+            auto more = strip_load<length>(row_of<from_type>(added.table, position), at);
+            for (int i = 0; i < length; i++) to[i] += widen(more.of[i]);
+        }
     }
     strip_store(row_of<to_type>(out, blockIdx.x), at, to);
 }
@@ -25,7 +37,9 @@ XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
 {
     const tensor &tokens = c->x[0], &table = c->x[1], &out = c->x[2];
     const int32_t *token = static_cast<const int32_t *>(tokens.data);
-    int64_t columns = columns_of(table), length = packs(table, STRIP) && packs(out, STRIP) ? STRIP : 1;
+    added_rows added = { c->x[3], c->args.embedding.place, tokens.dim[0], elements_of(tokens) / tokens.dim[0] };
+    bool fast = packs(table, STRIP) && packs(out, STRIP) && (added.table.dims == 0 || packs(added.table, STRIP));
+    int64_t columns = columns_of(table), length = fast ? STRIP : 1;
     dim3 grid(static_cast<unsigned>(elements_of(tokens)), static_cast<unsigned>(parts_of(columns, THREADS * length)));
     with_type(table.type, [&](auto from) {
         with_type(out.type, [&](auto to) {
@@ -33,7 +47,7 @@ XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
             using to_type = decltype(to);
             auto kernel =
                 length == STRIP ? embedding_rows<from_type, to_type, STRIP> : embedding_rows<from_type, to_type, 1>;
-            LAUNCH(kernel, grid, THREADS, 0, c->stream, token, table, out, columns, c->args.vocabulary.first);
+            LAUNCH(kernel, grid, THREADS, 0, c->stream, token, table, out, c->args.embedding.first, added);
         });
     });
 }
@@ -133,7 +147,7 @@ static by_row by_row_of(const cuda_call *c)
 {
     by_row s = {};
     s.token = static_cast<const int32_t *>(c->x[0].data);
-    s.first = c->args.vocabulary.first;
+    s.first = c->args.embedding.first;
     s.rows = c->x[2].dim[0];
     s.tokens = elements_of(c->x[0]);
     s.count = static_cast<unsigned *>(c->scratch);

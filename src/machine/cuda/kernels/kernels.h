@@ -12,5 +12,7 @@ XGSW_EXTERN size_t cuda_embedding_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_norm_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_attention_forward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_attention_backward_scratch(const cuda_call *c);
+XGSW_EXTERN size_t cuda_gelu_backward_scratch(const cuda_call *c);
+XGSW_EXTERN size_t cuda_column_sums_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_cross_entropy_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_square_sum_scratch(const cuda_call *c);

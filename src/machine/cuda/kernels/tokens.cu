@@ -15,12 +15,6 @@ typedef struct {
     int64_t length, samples;
 } stream_rule;
 
-/* Position in the sequence of local position p. */
-static __device__ __forceinline__ int64_t position_of(const stream_rule &s, int64_t p)
-{
-    return s.args.first + p + (p >= s.length / 2 ? s.args.skip : 0);
-}
-
 static __device__ __forceinline__ philox_block draw(const stream_rule &s, uint32_t number, uint32_t stream)
 {
     uint32_t sample = static_cast<uint32_t>(s.args.first_sample + blockIdx.y);
@@ -43,7 +37,7 @@ template <typename body_type> static __device__ __forceinline__ void each_positi
 static KERNEL(THREADS) uniform_tokens(stream_rule s)
 {
     each_position(s, [&](int64_t p) {
-        int64_t position = position_of(s, p), at = p * s.samples + blockIdx.y;
+        int64_t position = position_of(s.args.place, p, s.length), at = p * s.samples + blockIdx.y;
         s.token[at] = uniform_number(s, position, 0);
         s.label[at] = s.args.labels_next ? uniform_number(s, position + 1, 0) : uniform_number(s, position, 1);
     });
@@ -98,12 +92,12 @@ static KERNEL(THREADS) ramp_tokens(stream_rule s)
 {
     SHARED(documents, d);
     int64_t begin = 0, behind = static_cast<int64_t>(blockIdx.x + 1) * BLOCK_POSITIONS;
-    int64_t last = position_of(s, (behind < s.length ? behind : s.length) - 1) + 1;
+    int64_t last = position_of(s.args.place, (behind < s.length ? behind : s.length) - 1, s.length) + 1;
     for (uint32_t first = 0; begin <= last; first += THREADS) {
         const int64_t *end = place_documents(s, d, first, begin);
         int64_t limit = end[THREADS - 1];
         each_position(s, [&](int64_t p) {
-            int64_t position = position_of(s, p), at = p * s.samples + blockIdx.y;
+            int64_t position = position_of(s.args.place, p, s.length), at = p * s.samples + blockIdx.y;
             if (position >= begin && position < limit) s.token[at] = ramp_token(s, end, begin, position);
             if (position + 1 >= begin && position + 1 < limit) s.label[at] = ramp_token(s, end, begin, position + 1);
         });

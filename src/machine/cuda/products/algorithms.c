@@ -46,13 +46,14 @@ static size_t places_of(const room *r, const product_key *key)
     return fitting < PLACES ? fitting : PLACES;
 }
 
-static void place(const room *r, const product_key *key, int64_t number, void *x[MATRICES])
+static void place(const room *r, const product_key *key, int64_t number, void *x[ADDRESSES])
 {
     char *at = r->places + (size_t)number % places_of(r, key) * bytes_of(key);
     for (int i = 0; i < MATRICES; i++) {
         x[i] = at + key->alignment[i] % PRODUCT_ALIGNMENT;
         at += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
     }
+    x[BIAS] = x[DESTINATION]; /* as many numbers, and more */
 }
 
 /* Normal numbers in BF16, two of which are one in F32, in all places of the product. */
@@ -97,7 +98,7 @@ static double time_runs(room *r, const product *p, const candidate *c, int64_t f
     float milliseconds;
     CUDA_CHECK(cudaEventRecord(r->begin, r->stream));
     for (int64_t i = 0; i < runs; i++) {
-        void *x[MATRICES];
+        void *x[ADDRESSES];
         place(r, &p->key, from + i, x);
         if (product_run(p, c, x, r->workspace, r->stream) != CUBLAS_STATUS_SUCCESS) return (double)INFINITY;
     }
@@ -173,7 +174,7 @@ static void choose_by_trials(room *r, product *p)
 /* Once, so that the step finds its kernel loaded. */
 static void run_once(const room *r, const product *p)
 {
-    void *x[MATRICES];
+    void *x[ADDRESSES];
     place(r, &p->key, 0, x);
     CUBLAS_CHECK(&p->key, product_run(p, &p->chosen, x, r->workspace, r->stream));
 }

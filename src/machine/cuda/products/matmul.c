@@ -40,12 +40,13 @@ static int64_t leading_of(const tensor *t, bool transposed)
     return lines == 1 ? contiguous : t->stride[!transposed];
 }
 
-static product_key key_of(const tensor x[MATRICES], bool update)
+static product_key key_of(const tensor x[MATRICES], const tensor *bias, bool update)
 {
     product_key key = { .m = x[DESTINATION].dim[0],
                         .n = x[DESTINATION].dim[1],
                         .k = x[LEFT].dim[1],
                         .update = update,
+                        .bias = tensor_present(bias),
                         .input = x[LEFT].type,
                         .output = x[DESTINATION].type };
     for (int i = 0; i < MATRICES; i++) {
@@ -54,6 +55,8 @@ static product_key key_of(const tensor x[MATRICES], bool update)
         key.leading[i] = leading_of(&x[i], key.transposed[i]);
         key.alignment[i] = alignment_of(x[i].data);
     }
+    if (key.bias && alignment_of(bias->data) < key.alignment[DESTINATION])
+        key.alignment[DESTINATION] = alignment_of(bias->data);
     return key;
 }
 
@@ -93,7 +96,7 @@ size_t cuda_matmul_scratch(const cuda_call *c)
 {
     tensor x[MATRICES];
     turn(c->x, x);
-    product_key key = key_of(x, c->update[DESTINATION]);
+    product_key key = key_of(x, &c->x[BIAS], c->update[DESTINATION]);
     return is_trivial(c) ? 0 : product_workspace(&key) + WORKSPACE_ALIGNMENT;
 }
 
@@ -102,9 +105,9 @@ void cuda_matmul_prepare(const op *o)
     char what[OP_TEXT];
     tensor x[MATRICES];
     cuda_call c = { .update = { o->operand[DESTINATION].access == UPDATE } };
-    for (int i = 0; i < MATRICES; i++) c.x[i] = o->operand[i].tensor;
+    for (int i = 0; i < ADDRESSES; i++) c.x[i] = o->operand[i].tensor;
     turn(c.x, x);
-    product_key key = key_of(x, c.update[DESTINATION]);
+    product_key key = key_of(x, &c.x[BIAS], c.update[DESTINATION]);
     if (is_trivial(&c)) return;
     if (!multiplies(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
     note(o, &key);
@@ -235,8 +238,8 @@ void cuda_matmul(const cuda_call *c)
         return;
     }
     turn(c->x, x);
-    product_key key = key_of(x, c->update[DESTINATION]);
+    product_key key = key_of(x, &c->x[BIAS], c->update[DESTINATION]);
     const product *p = planned(c, &key);
-    void *address[MATRICES] = { x[DESTINATION].data, x[LEFT].data, x[RIGHT].data };
+    void *address[ADDRESSES] = { x[DESTINATION].data, x[LEFT].data, x[RIGHT].data, c->x[BIAS].data };
     CUBLAS_CHECK(&key, product_run(p, &p->chosen, address, workspace_of(c, p), c->stream));
 }

@@ -1,6 +1,6 @@
 /* The door to cuBLASLt: descriptors, candidates and launches of one product. The handle is process state, like the
- * library's own. Sums are FP32 and rounded once: no algorithm may add parts of a sum in the output's format. The
- * library's epilogues are not used: the models have no bias, and SwiGLU is none of them. */
+ * library's own. Sums are FP32 and rounded once: no algorithm may add parts of a sum in the output's format. Of the
+ * library's epilogues the bias alone is used: no other fits the models. */
 #include "machine/cuda/products/product.h"
 #include "base/fail.h"
 #include "machine/cuda/device/device.h"
@@ -40,11 +40,12 @@ const char *product_text(const product_key *key, char *text, size_t length)
 {
     const int64_t *ld = key->leading, *by = key->alignment;
     snprintf(text, length,
-             "%s d[%lld, %lld] %s %s a%s[%lld, %lld] b%s[%lld, %lld], leading %lld %lld %lld, aligned %d %d %d",
+             "%s d[%lld, %lld] %s %s a%s[%lld, %lld] b%s[%lld, %lld]%s, leading %lld %lld %lld, aligned %d %d %d",
              dtype_name((dtype)key->output), (long long)key->m, (long long)key->n, key->update ? "+=" : "=",
              dtype_name((dtype)key->input), mark_of(key, LEFT), (long long)key->m, (long long)key->k,
-             mark_of(key, RIGHT), (long long)key->k, (long long)key->n, (long long)ld[DESTINATION], (long long)ld[LEFT],
-             (long long)ld[RIGHT], (int)by[DESTINATION], (int)by[LEFT], (int)by[RIGHT]);
+             mark_of(key, RIGHT), (long long)key->k, (long long)key->n, key->bias ? " + bias" : "",
+             (long long)ld[DESTINATION], (long long)ld[LEFT], (long long)ld[RIGHT], (int)by[DESTINATION], (int)by[LEFT],
+             (int)by[RIGHT]);
     return text;
 }
 
@@ -84,6 +85,19 @@ static void describe(product *p, cublasLtMatmulDescAttributes_t attribute, int32
     CUBLAS_CHECK(&p->key, cublasLtMatmulDescSetAttribute(p->descriptor, attribute, &value, sizeof value));
 }
 
+static void describe_bias(const product *p, const void *bias)
+{
+    CUBLAS_CHECK(&p->key,
+                 cublasLtMatmulDescSetAttribute(p->descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+}
+
+/* Whoever asks for algorithms has an address, though nobody reads there. */
+static void open_bias(product *p)
+{
+    describe(p, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    describe_bias(p, (const void *)(uintptr_t)WORKSPACE_ALIGNMENT);
+}
+
 static void open_layout(product *p, int which)
 {
     int64_t rows, columns;
@@ -99,6 +113,7 @@ void product_open(product *p, int multiprocessors_left)
     CUBLAS_CHECK(&p->key, cublasLtMatmulDescCreate(&p->descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     describe(p, CUBLASLT_MATMUL_DESC_TRANSA, p->key.transposed[LEFT] ? CUBLAS_OP_T : CUBLAS_OP_N);
     describe(p, CUBLASLT_MATMUL_DESC_TRANSB, p->key.transposed[RIGHT] ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (p->key.bias) open_bias(p);
     if (multiprocessors_left > 0 && multiprocessors_left < multiprocessors)
         describe(p, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, multiprocessors - multiprocessors_left);
     for (int i = 0; i < MATRICES; i++) open_layout(p, i);
@@ -223,10 +238,11 @@ int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES])
     return kept;
 }
 
-cublasStatus_t product_run(const product *p, const candidate *c, void *const x[MATRICES], void *workspace,
+cublasStatus_t product_run(const product *p, const candidate *c, void *const x[ADDRESSES], void *workspace,
                            cudaStream_t stream)
 {
     float one = 1.0f, added = p->key.update ? 1.0f : 0.0f;
+    if (p->key.bias) describe_bias(p, x[BIAS]);
     return cublasLtMatmul(handle(), p->descriptor, &one, x[LEFT], p->layout[LEFT], x[RIGHT], p->layout[RIGHT], &added,
                           x[DESTINATION], p->layout[DESTINATION], x[DESTINATION], p->layout[DESTINATION], &c->algorithm,
                           workspace, c->workspace, stream);

@@ -13,12 +13,13 @@ void cublas_check(cublasStatus_t status, const product_key *key, const char *cal
 #define CUBLAS_CHECK(key, call) cublas_check((call), (key), #call, __FILE__, __LINE__)
 
 /* What an algorithm depends on: d[m, n] (+)= a[m, k] b[k, n] in the library's order, where columns are contiguous; a
- * transposed matrix has contiguous rows. alignment: of the address, in bytes. Integers of one size, so that keys
+ * transposed matrix has contiguous rows. bias: a number for each row of d is added; then d is no better aligned than
+ * those. alignment: of the address, in bytes. Integers of one size, so that keys
  * compare as bytes. */
-enum { DESTINATION, LEFT, RIGHT, MATRICES };
+enum { DESTINATION, LEFT, RIGHT, MATRICES, BIAS = MATRICES, ADDRESSES };
 enum { PRODUCT_ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256, PRODUCT_TEXT = 240, PRODUCT_NAME = 48 };
 struct product_key {
-    int64_t m, n, k, transposed[MATRICES], leading[MATRICES], alignment[MATRICES], input, output, update;
+    int64_t m, n, k, transposed[MATRICES], leading[MATRICES], alignment[MATRICES], input, output, update, bias;
 };
 
 /* Where the algorithm comes from: the library's first answer, trials, or trials of an earlier run. */
@@ -62,8 +63,9 @@ enum { PRODUCT_CANDIDATES = 16 };
 int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES]);
 /* Can the algorithm make this product here, rounding once? Fills the workspace it takes. */
 bool product_accepts(const product *p, candidate *c);
-/* Queues it. x: addresses of the three matrices; workspace: p's bytes, aligned to WORKSPACE_ALIGNMENT. */
-cublasStatus_t product_run(const product *p, const candidate *c, void *const x[MATRICES], void *workspace,
+/* Queues it. x: addresses of the three matrices and of the bias, if the product has one; workspace: p's bytes, aligned
+ * to WORKSPACE_ALIGNMENT. */
+cublasStatus_t product_run(const product *p, const candidate *c, void *const x[ADDRESSES], void *workspace,
                            cudaStream_t stream);
 
 /* "id 66 tile 20 stages 36 ...": the algorithm's configuration; returns text. */

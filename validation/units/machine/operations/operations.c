@@ -231,6 +231,66 @@ static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, co
     submit(q, "d_swiglu", swiglu_backward_op(in[0], d_out, d_in[0]));
 }
 
+/* shape: rows, f */
+static void gelu_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){
+        DTYPES, 2, { n[0], n[1] }, .gaps = true, .differentiate = true, .overwritten = true, .gradient_type = DTYPES
+    };
+    in[1] = (spec){ DTYPES, 1, { n[1] }, .differentiate = true, .gradient_type = F32 };
+    out[0] = (spec){ DTYPES, 2, { n[0], n[1] }, .gaps = true };
+}
+
+static void gelu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < n[0] * n[1]; i++) {
+        double x = in[0][i] + in[1][i % n[1]];
+        out[0][i] = 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    }
+}
+
+static void gelu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    submit(q, "gelu", gelu_forward_op(in[0], in[1], out[0]));
+}
+
+static void gelu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                              const tensor *d_in, access_mode how)
+{
+    submit(
+        q, "d_gelu",
+        gelu_backward_op((gelu_backward_operands){
+            .x = in[0], .bias = in[1], .d_out = d_out, .dx = d_in[0], .bias_gradient = d_in[1], .bias_access = how }));
+}
+
+/* shape: groups, rows of a group, columns: a number added to each row of a group, of which column_sums makes the
+ * gradient. */
+static void column_sums_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ F32, 2, { n[0], n[2] }, .differentiate = true, .gradient_type = F32 };
+    out[0] = (spec){ DTYPES, 3, { n[0], n[1], n[2] }, .gaps = true };
+}
+
+static void column_sums_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < n[0] * n[1]; i++)
+        for (int64_t k = 0; k < n[2]; k++) out[0][i * n[2] + k] = in[0][i / n[1] * n[2] + k];
+}
+
+static void column_sums_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    for (int64_t i = 0; i < n[0] * n[1]; i++)
+        submit(q, "rows",
+               copy_op(tensor_slice(tensor_slice(out[0], 0, i / n[1], 1), 1, i % n[1], 1), WRITE,
+                       tensor_3d((float *)in[0].data + i / n[1] * n[2], F32, 1, 1, n[2])));
+}
+
+static void column_sums_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                                     const tensor *d_in, access_mode how)
+{
+    submit(q, "column_sums", column_sums_op(d_out, d_in[0], how));
+}
+
 /* shape: elements */
 static void squared_relu_describe(const int64_t *n, spec *in, spec *out)
 {
@@ -273,13 +333,41 @@ static void embedding_reference(const int64_t *n, dtype type, double *const *in,
 
 static void embedding_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
 {
-    submit(q, "embedding", embedding_forward_op(in[0], in[1], out[0], n[4]));
+    submit(q, "embedding",
+           embedding_forward_op((embedding_forward_operands){ in[0], in[1], out[0], tensor_none() },
+                                (embedding_args){ .first = n[4] }));
 }
 
 static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
                                    const tensor *d_in, access_mode how)
 {
     submit(q, "d_embedding", embedding_backward_op(in[0], d_out, d_in[1], how, n[4]));
+}
+
+/* The same with positions: of the s local ones the second half stand 3 further; shape[5]: the first one's. Their
+ * gradient is column_sums'. */
+static void places_describe(const int64_t *n, spec *in, spec *out)
+{
+    embedding_describe(n, in, out);
+    in[1].differentiate = false;
+    in[2] = (spec){ DTYPES, 2, { n[5] + n[0] + 3, n[2] }, .gaps = true };
+}
+
+static void places_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    embedding_reference(n, type, in, out);
+    for (int64_t i = 0; i < n[0] * n[1]; i++)
+        for (int64_t k = 0; k < n[2]; k++) {
+            int64_t row = (int64_t)in[0][i] - n[4], place = n[5] + i / n[1] + (i / n[1] >= n[0] / 2 ? 3 : 0);
+            if (row >= 0 && row < n[3]) out[0][i * n[2] + k] += in[2][place * n[2] + k];
+        }
+}
+
+static void places_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    submit(q, "embedding",
+           embedding_forward_op((embedding_forward_operands){ in[0], in[1], out[0], in[2] },
+                                (embedding_args){ .first = n[4], .place = { n[5], 3 } }));
 }
 
 /* Roundings: a sum of up to 1024 squares, one after the other if the compiler makes no vectors, gathers 60 (measured;
@@ -407,6 +495,48 @@ static const operation list[] = {
       0,
       0,
       { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
+    { "gelu",
+      2,
+      1,
+      0,
+      true,
+      gelu_describe,
+      gelu_reference,
+      gelu_run,
+      gelu_run_backward,
+      24,
+      48,
+      0,
+      0,
+      { { 5, 7 }, { 16, 256 }, { 2, 2100 }, { 300, 48 }, { 70, 1031 } } },
+    { "column_sums",
+      1,
+      1,
+      0,
+      true,
+      column_sums_describe,
+      column_sums_reference,
+      column_sums_run,
+      column_sums_run_backward,
+      0,
+      40,
+      0,
+      0,
+      { { 1, 5, 7 }, { 1, 300, 48 }, { 6, 2, 1100 }, { 3, 1, 16 }, { 2, 130, 72 } } },
+    { "positions",
+      3,
+      1,
+      0,
+      false,
+      places_describe,
+      places_reference,
+      places_run,
+      NULL,
+      0,
+      0,
+      0,
+      0,
+      { { 6, 2, 5, 4, 0, 0 }, { 40, 1, 1100, 30, 3, 7 }, { 30, 3, 16, 2, 5, 1 } } },
     { "squared_relu",
       1,
       1,

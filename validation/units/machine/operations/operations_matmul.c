@@ -72,6 +72,39 @@ static void products(void **state)
             }
 }
 
+/* The bias counts as one more term; what c held does not. */
+static void check_bias(const shape *s, formats f, int layout)
+{
+    int64_t gap = layout & GAPS ? 3 : 0;
+    sample a = matrix(f.input, s->m, s->k, gap, layout & A_TRANSPOSED, 1),
+           b = matrix(f.input, s->k, s->n, gap, layout & B_TRANSPOSED, 2);
+    sample c = matrix(f.output, s->m, s->n, gap, false, 3), bias = sample_open(f.output, 1, &s->n, 0);
+    double *expected = calloc((size_t)c.elements, sizeof *expected),
+           *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
+    sample_randomize(&bias, 4, 4.0, 0.0);
+    product(s, &a, &b, expected, magnitude);
+    for (int64_t i = 0; i < c.elements; i++) {
+        expected[i] += bias.value[i % s->n];
+        magnitude[i] += fabs(bias.value[i % s->n]);
+    }
+    RUN(q, submit(q, "product", matmul_bias_op(c.t, a.t, b.t, bias.t)));
+    compare("matmul with a bias", &c, expected, rounding(f.output),
+            (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
+    sample_check_gaps(&c, "matmul with a bias");
+    free(expected);
+    free(magnitude);
+    sample *all[] = { &a, &b, &c, &bias };
+    for (int i = 0; i < 4; i++) sample_close(all[i]);
+}
+
+static void biases(void **state)
+{
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t f = 0; f < sizeof all_formats / sizeof *all_formats; f++)
+            for (int layout = 0; layout < LAYOUTS; layout++)
+                if (shapes[s].n > 1 && !(layout & C_TRANSPOSED)) check_bias(&shapes[s], all_formats[f], layout);
+}
+
 /* Slices of a fused matrix: operands that share their rows. */
 static void fused_slices(void **state)
 {
@@ -130,8 +163,9 @@ static void rounded_once(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products), cmocka_unit_test(fused_slices),
-                                        cmocka_unit_test(exact_inputs), cmocka_unit_test(rounded_once) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products), cmocka_unit_test(biases),
+                                        cmocka_unit_test(fused_slices), cmocka_unit_test(exact_inputs),
+                                        cmocka_unit_test(rounded_once) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_matmul", tests, NULL, NULL);
     world_stop();
