@@ -19,6 +19,14 @@
     ROW(OP_ADD, add)                                                                                                   \
     ROW(OP_SWIGLU_FORWARD, swiglu_forward)                                                                             \
     ROW(OP_SWIGLU_BACKWARD, swiglu_backward)                                                                           \
+    ROW(OP_GEGLU_FORWARD, geglu_forward)                                                                               \
+    ROW(OP_GEGLU_BACKWARD, geglu_backward)                                                                             \
+    ROW(OP_GROUPED_MATMUL, grouped_matmul)                                                                             \
+    ROW(OP_ROUTER_FORWARD, router_forward)                                                                             \
+    ROW(OP_ROUTER_BACKWARD, router_backward)                                                                           \
+    ROW(OP_PERMUTE, permute)                                                                                           \
+    ROW(OP_UNPERMUTE_FORWARD, unpermute_forward)                                                                       \
+    ROW(OP_UNPERMUTE_BACKWARD, unpermute_backward)                                                                     \
     ROW(OP_CROSS_ENTROPY, cross_entropy)                                                                               \
     ROW(OP_ADAMW, adamw)
 

@@ -16,8 +16,8 @@ struct cublasLtContext {
 struct cublaslt_layout {
     cudaDataType type;
     uint64_t rows, cols;
-    int64_t ld;
-    int32_t order;
+    int64_t ld, apart; /* of the matrices of a batch */
+    int32_t order, batch;
 };
 struct cublaslt_descriptor {
     cublasComputeType_t compute;
@@ -63,7 +63,8 @@ static cublasStatus_t refuse(cublasStatus_t status, const char *format, ...)
 static size_t element_bytes(cudaDataType type) { return type == CUDA_R_16BF ? 2 : 4; }
 static size_t span(const struct cublaslt_layout *x)
 {
-    return ((x->cols - 1) * (uint64_t)x->ld + x->rows) * element_bytes(x->type);
+    return ((uint64_t)(x->batch - 1) * (uint64_t)x->apart + (x->cols - 1) * (uint64_t)x->ld + x->rows) *
+           element_bytes(x->type);
 }
 static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
 {
@@ -118,7 +119,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDa
                                           uint64_t cols, int64_t ld)
 {
     *layout = made(sizeof **layout);
-    **layout = (struct cublaslt_layout){ type, rows, cols, ld, CUBLASLT_ORDER_COL };
+    **layout = (struct cublaslt_layout){ type, rows, cols, ld, 0, CUBLASLT_ORDER_COL, 1 };
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -146,6 +147,8 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x, cublas
     case CUBLASLT_MATRIX_LAYOUT_ROWS: return take(&x->rows, sizeof x->rows, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_COLS: return take(&x->cols, sizeof x->cols, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_LD: return take(&x->ld, sizeof x->ld, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return take(&x->batch, sizeof x->batch, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return take(&x->apart, sizeof x->apart, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -217,7 +220,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x
 
 static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout *y)
 {
-    return x->type == y->type && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld && x->order == y->order;
+    return x->type == y->type && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld && x->order == y->order &&
+           x->batch == y->batch && x->apart == y->apart;
 }
 
 static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *name)
@@ -245,6 +249,8 @@ static cublasStatus_t check_types(const job *j)
         return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type,
                       (int)j->d.type);
     if (!equal(&j->c, &j->d)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
+    if (j->a.batch < 1 || j->a.batch != j->b.batch || j->a.batch != j->d.batch)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "batches of %d, %d and %d", j->a.batch, j->b.batch, j->d.batch);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -284,13 +290,14 @@ static job described(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, cublasLt
 
 static size_t workspace_of(const job *j, uint32_t id)
 {
-    size_t sums = j->d.rows * j->d.cols * sizeof(float) * 2;
+    size_t sums = (size_t)j->d.batch * j->d.rows * j->d.cols * sizeof(float) * 2;
     return id == SPLIT ? sums : id == ALIGNED ? ALIGNED_WORKSPACE : 0;
 }
 
 static bool lies_aligned(const struct cublaslt_layout *x)
 {
-    return (size_t)x->ld * element_bytes(x->type) % ALIGNED_BYTES == 0;
+    return (size_t)x->ld * element_bytes(x->type) % ALIGNED_BYTES == 0 &&
+           (size_t)x->apart * element_bytes(x->type) % ALIGNED_BYTES == 0;
 }
 
 static bool can(const job *j, const algorithm *a)
@@ -433,11 +440,8 @@ static void add_terms(const job *j, const float *a, const float *b, float *sum, 
 }
 
 /* In two parts where the algorithm splits sums; a part that it keeps in d's format is rounded. */
-static void run(void *data)
+static void run_one(const job *j)
 {
-    const job *j = data;
-    touch_ranges(j);
-    if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
     int64_t k = (int64_t)(j->how.trans[0] == CUBLAS_OP_T ? j->a.rows : j->a.cols), half = j->by.splits > 1 ? k / 2 : 0;
     float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = NULL;
     sum = j->beta != 0.0f ? widened(j->C, &j->c) : made(j->d.rows * j->d.cols * sizeof *sum);
@@ -449,6 +453,24 @@ static void run(void *data)
     free(a);
     free(b);
     free(sum);
+}
+
+static const void *of_batch(const void *x, const struct cublaslt_layout *l, int number)
+{
+    return (const char *)x + (size_t)number * (size_t)l->apart * element_bytes(l->type);
+}
+
+static void run(void *data)
+{
+    const job *j = data;
+    touch_ranges(j);
+    if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
+    for (int i = 0; i < j->d.batch; i++) {
+        job one = *j;
+        one.A = of_batch(j->A, &j->a, i), one.B = of_batch(j->B, &j->b, i), one.C = of_batch(j->C, &j->c, i);
+        one.D = (char *)j->D + ((const char *)of_batch(j->D, &j->d, i) - (const char *)j->D);
+        run_one(&one);
+    }
 }
 
 static cublasStatus_t check_run(const job *j)

@@ -55,7 +55,7 @@ void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t 
     for (int i = 0; i < p->notes; i++) {
         op o = p->note[i].op;
         o.origin.name = p->note[i].name;
-        if (o.kind == OP_MATMUL) cuda_matmul_prepare(&o);
+        if (o.kind == OP_MATMUL || o.kind == OP_GROUPED_MATMUL) cuda_matmul_prepare(&o);
         if (o.kind == OP_ATTENTION_FORWARD || o.kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(&o);
     }
     cuda_attention_tune();

@@ -182,6 +182,28 @@ static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, co
     submit(q, "d_swiglu", swiglu_backward_op(in[0], d_out, d_in[0]));
 }
 
+/* GELU's tanh approximation as it is written, with tanh. */
+static void geglu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t row = 0; row < n[0]; row++)
+        for (int64_t i = 0; i < n[1]; i++) {
+            double gate = in[0][2 * row * n[1] + i], up = in[0][(2 * row + 1) * n[1] + i];
+            double u = sqrt(2.0 / acos(-1.0)) * (gate + 0.044715 * gate * gate * gate);
+            out[0][row * n[1] + i] = gate / 2.0 * (1.0 + tanh(u)) * up;
+        }
+}
+
+static void geglu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    submit(q, "geglu", geglu_forward_op(in[0], out[0]));
+}
+
+static void geglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                               const tensor *d_in, access_mode how)
+{
+    submit(q, "d_geglu", geglu_backward_op(in[0], d_out, d_in[0]));
+}
+
 /* shape: s, b, h, rows held, first row held; tokens go beyond both ends */
 static void embedding_describe(const int64_t *n, spec *in, spec *out)
 {
@@ -306,6 +328,20 @@ static const operation list[] = {
       swiglu_reference,
       swiglu_run,
       swiglu_run_backward,
+      16,
+      24,
+      0,
+      0,
+      { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
+    { "geglu",
+      1,
+      1,
+      0,
+      false,
+      swiglu_describe,
+      geglu_reference,
+      geglu_run,
+      geglu_run_backward,
       16,
       24,
       0,
