@@ -27,6 +27,8 @@
     ROW(OP_PERMUTE, permute)                                                                                           \
     ROW(OP_UNPERMUTE_FORWARD, unpermute_forward)                                                                       \
     ROW(OP_UNPERMUTE_BACKWARD, unpermute_backward)                                                                     \
+    ROW(OP_SQUARED_RELU_FORWARD, squared_relu_forward)                                                                 \
+    ROW(OP_SQUARED_RELU_BACKWARD, squared_relu_backward)                                                               \
     ROW(OP_CROSS_ENTROPY, cross_entropy)                                                                               \
     ROW(OP_ADAMW, adamw)
 

@@ -13,31 +13,41 @@ op matmul_op(tensor c, access_mode c_access, tensor a, tensor b)
     return o;
 }
 
+static bool is_vector(tensor t, int64_t n) { return walkable(t) && tensor_elements(&t) == n; }
+static bool is_f32_vector(tensor t, int64_t n) { return plain(t, F32) && tensor_elements(&t) == n; }
+
 op norm_forward_op(norm_forward_operands x, float epsilon)
 {
-    bool adds = tensor_present(&x.delta);
+    bool adds = tensor_present(&x.delta), centred = tensor_present(&x.mean);
     int64_t m = rows(x.x), n = columns(x.x);
-    op o = op_made(OP_NORM_FORWARD, (tensor[]){ x.x, x.delta, x.gain, x.sum, x.out, x.rstd }, NULL);
+    op o = op_made(OP_NORM_FORWARD, (tensor[]){ x.x, x.delta, x.gain, x.sum, x.out, x.rstd, x.bias, x.mean }, NULL);
     o.args.norm.epsilon = epsilon;
     need(walkable(x.x) && walkable(x.out) && rows_by(x.out, m, n), &o, "input and output differ in shape");
     need(adds == tensor_present(&x.sum), &o, "sum and delta come together");
     need(!adds || (walkable(x.delta) && walkable(x.sum) && rows_by(x.delta, m, n) && rows_by(x.sum, m, n)), &o,
          "delta or sum has another shape");
-    need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
-    need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
+    need(is_vector(x.gain, n), &o, "gain is not one row");
+    need(is_f32_vector(x.rstd, m), &o, "rstd is not one F32 per row");
+    need(centred == tensor_present(&x.bias), &o, "bias and mean come together");
+    need(!centred || (is_vector(x.bias, n) && is_f32_vector(x.mean, m)), &o, "bias or mean has another shape");
     return o;
 }
 
 op norm_backward_op(norm_backward_operands x)
 {
+    bool centred = tensor_present(&x.mean);
     int64_t m = rows(x.x), n = columns(x.x);
-    op o = op_made(OP_NORM_BACKWARD, (tensor[]){ x.d_out, x.x, x.rstd, x.gain, x.dx, x.gain_gradient },
-                   (access_mode[]){ x.dx_access, x.gain_access });
+    op o = op_made(OP_NORM_BACKWARD,
+                   (tensor[]){ x.d_out, x.x, x.rstd, x.gain, x.dx, x.gain_gradient, x.mean, x.bias_gradient },
+                   (access_mode[]){ x.dx_access, x.gain_access, x.bias_access });
     need(walkable(x.x) && walkable(x.d_out) && rows_by(x.d_out, m, n) && walkable(x.dx) && rows_by(x.dx, m, n), &o,
          "x, d_out and dx differ in shape");
-    need(walkable(x.gain) && tensor_elements(&x.gain) == n, &o, "gain is not one row");
-    need(plain(x.gain_gradient, F32) && tensor_elements(&x.gain_gradient) == n, &o, "gain_gradient is not one F32 row");
-    need(plain(x.rstd, F32) && tensor_elements(&x.rstd) == m, &o, "rstd is not one F32 per row");
+    need(is_vector(x.gain, n), &o, "gain is not one row");
+    need(is_f32_vector(x.gain_gradient, n), &o, "gain_gradient is not one F32 row");
+    need(is_f32_vector(x.rstd, m), &o, "rstd is not one F32 per row");
+    need(centred == tensor_present(&x.bias_gradient), &o, "mean and bias_gradient come together");
+    need(!centred || (is_f32_vector(x.mean, m) && is_f32_vector(x.bias_gradient, n)), &o,
+         "mean or bias_gradient is not one F32 row");
     return o;
 }
 
@@ -96,12 +106,13 @@ op attention_backward_op(attention_backward_operands x, attention_args args)
     return o;
 }
 
+static bool is_dense_like(tensor t, tensor x) { return same_shape(t, x) && plain(t, x.type) && is_float(t); }
+
 op add_op(tensor out, tensor a, tensor b)
 {
     op o = op_made(OP_ADD, (tensor[]){ out, a, b }, NULL);
-    need(same_shape(a, b) && same_shape(a, out) && plain(a, out.type) && plain(b, out.type) && plain(out, out.type) &&
-             is_float(out),
-         &o, "sum of tensors that differ in shape or format");
+    need(is_dense_like(out, out) && is_dense_like(a, out) && is_dense_like(b, out), &o,
+         "sum of tensors that differ in shape or format");
     return o;
 }
 
@@ -132,6 +143,21 @@ op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up)
 op geglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up)
 {
     return gated_backward(OP_GEGLU_BACKWARD, gate_up, d_out, d_gate_up);
+}
+
+op squared_relu_forward_op(tensor x, tensor out)
+{
+    op o = op_made(OP_SQUARED_RELU_FORWARD, (tensor[]){ x, out }, NULL);
+    need(is_dense_like(x, x) && is_dense_like(out, x), &o, "x and out differ in shape or format, or have gaps");
+    return o;
+}
+
+op squared_relu_backward_op(tensor x, tensor d_out, tensor dx)
+{
+    op o = op_made(OP_SQUARED_RELU_BACKWARD, (tensor[]){ x, d_out, dx }, NULL);
+    need(is_dense_like(x, x) && is_dense_like(d_out, x) && is_dense_like(dx, x), &o,
+         "x, d_out and dx differ in shape or format, or have gaps");
+    return o;
 }
 
 op embedding_forward_op(tensor tokens, tensor table, tensor out, int64_t first)

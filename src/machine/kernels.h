@@ -7,19 +7,21 @@
  * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32, or BF16 if they are. */
 op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
 
-/* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type;
- * out = sum * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). x, delta, sum, out [rows, h]; gain [h].
- */
+/* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type. RMSNorm: out = sum *
+ * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). With bias and mean LayerNorm, its gain kept as its
+ * difference from 1: out = (sum - mean) * rstd * (1 + gain) + bias; mean [rows] F32 of sum, rstd = 1 / sqrt(mean((sum -
+ * mean)^2) + epsilon). x, delta, sum, out [rows, h]; gain, bias [h]. */
 typedef struct {
-    tensor x, delta, gain, sum, out, rstd;
+    tensor x, delta, gain, sum, out, rstd, bias, mean;
 } norm_forward_operands;
 op norm_forward_op(norm_forward_operands o, float epsilon);
 
-/* dx (+)= derivative of the norm (UPDATE adds to the residual's gradient and rounds once); gain_gradient F32 [h] (+)=.
- * x [rows, h] is the norm's input (the sum). Zhang & Sennrich 2019. */
+/* dx (+)= derivative of the norm (UPDATE adds to the residual's gradient and rounds once); gain_gradient F32 [h] (+)=,
+ * and bias_gradient, with mean. x [rows, h] is the norm's input (the sum). Zhang & Sennrich 2019; with mean Ba et al.
+ * 2016. */
 typedef struct {
-    tensor d_out, x, rstd, gain, dx, gain_gradient;
-    access_mode dx_access, gain_access;
+    tensor d_out, x, rstd, gain, dx, gain_gradient, mean, bias_gradient;
+    access_mode dx_access, gain_access, bias_access;
 } norm_backward_operands;
 op norm_backward_op(norm_backward_operands o);
 
@@ -86,6 +88,9 @@ typedef struct {
     tensor d_out, y, weights, place, source, d_y, d_weights;
 } unpermute_backward_operands;
 op unpermute_backward_op(unpermute_backward_operands o);
+/* out = max(x, 0)^2; dx = 2 max(x, 0) d_out, which may lie where d_out does. Equal shapes, contiguous. */
+op squared_relu_forward_op(tensor x, tensor out);
+op squared_relu_backward_op(tensor x, tensor d_out, tensor dx);
 
 /* out [s, b, h] = table [V/T, h] rows of tokens [s, b] held here (vocabulary rows first..), else 0.
  * Backward: per row an FP32 sum over its tokens in position order, then one rounded add (UPDATE) or store (WRITE). */

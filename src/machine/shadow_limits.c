@@ -62,12 +62,13 @@ shadow_limit limit_of_rows(const op *o, const op_home *home, int which)
     return o->operand[which].tensor.type == F64 ? (shadow_limit){ .roundings = sums.absolute } : sums;
 }
 
-/* The gradient of the gain is summed over rows. */
+/* The gradients of gain and bias are summed over rows. */
 shadow_limit limit_of_norm_backward(const op *o, const op_home *home, int which)
 {
-    enum { GAIN_GRADIENT = 5 };
+    enum { GAIN_GRADIENT = 5, BIAS_GRADIENT = 7 };
     const tensor *x = &o->operand[0].tensor;
-    double terms = which == GAIN_GRADIENT ? elements_of(x) / columns_of(x) : columns_of(x);
+    bool over_rows = which == GAIN_GRADIENT || which == BIAS_GRADIENT;
+    double terms = over_rows ? elements_of(x) / columns_of(x) : columns_of(x);
     return limit_of_sums(o, which, terms, 0.0);
 }
 

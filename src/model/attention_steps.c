@@ -25,17 +25,24 @@ static tensor by_heads(const step_call *c, tensor x)
 }
 
 typedef struct {
-    tensor q, kv, rotated; /* [s, b, heads, d] */
+    tensor q, kv; /* [s, b, heads, d] */
 } attention_views;
 
 static attention_views views(const step_call *c, tensor fused)
 {
     int64_t heads = c->work->extents.heads, kv_heads = c->work->extents.kv_heads;
     tensor x = by_heads(c, fused);
-    return (attention_views){ .q = tensor_slice(x, 2, 0, heads),
-                              .kv = tensor_slice(x, 2, heads, 2 * kv_heads),
-                              .rotated = tensor_slice(x, 2, 0, heads + kv_heads) };
+    return (attention_views){ .q = tensor_slice(x, 2, 0, heads), .kv = tensor_slice(x, 2, heads, 2 * kv_heads) };
 }
+
+/* Of queries and keys the part of each head that is rotated, from its start: as wide as the table's pairs. */
+static tensor rotated(const step_call *c, tensor fused)
+{
+    tensor both = tensor_slice(by_heads(c, fused), 2, 0, c->work->extents.heads + c->work->extents.kv_heads);
+    return tensor_slice(both, 3, 0, 2 * c->work->rope.dim[1]);
+}
+
+static int64_t rotated_width(const model_shape *m) { return (int64_t)((double)m->head_dim * m->rope_fraction); }
 
 /* ---- rotary position embedding (Su et al. 2021), with the scaling of Llama 3.1 ---- */
 
@@ -50,12 +57,12 @@ static double scaled(double f)
 }
 
 /* Cosine and sine of position * frequency for the local positions, computed in double and rounded once. Frequencies
- * base^(-2i/d); with rope_scaling as Llama 3.1 (src/DEFINITIONS.md). */
+ * base^(-2i/width); with rope_scaling as Llama 3.1 (src/DEFINITIONS.md). */
 static void write_rotations(const model_shape *m, zigzag positions, float *table)
 {
-    int64_t half = m->head_dim / 2;
+    int64_t width = rotated_width(m), half = width / 2;
     for (int64_t i = 0; i < half; i++) {
-        double f = pow(m->rope_base, -2.0 * (double)i / (double)m->head_dim);
+        double f = pow(m->rope_base, -2.0 * (double)i / (double)width);
         if (m->rope_scaling) f = scaled(f);
         for (int64_t p = 0; p < positions.length; p++) {
             float *pair = table + (p * half + i) * 2;
@@ -70,7 +77,7 @@ static void open_rotations(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
     const model_shape *m = &w->given->model;
-    w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->head_dim / 2, 2));
+    w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, rotated_width(m) / 2, 2));
     float *table = malloc(tensor_span(&w->rope));
     if (!table) FAIL("no memory for the table of rotations");
     write_rotations(m, zigzag_of(w->context[0], m->sequence), table);
@@ -80,13 +87,13 @@ static void open_rotations(workspace *w, arena *a)
 
 static void rotate(step_call *c)
 {
-    submit(c->work->queues.compute, c->step->name, rope_forward_op(views(c, step_made(c, 0)).rotated, c->work->rope));
+    submit(c->work->queues.compute, c->step->name, rope_forward_op(rotated(c, step_made(c, 0)), c->work->rope));
 }
 
 static void rotate_back(step_call *c)
 {
     submit(c->work->queues.compute, c->step->backward_name,
-           rope_backward_op(views(c, step_d_made(c, 0)).rotated, c->work->rope));
+           rope_backward_op(rotated(c, step_d_made(c, 0)), c->work->rope));
 }
 
 const step_kind rotation = { .open = open_rotations, .forward = rotate, .backward = rotate_back };

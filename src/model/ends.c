@@ -123,7 +123,7 @@ static void submit_loss(network_ends *e, int64_t microbatch, const step_call *he
                                  .labels = state_of(e, microbatch)->labels,
                                  .partial = e->loss_part,
                                  .loss = loss,
-                                 .first = w->params->row[step_row(head)].part.first_row,
+                                 .first = w->params->row[step_row(head, head->step->weight)].part.first_row,
                                  .valid = c->model.vocabulary,
                                  .gradient_scale =
                                      (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };

@@ -3,7 +3,7 @@
 
 const family *family_of(const bench_case *c)
 {
-    static const family *const families[] = { [FAMILY_LLAMA] = &llama };
+    static const family *const families[] = { [FAMILY_LLAMA] = &llama, [FAMILY_NEMOTRON] = &nemotron };
     return families[c->model.family];
 }
 

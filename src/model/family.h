@@ -30,14 +30,16 @@ typedef struct {
 } step_kind;
 
 enum { STEP_OPERANDS = 3 };
+/* Adjacent rows of the parameter table, taken as one; count 0: none. */
+typedef struct {
+    param_name first;
+    int count;
+} param_rows;
 typedef struct {
     const char *name, *backward_name, *gradient_name; /* of its operations: STEP_NAMES */
     const step_kind *kind;
     int reads[STEP_OPERANDS + 1], makes[STEP_OPERANDS + 1]; /* slots in the kind's order, SLOT_NONE at the end */
-    struct {
-        param_name first;
-        int count;
-    } weight; /* adjacent rows of the parameter table, taken as one */
+    param_rows weight, bias;
 } layer_step;
 #define STEP_NAMES(name) name, "d_" name, name "_gradient"
 
@@ -62,7 +64,7 @@ typedef struct {
     int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
 } family;
 
-extern const family llama; /* Llama 2 and 3.1 */
+extern const family llama, nemotron; /* Llama 2 and 3.1; Nemotron-4 */
 const family *family_of(const bench_case *c);
 
 slot_set step_reads(const layer_step *s);
@@ -84,11 +86,12 @@ recomputing recomputing_of(const family *f, recompute_mask policy);
  * the products. */
 
 /* norm_steps.c. The residual stream is added up and normed: reads what it is the sum of, or nothing, where the layer
- * before left that; makes the sum, its norm and its row statistics. */
+ * before left that; makes the sum, its norm and its row statistics. With a bias LayerNorm, else RMSNorm. */
 enum { NORM_SUM, NORM_OUT, NORM_STATISTICS };
-extern const step_kind rms_norm;
-tensor residual_shape(const rank_extents *n);       /* [s/T, b, h] */
-tensor row_statistics_shape(const rank_extents *n); /* [s/T b] F32 */
+extern const step_kind residual_norm;
+tensor residual_shape(const rank_extents *n);    /* [s/T, b, h] */
+tensor row_rstd_shape(const rank_extents *n);    /* [s/T b] F32: statistics of RMSNorm */
+tensor row_moments_shape(const rank_extents *n); /* [2 s/T b] F32: of LayerNorm, all rstd before all means */
 
 /* product_steps.c. Column-parallel: reads [s/T, b, k], makes the product of what all tensor ranks have of it, [s, b,
  * n]. Row-parallel: reads [s, b, k], makes [s/T, b, n], summed over the tensor ranks. */
@@ -102,7 +105,7 @@ tensor fused_heads_shape(const rank_extents *n);     /* [s, b, (heads + 2 kv_hea
 tensor heads_shape(const rank_extents *n);           /* [s, b, heads/T d] */
 tensor head_statistics_shape(const rank_extents *n); /* [b, heads/T, s] F32 */
 
-/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. */
-extern const step_kind swiglu;
+/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. Reads up, makes max(up, 0)^2. */
+extern const step_kind swiglu, squared_relu;
 tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
 tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */

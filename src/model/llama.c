@@ -18,14 +18,14 @@ enum {
 static const family_slot slots[SLOTS] = {
     [X] = { "x", residual_shape, .gradient = X },
     [N1] = { "n1", residual_shape, .gradient = N1, .dropped = NORMS },
-    [RSTD1] = { "rstd1", row_statistics_shape, .dropped = NORMS },
+    [RSTD1] = { "rstd1", row_rstd_shape, .dropped = NORMS },
     [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = LAYER },
     [O] = { "o", heads_shape, .gradient = O, .dropped = ATTENTION },
     [LSE] = { "lse", head_statistics_shape, .dropped = ATTENTION },
     [Y1] = { "y1", residual_shape, .gradient = X, .dropped = LAYER },
     [X2] = { "x2", residual_shape, .gradient = X, .dropped = NORMS },
     [N2] = { "n2", residual_shape, .gradient = N1, .dropped = NORMS },
-    [RSTD2] = { "rstd2", row_statistics_shape, .dropped = NORMS },
+    [RSTD2] = { "rstd2", row_rstd_shape, .dropped = NORMS },
     [GATE_UP] = { "gate_up", gate_up_shape, .gradient = GATE_UP, .dropped = MLP },
     [A] = { "a", ffn_shape, .gradient = A, .dropped = ACTIVATION },
     [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },
@@ -33,13 +33,13 @@ static const family_slot slots[SLOTS] = {
 };
 
 static const layer_step layer[] = {
-    { STEP_NAMES("attention_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_ATTENTION_NORM, 1 } },
+    { STEP_NAMES("attention_norm"), &residual_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_ATTENTION_NORM, 1 } },
     { STEP_NAMES("qkv"), &column_product, .reads = { N1 }, .makes = { QKV }, .weight = { PARAM_Q, 3 } },
     { STEP_NAMES("rope"), &rotation, .reads = { QKV }, .makes = { QKV } },
     { STEP_NAMES("attention"), &causal_attention, .reads = { QKV }, .makes = { O, LSE } },
     { STEP_NAMES("attention_output"), &row_product, .reads = { O }, .makes = { Y1 },
       .weight = { PARAM_ATTENTION_OUTPUT, 1 } },
-    { STEP_NAMES("mlp_norm"), &rms_norm, .reads = { X, Y1 }, .makes = { X2, N2, RSTD2 },
+    { STEP_NAMES("mlp_norm"), &residual_norm, .reads = { X, Y1 }, .makes = { X2, N2, RSTD2 },
       .weight = { PARAM_MLP_NORM, 1 } },
     { STEP_NAMES("gate_up"), &column_product, .reads = { N2 }, .makes = { GATE_UP }, .weight = { PARAM_GATE, 2 } },
     { STEP_NAMES("swiglu"), &swiglu, .reads = { GATE_UP }, .makes = { A } },
@@ -47,7 +47,7 @@ static const layer_step layer[] = {
 };
 
 static const layer_step head[] = {
-    { STEP_NAMES("final_norm"), &rms_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_FINAL_NORM, 1 } },
+    { STEP_NAMES("final_norm"), &residual_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_FINAL_NORM, 1 } },
     { STEP_NAMES("head"), &column_product, .reads = { N1 }, .makes = { LOGITS }, .weight = { PARAM_HEAD, 1 } },
 };
 

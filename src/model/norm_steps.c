@@ -3,7 +3,8 @@
 #include "model/step_call.h"
 
 tensor residual_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->part, n->rows, n->hidden); }
-tensor row_statistics_shape(const rank_extents *n) { return tensor_1d(NULL, F32, n->part * n->rows); }
+tensor row_rstd_shape(const rank_extents *n) { return tensor_1d(NULL, F32, n->part * n->rows); }
+tensor row_moments_shape(const rank_extents *n) { return tensor_1d(NULL, F32, 2 * n->part * n->rows); }
 
 static residual incoming(const step_call *c)
 {
@@ -11,39 +12,60 @@ static residual incoming(const step_call *c)
     return (residual){ step_read(c, 0), step_read(c, 1) };
 }
 
+/* rstd; mean, where a bias says that the norm is centred */
+typedef struct {
+    tensor rstd, mean;
+} row_statistics;
+
+static row_statistics statistics(const step_call *c)
+{
+    bool centred = c->step->bias.count > 0;
+    int64_t rows = c->work->extents.part * c->work->extents.rows;
+    tensor both = step_made(c, NORM_STATISTICS);
+    return (row_statistics){ tensor_slice(both, 0, 0, rows),
+                             centred ? tensor_slice(both, 0, rows, rows) : tensor_none() };
+}
+
 static void forward(step_call *c)
 {
     residual in = incoming(c);
+    row_statistics of = statistics(c);
     bool adds = tensor_present(&in.delta);
     submit(c->work->queues.compute, c->step->name,
            norm_forward_op((norm_forward_operands){ .x = tensor_rows(in.x),
                                                     .delta = adds ? tensor_rows(in.delta) : tensor_none(),
-                                                    .gain = step_borrow(c, USE_FORWARD),
+                                                    .gain = step_borrow(c, c->step->weight, USE_FORWARD),
+                                                    .bias = step_borrow(c, c->step->bias, USE_FORWARD),
                                                     .sum = adds ? tensor_rows(step_made(c, NORM_SUM)) : tensor_none(),
                                                     .out = tensor_rows(step_made(c, NORM_OUT)),
-                                                    .rstd = step_made(c, NORM_STATISTICS) },
+                                                    .rstd = of.rstd,
+                                                    .mean = of.mean },
                            (float)c->work->given->model.norm_epsilon));
-    step_return(c, USE_FORWARD);
+    step_return(c, c->step->weight, USE_FORWARD);
+    step_return(c, c->step->bias, USE_FORWARD);
 }
 
 static void backward(step_call *c)
 {
-    param_table *t = c->work->params;
-    int row = step_row(c);
-    access_mode how = param_contribute(t, row, 1);
+    row_statistics of = statistics(c);
+    contribution gain = step_contribute(c, c->step->weight), bias = step_contribute(c, c->step->bias);
     submit(c->work->queues.compute, c->step->backward_name,
            norm_backward_op((norm_backward_operands){ .d_out = tensor_rows(step_d_made(c, NORM_OUT)),
                                                       .x = tensor_rows(step_made(c, NORM_SUM)),
-                                                      .rstd = step_made(c, NORM_STATISTICS),
-                                                      .gain = step_borrow(c, USE_BACKWARD),
+                                                      .rstd = of.rstd,
+                                                      .mean = of.mean,
+                                                      .gain = step_borrow(c, c->step->weight, USE_BACKWARD),
                                                       .dx = tensor_rows(step_d_made(c, NORM_SUM)),
-                                                      .gain_gradient = param_gradient(t, row, 1),
+                                                      .gain_gradient = gain.gradient,
+                                                      .bias_gradient = bias.gradient,
                                                       .dx_access = c->dx_access,
-                                                      .gain_access = how }));
-    step_return(c, USE_BACKWARD);
-    param_contributed(t, row, 1, c->work->queues.compute);
+                                                      .gain_access = gain.access,
+                                                      .bias_access = bias.access }));
+    step_return(c, c->step->weight, USE_BACKWARD);
+    step_contributed(c, c->step->weight, c->work->queues.compute);
+    step_contributed(c, c->step->bias, c->work->queues.compute);
 }
 
-const step_kind rms_norm = { .forward = forward,
-                             .backward = backward,
-                             .saves_makes = 1u << NORM_SUM | 1u << NORM_STATISTICS };
+const step_kind residual_norm = { .forward = forward,
+                                  .backward = backward,
+                                  .saves_makes = 1u << NORM_SUM | 1u << NORM_STATISTICS };

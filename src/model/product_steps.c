@@ -18,7 +18,7 @@ static direction direction_of(const step_call *c, weight_use use)
 
 static tensor matrix(const step_call *c, weight_use use)
 {
-    tensor w = step_borrow(c, use);
+    tensor w = step_borrow(c, c->step->weight, use);
     return use == USE_FORWARD ? tensor_transposed(w) : w;
 }
 
@@ -30,7 +30,7 @@ static tensor gather_multiply(step_call *c, weight_use use, tensor whole)
     workspace_await(w, w->queues.tensor, whole);
     gathered_product p = { .part = d.from, .w = matrix(c, use), .whole = whole, .y = d.to };
     tensor gathered = gather_matmul(&w->tensor, d.name, p);
-    step_return(c, use);
+    step_return(c, c->step->weight, use);
     return gathered;
 }
 
@@ -40,23 +40,20 @@ static void multiply_scatter(step_call *c, weight_use use)
     workspace *w = c->work;
     direction d = direction_of(c, use);
     matmul_scatter(&w->tensor, d.name, d.from, matrix(c, use), workspace_sum(w, d.to));
-    step_return(c, use);
+    step_return(c, c->step->weight, use);
 }
 
 /* dW (+)= dy^T x */
 static void weight_gradient(const step_call *c, tensor x, tensor dy)
 {
     workspace *w = c->work;
-    param_table *t = w->params;
-    int row = step_row(c), count = c->step->weight.count;
-    access_mode how = param_contribute(t, row, count);
+    contribution to = step_contribute(c, c->step->weight);
     queue_follow(w->queues.weight, w->queues.compute);
-    mark done =
-        submit(w->queues.weight, c->step->gradient_name,
-               matmul_op(param_gradient(t, row, count), how, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
+    mark done = submit(w->queues.weight, c->step->gradient_name,
+                       matmul_op(to.gradient, to.access, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
     workspace_lend(w, x, done);
     workspace_lend(w, dy, done);
-    param_contributed(t, row, count, w->queues.weight);
+    step_contributed(c, c->step->weight, w->queues.weight);
 }
 
 /* ---- split by rows of W: every rank has columns of y ---- */

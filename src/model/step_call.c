@@ -69,16 +69,30 @@ tensor step_made(const step_call *c, int place) { return c->slot[c->step->makes[
 tensor step_d_read(const step_call *c, int place) { return gradient(c, c->step->reads[place]); }
 tensor step_d_made(const step_call *c, int place) { return gradient(c, c->step->makes[place]); }
 
-int step_row(const step_call *c) { return param_row(c->work->params, c->step->weight.first, c->layer); }
+int step_row(const step_call *c, param_rows rows) { return param_row(c->work->params, rows.first, c->layer); }
 
-tensor step_borrow(const step_call *c, weight_use use)
+tensor step_borrow(const step_call *c, param_rows rows, weight_use use)
 {
-    return weight_borrow(c->work->params, step_row(c), c->step->weight.count, use, c->work->queues.compute);
+    if (rows.count == 0) return tensor_none();
+    return weight_borrow(c->work->params, step_row(c, rows), rows.count, use, c->work->queues.compute);
 }
 
-void step_return(const step_call *c, weight_use use)
+void step_return(const step_call *c, param_rows rows, weight_use use)
 {
-    weight_return(c->work->params, step_row(c), c->step->weight.count, use, c->work->queues.compute);
+    if (rows.count) weight_return(c->work->params, step_row(c, rows), rows.count, use, c->work->queues.compute);
+}
+
+contribution step_contribute(const step_call *c, param_rows rows)
+{
+    param_table *t = c->work->params;
+    if (rows.count == 0) return (contribution){ tensor_none(), WRITE };
+    int row = step_row(c, rows);
+    return (contribution){ param_gradient(t, row, rows.count), param_contribute(t, row, rows.count) };
+}
+
+void step_contributed(const step_call *c, param_rows rows, queue *q)
+{
+    if (rows.count) param_contributed(c->work->params, step_row(c, rows), rows.count, q);
 }
 
 void step_gather_input(step_call *c, const layer_step *s, mark after)

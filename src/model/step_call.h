@@ -19,7 +19,7 @@ typedef struct workspace {
     tensor gathered, d_gathered; /* [s, b, h]: sequence-gathered activation and gradient; absent on one tensor rank */
     tensor partial, parts;       /* [s, b, h]: row-parallel products, and all ranks' of own strips, before their sum */
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
-    tensor rope;                 /* of the kind `rotation`: [s, d/2, 2] F32: cosine, sine */
+    tensor rope;                 /* of the kind `rotation`: [s, rotated width / 2, 2] F32: cosine, sine */
     context_attention attention; /* of the kind `causal_attention` */
     struct {
         const void *data;
@@ -63,10 +63,19 @@ tensor step_made(const step_call *c, int place);
 tensor step_d_read(const step_call *c, int place);
 tensor step_d_made(const step_call *c, int place);
 
-/* The step's rows of the parameter table, borrowed (model/param.h). */
-int step_row(const step_call *c);
-tensor step_borrow(const step_call *c, weight_use use);
-void step_return(const step_call *c, weight_use use);
+/* Rows of the parameter table that the step names, borrowed (model/param.h); absent where it names none. */
+int step_row(const step_call *c, param_rows rows);
+tensor step_borrow(const step_call *c, param_rows rows, weight_use use);
+void step_return(const step_call *c, param_rows rows, weight_use use);
+
+/* The step's contribution to their gradient: where it goes, and how, asked once before it is submitted; then that it
+ * was, to queue q. */
+typedef struct {
+    tensor gradient;
+    access_mode access;
+} contribution;
+contribution step_contribute(const step_call *c, param_rows rows);
+void step_contributed(const step_call *c, param_rows rows, queue *q);
 
 /* Backward: begins the gathering of what step s, whose backward is to come, wants from all tensor ranks, when `after`
  * is done: beside what is submitted meanwhile. */

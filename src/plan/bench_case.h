@@ -47,7 +47,11 @@ typedef enum { MLP_SWIGLU, MLP_GEGLU, MLP_GELU, MLP_SQUARED_RELU } mlp_kind; /* 
 typedef enum { NORM_RMS, NORM_LAYER } norm_kind;                             /* LayerNorm: gain stored as 1 + g, bias */
 typedef enum { INIT_STD, INIT_FAN_IN } init_kind; /* one std; or 1 / sqrt(fan-in), embedding and positions 1 */
 
-typedef enum { FAMILY_NONE, FAMILY_LLAMA } model_family; /* whose steps train it (model/family.h); none: not built */
+typedef enum {
+    FAMILY_NONE,
+    FAMILY_LLAMA,
+    FAMILY_NEMOTRON
+} model_family; /* whose steps train it (model/family.h); none: not built */
 
 /* Whole model, unsharded. */
 typedef struct {

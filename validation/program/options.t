@@ -6,7 +6,8 @@ import re
 from program import Tap, alone, deck_file, ranks, results
 
 OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
-    attention_forward attention_backward add swiglu_forward swiglu_backward cross_entropy adamw
+    attention_forward attention_backward add swiglu_forward swiglu_backward squared_relu_forward
+    squared_relu_backward cross_entropy adamw
     all_gather reduce_scatter all_reduce all_to_all exchange sum_parts""".split()
 KEYS = """size precision backend record steps warmup seed tokens tensor pipeline context expert data shard
     chunks_per_stage

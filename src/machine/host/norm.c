@@ -1,4 +1,4 @@
-/* RMS norm with an optional addition before it (Zhang & Sennrich 2019). */
+/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (Ba et al. 2016), with an optional addition before them. */
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
@@ -13,66 +13,114 @@ static float sum_of_squares(const float *x, int64_t n)
     return sum;
 }
 
-/* One tile of sum = x + delta; the sum of its squares, as rounded. */
-static float add_tile(void *sum, dtype type, const float *x, const float *delta, int64_t n)
+/* A tile of what is normed: x, or sum = x + delta as it is rounded, which is written. */
+static const float *summed_tile(const op *o, int64_t row, int64_t at, int64_t n, float tile[3][TILE])
 {
-    float tile[TILE];
-    for (int64_t i = 0; i < n; i++) tile[i] = x[i] + delta[i];
-    row_store(sum, type, tile, n);
-    row_load(tile, sum, type, n);
-    return sum_of_squares(tile, n);
+    const tensor *x = &o->operand[0].tensor, *delta = &o->operand[1].tensor, *sum = &o->operand[3].tensor;
+    const float *values = row_read(tile[0], tensor_row(x, row, at), x->type, n);
+    if (!tensor_present(delta)) return values;
+    const float *added = row_read(tile[1], tensor_row(delta, row, at), delta->type, n);
+    for (int64_t i = 0; i < n; i++) tile[2][i] = values[i] + added[i];
+    row_store(tensor_row(sum, row, at), sum->type, tile[2], n);
+    row_load(tile[2], tensor_row(sum, row, at), sum->type, n);
+    return tile[2];
 }
+
+typedef struct {
+    float mean, rstd;
+} row_statistics;
 
 static float row_mean_square(const op *o, int64_t row, int64_t n)
 {
-    const tensor *x = &o->operand[0].tensor, *delta = &o->operand[1].tensor, *sum = &o->operand[3].tensor;
-    float tile[2][TILE];
+    float tile[3][TILE];
     double total = 0.0;
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
-        const float *values = row_read(tile[0], tensor_row(x, row, at), x->type, part);
-        if (!tensor_present(delta)) {
-            total += sum_of_squares(values, part);
-            continue;
-        }
-        const float *added = row_read(tile[1], tensor_row(delta, row, at), delta->type, part);
-        total += add_tile(tensor_row(sum, row, at), sum->type, values, added, part);
+        total += sum_of_squares(summed_tile(o, row, at, part, tile), part);
     }
     return (float)(total / (double)n);
 }
 
-static void scale_row(const op *o, int64_t row, int64_t n, float rstd)
+typedef struct {
+    double mean, squares; /* sum of the squares of the differences from it */
+} moments;
+
+static moments tile_moments(const float *x, int64_t n)
+{
+    float sum = 0.0f, squares = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    float mean = sum / (float)n;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);
+    return (moments){ (double)mean, (double)squares };
+}
+
+/* Tiles' moments are put together as Chan, Golub and LeVeque 1979 do: no difference of large sums is taken. */
+static moments row_moments(const op *o, int64_t row, int64_t n)
+{
+    float tile[3][TILE];
+    moments all = { 0.0, 0.0 };
+    for (int64_t at = 0; at < n; at += TILE) {
+        int64_t part = smaller(TILE, n - at);
+        moments more = tile_moments(summed_tile(o, row, at, part, tile), part);
+        double apart = more.mean - all.mean, share = (double)part / (double)(at + part);
+        all.mean += apart * share;
+        all.squares += more.squares + apart * apart * share * (double)at;
+    }
+    return all;
+}
+
+static void scale_row(const op *o, int64_t row, int64_t n, row_statistics of)
 {
     const tensor *from = &o->operand[tensor_present(&o->operand[3].tensor) ? 3 : 0].tensor;
-    const tensor *gain = &o->operand[2].tensor, *out = &o->operand[4].tensor;
-    float tile[3][TILE];
+    const tensor *gain = &o->operand[2].tensor, *out = &o->operand[4].tensor, *bias = &o->operand[6].tensor;
+    float tile[4][TILE];
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
         const float *x = row_read(tile[0], tensor_row(from, row, at), from->type, part);
         const float *g = row_read(tile[1], row_at(gain->data, gain->type, at), gain->type, part);
+        const float *b = NULL;
+        if (tensor_present(bias)) b = row_read(tile[3], row_at(bias->data, bias->type, at), bias->type, part);
         float *y = row_write(tile[2], tensor_row(out, row, at), out->type);
-        for (int64_t i = 0; i < part; i++) y[i] = x[i] * rstd * g[i];
+        if (b)
+            for (int64_t i = 0; i < part; i++) y[i] = fmaf((x[i] - of.mean) * of.rstd, 1.0f + g[i], b[i]);
+        else
+            for (int64_t i = 0; i < part; i++) y[i] = x[i] * of.rstd * g[i];
         row_close(tensor_row(out, row, at), out->type, y, part);
     }
+}
+
+/* mean 0: RMSNorm */
+static row_statistics statistics_of(const op *o, int64_t row, int64_t n, bool centred)
+{
+    float epsilon = o->args.norm.epsilon;
+    if (!centred) return (row_statistics){ 0.0f, 1.0f / sqrtf(row_mean_square(o, row, n) + epsilon) };
+    moments m = row_moments(o, row, n);
+    return (row_statistics){ (float)m.mean, 1.0f / sqrtf((float)(m.squares / (double)n) + epsilon) };
 }
 
 void host_norm_forward(const op *o, void *scratch)
 {
     const tensor *x = &o->operand[0].tensor;
-    float *rstd = o->operand[5].tensor.data;
+    float *rstd = o->operand[5].tensor.data, *mean = o->operand[7].tensor.data;
     int64_t rows = tensor_row_count(x), n = tensor_columns(x);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
-        rstd[row] = 1.0f / sqrtf(row_mean_square(o, row, n) + o->args.norm.epsilon);
-        scale_row(o, row, n, rstd[row]);
+        row_statistics of = statistics_of(o, row, n, mean != NULL);
+        rstd[row] = of.rstd;
+        if (mean) mean[row] = of.mean;
+        scale_row(o, row, n, of);
     }
 }
 
 /* With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of
- * d_out unit. */
+ * d_out unit. LayerNorm: x less its mean, gain more by 1; dx less by rstd mean(d_unit); d bias = sum over rows of
+ * d_out.
+ */
 typedef struct {
     const tensor *d_out, *x, *gain, *dx;
-    const float *rstd;
+    const float *rstd, *mean; /* mean NULL: RMSNorm */
     access_mode dx_access;
     int64_t rows, n, block;
 } backward_call;
@@ -85,6 +133,7 @@ static backward_call call_of(const op *o)
                         .gain = &x[3].tensor,
                         .dx = &x[4].tensor,
                         .rstd = x[2].tensor.data,
+                        .mean = x[6].tensor.data,
                         .dx_access = x[4].access };
     c.rows = tensor_row_count(c.x);
     c.n = tensor_columns(c.x);
@@ -93,16 +142,48 @@ static backward_call call_of(const op *o)
     return c;
 }
 
-/* The row's part of the gain's gradient is added to `gain_sum`; returns mean(d_unit unit) rstd^2. */
-static float row_projection(const backward_call *c, int64_t row, float *gain_sum)
+/* Tiles of a row as the formulas take them. */
+typedef struct {
+    const float *d, *x, *gain;
+} row_tiles;
+
+static row_tiles tiles_of(const backward_call *c, int64_t row, int64_t at, int64_t n, float tile[3][TILE])
+{
+    row_tiles r = { row_read(tile[0], tensor_row(c->d_out, row, at), c->d_out->type, n),
+                    row_read(tile[1], tensor_row(c->x, row, at), c->x->type, n),
+                    row_read(tile[2], row_at(c->gain->data, c->gain->type, at), c->gain->type, n) };
+    if (!c->mean) return r;
+    float mean = c->mean[row];
+    for (int64_t i = 0; i < n; i++) tile[1][i] = r.x[i] - mean;
+    for (int64_t i = 0; i < n; i++) tile[2][i] = 1.0f + r.gain[i];
+    return (row_tiles){ r.d, tile[1], tile[2] };
+}
+
+/* Adds d to the bias's gradient; returns the sum of d gain. */
+static float bias_tile(const row_tiles *r, int64_t n, float *bias_sum)
+{
+    float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) {
+        bias_sum[i] += r->d[i];
+        sum = fmaf(r->d[i], r->gain[i], sum);
+    }
+    return sum;
+}
+
+typedef struct {
+    float slope, constant; /* mean(d_unit unit) rstd^2, mean(d_unit) rstd */
+} projection;
+
+/* The row's parts of the gradients of gain and bias are added to their sums. */
+static projection row_projection(const backward_call *c, int64_t row, float *gain_sum, float *bias_sum)
 {
     float tile[3][TILE], rstd = c->rstd[row];
-    double total = 0.0;
+    double total = 0.0, all = 0.0;
     for (int64_t at = 0; at < c->n; at += TILE) {
         int64_t part = smaller(TILE, c->n - at);
-        const float *d = row_read(tile[0], tensor_row(c->d_out, row, at), c->d_out->type, part);
-        const float *x = row_read(tile[1], tensor_row(c->x, row, at), c->x->type, part);
-        const float *g = row_read(tile[2], row_at(c->gain->data, c->gain->type, at), c->gain->type, part);
+        row_tiles r = tiles_of(c, row, at, part, tile);
+        const float *d = r.d, *x = r.x, *g = r.gain;
         float *into = gain_sum + at, sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = 0; i < part; i++) {
@@ -111,61 +192,67 @@ static float row_projection(const backward_call *c, int64_t row, float *gain_sum
             sum = fmaf(product, g[i], sum);
         }
         total += sum;
+        if (c->mean) all += bias_tile(&r, part, bias_sum + at);
     }
-    return (float)(total * rstd / (double)c->n) * rstd * rstd;
+    return (projection){ (float)(total * rstd / (double)c->n) * rstd * rstd, (float)(all / (double)c->n) * rstd };
 }
 
-static void row_backward(const backward_call *c, int64_t row, float projection)
+static void row_backward(const backward_call *c, int64_t row, projection p)
 {
     float tile[4][TILE], rstd = c->rstd[row];
     for (int64_t at = 0; at < c->n; at += TILE) {
         int64_t part = smaller(TILE, c->n - at);
         void *place = tensor_row(c->dx, row, at);
-        const float *d = row_read(tile[0], tensor_row(c->d_out, row, at), c->d_out->type, part);
-        const float *x = row_read(tile[1], tensor_row(c->x, row, at), c->x->type, part);
-        const float *g = row_read(tile[2], row_at(c->gain->data, c->gain->type, at), c->gain->type, part);
+        row_tiles r = tiles_of(c, row, at, part, tile);
+        const float *d = r.d, *x = r.x, *g = r.gain;
         bool adds = c->dx_access == UPDATE;
         float *dx = adds ? row_update(tile[3], place, c->dx->type, part) : row_write(tile[3], place, c->dx->type);
         if (adds)
-            for (int64_t i = 0; i < part; i++) dx[i] += fmaf(d[i] * g[i], rstd, -(x[i] * projection));
+            for (int64_t i = 0; i < part; i++) dx[i] += fmaf(d[i] * g[i], rstd, -(x[i] * p.slope)) - p.constant;
         else
-            for (int64_t i = 0; i < part; i++) dx[i] = fmaf(d[i] * g[i], rstd, -(x[i] * projection));
+            for (int64_t i = 0; i < part; i++) dx[i] = fmaf(d[i] * g[i], rstd, -(x[i] * p.slope)) - p.constant;
         row_close(place, c->dx->type, dx, part);
-    }
-}
-
-static void block_backward(const backward_call *c, int64_t first, float *gain_sum)
-{
-    memset(gain_sum, 0, (size_t)c->n * sizeof *gain_sum);
-    for (int64_t row = first; row < smaller(first + c->block, c->rows); row++)
-        row_backward(c, row, row_projection(c, row, gain_sum));
-}
-
-static void sum_blocks(const operand *gain_gradient, const float *gain_sum, int64_t blocks, int64_t n)
-{
-    float *to = gain_gradient->tensor.data;
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < n; i++) {
-        float sum = gain_gradient->access == UPDATE ? to[i] : 0.0f;
-        for (int64_t block = 0; block < blocks; block++) sum += gain_sum[block * n + i];
-        to[i] = sum;
     }
 }
 
 static int64_t blocks_of(const backward_call *c) { return (c->rows + c->block - 1) / c->block; }
 
+/* sums: of the gain in each block [blocks, n], then of the bias. */
+static void block_backward(const backward_call *c, int64_t block, float *sums)
+{
+    int64_t first = block * c->block;
+    float *gain_sum = sums + block * c->n, *bias_sum = c->mean ? gain_sum + blocks_of(c) * c->n : NULL;
+    memset(gain_sum, 0, (size_t)c->n * sizeof *gain_sum);
+    if (bias_sum) memset(bias_sum, 0, (size_t)c->n * sizeof *bias_sum);
+    for (int64_t row = first; row < smaller(first + c->block, c->rows); row++)
+        row_backward(c, row, row_projection(c, row, gain_sum, bias_sum));
+}
+
+static void sum_blocks(const operand *gradient, const float *of_block, int64_t blocks, int64_t n)
+{
+    float *to = gradient->tensor.data;
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < n; i++) {
+        float sum = gradient->access == UPDATE ? to[i] : 0.0f;
+        for (int64_t block = 0; block < blocks; block++) sum += of_block[block * n + i];
+        to[i] = sum;
+    }
+}
+
 size_t host_norm_backward_scratch(const op *o)
 {
     backward_call c = call_of(o);
-    return (size_t)(blocks_of(&c) * c.n) * sizeof(float);
+    int gradients = tensor_present(&o->operand[7].tensor) ? 2 : 1;
+    return (size_t)(gradients * blocks_of(&c) * c.n) * sizeof(float);
 }
 
 void host_norm_backward(const op *o, void *scratch)
 {
     backward_call c = call_of(o);
-    float *gain_sum = scratch;
+    float *sums = scratch;
     int64_t blocks = blocks_of(&c);
 #pragma omp parallel for schedule(static)
-    for (int64_t block = 0; block < blocks; block++) block_backward(&c, block * c.block, gain_sum + block * c.n);
-    sum_blocks(&o->operand[5], gain_sum, blocks, c.n);
+    for (int64_t block = 0; block < blocks; block++) block_backward(&c, block, sums);
+    sum_blocks(&o->operand[5], sums, blocks, c.n);
+    if (c.mean) sum_blocks(&o->operand[7], sums + blocks * c.n, blocks, c.n);
 }

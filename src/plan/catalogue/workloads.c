@@ -113,9 +113,9 @@ static const workload_row rows[] = {
       .sharding = SHARDING_NONE },          /* parameters are sharded by the axis shard */
     { .name = "nemotron4-340b",
       .recipe = "NeMo Nemotron4 340B (24.11)",
-      .full = { SIZES(96, 18432, 73728, 96, 8, 256000, 4096), .mlp = MLP_SQUARED_RELU, .norm = NORM_LAYER,
-                .rope_base = 10000.0, .rope_fraction = 0.5, .norm_epsilon = 1e-5, .init_std = 0.0063,
-                .labels_next_token = true },
+      .full = { SIZES(96, 18432, 73728, 96, 8, 256000, 4096), .family = FAMILY_NEMOTRON, .mlp = MLP_SQUARED_RELU,
+                .norm = NORM_LAYER, .rope_base = 10000.0, .rope_fraction = 0.5, .norm_epsilon = 1e-5,
+                .init_std = 0.0063, .labels_next_token = true },
       .small = &nemotron_small,
       .optimizer = &nemotron_optimizer,
       .formula = &nemotron_formula,

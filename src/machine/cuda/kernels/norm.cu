@@ -1,8 +1,8 @@
-/* RMS norm with an optional addition before it (Zhang & Sennrich 2019). Each element is read once and written once: a
- * block holds a row in registers. [8192, 4096] BF16: forward with addition 268 MB (x, delta, sum, out) by 8192 blocks
- * of 128 threads; backward that adds 268 MB (d_out, x, dx twice) by 264 blocks of 512, each of which fetches its next
- * row before it sums the present one, and 8 MB for the gain's gradient. Rows of mixed formats, odd length or alignment
- * take plain kernels. */
+/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (CENTRED; Ba et al. 2016), with an optional addition before them. Each
+ * element is read once and written once: a block holds a row in registers. [8192, 4096] BF16: forward with addition 268
+ * MB (x, delta, sum, out) by 8192 blocks of 128 threads; backward that adds 268 MB (d_out, x, dx twice) by 264 blocks
+ * of 512, each of which fetches its next row before it sums the present one, and 8 MB for the gain's gradient. Rows of
+ * mixed formats, odd length or alignment take plain kernels. */
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
 
@@ -17,15 +17,18 @@ struct warp_sums {
 
 /* This thread's packs of a matrix's row of n columns: every blockDim-th one; zeros beyond the end, which add nothing to
  * sums. */
-template <typename type, int PACKS>
-static __device__ __forceinline__ void fetch(pack<type> (&to)[PACKS], const tensor &t, int row, int n)
+template <typename type> static __device__ __forceinline__ pack<type> fetch_one(const tensor &t, int row, int n, int k)
 {
     const pack<type> *from =
         reinterpret_cast<const pack<type> *>(static_cast<const type *>(t.data) + row * t.stride[0]);
-    for (int k = 0; k < PACKS; k++) {
-        int at = threadIdx.x + k * blockDim.x;
-        to[k] = at < n / pack<type>::LENGTH ? from[at] : pack<type>{};
-    }
+    int at = threadIdx.x + k * blockDim.x;
+    return at < n / pack<type>::LENGTH ? from[at] : pack<type>{};
+}
+
+template <typename type, int PACKS>
+static __device__ __forceinline__ void fetch(pack<type> (&to)[PACKS], const tensor &t, int row, int n)
+{
+    for (int k = 0; k < PACKS; k++) to[k] = fetch_one<type>(t, row, n, k);
 }
 
 template <typename type, int PACKS>
@@ -51,8 +54,8 @@ static bool uniform(const tensor *all, int count)
 /* ---- forward ---- */
 
 struct forward_call {
-    tensor x, delta, gain, sum, out;
-    float *rstd, epsilon;
+    tensor x, delta, gain, bias, sum, out;
+    float *rstd, *mean, epsilon; /* mean NULL: RMSNorm */
     int n;
 };
 
@@ -80,7 +83,31 @@ template <typename type, int PACKS> static __device__ __forceinline__ float squa
     return sum;
 }
 
-template <typename type, int PACKS> KERNEL(LARGEST_BLOCK) norm_forward_packs(forward_call c)
+template <typename type, int PACKS> static __device__ __forceinline__ float sum_of(const pack<type> (&x)[PACKS])
+{
+    float sum = 0.0f;
+    for (int k = 0; k < PACKS; k++)
+        for (int i = 0; i < pack<type>::LENGTH; i++) sum += get(x[k], i);
+    return sum;
+}
+
+/* Of the differences from the mean, of the columns that there are. */
+template <typename type, int PACKS>
+static __device__ __forceinline__ float squares_around(float mean, const pack<type> (&x)[PACKS], int n)
+{
+    float sum = 0.0f;
+    for (int k = 0; k < PACKS; k++)
+        for (int i = 0; i < pack<type>::LENGTH && threadIdx.x + k * blockDim.x < n / pack<type>::LENGTH; i++)
+            sum = fmaf(get(x[k], i) - mean, get(x[k], i) - mean, sum);
+    return sum;
+}
+
+static __device__ __forceinline__ float centred(float x, float mean, float rstd, float gain, float bias)
+{
+    return fmaf((x - mean) * rstd, 1.0f + gain, bias);
+}
+
+template <typename type, int PACKS, bool CENTRED> KERNEL(LARGEST_BLOCK) norm_forward_packs(forward_call c)
 {
     SHARED(warp_sums, partial);
     int row = blockIdx.x;
@@ -92,67 +119,118 @@ template <typename type, int PACKS> KERNEL(LARGEST_BLOCK) norm_forward_packs(for
         store(c.sum, row, c.n, x);
     }
     fetch(other, c.gain, 0, c.n);
-    float rstd = rstd_of(c, block_sum(squares_of(x), partial.of));
+    float mean = CENTRED ? block_sum(sum_of(x), partial.of) / (float)c.n : 0.0f;
+    float rstd = rstd_of(c, block_sum(CENTRED ? squares_around(mean, x, c.n) : squares_of(x), partial.of));
     if (threadIdx.x == 0) c.rstd[row] = rstd;
+    if (CENTRED && threadIdx.x == 0) c.mean[row] = mean;
     for (int k = 0; k < PACKS; k++) {
         float y[pack<type>::LENGTH];
-        for (int i = 0; i < pack<type>::LENGTH; i++) y[i] = get(x[k], i) * rstd * get(other[k], i);
+        pack<type> bias = CENTRED ? fetch_one<type>(c.bias, 0, c.n, k) : pack<type>{};
+        for (int i = 0; i < pack<type>::LENGTH; i++)
+            y[i] = CENTRED ? centred(get(x[k], i), mean, rstd, get(other[k], i), get(bias, i))
+                           : get(x[k], i) * rstd * get(other[k], i);
         narrow(x[k], y);
     }
     store(c.out, row, c.n, x);
 }
 
-KERNEL(PLAIN_THREADS) norm_forward_plain(forward_call c)
+template <bool CENTRED> KERNEL(PLAIN_THREADS) norm_forward_plain(forward_call c)
 {
     SHARED(warp_sums, partial);
     int row = blockIdx.x, n = c.n;
     bool adds = c.delta.dims > 0;
     line x = line_of(c.x, row), sum = adds ? line_of(c.sum, row) : x, gain = line_of(c.gain, 0),
          out = line_of(c.out, row);
-    float squares = 0.0f;
+    float total = 0.0f, squares = 0.0f, mean = 0.0f;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
         if (adds) put(sum, i, get(x, i) + get(line_of(c.delta, row), i));
-        squares = fmaf(get(sum, i), get(sum, i), squares);
+        if (CENTRED) total += get(sum, i);
+        else squares = fmaf(get(sum, i), get(sum, i), squares);
     }
+    if (CENTRED) mean = block_sum(total, partial.of) / (float)n;
+    for (int i = threadIdx.x; CENTRED && i < n; i += blockDim.x)
+        squares = fmaf(get(sum, i) - mean, get(sum, i) - mean, squares);
     float rstd = rstd_of(c, block_sum(squares, partial.of));
     if (threadIdx.x == 0) c.rstd[row] = rstd;
-    for (int i = threadIdx.x; i < n; i += blockDim.x) put(out, i, get(sum, i) * rstd * get(gain, i));
+    if (CENTRED && threadIdx.x == 0) c.mean[row] = mean;
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        put(out, i,
+            CENTRED ? centred(get(sum, i), mean, rstd, get(gain, i), get(line_of(c.bias, 0), i))
+                    : get(sum, i) * rstd * get(gain, i));
 }
 
-template <typename type> static void forward_of(const forward_call &c, int rows, cudaStream_t stream)
+template <typename type, bool CENTRED>
+static void forward_of(const forward_call &c, bool fast, int rows, cudaStream_t stream)
 {
     int threads = threads_for(parts_of(c.n / pack<type>::LENGTH, FORWARD_PACKS), LARGEST_BLOCK);
-    LAUNCH((norm_forward_packs<type, FORWARD_PACKS>), rows, threads, sizeof(warp_sums), stream, c);
+    if (fast) LAUNCH((norm_forward_packs<type, FORWARD_PACKS, CENTRED>), rows, threads, sizeof(warp_sums), stream, c);
+    else LAUNCH(norm_forward_plain<CENTRED>, rows, PLAIN_THREADS, sizeof(warp_sums), stream, c);
 }
 
 void cuda_norm_forward(const cuda_call *o)
 {
     const tensor x = merged(o->x[0]), delta = merged(o->x[1]), gain = merged(o->x[2]), sum = merged(o->x[3]),
-                 out = merged(o->x[4]);
-    const tensor all[] = { x, delta, gain, sum, out };
-    forward_call c = {
-        x, delta, gain, sum, out, static_cast<float *>(o->x[5].data), o->args.norm.epsilon, (int)columns_of(x)
-    };
+                 out = merged(o->x[4]), bias = merged(o->x[6]);
+    const tensor all[] = { x, delta, gain, sum, out, bias };
+    float *rstd = static_cast<float *>(o->x[5].data), *mean = static_cast<float *>(o->x[7].data);
+    forward_call c = { x, delta, gain, bias, sum, out, rstd, mean, o->args.norm.epsilon, (int)columns_of(x) };
     int rows = (int)rows_of(x);
-    bool holds = c.n <= LARGEST_BLOCK * FORWARD_PACKS * (x.type == BF16 ? 8 : 4);
-    if (holds && uniform(all, 5)) with_type(x.type, [&](auto zero) { forward_of<decltype(zero)>(c, rows, o->stream); });
-    else LAUNCH(norm_forward_plain, rows, PLAIN_THREADS, sizeof(warp_sums), o->stream, c);
+    bool fast = c.n <= LARGEST_BLOCK * FORWARD_PACKS * (x.type == BF16 ? 8 : 4) && uniform(all, 6);
+    with_type(x.type, [&](auto zero) {
+        if (mean) forward_of<decltype(zero), true>(c, fast, rows, o->stream);
+        else forward_of<decltype(zero), false>(c, fast, rows, o->stream);
+    });
 }
 
 /* ---- backward: with unit = x rstd and d_unit = d_out gain, dx = rstd (d_unit - unit mean(d_unit unit)),
- * d gain = sum over rows of d_out unit ---- */
+ * d gain = sum over rows of d_out unit; centred: x less its mean, gain more by 1, dx less by rstd mean(d_unit),
+ * d bias = sum over rows of d_out ---- */
 
 struct backward_call {
     tensor d_out, x, gain, dx;
-    const float *rstd;
-    float *partial;
+    const float *rstd, *mean;
+    float *partial; /* [blocks, n] of the gain; centred: then of the bias */
     int rows, n;
     bool adds;
 };
 
-static __device__ __forceinline__ float projection_of(const backward_call &c, float sum, float rstd)
+/* Of a row: sums of d_unit x, and of d_unit. */
+struct row_sums {
+    float slope, constant;
+};
+
+template <bool CENTRED>
+static __device__ __forceinline__ row_sums projection_of(const backward_call &c, row_sums s, float rstd)
 {
-    return sum * rstd / (float)c.n * rstd * rstd;
+    return { s.slope * rstd / (float)c.n * rstd * rstd, CENTRED ? s.constant / (float)c.n * rstd : 0.0f };
+}
+
+template <bool CENTRED> static __device__ __forceinline__ row_sums block_sums(row_sums s, warp_sums (&partial)[2])
+{
+    int warps = blockDim.x / WARP;
+    if (!CENTRED) return { block_sum(s.slope, partial[0].of), 0.0f };
+    s = { warp_sum(s.slope), warp_sum(s.constant) };
+    __syncthreads();
+    if (threadIdx.x % WARP == 0) partial[0].of[threadIdx.x / WARP] = s.slope;
+    if (threadIdx.x % WARP == 0) partial[1].of[threadIdx.x / WARP] = s.constant;
+    __syncthreads();
+    s = {};
+    for (int i = 0; i < warps; i++) s = { s.slope + partial[0].of[i], s.constant + partial[1].of[i] };
+    return s;
+}
+
+struct row_statistics {
+    float mean, rstd;
+};
+
+/* x and gain as the formulas take them. */
+template <bool CENTRED> static __device__ __forceinline__ float around(float x, float mean)
+{
+    return CENTRED ? x - mean : x;
+}
+template <bool CENTRED> static __device__ __forceinline__ float whole(float gain)
+{
+    return CENTRED ? 1.0f + gain : gain;
 }
 
 /* A row of the gradient of the output, and of the input. */
@@ -167,111 +245,132 @@ static __device__ __forceinline__ void fetch_both(held<type, PACKS> &to, const b
     fetch(to.x, c.x, row, c.n);
 }
 
-/* The row's part of the gain's gradient is added to gain_sum; returns this thread's part of the sum of d_unit x. */
-template <typename type, int PACKS>
-static __device__ __forceinline__ float project(const held<type, PACKS> &row, const pack<type> (&gain)[PACKS],
-                                                float rstd, float *gain_sum)
+/* The row's parts of the gradients of gain and bias are added to theirs: sums of the gain's columns, then of the
+ * bias's; returns this thread's part of the row's sums. */
+template <bool CENTRED, typename type, int PACKS>
+static __device__ __forceinline__ row_sums project(const held<type, PACKS> &row, const pack<type> (&gain)[PACKS],
+                                                   row_statistics of, float *sums)
 {
-    float sum = 0.0f;
+    enum { LENGTH = pack<type>::LENGTH };
+    row_sums sum = {};
     for (int k = 0; k < PACKS; k++)
-        for (int i = 0; i < pack<type>::LENGTH; i++) {
-            float product = get(row.d[k], i) * get(row.x[k], i);
-            float &into = gain_sum[k * pack<type>::LENGTH + i];
-            into = fmaf(product, rstd, into);
-            sum = fmaf(product, get(gain[k], i), sum);
+        for (int i = 0; i < LENGTH; i++) {
+            float d = get(row.d[k], i), g = whole<CENTRED>(get(gain[k], i));
+            float product = d * around<CENTRED>(get(row.x[k], i), of.mean);
+            float &into = sums[k * LENGTH + i];
+            into = fmaf(product, of.rstd, into);
+            sum.slope = fmaf(product, g, sum.slope);
+            if (CENTRED) sum.constant = fmaf(d, g, sum.constant);
+            if (CENTRED) sums[(PACKS + k) * LENGTH + i] += d;
         }
     return sum;
 }
 
-static __device__ __forceinline__ float derivative(float d, float x, float gain, float rstd, float projection)
+template <bool CENTRED>
+static __device__ __forceinline__ float derivative(float d, float x, float gain, row_statistics of, row_sums p)
 {
-    return fmaf(d * gain, rstd, -(x * projection));
+    float y = fmaf(d * whole<CENTRED>(gain), of.rstd, -(around<CENTRED>(x, of.mean) * p.slope));
+    return CENTRED ? y - p.constant : y;
 }
 
-template <typename type, int PACKS>
+template <bool CENTRED, typename type, int PACKS>
 static __device__ __forceinline__ void derive(pack<type> (&dx)[PACKS], bool adds, const held<type, PACKS> &row,
-                                              const pack<type> (&gain)[PACKS], float rstd, float projection)
+                                              const pack<type> (&gain)[PACKS], row_statistics of, row_sums p)
 {
     for (int k = 0; k < PACKS; k++) {
         float sum[pack<type>::LENGTH];
         for (int i = 0; i < pack<type>::LENGTH; i++)
-            sum[i] = derivative(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), rstd, projection);
+            sum[i] = derivative<CENTRED>(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), of, p);
         for (int i = 0; adds && i < pack<type>::LENGTH; i++) sum[i] += get(dx[k], i);
         narrow(dx[k], sum);
     }
 }
 
 template <typename type, int PACKS>
-static __device__ __forceinline__ void store_sums(const backward_call &c, const float *gain_sum)
+static __device__ __forceinline__ void store_sums(const backward_call &c, float *partial, const float *sums)
 {
     enum { LENGTH = pack<type>::LENGTH };
     for (int k = 0; k < PACKS; k++) {
         int at = (threadIdx.x + k * blockDim.x) * LENGTH;
-        pack<float> *to = reinterpret_cast<pack<float> *>(c.partial + blockIdx.x * (int64_t)c.n + at);
-        const float *sum = gain_sum + k * LENGTH;
+        pack<float> *to = reinterpret_cast<pack<float> *>(partial + blockIdx.x * (int64_t)c.n + at);
+        const float *sum = sums + k * LENGTH;
         for (int i = 0; at < c.n && i < LENGTH; i += 4) to[i / 4] = { { sum[i], sum[i + 1], sum[i + 2], sum[i + 3] } };
     }
 }
 
 /* Each thread's sums over rows: in registers, or for the longest rows here, where lengths that are no multiple of 32
  * words keep threads out of each other's banks. */
-template <typename type, int PACKS, bool LONGEST, int THREADS> struct backward_shared {
-    enum { SUMS = PACKS * pack<type>::LENGTH };
-    warp_sums partial;
-    float gain_sum[LONGEST ? THREADS : 1][SUMS + 4];
+template <typename type, int PACKS, bool CENTRED, bool LONGEST, int THREADS> struct backward_shared {
+    enum { OF_GAIN = PACKS * pack<type>::LENGTH, SUMS = CENTRED ? 2 * OF_GAIN : OF_GAIN };
+    warp_sums partial[2];
+    float sums[LONGEST ? THREADS : 1][SUMS + 4];
 };
 
 /* Rows blockIdx, blockIdx + blocks, ... The next row is on its way while this one is summed; the longest leave no
  * registers for that, nor for gain and dx meanwhile. */
-template <typename type, int PACKS, bool LONGEST, int THREADS> KERNEL(THREADS) norm_backward_packs(backward_call c)
+template <typename type, int PACKS, bool CENTRED, bool LONGEST, int THREADS>
+KERNEL(THREADS)
+norm_backward_packs(backward_call c)
 {
-    typedef backward_shared<type, PACKS, LONGEST, THREADS> shared_type;
+    typedef backward_shared<type, PACKS, CENTRED, LONGEST, THREADS> shared_type;
     SHARED(shared_type, shared);
-    float held_sum[shared_type::SUMS] = {}, *gain_sum = LONGEST ? shared.gain_sum[threadIdx.x] : held_sum;
+    float held_sums[shared_type::SUMS] = {}, *sums = LONGEST ? shared.sums[threadIdx.x] : held_sums;
     held<type, PACKS> row, next;
     int blocks = gridDim.x;
-    for (int i = 0; i < shared_type::SUMS; i++) gain_sum[i] = 0.0f;
+    for (int i = 0; i < shared_type::SUMS; i++) sums[i] = 0.0f;
     if (!LONGEST) fetch_both(next, c, blockIdx.x);
     for (int at = blockIdx.x; at < c.rows; at += blocks) {
         pack<type> dx[PACKS] = {}, gain[PACKS];
-        float rstd = c.rstd[at];
+        row_statistics of = { CENTRED ? c.mean[at] : 0.0f, c.rstd[at] };
         if (LONGEST) fetch_both(row, c, at);
         else row = next;
         if (!LONGEST && c.adds) fetch(dx, c.dx, at, c.n);
         fetch(gain, c.gain, 0, c.n);
         if (!LONGEST && at + blocks < c.rows) fetch_both(next, c, at + blocks);
-        float sum = block_sum(project(row, gain, rstd, gain_sum), shared.partial.of);
+        row_sums of_row = block_sums<CENTRED>(project<CENTRED>(row, gain, of, sums), shared.partial);
         if (LONGEST && c.adds) fetch(dx, c.dx, at, c.n);
         if (LONGEST) fetch(gain, c.gain, 0, c.n);
-        derive(dx, c.adds, row, gain, rstd, projection_of(c, sum, rstd));
+        derive<CENTRED>(dx, c.adds, row, gain, of, projection_of<CENTRED>(c, of_row, of.rstd));
         store(c.dx, at, c.n, dx);
     }
-    store_sums<type, PACKS>(c, gain_sum);
+    store_sums<type, PACKS>(c, c.partial, sums);
+    if (CENTRED) store_sums<type, PACKS>(c, c.partial + gridDim.x * (int64_t)c.n, sums + shared_type::OF_GAIN);
 }
 
 /* A row of the plain kernel; each thread adds to its own columns of the block's sums. */
-static __device__ __forceinline__ void plain_row(const backward_call &c, int row, float *gain_sum, float *partial)
+template <bool CENTRED>
+static __device__ __forceinline__ void plain_row(const backward_call &c, int row, float *gain_sum, float *bias_sum,
+                                                 warp_sums (&partial)[2])
 {
     line d = line_of(c.d_out, row), x = line_of(c.x, row), gain = line_of(c.gain, 0), dx = line_of(c.dx, row);
-    float rstd = c.rstd[row], sum = 0.0f;
+    row_statistics of = { CENTRED ? c.mean[row] : 0.0f, c.rstd[row] };
+    row_sums sum = {};
     for (int i = threadIdx.x; i < c.n; i += blockDim.x) {
-        float product = get(d, i) * get(x, i);
-        gain_sum[i] = fmaf(product, rstd, gain_sum[i]);
-        sum = fmaf(product, get(gain, i), sum);
+        float product = get(d, i) * around<CENTRED>(get(x, i), of.mean), g = whole<CENTRED>(get(gain, i));
+        gain_sum[i] = fmaf(product, of.rstd, gain_sum[i]);
+        sum.slope = fmaf(product, g, sum.slope);
+        if (CENTRED) bias_sum[i] += get(d, i);
+        if (CENTRED) sum.constant = fmaf(get(d, i), g, sum.constant);
     }
-    float projection = projection_of(c, block_sum(sum, partial), rstd);
+    row_sums p = projection_of<CENTRED>(c, block_sums<CENTRED>(sum, partial), of.rstd);
     for (int i = threadIdx.x; i < c.n; i += blockDim.x) {
-        float own = derivative(get(d, i), get(x, i), get(gain, i), rstd, projection);
+        float own = derivative<CENTRED>(get(d, i), get(x, i), get(gain, i), of, p);
         put(dx, i, c.adds ? get(dx, i) + own : own);
     }
 }
 
-KERNEL(PLAIN_THREADS) norm_backward_plain(backward_call c)
+struct plain_shared {
+    warp_sums partial[2];
+};
+
+template <bool CENTRED> KERNEL(PLAIN_THREADS) norm_backward_plain(backward_call c)
 {
-    SHARED(warp_sums, partial);
-    float *gain_sum = c.partial + blockIdx.x * (int64_t)c.n;
+    SHARED(plain_shared, shared);
+    float *gain_sum = c.partial + blockIdx.x * (int64_t)c.n, *bias_sum = gain_sum + gridDim.x * (int64_t)c.n;
     for (int i = threadIdx.x; i < c.n; i += blockDim.x) gain_sum[i] = 0.0f;
-    for (int row = blockIdx.x; row < c.rows; row += gridDim.x) plain_row(c, row, gain_sum, partial.of);
+    for (int i = threadIdx.x; CENTRED && i < c.n; i += blockDim.x) bias_sum[i] = 0.0f;
+    for (int row = blockIdx.x; row < c.rows; row += gridDim.x)
+        plain_row<CENTRED>(c, row, gain_sum, bias_sum, shared.partial);
 }
 
 /* The blocks' sums of one column a lane: each warp adds an equal share of the blocks in order, then the first one the
@@ -298,39 +397,50 @@ KERNEL(LARGEST_BLOCK) norm_gain_sum(float *to, bool adds, const float *partial, 
 
 static int backward_blocks(int64_t rows) { return rows < BACKWARD_BLOCKS ? (int)rows : (int)BACKWARD_BLOCKS; }
 
-template <typename type, int PACKS, bool LONGEST, int THREADS>
+template <typename type, int PACKS, bool CENTRED, bool LONGEST, int THREADS>
 static void backward_with(const backward_call &c, int blocks, cudaStream_t stream)
 {
     int threads = threads_for(parts_of(c.n / pack<type>::LENGTH, PACKS), THREADS);
-    LAUNCH((norm_backward_packs<type, PACKS, LONGEST, THREADS>), blocks, threads,
-           sizeof(backward_shared<type, PACKS, LONGEST, THREADS>), stream, c);
+    LAUNCH((norm_backward_packs<type, PACKS, CENTRED, LONGEST, THREADS>), blocks, threads,
+           sizeof(backward_shared<type, PACKS, CENTRED, LONGEST, THREADS>), stream, c);
 }
 
-template <typename type> static void backward_of(const backward_call &c, int blocks, cudaStream_t stream)
+template <typename type, bool CENTRED>
+static void backward_of(const backward_call &c, bool fast, int blocks, cudaStream_t stream)
 {
     int count = c.n / pack<type>::LENGTH;
-    if (count <= 512) backward_with<type, 1, false, 512>(c, blocks, stream);
-    else if (count <= 1024) backward_with<type, 2, false, 512>(c, blocks, stream);
-    else backward_with<type, 3, true, 768>(c, blocks, stream);
+    if (!fast) LAUNCH(norm_backward_plain<CENTRED>, blocks, PLAIN_THREADS, sizeof(plain_shared), stream, c);
+    else if (count <= 512) backward_with<type, 1, CENTRED, false, 512>(c, blocks, stream);
+    else if (count <= 1024) backward_with<type, 2, CENTRED, false, 512>(c, blocks, stream);
+    else backward_with<type, 3, CENTRED, true, 768>(c, blocks, stream);
 }
 
 size_t cuda_norm_backward_scratch(const cuda_call *o)
 {
-    return (size_t)(backward_blocks(rows_of(o->x[1])) * columns_of(o->x[1])) * sizeof(float);
+    int gradients = o->x[7].dims > 0 ? 2 : 1;
+    return (size_t)(gradients * backward_blocks(rows_of(o->x[1])) * columns_of(o->x[1])) * sizeof(float);
+}
+
+/* The gradient that operand `which` is, from the blocks' sums. */
+static void sum_blocks(const cuda_call *o, int which, const float *partial, int blocks, int n)
+{
+    LAUNCH(norm_gain_sum, (unsigned)parts_of(n, WARP), LARGEST_BLOCK, sizeof(lane_sums), o->stream,
+           static_cast<float *>(o->x[which].data), o->update[which], partial, blocks, n);
 }
 
 void cuda_norm_backward(const cuda_call *o)
 {
     const tensor d_out = merged(o->x[0]), x = merged(o->x[1]), gain = merged(o->x[3]), dx = merged(o->x[4]);
     const tensor all[] = { d_out, x, gain, dx };
-    float *partial = static_cast<float *>(o->scratch), *to = static_cast<float *>(o->x[5].data);
-    int rows = (int)rows_of(x), n = (int)columns_of(x);
-    backward_call c = { d_out, x, gain, dx, static_cast<const float *>(o->x[2].data), partial, rows, n, o->update[4] };
-    int blocks = backward_blocks(rows);
-    bool holds = n <= 3 * 768 * (x.type == BF16 ? 8 : 4);
-    if (holds && uniform(all, 4))
-        with_type(x.type, [&](auto zero) { backward_of<decltype(zero)>(c, blocks, o->stream); });
-    else LAUNCH(norm_backward_plain, blocks, PLAIN_THREADS, sizeof(warp_sums), o->stream, c);
-    LAUNCH(norm_gain_sum, (unsigned)parts_of(n, WARP), LARGEST_BLOCK, sizeof(lane_sums), o->stream, to, o->update[5],
-           partial, blocks, n);
+    const float *rstd = static_cast<const float *>(o->x[2].data), *mean = static_cast<const float *>(o->x[6].data);
+    float *partial = static_cast<float *>(o->scratch);
+    int rows = (int)rows_of(x), n = (int)columns_of(x), blocks = backward_blocks(rows);
+    backward_call c = { d_out, x, gain, dx, rstd, mean, partial, rows, n, o->update[4] };
+    bool fast = n <= 3 * 768 * (x.type == BF16 ? 8 : 4) && uniform(all, 4);
+    with_type(x.type, [&](auto zero) {
+        if (mean) backward_of<decltype(zero), true>(c, fast, blocks, o->stream);
+        else backward_of<decltype(zero), false>(c, fast, blocks, o->stream);
+    });
+    sum_blocks(o, 5, partial, blocks, n);
+    if (mean) sum_blocks(o, 7, partial + blocks * (int64_t)n, blocks, n);
 }

@@ -42,6 +42,55 @@ static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, cons
                                                       .gain_access = how }));
 }
 
+/* shape: rows, h; x of mean 0.5 */
+static void layer_norm_describe(const int64_t *n, spec *in, spec *out)
+{
+    norm_describe(n, in, out);
+    in[0].offset = 0.5;
+    in[1].offset = 0.0;
+    in[2] = in[1];
+    out[2] = out[1];
+}
+
+static void layer_norm_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t row = 0; row < n[0]; row++) {
+        const double *x = in[0] + row * n[1];
+        double sum = 0.0, squares = 0.0;
+        for (int64_t i = 0; i < n[1]; i++) sum += x[i];
+        double mean = out[2][row] = sum / (double)n[1];
+        for (int64_t i = 0; i < n[1]; i++) squares += (x[i] - mean) * (x[i] - mean);
+        double rstd = out[1][row] = 1.0 / sqrt(squares / (double)n[1] + 1e-5);
+        for (int64_t i = 0; i < n[1]; i++) out[0][row * n[1] + i] = (x[i] - mean) * rstd * (1.0 + in[1][i]) + in[2][i];
+    }
+}
+
+static void layer_norm_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    submit(q, "layer_norm",
+           norm_forward_op(
+               (norm_forward_operands){
+                   .x = in[0], .gain = in[1], .bias = in[2], .out = out[0], .rstd = out[1], .mean = out[2] },
+               1e-5f));
+}
+
+static void layer_norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                                    const tensor *d_in, access_mode how)
+{
+    submit(q, "d_layer_norm",
+           norm_backward_op((norm_backward_operands){ .d_out = d_out,
+                                                      .x = in[0],
+                                                      .rstd = out[1],
+                                                      .mean = out[2],
+                                                      .gain = in[1],
+                                                      .dx = d_in[0],
+                                                      .gain_gradient = d_in[1],
+                                                      .bias_gradient = d_in[2],
+                                                      .dx_access = how,
+                                                      .gain_access = how,
+                                                      .bias_access = how }));
+}
+
 /* shape: s, b, heads, d. The table need not hold true angles. */
 static void rope_describe(const int64_t *n, spec *in, spec *out)
 {
@@ -204,6 +253,29 @@ static void geglu_run_backward(queue *q, const int64_t *n, const tensor *in, con
     submit(q, "d_geglu", geglu_backward_op(in[0], d_out, d_in[0]));
 }
 
+/* shape: elements */
+static void squared_relu_describe(const int64_t *n, spec *in, spec *out)
+{
+    in[0] = (spec){ DTYPES, 1, { n[0] }, .gaps = false, .differentiate = true, .gradient_type = DTYPES };
+    out[0] = (spec){ DTYPES, 1, { n[0] }, .gaps = false };
+}
+
+static void squared_relu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < n[0]; i++) out[0][i] = in[0][i] > 0.0 ? in[0][i] * in[0][i] : 0.0;
+}
+
+static void squared_relu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    submit(q, "squared_relu", squared_relu_forward_op(in[0], out[0]));
+}
+
+static void squared_relu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                                      const tensor *d_in, access_mode how)
+{
+    submit(q, "d_squared_relu", squared_relu_backward_op(in[0], d_out, d_in[0]));
+}
+
 /* shape: s, b, h, rows held, first row held; tokens go beyond both ends */
 static void embedding_describe(const int64_t *n, spec *in, spec *out)
 {
@@ -234,7 +306,9 @@ static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in,
 
 /* Roundings: a sum of up to 1024 squares, one after the other if the compiler makes no vectors, gathers 60 (measured;
  * those of BF16 numbers round mostly one way); the CUDA machine's are chains of 72 terms at most, added in pairs. A
- * norm's root halves them; five more are the division, root and products. A gradient has two such sums. exp_shared is
+ * norm's root halves them; five more are the division, root and products. A gradient has two such sums. A LayerNorm's
+ * mean, here half of the largest difference from it, gathers 60 of itself too, 30 of the largest result, and its
+ * gradient has a third sum; a dozen more are its other steps. exp_shared is
  * good to 5 roundings of a value it grows into by at most |score| more. Attention divides sums of up to s terms. On
  * tensor cores attention rounds the weights P = e^(score - maximum) to BF16, but not their sum: out errs by at most sum
  * P |v| / sum P <= max |v| roundings. Its gradients err by a root of sums of squares: of P |d_out| (dv; of the first
@@ -252,6 +326,28 @@ static const operation list[] = {
       norm_run_backward,
       36,
       96,
+      0,
+      0,
+      { { 5, 7 },
+        { 33, 256 },
+        { 70, 1000 },
+        { 3, 2500 },
+        { 1, 16 },
+        { 300, 16 },
+        { 2, 4104 },
+        { 3, 8200 },
+        { 2, 18432 } } },
+    { "layer_norm",
+      3,
+      3,
+      0,
+      true,
+      layer_norm_describe,
+      layer_norm_reference,
+      layer_norm_run,
+      layer_norm_run_backward,
+      72,
+      192,
       0,
       0,
       { { 5, 7 },
@@ -347,6 +443,20 @@ static const operation list[] = {
       0,
       0,
       { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
+    { "squared_relu",
+      1,
+      1,
+      0,
+      false,
+      squared_relu_describe,
+      squared_relu_reference,
+      squared_relu_run,
+      squared_relu_run_backward,
+      1,
+      2,
+      0,
+      0,
+      { { 1 }, { 7 }, { 4096 }, { 8193 } } },
     { "embedding",
       2,
       1,

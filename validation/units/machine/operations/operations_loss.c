@@ -6,44 +6,61 @@ static double as_type(dtype type, double x)
     return type == BF16 ? (double)bf16_widen(bf16_round((float)x)) : (double)(float)x;
 }
 
-/* sum is x + delta rounded once; the norm is that of the rounded sum. Tolerance as in operations.c. */
-static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t gap[4])
+/* sum is x + delta rounded once; the norm is that of the rounded sum. Tolerance as in operations.c; the mean, here 1,
+ * is as large as the largest difference from it. */
+static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t gap[4], bool centred)
 {
     const int64_t dim[] = { rows, h };
     sample x = sample_open(type, 2, dim, gap[0]), delta = sample_open(type, 2, dim, gap[1]),
            sum = sample_open(type, 2, dim, gap[2]);
     sample out = sample_open(type, 2, dim, gap[3]), gain = sample_open(type, 1, dim + 1, 0),
-           rstd = sample_open(F32, 1, dim, 0);
-    sample_randomize(&x, 1, 1.0, 0.0);
-    sample_randomize(&delta, 2, 1.0, 0.0);
-    sample_randomize(&gain, 3, 0.5, 1.0);
+           bias = sample_open(type, 1, dim + 1, 0), rstd = sample_open(F32, 1, dim, 0),
+           mean = sample_open(F32, 1, dim, 0);
+    sample_randomize(&x, 1, 1.0, 0.5);
+    sample_randomize(&delta, 2, 1.0, 0.5);
+    sample_randomize(&gain, 3, 0.5, centred ? 0.0 : 1.0);
+    sample_randomize(&bias, 4, 0.5, 0.0);
     RUN(q, submit(q, "norm",
-                  norm_forward_op((norm_forward_operands){ x.t, delta.t, gain.t, sum.t, out.t, rstd.t }, 1e-5f)));
+                  norm_forward_op((norm_forward_operands){ .x = x.t,
+                                                           .delta = delta.t,
+                                                           .gain = gain.t,
+                                                           .sum = sum.t,
+                                                           .out = out.t,
+                                                           .rstd = rstd.t,
+                                                           .bias = centred ? bias.t : tensor_none(),
+                                                           .mean = centred ? mean.t : tensor_none() },
+                                  1e-5f)));
     for (int64_t i = 0; i < rows * h; i++) sum.value[i] = as_type(type, x.value[i] + delta.value[i]);
     for (int64_t row = 0; row < rows; row++) {
-        double squares = 0.0;
-        for (int64_t i = 0; i < h; i++) squares += sum.value[row * h + i] * sum.value[row * h + i];
+        double total = 0.0, squares = 0.0, *from = sum.value + row * h;
+        for (int64_t i = 0; i < h; i++) total += from[i];
+        double around = mean.value[row] = centred ? total / (double)h : 0.0;
+        for (int64_t i = 0; i < h; i++) squares += (from[i] - around) * (from[i] - around);
         rstd.value[row] = 1.0 / sqrt(squares / (double)h + 1e-5);
         for (int64_t i = 0; i < h; i++)
-            out.value[row * h + i] = sum.value[row * h + i] * rstd.value[row] * gain.value[i];
+            out.value[row * h + i] =
+                (from[i] - around) * rstd.value[row] * (gain.value[i] + centred) + (centred ? bias.value[i] : 0.0);
     }
     compare("sum", &sum, sum.value, 0, 0);
     compare("rstd", &rstd, rstd.value, 36 * F32_ROUND, 0);
-    compare("norm of sum", &out, out.value, rounding(type) + 36 * F32_ROUND, 0);
+    double largest_out = largest(out.value, out.elements);
+    if (centred) compare("mean", &mean, mean.value, 64 * F32_ROUND, 0);
+    if (centred) compare("layer norm of sum", &out, out.value, rounding(type), 104 * F32_ROUND * largest_out);
+    else compare("norm of sum", &out, out.value, rounding(type) + 36 * F32_ROUND, 0);
     sample_check_gaps(&sum, "norm_forward");
-    sample *all[] = { &x, &delta, &sum, &out, &gain, &rstd };
-    for (int i = 0; i < 6; i++) sample_close(all[i]);
+    sample *all[] = { &x, &delta, &sum, &out, &gain, &bias, &rstd, &mean };
+    for (int i = 0; i < 8; i++) sample_close(all[i]);
 }
 
 static void norm_sum(void **state)
 {
     static const int64_t gap[][4] = { { 3, 0, 2, 1 }, { 8, 0, 16, 24 } }; /* the second: rows are aligned */
     for (dtype type = F32; type <= BF16; type++)
-        for (int i = 0; i < 2; i++) {
-            check_norm_sum(type, 5, 7, gap[i]);
-            check_norm_sum(type, 9, 512, gap[i]);
-            check_norm_sum(type, 3, 2500, gap[i]);
-            check_norm_sum(type, 2, 18432, gap[i]);
+        for (int i = 0; i < 4; i++) {
+            check_norm_sum(type, 5, 7, gap[i / 2], i % 2);
+            check_norm_sum(type, 9, 512, gap[i / 2], i % 2);
+            check_norm_sum(type, 3, 2500, gap[i / 2], i % 2);
+            check_norm_sum(type, 2, 18432, gap[i / 2], i % 2);
         }
 }
 
