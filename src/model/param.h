@@ -46,7 +46,7 @@ typedef struct {
     bucket *buckets;
     int bucket_count;
     int *number;     /* [1 + layers of the model, PARAM_NAMES]: param_row */
-    group *norm;     /* ranks that hold every gradient element once, of those for which bucket_counts */
+    group *norm;     /* ranks that hold every gradient element once, of the buckets that they count */
     unsigned places; /* of the stage: where it uses parameters */
     int64_t microbatches;
     void (*done)(void *listener, bucket *b, queue *q);

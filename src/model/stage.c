@@ -59,6 +59,8 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .queues = *q,
                             .tensor = { *q, &m->axis[AXIS_TENSOR], c->strips },
                             .context = { &m->axis[AXIS_CONTEXT], &m->context_reversed },
+                            .experts = { .ranks = &m->expert,
+                                         .whole = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] } },
                             .params = &s->params },
                   .data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD],
                   .data_rank = m->at[AXIS_DATA] * m->layout.degree[AXIS_SHARD] + m->at[AXIS_SHARD] };
