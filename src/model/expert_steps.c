@@ -29,21 +29,24 @@ tensor expert_ffn_shape(const rank_extents *n) { return rows_shape(n, n->tensor_
 
 /* ---- memory ---- */
 
-/* Local rows of the ranks whose groups a single rank stands for, as they lie there: of context rank c and tensor rank t
- * strip j is positions [j s/K + t s/(K T), + s/(K T)) of the zig-zag's. */
+/* Strip j of tensor rank t is the positions [j s/K + t s/(K T), + s/(K T)) of its context rank's. */
+int64_t mixture_position(const capacity_groups *g, int64_t sequence, int rank, int64_t i)
+{
+    int64_t strip = sequence / g->context / g->strips, run = strip / g->tensor;
+    group context = group_line("context", 0, 1, g->context, rank / g->tensor);
+    zigzag z = zigzag_of(&context, sequence);
+    return zigzag_position(&z, i / run * strip + rank % g->tensor * run + i % run);
+}
+
+/* Local rows of the ranks whose groups a single rank stands for, as they lie there. */
 static void write_order(const bench_case *c, int32_t *order)
 {
     const capacity_groups *g = &c->capacity_groups;
-    int64_t positions = c->model.sequence / g->context, strip = positions / g->strips, run = strip / g->tensor;
-    for (int rank = 0; rank < g->context * g->tensor; rank++) {
-        group context = group_line("context", 0, 1, g->context, rank / g->tensor);
-        zigzag z = zigzag_of(&context, c->model.sequence);
-        for (int64_t i = 0; i < positions / g->tensor; i++) {
-            int64_t local = i / run * strip + rank % g->tensor * run + i % run;
+    int ranks = g->context * g->tensor;
+    for (int rank = 0; rank < ranks; rank++)
+        for (int64_t i = 0; i < c->model.sequence / ranks; i++)
             for (int64_t b = 0; b < c->micro_batch; b++)
-                *order++ = (int32_t)(zigzag_position(&z, local) * c->micro_batch + b);
-        }
-    }
+                *order++ = (int32_t)(mixture_position(g, c->model.sequence, rank, i) * c->micro_batch + b);
 }
 
 static void open_order(workspace *w, arena *a)
@@ -58,6 +61,34 @@ static void open_order(workspace *w, arena *a)
     free(order);
 }
 
+/* What routers of a check model compute and decide is looked at after each step. */
+static void open_records(workspace *w, arena *a)
+{
+    mixture *x = &w->experts;
+    int64_t layers = 0, tokens = tokens_of(&w->extents);
+    if (w->given->size != SIZE_CHECK) return;
+    for (int i = 0; i < x->chunks; i++) layers += x->chunk[i].layers;
+    tensor logits = tensor_4d(NULL, w->extents.type, w->given->microbatches, layers, tokens, w->extents.experts);
+    tensor choices = tensor_4d(NULL, I32, w->given->microbatches, layers, tokens, CHOICES);
+    x->logits = tensor_taken(a, BATCH, logits);
+    x->choices = tensor_taken(a, BATCH, choices);
+}
+
+static tensor of_layer(tensor all, int64_t microbatch, int64_t layer)
+{
+    tensor one = tensor_slice(tensor_slice(all, 0, microbatch, 1), 1, layer, 1);
+    return tensor_2d(one.data, one.type, one.dim[2], one.dim[3]);
+}
+
+tensor mixture_logits(const mixture *x, int64_t microbatch, int64_t layer)
+{
+    return of_layer(x->logits, microbatch, layer);
+}
+tensor mixture_choices(const mixture *x, int64_t microbatch, int64_t layer)
+{
+    return of_layer(x->choices, microbatch, layer);
+}
+
 static void open_mixture(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
@@ -67,9 +98,11 @@ static void open_mixture(workspace *w, arena *a)
     x->tensor.strips = 1;
     x->args = (router_args){ .rows = n->expert_rows,
                              .local = (int32_t)(n->experts / n->expert_ranks),
-                             .groups = (int32_t)n->capacity_groups };
+                             .groups = (int32_t)n->capacity_groups,
+                             .given = w->given->choices_given };
     x->balance = tensor_taken(a, BATCH, tensor_1d(NULL, F64, n->rows));
     x->load = tensor_taken(a, BATCH, tensor_2d(NULL, F64, 2, n->experts));
+    open_records(w, a);
     if (x->args.groups > 1) open_order(w, a);
     if (n->expert_ranks > 1) x->exchanged = tensor_taken(a, ACTIVATIONS, expert_rows_shape(n));
     if (n->tensor_ranks == 1) return;
@@ -80,6 +113,28 @@ static void open_mixture(workspace *w, arena *a)
 /* ---- routing ---- */
 
 enum { ROUTER_LOGITS, CHOSEN, WEIGHTED, PLACED, SOURCES, ROUTED };
+
+/* Among the layers of the stage. */
+static int64_t layer_at(const mixture *x, int64_t layer)
+{
+    int64_t before = 0;
+    const chunk_extent *e = x->chunk;
+    for (; layer < e->first_layer || layer >= e->first_layer + e->layers; e++) before += e->layers;
+    return before + layer - e->first_layer;
+}
+
+static tensor logits_of(const step_call *c)
+{
+    const mixture *x = &c->work->experts;
+    if (!tensor_present(&x->logits)) return step_made(c, ROUTER_LOGITS);
+    return mixture_logits(x, x->microbatch, layer_at(x, c->layer));
+}
+static tensor choices_of(const step_call *c)
+{
+    const mixture *x = &c->work->experts;
+    if (!tensor_present(&x->choices)) return step_made(c, CHOSEN);
+    return mixture_choices(x, x->microbatch, layer_at(x, c->layer));
+}
 
 /* Counts and probabilities become those of whole sequences, beside what computes next. */
 static void count_whole(step_call *c, tensor statistics)
@@ -99,13 +154,13 @@ static void route(step_call *c)
 {
     workspace *w = c->work;
     queue *q = w->queues.compute;
-    tensor logits = step_made(c, ROUTER_LOGITS), weight = step_borrow(c, c->step->weight, USE_FORWARD);
+    tensor logits = logits_of(c), weight = step_borrow(c, c->step->weight, USE_FORWARD);
     submit(q, c->step->name, matmul_op(logits, WRITE, tensor_rows(step_read(c, 0)), tensor_transposed(weight)));
     step_return(c, c->step->weight, USE_FORWARD);
     submit(q, c->step->name,
            router_forward_op((router_forward_operands){ .logits = logits,
                                                         .order = w->experts.order,
-                                                        .choices = step_made(c, CHOSEN),
+                                                        .choices = choices_of(c),
                                                         .weights = step_made(c, WEIGHTED),
                                                         .place = step_made(c, PLACED),
                                                         .source = step_made(c, SOURCES),
@@ -130,8 +185,8 @@ static void route_backward(step_call *c)
     bool reports = w->experts.whole[1]->rank == 0;
     tensor d_logits = step_d_made(c, ROUTER_LOGITS), n = tensor_rows(step_read(c, 0));
     submit(q, c->step->backward_name,
-           router_backward_op((router_backward_operands){ .logits = step_made(c, ROUTER_LOGITS),
-                                                          .choices = step_made(c, CHOSEN),
+           router_backward_op((router_backward_operands){ .logits = logits_of(c),
+                                                          .choices = choices_of(c),
                                                           .d_weights = step_d_made(c, WEIGHTED),
                                                           .statistics = step_made(c, ROUTED),
                                                           .d_logits = d_logits,

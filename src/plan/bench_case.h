@@ -113,6 +113,7 @@ typedef struct {
     int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
     double capacity; /* of an expert, over an even share of a group's choices; 0: none is dropped */
     capacity_groups capacity_groups;
+    bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;
     uint32_t seed;
     tokens_kind tokens;
