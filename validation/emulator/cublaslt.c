@@ -443,7 +443,7 @@ static void add_terms(const job *j, const float *a, const float *b, float *sum, 
 static void run_one(const job *j)
 {
     int64_t k = (int64_t)(j->how.trans[0] == CUBLAS_OP_T ? j->a.rows : j->a.cols), half = j->by.splits > 1 ? k / 2 : 0;
-    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = NULL;
+    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum;
     sum = j->beta != 0.0f ? widened(j->C, &j->c) : made(j->d.rows * j->d.cols * sizeof *sum);
     if (half > 0) add_terms(j, a, b, sum, 0, half, j->beta);
     if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && j->d.type == CUDA_R_16BF)
@@ -455,9 +455,9 @@ static void run_one(const job *j)
     free(sum);
 }
 
-static const void *of_batch(const void *x, const struct cublaslt_layout *l, int number)
+static size_t offset(const struct cublaslt_layout *l, int number)
 {
-    return (const char *)x + (size_t)number * (size_t)l->apart * element_bytes(l->type);
+    return (size_t)number * (size_t)l->apart * element_bytes(l->type);
 }
 
 static void run(void *data)
@@ -467,8 +467,8 @@ static void run(void *data)
     if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
     for (int i = 0; i < j->d.batch; i++) {
         job one = *j;
-        one.A = of_batch(j->A, &j->a, i), one.B = of_batch(j->B, &j->b, i), one.C = of_batch(j->C, &j->c, i);
-        one.D = (char *)j->D + ((const char *)of_batch(j->D, &j->d, i) - (const char *)j->D);
+        one.A = (const char *)j->A + offset(&j->a, i), one.B = (const char *)j->B + offset(&j->b, i);
+        one.C = (const char *)j->C + offset(&j->c, i), one.D = (char *)j->D + offset(&j->d, i);
         run_one(&one);
     }
 }

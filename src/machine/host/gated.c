@@ -18,23 +18,28 @@ static void forward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_close(tensor_row(out, row, at), out->type, y, n);
 }
 
-static void swiglu_row(const float *gate, const float *up, const float *d, float *d_gate, float *d_up, int64_t n)
+typedef struct {
+    const float *gate, *up, *d;
+    float *d_gate, *d_up;
+} gradient_row;
+
+static void swiglu_row(gradient_row r, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        gated_gradient g = swiglu_derivative(gate[i], up[i], d[i]);
-        d_gate[i] = g.gate;
-        d_up[i] = g.up;
+        gated_gradient g = swiglu_derivative(r.gate[i], r.up[i], r.d[i]);
+        r.d_gate[i] = g.gate;
+        r.d_up[i] = g.up;
     }
 }
 
-static void geglu_row(const float *gate, const float *up, const float *d, float *d_gate, float *d_up, int64_t n)
+static void geglu_row(gradient_row r, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        gated_gradient g = geglu_derivative(gate[i], up[i], d[i]);
-        d_gate[i] = g.gate;
-        d_up[i] = g.up;
+        gated_gradient g = geglu_derivative(r.gate[i], r.up[i], r.d[i]);
+        r.d_gate[i] = g.gate;
+        r.d_up[i] = g.up;
     }
 }
 
@@ -49,7 +54,7 @@ static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     const float *d = row_read(tile[2], tensor_row(d_out, row, at), d_out->type, n);
     float *d_gate = row_write(tile[3], gate_place, d_gate_up->type),
           *d_up = row_write(tile[4], up_place, d_gate_up->type);
-    (o->kind == OP_GEGLU_BACKWARD ? geglu_row : swiglu_row)(gate, up, d, d_gate, d_up, n);
+    (o->kind == OP_GEGLU_BACKWARD ? geglu_row : swiglu_row)((gradient_row){ gate, up, d, d_gate, d_up }, n);
     row_close(gate_place, d_gate_up->type, d_gate, n);
     row_close(up_place, d_gate_up->type, d_up, n);
 }

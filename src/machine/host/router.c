@@ -32,8 +32,10 @@ static router router_of(const op *o)
                      .statistics = o->operand[STATISTICS].tensor.data };
 }
 
+/* Of an expert that there is; faulty choices name the last. */
 static float logit(const tensor *logits, int64_t token, int64_t expert)
 {
+    expert = smaller(expert, tensor_columns(logits) - 1);
     const char *at = tensor_row(logits, token, expert);
     return logits->type == F32 ? *(const float *)at : bf16_widen(*(const uint16_t *)at);
 }
@@ -156,8 +158,9 @@ static void count_token(const router *r, int64_t token, float *of_sequence)
         of_sequence[ROUTED_PROBABILITY * r->experts + e] += probability(r->logits, token, e, m);
     for (int k = 0; k < CHOICES; k++) {
         int32_t choice = r->choice[CHOICES * token + k];
-        of_sequence[ROUTED_CHOSEN * r->experts + choice_expert(choice)] += 1.0f;
-        if (choice < 0) of_sequence[ROUTED_DROPPED * r->experts + choice_expert(choice)] += 1.0f;
+        int64_t e = smaller(choice_expert(choice), r->experts - 1);
+        of_sequence[ROUTED_CHOSEN * r->experts + e] += 1.0f;
+        if (choice < 0) of_sequence[ROUTED_DROPPED * r->experts + e] += 1.0f;
     }
 }
 

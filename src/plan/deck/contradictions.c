@@ -77,12 +77,17 @@ static void compare_expert(const case_draft *d)
     static const key_id keys[] = { KEY_EXPERT, KEYS }, span[] = { KEY_EXPERT, KEY_DATA, KEY_CONTEXT, KEYS };
     long long expert = value(d, KEY_EXPERT), data = value(d, KEY_DATA), context = value(d, KEY_CONTEXT);
     long long experts = (long long)d->c.model.experts;
+    static const key_id capacity[] = { KEY_CAPACITY, KEYS };
+    if (experts == 0 && draft_given(d, KEY_CAPACITY)) draft_refuse(d, capacity, "%s has no experts", d->workload->name);
     if (expert > 1 && experts == 0) {
         draft_refuse(d, keys, "%s has no experts; 1 is the only value", d->workload->name);
         return;
     }
     if (expert > 1 && experts % expert != 0)
         draft_refuse(d, keys, "%lld does not divide the %lld experts", expert, experts);
+    if (expert > 1 && value(d, KEY_SHARD) > 1)
+        draft_refuse(d, keys, "expert %lld with shard %lld: experts are held between data x context ranks", expert,
+                     value(d, KEY_SHARD));
     if (draft_given(d, KEY_DATA) && data * context % expert != 0)
         draft_refuse(d, span, "expert %lld does not divide data %lld x context %lld", expert, data, context);
 }

@@ -15,6 +15,12 @@ static __device__ __forceinline__ int64_t first_column(int length)
     return (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
 }
 
+/* Does the number of a choice name a token of the matrix? Faulty numbers name none. */
+static __device__ __forceinline__ bool is_token(const tensor &x, int32_t choice)
+{
+    return choice >= 0 && choice / CHOICES < (x.dims == 1 ? 1 : x.dim[0]);
+}
+
 template <typename type, int length>
 static KERNEL(THREADS) permute_rows(tensor out, tensor x, const int32_t *source, int64_t columns)
 {
@@ -22,7 +28,7 @@ static KERNEL(THREADS) permute_rows(tensor out, tensor x, const int32_t *source,
     int32_t from = source[blockIdx.x];
     strip<type, length> row = {};
     if (at >= columns) return;
-    if (from >= 0) row = strip_load<length>(row_of<type>(x, from / CHOICES), at);
+    if (is_token(x, from)) row = strip_load<length>(row_of<type>(x, from / CHOICES), at);
     reinterpret_cast<strip<type, length> *>(row_of<type>(out, blockIdx.x))[at / length] = row;
 }
 
@@ -35,7 +41,7 @@ static KERNEL(THREADS) unpermute_rows(tensor out, tensor y, const float *weights
     for (int k = 0; k < CHOICES; k++) {
         int32_t row = place[CHOICES * blockIdx.x + k];
         float weight = weights ? weights[CHOICES * blockIdx.x + k] : 1.0f;
-        if (row < 0) continue;
+        if (row < 0 || row >= y.dim[0]) continue;
         auto from = strip_load<length>(row_of<type>(y, row), at);
         for (int i = 0; i < length; i++) sum[i] = fmaf(weight, widen(from.of[i]), sum[i]);
     }
@@ -49,17 +55,17 @@ typedef struct {
     const int32_t *place, *source;
     float *d_weights;
     int64_t rows, choices, columns;
-} backward_call;
+} unpermute_call;
 
-struct partial_sums {
+struct dot_parts {
     float of[WARPS];
 };
 
-template <typename type, int length> static KERNEL(THREADS) unpermute_backward_rows(backward_call c)
+template <typename type, int length> static KERNEL(THREADS) unpermute_backward_rows(unpermute_call c)
 {
-    SHARED(partial_sums, shared);
+    SHARED(dot_parts, shared);
     int64_t row = blockIdx.x, choice = (row - c.rows) * THREADS + threadIdx.x;
-    int32_t from = row < c.rows ? c.source[row] : -1;
+    int32_t given = row < c.rows ? c.source[row] : -1, from = is_token(c.d_out, given) ? given : -1;
     float weight = from < 0 ? 0.0f : c.weights[from], dot = 0.0f;
     for (int64_t at = threadIdx.x * length; row < c.rows && at < c.columns; at += THREADS * length) {
         float scaled[length] = {};
@@ -111,21 +117,21 @@ XGSW_EXTERN void cuda_unpermute_forward(const cuda_call *c)
 
 XGSW_EXTERN void cuda_unpermute_backward(const cuda_call *c)
 {
-    backward_call b = { .d_out = merged(c->x[0]),
-                        .y = merged(c->x[1]),
-                        .d_y = merged(c->x[5]),
-                        .weights = floats(c->x[2]),
-                        .place = numbers(c->x[3]),
-                        .source = numbers(c->x[4]),
-                        .d_weights = static_cast<float *>(c->x[6].data),
-                        .rows = elements_of(c->x[4]),
-                        .choices = elements_of(c->x[3]),
-                        .columns = columns_of(c->x[0]) };
+    unpermute_call b = { .d_out = merged(c->x[0]),
+                         .y = merged(c->x[1]),
+                         .d_y = merged(c->x[5]),
+                         .weights = floats(c->x[2]),
+                         .place = numbers(c->x[3]),
+                         .source = numbers(c->x[4]),
+                         .d_weights = static_cast<float *>(c->x[6].data),
+                         .rows = elements_of(c->x[4]),
+                         .choices = elements_of(c->x[3]),
+                         .columns = columns_of(c->x[0]) };
     bool fast = packs(b.d_out, STRIP) && packs(b.y, STRIP) && packs(b.d_y, STRIP);
     unsigned blocks = static_cast<unsigned>(b.rows + parts_of(b.choices, THREADS));
     with_type(b.y.type, [&](auto zero) {
         using type = decltype(zero);
         LAUNCH((fast ? unpermute_backward_rows<type, STRIP> : unpermute_backward_rows<type, 1>), blocks, THREADS,
-               sizeof(partial_sums), c->stream, b);
+               sizeof(dot_parts), c->stream, b);
     });
 }

@@ -46,6 +46,12 @@ static __device__ __forceinline__ top_two two_largest(const line &logits, int64_
     return t;
 }
 
+/* Of an expert that there is; faulty choices name the last. */
+static __device__ __forceinline__ float chosen_logit(const line &logits, int64_t token, int64_t experts, int64_t expert)
+{
+    return get(logits, token * experts + (expert < experts ? expert : experts - 1));
+}
+
 /* Given choices that are dropped have no place. */
 static KERNEL(THREADS) choose(router r)
 {
@@ -54,8 +60,8 @@ static KERNEL(THREADS) choose(router r)
     int32_t *choice = r.choice + CHOICES * token;
     top_two t = two_largest(r.logits, token, r.experts);
     if (!r.args.given) choice[0] = t.expert[0], choice[1] = t.expert[1];
-    pair_weights w = pair_softmax(get(r.logits, token * r.experts + choice_expert(choice[0])),
-                                  get(r.logits, token * r.experts + choice_expert(choice[1])));
+    pair_weights w = pair_softmax(chosen_logit(r.logits, token, r.experts, choice_expert(choice[0])),
+                                  chosen_logit(r.logits, token, r.experts, choice_expert(choice[1])));
     for (int k = 0; k < CHOICES; k++) {
         r.weight[CHOICES * token + k] = w.of[k];
         if (choice[k] < 0) r.place[CHOICES * token + k] = -1;
@@ -172,13 +178,13 @@ static __device__ __forceinline__ float probability(float logit, soft_maximum m)
     return exp_shared(logit - m.largest) / m.sum;
 }
 
-struct partial_sums {
+struct count_parts {
     float of[THREADS / WARP];
 };
 
 static KERNEL(THREADS) count_choices(router r)
 {
-    SHARED(partial_sums, shared);
+    SHARED(count_parts, shared);
     int64_t sequence = blockIdx.y;
     int32_t e = static_cast<int32_t>(blockIdx.x);
     float of[ROUTED_STATISTICS] = {};
@@ -206,7 +212,7 @@ XGSW_EXTERN void cuda_router_forward(const cuda_call *c)
     LAUNCH(choose, blocks_for(r.tokens), THREADS, 0, c->stream, r);
     LAUNCH(place_expert, static_cast<unsigned>(r.experts), PLACERS, sizeof(placing), c->stream, r);
     if (!r.args.given) LAUNCH(mark_dropped, blocks_for(CHOICES * r.tokens), THREADS, 0, c->stream, r);
-    LAUNCH(count_choices, each, THREADS, sizeof(partial_sums), c->stream, r);
+    LAUNCH(count_choices, each, THREADS, sizeof(count_parts), c->stream, r);
 }
 
 /* ---- backward ---- */
@@ -228,7 +234,8 @@ static KERNEL(THREADS) token_gradients(router_gradient r)
     const float *chosen = r.statistics + (token % r.sequences * ROUTED_STATISTICS + ROUTED_CHOSEN) * r.experts,
                 *d = r.d_weight + CHOICES * token;
     int32_t one = choice_expert(r.choice[CHOICES * token]), other = choice_expert(r.choice[CHOICES * token + 1]);
-    pair_weights w = pair_softmax(get(r.logits, first + one), get(r.logits, first + other));
+    pair_weights w =
+        pair_softmax(chosen_logit(r.logits, token, r.experts, one), chosen_logit(r.logits, token, r.experts, other));
     float of_pair = w.of[0] * w.of[1] * (d[0] - d[1]), mean = 0.0f;
     soft_maximum m = soft_maximum_of(r.logits, token, r.experts);
     for (int64_t e = 0; e < r.experts; e++)
