@@ -15,6 +15,7 @@ static bool placed(const op *noted, void *memory, size_t bytes, op *o)
     *o = *noted;
     for (int i = 0; i < o->operands; i++) {
         tensor *t = &o->operand[i].tensor;
+        if (!tensor_present(t)) continue;
         size_t at = tensor_span(t) ? arena_paper_offset(t->data) : 0;
         if (at > bytes || tensor_span(t) > bytes - at) return false;
         t->data = (char *)memory + at;
