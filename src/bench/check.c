@@ -159,10 +159,29 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
  * by less than this: of FP32 and BF16. */
 static const double largest_margin[] = { 1e-4, 1e-1 };
 
+/* What the step reports of its experts, against what one reference does, whose ranks count apart. */
+static void hold_reports(check_result *c, const check *k, const trainer *t, int step)
+{
+    const bench_case *given = &k->given;
+    double choices = (double)(given->global_batch * given->model.sequence * given->model.layers * given->model.active);
+    double limit = check_limits_of(given->precision, given->model.layers, false).loss_later;
+    routed_report of = trainer_routed(&k->reference[0].trainer, step), said = of;
+    double sum[2] = { of.dropped, of.balance };
+    world_sum(sum, 2);
+    if (t) said = trainer_routed(t, step);
+    double wrong = t && (said.chosen != choices || said.dropped != sum[0]),
+           off = t ? fabs(said.balance / sum[1] - 1.0) : 0.0;
+    world_maximum(&wrong, 1);
+    world_maximum(&off, 1);
+    note(c, &c->routing, CHECK_THRESHOLD * wrong, "choices and drops", "the step, as reported", step, 0);
+    note(c, &c->routing, CHECK_THRESHOLD * off / limit, "balance loss", "the step, as reported", step, 0);
+}
+
 static void hold_routing(check_result *c, check *k, const trainer *t, int step)
 {
     double broken = (double)routing_broken(t);
     world_sum(&broken, 1);
+    hold_reports(c, k, t, step);
     note(c, &c->routing, CHECK_THRESHOLD * broken, "choices of experts", "the routers, by their own logits", step, 0);
     for (int i = 0; i < k->references; i++) {
         routing_flips f = routing_compare(&k->reference[i].trainer);
