@@ -73,8 +73,7 @@ static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
     return a;
 }
 
-/* --- Handles and descriptors
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Handles and descriptors ---- */
 
 static void *made(size_t bytes)
 {
@@ -92,11 +91,13 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+static cublasStatus_t freed(void *p)
 {
-    free(handle);
+    free(p);
     return CUBLAS_STATUS_SUCCESS;
 }
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return freed(handle); }
 
 const char *cublasLtGetStatusName(cublasStatus_t status)
 {
@@ -123,11 +124,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDa
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
-{
-    free(layout);
-    return CUBLAS_STATUS_SUCCESS;
-}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return freed(layout); }
 
 /* The value of an attribute of exactly that many bytes. */
 static cublasStatus_t take(void *to, size_t expected, const void *value, size_t bytes)
@@ -161,11 +158,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublas
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor)
-{
-    free(descriptor);
-    return CUBLAS_STATUS_SUCCESS;
-}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor) { return freed(descriptor); }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t bytes)
@@ -190,11 +183,7 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *prefer
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
-{
-    free(preference);
-    return CUBLAS_STATUS_SUCCESS;
-}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return freed(preference); }
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x,
                                                     cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
@@ -215,8 +204,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/* --- What Hopper's library takes
- * ------------------------------------------------------------------------------------------ */
+/* ---- What Hopper's library takes ---- */
 
 static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout *y)
 {
@@ -285,8 +273,7 @@ static job described(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, cublasLt
     return (job){ .how = *how, .a = *a, .b = *b, .c = *c, .d = *d };
 }
 
-/* --- Algorithms
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- Algorithms ---- */
 
 static size_t workspace_of(const job *j, uint32_t id)
 {
@@ -389,8 +376,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* --- The product
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- The product ---- */
 
 static float value_at(const void *x, cudaDataType type, size_t i)
 {
@@ -455,10 +441,7 @@ static void run_one(const job *j)
     free(sum);
 }
 
-static size_t offset(const struct cublaslt_layout *l, int number)
-{
-    return (size_t)number * (size_t)l->apart * element_bytes(l->type);
-}
+static size_t offset(const struct cublaslt_layout *l, int i) { return (size_t)(i * l->apart) * element_bytes(l->type); }
 
 static void run(void *data)
 {
