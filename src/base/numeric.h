@@ -4,6 +4,7 @@
  * (given on the command line). */
 #pragma once
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -93,11 +94,11 @@ XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)
 XGSW_SHARED float swiglu_value(float gate, float up) { return gate * sigmoid_shared(gate) * up; }
 typedef struct {
     float gate, up;
-} swiglu_gradient;
-XGSW_SHARED swiglu_gradient swiglu_derivative(float gate, float up, float d)
+} gated_gradient;
+XGSW_SHARED gated_gradient swiglu_derivative(float gate, float up, float d)
 {
     float s = sigmoid_shared(gate);
-    swiglu_gradient g = { d * up * s * fmaf(gate, 1.0f - s, 1.0f), d * gate * s };
+    gated_gradient g = { d * up * s * fmaf(gate, 1.0f - s, 1.0f), d * gate * s };
     return g;
 }
 
@@ -110,6 +111,45 @@ XGSW_SHARED float gelu_derivative(float x)
     return s * fmaf(x * (1.0f - s), fmaf(0.214064449f, x * x, 1.59576912f), 1.0f);
 }
 
+/* gelu(gate) * up, and its two derivatives times d. */
+XGSW_SHARED float geglu_value(float gate, float up) { return gelu_value(gate) * up; }
+XGSW_SHARED gated_gradient geglu_derivative(float gate, float up, float d)
+{
+    gated_gradient g = { d * up * gelu_derivative(gate), d * gelu_value(gate) };
+    return g;
+}
+
+/* The two largest of a row of numbers, ties to the lower index, met one after the other from an empty pair on. */
+typedef struct {
+    int expert[2]; /* -1: none yet */
+    float logit[2];
+} top_two;
+XGSW_SHARED top_two top_two_none(void)
+{
+    top_two t = { { -1, -1 }, { 0.0f, 0.0f } };
+    return t;
+}
+XGSW_SHARED top_two top_two_with(top_two t, int expert, float logit)
+{
+    bool first = t.expert[0] < 0 || logit > t.logit[0], second = t.expert[1] < 0 || logit > t.logit[1];
+    int passed = first ? t.expert[0] : expert;
+    float passed_logit = first ? t.logit[0] : logit;
+    t.expert[1] = first || second ? passed : t.expert[1];
+    t.logit[1] = first || second ? passed_logit : t.logit[1];
+    t.expert[0] = first ? expert : t.expert[0];
+    t.logit[0] = first ? logit : t.logit[0];
+    return t;
+}
+/* Softmax over two. */
+typedef struct {
+    float of[2];
+} pair_weights;
+XGSW_SHARED pair_weights pair_softmax(float first, float second)
+{
+    float largest = first > second ? first : second, a = exp_shared(first - largest), b = exp_shared(second - largest);
+    pair_weights w = { { a / (a + b), b / (a + b) } };
+    return w;
+}
 /* max(x, 0)^2, and its derivative times d; not a number stays so. */
 XGSW_SHARED float squared_relu_value(float x)
 {

@@ -22,6 +22,14 @@
     ROW(OP_GELU_FORWARD, gelu_forward)                                                                                 \
     ROW(OP_GELU_BACKWARD, gelu_backward)                                                                               \
     ROW(OP_COLUMN_SUMS, column_sums)                                                                                   \
+    ROW(OP_GEGLU_FORWARD, geglu_forward)                                                                               \
+    ROW(OP_GEGLU_BACKWARD, geglu_backward)                                                                             \
+    ROW(OP_GROUPED_MATMUL, grouped_matmul)                                                                             \
+    ROW(OP_ROUTER_FORWARD, router_forward)                                                                             \
+    ROW(OP_ROUTER_BACKWARD, router_backward)                                                                           \
+    ROW(OP_PERMUTE, permute)                                                                                           \
+    ROW(OP_UNPERMUTE_FORWARD, unpermute_forward)                                                                       \
+    ROW(OP_UNPERMUTE_BACKWARD, unpermute_backward)                                                                     \
     ROW(OP_SQUARED_RELU_FORWARD, squared_relu_forward)                                                                 \
     ROW(OP_SQUARED_RELU_BACKWARD, squared_relu_backward)                                                               \
     ROW(OP_CROSS_ENTROPY, cross_entropy)                                                                               \

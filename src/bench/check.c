@@ -4,6 +4,7 @@
 #include "bench/case_machine.h"
 #include "bench/compare.h"
 #include "bench/fault.h"
+#include "bench/routing.h"
 #include "bench/window.h"
 #include "machine/world.h"
 #include <math.h>
@@ -58,7 +59,8 @@ void check_open(check *k, const bench_case *c)
     memset(k, 0, sizeof *k);
     k->given = check_case(c);
     k->references = k->given.precision == PRECISION_FP32 ? 1 : 2;
-    for (int i = 0; i < k->references; i++) reference_compute(&k->reference[i], &k->given, i == 1);
+    k->routes = k->given.model.experts > 0;
+    for (int i = 0; !k->routes && i < k->references; i++) reference_compute(&k->reference[i], &k->given, i == 1);
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(&k->given) };
     mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(o.machine.kind));
     if (k->mesh.takes_part) k->share = measure_case(&k->given, &k->mesh, &o);
@@ -67,7 +69,7 @@ void check_open(check *k, const bench_case *c)
 
 void check_close(check *k)
 {
-    for (int i = 0; i < k->references; i++) reference_free(&k->reference[i]);
+    for (int i = 0; !k->routes && i < k->references; i++) reference_free(&k->reference[i]);
     measure_free(&k->share);
     mesh_close(&k->mesh);
 }
@@ -163,6 +165,64 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
     hold_to_itself(c, &k->reference[0], t, step);
 }
 
+/* Routers of the mesh decide; the references' take that, and would have decided otherwise only where two logits differ
+ * by less than this: of FP32 and BF16. */
+static const double largest_margin[] = { 1e-4, 1e-1 };
+
+/* What the step reports of its experts, against what one reference does, whose ranks count apart. */
+static void hold_reports(check_result *c, const check *k, const trainer *t, int step)
+{
+    const bench_case *given = &k->given;
+    double choices = (double)(given->global_batch * given->model.sequence * given->model.layers * given->model.active);
+    double limit = check_limits_of(given->precision, given->model.layers, false).loss_later;
+    routed_report of = trainer_routed(&k->reference[0].trainer, step), said = of;
+    double sum[2] = { of.dropped, of.balance };
+    world_sum(sum, 2);
+    if (t) said = trainer_routed(t, step);
+    double wrong = t && (said.chosen != choices || said.dropped != sum[0]),
+           off = t ? fabs(said.balance / sum[1] - 1.0) : 0.0;
+    world_maximum(&wrong, 1);
+    world_maximum(&off, 1);
+    note(c, &c->routing, CHECK_THRESHOLD * wrong, "choices and drops", "the step, as reported", step, 0);
+    note(c, &c->routing, CHECK_THRESHOLD * off / limit, "balance loss", "the step, as reported", step, 0);
+}
+
+static void hold_routing(check_result *c, check *k, const trainer *t, int step)
+{
+    double broken = (double)routing_broken(t);
+    world_sum(&broken, 1);
+    hold_reports(c, k, t, step);
+    note(c, &c->routing, CHECK_THRESHOLD * broken, "choices of experts", "the routers, by their own logits", step, 0);
+    for (int i = 0; i < k->references; i++) {
+        routing_flips f = routing_compare(&k->reference[i].trainer);
+        double flips = (double)f.flips, margin = f.margin;
+        world_sum(&flips, 1);
+        world_maximum(&margin, 1);
+        c->flips += (int64_t)flips;
+        c->margin = fmax(c->margin, margin);
+        note(c, &c->routing, CHECK_THRESHOLD * margin / largest_margin[k->given.precision != PRECISION_FP32],
+             "choices of experts", "the routers, by the references' logits", step, 0);
+    }
+}
+
+/* Step by step beside the mesh. */
+static void follow(check_result *c, check *k, const trainer *t, int step)
+{
+    reference *const list[] = { &k->reference[0], &k->reference[1] };
+    for (int i = 0; step == 0 && i < k->references; i++) reference_open(list[i], &k->given, i == 1);
+    routing_give(t, list, k->references);
+    for (int i = 0; i < k->references; i++) reference_step(list[i], step);
+    hold_routing(c, k, t, step);
+}
+
+static void end_following(check *k)
+{
+    for (int i = 0; i < k->references; i++) {
+        reference_end(&k->reference[i]);
+        reference_free(&k->reference[i]);
+    }
+}
+
 check_result check_run(check *k, const machine_options *on, case_result *r)
 {
     check_result c = { .done = true };
@@ -179,8 +239,10 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     for (int step = 0; step < CHECK_STEPS; step++) {
         if (part) mark_sync(trainer_step(&t));
         if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);
+        if (k->routes) follow(&c, k, part ? &t : NULL, step);
         hold_step(&c, k, part ? &t : NULL, step);
     }
+    if (k->routes) end_following(k);
     double faults = part ? (double)machine_faults(t.machine) : 0.0;
     world_sum(&faults, 1);
     c.faults = (int64_t)faults;

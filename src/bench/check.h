@@ -28,6 +28,7 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
 
 typedef struct {
     bench_case given; /* the check model */
+    bool routes;      /* a mixture of experts: the references go beside each run, and take its choices */
     int references;
     reference reference[2]; /* same precision; FP32, unless that is the same */
     check_limits found[2];  /* the largest ratios of the last run, to each reference, not scaled */

@@ -154,6 +154,7 @@ static void describe_messages(const bench_case *c, const paper *p)
     mesh_open(&m, &c->layout, 0, MESH_PAPER);
     const group *groups[] = { &m.axis[AXIS_TENSOR],
                               &m.axis[AXIS_CONTEXT],
+                              &m.expert,
                               &m.axis[AXIS_PIPELINE],
                               &m.axis[AXIS_SHARD],
                               &m.axis[AXIS_DATA],
@@ -162,7 +163,8 @@ static void describe_messages(const bench_case *c, const paper *p)
                               &m.all };
     say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step, of the rank with "
         "most\n");
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) describe_axis(c, p, groups[i]);
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (groups[i] != &m.expert || c->model.experts) describe_axis(c, p, groups[i]);
     mesh_close(&m);
 }
 

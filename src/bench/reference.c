@@ -2,7 +2,6 @@
 #include "bench/reference.h"
 #include "base/fail.h"
 #include "machine/world.h"
-#include "train/measure.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,48 +131,59 @@ static void sum_losses(const trainer *t, reference *r, int step, int64_t share)
     free(sequence);
 }
 
-/* One step: own gradients, sum over the world, the same update everywhere. */
-static void reference_step(trainer *t, reference *r, int step, int64_t share, double *sum)
+/* Own gradients, sum over the world, the same update everywhere. */
+void reference_step(reference *r, int step)
 {
+    trainer *t = &r->trainer;
     trainer_gradients(t);
     machine_sync(t->machine);
-    memset(sum, 0, (size_t)r->values * sizeof *sum);
-    if (share) read_rows(t, r, true, sum);
-    world_sum(sum, r->values);
-    sum_losses(t, r, step, share);
-    r->norm[step] = norm_of(sum, r->values);
-    write_gradients(t, r, sum);
+    memset(r->sum, 0, (size_t)r->values * sizeof *r->sum);
+    if (r->share) read_rows(t, r, true, r->sum);
+    world_sum(r->sum, r->values);
+    sum_losses(t, r, step, r->share);
+    r->norm[step] = norm_of(r->sum, r->values);
+    write_gradients(t, r, r->sum);
     trainer_update(t);
     machine_sync(t->machine);
-    if (step == 0) memcpy(r->gradient[0], sum, (size_t)r->values * sizeof *sum);
-    if (step == CHECK_STEPS - 1) memcpy(r->gradient[1], sum, (size_t)r->values * sizeof *sum);
+    if (step == 0) memcpy(r->gradient[0], r->sum, (size_t)r->values * sizeof *r->sum);
+    if (step < CHECK_STEPS - 1) return;
+    memcpy(r->gradient[1], r->sum, (size_t)r->values * sizeof *r->sum);
+    read_rows(t, r, false, r->weight);
+}
+
+void reference_open(reference *r, const bench_case *check, bool fp32)
+{
+    trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = world_rank() } };
+    *r = (reference){ .given = single_rank_case(check, fp32) };
+    r->given.choices_given = check->model.experts > 0;
+    r->share = own_share(&r->given);
+    place_reference(r, check);
+    r->given.microbatches = r->share;
+    r->given.micro_batch = 1;
+    mesh_open_alone(&r->alone, world_rank());
+    r->measured = measure_case(&r->given, &r->alone, &o);
+    trainer_build(&r->trainer, &r->given, &r->alone, &o, &r->measured);
+    r->trainer.stage.data_ranks = world_ranks();
+    r->trainer.stage.data_rank = world_rank();
+    trainer_initialize(&r->trainer);
+    open_reference(r, &r->trainer.stage.params);
+    read_rows(&r->trainer, r, false, r->first_weight);
+    r->sum = reference_doubles(r->values);
+}
+
+void reference_end(reference *r)
+{
+    free(r->sum);
+    trainer_dismantle(&r->trainer);
+    measure_free(&r->measured);
+    mesh_close(&r->alone);
 }
 
 void reference_compute(reference *r, const bench_case *check, bool fp32)
 {
-    mesh alone;
-    trainer t;
-    trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = world_rank() } };
-    *r = (reference){ .given = single_rank_case(check, fp32) };
-    int64_t share = own_share(&r->given);
-    place_reference(r, check);
-    r->given.microbatches = share;
-    r->given.micro_batch = 1;
-    mesh_open_alone(&alone, world_rank());
-    measure measured = measure_case(&r->given, &alone, &o);
-    trainer_build(&t, &r->given, &alone, &o, &measured);
-    t.stage.data_ranks = world_ranks();
-    t.stage.data_rank = world_rank();
-    trainer_initialize(&t);
-    open_reference(r, &t.stage.params);
-    read_rows(&t, r, false, r->first_weight);
-    double *sum = reference_doubles(r->values);
-    for (int step = 0; step < CHECK_STEPS; step++) reference_step(&t, r, step, share, sum);
-    read_rows(&t, r, false, r->weight);
-    free(sum);
-    trainer_dismantle(&t);
-    measure_free(&measured);
-    mesh_close(&alone);
+    reference_open(r, check, fp32);
+    for (int step = 0; step < CHECK_STEPS; step++) reference_step(r, step);
+    reference_end(r);
 }
 
 void reference_free(reference *r)

@@ -2,6 +2,7 @@
  * sequences; gradients are summed by MPI in double, never through the fabric under test. */
 #pragma once
 #include "plan/model/check_case.h"
+#include "train/measure.h"
 
 enum { CHECK_MOMENTS = 2 }; /* gradients kept at the first and the fourth step */
 
@@ -19,6 +20,11 @@ typedef struct {
     double *gradient[CHECK_MOMENTS]; /* [values] summed over all ranks, unclipped, before rounding */
     double *weight;                  /* [values] after the last step (master where there is one) */
     double *first_weight;            /* [values] before the first step */
+    mesh alone;                      /* from reference_open to reference_end: who computes it */
+    measure measured;
+    trainer trainer;
+    int64_t share; /* sequences that this rank computes */
+    double *sum;
 } reference;
 
 /* The number in the global batch of own sequence i, in the order of stage.loss. */
@@ -30,6 +36,11 @@ double reference_sum_losses(const reference *r, const int64_t *sequence, const d
 
 /* Collective over the world. check: the check model's case; fp32: in FP32 whatever its precision. */
 void reference_compute(reference *r, const bench_case *check, bool fp32);
+/* The same in parts: steps are computed one by one, from 0, of a mixture of experts after what was decided there is
+ * given (bench/routing.h). */
+void reference_open(reference *r, const bench_case *check, bool fp32);
+void reference_step(reference *r, int step);
+void reference_end(reference *r);
 void reference_free(reference *r);
 /* Zeros, for the comparison with it; free. */
 double *reference_doubles(int64_t n);

@@ -120,6 +120,9 @@ static void report_check(void *state, const case_result *r, int which)
     say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
         k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
         k->seconds);
+    if (r->given->model.experts)
+        say("Check %-7s experts %8.4g   %lld choices differ from a reference's, by %.3g at most\n", when, k->routing,
+            (long long)k->flips, k->margin);
     if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
 }
 
@@ -231,10 +234,23 @@ static void report_peak(const case_result *r)
     else say("; MFU n/a: the ranks' devices differ\n");
 }
 
+/* Of the last step. */
+static void report_experts(const case_result *r)
+{
+    int64_t last = r->completed - 1;
+    if (!r->given->model.experts || last < 0) return;
+    double tokens = (double)(r->tokens_per_step * r->given->model.layers),
+           choices = tokens * (double)r->given->model.active;
+    say("Experts    balance loss %.6f, dropped %.0f of %.0f choices; an expert has %.0f to %.0f, variation %.3f\n",
+        r->routed[ROUTED_BALANCE][last], r->routed[ROUTED_DROPS][last], choices, r->routed[ROUTED_LEAST][last],
+        r->routed[ROUTED_MOST][last], r->routed[ROUTED_VARIATION][last]);
+}
+
 static void report_numbers(const case_result *r)
 {
     say("Step time  median %.4f s, min %.4f, max %.4f; last step (the recipe's rule) %.4f\n", r->median_seconds,
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
+    report_experts(r);
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
         r->tokens_per_second_per_gpu, r->tflops_per_gpu);
     report_peak(r);

@@ -24,6 +24,9 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     r->loss[step] = s.scalar[SCALAR_LOSS];
     r->gradient_norm[step] = s.scalar[SCALAR_NORM];
     r->learning_rate[step] = s.scalar[SCALAR_LEARNING_RATE];
+    const double routed[ROUTED_FIGURES] = { s.routed.balance, s.routed.dropped, s.routed.least, s.routed.most,
+                                            s.routed.variation };
+    for (int i = 0; s.routed.experts && i < ROUTED_FIGURES; i++) r->routed[i][step] = routed[i];
     r->step_seconds[step] = mark_time(end) - *before;
     *before = mark_time(end);
     r->spent_seconds += r->step_seconds[step];
@@ -75,6 +78,7 @@ static void gather_times(case_result *r)
     free(all);
     double *shared[] = { r->loss, r->gradient_norm, r->learning_rate, r->step_seconds };
     for (int i = 0; i < 4; i++) world_broadcast(shared[i], bytes, 0);
+    for (int i = 0; i < ROUTED_FIGURES; i++) world_broadcast(r->routed[i], bytes, 0);
     world_broadcast(&r->completed, sizeof r->completed, 0);
 }
 

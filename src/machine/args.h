@@ -65,6 +65,28 @@ typedef struct {
 typedef struct {
     double clip, tokens;
 } step_clip_args; /* clip 0: none; tokens of the global batch */
+/* Rows of experts' buffers: an expert has `rows` of them, as many for each of the groups in which its choices compete;
+ * the buffers of `local` experts that one rank holds lie interleaved, row by row. */
+enum { CHOICES = 2 };
+typedef struct {
+    int64_t rows;
+    int32_t local, groups;
+    bool given; /* the choices are, and which of them are dropped */
+} router_args;
+/* Row `row` of an expert's buffer, among those of all experts. */
+XGSW_SHARED int64_t expert_row(router_args a, int64_t expert, int64_t row)
+{
+    return (expert / a.local * a.rows + row) * a.local + expert % a.local;
+}
+/* A token's choice of an expert, as a number: the expert, or -1 - expert if it is dropped. */
+XGSW_SHARED int32_t choice_dropped(int32_t expert) { return -1 - expert; }
+XGSW_SHARED int32_t choice_expert(int32_t choice) { return choice < 0 ? -1 - choice : choice; }
+typedef struct {
+    float balance;
+} balance_args; /* the balance loss is so many times the sum over experts of statistics 0 and 1 */
+/* Of a sequence and expert: the sum of its probabilities, how many tokens chose it, and of these how many were dropped.
+ */
+enum { ROUTED_PROBABILITY, ROUTED_CHOSEN, ROUTED_DROPPED, ROUTED_STATISTICS };
 typedef struct {
     double value;
 } fill_args;
@@ -92,6 +114,8 @@ typedef union {
     adamw_rule adamw;
     step_begin_args step_begin;
     step_clip_args step_clip;
+    router_args router;
+    balance_args balance;
     fill_args fill;
     scale_args scale;
     flip_args flip;

@@ -126,21 +126,33 @@ op add_op(tensor out, tensor a, tensor b)
     return o;
 }
 
-op swiglu_forward_op(tensor gate_up, tensor out)
+static op gated_forward(op_kind kind, tensor gate_up, tensor out)
 {
-    op o = op_made(OP_SWIGLU_FORWARD, (tensor[]){ gate_up, out }, NULL);
+    op o = op_made(kind, (tensor[]){ gate_up, out }, NULL);
     need(walkable(gate_up) && walkable(out) && rows_by(gate_up, rows(out), 2 * columns(out)), &o,
          "gate_up is not [rows, 2f] for out [rows, f]");
     return o;
 }
 
-op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up)
+static op gated_backward(op_kind kind, tensor gate_up, tensor d_out, tensor d_gate_up)
 {
-    op o = op_made(OP_SWIGLU_BACKWARD, (tensor[]){ gate_up, d_out, d_gate_up }, NULL);
+    op o = op_made(kind, (tensor[]){ gate_up, d_out, d_gate_up }, NULL);
     need(walkable(gate_up) && walkable(d_out) && walkable(d_gate_up), &o, "a row has gaps");
     need(rows_by(gate_up, rows(d_out), 2 * columns(d_out)) && rows_by(d_gate_up, rows(d_out), 2 * columns(d_out)), &o,
          "gate_up is not [rows, 2f] for out [rows, f]");
     return o;
+}
+
+op swiglu_forward_op(tensor gate_up, tensor out) { return gated_forward(OP_SWIGLU_FORWARD, gate_up, out); }
+op geglu_forward_op(tensor gate_up, tensor out) { return gated_forward(OP_GEGLU_FORWARD, gate_up, out); }
+
+op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up)
+{
+    return gated_backward(OP_SWIGLU_BACKWARD, gate_up, d_out, d_gate_up);
+}
+op geglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up)
+{
+    return gated_backward(OP_GEGLU_BACKWARD, gate_up, d_out, d_gate_up);
 }
 
 op squared_relu_forward_op(tensor x, tensor out)

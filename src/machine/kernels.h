@@ -53,7 +53,45 @@ op add_op(tensor out, tensor a, tensor b);
 op swiglu_forward_op(tensor gate_up, tensor out);
 op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 
-/* out = max(x, 0)^2; dx = 2 max(x, 0) d_out. Equal shapes, contiguous. */
+/* out [rows, f] = gelu(gate) * up, the tanh approximation; the rest as swiglu. */
+op geglu_forward_op(tensor gate_up, tensor out);
+op geglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
+
+/* c[g, m, n] = a[g, m, k] b[g, k, n] (WRITE) or c += a b (UPDATE) for each g, as matmul_op; each matrix has one unit
+ * stride, the same in all g. */
+op grouped_matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
+
+/* The two experts of each token, and where its rows lie in the experts' buffers (args.h, router_args).
+ * logits [n, E], rows = positions x sequences. order [groups, n / groups] I32: the rows of each group, absent: one
+ * group of all. choices [n, 2] I32: the two largest logits, ties to the lower expert: an expert e, or -1 - e
+ * of a choice that is dropped; with args.given they are read. Of an expert's choices in a group those of the largest
+ * weights fill its rows, ties to the lower row of logits; the others are dropped; those that are not keep their order.
+ * weights [n, 2] F32: softmax over the two logits; place [n, 2] I32: row of the buffers, -1 of a dropped choice;
+ * source [rows of all buffers] I32: 2 token + choice, -1 of an unused row. statistics [b, 3, E] F32 (ROUTED_...), the
+ * probabilities being the softmax over all logits. */
+typedef struct {
+    tensor logits, order, choices, weights, place, source, statistics;
+} router_forward_operands;
+op router_forward_op(router_forward_operands o, router_args args);
+/* d_logits from d_weights [n, 2] F32 and the balance loss of each sequence, args.balance x sum over e of statistics 0 x
+ * statistics 1, those of the whole sequence. loss [b] F64 += balance losses; load [2, E] F64 += statistics 1 and 2;
+ * both may be absent. */
+typedef struct {
+    tensor logits, choices, d_weights, statistics, d_logits, loss, load;
+} router_backward_operands;
+op router_backward_op(router_backward_operands o, balance_args args);
+
+/* out [rows, h]: row r is that of token source[r] / 2 of x [n, h], or 0 where source[r] is -1. */
+op permute_op(tensor out, tensor x, tensor source);
+/* out [n, h]: of a token the sum over its choices of weights [n, 2] x row place of y [rows, h], added in FP32 in order,
+ * rounded once; nothing of a dropped choice. weights absent: 1, which is permute's backward. */
+op unpermute_forward_op(tensor out, tensor y, tensor weights, tensor place);
+/* d_y [rows, h], 0 in unused rows; d_weights [n, 2] F32, 0 of dropped choices. */
+typedef struct {
+    tensor d_out, y, weights, place, source, d_y, d_weights;
+} unpermute_backward_operands;
+op unpermute_backward_op(unpermute_backward_operands o);
+/* out = max(x, 0)^2; dx = 2 max(x, 0) d_out, which may lie where d_out does. Equal shapes, contiguous. */
 op squared_relu_forward_op(tensor x, tensor out);
 op squared_relu_backward_op(tensor x, tensor d_out, tensor dx);
 

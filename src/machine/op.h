@@ -63,8 +63,9 @@ typedef struct {
 
 /* Of one operand of an operation whose operands lie in host memory, or nowhere. */
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
-op_limit limit_of_product, limit_of_embedding_backward, limit_of_column_sums, limit_of_rows, limit_of_norm_backward,
-    limit_of_attention_forward, limit_of_attention_backward, limit_of_scalars, limit_of_doubles;
+op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_of_embedding_backward,
+    limit_of_column_sums, limit_of_rows, limit_of_norm_backward, limit_of_attention_forward,
+    limit_of_attention_backward, limit_of_scalars, limit_of_doubles;
 
 /* name: as kernels.h calls it. axes: a letter for each of the first dimensions, or after a '*' of the last ones;
  * operands with the same letter count the same thing, one perhaps in multiples of another (query heads of a key head),

@@ -12,6 +12,12 @@ static double product_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)a->dim[1];
 }
 
+static double grouped_flops(const op *o)
+{
+    const tensor *c = &o->operand[0].tensor, *a = &o->operand[1].tensor;
+    return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)c->dim[2] * (double)a->dim[2];
+}
+
 /* Of one product of attention: 2 d flops for every pair of query and key that the mask lets through, of the pairs of a
  * position with itself half. */
 static double pairs_flops(const op *o)
@@ -84,6 +90,29 @@ const op_rule op_rules[OP_KINDS] = {
     [OP_COLUMN_SUMS] = { .operand = { READS("x", "*n"), BY_CALLER("sums", "*n") },
                          .limit = limit_of_column_sums,
                          .sample = { { 'n', COLUMNS } } },
+    [OP_GEGLU_FORWARD] = { .operand = { READS("gate_up", "s"), WRITES("out", "s") }, .sample = { { 's', POSITIONS } } },
+    [OP_GEGLU_BACKWARD] = { .operand = { READS("gate_up", "s"), READS("d_out", "s"), WRITES("d_gate_up", "s") },
+                            .sample = { { 's', POSITIONS } } },
+    [OP_GROUPED_MATMUL] = { .operand = { BY_CALLER("c", "gmn"), READS("a", "gmk"), READS("b", "gkn") },
+                            .flops = grouped_flops,
+                            .limit = limit_of_product,
+                            .sample = { { 'm', PRODUCT_ROWS }, { 'n', COLUMNS } } },
+    [OP_ROUTER_FORWARD] = { .operand = { READS("logits", ""), OPTIONAL("order", "", READ), BY_CALLER("choices", ""),
+                                         WRITES("weights", ""), WRITES("place", ""), WRITES("source", ""),
+                                         WRITES("statistics", "") },
+                            .limit = limit_of_router },
+    [OP_ROUTER_BACKWARD] = { .operand = { READS("logits", ""), READS("choices", ""), READS("d_weights", ""),
+                                          READS("statistics", ""), WRITES("d_logits", ""), OPTIONAL("loss", "", UPDATE),
+                                          OPTIONAL("load", "", UPDATE) } },
+    [OP_PERMUTE] = { .operand = { WRITES("out", "*h"), READS("x", "*h"), READS("source", "") },
+                     .sample = { { 'h', COLUMNS } } },
+    [OP_UNPERMUTE_FORWARD] = { .operand = { WRITES("out", "*h"), READS("y", "*h"), OPTIONAL("weights", "", READ),
+                                            READS("place", "") },
+                               .sample = { { 'h', COLUMNS } } },
+    [OP_UNPERMUTE_BACKWARD] = { .operand = { READS("d_out", ""), READS("y", ""), READS("weights", ""),
+                                             READS("place", ""), READS("source", ""), WRITES("d_y", ""),
+                                             WRITES("d_weights", "") },
+                                .limit = limit_of_unpermute_backward },
     [OP_SQUARED_RELU_FORWARD] = { .operand = { READS("x", "e"), WRITES("out", "e") }, .sample = { { 'e', ELEMENTS } } },
     [OP_SQUARED_RELU_BACKWARD] = { .operand = { READS("x", "e"), READS("d_out", "e"), WRITES("dx", "e") },
                                    .sample = { { 'e', ELEMENTS } } },

@@ -27,8 +27,27 @@ enum { TENSOR_CORE_DEPTH = 16 };
 shadow_limit limit_of_product(const op *o, const op_home *home, int which)
 {
     const tensor *a = &o->operand[1].tensor;
-    double terms = (double)a->dim[1], chain = a->type == BF16 ? terms / TENSOR_CORE_DEPTH : 0.0;
+    double terms = columns_of(a), chain = a->type == BF16 ? terms / TENSOR_CORE_DEPTH : 0.0;
     return limit_of_sums(o, which, terms, chain * F32_HALF_UNIT);
+}
+
+/* Probabilities are added up over the positions of a sequence; all else is equal bit for bit. Beside them in one tensor
+ * are counts, which are whole: half a one is let through to nobody, as long as 2 sqrt(n) + 16 times 2^-24 of the
+ * largest count stays below it, up to 2^19 positions. */
+shadow_limit limit_of_router(const op *o, const op_home *home, int which)
+{
+    enum { STATISTICS = 6 };
+    const tensor *logits = &o->operand[0].tensor;
+    double positions = elements_of(logits) / columns_of(logits);
+    return which == STATISTICS ? limit_of_sums(o, which, positions, 0.0) : (shadow_limit){ .exact = true };
+}
+
+/* The weights' gradients are sums along rows. */
+shadow_limit limit_of_unpermute_backward(const op *o, const op_home *home, int which)
+{
+    enum { D_WEIGHTS = 6 };
+    return which == D_WEIGHTS ? limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0)
+                              : (shadow_limit){ .exact = true };
 }
 
 shadow_limit limit_of_embedding_backward(const op *o, const op_home *home, int which)

@@ -98,8 +98,9 @@ tensor tensor_rows(tensor t)
 tensor tensor_transposed(tensor t)
 {
     tensor r = t;
-    r.dim[0] = t.dim[1], r.dim[1] = t.dim[0];
-    r.stride[0] = t.stride[1], r.stride[1] = t.stride[0];
+    int row = t.dims - 2, column = t.dims - 1;
+    r.dim[row] = t.dim[column], r.dim[column] = t.dim[row];
+    r.stride[row] = t.stride[column], r.stride[column] = t.stride[row];
     return r;
 }
 

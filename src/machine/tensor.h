@@ -35,7 +35,7 @@ tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length);
 /* The same elements of a contiguous tensor under another shape. */
 tensor tensor_flat(tensor t);
 tensor tensor_rows(tensor t);       /* all dims but the last merged: [rows, columns] */
-tensor tensor_transposed(tensor t); /* of a 2-D tensor */
+tensor tensor_transposed(tensor t); /* the last two dims exchanged */
 
 /* The element i elements behind the first, of any format; the caller may read it (host memory, finished). */
 double tensor_value(const tensor *t, int64_t i);

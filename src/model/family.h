@@ -13,6 +13,9 @@ typedef struct {
     int64_t rows;                             /* b: micro-batch */
     int64_t hidden, head_dim;                 /* h, d: whole */
     int64_t heads, kv_heads, ffn, vocabulary; /* between the tensor ranks; the padded vocabulary */
+    int64_t tensor_ranks;                     /* T */
+    int64_t experts, expert_ranks;            /* E: of a layer; EP: between whom they are */
+    int64_t capacity_groups, expert_rows; /* of this rank's tokens that compete apart; C: rows of them for an expert */
 } rank_extents;
 rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
@@ -29,7 +32,7 @@ typedef struct {
     bool gathers; /* backward wants its first operand, made by the step before, from all tensor ranks */
 } step_kind;
 
-enum { STEP_OPERANDS = 3 };
+enum { STEP_OPERANDS = 6 };
 /* Adjacent rows of the parameter table, taken as one; count 0: none. */
 typedef struct {
     param_name first;
@@ -64,7 +67,7 @@ typedef struct {
     int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
 } family;
 
-extern const family llama, nemotron, gpt3; /* Llama 2 and 3.1; Nemotron-4; GPT-3 */
+extern const family llama, nemotron, gpt3, grok; /* Llama 2 and 3.1; Nemotron-4; GPT-3; Grok-1 */
 const family *family_of(const bench_case *c);
 
 slot_set step_reads(const layer_step *s);
@@ -105,8 +108,24 @@ tensor fused_heads_shape(const rank_extents *n);     /* [s, b, (heads + 2 kv_hea
 tensor heads_shape(const rank_extents *n);           /* [s, b, heads/T d] */
 tensor head_statistics_shape(const rank_extents *n); /* [b, heads/T, s] F32 */
 
-/* mlp_steps.c. Reads gate and up, makes silu(gate) * up. Reads up, makes max(up, 0)^2, or gelu(up + bias), the
- * step's. */
-extern const step_kind swiglu, squared_relu, biased_gelu;
+/* mlp_steps.c. Reads gate and up, makes silu(gate) * up, or gelu(gate) * up. Reads up, makes max(up, 0)^2, or gelu(up +
+ * bias), the step's. */
+extern const step_kind geglu, swiglu, squared_relu, biased_gelu;
 tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
 tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */
+
+/* expert_steps.c. Rows of the experts are [rows, own experts, n]. Routing: reads [s/T, b, h], makes the router's
+ * logits, and of each token's two choices the experts, weights and places, the buffers' sources, and statistics of the
+ * whole sequences. Dispatch: reads [s/T, b, h], places and sources, makes the rows of the own experts, from all expert
+ * ranks. Products, of every expert with its own matrix: column-parallel of what all tensor ranks have, row-parallel
+ * summed over them and returned to the ranks that the rows came from. Combination: reads rows, weights, places,
+ * sources, makes the tokens' sums. */
+extern const step_kind routing, dispatch, expert_column_product, expert_row_product, combination;
+tensor router_shape(const rank_extents *n);            /* [s/T b, E] */
+tensor token_choices_shape(const rank_extents *n);     /* [s/T b, 2] I32 */
+tensor token_weights_shape(const rank_extents *n);     /* [s/T b, 2] F32 */
+tensor row_sources_shape(const rank_extents *n);       /* [E C] I32 */
+tensor routed_statistics_shape(const rank_extents *n); /* [b, 3, E] F32 */
+tensor expert_rows_shape(const rank_extents *n);       /* [EP C, E/EP, h] */
+tensor expert_gate_up_shape(const rank_extents *n);    /* [T EP C, E/EP, 2 ffn/T] */
+tensor expert_ffn_shape(const rank_extents *n);        /* [T EP C, E/EP, ffn/T] */

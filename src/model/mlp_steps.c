@@ -18,6 +18,20 @@ static void backward_swiglu(step_call *c)
                               tensor_rows(step_d_read(c, 0))));
 }
 
+static void forward_geglu(step_call *c)
+{
+    submit(c->work->queues.compute, c->step->name,
+           geglu_forward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_made(c, 0))));
+}
+
+static void backward_geglu(step_call *c)
+{
+    submit(c->work->queues.compute, c->step->backward_name,
+           geglu_backward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_d_made(c, 0)),
+                             tensor_rows(step_d_read(c, 0))));
+}
+
+const step_kind geglu = { .forward = forward_geglu, .backward = backward_geglu, .saves_reads = 1u };
 const step_kind swiglu = { .forward = forward_swiglu, .backward = backward_swiglu, .saves_reads = 1u };
 
 static void forward_squared_relu(step_call *c)

@@ -42,17 +42,23 @@ static bucket *last_bucket(const param_table *t) { return t->bucket_count ? &t->
 
 static const param_rule *bucket_rule(const param_table *t, const bucket *b) { return &t->row[b->first_param].rule; }
 
+/* Experts' gradients are summed over the ranks that hold the same. */
+static group *summing(const builder *b, const param_rule *p)
+{
+    return p->experts && b->m->layout.expert > 1 ? &b->m->expert_gradient : &b->m->gradient;
+}
+
 static void open_bucket(builder *b, const param_rule *p, int unit)
 {
     param_table *t = b->t;
-    group *shard = &b->m->axis[AXIS_SHARD];
+    group *shard = &b->m->axis[AXIS_SHARD], *sum = summing(b, p);
     bool spread = b->c->sharding == SHARDING_OPTIMIZER;
     t->buckets[t->bucket_count++] = (bucket){ .first_param = t->rows,
                                               .decays = p->decays,
                                               .holders = p->split == SPLIT_NONE ? &b->m->axis[AXIS_TENSOR] : NULL,
                                               .parts = shard->size > 1 ? shard : NULL,
-                                              .sum = &b->m->gradient,
-                                              .owners = spread ? &b->m->gradient : NULL,
+                                              .sum = sum,
+                                              .owners = spread ? sum : NULL,
                                               .gathered_for_use = param_is_gathered(p),
                                               .unit = unit };
 }
@@ -64,7 +70,17 @@ static int *number_of(const param_table *t, param_name name, int64_t layer)
 
 int param_row(const param_table *t, param_name name, int64_t layer) { return *number_of(t, name, layer) - 1; }
 
-static void add_row(builder *b, const param_rule *rule, int64_t layer, int logical)
+enum { NO_EXPERT = -1 };
+
+static void name_row(param *p, int64_t layer, int64_t expert)
+{
+    char of_layer[24] = "", of_expert[24] = "";
+    if (layer != NO_LAYER) snprintf(of_layer, sizeof of_layer, "layers.%d.", (int)layer);
+    if (expert != NO_EXPERT) snprintf(of_expert, sizeof of_expert, "experts.%d.", (int)expert);
+    snprintf(p->name, sizeof p->name, "%s%s%s", of_layer, of_expert, p->rule.label);
+}
+
+static void add_row(builder *b, const param_rule *rule, int64_t layer, int64_t expert, int logical)
 {
     param_table *t = b->t;
     bucket *at = last_bucket(t);
@@ -74,17 +90,41 @@ static void add_row(builder *b, const param_rule *rule, int64_t layer, int logic
                   .logical = logical,
                   .bucket = t->bucket_count - 1,
                   .offset = at->elements };
-    if (layer == NO_LAYER) snprintf(p->name, sizeof p->name, "%s", rule->label);
-    else snprintf(p->name, sizeof p->name, "layers.%lld.%s", (long long)layer, rule->label);
+    name_row(p, layer, expert);
     at->elements += p->part.rows * p->part.columns;
     at->params++;
-    *number_of(t, rule->name, layer) = t->rows;
+    int *number = number_of(t, rule->name, layer);
+    if (*number == 0) *number = t->rows;
 }
+
+/* Of the rules from `first`, so many are multiplied as one: they are cut alike. */
+static int fused(section s, int first)
+{
+    int count = 1;
+    while (first + count < s.count && s.rule[first + count].split == s.rule[first].split) count++;
+    return count;
+}
+
+/* All own experts' matrices that are multiplied as one, expert by expert. */
+static void add_experts(builder *b, section s, int64_t layer, int logical)
+{
+    int64_t experts = s.rule->experts, local = experts / b->m->layout.expert, first = b->m->expert.rank * local;
+    for (int i = 0, count; i < s.count; i += count) {
+        count = fused(s, i);
+        for (int64_t e = first; e < first + local; e++)
+            for (int k = 0; k < count; k++)
+                add_row(b, &s.rule[i + k], layer, e, logical + (int)(i * experts + e * count) + k);
+    }
+}
+
+/* Rows of a rule in a layer of the whole model. */
+static int copies(const param_rule *p) { return p->experts ? (int)p->experts : 1; }
 
 static void add_section(builder *b, section s, int64_t layer)
 {
-    int first = b->logical + (layer == NO_LAYER ? 0 : (int)layer * s.count);
-    for (int i = 0; i < s.count; i++) add_row(b, &s.rule[i], layer, first + i);
+    int first = b->logical + (layer == NO_LAYER ? 0 : (int)layer * s.count * copies(s.rule));
+    if (s.rule->experts) add_experts(b, s, layer, first);
+    for (int i = 0; !s.rule->experts && i < s.count; i++) add_row(b, &s.rule[i], layer, NO_EXPERT, first + i);
 }
 
 /* Matrices of a few layers of a chunk to a bucket, those that are gathered for use of one. Vectors are small: all that
@@ -120,7 +160,7 @@ static void add_rows(builder *b)
     for (int i = 0; i < b->list.count; i += s.count) {
         s = section_at(&b->list, i);
         if (s.rule->places & b->t->places) add_places(b, s);
-        b->logical += s.count * (int)param_repeats(s.rule, b->c->model.layers);
+        b->logical += s.count * copies(s.rule) * (int)param_repeats(s.rule, b->c->model.layers);
     }
 }
 
@@ -183,11 +223,11 @@ static void take_memory(bucket *b, const param_kept *kept, arena *a)
 void param_table_open(param_table *t, const bench_case *c, mesh *m, arena *a)
 {
     builder b = { .t = t, .c = c, .m = m, .list = params_of_case(c) };
-    size_t layers = (size_t)c->model.layers, rules = (size_t)b.list.count;
+    size_t layers = (size_t)c->model.layers, rules = (size_t)b.list.count, experts = (size_t)c->model.experts + 1;
     *t = (param_table){ .microbatches = c->microbatches,
                         .places = stage_places(c, m->at[AXIS_PIPELINE]),
-                        .norm = c->sharding == SHARDING_OPTIMIZER ? &m->all : &m->model };
-    t->row = calloc((1 + layers) * rules + 1, sizeof *t->row);
+                        .norm = c->sharding == SHARDING_OPTIMIZER || c->layout.expert > 1 ? &m->all : &m->model };
+    t->row = calloc((1 + layers) * rules * experts + 1, sizeof *t->row);
     t->buckets = calloc((1 + layers) * rules + 1, sizeof *t->buckets);
     t->number = calloc((1 + layers) * PARAM_NAMES, sizeof *t->number);
     if (!t->row || !t->buckets || !t->number) FAIL("no memory for the table of parameters of %zu layers", layers);

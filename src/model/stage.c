@@ -59,10 +59,14 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .queues = *q,
                             .tensor = { *q, &m->axis[AXIS_TENSOR], c->strips },
                             .context = { &m->axis[AXIS_CONTEXT], &m->context_reversed },
+                            .experts = { .chunks = c->layout.chunks_per_stage,
+                                         .ranks = &m->expert,
+                                         .whole = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] } },
                             .params = &s->params },
                   .data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD],
                   .data_rank = m->at[AXIS_DATA] * m->layout.degree[AXIS_SHARD] + m->at[AXIS_SHARD] };
     open_chunks(s, m->at[AXIS_PIPELINE]);
+    s->work.experts.chunk = s->chunk;
     param_table_open(&s->params, c, m, a);
     sharded_open(&s->sharded, &s->params, q, s->chunk, order, a);
     open_tape(s, order, a);
@@ -98,6 +102,7 @@ void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
 {
     const chunk_extent *e = &s->chunk[chunk];
     int64_t b = s->given->micro_batch;
+    s->work.experts.microbatch = microbatch;
     residual x = { .x = tape_input(&s->tape, chunk, microbatch) };
     tape_take(&s->tape, chunk, microbatch);
     if (e->has_embedding || e->has_loss) batch_make(&s->ends, microbatch, first_sample(s, microbatch), s->scalars);
@@ -111,6 +116,7 @@ void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
 void stage_backward(stage *s, int chunk, int64_t microbatch, tensor dx)
 {
     const chunk_extent *e = &s->chunk[chunk];
+    s->work.experts.microbatch = microbatch;
     if (e->has_loss) head_backward(&s->ends, microbatch, dx);
     for (int64_t l = e->layers - 1; l >= 0; l--)
         layer_backward(&s->work, e->first_layer + l, tape_layer(&s->tape, chunk, microbatch, l), dx);

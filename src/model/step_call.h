@@ -1,6 +1,7 @@
 /* What a step is given, and what the steps of a rank work with. */
 #pragma once
 #include "model/attention.h"
+#include "model/experts.h"
 #include "model/family.h"
 #include "parallel/conjugate.h"
 
@@ -21,6 +22,7 @@ typedef struct workspace {
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that own one */
     tensor rope;                 /* of the kind `rotation`: [s, rotated width / 2, 2] F32: cosine, sine */
     context_attention attention; /* of the kind `causal_attention` */
+    mixture experts;             /* of the kind `routing`, its groups given before */
     struct {
         const void *data;
         mark until;

@@ -160,6 +160,45 @@ static bool reversed_name(const mesh_layout *l, char name[SPLIT_NAME])
     return d[AXIS_CONTEXT] > 1;
 }
 
+/* Expert ranks follow one another in data x context, those that hold the same experts are `expert` apart. */
+static void make_experts(mesh *m)
+{
+    const mesh_layout *l = &m->layout;
+    int stride = l->degree[AXIS_TENSOR], at = m->at[AXIS_DATA] * l->degree[AXIS_CONTEXT] + m->at[AXIS_CONTEXT];
+    int own = at % l->expert, others = at / l->expert, copies = m->gradient.size / l->expert;
+    m->expert = group_line("expert", m->rank - own * stride, stride, l->expert, own);
+    m->expert_gradient =
+        group_line("gradient", m->rank - others * l->expert * stride, l->expert * stride, copies, others);
+    m->expert.apart = true;
+    m->expert_gradient.channel = CHANNEL_EXPERTS;
+}
+
+/* The splits of the world into them; false if there is nothing to split. */
+static bool experts_name(const mesh_layout *l, const group *g, char name[SPLIT_NAME])
+{
+    const int *d = l->degree;
+    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d %s of %d experts", d[0], d[1], d[2], d[3], d[4],
+             g->channel == CHANNEL_EXPERTS ? "gradients" : "rows", l->expert);
+    return l->expert > 1 && g->size > 1;
+}
+
+static void connect_experts(mesh *m)
+{
+    char name[SPLIT_NAME];
+    group *const list[] = { &m->expert, &m->expert_gradient };
+    for (int i = 0; i < 2; i++)
+        if (experts_name(&m->layout, list[i], name))
+            group_connect(machine_of(m), list[i], name, m->takes_part ? list[i]->first : -1, list[i]->rank);
+}
+
+static void disconnect_experts(const mesh *m)
+{
+    char name[SPLIT_NAME];
+    const group *const list[] = { &m->expert, &m->expert_gradient };
+    for (int i = 0; i < 2; i++)
+        if (experts_name(&m->layout, list[i], name)) group_disconnect(machine_of(m), name);
+}
+
 enum { LINK_CHANNELS = 2 };
 static const fabric_channel link_channels[LINK_CHANNELS] = { CHANNEL_FORWARD, CHANNEL_BACKWARD };
 
@@ -221,7 +260,9 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
     }
     if (!m->takes_part) m->rank = 0;
     make_groups(m);
+    make_experts(m);
     if (on != MESH_PAPER) connect_groups(m);
+    if (on != MESH_PAPER) connect_experts(m);
     m->context_reversed = group_reversed(&m->axis[AXIS_CONTEXT]);
     make_links(m);
     if (on == MESH_ON_CUDA) connect_reversed(m);
@@ -243,14 +284,15 @@ void mesh_close(mesh *m)
     list_connected(m, list);
     for (int i = 0; i < CONNECTED; i++)
         if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), name);
+    disconnect_experts(m);
     if (m->on == MESH_ON_CUDA) disconnect_reversed(m);
     if (m->on == MESH_ON_CUDA) disconnect_links(m);
 }
 
 void mesh_restart(mesh *m)
 {
-    group *g[] = { &m->gradient, &m->model, &m->all, &m->context_reversed };
+    group *g[] = { &m->gradient, &m->model, &m->all, &m->context_reversed, &m->expert, &m->expert_gradient };
     for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
-    for (int i = 0; i < 4; i++) g[i]->sequence = g[i]->step_sequence = 0;
+    for (int i = 0; i < 6; i++) g[i]->sequence = g[i]->step_sequence = 0;
     for (int i = 0; i < LINKS; i++) m->link[i].sequence = m->link[i].step_sequence = 0;
 }

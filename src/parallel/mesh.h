@@ -1,5 +1,6 @@
 /* Who holds what and who talks to whom: this rank's place in the mesh and the groups it belongs to.
- * rank = (((pipeline D + data) S + shard) C + context) T + tensor, with as many ranks D, S, C, T. */
+ * rank = (((pipeline D + data) S + shard) C + context) T + tensor, with as many ranks D, S, C, T. Of expert > 1, which
+ * shard > 1 excludes, the expert rank is (data C + context) mod expert. */
 #pragma once
 #include "machine/submit.h"
 #include "plan/bench_case.h"
@@ -26,6 +27,8 @@ typedef struct {
     group context_reversed; /* the context axis from its last rank to its first */
     group gradient;         /* data x context: hold the same gradients and sum them; rank order as in the mesh */
     group model;            /* pipeline x shard x tensor: hold each parameter once together */
+    group expert;           /* of data x context, those that hold the experts of a layer between them */
+    group expert_gradient;  /* of data x context, those that hold the same experts */
     group all;              /* every rank of the mesh */
     group link[LINKS]; /* size 1 where there is no neighbour; on the host they use the pipeline axis' communicator */
 } mesh;

@@ -48,7 +48,7 @@ typedef enum { NORM_RMS, NORM_LAYER } norm_kind;                             /* 
 typedef enum { INIT_STD, INIT_FAN_IN } init_kind; /* one std; or 1 / sqrt(fan-in), embedding and positions 1 */
 
 /* Whose steps train it (model/family.h); none: not built. */
-typedef enum { FAMILY_NONE, FAMILY_LLAMA, FAMILY_NEMOTRON, FAMILY_GPT3 } model_family;
+typedef enum { FAMILY_NONE, FAMILY_LLAMA, FAMILY_NEMOTRON, FAMILY_GPT3, FAMILY_GROK } model_family;
 
 /* Whole model, unsharded. */
 typedef struct {
@@ -56,6 +56,7 @@ typedef struct {
     int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, sequence;
     int64_t padded_vocabulary; /* multiple of 128 x tensor */
     int64_t experts, active;   /* MLPs of a layer, and those that a token passes; 0 where there is but one */
+    double balance;            /* coefficient of the loss that keeps the experts' loads alike */
     int64_t position_rows;     /* of learned positions; 0: rotary */
     mlp_kind mlp;
     norm_kind norm;
@@ -85,6 +86,12 @@ typedef struct {
     int rank;
 } planted_fault;
 
+/* Tokens that compete for an expert's rows are those of one microbatch that one rank holds: of a context and a tensor
+ * rank of such a layout. A case of one rank may stand for another layout's; zeros: for its own. */
+typedef struct {
+    int tensor, context, strips;
+} capacity_groups;
+
 typedef struct {
     int number;                   /* from 1, in deck order, sweeps unrolled */
     int line;                     /* deck line of its section */
@@ -100,6 +107,9 @@ typedef struct {
     mesh_layout layout;
     int world_ranks;                                 /* ranks of the world; layout.ranks <= world_ranks take part */
     int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
+    double capacity; /* of an expert, over an even share of a group's choices; 0: none is dropped */
+    capacity_groups capacity_groups;
+    bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;
     uint32_t seed;
     tokens_kind tokens;

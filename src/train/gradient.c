@@ -90,7 +90,8 @@ void gradient_norm(trainer *t)
     for (int i = p->bucket_count - 1; i >= 0; i--) { /* as backward completed them */
         bucket *b = &p->buckets[i];
         queue_wait(q, b->reduced);
-        if (bucket_counts(b)) submit(q, "norm", square_sum_op(gradient_shard(b), t->squares));
+        if (p->norm == &t->mesh->all ? bucket_first_owner(b) : bucket_counts(b))
+            submit(q, "norm", square_sum_op(gradient_shard(b), t->squares));
     }
     queues_all_reduce(l, l->gradient, "norm", p->norm, t->squares);
     submit(q, "loss", sum_op(t->loss, WRITE, t->stage.loss)); /* zero but on the last stage */

@@ -12,6 +12,7 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
     t->squares = tensor_taken(a, BATCH, tensor_1d(NULL, U64, EXACT_SUM_WORDS));
     t->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, 1));
     t->report = tensor_taken(a, BATCH, tensor_2d(NULL, F64, REPORT_SLOTS, STEP_SCALARS));
+    experts_open(t, a);
 }
 
 void trainer_close(trainer *t)
@@ -45,6 +46,7 @@ static void begin(trainer *t)
     origin_step(t->machine, t->steps, PHASE_BATCH);
     machine_step(t->machine, t->steps);
     submit(t->queues.compute, "step", step_begin_op(t->stage.scalars, &args));
+    experts_begin(t);
 }
 
 void trainer_gradients(trainer *t)
@@ -63,6 +65,7 @@ mark trainer_update(trainer *t)
     submit(
         t->queues.compute, "report",
         copy_op(tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE, t->stage.scalars));
+    experts_report(t, slot);
     t->finished[slot] = optimizer_update(t);
     t->steps++;
     return t->finished[slot];
@@ -76,7 +79,7 @@ mark trainer_step(trainer *t)
 
 step_report trainer_report(const trainer *t, int64_t step)
 {
-    step_report r;
+    step_report r = { .routed = trainer_routed(t, step) };
     machine_read(t->machine, r.scalar,
                  tensor_slice(tensor_flat(t->report), 0, step % REPORT_SLOTS * STEP_SCALARS, STEP_SCALARS));
     return r;

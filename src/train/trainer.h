@@ -13,10 +13,11 @@ typedef struct trainer {
     queues queues;
     stage stage;
     schedule schedule;
-    tensor squares, loss;        /* [EXACT_SUM_WORDS] U64; [1] F64: this rank's, then the global mean */
-    tensor report;               /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
-    int64_t steps;               /* submitted */
-    mark finished[REPORT_SLOTS]; /* optimizer completion of those steps */
+    tensor squares, loss;         /* [EXACT_SUM_WORDS] U64; [1] F64: this rank's, then the global mean */
+    tensor report;                /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
+    tensor routed, routed_report; /* of experts: figures of a step, all ranks'; [REPORT_SLOTS, figures] F64 */
+    int64_t steps;                /* submitted */
+    mark finished[REPORT_SLOTS];  /* optimizer completion of those steps */
     machine *machine;
     int64_t parameters; /* that this rank holds, padding excluded */
     arena arena;
@@ -49,10 +50,25 @@ void gradient_norm(trainer *t);
 void optimizer_initialize(trainer *t);
 mark optimizer_update(trainer *t);
 
+/* experts.c: what a mixture of experts reports of a step; nothing where there is none. */
+void experts_open(trainer *t, arena *a);
+void experts_begin(trainer *t);
+void experts_report(trainer *t, int64_t slot);
+/* Of a step, of all ranks: the balance loss, summed over layers, in the mean over sequences; choices before dropping,
+ * of all layers; how many of them were dropped; the least and the most that one expert has had, over all layers, and
+ * the standard deviation of the experts over their mean. */
+enum { REPORTED_EXPERTS = 64 };
+typedef struct {
+    int experts; /* 0: the model has none */
+    double balance, chosen, dropped, least, most, variation;
+} routed_report;
+routed_report trainer_routed(const trainer *t, int64_t step);
+
 /* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
  * The caller has waited for its mark. */
 typedef struct {
     double scalar[STEP_SCALARS];
+    routed_report routed;
 } step_report;
 step_report trainer_report(const trainer *t, int64_t step);
 

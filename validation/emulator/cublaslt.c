@@ -16,8 +16,8 @@ struct cublasLtContext {
 struct cublaslt_layout {
     cudaDataType type;
     uint64_t rows, cols;
-    int64_t ld;
-    int32_t order;
+    int64_t ld, apart; /* of the matrices of a batch */
+    int32_t order, batch;
 };
 struct cublaslt_descriptor {
     cublasComputeType_t compute;
@@ -64,7 +64,8 @@ static cublasStatus_t refuse(cublasStatus_t status, const char *format, ...)
 static size_t element_bytes(cudaDataType type) { return type == CUDA_R_16BF ? 2 : 4; }
 static size_t span(const struct cublaslt_layout *x)
 {
-    return ((x->cols - 1) * (uint64_t)x->ld + x->rows) * element_bytes(x->type);
+    return ((uint64_t)(x->batch - 1) * (uint64_t)x->apart + (x->cols - 1) * (uint64_t)x->ld + x->rows) *
+           element_bytes(x->type);
 }
 static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
 {
@@ -73,8 +74,7 @@ static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
     return a;
 }
 
-/* --- Handles and descriptors
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Handles and descriptors ---- */
 
 static void *made(size_t bytes)
 {
@@ -92,11 +92,13 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+static cublasStatus_t freed(void *p)
 {
-    free(handle);
+    free(p);
     return CUBLAS_STATUS_SUCCESS;
 }
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return freed(handle); }
 
 const char *cublasLtGetStatusName(cublasStatus_t status)
 {
@@ -119,15 +121,11 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDa
                                           uint64_t cols, int64_t ld)
 {
     *layout = made(sizeof **layout);
-    **layout = (struct cublaslt_layout){ type, rows, cols, ld, CUBLASLT_ORDER_COL };
+    **layout = (struct cublaslt_layout){ type, rows, cols, ld, 0, CUBLASLT_ORDER_COL, 1 };
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
-{
-    free(layout);
-    return CUBLAS_STATUS_SUCCESS;
-}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return freed(layout); }
 
 /* The value of an attribute of exactly that many bytes. */
 static cublasStatus_t take(void *to, size_t expected, const void *value, size_t bytes)
@@ -147,6 +145,8 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x, cublas
     case CUBLASLT_MATRIX_LAYOUT_ROWS: return take(&x->rows, sizeof x->rows, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_COLS: return take(&x->cols, sizeof x->cols, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_LD: return take(&x->ld, sizeof x->ld, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return take(&x->batch, sizeof x->batch, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return take(&x->apart, sizeof x->apart, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -160,11 +160,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublas
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor)
-{
-    free(descriptor);
-    return CUBLAS_STATUS_SUCCESS;
-}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor) { return freed(descriptor); }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t bytes)
@@ -191,11 +187,7 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *prefer
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
-{
-    free(preference);
-    return CUBLAS_STATUS_SUCCESS;
-}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return freed(preference); }
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x,
                                                     cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
@@ -216,12 +208,12 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/* --- What Hopper's library takes
- * ------------------------------------------------------------------------------------------ */
+/* ---- What Hopper's library takes ---- */
 
 static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout *y)
 {
-    return x->type == y->type && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld && x->order == y->order;
+    return x->type == y->type && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld && x->order == y->order &&
+           x->batch == y->batch && x->apart == y->apart;
 }
 
 static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *name)
@@ -249,6 +241,8 @@ static cublasStatus_t check_types(const job *j)
         return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type,
                       (int)j->d.type);
     if (!equal(&j->c, &j->d)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
+    if (j->a.batch < 1 || j->a.batch != j->b.batch || j->a.batch != j->d.batch)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "batches of %d, %d and %d", j->a.batch, j->b.batch, j->d.batch);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -287,18 +281,18 @@ static job described(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, cublasLt
     return (job){ .how = *how, .a = *a, .b = *b, .c = *c, .d = *d };
 }
 
-/* --- Algorithms
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- Algorithms ---- */
 
 static size_t workspace_of(const job *j, uint32_t id)
 {
-    size_t sums = j->d.rows * j->d.cols * sizeof(float) * 2;
+    size_t sums = (size_t)j->d.batch * j->d.rows * j->d.cols * sizeof(float) * 2;
     return id == SPLIT ? sums : id == ALIGNED ? ALIGNED_WORKSPACE : 0;
 }
 
 static bool lies_aligned(const struct cublaslt_layout *x)
 {
-    return (size_t)x->ld * element_bytes(x->type) % ALIGNED_BYTES == 0;
+    return (size_t)x->ld * element_bytes(x->type) % ALIGNED_BYTES == 0 &&
+           (size_t)x->apart * element_bytes(x->type) % ALIGNED_BYTES == 0;
 }
 
 static bool can(const job *j, const algorithm *a)
@@ -390,8 +384,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* --- The product
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- The product ---- */
 
 static float value_at(const void *x, cudaDataType type, size_t i)
 {
@@ -443,13 +436,10 @@ static void add_terms(const job *j, const float *a, const float *b, float *sum, 
 }
 
 /* In two parts where the algorithm splits sums; a part that it keeps in d's format is rounded. */
-static void run(void *data)
+static void run_one(const job *j)
 {
-    const job *j = data;
-    touch_ranges(j);
-    if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
     int64_t k = (int64_t)(j->how.trans[0] == CUBLAS_OP_T ? j->a.rows : j->a.cols), half = j->by.splits > 1 ? k / 2 : 0;
-    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = NULL;
+    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum;
     sum = j->beta != 0.0f ? widened(j->C, &j->c) : made(j->d.rows * j->d.cols * sizeof *sum);
     if (half > 0) add_terms(j, a, b, sum, 0, half, j->beta);
     if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && j->d.type == CUDA_R_16BF)
@@ -461,6 +451,21 @@ static void run(void *data)
     free(a);
     free(b);
     free(sum);
+}
+
+static size_t offset(const struct cublaslt_layout *l, int i) { return (size_t)(i * l->apart) * element_bytes(l->type); }
+
+static void run(void *data)
+{
+    const job *j = data;
+    touch_ranges(j);
+    if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
+    for (int i = 0; i < j->d.batch; i++) {
+        job one = *j;
+        one.A = (const char *)j->A + offset(&j->a, i), one.B = (const char *)j->B + offset(&j->b, i);
+        one.C = (const char *)j->C + offset(&j->c, i), one.D = (char *)j->D + offset(&j->d, i);
+        run_one(&one);
+    }
 }
 
 static cublasStatus_t check_run(const job *j)

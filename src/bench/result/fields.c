@@ -111,6 +111,15 @@ static const field of_steps[] = {
     { "losses", "1", "mean of the global batch", FIELD_REAL, PER_STEP, LIST(loss) },
     { "gradient_norms", "1", "before clipping", FIELD_REAL, PER_STEP, LIST(gradient_norm) },
     { "learning_rates", "1", "as used", FIELD_REAL, PER_STEP, LIST(learning_rate) },
+    { "balance_losses", "1", "of experts, summed over layers, mean of the global batch; not in losses", FIELD_REAL,
+      PER_STEP, LIST(routed[ROUTED_BALANCE]) },
+    { "choices_dropped", "1", "of experts, beyond the capacity, in all layers", FIELD_REAL, PER_STEP,
+      LIST(routed[ROUTED_DROPS]) },
+    { "expert_loads_least", "1", "choices of the expert that has least, over all layers, before dropping", FIELD_REAL,
+      PER_STEP, LIST(routed[ROUTED_LEAST]) },
+    { "expert_loads_most", "1", "of the one that has most", FIELD_REAL, PER_STEP, LIST(routed[ROUTED_MOST]) },
+    { "expert_loads_variation", "1", "standard deviation over experts / mean", FIELD_REAL, PER_STEP,
+      LIST(routed[ROUTED_VARIATION]) },
 };
 
 static const field of_ranks[] = {
@@ -179,11 +188,14 @@ static const field of_memory[] = {
 static const field of_check[] = {
     { "done", NULL, "the check model was trained", FIELD_FLAG, CHECK(done) },
     { "passed", NULL, "the residual is below 16", FIELD_FLAG, CHECK(passed) },
-    { "residual", "1", "the largest of the next four: worst ratio to its limit x 16", FIELD_REAL, CHECK(residual) },
+    { "residual", "1", "the largest of the next five: worst ratio to its limit x 16", FIELD_REAL, CHECK(residual) },
     { "loss", "1", "of losses", FIELD_REAL, CHECK(loss) },
     { "gradient_first", "1", "of the first step's gradients", FIELD_REAL, CHECK(gradient_first) },
     { "gradient_fourth", "1", "of the fourth step's gradients", FIELD_REAL, CHECK(gradient_fourth) },
     { "weights", "1", "of the weights after it", FIELD_REAL, CHECK(weights) },
+    { "routing", "1", "of the choices of experts", FIELD_REAL, CHECK(routing) },
+    { "flips", "1", "choices that a reference would have made otherwise", FIELD_COUNT, CHECK(flips) },
+    { "margin", "1", "of these, the largest difference of two logits", FIELD_REAL, CHECK(margin) },
     { "seconds", "s", "the check's cost", FIELD_REAL, CHECK(seconds) },
     { "worst", NULL, "parameter, step and rank of the residual", FIELD_TEXT, CHECK(worst) },
     { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, CHECK(faults) },

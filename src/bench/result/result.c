@@ -39,6 +39,7 @@ void result_open(case_result *r, const bench_case *c)
     r->gradient_norm = nan_array(total);
     r->learning_rate = nan_array(total);
     r->step_seconds = nan_array(total);
+    for (int i = 0; i < ROUTED_FIGURES; i++) r->routed[i] = nan_array(total);
     if (world_rank() == 0) r->rank_seconds = nan_array(total * c->layout.ranks);
     if (world_rank() == 0 && !(r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices)))
         FAIL("out of memory for the devices of a result");
@@ -57,6 +58,7 @@ void result_close(case_result *r)
     free(r->loss);
     free(r->gradient_norm);
     free(r->learning_rate);
+    for (int i = 0; i < ROUTED_FIGURES; i++) free(r->routed[i]);
     free(r->step_seconds);
     free(r->rank_seconds);
     free(r->devices);

@@ -8,12 +8,25 @@
 typedef struct {
     double residual;                                       /* scaled: 16 is the threshold; max of the parts below */
     double loss, gradient_first, gradient_fourth, weights; /* worst ratio to its limit x 16, each */
-    char worst[256];                                       /* what was worst: parameter, step, rank */
-    int64_t faults;                                        /* executions a planted fault struck in it, all ranks */
-    char struck[OP_TEXT];                                  /* which operation that was (bench/fault.h) */
-    double seconds;                                        /* cost of this check */
+    double routing;                                        /* the same of choices of experts */
+    double margin;        /* of those that a reference would have made otherwise, the largest difference of logits */
+    int64_t flips;        /* their number */
+    char worst[256];      /* what was worst: parameter, step, rank */
+    int64_t faults;       /* executions a planted fault struck in it, all ranks */
+    char struck[OP_TEXT]; /* which operation that was (bench/fault.h) */
+    double seconds;       /* cost of this check */
     bool done, passed;
 } check_result;
+
+/* What a mixture of experts reports of a step (train/trainer.h). */
+typedef enum {
+    ROUTED_BALANCE,
+    ROUTED_DROPS,
+    ROUTED_LEAST,
+    ROUTED_MOST,
+    ROUTED_VARIATION,
+    ROUTED_FIGURES
+} routed_figure;
 
 typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
 
@@ -24,6 +37,7 @@ typedef struct {
     int64_t tokens_per_step;
     /* per step, warm-up first: total = warmup + steps entries, owned */
     double *loss, *gradient_norm, *learning_rate, *step_seconds;
+    double *routed[ROUTED_FIGURES];
     double *rank_seconds; /* [total, ranks used]; rank 0 only */
     int64_t completed;    /* steps that finished */
     double spent_seconds; /* in them, by this rank's clock */

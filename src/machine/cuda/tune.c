@@ -15,6 +15,7 @@ static bool placed(const op *noted, void *memory, size_t bytes, op *o)
     *o = *noted;
     for (int i = 0; i < o->operands; i++) {
         tensor *t = &o->operand[i].tensor;
+        if (!tensor_present(t)) continue;
         size_t at = tensor_span(t) ? arena_paper_offset(t->data) : 0;
         if (at > bytes || tensor_span(t) > bytes - at) return false;
         t->data = (char *)memory + at;
@@ -55,7 +56,7 @@ void cuda_executor_tune(void *state, const preparation *p, void *memory, size_t 
     for (int i = 0; i < p->notes; i++) {
         op o = p->note[i].op;
         o.origin.name = p->note[i].name;
-        if (o.kind == OP_MATMUL) cuda_matmul_prepare(&o);
+        if (o.kind == OP_MATMUL || o.kind == OP_GROUPED_MATMUL) cuda_matmul_prepare(&o);
         if (o.kind == OP_ATTENTION_FORWARD || o.kind == OP_ATTENTION_BACKWARD) cuda_attention_prepare(&o);
     }
     cuda_attention_tune();

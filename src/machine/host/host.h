@@ -15,6 +15,7 @@ OPS_COMPUTED(HOST_KERNEL)
 
 /* Of the kernels that need scratch. */
 size_t host_matmul_scratch(const op *o);
+size_t host_grouped_matmul_scratch(const op *o);
 size_t host_embedding_backward_scratch(const op *o);
 size_t host_norm_backward_scratch(const op *o);
 size_t host_attention_backward_scratch(const op *o);
@@ -23,9 +24,9 @@ size_t host_column_sums_scratch(const op *o);
 size_t host_cross_entropy_scratch(const op *o);
 
 /* What is asked of oneDNN (onednn.c, with one file per major version of its interface).
- * x: c[m, n], a[m, k], b[k, n]; c = a b (WRITE) or c += a b (UPDATE), accumulated in FP32 and rounded once. Rows of c
- * are contiguous; of a and b, rows or columns. a and b are both F32, or both BF16 if onednn_multiplies_bf16; c is F32
- * or like a. */
+ * x: c[m, n], a[m, k], b[k, n], or such matrices of groups [g, m, n], ...; c = a b (WRITE) or c += a b (UPDATE),
+ * accumulated in FP32 and rounded once. Rows of c are contiguous; of a and b, rows or columns. a and b are both F32, or
+ * both BF16 if onednn_multiplies_bf16; c is F32 or like a. */
 void onednn_multiply(const tensor x[3], access_mode how, void *scratch);
 /* Bytes of scratch that onednn_multiply needs; builds what it runs. */
 size_t onednn_scratch(const tensor x[3], access_mode how);

@@ -1,30 +1,36 @@
-/* Matrix products, on oneDNN. BF16 is widened to FP32 in scratch where the processor cannot multiply it: the products
- * are exact either way, and the sums are rounded once. */
+/* Matrix products, single ones and those of several groups at once, on oneDNN. BF16 is widened to FP32 in scratch where
+ * the processor cannot multiply it: the products are exact either way, and the sums are rounded once. */
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
 enum { C, A, B, BIAS };
 
+static int64_t columns(const tensor *t) { return t->dim[t->dims - 1]; }
+static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && columns(t) != 1; }
+
 /* oneDNN writes rows fast, so a product into a matrix of contiguous columns is made transposed: c' = b' a'. */
 static void operands_of(const op *o, tensor x[3])
 {
-    bool swap = o->operand[C].tensor.stride[1] != 1 && o->operand[C].tensor.dim[1] != 1;
+    bool swap = by_columns(&o->operand[C].tensor);
     for (int i = 0; i < 3; i++) x[i] = o->operand[swap && i ? A + B - i : i].tensor;
     for (int i = 0; swap && i < 3; i++) x[i] = tensor_transposed(x[i]);
 }
 
 static bool widens(const tensor x[3]) { return x[A].type == BF16 && !onednn_multiplies_bf16(); }
 
-static int64_t aligned(int64_t floats) { return (floats + TILE - 1) / TILE * TILE; }
-static int64_t widened_floats(const tensor *t) { return t->type == BF16 ? aligned(t->dim[0] * t->dim[1]) : 0; }
+static tensor contiguous_rows(tensor t) { return by_columns(&t) ? tensor_transposed(t) : t; }
 
-/* The same matrix in FP32 in scratch, without gaps, contiguous the way it was; FP32 stays where it is. */
+static int64_t aligned(int64_t floats) { return (floats + TILE - 1) / TILE * TILE; }
+static int64_t widened_floats(const tensor *t) { return t->type == BF16 ? aligned(tensor_elements(t)) : 0; }
+
+/* The same matrices in FP32 in scratch, without gaps, contiguous the way they were; FP32 stays where it is. */
 static tensor widened(const tensor *t, float *scratch)
 {
-    bool by_columns = t->stride[1] != 1 && t->dim[1] != 1;
+    tensor rows = contiguous_rows(*t);
     if (t->type == F32) return *t;
-    return by_columns ? tensor_transposed(tensor_2d(scratch, F32, t->dim[1], t->dim[0]))
-                      : tensor_2d(scratch, F32, t->dim[0], t->dim[1]);
+    tensor wide = t->dims == 2 ? tensor_2d(scratch, F32, rows.dim[0], rows.dim[1])
+                               : tensor_3d(scratch, F32, rows.dim[0], rows.dim[1], rows.dim[2]);
+    return by_columns(t) ? tensor_transposed(wide) : wide;
 }
 
 /* Places in scratch for what is widened; returns the floats they take. */
@@ -38,21 +44,19 @@ static int64_t widened_operands(const tensor x[3], tensor wide[3], float *scratc
     return used;
 }
 
-static tensor contiguous_rows(tensor t) { return t.stride[1] != 1 && t.dim[1] != 1 ? tensor_transposed(t) : t; }
-
 static void widen(const tensor *from, const tensor *to)
 {
     tensor narrow = contiguous_rows(*from), wide = contiguous_rows(*to);
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < narrow.dim[0]; row++)
-        row_load(tensor_row(&wide, row, 0), tensor_row(&narrow, row, 0), BF16, narrow.dim[1]);
+    for (int64_t row = 0; row < tensor_row_count(&narrow); row++)
+        row_load(tensor_row(&wide, row, 0), tensor_row(&narrow, row, 0), BF16, columns(&narrow));
 }
 
 static void narrow(const tensor *from, const tensor *to)
 {
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < to->dim[0]; row++)
-        row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), to->dim[1]);
+    for (int64_t row = 0; row < tensor_row_count(to); row++)
+        row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), columns(to));
 }
 
 static void multiply_widened(const tensor x[3], access_mode how, float *scratch)
@@ -96,3 +100,6 @@ void host_matmul(const op *o, void *scratch)
     if (widens(x)) multiply_widened(x, access_of(o), scratch);
     else onednn_multiply(x, access_of(o), scratch);
 }
+
+size_t host_grouped_matmul_scratch(const op *o) { return host_matmul_scratch(o); }
+void host_grouped_matmul(const op *o, void *scratch) { host_matmul(o, scratch); }

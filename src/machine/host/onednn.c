@@ -21,9 +21,13 @@ void product_check(dnnl_status_t status, const char *call)
 
 product_matrix product_describe(const product_key *key, int which)
 {
-    product_matrix x = { .dims = { which == RIGHT ? key->k : key->m, which == LEFT ? key->k : key->n } };
-    x.strides[0] = key->stride[which][0];
-    x.strides[1] = key->stride[which][1];
+    bool grouped = key->groups > 0;
+    product_matrix x = { .dimensions = grouped ? 3 : 2 };
+    x.dims[0] = key->groups;
+    x.strides[0] = key->apart[which];
+    x.dims[grouped] = which == RIGHT ? key->k : key->m;
+    x.dims[grouped + 1] = which == LEFT ? key->k : key->n;
+    for (int i = 0; i < 2; i++) x.strides[grouped + i] = key->stride[which][i];
     x.format = key->type[which] == BF16 ? dnnl_bf16 : dnnl_f32;
     return x;
 }
@@ -46,13 +50,19 @@ dnnl_primitive_attr_t product_attributes(const product_key *key)
  * as [4, 1], for a dense one. */
 static product_key key_of(const tensor x[3], access_mode how)
 {
-    product_key key = {
-        .m = x[0].dim[0], .n = x[0].dim[1], .k = x[1].dim[1], .access = how, .threads = omp_get_max_threads()
-    };
+    int row = x[0].dims - 2, column = row + 1;
+    product_key key = { .groups = row ? x[0].dim[0] : 0,
+                        .m = x[0].dim[row],
+                        .n = x[0].dim[column],
+                        .k = x[1].dim[column],
+                        .access = how,
+                        .threads = omp_get_max_threads() };
     for (int i = 0; i < 3; i++) {
+        int64_t rows = x[i].dim[row], columns = x[i].dim[column];
         key.type[i] = x[i].type;
-        key.stride[i][0] = x[i].dim[0] == 1 ? x[i].dim[1] * x[i].stride[1] : x[i].stride[0];
-        key.stride[i][1] = x[i].dim[1] > 1 ? x[i].stride[1] : key.stride[i][0] > 1 ? x[i].dim[0] * key.stride[i][0] : 1;
+        key.apart[i] = row ? x[i].stride[0] : 0;
+        key.stride[i][0] = rows == 1 ? columns * x[i].stride[column] : x[i].stride[row];
+        key.stride[i][1] = columns > 1 ? x[i].stride[column] : key.stride[i][0] > 1 ? rows * key.stride[i][0] : 1;
     }
     return key;
 }

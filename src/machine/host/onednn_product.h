@@ -4,9 +4,10 @@
 #include "machine/op.h"
 #include <dnnl.h>
 
-/* What a primitive depends on: c[m, n] (+)= a[m, k] b[k, n]. Integers of one size, so that keys compare as bytes. */
+/* What a primitive depends on: c[m, n] (+)= a[m, k] b[k, n], of so many groups, whose matrices lie `apart` (groups 0:
+ * one product). Integers of one size, so that keys compare as bytes. */
 typedef struct {
-    int64_t m, n, k, type[3], stride[3][2], access, threads;
+    int64_t groups, m, n, k, type[3], apart[3], stride[3][2], access, threads;
 } product_key;
 enum { DESTINATION, LEFT, RIGHT, SCRATCHPAD, MEMORIES };
 typedef struct {
@@ -18,8 +19,9 @@ typedef struct {
 
 /* Ends the run if a call of the library failed. */
 void product_check(dnnl_status_t status, const char *call);
-/* Shape, strides and format of one of the three matrices. */
+/* Shape, strides and format of one of the three matrices; groups come first. */
 typedef struct {
+    int dimensions;
     dnnl_dims_t dims, strides;
     dnnl_data_type_t format;
 } product_matrix;

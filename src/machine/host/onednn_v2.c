@@ -8,7 +8,7 @@ static dnnl_memory_desc_t describe(const product_key *key, int which)
 {
     product_matrix x = product_describe(key, which);
     dnnl_memory_desc_t d;
-    product_check(dnnl_memory_desc_init_by_strides(&d, 2, x.dims, x.format, x.strides),
+    product_check(dnnl_memory_desc_init_by_strides(&d, x.dimensions, x.dims, x.format, x.strides),
                   "dnnl_memory_desc_init_by_strides");
     return d;
 }

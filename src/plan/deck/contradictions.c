@@ -78,6 +78,9 @@ static void compare_expert(const case_draft *d)
                         shards[] = { KEY_SHARD, KEY_EXPERT, KEYS };
     long long expert = value(d, KEY_EXPERT), data = value(d, KEY_DATA), context = value(d, KEY_CONTEXT);
     long long experts = (long long)d->c.model.experts;
+    static const key_id capacity[] = { KEY_CAPACITY, KEYS };
+    if (experts == 0 && draft_given(d, KEY_CAPACITY) && d->c.capacity != 1.0)
+        draft_refuse(d, capacity, "%s has no experts", d->workload->name);
     if (expert > 1 && experts == 0) {
         draft_refuse(d, keys, "%s has no experts; 1 is the only value", d->workload->name);
         return;

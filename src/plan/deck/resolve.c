@@ -112,7 +112,7 @@ static bool computes_alike(const case_draft *d)
 {
     const bench_case *c = &d->c;
     const mesh_layout *l = &c->layout;
-    return c->recompute == d->workload->recompute && c->schedule == schedule_by_chunks(l) &&
+    return c->recompute == d->workload->recompute && c->schedule == schedule_by_chunks(l) && c->capacity == 1.0 &&
            sharding_between(l, c->sharding) == sharding_between(l, d->workload->sharding) && c->overlap;
 }
 

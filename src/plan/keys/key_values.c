@@ -49,6 +49,7 @@ void key_values(key_id key, char out[KEY_SENTENCE])
     case KIND_WORD: list_words(row->words, out, KEY_SENTENCE); break;
     case KIND_INTEGER: snprintf(out, KEY_SENTENCE, "%lld to %lld", (long long)row->low, (long long)row->high); break;
     case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
+    case KIND_FACTOR: snprintf(out, KEY_SENTENCE, "%g to %g, none", row->least, row->most); break;
     case KIND_FAULT: strcpy(out, "KIND OPERATION NTH RANK"); break;
     case KIND_PATH: strcpy(out, "a path, none"); break;
     }
@@ -94,6 +95,13 @@ static bool read_real(key_id key, text_view value, bench_case *into, char senten
         snprintf(sentence, KEY_SENTENCE, "%s is too small for a double, and is not zero", shown);
     else snprintf(sentence, KEY_SENTENCE, "%s is out of range, %g to %g", shown, row->least, row->most);
     return false;
+}
+
+static bool read_factor(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
+{
+    if (!text_equal(value, "none")) return read_real(key, value, into, sentence);
+    *(double *)((char *)into + key_at(key)->offset) = 0.0;
+    return true;
 }
 
 static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_SENTENCE])
@@ -147,6 +155,7 @@ bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_S
     int64_t read = 0;
     if (row->kind == KIND_FAULT) return read_fault(value, &into->fault, sentence);
     if (row->kind == KIND_PATH) return read_path(value, (char *)into + row->offset, row->bytes, sentence);
+    if (row->kind == KIND_FACTOR) return read_factor(key, value, into, sentence);
     if (row->kind == KIND_REAL) return read_real(key, value, into, sentence);
     if (!read_choice(key, value, &read, sentence)) return false;
     key_store(key, into, read);
@@ -168,6 +177,12 @@ static void write_fault(const planted_fault *fault, char out[KEY_TEXT])
                  fault->rank);
 }
 
+static void write_factor(double factor, char out[KEY_TEXT])
+{
+    if (factor == 0.0) strcpy(out, "none");
+    else snprintf(out, KEY_TEXT, "%.15g", factor);
+}
+
 void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
 {
     const key_row *row = key_at(key);
@@ -175,6 +190,7 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
     case KIND_WORD: strcpy(out, row->words[key_integer(key, c)]); break;
     case KIND_INTEGER: snprintf(out, KEY_TEXT, "%lld", (long long)key_integer(key, c)); break;
     case KIND_REAL: snprintf(out, KEY_TEXT, "%.15g", *(const double *)field_of(key, c)); break;
+    case KIND_FACTOR: write_factor(*(const double *)field_of(key, c), out); break;
     case KIND_FAULT: write_fault(&c->fault, out); break;
     case KIND_PATH: strcpy(out, field_of(key, c)); break;
     }

@@ -35,7 +35,7 @@ static const key_row table[KEYS] = {
                        .explanation = "pipeline stages" },
     [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_CONTEXT]),
                       .explanation = "context-parallel degree" },
-    [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .built = "1", .rule = "recipe's, or 1", FIELD(layout.expert),
+    [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.expert),
                      .explanation = "expert-parallel degree, across context and data" },
     [KEY_DATA] = { "data", INTEGER(1, DEGREE), .rule = "rest of ranks", FIELD(layout.degree[AXIS_DATA]),
                    .explanation = "data-parallel degree; ranks left over sit the case out" },
@@ -43,6 +43,9 @@ static const key_row table[KEYS] = {
                     .explanation = "fully sharded data-parallel degree" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
+    [KEY_CAPACITY] = { "capacity", .kind = KIND_FACTOR, .least = 0.01, .most = 1000.0, .fallback = "1", FIELD(capacity),
+                       .explanation = "rows of an expert over an even share of a rank's choices in a microbatch; what "
+                                      "has less weight is dropped; none: rows for all" },
     [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, 65535), .rule = "recipe's, or 1", FIELD(micro_batch),
                           .explanation = "sequences of one microbatch on one data rank" },
     [KEY_GLOBAL_BATCH] = { "global_batch", INTEGER(1, MANY), .rule = "recipe's, or *", FIELD(global_batch),

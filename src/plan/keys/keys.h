@@ -21,6 +21,7 @@ typedef enum {
     KEY_DATA,
     KEY_SHARD,
     KEY_CHUNKS_PER_STAGE,
+    KEY_CAPACITY,
     KEY_MICRO_BATCH,
     KEY_GLOBAL_BATCH,
     KEY_SEQUENCE,
@@ -52,14 +53,14 @@ typedef enum {
     KEYS
 } key_id;
 
-typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FAULT, KIND_PATH } key_kind;
+typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_FAULT, KIND_PATH } key_kind;
 
 typedef struct {
     const char *name;
     key_kind kind;
     const char *const *words; /* KIND_WORD: in the order of the enumeration, ended by NULL */
     int64_t low, high;        /* KIND_INTEGER */
-    double least, most;       /* KIND_REAL */
+    double least, most;       /* KIND_REAL, KIND_FACTOR: that, or none, which is kept as 0 */
     const char *built;        /* the words that are trained so far; a run skips cases with others. NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
     const char *rule;         /* that rule, in words; NULL: there is a fallback */
@@ -67,7 +68,7 @@ typedef struct {
     const char *explanation;
 } key_row;
 
-enum { KEY_SENTENCE = 480, KEY_TEXT = PATH_LENGTH };
+enum { KEY_SENTENCE = 720, KEY_TEXT = PATH_LENGTH };
 
 const key_row *key_at(key_id key);
 /* KEYS if there is no key of this name. */

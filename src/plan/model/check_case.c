@@ -45,6 +45,8 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
 {
     bench_case single = *c;
     single.layout = layout_alone;
+    single.capacity_groups =
+        (capacity_groups){ c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_CONTEXT], c->strips };
     single.world_ranks = 1;
     single.recipe_layout = false;
     single.backend = BACKEND_HOST;

@@ -127,7 +127,7 @@ static void sigmoid_and_swiglu_are_accurate(void **state)
         double gate = i / 100.0, up = 0.75, s = 1 / (1 + exp(-gate)), d = 1.5;
         assert_true(fabs((double)sigmoid_shared((float)gate) / s - 1) < 2e-6);
         assert_true(fabs((double)swiglu_value((float)gate, (float)up) - gate * s * up) < 2e-6 * (1 + fabs(gate)));
-        swiglu_gradient g = swiglu_derivative((float)gate, (float)up, (float)d);
+        gated_gradient g = swiglu_derivative((float)gate, (float)up, (float)d);
         assert_true(fabs((double)g.up - d * gate * s) < 4e-6 * (1 + fabs(gate)));
         assert_true(fabs((double)g.gate - d * up * s * (1 + gate * (1 - s))) < 4e-6 * (1 + fabs(gate)));
     }

@@ -21,6 +21,7 @@ bool nccl_windows_load(void);
     F(cublasLtGetStatusString) F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic) F(cublasLtMatmulAlgoCheck) \
     F(cublasLtMatmulAlgoConfigGetAttribute) F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) \
     F(cublasLtMatmulDescSetAttribute) F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) \
+    F(cublasLtMatrixLayoutSetAttribute)                                                                                \
     F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)
 #define NCCL_FUNCTIONS(F) \
     F(ncclGetVersion) F(ncclGetUniqueId) F(ncclGetErrorString) F(ncclGetLastError) F(ncclCommInitRankConfig) \
@@ -59,6 +60,7 @@ extern nccl_window_functions nccl_windows;
 #define cublasLtMatmulDescSetAttribute cublaslt.cublasLtMatmulDescSetAttribute
 #define cublasLtMatrixLayoutCreate cublaslt.cublasLtMatrixLayoutCreate
 #define cublasLtMatrixLayoutDestroy cublaslt.cublasLtMatrixLayoutDestroy
+#define cublasLtMatrixLayoutSetAttribute cublaslt.cublasLtMatrixLayoutSetAttribute
 #define cublasLtMatmulPreferenceCreate cublaslt.cublasLtMatmulPreferenceCreate
 #define cublasLtMatmulPreferenceDestroy cublaslt.cublasLtMatmulPreferenceDestroy
 #define cublasLtMatmulPreferenceSetAttribute cublaslt.cublasLtMatmulPreferenceSetAttribute

@@ -19,12 +19,36 @@ static bool by_rows(const tensor *t)
     return (t->stride[1] == 1 || t->dim[1] == 1) && !(t->dim[1] == 1 && t->dim[0] > 1 && t->stride[0] == 1);
 }
 
-/* The operands as the library's d = a b: d lies by columns. */
+/* Of the matrices of several groups, the first. */
+static tensor first_matrix(tensor t)
+{
+    for (int i = 0; t.dims == 3 && i < 2; i++) t.dim[i] = t.dim[i + 1], t.stride[i] = t.stride[i + 1];
+    t.dims = 2;
+    return t;
+}
+
+/* The operands' places in the library's d = a b, where d lies by columns. */
+static bool swaps(const tensor given[MATRICES])
+{
+    tensor d = first_matrix(given[DESTINATION]);
+    return by_rows(&d);
+}
+static int place_of(bool swap, int i) { return swap && i != DESTINATION ? LEFT + RIGHT - i : i; }
+
 static void turn(const tensor given[MATRICES], tensor x[MATRICES])
 {
-    bool swap = by_rows(&given[DESTINATION]);
-    for (int i = 0; i < MATRICES; i++)
-        x[i] = swap ? tensor_transposed(given[i == DESTINATION ? i : LEFT + RIGHT - i]) : given[i];
+    bool swap = swaps(given);
+    for (int i = 0; i < MATRICES; i++) {
+        tensor t = first_matrix(given[place_of(swap, i)]);
+        x[i] = swap ? tensor_transposed(t) : t;
+    }
+}
+
+static void note_groups(product_key *key, const tensor given[MATRICES])
+{
+    bool swap = swaps(given), grouped = given[DESTINATION].dims == 3;
+    key->groups = grouped ? given[DESTINATION].dim[0] : 1;
+    for (int i = 0; grouped && i < MATRICES; i++) key->apart[i] = given[place_of(swap, i)].stride[0];
 }
 
 static int64_t alignment_of(const void *address)
@@ -40,13 +64,13 @@ static int64_t leading_of(const tensor *t, bool transposed)
     return lines == 1 ? contiguous : t->stride[!transposed];
 }
 
-static product_key key_of(const tensor x[MATRICES], const tensor *bias, bool update)
+static product_key key_of(const tensor given[ADDRESSES], const tensor x[MATRICES], bool update)
 {
     product_key key = { .m = x[DESTINATION].dim[0],
                         .n = x[DESTINATION].dim[1],
                         .k = x[LEFT].dim[1],
                         .update = update,
-                        .bias = tensor_present(bias),
+                        .bias = tensor_present(&given[BIAS]),
                         .input = x[LEFT].type,
                         .output = x[DESTINATION].type };
     for (int i = 0; i < MATRICES; i++) {
@@ -55,8 +79,9 @@ static product_key key_of(const tensor x[MATRICES], const tensor *bias, bool upd
         key.leading[i] = leading_of(&x[i], key.transposed[i]);
         key.alignment[i] = alignment_of(x[i].data);
     }
-    if (key.bias && alignment_of(bias->data) < key.alignment[DESTINATION])
-        key.alignment[DESTINATION] = alignment_of(bias->data);
+    if (key.bias && alignment_of(given[BIAS].data) < key.alignment[DESTINATION])
+        key.alignment[DESTINATION] = alignment_of(given[BIAS].data);
+    note_groups(&key, given);
     return key;
 }
 
@@ -88,15 +113,15 @@ static void note(const op *o, const product_key *key)
     p->wanted = true;
 }
 
-static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0; }
+static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0 || (t->dims > 2 && t->dim[2] == 0); }
 /* Nothing to multiply: c is empty, or a sum of no terms. */
-static bool is_trivial(const cuda_call *c) { return is_empty(&c->x[DESTINATION]) || c->x[LEFT].dim[1] == 0; }
+static bool is_trivial(const cuda_call *c) { return is_empty(&c->x[DESTINATION]) || is_empty(&c->x[LEFT]); }
 
 size_t cuda_matmul_scratch(const cuda_call *c)
 {
     tensor x[MATRICES];
     turn(c->x, x);
-    product_key key = key_of(x, &c->x[BIAS], c->update[DESTINATION]);
+    product_key key = key_of(c->x, x, c->update[DESTINATION]);
     return is_trivial(c) ? 0 : product_workspace(&key) + WORKSPACE_ALIGNMENT;
 }
 
@@ -107,7 +132,7 @@ void cuda_matmul_prepare(const op *o)
     cuda_call c = { .update = { o->operand[DESTINATION].access == UPDATE } };
     for (int i = 0; i < ADDRESSES; i++) c.x[i] = o->operand[i].tensor;
     turn(c.x, x);
-    product_key key = key_of(x, &c.x[BIAS], c.update[DESTINATION]);
+    product_key key = key_of(c.x, x, c.update[DESTINATION]);
     if (is_trivial(&c)) return;
     if (!multiplies(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
     note(o, &key);
@@ -238,8 +263,11 @@ void cuda_matmul(const cuda_call *c)
         return;
     }
     turn(c->x, x);
-    product_key key = key_of(x, &c->x[BIAS], c->update[DESTINATION]);
+    product_key key = key_of(c->x, x, c->update[DESTINATION]);
     const product *p = planned(c, &key);
     void *address[ADDRESSES] = { x[DESTINATION].data, x[LEFT].data, x[RIGHT].data, c->x[BIAS].data };
     CUBLAS_CHECK(&key, product_run(p, &p->chosen, address, workspace_of(c, p), c->stream));
 }
+
+size_t cuda_grouped_matmul_scratch(const cuda_call *c) { return cuda_matmul_scratch(c); }
+void cuda_grouped_matmul(const cuda_call *c) { cuda_matmul(c); }

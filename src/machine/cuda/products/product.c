@@ -36,20 +36,33 @@ void cublas_check(cublasStatus_t status, const product_key *key, const char *cal
 
 static const char *mark_of(const product_key *key, int which) { return key->transposed[which] ? "'" : ""; }
 
+/* Of several groups: their number and how far apart their matrices lie. */
+static const char *groups_text(const product_key *key, char *text, size_t length)
+{
+    const int64_t *by = key->apart;
+    snprintf(text, length, ", %lld apart %lld %lld %lld", (long long)key->groups, (long long)by[DESTINATION],
+             (long long)by[LEFT], (long long)by[RIGHT]);
+    return key->groups > 1 ? text : "";
+}
+
 const char *product_text(const product_key *key, char *text, size_t length)
 {
+    char groups[96];
     const int64_t *ld = key->leading, *by = key->alignment;
     snprintf(text, length,
-             "%s d[%lld, %lld] %s %s a%s[%lld, %lld] b%s[%lld, %lld]%s, leading %lld %lld %lld, aligned %d %d %d",
+             "%s d[%lld, %lld] %s %s a%s[%lld, %lld] b%s[%lld, %lld]%s, leading %lld %lld %lld, aligned %d %d %d%s",
              dtype_name((dtype)key->output), (long long)key->m, (long long)key->n, key->update ? "+=" : "=",
              dtype_name((dtype)key->input), mark_of(key, LEFT), (long long)key->m, (long long)key->k,
              mark_of(key, RIGHT), (long long)key->k, (long long)key->n, key->bias ? " + bias" : "",
              (long long)ld[DESTINATION], (long long)ld[LEFT], (long long)ld[RIGHT], (int)by[DESTINATION], (int)by[LEFT],
-             (int)by[RIGHT]);
+             (int)by[RIGHT], groups_text(key, groups, sizeof groups));
     return text;
 }
 
-double product_flops(const product_key *key) { return 2.0 * (double)key->m * (double)key->n * (double)key->k; }
+double product_flops(const product_key *key)
+{
+    return 2.0 * (double)key->groups * (double)key->m * (double)key->n * (double)key->k;
+}
 
 /* Rows and columns as they lie in memory: columns contiguous. */
 static void extent(const product_key *key, int which, int64_t *rows, int64_t *columns)
@@ -68,7 +81,8 @@ size_t product_span(const product_key *key, int which)
 {
     int64_t rows, columns;
     extent(key, which, &rows, &columns);
-    return (size_t)((columns - 1) * key->leading[which] + rows) * dtype_bytes(format_of(key, which));
+    return (size_t)((key->groups - 1) * key->apart[which] + (columns - 1) * key->leading[which] + rows) *
+           dtype_bytes(format_of(key, which));
 }
 
 /* Room for SPLITS partial sums, up to what the library recommends for Hopper. */
@@ -98,6 +112,17 @@ static void open_bias(product *p)
     describe_bias(p, (const void *)(uintptr_t)WORKSPACE_ALIGNMENT);
 }
 
+/* A strided batch. */
+static void group_layout(product *p, int which)
+{
+    int32_t count = (int32_t)p->key.groups;
+    CUBLAS_CHECK(&p->key, cublasLtMatrixLayoutSetAttribute(p->layout[which], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                                           sizeof count));
+    CUBLAS_CHECK(&p->key,
+                 cublasLtMatrixLayoutSetAttribute(p->layout[which], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                  &p->key.apart[which], sizeof p->key.apart[which]));
+}
+
 static void open_layout(product *p, int which)
 {
     int64_t rows, columns;
@@ -105,6 +130,7 @@ static void open_layout(product *p, int which)
     CUBLAS_CHECK(&p->key, cublasLtMatrixLayoutCreate(&p->layout[which],
                                                      format_of(&p->key, which) == BF16 ? CUDA_R_16BF : CUDA_R_32F,
                                                      (uint64_t)rows, (uint64_t)columns, p->key.leading[which]));
+    if (p->key.groups > 1) group_layout(p, which);
 }
 
 void product_open(product *p, int multiprocessors_left)

@@ -13,13 +13,14 @@ void cublas_check(cublasStatus_t status, const product_key *key, const char *cal
 #define CUBLAS_CHECK(key, call) cublas_check((call), (key), #call, __FILE__, __LINE__)
 
 /* What an algorithm depends on: d[m, n] (+)= a[m, k] b[k, n] in the library's order, where columns are contiguous; a
- * transposed matrix has contiguous rows. bias: a number for each row of d is added; then d is no better aligned than
- * those. alignment: of the address, in bytes. Integers of one size, so that keys
- * compare as bytes. */
+ * transposed matrix has contiguous rows. groups: as many products, whose matrices lie `apart` elements from one
+ * another. bias: a number for each row of d is added; then d is no better aligned than those. alignment: of the
+ * address, in bytes. Integers of one size, so that keys compare as bytes. */
 enum { DESTINATION, LEFT, RIGHT, MATRICES, BIAS = MATRICES, ADDRESSES };
 enum { PRODUCT_ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256, PRODUCT_TEXT = 240, PRODUCT_NAME = 48 };
 struct product_key {
-    int64_t m, n, k, transposed[MATRICES], leading[MATRICES], alignment[MATRICES], input, output, update, bias;
+    int64_t groups, m, n, k, apart[MATRICES], transposed[MATRICES], leading[MATRICES], alignment[MATRICES], input,
+        output, update, bias;
 };
 
 /* Where the algorithm comes from: the library's first answer, trials, or trials of an earlier run. */

@@ -291,6 +291,28 @@ static void column_sums_run_backward(queue *q, const int64_t *n, const tensor *i
     submit(q, "column_sums", column_sums_op(d_out, d_in[0], how));
 }
 
+/* GELU's tanh approximation as it is written, with tanh. */
+static void geglu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t row = 0; row < n[0]; row++)
+        for (int64_t i = 0; i < n[1]; i++) {
+            double gate = in[0][2 * row * n[1] + i], up = in[0][(2 * row + 1) * n[1] + i];
+            double u = sqrt(2.0 / acos(-1.0)) * (gate + 0.044715 * gate * gate * gate);
+            out[0][row * n[1] + i] = gate / 2.0 * (1.0 + tanh(u)) * up;
+        }
+}
+
+static void geglu_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+{
+    submit(q, "geglu", geglu_forward_op(in[0], out[0]));
+}
+
+static void geglu_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
+                               const tensor *d_in, access_mode how)
+{
+    submit(q, "d_geglu", geglu_backward_op(in[0], d_out, d_in[0]));
+}
+
 /* shape: elements */
 static void squared_relu_describe(const int64_t *n, spec *in, spec *out)
 {
@@ -537,6 +559,20 @@ static const operation list[] = {
       0,
       0,
       { { 6, 2, 5, 4, 0, 0 }, { 40, 1, 1100, 30, 3, 7 }, { 30, 3, 16, 2, 5, 1 } } },
+    { "geglu",
+      1,
+      1,
+      0,
+      false,
+      swiglu_describe,
+      geglu_reference,
+      geglu_run,
+      geglu_run_backward,
+      16,
+      24,
+      0,
+      0,
+      { { 5, 7 }, { 16, 256 }, { 2, 2100 } } },
     { "squared_relu",
       1,
       1,

@@ -105,6 +105,62 @@ static void biases(void **state)
                 if (shapes[s].n > 1 && !(layout & C_TRANSPOSED)) check_bias(&shapes[s], all_formats[f], layout);
 }
 
+/* Products of several groups: their matrices one after the other, or interleaved row by row; with gaps between rows of
+ * four dims, as sample_open has them. Each group's is the single product of its matrices, but for the order of adding.
+ */
+typedef enum { IN_TURN, INTERLEAVED, STACKINGS } stacking;
+
+static sample matrices(dtype type, int64_t groups, int64_t rows, int64_t columns, stacking how, bool transposed,
+                       uint32_t number)
+{
+    int64_t line = transposed ? rows : columns, lines = transposed ? columns : rows;
+    const int64_t in_turn[] = { groups, lines, line }, interleaved[] = { lines, groups, line };
+    sample x = sample_open(type, 3, how == IN_TURN ? in_turn : interleaved, how == IN_TURN ? 3 : 0);
+    if (how == INTERLEAVED)
+        x.t = (tensor){ .data = x.t.data,
+                        .type = type,
+                        .dims = 3,
+                        .dim = { groups, lines, line },
+                        .stride = { line, groups * line, 1 } };
+    if (transposed) x.t = tensor_transposed(x.t);
+    sample_randomize(&x, number, 1.0, 0.0);
+    return x;
+}
+
+static void check_groups(const shape *s, int64_t groups, formats f, access_mode how, int layout)
+{
+    int64_t of_a = s->m * s->k, of_b = s->k * s->n, of_c = s->m * s->n;
+    sample a = matrices(f.input, groups, s->m, s->k, layout / 8 % STACKINGS, layout & A_TRANSPOSED, 1),
+           b = matrices(f.input, groups, s->k, s->n, layout / 16 % STACKINGS, layout & B_TRANSPOSED, 2),
+           c = matrices(f.output, groups, s->m, s->n, layout / 8 % STACKINGS, layout & C_TRANSPOSED, 3);
+    double *expected = calloc((size_t)c.elements, sizeof *expected),
+           *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
+    for (int64_t g = 0; g < groups; g++) {
+        sample one[2] = { { .value = a.value + g * of_a }, { .value = b.value + g * of_b } };
+        product(s, &one[0], &one[1], expected + g * of_c, magnitude + g * of_c);
+    }
+    for (int64_t i = 0; how == UPDATE && i < c.elements; i++) {
+        expected[i] += c.value[i];
+        magnitude[i] += fabs(c.value[i]);
+    }
+    RUN(q, submit(q, "groups", grouped_matmul_op(c.t, how, a.t, b.t)));
+    compare("grouped_matmul", &c, expected, rounding(f.output),
+            (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
+    sample_check_gaps(&c, "grouped_matmul");
+    free(expected);
+    free(magnitude);
+    sample *all[] = { &a, &b, &c };
+    for (int i = 0; i < 3; i++) sample_close(all[i]);
+}
+
+static void groups_of_products(void **state)
+{
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t f = 0; f < sizeof all_formats / sizeof *all_formats; f++)
+            for (int layout = 0; layout < 32; layout++)
+                check_groups(&shapes[s], 1 + (int64_t)s % 4, all_formats[f], layout % 3 ? WRITE : UPDATE, layout);
+}
+
 /* Slices of a fused matrix: operands that share their rows. */
 static void fused_slices(void **state)
 {
@@ -163,9 +219,9 @@ static void rounded_once(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products), cmocka_unit_test(biases),
-                                        cmocka_unit_test(fused_slices), cmocka_unit_test(exact_inputs),
-                                        cmocka_unit_test(rounded_once) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products),           cmocka_unit_test(biases),
+                                        cmocka_unit_test(groups_of_products), cmocka_unit_test(fused_slices),
+                                        cmocka_unit_test(exact_inputs),       cmocka_unit_test(rounded_once) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_matmul", tests, NULL, NULL);
     world_stop();

@@ -1,12 +1,27 @@
-/* silu(gate) * up, gate and up being the halves of one row (Shazeer 2020); bit-equal to the host. A thread takes one
- * pack of columns, so two loads in flight forward and three backward. [8192, 2 x 14336] BF16: forward 705 MB, backward
- * 1174 MB, both by 57344 blocks of 256 threads, seven a row. The sigmoid is the host's polynomial and rounded division,
- * so that bits agree: some 33 and 40 instructions an element, where an H100's memory leaves time for 53 and 88; ex2 and
- * rcp would bring nothing. */
+/* silu(gate) * up and gelu(gate) * up, gate and up being the halves of one row (Shazeer 2020); bit-equal to the host. A
+ * thread takes one pack of columns, so two loads in flight forward and three backward. [8192, 2 x 14336] BF16: forward
+ * 705 MB, backward 1174 MB, both by 57344 blocks of 256 threads, seven a row. The sigmoid is the host's polynomial and
+ * rounded division, so that bits agree: some 33 and 40 instructions an element, where an H100's memory leaves time for
+ * 53 and 88; ex2 and rcp would bring nothing. */
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
 
 enum { THREADS = 256 };
+
+struct swiglu {
+    static __device__ __forceinline__ float value(float gate, float up) { return swiglu_value(gate, up); }
+    static __device__ __forceinline__ gated_gradient derivative(float gate, float up, float d)
+    {
+        return swiglu_derivative(gate, up, d);
+    }
+};
+struct geglu {
+    static __device__ __forceinline__ float value(float gate, float up) { return geglu_value(gate, up); }
+    static __device__ __forceinline__ gated_gradient derivative(float gate, float up, float d)
+    {
+        return geglu_derivative(gate, up, d);
+    }
+};
 
 /* A block's part of a row; rows are cut into so many parts. */
 static __device__ __forceinline__ int64_t part_row(int parts) { return (int)blockIdx.x / parts; }
@@ -15,21 +30,21 @@ static __device__ __forceinline__ int64_t part_column(int parts)
     return ((int)blockIdx.x % parts) * (int)blockDim.x + (int)threadIdx.x;
 }
 
-template <typename type> KERNEL(THREADS) swiglu_forward_packs(tensor gate_up, tensor out, int parts)
+template <typename rule, typename type> KERNEL(THREADS) gated_forward_packs(tensor gate_up, tensor out, int parts)
 {
     int64_t row = part_row(parts), at = part_column(parts), half = columns_of(out) / pack<type>::LENGTH;
     const pack<type> *from = reinterpret_cast<const pack<type> *>(row_of<type>(gate_up, row)) + at;
     float y[pack<type>::LENGTH];
     if (at >= half) return;
     pack<type> gate = from[0], up = from[half];
-    for (int i = 0; i < pack<type>::LENGTH; i++) y[i] = swiglu_value(get(gate, i), get(up, i));
+    for (int i = 0; i < pack<type>::LENGTH; i++) y[i] = rule::value(get(gate, i), get(up, i));
     narrow(gate, y);
     reinterpret_cast<pack<type> *>(row_of<type>(out, row))[at] = gate;
 }
 
-template <typename type>
+template <typename rule, typename type>
 KERNEL(THREADS)
-swiglu_backward_packs(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
+gated_backward_packs(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
 {
     int64_t row = part_row(parts), at = part_column(parts), half = columns_of(d_out) / pack<type>::LENGTH;
     const pack<type> *from = reinterpret_cast<const pack<type> *>(row_of<type>(gate_up, row)) + at;
@@ -38,7 +53,7 @@ swiglu_backward_packs(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
     if (at >= half) return;
     pack<type> gate = from[0], up = from[half], d = reinterpret_cast<const pack<type> *>(row_of<type>(d_out, row))[at];
     for (int i = 0; i < pack<type>::LENGTH; i++) {
-        swiglu_gradient g = swiglu_derivative(get(gate, i), get(up, i), get(d, i));
+        gated_gradient g = rule::derivative(get(gate, i), get(up, i), get(d, i));
         d_gate[i] = g.gate;
         d_up[i] = g.up;
     }
@@ -48,19 +63,19 @@ swiglu_backward_packs(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
     to[half] = up;
 }
 
-KERNEL(THREADS) swiglu_forward_plain(tensor gate_up, tensor out, int parts)
+template <typename rule> KERNEL(THREADS) gated_forward_plain(tensor gate_up, tensor out, int parts)
 {
     int64_t row = part_row(parts), at = part_column(parts), half = columns_of(out);
     line from = line_of(gate_up, row);
-    if (at < half) put(line_of(out, row), at, swiglu_value(get(from, at), get(from, half + at)));
+    if (at < half) put(line_of(out, row), at, rule::value(get(from, at), get(from, half + at)));
 }
 
-KERNEL(THREADS) swiglu_backward_plain(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
+template <typename rule> KERNEL(THREADS) gated_backward_plain(tensor gate_up, tensor d_out, tensor d_gate_up, int parts)
 {
     int64_t row = part_row(parts), at = part_column(parts), half = columns_of(d_out);
     line from = line_of(gate_up, row), to = line_of(d_gate_up, row);
     if (at >= half) return;
-    swiglu_gradient g = swiglu_derivative(get(from, at), get(from, half + at), get(line_of(d_out, row), at));
+    gated_gradient g = rule::derivative(get(from, at), get(from, half + at), get(line_of(d_out, row), at));
     put(to, at, g.gate);
     put(to, half + at, g.up);
 }
@@ -82,29 +97,36 @@ static bool alike(const tensor &a, const tensor &b, int64_t length)
     return a.type == b.type && packs(a, length) && packs(b, length);
 }
 
-void cuda_swiglu_forward(const cuda_call *c)
+template <typename rule> static void forward(const cuda_call *c)
 {
     const tensor gate_up = merged(c->x[0]), out = merged(c->x[1]);
     int64_t length = pack_length(out.type);
     bool fast = alike(gate_up, out, length);
     cut n = cut_of(out, fast ? length : 1);
-    if (!fast) LAUNCH(swiglu_forward_plain, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
+    if (!fast) LAUNCH(gated_forward_plain<rule>, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
     else
         with_type(out.type, [&](auto zero) {
-            LAUNCH(swiglu_forward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, out, n.parts);
+            LAUNCH((gated_forward_packs<rule, decltype(zero)>), n.blocks, n.threads, 0, c->stream, gate_up, out,
+                   n.parts);
         });
 }
 
-void cuda_swiglu_backward(const cuda_call *c)
+template <typename rule> static void backward(const cuda_call *c)
 {
     const tensor gate_up = merged(c->x[0]), d_out = merged(c->x[1]), d_gate_up = merged(c->x[2]);
     int64_t length = pack_length(d_out.type);
     bool fast = alike(gate_up, d_out, length) && alike(d_gate_up, d_out, length);
     cut n = cut_of(d_out, fast ? length : 1);
-    if (!fast) LAUNCH(swiglu_backward_plain, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up, n.parts);
+    if (!fast)
+        LAUNCH(gated_backward_plain<rule>, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up, n.parts);
     else
         with_type(d_out.type, [&](auto zero) {
-            LAUNCH(swiglu_backward_packs<decltype(zero)>, n.blocks, n.threads, 0, c->stream, gate_up, d_out, d_gate_up,
-                   n.parts);
+            LAUNCH((gated_backward_packs<rule, decltype(zero)>), n.blocks, n.threads, 0, c->stream, gate_up, d_out,
+                   d_gate_up, n.parts);
         });
 }
+
+void cuda_swiglu_forward(const cuda_call *c) { forward<swiglu>(c); }
+void cuda_swiglu_backward(const cuda_call *c) { backward<swiglu>(c); }
+void cuda_geglu_forward(const cuda_call *c) { forward<geglu>(c); }
+void cuda_geglu_backward(const cuda_call *c) { backward<geglu>(c); }

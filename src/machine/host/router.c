@@ -1,0 +1,241 @@
+/* Routing of tokens to two experts each, under a capacity, and its backward (Shazeer et al. 2017; Fedus et al. 2022,
+ * section 2.2, for the balance loss). */
+#include "machine/host/host.h"
+#include "machine/host/row.h"
+
+enum { LOGITS, ORDER, CHOSEN, CHOSEN_WEIGHTS, PLACE, SOURCE, STATISTICS };
+
+typedef struct {
+    router_args args;
+    int64_t tokens, experts, sequences, of_group; /* tokens of a group */
+    const tensor *logits;
+    const int32_t *order; /* NULL: as they stand */
+    int32_t *choice, *place, *source;
+    float *weight, *statistics;
+} router;
+
+static router router_of(const op *o)
+{
+    const tensor *logits = &o->operand[LOGITS].tensor;
+    int64_t tokens = tensor_row_count(logits);
+    return (router){ .args = o->args.router,
+                     .tokens = tokens,
+                     .experts = tensor_columns(logits),
+                     .sequences = o->operand[STATISTICS].tensor.dim[0],
+                     .of_group = tokens / o->args.router.groups,
+                     .logits = logits,
+                     .order = o->operand[ORDER].tensor.data,
+                     .choice = o->operand[CHOSEN].tensor.data,
+                     .place = o->operand[PLACE].tensor.data,
+                     .source = o->operand[SOURCE].tensor.data,
+                     .weight = o->operand[CHOSEN_WEIGHTS].tensor.data,
+                     .statistics = o->operand[STATISTICS].tensor.data };
+}
+
+/* Of an expert that there is; faulty choices name the last. */
+static float logit(const tensor *logits, int64_t token, int64_t expert)
+{
+    expert = smaller(expert, tensor_columns(logits) - 1);
+    const char *at = tensor_row(logits, token, expert);
+    return logits->type == F32 ? *(const float *)at : bf16_widen(*(const uint16_t *)at);
+}
+
+static top_two two_largest(const tensor *logits, int64_t token)
+{
+    top_two t = top_two_none();
+    for (int64_t e = 0; e < tensor_columns(logits); e++) t = top_two_with(t, (int)e, logit(logits, token, e));
+    return t;
+}
+
+static void choose(const router *r, int64_t token)
+{
+    top_two t = two_largest(r->logits, token);
+    for (int k = 0; k < CHOICES; k++) r->choice[CHOICES * token + k] = t.expert[k];
+}
+
+static void weigh(const router *r, int64_t token)
+{
+    const int32_t *choice = r->choice + CHOICES * token;
+    pair_weights w = pair_softmax(logit(r->logits, token, choice_expert(choice[0])),
+                                  logit(r->logits, token, choice_expert(choice[1])));
+    for (int k = 0; k < CHOICES; k++) r->weight[CHOICES * token + k] = w.of[k];
+}
+
+/* ---- who is kept ---- */
+
+static int64_t token_of(const router *r, int64_t part, int64_t i)
+{
+    return r->order ? r->order[part * r->of_group + i] : i;
+}
+
+/* Which of a token's choices is the expert and not dropped, or -1. */
+static int choice_of(const router *r, int64_t token, int64_t expert)
+{
+    for (int k = 0; k < CHOICES; k++)
+        if (r->choice[CHOICES * token + k] == expert) return k;
+    return -1;
+}
+
+/* Positive numbers are ordered as their bits are. */
+static int64_t count_from(const router *r, int64_t part, int64_t expert, uint32_t least)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < r->of_group; i++) {
+        int64_t token = token_of(r, part, i);
+        int k = choice_of(r, token, expert);
+        count += k >= 0 && float_bits(r->weight[CHOICES * token + k]) >= least;
+    }
+    return count;
+}
+
+/* The largest number that so many of the expert's weights in the group reach, or 0; bit by bit. */
+static uint32_t threshold(const router *r, int64_t part, int64_t expert, int64_t capacity)
+{
+    uint32_t least = 0;
+    if (count_from(r, part, expert, 0) <= capacity) return 0;
+    for (uint32_t bit = 1u << 30; bit; bit >>= 1)
+        if (count_from(r, part, expert, least | bit) >= capacity) least |= bit;
+    return least;
+}
+
+/* Rows in order: those above the threshold, and of those at it as many as there is room for. */
+static void place_group(const router *r, int64_t part, int64_t expert)
+{
+    int64_t capacity = r->args.rows / r->args.groups, used = part * capacity, end = used + capacity;
+    uint32_t least = threshold(r, part, expert, capacity);
+    int64_t at_least = capacity - count_from(r, part, expert, least + 1);
+    for (int64_t i = 0; i < r->of_group; i++) {
+        int64_t token = token_of(r, part, i);
+        int k = choice_of(r, token, expert);
+        if (k < 0) continue;
+        int64_t at = CHOICES * token + k;
+        uint32_t bits = float_bits(r->weight[at]);
+        bool kept = used < end && (bits > least || (bits == least && at_least-- > 0));
+        r->place[at] = kept ? (int32_t)expert_row(r->args, expert, used) : -1;
+        if (kept) r->source[expert_row(r->args, expert, used++)] = (int32_t)at;
+    }
+    for (; used < end; used++) r->source[expert_row(r->args, expert, used)] = -1;
+}
+
+static void place_expert(const router *r, int64_t expert)
+{
+    for (int64_t g = 0; g < r->args.groups; g++) place_group(r, g, expert);
+}
+
+/* Choices that were given as dropped have no place; those that found none are dropped. */
+static void mark_dropped(const router *r)
+{
+    for (int64_t i = 0; i < CHOICES * r->tokens; i++) {
+        if (r->choice[i] < 0) r->place[i] = -1;
+        else if (r->place[i] < 0 && !r->args.given) r->choice[i] = choice_dropped(r->choice[i]);
+    }
+}
+
+/* ---- statistics ---- */
+
+/* Of a row: its largest, and the sum of e^(x - largest). */
+typedef struct {
+    float largest, sum;
+} soft_maximum;
+
+static soft_maximum soft_maximum_of(const tensor *logits, int64_t token)
+{
+    soft_maximum m = { logit(logits, token, 0), 0.0f };
+    for (int64_t e = 1; e < tensor_columns(logits); e++) m.largest = fmaxf(m.largest, logit(logits, token, e));
+    for (int64_t e = 0; e < tensor_columns(logits); e++) m.sum += exp_shared(logit(logits, token, e) - m.largest);
+    return m;
+}
+
+static float probability(const tensor *logits, int64_t token, int64_t e, soft_maximum m)
+{
+    return exp_shared(logit(logits, token, e) - m.largest) / m.sum;
+}
+
+static void count_token(const router *r, int64_t token, float *of_sequence)
+{
+    soft_maximum m = soft_maximum_of(r->logits, token);
+    for (int64_t e = 0; e < r->experts; e++)
+        of_sequence[ROUTED_PROBABILITY * r->experts + e] += probability(r->logits, token, e, m);
+    for (int k = 0; k < CHOICES; k++) {
+        int32_t choice = r->choice[CHOICES * token + k];
+        int64_t e = smaller(choice_expert(choice), r->experts - 1);
+        of_sequence[ROUTED_CHOSEN * r->experts + e] += 1.0f;
+        if (choice < 0) of_sequence[ROUTED_DROPPED * r->experts + e] += 1.0f;
+    }
+}
+
+static void count_sequence(const router *r, int64_t sequence)
+{
+    int64_t of_one = ROUTED_STATISTICS * r->experts;
+    float *of_sequence = r->statistics + sequence * of_one;
+    memset(of_sequence, 0, (size_t)of_one * sizeof *of_sequence);
+    for (int64_t token = sequence; token < r->tokens; token += r->sequences) count_token(r, token, of_sequence);
+}
+
+void host_router_forward(const op *o, void *scratch)
+{
+    router r = router_of(o);
+#pragma omp parallel for schedule(static)
+    for (int64_t token = 0; token < r.tokens; token++) {
+        if (!r.args.given) choose(&r, token);
+        weigh(&r, token);
+    }
+#pragma omp parallel for schedule(static)
+    for (int64_t e = 0; e < r.experts; e++) place_expert(&r, e);
+    mark_dropped(&r);
+#pragma omp parallel for schedule(static)
+    for (int64_t s = 0; s < r.sequences; s++) count_sequence(&r, s);
+}
+
+/* ---- backward ---- */
+
+enum { B_LOGITS, B_CHOICES, B_D_WEIGHTS, B_STATISTICS, B_D_LOGITS, B_LOSS, B_LOAD };
+
+static const float *chosen_of(const op *o, int64_t token)
+{
+    const tensor *s = &o->operand[B_STATISTICS].tensor;
+    return (const float *)s->data + (token % s->dim[0] * ROUTED_STATISTICS + ROUTED_CHOSEN) * s->dim[2];
+}
+
+/* Of the balance loss by softmax: p_e (c_e - sum of p c), with c = balance x tokens of the expert; of the two weights
+ * by theirs: w0 w1 (d0 - d1), and the opposite. */
+static void backward_token(const op *o, int64_t token)
+{
+    const tensor *logits = &o->operand[B_LOGITS].tensor, *d_logits = &o->operand[B_D_LOGITS].tensor;
+    const int32_t *choice = (const int32_t *)o->operand[B_CHOICES].tensor.data + CHOICES * token;
+    const float *d = (const float *)o->operand[B_D_WEIGHTS].tensor.data + CHOICES * token,
+                *chosen = chosen_of(o, token);
+    float balance = o->args.balance.balance, mean = 0.0f;
+    int first = choice_expert(choice[0]), second = choice_expert(choice[1]);
+    pair_weights w = pair_softmax(logit(logits, token, first), logit(logits, token, second));
+    float of_pair = w.of[0] * w.of[1] * (d[0] - d[1]);
+    soft_maximum m = soft_maximum_of(logits, token);
+    for (int64_t e = 0; e < tensor_columns(logits); e++)
+        mean = fmaf(probability(logits, token, e, m), balance * chosen[e], mean);
+    for (int64_t e = 0; e < tensor_columns(logits); e++) {
+        float g = probability(logits, token, e, m) * (balance * chosen[e] - mean);
+        g += e == first ? of_pair : e == second ? -of_pair : 0.0f;
+        row_store(tensor_row(d_logits, token, e), d_logits->type, &g, 1);
+    }
+}
+
+/* Of one sequence: the balance loss, and what it adds to the load. */
+static void report_sequence(const op *o, int64_t sequence)
+{
+    const tensor *s = &o->operand[B_STATISTICS].tensor;
+    const float *of_sequence = (const float *)s->data + sequence * ROUTED_STATISTICS * s->dim[2];
+    double *loss = o->operand[B_LOSS].tensor.data, *load = o->operand[B_LOAD].tensor.data, sum = 0.0;
+    for (int64_t e = 0; e < s->dim[2]; e++)
+        sum += (double)of_sequence[ROUTED_PROBABILITY * s->dim[2] + e] *
+               (double)of_sequence[ROUTED_CHOSEN * s->dim[2] + e];
+    if (loss) loss[sequence] += (double)o->args.balance.balance * sum;
+    for (int64_t e = 0; load && e < 2 * s->dim[2]; e++) load[e] += (double)of_sequence[ROUTED_CHOSEN * s->dim[2] + e];
+}
+
+void host_router_backward(const op *o, void *scratch)
+{
+    int64_t tokens = tensor_row_count(&o->operand[B_LOGITS].tensor);
+#pragma omp parallel for schedule(static)
+    for (int64_t token = 0; token < tokens; token++) backward_token(o, token);
+    for (int64_t s = 0; s < o->operand[B_STATISTICS].tensor.dim[0]; s++) report_sequence(o, s);
+}

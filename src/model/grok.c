@@ -1,0 +1,96 @@
+/* Grok-1 as the recipe has it: the attention of Llama, and a mixture of experts with GEGLU. */
+#include "model/family.h"
+
+/* What the tape may hold of a layer (o: attention's output; a: the activation; returned: what the experts make of the
+ * tokens, back with those), and the head's logits. */
+enum {
+    X = SLOT_INPUT,
+    N1,
+    RSTD1,
+    QKV,
+    O,
+    LSE,
+    Y1,
+    X2,
+    N2,
+    RSTD2,
+    ROUTER,
+    CHOSEN,
+    WEIGHTED,
+    PLACED,
+    SOURCES,
+    ROUTED,
+    DISPATCHED,
+    GATE_UP,
+    A,
+    RETURNED,
+    Y2,
+    LOGITS,
+    SLOTS
+};
+
+enum {
+    LAYER = 1 << RECOMPUTE_LAYER,
+    ATTENTION_MLP = LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
+    ATTENTION = ATTENTION_MLP | 1 << RECOMPUTE_ATTENTION,
+    MLP = ATTENTION_MLP | 1 << RECOMPUTE_MLP,
+    NORMS = ATTENTION_MLP | 1 << RECOMPUTE_ELEMENTWISE,
+    ACTIVATION = MLP | 1 << RECOMPUTE_ELEMENTWISE
+};
+
+/* What the router decides is kept under every policy: it is small, and what runs again follows it. */
+static const family_slot slots[SLOTS] = {
+    [X] = { "x", residual_shape, .gradient = X },
+    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = NORMS },
+    [RSTD1] = { "rstd1", row_rstd_shape, .dropped = NORMS },
+    [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = LAYER },
+    [O] = { "o", heads_shape, .gradient = O, .dropped = ATTENTION },
+    [LSE] = { "lse", head_statistics_shape, .dropped = ATTENTION },
+    [Y1] = { "y1", residual_shape, .gradient = X, .dropped = LAYER },
+    [X2] = { "x2", residual_shape, .gradient = X, .dropped = NORMS },
+    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = NORMS },
+    [RSTD2] = { "rstd2", row_rstd_shape, .dropped = NORMS },
+    [ROUTER] = { "router", router_shape, .gradient = ROUTER },
+    [CHOSEN] = { "chosen", token_choices_shape },
+    [WEIGHTED] = { "weighted", token_weights_shape, .gradient = WEIGHTED },
+    [PLACED] = { "placed", token_choices_shape },
+    [SOURCES] = { "sources", row_sources_shape },
+    [ROUTED] = { "routed", routed_statistics_shape },
+    [DISPATCHED] = { "dispatched", expert_rows_shape, .gradient = RETURNED, .dropped = MLP },
+    [GATE_UP] = { "gate_up", expert_gate_up_shape, .gradient = GATE_UP, .dropped = MLP },
+    [A] = { "a", expert_ffn_shape, .gradient = A, .dropped = ACTIVATION },
+    [RETURNED] = { "returned", expert_rows_shape, .gradient = RETURNED, .dropped = LAYER },
+    [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },
+    [LOGITS] = { "logits", logits_shape, .gradient = GRADIENT_IN_PLACE },
+};
+
+static const layer_step layer[] = {
+    { STEP_NAMES("attention_norm"), &residual_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_ATTENTION_NORM, 1 } },
+    { STEP_NAMES("qkv"), &column_product, .reads = { N1 }, .makes = { QKV }, .weight = { PARAM_Q, 3 } },
+    { STEP_NAMES("rope"), &rotation, .reads = { QKV }, .makes = { QKV } },
+    { STEP_NAMES("attention"), &causal_attention, .reads = { QKV }, .makes = { O, LSE } },
+    { STEP_NAMES("attention_output"), &row_product, .reads = { O }, .makes = { Y1 },
+      .weight = { PARAM_ATTENTION_OUTPUT, 1 } },
+    { STEP_NAMES("mlp_norm"), &residual_norm, .reads = { X, Y1 }, .makes = { X2, N2, RSTD2 },
+      .weight = { PARAM_MLP_NORM, 1 } },
+    { STEP_NAMES("router"), &routing, .reads = { N2 }, .makes = { ROUTER, CHOSEN, WEIGHTED, PLACED, SOURCES, ROUTED },
+      .weight = { PARAM_ROUTER, 1 } },
+    { STEP_NAMES("dispatch"), &dispatch, .reads = { N2, PLACED, SOURCES }, .makes = { DISPATCHED } },
+    { STEP_NAMES("gate_up"), &expert_column_product, .reads = { DISPATCHED }, .makes = { GATE_UP },
+      .weight = { PARAM_GATE, 2 } },
+    { STEP_NAMES("geglu"), &geglu, .reads = { GATE_UP }, .makes = { A } },
+    { STEP_NAMES("down"), &expert_row_product, .reads = { A }, .makes = { RETURNED }, .weight = { PARAM_DOWN, 1 } },
+    { STEP_NAMES("combine"), &combination, .reads = { RETURNED, WEIGHTED, PLACED, SOURCES }, .makes = { Y2 } },
+};
+
+static const layer_step head[] = {
+    { STEP_NAMES("final_norm"), &residual_norm, .makes = { X, N1, RSTD1 }, .weight = { PARAM_FINAL_NORM, 1 } },
+    { STEP_NAMES("head"), &column_product, .reads = { N1 }, .makes = { LOGITS }, .weight = { PARAM_HEAD, 1 } },
+};
+
+const family grok = { .slots = SLOTS,
+                      .slot = slots,
+                      .layer = { sizeof layer / sizeof *layer, layer },
+                      .head = { sizeof head / sizeof *head, head },
+                      .sum = X2,
+                      .delta = Y2 };

@@ -1,0 +1,383 @@
+/* What a mixture of experts computes beside its products: routing under a capacity against the rule written out in
+ * double, its gradients against differences, and moving rows to experts and back, to the last bit. */
+#include "operations.h"
+
+enum { TWO = 2 };
+
+typedef struct {
+    int64_t tokens, sequences, experts, rows;
+    int32_t local, groups;
+} routing;
+static const routing routings[] = {
+    { 8, 1, 2, 8, 2, 1 },       { 12, 3, 4, 3, 2, 1 },   { 64, 2, 8, 16, 8, 1 },
+    { 96, 1, 5, 30, 5, 3 },     { 96, 2, 8, 24, 4, 2 },  { 1500, 1, 8, 375, 2, 1 },
+    { 1500, 3, 8, 1500, 1, 1 }, { 700, 1, 8, 40, 2, 4 }, { 1536, 1, 64, 48, 8, 3 },
+};
+enum { ROUTINGS = sizeof routings / sizeof *routings };
+
+/* Operands of the routing, and of its backward. */
+typedef struct {
+    const routing *by;
+    sample logits, order, choices, weights, place, source, statistics, d_weights, d_logits, loss, load;
+} routed;
+
+static routed routed_open(const routing *by, dtype type)
+{
+    const int64_t tokens[] = { by->tokens, TWO }, logits[] = { by->tokens, by->experts }, all = by->experts * by->rows;
+    const int64_t statistics[] = { by->sequences, 3, by->experts }, load[] = { 2, by->experts };
+    return (routed){ .by = by,
+                     .logits = sample_open(type, 2, logits, 0),
+                     .order = sample_open(I32, 1, &by->tokens, 0),
+                     .choices = sample_open(I32, 2, tokens, 0),
+                     .weights = sample_open(F32, 2, tokens, 0),
+                     .place = sample_open(I32, 2, tokens, 0),
+                     .source = sample_open(I32, 1, &all, 0),
+                     .statistics = sample_open(F32, 3, statistics, 0),
+                     .d_weights = sample_open(F32, 2, tokens, 0),
+                     .d_logits = sample_open(type, 2, logits, 0),
+                     .loss = sample_open(F64, 1, &by->sequences, 0),
+                     .load = sample_open(F64, 2, load, 0) };
+}
+
+static void routed_close(routed *r)
+{
+    sample *all[] = { &r->logits,     &r->order,     &r->choices,  &r->weights, &r->place, &r->source,
+                      &r->statistics, &r->d_weights, &r->d_logits, &r->loss,    &r->load };
+    for (int i = 0; i < 11; i++) sample_close(all[i]);
+}
+
+/* Quarters: many logits are equal, so that ties decide. Groups have every so-manieth token. */
+static void randomize_logits(routed *r, bool ties)
+{
+    for (int64_t i = 0; i < r->logits.elements; i++) {
+        double x = 2.0 * random_value(1, i);
+        element_set(&r->logits.t, i, ties ? floor(x * 4.0) / 4.0 : x);
+    }
+    sample_read(&r->logits);
+    for (int64_t i = 0; i < r->by->tokens; i++) {
+        int64_t of_group = r->by->tokens / r->by->groups;
+        element_set(&r->order.t, i, (double)(i % of_group * r->by->groups + i / of_group));
+    }
+}
+
+static void run_router(routed *r, bool given)
+{
+    router_forward_operands o = { .logits = r->logits.t,
+                                  .order = r->by->groups > 1 ? r->order.t : tensor_none(),
+                                  .choices = r->choices.t,
+                                  .weights = r->weights.t,
+                                  .place = r->place.t,
+                                  .source = r->source.t,
+                                  .statistics = r->statistics.t };
+    router_args args = { .rows = r->by->rows, .local = r->by->local, .groups = r->by->groups, .given = given };
+    RUN(q, submit(q, "router", router_forward_op(o, args)));
+    sample *made[] = { &r->choices, &r->weights, &r->place, &r->source, &r->statistics };
+    for (int i = 0; i < 5; i++) sample_read(made[i]);
+}
+
+static int expert_of(double choice) { return choice < 0 ? (int)(-1 - choice) : (int)choice; }
+
+/* The larger logit, of equals the lower expert, is chosen before all others. */
+static void check_choices(const routed *r)
+{
+    for (int64_t t = 0; t < r->by->tokens; t++) {
+        const double *x = r->logits.value + t * r->by->experts;
+        int first = 0, second = -1;
+        for (int e = 1; e < r->by->experts; e++)
+            if (x[e] > x[first]) first = e;
+        for (int e = 0; e < r->by->experts; e++)
+            if (e != first && (second < 0 || x[e] > x[second])) second = e;
+        assert_int_equal(expert_of(r->choices.value[TWO * t]), first);
+        assert_int_equal(expert_of(r->choices.value[TWO * t + 1]), second);
+        double w = 1.0 / (1.0 + exp(x[second] - x[first]));
+        assert_true(fabs(r->weights.value[TWO * t] - w) < 4 * F32_ROUND);
+        assert_true(fabs(r->weights.value[TWO * t + 1] - (1.0 - w)) < 4 * F32_ROUND);
+    }
+}
+
+/* Does choice i come before choice j of the same expert and group: heavier, or as heavy and earlier? */
+static bool before(const routed *r, int64_t i, int64_t j)
+{
+    double a = r->weights.value[i], b = r->weights.value[j];
+    return a > b || (a == b && i < j);
+}
+
+/* A choice is dropped if as many as there are rows for come before it; who is not has a place of its own among those of
+ * its expert and group, in order. */
+static void check_places(const routed *r)
+{
+    const routing *by = r->by;
+    int64_t capacity = by->rows / by->groups, placed = 0;
+    for (int64_t i = 0; i < TWO * by->tokens; i++) {
+        int64_t g = i / TWO % by->groups, ahead = 0, kept_before = 0;
+        int expert = expert_of(r->choices.value[i]);
+        for (int64_t j = 0; j < TWO * by->tokens; j++) {
+            if (j / TWO % by->groups != g || expert_of(r->choices.value[j]) != expert) continue;
+            ahead += before(r, j, i);
+            kept_before += j < i && r->choices.value[j] >= 0;
+        }
+        bool kept = ahead < capacity;
+        int64_t row = g * capacity + kept_before;
+        int64_t place = (expert / by->local * by->rows + row) * by->local + expert % by->local;
+        assert_true((r->choices.value[i] >= 0) == kept);
+        assert_true(r->place.value[i] == (kept ? (double)place : -1.0));
+        if (kept) assert_true(r->source.value[place] == (double)i);
+        placed += kept;
+    }
+    for (int64_t i = 0; i < r->source.elements; i++) placed -= r->source.value[i] >= 0;
+    assert_int_equal(placed, 0);
+}
+
+/* In double, of statistic 0 of a token's experts. */
+static void probabilities(const double *x, int64_t experts, double *p)
+{
+    double sum = 0.0;
+    for (int64_t e = 0; e < experts; e++) sum += p[e] = exp(x[e]);
+    for (int64_t e = 0; e < experts; e++) p[e] /= sum;
+}
+
+static void check_statistics(const routed *r)
+{
+    const routing *by = r->by;
+    double *expected = calloc((size_t)r->statistics.elements, sizeof *expected), p[64];
+    for (int64_t t = 0; t < by->tokens; t++) {
+        double *of = expected + t % by->sequences * 3 * by->experts;
+        probabilities(r->logits.value + t * by->experts, by->experts, p);
+        for (int64_t e = 0; e < by->experts; e++) of[e] += p[e];
+        for (int k = 0; k < TWO; k++) {
+            double choice = r->choices.value[TWO * t + k];
+            of[by->experts + expert_of(choice)] += 1.0;
+            of[2 * by->experts + expert_of(choice)] += choice < 0;
+        }
+    }
+    /* a probability has some 8 roundings, a sum of n that grow alike sqrt(n) more at its end */
+    for (int64_t i = 0; i < r->statistics.elements; i++)
+        assert_true(fabs(r->statistics.value[i] - expected[i]) <=
+                    (i / by->experts % 3 ? 0.0 : (sqrt((double)by->tokens) + 16) * F32_ROUND * (expected[i] + 1.0)));
+    free(expected);
+}
+
+/* Given, the same choices make the same places, whatever the logits say. */
+static void check_given(routed *r)
+{
+    double *place = malloc((size_t)r->place.elements * sizeof *place),
+           *choice = malloc((size_t)r->place.elements * sizeof *choice);
+    memcpy(place, r->place.value, (size_t)r->place.elements * sizeof *place);
+    memcpy(choice, r->choices.value, (size_t)r->place.elements * sizeof *choice);
+    sample_randomize(&r->logits, 77, 1.0, 0.0);
+    run_router(r, true);
+    for (int64_t i = 0; i < r->place.elements; i++) {
+        assert_true(r->place.value[i] == place[i] && r->choices.value[i] == choice[i]);
+        const double *x = r->logits.value + i / TWO * r->by->experts;
+        double own = x[expert_of(choice[i])], other = x[expert_of(choice[i ^ 1])];
+        assert_true(fabs(r->weights.value[i] - 1.0 / (1.0 + exp(other - own))) < 4 * F32_ROUND);
+    }
+    check_statistics(r);
+    free(place);
+    free(choice);
+}
+
+static void routes(void **state)
+{
+    for (int i = 0; i < ROUTINGS; i++)
+        for (dtype type = F32; type <= BF16; type++)
+            for (int ties = 0; ties < 2; ties++) {
+                routed r = routed_open(&routings[i], type);
+                randomize_logits(&r, ties);
+                run_router(&r, false);
+                check_choices(&r);
+                check_places(&r);
+                check_statistics(&r);
+                check_given(&r);
+                routed_close(&r);
+            }
+}
+
+/* ---- backward ---- */
+
+static const double BALANCE = 0.03125;
+
+/* What is differentiated: the weights times their gradients, and the balance losses with the counts as they are. */
+static double objective(const routed *r, const double *logits)
+{
+    const routing *by = r->by;
+    double sum = 0.0, p[64];
+    for (int64_t t = 0; t < by->tokens; t++) {
+        const double *x = logits + t * by->experts, *c = r->choices.value + TWO * t, *d = r->d_weights.value + TWO * t;
+        double w = 1.0 / (1.0 + exp(x[expert_of(c[1])] - x[expert_of(c[0])]));
+        sum += w * d[0] + (1.0 - w) * d[1];
+        probabilities(x, by->experts, p);
+        for (int64_t e = 0; e < by->experts; e++)
+            sum += BALANCE * p[e] * r->statistics.value[(t % by->sequences * 3 + 1) * by->experts + e];
+    }
+    return sum;
+}
+
+static void run_router_backward(routed *r, bool reports)
+{
+    router_backward_operands o = { .logits = r->logits.t,
+                                   .choices = r->choices.t,
+                                   .d_weights = r->d_weights.t,
+                                   .statistics = r->statistics.t,
+                                   .d_logits = r->d_logits.t,
+                                   .loss = reports ? r->loss.t : tensor_none(),
+                                   .load = reports ? r->load.t : tensor_none() };
+    RUN(q, submit(q, "d_router", router_backward_op(o, (balance_args){ (float)BALANCE })));
+}
+
+/* Terms of a gradient: balance x counts, twice, and the pair's. 24 roundings of the largest are room for softmax's 12
+ * and as many of the sum. */
+static void check_router_gradient(routed *r)
+{
+    const double step = 1e-4, scale = 1.0 + BALANCE * largest(r->statistics.value, r->statistics.elements);
+    for (int64_t i = 0; i < r->logits.elements; i += 1 + r->logits.elements / 60) {
+        double kept = r->logits.value[i];
+        r->logits.value[i] = kept + step;
+        double above = objective(r, r->logits.value);
+        r->logits.value[i] = kept - step;
+        double expected = (above - objective(r, r->logits.value)) / (2 * step);
+        r->logits.value[i] = kept;
+        double got = element(&r->d_logits.t, i);
+        assert_true(fabs(got - expected) <=
+                    rounding(r->logits.t.type) * fabs(expected) + (24 * F32_ROUND + 1e-7) * scale);
+    }
+}
+
+static void check_reports(const routed *r)
+{
+    const routing *by = r->by;
+    for (int64_t s = 0; s < by->sequences; s++) {
+        double sum = 0.0;
+        for (int64_t e = 0; e < by->experts; e++)
+            sum += r->statistics.value[s * 3 * by->experts + e] * r->statistics.value[(s * 3 + 1) * by->experts + e];
+        assert_true(fabs(element(&r->loss.t, s) - r->loss.value[s] - BALANCE * sum) <= 1e-12 * sum);
+    }
+    for (int64_t i = 0; i < 2 * by->experts; i++) {
+        double sum = r->load.value[i];
+        for (int64_t s = 0; s < by->sequences; s++) sum += r->statistics.value[(s * 3 + 1) * by->experts + i];
+        assert_true(fabs(element(&r->load.t, i) - sum) <= 1e-12);
+    }
+}
+
+static void routes_backward(void **state)
+{
+    for (int i = 0; i < ROUTINGS; i++)
+        for (dtype type = F32; type <= BF16; type++) {
+            routed r = routed_open(&routings[i], type);
+            randomize_logits(&r, false);
+            sample_randomize(&r.d_weights, 3, 1.0, 0.0);
+            sample_randomize(&r.loss, 4, 1.0, 0.0);
+            sample_randomize(&r.load, 5, 1.0, 0.0);
+            run_router(&r, false);
+            run_router_backward(&r, true);
+            check_router_gradient(&r);
+            check_reports(&r);
+            run_router_backward(&r, false);
+            check_router_gradient(&r);
+            routed_close(&r);
+        }
+}
+
+/* ---- rows ---- */
+
+static float rounded(dtype type, float x) { return type == BF16 ? bf16_widen(bf16_round(x)) : x; }
+
+typedef struct {
+    routed by;
+    sample x, y, sum, d_out, d_y;
+} moved;
+
+static moved moved_open(const routing *by, dtype type, int64_t columns, int64_t gap)
+{
+    const int64_t tokens[] = { by->tokens, columns }, rows[] = { by->experts * by->rows, columns };
+    moved m = { .by = routed_open(by, F32),
+                .x = sample_open(type, 2, tokens, gap),
+                .y = sample_open(type, 2, rows, gap),
+                .sum = sample_open(type, 2, tokens, gap),
+                .d_out = sample_open(type, 2, tokens, gap),
+                .d_y = sample_open(type, 2, rows, gap) };
+    randomize_logits(&m.by, false);
+    run_router(&m.by, false);
+    sample_randomize(&m.x, 1, 1.0, 0.0);
+    sample_randomize(&m.d_out, 2, 1.0, 0.0);
+    return m;
+}
+
+static void check_permute(moved *m, int64_t columns)
+{
+    RUN(q, submit(q, "permute", permute_op(m->y.t, m->x.t, m->by.source.t)));
+    for (int64_t i = 0; i < m->y.elements; i++) {
+        int64_t source = (int64_t)m->by.source.value[i / columns];
+        double expected = source < 0 ? 0.0 : m->x.value[source / TWO * columns + i % columns];
+        assert_true(element(&m->y.t, i) == expected);
+    }
+    sample_check_gaps(&m->y, "permute");
+}
+
+static void check_unpermute(moved *m, int64_t columns, bool weighted)
+{
+    tensor weights = weighted ? m->by.weights.t : tensor_none();
+    RUN(q, submit(q, "unpermute", unpermute_forward_op(m->sum.t, m->y.t, weights, m->by.place.t)));
+    for (int64_t i = 0; i < m->sum.elements; i++) {
+        float sum = 0.0f;
+        for (int k = 0; k < TWO; k++) {
+            int64_t at = i / columns * TWO + k, row = (int64_t)m->by.place.value[at];
+            float weight = weighted ? (float)m->by.weights.value[at] : 1.0f;
+            if (row >= 0) sum = fmaf(weight, (float)m->y.value[row * columns + i % columns], sum);
+        }
+        assert_true(element(&m->sum.t, i) == (double)rounded(m->y.t.type, sum));
+    }
+    sample_check_gaps(&m->sum, "unpermute");
+}
+
+/* The weights' gradients are sums of `columns` products: a rounding of a partial sum each, of random size. */
+static void check_unpermute_backward(moved *m, int64_t columns)
+{
+    RUN(q,
+        submit(q, "d_unpermute",
+               unpermute_backward_op((unpermute_backward_operands){ m->d_out.t, m->y.t, m->by.weights.t, m->by.place.t,
+                                                                    m->by.source.t, m->d_y.t, m->by.d_weights.t })));
+    for (int64_t i = 0; i < m->d_y.elements; i++) {
+        int64_t source = (int64_t)m->by.source.value[i / columns];
+        float d = source < 0 ? 0.0f : (float)m->d_out.value[source / TWO * columns + i % columns];
+        float weight = source < 0 ? 0.0f : (float)m->by.weights.value[source];
+        assert_true(element(&m->d_y.t, i) == (double)rounded(m->d_y.t.type, weight * d));
+    }
+    for (int64_t i = 0; i < m->by.place.elements; i++) {
+        int64_t row = (int64_t)m->by.place.value[i];
+        double sum = 0.0;
+        for (int64_t k = 0; row >= 0 && k < columns; k++)
+            sum += m->d_out.value[i / TWO * columns + k] * m->y.value[row * columns + k];
+        assert_true(fabs(element(&m->by.d_weights.t, i) - sum) <=
+                    (4 * sqrt((double)columns) + 4) * F32_ROUND * sqrt((double)columns));
+    }
+    sample_check_gaps(&m->d_y, "d_unpermute");
+}
+
+static void rows_move(void **state)
+{
+    static const int64_t columns[] = { 5, 64, 2104 }, gaps[] = { 0, 5, 8 };
+    for (int i = 0; i < 5; i++)
+        for (dtype type = F32; type <= BF16; type++)
+            for (int k = 0; k < 3; k++) {
+                moved m = moved_open(&routings[i], type, columns[k], gaps[(i + k) % 3]);
+                check_permute(&m, columns[k]);
+                sample_randomize(&m.y, 3, 1.0, 0.0);
+                check_unpermute(&m, columns[k], true);
+                check_unpermute(&m, columns[k], false);
+                check_unpermute_backward(&m, columns[k]);
+                sample *all[] = { &m.x, &m.y, &m.sum, &m.d_out, &m.d_y };
+                for (int s = 0; s < 5; s++) sample_close(all[s]);
+                routed_close(&m.by);
+            }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(routes), cmocka_unit_test(routes_backward),
+                                        cmocka_unit_test(rows_move) };
+    world_start(&argc, &argv);
+    int failed = cmocka_run_group_tests_name("operations_experts", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
