@@ -85,15 +85,13 @@ static void take_buffers(sharded *s, arena *a)
     s->sum = tensor_taken(a, GRADIENTS, tensor_1d(NULL, type, part));
 }
 
-void sharded_open(sharded *s, param_table *t, const queues *q, const chunk_extent *chunk, const schedule *order,
-                  arena *a)
+void sharded_open(sharded *s, const chunk_extent *chunk, const schedule *order, arena *a)
 {
-    *s = (sharded){ .params = t, .queues = *q };
     for (int i = 0; i < UNIT_BUFFERS; i++) s->weight[i].unit = NO_UNIT;
     make_order(s, chunk, order);
     if (s->length == 0) return;
     take_buffers(s, a);
-    t->sharded = s;
+    s->params->sharded = s;
 }
 
 void sharded_close(sharded *s) { free(s->order); }

@@ -37,8 +37,7 @@ typedef struct sharded {
 } sharded;
 
 /* Takes memory for the stage's units and makes the order of their use; t: opened, stays where it is. */
-void sharded_open(sharded *s, param_table *t, const queues *q, const chunk_extent *chunk, const schedule *order,
-                  arena *a);
+void sharded_open(sharded *s, const chunk_extent *chunk, const schedule *order, arena *a);
 void sharded_close(sharded *s);
 /* A step begins: its first units are gathered behind the update of their parts. */
 void sharded_step(sharded *s);

@@ -68,7 +68,8 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
     open_chunks(s, m->at[AXIS_PIPELINE]);
     s->work.experts.chunk = s->chunk;
     param_table_open(&s->params, c, m, a);
-    sharded_open(&s->sharded, &s->params, q, s->chunk, order, a);
+    s->sharded = (sharded){ .params = &s->params, .queues = *q };
+    sharded_open(&s->sharded, s->chunk, order, a);
     open_tape(s, order, a);
     ends_open(&s->ends, &s->work, s->chunk, order, a);
     open_boundaries(s, a);
