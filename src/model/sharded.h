@@ -36,7 +36,8 @@ typedef struct sharded {
     tensor parts, sum; /* of a microbatch's gradient: all ranks' of the own part; their sum */
 } sharded;
 
-/* Takes memory for the stage's units and makes the order of their use; t: opened, stays where it is. */
+/* Takes memory for the stage's units and makes the order of their use. params, opened and staying where they are, and
+ * queues are given. */
 void sharded_open(sharded *s, const chunk_extent *chunk, const schedule *order, arena *a);
 void sharded_close(sharded *s);
 /* A step begins: its first units are gathered behind the update of their parts. */
