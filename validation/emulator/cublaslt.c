@@ -2,33 +2,11 @@
  * stderr, and fails where the library would read or write what it must not. Products are column-major: d = alpha op(a)
  * op(b) + beta c. */
 #include "base/numeric.h"
-#include "emulator.h"
-#include <cublasLt.h>
+#include "cublaslt_inside.h"
 #include <dnnl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct cublasLtContext {
-    int open;
-};
-struct cublaslt_layout {
-    cudaDataType type;
-    uint64_t rows, cols;
-    int64_t ld, apart; /* of the matrices of a batch */
-    int32_t order, batch;
-};
-struct cublaslt_descriptor {
-    cublasComputeType_t compute;
-    cudaDataType scale;
-    int32_t pointer_mode, trans[2], multiprocessors, epilogue;
-    const void *bias; /* [rows of d], of d's type, with CUBLASLT_EPILOGUE_BIAS */
-};
-struct cublaslt_preference {
-    uint64_t workspace;
-    uint32_t reduction, alignment[4];
-};
 
 /* What the opaque words of an algorithm hold. promise: the alignments for which the heuristic proposed it. */
 typedef struct {
@@ -50,17 +28,6 @@ typedef struct {
     size_t workspace_bytes;
 } job;
 
-static cublasStatus_t refuse(cublasStatus_t status, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    fputs("emulator: cuBLASLt: ", stderr);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
-    va_end(list);
-    return status;
-}
-
 static size_t element_bytes(cudaDataType type) { return type == CUDA_R_16BF ? 2 : 4; }
 static size_t span(const struct cublaslt_layout *x)
 {
@@ -74,140 +41,6 @@ static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
     return a;
 }
 
-/* ---- Handles and descriptors ---- */
-
-static void *made(size_t bytes)
-{
-    void *p = calloc(1, bytes);
-    if (!p) emulator_fail("no memory for a descriptor of cuBLASLt");
-    return p;
-}
-
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
-{
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-    *handle = made(sizeof **handle);
-    (*handle)->open = 1;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-static cublasStatus_t freed(void *p)
-{
-    free(p);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return freed(handle); }
-
-const char *cublasLtGetStatusName(cublasStatus_t status)
-{
-    switch (status) {
-    case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default: return "CUBLAS_STATUS_INTERNAL_ERROR";
-    }
-}
-
-const char *cublasLtGetStatusString(cublasStatus_t status)
-{
-    return status == CUBLAS_STATUS_SUCCESS ? "done" : "refused";
-}
-size_t cublasLtGetVersion(void) { return CUBLAS_VERSION; }
-
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
-                                          uint64_t cols, int64_t ld)
-{
-    *layout = made(sizeof **layout);
-    **layout = (struct cublaslt_layout){ type, rows, cols, ld, 0, CUBLASLT_ORDER_COL, 1 };
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return freed(layout); }
-
-/* The value of an attribute of exactly that many bytes. */
-static cublasStatus_t take(void *to, size_t expected, const void *value, size_t bytes)
-{
-    if (!value || bytes != expected)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of %zu bytes is set by %zu", expected, bytes);
-    memcpy(to, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x, cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void *value, size_t bytes)
-{
-    switch (attribute) {
-    case CUBLASLT_MATRIX_LAYOUT_TYPE: return take(&x->type, sizeof x->type, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_ORDER: return take(&x->order, sizeof x->order, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_ROWS: return take(&x->rows, sizeof x->rows, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_COLS: return take(&x->cols, sizeof x->cols, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_LD: return take(&x->ld, sizeof x->ld, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return take(&x->batch, sizeof x->batch, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return take(&x->apart, sizeof x->apart, value, bytes);
-    }
-    return CUBLAS_STATUS_INVALID_VALUE;
-}
-
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublasComputeType_t compute,
-                                        cudaDataType_t scale)
-{
-    *descriptor = made(sizeof **descriptor);
-    **descriptor =
-        (struct cublaslt_descriptor){ .compute = compute, .scale = scale, .epilogue = CUBLASLT_EPILOGUE_DEFAULT };
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor) { return freed(descriptor); }
-
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMatmulDescAttributes_t attribute,
-                                              const void *value, size_t bytes)
-{
-    switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return take(&x->compute, sizeof x->compute, value, bytes);
-    case CUBLASLT_MATMUL_DESC_SCALE_TYPE: return take(&x->scale, sizeof x->scale, value, bytes);
-    case CUBLASLT_MATMUL_DESC_POINTER_MODE: return take(&x->pointer_mode, sizeof x->pointer_mode, value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSA: return take(&x->trans[0], sizeof x->trans[0], value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSB: return take(&x->trans[1], sizeof x->trans[1], value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(&x->epilogue, sizeof x->epilogue, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(&x->bias, sizeof x->bias, value, bytes);
-    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
-        return take(&x->multiprocessors, sizeof x->multiprocessors, value, bytes);
-    }
-    return CUBLAS_STATUS_INVALID_VALUE;
-}
-
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
-{
-    *preference = made(sizeof **preference);
-    **preference = (struct cublaslt_preference){ .reduction = CUBLASLT_REDUCTION_SCHEME_MASK,
-                                                 .alignment = { 256, 256, 256, 256 } };
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return freed(preference); }
-
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t x,
-                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
-                                                    size_t bytes)
-{
-    uint32_t mode = 0;
-    switch (attribute) {
-    case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return take(&mode, sizeof mode, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return take(&x->workspace, sizeof x->workspace, value, bytes);
-    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return take(&x->reduction, sizeof x->reduction, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-        return take(&x->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof *x->alignment, value,
-                    bytes);
-    }
-    return CUBLAS_STATUS_INVALID_VALUE;
-}
-
 /* ---- What Hopper's library takes ---- */
 
 static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout *y)
@@ -219,12 +52,13 @@ static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout 
 static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *name)
 {
     if (x->rows == 0 || x->cols == 0 || x->rows > INT32_MAX || x->cols > INT32_MAX)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has %lld rows and %lld columns", name, (long long)x->rows,
-                      (long long)x->cols);
-    if (x->order != CUBLASLT_ORDER_COL) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "%s is not in column order", name);
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has %lld rows and %lld columns", name,
+                               (long long)x->rows, (long long)x->cols);
+    if (x->order != CUBLASLT_ORDER_COL)
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "%s is not in column order", name);
     if (x->ld < (int64_t)x->rows)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has leading dimension %lld and %lld rows", name,
-                      (long long)x->ld, (long long)x->rows);
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has leading dimension %lld and %lld rows", name,
+                               (long long)x->ld, (long long)x->rows);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -235,14 +69,15 @@ static cublasStatus_t check_types(const job *j)
         j->a.type == CUDA_R_16BF && j->b.type == CUDA_R_16BF && (j->d.type == CUDA_R_16BF || j->d.type == CUDA_R_32F);
     if (j->how.scale != CUDA_R_32F ||
         (j->how.compute != CUBLAS_COMPUTE_32F && j->how.compute != CUBLAS_COMPUTE_32F_PEDANTIC))
-        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "compute type %d with scale type %d", (int)j->how.compute,
-                      (int)j->how.scale);
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "compute type %d with scale type %d", (int)j->how.compute,
+                               (int)j->how.scale);
     if (!f32 && !bf16)
-        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type,
-                      (int)j->d.type);
-    if (!equal(&j->c, &j->d)) return refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type,
+                               (int)j->d.type);
+    if (!equal(&j->c, &j->d)) return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
     if (j->a.batch < 1 || j->a.batch != j->b.batch || j->a.batch != j->d.batch)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "batches of %d, %d and %d", j->a.batch, j->b.batch, j->d.batch);
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "batches of %d, %d and %d", j->a.batch, j->b.batch,
+                               j->d.batch);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -253,15 +88,16 @@ static cublasStatus_t check_shapes(const job *j)
     int multiprocessors = 0;
     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
     if (m != j->d.rows || n != j->d.cols || k != (tb ? j->b.cols : j->b.rows))
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "the shapes of a, b and d do not multiply");
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "the shapes of a, b and d do not multiply");
     if (j->how.pointer_mode != CUBLASLT_POINTER_MODE_HOST)
-        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "alpha and beta on the device");
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "alpha and beta on the device");
     if (j->how.epilogue != CUBLASLT_EPILOGUE_DEFAULT && j->how.epilogue != CUBLASLT_EPILOGUE_BIAS)
-        return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "epilogue %d", j->how.epilogue);
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "epilogue %d", j->how.epilogue);
     if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && !j->how.bias)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "a bias without an address");
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "a bias without an address");
     if (j->how.multiprocessors < 0 || j->how.multiprocessors > multiprocessors)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d multiprocessors", j->how.multiprocessors, multiprocessors);
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d multiprocessors", j->how.multiprocessors,
+                               multiprocessors);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -341,7 +177,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     algorithm proposed[PROPOSED];
     cublasStatus_t status = check(&j);
     if (status) return status;
-    if (requested <= 0) return refuse(CUBLAS_STATUS_INVALID_VALUE, "%d algorithms asked for", requested);
+    if (requested <= 0) return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%d algorithms asked for", requested);
     int count = propose(&j, preference, proposed);
     *returned = count < requested ? count : requested;
     memset(list, 0, (size_t)*returned * sizeof *list);
@@ -377,7 +213,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
                     : attribute == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ? by.reduction
                                                                          : 0;
     if (bytes != (half ? sizeof(uint16_t) : sizeof word))
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "attribute %d asked for in %zu bytes", (int)attribute, bytes);
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "attribute %d asked for in %zu bytes", (int)attribute,
+                               bytes);
     memset(value, 0, bytes);
     if (!half) memcpy(value, &word, bytes);
     *written = bytes;
@@ -394,7 +231,7 @@ static float value_at(const void *x, cudaDataType type, size_t i)
 /* The matrix in FP32 without gaps. */
 static float *widened(const void *x, const struct cublaslt_layout *l)
 {
-    float *wide = made(l->rows * l->cols * sizeof *wide);
+    float *wide = cublaslt_made(l->rows * l->cols * sizeof *wide);
     for (size_t column = 0; column < l->cols; column++)
         for (size_t row = 0; row < l->rows; row++)
             wide[column * l->rows + row] = value_at(x, l->type, column * (size_t)l->ld + row);
@@ -439,8 +276,8 @@ static void add_terms(const job *j, const float *a, const float *b, float *sum, 
 static void run_one(const job *j)
 {
     int64_t k = (int64_t)(j->how.trans[0] == CUBLAS_OP_T ? j->a.rows : j->a.cols), half = j->by.splits > 1 ? k / 2 : 0;
-    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum;
-    sum = j->beta != 0.0f ? widened(j->C, &j->c) : made(j->d.rows * j->d.cols * sizeof *sum);
+    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = NULL;
+    sum = j->beta != 0.0f ? widened(j->C, &j->c) : cublaslt_made(j->d.rows * j->d.cols * sizeof *sum);
     if (half > 0) add_terms(j, a, b, sum, 0, half, j->beta);
     if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && j->d.type == CUDA_R_16BF)
         for (size_t i = 0; i < j->d.rows * j->d.cols; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
@@ -471,12 +308,13 @@ static void run(void *data)
 static cublasStatus_t check_run(const job *j)
 {
     const void *x[4] = { j->A, j->B, j->C, j->D };
-    if (!can(j, &j->by)) return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "algorithm %u cannot make this product", j->by.id);
+    if (!can(j, &j->by))
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "algorithm %u cannot make this product", j->by.id);
     if (j->workspace_bytes < workspace_of(j, j->by.id))
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace, %zu needed", j->workspace_bytes,
-                      workspace_of(j, j->by.id));
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace, %zu needed", j->workspace_bytes,
+                               workspace_of(j, j->by.id));
     if (j->workspace_bytes && (uintptr_t)j->workspace % 256)
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is not aligned to 256 bytes");
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "the workspace is not aligned to 256 bytes");
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)x[i] % j->by.promise[i])
             emulator_fail("cublasLtMatmul: matrix %c is not aligned to the %u bytes that the heuristic was promised",
@@ -498,7 +336,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     cublasStatus_t status = check(&j);
     if (status) return status;
     if (!given) emulator_fail("cublasLtMatmul without an algorithm: the library would search for one in every call");
-    if (!alpha || !beta || !A || !B || !C || !D) return refuse(CUBLAS_STATUS_INVALID_VALUE, "a pointer is NULL");
+    if (!alpha || !beta || !A || !B || !C || !D)
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "a pointer is NULL");
     j.A = A, j.B = B, j.C = C, j.D = D;
     j.alpha = *(const float *)alpha, j.beta = *(const float *)beta;
     j.by = algorithm_of(given);
@@ -506,7 +345,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     status = check_run(&j);
     if (status) return status;
     touch_ranges(&j);
-    queued = made(sizeof *queued);
+    queued = cublaslt_made(sizeof *queued);
     *queued = j;
     emulator_enqueue(stream, "cublasLtMatmul", run, queued, free);
     return CUBLAS_STATUS_SUCCESS;

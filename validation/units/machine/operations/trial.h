@@ -1,6 +1,6 @@
-/* What is done with every operation of operations.c: it runs on random tensors of each of its shapes, beside a naive
- * version in double; each gradient is compared with central differences of that version; and the result must not
- * depend on threads. */
+/* What is done with every operation of operations.c and operations_activations.c: it runs on random tensors of each of
+ * its shapes, beside a naive version in double; each gradient is compared with central differences of that version; and
+ * the result must not depend on threads. */
 #pragma once
 #include "operations.h"
 

@@ -1,0 +1,29 @@
+/* What the two files of the emulated cuBLASLt share: descriptors, and how a call is refused. */
+#pragma once
+#include "emulator.h"
+#include <cublasLt.h>
+
+struct cublasLtContext {
+    int open;
+};
+struct cublaslt_layout {
+    cudaDataType type;
+    uint64_t rows, cols;
+    int64_t ld, apart; /* of the matrices of a batch */
+    int32_t order, batch;
+};
+struct cublaslt_descriptor {
+    cublasComputeType_t compute;
+    cudaDataType scale;
+    int32_t pointer_mode, trans[2], multiprocessors, epilogue;
+    const void *bias; /* [rows of d], of d's type, with CUBLASLT_EPILOGUE_BIAS */
+};
+struct cublaslt_preference {
+    uint64_t workspace;
+    uint32_t reduction, alignment[4];
+};
+
+/* Says why on stderr; returns status. */
+__attribute__((format(printf, 2, 3))) cublasStatus_t cublaslt_refuse(cublasStatus_t status, const char *format, ...);
+/* Zeroed memory, which the caller frees. */
+void *cublaslt_made(size_t bytes);
