@@ -60,8 +60,8 @@ def memory_bytes(x):
 
 def query_gradient_bytes(x):
     """What a second call reads and writes beside its main kernel: gradient and output in, zeros of FP32 sums out; these
-    in, BF16 out; then, to add the gradients of two calls, two in, one out. (One piece of the sequence, the first, has no
-    second call.)"""
+    in, BF16 out; then, to add the gradients of two calls, two in, one out. (One piece of the sequence, the first, has
+    no second call.)"""
     return (2 + 2 + 4 + 4 + 2 + 6) * x.rows * x.heads * x.head_dim // x.tensor if x.context > 1 else 0
 
 

@@ -65,8 +65,8 @@ def sent_in_dry_run(x):
 
 
 def as_in_dry_run(tap, x, some):
-    """What is priced here is what the program sends, of the stage with most layers. Words of the loss are 12 or 14 bytes
-    a step; head and embedding, in strips, at most three times what is listed as exposed at the ends."""
+    """What is priced here is what the program sends, of the stage with most layers. Words of the loss are 12 or 14
+    bytes a step; head and embedding, in strips, at most three times what is listed as exposed at the ends."""
     said, layers = sent_in_dry_run(x), -(-x.layers // x.pipeline)
     for axis, each, more in ("context", layers, 0), ("pipeline", x.chunks, 14), ("tensor", layers, None):
         mine = x.microbatches * each * sum(t.sent * t.times for t in some if t.axis == axis)

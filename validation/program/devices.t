@@ -81,7 +81,8 @@ tap.ok("rank 0 was not held back\n" in run.stdout and re.search(r"references\), 
        "clocks and memory are reported", run.stdout)
 tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout,
        "why own kernels compute attention is said", run.stdout)
-tap.ok(re.search(r"cuBLASLt, 0 multiprocessors left to transfers; transfers NCCL 2.28.9, gathers and all-to-alls in windows of \d communicators\n",
+tap.ok(re.search(r"cuBLASLt, 0 multiprocessors left to transfers; transfers NCCL 2.28.9, "
+                 r"gathers and all-to-alls in windows of \d communicators\n",
                  run.stdout), "how transfers are made is said", run.stdout)
 run = run_on(body("backend = cuda\ntransfer_sms = 8"))
 tap.ok("cuBLASLt, 8 multiprocessors left" in run.stdout, "but for what the deck gives to transfers", run.stdout)
@@ -91,7 +92,8 @@ tap.ok("cuBLASLt, 16 multiprocessors left to transfers; transfers NCCL 2.28.9, b
        "the environment can turn windows off", run.stdout)
 del os.environ["NCCL_CUMEM_ENABLE"]
 run = run_on(body("backend = cuda"), NCCL_VERSION=22605)
-tap.ok("cuBLASLt, 16 multiprocessors left to transfers; transfers NCCL 2.26.5, by its kernels\n" in run.stdout and results(run)[0]["passed"],
+tap.ok("cuBLASLt, 16 multiprocessors left to transfers; transfers NCCL 2.26.5, by its kernels\n" in run.stdout
+       and results(run)[0]["passed"],
        "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
