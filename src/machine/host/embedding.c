@@ -12,17 +12,22 @@ static void copy_row(const tensor *to, int64_t to_row, const tensor *from, int64
     }
 }
 
+typedef struct {
+    const tensor *of;
+    int64_t row;
+} table_row;
+
 /* The sum of a row of the table and of one of positions, rounded once. */
-static void add_rows(const tensor *to, int64_t to_row, const tensor *a, int64_t a_row, const tensor *b, int64_t b_row)
+static void add_row(table_row to, table_row a, table_row b)
 {
     float tile[3][TILE];
-    int64_t n = tensor_columns(to);
+    int64_t n = tensor_columns(to.of);
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
-        const float *x = row_read(tile[0], tensor_row(a, a_row, at), a->type, part);
-        const float *y = row_read(tile[1], tensor_row(b, b_row, at), b->type, part);
+        const float *x = row_read(tile[0], tensor_row(a.of, a.row, at), a.of->type, part);
+        const float *y = row_read(tile[1], tensor_row(b.of, b.row, at), b.of->type, part);
         for (int64_t i = 0; i < part; i++) tile[2][i] = x[i] + y[i];
-        row_store(tensor_row(to, to_row, at), to->type, tile[2], part);
+        row_store(tensor_row(to.of, to.row, at), to.of->type, tile[2], part);
     }
 }
 
@@ -37,7 +42,8 @@ void host_embedding_forward(const op *o, void *scratch)
         int64_t row = token[i] - o->args.embedding.first, place = i / (count / length);
         bool held = row >= 0 && row < table->dim[0];
         if (held && tensor_present(positions))
-            add_rows(out, i, table, row, positions, position_of(o->args.embedding.place, place, length));
+            add_row((table_row){ out, i }, (table_row){ table, row },
+                    (table_row){ positions, position_of(o->args.embedding.place, place, length) });
         else if (held) copy_row(out, i, table, row, n);
         else memset(tensor_row(out, i, 0), 0, (size_t)n * dtype_bytes(out->type));
     }
