@@ -2,6 +2,7 @@
  * step, weights and norms within the limits of bench/check.c; no hazard; gathered weights are the owners'. */
 #include "bench/check.h"
 #include "trained.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -50,6 +51,15 @@ typedef struct {
     int strips; /* with 4 the gradients of keys travel in BF16 */
 } memory;
 
+/* A tied table of std 1 makes logits of spread sqrt(hidden), whose rounding to BF16 alone moves a loss by 1e-3; so it
+ * is initialized as in the check's model (plan/model/shapes.c), whose limits are held here. */
+static void init_as_checked(model_shape *m)
+{
+    m->init = INIT_STD;
+    m->init_std = 0.81 / sqrt((double)m->hidden);
+    m->output_init_std = m->init_std / sqrt(2.0 * (double)m->layers);
+}
+
 static bench_case cut_case(batch b, cut k, memory kept)
 {
     char text[DECK];
@@ -63,7 +73,9 @@ static bench_case cut_case(batch b, cut k, memory kept)
              b.micro_batch, b.layers, k.tensor, k.data, k.shard, k.context, k.pipeline, k.chunks,
              k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute, kept.strips,
              kept.strips == 4 ? "bf16" : "fp32");
-    return case_of(text, RANKS);
+    bench_case c = case_of(text, RANKS);
+    if (c.model.tied_embedding) init_as_checked(&c.model);
+    return c;
 }
 
 /* Distances from one reference; where: of the first gradient. */
