@@ -53,8 +53,19 @@ typedef struct {
     const char *name;
     tensor (*shape)(const rank_extents *); /* data absent */
     int gradient;
-    unsigned dropped; /* bit per recompute policy that does not keep it */
+    unsigned dropped; /* bit per recompute policy that does not keep it: BY_... */
 } family_slot;
+
+/* Sets of policies that do not keep a slot. LAYER drops nearly all, ATTENTION_MLP less, so they are in the other sets.
+ */
+enum {
+    BY_LAYER = 1 << RECOMPUTE_LAYER,
+    BY_ATTENTION_MLP = BY_LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
+    BY_ATTENTION = BY_ATTENTION_MLP | 1 << RECOMPUTE_ATTENTION,
+    BY_MLP = BY_ATTENTION_MLP | 1 << RECOMPUTE_MLP,
+    BY_NORMS = BY_ATTENTION_MLP | 1 << RECOMPUTE_ELEMENTWISE,
+    BY_ACTIVATION = BY_MLP | 1 << RECOMPUTE_ELEMENTWISE
+};
 
 typedef struct {
     int count;

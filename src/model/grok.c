@@ -29,38 +29,29 @@ enum {
     SLOTS
 };
 
-enum {
-    LAYER = 1 << RECOMPUTE_LAYER,
-    ATTENTION_MLP = LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
-    ATTENTION = ATTENTION_MLP | 1 << RECOMPUTE_ATTENTION,
-    MLP = ATTENTION_MLP | 1 << RECOMPUTE_MLP,
-    NORMS = ATTENTION_MLP | 1 << RECOMPUTE_ELEMENTWISE,
-    ACTIVATION = MLP | 1 << RECOMPUTE_ELEMENTWISE
-};
-
 /* What the router decides is kept under every policy: it is small, and what runs again follows it. */
 static const family_slot slots[SLOTS] = {
     [X] = { "x", residual_shape, .gradient = X },
-    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = NORMS },
-    [RSTD1] = { "rstd1", row_rstd_shape, .dropped = NORMS },
-    [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = LAYER },
-    [O] = { "o", heads_shape, .gradient = O, .dropped = ATTENTION },
-    [LSE] = { "lse", head_statistics_shape, .dropped = ATTENTION },
-    [Y1] = { "y1", residual_shape, .gradient = X, .dropped = LAYER },
-    [X2] = { "x2", residual_shape, .gradient = X, .dropped = NORMS },
-    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = NORMS },
-    [RSTD2] = { "rstd2", row_rstd_shape, .dropped = NORMS },
+    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = BY_NORMS },
+    [RSTD1] = { "rstd1", row_rstd_shape, .dropped = BY_NORMS },
+    [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = BY_LAYER },
+    [O] = { "o", heads_shape, .gradient = O, .dropped = BY_ATTENTION },
+    [LSE] = { "lse", head_statistics_shape, .dropped = BY_ATTENTION },
+    [Y1] = { "y1", residual_shape, .gradient = X, .dropped = BY_LAYER },
+    [X2] = { "x2", residual_shape, .gradient = X, .dropped = BY_NORMS },
+    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = BY_NORMS },
+    [RSTD2] = { "rstd2", row_rstd_shape, .dropped = BY_NORMS },
     [ROUTER] = { "router", router_shape, .gradient = ROUTER },
     [CHOSEN] = { "chosen", token_choices_shape },
     [WEIGHTED] = { "weighted", token_weights_shape, .gradient = WEIGHTED },
     [PLACED] = { "placed", token_choices_shape },
     [SOURCES] = { "sources", row_sources_shape },
     [ROUTED] = { "routed", routed_statistics_shape },
-    [DISPATCHED] = { "dispatched", expert_rows_shape, .gradient = RETURNED, .dropped = MLP },
-    [GATE_UP] = { "gate_up", expert_gate_up_shape, .gradient = GATE_UP, .dropped = MLP },
-    [A] = { "a", expert_ffn_shape, .gradient = A, .dropped = ACTIVATION },
-    [RETURNED] = { "returned", expert_rows_shape, .gradient = RETURNED, .dropped = LAYER },
-    [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },
+    [DISPATCHED] = { "dispatched", expert_rows_shape, .gradient = RETURNED, .dropped = BY_MLP },
+    [GATE_UP] = { "gate_up", expert_gate_up_shape, .gradient = GATE_UP, .dropped = BY_MLP },
+    [A] = { "a", expert_ffn_shape, .gradient = A, .dropped = BY_ACTIVATION },
+    [RETURNED] = { "returned", expert_rows_shape, .gradient = RETURNED, .dropped = BY_LAYER },
+    [Y2] = { "y2", residual_shape, .gradient = X, .dropped = BY_LAYER },
     [LOGITS] = { "logits", logits_shape, .gradient = GRADIENT_IN_PLACE },
 };
 

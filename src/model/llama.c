@@ -4,31 +4,20 @@
 /* What the tape may hold of a layer (o: attention's output; a: the activation), and the head's logits. */
 enum { X = SLOT_INPUT, N1, RSTD1, QKV, O, LSE, Y1, X2, N2, RSTD2, GATE_UP, A, Y2, LOGITS, SLOTS };
 
-/* Sets of policies that do not keep a slot. LAYER drops nearly all, ATTENTION_MLP less, so they are in the other sets.
- */
-enum {
-    LAYER = 1 << RECOMPUTE_LAYER,
-    ATTENTION_MLP = LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
-    ATTENTION = ATTENTION_MLP | 1 << RECOMPUTE_ATTENTION,
-    MLP = ATTENTION_MLP | 1 << RECOMPUTE_MLP,
-    NORMS = ATTENTION_MLP | 1 << RECOMPUTE_ELEMENTWISE,
-    ACTIVATION = MLP | 1 << RECOMPUTE_ELEMENTWISE
-};
-
 static const family_slot slots[SLOTS] = {
     [X] = { "x", residual_shape, .gradient = X },
-    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = NORMS },
-    [RSTD1] = { "rstd1", row_rstd_shape, .dropped = NORMS },
-    [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = LAYER },
-    [O] = { "o", heads_shape, .gradient = O, .dropped = ATTENTION },
-    [LSE] = { "lse", head_statistics_shape, .dropped = ATTENTION },
-    [Y1] = { "y1", residual_shape, .gradient = X, .dropped = LAYER },
-    [X2] = { "x2", residual_shape, .gradient = X, .dropped = NORMS },
-    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = NORMS },
-    [RSTD2] = { "rstd2", row_rstd_shape, .dropped = NORMS },
-    [GATE_UP] = { "gate_up", gate_up_shape, .gradient = GATE_UP, .dropped = MLP },
-    [A] = { "a", ffn_shape, .gradient = A, .dropped = ACTIVATION },
-    [Y2] = { "y2", residual_shape, .gradient = X, .dropped = LAYER },
+    [N1] = { "n1", residual_shape, .gradient = N1, .dropped = BY_NORMS },
+    [RSTD1] = { "rstd1", row_rstd_shape, .dropped = BY_NORMS },
+    [QKV] = { "qkv", fused_heads_shape, .gradient = QKV, .dropped = BY_LAYER },
+    [O] = { "o", heads_shape, .gradient = O, .dropped = BY_ATTENTION },
+    [LSE] = { "lse", head_statistics_shape, .dropped = BY_ATTENTION },
+    [Y1] = { "y1", residual_shape, .gradient = X, .dropped = BY_LAYER },
+    [X2] = { "x2", residual_shape, .gradient = X, .dropped = BY_NORMS },
+    [N2] = { "n2", residual_shape, .gradient = N1, .dropped = BY_NORMS },
+    [RSTD2] = { "rstd2", row_rstd_shape, .dropped = BY_NORMS },
+    [GATE_UP] = { "gate_up", gate_up_shape, .gradient = GATE_UP, .dropped = BY_MLP },
+    [A] = { "a", ffn_shape, .gradient = A, .dropped = BY_ACTIVATION },
+    [Y2] = { "y2", residual_shape, .gradient = X, .dropped = BY_LAYER },
     [LOGITS] = { "logits", logits_shape, .gradient = GRADIENT_IN_PLACE },
 };
 
