@@ -23,11 +23,13 @@ fault fault_agreed(const bench_case *c, const measure *r)
 static void describe(const op *o, char text[OP_TEXT])
 {
     static const char *const access[] = { [READ] = "read", [WRITE] = "written", [UPDATE] = "added to" };
-    size_t used = (size_t)snprintf(text, OP_TEXT, "%s %s (%s: ", op_kind_name(o->kind),
+    size_t used = (size_t)snprintf(text, OP_TEXT, "%s %s (%s:", op_kind_name(o->kind),
                                    o->origin.name ? o->origin.name : "", phase_name(o->origin.phase));
-    for (int i = 0; i < o->operands && used < OP_TEXT; i++)
-        used += (size_t)snprintf(text + used, OP_TEXT - used, "%s%s", access[o->operand[i].access],
-                                 i + 1 < o->operands ? ", " : ")");
+    for (int i = 0, told = 0; i < o->operands && used < OP_TEXT; i++)
+        if (tensor_present(&o->operand[i].tensor))
+            used +=
+                (size_t)snprintf(text + used, OP_TEXT - used, "%s %s", told++ ? "," : "", access[o->operand[i].access]);
+    if (used < OP_TEXT) snprintf(text + used, OP_TEXT - used, ")");
 }
 
 void fault_struck(const bench_case *c, const machine *m, char text[OP_TEXT])
