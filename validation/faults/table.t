@@ -45,7 +45,9 @@ PP2TP2 = "pipeline = 2\nchunks_per_stage = 2\ntensor = 2"
 CP2DP2, NARROW = "context = 2\nsharding = optimizer", "context = 2\nsharding = optimizer\ncontext_gradients = bf16"
 NEMOTRON = "tensor = 2\ndata = 2\nsharding = optimizer"
 SHARD = "shard = 2\ndata = 2\nsharding = none"
-WORKLOAD = {PP4: "llama3.1-70b", PP2TP2: "llama3.1-70b", NEMOTRON: "nemotron4-340b"}
+GPT3, GROK = "data = 2\ntensor = 2\nsharding = optimizer", "expert = 2\ntensor = 2\nsharding = optimizer"
+WORKLOAD = {PP4: "llama3.1-70b", PP2TP2: "llama3.1-70b", NEMOTRON: "nemotron4-340b",
+            GPT3: "gpt3-175b", GROK: "grok1-314b"}
 
 # (what, (kind, operation, nth, rank), the rest of the section)
 MORE = [
@@ -98,6 +100,14 @@ MORE += [("nemotron", (kind, operation, (1, count // 2, count)[(at + turn) % 3],
                                                   ("squared_relu_forward", 4), ("squared_relu_backward", 4),
                                                   ("rope_forward", 4), ("rope_backward", 4), ("adamw", 5)))
          for turn, kind in enumerate(KINDS)]
+MORE += [("gpt3", (kind, operation, nth, nth % RANKS), GPT3)
+         for operation in ("gelu_forward", "gelu_backward", "column_sums")
+         for nth, kind in enumerate(("drop", "scale"), 1)]
+# Whole numbers are not scaled.
+MORE += [("grok", (kind, operation, nth, nth % RANKS), GROK)
+         for operation in ("geglu_forward", "geglu_backward", "grouped_matmul", "router_forward", "router_backward",
+                           "permute", "unpermute_forward", "unpermute_backward")
+         for nth, kind in enumerate(("drop", "scale"), 1) if (operation, kind) != ("router_forward", "scale")]
 # Context: of each layer and microbatch 2 copies, gathers and attention_forward; backward as many, 2 all_to_all and
 # sum_parts. Of two attention_backward the second adds to the gradients of keys.
 MORE += [("CP2xDP2", (kind, operation, nth, rank), CP2DP2) for kind, operation, nth, rank in [
