@@ -248,8 +248,10 @@ static void report_experts(const case_result *r)
 
 static void report_numbers(const case_result *r)
 {
-    say("Step time  median %.4f s, min %.4f, max %.4f; last step (the recipe's rule) %.4f\n", r->median_seconds,
+    say("Step time  median %.4f s, min %.4f, max %.4f; %.4f by the recipe's rule: ", r->median_seconds,
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
+    int64_t last = r->given->metric_steps;
+    say(last == 1 ? "the last step\n" : "mean of the last %lld steps\n", (long long)last);
     report_experts(r);
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
         r->tokens_per_second_per_gpu, r->tflops_per_gpu);

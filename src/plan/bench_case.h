@@ -111,6 +111,7 @@ typedef struct {
     capacity_groups capacity_groups;
     bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;
+    int64_t metric_steps; /* of the last steps, whose mean is the recipe's step time */
     uint32_t seed;
     tokens_kind tokens;
     recompute_mask recompute;
