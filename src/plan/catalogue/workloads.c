@@ -150,7 +150,7 @@ static const workload_row rows[] = {
       .full = { SIZES(96, 12288, 49152, 96, 96, 50304, 2048), .position_rows = 16384, GPT3_SHAPE },
       .small = &gpt3_small,
       .optimizer = &gpt3_optimizer,
-      .recompute = RECOMPUTE_ATTENTION }, /* and elementwise, but not in the last chunk */
+      .recompute = RECOMPUTE_ATTENTION_ELEMENTWISE }, /* in the recipe not of the last chunk (DECISIONS.md) */
     { .name = "gpt3-52k",
       GPT3_ROW,
       .full = { SIZES(8, 16, 64, 2, 2, 1024, 1024), .position_rows = 2048, GPT3_SHAPE },

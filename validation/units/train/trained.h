@@ -219,6 +219,22 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     mesh_close(&m);
 }
 
+/* Numbers of two runs of the same model that differ. */
+static inline int64_t trained_differences(const trained *a, const trained *b)
+{
+    const double *const left[] = { a->gradient, a->last_gradient, a->weight }, *const right[] = { b->gradient,
+                                                                                                  b->last_gradient,
+                                                                                                  b->weight };
+    int64_t count = 0;
+    for (int step = 0; step < a->steps; step++) {
+        count += (a->loss[step] != b->loss[step]) + (a->norm[step] != b->norm[step]);
+        for (int i = 0; i < TRAINED_SEQUENCES; i++) count += a->sequence_loss[step][i] != b->sequence_loss[step][i];
+    }
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; k < a->base[a->rows]; k++) count += left[i][k] != right[i][k];
+    return count;
+}
+
 /* The larger one; NaN if either is: a limit on the worst of many then fails, whichever of them is not a number. */
 static inline double worst_of(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
