@@ -149,9 +149,9 @@ static void write_given(const trainer *t, int64_t microbatch, const double *code
     }
 }
 
-void routing_give(const trainer *t, reference *const of[], int references)
+void routing_give(const trainer *t, reference of[], int references)
 {
-    const bench_case *c = &of[0]->given;
+    const bench_case *c = &of[0].given;
     int64_t n = c->model.layers * c->model.sequence;
     double *codes = reference_doubles(n);
     for (int64_t s = 0; s < c->global_batch; s++) {
@@ -159,7 +159,7 @@ void routing_give(const trainer *t, reference *const of[], int references)
         if (t) add_own(t, s, codes);
         world_sum(codes, n);
         for (int i = 0; s % world_ranks() == world_rank() && i < references; i++)
-            write_given(&of[i]->trainer, s / world_ranks(), codes);
+            write_given(&of[i].trainer, s / world_ranks(), codes);
     }
     free(codes);
 }

@@ -7,7 +7,7 @@
  * were dropped or kept against the rule. The caller has waited for the step. t NULL: takes no part. */
 int64_t routing_broken(const trainer *t);
 /* The last step's choices into the references' trainers. Collective over the world. */
-void routing_give(const trainer *t, reference *const of[], int references);
+void routing_give(const trainer *t, reference of[], int references);
 /* Of the tokens that this rank's reference has routed as it was given: how many it would have given to another expert,
  * and by how much that one's logit was larger, at most. */
 typedef struct {
