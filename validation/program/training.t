@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole runs: the default deck passes on four ranks, leaves a record that validates, and ramp tokens are learned."""
+"""Whole runs: the default deck passes on four ranks and leaves a record that validates."""
 import os
 import subprocess
 import tempfile
@@ -62,13 +62,6 @@ tap.ok(case["passed"] and not case["valid"]
        "a rate of 100 passes, but is not valid: training diverged", run.stdout)
 tap.ok(max(case["losses"]) > 2 * case["losses"][0] and "NOT VALID  the loss rose to" in run.stdout,
        "and the report says how far the loss rose", case["losses"])
-
-run = alone(deck_file(f"{unchecked}size = small\nprecision = fp32\ntokens = ramp\nsequence = 128\nsteps = 50\n"),
-            threads=2)
-losses = results(run)[0]["losses"]
-tap.say(f"ramp tokens, 50 steps: loss {losses[0]:.3f} -> {losses[-1]:.3f}")
-tap.ok(losses[0] > 8 and losses[-1] < 0.5 * losses[0],
-       "the loss falls to less than half on ramp tokens within 50 steps", losses)
 
 extreme = (f"{unchecked}size = small\nprecision = fp32\nsteps = 2\nlayers = 2\nhidden = 64\nffn = 80\nheads = 4\n"
            "kv_heads = 2\nvocabulary = 125\nsequence = 64\nglobal_batch = 4\nlearning_rate = 10\n")

@@ -16,6 +16,7 @@ enum { TRAINED_STEPS = 32, TRAINED_ROWS = 128, TRAINED_SEQUENCES = 16 };
 typedef struct {
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
+    double balance[TRAINED_STEPS], dropped[TRAINED_STEPS]; /* of experts */
     double sequence_loss[TRAINED_STEPS]
                         [TRAINED_SEQUENCES]; /* summed over positions; kept if the batch is small enough */
     int rows;
@@ -149,8 +150,11 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
 static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t steps)
 {
     const bench_case *c = t->given;
-    r->loss[step] = trainer_report(t, step).scalar[SCALAR_LOSS];
-    r->norm[step] = trainer_report(t, step).scalar[SCALAR_NORM];
+    step_report report = trainer_report(t, step);
+    r->loss[step] = report.scalar[SCALAR_LOSS];
+    r->norm[step] = report.scalar[SCALAR_NORM];
+    r->balance[step] = report.routed.balance;
+    r->dropped[step] = report.routed.dropped;
     if (step == 0) take_rows(t, r, true, r->gradient);
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
     bool tells = param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
@@ -206,6 +210,8 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     world_sum(r->sequence_loss[0], TRAINED_STEPS * TRAINED_SEQUENCES);
     world_broadcast(r->loss, sizeof r->loss, 0);
     world_broadcast(r->norm, sizeof r->norm, 0);
+    world_broadcast(r->balance, sizeof r->balance, 0);
+    world_broadcast(r->dropped, sizeof r->dropped, 0);
     if (m.takes_part) {
         take_machine(r, &t);
         r->whole_weight_errors = count_weight_errors(&t, r);
