@@ -165,9 +165,7 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
     hold_to_itself(c, &k->reference[0], t, step);
 }
 
-/* Routers of the mesh decide; the references' take that, and would have decided otherwise only where two logits differ
- * by less than this: of FP32 and BF16. */
-static const double largest_margin[] = { 1e-4, 1e-1 };
+double check_margin_of(case_precision precision) { return precision == PRECISION_FP32 ? 1e-4 : 1e-1; }
 
 /* What the step reports of its experts, against what one reference does, whose ranks count apart. */
 static void hold_reports(check_result *c, const check *k, const trainer *t, int step)
@@ -200,7 +198,7 @@ static void hold_routing(check_result *c, check *k, const trainer *t, int step)
         world_maximum(&margin, 1);
         c->flips += (int64_t)flips;
         c->margin = fmax(c->margin, margin);
-        note(c, &c->routing, CHECK_THRESHOLD * margin / largest_margin[k->given.precision != PRECISION_FP32],
+        note(c, &c->routing, CHECK_THRESHOLD * margin / check_margin_of(k->given.precision),
              "choices of experts", "the routers, by the references' logits", step, 0);
     }
 }

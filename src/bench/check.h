@@ -25,6 +25,9 @@ typedef union {
 } check_limits;
 /* Frozen limits of a precision against the reference of the same precision, or against the FP32 one. */
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32);
+/* Routers of the mesh decide; the references' take that, and would have decided otherwise only where two logits differ
+ * by less than this. */
+double check_margin_of(case_precision precision);
 
 typedef struct {
     bench_case given; /* the check model */

@@ -1,0 +1,182 @@
+/* Agreement of a case with one rank: how far losses per sequence, gradients of the first and the last step, weights and
+ * norms are apart, in units of the limits of bench/check.h. Of a mixture of experts every choice is by the rule; where
+ * one differs from the one rank's, the one rank is trained once more with the case's choices, each of which its own
+ * logits would have made but for the calibrated margin. */
+#pragma once
+#include "bench/check.h"
+#include "plan/catalogue/catalogue.h"
+#include "trained.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+enum { LAYOUT_TITLE = 256 };
+
+/* Distances from one reference; where: of the first gradient. */
+typedef struct {
+    check_limits found;
+    double norm;
+    char where[48];
+} spread;
+/* From every reference; whose choices differed. */
+typedef struct {
+    spread from[2];
+    routing_flips flips;
+} spreads;
+
+static inline double relative(double got, double want) { return fabs(got / want - 1.0); }
+
+static inline double loss_spread(const trained *x, const trained *want, int64_t step)
+{
+    double worst = relative(x->loss[step], want->loss[step]);
+    for (int64_t i = 0; i < want->sequences; i++)
+        worst = worst_of(worst, relative(x->sequence_loss[step][i], want->sequence_loss[step][i]));
+    if (want->balance[step] > 0.0) worst = worst_of(worst, relative(x->balance[step], want->balance[step]));
+    return worst;
+}
+
+static inline spread spread_of(const trained *x, const trained *want)
+{
+    const char *where = "", *name = "";
+    spread s = { .found.loss_first = loss_spread(x, want, 0) };
+    for (int64_t step = 0; step < want->steps; step++) {
+        s.norm = worst_of(s.norm, relative(x->norm[step], want->norm[step]));
+        if (step > 0) s.found.loss_later = worst_of(s.found.loss_later, loss_spread(x, want, step));
+    }
+    s.found.gradient_first = worst_ratio(want, x->gradient, want->gradient, &where);
+    s.found.gradient_fourth = worst_ratio(want, x->last_gradient, want->last_gradient, &name);
+    s.found.weights = worst_change(want, x->weight, want->weight, want->first_weight, &name);
+    snprintf(s.where, sizeof s.where, "%s", where);
+    return s;
+}
+
+static inline void raise_spread(spread *to, const spread *s)
+{
+    if (s->found.gradient_first > to->found.gradient_first) memcpy(to->where, s->where, sizeof to->where);
+    for (int m = 0; m < CHECK_MEASURES; m++) to->found.of[m] = worst_of(to->found.of[m], s->found.of[m]);
+    to->norm = worst_of(to->norm, s->norm);
+}
+
+/* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check.c). */
+static inline double spread_in_limits(const spread *s, const bench_case *c, bool against_fp32)
+{
+    storage_rule kept = storage_of(c);
+    bool masters = kept.weight == KEPT_FP32 || kept.master == KEPT_FP32;
+    check_limits limit = check_limits_of(c->precision, c->model.layers, against_fp32);
+    double worst = s->norm / limit.gradient_fourth;
+    for (int m = 0; m < CHECK_MEASURES; m++)
+        if (m != CHECK_WEIGHTS || !against_fp32 || masters) worst = worst_of(worst, s->found.of[m] / limit.of[m]);
+    return worst;
+}
+
+/* ---- one rank ---- */
+
+/* Of the same precision, then FP32 if that is another. */
+typedef struct {
+    int count;
+    bench_case given[2];
+    trained of[2];
+} references;
+
+/* alone: of one rank, a sequence a microbatch. */
+static inline void references_train(references *r, const bench_case *alone, int64_t steps)
+{
+    r->count = alone->precision == PRECISION_FP32 ? 1 : 2;
+    for (int i = 0; i < r->count; i++) {
+        r->given[i] = *alone;
+        if (i == 1) r->given[i].precision = PRECISION_FP32;
+        train_case(&r->of[i], &r->given[i], &(training){ .steps = steps });
+    }
+}
+
+static inline void references_close(references *r)
+{
+    for (int i = 0; i < r->count; i++) trained_close(&r->of[i]);
+}
+
+static inline bool same_choices(const trained *a, const trained *b)
+{
+    return !a->choices || !memcmp(a->choices, b->choices,
+                                  (size_t)(a->steps * a->sequences * a->of_sequence) * sizeof *a->choices);
+}
+
+/* One rank that takes the choices of x. */
+static inline void train_following(trained *one, const bench_case *alone, const trained *x)
+{
+    bench_case c = *alone;
+    c.choices_given = true;
+    train_case(one, &c, &(training){ .steps = x->steps, .choices = x });
+    if (!(one->flips.margin < check_margin_of(x->precision)) && world_rank() == 0)
+        printf("# %lld choices differ, by %.1e\n", (long long)one->flips.flips, one->flips.margin);
+    assert_true(one->flips.margin < check_margin_of(x->precision));
+}
+
+static inline void compare_with(spreads *worst, int i, const trained *x, const references *r)
+{
+    trained following;
+    bool alike = same_choices(x, &r->of[i]);
+    if (!alike) train_following(&following, &r->given[i], x);
+    const trained *want = alike ? &r->of[i] : &following;
+    spread s = spread_of(x, want);
+    raise_spread(&worst->from[i], &s);
+    for (int64_t step = 0; step < x->steps; step++) assert_true(x->dropped[step] == want->dropped[step]);
+    if (alike) return;
+    worst->flips.flips += following.flips.flips;
+    worst->flips.margin = fmax(worst->flips.margin, following.flips.margin);
+    trained_close(&following);
+}
+
+/* What holds of every run, without another. */
+static inline void hold_alone(const trained *x)
+{
+    if (x->hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), x->hazard);
+    assert_true(x->hazards == 0.0);
+    assert_true(x->whole_weight_errors == 0.0);
+    assert_true(x->broken == 0.0);
+    assert_true(losses_are_positive(x));
+}
+
+/* Trains the case and raises `worst` to its distances. */
+static inline void compare_case(spreads *worst, const bench_case *c, training how, const references *r)
+{
+    trained x;
+    how.steps = r->of[0].steps;
+    train_case(&x, c, &how);
+    for (int i = 0; i < r->count; i++) compare_with(worst, i, &x, r);
+    hold_alone(&x);
+    trained_close(&x);
+}
+
+/* ---- what is said ---- */
+
+static inline const char *layout_title(char title[LAYOUT_TITLE], const bench_case *c)
+{
+    const int *degree = c->layout.degree;
+    snprintf(title, LAYOUT_TITLE, "%s %s, TP%d DP%d S%d CP%d EP%d PP%d, %d chunks %s", c->workload,
+             precision_name(c->precision), degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_SHARD],
+             degree[AXIS_CONTEXT], c->layout.expert, degree[AXIS_PIPELINE], c->layout.chunks_per_stage,
+             schedule_name(c->schedule));
+    return title;
+}
+
+static inline void print_spread(const bench_case *c, const char *what, const spreads *all, int i)
+{
+    char title[LAYOUT_TITLE];
+    const check_limits *x = &all->from[i].found;
+    if (world_rank() > 0) return;
+    printf("# %s%s%s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e  %.3f of the limits",
+           layout_title(title, c), what, i ? ", from fp32" : "", x->loss_first, x->loss_later, x->gradient_first,
+           x->gradient_fourth, all->from[i].where, x->weights, all->from[i].norm,
+           spread_in_limits(&all->from[i], c, i == 1));
+    if (i == 0 && all->flips.flips)
+        printf("; %lld choices differ, by %.1e", (long long)all->flips.flips, all->flips.margin);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* Prints the distances of the case, or of several that differ in `what`, and holds them to the limits. */
+static inline void judge(const bench_case *c, const char *what, const spreads *all, int count)
+{
+    for (int i = 0; i < count; i++) print_spread(c, what, all, i);
+    for (int i = 0; i < count; i++) assert_true(spread_in_limits(&all->from[i], c, i == 1) < 1.0);
+}
