@@ -198,8 +198,8 @@ static void hold_routing(check_result *c, check *k, const trainer *t, int step)
         world_maximum(&margin, 1);
         c->flips += (int64_t)flips;
         c->margin = fmax(c->margin, margin);
-        note(c, &c->routing, CHECK_THRESHOLD * margin / check_margin_of(k->given.precision),
-             "choices of experts", "the routers, by the references' logits", step, 0);
+        note(c, &c->routing, CHECK_THRESHOLD * margin / check_margin_of(k->given.precision), "choices of experts",
+             "the routers, by the references' logits", step, 0);
     }
 }
 

@@ -46,15 +46,6 @@ typedef struct {
     int strips; /* with 4 the gradients of keys travel in BF16 */
 } memory;
 
-/* A tied table of std 1 makes logits of spread sqrt(hidden), whose rounding to BF16 alone moves a loss by 1e-3; so it
- * is initialized as in the check's model (plan/model/shapes.c), whose limits are held here. */
-static void init_as_checked(model_shape *m)
-{
-    m->init = INIT_STD;
-    m->init_std = 0.81 / sqrt((double)m->hidden);
-    m->output_init_std = m->init_std / sqrt(2.0 * (double)m->layers);
-}
-
 static bench_case cut_case(batch b, cut k, memory kept)
 {
     char text[DECK];
@@ -69,7 +60,7 @@ static bench_case cut_case(batch b, cut k, memory kept)
              k.schedule[0] ? "schedule = " : "", k.schedule, kept.sharding, kept.recompute, kept.strips,
              kept.strips == 4 ? "bf16" : "fp32");
     bench_case c = case_of(text, RANKS);
-    if (c.model.tied_embedding) init_as_checked(&c.model);
+    init_as_checked(&c);
     return c;
 }
 
@@ -91,7 +82,7 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
     references r = reference_of(b);
     for (int k = 0; k < count; k++) {
         char what[64];
-        spreads worst = { .flips = { 0 } };
+        spreads worst = no_spread;
         bench_case c = cut_case(b, list[k], (memory){ "none", "none", 1 });
         int ways = list[k].data > 1 || (list[k].shard > 1 && list[k].context > 1) ? 2 : 1;
         snprintf(what, sizeof what, ", %d shardings x %d recomputes", ways, masks);
@@ -203,10 +194,10 @@ static void run_odd(const odd_case *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         const odd_case *o = &list[i];
         references r = reference_of(o->b);
-        spreads found = { .flips = { 0 } };
+        spreads found = no_spread;
         bench_case c = cut_case(o->b, o->k, o->kept);
-        snprintf(what, sizeof what, ", %d microbatches of %d, vocabulary %d, sharding %s, recompute %s", (int)c.microbatches,
-                 o->b.micro_batch, o->b.vocabulary, o->kept.sharding, o->kept.recompute);
+        snprintf(what, sizeof what, ", %d microbatches of %d, vocabulary %d, sharding %s, recompute %s",
+                 (int)c.microbatches, o->b.micro_batch, o->b.vocabulary, o->kept.sharding, o->kept.recompute);
         compare_case(&found, &c, (training){ 0 }, &r);
         judge(&c, what, &found, r.count);
         references_close(&r);

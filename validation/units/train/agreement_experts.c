@@ -8,16 +8,16 @@ enum { STEPS = 4, RANKS = 8, DECK = 1024, BATCH_SEQUENCES = 8, LAYERS = 2, PIPEL
 static bench_case case_for(const char *precision, int layers, const char *capacity, const char *keys)
 {
     char text[DECK];
-    int length = snprintf(text, sizeof text,
-                          "experts\n\n[grok1-314b]\nsize = small\nhidden = 64\nffn = 64\nheads = 16\nkv_heads = 8\n"
-                          "sequence = 64\nvocabulary = 250\nwarmup = 0\nsteps = %d\ntokens = uniform\ncheck = off\n"
-                          "backend = host\nglobal_batch = %d\nprecision = %s\nlayers = %d\ncapacity = %s\n%s%s\n",
-                          STEPS, BATCH_SEQUENCES, precision, layers, capacity,
-                          strstr(keys, "data") ? "" : "data = 1\n", keys);
+    int length =
+        snprintf(text, sizeof text,
+                 "experts\n\n[grok1-314b]\nsize = small\nhidden = 64\nffn = 64\nheads = 16\nkv_heads = 8\n"
+                 "sequence = 64\nvocabulary = 250\nwarmup = 0\nsteps = %d\ntokens = uniform\ncheck = off\n"
+                 "backend = host\nglobal_batch = %d\nprecision = %s\nlayers = %d\ncapacity = %s\n%s%s\n",
+                 STEPS, BATCH_SEQUENCES, precision, layers, capacity, strstr(keys, "data") ? "" : "data = 1\n", keys);
     for (int i = 0; i < length; i++)
         if (text[i] == ';') text[i] = '\n';
     bench_case c = case_of(text, RANKS);
-    c.size = SIZE_CHECK; /* keeps choices */
+    init_as_checked(&c);
     return c;
 }
 
@@ -74,7 +74,7 @@ static void cut_every_way(const char *precision, int layers, const char *const *
     references r = reference_of(precision, layers, "none", one_group);
     int turn = strcmp(precision, "fp32") ? 1 : 2, masks = test_is_long() ? MASKS : 1;
     for (int k = 0; k < (test_is_long() ? count : 1); k++) {
-        spreads worst = { .flips = { 0 } };
+        spreads worst = no_spread;
         bench_case c;
         char keys[DECK / 2], what[64];
         for (int m = 0; m < masks; m++) {
@@ -133,7 +133,7 @@ static void capacities(void **state)
     (void)state;
     for (int i = 0; i < (test_is_long() ? (int)(sizeof list / sizeof *list) : 2); i++) {
         const limited *l = &list[i];
-        spreads found = { .flips = { 0 } };
+        spreads found = no_spread;
         char what[64];
         bench_case c = case_for(l->precision, l->layers, l->capacity, l->keys);
         const int *degree = c.layout.degree;
@@ -160,7 +160,7 @@ static void nothing_dropped(void **state)
     (void)state;
     for (int i = 0; i < (test_is_long() ? (int)(sizeof list / sizeof *list) : 1); i++) {
         const limited *l = &list[i];
-        spreads found = { .flips = { 0 } };
+        spreads found = no_spread;
         char what[64];
         references r = reference_of(l->precision, l->layers, "none", one_group);
         bench_case c = case_for(l->precision, l->layers, l->capacity, l->keys);

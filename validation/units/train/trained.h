@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16 };
+enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16 };
 typedef struct {
     case_precision precision;
     int64_t steps, sequences;
@@ -29,8 +30,8 @@ typedef struct {
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
     /* Of models with experts: choices as in bench/routing.h, [steps, sequences, layers, positions], NULL where nothing
-     * keeps them; those that are not by the rule; dropped ones and balance loss as reported. Of a run whose choices were
-     * given: by how much its own logits would have others, and how often. */
+     * keeps them; those that are not by the rule; dropped ones and balance loss as reported. Of a run whose choices
+     * were given: by how much its own logits would have others, and how often. */
     int64_t of_sequence; /* choices: layers x positions */
     double *choices, broken, dropped[TRAINED_STEPS], balance[TRAINED_STEPS];
     routing_flips flips;
@@ -41,7 +42,8 @@ typedef struct {
     size_t arena_bytes;         /* this rank */
 } trained;
 
-/* choices: of another run, given to one rank with a sequence a microbatch. drop_wait: from 1, of step drop_step on this rank; 0: none */
+/* choices: of another run, given to one rank with a sequence a microbatch. drop_wait: from 1, of step drop_step on this
+ * rank; 0: none */
 typedef struct {
     int64_t steps;
     bool hostile;
@@ -62,6 +64,18 @@ static inline bool tests_cuda(void)
 /* Does the test's row in tests.list say `long`? */
 static inline bool test_is_long(void) { return getenv("XGSW_TEST_LONG") != NULL; }
 
+/* What a test draws by: the day's number, so that every day draws other things, or XGSW_TEST_SEED. Collective over the
+ * world; rank 0 prints it. */
+static inline uint32_t seed_of_test(void)
+{
+    enum { SECONDS_A_DAY = 86400 };
+    const char *given = getenv("XGSW_TEST_SEED");
+    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : (uint32_t)(time(NULL) / SECONDS_A_DAY);
+    world_broadcast(&seed, sizeof seed, 0);
+    if (world_rank() == 0) printf("# XGSW_TEST_SEED=%u\n", seed);
+    return seed;
+}
+
 static inline machine_kind kind_of(const bench_case *c)
 {
     return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST;
@@ -81,6 +95,17 @@ static inline bench_case case_of(const char *text, int ranks)
     deck_free(&d);
     if (tests_cuda()) c.backend = BACKEND_CUDA;
     return c;
+}
+
+/* How a case is laid out, in words. */
+static inline const char *layout_title(char title[LAYOUT_TITLE], const bench_case *c)
+{
+    const int *degree = c->layout.degree;
+    snprintf(title, LAYOUT_TITLE, "%s %s, TP%d DP%d S%d CP%d EP%d PP%d, %d chunks %s", c->workload,
+             precision_name(c->precision), degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_SHARD],
+             degree[AXIS_CONTEXT], c->layout.expert, degree[AXIS_PIPELINE], c->layout.chunks_per_stage,
+             schedule_name(c->schedule));
+    return title;
 }
 
 /* Only check models keep what their routers decide (model/expert_steps.c). */
@@ -231,8 +256,7 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
         take_rows(&t, r, false, r->first_weight);
     }
     for (int64_t s = 0; m.takes_part && s < how->steps; s++) {
-        for (int64_t i = 0; how->choices && i < r->sequences; i++)
-            routing_write(&t, i, choices_at(how->choices, s, i));
+        for (int64_t i = 0; how->choices && i < r->sequences; i++) routing_write(&t, i, choices_at(how->choices, s, i));
         machine_drop_wait(t.machine, s == how->drop_step ? how->drop_wait - 1 : -1);
         mark_sync(trainer_step(&t));
         take_step(r, &t, s, how->steps);
