@@ -73,7 +73,8 @@ static references reference_of(batch b)
     return r;
 }
 
-/* Of a cut's ways (sharding, mask) every second, by turns: each way in one of the two precisions. `long`: all. */
+/* Of a list's cuts every second, by turns, and of a cut's ways (sharding, mask): each in one of the two precisions.
+ * `long`: all. */
 static bool is_due(batch b, int way) { return test_is_long() || way % 2 == (strcmp(b.precision, "fp32") != 0); }
 
 /* Every cut with every sharding and recompute mask that is due; the worst of each cut is printed. */
