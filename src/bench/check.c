@@ -24,7 +24,8 @@ static check_limits deepened(check_limits limits, int64_t layers)
 }
 
 /* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h); the reported norm has their
- * limits. Weights: r with the change of four steps as reference. What healthy checks of all layouts reached, and the
+ * limits. Weights: r with the change of four steps as reference. Balance loss of experts: relative. Margin: of logits,
+ * where a choice of experts is not the reference's. What healthy checks of all families and layouts reached, and the
  * weakest planted faults, stands in validation/measured/calibration-host.txt. */
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32)
 {
@@ -35,6 +36,8 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
         .gradient_first = 1e-5,  /* 6 */
         .gradient_fourth = 1e-3, /* 3 */
         .weights = 1e-2,         /* 1.5: Adam's first step, a sign, turns where a gradient is below its rounding */
+        .balance = 2e-5,
+        .margin = 1e-4,
     };
     static const check_limits bf16 = {
         .loss_first = 1e-3,        /* 5 */
@@ -42,6 +45,8 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
         .gradient_first = 3e-2,    /* 2.7 */
         .gradient_fourth = 1.5e-1, /* 5 */
         .weights = 3e-1,           /* 1.9: the weakest planted fault is 1.4 times this */
+        .balance = 2e-3,
+        .margin = 1e-1,
     };
     static const check_limits bf16_against_fp32 = {
         .loss_first = 1e-3,      /* 1.7: one sequence of hundreds is that far from FP32 */
@@ -49,6 +54,8 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
         .gradient_first = 5e-2,  /* 1.9 */
         .gradient_fourth = 2e-1, /* 7 */
         .weights = 4e-1,         /* 2.1 */
+        .balance = 4e-3,
+        .margin = 1e-1,
     };
     if (precision == PRECISION_FP32) return fp32;
     return deepened(against_fp32 ? bf16_against_fp32 : bf16, layers);
@@ -60,7 +67,6 @@ void check_open(check *k, const bench_case *c)
     k->given = check_case(c);
     k->references = k->given.precision == PRECISION_FP32 ? 1 : 2;
     k->routes = k->given.model.experts > 0;
-    for (int i = 0; !k->routes && i < k->references; i++) reference_compute(&k->reference[i], &k->given, i == 1);
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(&k->given) };
     mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(o.machine.kind));
     if (k->mesh.takes_part) k->share = measure_case(&k->given, &k->mesh, &o);
@@ -69,7 +75,7 @@ void check_open(check *k, const bench_case *c)
 
 void check_close(check *k)
 {
-    for (int i = 0; !k->routes && i < k->references; i++) reference_free(&k->reference[i]);
+    for (int i = 0; i < k->references; i++) reference_free(&k->reference[i]);
     measure_free(&k->share);
     mesh_close(&k->mesh);
 }
@@ -77,6 +83,7 @@ void check_close(check *k)
 /* One step, held to one reference. */
 typedef struct {
     check_result *result;
+    const bench_case *given;
     const reference *r;
     const trainer *t;
     int step;
@@ -86,7 +93,8 @@ typedef struct {
 
 static double *part_of(check_result *c, check_measure m)
 {
-    double *const part[] = { &c->loss, &c->loss, &c->gradient_first, &c->gradient_fourth, &c->weights };
+    double *const part[] = { &c->loss,    &c->loss,    &c->gradient_first, &c->gradient_fourth,
+                             &c->weights, &c->routing, &c->routing };
     return part[m];
 }
 
@@ -156,69 +164,70 @@ static bool measures_weights(const check *k, int which)
     return which == 0 || kept.weight == KEPT_FP32 || kept.master == KEPT_FP32;
 }
 
+/* What the step reports of its experts, against what the reference does, whose ranks count apart. */
+static void hold_reports(const held_step *h)
+{
+    const bench_case *given = h->given;
+    double choices = (double)(given->global_batch * given->model.sequence * given->model.layers * given->model.active);
+    routed_report own = trainer_routed(&h->r->trainer, h->step),
+                  said = h->t ? trainer_routed(h->t, h->step) : (routed_report){ 0 };
+    double sum[] = { own.dropped, own.balance };
+    world_sum(sum, 2);
+    worst_row wrong = compare_largest(h->t && (said.chosen != choices || said.dropped != sum[0]));
+    worst_row off = compare_largest(h->t ? fabs(said.balance / sum[1] - 1.0) : 0.0);
+    note(h->result, &h->result->routing, CHECK_THRESHOLD * wrong.r, "choices and drops", "the step, as reported",
+         h->step, wrong.rank);
+    hold(h, CHECK_BALANCE, off, "balance loss", "the step, as reported");
+}
+
+/* The routers of the mesh decide, exactly by the rule; the reference's take that, and would have decided otherwise only
+ * where two logits are near. */
+static void hold_routing(const held_step *h)
+{
+    routing_flips f = routing_compare(&h->r->trainer);
+    double flips = (double)f.flips;
+    worst_row broken = compare_largest((double)routing_broken(h->t)), margin = compare_largest(f.margin);
+    world_sum(&flips, 1);
+    h->result->flips += (int64_t)flips;
+    h->result->margin = fmax(h->result->margin, margin.r);
+    note(h->result, &h->result->routing, CHECK_THRESHOLD * broken.r, "choices of experts",
+         "the routers, by their own logits", h->step, broken.rank);
+    hold(h, CHECK_MARGIN, margin, "choices of experts", "the routers, by the references' logits");
+    hold_reports(h);
+}
+
 static void hold_step(check_result *c, check *k, const trainer *t, int step)
 {
     for (int i = 0; i < k->references; i++) {
-        check_limits limits = check_limits_of(k->given.precision, k->given.model.layers, i == 1);
-        hold_to_reference(&(held_step){ c, &k->reference[i], t, step, measures_weights(k, i), limits, &k->found[i] });
+        held_step h = { .result = c,
+                        .given = &k->given,
+                        .r = &k->reference[i],
+                        .t = t,
+                        .step = step,
+                        .weights = measures_weights(k, i),
+                        .found = &k->found[i],
+                        .limits = check_limits_of(k->given.precision, k->given.model.layers, i == 1) };
+        hold_to_reference(&h);
+        if (k->routes) hold_routing(&h);
     }
     hold_to_itself(c, &k->reference[0], t, step);
 }
 
-double check_margin_of(case_precision precision) { return precision == PRECISION_FP32 ? 1e-4 : 1e-1; }
-
-/* What the step reports of its experts, against what one reference does, whose ranks count apart. */
-static void hold_reports(check_result *c, const check *k, const trainer *t, int step)
+/* References go beside the first run, those of a mixture of experts beside each, whose choices they take. */
+static void step_references(check *k, const trainer *t, int step)
 {
-    const bench_case *given = &k->given;
-    double choices = (double)(given->global_batch * given->model.sequence * given->model.layers * given->model.active);
-    double limit = check_limits_of(given->precision, given->model.layers, false).loss_later;
-    routed_report of = trainer_routed(&k->reference[0].trainer, step), said = of;
-    double sum[2] = { of.dropped, of.balance };
-    world_sum(sum, 2);
-    if (t) said = trainer_routed(t, step);
-    double wrong = t && (said.chosen != choices || said.dropped != sum[0]),
-           off = t ? fabs(said.balance / sum[1] - 1.0) : 0.0;
-    world_maximum(&wrong, 1);
-    world_maximum(&off, 1);
-    note(c, &c->routing, CHECK_THRESHOLD * wrong, "choices and drops", "the step, as reported", step, 0);
-    note(c, &c->routing, CHECK_THRESHOLD * off / limit, "balance loss", "the step, as reported", step, 0);
-}
-
-static void hold_routing(check_result *c, check *k, const trainer *t, int step)
-{
-    double broken = (double)routing_broken(t);
-    world_sum(&broken, 1);
-    hold_reports(c, k, t, step);
-    note(c, &c->routing, CHECK_THRESHOLD * broken, "choices of experts", "the routers, by their own logits", step, 0);
-    for (int i = 0; i < k->references; i++) {
-        routing_flips f = routing_compare(&k->reference[i].trainer);
-        double flips = (double)f.flips, margin = f.margin;
-        world_sum(&flips, 1);
-        world_maximum(&margin, 1);
-        c->flips += (int64_t)flips;
-        c->margin = fmax(c->margin, margin);
-        note(c, &c->routing, CHECK_THRESHOLD * margin / check_margin_of(k->given.precision), "choices of experts",
-             "the routers, by the references' logits", step, 0);
-    }
-}
-
-/* Step by step beside the mesh. */
-static void follow(check_result *c, check *k, const trainer *t, int step)
-{
-    reference *const list[] = { &k->reference[0], &k->reference[1] };
-    for (int i = 0; step == 0 && i < k->references; i++) reference_open(list[i], &k->given, i == 1);
-    routing_give(t, list, k->references);
-    for (int i = 0; i < k->references; i++) reference_step(list[i], step);
-    hold_routing(c, k, t, step);
-}
-
-static void end_following(check *k)
-{
-    for (int i = 0; i < k->references; i++) {
-        reference_end(&k->reference[i]);
+    for (int i = 0; step == 0 && i < k->references; i++) {
         reference_free(&k->reference[i]);
+        reference_open(&k->reference[i], &k->given, i == 1);
     }
+    if (k->routes) routing_give(t, k->reference, k->references);
+    for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
+}
+
+static void end_references(check *k)
+{
+    for (int i = 0; i < k->references; i++) reference_end(&k->reference[i]);
+    k->referred = !k->routes;
 }
 
 check_result check_run(check *k, const machine_options *on, case_result *r)
@@ -226,7 +235,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     check_result c = { .done = true };
     trainer t;
     memset(k->found, 0, sizeof k->found);
-    bool part = k->mesh.takes_part;
+    bool part = k->mesh.takes_part, computes = !k->referred;
     double begin = clock_seconds();
     trainer_options o = { .machine = *on, .fault = fault_agreed(&k->given, &k->share) };
     if (part) {
@@ -237,10 +246,10 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     for (int step = 0; step < CHECK_STEPS; step++) {
         if (part) mark_sync(trainer_step(&t));
         if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);
-        if (k->routes) follow(&c, k, part ? &t : NULL, step);
+        if (computes) step_references(k, part ? &t : NULL, step);
         hold_step(&c, k, part ? &t : NULL, step);
     }
-    if (k->routes) end_following(k);
+    if (computes) end_references(k);
     double faults = part ? (double)machine_faults(t.machine) : 0.0;
     world_sum(&faults, 1);
     c.faults = (int64_t)faults;

@@ -15,23 +15,23 @@ typedef enum {
     CHECK_GRADIENT_FIRST,
     CHECK_GRADIENT_FOURTH,
     CHECK_WEIGHTS,
+    CHECK_BALANCE, /* this and the next: of a mixture of experts */
+    CHECK_MARGIN,  /* no ratio: of logits */
     CHECK_MEASURES
 } check_measure;
 typedef union {
     double of[CHECK_MEASURES];
     struct {
-        double loss_first, loss_later, gradient_first, gradient_fourth, weights;
+        double loss_first, loss_later, gradient_first, gradient_fourth, weights, balance, margin;
     };
 } check_limits;
 /* Frozen limits of a precision against the reference of the same precision, or against the FP32 one. */
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32);
-/* Routers of the mesh decide; the references' take that, and would have decided otherwise only where two logits differ
- * by less than this. */
-double check_margin_of(case_precision precision);
 
 typedef struct {
     bench_case given; /* the check model */
-    bool routes;      /* a mixture of experts: the references go beside each run, and take its choices */
+    bool routes;      /* a mixture of experts: the references take the choices of the run beside them */
+    bool referred;    /* what the references compute is there, and holds for the next run too */
     int references;
     reference reference[2]; /* same precision; FP32, unless that is the same */
     check_limits found[2];  /* the largest ratios of the last run, to each reference, not scaled */
@@ -39,8 +39,9 @@ typedef struct {
     measure share; /* of this rank's share, for both checks; empty where it takes no part */
 } check;
 
-/* Collective over the world: computes the references once, for both checks. */
+/* Collective over the world. */
 void check_open(check *k, const bench_case *c);
 void check_close(check *k);
-/* Collective over the world: trains the check model on the mesh and compares. Adds hazards and faults to r. */
+/* Collective over the world: trains the check model on the mesh and compares; the first run computes the references for
+ * all, but those of a mixture of experts. Adds hazards and faults to r. */
 check_result check_run(check *k, const machine_options *on, case_result *r);

@@ -70,6 +70,14 @@ static int rank_of_largest(double own)
     return (int)rank;
 }
 
+worst_row compare_largest(double own)
+{
+    if (!isfinite(own)) own = not_finite;
+    double largest = own;
+    world_maximum(&largest, 1);
+    return (worst_row){ largest, 0, rank_of_largest(own) };
+}
+
 /* The worst of `rows` ratios that every rank brings: its largest value over ranks. Collective. */
 static worst_row worst_of(const double *own, double *largest, int rows)
 {
@@ -178,9 +186,7 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
 
 static worst_row compare_scalar(const trainer *t, int step, int scalar, double want)
 {
-    double own = t ? magnitude(trainer_report(t, step).scalar[scalar] / want - 1.0) : -1.0, largest = own;
-    world_maximum(&largest, 1);
-    return (worst_row){ largest, 0, rank_of_largest(own) };
+    return compare_largest(t ? magnitude(trainer_report(t, step).scalar[scalar] / want - 1.0) : -1.0);
 }
 
 worst_row compare_mean_loss(const trainer *t, const reference *r, int step)

@@ -179,13 +179,6 @@ void reference_end(reference *r)
     mesh_close(&r->alone);
 }
 
-void reference_compute(reference *r, const bench_case *check, bool fp32)
-{
-    reference_open(r, check, fp32);
-    for (int step = 0; step < CHECK_STEPS; step++) reference_step(r, step);
-    reference_end(r);
-}
-
 void reference_free(reference *r)
 {
     free(r->base);

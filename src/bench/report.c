@@ -64,12 +64,24 @@ static void report_banner(void *state, const run_source *run)
     if (run->cuda && run->cuda[0]) report_devices(run);
 }
 
+static void report_experts_layout(const bench_case *c)
+{
+    long long experts = c->model.experts, held = experts / c->layout.expert, active = c->model.active;
+    if (experts == 0) return;
+    say("Experts    %lld, %lld of them on each rank; a token chooses %lld; ", experts, held, active);
+    if (c->capacity > 0) say("capacity %g times an even share\n", c->capacity);
+    else say("no capacity: nothing is dropped\n");
+}
+
 static void report_layout(const bench_case *c)
 {
     const int *n = c->layout.degree;
-    say("Layout     tensor %d, pipeline %d, context %d, data %d, shard %d: %d of %d ranks; sharding %s, overlap %s\n",
-        n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], n[AXIS_DATA], n[AXIS_SHARD], c->layout.ranks, c->world_ranks,
-        sharding_name(c->sharding), c->overlap ? "on" : "off");
+    say("Layout     tensor %d, pipeline %d, context %d, expert %d, data %d, shard %d: %d of %d ranks; sharding %s, "
+        "overlap "
+        "%s\n",
+        n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
+        c->layout.ranks, c->world_ranks, sharding_name(c->sharding), c->overlap ? "on" : "off");
+    report_experts_layout(c);
     if (n[AXIS_TENSOR] > 1) {
         say("Strips     %d of each tensor rank's positions", c->strips);
         if (c->strips_asked > c->strips) say(", not %d: strips x tensor must divide the positions", c->strips_asked);
@@ -248,8 +260,10 @@ static void report_experts(const case_result *r)
 
 static void report_numbers(const case_result *r)
 {
-    say("Step time  median %.4f s, min %.4f, max %.4f; last step (the recipe's rule) %.4f\n", r->median_seconds,
+    say("Step time  median %.4f s, min %.4f, max %.4f; %.4f by the recipe's rule: ", r->median_seconds,
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
+    int64_t last = r->given->metric_steps, steps = r->given->steps;
+    say(last == 1 ? "the last step\n" : "mean of the last %lld steps\n", (long long)(last < steps ? last : steps));
     report_experts(r);
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
         r->tokens_per_second_per_gpu, r->tflops_per_gpu);
@@ -284,9 +298,9 @@ static void report_summary(const case_result *r)
     report_numbers(r);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
-    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,
+    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d E%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,
         size_name(c->size), precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR],
-        c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.degree[AXIS_DATA],
+        c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.expert, c->layout.degree[AXIS_DATA],
         c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, worst),
         r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
 }

@@ -148,9 +148,9 @@ void routing_write(const trainer *t, int64_t microbatch, const double *codes)
 }
 
 /* Sequence r + ranks m is microbatch m of rank r's reference. */
-void routing_give(const trainer *t, reference *const of[], int references)
+void routing_give(const trainer *t, reference of[], int references)
 {
-    const bench_case *c = &of[0]->given;
+    const bench_case *c = &of[0].given;
     int64_t n = c->model.layers * c->model.sequence;
     double *codes = reference_doubles(n);
     for (int64_t s = 0; s < c->global_batch; s++) {
@@ -158,7 +158,7 @@ void routing_give(const trainer *t, reference *const of[], int references)
         if (t) routing_collect(t, s, codes);
         world_sum(codes, n);
         for (int i = 0; s % world_ranks() == world_rank() && i < references; i++)
-            routing_write(&of[i]->trainer, s / world_ranks(), codes);
+            routing_write(&of[i].trainer, s / world_ranks(), codes);
     }
     free(codes);
 }

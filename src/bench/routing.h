@@ -12,7 +12,7 @@ int64_t routing_broken(const trainer *t);
 void routing_collect(const trainer *t, int64_t sequence, double *codes);
 void routing_write(const trainer *t, int64_t microbatch, const double *codes);
 /* The last step's choices into the references' trainers. Collective over the world. */
-void routing_give(const trainer *t, reference *const of[], int references);
+void routing_give(const trainer *t, reference of[], int references);
 /* Of the tokens that this rank's reference has routed as it was given: how many it would have given to another expert,
  * and by how much that one's logit was larger, at most. */
 typedef struct {

@@ -9,9 +9,11 @@ enum { NO_UNIT = -1 };
 
 static bucket *bucket_at(const sharded *s, int i) { return &s->params->buckets[i]; }
 
-/* The unit that a place of the network uses; layer: of the model, or NO_LAYER. */
+/* The unit that a place of the network uses; layer: of the model, or NO_LAYER. The head of a table that is looked up
+ * here too has no weights of its own. */
 static int unit_of(const sharded *s, unsigned place, int64_t layer)
 {
+    if (place == AT_LOSS && s->params->head) place = AT_EMBEDDING;
     for (int i = 0; i < s->params->bucket_count; i++) {
         const bucket *b = bucket_at(s, i);
         bool there = s->params->row[b->first_param].rule.places & place;

@@ -17,7 +17,8 @@ typedef enum {
     RECOMPUTE_MLP,
     RECOMPUTE_LAYER,
     RECOMPUTE_ATTENTION_MLP,
-    RECOMPUTE_ELEMENTWISE
+    RECOMPUTE_ELEMENTWISE,
+    RECOMPUTE_ATTENTION_ELEMENTWISE
 } recompute_mask;
 /* The schedules: constant, function that writes the list of a stage (plan/schedule/schedule_NAME.c), name in a deck. */
 #define SCHEDULES(row)                                                                                                 \
@@ -48,7 +49,7 @@ typedef enum { NORM_RMS, NORM_LAYER } norm_kind;                             /* 
 typedef enum { INIT_STD, INIT_FAN_IN } init_kind; /* one std; or 1 / sqrt(fan-in), embedding and positions 1 */
 
 /* Whose steps train it (model/family.h); none: not built. */
-typedef enum { FAMILY_NONE, FAMILY_LLAMA, FAMILY_NEMOTRON, FAMILY_GPT3, FAMILY_GROK } model_family;
+typedef enum { FAMILY_LLAMA, FAMILY_NEMOTRON, FAMILY_GPT3, FAMILY_GROK } model_family;
 
 /* Whole model, unsharded. */
 typedef struct {
@@ -111,6 +112,7 @@ typedef struct {
     capacity_groups capacity_groups;
     bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;
+    int64_t metric_steps; /* of the last steps, whose mean is the recipe's step time */
     uint32_t seed;
     tokens_kind tokens;
     recompute_mask recompute;

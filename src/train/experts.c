@@ -21,7 +21,9 @@ void experts_begin(trainer *t)
     submit(t->queues.compute, "load", fill_op(mixture_of(t)->load, 0.0));
 }
 
-/* Every stage has layers of its own, every data rank sequences; the context ranks' first has reported for all. */
+/* Every stage has layers of its own, every data and shard rank sequences; the context ranks' first has reported for
+ * all.
+ */
 void experts_report(trainer *t, int64_t slot)
 {
     if (!has_experts(t)) return;
@@ -31,6 +33,7 @@ void experts_report(trainer *t, int64_t slot)
     submit(l->compute, "load",
            copy_op(tensor_slice(t->routed, 0, 1, experts), WRITE, tensor_flat(mixture_of(t)->load)));
     queues_all_reduce(l, l->gradient, "load", &t->mesh->gradient, t->routed);
+    queues_all_reduce(l, l->gradient, "load", &t->mesh->axis[AXIS_SHARD], t->routed);
     queues_all_reduce(l, l->gradient, "load", &t->mesh->axis[AXIS_PIPELINE], t->routed);
     submit(
         l->compute, "report",

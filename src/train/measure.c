@@ -57,17 +57,18 @@ void measure_free(measure *r) { preparation_free(&r->prepared); }
 static void *take_memory(const measure *r, mesh *m, machine_kind kind)
 {
     group *const of_stage[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed,
-                                &m->axis[AXIS_SHARD], &m->gradient };
-    return r->window ? machine_window_take(kind, r->window, of_stage, 5) : machine_memory_take(kind, r->arena.used);
+                                &m->axis[AXIS_SHARD],  &m->gradient,           &m->expert };
+    return r->window ? machine_window_take(kind, r->window, of_stage, 6) : machine_memory_take(kind, r->arena.used);
 }
 
-/* Multiprocessors are left to kernels: where copy engines move all strips, keys and values, products take them back,
- * unless the deck gave a number. */
+/* Multiprocessors are left to kernels: where copy engines move all strips, keys, values and rows of experts, products
+ * take them back, unless the deck gave a number. */
 static int left_to_transfers(const bench_case *c, const mesh *m, const machine_options *o)
 {
-    const group *const beside_products[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->axis[AXIS_SHARD] };
+    const group *const beside_products[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->axis[AXIS_SHARD],
+                                             &m->expert };
     bool none = !c->transfer_sms_given;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         none = none && (beside_products[i]->size == 1 || machine_window_moves(o->kind, beside_products[i]));
     return none ? 0 : o->tuning.transfer_multiprocessors;
 }

@@ -61,7 +61,7 @@ for seed in ${XGSW_TEST_LONG:+1 2 3}; do
     try "$seed" 4 "grok1-314b: expert = 4" "grok1-314b: expert = 2; tensor = 2; $fp32" \
         "grok1-314b: expert = 2; pipeline = 2; chunks_per_stage = 2" "gpt3-175b: pipeline = 4; $fp32" \
         "gpt3-175b: tensor = 2; context = 2" "nemotron4-340b: pipeline = 2; tensor = 2" \
-        "llama2-70b: shard = 2; data = 2"
+        "llama2-70b: shard = 2; data = 2" "gpt3-175b: shard = 2; pipeline = 2" "grok1-314b: shard = 2; tensor = 2"
     try "$seed" 8 "grok1-314b: expert = 2; tensor = 2; context = 2" "grok1-314b: expert = 4; pipeline = 2; $fp32" \
         "gpt3-175b: tensor = 2; data = 2; pipeline = 2" "nemotron4-340b: shard = 2; data = 2; tensor = 2"
 done

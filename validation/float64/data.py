@@ -5,30 +5,41 @@ from types import SimpleNamespace
 
 import numpy as np
 
+
 def recipe(**differences):
-    """std None: by fan-in; rotated: the part of the head that RoPE turns; centred: LayerNorm, squared ReLU."""
-    return SimpleNamespace(**{"rope_scaling": False, "rotated": 1.0, "centred": False, "next_labels": False,
-                              "gains_decay": False, **differences})
+    """std None: by fan-in; rotated: the part of a head that RoPE turns; positions: learned, so many rows; active: of
+    gated or plain MLPs; experts: of which a token chooses two."""
+    return SimpleNamespace(**{"rope_base": 10000.0, "rope_scaling": False, "rotated": 1.0, "positions": 0,
+                              "layer_norm": False, "biases": False, "gated": True, "active": "silu", "experts": 0,
+                              "tied": False, "next_labels": True, "gains_decay": False, "clip": 1.0, **differences})
 
 
 def llama31(hidden, std, rope_scaling=False):
-    return recipe(hidden=hidden, std=std, rope_base=500000.0, rope_scaling=rope_scaling)
+    return recipe(hidden=hidden, std=std, rope_base=500000.0, rope_scaling=rope_scaling, next_labels=False)
+
+
+def gpt3(hidden, positions):
+    return recipe(hidden=hidden, std=None, rotated=0.0, positions=positions, layer_norm=True, biases=True,
+                  gated=False, active="gelu", tied=True, gains_decay=True, clip=np.inf)
 
 
 RECIPES = {  # hidden size and initial standard deviation at full size, and what differs
     "llama3.1-8b": llama31(4096, 0.01),
     "llama3.1-70b": llama31(8192, 0.008944),
     "llama3.1-405b": llama31(16384, 0.02, rope_scaling=True),
-    "llama2-70b": recipe(hidden=8192, std=None, rope_base=10000.0, next_labels=True, gains_decay=True),
-    "nemotron4-340b": recipe(hidden=18432, std=0.0063, rope_base=10000.0, rotated=0.5, centred=True,
-                             next_labels=True),
+    "llama2-70b": recipe(hidden=8192, std=None, gains_decay=True),
+    "nemotron4-340b": recipe(hidden=18432, std=0.0063, rotated=0.5, layer_norm=True, gated=False,
+                             active="squared_relu"),
+    "grok1-314b": recipe(hidden=6144, std=0.008, rope_base=1e6, active="gelu", experts=8),
+    "gpt3-175b": gpt3(12288, 16384),
+    "gpt3-52k": gpt3(16, 2048),
 }
-INTEGERS = "seed steps warmup global_batch sequence layers hidden ffn heads kv_heads vocabulary".split()
+INTEGERS = "seed steps warmup micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary".split()
 
 
 def read_deck(path):
     """Two title lines, then `key = value  # remark` and one `[workload]`."""
-    keys, workload = {"warmup": "0"}, None
+    keys, workload = {"warmup": "0", "capacity": "1"}, None
     for line in Path(path).read_text().splitlines()[2:]:
         line = line.partition("#")[0].strip()
         if line.startswith("["):
@@ -39,11 +50,12 @@ def read_deck(path):
             assert equals, f"{path}: not `key = value`: {line}"
             keys[key.strip()] = value.strip()
     assert keys["size"] == "small" and "learning_rate_warmup" not in keys, f"{path}: constant rate only"
-    return make_deck(workload, keys["tokens"], **{key: int(keys[key]) for key in INTEGERS})
+    capacity = np.inf if keys["capacity"] == "none" else float(keys["capacity"])
+    return make_deck(workload, keys["tokens"], capacity, **{key: int(keys[key]) for key in INTEGERS})
 
 
-def make_deck(workload, tokens, **integers):
-    deck = SimpleNamespace(recipe=RECIPES[workload], tokens=tokens, **integers)
+def make_deck(workload, tokens, capacity, **integers):
+    deck = SimpleNamespace(recipe=RECIPES[workload], tokens=tokens, capacity=capacity, **integers)
     assert deck.hidden % deck.heads == 0 and deck.heads % deck.kv_heads == 0
     deck.d = deck.hidden // deck.heads
     return deck
@@ -81,28 +93,38 @@ def normal(seed, name, shape, std):
     return (n.astype(np.float32) * np.float32(std / unit)).astype(np.float64).reshape(shape)
 
 
+def mlp_shapes(deck):
+    h, r = deck.hidden, deck.recipe
+    one = {**({"gate": (deck.ffn, h)} if r.gated else {}), "up": (deck.ffn, h), "down": (h, deck.ffn)}
+    if not r.experts:
+        return one
+    return {"router": (r.experts, h),
+            **{f"experts.{e}.{name}": shape for e in range(r.experts) for name, shape in one.items()}}
+
+
 def shapes(deck):
-    """Logical names and shapes, in the order of the definitions."""
-    h, q, kv = deck.hidden, deck.heads * deck.d, deck.kv_heads * deck.d
-    centred = deck.recipe.centred
-    bias = {"attention_norm_bias": (h,), "mlp_norm_bias": (h,)} if centred else {}
-    gate = {} if centred else {"gate": (deck.ffn, h)}
-    layer = {"attention_norm": (h,), "q": (q, h), "k": (kv, h), "v": (kv, h), "attention_output": (h, q),
-             "mlp_norm": (h,), **bias, **gate, "up": (deck.ffn, h), "down": (h, deck.ffn)}
+    """Logical names and shapes; positions, of which a short sequence uses few rows, last."""
+    h, q, kv, r = deck.hidden, deck.heads * deck.d, deck.kv_heads * deck.d, deck.recipe
+    norm_bias = {"attention_norm_bias": (h,), "mlp_norm_bias": (h,)} if r.layer_norm else {}
+    attention = {"q": (q, h), "k": (kv, h), "v": (kv, h), "attention_output": (h, q)}
+    biases = {name + "_bias": shape[:1] for name, shape in {**attention, **mlp_shapes(deck)}.items() if r.biases}
+    layer = {"attention_norm": (h,), **attention, "mlp_norm": (h,), **norm_bias, **mlp_shapes(deck), **biases}
     layers = {f"layers.{l}.{name}": shape for l in range(deck.layers) for name, shape in layer.items()}
-    last = {"final_norm": (h,), **({"final_norm_bias": (h,)} if centred else {})}
-    return {"embedding": (deck.vocabulary, h), **layers, **last, "head": (deck.vocabulary, h)}
+    last = {"final_norm": (h,), **({"final_norm_bias": (h,)} if r.layer_norm else {})}
+    table = (deck.vocabulary, h)
+    return {"embedding": table, **layers, **last, **({} if r.tied else {"head": table}),
+            **({"positions": (r.positions, h)} if r.positions else {})}
 
 
 def initial_std(deck, name, shape):
     if deck.recipe.std is None:
-        return 1.0 if name == "embedding" else 1 / np.sqrt(shape[1])
+        return 1.0 if name in ("embedding", "positions") else 1 / np.sqrt(shape[1])
     std = deck.recipe.std * np.sqrt(deck.recipe.hidden / deck.hidden)
     return std / np.sqrt(2 * deck.layers) if name.endswith((".attention_output", ".down")) else std
 
 
 def initial_weights(deck):
-    vector = np.zeros if deck.recipe.centred else np.ones
+    vector = np.zeros if deck.recipe.layer_norm else np.ones
     return {name: vector(shape) if len(shape) == 1 else
             normal(deck.seed, name, shape, initial_std(deck, name, shape)) for name, shape in shapes(deck).items()}
 

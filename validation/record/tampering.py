@@ -1,6 +1,7 @@
 """Ways to spoil a record, each with a word that validate.py must then say. A file is open when they are applied."""
 
 CASE = "case_0002"
+EXPERTS = "case_0006"
 LAST = CASE + "/steps/learning_rates"
 
 
@@ -91,6 +92,7 @@ INTEGER_SETTINGS = {
     "warmup": "step",
     "steps": "step",
     "learning_rate_warmup": "learning_rate",
+    "metric_steps": "metric_steps",
 }
 WORD_SETTINGS = {
     "precision": ("fp32", "recipe_mfu"),
@@ -144,6 +146,16 @@ def of_settings():
     yield "setting learning_rate", setting("learning_rate", 4e-4), "learning_rate"
 
 
+def of_experts():
+    yield "dropped choices without experts", put(f"{CASE}/steps/choices_dropped", 1.0, 3), "no experts"
+    yield "dropped choices", put(f"{EXPERTS}/steps/choices_dropped", -1.0, 3), "choices_dropped"
+    yield "dropped choices without a capacity", setting("capacity", 0.0, EXPERTS), "without a capacity"
+    yield "loads of experts", put(f"{EXPERTS}/steps/expert_loads_most", 1000.0, 3), "expert_loads"
+    yield "a balance loss", put(f"{EXPERTS}/steps/balance_losses", 1.0, 3), "balance_losses"
+    yield "flops of experts", setting("recipe_flops_per_sequence", 1e12, EXPERTS), "flops"
+    yield "a mean of five steps", scale(f"{EXPERTS}/results/recipe_seconds"), "recipe_seconds"
+
+
 def of_checks():
     yield "residual", put(f"{CASE}/check_after/residual", 1.0), "check_after/residual"
     yield "a residual's part", put(f"{CASE}/check_before/weights", 2.0), "check_before/residual"
@@ -173,5 +185,5 @@ def of_file():
 
 
 def everything():
-    for part in (of_results, of_steps, of_settings, of_checks, of_faults, of_file):
+    for part in (of_results, of_steps, of_experts, of_settings, of_checks, of_faults, of_file):
         yield from part()

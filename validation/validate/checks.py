@@ -7,7 +7,7 @@ import numpy as np
 
 from validate import formulas
 
-# Minimum, maximum, last step and maximum over ranks copy a double: they must be equal.
+# Minimum, maximum and maximum over ranks copy a double: they must be equal.
 EXACT = 0.0
 # At most 16 double operations in any order, each off by 2^-53 at most: 2e-15. Reports print 9 digits or more.
 ROUNDING = 1e-12
@@ -19,6 +19,7 @@ DIVERGED = 2.0
 THRESHOLD = 16.0
 
 AXES = ("tensor", "context", "shard", "data", "pipeline")
+ROUTED = ("balance_losses", "choices_dropped", "expert_loads_least", "expert_loads_most", "expert_loads_variation")
 PARTS = ("loss", "gradient_first", "gradient_fourth", "weights")
 
 
@@ -29,13 +30,14 @@ def check_settings(case, f):
     f.same("global_batch", s["global_batch"], s["data"] * s["shard"] * s["micro_batch"] * s["microbatches"])
     f.same("hidden", s["hidden"], s["heads"] * s["head_dim"])
     f.same("padded_vocabulary", s["padded_vocabulary"], formulas.padded_vocabulary(s))
+    f.same("metric_steps", s["metric_steps"], formulas.family(s).metric_steps)
     f.same("recipe_flops_per_sequence", s["recipe_flops_per_sequence"], formulas.recipe_flops(s), ROUNDING)
     f.same("model_flops_per_sequence", s["model_flops_per_sequence"], formulas.model_flops(s), ROUNDING)
 
 
 def check_steps(case, f):
     s, total = case.settings, case.total
-    for name in ("step_seconds", "losses", "gradient_norms", "learning_rates", "step"):
+    for name in ("step_seconds", "losses", "gradient_norms", "learning_rates", "step", *ROUTED):
         f.demand(case["steps/" + name].shape == (total,), f"{name} does not hold one number for each of {total} steps")
     f.demand(
         case["ranks/rank_seconds"].shape == (total, s["ranks"]),
@@ -52,8 +54,24 @@ def check_steps(case, f):
     f.same("learning_rates", case["steps/learning_rates"][done], rates[done], COSINE)
 
 
+def check_experts(case, f):
+    """Bounds: an expert's load is at most all tokens, so the balance loss of a layer is at most E coefficient / k."""
+    family, s, done = formulas.family(case.settings), case.settings, slice(0, case["results/completed"])
+    balance, dropped, least, most, _ = routed = [case[f"steps/{name}"][done] for name in ROUTED]
+    if not family.experts:
+        f.demand(np.isnan(routed).all(), f"{', '.join(ROUTED)} are numbers, but there are no experts")
+        return
+    choices = s["layers"] * s["sequence"] * s["global_batch"] * family.active
+    mean = choices / family.experts
+    f.demand(((0 <= dropped) & (dropped <= choices)).all(), f"choices_dropped is not among {choices} choices")
+    f.demand(s["capacity"] != 0 or not dropped.any(), "choices were dropped without a capacity")
+    f.demand(((least <= mean) & (mean <= most)).all(), f"expert_loads do not lie about their mean {mean}")
+    most_balance = s["layers"] * family.experts * family.balance / family.active
+    f.demand(((0 <= balance) & (balance <= most_balance)).all(), f"balance_losses are above {most_balance}")
+
+
 def check_speed(case, f):
-    exact = ("minimum_seconds", "maximum_seconds", "recipe_seconds")
+    exact = ("minimum_seconds", "maximum_seconds")
     s, device = case.settings, case["results/device"]
     f.demand((s["backend"] == "host") == (device == "host"), f"backend {s['backend']} on the device {device!r}")
     for name, value in asdict(formulas.speed(s, device, case.measured)).items():
@@ -149,7 +167,7 @@ def check_verdict(case, provenance, f):
 def check_case(case, provenance, f):
     """Every check of a case that ran. What is missing or of the wrong kind is a finding too."""
     f.demand(not case.unitless, "no units: " + ", ".join(case.unitless))
-    for check in (check_settings, check_steps, check_speed, check_memory, check_residuals):
+    for check in (check_settings, check_steps, check_experts, check_speed, check_memory, check_residuals):
         try:
             check(case, f)
         except formulas.NoFormula as error:

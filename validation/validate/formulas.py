@@ -17,34 +17,67 @@ PEAKS = (
     ("A100", 312e12),
 )
 
-# Families whose flops are counted by the Llama formula.
-LLAMA = ("llama2", "llama3.1")
+
+@dataclass(frozen=True)
+class Family:
+    """What a recipe fixes of its model, how it counts flops, and its rule of a step's time."""
+
+    matrices: int                       # of an MLP
+    experts: int = 0
+    active: int = 1                     # MLPs that a token passes
+    balance: float = 0.0                # coefficient of the experts' balance loss
+    multi_head: bool = False            # the recipe counts K and V as wide as Q
+    causal: bool = False                # the recipe counts half of the attention square
+    vocabulary_multiple: int = 1        # the recipe counts the vocabulary padded to it
+    metric_steps: int = 1               # a step's time is the mean of so many last steps'
+
+
+FAMILIES = {
+    "llama2": Family(3),
+    "llama3.1": Family(3),
+    "nemotron4": Family(2, multi_head=True),
+    "grok1": Family(3, experts=8, active=2, balance=0.01, causal=True, metric_steps=5),
+    "gpt3": Family(2, vocabulary_multiple=1024, metric_steps=13),
+}
 
 
 class NoFormula(Exception):
     """A workload whose flops this program cannot count."""
 
 
-def flops_per_sequence(shape, attended):
-    """Training flops (6 per weight and token) of one sequence; attended: positions that a token attends to."""
-    if not shape["workload"].rsplit("-", 1)[0] in LLAMA:
+def family(shape):
+    name = shape["workload"].rsplit("-", 1)[0]
+    if name not in FAMILIES:
         raise NoFormula(f"no flop formula for {shape['workload']}")
+    return FAMILIES[name]
+
+
+def padded(size, multiple):
+    return -(-size // multiple) * multiple
+
+
+def flops_per_sequence(shape, key_value, attended, vocabulary):
+    """Training flops (6 per weight and token) of one sequence. key_value: width of K over that of Q; attended:
+    positions that a token attends to."""
     layers, hidden, sequence = shape["layers"], shape["hidden"], shape["sequence"]
-    projections = 12 * hidden * hidden * (1 + shape["kv_heads"] / shape["heads"])
+    projections = 12 * hidden * hidden * (1 + key_value)
     attention = 12 * hidden * attended
-    mlp = 18 * shape["ffn"] * hidden
-    head = 6 * shape["vocabulary"] * hidden
-    return sequence * (layers * (projections + attention + mlp) + head)
+    mlp = 6 * family(shape).active * family(shape).matrices * shape["ffn"] * hidden
+    return sequence * (layers * (projections + attention + mlp) + 6 * vocabulary * hidden)
 
 
 def recipe_flops(shape):
-    """The recipe's own: the full square of attention."""
-    return flops_per_sequence(shape, shape["sequence"])
+    """As the recipe counts."""
+    f = family(shape)
+    key_value = 1 if f.multi_head else shape["kv_heads"] / shape["heads"]
+    attended = shape["sequence"] / (2 if f.causal else 1)
+    return flops_per_sequence(shape, key_value, attended, padded(shape["vocabulary"], f.vocabulary_multiple))
 
 
 def model_flops(shape):
-    """Comparable between families: half the square, as causal attention needs."""
-    return flops_per_sequence(shape, shape["sequence"] / 2)
+    """Comparable between families: half the square of attention, as a causal one needs; nothing padded."""
+    key_value = shape["kv_heads"] / shape["heads"]
+    return flops_per_sequence(shape, key_value, shape["sequence"] / 2, shape["vocabulary"])
 
 
 @dataclass
@@ -71,7 +104,7 @@ def peak_of(device, precision):
 
 
 def speed(shape, device, seconds):
-    """From the measured steps' times. The recipe's rule of the Llama recipes is the last step."""
+    """From the measured steps' times."""
     if len(seconds) == 0:
         return Speed(*[math.nan] * 10)
     median = float(np.median(seconds))
@@ -85,7 +118,7 @@ def speed(shape, device, seconds):
         median,
         float(min(seconds)),
         float(max(seconds)),
-        float(seconds[-1]),
+        float(np.mean(seconds[-family(shape).metric_steps :])),
         tokens,
         tokens / ranks,
         recipe / 1e12,
@@ -109,5 +142,4 @@ def learning_rate(rule, step, last):
 
 
 def padded_vocabulary(shape):
-    multiple = 128 * shape["tensor"]
-    return -(-shape["vocabulary"] // multiple) * multiple
+    return padded(shape["vocabulary"], 128 * shape["tensor"])

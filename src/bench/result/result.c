@@ -72,6 +72,15 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of the last `last` of n, or of all. */
+static double mean_of_last(const double *seconds, int64_t n, int64_t last)
+{
+    double sum = 0.0;
+    if (last > n) last = n;
+    for (int64_t i = n - last; i < n; i++) sum += seconds[i];
+    return sum / (double)last;
+}
+
 static void summarize_seconds(case_result *r)
 {
     int64_t n = r->given->steps;
@@ -83,7 +92,7 @@ static void summarize_seconds(case_result *r)
     r->minimum_seconds = sorted[0];
     r->maximum_seconds = sorted[n - 1];
     r->median_seconds = 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
-    r->recipe_seconds = first[n - 1];
+    r->recipe_seconds = mean_of_last(first, n, r->given->metric_steps);
     free(sorted);
 }
 

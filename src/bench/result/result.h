@@ -43,7 +43,7 @@ typedef struct {
     double spent_seconds; /* in them, by this rank's clock */
     /* over the measured window */
     double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */
-    double recipe_seconds;                                   /* the recipe's own rule (llama3.1: last step) */
+    double recipe_seconds;                                   /* mean of the last metric_steps, or of all if fewer */
     double tokens_per_second, tokens_per_second_per_gpu;     /* by the median; a rank is a GPU */
     double tflops_per_gpu;                                   /* flops by the recipe's formula */
     double recipe_mfu, model_mfu; /* fractions of the peak, by the median; NaN where no peak is known */

@@ -47,6 +47,7 @@ typedef struct {
     recompute_mask recompute;
     state_sharding sharding;
     step_line step_line;
+    int64_t metric_steps;      /* bench_case */
     int64_t head_deferral;     /* bench_case */
     int64_t batch_fixed_below; /* GPUs below which the recipe's batch does not grow with them */
 } workload_row;

@@ -30,7 +30,7 @@ static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, 
 #define LLAMA31_ROW                                                                                                    \
     .recipe = "NeMo Llama 3.1 (25.04)", .small = &llama_small, .optimizer = &llama31_optimizer,                        \
     .formula = &llama_formula, .bf16 = &mastered, .fp8 = &mastered_fp8, .tokens = TOKENS_UNIFORM,                      \
-    .recipe_tokens = TOKENS_UNIFORM, .recompute = RECOMPUTE_NONE, .sharding = SHARDING_OPTIMIZER
+    .recipe_tokens = TOKENS_UNIFORM, .recompute = RECOMPUTE_NONE, .sharding = SHARDING_OPTIMIZER, .metric_steps = 1
 
 /* ---- llama 2 ---- */
 
@@ -79,7 +79,8 @@ static const storage_rule gpt3_storage = { .weight = KEPT_BF16, MASTERED(KEPT_FP
 /* Without a second data or context rank nothing is sharded, as in the recipe. */
 #define GPT3_ROW                                                                                                       \
     .recipe = "JaxPP GPT3 (2024)", .step_line = STEP_LINE_COMPLETED, .formula = &gpt3_formula, .bf16 = &gpt3_storage,  \
-    .fp8 = &gpt3_storage, .tokens = TOKENS_UNIFORM, .recipe_tokens = TOKENS_ZEROS, .sharding = SHARDING_OPTIMIZER
+    .fp8 = &gpt3_storage, .tokens = TOKENS_UNIFORM, .recipe_tokens = TOKENS_ZEROS, .sharding = SHARDING_OPTIMIZER,     \
+    .metric_steps = 13
 
 static const workload_row rows[] = {
     { .name = "llama3.1-8b",
@@ -97,6 +98,7 @@ static const workload_row rows[] = {
     { .name = "llama2-70b",
       .recipe = "MaxText Llama2 70B (25.01)",
       .step_line = STEP_LINE_COMPLETED,
+      .metric_steps = 1,
       .full = { SIZES(80, 8192, 28672, 64, 8, 32000, 4096), .family = FAMILY_LLAMA, .rope_base = 10000.0,
                 .rope_fraction = 1.0, .norm_epsilon = 1e-5, .init = INIT_FAN_IN, .init_std = 1.0,
                 .labels_next_token = true },
@@ -113,6 +115,7 @@ static const workload_row rows[] = {
       .sharding = SHARDING_NONE },          /* parameters are sharded by the axis shard */
     { .name = "nemotron4-340b",
       .recipe = "NeMo Nemotron4 340B (24.11)",
+      .metric_steps = 1,
       .full = { SIZES(96, 18432, 73728, 96, 8, 256000, 4096), .family = FAMILY_NEMOTRON, .mlp = MLP_SQUARED_RELU,
                 .norm = NORM_LAYER, .rope_base = 10000.0, .rope_fraction = 0.5, .norm_epsilon = 1e-5,
                 .init_std = 0.0063, .labels_next_token = true },
@@ -128,6 +131,7 @@ static const workload_row rows[] = {
       .head_deferral = 22 },
     { .name = "grok1-314b",
       .recipe = "NeMo Grok-1 314B (25.02)",
+      .metric_steps = 5,
       .full = { SIZES(64, 6144, 32768, 48, 8, 128256, 8192), .family = FAMILY_GROK, .experts = 8, .active = 2,
                 .balance = 0.01, .mlp = MLP_GEGLU, .rope_base = 1e6, .rope_fraction = 1.0, .norm_epsilon = 1e-5,
                 .init_std = 0.008, .labels_next_token = true },
@@ -146,7 +150,7 @@ static const workload_row rows[] = {
       .full = { SIZES(96, 12288, 49152, 96, 96, 50304, 2048), .position_rows = 16384, GPT3_SHAPE },
       .small = &gpt3_small,
       .optimizer = &gpt3_optimizer,
-      .recompute = RECOMPUTE_ATTENTION }, /* and elementwise, but not in the last chunk */
+      .recompute = RECOMPUTE_ATTENTION_ELEMENTWISE }, /* in the recipe not of the last chunk (DECISIONS.md) */
     { .name = "gpt3-52k",
       GPT3_ROW,
       .full = { SIZES(8, 16, 64, 2, 2, 1024, 1024), .position_rows = 2048, GPT3_SHAPE },

@@ -1,5 +1,4 @@
 /* What keeps a case from being trained. */
-#include "plan/catalogue/catalogue.h"
 #include "plan/deck/deck.h"
 #include "plan/keys/keys.h"
 #include <stdio.h>
@@ -30,10 +29,6 @@ static void add_key(char out[REASON_LENGTH], key_id key, const bench_case *c)
 void built_reasons(const bench_case *c, bool cuda_built, char out[REASON_LENGTH])
 {
     out[0] = '\0';
-    if (workload_find(text_of(c->workload))->full.family == FAMILY_NONE) add_reason(out, "workload", c->workload);
     for (key_id key = 0; key < KEYS; key++) add_key(out, key, c);
-    bool sharded = c->layout.degree[AXIS_SHARD] > 1;
-    if (sharded && c->model.tied_embedding) add_reason(out, "shard", "of a tied embedding");
-    if (sharded && c->model.experts) add_reason(out, "shard", "of experts");
     if (c->backend == BACKEND_CUDA && !cuda_built) add_reason(out, "backend", backend_name(c->backend));
 }

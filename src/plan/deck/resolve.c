@@ -152,6 +152,7 @@ void draft_resolve(case_draft *d)
     resolve_optimizer(d);
     d->c.world_ranks = d->source->ranks;
     d->c.step_line = d->workload->step_line;
+    d->c.metric_steps = d->workload->metric_steps;
     d->c.recipe_flops_per_sequence = formula_flops(d->workload->formula, &d->c.model);
     d->c.model_flops_per_sequence = model_flops(&d->c.model);
     resolve_names(d);

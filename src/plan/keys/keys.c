@@ -68,7 +68,7 @@ static const key_row table[KEYS] = {
                         .explanation =
                             "what the backward pass computes again instead of keeping it; attention_mlp: norms, "
                             "attention and MLP (gate and up; no backward needs what down puts out); elementwise: "
-                            "norms and the MLP's activation" },
+                            "norms and the MLP's activation; attention_elementwise: these and attention" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
                        .explanation = "optimizer: master weights and moments are spread over the data x context ranks; "
                                       "the default is none where there is but one" },

@@ -8,7 +8,9 @@ const char *const size_names[] = { "auto", "full", "small", "check", 0 };
 const char *const precision_names[] = { "fp32", "bf16", "fp8", 0 };
 const char *const backend_names[] = { "auto", "host", "cuda", 0 };
 const char *const tokens_names[] = { "uniform", "ramp", "zeros", 0 };
-const char *const recompute_names[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise", 0 };
+const char *const recompute_names[] = {
+    "none", "attention", "mlp", "layer", "attention_mlp", "elementwise", "attention_elementwise", 0
+};
 const char *const sharding_names[] = { "none", "optimizer", 0 };
 #define NAME(constant, write, name) [constant] = name,
 const char *const schedule_names[] = { SCHEDULES(NAME) 0 };

@@ -24,16 +24,18 @@ static void add_states(rank_states *s, const bench_case *c, const param_rule *p,
 {
     param_part own = param_part_of(p, c->layout.degree[AXIS_TENSOR], at[AXIS_TENSOR]);
     int64_t columns = held_copies(c, p, at[AXIS_PIPELINE]) * own.columns, shards = c->layout.degree[AXIS_SHARD];
-    int64_t held = part(columns * own.filled_rows, shards);
-    int64_t stored = param_is_gathered(p) ? part(columns * own.rows, shards) : columns * own.rows;
+    int64_t cut = part(columns * own.rows, shards), stored = param_is_gathered(p) ? cut : columns * own.rows;
+    int64_t filled = columns * own.filled_rows - at[AXIS_SHARD] * cut, owned = part(cut, owners(c, p));
+    int64_t held = filled < 0 ? 0 : filled < cut ? filled : cut;
     int gradients = param_uses(p, stage_places(c, at[AXIS_PIPELINE]));
+    bool shared = param_uses(p, ~0u) > gradients; /* the other end's gradient of it is received */
     s->parameters += held;
     if (p->split == SPLIT_NONE) s->replicated += held;
     if (p->experts) s->experts += held;
     s->weights += stored * kept_bytes(p->kept.weight);
     s->gradients += stored * (gradients * kept_bytes(p->kept.gradient) + kept_bytes(p->kept.partial));
-    s->optimizer += part(part(columns * own.rows, shards), owners(c, p)) *
-                    (kept_bytes(p->kept.master) + 2 * kept_bytes(p->kept.moment));
+    if (shared) s->gradients += owned * kept_bytes(p->kept.gradient);
+    s->optimizer += owned * (kept_bytes(p->kept.master) + 2 * kept_bytes(p->kept.moment));
 }
 
 rank_states states_of(const bench_case *c, const int at[AXES])

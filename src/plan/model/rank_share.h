@@ -14,7 +14,8 @@ typedef struct {
  * stage's share between the tensor ranks; the optimizer's part of it is spread over data x context (sharding =
  * optimizer), of the experts over the data x context / expert ranks that hold the same ones. shard divides what is
  * gathered for use (params.h), and the optimizer of the rest; what is gathered is not counted. A tied embedding is held
- * by the first stage and the last; where they are one, it has two gradients. */
+ * by the first stage and the last, each of which receives what the other owns of its gradient; where they are one, it
+ * has two gradients. */
 rank_states states_of(const bench_case *c, const int at[AXES]);
 
 /* Model flops of one step of that rank, an exact integer: own part of the products, half the attention square (a

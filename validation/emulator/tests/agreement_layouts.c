@@ -51,10 +51,14 @@ static const layout chosen[] = {
     { 4, "gpt3-175b", "tensor = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; overlap = off" },
     { 4, "gpt3-175b", "precision = bf16; pipeline = 4; schedule = gpipe; layers = 6; recompute = layer" },
     { 4, "gpt3-175b", "context = 2; tensor = 2; strips = 2; sharding = optimizer" },
+    { 2, "gpt3-175b", "shard = 2; recompute = attention_elementwise" },
+    { 4, "gpt3-175b", "precision = bf16; shard = 2; pipeline = 2; layers = 2; recompute = layer" },
     { 1, "grok1-314b", "recompute = layer; capacity = 0.5" },
     { 1, "grok1-314b", "precision = bf16; capacity = none; recompute = mlp" },
     { 2, "grok1-314b", "expert = 2; data = 2; recompute = attention_mlp" },
     { 2, "grok1-314b", "precision = bf16; expert = 2; context = 2; sharding = optimizer" },
+    { 2, "grok1-314b", "precision = bf16; shard = 2; recompute = attention" },
+    { 4, "grok1-314b", "shard = 2; data = 2; recompute = layer" },
     { 4, "grok1-314b", "tensor = 2; data = 2; expert = 2; overlap = off; recompute = mlp" },
     { 4, "grok1-314b", "precision = bf16; data = 4; expert = 4; sharding = optimizer; recompute = layer" },
     { 4, "grok1-314b", "data = 2; expert = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; capacity = none" },
@@ -129,28 +133,24 @@ static const cut expert_cuts[] = {
     { 8, true, true, false, "data = 2; tensor = 2; context = 2; expert = 4" },
     { 8, true, true, true, "data = 2; expert = 2; tensor = 2; pipeline = 2; chunks_per_stage = 2; layers = 6" },
 };
-enum { CUTS = sizeof cuts / sizeof cuts[0], EXPERT_CUTS = sizeof expert_cuts / sizeof expert_cuts[0] };
-static const char *const masks[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
+enum { CUTS = sizeof cuts / sizeof cuts[0], EXPERT_CUTS = sizeof expert_cuts / sizeof expert_cuts[0], MASKS = 7 };
+static const char *const masks[] = {
+    "none", "attention", "mlp", "layer", "attention_mlp", "elementwise", "attention_elementwise"
+};
 static const char *const shardings[] = { "none", "optimizer" }, *const overlaps[] = { "on", "off" };
 static const char *const precisions[] = { "fp32", "bf16" };
-/* Weights of the first three are kept as shards. */
 static const char *const workloads[] = { "llama3.1-70b", "llama2-70b", "nemotron4-340b", "gpt3-175b", "grok1-314b" };
-enum { SHARDABLE = 3, WORKLOADS = 5 };
-
-static const char *turn(const cut *k, int i)
-{
-    if (strstr(k->keys, "expert")) return workloads[WORKLOADS - 1];
-    return workloads[i % (strstr(k->keys, "shard") ? SHARDABLE : WORKLOADS)];
-}
+enum { WORKLOADS = 5 };
 
 /* Pipelines take the heavier masks. Workloads take turns; every third is BF16; strips are 1, 2 and 4 by turns. */
 static void add_ways(const cut *k, layout *list, int *count)
 {
-    for (int mask = k->pipeline ? 3 : 0; mask < 6; mask++)
+    for (int mask = k->pipeline ? 3 : 0; mask < MASKS; mask++)
         for (int sharding = 0; sharding <= k->shards; sharding++)
             for (int overlap = 0; overlap <= (k->tensor || k->pipeline); overlap++) {
                 int i = (*count)++;
-                list[i] = (layout){ .ranks = k->ranks, .workload = turn(k, i) };
+                list[i] =
+                    (layout){ .ranks = k->ranks, .workload = workloads[strstr(k->keys, "expert") ? 4 : i % WORKLOADS] };
                 snprintf(list[i].keys, KEYS,
                          "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s; strips = %d",
                          precisions[i / WORKLOADS % 3 == 2], k->keys, masks[mask], shardings[sharding],

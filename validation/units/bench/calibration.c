@@ -1,7 +1,9 @@
 /* Spread of the check's ratios over healthy layouts: what the limits in bench/check.c were chosen by. Every layout of
- * up to eight ranks of four axes, with two workloads and both precisions; schedule, chunks, overlap, recompute mask,
- * sharding and the run's seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should
- * stay below half of every limit; none may reach it. CALIBRATION_SEED=N draws others. */
+ * the world's ranks, up to eight, of four axes, with every second workload, and both precisions; how many of the data
+ * ranks are shard ranks, experts and their capacity, schedule, chunks, overlap, recompute mask, sharding and the run's
+ * seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should stay below half of
+ * every limit; none may reach it. CALIBRATION_SEED=N draws others, CALIBRATION_WORKLOAD=NAME leaves the other workloads
+ * out. */
 #include "base/random.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
@@ -12,12 +14,12 @@
 
 enum { RANKS = 8, DECK = 1024, TITLE = 256 };
 
-static const char *const workloads[] = { "llama3.1-8b", "llama3.1-70b",   "llama3.1-405b",
-                                         "llama2-70b",  "nemotron4-340b", "gpt3-175b" };
+static const char *const workloads[] = { "llama3.1-8b",    "llama3.1-70b", "llama3.1-405b", "llama2-70b",
+                                         "nemotron4-340b", "gpt3-175b",    "grok1-314b" };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0], SCHEDULES = 3, RECOMPUTES = 5, SHARDINGS = 2 };
 
 typedef struct {
-    int tensor, data, context, pipeline;
+    int tensor, data, shard, context, expert, pipeline;
 } cut;
 
 /* What a check can have; a line of the result each. */
@@ -25,14 +27,18 @@ enum {
     ALL,
     WITH_TENSOR,
     WITH_DATA,
+    WITH_SHARD,
     WITH_CONTEXT,
+    WITH_EXPERT,
     WITH_PIPELINE,
     WITH_SCHEDULE,
     OVERLAP_OFF = WITH_SCHEDULE + SCHEDULES,
     OVERLAP_ON,
     WITH_RECOMPUTE,
     WITH_SHARDING = WITH_RECOMPUTE + RECOMPUTES,
-    WITH_WORKLOAD = WITH_SHARDING + SHARDINGS,
+    DROPLESS = WITH_SHARDING + SHARDINGS,
+    WITH_CAPACITY,
+    WITH_WORKLOAD,
     TRAITS = WITH_WORKLOAD + WORKLOADS
 };
 
@@ -45,8 +51,9 @@ typedef struct {
 
 static const char *trait_name(int trait)
 {
-    static const char *const axes[] = { "all", "tensor", "data", "context", "pipeline" };
+    static const char *const axes[] = { "all", "tensor", "data", "shard", "context", "expert", "pipeline" };
     if (trait >= WITH_WORKLOAD) return workloads[trait - WITH_WORKLOAD];
+    if (trait >= DROPLESS) return trait == DROPLESS ? "capacity none" : "capacity 1";
     if (trait >= WITH_SHARDING) return trait == WITH_SHARDING ? "sharding none" : "sharding optimizer";
     if (trait >= WITH_RECOMPUTE) return recompute_name((recompute_mask)(trait - WITH_RECOMPUTE));
     if (trait >= OVERLAP_OFF) return trait == OVERLAP_ON ? "overlap on" : "overlap off";
@@ -63,7 +70,10 @@ static uint32_t traits_of(const bench_case *c, int workload)
     uint32_t traits = 1u << ALL | 1u << (WITH_RECOMPUTE + (int)c->recompute) | 1u << (WITH_WORKLOAD + workload);
     if (degree[AXIS_TENSOR] > 1) traits |= 1u << WITH_TENSOR | 1u << (c->overlap ? OVERLAP_ON : OVERLAP_OFF);
     if (degree[AXIS_DATA] > 1) traits |= 1u << WITH_DATA;
+    if (degree[AXIS_SHARD] > 1) traits |= 1u << WITH_SHARD;
     if (degree[AXIS_CONTEXT] > 1) traits |= 1u << WITH_CONTEXT;
+    if (c->layout.expert > 1) traits |= 1u << WITH_EXPERT;
+    if (c->model.experts) traits |= 1u << (c->capacity > 0.0 ? WITH_CAPACITY : DROPLESS);
     if (degree[AXIS_PIPELINE] > 1) traits |= 1u << WITH_PIPELINE | 1u << (WITH_SCHEDULE + (int)c->schedule);
     if (spread_over) traits |= 1u << (WITH_SHARDING + (int)c->sharding);
     return traits;
@@ -74,6 +84,24 @@ static uint32_t seed_of_run(void)
     return getenv("CALIBRATION_SEED") ? (uint32_t)atol(getenv("CALIBRATION_SEED")) : 1;
 }
 
+/* One of n's divisors. */
+static int drawn_divisor(int n, uint32_t word)
+{
+    int divisor[RANKS], count = 0;
+    for (int i = 1; i <= n; i++)
+        if (n % i == 0) divisor[count++] = i;
+    return divisor[word % (uint32_t)count];
+}
+
+/* Shard ranks from the data ranks; of a mixture of experts, who holds an expert. Three ranks hold no four experts. */
+static void draw_cut(cut *k, uint32_t word, bool shards, bool experts)
+{
+    k->shard = shards ? drawn_divisor(k->data, word & 0xff) : 1;
+    k->data /= k->shard;
+    k->expert = experts && k->shard == 1 ? drawn_divisor(k->data * k->context, word >> 8 & 0xff) : 1;
+    if (k->expert == 3) k->expert = 1;
+}
+
 /* The case's number draws all keys but workload, precision and degrees. */
 static bench_case drawn_case(const char *workload, const char *precision, cut k, uint32_t number)
 {
@@ -82,23 +110,29 @@ static bench_case drawn_case(const char *workload, const char *precision, cut k,
                                              "interleaved\nchunks_per_stage = 12" };
     philox_block x = philox4x32((philox_block){ { number, 0, 0, 0 } }, seed_of_run(), fnv1a(workload));
     uint32_t word = x.word[0];
-    char text[DECK];
+    bool experts = strcmp(workload, "grok1-314b") == 0;
+    char text[DECK], capacity[TITLE] = "";
+    draw_cut(&k, x.word[3], !experts && strcmp(workload, "gpt3-175b") != 0, experts);
+    if (experts) snprintf(capacity, TITLE, "expert = %d\ncapacity = %s\n", k.expert, word >> 10 & 1 ? "1" : "none");
     snprintf(text, sizeof text,
-             "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\ncontext = %d\npipeline = %d\n"
-             "schedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\nbackend = host\n",
-             workload, precision, k.tensor, k.data, k.context, k.pipeline,
+             "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\n"
+             "pipeline = %d\nschedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\nbackend = host\n%s",
+             workload, precision, k.tensor, k.data, k.shard, k.context, k.pipeline,
              k.pipeline > 1 ? schedules[word % 5] : "1f1b", word >> 8 & 1 ? "on" : "off",
-             recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)), word >> 9 & 1 ? "optimizer" : "none", x.word[2]);
-    return case_of(text, RANKS);
+             recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)), word >> 9 & 1 ? "optimizer" : "none", x.word[2],
+             capacity);
+    return case_of(text, world_ranks());
 }
 
 static void title_of(char title[TITLE], const bench_case *c)
 {
     const int *degree = c->layout.degree;
-    snprintf(title, TITLE, "%s TP%d DP%d CP%d PP%d %s x%d, overlap %s, recompute %s, sharding %s, seed %u", c->workload,
-             degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_CONTEXT], degree[AXIS_PIPELINE],
-             schedule_name(c->schedule), c->layout.chunks_per_stage, c->overlap ? "on" : "off",
-             recompute_name(c->recompute), sharding_name(c->sharding), c->seed);
+    snprintf(title, TITLE,
+             "%s TP%d DP%d S%d CP%d EP%d capacity %g PP%d %s x%d, overlap %s, recompute %s, sharding %s, seed %u",
+             c->workload, degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_SHARD], degree[AXIS_CONTEXT],
+             c->layout.expert, c->capacity, degree[AXIS_PIPELINE], schedule_name(c->schedule),
+             c->layout.chunks_per_stage, c->overlap ? "on" : "off", recompute_name(c->recompute),
+             sharding_name(c->sharding), c->seed);
 }
 
 static void take(spread *s, const check_limits *found, uint32_t traits, const bench_case *c)
@@ -138,17 +172,18 @@ static bool calibrate(spread *s, const bench_case *c, int workload)
 
 static void print(const spread *s, const char *what, const check_limits *limits)
 {
-    static const char *const measures[] = { "loss, first", "loss, later", "gradient, first", "gradient, fourth",
-                                            "weights" };
+    static const char *const measures[] = { "loss, first", "loss, later",  "gradient, first", "gradient, fourth",
+                                            "weights",     "balance loss", "margin" };
     if (world_rank() > 0) return;
-    printf("# %-26s loss: first, later   gradient: first, fourth   weights\n", what);
+    printf("# %-26s loss: first, later   gradient: first, fourth   weights   balance  margin\n", what);
     for (int i = 0; i < TRAITS; i++) {
         const double *x = s->largest[i].of;
-        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e\n", trait_name(i), s->checks[i], x[0], x[1],
-               x[2], x[3], x[4]);
+        if (s->checks[i] == 0) continue;
+        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e   %.1e  %.1e\n", trait_name(i), s->checks[i],
+               x[0], x[1], x[2], x[3], x[4], x[5], x[6]);
     }
     for (int m = 0; m < CHECK_MEASURES; m++)
-        printf("# %-16s %.3f of its limit %.0e: %s\n", measures[m], s->largest[ALL].of[m] / limits->of[m],
+        printf("# %-16s %.3f of its limit %.1e: %s\n", measures[m], s->largest[ALL].of[m] / limits->of[m],
                limits->of[m], s->title[m]);
 }
 
@@ -156,12 +191,18 @@ static void print(const spread *s, const char *what, const check_limits *limits)
 static int list_cuts(cut *list)
 {
     int cuts = 0;
-    for (int t = 1; t <= RANKS; t++)
-        for (int d = 1; t * d <= RANKS; d++)
-            for (int c = 1; t * d * c <= RANKS; c++)
-                for (int p = 1; t * d * c * p <= RANKS; p++)
-                    if ((t * d * c * p) % 5 && (t * d * c * p) % 7) list[cuts++] = (cut){ t, d, c, p };
+    for (int t = 1; t <= world_ranks(); t++)
+        for (int d = 1; t * d <= world_ranks(); d++)
+            for (int c = 1; t * d * c <= world_ranks(); c++)
+                for (int p = 1; t * d * c * p <= world_ranks(); p++)
+                    if ((t * d * c * p) % 5 && (t * d * c * p) % 7) list[cuts++] = (cut){ t, d, 1, c, 1, p };
     return cuts;
+}
+
+static bool is_asked(const char *workload)
+{
+    const char *only = getenv("CALIBRATION_WORKLOAD");
+    return !only || strcmp(only, workload) == 0;
 }
 
 static void calibrate_all(const char *precision)
@@ -173,6 +214,7 @@ static void calibrate_all(const char *precision)
     memset(s, 0, sizeof s);
     for (int k = 0; k < cuts; k++)
         for (int w = (k + (int)seed_of_run()) % 2; w < WORKLOADS; w += 2) {
+            if (!is_asked(workloads[w])) continue;
             bench_case c = drawn_case(workloads[w], precision, list[k], (uint32_t)(k * 2 + references - 1));
             passed = calibrate(s, &c, w) && passed;
         }

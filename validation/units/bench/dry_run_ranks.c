@@ -3,26 +3,39 @@
 #include "bench/paper.h"
 #include "dry_run_counts.h"
 #include "plan/catalogue/flops.h"
+#include "plan/model/chunks.h"
 #include "plan/model/rank_share.h"
 #include "units/train/trained.h"
 
 static const char head[] =
-    "a\nb\nbackend = host\nsteps = 1\ncheck = off\n[llama3.1-8b]\nsize = small\nlayers = 4\nvocabulary = 1000\n";
-static const char *const layouts[] = {
-    "tensor = 1\ndata = 1\n",
-    "tensor = 4\ndata = 2\nprecision = bf16\nglobal_batch = 8\n",
-    "tensor = 2\ndata = 4\nprecision = fp32\nrecompute = layer\n",
-    "tensor = 4\ndata = 3\nprecision = bf16\nsharding = none\nrecompute = mlp\nmicro_batch = 2\n",
-    "tensor = 4\npipeline = 4\ncontext = 2\nprecision = bf16\n",
-    "tensor = 2\npipeline = 2\nchunks_per_stage = 2\ncontext = 4\ndata = 2\nprecision = bf16\n",
-    "pipeline = 4\ndata = 2\nschedule = gpipe\nglobal_batch = 16\nprecision = fp32\n",
-    "tensor = 4\npipeline = 3\nchunks_per_stage = 2\ncontext = 2\nsharding = none\nprecision = bf16\nrecompute = "
-    "attention\n",
-    "tensor = 2\npipeline = 2\ncontext = 3\noverlap = on\nsequence = 288\nprecision = bf16\n",
-    "context = 8\nprecision = fp32\n",
-    "shard = 8\nprecision = bf16\nrecompute = attention_mlp\n",
-    "shard = 2\ndata = 2\ntensor = 2\ncontext = 2\npipeline = 2\nchunks_per_stage = 2\nprecision = bf16\n",
-    "shard = 4\ndata = 2\nsharding = optimizer\nprecision = fp32\nmicro_batch = 2\n",
+    "a\nb\nbackend = host\nsteps = 1\ncheck = off\nsize = small\nlayers = 4\nvocabulary = 1000\n";
+static const char llama3[] = "llama3.1-8b", nemotron4[] = "nemotron4-340b", grok1[] = "grok1-314b",
+                  gpt3_175b[] = "gpt3-175b";
+static const struct {
+    const char *workload, *keys;
+} layouts[] = {
+    { llama3, "tensor = 1\ndata = 1\n" },
+    { llama3, "tensor = 4\ndata = 2\nprecision = bf16\nglobal_batch = 8\n" },
+    { llama3, "tensor = 2\ndata = 4\nprecision = fp32\nrecompute = layer\n" },
+    { llama3, "tensor = 4\ndata = 3\nprecision = bf16\nsharding = none\nrecompute = mlp\nmicro_batch = 2\n" },
+    { llama3, "tensor = 4\npipeline = 4\ncontext = 2\nprecision = bf16\n" },
+    { llama3, "tensor = 2\npipeline = 2\nchunks_per_stage = 2\ncontext = 4\ndata = 2\nprecision = bf16\n" },
+    { llama3, "pipeline = 4\ndata = 2\nschedule = gpipe\nglobal_batch = 16\nprecision = fp32\n" },
+    { llama3, "tensor = 4\npipeline = 3\nchunks_per_stage = 2\ncontext = 2\nsharding = none\nprecision = "
+              "bf16\nrecompute = attention\n" },
+    { llama3, "tensor = 2\npipeline = 2\ncontext = 3\noverlap = on\nsequence = 288\nprecision = bf16\n" },
+    { llama3, "context = 8\nprecision = fp32\n" },
+    { llama3, "shard = 8\nprecision = bf16\nrecompute = attention_mlp\n" },
+    { llama3, "shard = 2\ndata = 2\ntensor = 2\ncontext = 2\npipeline = 2\nchunks_per_stage = 2\nprecision = bf16\n" },
+    { llama3, "shard = 4\ndata = 2\nsharding = optimizer\nprecision = fp32\nmicro_batch = 2\n" },
+    { nemotron4, "tensor = 2\npipeline = 2\ndata = 2\nprecision = bf16\n" },
+    { nemotron4, "shard = 2\ndata = 2\ncontext = 2\nsharding = optimizer\nprecision = bf16\n" },
+    { grok1, "expert = 4\ntensor = 2\ncontext = 2\ndata = 4\npipeline = 2\nprecision = bf16\n" },
+    { grok1, "shard = 4\ntensor = 2\ndata = 2\nprecision = fp32\n" },
+    { gpt3_175b, "tensor = 2\npipeline = 2\ncontext = 2\ndata = 2\nprecision = bf16\n" },
+    { gpt3_175b, "pipeline = 4\ndata = 2\nsharding = none\nprecision = fp32\nrecompute = attention_elementwise\n" },
+    { gpt3_175b, "shard = 4\ntensor = 2\ndata = 2\nprecision = bf16\n" },
+    { gpt3_175b, "shard = 2\ntensor = 2\npipeline = 2\ncontext = 2\nsharding = optimizer\nprecision = bf16\n" },
 };
 
 static measure measured(const bench_case *c, int rank, mesh *m)
@@ -32,20 +45,33 @@ static measure measured(const bench_case *c, int rank, mesh *m)
     return measure_case(c, m, &o);
 }
 
-static void check_rank(const bench_case *c, const paper_stage *told, const measure *found, const mesh *m)
+static void check_rank(const bench_case *c, const paper_stage *told, const measure *found, mesh *m)
 {
     check_bytes(told, found->arena.by_kind, found->arena.used, m->at[AXIS_CONTEXT] == 0);
     assert_true(found->parameters <= told->parameters);
     if (c->layout.degree[AXIS_SHARD] == 1) assert_int_equal(found->parameters, states_of(c, m->at).parameters);
     assert_int_equal(found->hazards.count, 0);
-    check_counts(&told->step, &found->step, 1, m->at[AXIS_TENSOR] == 0);
+    check_counts(&told->step, &found->step, 1, buckets_of_the_first(c, m));
 }
 
-/* Of all ranks: what they submit; of one replica, gains counted on tensor rank 0 only: parameters. */
-static void check_layout(const char *layout)
+/* Of a replica's parameters: those of the other expert ranks' experts, less what the first tensor rank counts, and, on
+ * the first shard rank for all, the tied table that the first stage counts. */
+static int64_t elsewhere(const bench_case *c, const int at[AXES])
+{
+    rank_states s = states_of(c, at);
+    bool last = at[AXIS_PIPELINE] > 0 && stage_places(c, at[AXIS_PIPELINE]) & AT_LOSS;
+    bool tied_last = c->model.tied_embedding && last && at[AXIS_SHARD] == 0;
+    param_rule table = params_of_case(c).rule[0];
+    param_part own = param_part_of(&table, c->layout.degree[AXIS_TENSOR], at[AXIS_TENSOR]);
+    int64_t tied = own.filled_rows * own.columns;
+    return (c->layout.expert - 1) * s.experts - (at[AXIS_TENSOR] ? s.replicated : 0) - (tied_last ? tied : 0);
+}
+
+/* Of all ranks: what they submit; of one replica: parameters. */
+static void check_layout(const char *workload, const char *keys)
 {
     char text[1024];
-    snprintf(text, sizeof text, "%s%s", head, layout);
+    snprintf(text, sizeof text, "%s[%s]\n%s", head, workload, keys);
     bench_case c = case_of(text, 64);
     paper p = paper_open(&c);
     double submitted = 0.0;
@@ -58,8 +84,7 @@ static void check_layout(const char *layout)
         check_rank(&c, &p.stage[m.at[AXIS_PIPELINE]], &found, &m);
         submitted += tally_flops(&found.step);
         model += rank_model_flops(&c, m.at);
-        if (m.gradient.rank == 0)
-            parameters += found.parameters - (m.at[AXIS_TENSOR] ? states_of(&c, m.at).replicated : 0);
+        if (m.gradient.rank == 0) parameters += found.parameters + elsewhere(&c, m.at);
         measure_free(&found);
         mesh_close(&m);
     }
@@ -71,7 +96,7 @@ static void check_layout(const char *layout)
 
 static void one_rank_speaks_for_its_stage(void **state)
 {
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) check_layout(layouts[i]);
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) check_layout(layouts[i].workload, layouts[i].keys);
 }
 
 int main(void)

@@ -90,7 +90,7 @@ static void reads_back_what_was_added(void **state)
     assert_true(read_real(file, "/case_0001/results/tokens_per_second_per_gpu") == r.tokens_per_second / 4);
     assert_true(isnan(read_real(file, "/case_0001/results/recipe_mfu")));
     assert_true(read_real(file, "/case_0001/check_after/residual") == 1.25);
-    assert_true(read_real(file, "/case_0006/check_after/residual") == 400.0);
+    assert_true(read_real(file, "/case_0007/check_after/residual") == 400.0);
     double steps[9], ranks[9 * 4];
     hid_t set = H5Dopen2(file, "/case_0001/steps/step_seconds", H5P_DEFAULT),
           table = H5Dopen2(file, "/case_0001/ranks/rank_seconds", H5P_DEFAULT);
@@ -103,8 +103,8 @@ static void reads_back_what_was_added(void **state)
     assert_string_equal(read_text(file, "/case_0001", "validity"), "VALID");
     assert_string_equal(read_text(file, "/case_0005", "verdict"), "SKIPPED");
     assert_string_equal(read_text(file, "/case_0005", "skipped"), "needs 8 ranks, there are 4");
-    assert_string_equal(read_text(file, "/case_0006", "fault"), "drop all_reduce 3 1");
-    assert_string_equal(read_text(file, "/case_0006/results/fail_reasons", NULL),
+    assert_string_equal(read_text(file, "/case_0007", "fault"), "drop all_reduce 3 1");
+    assert_string_equal(read_text(file, "/case_0007/results/fail_reasons", NULL),
                         "check after the steps: residual 400");
     assert_true(H5Lexists(file, "/case_0005/results", H5P_DEFAULT) == 0);
     H5Fclose(file);
@@ -180,7 +180,8 @@ static herr_t guarded(hid_t file, const char *name, const H5O_info_t *info, void
 
 static void every_dataset_is_guarded(void **state)
 {
-    write_sample((const int[]){ SAMPLE_HOST, SAMPLE_RECIPE, SAMPLE_PROXY, SAMPLE_NOT_VALID, SAMPLE_SKIPPED }, 5);
+    write_sample(
+        (const int[]){ SAMPLE_HOST, SAMPLE_RECIPE, SAMPLE_PROXY, SAMPLE_NOT_VALID, SAMPLE_SKIPPED, SAMPLE_EXPERTS }, 6);
     hid_t file = open_sample();
     int count = 0;
     H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, guarded, &count, H5O_INFO_BASIC);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { POLICIES = RECOMPUTE_ELEMENTWISE + 1 };
+enum { POLICIES = RECOMPUTE_ATTENTION_ELEMENTWISE + 1 };
 
 /* Names of the steps and slots that have a bit, in the table's order. */
 typedef struct {
@@ -55,6 +55,7 @@ static void llama_runs_again_and_keeps(void **state)
         [RECOMPUTE_ATTENTION_MLP] = { " attention_norm attention mlp_norm gate_up swiglu", " x qkv y1" },
         [RECOMPUTE_LAYER] = { " attention_norm qkv rope attention attention_output mlp_norm gate_up swiglu", " x" },
         [RECOMPUTE_ELEMENTWISE] = { " attention_norm mlp_norm swiglu", " x qkv o lse y1 gate_up" },
+        [RECOMPUTE_ATTENTION_ELEMENTWISE] = { " attention_norm attention mlp_norm swiglu", " x qkv y1 gate_up" },
     };
     check_policies(&llama, expected);
 }
@@ -69,8 +70,24 @@ static void nemotron_runs_again_and_keeps(void **state)
         [RECOMPUTE_ATTENTION_MLP] = { " attention_norm attention mlp_norm up squared_relu", " x qkv y1" },
         [RECOMPUTE_LAYER] = { " attention_norm qkv rope attention attention_output mlp_norm up squared_relu", " x" },
         [RECOMPUTE_ELEMENTWISE] = { " attention_norm mlp_norm squared_relu", " x qkv o lse y1 up" },
+        [RECOMPUTE_ATTENTION_ELEMENTWISE] = { " attention_norm attention mlp_norm squared_relu", " x qkv y1 up" },
     };
     check_policies(&nemotron, expected);
+}
+
+static void gpt3_runs_again_and_keeps(void **state)
+{
+    (void)state;
+    static const recomputed expected[POLICIES] = {
+        [RECOMPUTE_NONE] = { "", " x n1 moments1 qkv o lse x2 n2 moments2 up a" },
+        [RECOMPUTE_ATTENTION] = { " attention", " x n1 moments1 qkv x2 n2 moments2 up a" },
+        [RECOMPUTE_MLP] = { " up gelu", " x n1 moments1 qkv o lse x2 n2 moments2" },
+        [RECOMPUTE_ATTENTION_MLP] = { " attention_norm attention mlp_norm up gelu", " x qkv y1" },
+        [RECOMPUTE_LAYER] = { " attention_norm qkv attention attention_output mlp_norm up gelu", " x" },
+        [RECOMPUTE_ELEMENTWISE] = { " attention_norm mlp_norm gelu", " x qkv o lse y1 up" },
+        [RECOMPUTE_ATTENTION_ELEMENTWISE] = { " attention_norm attention mlp_norm gelu", " x qkv y1 up" },
+    };
+    check_policies(&gpt3, expected);
 }
 
 /* What a step reads was made before it, by the step before it if it is gathered; what it saves is its own. */
@@ -130,6 +147,7 @@ int main(void)
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(llama_runs_again_and_keeps),
                                         cmocka_unit_test(nemotron_runs_again_and_keeps),
+                                        cmocka_unit_test(gpt3_runs_again_and_keeps),
                                         cmocka_unit_test(tables_are_sound) };
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);
 }

@@ -150,10 +150,14 @@ static void says_what_is_not_built(void **state)
         assert_int_equal(c.layout.ranks, 4);
         assert_int_equal(c.layout.degree[AXIS_DATA], 2);
     }
-    bench_case grok = case_of("[grok1-314b]\nsize = check\nexpert = 2\n", 4, true);
-    assert_string_equal(grok.not_built, "");
-    bench_case llama2 = case_of("[llama2-70b]\nsize = check\n", 4, false);
-    assert_string_equal(llama2.not_built, "");
+    for (int i = 0; workload_at(i); i++)
+        for (int shard = 1; shard <= 2; shard++) {
+            char body[128];
+            snprintf(body, sizeof body, "precision = %s\n[%s]\nsize = check\nshard = %d\n",
+                     shard == 1 ? "fp32" : "bf16", workload_at(i)->name, shard);
+            assert_string_equal(case_of(body, 4, true).not_built, "");
+        }
+    assert_string_equal(case_of("[grok1-314b]\nsize = check\nexpert = 2\n", 4, false).not_built, "");
 }
 
 static void add_echo(key_id key, const bench_case *c, char *body, size_t size)

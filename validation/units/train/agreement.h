@@ -10,24 +10,25 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-/* Distances from one reference, and choices that differ from its own; where: of the first gradient. */
+/* Distances from one reference; where: of the first gradient; choices that differ from its own. */
 typedef struct {
     check_limits found;
     double norm;
     char where[48];
-    routing_flips flips;
+    int64_t flips;
 } spread;
 typedef struct {
     spread from[2];
 } spreads;
 static const spreads no_spread = { { { .norm = 0.0 }, { .norm = 0.0 } } };
 
-/* What a small case takes of check models: a tied table of std 1 makes logits of spread sqrt(hidden), whose rounding to
- * BF16 alone moves a loss by 1e-3, so it is initialized as theirs (plan/model/shapes.c), whose limits are held here;
- * and they keep what routers decide. */
+/* What a small case takes of check models (plan/model/shapes.c), whose limits are held here: a tied table's std, since
+ * one of 1 makes logits of spread sqrt(hidden), whose rounding to BF16 alone moves a loss by 1e-3; few learned
+ * positions; and that they keep what routers decide. */
 static inline void init_as_checked(bench_case *c)
 {
     if (c->model.experts) c->size = SIZE_CHECK;
+    if (c->model.position_rows) c->model.position_rows = 2 * c->model.sequence;
     if (!c->model.tied_embedding) return;
     c->model.init = INIT_STD;
     c->model.init_std = 0.81 / sqrt((double)c->model.hidden);
@@ -41,15 +42,17 @@ static inline double loss_spread(const trained *x, const trained *want, int64_t 
     double worst = relative(x->loss[step], want->loss[step]);
     for (int64_t i = 0; i < want->sequences; i++)
         worst = worst_of(worst, relative(x->sequence_loss[step][i], want->sequence_loss[step][i]));
-    if (want->balance[step] > 0.0) worst = worst_of(worst, relative(x->balance[step], want->balance[step]));
     return worst;
 }
 
 static inline spread spread_of(const trained *x, const trained *want)
 {
     const char *where = "", *name = "";
-    spread s = { .found.loss_first = loss_spread(x, want, 0), .flips = want->flips };
+    spread s = { .found.loss_first = loss_spread(x, want, 0), .flips = want->flips.flips };
+    s.found.margin = want->flips.margin;
     for (int64_t step = 0; step < want->steps; step++) {
+        if (want->balance[step] > 0.0)
+            s.found.balance = worst_of(s.found.balance, relative(x->balance[step], want->balance[step]));
         s.norm = worst_of(s.norm, relative(x->norm[step], want->norm[step]));
         if (step > 0) s.found.loss_later = worst_of(s.found.loss_later, loss_spread(x, want, step));
     }
@@ -65,8 +68,7 @@ static inline void raise_spread(spread *to, const spread *s)
     if (s->found.gradient_first > to->found.gradient_first) memcpy(to->where, s->where, sizeof to->where);
     for (int m = 0; m < CHECK_MEASURES; m++) to->found.of[m] = worst_of(to->found.of[m], s->found.of[m]);
     to->norm = worst_of(to->norm, s->norm);
-    to->flips.flips += s->flips.flips;
-    to->flips.margin = fmax(to->flips.margin, s->flips.margin);
+    to->flips += s->flips;
 }
 
 /* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check.c). */
@@ -127,9 +129,6 @@ static inline void train_following(trained *one, const bench_case *alone, const 
     bench_case c = *alone;
     c.choices_given = true;
     train_case(one, &c, &(training){ .steps = x->steps, .choices = x });
-    if (!(one->flips.margin < check_margin_of(x->precision)) && world_rank() == 0)
-        printf("# %lld choices differ, by %.1e\n", (long long)one->flips.flips, one->flips.margin);
-    assert_true(one->flips.margin < check_margin_of(x->precision));
 }
 
 static inline void compare_with(spreads *worst, int i, const trained *x, const references *r)
@@ -176,7 +175,8 @@ static inline void print_spread(const bench_case *c, const char *what, const spr
     printf("# %s%s%s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e  %.3f of the limits",
            layout_title(title, c), what, i ? ", from fp32" : "", x->loss_first, x->loss_later, x->gradient_first,
            x->gradient_fourth, s->where, x->weights, s->norm, spread_in_limits(s, c, i == 1));
-    if (s->flips.flips) printf("; %lld choices differ, by %.1e", (long long)s->flips.flips, s->flips.margin);
+    if (x->balance > 0.0) printf("; balance loss %.1e", x->balance);
+    if (s->flips) printf(", %lld choices differ, by %.1e", (long long)s->flips, x->margin);
     printf("\n");
     fflush(stdout);
 }

@@ -51,6 +51,11 @@ static const char *const cuts[] = {
     "data = 2; tensor = 2; context = 2; expert = 4",
     "data = 2; tensor = 2; context = 2; expert = 2; weight_gradient_queue = off",
     "data = 2; micro_batch = 2; expert = 2",
+    "shard = 2",
+    "shard = 4",
+    "shard = 8",
+    "shard = 2; data = 2; tensor = 2",
+    "shard = 2; context = 2; tensor = 2",
 };
 static const char *const pipelines[] = {
     "data = 2; expert = 2; pipeline = 2; chunks_per_stage = 3",
@@ -60,8 +65,12 @@ static const char *const pipelines[] = {
     "data = 4; expert = 4; pipeline = 2",
     "context = 2; tensor = 2; expert = 2; pipeline = 2; chunks_per_stage = 4",
     "data = 2; tensor = 2; expert = 2; pipeline = 2",
+    "shard = 2; pipeline = 2; chunks_per_stage = 3",
+    "shard = 2; data = 2; pipeline = 2",
 };
-static const char *const every[] = { "none", "attention", "mlp", "layer", "attention_mlp", "elementwise" };
+static const char *const every[] = {
+    "none", "attention", "mlp", "layer", "attention_mlp", "elementwise", "attention_elementwise"
+};
 enum {
     CUTS = sizeof cuts / sizeof *cuts,
     PIPELINES = sizeof pipelines / sizeof *pipelines,
@@ -128,6 +137,7 @@ static void capacities(void **state)
         { "fp32", "1", LAYERS, "data = 2; tensor = 2; expert = 2; strips = 4" },
         { "bf16", "1.25", LAYERS, "data = 4; expert = 4; recompute = attention_mlp" },
         { "bf16", "0.5", LAYERS, "context = 4; expert = 4" },
+        { "bf16", "1", LAYERS, "shard = 4" },
         { "fp32", "1", PIPELINED, "data = 2; tensor = 2; expert = 2; pipeline = 2; recompute = elementwise" },
     };
     (void)state;

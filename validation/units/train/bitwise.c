@@ -57,29 +57,12 @@ static bench_case cut_case(const char *precision, cut k, const char *more)
     return case_of(text, RANKS);
 }
 
-/* Numbers of two runs that differ. */
-static int64_t differences(const trained *a, const trained *b)
-{
-    int64_t count = 0, values = a->base[a->rows];
-    for (int step = 0; step < STEPS; step++) {
-        count += a->loss[step] != b->loss[step];
-        count += a->norm[step] != b->norm[step];
-        for (int64_t i = 0; i < a->sequences; i++) count += a->sequence_loss[step][i] != b->sequence_loss[step][i];
-    }
-    for (int64_t k = 0; k < values; k++) {
-        count += a->gradient[k] != b->gradient[k];
-        count += a->last_gradient[k] != b->last_gradient[k];
-        count += a->weight[k] != b->weight[k];
-    }
-    return count;
-}
-
 static void same(const trained *want, const bench_case *c, training how, const char *what)
 {
     trained got;
     how.steps = STEPS;
     train_case(&got, c, &how);
-    int64_t count = differences(&got, want);
+    int64_t count = trained_differences(&got, want);
     char title[LAYOUT_TITLE];
     if (count && world_rank() == 0)
         printf("# %s, overlap %s, %s: %lld numbers differ\n", layout_title(title, c), c->overlap ? "on" : "off", what,
@@ -93,8 +76,9 @@ static void same(const trained *want, const bench_case *c, training how, const c
 /* Proved: operands that are only written are NaN before; what is only read is compared after. */
 static void compare(const trained *want, const char *precision, cut k)
 {
-    static const char *const recomputes[] = { "recompute = attention", "recompute = mlp", "recompute = layer",
-                                              "recompute = attention_mlp", "recompute = elementwise" };
+    static const char *const recomputes[] = { "recompute = attention",   "recompute = mlp",
+                                              "recompute = layer",       "recompute = attention_mlp",
+                                              "recompute = elementwise", "recompute = attention_elementwise" };
     bench_case none = cut_case(precision, k, ""), mlp = cut_case(precision, k, recomputes[1]),
                layer = cut_case(precision, k, recomputes[2]);
     same(want, &none, (training){ 0 }, "run twice");

@@ -41,26 +41,12 @@ static bench_case case_for(setting b, course k)
     return case_of(text, RANKS);
 }
 
-/* Numbers of two runs that differ. */
-static int64_t differences(const trained *a, const trained *b)
-{
-    const double *const left[] = { a->gradient, a->last_gradient, a->weight }, *const right[] = { b->gradient,
-                                                                                                  b->last_gradient,
-                                                                                                  b->weight };
-    int64_t count = memcmp(a->sequence_loss, b->sequence_loss, sizeof a->sequence_loss) != 0;
-    for (int step = 0; step < STEPS; step++)
-        count += (a->loss[step] != b->loss[step]) + (a->norm[step] != b->norm[step]);
-    for (int i = 0; i < 3; i++)
-        for (int64_t k = 0; k < a->base[a->rows]; k++) count += left[i][k] != right[i][k];
-    return count;
-}
-
 static void same(const trained *want, const bench_case *c, training how)
 {
     trained got;
     how.steps = STEPS;
     train_case(&got, c, &how);
-    int64_t count = differences(&got, want);
+    int64_t count = trained_differences(&got, want);
     char title[LAYOUT_TITLE];
     if ((count || got.hazards > 0.0) && world_rank() == 0)
         printf("# %s, recompute %s, last %lld heads deferred, hostile seed %u: %lld numbers differ, %g hazards\n",

@@ -3,7 +3,7 @@
 #include "agreement.h"
 #include "base/random.h"
 
-enum { STEPS = 4, RANKS = 8, DECK = 1024, LAYOUTS = 2, LAYOUTS_LONG = 40 };
+enum { STEPS = 4, RANKS = 8, DECK = 1024, LAYOUTS = 2, LAYOUTS_LONG = 20 };
 static const char *const workloads[] = { "llama3.1-8b", "llama2-70b", "nemotron4-340b", "gpt3-175b", "grok1-314b" };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
@@ -38,14 +38,18 @@ static void draw_deck(source *s, char text[DECK])
     static const char *const precisions[] = { "fp32", "bf16" }, *const overlaps[] = { "off", "on" },
                              *const shardings[] = { "none", "optimizer" },
                              *const schedules[] = { "gpipe", "1f1b", "interleaved" },
-                             *const recomputes[] = {
-                                 "none", "attention", "mlp", "layer", "attention_mlp", "elementwise"
-                             };
+                             *const recomputes[] = { "none",
+                                                     "attention",
+                                                     "mlp",
+                                                     "layer",
+                                                     "attention_mlp",
+                                                     "elementwise",
+                                                     "attention_elementwise" };
     int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4),
         micro_batch = 1 + (int)draw(s, 2), sp = draw(s, 3) ? 1 : 2;
     int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
     const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2),
-               *recompute = draw_word(s, recomputes, 6);
+               *recompute = draw_word(s, recomputes, 7);
     int used = snprintf(
         text, DECK,
         "layouts\n\n[%s]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = %d\nsequence = "

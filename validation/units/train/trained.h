@@ -16,9 +16,9 @@
 
 enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16 };
 typedef struct {
-    case_precision precision;
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
+    double balance[TRAINED_STEPS], dropped[TRAINED_STEPS]; /* of experts */
     double sequence_loss[TRAINED_STEPS]
                         [TRAINED_SEQUENCES]; /* summed over positions; kept if the batch is small enough */
     int rows;
@@ -30,10 +30,10 @@ typedef struct {
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
     /* Of models with experts: choices as in bench/routing.h, [steps, sequences, layers, positions], NULL where nothing
-     * keeps them; those that are not by the rule; dropped ones and balance loss as reported. Of a run whose choices
+     * keeps them; those that are not by the rule. Of a run whose choices
      * were given: by how much its own logits would have others, and how often. */
     int64_t of_sequence; /* choices: layers x positions */
-    double *choices, broken, dropped[TRAINED_STEPS], balance[TRAINED_STEPS];
+    double *choices, broken;
     routing_flips flips;
     double whole_weight_errors; /* elements of any rank's gathered weights that are not the rounded owner's value */
     double hazards, faults;     /* of all ranks */
@@ -121,7 +121,7 @@ static inline void trained_open(trained *r, const bench_case *c)
     mesh m;
     arena a;
     param_table t;
-    *r = (trained){ .precision = c->precision, .sequences = c->global_batch };
+    *r = (trained){ .sequences = c->global_batch };
     mesh_open_alone(&m, 0);
     arena_open(&a, NULL, 0);
     bench_case alone = single_rank_case(c, false);
@@ -196,8 +196,11 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
 static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t steps)
 {
     const bench_case *c = t->given;
-    r->loss[step] = trainer_report(t, step).scalar[SCALAR_LOSS];
-    r->norm[step] = trainer_report(t, step).scalar[SCALAR_NORM];
+    step_report report = trainer_report(t, step);
+    r->loss[step] = report.scalar[SCALAR_LOSS];
+    r->norm[step] = report.scalar[SCALAR_NORM];
+    r->balance[step] = report.routed.balance;
+    r->dropped[step] = report.routed.dropped;
     if (step == 0) take_rows(t, r, true, r->gradient);
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
     bool tells = param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
@@ -212,8 +215,6 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
 
 static inline void take_choices(trained *r, const trainer *t, int64_t step)
 {
-    r->balance[step] = trainer_routed(t, step).balance;
-    r->dropped[step] = trainer_routed(t, step).dropped;
     for (int64_t i = 0; r->choices && i < r->sequences; i++) routing_collect(t, i, choices_at(r, step, i));
     if (!t->given->choices_given) {
         r->broken += r->choices ? (double)routing_broken(t) : 0.0;
@@ -269,10 +270,10 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     world_sum(r->sequence_loss[0], TRAINED_STEPS * TRAINED_SEQUENCES);
     if (r->choices) world_sum(r->choices, how->steps * r->sequences * r->of_sequence);
     world_broadcast(&r->flips, sizeof r->flips, 0);
-    world_broadcast(r->dropped, sizeof r->dropped, 0);
-    world_broadcast(r->balance, sizeof r->balance, 0);
     world_broadcast(r->loss, sizeof r->loss, 0);
     world_broadcast(r->norm, sizeof r->norm, 0);
+    world_broadcast(r->balance, sizeof r->balance, 0);
+    world_broadcast(r->dropped, sizeof r->dropped, 0);
     if (m.takes_part) {
         take_machine(r, &t);
         r->whole_weight_errors = count_weight_errors(&t, r);
@@ -285,6 +286,22 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     r->whole_weight_errors = found[2];
     r->broken = found[3];
     mesh_close(&m);
+}
+
+/* Numbers of two runs of the same model that differ. */
+static inline int64_t trained_differences(const trained *a, const trained *b)
+{
+    const double *const left[] = { a->gradient, a->last_gradient, a->weight }, *const right[] = { b->gradient,
+                                                                                                  b->last_gradient,
+                                                                                                  b->weight };
+    int64_t count = 0;
+    for (int step = 0; step < a->steps; step++) {
+        count += (a->loss[step] != b->loss[step]) + (a->norm[step] != b->norm[step]);
+        for (int i = 0; i < TRAINED_SEQUENCES; i++) count += a->sequence_loss[step][i] != b->sequence_loss[step][i];
+    }
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; k < a->base[a->rows]; k++) count += left[i][k] != right[i][k];
+    return count;
 }
 
 /* The larger one; NaN if either is: a limit on the worst of many then fails, whichever of them is not a number. */

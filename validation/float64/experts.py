@@ -1,0 +1,96 @@
+"""A mixture of experts: every token goes to two of them, as far as there is room; forward, and backward by hand."""
+
+from math import ceil
+
+import numpy as np
+
+from layers import linear, linear_backward
+
+CHOICES, BALANCE = 2, 0.01
+
+
+class Routed:
+    """Of one step: balance loss, choices dropped, and by how little a choice or a drop was decided."""
+
+    def __init__(self):
+        self.balance, self.dropped, self.margin = 0.0, 0, np.inf
+
+
+def softmax(x):
+    p = np.exp(x - x.max(axis=-1, keepdims=True))
+    return p / p.sum(axis=-1, keepdims=True)
+
+
+def keep_most(weight, chosen, capacity, routed):
+    """Of the rows [N, 2] of a group those choices [N, 2] that find room: an expert keeps its largest weights, of equal
+    ones the lower rows."""
+    kept = np.zeros(chosen.shape, bool)
+    for e in np.unique(chosen):
+        row, k = np.nonzero(chosen == e)
+        order = np.argsort(-weight[row, k], kind="stable")
+        kept[row[order[:capacity]], k[order[:capacity]]] = True
+        if len(order) > capacity:
+            last, next_ = weight[row, k][order[capacity - 1:capacity + 1]]
+            routed.margin = min(routed.margin, last - next_)
+    return kept
+
+
+def keep(weight, chosen, deck, routed):
+    """[B, S, 2]. A group is the sequences of one microbatch, in rows by position, then sequence."""
+    kept, b = np.zeros(chosen.shape, bool), deck.micro_batch
+    tokens = b * deck.sequence
+    capacity = int(min(tokens, ceil(min(tokens, tokens * CHOICES / deck.recipe.experts * deck.capacity))))
+    for first in range(0, len(chosen), b):
+        w, c = (x[first:first + b].swapaxes(0, 1) for x in (weight, chosen))
+        group = keep_most(w.reshape(-1, CHOICES), c.reshape(-1, CHOICES), capacity, routed)
+        kept[first:first + b] = group.reshape(c.shape).swapaxes(0, 1)
+    return kept
+
+
+def balance(logits, chosen):
+    """The mean of the sequences' balance losses, and its gradient, in which the counts of tokens are constant."""
+    sequences, tokens, experts = logits.shape
+    p = softmax(logits)
+    count = (chosen[..., None] == np.arange(experts)).sum(axis=(1, 2))
+    factor = count * experts * BALANCE / (tokens**2 * CHOICES) / sequences
+    slope = factor[:, None, :]
+    return np.sum(p.sum(axis=1) * factor), p * (slope - np.sum(p * slope, axis=-1, keepdims=True))
+
+
+def of_expert(w, e):
+    prefix = f"experts.{e}."
+    return {name[len(prefix):]: value for name, value in w.items() if name.startswith(prefix)}
+
+
+def mixture(x, w, deck, expert, routed):
+    """expert(rows, weights, deck): one expert's network, and what its backward needs."""
+    logits = linear(x, w, "router")
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    ranked = np.take_along_axis(logits, order, axis=-1)
+    chosen, weight = order[..., :CHOICES], softmax(ranked[..., :CHOICES])
+    kept = keep(weight, chosen, deck, routed)
+    loss, dlogits = balance(logits, chosen)
+    routed.margin = min(routed.margin, np.min(ranked[..., CHOICES - 1] - ranked[..., CHOICES]))
+    routed.balance += loss
+    routed.dropped += np.sum(~kept)
+    y, runs = np.zeros_like(x), []
+    for e in range(deck.recipe.experts):
+        b, s, k = np.nonzero(kept & (chosen == e))
+        out, saved = expert(x[b, s], of_expert(w, e), deck)
+        y[b, s] += weight[b, s, k, None] * out
+        runs.append((b, s, k, out, saved))
+    return y, (x, chosen, weight, dlogits, runs)
+
+
+def mixture_backward(dy, saved, w, deck, expert_backward):
+    x, chosen, weight, dlogits, runs = saved
+    dx, dweight, g, dlogits = np.zeros_like(x), np.zeros_like(weight), {}, dlogits.copy()
+    for e, (b, s, k, out, kept) in enumerate(runs):
+        dweight[b, s, k] = np.sum(dy[b, s] * out, axis=-1)
+        part, g_expert = expert_backward(weight[b, s, k, None] * dy[b, s], kept, of_expert(w, e), deck)
+        dx[b, s] += part
+        g.update({f"experts.{e}.{name}": value for name, value in g_expert.items()})
+    dtop = weight * (dweight - np.sum(dweight * weight, axis=-1, keepdims=True))
+    np.put_along_axis(dlogits, chosen, np.take_along_axis(dlogits, chosen, axis=-1) + dtop, axis=-1)
+    part, g_router = linear_backward(dlogits, x, w, "router")
+    return dx + part, {**g, **g_router}

@@ -1,0 +1,59 @@
+"""What layers are made of: products with their biases, norms, activations; forward, and backward by hand."""
+
+import numpy as np
+
+NORM_EPS = 1e-5
+
+
+def linear(x, w, name):
+    """x Wᵀ, plus the bias where there is one."""
+    return x @ w[name].T + w.get(name + "_bias", 0.0)
+
+
+def linear_backward(dy, x, w, name):
+    rows = dy.reshape(-1, dy.shape[-1])
+    g = {name: rows.T @ x.reshape(-1, x.shape[-1])}
+    if name + "_bias" in w:
+        g[name + "_bias"] = rows.sum(axis=0)
+    return dy @ w[name], g
+
+
+def norm(x, w, name):
+    """RMSNorm, or where there is a bias LayerNorm, whose gain is kept as its difference from 1."""
+    centred = name + "_bias" in w
+    x = x - np.mean(x, axis=-1, keepdims=True) if centred else x
+    inverse = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + NORM_EPS)
+    unit, gain = x * inverse, 1 + w[name] if centred else w[name]
+    return unit * gain + w.get(name + "_bias", 0.0), (unit, inverse, gain)
+
+
+def norm_backward(dy, saved, w, name):
+    unit, inverse, gain = saved
+    dunit = dy * gain
+    dx = inverse * (dunit - unit * np.mean(dunit * unit, axis=-1, keepdims=True))
+    g = {name: np.sum(dy * unit, axis=(0, 1))}
+    if name + "_bias" not in w:
+        return dx, g
+    return dx - np.mean(dx, axis=-1, keepdims=True), {**g, name + "_bias": np.sum(dy, axis=(0, 1))}
+
+
+def silu(x):
+    s = 1 / (1 + np.exp(-x))
+    return x * s, s * (1 + x * (1 - s))
+
+
+def gelu(x):
+    """By its tanh approximation (Hendrycks and Gimpel 2016)."""
+    c = np.sqrt(2 / np.pi)
+    t = np.tanh(c * (x + 0.044715 * x**3))
+    return x / 2 * (1 + t), (1 + t) / 2 + x / 2 * (1 - t * t) * c * (1 + 3 * 0.044715 * x**2)
+
+
+def squared_relu(x):
+    positive = np.maximum(x, 0)
+    return positive**2, 2 * positive
+
+
+def activate(x, name):
+    """The value and the slope."""
+    return {"silu": silu, "gelu": gelu, "squared_relu": squared_relu}[name](x)

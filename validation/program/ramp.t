@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Tokens that count up are learned. What knows only which of them occur in 128 positions has a loss of ln 128 = 4.9;
+what has learned that they count is far below. Experts are meanwhile balanced."""
+from program import Tap, alone, deck_file, results
+
+KEYS = "record = none\ncheck = off\nsize = small\nsequence = 128\nsteps = 12\nwarmup = 0\n"
+CASES = ["[llama3.1-8b]\nprecision = fp32\ntokens = ramp\n",
+         "[nemotron4-340b]\nprecision = bf16\n",     # no master; ramp is the default of this and the next
+         "[grok1-314b]\nprecision = fp32\n"]
+tap = Tap()
+run = alone(deck_file(KEYS + "".join(CASES)), threads=2)
+cases = results(run)
+tap.ok(run.returncode == 0 and len(cases) == 3 and all(c["passed"] and c["tokens"] == "ramp" for c in cases),
+       "three families train on ramp tokens, Nemotron-4 and Grok-1 unasked", run.stdout[-3000:] + run.stderr)
+for case in cases:
+    first, *_, last = case["losses"]
+    tap.say(f"{case['workload']}, {case['precision']}, 12 steps: loss {first:.3f} -> {last:.3f}")
+    tap.ok(first > 8 and last < 1, f"{case['workload']}: from about ln 4096 to less than 1 within 12 steps",
+           case["losses"])
+
+# With even loads and even probabilities each of 4 layers has a balance loss of 0.01, and none has less than about that.
+balance, dropped = (cases[-1][name] for name in ("balance_losses", "choices_dropped"))
+tap.say(f"balance loss {balance[0]:.4f} -> {balance[-1]:.4f}, dropped {dropped[0]} -> {dropped[-1]} of 2048")
+tap.ok(balance[0] > 0.05 and 0.98 * 0.04 < balance[-1] < 1.05 * 0.04, "experts' loads become even", balance)
+tap.ok(dropped[-1] < dropped[0] / 2, "and less is dropped", dropped)
+tap.done()
