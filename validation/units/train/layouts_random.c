@@ -3,7 +3,7 @@
 #include "agreement.h"
 #include "base/random.h"
 
-enum { STEPS = 4, RANKS = 8, DECK = 1024, LAYOUTS = 2, LAYOUTS_LONG = 20 };
+enum { STEPS = 4, DECK = 1024, LAYOUTS = 2, LAYOUTS_LONG = 20 };
 static const char *const workloads[] = { "llama3.1-8b", "llama2-70b", "nemotron4-340b", "gpt3-175b", "grok1-314b" };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
@@ -47,12 +47,12 @@ static void draw_deck(source *s, char text[DECK])
                                                      "attention_elementwise" };
     int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4),
         micro_batch = 1 + (int)draw(s, 2), sp = draw(s, 3) ? 1 : 2;
-    int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
+    int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 2);
     const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2),
                *recompute = draw_word(s, recomputes, 7);
     int used = snprintf(
         text, DECK,
-        "layouts\n\n[%s]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = %d\nsequence = "
+        "layouts\n\n[%s]\nsize = small\nhidden = 128\nffn = 128\nheads = 8\nkv_heads = %d\nsequence = "
         "64\nvocabulary = 250\n"
         "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\ntokens = uniform\nlayers = %d\ntensor = %d\npipeline = "
         "%d\ncontext = %d\ndata = %d\nshard = %d\n"
@@ -71,7 +71,7 @@ static bench_case draw_layout(source *s)
     for (;;) {
         char text[DECK];
         draw_deck(s, text);
-        deck_source given = { .name = "layouts", .text = text, .length = strlen(text), .ranks = RANKS };
+        deck_source given = { .name = "layouts", .text = text, .length = strlen(text), .ranks = world_ranks() };
         deck d = deck_read(&given);
         bool legal = !d.messages && d.cases == 1 && !d.item[0].skipped[0] && !d.item[0].not_built[0];
         legal = legal && d.item[0].layout.ranks > 1 && d.item[0].global_batch <= TRAINED_SEQUENCES;
