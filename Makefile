@@ -181,8 +181,8 @@ bundle: ## lay out a folder (BUNDLE) that runs on a node without packages, GPUs 
 
 bundle-parts: $(PROGRAM) $(CUDA_UNITS)
 
-bench: all ## time the hot pieces
-	@XGSW=./$(PROGRAM) validation/bench/run
+bench: all $(BUILD)/bench/kernels ## time the hot pieces
+	@XGSW=./$(PROGRAM) KERNELS=$(BUILD)/bench/kernels validation/bench/run
 
 units: $(UNITS)
 
@@ -264,6 +264,10 @@ $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(MPICC) $(CFLAGS) -Ivalidation $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \
 	  -lcmocka -o $@
+
+$(BUILD)/bench/%: validation/bench/%.c $(PARTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo '  bench   $<'
+	$(Q)$(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -o $@
 
 # What was compiled from a source that has moved since is compiled anew from where that lies now.
 src/%.c src/%.cu validation/%.c validation/%.cpp: ;

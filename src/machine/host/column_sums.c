@@ -20,15 +20,20 @@ size_t column_sums_scratch(const column_cut *cut)
     return (size_t)(cut->groups * cut->parts * cut->columns) * sizeof(float);
 }
 
+static void add_tile(const operand *sums, column_cut cut, const float *partial, int64_t g, int64_t at)
+{
+    float sum[TILE] = { 0 }, *to = (float *)sums->tensor.data + g * cut.columns + at;
+    int64_t n = smaller(TILE, cut.columns - at);
+    for (int64_t part = g * cut.parts; part < (g + 1) * cut.parts; part++)
+        for (int64_t i = 0; i < n; i++) sum[i] += partial[part * cut.columns + at + i];
+    for (int64_t i = 0; i < n; i++) to[i] = sums->access == UPDATE ? to[i] + sum[i] : sum[i];
+}
+
 static void add_parts(const operand *sums, column_cut cut, const float *partial)
 {
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t g = 0; g < cut.groups; g++)
-        for (int64_t i = 0; i < cut.columns; i++) {
-            float *to = (float *)sums->tensor.data + g * cut.columns + i, sum = 0.0f;
-            for (int64_t part = 0; part < cut.parts; part++) sum += partial[(g * cut.parts + part) * cut.columns + i];
-            *to = sums->access == UPDATE ? *to + sum : sum;
-        }
+        for (int64_t at = 0; at < cut.columns; at += TILE) add_tile(sums, cut, partial, g, at);
 }
 
 void column_sums_of(const op *o, const operand *sums, column_cut cut, column_part *f, void *scratch)

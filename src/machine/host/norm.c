@@ -147,6 +147,7 @@ static backward_call call_of(const op *o)
 typedef struct {
     const float *d, *x, *gain;
     float mean, rstd;
+    int64_t n;
 } row_tile;
 
 static row_tile tile_of(const backward_call *c, int64_t row, int64_t at, int64_t n, float tile[3][TILE])
@@ -154,7 +155,9 @@ static row_tile tile_of(const backward_call *c, int64_t row, int64_t at, int64_t
     return (row_tile){ row_read(tile[0], tensor_row(c->d_out, row, at), c->d_out->type, n),
                        row_read(tile[1], tensor_row(c->x, row, at), c->x->type, n),
                        row_read(tile[2], row_at(c->gain->data, c->gain->type, at), c->gain->type, n),
-                       c->mean ? c->mean[row] : 0.0f, c->rstd[row] };
+                       c->mean ? c->mean[row] : 0.0f,
+                       c->rstd[row],
+                       n };
 }
 
 typedef struct {
@@ -162,12 +165,11 @@ typedef struct {
 } tile_sums;
 
 /* The tile's parts of the gradients of gain and bias are added to their sums. */
-static inline tile_sums sum_tile(row_tile r, int64_t n, bool centred, float *restrict gain_sum,
-                                 float *restrict bias_sum)
+static inline tile_sums sum_tile(row_tile r, bool centred, float *restrict gain_sum, float *restrict bias_sum)
 {
     float products = 0.0f, d_units = 0.0f;
 #pragma omp simd reduction(+ : products, d_units)
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < r.n; i++) {
         float product = r.d[i] * (centred ? r.x[i] - r.mean : r.x[i]), gain = centred ? 1.0f + r.gain[i] : r.gain[i];
         gain_sum[i] = fmaf(product, r.rstd, gain_sum[i]);
         products = fmaf(product, gain, products);
@@ -188,18 +190,18 @@ static projection row_projection(const backward_call *c, int64_t row, float *gai
     for (int64_t at = 0; at < c->n; at += TILE) {
         int64_t part = smaller(TILE, c->n - at);
         row_tile r = tile_of(c, row, at, part, tile);
-        tile_sums sums = c->mean ? sum_tile(r, part, true, gain_sum + at, bias_sum + at)
-                                 : sum_tile(r, part, false, gain_sum + at, NULL);
+        tile_sums sums =
+            c->mean ? sum_tile(r, true, gain_sum + at, bias_sum + at) : sum_tile(r, false, gain_sum + at, NULL);
         total += sums.products;
         all += sums.d_units;
     }
     return (projection){ (float)(total * rstd / (double)c->n) * rstd * rstd, (float)(all / (double)c->n) * rstd };
 }
 
-static inline void differentiate_tile(row_tile r, int64_t n, bool centred, projection p, bool adds, float *dx)
+static inline void differentiate_tile(row_tile r, bool centred, projection p, bool adds, float *dx)
 {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < r.n; i++) {
         float x = centred ? r.x[i] - r.mean : r.x[i], gain = centred ? 1.0f + r.gain[i] : r.gain[i];
         float own = fmaf(r.d[i] * gain, r.rstd, -(x * p.slope)) - p.constant;
         dx[i] = adds ? dx[i] + own : own;
@@ -215,8 +217,8 @@ static void row_backward(const backward_call *c, int64_t row, projection p)
         row_tile r = tile_of(c, row, at, part, tile);
         bool adds = c->dx_access == UPDATE;
         float *dx = adds ? row_update(tile[3], place, c->dx->type, part) : row_write(tile[3], place, c->dx->type);
-        if (c->mean) differentiate_tile(r, part, true, p, adds, dx);
-        else differentiate_tile(r, part, false, p, adds, dx);
+        if (c->mean) differentiate_tile(r, true, p, adds, dx);
+        else differentiate_tile(r, false, p, adds, dx);
         row_close(place, c->dx->type, dx, part);
     }
 }

@@ -7,7 +7,7 @@
 #include "emulator.h"
 #include "units/train/agreement.h"
 
-enum { ORDERS = 2, ORDERS_LONG = 20, STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 512, KEYS = 256 };
+enum { ORDERS = 2, ORDERS_LONG = 20, STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 640, KEYS = 256 };
 
 typedef struct {
     int ranks;
@@ -149,6 +149,7 @@ static void add_ways(const cut *k, layout *list, int *count)
         for (int sharding = 0; sharding <= k->shards; sharding++)
             for (int overlap = 0; overlap <= (k->tensor || k->pipeline); overlap++) {
                 int i = (*count)++;
+                if (i >= MOST_LAYOUTS) FAIL("more than %d layouts", MOST_LAYOUTS);
                 list[i] =
                     (layout){ .ranks = k->ranks, .workload = workloads[strstr(k->keys, "expert") ? 4 : i % WORKLOADS] };
                 snprintf(list[i].keys, KEYS,
