@@ -114,8 +114,7 @@ static int64_t model_layer(const mixture *x, int64_t layer)
     return e->first_layer + layer;
 }
 
-/* This rank's part of a sequence's choices, [layers, positions], a pair of codes each. */
-static void add_own(const trainer *t, int64_t sequence, double *codes)
+void routing_collect(const trainer *t, int64_t sequence, double *codes)
 {
     const bench_case *c = t->given;
     const mesh *m = t->mesh;
@@ -135,8 +134,7 @@ static void add_own(const trainer *t, int64_t sequence, double *codes)
     }
 }
 
-/* Sequence r + ranks m is microbatch m of rank r's reference. */
-static void write_given(const trainer *t, int64_t microbatch, const double *codes)
+void routing_write(const trainer *t, int64_t microbatch, const double *codes)
 {
     for (int64_t l = 0; l < layers_of(t); l++) {
         tensor to = mixture_choices(mixture_of(t), microbatch, l);
@@ -149,6 +147,7 @@ static void write_given(const trainer *t, int64_t microbatch, const double *code
     }
 }
 
+/* Sequence r + ranks m is microbatch m of rank r's reference. */
 void routing_give(const trainer *t, reference of[], int references)
 {
     const bench_case *c = &of[0].given;
@@ -156,10 +155,10 @@ void routing_give(const trainer *t, reference of[], int references)
     double *codes = reference_doubles(n);
     for (int64_t s = 0; s < c->global_batch; s++) {
         for (int64_t i = 0; i < n; i++) codes[i] = 0.0;
-        if (t) add_own(t, s, codes);
+        if (t) routing_collect(t, s, codes);
         world_sum(codes, n);
         for (int i = 0; s % world_ranks() == world_rank() && i < references; i++)
-            write_given(&of[i].trainer, s / world_ranks(), codes);
+            routing_write(&of[i].trainer, s / world_ranks(), codes);
     }
     free(codes);
 }

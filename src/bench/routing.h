@@ -6,6 +6,11 @@
 /* How many of this rank's choices of the last step are not the two largest of the logits that its routers computed, or
  * were dropped or kept against the rule. The caller has waited for the step. t NULL: takes no part. */
 int64_t routing_broken(const trainer *t);
+/* A sequence's choices as codes [layers, positions], each a pair of choices in one number, 0 where a rank has none: the
+ * sum over the ranks is the whole. collect: this rank's part, of the last step. write: the whole, of one sequence, as
+ * what one rank on the host is given before its next step in a microbatch of one sequence. */
+void routing_collect(const trainer *t, int64_t sequence, double *codes);
+void routing_write(const trainer *t, int64_t microbatch, const double *codes);
 /* The last step's choices into the references' trainers. Collective over the world. */
 void routing_give(const trainer *t, reference of[], int references);
 /* Of the tokens that this rank's reference has routed as it was given: how many it would have given to another expert,

@@ -9,7 +9,8 @@ here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 count=0 failures=0
 
-# try SEED RANKS CASE...: each case is one line of keys, separated by semicolons. All must pass.
+# try SEED RANKS CASE...: each case is one line of keys, separated by semicolons, of llama3.1-8b or of what stands
+# before a colon. All must pass.
 try() {
     run "$@"
     local seed=$1 ranks=$2 IFS='|'
@@ -29,7 +30,10 @@ run() { # SEED RANKS CASE...
     local seed=$1 ranks=$2 deck=$here/deck.dat case
     shift 2
     printf 'layouts\non emulated GPUs\nsize = check\nbackend = cuda\nsteps = 1\nwarmup = 0\n' >"$deck"
-    for case; do printf '[llama3.1-8b]\n%s\n' "${case//; /$'\n'}" >>"$deck"; done
+    for case; do
+        [[ $case == *:* ]] || case="llama3.1-8b: $case"
+        printf '[%s]\n%s\n' "${case%%: *}" "$(sed 's/; /\n/g' <<<"${case#*: }")" >>"$deck"
+    done
     (cd "$here" && EMULATOR_SEED=$seed "$OLDPWD/run/local" -q -n "$ranks" -x "$OLDPWD/$program" "$deck") \
         >"$here/said" 2>&1
 }
@@ -43,7 +47,7 @@ report() { # STATUS DESCRIPTION
 }
 
 fp32="precision = fp32"
-try 1 2 "tensor = 2; $fp32"
+try 1 2 "tensor = 2; $fp32" "gpt3-175b: pipeline = 2" "grok1-314b: expert = 2; $fp32" "nemotron4-340b: shard = 2"
 for seed in ${XGSW_TEST_LONG:+1 2 3 4 5 6 7 8 9 10}; do
     try "$seed" 1 "$fp32" "recompute = layer"
     try "$seed" 2 "tensor = 2" "pipeline = 2; $fp32" "context = 2; $fp32" "data = 2; overlap = off"
@@ -51,6 +55,15 @@ for seed in ${XGSW_TEST_LONG:+1 2 3 4 5 6 7 8 9 10}; do
         "context = 2; data = 2"
     try "$seed" 8 "tensor = 2; pipeline = 2; context = 2; $fp32" \
         "tensor = 2; pipeline = 2; data = 2; chunks_per_stage = 2"
+done
+for seed in ${XGSW_TEST_LONG:+1 2 3}; do
+    try "$seed" 1 "gpt3-175b: $fp32" "grok1-314b: capacity = none" "nemotron4-340b: recompute = mlp"
+    try "$seed" 4 "grok1-314b: expert = 4" "grok1-314b: expert = 2; tensor = 2; $fp32" \
+        "grok1-314b: expert = 2; pipeline = 2; chunks_per_stage = 2" "gpt3-175b: pipeline = 4; $fp32" \
+        "gpt3-175b: tensor = 2; context = 2" "nemotron4-340b: pipeline = 2; tensor = 2" \
+        "llama2-70b: shard = 2; data = 2" "gpt3-175b: shard = 2; pipeline = 2" "grok1-314b: shard = 2; tensor = 2"
+    try "$seed" 8 "grok1-314b: expert = 2; tensor = 2; context = 2" "grok1-314b: expert = 4; pipeline = 2; $fp32" \
+        "gpt3-175b: tensor = 2; data = 2; pipeline = 2" "nemotron4-340b: shard = 2; data = 2; tensor = 2"
 done
 caught "a missing wait of one transfer" 2 "pipeline = 2; fault = unwait exchange 1 0"
 EMULATOR_DEAF=1 caught "the executor's waits go unheard" 2 "data = 2"

@@ -9,29 +9,51 @@
 enum { STEPS = 4, RANKS = 4, DECK = 1024 };
 
 typedef struct {
-    int tensor, data, context;
-    const char *sharding, *overlap;
-    int shard;
+    const char *workload, *keys;
 } cut;
-static const cut cuts[] = { { 1, 1, 1, "none", "on", 1 },      { 4, 1, 1, "none", "on", 1 },
-                            { 1, 4, 1, "optimizer", "on", 1 }, { 2, 2, 1, "none", "on", 1 },
-                            { 2, 2, 1, "optimizer", "on", 1 }, { 1, 1, 4, "optimizer", "on", 1 },
-                            { 2, 1, 2, "none", "on", 1 },      { 2, 2, 1, "optimizer", "off", 1 },
-                            { 1, 1, 1, "none", "on", 4 },      { 2, 1, 1, "none", "on", 2 },
-                            { 1, 2, 1, "none", "off", 2 },     { 1, 1, 2, "optimizer", "on", 2 } };
+static const char llama3[] = "llama3.1-70b", nemotron4[] = "nemotron4-340b", gpt3_175b[] = "gpt3_175b-175b",
+                  grok1_314b[] = "grok1_314b-314b";
+static const cut cuts[] = {
+    { llama3, "" },
+    { llama3, "tensor = 4" },
+    { llama3, "data = 4; sharding = optimizer" },
+    { llama3, "tensor = 2; data = 2" },
+    { llama3, "tensor = 2; data = 2; sharding = optimizer" },
+    { llama3, "context = 4; sharding = optimizer" },
+    { llama3, "tensor = 2; context = 2" },
+    { llama3, "tensor = 2; data = 2; sharding = optimizer; overlap = off" },
+    { llama3, "shard = 4" },
+    { llama3, "tensor = 2; shard = 2" },
+    { llama3, "data = 2; shard = 2; overlap = off" },
+    { llama3, "context = 2; shard = 2; sharding = optimizer" },
+    { nemotron4, "tensor = 2; context = 2; sharding = optimizer" },
+    { nemotron4, "tensor = 2; shard = 2" },
+    { gpt3_175b, "" },
+    { gpt3_175b, "tensor = 2; data = 2; sharding = optimizer" },
+    { gpt3_175b, "context = 2; tensor = 2; overlap = off" },
+    { grok1_314b, "data = 4; expert = 4; sharding = optimizer" },
+    { grok1_314b, "data = 2; expert = 2; tensor = 2; capacity = none" },
+    { grok1_314b, "context = 2; expert = 2; tensor = 2; capacity = 0.5" },
+    { grok1_314b, "data = 2; context = 2; expert = 2; sharding = optimizer; overlap = off" },
+};
+enum { CUTS = sizeof cuts / sizeof *cuts };
 static const char *const precisions[] = { "fp32", "bf16" };
 
-static bench_case cut_case(const char *precision, cut k, const char *recompute)
+/* more: keys besides the cut's. */
+static bench_case cut_case(const char *precision, cut k, const char *more)
 {
     char text[DECK];
-    snprintf(
-        text, sizeof text,
-        "bitwise\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = "
-        "4\nsequence = 64\n"
-        "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-        "precision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\nsharding = %s\nrecompute = %s\noverlap = "
-        "%s\n",
-        STEPS, precision, k.tensor, k.data, k.shard, k.context, k.sharding, recompute, k.overlap);
+    int length = snprintf(text, sizeof text,
+                          "bitwise\n\n[%s]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\n"
+                          "kv_heads = %d\nsequence = 64\nvocabulary = 250\nglobal_batch = 8\nmicro_batch = 1\n"
+                          "tokens = uniform\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\nprecision = %s\n"
+                          "%s%s%s%s\n%s\n",
+                          k.workload, k.workload == gpt3_175b ? 8 : 4, STEPS, precision,
+                          strstr(k.keys, "data") ? "" : "data = 1\n",
+                          strstr(k.keys, "sharding") || strstr(more, "sharding") ? "" : "sharding = none\n",
+                          strstr(more, "recompute") ? "" : "recompute = none\n", k.keys, more);
+    for (int i = 0; i < length; i++)
+        if (text[i] == ';') text[i] = '\n';
     return case_of(text, RANKS);
 }
 
@@ -41,10 +63,10 @@ static void same(const trained *want, const bench_case *c, training how, const c
     how.steps = STEPS;
     train_case(&got, c, &how);
     int64_t count = trained_differences(&got, want);
+    char title[LAYOUT_TITLE];
     if (count && world_rank() == 0)
-        printf("# %s, TP%d DP%d S%d CP%d, overlap %s, %s: %lld numbers differ\n", precision_name(c->precision),
-               c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_DATA], c->layout.degree[AXIS_SHARD],
-               c->layout.degree[AXIS_CONTEXT], c->overlap ? "on" : "off", what, (long long)count);
+        printf("# %s, overlap %s, %s: %lld numbers differ\n", layout_title(title, c), c->overlap ? "on" : "off", what,
+               (long long)count);
     if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
     assert_int_equal(count, 0);
     assert_true(got.hazards == 0.0);
@@ -54,9 +76,11 @@ static void same(const trained *want, const bench_case *c, training how, const c
 /* Proved: operands that are only written are NaN before; what is only read is compared after. */
 static void compare(const trained *want, const char *precision, cut k)
 {
-    static const char *const recomputes[] = { "attention", "mlp", "layer", "attention_mlp" };
-    bench_case none = cut_case(precision, k, "none"), mlp = cut_case(precision, k, "mlp"),
-               layer = cut_case(precision, k, "layer");
+    static const char *const recomputes[] = { "recompute = attention",   "recompute = mlp",
+                                              "recompute = layer",       "recompute = attention_mlp",
+                                              "recompute = elementwise", "recompute = attention_elementwise" };
+    bench_case none = cut_case(precision, k, ""), mlp = cut_case(precision, k, recomputes[1]),
+               layer = cut_case(precision, k, recomputes[2]);
     same(want, &none, (training){ 0 }, "run twice");
     for (int i = 0; i < (int)(sizeof recomputes / sizeof recomputes[0]); i++) {
         bench_case c = cut_case(precision, k, recomputes[i]);
@@ -68,14 +92,16 @@ static void compare(const trained *want, const char *precision, cut k)
     same(want, &mlp, (training){ .hostile = true, .order_seed = 99 }, "hostile order, recompute mlp");
 }
 
-static void every_cut(const char *precision)
+/* Every second cut, by turns in one of the two precisions; `long`: all. */
+static void every_cut(int precision)
 {
-    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+    for (int i = 0; i < CUTS; i++) {
+        if (!test_is_long() && i % 2 != precision) continue;
         trained want;
-        bench_case c = cut_case(precision, cuts[i], "none");
+        bench_case c = cut_case(precisions[precision], cuts[i], "");
         train_case(&want, &c, &(training){ .steps = STEPS });
         assert_true(want.hazards == 0.0 && losses_are_positive(&want));
-        compare(&want, precision, cuts[i]);
+        compare(&want, precisions[precision], cuts[i]);
         trained_close(&want);
     }
 }
@@ -83,29 +109,31 @@ static void every_cut(const char *precision)
 static void fp32(void **state)
 {
     (void)state;
-    every_cut("fp32");
+    every_cut(0);
 }
 static void bf16(void **state)
 {
     (void)state;
-    every_cut("bf16");
+    every_cut(1);
 }
 
 /* Sums over ranks are made in rank order and rounded once, whole or in parts; AdamW is element by element. */
 static void sharding(void **state)
 {
-    static const cut pairs[] = { { 1, 4, 1, "none", "on", 1 },
-                                 { 1, 2, 1, "none", "on", 1 },
-                                 { 2, 2, 1, "none", "on", 1 },
-                                 { 1, 2, 2, "none", "on", 1 },
-                                 { 2, 2, 1, "none", "off", 1 } };
+    static const cut list[] = { { llama3, "data = 4" },
+                                { llama3, "data = 2" },
+                                { llama3, "tensor = 2; data = 2" },
+                                { llama3, "context = 2; data = 2" },
+                                { llama3, "tensor = 2; data = 2; overlap = off" },
+                                { gpt3_175b, "tensor = 2; data = 2" },
+                                { nemotron4, "context = 2; data = 2" },
+                                { grok1_314b, "context = 2; data = 2; expert = 2" } };
     (void)state;
     for (int p = 0; p < 2; p++)
-        for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
             trained want;
-            cut spread = { pairs[i].tensor, pairs[i].data, pairs[i].context, "optimizer", pairs[i].overlap, 1 };
-            bench_case whole = cut_case(precisions[p], pairs[i], "none"),
-                       part = cut_case(precisions[p], spread, "none");
+            bench_case whole = cut_case(precisions[p], list[i], "sharding = none"),
+                       part = cut_case(precisions[p], list[i], "sharding = optimizer");
             train_case(&want, &whole, &(training){ .steps = STEPS });
             same(&want, &part, (training){ 0 }, "sharding optimizer");
             trained_close(&want);
@@ -116,7 +144,7 @@ static void sharding(void **state)
 static void hostile_seeds(const char *precision, cut k, uint32_t seeds)
 {
     trained want;
-    bench_case c = cut_case(precision, k, "none"), again = cut_case(precision, k, "layer");
+    bench_case c = cut_case(precision, k, ""), again = cut_case(precision, k, "recompute = layer");
     train_case(&want, &c, &(training){ .steps = STEPS });
     for (uint32_t seed = 1; seed <= seeds; seed++) {
         same(&want, &c, (training){ .hostile = true, .order_seed = seed }, "hostile order");
@@ -130,15 +158,15 @@ static void hostile_seeds(const char *precision, cut k, uint32_t seeds)
 /* What is gathered beside computation is what is gathered before it. */
 static void overlap(void **state)
 {
-    static const cut parted[] = { { 1, 1, 1, "none", "on", 4 },
-                                  { 1, 2, 1, "none", "on", 2 },
-                                  { 2, 1, 1, "optimizer", "on", 2 },
-                                  { 1, 1, 2, "optimizer", "on", 2 } };
+    static const cut parted[] = { { llama3, "shard = 4" },
+                                  { llama3, "data = 2; shard = 2" },
+                                  { llama3, "tensor = 2; shard = 2; sharding = optimizer" },
+                                  { nemotron4, "context = 2; shard = 2; sharding = optimizer" } };
     (void)state;
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof parted / sizeof parted[0]; i++) {
             trained want;
-            bench_case on = cut_case(precisions[p], parted[i], "attention_mlp"), off = on;
+            bench_case on = cut_case(precisions[p], parted[i], "recompute = attention_mlp"), off = on;
             off.overlap = off.weight_gradient_queue = false;
             train_case(&want, &on, &(training){ .steps = STEPS });
             same(&want, &off, (training){ 0 }, "overlap off");
@@ -149,14 +177,16 @@ static void overlap(void **state)
 /* Of one microbatch the sum over the ranks is the step's, whoever keeps it. */
 static void as_data_ranks(void **state)
 {
-    static const cut pairs[][2] = { { { 1, 4, 1, "optimizer", "on", 1 }, { 1, 1, 1, "none", "on", 4 } },
-                                    { { 2, 2, 1, "none", "on", 1 }, { 2, 1, 1, "none", "on", 2 } } };
+    static const cut pairs[][2] = {
+        { { llama3, "data = 4; sharding = optimizer" }, { llama3, "shard = 4" } },
+        { { llama3, "tensor = 2; data = 2" }, { llama3, "tensor = 2; shard = 2" } },
+    };
     (void)state;
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
             trained want;
-            bench_case data = cut_case(precisions[p], pairs[i][0], "none"),
-                       shard = cut_case(precisions[p], pairs[i][1], "none");
+            bench_case data = cut_case(precisions[p], pairs[i][0], ""),
+                       shard = cut_case(precisions[p], pairs[i][1], "");
             data.micro_batch = shard.micro_batch = data.global_batch / data.layout.degree[AXIS_DATA];
             data.microbatches = shard.microbatches = 1;
             train_case(&want, &data, &(training){ .steps = STEPS });
@@ -167,12 +197,18 @@ static void as_data_ranks(void **state)
 
 static void hostile(void **state)
 {
-    const uint32_t seeds = test_is_long() ? 50 : 20;
+    static const cut families[] = { { grok1_314b, "data = 2; expert = 2; tensor = 2" },
+                                    { grok1_314b, "context = 2; expert = 2; capacity = none" },
+                                    { gpt3_175b, "tensor = 2; data = 2; sharding = optimizer" },
+                                    { nemotron4, "tensor = 2; shard = 2" } };
+    const uint32_t seeds = test_is_long() ? 50 : 12;
     (void)state;
     for (int p = 0; p < 2; p++) {
-        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "on", 1 }, seeds);
-        hostile_seeds(precisions[p], (cut){ 2, 2, 1, "optimizer", "off", 1 }, seeds / 4);
-        hostile_seeds(precisions[p], (cut){ 1, 2, 1, "none", "on", 2 }, test_is_long() ? seeds : seeds / 4);
+        hostile_seeds(precisions[p], (cut){ llama3, "tensor = 2; data = 2; sharding = optimizer" }, seeds);
+        hostile_seeds(precisions[p], (cut){ llama3, "tensor = 2; data = 2; overlap = off" }, seeds / 4);
+        hostile_seeds(precisions[p], (cut){ llama3, "data = 2; shard = 2" }, test_is_long() ? seeds : seeds / 4);
+        for (int i = 0; i < 4; i++)
+            if (test_is_long() || i % 2 == p) hostile_seeds(precisions[p], families[i], test_is_long() ? seeds : 2);
     }
 }
 
@@ -184,7 +220,7 @@ static void padding(void **state)
     for (int p = 0; p < 2; p++) {
         trained want, got;
         const char *name = "";
-        bench_case c = cut_case(precisions[p], cuts[0], "none"), padded = c;
+        bench_case c = cut_case(precisions[p], cuts[0], ""), padded = c;
         padded.model.padded_vocabulary += 128;
         train_case(&want, &c, &(training){ .steps = 1 });
         train_case(&got, &padded, &(training){ .steps = 1 });
@@ -202,9 +238,9 @@ static void norm(void **state)
 {
     (void)state;
     for (int p = 0; p < 2; p++)
-        for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        for (int i = 0; i < CUTS; i++) {
             trained x;
-            bench_case c = cut_case(precisions[p], cuts[i], "none");
+            bench_case c = cut_case(precisions[p], cuts[i], "");
             train_case(&x, &c, &(training){ .steps = 1 });
             double whole = 0.0, units = 0.0;
             for (int64_t k = 0; k < x.base[x.rows]; k++) {

@@ -1,26 +1,36 @@
-/* Layouts drawn at random, each trained and compared with one rank within the limits of bench/check.h. XGSW_TEST_SEED
- * draws others. */
+/* Layouts drawn at random of every family, each trained in hostile order and compared with one rank (agreement.h). The
+ * seed is the day's, so that every day draws others; XGSW_TEST_SEED is another. */
+#include "agreement.h"
 #include "base/random.h"
-#include "bench/check.h"
-#include "trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
-enum { STEPS = 4, RANKS = 8, LAYOUTS = 20, DECK = 1024 };
+enum { STEPS = 4, DECK = 1024, LAYOUTS = 2, LAYOUTS_LONG = 20 };
+static const char *const workloads[] = { "llama3.1-8b", "llama2-70b", "nemotron4-340b", "gpt3-175b", "grok1-314b" };
+enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
-/* Draws are words of philox: counter { draw }, keys seed and "layouts". */
+/* Draws are words of philox: counter { draw }, keys seed and the workload's name. */
 typedef struct {
+    const char *workload;
     uint32_t seed, drawn;
 } source;
 
 static uint32_t draw(source *s, uint32_t below)
 {
     philox_block counter = { { s->drawn++, 0, 0, 0 } };
-    return philox4x32(counter, s->seed, fnv1a("layouts")).word[0] % below;
+    return philox4x32(counter, s->seed, fnv1a(s->workload)).word[0] % below;
 }
 
 static const char *draw_word(source *s, const char *const *word, uint32_t count) { return word[draw(s, count)]; }
+
+static const char capacities[][8] = { "none", "none", "1", "1.5" };
+
+/* Only of experts. */
+static void draw_experts(source *s, char text[DECK], size_t used)
+{
+    int expert = 1 << draw(s, 3);
+    const char *capacity = capacities[draw(s, 4)];
+    if (!strcmp(s->workload, "grok1-314b"))
+        snprintf(text + used, DECK - used, "expert = %d\ncapacity = %s\n", expert, capacity);
+}
 
 /* Keys that may contradict one another. */
 static void draw_deck(source *s, char text[DECK])
@@ -37,115 +47,69 @@ static void draw_deck(source *s, char text[DECK])
                                                      "attention_elementwise" };
     int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4),
         micro_batch = 1 + (int)draw(s, 2), sp = draw(s, 3) ? 1 : 2;
-    int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 3);
+    int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 2);
     const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2),
                *recompute = draw_word(s, recomputes, 7);
-    snprintf(
+    int used = snprintf(
         text, DECK,
-        "layouts\n\n[llama3.1-8b]\nsize = small\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
+        "layouts\n\n[%s]\nsize = small\nhidden = 128\nffn = 128\nheads = 8\nkv_heads = %d\nsequence = "
         "64\nvocabulary = 250\n"
-        "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\nlayers = %d\ntensor = %d\npipeline = %d\ncontext = "
-        "%d\ndata = %d\nshard = %d\n"
+        "warmup = 0\nsteps = %d\ncheck = off\nbackend = host\ntokens = uniform\nlayers = %d\ntensor = %d\npipeline = "
+        "%d\ncontext = %d\ndata = %d\nshard = %d\n"
         "global_batch = %d\nmicro_batch = %d\nchunks_per_stage = %d\nschedule = %s\nprecision = %s\nrecompute = %s\n"
         "sharding = %s\noverlap = %s\nstrips = %d\n",
-        STEPS, layers, tp, pp, cp, dp, sp, sp * dp * micro_batch * microbatches, micro_batch, chunks, order, precision,
-        recompute, draw_word(s, shardings, 2), draw_word(s, overlaps, 2), 1 << draw(s, 3));
+        s->workload, strcmp(s->workload, "gpt3-175b") ? 4 : 8, STEPS, layers, tp, pp, cp, dp, sp,
+        sp * dp * micro_batch * microbatches, micro_batch, chunks, order, precision, recompute,
+        draw_word(s, shardings, 2), draw_word(s, overlaps, 2), 1 << draw(s, 3));
+    draw_experts(s, text, (size_t)used);
 }
 
 /* Draws until a deck is legal and fits the world. No key says how many weight gradients of the head wait for the drain.
- */
+ * One rank takes a sequence a microbatch, so with a capacity the layout does, too. */
 static bench_case draw_layout(source *s)
 {
     for (;;) {
         char text[DECK];
         draw_deck(s, text);
-        deck_source given = { .name = "layouts", .text = text, .length = strlen(text), .ranks = RANKS };
+        deck_source given = { .name = "layouts", .text = text, .length = strlen(text), .ranks = world_ranks() };
         deck d = deck_read(&given);
         bool legal = !d.messages && d.cases == 1 && !d.item[0].skipped[0] && !d.item[0].not_built[0];
         legal = legal && d.item[0].layout.ranks > 1 && d.item[0].global_batch <= TRAINED_SEQUENCES;
         bench_case c = legal ? d.item[0] : (bench_case){ 0 };
         deck_free(&d);
-        c.head_deferral = legal ? draw(s, 1 + (uint32_t)c.microbatches) : 0;
-        if (legal) return c;
+        if (c.model.experts && c.capacity > 0.0 && c.micro_batch > 1) continue;
+        if (!legal) continue;
+        init_as_checked(&c);
+        c.head_deferral = draw(s, 1 + (uint32_t)c.microbatches);
+        return c;
     }
 }
 
-static double apart(double got, double want) { return fabs(got / want - 1.0); }
-
-/* Losses and norms of a step in units of their limits. */
-static double step_spread(const trained *got, const trained *want, check_limits limit, int step)
+static void try_layout(source *s)
 {
-    double loss = 0.0;
-    for (int64_t i = 0; i < want->sequences; i++)
-        loss = fmax(loss, apart(got->sequence_loss[step][i], want->sequence_loss[step][i]));
-    loss = fmax(loss, apart(got->loss[step], want->loss[step]));
-    return fmax(loss / (step ? limit.loss_later : limit.loss_first),
-                apart(got->norm[step], want->norm[step]) / limit.gradient_fourth);
-}
-
-/* The largest distance in units of its limit. */
-static double spread_of(const trained *got, const trained *want, check_limits limit)
-{
-    const char *name = "";
-    double worst = worst_ratio(want, got->gradient, want->gradient, &name) / limit.gradient_first;
-    worst = fmax(worst, worst_ratio(want, got->last_gradient, want->last_gradient, &name) / limit.gradient_fourth);
-    worst = fmax(worst, worst_change(want, got->weight, want->weight, want->first_weight, &name) / limit.weights);
-    for (int step = 0; step < STEPS; step++) worst = fmax(worst, step_spread(got, want, limit, step));
-    return worst;
-}
-
-/* Against one rank of the same precision, then of FP32 if that is another. */
-static double compare(const bench_case *c, const trained *got)
-{
-    double worst = 0.0;
-    for (int fp32 = 0; fp32 < (c->precision == PRECISION_FP32 ? 1 : 2); fp32++) {
-        trained want;
-        bench_case alone = single_rank_case(c, fp32);
-        train_case(&want, &alone, &(training){ .steps = STEPS });
-        worst = fmax(worst, spread_of(got, &want, check_limits_of(c->precision, c->model.layers, fp32)));
-        trained_close(&want);
-    }
-    return worst;
-}
-
-static void say_layout(const bench_case *c, double spread)
-{
-    const int *degree = c->layout.degree;
-    if (world_rank() > 0) return;
-    printf("# %s, %lld layers, TP%d PP%d CP%d DP%d S%d, %d chunks, %s, %lld microbatches of %lld, %lld deferred, "
-           "sharding %s, recompute %s, overlap %s: %.3f of the limits\n",
-           precision_name(c->precision), (long long)c->model.layers, degree[AXIS_TENSOR], degree[AXIS_PIPELINE],
-           degree[AXIS_CONTEXT], degree[AXIS_DATA], degree[AXIS_SHARD], c->layout.chunks_per_stage,
-           schedule_name(c->schedule), (long long)c->microbatches, (long long)c->micro_batch,
-           (long long)c->head_deferral, sharding_name(c->sharding), recompute_name(c->recompute),
-           c->overlap ? "on" : "off", spread);
-    fflush(stdout);
-}
-
-static double try_layout(source *s)
-{
-    trained got;
-    bench_case c = draw_layout(s);
-    train_case(&got, &c, &(training){ .steps = STEPS, .hostile = true, .order_seed = draw(s, 1u << 31) });
-    double spread = compare(&c, &got);
-    say_layout(&c, spread);
-    if (got.hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), got.hazard);
-    assert_true(got.hazards == 0.0);
-    assert_true(got.whole_weight_errors == 0.0);
-    assert_true(spread < 1.0);
-    trained_close(&got);
-    return spread;
+    spreads found = no_spread;
+    references r;
+    char what[DECK];
+    bench_case c = draw_layout(s), alone = alone_of(&c);
+    references_train(&r, &alone, STEPS);
+    compare_case(&found, &c, (training){ .hostile = true, .order_seed = draw(s, 1u << 31) }, &r);
+    snprintf(
+        what, sizeof what,
+        ", %lld layers, %lld microbatches of %lld, %lld deferred, sharding %s, recompute %s, overlap %s, %d strips",
+        (long long)c.model.layers, (long long)c.microbatches, (long long)c.micro_batch, (long long)c.head_deferral,
+        sharding_name(c.sharding), recompute_name(c.recompute), c.overlap ? "on" : "off", c.strips);
+    judge(&c, what, &found, r.count);
+    references_close(&r);
 }
 
 static void layouts(void **state)
 {
-    const char *given = getenv("XGSW_TEST_SEED");
-    source s = { .seed = given ? (uint32_t)strtoul(given, NULL, 10) : 20 };
-    double worst = 0.0;
+    uint32_t seed = seed_of_test();
     (void)state;
-    if (world_rank() == 0) printf("# seed %u\n", s.seed);
-    for (int i = 0; i < LAYOUTS; i++) worst = fmax(worst, try_layout(&s));
-    if (world_rank() == 0) printf("# %d layouts, at most %.3f of the limits\n", LAYOUTS, worst);
+    for (int w = 0; w < WORKLOADS; w++) {
+        source s = { .workload = workloads[w], .seed = seed };
+        for (int i = 0; i < (test_is_long() ? LAYOUTS_LONG : LAYOUTS); i++) try_layout(&s);
+    }
 }
 
 int main(int argc, char **argv)

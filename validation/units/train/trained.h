@@ -2,6 +2,7 @@
  * losses, norms, and whole gradients and weights in the logical order of the parameter table. */
 #pragma once
 #include "base/fail.h"
+#include "bench/routing.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
 #include "plan/model/check_case.h"
@@ -11,8 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { TRAINED_STEPS = 32, TRAINED_ROWS = 128, TRAINED_SEQUENCES = 16 };
+enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16 };
 typedef struct {
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
@@ -27,6 +29,12 @@ typedef struct {
         *last_gradient; /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
+    /* Of models with experts: choices as in bench/routing.h, [steps, sequences, layers, positions], NULL where nothing
+     * keeps them; those that are not by the rule. Of a run whose choices
+     * were given: by how much its own logits would have others, and how often. */
+    int64_t of_sequence; /* choices: layers x positions */
+    double *choices, broken;
+    routing_flips flips;
     double whole_weight_errors; /* elements of any rank's gathered weights that are not the rounded owner's value */
     double hazards, faults;     /* of all ranks */
     int64_t waits;              /* of the last step, this rank */
@@ -34,7 +42,8 @@ typedef struct {
     size_t arena_bytes;         /* this rank */
 } trained;
 
-/* drop_wait: from 1, of step drop_step on this rank; 0: none */
+/* choices: of another run, given to one rank with a sequence a microbatch. drop_wait: from 1, of step drop_step on this
+ * rank; 0: none */
 typedef struct {
     int64_t steps;
     bool hostile;
@@ -42,6 +51,7 @@ typedef struct {
     bool prove_access;
     fault fault;
     int64_t drop_wait, drop_step;
+    const trained *choices;
 } training;
 
 /* On GPUs, or their emulator, where the environment says XGSW_BACKEND=cuda; else on the host. */
@@ -53,6 +63,18 @@ static inline bool tests_cuda(void)
 
 /* Does the test's row in tests.list say `long`? */
 static inline bool test_is_long(void) { return getenv("XGSW_TEST_LONG") != NULL; }
+
+/* What a test draws by: the day's number, so that every day draws other things, or XGSW_TEST_SEED. Collective over the
+ * world; rank 0 prints it. */
+static inline uint32_t seed_of_test(void)
+{
+    enum { SECONDS_A_DAY = 86400 };
+    const char *given = getenv("XGSW_TEST_SEED");
+    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : (uint32_t)(time(NULL) / SECONDS_A_DAY);
+    world_broadcast(&seed, sizeof seed, 0);
+    if (world_rank() == 0) printf("# XGSW_TEST_SEED=%u\n", seed);
+    return seed;
+}
 
 static inline machine_kind kind_of(const bench_case *c)
 {
@@ -73,6 +95,25 @@ static inline bench_case case_of(const char *text, int ranks)
     deck_free(&d);
     if (tests_cuda()) c.backend = BACKEND_CUDA;
     return c;
+}
+
+/* How a case is laid out, in words. */
+static inline const char *layout_title(char title[LAYOUT_TITLE], const bench_case *c)
+{
+    const int *degree = c->layout.degree;
+    snprintf(title, LAYOUT_TITLE, "%s %s, TP%d DP%d S%d CP%d EP%d PP%d, %d chunks %s", c->workload,
+             precision_name(c->precision), degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_SHARD],
+             degree[AXIS_CONTEXT], c->layout.expert, degree[AXIS_PIPELINE], c->layout.chunks_per_stage,
+             schedule_name(c->schedule));
+    return title;
+}
+
+/* Only check models keep what their routers decide (model/expert_steps.c). */
+static inline bool keeps_choices(const bench_case *c) { return c->model.experts && c->size == SIZE_CHECK; }
+
+static inline double *choices_at(const trained *r, int64_t step, int64_t sequence)
+{
+    return r->choices + (step * r->sequences + sequence) * r->of_sequence;
 }
 
 static inline void trained_open(trained *r, const bench_case *c)
@@ -98,10 +139,15 @@ static inline void trained_open(trained *r, const bench_case *c)
             FAIL("no memory for the values of a test model");
     param_table_close(&t);
     mesh_close(&m);
+    if (!keeps_choices(c)) return;
+    r->of_sequence = c->model.layers * c->model.sequence;
+    r->choices = calloc((size_t)(TRAINED_STEPS * r->sequences * r->of_sequence), sizeof(double));
+    if (!r->choices) FAIL("no memory for the choices of a test model");
 }
 
 static inline void trained_close(trained *r)
 {
+    free(r->choices);
     free(r->gradient);
     free(r->last_gradient);
     free(r->first_weight);
@@ -167,6 +213,18 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
     machine_view_end(t->machine, &loss);
 }
 
+static inline void take_choices(trained *r, const trainer *t, int64_t step)
+{
+    for (int64_t i = 0; r->choices && i < r->sequences; i++) routing_collect(t, i, choices_at(r, step, i));
+    if (!t->given->choices_given) {
+        r->broken += r->choices ? (double)routing_broken(t) : 0.0;
+        return;
+    }
+    routing_flips f = routing_compare(t);
+    r->flips.flips += f.flips;
+    r->flips.margin = fmax(r->flips.margin, f.margin);
+}
+
 static inline void take_machine(trained *r, const trainer *t)
 {
     const hazard_report *h = machine_hazards(t->machine);
@@ -199,15 +257,19 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
         take_rows(&t, r, false, r->first_weight);
     }
     for (int64_t s = 0; m.takes_part && s < how->steps; s++) {
+        for (int64_t i = 0; how->choices && i < r->sequences; i++) routing_write(&t, i, choices_at(how->choices, s, i));
         machine_drop_wait(t.machine, s == how->drop_step ? how->drop_wait - 1 : -1);
         mark_sync(trainer_step(&t));
         take_step(r, &t, s, how->steps);
+        if (c->model.experts) take_choices(r, &t, s);
     }
     if (m.takes_part) machine_sync(t.machine);
     if (m.takes_part) take_rows(&t, r, false, r->weight);
     double *values[] = { r->gradient, r->last_gradient, r->first_weight, r->weight };
     for (int i = 0; i < 4; i++) world_sum(values[i], r->base[r->rows]);
     world_sum(r->sequence_loss[0], TRAINED_STEPS * TRAINED_SEQUENCES);
+    if (r->choices) world_sum(r->choices, how->steps * r->sequences * r->of_sequence);
+    world_broadcast(&r->flips, sizeof r->flips, 0);
     world_broadcast(r->loss, sizeof r->loss, 0);
     world_broadcast(r->norm, sizeof r->norm, 0);
     world_broadcast(r->balance, sizeof r->balance, 0);
@@ -217,11 +279,12 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
         r->whole_weight_errors = count_weight_errors(&t, r);
         trainer_dismantle(&t);
     }
-    double found[] = { r->hazards, r->faults, r->whole_weight_errors };
-    world_sum(found, 3);
+    double found[] = { r->hazards, r->faults, r->whole_weight_errors, r->broken };
+    world_sum(found, 4);
     r->hazards = found[0];
     r->faults = found[1];
     r->whole_weight_errors = found[2];
+    r->broken = found[3];
     mesh_close(&m);
 }
 

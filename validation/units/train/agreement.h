@@ -1,0 +1,189 @@
+/* Agreement of a case with one rank: how far losses per sequence, gradients of the first and the last step, weights and
+ * norms are apart, in units of the limits of bench/check.h. Of a mixture of experts every choice is by the rule; where
+ * one differs from the one rank's, the one rank is trained once more with the case's choices, each of which its own
+ * logits would have made but for the calibrated margin. */
+#pragma once
+#include "bench/check.h"
+#include "plan/catalogue/catalogue.h"
+#include "trained.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+/* Distances from one reference; where: of the first gradient; choices that differ from its own. */
+typedef struct {
+    check_limits found;
+    double norm;
+    char where[48];
+    int64_t flips;
+} spread;
+typedef struct {
+    spread from[2];
+} spreads;
+static const spreads no_spread = { { { .norm = 0.0 }, { .norm = 0.0 } } };
+
+/* What a small case takes of check models (plan/model/shapes.c), whose limits are held here: a tied table's std, since
+ * one of 1 makes logits of spread sqrt(hidden), whose rounding to BF16 alone moves a loss by 1e-3; few learned
+ * positions; and that they keep what routers decide. */
+static inline void init_as_checked(bench_case *c)
+{
+    if (c->model.experts) c->size = SIZE_CHECK;
+    if (c->model.position_rows) c->model.position_rows = 2 * c->model.sequence;
+    if (!c->model.tied_embedding) return;
+    c->model.init = INIT_STD;
+    c->model.init_std = 0.81 / sqrt((double)c->model.hidden);
+    c->model.output_init_std = c->model.init_std / sqrt(2.0 * (double)c->model.layers);
+}
+
+static inline double relative(double got, double want) { return fabs(got / want - 1.0); }
+
+static inline double loss_spread(const trained *x, const trained *want, int64_t step)
+{
+    double worst = relative(x->loss[step], want->loss[step]);
+    for (int64_t i = 0; i < want->sequences; i++)
+        worst = worst_of(worst, relative(x->sequence_loss[step][i], want->sequence_loss[step][i]));
+    return worst;
+}
+
+static inline spread spread_of(const trained *x, const trained *want)
+{
+    const char *where = "", *name = "";
+    spread s = { .found.loss_first = loss_spread(x, want, 0), .flips = want->flips.flips };
+    s.found.margin = want->flips.margin;
+    for (int64_t step = 0; step < want->steps; step++) {
+        if (want->balance[step] > 0.0)
+            s.found.balance = worst_of(s.found.balance, relative(x->balance[step], want->balance[step]));
+        s.norm = worst_of(s.norm, relative(x->norm[step], want->norm[step]));
+        if (step > 0) s.found.loss_later = worst_of(s.found.loss_later, loss_spread(x, want, step));
+    }
+    s.found.gradient_first = worst_ratio(want, x->gradient, want->gradient, &where);
+    s.found.gradient_fourth = worst_ratio(want, x->last_gradient, want->last_gradient, &name);
+    s.found.weights = worst_change(want, x->weight, want->weight, want->first_weight, &name);
+    snprintf(s.where, sizeof s.where, "%s", where);
+    return s;
+}
+
+static inline void raise_spread(spread *to, const spread *s)
+{
+    if (s->found.gradient_first > to->found.gradient_first) memcpy(to->where, s->where, sizeof to->where);
+    for (int m = 0; m < CHECK_MEASURES; m++) to->found.of[m] = worst_of(to->found.of[m], s->found.of[m]);
+    to->norm = worst_of(to->norm, s->norm);
+    to->flips += s->flips;
+}
+
+/* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check.c). */
+static inline double spread_in_limits(const spread *s, const bench_case *c, bool against_fp32)
+{
+    storage_rule kept = storage_of(c);
+    bool masters = kept.weight == KEPT_FP32 || kept.master == KEPT_FP32;
+    check_limits limit = check_limits_of(c->precision, c->model.layers, against_fp32);
+    double worst = s->norm / limit.gradient_fourth;
+    for (int m = 0; m < CHECK_MEASURES; m++)
+        if (m != CHECK_WEIGHTS || !against_fp32 || masters) worst = worst_of(worst, s->found.of[m] / limit.of[m]);
+    return worst;
+}
+
+/* ---- one rank ---- */
+
+/* Of the same precision, then FP32 if that is another. */
+typedef struct {
+    int count;
+    bench_case given[2];
+    trained of[2];
+} references;
+
+/* alone: of one rank, a sequence a microbatch. */
+static inline void references_train(references *r, const bench_case *alone, int64_t steps)
+{
+    r->count = alone->precision == PRECISION_FP32 ? 1 : 2;
+    for (int i = 0; i < r->count; i++) {
+        r->given[i] = *alone;
+        if (i == 1) r->given[i].precision = PRECISION_FP32;
+        train_case(&r->of[i], &r->given[i], &(training){ .steps = steps });
+    }
+}
+
+static inline void references_close(references *r)
+{
+    for (int i = 0; i < r->count; i++) trained_close(&r->of[i]);
+}
+
+/* One rank with the capacity groups of the case's layout. With a capacity, of a sequence a microbatch. */
+static inline bench_case alone_of(const bench_case *c)
+{
+    bench_case alone = single_rank_case(c, false);
+    alone.micro_batch = 1;
+    alone.microbatches = c->global_batch;
+    return alone;
+}
+
+static inline bool same_choices(const trained *a, const trained *b)
+{
+    return !a->choices ||
+           !memcmp(a->choices, b->choices, (size_t)(a->steps * a->sequences * a->of_sequence) * sizeof *a->choices);
+}
+
+/* One rank that takes the choices of x. */
+static inline void train_following(trained *one, const bench_case *alone, const trained *x)
+{
+    bench_case c = *alone;
+    c.choices_given = true;
+    train_case(one, &c, &(training){ .steps = x->steps, .choices = x });
+}
+
+static inline void compare_with(spreads *worst, int i, const trained *x, const references *r)
+{
+    trained following;
+    bool alike = same_choices(x, &r->of[i]);
+    if (!alike) train_following(&following, &r->given[i], x);
+    const trained *want = alike ? &r->of[i] : &following;
+    spread s = spread_of(x, want);
+    raise_spread(&worst->from[i], &s);
+    for (int64_t step = 0; step < x->steps; step++) assert_true(x->dropped[step] == want->dropped[step]);
+    if (!alike) trained_close(&following);
+}
+
+/* What holds of every run, without another. */
+static inline void hold_alone(const trained *x)
+{
+    if (x->hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), x->hazard);
+    assert_true(x->hazards == 0.0);
+    assert_true(x->whole_weight_errors == 0.0);
+    assert_true(x->broken == 0.0);
+    assert_true(losses_are_positive(x));
+}
+
+/* Trains the case and raises `worst` to its distances. */
+static inline void compare_case(spreads *worst, const bench_case *c, training how, const references *r)
+{
+    trained x;
+    how.steps = r->of[0].steps;
+    train_case(&x, c, &how);
+    for (int i = 0; i < r->count; i++) compare_with(worst, i, &x, r);
+    hold_alone(&x);
+    trained_close(&x);
+}
+
+/* ---- what is said ---- */
+
+static inline void print_spread(const bench_case *c, const char *what, const spreads *all, int i)
+{
+    char title[LAYOUT_TITLE];
+    const spread *s = &all->from[i];
+    const check_limits *x = &s->found;
+    if (world_rank() > 0) return;
+    printf("# %s%s%s: loss %.1e %.1e  gradient %.1e %.1e (%s)  weights %.1e  norm %.1e  %.3f of the limits",
+           layout_title(title, c), what, i ? ", from fp32" : "", x->loss_first, x->loss_later, x->gradient_first,
+           x->gradient_fourth, s->where, x->weights, s->norm, spread_in_limits(s, c, i == 1));
+    if (x->balance > 0.0) printf("; balance loss %.1e", x->balance);
+    if (s->flips) printf(", %lld choices differ, by %.1e", (long long)s->flips, x->margin);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* Prints the distances of the case, or of several that differ in `what`, and holds them to the limits. */
+static inline void judge(const bench_case *c, const char *what, const spreads *all, int count)
+{
+    for (int i = 0; i < count; i++) print_spread(c, what, all, i);
+    for (int i = 0; i < count; i++) assert_true(spread_in_limits(&all->from[i], c, i == 1) < 1.0);
+}
