@@ -109,8 +109,8 @@ MORE += [("grok", (kind, operation, nth, nth % RANKS), GROK)
          for operation in ("geglu_forward", "geglu_backward", "grouped_matmul", "router_forward", "router_backward",
                            "permute", "unpermute_forward", "unpermute_backward")
          for nth, kind in enumerate(("drop", "scale"), 1) if (operation, kind) != ("router_forward", "scale")]
-# The router's product makes logits by which the router is right, and the reference's differ by more than the margin; the
-# sum of the statistics over context ranks shows in the balance loss alone, hardly in the gradient.
+# The router is right by the logits that its product makes, and the reference's differ by more than the margin; the sum
+# of the statistics over context ranks shows in the balance loss alone, hardly in the gradient.
 MORE += [("routers", (kind, operation, nth, rank), ROUTERS)
          for kind, operation, nth, rank in (("drop", "matmul", 3, 1), ("drop", "all_reduce", 1, 0),
                                             ("stale", "all_reduce", 2, 3))]
