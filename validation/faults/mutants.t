@@ -72,7 +72,8 @@ def copy_of_tree(to):
 def run(command, folder, **variables):
     environment = dict(os.environ, OMP_NUM_THREADS="1", CMOCKA_MESSAGE_OUTPUT="TAP", **variables)
     environment.pop("XGSW_TEST_MACHINE", None)
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False,
+                          timeout=300)
 
 
 def judged(folder, file):

@@ -16,7 +16,8 @@ enum { RANKS = 8, DECK = 1024, TITLE = 256 };
 
 static const char *const workloads[] = { "llama3.1-8b",    "llama3.1-70b", "llama3.1-405b", "llama2-70b",
                                          "nemotron4-340b", "gpt3-175b",    "grok1-314b" };
-enum { WORKLOADS = sizeof workloads / sizeof workloads[0], SCHEDULES = 3, RECOMPUTES = 5, SHARDINGS = 2 };
+enum { WORKLOADS = sizeof workloads / sizeof workloads[0], SCHEDULES = 3, SHARDINGS = 2 };
+enum { RECOMPUTES = RECOMPUTE_ATTENTION_ELEMENTWISE + 1 };
 
 typedef struct {
     int tensor, data, shard, context, expert, pipeline;
@@ -94,9 +95,9 @@ static int drawn_divisor(int n, uint32_t word)
 }
 
 /* Shard ranks from the data ranks; of a mixture of experts, who holds an expert. Three ranks hold no four experts. */
-static void draw_cut(cut *k, uint32_t word, bool shards, bool experts)
+static void draw_cut(cut *k, uint32_t word, bool experts)
 {
-    k->shard = shards ? drawn_divisor(k->data, word & 0xff) : 1;
+    k->shard = drawn_divisor(k->data, word & 0xff);
     k->data /= k->shard;
     k->expert = experts && k->shard == 1 ? drawn_divisor(k->data * k->context, word >> 8 & 0xff) : 1;
     if (k->expert == 3) k->expert = 1;
@@ -112,7 +113,7 @@ static bench_case drawn_case(const char *workload, const char *precision, cut k,
     uint32_t word = x.word[0];
     bool experts = strcmp(workload, "grok1-314b") == 0;
     char text[DECK], capacity[TITLE] = "";
-    draw_cut(&k, x.word[3], !experts && strcmp(workload, "gpt3-175b") != 0, experts);
+    draw_cut(&k, x.word[3], experts);
     if (experts) snprintf(capacity, TITLE, "expert = %d\ncapacity = %s\n", k.expert, word >> 10 & 1 ? "1" : "none");
     snprintf(text, sizeof text,
              "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\n"
