@@ -129,12 +129,13 @@ static void weight_gradients(step_call *c, tensor x, tensor dy)
     step_contributed(c, of_all(c), w->queues.weight);
 }
 
-/* What all tensor ranks have of the rows. */
-static tensor gathered(step_call *c, const char *name, tensor part, tensor whole)
+/* What all tensor ranks have of the rows, for that queue. */
+static tensor gathered(step_call *c, const char *name, tensor part, tensor whole, queue *reader)
 {
     workspace *w = c->work;
     workspace_await(w, w->queues.tensor, whole);
-    return sequence_gather(&w->experts.tensor, name, part, whole);
+    gathering rows = sequence_gather_begin(&w->experts.tensor, name, part, whole, queue_mark(w->queues.compute));
+    return sequence_gather_end(&w->experts.tensor, &rows, reader);
 }
 
 /* Summed over the tensor ranks. */
@@ -150,12 +151,15 @@ static void multiply_sum(step_call *c, weight_use use, tensor y, tensor x)
 
 static void column_forward(step_call *c)
 {
-    multiply(c, USE_FORWARD, step_made(c, 0), gathered(c, c->step->name, step_read(c, 0), c->work->experts.gathered));
+    workspace *w = c->work;
+    multiply(c, USE_FORWARD, step_made(c, 0),
+             gathered(c, c->step->name, step_read(c, 0), w->experts.gathered, w->queues.compute));
 }
 
 static void column_backward(step_call *c)
 {
-    tensor x = gathered(c, c->step->backward_name, step_read(c, 0), c->work->experts.gathered);
+    workspace *w = c->work;
+    tensor x = gathered(c, c->step->backward_name, step_read(c, 0), w->experts.gathered, w->queues.weight);
     weight_gradients(c, x, step_d_made(c, 0));
     multiply_sum(c, USE_BACKWARD, step_d_read(c, 0), step_d_made(c, 0));
 }
@@ -173,7 +177,8 @@ static void row_backward(step_call *c)
 {
     tensor d_back = step_d_made(c, 0), d_made = travelling(c, d_back);
     if (has_ranks(c)) exchange(c, c->step->backward_name, d_made, d_back);
-    tensor dy = gathered(c, c->step->backward_name, d_made, c->work->experts.d_gathered);
+    workspace *w = c->work;
+    tensor dy = gathered(c, c->step->backward_name, d_made, w->experts.d_gathered, w->queues.compute);
     multiply(c, USE_BACKWARD, step_d_read(c, 0), dy);
     weight_gradients(c, step_read(c, 0), dy);
 }
