@@ -26,37 +26,38 @@ static check_limits deepened(check_limits limits, int64_t layers)
 /* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h); the reported norm has their
  * limits. Weights: r with the change of four steps as reference. Balance loss of experts: relative. Margin: of logits,
  * where a choice of experts is not the reference's. What healthy checks of all families and layouts reached, and the
- * weakest planted faults, stands in validation/measured/calibration-host.txt. */
+ * weakest planted faults, stands in validation/measured/calibration-host.txt. Beside each limit: how many times the
+ * largest ratio of healthy checks it is. */
+static const check_limits fp32 = {
+    .loss_first = 1e-6,      /* 50: the roundings of some hundred layers have room */
+    .loss_later = 2e-5,      /* 14 */
+    .gradient_first = 1e-5,  /* 6 */
+    .gradient_fourth = 1e-3, /* 3 */
+    .weights = 1e-2,         /* 1.5: Adam's first step, a sign, turns where a gradient is below its rounding */
+    .balance = 2e-5,
+    .margin = 1e-4,
+};
+static const check_limits bf16 = {
+    .loss_first = 1e-3,        /* 5 */
+    .loss_later = 2e-3,        /* 2.4 */
+    .gradient_first = 3e-2,    /* 2.7 */
+    .gradient_fourth = 1.5e-1, /* 5 */
+    .weights = 3e-1,           /* 1.9: the weakest planted fault is 1.4 times this */
+    .balance = 2e-3,
+    .margin = 1e-1,
+};
+static const check_limits bf16_against_fp32 = {
+    .loss_first = 1e-3,      /* 1.7: one sequence of hundreds is that far from FP32 */
+    .loss_later = 4e-3,      /* 4 */
+    .gradient_first = 5e-2,  /* 1.9 */
+    .gradient_fourth = 2e-1, /* 7 */
+    .weights = 4e-1,         /* 2.1 */
+    .balance = 4e-3,
+    .margin = 1e-1,
+};
+
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32)
 {
-    /* times the largest ratio of healthy checks: */
-    static const check_limits fp32 = {
-        .loss_first = 1e-6,      /* 50: the roundings of some hundred layers have room */
-        .loss_later = 2e-5,      /* 14 */
-        .gradient_first = 1e-5,  /* 6 */
-        .gradient_fourth = 1e-3, /* 3 */
-        .weights = 1e-2,         /* 1.5: Adam's first step, a sign, turns where a gradient is below its rounding */
-        .balance = 2e-5,
-        .margin = 1e-4,
-    };
-    static const check_limits bf16 = {
-        .loss_first = 1e-3,        /* 5 */
-        .loss_later = 2e-3,        /* 2.4 */
-        .gradient_first = 3e-2,    /* 2.7 */
-        .gradient_fourth = 1.5e-1, /* 5 */
-        .weights = 3e-1,           /* 1.9: the weakest planted fault is 1.4 times this */
-        .balance = 2e-3,
-        .margin = 1e-1,
-    };
-    static const check_limits bf16_against_fp32 = {
-        .loss_first = 1e-3,      /* 1.7: one sequence of hundreds is that far from FP32 */
-        .loss_later = 4e-3,      /* 4 */
-        .gradient_first = 5e-2,  /* 1.9 */
-        .gradient_fourth = 2e-1, /* 7 */
-        .weights = 4e-1,         /* 2.1 */
-        .balance = 4e-3,
-        .margin = 1e-1,
-    };
     if (precision == PRECISION_FP32) return fp32;
     return deepened(against_fp32 ? bf16_against_fp32 : bf16, layers);
 }
@@ -230,34 +231,39 @@ static void end_references(check *k)
     k->referred = !k->routes;
 }
 
+/* What the run itself says, all ranks'; takes it apart. */
+static void end_run(check_result *c, const check *k, trainer *t, case_result *r)
+{
+    double faults = t ? (double)machine_faults(t->machine) : 0.0;
+    world_sum(&faults, 1);
+    c->faults = (int64_t)faults;
+    fault_struck(&k->given, t ? t->machine : NULL, c->struck);
+    if (!t) return;
+    result_add_machine(r, t->machine);
+    trainer_dismantle(t);
+}
+
 check_result check_run(check *k, const machine_options *on, case_result *r)
 {
-    check_result c = { .done = true };
-    trainer t;
-    memset(k->found, 0, sizeof k->found);
-    bool part = k->mesh.takes_part, computes = !k->referred;
-    double begin = clock_seconds();
+    trainer own, *t = k->mesh.takes_part ? &own : NULL;
     trainer_options o = { .machine = *on, .fault = fault_agreed(&k->given, &k->share) };
-    if (part) {
-        trainer_build(&t, &k->given, &k->mesh, &o, &k->share);
-        trainer_initialize(&t);
+    check_result c = { .done = true };
+    bool computes = !k->referred;
+    double begin = clock_seconds();
+    memset(k->found, 0, sizeof k->found);
+    if (t) {
+        trainer_build(t, &k->given, &k->mesh, &o, &k->share);
+        trainer_initialize(t);
     }
     machine_agree(o.machine.kind);
     for (int step = 0; step < CHECK_STEPS; step++) {
-        if (part) mark_sync(trainer_step(&t));
-        if (part && step == CHECK_STEPS - 1) machine_sync(t.machine);
-        if (computes) step_references(k, part ? &t : NULL, step);
-        hold_step(&c, k, part ? &t : NULL, step);
+        if (t) mark_sync(trainer_step(t));
+        if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
+        if (computes) step_references(k, t, step);
+        hold_step(&c, k, t, step);
     }
     if (computes) end_references(k);
-    double faults = part ? (double)machine_faults(t.machine) : 0.0;
-    world_sum(&faults, 1);
-    c.faults = (int64_t)faults;
-    fault_struck(&k->given, part ? t.machine : NULL, c.struck);
-    if (part) {
-        result_add_machine(r, t.machine);
-        trainer_dismantle(&t);
-    }
+    end_run(&c, k, t, r);
     c.passed = c.residual < CHECK_THRESHOLD;
     c.seconds = clock_seconds() - begin;
     return c;

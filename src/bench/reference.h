@@ -34,8 +34,8 @@ int64_t reference_sequence(const reference *r, int64_t i);
 double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count,
                             double *own);
 
-/* Collective over the world. check: the check model's case; fp32: in FP32 whatever its precision. Steps are computed one
- * by one, from 0, of a mixture of experts after what was decided there is given (bench/routing.h). */
+/* Collective over the world. check: the check model's case; fp32: in FP32 whatever its precision. Steps are computed
+ * one by one, from 0, of a mixture of experts after what was decided there is given (bench/routing.h). */
 void reference_open(reference *r, const bench_case *check, bool fp32);
 void reference_step(reference *r, int step);
 void reference_end(reference *r);

@@ -126,18 +126,21 @@ extern const step_kind geglu, swiglu, squared_relu, biased_gelu;
 tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
 tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */
 
-/* expert_steps.c. Rows of the experts are [rows, own experts, n]. Routing: reads [s/T, b, h], makes the router's
- * logits, and of each token's two choices the experts, weights and places, the buffers' sources, and statistics of the
- * whole sequences. Dispatch: reads [s/T, b, h], places and sources, makes the rows of the own experts, from all expert
- * ranks. Products, of every expert with its own matrix: column-parallel of what all tensor ranks have, row-parallel
- * summed over them and returned to the ranks that the rows came from. Combination: reads rows, weights, places,
- * sources, makes the tokens' sums. */
-extern const step_kind routing, dispatch, expert_column_product, expert_row_product, combination;
+/* router_steps.c. Reads [s/T, b, h], makes the router's logits, and of each token's two choices the experts, weights
+ * and places, the buffers' sources, and statistics of the whole sequences. */
+extern const step_kind routing;
 tensor router_shape(const rank_extents *n);            /* [s/T b, E] */
 tensor token_choices_shape(const rank_extents *n);     /* [s/T b, 2] I32 */
 tensor token_weights_shape(const rank_extents *n);     /* [s/T b, 2] F32 */
 tensor row_sources_shape(const rank_extents *n);       /* [E C] I32 */
 tensor routed_statistics_shape(const rank_extents *n); /* [b, 3, E] F32 */
-tensor expert_rows_shape(const rank_extents *n);       /* [EP C, E/EP, h] */
-tensor expert_gate_up_shape(const rank_extents *n);    /* [T EP C, E/EP, 2 ffn/T] */
-tensor expert_ffn_shape(const rank_extents *n);        /* [T EP C, E/EP, ffn/T] */
+
+/* expert_steps.c. Rows of the experts are [rows, own experts, n]. Dispatch: reads [s/T, b, h], places and sources,
+ * makes the rows of the own experts, from all expert ranks. Products, of every expert with its own matrix:
+ * column-parallel of what all tensor ranks have, row-parallel summed over them and returned to the ranks that the rows
+ * came from. Combination: reads rows, weights, places, sources, makes the tokens' sums. */
+extern const step_kind dispatch, expert_column_product, expert_row_product, combination;
+tensor expert_rows_shape(const rank_extents *n);     /* [EP C, E/EP, h] */
+tensor expert_gathered_shape(const rank_extents *n); /* [T EP C, E/EP, h] */
+tensor expert_gate_up_shape(const rank_extents *n);  /* [T EP C, E/EP, 2 ffn/T] */
+tensor expert_ffn_shape(const rank_extents *n);      /* [T EP C, E/EP, ffn/T] */

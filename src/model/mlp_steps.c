@@ -5,46 +5,29 @@
 tensor ffn_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->ffn); }
 tensor gate_up_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, 2 * n->ffn); }
 
-static void forward_swiglu(step_call *c)
+typedef op forward_filler(tensor in, tensor out);
+typedef op backward_filler(tensor in, tensor d_out, tensor d_in);
+
+static void forward_by(step_call *c, forward_filler *make)
 {
-    submit(c->work->queues.compute, c->step->name,
-           swiglu_forward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_made(c, 0))));
+    submit(c->work->queues.compute, c->step->name, make(tensor_rows(step_read(c, 0)), tensor_rows(step_made(c, 0))));
 }
 
-static void backward_swiglu(step_call *c)
-{
-    submit(c->work->queues.compute, c->step->backward_name,
-           swiglu_backward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_d_made(c, 0)),
-                              tensor_rows(step_d_read(c, 0))));
-}
-
-static void forward_geglu(step_call *c)
-{
-    submit(c->work->queues.compute, c->step->name,
-           geglu_forward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_made(c, 0))));
-}
-
-static void backward_geglu(step_call *c)
+static void backward_by(step_call *c, backward_filler *make)
 {
     submit(c->work->queues.compute, c->step->backward_name,
-           geglu_backward_op(tensor_rows(step_read(c, 0)), tensor_rows(step_d_made(c, 0)),
-                             tensor_rows(step_d_read(c, 0))));
+           make(tensor_rows(step_read(c, 0)), tensor_rows(step_d_made(c, 0)), tensor_rows(step_d_read(c, 0))));
 }
 
-const step_kind geglu = { .forward = forward_geglu, .backward = backward_geglu, .saves_reads = 1u };
+static void forward_swiglu(step_call *c) { forward_by(c, swiglu_forward_op); }
+static void backward_swiglu(step_call *c) { backward_by(c, swiglu_backward_op); }
+static void forward_geglu(step_call *c) { forward_by(c, geglu_forward_op); }
+static void backward_geglu(step_call *c) { backward_by(c, geglu_backward_op); }
+static void forward_squared_relu(step_call *c) { forward_by(c, squared_relu_forward_op); }
+static void backward_squared_relu(step_call *c) { backward_by(c, squared_relu_backward_op); }
+
 const step_kind swiglu = { .forward = forward_swiglu, .backward = backward_swiglu, .saves_reads = 1u };
-
-static void forward_squared_relu(step_call *c)
-{
-    submit(c->work->queues.compute, c->step->name, squared_relu_forward_op(step_read(c, 0), step_made(c, 0)));
-}
-
-static void backward_squared_relu(step_call *c)
-{
-    submit(c->work->queues.compute, c->step->backward_name,
-           squared_relu_backward_op(step_read(c, 0), step_d_made(c, 0), step_d_read(c, 0)));
-}
-
+const step_kind geglu = { .forward = forward_geglu, .backward = backward_geglu, .saves_reads = 1u };
 const step_kind squared_relu = { .forward = forward_squared_relu,
                                  .backward = backward_squared_relu,
                                  .saves_reads = 1u };

@@ -50,7 +50,7 @@ static void backward(step_call *c)
     queue *q = c->work->queues.compute;
     row_statistics of = statistics(c);
     contribution gain = step_contribute(c, c->step->weight, q), bias = step_contribute(c, c->step->bias, q);
-    submit(c->work->queues.compute, c->step->backward_name,
+    submit(q, c->step->backward_name,
            norm_backward_op((norm_backward_operands){ .d_out = tensor_rows(step_d_made(c, NORM_OUT)),
                                                       .x = tensor_rows(step_made(c, NORM_SUM)),
                                                       .rstd = of.rstd,
@@ -63,8 +63,8 @@ static void backward(step_call *c)
                                                       .gain_access = gain.access,
                                                       .bias_access = bias.access }));
     step_return(c, c->step->weight, USE_BACKWARD);
-    step_contributed(c, c->step->weight, c->work->queues.compute);
-    step_contributed(c, c->step->bias, c->work->queues.compute);
+    step_contributed(c, c->step->weight, q);
+    step_contributed(c, c->step->bias, q);
 }
 
 const step_kind residual_norm = { .forward = forward,

@@ -4,11 +4,14 @@ operations equal to those of a run. (Of all ranks and by kind: units/dry_run_run
 import csv
 import os
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from program import Tap, alone, deck_file, processor_seconds, ranks, results
 
 CELLS = "validation/reference/cells.csv"
+ROWS = "validation/measured/dry-run-rows.txt"   # `validation/program/dry_run.t rows` prints its lines
+FITS = 80e9                         # bytes of a GPU that the recipes ran on
 SECONDS = 60                        # of one core, for all cells
 # hidden, ffn, head dim, heads, key-value heads, vocabulary; matrices of an MLP, MLPs of a layer, vectors of a norm,
 # whether linear layers have biases; tables of the vocabulary, learned positions
@@ -73,27 +76,73 @@ def check_row(row, text):
     counted = parameters(row["workload"], int(row["layers"]))
     if f"  parameters  {counted};" not in text:
         wrong.append(f"parameters are not {counted}")
-    if "SKIPPED" in text or ("hazards     none" in text) == ("messages    n/a" in text):
-        wrong.append("SKIPPED, hazards, or messages known and unknown")
+    built = row["precision"] == "bf16"
+    if "SKIPPED" in text or ("hazards     none" in text) != built or ("messages    n/a" in text) == built:
+        wrong.append("SKIPPED, hazards, or messages known of what is not built or unknown of what is")
+    if ("not built: " in text) == built:
+        wrong.append("not what is built")
     return wrong
 
 
-def check_cells(tap):
-    """All rows of the reference, family by family, and what all of them take."""
-    rows, began, count, decks = cells(), processor_seconds(), 0, {}
+def memory_line(row, text):
+    """Of a cell, in GB: what the stage with most keeps on a rank, and the most that a rank sends in a step."""
+    told = [list(map(int, line.split())) for line in re.findall(r"^(?: +\d+){12}$", text, re.M)]
+    stage = max(told, key=lambda figures: figures[-1])
+    sent = sum(float(b) for b in re.findall(r"^  [a-z]+ +\d+ +\d+ +(\d+) +\d+ +[0-9.e+]+$", text, re.M))
+    figures = " ".join(f"{figure / 1e9:11.3f}" for figure in (*stage[5:], sent))
+    return f"{row['workload']:15} {row['gpu']} {row['gpus']:>5} {stage[0]:5d} {figures}", stage[-1]
+
+
+def row_lines(rows, told):
+    """Of the cells that are trained: the file's lines, and those that do not fit a GPU."""
+    lines = [memory_line(row, told[row["workload"], row["precision"], int(row["gpus"])])
+             for row in rows if row["precision"] == "bf16"]
+    return [line for line, _ in lines], [line for line, total in lines if total >= FITS]
+
+
+def compared(line):
+    """Without what depends on whether CUDA's libraries are there to be asked for scratch."""
+    words = line.split()
+    return words[:-3] + words[-1:]
+
+
+def check_rows(tap, rows, told):
+    with open(ROWS, encoding="utf-8") as f:
+        kept = [line.rstrip("\n") for line in f if not line.startswith("#")]
+    lines, above = row_lines(rows, told)
+    tap.ok([compared(line) for line in kept] == [compared(line) for line in lines],
+           f"bytes of {len(lines)} BF16 cells are those of {ROWS}", "\n".join(lines))
+    tap.ok(not above and len(lines) == 39, "each is below the 80 GB in which its recipe ran", "\n".join(above))
+
+
+def dry_runs(rows):
+    """Of each deck: its rows, the numbers of ranks, the run and what it told of each number."""
+    decks = {}
     for row in rows:
         decks.setdefault(f"{row['workload']}-{row['precision']}", []).append(row)
     ranks_of = {deck: sorted({int(row["gpus"]) for row in mine}) for deck, mine in decks.items()}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = dict(zip(decks, pool.map(lambda deck: alone("--dry-run", f"reference/{deck}.dat", "--ranks",
                                                            ",".join(map(str, ranks_of[deck]))), decks)))
-    for deck, mine in sorted(decks.items()):
-        counts, run = ranks_of[deck], runs[deck]
-        told = dict(zip(counts, cases(run.stdout)))
+    return {deck: (mine, ranks_of[deck], runs[deck], dict(zip(ranks_of[deck], cases(runs[deck].stdout))))
+            for deck, mine in decks.items()}
+
+
+def texts(runs):
+    return {(mine[0]["workload"], mine[0]["precision"], count): text
+            for mine, _, _, told in runs.values() for count, text in told.items()}
+
+
+def check_cells(tap):
+    """All rows of the reference, family by family, and what all of them take."""
+    rows, began, count = cells(), processor_seconds(), 0
+    runs = dry_runs(rows)
+    for deck, (mine, counts, run, told) in sorted(runs.items()):
         wrong = [f"{row['gpus']} GPUs: {w}" for row in mine for w in check_row(row, told.get(int(row["gpus"]), ""))]
         tap.ok(run.returncode == 0 and len(told) == len(counts) and not wrong,
                f"{deck}: the cells of {', '.join(map(str, counts))} GPUs", "\n".join(wrong) + run.stderr)
         count += len(mine)
+    check_rows(tap, rows, texts(runs))
     tap.ok(count == 77, "77 cells", count)
     used = processor_seconds() - began
     tap.say(f"{count} cells in {used:.1f} s of one core")
@@ -119,6 +168,9 @@ def done(result):
     return result["arena_bytes"], f"{sum(k['flops'] for k in kinds) / steps:.6e}", operations if rest == 0 else None
 
 
+if "rows" in sys.argv:
+    print("\n".join(row_lines(cells(), texts(dry_runs(cells())))[0]))
+    sys.exit()
 tap = Tap()
 check_published(tap)
 check_cells(tap)

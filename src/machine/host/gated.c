@@ -59,18 +59,7 @@ static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_close(up_place, d_gate_up->type, d_up, n);
 }
 
-typedef void tile_function(const op *o, int64_t row, int64_t at, int64_t n);
-
-static void over_tiles(const op *o, const tensor *half, tile_function *f)
-{
-    int64_t rows = tensor_row_count(half), n = tensor_columns(half);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t at = 0; at < n; at += TILE) f(o, row, at, smaller(TILE, n - at));
-}
-
-void host_swiglu_forward(const op *o, void *scratch) { over_tiles(o, &o->operand[1].tensor, forward_tile); }
-
-void host_swiglu_backward(const op *o, void *scratch) { over_tiles(o, &o->operand[1].tensor, backward_tile); }
-void host_geglu_forward(const op *o, void *scratch) { over_tiles(o, &o->operand[1].tensor, forward_tile); }
-void host_geglu_backward(const op *o, void *scratch) { over_tiles(o, &o->operand[1].tensor, backward_tile); }
+void host_swiglu_forward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, forward_tile); }
+void host_swiglu_backward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, backward_tile); }
+void host_geglu_forward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, forward_tile); }
+void host_geglu_backward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, backward_tile); }

@@ -15,14 +15,7 @@ static void forward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_close(tensor_row(out, row, at), out->type, y, n);
 }
 
-void host_gelu_forward(const op *o, void *scratch)
-{
-    const tensor *out = &o->operand[2].tensor;
-    int64_t rows = tensor_row_count(out), n = tensor_columns(out);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t at = 0; at < n; at += TILE) forward_tile(o, row, at, smaller(TILE, n - at));
-}
+void host_gelu_forward(const op *o, void *scratch) { row_parts(o, &o->operand[2].tensor, forward_tile); }
 
 static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n, float *sum)
 {

@@ -21,11 +21,4 @@ static void initialize_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_store(tensor_row(out, row, at), out->type, tile, n);
 }
 
-void host_initialize(const op *o, void *scratch)
-{
-    const tensor *out = &o->operand[0].tensor;
-    int64_t rows = tensor_row_count(out), n = tensor_columns(out);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t at = 0; at < n; at += TILE) initialize_tile(o, row, at, smaller(TILE, n - at));
-}
+void host_initialize(const op *o, void *scratch) { row_parts(o, &o->operand[0].tensor, initialize_tile); }

@@ -143,75 +143,80 @@ static backward_call call_of(const op *o)
     return c;
 }
 
-/* Tiles of a row as the formulas take them. */
+/* A tile of a row, of which both formulas are compiled apart. */
 typedef struct {
     const float *d, *x, *gain;
-} row_tiles;
+    float mean, rstd;
+} row_tile;
 
-static row_tiles tiles_of(const backward_call *c, int64_t row, int64_t at, int64_t n, float tile[3][TILE])
+static row_tile tile_of(const backward_call *c, int64_t row, int64_t at, int64_t n, float tile[3][TILE])
 {
-    row_tiles r = { row_read(tile[0], tensor_row(c->d_out, row, at), c->d_out->type, n),
-                    row_read(tile[1], tensor_row(c->x, row, at), c->x->type, n),
-                    row_read(tile[2], row_at(c->gain->data, c->gain->type, at), c->gain->type, n) };
-    if (!c->mean) return r;
-    float mean = c->mean[row];
-    for (int64_t i = 0; i < n; i++) tile[1][i] = r.x[i] - mean;
-    for (int64_t i = 0; i < n; i++) tile[2][i] = 1.0f + r.gain[i];
-    return (row_tiles){ r.d, tile[1], tile[2] };
+    return (row_tile){ row_read(tile[0], tensor_row(c->d_out, row, at), c->d_out->type, n),
+                       row_read(tile[1], tensor_row(c->x, row, at), c->x->type, n),
+                       row_read(tile[2], row_at(c->gain->data, c->gain->type, at), c->gain->type, n),
+                       c->mean ? c->mean[row] : 0.0f, c->rstd[row] };
 }
 
-/* Adds d to the bias's gradient; returns the sum of d gain. */
-static float bias_tile(const row_tiles *r, int64_t n, float *bias_sum)
+typedef struct {
+    float products, d_units; /* sums of d_unit (x - mean) and of d_unit */
+} tile_sums;
+
+/* The tile's parts of the gradients of gain and bias are added to their sums. */
+static inline tile_sums sum_tile(row_tile r, int64_t n, bool centred, float *restrict gain_sum,
+                                 float *restrict bias_sum)
 {
-    float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
+    float products = 0.0f, d_units = 0.0f;
+#pragma omp simd reduction(+ : products, d_units)
     for (int64_t i = 0; i < n; i++) {
-        bias_sum[i] += r->d[i];
-        sum = fmaf(r->d[i], r->gain[i], sum);
+        float product = r.d[i] * (centred ? r.x[i] - r.mean : r.x[i]), gain = centred ? 1.0f + r.gain[i] : r.gain[i];
+        gain_sum[i] = fmaf(product, r.rstd, gain_sum[i]);
+        products = fmaf(product, gain, products);
+        if (centred) bias_sum[i] += r.d[i];
+        if (centred) d_units = fmaf(r.d[i], gain, d_units);
     }
-    return sum;
+    return (tile_sums){ products, d_units };
 }
 
 typedef struct {
     float slope, constant; /* mean(d_unit unit) rstd^2, mean(d_unit) rstd */
 } projection;
 
-/* The row's parts of the gradients of gain and bias are added to their sums. */
 static projection row_projection(const backward_call *c, int64_t row, float *gain_sum, float *bias_sum)
 {
     float tile[3][TILE], rstd = c->rstd[row];
     double total = 0.0, all = 0.0;
     for (int64_t at = 0; at < c->n; at += TILE) {
         int64_t part = smaller(TILE, c->n - at);
-        row_tiles r = tiles_of(c, row, at, part, tile);
-        const float *d = r.d, *x = r.x, *g = r.gain;
-        float *into = gain_sum + at, sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < part; i++) {
-            float product = d[i] * x[i];
-            into[i] = fmaf(product, rstd, into[i]);
-            sum = fmaf(product, g[i], sum);
-        }
-        total += sum;
-        if (c->mean) all += bias_tile(&r, part, bias_sum + at);
+        row_tile r = tile_of(c, row, at, part, tile);
+        tile_sums sums = c->mean ? sum_tile(r, part, true, gain_sum + at, bias_sum + at)
+                                 : sum_tile(r, part, false, gain_sum + at, NULL);
+        total += sums.products;
+        all += sums.d_units;
     }
     return (projection){ (float)(total * rstd / (double)c->n) * rstd * rstd, (float)(all / (double)c->n) * rstd };
 }
 
+static inline void differentiate_tile(row_tile r, int64_t n, bool centred, projection p, bool adds, float *dx)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float x = centred ? r.x[i] - r.mean : r.x[i], gain = centred ? 1.0f + r.gain[i] : r.gain[i];
+        float own = fmaf(r.d[i] * gain, r.rstd, -(x * p.slope)) - p.constant;
+        dx[i] = adds ? dx[i] + own : own;
+    }
+}
+
 static void row_backward(const backward_call *c, int64_t row, projection p)
 {
-    float tile[4][TILE], rstd = c->rstd[row];
+    float tile[4][TILE];
     for (int64_t at = 0; at < c->n; at += TILE) {
         int64_t part = smaller(TILE, c->n - at);
         void *place = tensor_row(c->dx, row, at);
-        row_tiles r = tiles_of(c, row, at, part, tile);
-        const float *d = r.d, *x = r.x, *g = r.gain;
+        row_tile r = tile_of(c, row, at, part, tile);
         bool adds = c->dx_access == UPDATE;
         float *dx = adds ? row_update(tile[3], place, c->dx->type, part) : row_write(tile[3], place, c->dx->type);
-        if (adds)
-            for (int64_t i = 0; i < part; i++) dx[i] += fmaf(d[i] * g[i], rstd, -(x[i] * p.slope)) - p.constant;
-        else
-            for (int64_t i = 0; i < part; i++) dx[i] = fmaf(d[i] * g[i], rstd, -(x[i] * p.slope)) - p.constant;
+        if (c->mean) differentiate_tile(r, part, true, p, adds, dx);
+        else differentiate_tile(r, part, false, p, adds, dx);
         row_close(place, c->dx->type, dx, part);
     }
 }

@@ -2,7 +2,7 @@
  * through a tile of TILE floats, widened before and rounded once after. */
 #pragma once
 #include "base/numeric.h"
-#include "machine/tensor.h"
+#include "machine/op.h"
 
 enum { TILE = 1024 };
 
@@ -67,3 +67,8 @@ static inline void row_close(void *to, dtype type, const float *from, int64_t n)
 }
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* What an operation does with n columns from `at` of a row. */
+typedef void row_part(const op *o, int64_t row, int64_t at, int64_t n);
+/* All rows of `all`, each in parts of at most TILE columns. */
+void row_parts(const op *o, const tensor *all, row_part *f);
