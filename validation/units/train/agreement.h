@@ -28,7 +28,7 @@ static const spreads no_spread = { { { .norm = 0.0 }, { .norm = 0.0 } } };
 static inline void init_as_checked(bench_case *c)
 {
     if (c->model.experts) c->size = SIZE_CHECK;
-    if (c->model.position_rows) c->model.position_rows = 2 * c->model.sequence;
+    *c = with_few_positions(*c);
     if (!c->model.tied_embedding) return;
     c->model.init = INIT_STD;
     c->model.init_std = 0.81 / sqrt((double)c->model.hidden);

@@ -11,8 +11,8 @@ enum { STEPS = 4, RANKS = 4, DECK = 1024 };
 typedef struct {
     const char *workload, *keys;
 } cut;
-static const char llama3[] = "llama3.1-70b", nemotron4[] = "nemotron4-340b", gpt3_175b[] = "gpt3_175b-175b",
-                  grok1_314b[] = "grok1_314b-314b";
+static const char llama3[] = "llama3.1-70b", nemotron4[] = "nemotron4-340b", gpt3_175b[] = "gpt3-175b",
+                  grok1_314b[] = "grok1-314b";
 static const cut cuts[] = {
     { llama3, "" },
     { llama3, "tensor = 4" },
@@ -54,7 +54,7 @@ static bench_case cut_case(const char *precision, cut k, const char *more)
                           strstr(more, "recompute") ? "" : "recompute = none\n", k.keys, more);
     for (int i = 0; i < length; i++)
         if (text[i] == ';') text[i] = '\n';
-    return case_of(text, RANKS);
+    return with_few_positions(case_of(text, RANKS));
 }
 
 static void same(const trained *want, const bench_case *c, training how, const char *what)

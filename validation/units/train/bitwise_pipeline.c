@@ -20,8 +20,8 @@ typedef struct {
     const char *schedule, *recompute;
 } course;
 static const course whole = { 1, 1, "1f1b", "none" };
-static const char llama3[] = "llama3.1-70b", nemotron4[] = "nemotron4-340b", gpt3_175b[] = "gpt3_175b-175b",
-                  grok1_314b[] = "grok1_314b-314b";
+static const char llama3[] = "llama3.1-70b", nemotron4[] = "nemotron4-340b", gpt3_175b[] = "gpt3-175b",
+                  grok1_314b[] = "grok1-314b";
 
 /* 4 layers, or 6 where embedding and loss count as layers of their own: every course has to divide them alike. */
 static bench_case case_for(setting b, course k)
@@ -38,7 +38,7 @@ static bench_case case_for(setting b, course k)
         strstr(b.keys, "sharding") ? "" : "sharding = none\n", b.keys);
     for (int i = 0; i < length; i++)
         if (text[i] == ';') text[i] = '\n';
-    return case_of(text, RANKS);
+    return with_few_positions(case_of(text, RANKS));
 }
 
 static void same(const trained *want, const bench_case *c, training how)
