@@ -5,13 +5,13 @@
 #include "parallel/mesh.h"
 #include <string.h>
 
-/* Transfers of tensor, of context, and of all other groups in turn. */
+/* Transfers of tensor and expert, which use one queue, of context, and of all other groups in turn. */
 machine_room case_room(const bench_case *c)
 {
     const int *n = c->layout.degree;
     return (machine_room){ .multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
                            .links = n[AXIS_PIPELINE] > 1 ? LINKS : 0,
-                           .groups = 1 + (n[AXIS_TENSOR] > 1) + (n[AXIS_CONTEXT] > 1) };
+                           .groups = 1 + (n[AXIS_TENSOR] > 1 || c->layout.expert > 1) + (n[AXIS_CONTEXT] > 1) };
 }
 
 machine_options case_machine(const bench_case *c)

@@ -9,6 +9,7 @@
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CALIBRATED_LAYERS = 7 };
@@ -165,20 +166,20 @@ static bool measures_weights(const check *k, int which)
     return which == 0 || kept.weight == KEPT_FP32 || kept.master == KEPT_FP32;
 }
 
-/* What the step reports of its experts, against what the reference does, whose ranks count apart. */
+/* What the step reports of its experts, against what the references do, each of which counts its own sequences. */
 static void hold_reports(const held_step *h)
 {
-    const bench_case *given = h->given;
-    double choices = (double)(given->global_batch * given->model.sequence * given->model.layers * given->model.active);
-    routed_report own = trainer_routed(&h->r->trainer, h->step),
-                  said = h->t ? trainer_routed(h->t, h->step) : (routed_report){ 0 };
-    double sum[] = { own.dropped, own.balance };
-    world_sum(sum, 2);
-    worst_row wrong = compare_largest(h->t && (said.chosen != choices || said.dropped != sum[0]));
-    worst_row off = compare_largest(h->t ? fabs(said.balance / sum[1] - 1.0) : 0.0);
-    note(h->result, &h->result->routing, CHECK_THRESHOLD * wrong.r, "choices and drops", "the step, as reported",
-         h->step, wrong.rank);
-    hold(h, CHECK_BALANCE, off, "balance loss", "the step, as reported");
+    int64_t n = 1 + 2 * h->given->model.layers * h->given->model.experts, wrong = 0;
+    double *sum = reference_doubles(n);
+    memcpy(sum, trainer_routed_figures(&h->r->trainer, h->step), (size_t)n * sizeof *sum);
+    world_sum(sum, n);
+    const double *said = h->t ? trainer_routed_figures(h->t, h->step) : sum;
+    for (int64_t i = 1; i < n; i++) wrong += said[i] != sum[i];
+    worst_row loads = compare_largest((double)wrong), balance = compare_largest(fabs(said[0] / sum[0] - 1.0));
+    free(sum);
+    note(h->result, &h->result->routing, CHECK_THRESHOLD * loads.r, "loads and drops", "the step, as reported", h->step,
+         loads.rank);
+    hold(h, CHECK_BALANCE, balance, "balance loss", "the step, as reported");
 }
 
 /* The routers of the mesh decide, exactly by the rule; the reference's take that, and would have decided otherwise only

@@ -16,17 +16,19 @@ tensor expert_ffn_shape(const rank_extents *n) { return rows_shape(n, n->tensor_
 
 /* ---- to the experts' ranks and back ---- */
 
+static bool has_ranks(const step_call *c) { return c->work->experts.ranks->size > 1; }
+
 /* Part r of `to` = own part of rank r's `from`; on one rank `to` is `from`. */
 static void exchange(step_call *c, const char *name, tensor to, tensor from)
 {
     workspace *w = c->work;
+    if (!has_ranks(c)) return;
     workspace_await(w, w->queues.tensor, to);
     queues_transfer(&w->queues, w->queues.tensor, name, all_to_all_op(w->experts.ranks, to, from));
 }
 
-static bool has_ranks(const step_call *c) { return c->work->experts.ranks->size > 1; }
 /* Where rows lie that are to be sent, or have come, if `own` is where they lie without ranks to send them to. */
-static tensor travelling(const step_call *c, tensor own)
+static tensor exchange_buffer(const step_call *c, tensor own)
 {
     workspace *w = c->work;
     if (!has_ranks(c)) return own;
@@ -38,16 +40,16 @@ enum { TOKENS, DISPATCH_PLACES, DISPATCH_SOURCES };
 
 static void send_tokens(step_call *c)
 {
-    tensor rows = step_made(c, 0), sent = travelling(c, rows);
+    tensor rows = step_made(c, 0), sent = exchange_buffer(c, rows);
     submit(c->work->queues.compute, c->step->name,
            permute_op(tensor_rows(sent), tensor_rows(step_read(c, TOKENS)), step_read(c, DISPATCH_SOURCES)));
-    if (has_ranks(c)) exchange(c, c->step->name, rows, sent);
+    exchange(c, c->step->name, rows, sent);
 }
 
 static void send_tokens_backward(step_call *c)
 {
-    tensor d_rows = step_d_made(c, 0), back = travelling(c, d_rows);
-    if (has_ranks(c)) exchange(c, c->step->backward_name, back, d_rows);
+    tensor d_rows = step_d_made(c, 0), back = exchange_buffer(c, d_rows);
+    exchange(c, c->step->backward_name, back, d_rows);
     submit(c->work->queues.compute, c->step->backward_name,
            unpermute_forward_op(tensor_rows(step_d_read(c, TOKENS)), tensor_rows(back), tensor_none(),
                                 step_read(c, DISPATCH_PLACES)));
@@ -168,15 +170,15 @@ const step_kind expert_column_product = { .forward = column_forward, .backward =
 
 static void row_forward(step_call *c)
 {
-    tensor back = step_made(c, 0), made = travelling(c, back);
+    tensor back = step_made(c, 0), made = exchange_buffer(c, back);
     multiply_sum(c, USE_FORWARD, made, step_read(c, 0));
-    if (has_ranks(c)) exchange(c, c->step->name, back, made);
+    exchange(c, c->step->name, back, made);
 }
 
 static void row_backward(step_call *c)
 {
-    tensor d_back = step_d_made(c, 0), d_made = travelling(c, d_back);
-    if (has_ranks(c)) exchange(c, c->step->backward_name, d_made, d_back);
+    tensor d_back = step_d_made(c, 0), d_made = exchange_buffer(c, d_back);
+    exchange(c, c->step->backward_name, d_made, d_back);
     workspace *w = c->work;
     tensor dy = gathered(c, c->step->backward_name, d_made, w->experts.d_gathered, w->queues.compute);
     multiply(c, USE_BACKWARD, step_d_read(c, 0), dy);

@@ -12,7 +12,7 @@ typedef struct {
     tensor exchanged;                            /* [EP C, E/EP, h], on its way to or from other ranks; EP > 1 */
     tensor gathered, d_gathered, partial, parts; /* [T EP C, E/EP, h]; T > 1 */
     mark counted;                                /* the statistics of the layer's forward are of whole sequences */
-    tensor balance, load;                        /* of the step: [b] F64, [2, E] F64 */
+    tensor balance, load;                        /* of the step: [b] F64, [layers of the model, 2, E] F64 */
     const chunk_extent *chunk;                   /* [chunks] of the stage */
     int chunks;
     int64_t microbatch;     /* the one at work */

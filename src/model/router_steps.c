@@ -90,7 +90,7 @@ static void open_mixture(workspace *w, arena *a)
                              .groups = (int32_t)n->capacity_groups,
                              .given = w->given->choices_given };
     x->balance = tensor_taken(a, BATCH, tensor_1d(NULL, F64, n->rows));
-    x->load = tensor_taken(a, BATCH, tensor_2d(NULL, F64, 2, n->experts));
+    x->load = tensor_taken(a, BATCH, tensor_3d(NULL, F64, w->given->model.layers, 2, n->experts));
     open_records(w, a);
     if (x->args.groups > 1) open_order(w, a);
     if (n->expert_ranks > 1) x->exchanged = tensor_taken(a, ACTIVATIONS, expert_rows_shape(n));
@@ -158,6 +158,12 @@ static void route(step_call *c)
     count_whole(c, step_made(c, ROUTED));
 }
 
+static tensor load_of(const step_call *c)
+{
+    tensor x = tensor_slice(c->work->experts.load, 0, c->layer, 1);
+    return tensor_2d(x.data, x.type, x.dim[1], x.dim[2]);
+}
+
 /* E coef / (T^2 k), of a sequence's T tokens with k choices each, in the mean over the sequences of the batch. */
 static float balance_of(const bench_case *c)
 {
@@ -180,7 +186,7 @@ static void route_backward(step_call *c)
                                                           .statistics = step_made(c, ROUTED),
                                                           .d_logits = d_logits,
                                                           .loss = reports ? w->experts.balance : tensor_none(),
-                                                          .load = reports ? w->experts.load : tensor_none() },
+                                                          .load = reports ? load_of(c) : tensor_none() },
                               (balance_args){ balance_of(w->given) }));
     tensor weight = step_borrow(c, c->step->weight, USE_BACKWARD);
     submit(q, c->step->backward_name, matmul_op(tensor_rows(step_d_read(c, 0)), UPDATE, d_logits, weight));

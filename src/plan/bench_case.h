@@ -48,7 +48,7 @@ typedef enum { MLP_SWIGLU, MLP_GEGLU, MLP_GELU, MLP_SQUARED_RELU } mlp_kind; /* 
 typedef enum { NORM_RMS, NORM_LAYER } norm_kind;                             /* LayerNorm: gain stored as 1 + g, bias */
 typedef enum { INIT_STD, INIT_FAN_IN } init_kind; /* one std; or 1 / sqrt(fan-in), embedding and positions 1 */
 
-/* Whose steps train it (model/family.h); none: not built. */
+/* Whose steps train it (model/family.h). */
 typedef enum { FAMILY_LLAMA, FAMILY_NEMOTRON, FAMILY_GPT3, FAMILY_GROK } model_family;
 
 /* Whole model, unsharded. */

@@ -1,7 +1,8 @@
-/* What a mixture of experts reports of a step: balance loss, and the load of each expert. */
+/* What a mixture of experts reports of a step: balance loss, and the load of each expert of each layer. */
 #include "base/fail.h"
 #include "train/trainer.h"
 #include <math.h>
+#include <stdlib.h>
 
 static const mixture *mixture_of(const trainer *t) { return &t->stage.work.experts; }
 static bool has_experts(const trainer *t) { return tensor_present(&mixture_of(t)->load); }
@@ -12,7 +13,11 @@ void experts_open(trainer *t, arena *a)
     int64_t figures = 1 + tensor_elements(&mixture_of(t)->load);
     t->routed = tensor_taken(a, BATCH, tensor_1d(NULL, F64, figures));
     t->routed_report = tensor_taken(a, BATCH, tensor_2d(NULL, F64, REPORT_SLOTS, figures));
+    t->figures = malloc((size_t)figures * sizeof *t->figures);
+    if (!t->figures) FAIL("no memory for %lld figures of experts", (long long)figures);
 }
+
+void experts_close(trainer *t) { free(t->figures); }
 
 void experts_begin(trainer *t)
 {
@@ -22,44 +27,46 @@ void experts_begin(trainer *t)
 }
 
 /* Every stage has layers of its own, every data and shard rank sequences; the context ranks' first has reported for
- * all.
- */
+ * all. */
 void experts_report(trainer *t, int64_t slot)
 {
     if (!has_experts(t)) return;
     const queues *l = &t->queues;
-    int64_t experts = tensor_elements(&mixture_of(t)->load);
+    int64_t loads = tensor_elements(&mixture_of(t)->load);
     submit(l->compute, "balance", sum_op(tensor_slice(t->routed, 0, 0, 1), WRITE, mixture_of(t)->balance));
-    submit(l->compute, "load",
-           copy_op(tensor_slice(t->routed, 0, 1, experts), WRITE, tensor_flat(mixture_of(t)->load)));
+    submit(l->compute, "load", copy_op(tensor_slice(t->routed, 0, 1, loads), WRITE, tensor_flat(mixture_of(t)->load)));
     queues_all_reduce(l, l->gradient, "load", &t->mesh->gradient, t->routed);
     queues_all_reduce(l, l->gradient, "load", &t->mesh->axis[AXIS_SHARD], t->routed);
     queues_all_reduce(l, l->gradient, "load", &t->mesh->axis[AXIS_PIPELINE], t->routed);
-    submit(
-        l->compute, "report",
-        copy_op(tensor_slice(tensor_flat(t->routed_report), 0, slot * (1 + experts), 1 + experts), WRITE, t->routed));
+    submit(l->compute, "report",
+           copy_op(tensor_slice(tensor_flat(t->routed_report), 0, slot * (1 + loads), 1 + loads), WRITE, t->routed));
+}
+
+const double *trainer_routed_figures(const trainer *t, int64_t step)
+{
+    int64_t figures = tensor_elements(&t->routed);
+    machine_read(t->machine, t->figures,
+                 tensor_slice(tensor_flat(t->routed_report), 0, step % REPORT_SLOTS * figures, figures));
+    return t->figures;
 }
 
 routed_report trainer_routed(const trainer *t, int64_t step)
 {
-    routed_report r = { .experts = has_experts(t) ? (int)mixture_of(t)->load.dim[1] : 0 };
-    double figure[1 + 2 * REPORTED_EXPERTS];
-    if (r.experts == 0) return r;
-    if (r.experts > REPORTED_EXPERTS) FAIL("%d experts; at most %d are reported", r.experts, REPORTED_EXPERTS);
-    int64_t figures = tensor_elements(&t->routed);
-    machine_read(t->machine, figure,
-                 tensor_slice(tensor_flat(t->routed_report), 0, step % REPORT_SLOTS * figures, figures));
-    r.balance = figure[0];
-    r.least = figure[1];
-    for (int e = 0; e < r.experts; e++) {
-        double load = figure[1 + e];
-        r.chosen += load;
-        r.dropped += figure[1 + r.experts + e];
-        r.least = fmin(r.least, load);
-        r.most = fmax(r.most, load);
-    }
-    double mean = r.chosen / r.experts, square = 0.0;
-    for (int e = 0; e < r.experts; e++) square += (figure[1 + e] - mean) * (figure[1 + e] - mean);
-    r.variation = mean > 0.0 ? sqrt(square / r.experts) / mean : 0.0;
+    if (!has_experts(t)) return (routed_report){ 0 };
+    tensor load = mixture_of(t)->load;
+    int64_t layers = load.dim[0], experts = load.dim[2];
+    const double *figure = trainer_routed_figures(t, step), *chosen = figure + 1;
+    routed_report r = { .experts = (int)experts, .balance = figure[0], .least = chosen[0] };
+    double squares = 0.0;
+    for (int64_t l = 0; l < layers; l++, chosen += 2 * experts)
+        for (int64_t e = 0; e < experts; e++) {
+            r.chosen += chosen[e];
+            r.dropped += chosen[experts + e];
+            r.least = fmin(r.least, chosen[e]);
+            r.most = fmax(r.most, chosen[e]);
+            squares += chosen[e] * chosen[e];
+        }
+    double n = (double)(layers * experts), mean = r.chosen / n;
+    r.variation = mean > 0.0 ? sqrt(fmax(0.0, squares / n - mean * mean)) / mean : 0.0;
     return r;
 }

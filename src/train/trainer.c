@@ -17,6 +17,7 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
 
 void trainer_close(trainer *t)
 {
+    experts_close(t);
     stage_close(&t->stage);
     schedule_free(&t->schedule);
 }

@@ -16,6 +16,7 @@ typedef struct trainer {
     tensor squares, loss;         /* [EXACT_SUM_WORDS] U64; [1] F64: this rank's, then the global mean */
     tensor report;                /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
     tensor routed, routed_report; /* of experts: figures of a step, all ranks'; [REPORT_SLOTS, figures] F64 */
+    double *figures;              /* those of a step that were read last */
     int64_t steps;                /* submitted */
     mark finished[REPORT_SLOTS];  /* optimizer completion of those steps */
     machine *machine;
@@ -52,17 +53,20 @@ mark optimizer_update(trainer *t);
 
 /* experts.c: what a mixture of experts reports of a step; nothing where there is none. */
 void experts_open(trainer *t, arena *a);
+void experts_close(trainer *t);
 void experts_begin(trainer *t);
 void experts_report(trainer *t, int64_t slot);
 /* Of a step, of all ranks: the balance loss, summed over layers, in the mean over sequences; choices before dropping,
- * of all layers; how many of them were dropped; the least and the most that one expert has had, over all layers, and
- * the standard deviation of the experts over their mean. */
-enum { REPORTED_EXPERTS = 64 };
+ * of all layers; how many of them were dropped; the least and the most that one expert of one layer has had, and the
+ * standard deviation of all layers' experts over their mean. */
 typedef struct {
     int experts; /* 0: the model has none */
     double balance, chosen, dropped, least, most, variation;
 } routed_report;
 routed_report trainer_routed(const trainer *t, int64_t step);
+/* The balance loss, then of each layer its experts' choices before dropping and those dropped: [1 + layers * 2 * E];
+ * good until the next call. Only where there are experts. */
+const double *trainer_routed_figures(const trainer *t, int64_t step);
 
 /* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
  * The caller has waited for its mark. */

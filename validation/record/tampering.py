@@ -149,8 +149,8 @@ def of_settings():
 def of_experts():
     yield "dropped choices without experts", put(f"{CASE}/steps/choices_dropped", 1.0, 3), "no experts"
     yield "dropped choices", put(f"{EXPERTS}/steps/choices_dropped", -1.0, 3), "choices_dropped"
-    yield "dropped choices without a capacity", setting("capacity", 0.0, EXPERTS), "without a capacity"
-    yield "loads of experts", put(f"{EXPERTS}/steps/expert_loads_most", 1000.0, 3), "expert_loads"
+    yield "dropped choices without a capacity", setting("capacity", "none", EXPERTS), "without a capacity"
+    yield "loads of experts", put(f"{EXPERTS}/steps/expert_loads_most", 500.0, 3), "expert_loads"
     yield "a balance loss", put(f"{EXPERTS}/steps/balance_losses", 1.0, 3), "balance_losses"
     yield "flops of experts", setting("recipe_flops_per_sequence", 1e12, EXPERTS), "flops"
     yield "a mean of five steps", scale(f"{EXPERTS}/results/recipe_seconds"), "recipe_seconds"

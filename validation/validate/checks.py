@@ -20,7 +20,7 @@ THRESHOLD = 16.0
 
 AXES = ("tensor", "context", "shard", "data", "pipeline")
 ROUTED = ("balance_losses", "choices_dropped", "expert_loads_least", "expert_loads_most", "expert_loads_variation")
-PARTS = ("loss", "gradient_first", "gradient_fourth", "weights")
+PARTS = ("loss", "gradient_first", "gradient_fourth", "weights", "routing")
 
 
 def check_settings(case, f):
@@ -30,6 +30,8 @@ def check_settings(case, f):
     f.same("global_batch", s["global_batch"], s["data"] * s["shard"] * s["micro_batch"] * s["microbatches"])
     f.same("hidden", s["hidden"], s["heads"] * s["head_dim"])
     f.same("padded_vocabulary", s["padded_vocabulary"], formulas.padded_vocabulary(s))
+    f.same("active_experts", s["active_experts"] or 1, formulas.family(s).active)
+    f.same("balance", s["balance"], formulas.family(s).balance)
     f.same("metric_steps", s["metric_steps"], formulas.family(s).metric_steps)
     f.same("recipe_flops_per_sequence", s["recipe_flops_per_sequence"], formulas.recipe_flops(s), ROUNDING)
     f.same("model_flops_per_sequence", s["model_flops_per_sequence"], formulas.model_flops(s), ROUNDING)
@@ -58,15 +60,15 @@ def check_experts(case, f):
     """Bounds: an expert's load is at most all tokens, so the balance loss of a layer is at most E coefficient / k."""
     family, s, done = formulas.family(case.settings), case.settings, slice(0, case["results/completed"])
     balance, dropped, least, most, _ = routed = [case[f"steps/{name}"][done] for name in ROUTED]
-    if not family.experts:
+    if s["experts"] == 0:
         f.demand(np.isnan(routed).all(), f"{', '.join(ROUTED)} are numbers, but there are no experts")
         return
     choices = s["layers"] * s["sequence"] * s["global_batch"] * family.active
-    mean = choices / family.experts
+    mean = choices / s["layers"] / s["experts"]
     f.demand(((0 <= dropped) & (dropped <= choices)).all(), f"choices_dropped is not among {choices} choices")
-    f.demand(s["capacity"] != 0 or not dropped.any(), "choices were dropped without a capacity")
+    f.demand(s["capacity"] != "none" or not dropped.any(), "choices were dropped without a capacity")
     f.demand(((least <= mean) & (mean <= most)).all(), f"expert_loads do not lie about their mean {mean}")
-    most_balance = s["layers"] * family.experts * family.balance / family.active
+    most_balance = s["layers"] * s["experts"] * family.balance / family.active
     f.demand(((0 <= balance) & (balance <= most_balance)).all(), f"balance_losses are above {most_balance}")
 
 

@@ -23,7 +23,6 @@ class Family:
     """What a recipe fixes of its model, how it counts flops, and its rule of a step's time."""
 
     matrices: int                       # of an MLP
-    experts: int = 0
     active: int = 1                     # MLPs that a token passes
     balance: float = 0.0                # coefficient of the experts' balance loss
     multi_head: bool = False            # the recipe counts K and V as wide as Q
@@ -36,7 +35,7 @@ FAMILIES = {
     "llama2": Family(3),
     "llama3.1": Family(3),
     "nemotron4": Family(2, multi_head=True),
-    "grok1": Family(3, experts=8, active=2, balance=0.01, causal=True, metric_steps=5),
+    "grok1": Family(3, active=2, balance=0.01, causal=True, metric_steps=5),
     "gpt3": Family(2, vocabulary_multiple=1024, metric_steps=13),
 }
 

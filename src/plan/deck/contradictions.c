@@ -48,6 +48,9 @@ static void compare_heads(const case_draft *d)
         draft_refuse(d, keys,
                      "hidden %lld / heads %lld gives the head dim %lld; rotary positions turn pairs, not %g channels",
                      value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim, rotated);
+    else if (m->hidden % m->heads == 0 && m->head_dim % 2 != 0)
+        draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; attention takes even ones",
+                     value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim);
     if (m->hidden % m->heads == 0 && m->head_dim > LARGEST_HEAD_DIM)
         draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; at most %d", value(d, KEY_HIDDEN),
                      value(d, KEY_HEADS), (long long)m->head_dim, LARGEST_HEAD_DIM);
@@ -63,7 +66,7 @@ static void compare_context(const case_draft *d)
                      value(d, KEY_SEQUENCE), context, tensor);
 }
 
-/* Four links of a pipeline, tensor, context and the others' turn may run at once, and each needs one. */
+/* Four links of a pipeline, tensor or expert, context and the others' turn may run at once, and each needs one. */
 static void compare_transfers(const case_draft *d)
 {
     static const key_id keys[] = { KEY_TRANSFER_SMS, KEYS };

@@ -74,6 +74,18 @@ static void layout_from_recipe(case_draft *d)
     }
 }
 
+/* Part of the model's parameters that is left where each of `ranks` ranks holds its experts only. */
+static double held_of_experts(const model_shape *m, int ranks)
+{
+    param_list l = params_of_shape(m);
+    double experts = 0.0;
+    for (int i = 0; i < l.count; i++) {
+        const param_rule *p = &l.rule[i];
+        experts += (double)(param_repeats(p, m->layers) * p->experts * p->rows * p->columns);
+    }
+    return 1.0 - experts / (double)model_parameters(m) * (1.0 - 1.0 / ranks);
+}
+
 /* Weights, gradients and optimizer of the recipe's model on the given layout, against a device of 80 GB. */
 static bool full_fits(const case_draft *d, const recipe_row *row)
 {
@@ -83,12 +95,13 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
     m.layers = row->layers;
     storage_rule kept = storage_for(d->workload, d->c.precision);
     state_sharding sharding = draft_given(d, KEY_SHARDING) ? d->c.sharding : d->workload->sharding;
-    double spread = sharding == SHARDING_NONE ? 1.0 : (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
-    double whole = kept_bytes(kept.weight) + kept_bytes(kept.gradient),
+    double spread = (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
+    int shards = l->degree[AXIS_SHARD];
+    double whole = kept_bytes(kept.weight) + kept_bytes(shards > 1 ? kept.sharded_gradient : kept.gradient),
            optimizer = kept_bytes(kept.master) + 2 * kept_bytes(kept.moment);
-    double share =
-        (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / l->degree[AXIS_SHARD];
-    return share * (whole + optimizer / spread) <= device_bytes;
+    double share = (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / shards,
+           held = share * held_of_experts(&m, l->expert);
+    return held * whole + (sharding == SHARDING_NONE ? held : share / spread) * optimizer <= device_bytes;
 }
 
 /* size = auto: full where the recipe has a row for the ranks and it fits, small elsewhere and always on the host. */

@@ -57,7 +57,7 @@ static const key_row table[KEYS] = {
                          "transformer layers; with size = full the recipe's row of this depth, if there is one" },
     [KEY_HIDDEN] = { "hidden", INTEGER(2, WIDTH), .rule = "by size", FIELD(model.hidden),
                      .explanation = "width; the head dim is hidden / heads" },
-    [KEY_FFN] = { "ffn", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.ffn),
+    [KEY_FFN] = { "ffn", INTEGER(2, WIDTH), .rule = "by size", FIELD(model.ffn),
                   .explanation = "inner width of the MLP" },
     [KEY_HEADS] = { "heads", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.heads), .explanation = "query heads" },
     [KEY_KV_HEADS] = { "kv_heads", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.kv_heads),

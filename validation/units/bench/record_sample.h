@@ -131,7 +131,7 @@ static inline bench_case sample_case(int which)
         c.optimizer.learning_rate_constant = false, c.optimizer.learning_rate_warmup = 3;
         sample_layout(&c, 2, 1, 2, 1, 2);
     } else if (which == SAMPLE_EXPERTS) {
-        small.family = FAMILY_GROK, small.mlp = MLP_GEGLU, small.experts = 8, small.active = 2;
+        small.family = FAMILY_GROK, small.mlp = MLP_GEGLU, small.experts = 8, small.active = 2, small.balance = 0.01;
         c = sample_start(which + 1, "grok1-314b", small);
         c.capacity = 1.0, c.metric_steps = 5;
         sample_layout(&c, 1, 1, 4, 1, 2);
@@ -169,7 +169,7 @@ static inline void sample_steps(case_result *r, const bench_case *c, double seco
         r->loss[t] = log((double)c->model.vocabulary) - 0.01 * (double)t + 1e-3 * sample_noise(t, -1);
         r->gradient_norm[t] = 1.0 + sample_noise(t, -2);
         r->learning_rate[t] = sample_learning_rate(c, t);
-        static const double routed[] = { 0.041, 12.0, 1900.0, 2200.0, 0.05 };
+        static const double routed[] = { 0.041, 12.0, 480.0, 560.0, 0.05 };
         for (int i = 0; c->model.experts && i < ROUTED_FIGURES; i++) r->routed[i][t] = routed[i];
         r->completed++;
     }

@@ -1,5 +1,5 @@
 /* gelu of a product and its bias (Hendrycks & Gimpel 2016); its elements are bit-equal to the host's. Forward as in
- * swiglu.cu: a thread a strip of columns. Backward goes down the rows, as it also sums its columns, the bias' gradient:
+ * gated.cu: a thread a strip of columns. Backward goes down the rows, as it also sums its columns, the bias' gradient:
  * [8192, 6144] BF16 302 MB by 6 x 64 blocks of 128 threads. */
 #include "machine/cuda/kernels/column_sums.cuh"
 

@@ -44,17 +44,27 @@ static void turn(const tensor given[MATRICES], tensor x[MATRICES])
     }
 }
 
+static int64_t alignment_of(uintptr_t place)
+{
+    uintptr_t bits = place | PRODUCT_ALIGNMENT;
+    return (int64_t)(bits & -bits);
+}
+
+static void align(product_key *key, int i, uintptr_t place)
+{
+    int64_t of = alignment_of(place);
+    if (of < key->alignment[i]) key->alignment[i] = of;
+}
+
 static void note_groups(product_key *key, const tensor given[MATRICES])
 {
     bool swap = swaps(given), grouped = given[DESTINATION].dims == 3;
     key->groups = grouped ? given[DESTINATION].dim[0] : 1;
-    for (int i = 0; grouped && i < MATRICES; i++) key->apart[i] = given[place_of(swap, i)].stride[0];
-}
-
-static int64_t alignment_of(const void *address)
-{
-    uintptr_t bits = (uintptr_t)address | PRODUCT_ALIGNMENT;
-    return (int64_t)(bits & -bits);
+    for (int i = 0; grouped && i < MATRICES; i++) {
+        const tensor *x = &given[place_of(swap, i)];
+        key->apart[i] = x->stride[0];
+        align(key, i, (uintptr_t)x->stride[0] * dtype_bytes(x->type));
+    }
 }
 
 /* The stride of a dimension of one is free. */
@@ -77,10 +87,9 @@ static product_key key_of(const tensor given[ADDRESSES], const tensor x[MATRICES
         tensor across = tensor_transposed(x[i]);
         key.transposed[i] = !by_rows(&across);
         key.leading[i] = leading_of(&x[i], key.transposed[i]);
-        key.alignment[i] = alignment_of(x[i].data);
+        key.alignment[i] = alignment_of((uintptr_t)x[i].data);
     }
-    if (key.bias && alignment_of(given[BIAS].data) < key.alignment[DESTINATION])
-        key.alignment[DESTINATION] = alignment_of(given[BIAS].data);
+    if (key.bias) align(&key, DESTINATION, (uintptr_t)given[BIAS].data);
     note_groups(&key, given);
     return key;
 }
