@@ -188,9 +188,9 @@ static inline void print_spread(const bench_case *c, const char *what, const spr
  *         Nemotron-4       2.8e-8   1.7e-6       1.5e-6   1.5e-4        8.6e-4    3.9e-6    0.15
  *         GPT-3            2.3e-8   1.4e-6       1.4e-6   6.4e-5        1.3e-3    1.7e-6    0.14
  *         Grok-1           1.7e-8   8.5e-7       1.2e-6   4.2e-4        4.3e-3    1.9e-6    0.43
- *   BF16: Llama            4.3e-4   9.4e-4       2.4e-2   4.6e-2        1.3e-1    2.8e-3    0.81
+ *   BF16: Llama            4.3e-4   1.2e-3       2.5e-2   4.6e-2        1.3e-1    2.8e-3    0.83
  *         Nemotron-4       5.0e-4   6.5e-4       2.4e-2   3.6e-2        1.7e-1    2.3e-3    0.79
- *         GPT-3            2.9e-4   7.1e-4       2.1e-2   7.2e-2        1.8e-1    2.0e-3    0.71
+ *         GPT-3            4.6e-4   7.1e-4       2.1e-2   7.2e-2        1.8e-1    2.4e-3    0.71
  *         Grok-1           3.7e-4   6.1e-4       2.1e-2   2.8e-2        1.2e-1    2.5e-3    0.70 */
 static inline void judge(const bench_case *c, const char *what, const spreads *all, int count)
 {
