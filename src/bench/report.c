@@ -3,6 +3,7 @@
 #include "base/say.h"
 #include "bench/check.h"
 #include "bench/sinks.h"
+#include "bench/step_lines.h"
 #include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
 #include <math.h>
@@ -148,42 +149,10 @@ static void report_shadow(const shadow_report *s)
     if (s->unwritten[0]) say("Kernels    FAILED: the first mismatch could not be written: %s\n", s->unwritten);
 }
 
-/* Mean of the steps so far times the steps to come. */
-static double remaining_seconds(const case_result *r, int64_t step)
-{
-    return r->spent_seconds / (double)(step + 1) * (double)(r->given->warmup + r->given->steps - 1 - step);
-}
-
-/* The line of the recipes that count completed steps; what they leave out comes last. */
-static void report_completed(const case_result *r, int64_t step)
-{
-    const bench_case *c = r->given;
-    double seconds = r->step_seconds[step], tokens = (double)r->tokens_per_step;
-    say("completed step: %lld, seconds: %.4f, TFLOP/s/device: %.5f, Tokens/s/device: %.3f, total_weights: %.0f, loss: "
-        "%.6f, lr: %.3e, grad_norm: %.6f, remaining: %.0f s%s\n",
-        (long long)step, seconds,
-        flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks) / 1e12,
-        tokens / seconds / c->layout.ranks, tokens, r->loss[step], r->learning_rate[step], r->gradient_norm[step],
-        remaining_seconds(r, step), step < c->warmup ? " (warm-up)" : "");
-}
-
-static void report_iteration(const case_result *r, int64_t step)
-{
-    const bench_case *c = r->given;
-    int64_t last = c->warmup + c->steps - 1;
-    say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | grad_norm: "
-        "%.6f | reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld | remaining: %.0f "
-        "s%s\n",
-        last > 9 ? 2 : 1, (long long)step, (long long)last, r->learning_rate[step], (long long)c->global_batch,
-        last > 9 ? 2 : 1, (long long)step, r->gradient_norm[step], r->loss[step], r->step_seconds[step],
-        (long long)((step + 1) * c->global_batch), remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
-}
-
 static void report_step(void *state, const case_result *r, int64_t step)
 {
     (void)state;
-    if (r->given->step_line == STEP_LINE_COMPLETED) report_completed(r, step);
-    else report_iteration(r, step);
+    say_step(r, step);
 }
 
 /* Where rank 0's measured window went: computing operations, transfers that nothing hid, the dispatcher. */

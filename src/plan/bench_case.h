@@ -28,7 +28,8 @@ typedef enum {
 #define SCHEDULE_CONSTANT(constant, write, name) constant,
 typedef enum { SCHEDULES(SCHEDULE_CONSTANT) } schedule_kind;
 typedef enum { SHARDING_NONE, SHARDING_OPTIMIZER } state_sharding;
-typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED } step_line; /* the recipe that a run prints its steps like */
+/* How the workload's recipe prints a step. */
+typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED, STEP_LINE_EPOCH } step_line;
 typedef enum { CONTEXT_GRADIENTS_FP32, CONTEXT_GRADIENTS_BF16 } context_gradient_type;
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
 typedef enum { ATTENTION_AUTO, ATTENTION_OWN } attention_choice;

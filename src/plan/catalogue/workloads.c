@@ -115,6 +115,7 @@ static const workload_row rows[] = {
       .sharding = SHARDING_NONE },          /* parameters are sharded by the axis shard */
     { .name = "nemotron4-340b",
       .recipe = "NeMo Nemotron4 340B (24.11)",
+      .step_line = STEP_LINE_EPOCH,
       .metric_steps = 1,
       .full = { SIZES(96, 18432, 73728, 96, 8, 256000, 4096), .family = FAMILY_NEMOTRON, .mlp = MLP_SQUARED_RELU,
                 .norm = NORM_LAYER, .rope_base = 10000.0, .rope_fraction = 0.5, .norm_epsilon = 1e-5,
@@ -131,6 +132,7 @@ static const workload_row rows[] = {
       .head_deferral = 22 },
     { .name = "grok1-314b",
       .recipe = "NeMo Grok-1 314B (25.02)",
+      .step_line = STEP_LINE_EPOCH,
       .metric_steps = 5,
       .full = { SIZES(64, 6144, 32768, 48, 8, 128256, 8192), .family = FAMILY_GROK, .experts = 8, .active = 2,
                 .balance = 0.01, .mlp = MLP_GEGLU, .rope_base = 1e6, .rope_fraction = 1.0, .norm_epsilon = 1e-5,
