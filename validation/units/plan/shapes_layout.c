@@ -106,8 +106,6 @@ static row rows[] = {
     { "auto, fits", "[llama3.1-8b]\ndata = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
     { "auto, experts fit", "[grok1-314b]\ntensor = 4\npipeline = 4\nexpert = 8\n", 512, true, 4, 4, 1, 32, 1, 1, 512,
       64, 128, 4, false, NONE },
-    { "auto, experts do not fit", "[grok1-314b]\ntensor = 4\npipeline = 4\nexpert = 1\n", 512, true, 4, 4, 1, 32, 1, 1,
-      512, 4, 128, 4, false, NONE },
     { "auto, does not fit", "[llama3.1-70b]\ndata = 64\n", 64, true, 1, 1, 1, 64, 1, 1, 64, 8, 128, 2, false, NONE },
     /* check: data x max(2, pipeline) */
     { "check on 4", "[llama3.1-8b]\nsize = check\n", 4, false, 1, 1, 1, 4, 1, 1, 4, 2, 8, 2, false, NONE },
