@@ -140,6 +140,8 @@ static void tables_are_sound(void **state)
     (void)state;
     check_family(&llama);
     check_family(&nemotron);
+    check_family(&gpt3);
+    check_family(&grok);
 }
 
 int main(void)
