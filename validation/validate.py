@@ -4,7 +4,8 @@ published ones.
 
     validation/validate.py gsw.h5 [--tolerance 0.05] [--reference CELLS.csv] [--log OUTPUT]
 
-One line a case, its findings below it, and PASSED or FAILED at the end. Status 0 or 1; 2: arguments or file unusable.
+One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent
+and no case too slow, and how many could be compared. Status 0 or 1; 2: arguments or file unusable.
 Slower than the matching reference by more than the tolerance is a failure; faster is not.
 """
 
@@ -78,7 +79,9 @@ def print_opening(path, record):
 
 def describe(case):
     s = case.settings
-    layout = " ".join(f"{axis} {s[axis]}" for axis in checks.AXES if s[axis] > 1) or "one rank"
+    layout = " ".join(f"{axis} {s[axis]}" for axis in (*checks.AXES, "expert") if s[axis] > 1) or "one rank"
+    if s["experts"] and s["capacity"] != "1":
+        layout += f", capacity {s['capacity']}"
     kind = " ".join(s[key] for key in ("workload", "size", "precision", "backend"))
     return f"case {s['case']}: {kind}, {s['ranks']} ranks ({layout})"
 
@@ -130,7 +133,10 @@ def main():
     failing = [name for name, count in wrong.items() if count]
     total = sum(wrong.values()) + len(whole.sentences)
     if total == 0:
-        print("PASSED")
+        ran = [case for case in record.cases if case.ran]
+        valid = sum(case.flag("results/valid") for case in ran)
+        compared = sum(bool(reference.row_of(case, rows)) for case in ran)
+        print(f"PASSED: {len(ran)} cases recomputed, {valid} of them VALID, {compared} compared with a published cell")
         return 0
     failing += ["the record as a whole"] * bool(whole.sentences)
     print(f"FAILED: {total} finding{'s' if total > 1 else ''} in {', '.join(failing)}")

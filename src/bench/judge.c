@@ -94,7 +94,8 @@ static void judge_validity(case_result *r, const host_load *load)
     if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
     judge_training(r);
     if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
-    if (c->size == SIZE_FULL && !c->recipe_layout) result_invalidate(r, "not the recipe's layout");
+    if (c->size == SIZE_FULL && !c->recipe_layout)
+        result_invalidate(r, "not the recipe's layout, batch or way of computing");
 }
 
 void judge_case(case_result *r, const host_load *load)

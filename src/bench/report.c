@@ -71,7 +71,7 @@ static void report_experts_layout(const bench_case *c)
     if (experts == 0) return;
     say("Experts    %lld, %lld of them on each rank; a token chooses %lld; ", experts, held, active);
     if (c->capacity > 0) say("capacity %g times an even share\n", c->capacity);
-    else say("no capacity: nothing is dropped\n");
+    else say("no capacity: rows for all tokens, nothing is dropped\n");
 }
 
 static void report_layout(const bench_case *c)
@@ -134,8 +134,9 @@ static void report_check(void *state, const case_result *r, int which)
         k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
         k->seconds);
     if (r->given->model.experts)
-        say("Check %-7s experts %8.4g   %lld choices differ from a reference's, by %.3g at most\n", when, k->routing,
-            (long long)k->flips, k->margin);
+        say("Check %-7s experts  %8.4g %s %d   %lld choices differ from a reference's, their logits by %.3g at most\n",
+            when, k->routing, k->routing < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, (long long)k->flips,
+            k->margin);
     if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
 }
 
@@ -222,7 +223,8 @@ static void report_experts(const case_result *r)
     if (!r->given->model.experts || last < 0) return;
     double tokens = (double)(r->tokens_per_step * r->given->model.layers),
            choices = tokens * (double)r->given->model.active;
-    say("Experts    balance loss %.6f, dropped %.0f of %.0f choices; an expert has %.0f to %.0f, variation %.3f\n",
+    say("Experts    balance loss %.6f, dropped %.0f of %.0f choices; before that an expert of a layer has %.0f to "
+        "%.0f, variation %.3f\n",
         r->routed[ROUTED_BALANCE][last], r->routed[ROUTED_DROPS][last], choices, r->routed[ROUTED_LEAST][last],
         r->routed[ROUTED_MOST][last], r->routed[ROUTED_VARIATION][last]);
 }

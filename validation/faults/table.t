@@ -243,6 +243,7 @@ ZERO = "it fills with zeros, which zero, written twice or times two, is"
 HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or None for all, reason)]
     ("repeat", "step_clip"): [(None, None, "what it adds to the scalars, it writes")],
     ("repeat", "all_gather"): [(None, None, "of what it adds to, its own part stays: run twice it copies the same")],
+    ("stale", "all_gather"): [({"rows of experts"}, {9}, "of the last layer: its forward left the same rows there")],
     ("drop", "fill"): [(None, None, ZERO)],
     ("scale", "fill"): [(None, None, ZERO)],
     ("flip", "copy"): [({"DP2xTP2"}, {("fp32", 1), ("bf16", 2)},

@@ -53,7 +53,7 @@ def why_not(case):
 
 
 def find_rows(case, rows):
-    """The rows that match, and why there are none."""
+    """The rows that match, those of the case's device if there are such, and why there are none."""
     s = case.settings
     alike = [row for row in rows if all(row[key] == s[key] for key in ("workload", "precision", "ranks"))]
     if not alike:
@@ -61,7 +61,14 @@ def find_rows(case, rows):
     nearest = min(alike, key=lambda row: len(differences(case, row)))
     apart = differences(case, nearest)
     matching = [row for row in alike if not differences(case, row)]
+    matching = [row for row in matching if row["gpu"] in case["results/device"].split()] or matching
     return matching, "no row matches: " + ", ".join(f"{key} {s[key]} (reference {nearest[key]})" for key in apart)
+
+
+def row_of(case, rows):
+    """The row that a case is held against, or nothing."""
+    matching = [] if why_not(case) else find_rows(case, rows)[0]
+    return matching[0] if len(matching) == 1 else None
 
 
 def compare(case, rows, tolerance, f):

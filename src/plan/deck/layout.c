@@ -38,7 +38,7 @@ static void take_ranks(case_draft *d)
     if (needed > d->source->ranks)
         snprintf(d->c.skipped, REASON_LENGTH, "needs %lld ranks, there are %d", (long long)needed, d->source->ranks);
     else if (!draft_given(d, KEY_DATA) && span % l->expert != 0)
-        snprintf(d->c.skipped, REASON_LENGTH, "expert %d spans data x context, which is %lld with %d ranks", l->expert,
+        snprintf(d->c.skipped, REASON_LENGTH, "expert %d does not divide data x context, %lld with %d ranks", l->expert,
                  (long long)span, d->source->ranks);
     l->ranks = needed > INT_MAX ? INT_MAX : (int)needed;
 }

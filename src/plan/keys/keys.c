@@ -44,8 +44,10 @@ static const key_row table[KEYS] = {
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
     [KEY_CAPACITY] = { "capacity", .kind = KIND_FACTOR, .least = 0.01, .most = 1000.0, .fallback = "1", FIELD(capacity),
-                       .explanation = "rows of an expert over an even share of a rank's choices in a microbatch; what "
-                                      "has less weight is dropped; none: rows for all" },
+                       .explanation =
+                           "rows of an expert over an even share of a rank's choices in a microbatch; beyond "
+                           "them those of least weight are dropped; none: rows for all tokens, most of "
+                           "them empty: nothing is dropped, time and memory grow several times" },
     [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, 65535), .rule = "recipe's, or 1", FIELD(micro_batch),
                           .explanation = "sequences of one microbatch on one data rank" },
     [KEY_GLOBAL_BATCH] = { "global_batch", INTEGER(1, MANY), .rule = "recipe's, or *", FIELD(global_batch),
