@@ -85,7 +85,6 @@ void check_close(check *k)
 /* One step, held to one reference. */
 typedef struct {
     check_result *result;
-    const bench_case *given;
     const reference *r;
     const trainer *t;
     int step;
@@ -169,7 +168,8 @@ static bool measures_weights(const check *k, int which)
 /* What the step reports of its experts, against what the references do, each of which counts its own sequences. */
 static void hold_reports(const held_step *h)
 {
-    int64_t n = 1 + 2 * h->given->model.layers * h->given->model.experts, wrong = 0;
+    const model_shape *m = &h->r->given.model;
+    int64_t n = 1 + 2 * m->layers * m->experts, wrong = 0;
     double *sum = reference_doubles(n);
     memcpy(sum, trainer_routed_figures(&h->r->trainer, h->step), (size_t)n * sizeof *sum);
     world_sum(sum, n);
@@ -202,7 +202,6 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
 {
     for (int i = 0; i < k->references; i++) {
         held_step h = { .result = c,
-                        .given = &k->given,
                         .r = &k->reference[i],
                         .t = t,
                         .step = step,
