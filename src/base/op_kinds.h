@@ -32,6 +32,8 @@
     ROW(OP_UNPERMUTE_BACKWARD, unpermute_backward)                                                                     \
     ROW(OP_SQUARED_RELU_FORWARD, squared_relu_forward)                                                                 \
     ROW(OP_SQUARED_RELU_BACKWARD, squared_relu_backward)                                                               \
+    ROW(OP_QUANTIZE, quantize)                                                                                         \
+    ROW(OP_TRANSPOSE, transpose)                                                                                       \
     ROW(OP_CROSS_ENTROPY, cross_entropy)                                                                               \
     ROW(OP_ADAMW, adamw)
 
@@ -51,7 +53,8 @@
     ROW(OP_TOKENS, tokens)                                                                                             \
     ROW(OP_STEP_BEGIN, step_begin)                                                                                     \
     ROW(OP_SQUARE_SUM, square_sum)                                                                                     \
-    ROW(OP_STEP_CLIP, step_clip)
+    ROW(OP_STEP_CLIP, step_clip)                                                                                       \
+    ROW(OP_FP8_SCALES, fp8_scales)
 
 /* Set-up, and what planted faults do. */
 #define OPS_OUTSIDE_STEPS(ROW)                                                                                         \

@@ -87,6 +87,15 @@ typedef struct {
 /* Of a sequence and expert: the sum of its probabilities, how many tokens chose it, and of these how many were dropped.
  */
 enum { ROUTED_PROBABILITY, ROUTED_CHOSEN, ROUTED_DROPPED, ROUTED_STATISTICS };
+/* FP8 scales: of tensors in turn `FP8_KINDS` of each product. History: amaxes of so many steps, the one before the
+ * first step included. */
+typedef enum { FP8_INPUT, FP8_WEIGHT, FP8_GRADIENT, FP8_KINDS } fp8_kind;
+enum { FP8_HISTORY = 1024 };
+/* Of values that became codes: those that were not zero and did; those larger than the largest number; all. */
+enum { FP8_UNDERFLOWS, FP8_SATURATIONS, FP8_VALUES, FP8_COUNTS };
+typedef struct {
+    bool exact;
+} fp8_scales_args;
 typedef struct {
     double value;
 } fill_args;
@@ -106,6 +115,7 @@ typedef struct {
 
 typedef union {
     attention_args attention;
+    fp8_scales_args fp8_scales;
     norm_args norm;
     embedding_args embedding;
     cross_entropy_args cross_entropy;

@@ -7,11 +7,12 @@ static bool unit_matrices(tensor t) { return t.dims == 3 && (t.stride[1] == 1 ||
 
 op grouped_matmul_op(tensor c, access_mode c_access, tensor a, tensor b)
 {
-    op o = op_made(OP_GROUPED_MATMUL, (tensor[]){ c, a, b }, (access_mode[]){ c_access });
+    op o = op_made(OP_GROUPED_MATMUL, (tensor[]){ c, a, b, fp8_scale_tensor(a), fp8_scale_tensor(b) },
+                   (access_mode[]){ c_access });
     need(unit_matrices(a) && unit_matrices(b) && unit_matrices(c), &o, "a matrix has no unit stride");
     need(c.dim[0] == a.dim[0] && c.dim[0] == b.dim[0], &o, "the groups differ in number");
     need(c.dim[1] == a.dim[1] && a.dim[2] == b.dim[1] && b.dim[2] == c.dim[2], &o, "shapes do not multiply");
-    need(is_float(a) && a.type == b.type && (c.type == F32 || c.type == a.type), &o, "formats do not multiply");
+    need_formats(&o, c, a, b);
     return o;
 }
 

@@ -49,7 +49,7 @@ op all_gather_op(group *g, tensor to, tensor from);
 /* Own part of x [size * n] becomes the sum of that part over ranks, the rest keeps this rank's values. Sums are added
  * in rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */
 op reduce_scatter_op(group *g, tensor x);
-/* x = sum over ranks, added alike. */
+/* x = sum over ranks, added alike; of I32 the largest. */
 op all_reduce_op(group *g, tensor x);
 /* Part r of to [size * n] = own part of rank r's `from` [size * n]. */
 op all_to_all_op(group *g, tensor to, tensor from);

@@ -51,7 +51,7 @@ fault_kind fault_now(machine *m, const op *o)
     return (by_group ? fault_hits_group(m, o) : here) ? s->kind : FAULT_NONE;
 }
 
-static bool is_float(dtype type) { return type == F32 || type == BF16 || type == F64; }
+static bool is_float(dtype type) { return type != I32 && type != U64; }
 
 /* The same small operation on everything the op wrote (or on its first written operand only); returns on how many. */
 static int fault_written(queue *q, const op *o, op_kind kind, bool with_updates, bool first_only)

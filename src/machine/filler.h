@@ -21,9 +21,13 @@ static inline op op_made(op_kind kind, const tensor *operands, const access_mode
 }
 
 static inline bool is_float(tensor t) { return t.type == F32 || t.type == BF16; }
+static inline bool is_fp8(tensor t) { return t.type == E4M3 || t.type == E5M2; }
 static inline int64_t columns(tensor t) { return t.dims ? t.dim[t.dims - 1] : 0; }
 static inline int64_t rows(tensor t) { return columns(t) ? tensor_elements(&t) / columns(t) : 0; }
 static inline bool rows_by(tensor t, int64_t m, int64_t n) { return rows(t) == m && columns(t) == n; }
+
+/* Of a product c = a b, of matrices or of groups of them: fp8_kernels.c. */
+void need_formats(op *o, tensor c, tensor a, tensor b);
 
 /* Rows of numbers a kernel can walk: each row without gaps. */
 static inline bool walkable(tensor t)

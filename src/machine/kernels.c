@@ -6,17 +6,19 @@ static bool unit_stride(tensor t) { return t.dims == 2 && (t.stride[0] == 1 || t
 
 op matmul_op(tensor c, access_mode c_access, tensor a, tensor b)
 {
-    op o = op_made(OP_MATMUL, (tensor[]){ c, a, b, tensor_none() }, (access_mode[]){ c_access });
+    op o = op_made(OP_MATMUL, (tensor[]){ c, a, b, tensor_none(), fp8_scale_tensor(a), fp8_scale_tensor(b) },
+                   (access_mode[]){ c_access });
     need(unit_stride(a) && unit_stride(b) && unit_stride(c), &o, "a matrix has no unit stride");
     need(c.dim[0] == a.dim[0] && a.dim[1] == b.dim[0] && b.dim[1] == c.dim[1], &o, "shapes do not multiply");
-    need(is_float(a) && a.type == b.type && (c.type == F32 || c.type == a.type), &o, "formats do not multiply");
+    need_formats(&o, c, a, b);
     return o;
 }
 
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias)
 {
+    enum { BIAS = 3 };
     op o = matmul_op(c, WRITE, a, b);
-    o.operand[o.operands - 1].tensor = bias;
+    o.operand[BIAS].tensor = bias;
     need(!tensor_present(&bias) || (plain(bias, c.type) && tensor_elements(&bias) == c.dim[1]), &o,
          "bias is not one number of c's format a column");
     need(!tensor_present(&bias) || (c.stride[1] == 1 && c.dim[1] > 1), &o, "a product with a bias is not by rows");

@@ -6,6 +6,10 @@
 /* c[m, n] = a[m, k] b[k, n] (WRITE) or c += a b inside the product (UPDATE). Any view with one unit stride.
  * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32, or BF16 if they are. */
 op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
+/* Of FP8 codes, E4M3 or E5M2 but not both E5M2, the product of the values: over both scales. As GPUs want them, rows of
+ * a and columns of b without gaps, rows, columns and k in multiples of FP8_ALIGNMENT where they lie one behind the
+ * other; c BF16 or F32. Of two E4M3, sums may keep fewer bits than FP32 has, where a machine is faster so. */
+enum { FP8_ALIGNMENT = 16 };
 /* c = a b + bias, rounded once; bias [n], of c's type, absent: matmul_op. Rows of c have no gaps and
  * several columns. */
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
@@ -104,6 +108,20 @@ typedef struct {
 } gelu_backward_operands;
 op gelu_backward_op(gelu_backward_operands o);
 
+/* Codes of x [m, n] times their scale: [m, n], and transposed, [n, m], or of every groups-th row apart, [groups, n, m /
+ * groups]; m is padded to FP8_ALIGNMENT with zeros (fp8_transposed_shape). amax [1] I32 becomes the largest of it and
+ * amax_bits of x; counts [FP8_COUNTS] U64 += what became codes. All but x may be absent. */
+typedef struct {
+    tensor x, codes, transposed, amax, counts;
+} quantize_operands;
+op quantize_op(quantize_operands o);
+/* out = codes x [m, n], or such of groups, transposed, as quantize_op leaves them. */
+op transpose_op(tensor out, tensor x);
+/* groups 0: [n, padded m]; else [groups, n, padded m]. No data. */
+tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n);
+/* The one number that codes were multiplied by, as an operand; absent of what is no FP8. */
+tensor fp8_scale_tensor(tensor codes);
+
 /* sums F32 [n] or [groups, n] without gaps (+)= sums of columns of x, whose rows are as many for each group, one group
  * after another: the gradient of what was added to all rows of a group. */
 op column_sums_op(tensor x, tensor sums, access_mode sums_access);
@@ -129,9 +147,9 @@ op cross_entropy_partial_op(const cross_entropy_operands *o);
 op cross_entropy_finish_op(const cross_entropy_operands *o);
 
 /* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP
- * first. */
+ * first. A weight of FP8 codes is the master rounded to BF16, times its scale; amax as quantize_op's, absent: none. */
 typedef struct {
-    tensor scalars, gradient, weight, master, first, second;
+    tensor scalars, gradient, weight, master, first, second, amax;
 } adamw_operands;
 op adamw_op(const adamw_operands *o, adamw_rule rule);
 
@@ -152,6 +170,13 @@ op sum_op(tensor out, access_mode out_access, tensor x);
 op tokens_op(tensor scalars, tensor tokens, tensor labels, const tokens_args *args);
 /* scalars: step += 1, then learning rate and bias corrections of that step. */
 op step_begin_op(tensor scalars, const step_begin_args *args);
+/* The amaxes of a step [n] I32 enter the history [FP8_HISTORY, n] I32, in the place of the step that the scalars name,
+ * and become 0; scales [n] F32 follow from the largest in the history (base/fp8.h), number i of the kind i mod
+ * FP8_KINDS: E5M2 of FP8_GRADIENT, else E4M3. */
+typedef struct {
+    tensor scalars, amax, history, scales;
+} fp8_scales_operands;
+op fp8_scales_op(fp8_scales_operands o, fp8_scales_args args);
 /* squares [EXACT_SUM_WORDS] U64, an exact sum (args.h), += squares of x. */
 op square_sum_op(tensor x, tensor squares);
 /* scalars: norm from squares, clip factor, mean loss from the sum in loss [1]. */

@@ -10,14 +10,21 @@ static void need_scalars(op *o, tensor scalars)
 op adamw_op(const adamw_operands *x, adamw_rule rule)
 {
     bool has_master = tensor_present(&x->master);
+    bool codes = is_fp8(x->weight);
     const tensor part[] = { x->gradient, x->weight, x->first, x->second, has_master ? x->master : x->weight };
-    op o = op_made(OP_ADAMW, (tensor[]){ x->scalars, x->gradient, x->weight, x->master, x->first, x->second },
+    op o = op_made(OP_ADAMW,
+                   (tensor[]){ x->scalars, x->gradient, x->weight, x->master, x->first, x->second,
+                               fp8_scale_tensor(x->weight), x->amax },
                    (access_mode[]){ has_master ? WRITE : UPDATE });
     o.args.adamw = rule;
     need_scalars(&o, x->scalars);
     for (int i = 0; i < 5; i++)
-        need(is_float(part[i]) && tensor_contiguous(&part[i]) && same_elements(part[i], x->weight), &o,
-             "parts of the bucket differ");
+        need((is_float(part[i]) || (i == 1 && codes)) && tensor_contiguous(&part[i]) &&
+                 same_elements(part[i], x->weight),
+             &o, "parts of the bucket differ");
+    need(!codes || (has_master && x->weight.scale), &o, "a weight of codes has no master or no scale");
+    need(!tensor_present(&x->amax) || (plain(x->amax, I32) && tensor_elements(&x->amax) == 1), &o,
+         "amax is not one number");
     return o;
 }
 

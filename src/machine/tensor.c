@@ -1,7 +1,7 @@
 /* Tensors are views. */
 #include "machine/tensor.h"
 #include "base/fail.h"
-#include "base/numeric.h"
+#include "base/fp8.h"
 #include <stdlib.h>
 
 tensor tensor_none(void) { return (tensor){ .dims = 0 }; }
@@ -85,14 +85,18 @@ tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length)
 tensor tensor_flat(tensor t)
 {
     if (!tensor_contiguous(&t)) FAIL("tensor_flat of a tensor with gaps");
-    return tensor_1d(t.data, t.type, tensor_elements(&t));
+    tensor flat = tensor_1d(t.data, t.type, tensor_elements(&t));
+    flat.scale = t.scale;
+    return flat;
 }
 
 tensor tensor_rows(tensor t)
 {
     if (!tensor_contiguous(&t)) FAIL("tensor_rows of a tensor with gaps");
     int64_t columns = t.dim[t.dims - 1];
-    return tensor_2d(t.data, t.type, tensor_elements(&t) / columns, columns);
+    tensor rows = tensor_2d(t.data, t.type, tensor_elements(&t) / columns, columns);
+    rows.scale = t.scale;
+    return rows;
 }
 
 tensor tensor_transposed(tensor t)
@@ -112,6 +116,8 @@ double tensor_value(const tensor *t, int64_t i)
     case F64: return ((const double *)t->data)[i];
     case I32: return (double)((const int32_t *)t->data)[i];
     case U64: return (double)((const uint64_t *)t->data)[i];
+    case E4M3:
+    case E5M2: return (double)fp8_value(t->type, ((const uint8_t *)t->data)[i]);
     default: FAIL("a tensor of no known format");
     }
 }

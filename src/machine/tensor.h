@@ -1,4 +1,5 @@
-/* A tensor is a view: where, what format, which shape. Dimensions run slow to fast; strides are in elements. */
+/* A tensor is a view: where, what format, which shape. Dimensions run slow to fast; strides are in elements. scale: of
+ * FP8 codes, the number in machine memory that values were multiplied by to become them; else NULL. */
 #pragma once
 #include "base/arena.h"
 #include "base/dtype.h"
@@ -11,6 +12,7 @@ typedef struct {
     dtype type;
     int dims;
     int64_t dim[TENSOR_DIMS], stride[TENSOR_DIMS];
+    float *scale;
 } tensor;
 
 /* Contiguous views. tensor_none() is the absent operand: no data, no dims. */

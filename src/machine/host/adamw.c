@@ -1,6 +1,9 @@
 /* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2). */
+#include "base/fp8.h"
 #include "machine/host/host.h"
 #include "machine/host/row.h"
+
+enum { SCALARS, GRADIENT, WEIGHT, MASTER, FIRST, SECOND, SCALE, AMAX };
 
 typedef struct {
     adamw_rule rule;
@@ -20,10 +23,27 @@ static void *part_at(const op *o, int which, int64_t at)
     return row_at(t->data, t->type, at);
 }
 
+/* Codes are made of the value as BF16 has it. */
+static void store_weight(const op *o, int64_t at, const float *values, int64_t n)
+{
+    const tensor *t = &o->operand[WEIGHT].tensor;
+    const float *scale = o->operand[SCALE].tensor.data;
+    int32_t *amax = o->operand[AMAX].tensor.data, most = 0;
+    for (int64_t i = 0; amax && i < n; i++) {
+        int32_t bits = amax_bits(bf16_widen(bf16_round(values[i])));
+        most = bits > most ? bits : most;
+    }
+    if (amax)
+#pragma omp critical(adamw_amax)
+        if (most > *amax) *amax = most;
+    if (!scale) row_store(part_at(o, WEIGHT, at), t->type, values, n);
+    for (int64_t i = 0; scale && i < n; i++)
+        ((uint8_t *)t->data)[at + i] = fp8_code(t->type, bf16_widen(bf16_round(values[i])) * *scale);
+}
+
 /* The values live in the master where there is one, else in the weight. */
 static void update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
 {
-    enum { GRADIENT = 1, WEIGHT, MASTER, FIRST, SECOND };
     const operand *x = o->operand;
     int values = tensor_present(&x[MASTER].tensor) ? MASTER : WEIGHT;
     float tile[4][TILE];
@@ -42,7 +62,7 @@ static void update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
     row_close(part_at(o, FIRST, at), x[FIRST].tensor.type, first, n);
     row_close(part_at(o, SECOND, at), x[SECOND].tensor.type, second, n);
     row_close(part_at(o, values, at), x[values].tensor.type, weight, n);
-    if (values == MASTER) row_store(part_at(o, WEIGHT, at), x[WEIGHT].tensor.type, weight, n);
+    if (values == MASTER) store_weight(o, at, weight, n);
 }
 
 void host_adamw(const op *o, void *scratch)

@@ -1,5 +1,6 @@
 /* Filling, copying, adding, and what planted faults do to a tensor. */
 #include "base/fail.h"
+#include "base/fp8.h"
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
@@ -11,6 +12,8 @@ static void value_set(const tensor *t, int64_t i, double value)
     case F64: ((double *)t->data)[i] = value; break;
     case I32: ((int32_t *)t->data)[i] = (int32_t)value; break;
     case U64: ((uint64_t *)t->data)[i] = (uint64_t)value; break;
+    case E4M3:
+    case E5M2: ((uint8_t *)t->data)[i] = fp8_code(t->type, (float)value); break;
     default: FAIL("a tensor of no known format");
     }
 }

@@ -55,8 +55,8 @@ typedef struct {
 
 /* What a running sum is kept in: F32 for F32 and BF16, else the type itself. */
 dtype rank_sum_type(dtype type);
-/* to[i] = before[i] + part 0 [i] + part 1 [i] + ... for i < n; F32 and BF16 in FP32, rounded once to to_type. before: a
- * running sum, NULL: none; it may be `to`. */
+/* to[i] = before[i] + part 0 [i] + part 1 [i] + ... for i < n; F32 and BF16 in FP32, rounded once to to_type; of I32
+ * the largest of them. before: a running sum, NULL: none; it may be `to`. */
 void rank_sum(void *to, dtype to_type, const void *before, const rank_parts *parts, dtype type, int64_t n);
 
 /* Proof of an operation's access list: WRITE operands are filled with NaN before it, READ operands must be unchanged

@@ -1,9 +1,11 @@
 /* Matrix products, single ones and those of several groups at once, on oneDNN. BF16 is widened to FP32 in scratch where
- * the processor cannot multiply it: the products are exact either way, and the sums are rounded once. */
+ * the processor cannot multiply it, FP8 codes to BF16 or FP32: the products are exact either way, and the sums are
+ * rounded once. */
+#include "base/fp8.h"
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
-enum { C, A, B, BIAS };
+enum { C, A, B, BIAS, A_SCALE, B_SCALE };
 
 static int64_t columns(const tensor *t) { return t->dim[t->dims - 1]; }
 static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && columns(t) != 1; }
@@ -16,40 +18,83 @@ static void operands_of(const op *o, tensor x[3])
     for (int i = 0; swap && i < 3; i++) x[i] = tensor_transposed(x[i]);
 }
 
-static bool widens(const tensor x[3]) { return x[A].type == BF16 && !onednn_multiplies_bf16(); }
+static bool is_fp8(dtype type) { return type == E4M3 || type == E5M2; }
+/* A grouped product has no bias. */
+static const tensor *scale_of(const op *o, int which) { return &o->operand[o->operands - 2 + (which == B)].tensor; }
+
+/* What the operands are multiplied as: over a power of two, an FP8 value is exact in BF16. */
+static dtype format_of(const op *o)
+{
+    bool native = onednn_multiplies_bf16();
+    if (o->operand[A].tensor.type == F32) return F32;
+    for (int i = A; is_fp8(o->operand[A].tensor.type) && i <= B; i++)
+        native = native && !(float_bits(*(const float *)scale_of(o, i)->data) & 0x7FFFFFu);
+    return native ? BF16 : F32;
+}
+
+static bool widens(const tensor *t, dtype to) { return dtype_bytes(t->type) < dtype_bytes(to); }
 
 static tensor contiguous_rows(tensor t) { return by_columns(&t) ? tensor_transposed(t) : t; }
 
-static int64_t aligned(int64_t floats) { return (floats + TILE - 1) / TILE * TILE; }
-static int64_t widened_floats(const tensor *t) { return t->type == BF16 ? aligned(tensor_elements(t)) : 0; }
-
-/* The same matrices in FP32 in scratch, without gaps, contiguous the way they were; FP32 stays where it is. */
-static tensor widened(const tensor *t, float *scratch)
+/* The same matrix in that format in scratch, without gaps, contiguous the way it was. */
+static tensor widened(const tensor *t, dtype to, void *scratch)
 {
     tensor rows = contiguous_rows(*t);
-    if (t->type == F32) return *t;
-    tensor wide = t->dims == 2 ? tensor_2d(scratch, F32, rows.dim[0], rows.dim[1])
-                               : tensor_3d(scratch, F32, rows.dim[0], rows.dim[1], rows.dim[2]);
+    tensor wide = t->dims == 2 ? tensor_2d(scratch, to, rows.dim[0], rows.dim[1])
+                               : tensor_3d(scratch, to, rows.dim[0], rows.dim[1], rows.dim[2]);
     return by_columns(t) ? tensor_transposed(wide) : wide;
 }
 
-/* Places in scratch for what is widened; returns the floats they take. */
-static int64_t widened_operands(const tensor x[3], tensor wide[3], float *scratch)
+/* Matrices as they are multiplied, those that are widened with places in scratch; returns the bytes they take. */
+static size_t widened_operands(const tensor x[3], dtype to, tensor wide[3], char *scratch)
 {
-    int64_t used = 0;
+    size_t used = 0;
     for (int i = C; i <= B; i++) {
-        wide[i] = widened(&x[i], scratch ? scratch + used : NULL);
-        used += widened_floats(&x[i]);
+        wide[i] = x[i];
+        if (!widens(&x[i], to)) continue;
+        wide[i] = widened(&x[i], to, scratch ? scratch + used : NULL);
+        used += (tensor_span(&wide[i]) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     }
     return used;
 }
 
-static void widen(const tensor *from, const tensor *to)
+/* All codes' values. */
+typedef struct {
+    float f32[256];
+    uint16_t bf16[256];
+} code_values;
+
+static code_values values_of(dtype type, float scale)
+{
+    code_values v;
+    for (int i = 0; i < 256; i++) {
+        v.f32[i] = fp8_value(type, (uint8_t)i) / scale;
+        v.bf16[i] = bf16_round(v.f32[i]);
+    }
+    return v;
+}
+
+static void decode_row(void *restrict to, dtype type, const uint8_t *restrict code, const code_values *v, int64_t n)
+{
+    uint16_t *bf16 = to;
+    float *f32 = to;
+    if (type == BF16)
+        for (int64_t i = 0; i < n; i++) bf16[i] = v->bf16[code[i]];
+    else
+        for (int64_t i = 0; i < n; i++) f32[i] = v->f32[code[i]];
+}
+
+static void widen(const tensor *from, const tensor *to, const float *scale)
 {
     tensor narrow = contiguous_rows(*from), wide = contiguous_rows(*to);
+    code_values v;
+    if (is_fp8(from->type)) v = values_of(from->type, *scale);
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < tensor_row_count(&narrow); row++)
-        row_load(tensor_row(&wide, row, 0), tensor_row(&narrow, row, 0), BF16, columns(&narrow));
+    for (int64_t row = 0; row < tensor_row_count(&narrow); row++) {
+        void *place = tensor_row(&wide, row, 0), *x = tensor_row(&narrow, row, 0);
+        if (is_fp8(from->type)) decode_row(place, wide.type, x, &v, columns(&narrow));
+        else row_load(place, x, BF16, columns(&narrow));
+    }
 }
 
 static void narrow(const tensor *from, const tensor *to)
@@ -59,26 +104,25 @@ static void narrow(const tensor *from, const tensor *to)
         row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), columns(to));
 }
 
-static void multiply_widened(const tensor x[3], access_mode how, float *scratch)
-{
-    tensor wide[3];
-    int64_t used = widened_operands(x, wide, scratch);
-    for (int i = how == UPDATE ? C : A; i <= B; i++)
-        if (x[i].type == BF16) widen(&x[i], &wide[i]);
-    onednn_multiply(wide, how, scratch + used);
-    if (x[C].type == BF16) narrow(&wide[C], &x[C]);
-}
-
-static bool has_bias(const op *o) { return tensor_present(&o->operand[BIAS].tensor); }
+static bool has_bias(const op *o) { return o->kind == OP_MATMUL && tensor_present(&o->operand[BIAS].tensor); }
 static access_mode access_of(const op *o) { return has_bias(o) ? UPDATE : o->operand[C].access; }
 
+static size_t scratch_for(const tensor x[3], dtype to, access_mode how)
+{
+    tensor wide[3];
+    size_t bytes = widened_operands(x, to, wide, NULL);
+    return bytes + onednn_scratch(wide, how);
+}
+
+/* The scales of FP8 are known when it is multiplied. */
 size_t host_matmul_scratch(const op *o)
 {
-    tensor x[3], wide[3];
+    tensor x[3];
     operands_of(o, x);
-    if (!widens(x)) return onednn_scratch(x, access_of(o));
-    size_t floats = (size_t)widened_operands(x, wide, NULL);
-    return floats * sizeof(float) + onednn_scratch(wide, access_of(o));
+    bool fp8 = is_fp8(x[A].type), native = onednn_multiplies_bf16();
+    size_t as_f32 = fp8 || x[A].type == F32 || !native ? scratch_for(x, F32, access_of(o)) : 0;
+    size_t as_bf16 = x[A].type != F32 && native ? scratch_for(x, BF16, access_of(o)) : 0;
+    return as_f32 > as_bf16 ? as_f32 : as_bf16;
 }
 
 /* Every row is the bias: the product is then added to it. */
@@ -94,11 +138,16 @@ static void fill_rows(const tensor *c, const tensor *bias)
 
 void host_matmul(const op *o, void *scratch)
 {
-    tensor x[3];
+    tensor x[3], wide[3];
     operands_of(o, x);
+    bool swapped = by_columns(&o->operand[C].tensor);
+    dtype to = format_of(o);
     if (has_bias(o)) fill_rows(&o->operand[C].tensor, &o->operand[BIAS].tensor);
-    if (widens(x)) multiply_widened(x, access_of(o), scratch);
-    else onednn_multiply(x, access_of(o), scratch);
+    size_t used = widened_operands(x, to, wide, scratch);
+    for (int i = access_of(o) == UPDATE ? C : A; i <= B; i++)
+        if (widens(&x[i], to)) widen(&x[i], &wide[i], i == C ? NULL : scale_of(o, swapped ? A + B - i : i)->data);
+    onednn_multiply(wide, access_of(o), (char *)scratch + used);
+    if (widens(&x[C], to)) narrow(&wide[C], &x[C]);
 }
 
 size_t host_grouped_matmul_scratch(const op *o) { return host_matmul_scratch(o); }

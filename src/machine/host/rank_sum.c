@@ -59,10 +59,23 @@ static void sum_u64(uint64_t *to, const uint64_t *before, const rank_parts *p, i
     }
 }
 
+static void largest_i32(int32_t *to, const int32_t *before, const rank_parts *parts, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int32_t most = before ? before[i] : INT32_MIN;
+        for (int r = 0; r < parts->count; r++) {
+            int32_t x = ((const int32_t *)part_at(parts, r))[i];
+            most = x > most ? x : most;
+        }
+        to[i] = most;
+    }
+}
+
 void rank_sum(void *to, dtype to_type, const void *before, const rank_parts *parts, dtype type, int64_t n)
 {
     if (type == F64) sum_f64(to, before, parts, n);
     else if (type == U64) sum_u64(to, before, parts, n);
+    else if (type == I32) largest_i32(to, before, parts, n);
     else sum_f32(to, to_type, before, parts, type, n);
 }
 

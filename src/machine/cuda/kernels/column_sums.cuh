@@ -90,7 +90,7 @@ static inline size_t part_bytes(const sum_cut &cut)
 
 static inline void sum_parts_of(const cuda_call *c, const sum_cut &cut, float *to, bool adds)
 {
-    tensor partial = { c->scratch, F32, 2, { cut.groups * cut.parts, cut.columns }, { cut.columns, 1 } };
+    tensor partial = { c->scratch, F32, 2, { cut.groups * cut.parts, cut.columns }, { cut.columns, 1 }, nullptr };
     if (cut.parts > 1)
         sum_rows<float>(partial, to, sum_cut_of(cut.groups, cut.parts, cut.columns, cut.length), adds, c->stream);
 }

@@ -1,0 +1,59 @@
+/* FP8 as tensor cores have it (Micikevicius et al. 2022): E4M3, largest 448, no infinity; E5M2, largest 57344. Codes of
+ * eight bits, and the scales that values are multiplied by before they become codes. C and CUDA give the same bits. */
+#pragma once
+#include "base/dtype.h"
+#include "base/numeric.h"
+
+/* Rounds to nearest even; what is larger than the largest number, infinity too, becomes that; NaN stays NaN (0x7F). */
+XGSW_SHARED uint8_t fp8_round(float x, uint32_t mantissa_bits, uint32_t bias, float largest)
+{
+    uint32_t bits = float_bits(x), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7FFFFFFFu;
+    uint32_t dropped = 23u - mantissa_bits, limit = float_bits(largest);
+    uint32_t bounded = magnitude > limit ? limit : magnitude;
+    uint32_t normal = (bounded + ((1u << (dropped - 1u)) - 1u) + (bounded >> dropped & 1u)) >> dropped;
+    /* Below the smallest normal number codes count its units: adding 2^23 of them rounds to whole ones. */
+    float unit = float_from_bits((127u - bias - mantissa_bits + 1u) << 23), shift = unit * 8388608.0f;
+    uint32_t subnormal = float_bits(float_from_bits(bounded) + shift) - float_bits(shift);
+    bool small = bounded < (128u - bias) << 23;
+    uint32_t code = small ? subnormal : normal - ((127u - bias) << mantissa_bits);
+    return (uint8_t)(magnitude > 0x7F800000u ? 0x7Fu : sign | code);
+}
+XGSW_SHARED uint8_t e4m3_round(float x) { return fp8_round(x, 3, 7, 448.0f); }
+XGSW_SHARED uint8_t e5m2_round(float x) { return fp8_round(x, 2, 15, 57344.0f); }
+
+/* E5M2 is the upper half of an FP16 number; both are exact in BF16. NaN becomes the canonical one. */
+XGSW_SHARED float fp8_widen(uint8_t code, uint32_t mantissa_bits, uint32_t bias, bool is_nan)
+{
+    uint32_t sign = (uint32_t)(code & 0x80u) << 24, magnitude = code & 0x7Fu;
+    float unit = float_from_bits((127u - bias - mantissa_bits + 1u) << 23);
+    uint32_t normal = (magnitude << (23u - mantissa_bits)) + ((127u - bias) << 23);
+    uint32_t bits = magnitude >> mantissa_bits ? normal : float_bits((float)magnitude * unit);
+    return float_from_bits(is_nan ? 0x7FFF0000u : bits | sign);
+}
+XGSW_SHARED float e4m3_widen(uint8_t code) { return fp8_widen(code, 3, 7, (code & 0x7Fu) == 0x7Fu); }
+XGSW_SHARED float e5m2_widen(uint8_t code)
+{
+    float x = fp8_widen(code, 2, 15, (code & 0x7Fu) > 0x7Cu);
+    return (code & 0x7Fu) == 0x7Cu ? float_from_bits(0x7F800000u | (uint32_t)(code & 0x80u) << 24) : x;
+}
+
+XGSW_SHARED uint8_t fp8_code(dtype type, float x) { return type == E4M3 ? e4m3_round(x) : e5m2_round(x); }
+XGSW_SHARED float fp8_value(dtype type, uint8_t code) { return type == E4M3 ? e4m3_widen(code) : e5m2_widen(code); }
+XGSW_SHARED float fp8_largest(dtype type) { return type == E4M3 ? 448.0f : 57344.0f; }
+
+/* An amax travels as the bits of a float that is not negative: these order as the floats do, infinity and NaN above all
+ * numbers, so that a maximum of them is one of integers, in any order. */
+XGSW_SHARED int32_t amax_bits(float x) { return (int32_t)(float_bits(x) & 0x7FFFFFFFu); }
+
+/* What values are multiplied by, from their largest magnitude: largest / amax (`exact`), or the largest power of two
+ * that is no larger; within 2^-100 .. 2^100. Of amax 0 it is 1; of infinity and NaN it is NaN. Both formats' largest is
+ * 1.75 times a power of two. */
+XGSW_SHARED float fp8_scale_of(dtype type, int32_t amax, bool exact)
+{
+    uint32_t bits = (uint32_t)amax, largest = float_bits(fp8_largest(type));
+    int32_t exponent = (int32_t)(largest >> 23) - (int32_t)(bits >> 23) - ((bits & 0x7FFFFFu) > 0x600000u ? 1 : 0);
+    int32_t bounded = exponent > 100 ? 100 : exponent < -100 ? -100 : exponent;
+    float power = float_from_bits((uint32_t)(127 + bounded) << 23);
+    float scale = exact && bounded == exponent ? fp8_largest(type) / float_from_bits(bits) : power;
+    return bits >= 0x7F800000u ? float_from_bits(0x7FFF0000u) : bits == 0 ? 1.0f : scale;
+}

@@ -1,0 +1,90 @@
+/* Fillers of FP8's operations. */
+#include "machine/filler.h"
+#include "machine/kernels.h"
+
+tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n)
+{
+    int64_t padded = (m + FP8_ALIGNMENT - 1) / FP8_ALIGNMENT * FP8_ALIGNMENT;
+    return groups ? tensor_3d(NULL, type, groups, n, padded) : tensor_2d(NULL, type, n, padded);
+}
+
+tensor fp8_scale_tensor(tensor codes)
+{
+    return is_fp8(codes) && codes.scale ? tensor_1d(codes.scale, F32, 1) : tensor_none();
+}
+
+static bool in_sixteens(int64_t n) { return n % FP8_ALIGNMENT == 0; }
+
+/* What cuBLASLt asks of FP8 on Hopper, of [m, k] and [k, n], or such of groups. */
+static void need_aligned(op *o, tensor c, tensor a, tensor b)
+{
+    int row = a.dims - 2, column = row + 1;
+    need(a.scale && b.scale, o, "codes without a scale");
+    need(a.type == E4M3 || b.type == E4M3, o, "both are E5M2");
+    need(is_float(c), o, "the product of FP8 codes is neither BF16 nor FP32");
+    need(a.stride[column] == 1 && b.stride[row] == 1, o, "FP8 codes are not contiguous along the sum");
+    need(in_sixteens(a.dim[column]) && in_sixteens(a.stride[row]) && in_sixteens(b.stride[column]) &&
+             in_sixteens(c.stride[column] == 1 ? c.dim[column] : c.dim[row]),
+         o, "sizes of an FP8 product are no multiples of 16");
+}
+
+void need_formats(op *o, tensor c, tensor a, tensor b)
+{
+    if (is_fp8(a) && is_fp8(b)) need_aligned(o, c, a, b);
+    else need(is_float(a) && a.type == b.type && (c.type == F32 || c.type == a.type), o, "formats do not multiply");
+}
+
+/* [n, padded m], or such of groups, whose rows are every groups-th. */
+static bool is_transposed_of(tensor t, int64_t m, int64_t n)
+{
+    int64_t groups = t.dims == 3 ? t.dim[0] : 1;
+    tensor shape = fp8_transposed_shape(t.type, t.dims == 3 ? groups : 0, m / groups, n);
+    return is_fp8(t) && m % groups == 0 && same_shape(t, shape) && tensor_contiguous(&t);
+}
+
+op quantize_op(quantize_operands x)
+{
+    bool by_rows = tensor_present(&x.codes), by_columns = tensor_present(&x.transposed);
+    int64_t m = rows(x.x), n = columns(x.x);
+    tensor codes = by_rows ? x.codes : x.transposed;
+    op o =
+        op_made(OP_QUANTIZE, (tensor[]){ x.x, x.codes, x.transposed, fp8_scale_tensor(codes), x.amax, x.counts }, NULL);
+    need(walkable(x.x), &o, "x is not rows of numbers");
+    need(!by_rows || (is_fp8(x.codes) && rows_by(x.codes, m, n) && tensor_contiguous(&x.codes)), &o,
+         "codes are not as many as x, without gaps");
+    need(!by_columns || is_transposed_of(x.transposed, m, n), &o, "the transposed codes have another shape");
+    need(!by_rows || !by_columns || (x.codes.type == x.transposed.type && x.codes.scale == x.transposed.scale), &o,
+         "codes and their transposed copy differ in format or scale");
+    need(!tensor_present(&codes) || codes.scale, &o, "codes without a scale");
+    need(!tensor_present(&x.amax) || (plain(x.amax, I32) && tensor_elements(&x.amax) == 1), &o,
+         "amax is not one number");
+    need(!tensor_present(&x.counts) ||
+             (plain(x.counts, U64) && tensor_elements(&x.counts) == FP8_COUNTS && tensor_present(&codes)),
+         &o, "counts are not those of codes");
+    return o;
+}
+
+op transpose_op(tensor out, tensor x)
+{
+    int row = x.dims - 2;
+    op o = op_made(OP_TRANSPOSE, (tensor[]){ out, x }, NULL);
+    need((x.dims == 2 || x.dims == 3) && is_fp8(x) && out.type == x.type, &o, "these are not matrices of FP8 codes");
+    if (o.lacks) return o;
+    need(x.stride[row + 1] == 1, &o, "a row has gaps");
+    need(tensor_contiguous(&out) &&
+             same_shape(out, fp8_transposed_shape(x.type, row ? x.dim[0] : 0, x.dim[row], x.dim[row + 1])),
+         &o, "the transposed codes have another shape");
+    return o;
+}
+
+op fp8_scales_op(fp8_scales_operands x, fp8_scales_args args)
+{
+    int64_t n = tensor_elements(&x.amax);
+    op o = op_made(OP_FP8_SCALES, (tensor[]){ x.scalars, x.amax, x.history, x.scales }, NULL);
+    o.args.fp8_scales = args;
+    need(plain(x.scalars, F64) && tensor_elements(&x.scalars) == STEP_SCALARS, &o, "these are not the step's scalars");
+    need(plain(x.amax, I32) && n % FP8_KINDS == 0 && plain(x.scales, F32) && tensor_elements(&x.scales) == n, &o,
+         "amaxes and scales are not as many");
+    need(plain(x.history, I32) && rows_by(x.history, FP8_HISTORY, n), &o, "the history is not amaxes of its steps");
+    return o;
+}
