@@ -166,7 +166,9 @@ static void column_backward(step_call *c)
     multiply_sum(c, USE_BACKWARD, step_d_read(c, 0), step_d_made(c, 0));
 }
 
-const step_kind expert_column_product = { .forward = column_forward, .backward = column_backward, .saves_reads = 1u };
+const step_kind expert_column_product = {
+    .forward = column_forward, .backward = column_backward, .saves_reads = 1u, .product = PRODUCT_OF_EXPERTS
+};
 
 static void row_forward(step_call *c)
 {
@@ -185,4 +187,6 @@ static void row_backward(step_call *c)
     weight_gradients(c, step_read(c, 0), dy);
 }
 
-const step_kind expert_row_product = { .forward = row_forward, .backward = row_backward, .saves_reads = 1u };
+const step_kind expert_row_product = {
+    .forward = row_forward, .backward = row_backward, .saves_reads = 1u, .product = PRODUCT_OF_EXPERTS
+};

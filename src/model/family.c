@@ -70,18 +70,38 @@ static slot_set dropped(const family *f, recompute_mask policy)
     return set;
 }
 
-/* A step reads what steps before it made, so one walk from the last to the first finds all that runs again. */
-recomputing recomputing_of(const family *f, recompute_mask policy)
+slot_set family_multiplied(const family *f)
 {
-    slot_set lacking = dropped(f, policy), read = 0;
+    slot_set set = 0;
+    for (const layer_step *s = f->layer.step; s < f->layer.step + f->layer.count; s++)
+        if (s->kind->product) set |= slot_bit(s->reads[0]);
+    return set;
+}
+
+/* Codes of the slots that products multiply with: in their place, or beside them. */
+static slot_set as_codes(slot_set set, slot_set multiplied)
+{
+    return (set & multiplied) << SLOTS_MOST | (set & ~multiplied);
+}
+static slot_set with_codes(slot_set set, slot_set multiplied) { return set | (set & multiplied) << SLOTS_MOST; }
+
+/* A step reads what steps before it made, so one walk from the last to the first finds all that runs again. */
+recomputing recomputing_of(const family *f, recompute_mask policy, bool codes)
+{
+    slot_set multiplied = codes ? family_multiplied(f) : 0, lacking = with_codes(dropped(f, policy), multiplied);
+    slot_set read = 0, by_rows = 0;
     unsigned again = 0;
-    for (int i = 0; i < f->layer.count; i++) read |= step_saves(&f->layer.step[i]);
+    for (const layer_step *s = f->layer.step; s < f->layer.step + f->layer.count; s++)
+        read |= as_codes(step_saves(s), s->kind->product ? multiplied : 0);
     for (int i = f->layer.count - 1; i >= 0; i--) {
-        if (!(step_makes(&f->layer.step[i]) & read & lacking)) continue;
+        const layer_step *s = &f->layer.step[i];
+        if (!(with_codes(step_makes(s), multiplied) & read & lacking)) continue;
+        slot_set reads = as_codes(step_reads(s), s->kind->product ? multiplied : 0);
         again |= 1u << i;
-        read |= step_reads(&f->layer.step[i]);
+        read |= reads;
+        by_rows |= reads & ~lacking;
     }
-    return (recomputing){ again, read & ~lacking };
+    return (recomputing){ again, read & ~lacking, by_rows };
 }
 
 slot_set list_makes(const step_list *l)

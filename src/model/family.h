@@ -23,6 +23,8 @@ rank_extents rank_extents_of(const bench_case *c, const mesh *m);
  * it has in the workspace (model/step_call.h), where `open`, called once, takes and fills it; NULL: nothing. */
 struct step_call;
 struct workspace;
+/* Is its first operand multiplied with a weight? All experts' rows lie interleaved. */
+typedef enum { PRODUCT_NONE, PRODUCT_OF_ALL, PRODUCT_OF_EXPERTS } step_product;
 typedef struct {
     void (*open)(struct workspace *, arena *);
     void (*forward)(struct step_call *);
@@ -30,6 +32,7 @@ typedef struct {
     void (*before_backward)(struct step_call *); /* of all steps of the layer, behind what runs again; NULL: nothing */
     unsigned saves_reads, saves_makes;           /* bit per operand that backward reads of the tape */
     bool gathers; /* backward wants its first operand, made by the step before, from all tensor ranks */
+    step_product product;
 } step_kind;
 
 enum { STEP_OPERANDS = 6 };
@@ -92,8 +95,12 @@ slot_set list_makes(const step_list *l);
 typedef struct {
     unsigned again; /* bit per step */
     slot_set kept;
+    slot_set rows; /* of kept codes, those that a product which runs again reads */
 } recomputing;
-recomputing recomputing_of(const family *f, recompute_mask policy);
+/* codes: products multiply with codes of what they read (model/fp8.h), which are made with it and dropped with it. */
+recomputing recomputing_of(const family *f, recompute_mask policy, bool codes);
+/* Of a layer: what products multiply with. */
+slot_set family_multiplied(const family *f);
 
 /* ---- kinds of steps, and the shapes of what they make ---- */
 

@@ -116,6 +116,8 @@ static void row_backward(step_call *c)
 }
 
 const step_kind column_product = {
-    .forward = column_forward, .backward = column_backward, .saves_reads = 1u, .gathers = true
+    .forward = column_forward, .backward = column_backward, .saves_reads = 1u, .gathers = true, .product = PRODUCT_OF_ALL
 };
-const step_kind row_product = { .forward = row_forward, .backward = row_backward, .saves_reads = 1u };
+const step_kind row_product = {
+    .forward = row_forward, .backward = row_backward, .saves_reads = 1u, .product = PRODUCT_OF_ALL
+};

@@ -9,15 +9,18 @@
 
 /* The layer's input is the residual stream, which may be received from another stage: it has a pool of its own. */
 enum { SLOT_NONE, SLOT_INPUT, SLOTS_MOST = 32 };
-typedef uint32_t slot_set; /* bit per slot */
-static inline slot_set slot_bit(int slot) { return 1u << slot; }
+/* Of FP8 also the codes of a slot that products multiply with. */
+enum { TAPE_SLOTS = 2 * SLOTS_MOST };
+static inline int slot_codes(int slot) { return SLOTS_MOST + slot; }
+typedef uint64_t slot_set; /* bit per slot */
+static inline slot_set slot_bit(int slot) { return (slot_set)1 << slot; }
 
 typedef struct {
     const chunk_extent *chunk; /* of the stage */
     int chunks;
     const schedule *order;
     int slots;                /* of a layer; their numbers are below */
-    tensor shape[SLOTS_MOST]; /* data ignored; absent: a layer has no such slot */
+    tensor shape[TAPE_SLOTS]; /* data ignored; absent: a layer has no such slot */
     slot_set kept;
 } tape_layout;
 

@@ -1,0 +1,86 @@
+/* Buffers and state of FP8. */
+#include "model/fp8.h"
+#include "machine/kernels.h"
+
+fp8_mode fp8_mode_of(const bench_case *c)
+{
+    return c->calibrates ? FP8_OBSERVES : c->precision == PRECISION_FP8 ? FP8_ENCODES : FP8_OFF;
+}
+
+int64_t fp8_tensors(const bench_case *c) { return c->model.layers * FP8_PRODUCTS * FP8_KINDS; }
+
+static int64_t columns_of(const tensor *t) { return t->dim[t->dims - 1]; }
+static int64_t rows_of(const tensor *t) { return tensor_elements(t) / columns_of(t); }
+
+static tensor take(arena *a, tensor shape) { return tensor_taken(a, ACTIVATIONS, shape); }
+
+static tensor input_shape(const fp8_product *p, const family *of, const rank_extents *n)
+{
+    return of->slot[p->step->reads[0]].shape(n);
+}
+
+static fp8_product describe(const layer_step *s, const family *of, const rank_extents *n, slot_set rows)
+{
+    fp8_product p = { .step = s };
+    tensor input = input_shape(&p, of, n), output = of->slot[s->makes[0]].shape(n);
+    p.groups = s->kind->product == PRODUCT_OF_EXPERTS ? n->experts / n->expert_ranks : 0;
+    p.own = rows_of(&input);
+    p.made = rows_of(&output);
+    p.whole = p.own > p.made ? p.own : p.made;
+    p.by_rows = p.whole > p.own || rows & slot_bit(slot_codes(s->reads[0]));
+    return p;
+}
+
+static void take_buffers(fp8_product *p, const family *of, const rank_extents *n, arena *a)
+{
+    tensor input = input_shape(p, of, n), output = of->slot[p->step->makes[0]].shape(n);
+    int64_t k = columns_of(&input), width = columns_of(&output);
+    if (!p->by_rows) p->rows = take(a, tensor_2d(NULL, E4M3, p->own, k));
+    if (p->by_rows) p->transposed = take(a, fp8_transposed_shape(E4M3, p->groups, p->whole, k));
+    p->gradient = take(a, tensor_2d(NULL, E5M2, p->made, width));
+    p->d_transposed = take(a, fp8_transposed_shape(E5M2, p->groups, p->whole, width));
+}
+
+/* Elements of the weight on this rank. */
+static int64_t weight_elements(const fp8_product *p, const family *of, const rank_extents *n)
+{
+    tensor input = input_shape(p, of, n), output = of->slot[p->step->makes[0]].shape(n);
+    return (p->groups ? p->groups : 1) * columns_of(&input) * columns_of(&output);
+}
+
+static void open_state(fp8_state *f, int64_t tensors, arena *a)
+{
+    f->amax = tensor_taken(a, OPTIMIZER, tensor_1d(NULL, I32, tensors));
+    f->counts = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, U64, tensors, FP8_COUNTS));
+    f->history = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, I32, FP8_HISTORY, tensors));
+    f->scales = tensor_taken(a, OPTIMIZER, tensor_1d(NULL, F32, tensors));
+}
+
+void fp8_open(fp8_state *f, const bench_case *c, const family *of, const rank_extents *n, slot_set rows, arena *a)
+{
+    int64_t largest = 0;
+    *f = (fp8_state){ .mode = fp8_mode_of(c) };
+    if (f->mode == FP8_OFF) return;
+    open_state(f, fp8_tensors(c), a);
+    for (const layer_step *s = of->layer.step; s < of->layer.step + of->layer.count; s++)
+        if (s->kind->product) f->product[f->products++] = describe(s, of, n, rows);
+    if (f->mode == FP8_OBSERVES) return;
+    for (fp8_product *p = f->product; p < f->product + f->products; p++) {
+        int64_t weight = weight_elements(p, of, n);
+        take_buffers(p, of, n, a);
+        if (weight > largest) largest = weight;
+    }
+    f->weight = take(a, tensor_1d(NULL, E4M3, largest));
+}
+
+tensor fp8_kept_shape(const fp8_state *f, const family *of, const rank_extents *n, int slot)
+{
+    if (f->mode != FP8_ENCODES) return tensor_none();
+    for (const fp8_product *p = f->product; p < f->product + f->products; p++) {
+        tensor input = input_shape(p, of, n);
+        if (p->step->reads[0] != slot) continue;
+        return p->by_rows ? tensor_2d(NULL, E4M3, p->own, columns_of(&input))
+                          : fp8_transposed_shape(E4M3, p->groups, p->whole, columns_of(&input));
+    }
+    return tensor_none();
+}
