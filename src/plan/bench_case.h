@@ -10,6 +10,10 @@ enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 10
 
 typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;
 typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 } case_precision;
+/* A tensor's scale: the largest number of its format / amax, or the power of two below. Amaxes: of the steps before, or
+ * of the microbatch itself. */
+typedef enum { FP8_POWER_OF_TWO, FP8_EXACT } fp8_scale_rule;
+typedef enum { FP8_DELAYED, FP8_CURRENT } fp8_scaling_rule;
 typedef enum { BACKEND_AUTO, BACKEND_HOST, BACKEND_CUDA } case_backend;
 typedef enum {
     RECOMPUTE_NONE,
@@ -103,6 +107,9 @@ typedef struct {
     bool proxy;                   /* a recipe's proxy of fewer layers, or size small/check */
     bool recipe_layout;           /* layout, batch and way of computing are exactly the recipe's */
     case_precision precision;
+    fp8_scale_rule fp8_scale;
+    fp8_scaling_rule fp8_scaling;
+    bool calibrates;                    /* a BF16 case that finds the first amaxes of an FP8 one */
     case_backend backend;               /* resolved: never BACKEND_AUTO when run; auto means cuda in a dry run */
     char backend_reason[REASON_LENGTH]; /* why this one: the deck, or what auto found */
     model_shape model;

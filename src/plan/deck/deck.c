@@ -12,9 +12,26 @@ typedef struct {
     mistakes *wrong;
     written_deck written;
     deck result;
-    bool whole;                      /* every section could be unrolled */
-    bool hostile[DECK_SECTIONS + 1]; /* section whose order_seed a hostile case uses */
+    bool whole;                         /* every section could be unrolled */
+    bool uses[DECK_SECTIONS + 1][KEYS]; /* section whose value a case uses; of keys that not every case does */
 } reading;
+
+/* A key that only some cases use. */
+typedef struct {
+    key_id key;
+    bool (*used)(const bench_case *c);
+    const char *unless;
+} special_key;
+
+static bool is_hostile(const bench_case *c) { return c->order == ORDER_HOSTILE; }
+static bool is_fp8(const bench_case *c) { return c->precision == PRECISION_FP8; }
+
+static const special_key special[] = {
+    { KEY_FP8_SCALE, is_fp8, "precision is fp8" },
+    { KEY_FP8_SCALING, is_fp8, "precision is fp8" },
+    { KEY_ORDER_SEED, is_hostile, "order is hostile" },
+};
+enum { SPECIAL_KEYS = sizeof special / sizeof *special };
 
 /* The section that a key of section i comes from: its own, or 0. */
 static int origin(const reading *r, int i, key_id key) { return r->written.section[i].setting[key].line ? i : 0; }
@@ -79,7 +96,8 @@ static void unroll(reading *r, int i)
     int cases = cases_of(r, i);
     for (int index = 0; index < cases; index++) {
         case_draft d = draft_of(r, i, index);
-        if (d.c.order == ORDER_HOSTILE) r->hostile[origin(r, i, KEY_ORDER_SEED)] = true;
+        for (const special_key *k = special; k < special + SPECIAL_KEYS; k++)
+            if (k->used(&d.c)) r->uses[origin(r, i, k->key)][k->key] = true;
         draft_resolve(&d);
         add_case(r, &d.c);
     }
@@ -109,17 +127,22 @@ static bool is_overridden(const reading *r, key_id key)
     return r->written.sections > 1;
 }
 
+static void report_unused_special(reading *r, const special_key *k)
+{
+    for (int i = 0; r->whole && i < r->written.sections; i++) {
+        int line = r->written.section[i].setting[k->key].line;
+        if (line && !r->uses[i][k->key] && !(i == 0 && is_overridden(r, k->key)))
+            mistake(r->wrong, line, key_at(k->key)->name, "unused; %s in no case", k->unless);
+    }
+}
+
 static void report_unused(reading *r)
 {
     for (key_id key = 0; key < KEYS; key++)
         if (key != KEY_RECORD && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
                     "unused; every section gives its own");
-    for (int i = 0; r->whole && i < r->written.sections; i++) {
-        int line = r->written.section[i].setting[KEY_ORDER_SEED].line;
-        if (line && !r->hostile[i] && !(i == 0 && is_overridden(r, KEY_ORDER_SEED)))
-            mistake(r->wrong, line, "order_seed", "unused; order is hostile in no case");
-    }
+    for (int i = 0; i < SPECIAL_KEYS; i++) report_unused_special(r, &special[i]);
 }
 
 static void read_text(reading *r)

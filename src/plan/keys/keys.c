@@ -16,8 +16,15 @@ static const key_row table[KEYS] = {
     [KEY_SIZE] = { "size", WORD(size_names), .fallback = "auto", FIELD(size),
                    .explanation = "full: the recipe's model; small: about 10 million parameters; check: the check "
                                   "model; auto: full where the recipe has a row and it fits, small on the host" },
-    [KEY_PRECISION] = { "precision", WORD(precision_names), .built = "fp32 bf16", .fallback = "bf16", FIELD(precision),
+    [KEY_PRECISION] = { "precision", WORD(precision_names), .fallback = "bf16", FIELD(precision),
                         .explanation = "fp32 makes everything FP32; bf16 and fp8 keep what the recipe keeps (--list)" },
+    [KEY_FP8_SCALE] = { "fp8_scale", WORD(fp8_scale_names), .fallback = "power_of_two", FIELD(fp8_scale),
+                        .explanation = "of a tensor: its format's largest number / the largest of the amaxes kept, "
+                                       "rounded down to a power of two, or exact, as the recipes'" },
+    [KEY_FP8_SCALING] = { "fp8_scaling", WORD(fp8_scaling_names), .built = "delayed", .fallback = "delayed",
+                          FIELD(fp8_scaling),
+                          .explanation = "delayed: scales of a step follow from the amaxes of up to 1024 steps before; "
+                                         "current: from those of the microbatch itself" },
     [KEY_BACKEND] = { "backend", WORD(backend_names), .fallback = "auto", FIELD(backend),
                       .explanation = "auto: cuda where every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),

@@ -8,6 +8,8 @@
 typedef enum {
     KEY_SIZE,
     KEY_PRECISION,
+    KEY_FP8_SCALE,
+    KEY_FP8_SCALING,
     KEY_BACKEND,
     KEY_RECORD,
     KEY_STEPS,

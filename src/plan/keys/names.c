@@ -6,6 +6,8 @@
 static const char *const axis_names[] = { "tensor", "context", "shard", "data", "pipeline" };
 const char *const size_names[] = { "auto", "full", "small", "check", 0 };
 const char *const precision_names[] = { "fp32", "bf16", "fp8", 0 };
+const char *const fp8_scale_names[] = { "power_of_two", "exact", 0 };
+const char *const fp8_scaling_names[] = { "delayed", "current", 0 };
 const char *const backend_names[] = { "auto", "host", "cuda", 0 };
 const char *const tokens_names[] = { "uniform", "ramp", "zeros", 0 };
 const char *const recompute_names[] = {

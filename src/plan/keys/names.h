@@ -2,8 +2,8 @@
 #pragma once
 
 typedef const char *word_list[];
-extern const word_list size_names, precision_names, backend_names, tokens_names, recompute_names, sharding_names,
-    schedule_names, order_names, check_names, overlap_names, context_gradient_names, answer_names, attention_names,
-    fault_names;
+extern const word_list size_names, precision_names, fp8_scale_names, fp8_scaling_names, backend_names, tokens_names,
+    recompute_names, sharding_names, schedule_names, order_names, check_names, overlap_names, context_gradient_names,
+    answer_names, attention_names, fault_names;
 /* Operations that a fault can name. */
 extern const word_list operation_names;
