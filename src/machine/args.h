@@ -91,6 +91,8 @@ enum { ROUTED_PROBABILITY, ROUTED_CHOSEN, ROUTED_DROPPED, ROUTED_STATISTICS };
  * first step included. */
 typedef enum { FP8_INPUT, FP8_WEIGHT, FP8_GRADIENT, FP8_KINDS } fp8_kind;
 enum { FP8_HISTORY = 1024 };
+/* What values are multiplied by to become codes, and what codes are multiplied by in a product: 1 over it. */
+enum { FP8_SCALE, FP8_INVERSE, FP8_FACTORS };
 /* Of values that became codes: those that were not zero and did; those larger than the largest number; all. */
 enum { FP8_UNDERFLOWS, FP8_SATURATIONS, FP8_VALUES, FP8_COUNTS };
 typedef struct {

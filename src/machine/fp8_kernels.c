@@ -10,7 +10,7 @@ tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n)
 
 tensor fp8_scale_tensor(tensor codes)
 {
-    return is_fp8(codes) && codes.scale ? tensor_1d(codes.scale, F32, 1) : tensor_none();
+    return is_fp8(codes) && codes.scale ? tensor_1d(codes.scale, F32, FP8_FACTORS) : tensor_none();
 }
 
 static bool in_sixteens(int64_t n) { return n % FP8_ALIGNMENT == 0; }
@@ -83,8 +83,9 @@ op fp8_scales_op(fp8_scales_operands x, fp8_scales_args args)
     op o = op_made(OP_FP8_SCALES, (tensor[]){ x.scalars, x.amax, x.history, x.scales }, NULL);
     o.args.fp8_scales = args;
     need(plain(x.scalars, F64) && tensor_elements(&x.scalars) == STEP_SCALARS, &o, "these are not the step's scalars");
-    need(plain(x.amax, I32) && n % FP8_KINDS == 0 && plain(x.scales, F32) && tensor_elements(&x.scales) == n, &o,
-         "amaxes and scales are not as many");
+    need(plain(x.amax, I32) && n % FP8_KINDS == 0 && plain(x.scales, F32) &&
+             tensor_elements(&x.scales) == n * FP8_FACTORS,
+         &o, "amaxes and scales are not as many");
     need(plain(x.history, I32) && rows_by(x.history, FP8_HISTORY, n), &o, "the history is not amaxes of its steps");
     return o;
 }

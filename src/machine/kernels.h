@@ -119,7 +119,7 @@ op quantize_op(quantize_operands o);
 op transpose_op(tensor out, tensor x);
 /* groups 0: [n, padded m]; else [groups, n, padded m]. No data. */
 tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n);
-/* The one number that codes were multiplied by, as an operand; absent of what is no FP8. */
+/* What codes were multiplied by, [FP8_FACTORS] F32, as an operand; absent of what is no FP8. */
 tensor fp8_scale_tensor(tensor codes);
 
 /* sums F32 [n] or [groups, n] without gaps (+)= sums of columns of x, whose rows are as many for each group, one group
@@ -171,8 +171,8 @@ op tokens_op(tensor scalars, tensor tokens, tensor labels, const tokens_args *ar
 /* scalars: step += 1, then learning rate and bias corrections of that step. */
 op step_begin_op(tensor scalars, const step_begin_args *args);
 /* The amaxes of a step [n] I32 enter the history [FP8_HISTORY, n] I32, in the place of the step that the scalars name,
- * and become 0; scales [n] F32 follow from the largest in the history (base/fp8.h), number i of the kind i mod
- * FP8_KINDS: E5M2 of FP8_GRADIENT, else E4M3. */
+ * and become 0; scales [n, FP8_FACTORS] F32 follow from the largest in the history (base/fp8.h), number i of the kind i
+ * mod FP8_KINDS: E5M2 of FP8_GRADIENT, else E4M3. */
 typedef struct {
     tensor scalars, amax, history, scales;
 } fp8_scales_operands;

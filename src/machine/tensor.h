@@ -1,5 +1,5 @@
 /* A tensor is a view: where, what format, which shape. Dimensions run slow to fast; strides are in elements. scale: of
- * FP8 codes, the number in machine memory that values were multiplied by to become them; else NULL. */
+ * FP8 codes, [FP8_FACTORS] (args.h) in machine memory: what values were multiplied by, and 1 over it; else NULL. */
 #pragma once
 #include "base/arena.h"
 #include "base/dtype.h"

@@ -150,7 +150,9 @@ void host_fp8_scales(const op *o, void *scratch)
         int32_t most = past[at * n + i] = amax[i];
         for (int64_t step = 0; step < FP8_HISTORY; step++)
             if (past[step * n + i] > most) most = past[step * n + i];
-        scale[i] = fp8_scale_of(i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3, most, o->args.fp8_scales.exact);
+        float *factor = scale + i * FP8_FACTORS;
+        factor[FP8_SCALE] = fp8_scale_of(i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3, most, o->args.fp8_scales.exact);
+        factor[FP8_INVERSE] = 1.0f / factor[FP8_SCALE];
         amax[i] = 0;
     }
 }
