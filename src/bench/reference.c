@@ -159,12 +159,11 @@ void reference_open(reference *r, const bench_case *check, bool fp32)
     r->share = own_share(&r->given);
     place_reference(r, check);
     r->given.microbatches = r->share;
+    r->given.samples = (sample_share){ world_ranks(), world_rank() };
     r->given.micro_batch = 1;
     mesh_open_alone(&r->alone, world_rank());
     r->measured = measure_case(&r->given, &r->alone, &o);
     trainer_build(&r->trainer, &r->given, &r->alone, &o, &r->measured);
-    r->trainer.stage.data_ranks = world_ranks();
-    r->trainer.stage.data_rank = world_rank();
     trainer_initialize(&r->trainer);
     open_reference(r, &r->trainer.stage.params);
     read_rows(&r->trainer, r, false, r->first_weight);

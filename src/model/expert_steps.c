@@ -92,7 +92,8 @@ static tensor by_expert(tensor x)
                      .type = x.type,
                      .dims = 3,
                      .dim = { x.dim[1], x.dim[0], x.dim[2] },
-                     .stride = { x.dim[2], x.dim[1] * x.dim[2], 1 } };
+                     .stride = { x.dim[2], x.dim[1] * x.dim[2], 1 },
+                     .scale = x.scale };
 }
 
 /* The rows of the table that the step names, of all own experts: matrices one after the other. */
@@ -111,7 +112,8 @@ static tensor by_matrix(const step_call *c, tensor rows)
 static void multiply(step_call *c, weight_use use, tensor y, tensor x)
 {
     bool forward = use == USE_FORWARD;
-    tensor w = by_matrix(c, step_borrow(c, of_all(c), use));
+    tensor w = fp8_weight(c, use, step_borrow(c, of_all(c), use));
+    if (w.dims == 2) w = by_matrix(c, w);
     submit(c->work->queues.compute, forward ? c->step->name : c->step->backward_name,
            grouped_matmul_op(by_expert(y), WRITE, by_expert(x), forward ? tensor_transposed(w) : w));
     step_return(c, of_all(c), use);
@@ -123,11 +125,11 @@ static void weight_gradients(step_call *c, tensor x, tensor dy)
     workspace *w = c->work;
     contribution to = step_contribute(c, of_all(c), w->queues.weight);
     queue_follow(w->queues.weight, w->queues.compute);
-    mark done =
-        submit(w->queues.weight, c->step->gradient_name,
-               grouped_matmul_op(by_matrix(c, to.gradient), to.access, tensor_transposed(by_expert(dy)), by_expert(x)));
-    workspace_lend(w, x, done);
-    workspace_lend(w, dy, done);
+    factors f = fp8_factors(c, x, dy, (factors){ tensor_transposed(by_expert(dy)), by_expert(x) });
+    mark done = submit(w->queues.weight, c->step->gradient_name,
+                       grouped_matmul_op(by_matrix(c, to.gradient), to.access, f.a, f.b));
+    workspace_lend(w, f.b, done);
+    workspace_lend(w, f.a, done);
     step_contributed(c, of_all(c), w->queues.weight);
 }
 
@@ -135,6 +137,7 @@ static void weight_gradients(step_call *c, tensor x, tensor dy)
 static tensor gathered(step_call *c, const char *name, tensor part, tensor whole, queue *reader)
 {
     workspace *w = c->work;
+    whole = fp8_gathered(part, whole);
     workspace_await(w, w->queues.tensor, whole);
     gathering rows = sequence_gather_begin(&w->experts.tensor, name, part, whole, queue_mark(w->queues.compute));
     return sequence_gather_end(&w->experts.tensor, &rows, reader);
@@ -155,15 +158,17 @@ static void column_forward(step_call *c)
 {
     workspace *w = c->work;
     multiply(c, USE_FORWARD, step_made(c, 0),
-             gathered(c, c->step->name, step_read(c, 0), w->experts.gathered, w->queues.compute));
+             gathered(c, c->step->name, fp8_input(c, c->step), w->experts.gathered, w->queues.compute));
 }
 
 static void column_backward(step_call *c)
 {
     workspace *w = c->work;
-    tensor x = gathered(c, c->step->backward_name, step_read(c, 0), w->experts.gathered, w->queues.weight);
-    weight_gradients(c, x, step_d_made(c, 0));
-    multiply_sum(c, USE_BACKWARD, step_d_read(c, 0), step_d_made(c, 0));
+    tensor x = gathered(c, c->step->backward_name, fp8_input(c, c->step), w->experts.gathered, w->queues.weight);
+    fp8_encode_gradient(c, step_d_made(c, 0));
+    tensor dy = fp8_gradient(c, step_d_made(c, 0));
+    weight_gradients(c, x, dy);
+    multiply_sum(c, USE_BACKWARD, step_d_read(c, 0), dy);
 }
 
 const step_kind expert_column_product = {
@@ -173,7 +178,7 @@ const step_kind expert_column_product = {
 static void row_forward(step_call *c)
 {
     tensor back = step_made(c, 0), made = exchange_buffer(c, back);
-    multiply_sum(c, USE_FORWARD, made, step_read(c, 0));
+    multiply_sum(c, USE_FORWARD, made, fp8_input(c, c->step));
     exchange(c, c->step->name, back, made);
 }
 
@@ -182,9 +187,10 @@ static void row_backward(step_call *c)
     tensor d_back = step_d_made(c, 0), d_made = exchange_buffer(c, d_back);
     exchange(c, c->step->backward_name, d_made, d_back);
     workspace *w = c->work;
-    tensor dy = gathered(c, c->step->backward_name, d_made, w->experts.d_gathered, w->queues.compute);
+    fp8_encode_gradient(c, d_made);
+    tensor dy = gathered(c, c->step->backward_name, fp8_gradient(c, d_made), w->experts.d_gathered, w->queues.compute);
     multiply(c, USE_BACKWARD, step_d_read(c, 0), dy);
-    weight_gradients(c, step_read(c, 0), dy);
+    weight_gradients(c, fp8_input(c, c->step), dy);
 }
 
 const step_kind expert_row_product = {

@@ -53,7 +53,7 @@ static void open_state(fp8_state *f, int64_t tensors, arena *a)
     f->amax = tensor_taken(a, OPTIMIZER, tensor_1d(NULL, I32, tensors));
     f->counts = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, U64, tensors, FP8_COUNTS));
     f->history = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, I32, FP8_HISTORY, tensors));
-    f->scales = tensor_taken(a, OPTIMIZER, tensor_1d(NULL, F32, tensors));
+    f->scales = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, F32, tensors, FP8_FACTORS));
 }
 
 void fp8_open(fp8_state *f, const bench_case *c, const family *of, const rank_extents *n, slot_set rows, arena *a)

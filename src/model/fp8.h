@@ -9,11 +9,11 @@
 /* Of one product of a layer; its buffers are shared by all layers. */
 typedef struct {
     const layer_step *step;
-    int64_t groups;              /* of rows that lie interleaved: own experts; 0: rows of one matrix */
-    int64_t own, made, whole;    /* rows: of the input, of what is made of it, of the longer of the two */
-    bool by_rows;                /* the tape keeps the input's codes as rows, else transposed */
-    tensor rows;                 /* [own, k]: the input's, where the tape does not keep them */
-    tensor transposed;           /* [k, whole]: the input's, where the tape keeps rows */
+    int64_t groups;                /* of rows that lie interleaved: own experts; 0: rows of one matrix */
+    int64_t own, made, whole;      /* rows: of the input, of what is made of it, of the longer of the two */
+    bool by_rows;                  /* the tape keeps the input's codes as rows, else transposed */
+    tensor rows;                   /* [own, k]: the input's, where the tape does not keep them */
+    tensor transposed;             /* [k, whole]: the input's, where the tape keeps rows */
     tensor gradient, d_transposed; /* [made, n], [n, whole] */
 } fp8_product;
 
@@ -26,7 +26,7 @@ typedef struct {
     fp8_product product[FP8_PRODUCTS];
     tensor weight; /* a product's, as rows or transposed */
     /* Of all tensors of the model: number (layer FP8_PRODUCTS + product) FP8_KINDS + kind (machine/args.h). */
-    tensor amax, history, scales; /* [tensors] I32, [FP8_HISTORY, tensors] I32, [tensors] F32 */
+    tensor amax, history, scales; /* [tensors] I32, [FP8_HISTORY, tensors] I32, [.., FP8_FACTORS] F32 */
     tensor counts;                /* [tensors, FP8_COUNTS] U64 */
 } fp8_state;
 

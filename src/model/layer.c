@@ -6,7 +6,9 @@ void step_forward(step_call *c)
 {
     workspace *w = c->work;
     for (int i = 0; c->step->makes[i] != SLOT_NONE; i++) workspace_await(w, w->queues.compute, step_made(c, i));
+    fp8_await_made(c);
     c->step->kind->forward(c);
+    fp8_encode_made(c);
 }
 
 /* A norm writes the gradient of the sum that it makes, all others those of what they read. */

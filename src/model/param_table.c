@@ -193,8 +193,8 @@ static void tie_ends(builder *b)
 
 dtype kept_type(kept_format format)
 {
-    if (format != KEPT_BF16 && format != KEPT_FP32) FAIL("the trainer keeps no %s", kept_name(format));
-    return format == KEPT_BF16 ? BF16 : F32;
+    if (format == KEPT_NOT) FAIL("the trainer keeps no %s", kept_name(format));
+    return format == KEPT_FP32 ? F32 : BF16;
 }
 
 static tensor take(arena *a, arena_kind kind, kept_format format, int64_t elements)

@@ -12,13 +12,13 @@ typedef struct {
 
 static direction direction_of(const step_call *c, weight_use use)
 {
-    if (use == USE_FORWARD) return (direction){ c->step->name, step_read(c, 0), step_made(c, 0) };
-    return (direction){ c->step->backward_name, step_d_made(c, 0), step_d_read(c, 0) };
+    if (use == USE_FORWARD) return (direction){ c->step->name, fp8_input(c, c->step), step_made(c, 0) };
+    return (direction){ c->step->backward_name, fp8_gradient(c, step_d_made(c, 0)), step_d_read(c, 0) };
 }
 
 static tensor matrix(const step_call *c, weight_use use)
 {
-    tensor w = step_borrow(c, c->step->weight, use);
+    tensor w = fp8_weight(c, use, step_borrow(c, c->step->weight, use));
     return use == USE_FORWARD ? tensor_transposed(w) : w;
 }
 
@@ -42,7 +42,9 @@ static tensor gather_multiply(step_call *c, weight_use use, tensor whole)
     workspace *w = c->work;
     direction d = direction_of(c, use);
     workspace_await(w, w->queues.tensor, whole);
-    gathered_product p = { .part = d.from, .w = matrix(c, use), .bias = bias(c, use), .whole = whole, .y = d.to };
+    gathered_product p = {
+        .part = d.from, .w = matrix(c, use), .bias = bias(c, use), .whole = fp8_gathered(d.from, whole), .y = d.to
+    };
     tensor gathered = gather_matmul(&w->tensor, d.name, p);
     return_rows(c, use);
     return gathered;
@@ -59,15 +61,15 @@ static void multiply_scatter(step_call *c, weight_use use)
 }
 
 /* dW (+)= dy^T x */
-static void weight_gradient(const step_call *c, tensor x, tensor dy)
+static void weight_gradient(step_call *c, tensor x, tensor dy)
 {
     workspace *w = c->work;
     contribution to = step_contribute(c, c->step->weight, w->queues.weight);
     queue_follow(w->queues.weight, w->queues.compute);
-    mark done = submit(w->queues.weight, c->step->gradient_name,
-                       matmul_op(to.gradient, to.access, tensor_transposed(tensor_rows(dy)), tensor_rows(x)));
-    workspace_lend(w, x, done);
-    workspace_lend(w, dy, done);
+    factors f = fp8_factors(c, x, dy, (factors){ tensor_transposed(tensor_rows(dy)), tensor_rows(x) });
+    mark done = submit(w->queues.weight, c->step->gradient_name, matmul_op(to.gradient, to.access, f.a, f.b));
+    workspace_lend(w, f.b, done);
+    workspace_lend(w, f.a, done);
     step_contributed(c, c->step->weight, w->queues.weight);
 }
 
@@ -93,6 +95,7 @@ void column_weight_gradient(step_call *c)
 
 static void column_backward(step_call *c)
 {
+    fp8_encode_gradient(c, step_d_made(c, 0));
     column_weight_gradient(c);
     bias_gradient(c);
     column_input_gradient(c);
@@ -107,17 +110,20 @@ static void row_backward(step_call *c)
 {
     const layer_step *column = c->step;
     mark before = queue_mark(c->work->queues.compute);
+    fp8_encode_gradient(c, step_d_made(c, 0));
     tensor dy = gather_multiply(c, USE_BACKWARD, c->work->d_gathered);
     do column--;
     while (!column->kind->gathers);
     step_gather_input(c, column, before);
-    weight_gradient(c, step_read(c, 0), dy);
+    weight_gradient(c, fp8_input(c, c->step), dy);
     bias_gradient(c);
 }
 
-const step_kind column_product = {
-    .forward = column_forward, .backward = column_backward, .saves_reads = 1u, .gathers = true, .product = PRODUCT_OF_ALL
-};
+const step_kind column_product = { .forward = column_forward,
+                                   .backward = column_backward,
+                                   .saves_reads = 1u,
+                                   .gathers = true,
+                                   .product = PRODUCT_OF_ALL };
 const step_kind row_product = {
     .forward = row_forward, .backward = row_backward, .saves_reads = 1u, .product = PRODUCT_OF_ALL
 };

@@ -16,13 +16,16 @@ static void open_tape(stage *s, const schedule *order, arena *a)
 {
     const family *f = s->work.family;
     slot_set of_layer = list_makes(&f->layer);
+    bool codes = s->work.fp8.mode == FP8_ENCODES;
     tape_layout layout = { .chunk = s->chunk,
                            .chunks = s->given->layout.chunks_per_stage,
                            .order = order,
-                           .slots = f->slots,
-                           .kept = recomputing_of(f, s->given->recompute).kept };
-    for (int i = SLOT_INPUT; i < f->slots; i++)
+                           .slots = codes ? TAPE_SLOTS : f->slots,
+                           .kept = recomputing_of(f, s->given->recompute, codes).kept };
+    for (int i = SLOT_INPUT; i < f->slots; i++) {
         if (of_layer & slot_bit(i)) layout.shape[i] = f->slot[i].shape(&s->work.extents);
+        if (codes) layout.shape[slot_codes(i)] = fp8_kept_shape(&s->work.fp8, f, &s->work.extents, i);
+    }
     tape_open(&s->tape, &layout, a);
 }
 
@@ -65,15 +68,16 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .params = &s->params },
                   .data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD],
                   .data_rank = m->at[AXIS_DATA] * m->layout.degree[AXIS_SHARD] + m->at[AXIS_SHARD] };
+    if (c->samples.ranks) s->data_ranks = c->samples.ranks, s->data_rank = c->samples.rank;
     open_chunks(s, m->at[AXIS_PIPELINE]);
     s->work.experts.chunk = s->chunk;
     param_table_open(&s->params, c, m, a);
     s->sharded = (sharded){ .params = &s->params, .queues = *q };
     sharded_open(&s->sharded, s->chunk, order, a);
+    workspace_open(&s->work, a);
     open_tape(s, order, a);
     ends_open(&s->ends, &s->work, s->chunk, order, a);
     open_boundaries(s, a);
-    workspace_open(&s->work, a);
     s->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->micro_batch));
     s->scalars = tensor_taken(a, BATCH, tensor_1d(NULL, F64, STEP_SCALARS));
 }
@@ -103,7 +107,7 @@ void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
 {
     const chunk_extent *e = &s->chunk[chunk];
     int64_t b = s->given->micro_batch;
-    s->work.experts.microbatch = microbatch;
+    s->work.microbatch = s->work.experts.microbatch = microbatch;
     residual x = { .x = tape_input(&s->tape, chunk, microbatch) };
     tape_take(&s->tape, chunk, microbatch);
     if (e->has_embedding || e->has_loss) batch_make(&s->ends, microbatch, first_sample(s, microbatch), s->scalars);
@@ -117,7 +121,7 @@ void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
 void stage_backward(stage *s, int chunk, int64_t microbatch, tensor dx)
 {
     const chunk_extent *e = &s->chunk[chunk];
-    s->work.experts.microbatch = microbatch;
+    s->work.microbatch = s->work.experts.microbatch = microbatch;
     if (e->has_loss) head_backward(&s->ends, microbatch, dx);
     for (int64_t l = e->layers - 1; l >= 0; l--)
         layer_backward(&s->work, e->first_layer + l, tape_layer(&s->tape, chunk, microbatch, l), dx);

@@ -28,10 +28,12 @@ void workspace_open(workspace *w, arena *a)
     const rank_extents *n = &w->extents;
     const layer_step *last = last_gathering(&w->family->layer);
     tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
-    w->again = recomputing_of(w->family, w->given->recompute).again;
+    recomputing runs = recomputing_of(w->family, w->given->recompute, fp8_mode_of(w->given) == FP8_ENCODES);
+    w->again = runs.again;
     w->left = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
     open_gradients(w, a);
     open_kinds(w, a);
+    fp8_open(&w->fp8, w->given, w->family, n, runs.rows, a);
     if (w->tensor.ranks->size == 1) return;
     tensor *buffer[] = { &w->gathered, &w->d_gathered, &w->partial, &w->parts };
     for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, whole);
@@ -99,8 +101,8 @@ void step_contributed(const step_call *c, param_rows rows, queue *q)
 void step_gather_input(step_call *c, const layer_step *s, mark after)
 {
     workspace *w = c->work;
-    tensor part = c->slot[s->reads[0]];
-    if (s != w->left) workspace_await(w, w->queues.tensor, w->gathered);
-    if (s == w->left) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : w->gathered };
-    else c->input = sequence_gather_begin(&w->tensor, s[-1].name, part, w->gathered, after);
+    tensor part = fp8_input(c, s), whole = fp8_gathered(part, w->gathered);
+    if (s != w->left) workspace_await(w, w->queues.tensor, whole);
+    if (s == w->left) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : whole };
+    else c->input = sequence_gather_begin(&w->tensor, s[-1].name, part, whole, after);
 }

@@ -3,6 +3,7 @@
 #include "model/attention.h"
 #include "model/experts.h"
 #include "model/family.h"
+#include "model/fp8.h"
 #include "parallel/conjugate.h"
 
 enum { READS_BEHIND = 16 };
@@ -23,6 +24,8 @@ typedef struct workspace {
     tensor rope;                 /* of the kind `rotation`: [s, rotated width / 2, 2] F32: cosine, sine */
     context_attention attention; /* of the kind `causal_attention` */
     mixture experts;             /* of the kind `routing`, its groups given before */
+    fp8_state fp8;
+    int64_t microbatch; /* the one at work */
     struct {
         const void *data;
         mark until;
@@ -86,6 +89,26 @@ void step_gather_input(step_call *c, const layer_step *s, mark after);
 /* The halves of a column-parallel product's backward, the second after step_gather_input. */
 void column_input_gradient(step_call *c);
 void column_weight_gradient(step_call *c);
+
+/* fp8_steps.c: codes of what products multiply; where the case has none, the values themselves. Made: those of what the
+ * step made, behind it, and before it the wait for who still reads them. */
+void fp8_await_made(step_call *c);
+void fp8_encode_made(step_call *c);
+/* What product s reads; rows of the own part. */
+tensor fp8_input(const step_call *c, const layer_step *s);
+/* Where such parts of all tensor ranks are gathered: in the memory of `whole`. */
+tensor fp8_gathered(tensor part, tensor whole);
+/* The gradient dy of what this product made becomes codes; which they are. */
+void fp8_encode_gradient(step_call *c, tensor dy);
+tensor fp8_gradient(const step_call *c, tensor dy);
+/* The borrowed weight W [n, k], of experts [own n, k]: as codes [n, k], [own, n, k], contiguous along what the use sums
+ * over. */
+tensor fp8_weight(const step_call *c, weight_use use, tensor w);
+/* dW = a b, of rows of all tensor ranks: dy^T and x, or `values`. */
+typedef struct {
+    tensor a, b;
+} factors;
+factors fp8_factors(step_call *c, tensor x, tensor dy, factors values);
 
 /* layer.c: one step, behind the weight gradients that still read what it writes. */
 void step_forward(step_call *c);

@@ -98,6 +98,11 @@ typedef struct {
     int tensor, context, strips;
 } capacity_groups;
 
+/* A case of one rank may have the samples of one of so many data ranks; 0: those of its own layout. */
+typedef struct {
+    int ranks, rank;
+} sample_share;
+
 typedef struct {
     int number;                   /* from 1, in deck order, sweeps unrolled */
     int line;                     /* deck line of its section */
@@ -118,6 +123,7 @@ typedef struct {
     int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
     double capacity; /* of an expert, over an even share of a group's choices; 0: none is dropped */
     capacity_groups capacity_groups;
+    sample_share samples;
     bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;
     int64_t metric_steps; /* of the last steps, whose mean is the recipe's step time */

@@ -1,5 +1,8 @@
 /* Measuring and building. */
 #include "train/measure.h"
+#include "base/fail.h"
+#include <stdlib.h>
+#include <string.h>
 
 enum { MEASURED_STEPS = 2 }; /* the second step waits for the weights that the first one gathered */
 
@@ -27,7 +30,7 @@ static void measure_queues(measure *r, machine *paper)
     }
 }
 
-measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
+static measure measure_trainer(const bench_case *c, mesh *m, const trainer_options *o)
 {
     measure r = { .fault = o->fault };
     machine_options options = o->machine;
@@ -51,7 +54,44 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
     return r;
 }
 
-void measure_free(measure *r) { preparation_free(&r->prepared); }
+/* The amaxes of FP8's first step are those of a BF16 one. */
+static bench_case calibration_of(const bench_case *c)
+{
+    bench_case bf16 = *c;
+    bf16.precision = PRECISION_BF16;
+    bf16.calibrates = true;
+    bf16.choices_given = false;
+    bf16.fault = (planted_fault){ .kind = FAULT_NONE };
+    return bf16;
+}
+
+static trainer_options without_fault(const trainer_options *o) { return (trainer_options){ .machine = o->machine }; }
+
+/* One trainer follows the other: a rank has the memory of the larger. */
+static void add_calibration(measure *r, const bench_case *c, mesh *m, const trainer_options *o)
+{
+    bench_case bf16 = calibration_of(c);
+    trainer_options plain = without_fault(o);
+    r->calibration = malloc(sizeof *r->calibration);
+    if (!r->calibration) FAIL("no memory for a measure");
+    *r->calibration = measure_trainer(&bf16, m, &plain);
+    if (r->calibration->arena.used > r->arena.used)
+        arena_take(&r->arena, ACTIVATIONS, r->calibration->arena.used - r->arena.used);
+}
+
+measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
+{
+    measure r = measure_trainer(c, m, o);
+    if (fp8_mode_of(c) == FP8_ENCODES) add_calibration(&r, c, m, o);
+    return r;
+}
+
+void measure_free(measure *r)
+{
+    preparation_free(&r->prepared);
+    if (r->calibration) measure_free(r->calibration);
+    free(r->calibration);
+}
 
 /* Groups of a stage, whose ranks lie alike, may have their transfers made by other means. */
 static void *take_memory(const measure *r, mesh *m, machine_kind kind)
@@ -73,7 +113,7 @@ static int left_to_transfers(const bench_case *c, const mesh *m, const machine_o
     return none ? 0 : o->tuning.transfer_multiprocessors;
 }
 
-void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
+static void build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
 {
     machine_options options = o->machine;
     arena a;
@@ -97,6 +137,32 @@ void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_optio
     t->memory = memory;
     t->kind = options.kind;
     t->parameters = r->parameters;
+}
+
+/* Gradients of the first step's whole batch, without an update. */
+static void calibrate(const bench_case *c, mesh *m, const trainer_options *o, const measure *r, int32_t *amax)
+{
+    bench_case bf16 = calibration_of(c);
+    trainer_options plain = without_fault(o);
+    trainer t;
+    build(&t, &bf16, m, &plain, r->calibration);
+    trainer_initialize(&t);
+    trainer_gradients(&t);
+    scales_reduce(&t);
+    machine_sync(t.machine);
+    machine_read(t.machine, amax, t.stage.work.fp8.amax);
+    trainer_dismantle(&t);
+}
+
+void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
+{
+    int64_t tensors = r->calibration ? fp8_tensors(c) : 0;
+    int32_t *amax = calloc((size_t)tensors + 1, sizeof *amax);
+    if (!amax) FAIL("no memory for %lld amaxes", (long long)tensors);
+    if (tensors) calibrate(c, m, o, r, amax);
+    build(t, c, m, o, r);
+    if (tensors) memcpy(t->first_amax, amax, (size_t)tensors * sizeof *amax);
+    free(amax);
 }
 
 void trainer_dismantle(trainer *t)

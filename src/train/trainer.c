@@ -13,11 +13,13 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
     t->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, 1));
     t->report = tensor_taken(a, BATCH, tensor_2d(NULL, F64, REPORT_SLOTS, STEP_SCALARS));
     experts_open(t, a);
+    scales_open(t, a);
 }
 
 void trainer_close(trainer *t)
 {
     experts_close(t);
+    scales_close(t);
     stage_close(&t->stage);
     schedule_free(&t->schedule);
 }
@@ -29,6 +31,7 @@ void trainer_initialize(trainer *t)
     t->stage.params.listener = t;
     submit(t->queues.compute, "loss", fill_op(t->stage.loss, 0.0));
     machine_upload(t->machine, t->stage.scalars, scalars);
+    scales_initialize(t);
     optimizer_initialize(t);
     machine_sync(t->machine);
 }
@@ -67,6 +70,7 @@ mark trainer_update(trainer *t)
         t->queues.compute, "report",
         copy_op(tensor_slice(tensor_flat(t->report), 0, slot * STEP_SCALARS, STEP_SCALARS), WRITE, t->stage.scalars));
     experts_report(t, slot);
+    scales_update(t, slot);
     t->finished[slot] = optimizer_update(t);
     t->steps++;
     return t->finished[slot];
@@ -80,7 +84,7 @@ mark trainer_step(trainer *t)
 
 step_report trainer_report(const trainer *t, int64_t step)
 {
-    step_report r = { .routed = trainer_routed(t, step) };
+    step_report r = { .routed = trainer_routed(t, step), .fp8 = trainer_fp8(t, step) };
     machine_read(t->machine, r.scalar,
                  tensor_slice(tensor_flat(t->report), 0, step % REPORT_SLOTS * STEP_SCALARS, STEP_SCALARS));
     return r;

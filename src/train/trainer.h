@@ -13,12 +13,16 @@ typedef struct trainer {
     queues queues;
     stage stage;
     schedule schedule;
-    tensor squares, loss;         /* [EXACT_SUM_WORDS] U64; [1] F64: this rank's, then the global mean */
-    tensor report;                /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
-    tensor routed, routed_report; /* of experts: figures of a step, all ranks'; [REPORT_SLOTS, figures] F64 */
-    double *figures;              /* those of a step that were read last */
-    int64_t steps;                /* submitted */
-    mark finished[REPORT_SLOTS];  /* optimizer completion of those steps */
+    tensor squares, loss;                /* [EXACT_SUM_WORDS] U64; [1] F64: this rank's, then the global mean */
+    tensor report;                       /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
+    tensor routed, routed_report;        /* of experts: figures of a step, all ranks'; [REPORT_SLOTS, figures] F64 */
+    double *figures;                     /* those of a step that were read last */
+    tensor scales_report, counts_report; /* of FP8: [REPORT_SLOTS, tensors, ..] as model/fp8.h has them */
+    int32_t *first_amax;                 /* [tensors] of the calibration, before trainer_initialize */
+    float *scale;                        /* [tensors, FP8_FACTORS], [tensors, FP8_COUNTS]: read last */
+    uint64_t *count;
+    int64_t steps;               /* submitted */
+    mark finished[REPORT_SLOTS]; /* optimizer completion of those steps */
     machine *machine;
     int64_t parameters; /* that this rank holds, padding excluded */
     arena arena;
@@ -68,11 +72,28 @@ routed_report trainer_routed(const trainer *t, int64_t step);
  * good until the next call. Only where there are experts. */
 const double *trainer_routed_figures(const trainer *t, int64_t step);
 
+/* scales.c: FP8's amaxes, and the scales that follow; nothing where the case has none. Reduce: every tensor's amax
+ * becomes that of all ranks. */
+void scales_open(trainer *t, arena *a);
+void scales_close(trainer *t);
+void scales_initialize(trainer *t);
+void scales_reduce(trainer *t);
+void scales_update(trainer *t, int64_t slot);
+/* Of a step, of all ranks, by kind: shares of the values that became codes, and the scales. */
+typedef struct {
+    int64_t tensors; /* 0: the case has no FP8 */
+    double underflow[FP8_KINDS], saturated[FP8_KINDS], scale_least[FP8_KINDS], scale_most[FP8_KINDS];
+} fp8_report;
+fp8_report trainer_fp8(const trainer *t, int64_t step);
+/* The scales of the step to come, [tensors, FP8_FACTORS]; good until the next call. The caller has waited. */
+const float *trainer_scales(const trainer *t);
+
 /* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
  * The caller has waited for its mark. */
 typedef struct {
     double scalar[STEP_SCALARS];
     routed_report routed;
+    fp8_report fp8;
 } step_report;
 step_report trainer_report(const trainer *t, int64_t step);
 

@@ -1,0 +1,97 @@
+/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow. */
+#include "base/fail.h"
+#include "base/fp8.h"
+#include "train/trainer.h"
+#include <math.h>
+#include <stdlib.h>
+
+static const fp8_state *fp8_of(const trainer *t) { return &t->stage.work.fp8; }
+
+static int64_t tensors_of(const trainer *t) { return fp8_tensors(t->given); }
+
+void scales_open(trainer *t, arena *a)
+{
+    int64_t n = tensors_of(t);
+    if (fp8_of(t)->mode == FP8_OFF) return;
+    t->scales_report = tensor_taken(a, BATCH, tensor_3d(NULL, F32, REPORT_SLOTS, n, FP8_FACTORS));
+    t->counts_report = tensor_taken(a, BATCH, tensor_3d(NULL, U64, REPORT_SLOTS, n, FP8_COUNTS));
+    t->first_amax = calloc((size_t)n, sizeof *t->first_amax);
+    t->scale = calloc((size_t)(n * FP8_FACTORS), sizeof *t->scale);
+    t->count = calloc((size_t)(n * FP8_COUNTS), sizeof *t->count);
+    if (!t->first_amax || !t->scale || !t->count) FAIL("no memory for the scales of %lld tensors", (long long)n);
+}
+
+void scales_close(trainer *t)
+{
+    free(t->first_amax);
+    free(t->scale);
+    free(t->count);
+}
+
+static void next_scales(trainer *t)
+{
+    const fp8_state *f = fp8_of(t);
+    submit(t->queues.compute, "scales",
+           fp8_scales_op((fp8_scales_operands){ t->stage.scalars, f->amax, f->history, f->scales },
+                         (fp8_scales_args){ .exact = t->given->fp8_scale == FP8_EXACT }));
+}
+
+void scales_initialize(trainer *t)
+{
+    const fp8_state *f = fp8_of(t);
+    if (f->mode == FP8_OFF) return;
+    submit(t->queues.compute, "history", fill_op(f->history, 0.0));
+    submit(t->queues.compute, "counts", fill_op(f->counts, 0.0));
+    machine_upload(t->machine, f->amax, t->first_amax);
+    next_scales(t);
+}
+
+void scales_reduce(trainer *t)
+{
+    queues_all_reduce(&t->queues, t->queues.gradient, "amax", &t->mesh->all, fp8_of(t)->amax);
+}
+
+static tensor slot_of(tensor report, int64_t slot) { return tensor_flat(tensor_slice(report, 0, slot, 1)); }
+
+void scales_update(trainer *t, int64_t slot)
+{
+    const fp8_state *f = fp8_of(t);
+    queue *q = t->queues.compute;
+    if (f->mode == FP8_OFF) return;
+    scales_reduce(t);
+    queues_all_reduce(&t->queues, t->queues.gradient, "counts", &t->mesh->all, f->counts);
+    submit(q, "report", copy_op(slot_of(t->scales_report, slot), WRITE, tensor_flat(f->scales)));
+    submit(q, "report", copy_op(slot_of(t->counts_report, slot), WRITE, tensor_flat(f->counts)));
+    submit(q, "counts", fill_op(f->counts, 0.0));
+    next_scales(t);
+}
+
+const float *trainer_scales(const trainer *t)
+{
+    machine_read(t->machine, t->scale, fp8_of(t)->scales);
+    return t->scale;
+}
+
+/* Tensors of a kind are every FP8_KINDS-th. */
+static void report_kind(const trainer *t, fp8_kind kind, fp8_report *r)
+{
+    double count[FP8_COUNTS] = { 0 };
+    for (int64_t i = kind; i < tensors_of(t); i += FP8_KINDS) {
+        double scale = (double)t->scale[i * FP8_FACTORS + FP8_SCALE];
+        for (int k = 0; k < FP8_COUNTS; k++) count[k] += (double)t->count[i * FP8_COUNTS + k];
+        if (i == kind || scale < r->scale_least[kind]) r->scale_least[kind] = scale;
+        if (i == kind || scale > r->scale_most[kind]) r->scale_most[kind] = scale;
+    }
+    r->underflow[kind] = count[FP8_UNDERFLOWS] / fmax(1.0, count[FP8_VALUES]);
+    r->saturated[kind] = count[FP8_SATURATIONS] / fmax(1.0, count[FP8_VALUES]);
+}
+
+fp8_report trainer_fp8(const trainer *t, int64_t step)
+{
+    fp8_report r = { .tensors = fp8_of(t)->mode == FP8_ENCODES ? tensors_of(t) : 0 };
+    if (r.tensors == 0) return r;
+    machine_read(t->machine, t->scale, slot_of(t->scales_report, step % REPORT_SLOTS));
+    machine_read(t->machine, t->count, slot_of(t->counts_report, step % REPORT_SLOTS));
+    for (int kind = 0; kind < FP8_KINDS; kind++) report_kind(t, (fp8_kind)kind, &r);
+    return r;
+}
