@@ -5,6 +5,7 @@
 #include "bench/compare.h"
 #include "bench/fault.h"
 #include "bench/routing.h"
+#include "bench/scaling.h"
 #include "bench/window.h"
 #include "machine/world.h"
 #include <math.h>
@@ -12,63 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALIBRATED_LAYERS = 7 };
-
-/* Every layer rounds the residual stream to BF16 twice, and independent roundings add up with the square root of their
- * number: in these units 180 healthy models of 6 to 64 layers (TP2 PP2, up to 32 chunks) stay below 0.61 of every
- * limit. */
-static check_limits deepened(check_limits limits, int64_t layers)
-{
-    double factor = sqrt(fmax(1.0, (double)layers / CALIBRATED_LAYERS));
-    for (int m = 0; m < CHECK_MEASURES; m++) limits.of[m] *= factor;
-    return limits;
-}
-
-/* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h); the reported norm has their
- * limits. Weights: r with the change of four steps as reference. Balance loss of experts: relative. Margin: of logits,
- * where a choice of experts is not the reference's. A limit is twice what any healthy check reached, or more; that is,
- * with the weakest planted faults, in validation/measured/calibration-host.txt, and the largest of it here, of
- *                              Llama 3.1  Llama 2  Nemotron-4  GPT-3    Grok-1 */
-static const check_limits fp32 = {
-    .loss_first = 1e-6,      /* 1.5e-8    5.3e-9   1.1e-8      9.6e-9   6.3e-9: room for some hundred layers */
-    .loss_later = 2e-5,      /* 9.3e-7    3.9e-8   7.1e-7      5.7e-7   2.7e-7 */
-    .gradient_first = 1e-5,  /* 1.6e-6    9.5e-7   1.5e-6      1.2e-6   1.2e-6 */
-    .gradient_fourth = 1e-3, /* 2.3e-4    1.1e-5   9.0e-5      2.2e-5   7.3e-5 */
-    .weights = 1e-2,         /* 3.7e-3    4.6e-4   4.3e-3      1.4e-3   1.0e-3: a gradient below its rounding turns */
-    .balance = 2e-5,         /*                                         2.2e-7 */
-    .margin = 1e-4,          /*                                         no choice differed */
-};
-static const check_limits bf16 = {
-    .loss_first = 1e-3,        /* 3.4e-4  9.8e-5   1.8e-4      2.5e-4   1.8e-4 */
-    .loss_later = 2e-3,        /* 5.8e-4  4.8e-4   6.0e-4      2.5e-4   3.4e-4 */
-    .gradient_first = 4.7e-2,  /* 2.1e-2  1.3e-2   1.9e-2      2.3e-2   1.7e-2 */
-    .gradient_fourth = 1.5e-1, /* 2.7e-2  1.9e-2   2.2e-2      2.6e-2   2.4e-2 */
-    .weights = 5.7e-1,         /* 2.1e-1  2.8e-1   1.3e-1      2.3e-1   1.3e-1 */
-    .balance = 2e-3,           /*                                       4.0e-4 */
-    .margin = 1e-1,            /*                                       3.2e-2 */
-};
-static const check_limits bf16_against_fp32 = {
-    .loss_first = 1.2e-3,    /* 5.2e-4    3.2e-4   5.6e-4      5.3e-4   3.0e-4 */
-    .loss_later = 4e-3,      /* 7.7e-4    4.6e-4   1.8e-3      5.5e-4   4.2e-4 */
-    .gradient_first = 5e-2,  /* 2.2e-2    1.7e-2   2.5e-2      2.1e-2   2.1e-2 */
-    .gradient_fourth = 2e-1, /* 2.8e-2    1.8e-2   5.1e-2      2.5e-2   2.7e-2 */
-    .weights = 5.8e-1,       /* 2.2e-1    1.6e-1   (BF16)      2.9e-1   1.9e-1 */
-    .balance = 4e-3,         /*                                         6.0e-4 */
-    .margin = 1e-1,          /*                                         2.3e-2 */
-};
-
-check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32)
-{
-    if (precision == PRECISION_FP32) return fp32;
-    return deepened(against_fp32 ? bf16_against_fp32 : bf16, layers);
-}
-
 void check_open(check *k, const bench_case *c)
 {
     memset(k, 0, sizeof *k);
     k->given = check_case(c);
     k->references = k->given.precision == PRECISION_FP32 ? 1 : 2;
     k->routes = k->given.model.experts > 0;
+    k->scales = k->given.precision == PRECISION_FP8;
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(&k->given) };
     mesh_open(&k->mesh, &k->given.layout, world_rank(), mesh_on(o.machine.kind));
     if (k->mesh.takes_part) k->share = measure_case(&k->given, &k->mesh, &o);
@@ -95,7 +46,7 @@ typedef struct {
 static double *part_of(check_result *c, check_measure m)
 {
     double *const part[] = { &c->loss,    &c->loss,    &c->gradient_first, &c->gradient_fourth,
-                             &c->weights, &c->routing, &c->routing };
+                             &c->weights, &c->routing, &c->routing,        &c->scales };
     return part[m];
 }
 
@@ -198,6 +149,11 @@ static void hold_routing(const held_step *h)
     hold_reports(h);
 }
 
+static check_limits limits_of(const check *k, int which)
+{
+    return check_limits_of(k->given.precision, k->given.model.layers, which == 1);
+}
+
 static void hold_step(check_result *c, check *k, const trainer *t, int step)
 {
     for (int i = 0; i < k->references; i++) {
@@ -207,28 +163,43 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
                         .step = step,
                         .weights = measures_weights(k, i),
                         .found = &k->found[i],
-                        .limits = check_limits_of(k->given.precision, k->given.model.layers, i == 1) };
+                        .limits = limits_of(k, i) };
         hold_to_reference(&h);
         if (k->routes) hold_routing(&h);
     }
     hold_to_itself(c, &k->reference[0], t, step);
 }
 
-/* References go beside the first run, those of a mixture of experts beside each, whose choices they take. */
-static void step_references(check *k, const trainer *t, int step)
+/* The run's scales of a step, the same on all ranks, hold for the reference as well. */
+static void hold_scales(check_result *c, check *k, const double *scale, int64_t unlike, int step)
+{
+    char name[64];
+    reference *r = &k->reference[0];
+    held_step h = { .result = c, .step = step, .found = &k->found[0], .limits = limits_of(k, 0) };
+    scale_difference d = scaling_give(r, scale);
+    worst_row w = { .r = d.distance };
+    c->scale_flips += d.flips;
+    note(c, &c->scales, CHECK_THRESHOLD * (double)unlike, "scales", "FP8, on ranks", step, 0);
+    hold(&h, CHECK_SCALE, w, "scale", scaling_name(&r->given, d.tensor, name, sizeof name));
+}
+
+/* References go beside the first run, those of a mixture of experts and of FP8 beside each, whose choices or scales
+ * they take. */
+static void step_references(check_result *c, check *k, const trainer *t, const double *scale, int64_t unlike, int step)
 {
     for (int i = 0; step == 0 && i < k->references; i++) {
         reference_free(&k->reference[i]);
         reference_open(&k->reference[i], &k->given, i == 1);
     }
     if (k->routes) routing_give(t, k->reference, k->references);
+    if (k->scales) hold_scales(c, k, scale, unlike, step);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 
 static void end_references(check *k)
 {
     for (int i = 0; i < k->references; i++) reference_end(&k->reference[i]);
-    k->referred = !k->routes;
+    k->referred = !k->routes && !k->scales;
 }
 
 /* What the run itself says, all ranks'; takes it apart. */
@@ -257,10 +228,13 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     }
     machine_agree(o.machine.kind);
     for (int step = 0; step < CHECK_STEPS; step++) {
+        int64_t unlike = 0;
+        double *scale = k->scales ? scaling_of_run(t, &k->given, &unlike) : NULL;
         if (t) mark_sync(trainer_step(t));
         if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
-        if (computes) step_references(k, t, step);
+        if (computes) step_references(&c, k, t, scale, unlike, step);
         hold_step(&c, k, t, step);
+        free(scale);
     }
     if (computes) end_references(k);
     end_run(&c, k, t, r);

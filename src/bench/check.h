@@ -17,12 +17,13 @@ typedef enum {
     CHECK_WEIGHTS,
     CHECK_BALANCE, /* this and the next: of a mixture of experts */
     CHECK_MARGIN,  /* no ratio: of logits */
+    CHECK_SCALE,   /* of FP8: how far the reference's was from the run's (bench/scaling.h) */
     CHECK_MEASURES
 } check_measure;
 typedef union {
     double of[CHECK_MEASURES];
     struct {
-        double loss_first, loss_later, gradient_first, gradient_fourth, weights, balance, margin;
+        double loss_first, loss_later, gradient_first, gradient_fourth, weights, balance, margin, scale;
     };
 } check_limits;
 /* Frozen limits of a precision against the reference of the same precision, or against the FP32 one. */
@@ -31,6 +32,7 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
 typedef struct {
     bench_case given; /* the check model */
     bool routes;      /* a mixture of experts: the references take the choices of the run beside them */
+    bool scales;      /* FP8: the first of them takes the run's scales */
     bool referred;    /* what the references compute is there, and holds for the next run too */
     int references;
     reference reference[2]; /* same precision; FP32, unless that is the same */

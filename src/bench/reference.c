@@ -1,6 +1,7 @@
 /* The reference computation. */
 #include "bench/reference.h"
 #include "base/fail.h"
+#include "bench/scaling.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdlib.h>
@@ -131,12 +132,25 @@ static void sum_losses(const trainer *t, reference *r, int step, int64_t share)
     free(sequence);
 }
 
+static bool scales(const trainer *t) { return t->stage.work.fp8.mode == FP8_ENCODES; }
+
+static void reduce_amaxes(const trainer *t)
+{
+    tensor amax = t->stage.work.fp8.amax;
+    if (!scales(t)) return;
+    tensor own = machine_view(t->machine, amax);
+    scaling_reduce(own.data, tensor_elements(&own));
+    machine_view_store(t->machine, amax, &own);
+    machine_view_end(t->machine, &own);
+}
+
 /* Own gradients, sum over the world, the same update everywhere. */
 void reference_step(reference *r, int step)
 {
     trainer *t = &r->trainer;
     trainer_gradients(t);
     machine_sync(t->machine);
+    reduce_amaxes(t);
     memset(r->sum, 0, (size_t)r->values * sizeof *r->sum);
     if (r->share) read_rows(t, r, true, r->sum);
     world_sum(r->sum, r->values);
@@ -164,6 +178,7 @@ void reference_open(reference *r, const bench_case *check, bool fp32)
     mesh_open_alone(&r->alone, world_rank());
     r->measured = measure_case(&r->given, &r->alone, &o);
     trainer_build(&r->trainer, &r->given, &r->alone, &o, &r->measured);
+    if (scales(&r->trainer)) scaling_reduce(r->trainer.first_amax, fp8_tensors(&r->given));
     trainer_initialize(&r->trainer);
     open_reference(r, &r->trainer.stage.params);
     read_rows(&r->trainer, r, false, r->first_weight);

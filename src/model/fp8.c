@@ -31,14 +31,19 @@ static fp8_product describe(const layer_step *s, const family *of, const rank_ex
     return p;
 }
 
+static tensor transposed_shape(const fp8_product *p, dtype type, int64_t columns)
+{
+    return fp8_transposed_shape(type, p->groups, p->groups ? p->whole / p->groups : p->whole, columns);
+}
+
 static void take_buffers(fp8_product *p, const family *of, const rank_extents *n, arena *a)
 {
     tensor input = input_shape(p, of, n), output = of->slot[p->step->makes[0]].shape(n);
     int64_t k = columns_of(&input), width = columns_of(&output);
     if (!p->by_rows) p->rows = take(a, tensor_2d(NULL, E4M3, p->own, k));
-    if (p->by_rows) p->transposed = take(a, fp8_transposed_shape(E4M3, p->groups, p->whole, k));
+    if (p->by_rows) p->transposed = take(a, transposed_shape(p, E4M3, k));
     p->gradient = take(a, tensor_2d(NULL, E5M2, p->made, width));
-    p->d_transposed = take(a, fp8_transposed_shape(E5M2, p->groups, p->whole, width));
+    p->d_transposed = take(a, transposed_shape(p, E5M2, width));
 }
 
 /* Elements of the weight on this rank. */
@@ -80,7 +85,7 @@ tensor fp8_kept_shape(const fp8_state *f, const family *of, const rank_extents *
         tensor input = input_shape(p, of, n);
         if (p->step->reads[0] != slot) continue;
         return p->by_rows ? tensor_2d(NULL, E4M3, p->own, columns_of(&input))
-                          : fp8_transposed_shape(E4M3, p->groups, p->whole, columns_of(&input));
+                          : transposed_shape(p, E4M3, columns_of(&input));
     }
     return tensor_none();
 }

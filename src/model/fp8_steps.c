@@ -127,7 +127,8 @@ static void encode_weight(const step_call *c, const fp8_product *p, tensor w, te
     for (int64_t i = 0; i < matrices; i++) {
         tensor of = tensor_slice(w, 0, i * n, n);
         tensor by_rows = tensor_present(&rows) ? tensor_slice(rows, 0, i * n, n) : rows;
-        tensor by_columns = tensor_present(&transposed) ? tensor_slice(transposed, 0, i * w.dim[1], w.dim[1]) : transposed;
+        tensor by_columns =
+            tensor_present(&transposed) ? tensor_slice(transposed, 0, i * w.dim[1], w.dim[1]) : transposed;
         encode(&shown, c->step->name, p, FP8_WEIGHT, of, by_rows, by_columns);
     }
 }

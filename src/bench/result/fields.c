@@ -197,7 +197,7 @@ static const field of_memory[] = {
 static const field of_check[] = {
     { "done", NULL, "the check model was trained", FIELD_FLAG, CHECK(done) },
     { "passed", NULL, "the residual is below 16", FIELD_FLAG, CHECK(passed) },
-    { "residual", "1", "the largest of the next five: worst ratio to its limit x 16", FIELD_REAL, CHECK(residual) },
+    { "residual", "1", "the largest of the parts below: worst ratio to its limit x 16", FIELD_REAL, CHECK(residual) },
     { "loss", "1", "of losses", FIELD_REAL, CHECK(loss) },
     { "gradient_first", "1", "of the first step's gradients", FIELD_REAL, CHECK(gradient_first) },
     { "gradient_fourth", "1", "of the fourth step's gradients", FIELD_REAL, CHECK(gradient_fourth) },
@@ -205,6 +205,8 @@ static const field of_check[] = {
     { "routing", "1", "of the choices of experts", FIELD_REAL, CHECK(routing) },
     { "flips", "1", "choices that a reference would have made otherwise", FIELD_COUNT, CHECK(flips) },
     { "margin", "1", "of these, the largest difference of two logits", FIELD_REAL, CHECK(margin) },
+    { "scales", "1", "of the scales of FP8", FIELD_REAL, CHECK(scales) },
+    { "scale_flips", "1", "scales that the reference would have made otherwise", FIELD_COUNT, CHECK(scale_flips) },
     { "seconds", "s", "the check's cost", FIELD_REAL, CHECK(seconds) },
     { "worst", NULL, "parameter, step and rank of the residual", FIELD_TEXT, CHECK(worst) },
     { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, CHECK(faults) },

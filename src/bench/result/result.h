@@ -11,6 +11,8 @@ typedef struct {
     double routing;                                        /* the same of choices of experts */
     double margin;        /* of those that a reference would have made otherwise, the largest difference of logits */
     int64_t flips;        /* their number */
+    double scales;        /* worst ratio to its limit x 16: of FP8's scales */
+    int64_t scale_flips;  /* those that the reference's amaxes would have made otherwise */
     char worst[256];      /* what was worst: parameter, step, rank */
     int64_t faults;       /* executions a planted fault struck in it, all ranks */
     char struck[OP_TEXT]; /* which operation that was (bench/fault.h) */

@@ -1,0 +1,96 @@
+/* Scales of the run and of its reference. */
+#include "bench/scaling.h"
+#include "base/fail.h"
+#include "base/fp8.h"
+#include "machine/world.h"
+#include "model/family.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+double *scaling_of_run(const trainer *t, const bench_case *c, int64_t *unlike)
+{
+    int64_t n = fp8_tensors(c);
+    double *scale = reference_doubles(n), differs = 0.0;
+    const float *own = t ? trainer_scales(t) : NULL;
+    for (int64_t i = 0; own && i < n; i++) scale[i] = (double)own[i * FP8_FACTORS + FP8_SCALE];
+    world_broadcast(scale, (size_t)n * sizeof *scale, 0);
+    for (int64_t i = 0; own && i < n; i++)
+        if (!(scale[i] == (double)own[i * FP8_FACTORS + FP8_SCALE])) differs = 1.0;
+    world_sum(&differs, 1);
+    *unlike = (int64_t)differs;
+    return scale;
+}
+
+/* The largest amax in the history so far. */
+static void read_amaxes(const trainer *t, int32_t *amax, int64_t n)
+{
+    tensor past = machine_view(t->machine, t->stage.work.fp8.history);
+    const int32_t *of = past.data;
+    for (int64_t i = 0; i < n; i++) {
+        amax[i] = 0;
+        for (int64_t step = 0; step <= t->steps; step++)
+            if (of[step * n + i] > amax[i]) amax[i] = of[step * n + i];
+    }
+    machine_view_end(t->machine, &past);
+}
+
+/* How far largest / amax is from the nearest power of two. */
+static double off_power(int64_t number, int32_t amax)
+{
+    double largest = number % FP8_KINDS == FP8_GRADIENT ? 57344.0 : 448.0;
+    double exponent = log2(largest / (double)float_from_bits((uint32_t)amax));
+    return fabs(exp2(exponent - round(exponent)) - 1.0);
+}
+
+static double distance_of(const bench_case *c, int64_t number, double run, double own, int32_t amax)
+{
+    if (run == own) return 0.0;
+    if (c->fp8_scale == FP8_EXACT) return fabs(run / own - 1.0);
+    return run == 2.0 * own || own == 2.0 * run ? off_power(number, amax) : INFINITY;
+}
+
+scale_difference scaling_give(reference *r, const double *scale)
+{
+    const trainer *t = &r->trainer;
+    int64_t n = fp8_tensors(&r->given);
+    scale_difference d = { 0 };
+    float *pairs = calloc((size_t)(n * FP8_FACTORS), sizeof *pairs);
+    int32_t *amax = calloc((size_t)n, sizeof *amax);
+    if (!pairs || !amax) FAIL("no memory for the scales of %lld tensors", (long long)n);
+    const float *own = trainer_scales(t);
+    read_amaxes(t, amax, n);
+    for (int64_t i = 0; i < n; i++) {
+        double distance = distance_of(&r->given, i, scale[i], (double)own[i * FP8_FACTORS + FP8_SCALE], amax[i]);
+        d.flips += distance != 0.0;
+        if (!(distance <= d.distance)) d.distance = distance, d.tensor = i;
+        pairs[i * FP8_FACTORS + FP8_SCALE] = (float)scale[i];
+        pairs[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / (float)scale[i];
+    }
+    machine_upload(t->machine, t->stage.work.fp8.scales, pairs);
+    free(pairs);
+    free(amax);
+    return d;
+}
+
+void scaling_reduce(int32_t *amax, int64_t tensors)
+{
+    double *all = reference_doubles(tensors);
+    for (int64_t i = 0; i < tensors; i++) all[i] = amax[i];
+    world_maximum(all, tensors);
+    for (int64_t i = 0; i < tensors; i++) amax[i] = (int32_t)all[i];
+    free(all);
+}
+
+const char *scaling_name(const bench_case *c, int64_t number, char *text, size_t length)
+{
+    static const char *const kinds[FP8_KINDS] = { "input", "weight", "gradient" };
+    const family *f = family_of(c);
+    int64_t product = number / FP8_KINDS % FP8_PRODUCTS, found = 0;
+    const layer_step *s = f->layer.step;
+    for (; s < f->layer.step + f->layer.count; s++)
+        if (s->kind->product && found++ == product) break;
+    snprintf(text, length, "layers.%lld.%s, %s", (long long)(number / FP8_KINDS / FP8_PRODUCTS), s->name,
+             kinds[number % FP8_KINDS]);
+    return text;
+}

@@ -1,0 +1,23 @@
+/* FP8's scales in the check: those of the run, against what the reference's amaxes would make of them. The reference
+ * then takes the run's. */
+#pragma once
+#include "bench/reference.h"
+
+/* Of the tensors whose scales differ: their number, and the largest distance. Powers of two may be a factor of two
+ * apart where the reference's largest / amax is near a power of two: its distance from that, relative. Exact scales:
+ * their relative difference. Anything else is infinitely far. tensor: the one of the largest distance. */
+typedef struct {
+    int64_t flips;
+    double distance;
+    int64_t tensor;
+} scale_difference;
+
+/* The run's scales of the step to come, on all ranks alike: [tensors] doubles; owned by the caller. t NULL: this rank
+ * takes no part. *unlike: ranks whose own are not rank 0's. Collective over the world. */
+double *scaling_of_run(const trainer *t, const bench_case *c, int64_t *unlike);
+/* Against the reference's own; which then takes `scale`. */
+scale_difference scaling_give(reference *r, const double *scale);
+/* The amaxes of all references become those of the whole batch. Collective over the world. */
+void scaling_reduce(int32_t *amax, int64_t tensors);
+/* Of tensor `number`: "layers.0.qkv, weight"; returns text. */
+const char *scaling_name(const bench_case *c, int64_t number, char *text, size_t length);
