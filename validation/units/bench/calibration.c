@@ -161,7 +161,8 @@ static bool calibrate(spread *s, const bench_case *c, int workload)
     for (int i = 0; i < k.references; i++) {
         check_limits flat = check_limits_of(c->precision, 1, i == 1),
                      deep = check_limits_of(c->precision, k.given.model.layers, i == 1);
-        for (int m = 0; m < CHECK_MEASURES; m++) k.found[i].of[m] *= flat.of[m] / deep.of[m];
+        for (int m = 0; m < CHECK_MEASURES; m++)
+            if (deep.of[m] > 0.0) k.found[i].of[m] *= flat.of[m] / deep.of[m];
         take(&s[i], &k.found[i], traits, c);
     }
     title_of(title, c);
@@ -174,18 +175,19 @@ static bool calibrate(spread *s, const bench_case *c, int workload)
 static void print(const spread *s, const char *what, const check_limits *limits)
 {
     static const char *const measures[] = { "loss, first", "loss, later",  "gradient, first", "gradient, fourth",
-                                            "weights",     "balance loss", "margin" };
+                                            "weights",     "balance loss", "margin",          "scale" };
     if (world_rank() > 0) return;
-    printf("# %-26s loss: first, later   gradient: first, fourth   weights   balance  margin\n", what);
+    printf("# %-26s loss: first, later   gradient: first, fourth   weights   balance  margin   scale\n", what);
     for (int i = 0; i < TRAITS; i++) {
         const double *x = s->largest[i].of;
         if (s->checks[i] == 0) continue;
-        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e   %.1e  %.1e\n", trait_name(i), s->checks[i],
-               x[0], x[1], x[2], x[3], x[4], x[5], x[6]);
+        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e   %.1e  %.1e  %.1e\n", trait_name(i),
+               s->checks[i], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
     }
     for (int m = 0; m < CHECK_MEASURES; m++)
-        printf("# %-16s %.3f of its limit %.1e: %s\n", measures[m], s->largest[ALL].of[m] / limits->of[m],
-               limits->of[m], s->title[m]);
+        if (limits->of[m] > 0.0)
+            printf("# %-16s %.3f of its limit %.1e: %s\n", measures[m], s->largest[ALL].of[m] / limits->of[m],
+                   limits->of[m], s->title[m]);
 }
 
 /* Every product of degrees 1, 2, 3, 4, 6 and 8 up to the world's ranks. */
@@ -206,22 +208,25 @@ static bool is_asked(const char *workload)
     return !only || strcmp(only, workload) == 0;
 }
 
-static void calibrate_all(const char *precision)
+static void calibrate_all(case_precision precision)
 {
     cut list[64];
     static spread s[2];
     bool passed = true;
-    int cuts = list_cuts(list), references = strcmp(precision, "bf16") ? 1 : 2;
+    int cuts = list_cuts(list), references = precision == PRECISION_FP32 ? 1 : 2;
     memset(s, 0, sizeof s);
     for (int k = 0; k < cuts; k++)
         for (int w = (k + (int)seed_of_run()) % 2; w < WORKLOADS; w += 2) {
             if (!is_asked(workloads[w])) continue;
-            bench_case c = drawn_case(workloads[w], precision, list[k], (uint32_t)(k * 2 + references - 1));
+            bench_case c =
+                drawn_case(workloads[w], precision_name(precision), list[k], (uint32_t)(k * 2 + references - 1));
             passed = calibrate(s, &c, w) && passed;
         }
     for (int i = 0; i < references; i++) {
-        check_limits limits = check_limits_of(references == 2 ? PRECISION_BF16 : PRECISION_FP32, 1, i == 1);
-        print(&s[i], references == 1 ? "fp32" : i ? "bf16 against fp32" : "bf16", &limits);
+        check_limits limits = check_limits_of(precision, 1, i == 1);
+        char what[TITLE];
+        snprintf(what, TITLE, "%s%s", precision_name(precision), i ? " against fp32" : "");
+        print(&s[i], what, &limits);
     }
     assert_true(passed);
 }
@@ -229,19 +234,24 @@ static void calibrate_all(const char *precision)
 static void fp32(void **state)
 {
     (void)state;
-    calibrate_all("fp32");
+    calibrate_all(PRECISION_FP32);
 }
 static void bf16(void **state)
 {
     (void)state;
-    calibrate_all("bf16");
+    calibrate_all(PRECISION_BF16);
+}
+static void fp8(void **state)
+{
+    (void)state;
+    calibrate_all(PRECISION_FP8);
 }
 
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32), cmocka_unit_test(bf16) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32), cmocka_unit_test(bf16), cmocka_unit_test(fp8) };
     int failed = cmocka_run_group_tests_name("calibration", tests, NULL, NULL);
     world_stop();
     return failed;
