@@ -39,7 +39,7 @@ typedef struct {
 static void check_policies(const family *f, const recomputed expected[POLICIES])
 {
     for (int policy = 0; policy < POLICIES; policy++) {
-        recomputing r = recomputing_of(f, (recompute_mask)policy);
+        recomputing r = recomputing_of(f, (recompute_mask)policy, false);
         assert_string_equal(names_of_steps(f, r.again).text, expected[policy].again);
         assert_string_equal(names_of_slots(f, r.kept).text, expected[policy].kept);
     }
@@ -88,6 +88,32 @@ static void gpt3_runs_again_and_keeps(void **state)
         [RECOMPUTE_ATTENTION_ELEMENTWISE] = { " attention_norm attention mlp_norm gelu", " x qkv y1 up" },
     };
     check_policies(&gpt3, expected);
+}
+
+/* FP8: products keep codes of what they read instead of it, and the same steps run again; as rows where a product runs
+ * again and the step before it does not. Policies that share a line: no mask drops more than what others drop. */
+static void codes_are_kept(const family *f, recompute_mask policy, const char *values, const char *codes,
+                           const char *rows)
+{
+    recomputing r = recomputing_of(f, policy, true);
+    assert_string_equal(names_of_steps(f, r.again).text,
+                        names_of_steps(f, recomputing_of(f, policy, false).again).text);
+    assert_string_equal(names_of_slots(f, r.kept).text, values);
+    assert_string_equal(names_of_slots(f, r.kept >> SLOTS_MOST).text, codes);
+    assert_string_equal(names_of_slots(f, r.rows >> SLOTS_MOST).text, rows);
+}
+
+static void llama_and_grok_keep_codes(void **state)
+{
+    (void)state;
+    codes_are_kept(&llama, RECOMPUTE_NONE, " x rstd1 qkv o lse x2 rstd2 gate_up", " n1 o n2 a", "");
+    codes_are_kept(&llama, RECOMPUTE_MLP, " x rstd1 qkv o lse x2 rstd2", " n1 o n2", " n2");
+    codes_are_kept(&llama, RECOMPUTE_ATTENTION_MLP, " x qkv y1", "", "");
+    codes_are_kept(&llama, RECOMPUTE_LAYER, " x", "", "");
+    codes_are_kept(&llama, RECOMPUTE_ELEMENTWISE, " x qkv o lse y1 gate_up", " o", "");
+    codes_are_kept(&grok, RECOMPUTE_NONE,
+                   " x rstd1 qkv o lse x2 n2 rstd2 router chosen weighted placed sources routed gate_up returned",
+                   " n1 o dispatched a", "");
 }
 
 /* What a step reads was made before it, by the step before it if it is gathered; what it saves is its own. */
@@ -150,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(llama_runs_again_and_keeps),
                                         cmocka_unit_test(nemotron_runs_again_and_keeps),
                                         cmocka_unit_test(gpt3_runs_again_and_keeps),
+                                        cmocka_unit_test(llama_and_grok_keep_codes),
                                         cmocka_unit_test(tables_are_sound) };
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);
 }
