@@ -1,6 +1,7 @@
 /* Comparison with the reference. */
 #include "bench/compare.h"
 #include "base/fail.h"
+#include "base/fp8.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdlib.h>
@@ -113,6 +114,14 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
     return worst;
 }
 
+/* Codes are made of what BF16 has. */
+static double as_kept(const trainer *t, const param *p, dtype type, double value)
+{
+    float bf16 = bf16_widen(bf16_round((float)value));
+    if (type == E4M3) return (double)e4m3_widen(e4m3_round(bf16 * t->scale[p->codes * FP8_FACTORS + FP8_SCALE]));
+    return type == BF16 ? (double)bf16 : value;
+}
+
 /* The owners' weights as the weights' type holds them, from all ranks. */
 static double *owners_weights(const trainer *t, const reference *r)
 {
@@ -126,8 +135,7 @@ static double *owners_weights(const trainer *t, const reference *r)
         for (param_run run = { 0 }; param_next_run(p, f, &run);)
             for (int64_t k = 0; k < run.count && run.logical >= 0; k++) {
                 double value = tensor_value(&x, run.local + k - f.first);
-                values[r->base[p->logical] + run.logical + k] =
-                    b->weight.type == BF16 ? bf16_widen(bf16_round((float)value)) : value;
+                values[r->base[p->logical] + run.logical + k] = as_kept(t, p, b->weight.type, value);
             }
         machine_view_end(t->machine, &x);
     }
@@ -135,8 +143,32 @@ static double *owners_weights(const trainer *t, const reference *r)
     return values;
 }
 
+/* Elements of the row whose transposed copy is not what the row has. */
+static double untransposed(const trainer *t, int row)
+{
+    const param_table *table = &t->stage.params;
+    const param *p = &table->row[row];
+    const bucket *b = &table->buckets[p->bucket];
+    int first = row, end;
+    if (!tensor_present(&b->transposed)) return 0.0;
+    while (first > b->first_param && matrix_end(table, first - 1) > row) first--;
+    end = matrix_end(table, first);
+    int64_t k = p->part.columns, above = (p->offset - table->row[first].offset) / k, n = 0;
+    for (int i = first; i < end; i++) n += table->row[i].part.rows;
+    tensor rows = machine_view(t->machine, tensor_slice(b->weight, 0, p->offset, p->part.rows * k));
+    tensor copy = machine_view(t->machine, tensor_slice(b->transposed, 0, table->row[first].offset, n * k));
+    const uint8_t *code = rows.data, *of = copy.data;
+    double wrong = 0.0;
+    for (int64_t i = 0; i < p->part.rows; i++)
+        for (int64_t j = 0; j < k; j++) wrong += code[i * k + j] != of[j * n + above + i];
+    machine_view_end(t->machine, &rows);
+    machine_view_end(t->machine, &copy);
+    return wrong;
+}
+
 worst_row compare_gathered(const trainer *t, const reference *r)
 {
+    if (t && t->scale) trainer_scales(t);
     double *want = owners_weights(t, r), *own = reference_doubles(2 * r->rows);
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];
@@ -149,6 +181,7 @@ worst_row compare_gathered(const trainer *t, const reference *r)
                 own[p->logical] +=
                     tensor_value(&x, run.local + k - f.first) != (run.logical < 0 ? 0.0 : target[run.logical + k]);
         machine_view_end(t->machine, &x);
+        own[p->logical] += untransposed(t, i);
     }
     worst_row worst = worst_of(own, own + r->rows, r->rows);
     free(want);

@@ -112,7 +112,7 @@ static tensor by_matrix(const step_call *c, tensor rows)
 static void multiply(step_call *c, weight_use use, tensor y, tensor x)
 {
     bool forward = use == USE_FORWARD;
-    tensor w = fp8_weight(c, use, step_borrow(c, of_all(c), use));
+    tensor w = fp8_weight(c, of_all(c), use);
     if (w.dims == 2) w = by_matrix(c, w);
     submit(c->work->queues.compute, forward ? c->step->name : c->step->backward_name,
            grouped_matmul_op(by_expert(y), WRITE, by_expert(x), forward ? tensor_transposed(w) : w));

@@ -30,6 +30,11 @@ typedef struct {
     tensor counts;                /* [tensors, FP8_COUNTS] U64 */
 } fp8_state;
 
+static inline int64_t fp8_number(int64_t layer, int64_t product, fp8_kind kind)
+{
+    return (layer * FP8_PRODUCTS + product) * FP8_KINDS + kind;
+}
+
 fp8_mode fp8_mode_of(const bench_case *c);
 int64_t fp8_tensors(const bench_case *c);
 /* Takes what the case needs; kept as rows: `rows` of recomputing_of. */

@@ -24,7 +24,7 @@ static bool encodes(const step_call *c) { return c->work->fp8.mode == FP8_ENCODE
 
 static int64_t number_of(const step_call *c, const fp8_product *p, fp8_kind kind)
 {
-    return (c->layer * FP8_PRODUCTS + (p - c->work->fp8.product)) * FP8_KINDS + kind;
+    return fp8_number(c->layer, p - c->work->fp8.product, kind);
 }
 
 /* The codes that lie there, as ones of that tensor. */
@@ -117,41 +117,61 @@ void fp8_encode_gradient(step_call *c, tensor dy)
 
 /* ---- weights ---- */
 
-/* W [n, k], or that of all own experts, one behind the other: [groups n, k]. */
-static void encode_weight(const step_call *c, const fp8_product *p, tensor w, tensor rows, tensor transposed)
-{
-    int64_t matrices = p->groups ? p->groups : 1, n = w.dim[0] / matrices;
-    bool first = !c->again && c->work->microbatch == 0;
-    step_call shown = *c;
-    shown.again = !first || tensor_present(&transposed);
-    for (int64_t i = 0; i < matrices; i++) {
-        tensor of = tensor_slice(w, 0, i * n, n);
-        tensor by_rows = tensor_present(&rows) ? tensor_slice(rows, 0, i * n, n) : rows;
-        tensor by_columns =
-            tensor_present(&transposed) ? tensor_slice(transposed, 0, i * w.dim[1], w.dim[1]) : transposed;
-        encode(&shown, c->step->name, p, FP8_WEIGHT, of, by_rows, by_columns);
-    }
-}
+static int64_t matrices_of(const fp8_product *p) { return p->groups ? p->groups : 1; }
 
+/* [matrices m, n] as [m, n], or [matrices, m, n] of experts. */
 static tensor by_matrix(const fp8_product *p, tensor stacked)
 {
     if (p->groups == 0) return stacked;
     return tensor_3d(stacked.data, stacked.type, p->groups, stacked.dim[0] / p->groups, stacked.dim[1]);
 }
 
-tensor fp8_weight(const step_call *c, weight_use use, tensor w)
+/* Codes of W, as rows or transposed, matrix by matrix. Its amax is shown once a step. */
+static void encode_weight(const step_call *c, const fp8_product *p, tensor w, tensor to, bool transposes)
+{
+    int64_t matrices = matrices_of(p), n = w.dim[0] / matrices, m = to.dim[0] / matrices;
+    step_call shown = *c;
+    shown.again = c->again || transposes || c->work->microbatch > 0;
+    for (int64_t i = 0; i < matrices; i++) {
+        tensor of = tensor_slice(w, 0, i * n, n), part = tensor_slice(to, 0, i * m, m);
+        encode(&shown, c->step->name, p, FP8_WEIGHT, of, transposes ? tensor_none() : part,
+               transposes ? part : tensor_none());
+    }
+}
+
+/* Transposed, of a weight that is kept as codes. */
+static void transpose_weight(const step_call *c, const fp8_product *p, tensor w, tensor to)
+{
+    tensor x = by_matrix(p, w), out = by_matrix(p, to);
+    submit(c->work->queues.compute, c->step->backward_name, transpose_op(out, x));
+}
+
+/* [matrices k, n]: kept, or made in the buffer. */
+static tensor transposed_weight(const step_call *c, const fp8_product *p, tensor w, param_rows rows)
+{
+    int64_t matrices = matrices_of(p), k = w.dim[1], n = w.dim[0] / matrices;
+    tensor kept = weight_transposed(c->work->params, step_row(c, rows), rows.count);
+    tensor to = tensor_2d(c->work->fp8.weight.data, E4M3, matrices * k, n);
+    if (tensor_present(&kept)) to.data = kept.data;
+    else if (w.type == E4M3) transpose_weight(c, p, w, to);
+    else encode_weight(c, p, w, to, true);
+    return to;
+}
+
+tensor fp8_weight(const step_call *c, param_rows rows, weight_use use)
 {
     const fp8_product *p = product_of(c, c->step);
-    tensor buffer = c->work->fp8.weight;
+    tensor w = step_borrow(c, rows, use);
     if (!p) return w;
-    int64_t matrices = p->groups ? p->groups : 1, k = w.dim[1], n = w.dim[0] / matrices;
-    tensor rows = tensor_none(), transposed = tensor_none();
-    if (use == USE_FORWARD) rows = tensor_2d(buffer.data, E4M3, matrices * n, k);
-    else transposed = tensor_2d(buffer.data, E4M3, matrices * k, n);
-    if (use == USE_FORWARD || encodes(c)) encode_weight(c, p, w, rows, transposed);
-    if (!encodes(c)) return w;
-    tensor codes = of_kind(c, p, FP8_WEIGHT, by_matrix(p, use == USE_FORWARD ? rows : transposed));
-    return use == USE_FORWARD ? codes : tensor_transposed(codes);
+    if (!encodes(c)) {
+        if (use == USE_FORWARD) encode_weight(c, p, w, w, false);
+        return w;
+    }
+    if (use == USE_BACKWARD)
+        return tensor_transposed(of_kind(c, p, FP8_WEIGHT, by_matrix(p, transposed_weight(c, p, w, rows))));
+    tensor to = tensor_2d(c->work->fp8.weight.data, E4M3, w.dim[0], w.dim[1]);
+    if (w.type != E4M3) encode_weight(c, p, w, to, false);
+    return of_kind(c, p, FP8_WEIGHT, by_matrix(p, w.type == E4M3 ? w : to));
 }
 
 /* ---- what a weight's gradient multiplies ---- */

@@ -90,3 +90,23 @@ int64_t param_count_local(const param_table *t)
     }
     return total;
 }
+
+static int last_row(const param_table *t, int i)
+{
+    const bucket *b = &t->buckets[t->row[i].bucket];
+    return b->first_param + b->params;
+}
+
+int codes_end(const param_table *t, int i)
+{
+    int end = i + 1;
+    while (end < last_row(t, i) && t->row[end].codes == t->row[i].codes) end++;
+    return end;
+}
+
+int matrix_end(const param_table *t, int i)
+{
+    int end = i + 1;
+    while (end < codes_end(t, i) && t->row[end].expert == t->row[i].expert) end++;
+    return end;
+}

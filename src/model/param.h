@@ -14,8 +14,12 @@ typedef struct {
     int logical;     /* its number in the table of the whole model on one rank */
     int bucket;
     int64_t offset;        /* elements from the bucket's start */
+    int expert;            /* NO_EXPERT: of no expert alone */
+    int64_t codes;         /* FP8: number of the tensor that it is, or a part of (model/fp8.h); NO_CODES: of none */
     int64_t contributions; /* to its gradient, this step */
 } param;
+
+enum { NO_LAYER = -1, NO_EXPERT = -1, NO_CODES = -1 };
 
 /* What a weight is wanted for: y = x W^T or dx = dy W. */
 typedef enum { USE_FORWARD, USE_BACKWARD, WEIGHT_USES } weight_use;
@@ -39,6 +43,7 @@ typedef struct bucket {
     bool gathered_for_use;        /* only the own part lives here; model/sharded.h brings the rest */
     int unit;                     /* what is gathered together: sharded.h */
     tensor weight, gradient;      /* [elements], or of the own part */
+    tensor transposed;            /* [elements] of codes that are whole here: matrix by matrix [k, n]; else absent */
     tensor whole;                 /* [elements] gathered_for_use: its weights, while they are there */
     tensor microbatch;            /* [elements] gathered_for_use: the gradient of the microbatch at hand, or absent */
     int64_t summed;               /* microbatches whose gradient is in the part's */
@@ -82,7 +87,6 @@ void param_table_step(param_table *t);
 
 /* The row of a name in a layer of the model, NO_LAYER for what belongs to none; -1: on another stage, or the model has
  * none. */
-enum { NO_LAYER = -1 };
 int param_row(const param_table *t, param_name name, int64_t layer);
 
 /* A weight is borrowed for what is submitted to the queue next and returned when that is submitted. The queue waits
@@ -90,6 +94,14 @@ int param_row(const param_table *t, param_name name, int64_t layer);
  */
 tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q);
 void weight_return(param_table *t, int row, int count, weight_use use, queue *q);
+
+/* The same codes transposed, [k, n] of each matrix, one behind the other in as many elements; absent: not kept. */
+tensor weight_transposed(const param_table *t, int row, int count);
+
+/* Rows of the bucket that are one matrix, or of one scale: from row i, which must be its first; returns the row behind
+ * them. */
+int matrix_end(const param_table *t, int i);
+int codes_end(const param_table *t, int i);
 
 /* A view of their gradient, of the same shape. */
 tensor param_gradient(const param_table *t, int row, int count);

@@ -1,6 +1,6 @@
 /* The table is built: rows from the list of parameters, buckets from the rows that are kept alike. */
 #include "base/fail.h"
-#include "model/param.h"
+#include "model/fp8.h"
 #include "plan/model/chunks.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,14 +70,21 @@ static int *number_of(const param_table *t, param_name name, int64_t layer)
 
 int param_row(const param_table *t, param_name name, int64_t layer) { return *number_of(t, name, layer) - 1; }
 
-enum { NO_EXPERT = -1 };
-
 static void name_row(param *p, int64_t layer, int64_t expert)
 {
     char of_layer[24] = "", of_expert[24] = "";
     if (layer != NO_LAYER) snprintf(of_layer, sizeof of_layer, "layers.%d.", (int)layer);
     if (expert != NO_EXPERT) snprintf(of_expert, sizeof of_expert, "experts.%d.", (int)expert);
     snprintf(p->name, sizeof p->name, "%s%s%s", of_layer, of_expert, p->rule.label);
+}
+
+/* Number of the product of a layer that has the matrix. */
+static int product_of(param_name name)
+{
+    static const int product[PARAM_NAMES] = {
+        [PARAM_ATTENTION_OUTPUT] = 1, [PARAM_GATE] = 2, [PARAM_UP] = 2, [PARAM_DOWN] = 3
+    };
+    return product[name];
 }
 
 static void add_row(builder *b, const param_rule *rule, int64_t layer, int64_t expert, int logical)
@@ -89,7 +96,10 @@ static void add_row(builder *b, const param_rule *rule, int64_t layer, int64_t e
                   .part = param_part_of(rule, b->m->layout.degree[AXIS_TENSOR], b->m->at[AXIS_TENSOR]),
                   .logical = logical,
                   .bucket = t->bucket_count - 1,
-                  .offset = at->elements };
+                  .offset = at->elements,
+                  .expert = (int)expert,
+                  .codes = rule->kept.weight == KEPT_FP8_TWICE ? fp8_number(layer, product_of(rule->name), FP8_WEIGHT)
+                                                               : NO_CODES };
     name_row(p, layer, expert);
     at->elements += p->part.rows * p->part.columns;
     at->params++;
@@ -193,8 +203,9 @@ static void tie_ends(builder *b)
 
 dtype kept_type(kept_format format)
 {
+    static const dtype types[KEPT_FORMATS] = { [KEPT_FP8_TWICE] = E4M3, [KEPT_BF16] = BF16, [KEPT_FP32] = F32 };
     if (format == KEPT_NOT) FAIL("the trainer keeps no %s", kept_name(format));
-    return format == KEPT_FP32 ? F32 : BF16;
+    return types[format];
 }
 
 static tensor take(arena *a, arena_kind kind, kept_format format, int64_t elements)
@@ -211,6 +222,8 @@ static void take_memory(bucket *b, const param_kept *kept, arena *a)
     b->shard_elements = b->elements / parts / shards;
     b->shard_first = bucket_part(b).first + (b->owners ? b->owners->rank * b->shard_elements : 0);
     b->weight = take(a, WEIGHTS, kept->weight, bucket_held(b).count);
+    if (kept->weight == KEPT_FP8_TWICE && !b->gathered_for_use)
+        b->transposed = take(a, WEIGHTS, kept->weight, b->elements);
     b->gradient = take(a, GRADIENTS, kept->gradient, bucket_held(b).count);
     b->partial = take(a, GRADIENTS, kept->partial, b->elements);
     if (b->holders && kept->partial == KEPT_NOT) b->partial = b->gradient;

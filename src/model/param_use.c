@@ -51,6 +51,12 @@ tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *
     return rows_view(t, b->gathered_for_use ? b->whole : b->weight, row, count);
 }
 
+tensor weight_transposed(const param_table *t, int row, int count)
+{
+    const bucket *b = home_of(t, row);
+    return tensor_present(&b->transposed) ? rows_view(t, b->transposed, row, count) : tensor_none();
+}
+
 void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
 {
     bucket *b = home_of(t, row);

@@ -18,7 +18,7 @@ static direction direction_of(const step_call *c, weight_use use)
 
 static tensor matrix(const step_call *c, weight_use use)
 {
-    tensor w = fp8_weight(c, use, step_borrow(c, c->step->weight, use));
+    tensor w = fp8_weight(c, c->step->weight, use);
     return use == USE_FORWARD ? tensor_transposed(w) : w;
 }
 

@@ -101,9 +101,9 @@ tensor fp8_gathered(tensor part, tensor whole);
 /* The gradient dy of what this product made becomes codes; which they are. */
 void fp8_encode_gradient(step_call *c, tensor dy);
 tensor fp8_gradient(const step_call *c, tensor dy);
-/* The borrowed weight W [n, k], of experts [own n, k]: as codes [n, k], [own, n, k], contiguous along what the use sums
+/* Borrows the weight W [n, k], of experts [own n, k]; codes are [n, k], [own, n, k], contiguous along what the use sums
  * over. */
-tensor fp8_weight(const step_call *c, weight_use use, tensor w);
+tensor fp8_weight(const step_call *c, param_rows rows, weight_use use);
 /* dW = a b, of rows of all tensor ranks: dy^T and x, or `values`. */
 typedef struct {
     tensor a, b;

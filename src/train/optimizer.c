@@ -31,6 +31,48 @@ static void initialize_fragment(trainer *t, const param *p, tensor values, fragm
     }
 }
 
+/* Of the elements that this rank owns, `count` from element `first` of the bucket. */
+static adamw_operands operands_of(const trainer *t, const bucket *b, int64_t first, int64_t count)
+{
+    int64_t at = first - b->shard_first;
+    adamw_operands x = { .scalars = t->stage.scalars,
+                         .gradient = tensor_slice(gradient_shard(b), 0, at, count),
+                         .weight = tensor_slice(weight_shard(b), 0, at, count),
+                         .first = tensor_slice(b->first, 0, at, count),
+                         .second = tensor_slice(b->second, 0, at, count) };
+    if (tensor_present(&b->master)) x.master = tensor_slice(b->master, 0, at, count);
+    return x;
+}
+
+/* Codes: rows of the table from `row` to before `end`, which have one scale. */
+static void update_codes(trainer *t, const bucket *b, adamw_rule rule, int row, int end)
+{
+    const param *p = &t->stage.params.row[row], *last = &t->stage.params.row[end - 1];
+    int64_t first = p->offset, behind = last->offset + last->part.rows * last->part.columns;
+    int64_t owned = b->shard_first + b->shard_elements;
+    if (first < b->shard_first) first = b->shard_first;
+    if (behind > owned) behind = owned;
+    if (first >= behind) return;
+    adamw_operands x = operands_of(t, b, first, behind - first);
+    x.weight.scale = tensor_slice(t->stage.work.fp8.scales, 0, p->codes, 1).data;
+    x.amax = tensor_slice(t->stage.work.fp8.amax, 0, p->codes, 1);
+    submit(t->queues.compute, "adamw", adamw_op(&x, rule));
+}
+
+static bool is_codes(const bucket *b) { return b->weight.type == E4M3; }
+
+static void update_values(trainer *t, const bucket *b)
+{
+    const optimizer_rule *o = &t->given->optimizer;
+    adamw_rule rule = { (float)o->beta1, (float)o->beta2, (float)o->epsilon, b->decays ? (float)o->decay : 0.0f };
+    adamw_operands all = operands_of(t, b, b->shard_first, b->shard_elements);
+    if (!is_codes(b)) submit(t->queues.compute, "adamw", adamw_op(&all, rule));
+    for (int i = b->first_param, end; is_codes(b) && i < b->first_param + b->params; i = end) {
+        end = codes_end(&t->stage.params, i);
+        update_codes(t, b, rule, i, end);
+    }
+}
+
 static void initialize_bucket(trainer *t, bucket *b)
 {
     queue *q = t->queues.compute;
@@ -48,7 +90,29 @@ static void initialize_bucket(trainer *t, bucket *b)
         if (p->rule.start == START_NORMAL) initialize_fragment(t, p, values, f);
         if (p->rule.start == START_ONES) submit(q, p->name, fill_op(values, 1.0));
     }
-    if (tensor_present(&b->master)) submit(q, "weight", copy_op(weight_shard(b), WRITE, b->master));
+    if (is_codes(b)) update_values(t, b); /* at a rate of 0: it makes codes of the master */
+    else if (tensor_present(&b->master)) submit(q, "weight", copy_op(weight_shard(b), WRITE, b->master));
+}
+
+/* Rows from `row` to before `end`, which are one matrix. */
+static mark transpose_matrix(trainer *t, const bucket *b, queue *q, int row, int end)
+{
+    const param *p = &t->stage.params.row[row];
+    int64_t k = p->part.columns, n = 0;
+    for (int i = row; i < end; i++) n += t->stage.params.row[i].part.rows;
+    tensor codes = tensor_slice(b->weight, 0, p->offset, n * k), to = tensor_slice(b->transposed, 0, p->offset, n * k);
+    return submit(q, "weights", transpose_op(tensor_2d(to.data, E4M3, k, n), tensor_2d(codes.data, E4M3, n, k)));
+}
+
+/* The copies that backward multiplies with, where the codes have come together. */
+static mark transpose_codes(trainer *t, const bucket *b, queue *q)
+{
+    mark done = queue_mark(q);
+    for (int i = b->first_param, end; i < b->first_param + b->params; i = end) {
+        end = matrix_end(&t->stage.params, i);
+        done = transpose_matrix(t, b, q, i, end);
+    }
+    return done;
 }
 
 static mark gather(trainer *t, group *g, tensor x)
@@ -66,6 +130,9 @@ static void gather_weights(trainer *t, bucket *b)
     mark done = queue_mark(t->queues.compute);
     if (b->owners && b->owners->size > 1) done = b->gathered = gather(t, b->owners, part_held(b, b->weight));
     if (b->parts && !b->gathered_for_use) b->gathered = gather(t, b->parts, b->weight);
+    bool gathered = (b->owners && b->owners->size > 1) || (b->parts && !b->gathered_for_use);
+    if (tensor_present(&b->transposed))
+        b->gathered = transpose_codes(t, b, gathered ? t->queues.gradient : t->queues.compute);
     b->updated = done;
 }
 
@@ -81,16 +148,8 @@ void optimizer_initialize(trainer *t)
 
 static void update_bucket(trainer *t, bucket *b)
 {
-    const optimizer_rule *o = &t->given->optimizer;
-    adamw_rule rule = { (float)o->beta1, (float)o->beta2, (float)o->epsilon, b->decays ? (float)o->decay : 0.0f };
-    adamw_operands x = { .scalars = t->stage.scalars,
-                         .gradient = gradient_shard(b),
-                         .weight = weight_shard(b),
-                         .master = b->master,
-                         .first = b->first,
-                         .second = b->second };
     queue_wait(t->queues.compute, b->used);
-    submit(t->queues.compute, "adamw", adamw_op(&x, rule));
+    update_values(t, b);
     gather_weights(t, b);
 }
 
