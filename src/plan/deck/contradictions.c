@@ -38,6 +38,27 @@ static void compare_multiples(const case_draft *d)
     }
 }
 
+/* What the four products of a block multiply and make on a tensor rank: FP8's take multiples of 16. */
+static void compare_fp8(const case_draft *d)
+{
+    static const key_id hidden[] = { KEY_HIDDEN, KEY_TENSOR, KEY_PRECISION, KEYS },
+                        ffn[] = { KEY_FFN, KEY_TENSOR, KEY_PRECISION, KEYS },
+                        heads[] = { KEY_KV_HEADS, KEY_HEADS, KEY_HIDDEN, KEY_TENSOR, KEY_PRECISION, KEYS };
+    const model_shape *m = &d->c.model;
+    long long tensor = value(d, KEY_TENSOR), pair = 2 * (long long)(m->kv_heads * m->head_dim);
+    if (d->c.precision != PRECISION_FP8) return;
+    if (m->hidden % (16 * tensor) != 0)
+        draft_refuse(d, hidden, "FP8 products need hidden %lld in multiples of 16 x tensor %lld", (long long)m->hidden,
+                     tensor);
+    if (m->ffn % (16 * tensor) != 0)
+        draft_refuse(d, ffn, "FP8 products need ffn %lld in multiples of 16 x tensor %lld", (long long)m->ffn, tensor);
+    if (pair % (16 * tensor) != 0)
+        draft_refuse(d, heads,
+                     "FP8 products need keys and values, 2 x kv_heads %lld x head dim %lld, in multiples of "
+                     "16 x tensor %lld",
+                     (long long)m->kv_heads, (long long)m->head_dim, tensor);
+}
+
 /* Rotary positions turn pairs within the part of the head that they rotate; beside learned ones it is nothing. */
 static void compare_heads(const case_draft *d)
 {
@@ -182,6 +203,7 @@ void draft_compare(case_draft *d)
     else compare_length(d);
     compare_multiples(d);
     compare_heads(d);
+    compare_fp8(d);
     compare_context(d);
     compare_expert(d);
     compare_transfers(d);
