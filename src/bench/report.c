@@ -83,6 +83,8 @@ static void report_layout(const bench_case *c)
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
         c->layout.ranks, c->world_ranks, sharding_name(c->sharding), c->overlap ? "on" : "off");
     report_experts_layout(c);
+    if (c->precision == PRECISION_FP8)
+        say("Scales     %s, %s\n", fp8_scale_name(c->fp8_scale), fp8_scaling_name(c->fp8_scaling));
     if (n[AXIS_TENSOR] > 1) {
         say("Strips     %d of each tensor rank's positions", c->strips);
         if (c->strips_asked > c->strips) say(", not %d: strips x tensor must divide the positions", c->strips_asked);
@@ -216,6 +218,27 @@ static void report_peak(const case_result *r)
     else say("; MFU n/a: the ranks' devices differ\n");
 }
 
+static void report_ceiling(const case_result *r)
+{
+    if (isnan(r->recipe_ceiling)) return;
+    say("Ceiling    recipe MFU %.2f %%, model MFU %.2f %% with attention and LM head at the BF16 peak; reached %.1f "
+        "%%, "
+        "%.1f %% of it\n",
+        100.0 * r->recipe_ceiling, 100.0 * r->model_ceiling, 100.0 * r->recipe_reached, 100.0 * r->model_reached);
+}
+
+/* Underflowed, saturated, range of scales. */
+static void report_fp8(const case_result *r)
+{
+    const fp8_figures *x = r->fp8;
+    if (r->given->precision != PRECISION_FP8) return;
+    say("FP8       ");
+    for (int i = 0; i < FP8_KINDS; i++)
+        say("%s %s %.2g %% to 0, %.2g %% saturated, scales %.3g to %.3g", i ? ";" : "", fp8_kind_name((fp8_kind)i),
+            100.0 * x[i].underflowed, 100.0 * x[i].saturated, x[i].scale_least, x[i].scale_most);
+    say("\n");
+}
+
 /* Of the last step. */
 static void report_experts(const case_result *r)
 {
@@ -239,6 +262,8 @@ static void report_numbers(const case_result *r)
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
         r->tokens_per_second_per_gpu, r->tflops_per_gpu);
     report_peak(r);
+    report_ceiling(r);
+    report_fp8(r);
     report_clocks(r);
     say("Engines    %.*s\n", (int)strcspn(r->engines, "\n"), r->engines);
     report_profile(r);

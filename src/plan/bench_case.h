@@ -151,12 +151,15 @@ typedef struct {
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */
-    char skipped[REASON_LENGTH];      /* non-empty: cannot be laid out or run; why */
-    char not_built[REASON_LENGTH];    /* non-empty: described by a dry run, skipped by a run; why */
+    double recipe_block_flops_per_sequence, model_block_flops_per_sequence; /* of these, the blocks' products */
+    char skipped[REASON_LENGTH];   /* non-empty: cannot be laid out or run; why */
+    char not_built[REASON_LENGTH]; /* non-empty: described by a dry run, skipped by a run; why */
 } bench_case;
 
 const char *size_name(case_size size);
 const char *precision_name(case_precision precision);
+const char *fp8_scale_name(fp8_scale_rule rule);
+const char *fp8_scaling_name(fp8_scaling_rule rule);
 const char *backend_name(case_backend backend);
 const char *tokens_name(tokens_kind tokens);
 const char *recompute_name(recompute_mask recompute);

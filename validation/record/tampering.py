@@ -2,6 +2,7 @@
 
 CASE = "case_0002"
 EXPERTS = "case_0006"
+FP8 = "case_0007"
 LAST = CASE + "/steps/learning_rates"
 
 
@@ -156,6 +157,19 @@ def of_experts():
     yield "a mean of five steps", scale(f"{EXPERTS}/results/recipe_seconds"), "recipe_seconds"
 
 
+def of_fp8():
+    for name in ("recipe_ceiling", "model_ceiling", "recipe_reached", "model_reached", "recipe_mfu"):
+        yield name + " of FP8", scale(f"{FP8}/results/{name}"), name
+    yield "a ceiling of BF16", put(f"{CASE}/results/recipe_ceiling", 0.9), "recipe_ceiling"
+    yield "flops of blocks", setting("recipe_block_flops_per_sequence", 3e14, FP8), "recipe_block_flops_per_sequence"
+    yield "a part above the whole", put(f"{FP8}/fp8/underflowed", 1.5, 0), "fp8/underflowed is no part"
+    yield "a part that is no number", put(f"{FP8}/fp8/saturated", float("nan"), 2), "fp8/saturated is no part"
+    yield "a scale of zero", put(f"{FP8}/fp8/scale_least", 0.0, 1), "no range"
+    yield "scales in no order", put(f"{FP8}/fp8/scale_most", 0.5, 1), "no range"
+    yield "a scale that is no power of two", put(f"{FP8}/fp8/scale_most", 3e6, 2), "no power of two"
+    yield "FP8 in a case of BF16", setting("precision", "bf16", FP8), "fp8/scale_least holds 3 numbers"
+
+
 def of_checks():
     yield "residual", put(f"{CASE}/check_after/residual", 1.0), "check_after/residual"
     yield "a residual's part", put(f"{CASE}/check_before/weights", 2.0), "check_before/residual"
@@ -185,5 +199,5 @@ def of_file():
 
 
 def everything():
-    for part in (of_results, of_steps, of_experts, of_settings, of_checks, of_faults, of_file):
+    for part in (of_results, of_steps, of_experts, of_fp8, of_settings, of_checks, of_faults, of_file):
         yield from part()

@@ -20,6 +20,7 @@ THRESHOLD = 16.0
 
 AXES = ("tensor", "context", "shard", "data", "pipeline")
 ROUTED = ("balance_losses", "choices_dropped", "expert_loads_least", "expert_loads_most", "expert_loads_variation")
+FP8 = ("underflowed", "saturated", "scale_least", "scale_most")
 PARTS = ("loss", "gradient_first", "gradient_fourth", "weights", "routing")
 
 
@@ -33,8 +34,9 @@ def check_settings(case, f):
     f.same("active_experts", s["active_experts"] or 1, formulas.family(s).active)
     f.same("balance", s["balance"], formulas.family(s).balance)
     f.same("metric_steps", s["metric_steps"], formulas.family(s).metric_steps)
-    f.same("recipe_flops_per_sequence", s["recipe_flops_per_sequence"], formulas.recipe_flops(s), ROUNDING)
-    f.same("model_flops_per_sequence", s["model_flops_per_sequence"], formulas.model_flops(s), ROUNDING)
+    for name, flops in (("recipe", formulas.recipe_flops(s)), ("model", formulas.model_flops(s))):
+        f.same(f"{name}_flops_per_sequence", s[f"{name}_flops_per_sequence"], flops.whole, ROUNDING)
+        f.same(f"{name}_block_flops_per_sequence", s[f"{name}_block_flops_per_sequence"], flops.blocks, ROUNDING)
 
 
 def check_steps(case, f):
@@ -70,6 +72,20 @@ def check_experts(case, f):
     f.demand(((least <= mean) & (mean <= most)).all(), f"expert_loads do not lie about their mean {mean}")
     most_balance = s["layers"] * s["experts"] * family.balance / family.active
     f.demand(((0 <= balance) & (balance <= most_balance)).all(), f"balance_losses are above {most_balance}")
+
+
+def check_fp8(case, f):
+    """Parts are parts, scales are scales: powers of two, where the deck asks for these."""
+    values = {name: case[f"fp8/{name}"] for name in FP8}
+    kinds = 3 if case.settings["precision"] == "fp8" else 0
+    for name, found in values.items():
+        f.demand(found.shape == (kinds,), f"fp8/{name} holds {found.size} numbers, not {kinds}")
+    for name in FP8[:2]:
+        f.demand(((0 <= values[name]) & (values[name] <= 1)).all(), f"fp8/{name} is no part of the values")
+    least, most = values["scale_least"], values["scale_most"]
+    f.demand(((0 < least) & (least <= most) & np.isfinite(most)).all(), "fp8/scale_least to scale_most is no range")
+    whole = case.settings["fp8_scale"] == "exact" or not (np.frexp([least, most])[0] != 0.5).any()
+    f.demand(whole, "fp8/scale_least or scale_most is no power of two")
 
 
 def check_speed(case, f):
@@ -169,7 +185,7 @@ def check_verdict(case, provenance, f):
 def check_case(case, provenance, f):
     """Every check of a case that ran. What is missing or of the wrong kind is a finding too."""
     f.demand(not case.unitless, "no units: " + ", ".join(case.unitless))
-    for check in (check_settings, check_steps, check_experts, check_speed, check_memory, check_residuals):
+    for check in (check_settings, check_steps, check_experts, check_fp8, check_speed, check_memory, check_residuals):
         try:
             check(case, f)
         except formulas.NoFormula as error:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Dense peaks in flop/s of BF16, by what the name of a whole device begins with: the first that match. Nothing is known
-# of a host's.
+# Dense peaks in flop/s of BF16 and FP8, by what the name of a whole device begins with: the first that match. Nothing
+# is known of a host's.
 PEAKS = (
-    ("H100 PCIe", 756.5e12),
-    ("H100 NVL", 835.5e12),
-    ("H200 NVL", 835.5e12),
-    ("H100", 989e12),
-    ("H200", 989e12),
-    ("GH200", 989e12),
-    ("A100", 312e12),
+    ("H100 PCIe", 756.5e12, 1513e12),
+    ("H100 NVL", 835.5e12, 1671e12),
+    ("H200 NVL", 835.5e12, 1671e12),
+    ("H100", 989e12, 1979e12),
+    ("H200", 989e12, 1979e12),
+    ("GH200", 989e12, 1979e12),
+    ("A100", 312e12, math.nan),
 )
 
 
@@ -55,14 +55,30 @@ def padded(size, multiple):
     return -(-size // multiple) * multiple
 
 
+@dataclass(frozen=True)
+class Flops:
+    """Of one training sequence (6 per weight and token)."""
+
+    blocks: float                       # the products of the blocks, which FP8 has
+    rest: float                         # attention and LM head
+
+    @property
+    def whole(self):
+        return self.blocks + self.rest
+
+    def ceiling(self, peaks):
+        """The largest MFU where blocks run at the FP8 peak and the rest at the BF16 peak."""
+        bf16, fp8 = peaks
+        return self.whole / fp8 / (self.blocks / fp8 + self.rest / bf16)
+
+
 def flops_per_sequence(shape, key_value, attended, vocabulary):
-    """Training flops (6 per weight and token) of one sequence. key_value: width of K over that of Q; attended:
-    positions that a token attends to."""
+    """key_value: width of K over that of Q; attended: positions that a token attends to."""
     layers, hidden, sequence = shape["layers"], shape["hidden"], shape["sequence"]
     projections = 12 * hidden * hidden * (1 + key_value)
     attention = 12 * hidden * attended
     mlp = 6 * family(shape).active * family(shape).matrices * shape["ffn"] * hidden
-    return sequence * (layers * (projections + attention + mlp) + 6 * vocabulary * hidden)
+    return Flops(sequence * layers * (projections + mlp), sequence * (layers * attention + 6 * vocabulary * hidden))
 
 
 def recipe_flops(shape):
@@ -92,26 +108,31 @@ class Speed:
     tflops_per_gpu: float
     recipe_mfu: float
     model_mfu: float
+    recipe_ceiling: float
+    model_ceiling: float
+    recipe_reached: float
+    model_reached: float
     days_per_trillion_tokens: float
 
 
-def peak_of(device, precision):
-    """Of the device of that name; not-a-number where none is known."""
+def peaks_of(device):
+    """BF16 and FP8, of the device of that name; not-a-number where none is known."""
     name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
-    known = [peak for words, peak in PEAKS if name.startswith(words) and " MIG " not in name]
-    return known[0] if known and precision == "bf16" else math.nan
+    known = [peaks for words, *peaks in PEAKS if name.startswith(words) and " MIG " not in name]
+    return known[0] if known else (math.nan, math.nan)
 
 
 def speed(shape, device, seconds):
     """From the measured steps' times."""
     if len(seconds) == 0:
-        return Speed(*[math.nan] * 10)
+        return Speed(*[math.nan] * 14)
     median = float(np.median(seconds))
-    ranks, batch = shape["ranks"], shape["global_batch"]
+    ranks, batch, precision = shape["ranks"], shape["global_batch"], shape["precision"]
     tokens = batch * shape["sequence"] / median
-    recipe = batch * recipe_flops(shape) / median / ranks
-    model = batch * model_flops(shape) / median / ranks
-    peak = peak_of(device, shape["precision"])
+    recipe, model = (batch * flops(shape).whole / median / ranks for flops in (recipe_flops, model_flops))
+    peaks = peaks_of(device)
+    peak = dict(zip(("bf16", "fp8"), peaks)).get(precision, math.nan)
+    ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
     return Speed(
         median,
@@ -123,6 +144,9 @@ def speed(shape, device, seconds):
         recipe / 1e12,
         recipe / peak,
         model / peak,
+        *ceilings,
+        recipe / peak / ceilings[0],
+        model / peak / ceilings[1],
         days,
     )
 

@@ -23,6 +23,7 @@ static const char *verdict_word(const void *at)
 static const char *validity_word(const void *at) { return *(const bool *)at ? "VALID" : "NOT VALID"; }
 static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
 static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
+static const char *fp8_word(const void *at) { return fp8_kind_name(*(const fp8_kind *)at); }
 static const char *memory_word(const void *at) { return arena_kind_name(*(const arena_kind *)at); }
 
 /* Beside the deck's keys: what they and the catalogue make of a case. */
@@ -55,6 +56,9 @@ static const field of_case[] = {
     { "labels_next_token", NULL, "labels are the next tokens", FIELD_FLAG, GIVEN(model.labels_next_token) },
     { "recipe_flops_per_sequence", "flop", "by the recipe's formula", FIELD_REAL, GIVEN(recipe_flops_per_sequence) },
     { "model_flops_per_sequence", "flop", "causal attention", FIELD_REAL, GIVEN(model_flops_per_sequence) },
+    { "recipe_block_flops_per_sequence", "flop", "of the recipe's, the blocks' products", FIELD_REAL,
+      GIVEN(recipe_block_flops_per_sequence) },
+    { "model_block_flops_per_sequence", "flop", "of the others", FIELD_REAL, GIVEN(model_block_flops_per_sequence) },
     { "metric_steps", "1", "last steps, whose mean is the recipe's step time", FIELD_COUNT, GIVEN(metric_steps) },
     { "beta1", "1", "AdamW's", FIELD_REAL, GIVEN(optimizer.beta1) },
     { "beta2", "1", "AdamW's", FIELD_REAL, GIVEN(optimizer.beta2) },
@@ -86,6 +90,12 @@ static const field of_results[] = {
     { "tflops_per_gpu", "Tflop/s", "by the recipe's formula and the median", FIELD_REAL, RESULT(tflops_per_gpu) },
     { "recipe_mfu", "1", "part of the device's peak, by the recipe's formula", FIELD_REAL, RESULT(recipe_mfu) },
     { "model_mfu", "1", "part of the device's peak, causal attention", FIELD_REAL, RESULT(model_mfu) },
+    { "recipe_ceiling", "1",
+      "FP8: the largest MFU with attention and LM head at the BF16 peak, by the recipe's formula", FIELD_REAL,
+      RESULT(recipe_ceiling) },
+    { "model_ceiling", "1", "the same by causal attention", FIELD_REAL, RESULT(model_ceiling) },
+    { "recipe_reached", "1", "recipe_mfu of recipe_ceiling", FIELD_REAL, RESULT(recipe_reached) },
+    { "model_reached", "1", "model_mfu of model_ceiling", FIELD_REAL, RESULT(model_reached) },
     { "days_per_trillion_tokens", "d", "by the median; not of a proxy", FIELD_REAL, RESULT(days_per_trillion) },
     { "total_seconds", "s", "the case, checks included", FIELD_REAL, RESULT(total_seconds) },
     { "idle_seconds", "s", "rank 0's compute queue ran nothing", FIELD_REAL, RESULT(tally.idle_seconds) },
@@ -194,6 +204,16 @@ static const field of_memory[] = {
     { "bytes", "bytes", "of rank 0's arena", FIELD_BYTES, PER_MEMORY_KIND, EACH(bytes_by_kind, ) },
 };
 
+/* All ranks', of the timed steps. */
+static const field of_fp8[] = {
+    { "name", NULL, "of the kind of tensor", FIELD_LABEL, PER_FP8_KIND, .word = fp8_word },
+    { "underflowed", "1", "part of the values that became 0", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .underflowed) },
+    { "saturated", "1", "part that became the format's largest number", FIELD_REAL, PER_FP8_KIND,
+      EACH(fp8, .saturated) },
+    { "scale_least", "1", "smallest scale of a tensor", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .scale_least) },
+    { "scale_most", "1", "largest", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .scale_most) },
+};
+
 static const field of_check[] = {
     { "done", NULL, "the check model was trained", FIELD_FLAG, CHECK(done) },
     { "passed", NULL, "the residual is below 16", FIELD_FLAG, CHECK(passed) },
@@ -226,6 +246,7 @@ static const field_group groups[] = {
     { "transfers", LINE_ROWS, FIELDS(of_transfers) },
     { "transfer_kinds", LINE_ROWS, FIELDS(of_transfer_kinds) },
     { "spans", LINE_ABSENT, "end", { "begin" }, FIELDS(of_spans) },
+    { "fp8", LINE_ROWS, FIELDS(of_fp8) },
     { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
     { "check_before", LINE_OBJECT, .offset = offsetof(case_result, check[0]), FIELDS(of_check) },
     { "check_after", LINE_OBJECT, .offset = offsetof(case_result, check[1]), FIELDS(of_check) },

@@ -32,6 +32,7 @@ typedef enum {
     PER_TRANSFER,
     PER_MEMORY_KIND,
     PER_SPAN,
+    PER_FP8_KIND,
     PER_FAIL_REASON,
     PER_INVALID_REASON
 } field_extent;

@@ -24,6 +24,8 @@ static case_result empty_result(const bench_case *c)
     r.median_seconds = r.minimum_seconds = r.maximum_seconds = r.recipe_seconds = NAN;
     r.tokens_per_second = r.tokens_per_second_per_gpu = r.tflops_per_gpu = NAN;
     r.recipe_mfu = r.model_mfu = r.days_per_trillion = NAN;
+    r.recipe_ceiling = r.model_ceiling = r.recipe_reached = r.model_reached = NAN;
+    for (int i = 0; i < FP8_KINDS; i++) r.fp8[i] = (fp8_figures){ NAN, NAN, NAN, NAN };
     for (int i = 0; i < 2; i++)
         r.check[i] = (check_result){
             .residual = NAN, .loss = NAN, .gradient_first = NAN, .gradient_fourth = NAN, .weights = NAN
@@ -96,6 +98,17 @@ static void summarize_seconds(case_result *r)
     free(sorted);
 }
 
+static void summarize_ceiling(case_result *r)
+{
+    const bench_case *c = r->given;
+    double fp8 = gpu_peak(r->device, PRECISION_FP8), bf16 = gpu_peak(r->device, PRECISION_BF16);
+    if (c->precision != PRECISION_FP8) return;
+    r->recipe_ceiling = mixed_ceiling(c->recipe_flops_per_sequence, c->recipe_block_flops_per_sequence, fp8, bf16);
+    r->model_ceiling = mixed_ceiling(c->model_flops_per_sequence, c->model_block_flops_per_sequence, fp8, bf16);
+    r->recipe_reached = r->recipe_mfu / r->recipe_ceiling;
+    r->model_reached = r->model_mfu / r->model_ceiling;
+}
+
 void result_summarize(case_result *r)
 {
     const bench_case *c = r->given;
@@ -107,7 +120,27 @@ void result_summarize(case_result *r)
     r->tflops_per_gpu = flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, step, gpus) / 1e12;
     r->recipe_mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, step, gpus, peak);
     r->model_mfu = model_flops_utilization(c->global_batch, c->model_flops_per_sequence, step, gpus, peak);
+    summarize_ceiling(r);
     r->days_per_trillion = c->proxy ? NAN : days_per_trillion(r->tokens_per_second);
+}
+
+const char *fp8_kind_name(fp8_kind kind)
+{
+    static const char *const names[FP8_KINDS] = { "input", "weight", "gradient" };
+    return names[kind];
+}
+
+/* The mean of the parts: every step makes codes of as many values. */
+void result_add_fp8(case_result *r, int64_t step, const fp8_figures kind[FP8_KINDS])
+{
+    double before = (double)(step - r->given->warmup);
+    for (int i = 0; i < FP8_KINDS && before >= 0.0; i++) {
+        fp8_figures old = before > 0.0 ? r->fp8[i] : kind[i], *sum = &r->fp8[i];
+        sum->underflowed = (before * old.underflowed + kind[i].underflowed) / (before + 1.0);
+        sum->saturated = (before * old.saturated + kind[i].saturated) / (before + 1.0);
+        sum->scale_least = fmin(old.scale_least, kind[i].scale_least);
+        sum->scale_most = fmax(old.scale_most, kind[i].scale_most);
+    }
 }
 
 static int by_end(const void *a, const void *b)

@@ -30,6 +30,13 @@ typedef enum {
     ROUTED_FIGURES
 } routed_figure;
 
+/* Of a kind of tensor of an FP8 case: parts of its values that became 0 without being it, and the largest number of the
+ * format for being larger; smallest and largest scale of a tensor. */
+typedef struct {
+    double underflowed, saturated, scale_least, scale_most;
+} fp8_figures;
+const char *fp8_kind_name(fp8_kind kind);
+
 typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
 
 typedef struct {
@@ -40,17 +47,20 @@ typedef struct {
     /* per step, warm-up first: total = warmup + steps entries, owned */
     double *loss, *gradient_norm, *learning_rate, *step_seconds;
     double *routed[ROUTED_FIGURES];
-    double *rank_seconds; /* [total, ranks used]; rank 0 only */
-    int64_t completed;    /* steps that finished */
-    double spent_seconds; /* in them, by this rank's clock */
+    double *rank_seconds;       /* [total, ranks used]; rank 0 only */
+    fp8_figures fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
+    int64_t completed;          /* steps that finished */
+    double spent_seconds;       /* in them, by this rank's clock */
     /* over the measured window */
     double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */
     double recipe_seconds;                                   /* mean of the last metric_steps, or of all if fewer */
     double tokens_per_second, tokens_per_second_per_gpu;     /* by the median; a rank is a GPU */
     double tflops_per_gpu;                                   /* flops by the recipe's formula */
-    double recipe_mfu, model_mfu; /* fractions of the peak, by the median; NaN where no peak is known */
-    double days_per_trillion;     /* NaN for proxies */
-    double total_seconds;         /* wall time of the case, checks included */
+    double recipe_mfu, model_mfu;         /* fractions of the peak, by the median; NaN where no peak is known */
+    double recipe_ceiling, model_ceiling; /* FP8: the largest MFU with attention and LM head at the BF16 peak */
+    double recipe_reached, model_reached; /* the MFU's parts of these */
+    double days_per_trillion;             /* NaN for proxies */
+    double total_seconds;                 /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS]; /* rank 0 */
     double outside_bytes;                           /* peak resident memory outside the arena, maximum over ranks */
     double device_outside_bytes;   /* of a device that no rank shares: in use outside arenas, maximum over ranks */
@@ -82,6 +92,9 @@ void result_skip(case_result *r, const bench_case *c, const char *reason);
 void result_close(case_result *r);
 /* The numbers of the measured window, from those of the steps. */
 void result_summarize(case_result *r);
+/* Adds what FP8 did in a step, all ranks': one entry a kind. Steps of the warm-up are left out. In the order of the
+ * steps, each once. */
+void result_add_fp8(case_result *r, int64_t step, const fp8_figures kind[FP8_KINDS]);
 /* Keeps the spans of one step and what was idle in a window of `seconds`: no operation ran, no transfer was waited for
  * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside
  * it). */

@@ -21,14 +21,22 @@ static int64_t counted_vocabulary(const flops_formula *f, const model_shape *m)
     return (m->vocabulary + multiple - 1) / multiple * multiple;
 }
 
+static flop_count block_products(const flops_formula *f, const model_shape *m)
+{
+    flop_count layers = (flop_count)m->layers, h = (flop_count)m->hidden;
+    flop_count key_value = f->multi_head_projections ? h : h * m->kv_heads / m->heads;
+    flop_count projections = 12 * layers * h * (h + key_value);
+    flop_count mlp = 6 * (flop_count)mlp_matrices(m) * layers * (flop_count)m->ffn * h;
+    return (flop_count)m->sequence * (projections + mlp);
+}
+
+double formula_block_flops(const flops_formula *f, const model_shape *m) { return (double)block_products(f, m); }
+
 double formula_flops(const flops_formula *f, const model_shape *m)
 {
     flop_count layers = (flop_count)m->layers, h = (flop_count)m->hidden, s = (flop_count)m->sequence;
-    flop_count key_value = f->multi_head_projections ? h : h * m->kv_heads / m->heads;
-    flop_count projections = 12 * layers * h * (h + key_value), attention = (f->causal ? 6 : 12) * layers * h * s;
-    flop_count mlp = 6 * (flop_count)mlp_matrices(m) * layers * (flop_count)m->ffn * h;
-    flop_count head = 6 * (flop_count)counted_vocabulary(f, m) * h;
-    return (double)(s * (projections + attention + mlp + head));
+    flop_count attention = (f->causal ? 6 : 12) * layers * h * s, head = 6 * (flop_count)counted_vocabulary(f, m) * h;
+    return (double)(block_products(f, m) + s * (attention + head));
 }
 
 /* The first row that the name begins with counts; a part of a GPU has no row. Dense products, as published: halves of
@@ -72,4 +80,10 @@ double model_flops_utilization(int64_t global_batch, double flops_per_sequence, 
                                double peak)
 {
     return peak > 0.0 ? flops_per_gpu(global_batch, flops_per_sequence, step_seconds, gpus) / peak : (double)NAN;
+}
+
+double mixed_ceiling(double flops, double block_flops, double fp8_peak, double bf16_peak)
+{
+    double rest = flops - block_flops;
+    return fp8_peak > 0.0 ? flops / (block_flops + rest * fp8_peak / bf16_peak) : (double)NAN;
 }

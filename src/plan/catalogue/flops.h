@@ -19,6 +19,8 @@ typedef __int128 flop_count; /* exact */
 
 /* Flops of one training sequence, forward and backward, by a recipe's own formula. */
 double formula_flops(const flops_formula *f, const model_shape *m);
+/* Of these, those of the four products of a block: what FP8 runs compute in FP8. */
+double formula_block_flops(const flops_formula *f, const model_shape *m);
 
 /* Dense peak, in flop/s, of the GPU that calls itself so ("NVIDIA H100 80GB HBM3", or just "H100"); 0 where none is
  * known: for other names, the host's, and FP32. */
@@ -33,3 +35,6 @@ double flops_per_gpu(int64_t global_batch, double flops_per_sequence, double ste
 /* Model flops utilization, a fraction; NaN where no peak is known (peak 0). */
 double model_flops_utilization(int64_t global_batch, double flops_per_sequence, double step_seconds, int gpus,
                                double peak);
+/* The largest utilization of the FP8 peak where block_flops of the flops run at it and the rest, attention and the LM
+ * head, at the BF16 peak; NaN where no peak is known. */
+double mixed_ceiling(double flops, double block_flops, double fp8_peak, double bf16_peak);

@@ -153,8 +153,7 @@ void draft_resolve(case_draft *d)
     d->c.world_ranks = d->source->ranks;
     d->c.step_line = d->workload->step_line;
     d->c.metric_steps = d->workload->metric_steps;
-    d->c.recipe_flops_per_sequence = formula_flops(d->workload->formula, &d->c.model);
-    d->c.model_flops_per_sequence = model_flops(&d->c.model);
+    count_flops(&d->c, d->workload->formula);
     resolve_names(d);
     built_reasons(&d->c, true, d->c.not_built); /* without the backend: a case on paper needs none */
     draft_compare(d);

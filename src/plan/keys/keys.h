@@ -70,7 +70,7 @@ typedef struct {
     const char *explanation;
 } key_row;
 
-enum { KEY_SENTENCE = 720, KEY_TEXT = PATH_LENGTH };
+enum { KEY_SENTENCE = 960, KEY_TEXT = PATH_LENGTH };
 
 const key_row *key_at(key_id key);
 /* KEYS if there is no key of this name. */

@@ -29,6 +29,8 @@ const char *const operation_names[] = { OPS_OF_STEPS(OPERATION) 0 };
 const char *axis_name(mesh_axis axis) { return axis_names[axis]; }
 const char *size_name(case_size size) { return size_names[size]; }
 const char *precision_name(case_precision precision) { return precision_names[precision]; }
+const char *fp8_scale_name(fp8_scale_rule rule) { return fp8_scale_names[rule]; }
+const char *fp8_scaling_name(fp8_scaling_rule rule) { return fp8_scaling_names[rule]; }
 const char *backend_name(case_backend backend) { return backend_names[backend]; }
 const char *tokens_name(tokens_kind tokens) { return tokens_names[tokens]; }
 const char *recompute_name(recompute_mask recompute) { return recompute_names[recompute]; }

@@ -4,12 +4,6 @@
 #include "plan/model/shapes.h"
 #include <stdio.h>
 
-static void count_flops(bench_case *c, const workload_row *w)
-{
-    c->recipe_flops_per_sequence = formula_flops(w->formula, &c->model);
-    c->model_flops_per_sequence = model_flops(&c->model);
-}
-
 static void check_batch(bench_case *c)
 {
     int pipeline = c->layout.degree[AXIS_PIPELINE];
@@ -37,7 +31,7 @@ bench_case check_case(const bench_case *c)
     check.tokens = TOKENS_UNIFORM;
     snprintf(check.model_name, NAME_LENGTH, "%s, check model", w->name);
     check_batch(&check);
-    count_flops(&check, w);
+    count_flops(&check, w->formula);
     return check;
 }
 

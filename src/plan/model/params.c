@@ -176,15 +176,30 @@ int64_t model_parameters(const model_shape *m)
 
 /* A product with a matrix costs 2 flops per weight and token forward and 4 backward; so does each of the two products
  * of attention per channel and attended position; a token attends to half of the sequence on average. */
-flop_count model_flop_count(const model_shape *m)
+static flop_count product_flop_count(const model_shape *m, unsigned places)
 {
     param_list l = params_of_shape(m);
-    flop_count token = 6 * (flop_count)(m->layers * m->heads * m->head_dim) * m->sequence;
+    flop_count token = 0;
     for (int i = 0; i < l.count; i++) {
         const param_rule *p = &l.rule[i];
-        token += 6 * (flop_count)(param_repeats(p, m->layers) * p->products) * p->rows * p->columns;
+        if (p->places & places)
+            token += 6 * (flop_count)(param_repeats(p, m->layers) * p->products) * p->rows * p->columns;
     }
     return m->sequence * token;
 }
 
+flop_count model_flop_count(const model_shape *m)
+{
+    flop_count channels = (flop_count)(m->layers * m->heads * m->head_dim);
+    return product_flop_count(m, AT_LAYER | AT_LOSS) + 6 * channels * m->sequence * m->sequence;
+}
+
 double model_flops(const model_shape *m) { return (double)model_flop_count(m); }
+
+void count_flops(bench_case *c, const flops_formula *f)
+{
+    c->recipe_flops_per_sequence = formula_flops(f, &c->model);
+    c->recipe_block_flops_per_sequence = formula_block_flops(f, &c->model);
+    c->model_flops_per_sequence = model_flops(&c->model);
+    c->model_block_flops_per_sequence = (double)product_flop_count(&c->model, AT_LAYER);
+}

@@ -95,3 +95,5 @@ int64_t model_parameters(const model_shape *m);
  * attention, unpadded vocabulary. */
 flop_count model_flop_count(const model_shape *m);
 double model_flops(const model_shape *m);
+/* Sets what both formulas say of a sequence of the case's model. */
+void count_flops(bench_case *c, const flops_formula *f);

@@ -90,7 +90,7 @@ static void reads_back_what_was_added(void **state)
     assert_true(read_real(file, "/case_0001/results/tokens_per_second_per_gpu") == r.tokens_per_second / 4);
     assert_true(isnan(read_real(file, "/case_0001/results/recipe_mfu")));
     assert_true(read_real(file, "/case_0001/check_after/residual") == 1.25);
-    assert_true(read_real(file, "/case_0007/check_after/residual") == 400.0);
+    assert_true(read_real(file, "/case_0008/check_after/residual") == 400.0);
     double steps[9], ranks[9 * 4];
     hid_t set = H5Dopen2(file, "/case_0001/steps/step_seconds", H5P_DEFAULT),
           table = H5Dopen2(file, "/case_0001/ranks/rank_seconds", H5P_DEFAULT);
@@ -103,8 +103,8 @@ static void reads_back_what_was_added(void **state)
     assert_string_equal(read_text(file, "/case_0001", "validity"), "VALID");
     assert_string_equal(read_text(file, "/case_0005", "verdict"), "SKIPPED");
     assert_string_equal(read_text(file, "/case_0005", "skipped"), "needs 8 ranks, there are 4");
-    assert_string_equal(read_text(file, "/case_0007", "fault"), "drop all_reduce 3 1");
-    assert_string_equal(read_text(file, "/case_0007/results/fail_reasons", NULL),
+    assert_string_equal(read_text(file, "/case_0008", "fault"), "drop all_reduce 3 1");
+    assert_string_equal(read_text(file, "/case_0008/results/fail_reasons", NULL),
                         "check after the steps: residual 400");
     assert_true(H5Lexists(file, "/case_0005/results", H5P_DEFAULT) == 0);
     H5Fclose(file);
@@ -180,8 +180,9 @@ static herr_t guarded(hid_t file, const char *name, const H5O_info_t *info, void
 
 static void every_dataset_is_guarded(void **state)
 {
-    write_sample(
-        (const int[]){ SAMPLE_HOST, SAMPLE_RECIPE, SAMPLE_PROXY, SAMPLE_NOT_VALID, SAMPLE_SKIPPED, SAMPLE_EXPERTS }, 6);
+    write_sample((const int[]){ SAMPLE_HOST, SAMPLE_RECIPE, SAMPLE_PROXY, SAMPLE_NOT_VALID, SAMPLE_SKIPPED,
+                                SAMPLE_EXPERTS, SAMPLE_FP8 },
+                 7);
     hid_t file = open_sample();
     int count = 0;
     H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, guarded, &count, H5O_INFO_BASIC);
@@ -239,6 +240,24 @@ static void every_field_is_written(void **state)
         }
     }
     H5Fclose(file);
+}
+
+/* Only the timed steps count: the mean of parts, the range of all scales; other precisions have no rows. */
+static void fp8_is_summed_over_steps(void **state)
+{
+    bench_case c = sample_case(SAMPLE_FP8);
+    case_result r = sample_result(&c, SAMPLE_FP8), other = { .given = &sample_given[SAMPLE_HOST] };
+    assert_true(fabs(r.fp8[FP8_INPUT].underflowed - 1e-4) < 1e-18 && r.fp8[FP8_INPUT].saturated == 0.0);
+    assert_true(r.fp8[FP8_INPUT].scale_least == 16.0 && r.fp8[FP8_INPUT].scale_most == 256.0);
+    assert_true(r.fp8[FP8_GRADIENT].scale_least == 32768.0 && r.fp8[FP8_GRADIENT].scale_most == 1048576.0);
+    for (int i = 0; i < field_groups(); i++) {
+        const field_group *g = field_group_at(i);
+        if (strcmp(g->name, "fp8")) continue;
+        assert_int_equal(field_rows(g->field, &r), FP8_KINDS);
+        assert_int_equal(field_rows(g->field, &other), 0);
+        assert_string_equal(field_value(g, g->field, &r, FP8_GRADIENT).text, "gradient");
+    }
+    result_close(&r);
 }
 
 static void none_writes_nothing(void **state)
@@ -336,6 +355,7 @@ int main(int argc, char **argv)
                                         TEST(plots_without_a_script),
                                         TEST(what_changes_before_a_commit_is_written),
                                         TEST(every_field_is_written),
+                                        TEST(fp8_is_summed_over_steps),
                                         TEST(none_writes_nothing),
                                         TEST(places_that_cannot_be_written_are_refused),
                                         TEST(a_read_only_folder_is_refused),

@@ -214,13 +214,30 @@ static void peaks(void **state)
     assert_true(flops_per_gpu(128, 2e15, 10.0, 64) == 128 * 2e15 / 10.0 / 64);
 }
 
+/* Of llama3.1 8b at 1979 and 989 Tflop/s: 72.3 % of the recipe's flops, 81.4 % of the others, are the blocks'. */
+static void ceilings(void **state)
+{
+    bench_case c = case_of("[llama3.1-8b]\nsize = full\nprecision = fp8\n", 8, true);
+    double blocks = 8192.0 * 32 * (12 * 4096.0 * 5120 + 18 * 4096.0 * 14336);
+    assert_true(c.recipe_block_flops_per_sequence == blocks && c.model_block_flops_per_sequence == blocks);
+    assert_printed("%.6f", mixed_ceiling(c.recipe_flops_per_sequence, blocks, 1979e12, 989e12), "0.782966");
+    assert_printed("%.6f", mixed_ceiling(c.model_flops_per_sequence, blocks, 1979e12, 989e12), "0.842747");
+    assert_true(mixed_ceiling(2.0, 2.0, 1979e12, 989e12) == 1.0 && mixed_ceiling(2.0, 0.0, 2.0, 1.0) == 0.5);
+    assert_true(isnan(mixed_ceiling(2.0, 1.0, 0.0, 312e12)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama_formula_values), cmocka_unit_test(proxies_are_exact),
-        cmocka_unit_test(other_recipes),        cmocka_unit_test(model_formula_is_comparable),
-        cmocka_unit_test(bench_step),           cmocka_unit_test(parameter_counts),
-        cmocka_unit_test(worked_examples),      cmocka_unit_test(peaks),
+        cmocka_unit_test(llama_formula_values),
+        cmocka_unit_test(proxies_are_exact),
+        cmocka_unit_test(other_recipes),
+        cmocka_unit_test(model_formula_is_comparable),
+        cmocka_unit_test(bench_step),
+        cmocka_unit_test(parameter_counts),
+        cmocka_unit_test(worked_examples),
+        cmocka_unit_test(peaks),
+        cmocka_unit_test(ceilings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

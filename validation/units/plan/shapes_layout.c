@@ -82,8 +82,7 @@ static row rows[] = {
     { "grok on 64, data 16 of depth 4", "[grok1-314b]\nsize = full\nlayers = 4\n", 64, true, 4, 1, 1, 16, 1, 1, 64, 4,
       1024, 64, false, "", "" },
     { "grok on 768", "[grok1-314b]\nsize = full\n", 768, true, 4, 8, 2, 12, 1, 8, 768, 64, 1536, 128, false, "", "" },
-    { "70b, fp8 on 64", FULL("70b") "precision = fp8\n", 64, true, 4, 8, 1, 2, 1, 5, 64, 80, 128, 64, true, "",
-      "precision fp8" },
+    { "70b, fp8 on 64", FULL("70b") "precision = fp8\n", 64, true, 4, 8, 1, 2, 1, 5, 64, 80, 128, 64, true, NONE },
     { "llama2 on 512", "[llama2-70b]\nsize = full\n", 512, true, 1, 1, 1, 4, 128, 1, 512, 80, 1024, 1, true, NONE },
     { "gpt3 on 128", "[gpt3-175b]\nsize = full\n", 128, true, 8, 8, 1, 2, 1, 3, 128, 96, 256, 64, false, "", "" },
     /* the recipe's way of computing: nothing sharded on one data rank, its schedule, overlap */
@@ -97,8 +96,8 @@ static row rows[] = {
     { "8b, no overlap", FULL("8b") "overlap = off\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "405b on 32, no overlap", FULL("405b") "overlap = off\n", 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, false,
       NONE },
-    { "52k on 8, fp8", "[gpt3-52k]\nsize = full\nprecision = fp8\n", 8, true, 2, 2, 1, 2, 1, 1, 8, 8, 32, 2, false, "",
-      "precision fp8" },
+    { "52k on 8, fp8", "[gpt3-52k]\nsize = full\nprecision = fp8\nhidden = 64\n", 8, true, 2, 2, 1, 2, 1, 1, 8, 8, 32,
+      2, false, NONE },
     /* size = auto */
     { "auto on 8", "[llama3.1-8b]\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "auto on 4", "[llama3.1-8b]\n", 4, true, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
