@@ -7,11 +7,12 @@ sys.path.insert(0, "validation/program")
 sys.path.insert(0, "validation/budget")
 import machine  # noqa: E402
 import products as table  # noqa: E402
-from budget import AIMS, page  # noqa: E402
-from layouts import all_layouts  # noqa: E402
+from costs import code_bytes  # noqa: E402
+from budget import AIMS, FP8_SHOWN, page  # noqa: E402
+from layouts import all_layouts, fp8_layouts  # noqa: E402
 from program import Tap  # noqa: E402
 from rates import Explained  # noqa: E402
-from steps import FURTHER, RING, STRIPS, WAYS, mfu, step_seconds  # noqa: E402
+from steps import FURTHER, RING, STRIPS, WAYS, mfu, mixed_ceiling, step_seconds  # noqa: E402
 
 PAGE = "validation/measured/budget.txt"
 # Recipe MFU in percent that the audit states of the code with rings, and how far this budget may be from it.
@@ -24,7 +25,7 @@ def percent(prices, x, way):
 
 
 def figures(prices, some):
-    return [percent(prices, x, way) for x in some for way in WAYS]
+    return [percent(prices, x, way) for x in some for way in WAYS[x.fp8:]]
 
 
 def every_assumption_matters(tap, prices, some):
@@ -37,9 +38,18 @@ def every_assumption_matters(tap, prices, some):
                f"{max(abs(c - a) for c, a in zip(changed, as_assumed)):.2f} percent of MFU for a fifth of it")
 
 
+def codes_cost(tap, prices, x):
+    """Codes of their own passes cost more than those that come with the value, and both more than none."""
+    fused, passes = percent(prices, x, STRIPS), percent(prices, x._replace(fused=False), STRIPS)
+    ceiling = 100 * mixed_ceiling(x)
+    tap.ok(passes < fused < ceiling, f"{x}: {passes:.1f} percent with passes, {fused:.1f} without, below {ceiling:.1f}")
+    least = min(sum(code_bytes(x, how)) for how in (True, False))
+    tap.ok(0 < least == sum(code_bytes(x, True)), f"{x}: {least / 1e6:.0f} MB of codes a layer", least)
+
+
 def main():
     tap, prices, reasons = Tap(), table.read(), Explained("budget")
-    layouts = {str(x): x for x in all_layouts()}
+    layouts, fp8 = {str(x): x for x in all_layouts()}, {str(x): x for x in fp8_layouts()}
     with open(PAGE, encoding="utf-8") as f:
         tap.ok(f.read() == page(), f"{PAGE} is up to date", "renew it: validation/budget/budget.py")
     for name, aim in AIMS.items():
@@ -51,7 +61,9 @@ def main():
     for name, (found, off) in AUDIT.items():
         ring = percent(prices, layouts[name], RING)
         tap.ok(abs(ring - found) <= off, f"{name}: {ring:.1f} percent with rings, in the audit {found}")
-    every_assumption_matters(tap, prices, [layouts[name] for name in {**AIMS, **AUDIT}])
+    for name in FP8_SHOWN:
+        codes_cost(tap, prices, fp8[name])
+    every_assumption_matters(tap, prices, [layouts[name] for name in {**AIMS, **AUDIT}] + [fp8[n] for n in FP8_SHOWN])
     tap.done()
 
 

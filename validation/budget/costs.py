@@ -20,7 +20,9 @@ def left_to_transfers(x):
 
 def product_seconds(prices, p, sustained, longer):
     """As estimated, but no faster than power allows; on fewer multiprocessors in proportion."""
-    return p.times * longer * max(1e-6 * prices[p.key], p.flops / p.times / sustained)
+    held = sustained * (of("FP8 products") if p.fp8 else 1.0)
+    split = of("split sums") if p.fp8 and p.what != FORWARD else 1.0
+    return p.times * longer * split * max(1e-6 * prices[p.key], p.flops / p.times / held)
 
 
 def of_products(prices, x, pieces, head=False, sustained=None, longer=None):
@@ -58,6 +60,23 @@ def memory_bytes(x):
     return forward, backward + again + query_gradient_bytes(x)
 
 
+def code_bytes(x, fused):
+    """(forward, backward): what codes add to these bytes. Where they are fused, what makes a value writes its codes, as
+    rows and transposed, instead of BF16; attention knows no codes, and the residual's gradient stays BF16 beside them;
+    what tensor ranks hold in parts is gathered as codes and then transposed. Else each value and, at each use, each
+    weight is read once more and written as codes."""
+    own, whole, t = x.rows // x.tensor, x.rows, x.tensor
+    queries, values = x.heads * x.head_dim // t, x.kv_heads * x.head_dim // t
+    gathered = 2 * 2 * x.hidden * whole if t > 1 else 0            # transposed: of two inputs, or two gradients
+    outputs = queries * whole                                      # of attention
+    if fused:
+        return 4 * outputs, gathered + (4 * values + 2 * 2 * x.hidden // t) * whole + gathered
+    inputs = 2 * x.hidden * own + outputs + x.ffn // t * whole
+    gradients = (queries + 2 * values + 2 * x.ffn // t) * whole + 2 * x.hidden * own
+    weights = 3 * x.layer_parameters // t
+    return 4 * inputs + weights, 4 * gradients + 2 * gathered + weights
+
+
 def query_gradient_bytes(x):
     """What a second call reads and writes beside its main kernel: gradient and output in, zeros of FP32 sums out; these
     in, BF16 out; then, to add the gradients of two calls, two in, one out. (One piece of the sequence, the first, has
@@ -70,6 +89,12 @@ def kernels(x, pieces):
     adds = 2 * pieces if x.tensor > 1 else 0
     calls, backward = (2, 18) if x.context > 1 else (1, 3)
     return 4 * pieces + adds + calls + 4, 4 * pieces + 4 + adds + backward + 6
+
+
+def code_kernels(x):
+    """(forward, backward): launches that codes add."""
+    transposes = 4 if x.tensor > 1 else 0
+    return (0, 0) if not x.fp8 else (1, 1 + transposes) if x.fused else (8, 8 + transposes)
 
 
 class Layer(NamedTuple):
@@ -85,8 +110,12 @@ class Layer(NamedTuple):
 
 
 def layer_of(prices, x, sustained=None):
+    bytes_ = memory_bytes(x)
+    if x.fp8:
+        bytes_ = [b + codes for b, codes in zip(bytes_, code_bytes(x, x.fused))]
+    launches = [n + codes for n, codes in zip(kernels(x, x.strips), code_kernels(x))]
     return Layer(of_products(prices, x, x.strips, sustained=sustained), attention(x),
-                 tuple(b / of("memory") for b in memory_bytes(x)), tuple(n * of("gap") for n in kernels(x, x.strips)))
+                 tuple(b / of("memory") for b in bytes_), tuple(n * of("gap") for n in launches))
 
 
 def head_bytes(x):

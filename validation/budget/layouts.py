@@ -10,6 +10,7 @@ FEWEST_ROWS = 1024           # of a strip's products (issue 13)
 FORWARD, INPUT, WEIGHT = "forward", "input gradient", "weight gradient"
 # Both operands lie along the summed dimension (NT), the second across it (NN), both across it (TN); row major.
 OPERANDS = {FORWARD: "NT", INPUT: "NN", WEIGHT: "TN"}
+FP8 = "FP8"                  # instead of these: all are NT, of codes of one byte, and make BF16
 
 
 class Layout(NamedTuple):
@@ -34,6 +35,7 @@ class Layout(NamedTuple):
     micro_batch: int
     global_batch: int
     beside: str = ""         # why it is priced although no recipe has it
+    fused: bool = True       # FP8: what makes a value makes its codes
 
     @property
     def rows(self):
@@ -58,11 +60,20 @@ class Layout(NamedTuple):
         return projections + 3 * self.hidden * self.ffn + 2 * self.hidden
 
     @property
+    def fp8(self):
+        return self.precision == "fp8"
+
+    @property
+    def block_flops(self):
+        """Of one sequence, of the products of the blocks."""
+        projections = 12 * self.hidden * (self.hidden + self.hidden * self.kv_heads // self.heads)
+        return self.sequence * self.layers * (projections + 18 * self.ffn * self.hidden)
+
+    @property
     def flops(self):
         """Of one sequence, by the recipe's formula."""
-        h, s = self.hidden, self.sequence
-        attention = 12 * self.layers * h * (h + h * self.kv_heads // self.heads + s)
-        return s * (attention + 18 * self.layers * self.ffn * h + 6 * self.vocabulary * h)
+        rest = 12 * self.layers * self.hidden * self.sequence + 6 * self.vocabulary * self.hidden
+        return self.block_flops + self.sequence * rest
 
     @property
     def strips(self):
@@ -74,7 +85,8 @@ class Layout(NamedTuple):
 
     def __str__(self):
         ways = (("T", self.tensor), ("P", self.pipeline), ("C", self.context), ("D", self.data), ("S", self.shard))
-        return f"{self.workload} {self.gpus} GPUs " + ("".join(f"{k}{n}" for k, n in ways if n > 1) or "T1")
+        cut = "".join(f"{k}{n}" for k, n in ways if n > 1) or "T1"
+        return f"{self.workload} {self.gpus} GPUs {cut}{' FP8' if self.fp8 else ''}"
 
 
 class Product(NamedTuple):
@@ -85,10 +97,11 @@ class Product(NamedTuple):
     n: int
     k: int
     times: int
+    fp8: bool
 
     @property
     def key(self):
-        return self.m, self.n, self.k, OPERANDS[self.what]
+        return self.m, self.n, self.k, FP8 if self.fp8 else OPERANDS[self.what]
 
     @property
     def flops(self):
@@ -136,6 +149,11 @@ def all_layouts():
     return beside(layouts) + layouts
 
 
+def fp8_layouts():
+    """Llama 3.1's in FP8."""
+    return [x for x in catalogue(listing())[2] if x.workload.startswith("llama3.1")]
+
+
 def weights(x, head):
     """Name, outputs and inputs of a rank's share of each matrix, and whether the outputs are what is shared."""
     h, d, t = x.hidden, x.head_dim, x.tensor
@@ -150,10 +168,10 @@ def products(x, pieces, head=False):
     rows, some = x.rows // pieces, []
     for name, outputs, inputs, _ in weights(x, head):
         again = name == "gate_up" and x.recompute == "attention_mlp"
-        some += [Product(name, FORWARD, rows, outputs, inputs, pieces),
-                 Product(name, INPUT, rows, inputs, outputs, pieces),
-                 Product(name, WEIGHT, outputs, inputs, x.rows, 1)]
-        some += [Product(name + " again", FORWARD, rows, outputs, inputs, pieces)] if again else []
+        some += [Product(name, FORWARD, rows, outputs, inputs, pieces, x.fp8 and not head),
+                 Product(name, INPUT, rows, inputs, outputs, pieces, x.fp8 and not head),
+                 Product(name, WEIGHT, outputs, inputs, x.rows, 1, x.fp8 and not head)]
+        some += [Product(name + " again", FORWARD, rows, outputs, inputs, pieces, x.fp8)] if again else []
     return some
 
 

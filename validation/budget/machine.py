@@ -15,6 +15,11 @@ ASSUMED = {
     "products": Assumption(
         710e12, 1e12, "TF/s that power lets a product hold; slower ones by products.list",
         "audit of 2026-11-22; the best measured is 794.5 (stas00/ml-engineering), priced beside it"),
+    "FP8 peak": Assumption(1979e12, 1e12, "TF/s, of which the MFU of FP8 is a share", "the recipes"),
+    "FP8 products": Assumption(1.765, 1, "times the rate that power lets a BF16 product hold",
+                               "best measured on an H100: 1402.6 beside 794.5 (stas00/ml-engineering)"),
+    "split sums": Assumption(1.15, 1, "times the seconds of FP8 products without fast accumulation: the gradients'",
+                             "torchao #2377 measured 1.1 to 1.2"),
     "attention forward": Assumption(
         605e12, 1e12, "TF/s, causal, half of the square counted",
         "cuDNN at 8192 positions: mean of 644 (H200, cudnn-frontend's benchmark), 566 (H100, flash-attention #1893)"),

@@ -8,13 +8,14 @@ It needs no GPU. Of the library's 64 candidates for an H100 the fastest counts, 
 import os
 import sys
 
-from layouts import FAMILIES, all_layouts, products, ring_pieces
+from layouts import FAMILIES, FP8, all_layouts, fp8_layouts, products, ring_pieces
 
 LIST = "validation/budget/products.list"
 CANDIDATES = 64
-HEAD = """# Microseconds of each product on an H100 SXM, BF16 summed in FP32, as estimated by nvidia-matmul-heuristics
-# {version}: the fastest of {candidates} candidates (CUTLASS3, precision TST, tuned by its model of performance).
-# It knows no limit of power, and no operand order makes a difference to it. Written by products.py.
+HEAD = """# Microseconds of each product on an H100 SXM, BF16 or FP8 summed in FP32, as estimated by nvidia-matmul-heuristics
+# {version}: the fastest of {candidates} candidates (CUTLASS3, precision TST or QST, tuned by its model of performance).
+# It knows no limit of power and no split accumulation, and no operand order makes a difference to it. Written by
+# products.py.
 # m n k operands microseconds
 """
 
@@ -22,9 +23,9 @@ HEAD = """# Microseconds of each product on an H100 SXM, BF16 summed in FP32, as
 def needed():
     """Keys of all products, as strips, whole and as pieces of a ring."""
     keys = set()
-    for x in all_layouts():
+    for x in all_layouts() + fp8_layouts():
         for head in (False, True):
-            for pieces in {x.strips, 1, ring_pieces(x)}:
+            for pieces in {x.strips, 1} if x.fp8 else {x.strips, 1, ring_pieces(x)}:
                 keys |= {product.key for product in products(x, pieces, head)}
     return sorted(keys)
 
@@ -35,20 +36,23 @@ class Library:
     def __init__(self, folder):
         sys.path.insert(0, folder)
         import nvMatmulHeuristics as library  # pylint: disable=import-error,import-outside-toplevel
-        self.library = library
-        self.ask = library.NvMatmulHeuristicsInterface(
-            backend=library.NvMatmulHeuristicsTarget.CUTLASS3, precision="TST",
-            flags=library.NvMatmulHeuristicsFlags.PERF_MODEL_BASED_AUTO_TUNING)
-        self.gpu = self.ask.createHardwareDescriptor()
-        self.ask.setHardwarePredefinedGpu(self.gpu, library.NvMatmulHeuristicsNvidiaGpu.H100_SXM)
-        self.orders = {}
-        for words in ("NT", "NN", "TN"):
-            self.orders[words] = library.NvMatmulHeuristicsMatmulLayout[f"{words}_ROW_MAJOR"]
-            assert self.ask.loadInternalDiscoverySet(self.orders[words], self.gpu)
+        self.library, self.asked = library, {}
+        for operands in ("NT", "NN", "TN", FP8):
+            self.asked[operands] = self.interface(*(("QST", "NT") if operands == FP8 else ("TST", operands)))
+
+    def interface(self, precision, order):
+        ask = self.library.NvMatmulHeuristicsInterface(
+            backend=self.library.NvMatmulHeuristicsTarget.CUTLASS3, precision=precision,
+            flags=self.library.NvMatmulHeuristicsFlags.PERF_MODEL_BASED_AUTO_TUNING)
+        gpu, layout = ask.createHardwareDescriptor(), self.library.NvMatmulHeuristicsMatmulLayout[f"{order}_ROW_MAJOR"]
+        ask.setHardwarePredefinedGpu(gpu, self.library.NvMatmulHeuristicsNvidiaGpu.H100_SXM)
+        assert ask.loadInternalDiscoverySet(layout, gpu)
+        return ask, gpu, layout
 
     def microseconds(self, m, n, k, operands):
-        problem = self.ask.makeNvMatmulHeuristicsProblem(m, n, k, self.orders[operands])
-        return 1e6 * min(c["runtime"] for c in self.ask.get(problem, CANDIDATES, hardware_descriptor=self.gpu))
+        ask, gpu, layout = self.asked[operands]
+        problem = ask.makeNvMatmulHeuristicsProblem(m, n, k, layout)
+        return 1e6 * min(c["runtime"] for c in ask.get(problem, CANDIDATES, hardware_descriptor=gpu))
 
 
 def version_of(folder):
@@ -67,7 +71,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     library, keys = Library(sys.argv[1]), needed()
-    rows = [f"{m:6} {n:6} {k:6} {operands} {library.microseconds(m, n, k, operands):10.2f}\n"
+    rows = [f"{m:6} {n:6} {k:6} {operands:3} {library.microseconds(m, n, k, operands):9.2f}\n"
             for m, n, k, operands in keys]
     with open(LIST, "w", encoding="utf-8") as out:
         out.write(HEAD.format(version=version_of(sys.argv[1]), candidates=CANDIDATES) + "".join(rows))

@@ -157,4 +157,9 @@ def step_seconds(prices, x, way, sustained):
 
 
 def mfu(x, seconds):
-    return x.global_batch * x.flops / (seconds * x.gpus * of("peak"))
+    return x.global_batch * x.flops / (seconds * x.gpus * of("FP8 peak" if x.fp8 else "peak"))
+
+
+def mixed_ceiling(x):
+    """The largest MFU of FP8 with attention and head at the BF16 peak."""
+    return x.flops / (x.block_flops + (x.flops - x.block_flops) * of("FP8 peak") / of("peak"))

@@ -29,11 +29,16 @@ class Transfer(NamedTuple):
         return self.behind == NOTHING[0]
 
 
+def carried(x):
+    """Bytes of a value that is gathered to be multiplied, or of a weight."""
+    return 1 if x.fp8 else 2
+
+
 def tensor_pair(x, layer, step, gathers, backward):
     """A product's strips: each is gathered behind the product before it, or summed over ranks behind the next one. What
     begins or ends a step has nothing beside it in forward; in backward the weight gradients of the second queue."""
     name, what = step, INPUT if backward else FORWARD
-    whole = x.rows // x.strips * x.hidden * 2
+    whole = x.rows // x.strips * x.hidden * (carried(x) if gathers else 2)
     group = Group(x.tensor, 1, granted(x)[1])
     way = collective(group, whole, False) if gathers else exchange(group, whole)
     strip, said = layer.products[name, what] / x.strips, f"{name} {'dx' if backward else ''}".strip()
@@ -50,7 +55,7 @@ def tensor(x, layer):
              (("down", True), ("gate_up", False), ("attention output", True), ("qkv", False)))
     some = [t for backward in (False, True) for step, gathers in pairs[backward]
             for t in tensor_pair(x, layer, step, gathers, backward)]
-    whole = x.rows * x.hidden * 2
+    whole = x.rows * x.hidden * carried(x)
     for name, beside in (("gate_up", "down"), ("qkv", "attention output")):
         some.append(Transfer("tensor", f"gather inputs again for dW {name}",
                              *collective(Group(x.tensor, 1, granted(x)[1]), whole, False), 1, f"dW {beside}",
@@ -97,7 +102,8 @@ def data(x, layer):
     few = f"{x.pipeline} layers' " if x.pipeline > 1 else "a layer's "
     return [Transfer("data", "sum a layer's gradient", *collective(group, whole, True), 1, few + "backward",
                      x.pipeline * layer.seconds(True), True),
-            Transfer("data", "gather a layer's weights", *collective(group, whole, False), 1, few + "forward",
+            Transfer("data", "gather a layer's weights", *collective(group, whole * carried(x) // 2, False), 1,
+                     few + "forward",
                      x.pipeline * layer.seconds(False)),
             Transfer("ends", "sum the embedding's gradient", *collective(group, words, True), 1, *NOTHING),
             Transfer("ends", "gather the embedding's weights", *collective(group, words, False), 1, *NOTHING)]

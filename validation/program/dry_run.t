@@ -186,7 +186,8 @@ tap.ok(abs(per_parameter - 5.5) < 1e-3 and "global 128" in run.stdout,
        "llama3.1-8b, 8 data ranks, BF16: 5.5 bytes a parameter", run.stdout)
 run = alone("--dry-run", "reference/llama3.1-8b-bf16.dat", "--ranks", "8")
 tap.ok(abs(figure("optimizer", run.stdout) - 5.5) < 1e-3, "so does the recipe's own layout", run.stdout)
-run = alone("--dry-run", deck_file("[llama3.1-8b]\nprecision = fp8\nfp8_scaling = current\nsize = small\n"), "--ranks", "8")
+run = alone("--dry-run", deck_file("[llama3.1-8b]\nprecision = fp8\nfp8_scaling = current\nsize = small\n"), "--ranks",
+            "8")
 tap.ok(run.returncode == 0 and "not built: " in run.stdout and "submitted n/a" in run.stdout,
        "what is not built is described all the same", run.stdout)
 
