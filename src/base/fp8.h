@@ -4,38 +4,40 @@
 #include "base/dtype.h"
 #include "base/numeric.h"
 
-/* Rounds to nearest even; what is larger than the largest number, infinity too, becomes that; NaN stays NaN (0x7F). */
+/* Rounds to nearest even; what is larger than the largest number, infinity too, becomes that; NaN becomes 0x7F. The
+ * format's numbers are whole multiples of a unit, 2^-mantissa_bits of their binade's beginning, below the smallest
+ * normal number of the lowest binade's: where 2^23 of them are added FP32 rounds to whole ones. The codes of a binade
+ * follow those of the one before. */
 XGSW_SHARED uint8_t fp8_round(float x, uint32_t mantissa_bits, uint32_t bias, float largest)
 {
     uint32_t bits = float_bits(x), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7FFFFFFFu;
-    uint32_t dropped = 23u - mantissa_bits, limit = float_bits(largest);
-    uint32_t bounded = magnitude > limit ? limit : magnitude;
-    uint32_t normal = (bounded + ((1u << (dropped - 1u)) - 1u) + (bounded >> dropped & 1u)) >> dropped;
-    /* Below the smallest normal number codes count its units: adding 2^23 of them rounds to whole ones. */
-    float unit = float_from_bits((127u - bias - mantissa_bits + 1u) << 23), shift = unit * 8388608.0f;
-    uint32_t subnormal = float_bits(float_from_bits(bounded) + shift) - float_bits(shift);
-    bool small = bounded < (128u - bias) << 23;
-    uint32_t code = small ? subnormal : normal - ((127u - bias) << mantissa_bits);
+    uint32_t limit = float_bits(largest), bounded = magnitude > limit ? limit : magnitude;
+    uint32_t lowest = (128u - bias) << 23, own = bounded & 0x7F800000u, binade = own > lowest ? own : lowest;
+    uint32_t many = binade + ((23u - mantissa_bits) << 23);
+    uint32_t units = float_bits(float_from_bits(bounded) + float_from_bits(many)) - many;
+    uint32_t code = ((binade - lowest) >> (23u - mantissa_bits)) + units;
     return (uint8_t)(magnitude > 0x7F800000u ? 0x7Fu : sign | code);
 }
 XGSW_SHARED uint8_t e4m3_round(float x) { return fp8_round(x, 3, 7, 448.0f); }
 XGSW_SHARED uint8_t e5m2_round(float x) { return fp8_round(x, 2, 15, 57344.0f); }
 
-/* E5M2 is the upper half of an FP16 number; both are exact in BF16. NaN becomes the canonical one. */
-XGSW_SHARED float fp8_widen(uint8_t code, uint32_t mantissa_bits, uint32_t bias, bool is_nan)
+/* The number of a code, exact in BF16 too. Codes below the smallest normal number are read as if they lay in the lowest
+ * binade, whose beginning is then taken off. Magnitudes from `infinity` on are that, then NaN (0x7FFF0000). */
+XGSW_SHARED float fp8_widen(uint8_t code, uint32_t mantissa_bits, uint32_t bias, uint32_t infinity)
 {
-    uint32_t sign = (uint32_t)(code & 0x80u) << 24, magnitude = code & 0x7Fu;
-    float unit = float_from_bits((127u - bias - mantissa_bits + 1u) << 23);
-    uint32_t normal = (magnitude << (23u - mantissa_bits)) + ((127u - bias) << 23);
-    uint32_t bits = magnitude >> mantissa_bits ? normal : float_bits((float)magnitude * unit);
-    return float_from_bits(is_nan ? 0x7FFF0000u : bits | sign);
+    uint32_t sign = (uint32_t)(code & 0x80u) << 24, magnitude = code & 0x7Fu, lowest = (128u - bias) << 23;
+    bool small = magnitude >> mantissa_bits == 0;
+    uint32_t normal = (magnitude << (23u - mantissa_bits)) + lowest - (small ? 0u : 1u << 23);
+    uint32_t finite = float_bits(float_from_bits(normal) - (small ? float_from_bits(lowest) : 0.0f));
+    uint32_t beyond = magnitude == infinity ? 0x7F800000u | sign : 0x7FFF0000u;
+    return float_from_bits(magnitude < infinity ? finite | sign : beyond);
 }
-XGSW_SHARED float e4m3_widen(uint8_t code) { return fp8_widen(code, 3, 7, (code & 0x7Fu) == 0x7Fu); }
-XGSW_SHARED float e5m2_widen(uint8_t code)
+/* E4M3 has no infinity: NaN is the one magnitude behind the largest. */
+XGSW_SHARED float e4m3_widen(uint8_t code)
 {
-    float x = fp8_widen(code, 2, 15, (code & 0x7Fu) > 0x7Cu);
-    return (code & 0x7Fu) == 0x7Cu ? float_from_bits(0x7F800000u | (uint32_t)(code & 0x80u) << 24) : x;
+    return (code & 0x7Fu) == 0x7Fu ? float_from_bits(0x7FFF0000u) : fp8_widen(code, 3, 7, 0x7Fu);
 }
+XGSW_SHARED float e5m2_widen(uint8_t code) { return fp8_widen(code, 2, 15, 0x7Cu); }
 
 XGSW_SHARED uint8_t fp8_code(dtype type, float x) { return type == E4M3 ? e4m3_round(x) : e5m2_round(x); }
 XGSW_SHARED float fp8_value(dtype type, uint8_t code) { return type == E4M3 ? e4m3_widen(code) : e5m2_widen(code); }

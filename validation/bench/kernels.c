@@ -2,6 +2,7 @@
  * and of the other families' layers. A line each: kind, format, GB/s. */
 #include "machine/kernels.h"
 #include "base/fail.h"
+#include "base/fp8.h"
 #include "machine/host/host.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static tensor filled(dtype type, int64_t rows, int64_t columns)
         float x = (float)((i * 2654435761u >> 7) % 1024) / 512.0f - 1.0f;
         if (type == BF16) ((uint16_t *)t.data)[i] = bf16_round(x);
         else if (type == F32) ((float *)t.data)[i] = x;
+        else if (type == E4M3) ((uint8_t *)t.data)[i] = e4m3_round(x);
         else ((int32_t *)t.data)[i] = (int32_t)(i % HIDDEN);
     }
     return t;
@@ -98,6 +100,28 @@ static void time_activations(dtype t)
     time_op("column_sums", t, column_sums_op(up, sums, UPDATE));
 }
 
+/* Codes with their transposed copy, alone, of the other format; a transposed copy of codes, made anew. */
+static void time_codes(dtype t)
+{
+    static float scale = 16.0f;
+    static int32_t amax;
+    static uint64_t counts[FP8_COUNTS];
+    tensor x = filled(t, TOKENS, FFN), codes = filled(E4M3, TOKENS, FFN), transposed = filled(E4M3, FFN, TOKENS);
+    codes.scale = transposed.scale = &scale;
+    quantize_operands q = { .x = x,
+                            .codes = codes,
+                            .transposed = transposed,
+                            .amax = tensor_1d(&amax, I32, 1),
+                            .counts = tensor_1d(counts, U64, FP8_COUNTS) };
+    time_op("quantize", t, quantize_op(q));
+    q.transposed = tensor_none();
+    time_op("quantize_rows", t, quantize_op(q));
+    q.codes.type = E5M2;
+    time_op("quantize_rows_e5m2", t, quantize_op(q));
+    time_op("transpose", t, transpose_op(transposed, codes));
+    time_op("copy", t, copy_op(filled(t, TOKENS, FFN), WRITE, x));
+}
+
 static void time_embeddings(dtype t)
 {
     tensor tokens = tensor_2d(vector(I32, TOKENS).data, I32, SEQUENCE, TOKENS / SEQUENCE),
@@ -146,6 +170,7 @@ int main(void)
         dtype t = i ? BF16 : F32;
         time_norms(t);
         time_activations(t);
+        time_codes(t);
         time_embeddings(t);
         time_experts(t);
     }

@@ -1,5 +1,5 @@
 /* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2). */
-#include "base/fp8.h"
+#include "machine/host/codes.h"
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
@@ -12,7 +12,7 @@ typedef struct {
 
 static step_rule rule_of(const op *o)
 {
-    const double *scalar = o->operand[0].tensor.data;
+    const double *scalar = o->operand[SCALARS].tensor.data;
     return (step_rule){ o->args.adamw, (float)scalar[SCALAR_CLIP], (float)scalar[SCALAR_LEARNING_RATE],
                         (float)scalar[SCALAR_CORRECTION1], (float)scalar[SCALAR_CORRECTION2] };
 }
@@ -23,29 +23,22 @@ static void *part_at(const op *o, int which, int64_t at)
     return row_at(t->data, t->type, at);
 }
 
-/* Codes are made of the value as BF16 has it. */
-static void store_weight(const op *o, int64_t at, const float *values, int64_t n)
+/* Codes are made of values as BF16 has them; the amax is theirs. */
+static int32_t encode_weight(const op *o, int64_t at, const float *values, int64_t n)
 {
-    const tensor *t = &o->operand[WEIGHT].tensor;
     const float *scale = o->operand[SCALE].tensor.data;
-    int32_t *amax = o->operand[AMAX].tensor.data, most = 0;
-    for (int64_t i = 0; amax && i < n; i++) {
-        int32_t bits = amax_bits(bf16_widen(bf16_round(values[i])));
-        most = bits > most ? bits : most;
-    }
-    if (amax)
-#pragma omp critical(adamw_amax)
-        if (most > *amax) *amax = most;
-    if (!scale) row_store(part_at(o, WEIGHT, at), t->type, values, n);
-    for (int64_t i = 0; scale && i < n; i++)
-        ((uint8_t *)t->data)[at + i] = fp8_code(t->type, bf16_widen(bf16_round(values[i])) * *scale);
+    float tile[TILE];
+    for (int64_t i = 0; i < n; i++) tile[i] = bf16_widen(bf16_round(values[i]));
+    if (!scale) return codes_look(tile, n).amax;
+    return codes_make(o->operand[WEIGHT].tensor.type, part_at(o, WEIGHT, at), tile, *scale, n).amax;
 }
 
-/* The values live in the master where there is one, else in the weight. */
-static void update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
+/* The values live in the master where there is one, else in the weight. Returns their amax where it is asked for. */
+static int32_t update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
 {
     const operand *x = o->operand;
     int values = tensor_present(&x[MASTER].tensor) ? MASTER : WEIGHT;
+    bool codes = tensor_present(&x[SCALE].tensor), amax = tensor_present(&x[AMAX].tensor);
     float tile[4][TILE];
     const float *gradient = row_read(tile[0], part_at(o, GRADIENT, at), x[GRADIENT].tensor.type, n);
     float *restrict weight = row_update(tile[1], part_at(o, values, at), x[values].tensor.type, n);
@@ -62,13 +55,19 @@ static void update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
     row_close(part_at(o, FIRST, at), x[FIRST].tensor.type, first, n);
     row_close(part_at(o, SECOND, at), x[SECOND].tensor.type, second, n);
     row_close(part_at(o, values, at), x[values].tensor.type, weight, n);
-    if (values == MASTER) store_weight(o, at, weight, n);
+    if (values == MASTER && !codes) row_store(part_at(o, WEIGHT, at), x[WEIGHT].tensor.type, weight, n);
+    return codes || amax ? encode_weight(o, at, weight, n) : 0;
 }
 
 void host_adamw(const op *o, void *scratch)
 {
     step_rule s = rule_of(o);
-    int64_t n = tensor_elements(&o->operand[2].tensor);
-#pragma omp parallel for schedule(static)
-    for (int64_t at = 0; at < n; at += TILE) update_tile(o, &s, at, smaller(TILE, n - at));
+    int64_t n = tensor_elements(&o->operand[WEIGHT].tensor);
+    int32_t most = 0, *amax = o->operand[AMAX].tensor.data;
+#pragma omp parallel for schedule(static) reduction(max : most)
+    for (int64_t at = 0; at < n; at += TILE) {
+        int32_t own = update_tile(o, &s, at, smaller(TILE, n - at));
+        most = own > most ? own : most;
+    }
+    if (amax && most > *amax) *amax = most;
 }

@@ -1,7 +1,7 @@
 /* Matrix products, single ones and those of several groups at once, on oneDNN. BF16 is widened to FP32 in scratch where
  * the processor cannot multiply it, FP8 codes to BF16 or FP32: the products are exact either way, and the sums are
  * rounded once. */
-#include "base/fp8.h"
+#include "machine/host/codes.h"
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
@@ -58,43 +58,21 @@ static size_t widened_operands(const tensor x[3], dtype to, tensor wide[3], char
     return used;
 }
 
-/* All codes' values. */
-typedef struct {
-    float f32[256];
-    uint16_t bf16[256];
-} code_values;
-
-static code_values values_of(dtype type, float scale)
+static void widen_row(void *to, dtype wide, const void *from, dtype narrow, const float *scale, int64_t n)
 {
-    code_values v;
-    for (int i = 0; i < 256; i++) {
-        v.f32[i] = fp8_value(type, (uint8_t)i) / scale;
-        v.bf16[i] = bf16_round(v.f32[i]);
-    }
-    return v;
+    if (narrow == BF16) row_load(to, from, BF16, n);
+    else if (wide == BF16) codes_read_bf16(narrow, to, from, *scale, n);
+    else codes_read_f32(narrow, to, from, *scale, n);
 }
 
-static void decode_row(void *restrict to, dtype type, const uint8_t *restrict code, const code_values *v, int64_t n)
-{
-    uint16_t *bf16 = to;
-    float *f32 = to;
-    if (type == BF16)
-        for (int64_t i = 0; i < n; i++) bf16[i] = v->bf16[code[i]];
-    else
-        for (int64_t i = 0; i < n; i++) f32[i] = v->f32[code[i]];
-}
-
+/* scale: of codes. */
 static void widen(const tensor *from, const tensor *to, const float *scale)
 {
     tensor narrow = contiguous_rows(*from), wide = contiguous_rows(*to);
-    code_values v;
-    if (is_fp8(from->type)) v = values_of(from->type, *scale);
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < tensor_row_count(&narrow); row++) {
-        void *place = tensor_row(&wide, row, 0), *x = tensor_row(&narrow, row, 0);
-        if (is_fp8(from->type)) decode_row(place, wide.type, x, &v, columns(&narrow));
-        else row_load(place, x, BF16, columns(&narrow));
-    }
+    for (int64_t row = 0; row < tensor_row_count(&narrow); row++)
+        widen_row(tensor_row(&wide, row, 0), wide.type, tensor_row(&narrow, row, 0), narrow.type, scale,
+                  columns(&narrow));
 }
 
 static void narrow(const tensor *from, const tensor *to)

@@ -163,7 +163,12 @@ static void check_adamw(adamw_formats f, int64_t n)
     sample_randomize(&master, 3, 0.05, 0.0);
     sample_randomize(&m, 4, 1e-3, 0.0);
     sample_randomize(&v, 5, 1e-5, 1.1e-5);
-    adamw_operands o = { scalars_tensor(scalar), g.t, w.t, f.master ? master.t : tensor_none(), m.t, v.t };
+    adamw_operands o = { .scalars = scalars_tensor(scalar),
+                         .gradient = g.t,
+                         .weight = w.t,
+                         .master = f.master ? master.t : tensor_none(),
+                         .first = m.t,
+                         .second = v.t };
     RUN(q, submit(q, "adamw", adamw_op(&o, rule)));
     for (int64_t i = 0; i < n; i++) {
         double gradient = g.value[i] * 0.37;

@@ -1,0 +1,140 @@
+/* FP8 codes, row by row and block by block. */
+#include "machine/host/codes.h"
+#include "base/fp8.h"
+#include "machine/host/row.h"
+
+codes_seen codes_seen_by_both(codes_seen a, codes_seen b)
+{
+    if (b.amax > a.amax) a.amax = b.amax;
+    for (int i = 0; i < FP8_COUNTS; i++) a.count[i] += b.count[i];
+    return a;
+}
+
+/* ---- rows: each loop is compiled once a format, which is then a constant ---- */
+
+static inline __attribute__((always_inline)) codes_seen make(dtype type, uint8_t *restrict to, const float *restrict x,
+                                                             float scale, int64_t n)
+{
+    float largest = fp8_largest(type);
+    int32_t most = 0;
+    uint32_t lost = 0, cut = 0;
+#pragma omp simd reduction(max : most) reduction(+ : lost, cut)
+    for (int64_t i = 0; i < n; i++) {
+        float scaled = x[i] * scale;
+        uint32_t code = fp8_code(type, scaled);
+        int32_t bits = amax_bits(x[i]);
+        most = bits > most ? bits : most;
+        lost += (code & 0x7Fu) == 0 && bits != 0;
+        cut += fabsf(scaled) > largest;
+        to[i] = (uint8_t)code;
+    }
+    return (codes_seen){ most, { lost, cut, (uint64_t)n } };
+}
+
+codes_seen codes_make(dtype type, uint8_t *restrict to, const float *restrict x, float scale, int64_t n)
+{
+    return type == E4M3 ? make(E4M3, to, x, scale, n) : make(E5M2, to, x, scale, n);
+}
+
+codes_seen codes_look(const float *x, int64_t n)
+{
+    int32_t most = 0;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < n; i++) {
+        int32_t bits = amax_bits(x[i]);
+        most = bits > most ? bits : most;
+    }
+    return (codes_seen){ .amax = most };
+}
+
+static inline __attribute__((always_inline)) void read_f32(dtype type, float *restrict to, const uint8_t *restrict code,
+                                                           float scale, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = fp8_value(type, code[i]) / scale;
+}
+
+void codes_read_f32(dtype type, float *restrict to, const uint8_t *restrict code, float scale, int64_t n)
+{
+    if (type == E4M3) read_f32(E4M3, to, code, scale, n);
+    else read_f32(E5M2, to, code, scale, n);
+}
+
+static inline __attribute__((always_inline)) void read_bf16(dtype type, uint16_t *restrict to,
+                                                            const uint8_t *restrict code, float unit, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = (uint16_t)(float_bits(fp8_value(type, code[i]) * unit) >> 16);
+}
+
+void codes_read_bf16(dtype type, uint16_t *restrict to, const uint8_t *restrict code, float scale, int64_t n)
+{
+    if (type == E4M3) read_bf16(E4M3, to, code, 1.0f / scale, n);
+    else read_bf16(E5M2, to, code, 1.0f / scale, n);
+}
+
+/* ---- transposing ---- */
+
+enum { BLOCK = 64, EIGHT = 8 };
+
+/* Exchanges the bytes of b that the mask names with those of a that lie `shift` bits higher, in eight words at once. */
+static inline void exchange(uint64_t a[EIGHT], uint64_t b[EIGHT], int shift, uint64_t mask)
+{
+#pragma omp simd
+    for (int i = 0; i < EIGHT; i++) {
+        uint64_t differs = (a[i] >> shift ^ b[i]) & mask;
+        b[i] ^= differs;
+        a[i] ^= differs << shift;
+    }
+}
+
+/* Eight rows of 64 bytes are eight squares of 8 x 8, a row's part in a word; each is transposed by exchanging halves,
+ * quarters, bytes (Warren, Hacker's Delight, 7-3). Byte r of word [c][i] is then row r of column 8 i + c. */
+static void transpose_squares(uint64_t x[EIGHT][EIGHT])
+{
+    for (int r = 0; r < 4; r++) exchange(x[r], x[r + 4], 32, 0x00000000FFFFFFFFu);
+    for (int r = 0; r < 8; r += r % 4 == 1 ? 3 : 1) exchange(x[r], x[r + 2], 16, 0x0000FFFF0000FFFFu);
+    for (int r = 0; r < 8; r += 2) exchange(x[r], x[r + 1], 8, 0x00FF00FF00FF00FFu);
+}
+
+/* A block whose rows and columns are all there is moved in pieces of one size. */
+static void block_load(uint8_t block[BLOCK][BLOCK], const uint8_t *from, int64_t stride, int64_t rows, int64_t columns)
+{
+    if (rows >= BLOCK && columns >= BLOCK)
+        for (int r = 0; r < BLOCK; r++) memcpy(block[r], from + r * stride, BLOCK);
+    else {
+        memset(block, 0, BLOCK * BLOCK);
+        for (int64_t r = 0; r < smaller(BLOCK, rows); r++)
+            memcpy(block[r], from + r * stride, (size_t)smaller(BLOCK, columns));
+    }
+}
+
+static void block_store(uint8_t *to, int64_t stride, uint8_t block[BLOCK][BLOCK], int64_t rows, int64_t columns)
+{
+    if (rows >= BLOCK && columns >= BLOCK)
+        for (int r = 0; r < BLOCK; r++) memcpy(to + r * stride, block[r], BLOCK);
+    else
+        for (int64_t r = 0; r < smaller(BLOCK, rows); r++)
+            memcpy(to + r * stride, block[r], (size_t)smaller(BLOCK, columns));
+}
+
+static void block_transpose(uint8_t to[BLOCK][BLOCK], uint8_t from[BLOCK][BLOCK])
+{
+    for (int row = 0; row < BLOCK; row += EIGHT) {
+        uint64_t squares[EIGHT][EIGHT];
+        memcpy(squares, from[row], sizeof squares);
+        transpose_squares(squares);
+        for (int i = 0; i < EIGHT; i++)
+            for (int c = 0; c < EIGHT; c++) memcpy(&to[EIGHT * i + c][row], &squares[c][i], EIGHT);
+    }
+}
+
+void codes_transpose(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride, int64_t rows,
+                     int64_t padded, int64_t columns)
+{
+    uint8_t before[BLOCK][BLOCK], after[BLOCK][BLOCK];
+    for (int64_t column = 0; column < columns; column += BLOCK)
+        for (int64_t row = 0; row < padded; row += BLOCK) {
+            block_load(before, from + row * from_stride + column, from_stride, rows - row, columns - column);
+            block_transpose(after, before);
+            block_store(to + column * to_stride + row, to_stride, after, columns - column, padded - row);
+        }
+}

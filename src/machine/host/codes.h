@@ -1,0 +1,23 @@
+/* Rows of FP8 codes in host memory: made of floats, read as floats or BF16, transposed. */
+#pragma once
+#include "base/dtype.h"
+#include "machine/args.h"
+#include <stdint.h>
+
+/* What values showed while they became codes; amax: amax_bits of the largest. */
+typedef struct {
+    int32_t amax;
+    uint64_t count[FP8_COUNTS];
+} codes_seen;
+codes_seen codes_seen_by_both(codes_seen a, codes_seen b);
+
+/* to[i] = the code of x[i] scale. */
+codes_seen codes_make(dtype type, uint8_t *restrict to, const float *restrict x, float scale, int64_t n);
+/* What does not become codes has no counts. */
+codes_seen codes_look(const float *x, int64_t n);
+/* to[i] = the code's value / scale; to BF16 it is exact, for scales that are powers of two. */
+void codes_read_f32(dtype type, float *restrict to, const uint8_t *restrict code, float scale, int64_t n);
+void codes_read_bf16(dtype type, uint16_t *restrict to, const uint8_t *restrict code, float scale, int64_t n);
+/* to[column to_stride + row] = from[row from_stride + column]; rows from `rows` to `padded` are zeros. */
+void codes_transpose(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride, int64_t rows,
+                     int64_t padded, int64_t columns);
