@@ -122,8 +122,7 @@ static void planted(void (*spoil)(product *, candidate *, void **))
                            .k = 8,
                            .leading = { 8, 8, 8 },
                            .alignment = { 16, 16, 16 },
-                           .input = F32,
-                           .output = F32 } };
+                           .format = { F32, F32, F32 } } };
     candidate list[PRODUCT_CANDIDATES], none = { .workspace = 0 };
     void *x[ADDRESSES] = { device.memory, device.memory + 4096, device.memory + 8192 };
     spoil(&p, &none, x);
