@@ -1,7 +1,7 @@
 /* cuBLASLt on the emulated device, over oneDNN's sgemm. It refuses what the library refuses on Hopper, saying why on
  * stderr, and fails where the library would read or write what it must not. Products are column-major: d = alpha op(a)
  * op(b) + beta c. */
-#include "base/numeric.h"
+#include "base/fp8.h"
 #include "cublaslt_inside.h"
 #include <dnnl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ typedef struct {
     uint32_t magic;
 } algorithm;
 enum { MAGIC = 0x17A16072, BROKEN = 404, PLAIN = 101, ALIGNED = 202, SPLIT = 303, PROPOSED = 4 };
-enum { ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16 };
+enum { ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16, FP8_MULTIPLE = 16 };
 _Static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm has eight words");
 
 typedef struct {
@@ -28,7 +28,8 @@ typedef struct {
     size_t workspace_bytes;
 } job;
 
-static size_t element_bytes(cudaDataType type) { return type == CUDA_R_16BF ? 2 : 4; }
+static bool is_fp8(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+static size_t element_bytes(cudaDataType type) { return is_fp8(type) ? 1 : type == CUDA_R_16BF ? 2 : 4; }
 static size_t span(const struct cublaslt_layout *x)
 {
     return ((uint64_t)(x->batch - 1) * (uint64_t)x->apart + (x->cols - 1) * (uint64_t)x->ld + x->rows) *
@@ -62,6 +63,13 @@ static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* One E5M2 at most; the library also writes FP16 and FP8, which is not emulated. */
+static bool multiplies_fp8(const job *j)
+{
+    return is_fp8(j->a.type) && is_fp8(j->b.type) && (j->a.type == CUDA_R_8F_E4M3 || j->b.type == CUDA_R_8F_E4M3) &&
+           (j->d.type == CUDA_R_16BF || j->d.type == CUDA_R_32F) && j->how.compute == CUBLAS_COMPUTE_32F;
+}
+
 static cublasStatus_t check_types(const job *j)
 {
     bool f32 = j->a.type == CUDA_R_32F && j->b.type == CUDA_R_32F && j->d.type == CUDA_R_32F;
@@ -71,7 +79,7 @@ static cublasStatus_t check_types(const job *j)
         (j->how.compute != CUBLAS_COMPUTE_32F && j->how.compute != CUBLAS_COMPUTE_32F_PEDANTIC))
         return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "compute type %d with scale type %d", (int)j->how.compute,
                                (int)j->how.scale);
-    if (!f32 && !bf16)
+    if (!f32 && !bf16 && !multiplies_fp8(j))
         return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "formats %d times %d to %d", (int)j->a.type, (int)j->b.type,
                                (int)j->d.type);
     if (!equal(&j->c, &j->d)) return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "c and d differ in layout");
@@ -101,12 +109,41 @@ static cublasStatus_t check_shapes(const job *j)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+static bool in_packs(const struct cublaslt_layout *x)
+{
+    size_t bytes = element_bytes(x->type);
+    return (size_t)x->ld * bytes % FP8_MULTIPLE == 0 && (size_t)x->apart * bytes % FP8_MULTIPLE == 0;
+}
+
+/* cuBLAS: cublasLtMatmul, "To use FP8 kernels"; what multiplies a factor must be FP8. */
+static cublasStatus_t check_fp8(const job *j)
+{
+    if (!is_fp8(j->a.type))
+        return j->how.factor[0] || j->how.factor[1]
+                   ? cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "a scale of what is not FP8")
+                   : CUBLAS_STATUS_SUCCESS;
+    if (j->how.trans[0] != CUBLAS_OP_T || j->how.trans[1] != CUBLAS_OP_N)
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8 with a %stransposed and b %stransposed",
+                               j->how.trans[0] == CUBLAS_OP_T ? "" : "not ",
+                               j->how.trans[1] == CUBLAS_OP_N ? "not " : "");
+    if (j->a.rows % FP8_MULTIPLE || j->a.cols % FP8_MULTIPLE)
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED,
+                               "FP8 with %lld terms and %lld rows of d: no multiples of 16", (long long)j->a.rows,
+                               (long long)j->a.cols);
+    if (!in_packs(&j->a) || !in_packs(&j->b) || !in_packs(&j->d))
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8 whose columns do not begin at multiples of 16 bytes");
+    if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && j->d.type == CUDA_R_32F)
+        return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8 to FP32 with a bias, which would be BF16");
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 static cublasStatus_t check(const job *j)
 {
     cublasStatus_t status = check_layout(&j->a, "a");
     if (!status) status = check_layout(&j->b, "b");
     if (!status) status = check_layout(&j->d, "d");
     if (!status) status = check_types(j);
+    if (!status) status = check_fp8(j);
     return status ? status : check_shapes(j);
 }
 
@@ -135,7 +172,9 @@ static bool can(const job *j, const algorithm *a)
 {
     bool aligned = lies_aligned(&j->a) && lies_aligned(&j->b) && lies_aligned(&j->d);
     for (int i = 0; i < 4; i++) aligned = aligned && a->promise[i] >= ALIGNED_BYTES;
-    return a->magic == MAGIC && (a->id == PLAIN || a->id == SPLIT || (a->id == ALIGNED && aligned));
+    bool fetches = true;
+    for (int i = 0; i < 4; i++) fetches = fetches && (!is_fp8(j->a.type) || a->promise[i] >= FP8_MULTIPLE);
+    return a->magic == MAGIC && fetches && (a->id == PLAIN || a->id == SPLIT || (a->id == ALIGNED && aligned));
 }
 
 /* The first that is proposed cannot run. Of the allowed ways to add the parts of a sum one takes the least exact. */
@@ -225,6 +264,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 
 static float value_at(const void *x, cudaDataType type, size_t i)
 {
+    if (is_fp8(type)) return fp8_value(type == CUDA_R_8F_E4M3 ? E4M3 : E5M2, ((const uint8_t *)x)[i]);
     return type == CUDA_R_16BF ? bf16_widen(((const uint16_t *)x)[i]) : ((const float *)x)[i];
 }
 
@@ -257,6 +297,8 @@ static void touch_ranges(const job *j)
     emulator_range(j->D, span(&j->d), "cublasLtMatmul: d");
     if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS)
         emulator_range(j->how.bias, j->d.rows * element_bytes(j->d.type), "cublasLtMatmul: bias");
+    for (int i = 0; i < 2; i++)
+        if (j->how.factor[i]) emulator_range(j->how.factor[i], sizeof(float), "cublasLtMatmul: a scale");
     if (j->workspace_bytes) emulator_range(j->workspace, j->workspace_bytes, "cublasLtMatmul: workspace");
 }
 
@@ -299,6 +341,7 @@ static void run(void *data)
     if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
     for (int i = 0; i < j->d.batch; i++) {
         job one = *j;
+        for (int side = 0; side < 2; side++) one.alpha *= j->how.factor[side] ? *j->how.factor[side] : 1.0f;
         one.A = (const char *)j->A + offset(&j->a, i), one.B = (const char *)j->B + offset(&j->b, i);
         one.C = (const char *)j->C + offset(&j->c, i), one.D = (char *)j->D + offset(&j->d, i);
         run_one(&one);

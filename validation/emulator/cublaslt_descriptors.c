@@ -121,6 +121,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t x, cublasLtMa
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(&x->bias, sizeof x->bias, value, bytes);
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
         return take(&x->multiprocessors, sizeof x->multiprocessors, value, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: return take(&x->factor[0], sizeof x->factor[0], value, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return take(&x->factor[1], sizeof x->factor[1], value, bytes);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM: return take(&x->fast, sizeof x->fast, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }

@@ -16,7 +16,9 @@ struct cublaslt_descriptor {
     cublasComputeType_t compute;
     cudaDataType scale;
     int32_t pointer_mode, trans[2], multiprocessors, epilogue;
-    const void *bias; /* [rows of d], of d's type, with CUBLASLT_EPILOGUE_BIAS */
+    const void *bias;       /* [rows of d], of d's type, with CUBLASLT_EPILOGUE_BIAS */
+    const float *factor[2]; /* on the device, of a and b in FP8; NULL: 1 */
+    int8_t fast;            /* sums of FP8 may keep fewer bits: here they do not */
 };
 struct cublaslt_preference {
     uint64_t workspace;

@@ -373,7 +373,9 @@ static ncclResult_t call(const task &t)
     bool one = t.kind >= SEND;
     if (one && (t.peer < 0 || t.peer >= t.comm->ranks))
         emulator_fail("%s: peer %d of %d", name_of(t.kind), t.peer, t.comm->ranks);
-    if (t.how != ncclSum) emulator_fail("%s: operation %d is not emulated", name_of(t.kind), t.how);
+    bool reduces = t.kind == ALL_REDUCE || t.kind == REDUCE_SCATTER;
+    if (t.how != (reduces && t.type == ncclInt32 ? ncclMax : ncclSum))
+        emulator_fail("%s: operation %d is not emulated", name_of(t.kind), t.how);
     size_t part = t.count * bytes_of(t.type), whole = part * static_cast<size_t>(t.comm->ranks);
     if (t.kind != RECEIVE) emulator_range(t.from, t.kind == REDUCE_SCATTER ? whole : part, name_of(t.kind));
     if (t.kind != SEND) emulator_range(t.to, t.kind == ALL_GATHER ? whole : part, name_of(t.kind));

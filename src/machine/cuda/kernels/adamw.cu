@@ -3,6 +3,7 @@
  * moments). Bytes for each element: 30 with FP32 gradients, master and moments and BF16 weights, so 240 GB in 3.9
  * million blocks of 256 for 8B on one device. Formats are data, not templates: their mixes are many, and a branch that
  * all threads take alike costs nothing beside memory. */
+#include "machine/cuda/kernels/codes.cuh"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
@@ -14,7 +15,12 @@ typedef struct {
 } part;
 typedef struct {
     part gradient, weight, master, first, second;
-} bucket; /* a part without data is absent */
+    const float *scale; /* of codes that the weight consists of */
+    int32_t *amax;
+} bucket; /* what has no data is absent */
+struct largest {
+    int32_t of[THREADS / WARP];
+};
 
 /* Elements as they lie: FP32 one to a word; BF16 two to a word, the first in the low half. */
 template <int length> struct words {
@@ -55,9 +61,36 @@ static __device__ __forceinline__ void store(const part &p, int64_t at, const fl
     else static_cast<float *>(p.data)[at] = x[0];
 }
 
-/* The values live in the master where there is one, else in the weight. */
+static __device__ __forceinline__ void store_codes(const part &p, int64_t at, const float (&x)[STRIP])
+{
+    static_cast<code_words *>(p.data)[at / STRIP] = pack_codes(p.type, x);
+}
+
+static __device__ __forceinline__ void store_codes(const part &p, int64_t at, const float (&x)[1])
+{
+    static_cast<uint8_t *>(p.data)[at] = (uint8_t)pack_codes(p.type, x[0], 0.0f, 0.0f, 0.0f);
+}
+
+/* Codes are made of the value as BF16 has it; returns the largest of these. */
 template <int length>
-static __device__ __forceinline__ void update_strip(bucket b, const adamw_rule &rule, const double *scalar, int64_t at)
+static __device__ __forceinline__ int32_t store_weight(const bucket &b, int64_t at, const float (&x)[length])
+{
+    float scale = b.scale ? *b.scale : 1.0f, scaled[length];
+    int32_t most = 0;
+    for (int i = 0; i < length; i++) {
+        float rounded = bf16_widen(round_bf16(x[i]));
+        most = max(most, amax_bits(rounded));
+        scaled[i] = rounded * scale;
+    }
+    if (b.scale) store_codes(b.weight, at, scaled);
+    else store(b.weight, at, x);
+    return most;
+}
+
+/* The values live in the master where there is one, else in the weight. Returns the largest of the new weights. */
+template <int length>
+static __device__ __forceinline__ int32_t update_strip(bucket b, const adamw_rule &rule, const double *scalar,
+                                                       int64_t at)
 {
     part values = { b.master.data ? b.master.data : b.weight.data, b.master.data ? b.master.type : b.weight.type };
     words<length> g, w, m, v;
@@ -78,16 +111,19 @@ static __device__ __forceinline__ void update_strip(bucket b, const adamw_rule &
     }
     store(b.first, at, first);
     store(b.second, at, second);
-    store(b.weight, at, weight);
     if (b.master.data) store(b.master, at, weight);
+    return store_weight(b, at, weight);
 }
 
 /* Strips, then the elements that fill none. */
 static KERNEL(THREADS) update_bucket(bucket b, adamw_rule rule, const double *scalar, int64_t strips, int64_t n)
 {
+    SHARED(largest, parts);
     int64_t thread = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x, at = strips * STRIP + thread - strips;
-    if (thread < strips) update_strip<STRIP>(b, rule, scalar, thread * STRIP);
-    else if (at < n) update_strip<1>(b, rule, scalar, at);
+    int32_t most = 0;
+    if (thread < strips) most = update_strip<STRIP>(b, rule, scalar, thread * STRIP);
+    else if (at < n) most = update_strip<1>(b, rule, scalar, at);
+    if (b.amax) join_amax(b.amax, most, parts.of);
 }
 
 static part part_of(const tensor &t) { return { t.data, t.type }; }
@@ -102,9 +138,15 @@ static bool aligned(const bucket &b)
 
 XGSW_EXTERN void cuda_adamw(const cuda_call *c)
 {
-    bucket b = { part_of(c->x[1]), part_of(c->x[2]), part_of(c->x[3]), part_of(c->x[4]), part_of(c->x[5]) };
+    bucket b = { part_of(c->x[1]),
+                 part_of(c->x[2]),
+                 part_of(c->x[3]),
+                 part_of(c->x[4]),
+                 part_of(c->x[5]),
+                 static_cast<const float *>(c->x[6].data),
+                 static_cast<int32_t *>(c->x[7].data) };
     int64_t n = elements_of(c->x[2]), strips = aligned(b) ? n / STRIP : 0;
     unsigned blocks = static_cast<unsigned>(parts_of(strips + (n - strips * STRIP), THREADS));
-    LAUNCH(update_bucket, blocks, THREADS, 0, c->stream, b, c->args.adamw, static_cast<const double *>(c->x[0].data),
-           strips, n);
+    LAUNCH(update_bucket, blocks, THREADS, sizeof(largest), c->stream, b, c->args.adamw,
+           static_cast<const double *>(c->x[0].data), strips, n);
 }

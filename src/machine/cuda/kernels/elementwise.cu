@@ -1,6 +1,7 @@
 /* Filling, copying, adding, and what planted faults do to a tensor. What a step does often moves packs, four in flight
  * in each thread: [8192, 4096] BF16 copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. The rest goes
  * element by element. */
+#include "base/fp8.h"
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
 
@@ -27,6 +28,8 @@ static __device__ double value_at(const tensor &t, int64_t i)
     case BF16: return (double)widen(static_cast<bf16 *>(t.data)[i]);
     case F64: return static_cast<double *>(t.data)[i];
     case I32: return (double)static_cast<int32_t *>(t.data)[i];
+    case E4M3:
+    case E5M2: return (double)fp8_value(t.type, static_cast<uint8_t *>(t.data)[i]);
     default: return (double)static_cast<uint64_t *>(t.data)[i];
     }
 }
@@ -38,6 +41,8 @@ static __device__ void value_set(const tensor &t, int64_t i, double value)
     case BF16: narrow(static_cast<bf16 *>(t.data)[i], (float)value); break;
     case F64: static_cast<double *>(t.data)[i] = value; break;
     case I32: static_cast<int32_t *>(t.data)[i] = (int32_t)value; break;
+    case E4M3:
+    case E5M2: static_cast<uint8_t *>(t.data)[i] = fp8_code(t.type, (float)value); break;
     default: static_cast<uint64_t *>(t.data)[i] = (uint64_t)value; break;
     }
 }
@@ -72,11 +77,12 @@ static pack<uint32_t> pattern_of(dtype type, double value)
     else if (type == BF16) bits = (uint64_t)bf16_round(narrow_value) * 0x1000100010001u;
     else if (type == I32) bits = (uint64_t)(uint32_t)(int32_t)value * 0x100000001u;
     else if (type == U64) bits = (uint64_t)value;
+    else if (type == E4M3 || type == E5M2) bits = fp8_code(type, narrow_value) * 0x101010101010101u;
     else memcpy(&bits, &value, sizeof bits);
     return { { (uint32_t)bits, (uint32_t)(bits >> 32), (uint32_t)bits, (uint32_t)(bits >> 32) } };
 }
 
-static int64_t bytes_of(dtype type) { return type == BF16 ? 2 : type == F32 || type == I32 ? 4 : 8; }
+static int64_t bytes_of(dtype type) { return (int64_t)dtype_bytes(type); }
 
 /* A planted fault may fill a view with gaps. */
 void cuda_fill(const cuda_call *c)
@@ -178,11 +184,13 @@ template <typename to_type, typename from_type> KERNEL(THREADS) copy_plain(tenso
     else put_one(y, x);
 }
 
-/* Formats other than F32 and BF16: the host's way, through double. */
+/* Formats other than F32 and BF16: the host's way, through double; codes alone keep their bits. */
 KERNEL(THREADS) copy_values(tensor to, tensor from, bool adds, int64_t n)
 {
     int64_t i = thread_of_all();
-    if (i < n) value_set(to, i, value_at(from, i) + (adds ? value_at(to, i) : 0.0));
+    bool codes = to.type == from.type && (to.type == E4M3 || to.type == E5M2) && !adds;
+    if (i < n && codes) static_cast<uint8_t *>(to.data)[i] = static_cast<uint8_t *>(from.data)[i];
+    else if (i < n) value_set(to, i, value_at(from, i) + (adds ? value_at(to, i) : 0.0));
 }
 
 /* Blocks that cover rows in parts of THREADS x each items of `length` elements. */
@@ -208,11 +216,16 @@ static void copy_floats(const tensor &to, const tensor &from, bool adds, cudaStr
 
 static bool is_float(const tensor &t) { return t.type == F32 || t.type == BF16; }
 
-/* A contiguous tensor as one row; of another format than BF16, perhaps as words, whose bits a copy leaves alone. */
-static tensor flat(const tensor &t, int words)
+/* A contiguous tensor as one row, perhaps as words, whose bits a copy leaves alone. */
+static tensor flat(const tensor &t, bool words)
 {
-    tensor row = { t.data, words > 0 ? F32 : t.type, 1, { elements_of(t) * (words > 0 ? words : 1) }, { 1 } };
+    int64_t n = elements_of(t);
+    tensor row = { t.data, words ? F32 : t.type, 1, { words ? n * bytes_of(t.type) / 4 : n }, { 1 }, nullptr };
     return row;
+}
+static bool in_words(const tensor &t)
+{
+    return reinterpret_cast<uintptr_t>(t.data) % 4 == 0 && elements_of(t) * bytes_of(t.type) % 4 == 0;
 }
 
 /* Rows that lie behind each other in both are one longer row: heads of a fused product, most of all. */
@@ -236,7 +249,7 @@ void cuda_copy(const cuda_call *c)
     int64_t n = elements_of(to);
     if (n == 0) return;
     while (folds(to) && folds(from)) fold(to), fold(from);
-    int words = moves ? (int)bytes_of(to.type) / 4 : 0;
+    bool words = moves && in_words(to) && in_words(from);
     to = dense ? flat(to, words) : merged(to);
     from = dense ? flat(from, words) : merged(from);
     if (!is_float(to) || !is_float(from)) LAUNCH(copy_values, blocks_for(n), THREADS, 0, c->stream, to, from, adds, n);

@@ -1,7 +1,9 @@
 /* All PTX: one function per instruction. The tests' emulator has a file of this name in place of it. What a warp does
  * together (mma, ldmatrix) all of its 32 lanes call together. */
 #pragma once
+#include "base/fp8.h"
 #include "machine/cuda/kernels/launch.cuh"
+#include <nv/target>
 
 #define UNROLL _Pragma("unroll")
 #define UNROLL_TWICE _Pragma("unroll 2")
@@ -76,4 +78,36 @@ static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
     uint32_t both;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
     return both;
+}
+
+/* Two codes of e4m3_round or e5m2_round (base/fp8.h) for every float, NaN included, the first in the low byte; by their
+ * arithmetic before compute capability 8.9. */
+static __device__ __forceinline__ uint16_t pack_e4m3(float low, float high)
+{
+    uint16_t both;
+    NV_IF_ELSE_TARGET(NV_PROVIDES_SM_89,
+                      (asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+                           : "=h"(both)
+                           : "f"(high), "f"(low));),
+                      (both = (uint16_t)(e4m3_round(low) | e4m3_round(high) << 8);))
+    return both;
+}
+
+static __device__ __forceinline__ uint16_t pack_e5m2(float low, float high)
+{
+    uint16_t both;
+    NV_IF_ELSE_TARGET(NV_PROVIDES_SM_89,
+                      (asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;"
+                           : "=h"(both)
+                           : "f"(high), "f"(low));),
+                      (both = (uint16_t)(e5m2_round(low) | e5m2_round(high) << 8);))
+    return both;
+}
+
+/* Four of the bytes 0 .. 3 of a and 4 .. 7 of b: each digit of the selector names one, the lowest first. */
+static __device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector)
+{
+    uint32_t bytes;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
+    return bytes;
 }

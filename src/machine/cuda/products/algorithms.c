@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { FILLED_SCALE = 3 }; /* of quantize_op's operands */
 enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 5, FIRST_RUNS = 4, MOST_RUNS = 100 };
 static const double ROUND_MICROSECONDS = 1000.0, HOPELESS = 1.5;
 
@@ -20,9 +21,10 @@ static double smallest_tried = 1e10, warm_seconds = 1.0;
 
 void algorithms_try_from(double flops, double warm) { smallest_tried = flops, warm_seconds = warm; }
 
-/* Where trials run: [workspace][place 0][place 1] ... */
+/* Where trials run: [workspace][scale][place 0][place 1] ... */
 typedef struct {
-    char *workspace, *places;
+    char *workspace, *scale, *places;
+    size_t workspace_bytes;
     size_t bytes;
     cudaStream_t stream;
     cudaEvent_t begin, end;
@@ -54,17 +56,45 @@ static void place(const room *r, const product_key *key, int64_t number, void *x
         at += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
     }
     x[BIAS] = x[DESTINATION]; /* as many numbers, and more */
+    x[LEFT_SCALE] = x[RIGHT_SCALE] = r->scale;
 }
 
-/* Normal numbers in BF16, two of which are one in F32, in all places of the product. */
-static void fill(const room *r, const product_key *key)
+/* Normal numbers in BF16. */
+static void fill_bf16(const room *r, void *to, size_t bytes)
 {
     enum { COLUMNS = PLACE_ALIGNMENT / 2 };
-    int64_t rows = (int64_t)(places_of(r, key) * bytes_of(key) / PLACE_ALIGNMENT);
+    int64_t rows = (int64_t)(bytes / PLACE_ALIGNMENT);
     float scale = (float)(1.0 / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0));
-    cuda_call c = { .x = { tensor_2d(r->places, BF16, rows, COLUMNS) }, .name = "trials", .stream = r->stream };
+    cuda_call c = { .x = { tensor_2d(to, BF16, rows, COLUMNS) }, .name = "trials", .stream = r->stream };
     c.args.initialize = (initialize_args){ .seed = 1, .key = 1, .scale = scale, .rows = rows, .columns = COLUMNS };
     cuda_initialize(&c);
+}
+
+/* Codes of as many as the workspace holds, again and again; bits of E4M3 are finite numbers of E5M2, too. */
+static void fill_codes(const room *r, char *to, size_t bytes)
+{
+    enum { COLUMNS = PLACE_ALIGNMENT };
+    size_t codes = r->workspace_bytes / 2 / PLACE_ALIGNMENT * PLACE_ALIGNMENT;
+    cuda_call one = { .x = { tensor_1d(r->scale, F32, FP8_FACTORS) }, .name = "trials", .stream = r->stream };
+    one.args.fill.value = 1.0;
+    cuda_fill(&one);
+    fill_bf16(r, r->workspace, 2 * codes);
+    for (size_t at = 0; at < bytes; at += codes) {
+        int64_t rows = (int64_t)((bytes - at < codes ? bytes - at : codes) / COLUMNS);
+        cuda_call c = { .x = { tensor_2d(r->workspace, BF16, rows, COLUMNS), tensor_2d(to + at, E4M3, rows, COLUMNS) },
+                        .name = "trials",
+                        .stream = r->stream };
+        c.x[FILLED_SCALE] = tensor_1d(r->scale, F32, FP8_FACTORS);
+        cuda_quantize(&c);
+    }
+}
+
+/* Normal numbers in BF16, two of which are one in F32, or their codes, in all places of the product. */
+static void fill(const room *r, const product_key *key)
+{
+    size_t bytes = places_of(r, key) * bytes_of(key);
+    if (product_is_fp8(key)) fill_codes(r, r->places, bytes);
+    else fill_bf16(r, r->places, bytes);
 }
 
 /* In what the memory holds beyond the largest workspace. */
@@ -76,8 +106,11 @@ static room room_open(product *const *list, size_t count, void *memory, size_t b
         if (wanted > workspace) workspace = wanted;
     }
     room r = { .workspace = (char *)memory + skipped, .until = clock_seconds() + TUNE_SECONDS };
-    r.places = r.workspace + workspace;
-    r.bytes = skipped + workspace < bytes ? (bytes - skipped - workspace) / PLACE_ALIGNMENT * PLACE_ALIGNMENT : 0;
+    r.workspace_bytes = workspace;
+    r.scale = r.workspace + workspace;
+    r.places = r.scale + PLACE_ALIGNMENT;
+    skipped += workspace + PLACE_ALIGNMENT;
+    r.bytes = skipped < bytes ? (bytes - skipped) / PLACE_ALIGNMENT * PLACE_ALIGNMENT : 0;
     CUDA_CHECK(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
     CUDA_CHECK(cudaEventCreate(&r.begin));
     CUDA_CHECK(cudaEventCreate(&r.end));

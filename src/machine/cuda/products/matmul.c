@@ -35,6 +35,14 @@ static bool swaps(const tensor given[MATRICES])
 }
 static int place_of(bool swap, int i) { return swap && i != DESTINATION ? LEFT + RIGHT - i : i; }
 
+/* Operands as addresses are ordered: a grouped product has no bias. */
+static void given_of(const tensor x[OP_OPERANDS], tensor given[ADDRESSES])
+{
+    bool grouped = x[DESTINATION].dims == 3;
+    for (int i = 0; i < ADDRESSES; i++)
+        given[i] = grouped && i == BIAS ? tensor_none() : x[grouped && i > BIAS ? i - 1 : i];
+}
+
 static void turn(const tensor given[MATRICES], tensor x[MATRICES])
 {
     bool swap = swaps(given);
@@ -80,11 +88,10 @@ static product_key key_of(const tensor given[ADDRESSES], const tensor x[MATRICES
                         .n = x[DESTINATION].dim[1],
                         .k = x[LEFT].dim[1],
                         .update = update,
-                        .bias = tensor_present(&given[BIAS]),
-                        .input = x[LEFT].type,
-                        .output = x[DESTINATION].type };
+                        .bias = tensor_present(&given[BIAS]) };
     for (int i = 0; i < MATRICES; i++) {
         tensor across = tensor_transposed(x[i]);
+        key.format[i] = x[i].type;
         key.transposed[i] = !by_rows(&across);
         key.leading[i] = leading_of(&x[i], key.transposed[i]);
         key.alignment[i] = alignment_of((uintptr_t)x[i].data);
@@ -123,26 +130,38 @@ static void note(const op *o, const product_key *key)
 }
 
 static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0 || (t->dims > 2 && t->dim[2] == 0); }
+/* Codes where a tensor core can fetch them, 16 bytes at a time. */
+static bool fetches(const product_key *key)
+{
+    bool all = true;
+    for (int i = 0; i < MATRICES; i++) all = all && key->alignment[i] == PRODUCT_ALIGNMENT;
+    return all || !product_is_fp8(key);
+}
+
 /* Nothing to multiply: c is empty, or a sum of no terms. */
 static bool is_trivial(const cuda_call *c) { return is_empty(&c->x[DESTINATION]) || is_empty(&c->x[LEFT]); }
 
 size_t cuda_matmul_scratch(const cuda_call *c)
 {
-    tensor x[MATRICES];
-    turn(c->x, x);
-    product_key key = key_of(c->x, x, c->update[DESTINATION]);
+    tensor x[MATRICES], given[ADDRESSES];
+    given_of(c->x, given);
+    turn(given, x);
+    product_key key = key_of(given, x, c->update[DESTINATION]);
     return is_trivial(c) ? 0 : product_workspace(&key) + WORKSPACE_ALIGNMENT;
 }
 
 void cuda_matmul_prepare(const op *o)
 {
     char what[OP_TEXT];
-    tensor x[MATRICES];
+    tensor x[MATRICES], given[ADDRESSES];
     cuda_call c = { .update = { o->operand[DESTINATION].access == UPDATE } };
-    for (int i = 0; i < ADDRESSES; i++) c.x[i] = o->operand[i].tensor;
-    turn(c.x, x);
-    product_key key = key_of(c.x, x, c.update[DESTINATION]);
+    for (int i = 0; i < o->operands; i++) c.x[i] = o->operand[i].tensor;
+    given_of(c.x, given);
+    turn(given, x);
+    product_key key = key_of(given, x, c.update[DESTINATION]);
     if (is_trivial(&c)) return;
+    if (!fetches(&key))
+        FAIL("%s: an FP8 product of what is not aligned to 16 bytes", op_describe(o, what, sizeof what));
     if (!multiplies(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
     note(o, &key);
 }
@@ -266,15 +285,22 @@ static void *workspace_of(const cuda_call *c, const product *p)
 
 void cuda_matmul(const cuda_call *c)
 {
-    tensor x[MATRICES];
+    tensor x[MATRICES], given[ADDRESSES];
     if (is_trivial(c)) {
         zero(c);
         return;
     }
-    turn(c->x, x);
-    product_key key = key_of(c->x, x, c->update[DESTINATION]);
+    given_of(c->x, given);
+    turn(given, x);
+    bool swap = swaps(given);
+    product_key key = key_of(given, x, c->update[DESTINATION]);
     const product *p = planned(c, &key);
-    void *address[ADDRESSES] = { x[DESTINATION].data, x[LEFT].data, x[RIGHT].data, c->x[BIAS].data };
+    void *address[ADDRESSES] = { x[DESTINATION].data,
+                                 x[LEFT].data,
+                                 x[RIGHT].data,
+                                 given[BIAS].data,
+                                 given[swap ? RIGHT_SCALE : LEFT_SCALE].data,
+                                 given[swap ? LEFT_SCALE : RIGHT_SCALE].data };
     CUBLAS_CHECK(&key, product_run(p, &p->chosen, address, workspace_of(c, p), c->stream));
 }
 

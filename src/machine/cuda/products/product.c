@@ -1,8 +1,9 @@
 /* The door to cuBLASLt: descriptors, candidates and launches of one product. The handle is process state, like the
- * library's own. Sums are FP32 and rounded once: no algorithm may add parts of a sum in the output's format. Of the
- * library's epilogues the bias alone is used: no other fits the models. */
+ * library's own. Sums are FP32 (of FP8 codes see product.h) and rounded once: no algorithm may add parts of a sum in
+ * the output's format. Of the library's epilogues the bias alone is used: no other fits the models. */
 #include "machine/cuda/products/product.h"
 #include "base/fail.h"
+#include "machine/args.h"
 #include "machine/cuda/device/device.h"
 #include <stdio.h>
 
@@ -36,6 +37,10 @@ void cublas_check(cublasStatus_t status, const product_key *key, const char *cal
 
 static const char *mark_of(const product_key *key, int which) { return key->transposed[which] ? "'" : ""; }
 
+static dtype format_of(const product_key *key, int which) { return (dtype)key->format[which]; }
+static bool is_fp8(dtype type) { return type == E4M3 || type == E5M2; }
+bool product_is_fp8(const product_key *key) { return is_fp8(format_of(key, LEFT)); }
+
 /* Of several groups: their number and how far apart their matrices lie. */
 static const char *groups_text(const product_key *key, char *text, size_t length)
 {
@@ -47,12 +52,14 @@ static const char *groups_text(const product_key *key, char *text, size_t length
 
 const char *product_text(const product_key *key, char *text, size_t length)
 {
-    char groups[96];
+    char groups[96], right[8] = "";
     const int64_t *ld = key->leading, *by = key->alignment;
+    if (key->format[LEFT] != key->format[RIGHT])
+        snprintf(right, sizeof right, "%s ", dtype_name(format_of(key, RIGHT)));
     snprintf(text, length,
-             "%s d[%lld, %lld] %s %s a%s[%lld, %lld] b%s[%lld, %lld]%s, leading %lld %lld %lld, aligned %d %d %d%s",
-             dtype_name((dtype)key->output), (long long)key->m, (long long)key->n, key->update ? "+=" : "=",
-             dtype_name((dtype)key->input), mark_of(key, LEFT), (long long)key->m, (long long)key->k,
+             "%s d[%lld, %lld] %s %s a%s[%lld, %lld] %sb%s[%lld, %lld]%s, leading %lld %lld %lld, aligned %d %d %d%s",
+             dtype_name(format_of(key, DESTINATION)), (long long)key->m, (long long)key->n, key->update ? "+=" : "=",
+             dtype_name(format_of(key, LEFT)), mark_of(key, LEFT), (long long)key->m, (long long)key->k, right,
              mark_of(key, RIGHT), (long long)key->k, (long long)key->n, key->bias ? " + bias" : "",
              (long long)ld[DESTINATION], (long long)ld[LEFT], (long long)ld[RIGHT], (int)by[DESTINATION], (int)by[LEFT],
              (int)by[RIGHT], groups_text(key, groups, sizeof groups));
@@ -70,11 +77,6 @@ static void extent(const product_key *key, int which, int64_t *rows, int64_t *co
     int64_t of[2] = { which == RIGHT ? key->k : key->m, which == LEFT ? key->k : key->n };
     *rows = of[key->transposed[which] != 0];
     *columns = of[key->transposed[which] == 0];
-}
-
-static dtype format_of(const product_key *key, int which)
-{
-    return (dtype)(which == DESTINATION ? key->output : key->input);
 }
 
 size_t product_span(const product_key *key, int which)
@@ -99,17 +101,33 @@ static void describe(product *p, cublasLtMatmulDescAttributes_t attribute, int32
     CUBLAS_CHECK(&p->key, cublasLtMatmulDescSetAttribute(p->descriptor, attribute, &value, sizeof value));
 }
 
-static void describe_bias(const product *p, const void *bias)
+static void describe_address(const product *p, cublasLtMatmulDescAttributes_t attribute, const void *address)
 {
-    CUBLAS_CHECK(&p->key,
-                 cublasLtMatmulDescSetAttribute(p->descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+    CUBLAS_CHECK(&p->key, cublasLtMatmulDescSetAttribute(p->descriptor, attribute, &address, sizeof address));
 }
 
-/* Whoever asks for algorithms has an address, though nobody reads there. */
+/* The library multiplies by what codes are multiplied by. */
+static void describe_scales(const product *p, const void *left, const void *right)
+{
+    describe_address(p, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const float *)left + FP8_INVERSE);
+    describe_address(p, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const float *)right + FP8_INVERSE);
+}
+
+/* Whoever asks for algorithms has addresses, though nobody reads there. */
+static const void *const no_place = (const void *)WORKSPACE_ALIGNMENT;
+
 static void open_bias(product *p)
 {
     describe(p, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    describe_bias(p, (const void *)(uintptr_t)WORKSPACE_ALIGNMENT);
+    describe_address(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, no_place);
+}
+
+static void open_fp8(product *p)
+{
+    int8_t fast = format_of(&p->key, LEFT) == E4M3 && format_of(&p->key, RIGHT) == E4M3;
+    CUBLAS_CHECK(&p->key,
+                 cublasLtMatmulDescSetAttribute(p->descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
+    describe_scales(p, no_place, no_place);
 }
 
 /* A strided batch. */
@@ -125,10 +143,12 @@ static void group_layout(product *p, int which)
 
 static void open_layout(product *p, int which)
 {
+    static const cudaDataType formats[DTYPES] = {
+        [F32] = CUDA_R_32F, [BF16] = CUDA_R_16BF, [E4M3] = CUDA_R_8F_E4M3, [E5M2] = CUDA_R_8F_E5M2
+    };
     int64_t rows, columns;
     extent(&p->key, which, &rows, &columns);
-    CUBLAS_CHECK(&p->key, cublasLtMatrixLayoutCreate(&p->layout[which],
-                                                     format_of(&p->key, which) == BF16 ? CUDA_R_16BF : CUDA_R_32F,
+    CUBLAS_CHECK(&p->key, cublasLtMatrixLayoutCreate(&p->layout[which], formats[format_of(&p->key, which)],
                                                      (uint64_t)rows, (uint64_t)columns, p->key.leading[which]));
     if (p->key.groups > 1) group_layout(p, which);
 }
@@ -140,6 +160,7 @@ void product_open(product *p, int multiprocessors_left)
     describe(p, CUBLASLT_MATMUL_DESC_TRANSA, p->key.transposed[LEFT] ? CUBLAS_OP_T : CUBLAS_OP_N);
     describe(p, CUBLASLT_MATMUL_DESC_TRANSB, p->key.transposed[RIGHT] ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (p->key.bias) open_bias(p);
+    if (product_is_fp8(&p->key)) open_fp8(p);
     if (multiprocessors_left > 0 && multiprocessors_left < multiprocessors)
         describe(p, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, multiprocessors - multiprocessors_left);
     for (int i = 0; i < MATRICES; i++) open_layout(p, i);
@@ -268,7 +289,8 @@ cublasStatus_t product_run(const product *p, const candidate *c, void *const x[A
                            cudaStream_t stream)
 {
     float one = 1.0f, added = p->key.update ? 1.0f : 0.0f;
-    if (p->key.bias) describe_bias(p, x[BIAS]);
+    if (p->key.bias) describe_address(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, x[BIAS]);
+    if (product_is_fp8(&p->key)) describe_scales(p, x[LEFT_SCALE], x[RIGHT_SCALE]);
     return cublasLtMatmul(handle(), p->descriptor, &one, x[LEFT], p->layout[LEFT], x[RIGHT], p->layout[RIGHT], &added,
                           x[DESTINATION], p->layout[DESTINATION], x[DESTINATION], p->layout[DESTINATION], &c->algorithm,
                           workspace, c->workspace, stream);

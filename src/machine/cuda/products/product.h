@@ -15,12 +15,13 @@ void cublas_check(cublasStatus_t status, const product_key *key, const char *cal
 /* What an algorithm depends on: d[m, n] (+)= a[m, k] b[k, n] in the library's order, where columns are contiguous; a
  * transposed matrix has contiguous rows. groups: as many products, whose matrices lie `apart` elements from one
  * another. bias: a number for each row of d is added; then d is no better aligned than those. alignment: of the
- * address, in bytes. Integers of one size, so that keys compare as bytes. */
-enum { DESTINATION, LEFT, RIGHT, MATRICES, BIAS = MATRICES, ADDRESSES };
+ * address, in bytes. format: a dtype; FP8 codes are multiplied over their scales, and two matrices of E4M3 by fast
+ * accumulation, whose sums keep fewer bits than FP32 has. Integers of one size, so that keys compare as bytes. */
+enum { DESTINATION, LEFT, RIGHT, MATRICES, BIAS = MATRICES, LEFT_SCALE, RIGHT_SCALE, ADDRESSES };
 enum { PRODUCT_ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256, PRODUCT_TEXT = 240, PRODUCT_NAME = 48 };
 struct product_key {
-    int64_t groups, m, n, k, apart[MATRICES], transposed[MATRICES], leading[MATRICES], alignment[MATRICES], input,
-        output, update, bias;
+    int64_t groups, m, n, k, apart[MATRICES], transposed[MATRICES], leading[MATRICES], alignment[MATRICES],
+        format[MATRICES], update, bias;
 };
 
 /* Where the algorithm comes from: the library's first answer, trials, or trials of an earlier run. */
@@ -45,9 +46,11 @@ typedef struct {
     double microseconds; /* of a trial; 0: not tried */
 } product;
 
-/* "bf16 d[4096, 8192] += bf16 a[4096, 512] b'[512, 8192], leading 4096 4096 8192, aligned 16 16 16"; returns text. */
+/* "bf16 d[4096, 8192] += bf16 a[4096, 512] b'[512, 8192], leading 4096 4096 8192, aligned 16 16 16"; b's format is said
+ * where it is another than a's; returns text. */
 const char *product_text(const product_key *key, char *text, size_t length);
 double product_flops(const product_key *key);
+bool product_is_fp8(const product_key *key);
 /* Bytes from the first element of one of the matrices to the end of its last. */
 size_t product_span(const product_key *key, int which);
 /* Bytes of workspace that algorithms may take: a function of the shape. */
@@ -64,7 +67,8 @@ enum { PRODUCT_CANDIDATES = 16 };
 int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES]);
 /* Can the algorithm make this product here, rounding once? Fills the workspace it takes. */
 bool product_accepts(const product *p, candidate *c);
-/* Queues it. x: addresses of the three matrices and of the bias, if the product has one; workspace: p's bytes, aligned
+/* Queues it. x: addresses of the three matrices, of the bias, if the product has one, and of the scales [FP8_FACTORS]
+ * of FP8 codes; workspace: p's bytes, aligned
  * to WORKSPACE_ALIGNMENT. */
 cublasStatus_t product_run(const product *p, const candidate *c, void *const x[ADDRESSES], void *workspace,
                            cudaStream_t stream);

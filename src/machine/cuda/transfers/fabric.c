@@ -16,7 +16,8 @@ typedef struct {
 static ncclDataType_t format(dtype type)
 {
     static const ncclDataType_t formats[DTYPES] = {
-        [F32] = ncclFloat32, [BF16] = ncclBfloat16, [F64] = ncclFloat64, [I32] = ncclInt32, [U64] = ncclUint64
+        [F32] = ncclFloat32, [BF16] = ncclBfloat16, [F64] = ncclFloat64, [I32] = ncclInt32,
+        [U64] = ncclUint64,  [E4M3] = ncclUint8,    [E5M2] = ncclUint8
     };
     return formats[type];
 }
@@ -55,7 +56,8 @@ static void run_all_reduce(const cuda_transfer_call *t)
     const tensor *x = &t->op->operand[0].tensor;
     size_t count = (size_t)tensor_elements(x);
     if (t->group->size == 1) return;
-    NCCL(t->name, ncclAllReduce(x->data, x->data, count, format(x->type), ncclSum, t->comm, t->stream));
+    ncclRedOp_t how = x->type == I32 ? ncclMax : ncclSum;
+    NCCL(t->name, ncclAllReduce(x->data, x->data, count, format(x->type), how, t->comm, t->stream));
 }
 
 static void run_exchange(const cuda_transfer_call *t)

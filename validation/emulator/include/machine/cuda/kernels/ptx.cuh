@@ -3,6 +3,7 @@
  * may.
  */
 #pragma once
+#include "base/fp8.h"
 #include "base/numeric.h"
 #include "machine/cuda/kernels/launch.cuh"
 #include <map>
@@ -149,3 +150,12 @@ static inline float exp2_fast(float x)
 
 static inline uint16_t round_bf16(float x) { return bf16_round(x); }
 static inline uint32_t pack_bf16(float low, float high) { return bf16_round(low) | (uint32_t)bf16_round(high) << 16; }
+
+static inline uint16_t pack_e4m3(float low, float high) { return uint16_t(e4m3_round(low) | e4m3_round(high) << 8); }
+static inline uint16_t pack_e5m2(float low, float high) { return uint16_t(e5m2_round(low) | e5m2_round(high) << 8); }
+static inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector)
+{
+    uint64_t both = a | (uint64_t)b << 32, bytes = 0;
+    for (int i = 0; i < 4; i++) bytes |= (both >> (selector >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+    return (uint32_t)bytes;
+}
