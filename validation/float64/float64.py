@@ -76,7 +76,7 @@ def write(path, curve, scales, gradient, margin):
     lines, offset = [f"# {path.name}: float64.py; step, loss, gradient norm; first gradient"], 0
     lines += [f"# least margin of a choice or drop {margin:.1e}"] if np.isfinite(margin) else []
     lines += [" ".join([str(step)] + [f"{value:.16e}" for value in values]) for step, values in enumerate(curve)]
-    lines += [" ".join(["scales", str(step)] + [f"{value:.9g}" for value in values]) for step, values in enumerate(scales)]
+    lines += [" ".join(["scales", str(step)] + [f"{scale:.9g}" for scale in used]) for step, used in enumerate(scales)]
     for name, g in gradient.items():
         rows, columns = np.atleast_2d(g).shape
         lines.append(f"gradient {name} {rows} {columns} {offset}")
