@@ -39,7 +39,8 @@ INTEGERS = "seed steps warmup micro_batch global_batch sequence layers hidden ff
 
 def read_deck(path):
     """Two title lines, then `key = value  # remark` and one `[workload]`."""
-    keys, workload = {"warmup": "0", "capacity": "1"}, None
+    keys = {"warmup": "0", "capacity": "1", "fp8_scale": "power_of_two", "fp8_scaling": "delayed"}
+    workload = None
     for line in Path(path).read_text().splitlines()[2:]:
         line = line.partition("#")[0].strip()
         if line.startswith("["):
@@ -50,12 +51,15 @@ def read_deck(path):
             assert equals, f"{path}: not `key = value`: {line}"
             keys[key.strip()] = value.strip()
     assert keys["size"] == "small" and "learning_rate_warmup" not in keys, f"{path}: constant rate only"
+    assert keys["precision"] in ("fp32", "fp8") and keys["fp8_scaling"] == "delayed", f"{path}: not built"
     capacity = np.inf if keys["capacity"] == "none" else float(keys["capacity"])
-    return make_deck(workload, keys["tokens"], capacity, **{key: int(keys[key]) for key in INTEGERS})
+    precision = {"fp8": keys["precision"] == "fp8", "exact_scales": keys["fp8_scale"] == "exact"}
+    return make_deck(workload, keys["tokens"], capacity, **precision, **{key: int(keys[key]) for key in INTEGERS})
 
 
-def make_deck(workload, tokens, capacity, **integers):
-    deck = SimpleNamespace(recipe=RECIPES[workload], tokens=tokens, capacity=capacity, **integers)
+def make_deck(workload, tokens, capacity, fp8=False, exact_scales=False, **integers):
+    deck = SimpleNamespace(recipe=RECIPES[workload], tokens=tokens, capacity=capacity, fp8=fp8,
+                           exact_scales=exact_scales, **integers)
     assert deck.hidden % deck.heads == 0 and deck.heads % deck.kv_heads == 0
     deck.d = deck.hidden // deck.heads
     return deck

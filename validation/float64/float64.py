@@ -1,24 +1,28 @@
 """The training of ../../src/DEFINITIONS.md once more, in float64 and with nothing else in common.
 
     float64.py DECK...          for each deck NAME.dat write NAME.curve and NAME.gradient beside it
-    float64.py --check          verify Philox and the hand-written backward pass; prints TAP
+    float64.py --check          verify Philox, the FP8 formats and the hand-written backward pass; prints TAP
 
-Weights start as the exact float32 values of the definitions; everything after that is float64. The network is model.py.
+Weights start as the exact float32 values of the definitions; everything after that is float64. The network is model.py;
+with `precision = fp8` its block products multiply what fp8.py makes of their operands.
 
 NAME.curve: a `#` line; `STEP LOSS GRADNORM` for every step, warm-up included (the loss before the
-update, the norm before clipping), with experts also balance loss and dropped choices; `gradient NAME ROWS COLS OFFSET`
-for every parameter.
+update, the norm before clipping), with experts also balance loss and dropped choices; with FP8 `scales STEP SCALE...`
+of every tensor in the order of fp8.py; `gradient NAME ROWS COLS OFFSET` for every parameter.
 NAME.gradient: the first step's unclipped gradient, little-endian float32, OFFSET counted in elements; zeros at the end
 of the file are left out.
 """
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
 from data import batch, initial_weights, make_deck, philox, read_deck
 from experts import Routed
+from fp8 import E4M3, E5M2, Scaling, rounded
+from layers import GRADIENT, INPUT, WEIGHT
 from model import loss_and_gradient
 
 RATE, BETA1, BETA2, ADAM_EPS, DECAY = 1e-3, 0.9, 0.95, 1e-8, 0.1
@@ -38,24 +42,41 @@ def adamw(weights, g, m, v, norm, t, recipe):
         w -= RATE * (mean / (np.sqrt(square) + ADAM_EPS) + decay * w)
 
 
-def train(deck):
-    """The curve [(loss, norm, ...)], the first step's gradient, and the least margin of a routing decision."""
-    weights, curve, first, margin = initial_weights(deck), [], None, np.inf
-    m, v = ({name: np.zeros_like(w) for name, w in weights.items()} for _ in range(2))
+def steps_scaled(deck, weights, scales):
+    """Of every step its number and what takes the place of products' operands. FP8: first a forward and backward pass
+    of step 0 with operands as they are, which update nothing, is the history's first entry; then scales(step, ratio)
+    gives a step's scales (Scaling.end_step)."""
+    scaling = Scaling(deck)
+    if deck.fp8:
+        loss_and_gradient(weights, *batch(deck, 0), deck, Routed(), scaling.operand)
     for step in range(deck.warmup + deck.steps):
+        if deck.fp8:
+            ratio = scaling.end_step()
+            scaling.scale = scales(step, ratio) if scales else scaling.by_rule(ratio)
+        yield step, scaling
+
+
+def train(deck, scales=None):
+    """The curve [(loss, norm, ...)], the scales of every step with FP8, the first step's gradient, and the least margin
+    of a routing decision."""
+    weights, curve, used, first, margin = initial_weights(deck), [], [], None, np.inf
+    m, v = ({name: np.zeros_like(w) for name, w in weights.items()} for _ in range(2))
+    for step, scaling in steps_scaled(deck, weights, scales):
         routed = Routed()
-        loss, g = loss_and_gradient(weights, *batch(deck, step), deck, routed)
+        loss, g = loss_and_gradient(weights, *batch(deck, step), deck, routed, scaling.operand)
         norm = np.sqrt(sum(np.sum(value**2) for value in g.values()))
         curve.append((loss, norm) + ((routed.balance, routed.dropped) if deck.recipe.experts else ()))
+        used += [scaling.scale] if deck.fp8 else []
         first, margin = first or g, min(margin, routed.margin)
         adamw(weights, g, m, v, norm, step, deck.recipe)
-    return curve, first, margin
+    return curve, used, first, margin
 
 
-def write(path, curve, gradient, margin):
+def write(path, curve, scales, gradient, margin):
     lines, offset = [f"# {path.name}: float64.py; step, loss, gradient norm; first gradient"], 0
     lines += [f"# least margin of a choice or drop {margin:.1e}"] if np.isfinite(margin) else []
     lines += [" ".join([str(step)] + [f"{value:.16e}" for value in values]) for step, values in enumerate(curve)]
+    lines += [" ".join(["scales", str(step)] + [f"{scale:.9g}" for scale in used]) for step, used in enumerate(scales)]
     for name, g in gradient.items():
         rows, columns = np.atleast_2d(g).shape
         lines.append(f"gradient {name} {rows} {columns} {offset}")
@@ -118,9 +139,44 @@ def gradient_errors(workload, capacity):
         yield name, max(abs(s - e) / max(abs(e), least) for s, e in zip(slope, exact))
 
 
+def numbers_of(exponent_bits, fraction_bits):
+    """By code, from 0 upwards: what its fields say, NaN and infinity included."""
+    code, bias, one = np.arange(128), 2**(exponent_bits - 1) - 1, 2**fraction_bits
+    exponent, fraction = code // one, code % one / one
+    return np.where(exponent > 0, 2.0**(exponent - bias) * (1 + fraction), 2.0**(1 - bias) * fraction)
+
+
+def rounding_errors(form, numbers):
+    """Of every finite BF16 value, of the numbers, the middles between them and what lies beside these: how many do not
+    become the nearest number, of two the even code's, of those above the largest that."""
+    bf16 = (np.arange(0x7F80, dtype=np.uint32) << 16).view(np.float32).astype(np.float64)
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    x = np.concatenate([bf16, numbers, middles, middles * (1 + 2**-40), middles * (1 - 2**-40), [np.inf]])
+    above = np.clip(np.searchsorted(numbers, x), 1, len(numbers) - 1)
+    below = above - 1
+    up, down = numbers[above] - x, x - numbers[below]
+    nearest = np.where((up < down) | ((up == down) & (above % 2 == 0)), numbers[above], numbers[below])
+    return np.count_nonzero(rounded(x, form) != nearest) + np.count_nonzero(rounded(-x, form) != -nearest)
+
+
+def format_checks():
+    for name, form, numbers in (("E4M3", E4M3, numbers_of(4, 3)[:0x7F]), ("E5M2", E5M2, numbers_of(5, 2)[:0x7C])):
+        yield numbers[-1] == form.largest, f"{name} ends at {numbers[-1]:g}"
+        errors = rounding_errors(form, numbers)
+        yield errors == 0, f"{name}: values that do not become the nearest number: {errors}"
+        yield np.isnan(rounded(np.nan, form)), f"{name}: NaN stays"
+    scaling = Scaling(SimpleNamespace(layers=1, exact_scales=False))
+    scaling.operand(0, "q", INPUT, np.array([-448.0]))
+    scaling.operand(0, "up", WEIGHT, np.array([np.nextafter(448.0, 500)]))
+    scaling.operand(0, "down", GRADIENT, np.array([3e-7]))
+    scales = list(scaling.by_rule(scaling.end_step())[[0, 7, 11, 1]])
+    yield scales == [1.0, 0.5, 2.0**37, 1.0], f"scales of amax 448, more than that, 3e-7 and 0: {scales}"
+
+
 def check():
     results = [(tuple(int(word) for word in philox(counter, key)) == answer, f"philox known answer {i}")
                for i, (counter, key, answer) in enumerate(PHILOX_VECTORS)]
+    results += format_checks()
     # The second derivative of squared ReLU jumps: a difference that straddles 0 errs in the first order of h.
     results += [(error <= limit, f"gradient of {workload}'s {name}, relative error {error:.1e}")
                 for workload, capacity, limit in CHECKED for name, error in gradient_errors(workload, capacity)]

@@ -1,21 +1,29 @@
-"""What layers are made of: products with their biases, norms, activations; forward, and backward by hand."""
+"""What layers are made of: products with their biases, norms, activations; forward, and backward by hand.
+
+`operand(name, kind, values)`: what the product with weight `name` multiplies in place of an input, a weight or an
+output's gradient.
+"""
 
 import numpy as np
 
 NORM_EPS = 1e-5
+INPUT, WEIGHT, GRADIENT = range(3)
 
 
-def linear(x, w, name):
+def itself(name, kind, values):
+    return values
+
+
+def linear(x, w, name, operand=itself):
     """x Wᵀ, plus the bias where there is one."""
-    return x @ w[name].T + w.get(name + "_bias", 0.0)
+    return operand(name, INPUT, x) @ operand(name, WEIGHT, w[name]).T + w.get(name + "_bias", 0.0)
 
 
-def linear_backward(dy, x, w, name):
-    rows = dy.reshape(-1, dy.shape[-1])
-    g = {name: rows.T @ x.reshape(-1, x.shape[-1])}
-    if name + "_bias" in w:
-        g[name + "_bias"] = rows.sum(axis=0)
-    return dy @ w[name], g
+def linear_backward(dy, x, w, name, operand=itself):
+    g_bias = {name + "_bias": dy.reshape(-1, dy.shape[-1]).sum(axis=0)} if name + "_bias" in w else {}
+    dy, x = operand(name, GRADIENT, dy), operand(name, INPUT, x)
+    g = {name: dy.reshape(-1, dy.shape[-1]).T @ x.reshape(-1, x.shape[-1]), **g_bias}
+    return dy @ operand(name, WEIGHT, w[name]), g
 
 
 def norm(x, w, name):

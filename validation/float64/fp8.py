@@ -1,0 +1,71 @@
+"""FP8 training: the formats' numbers, scales by delayed scaling, and what block products multiply instead of values.
+
+Of a layer's four products, each of which has three tensors, tensor (layer·4 + product)·3 + kind; matrices that are
+multiplied as one are one tensor, and so are all experts'. Values stay float64, and are not rounded to BF16 before they
+become FP8.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from layers import GRADIENT, INPUT, WEIGHT
+
+PRODUCT = {"q": 0, "k": 0, "v": 0, "attention_output": 1, "gate": 2, "up": 2, "down": 3}
+PRODUCTS, KINDS, HISTORY = 4, 3, 1024
+
+
+class Format(NamedTuple):
+    """Numbers k·2^(e - fraction_bits), |k| < 2^(fraction_bits + 1), e at least least_exponent, up to the largest."""
+
+    largest: float
+    least_exponent: int
+    fraction_bits: int
+
+
+E4M3, E5M2 = Format(448.0, -6, 3), Format(57344.0, -14, 2)
+FORMAT = {INPUT: E4M3, WEIGHT: E4M3, GRADIENT: E5M2}
+
+
+def rounded(x, form):
+    """The nearest numbers of a format, ties to even ones, and nothing beyond the largest."""
+    exponent = np.maximum(np.frexp(x)[1] - 1, form.least_exponent)
+    unit = np.ldexp(1.0, exponent - form.fraction_bits)
+    return np.clip(np.rint(x / unit) * unit, -form.largest, form.largest)
+
+
+def power_of_two(ratio):
+    """The largest that is no larger."""
+    return np.ldexp(1.0, np.frexp(ratio)[1] - 1)
+
+
+class Scaling:
+    """Scales of all tensors, constant within a step; before the first step there are none, and values stay as they
+    are."""
+
+    def __init__(self, deck):
+        self.exact, self.scale, self.history = deck.exact_scales, None, deque(maxlen=HISTORY)
+        self.amax = np.zeros(deck.layers * PRODUCTS * KINDS)
+        self.largest = np.tile([FORMAT[kind].largest for kind in range(KINDS)], deck.layers * PRODUCTS)
+
+    def operand(self, layer, name, kind, values):
+        """What the product of that weight multiplies in place of the values; others than the four take these."""
+        if name not in PRODUCT:
+            return values
+        tensor = (layer * PRODUCTS + PRODUCT[name]) * KINDS + kind
+        self.amax[tensor] = max(self.amax[tensor], np.abs(values).max(initial=0.0))
+        if self.scale is None:
+            return values
+        return rounded(values * self.scale[tensor], FORMAT[kind]) / self.scale[tensor]
+
+    def end_step(self):
+        """The step's amaxes enter the history; returns the next step's largest number over the history's largest amax,
+        0 where all were 0."""
+        self.history.append(self.amax)
+        amax = np.max(self.history, axis=0)
+        self.amax = np.zeros_like(amax)
+        return np.divide(self.largest, amax, out=np.zeros_like(amax), where=amax > 0)
+
+    def by_rule(self, ratio):
+        return np.where(ratio > 0, ratio if self.exact else power_of_two(ratio), 1.0)
