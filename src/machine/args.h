@@ -107,7 +107,7 @@ typedef struct {
 typedef struct {
     int64_t index;
 } flip_args;
-enum { OP_OPERANDS = 12 };
+enum { OP_OPERANDS = 14 };
 struct group;
 typedef struct {
     struct group *group;

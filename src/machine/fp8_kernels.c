@@ -42,25 +42,59 @@ static bool is_transposed_of(tensor t, int64_t m, int64_t n)
     return is_fp8(t) && m % groups == 0 && same_shape(t, shape) && tensor_contiguous(&t);
 }
 
-op quantize_op(quantize_operands x)
+/* Of values [m, n], as the last operands. */
+static void add_encoding(op *o, int64_t m, int64_t n, encoding to)
 {
-    bool by_rows = tensor_present(&x.codes), by_columns = tensor_present(&x.transposed);
-    int64_t m = rows(x.x), n = columns(x.x);
-    tensor codes = by_rows ? x.codes : x.transposed;
-    op o =
-        op_made(OP_QUANTIZE, (tensor[]){ x.x, x.codes, x.transposed, fp8_scale_tensor(codes), x.amax, x.counts }, NULL);
-    need(walkable(x.x), &o, "x is not rows of numbers");
-    need(!by_rows || (is_fp8(x.codes) && rows_by(x.codes, m, n) && tensor_contiguous(&x.codes)), &o,
-         "codes are not as many as x, without gaps");
-    need(!by_columns || is_transposed_of(x.transposed, m, n), &o, "the transposed codes have another shape");
-    need(!by_rows || !by_columns || (x.codes.type == x.transposed.type && x.codes.scale == x.transposed.scale), &o,
+    bool by_rows = tensor_present(&to.codes), by_columns = tensor_present(&to.transposed);
+    tensor codes = by_rows ? to.codes : to.transposed;
+    const tensor operands[] = { to.codes, to.transposed, fp8_scale_tensor(codes), to.amax, to.counts };
+    for (int i = 0; i < ENCODING_OPERANDS; i++) o->operand[o->operands - ENCODING_OPERANDS + i].tensor = operands[i];
+    need(!by_rows || (is_fp8(to.codes) && rows_by(to.codes, m, n) && tensor_contiguous(&to.codes)), o,
+         "codes are not as many as values, without gaps");
+    need(!by_columns || is_transposed_of(to.transposed, m, n), o, "the transposed codes have another shape");
+    need(!by_rows || !by_columns || (to.codes.type == to.transposed.type && to.codes.scale == to.transposed.scale), o,
          "codes and their transposed copy differ in format or scale");
-    need(!tensor_present(&codes) || codes.scale, &o, "codes without a scale");
-    need(!tensor_present(&x.amax) || (plain(x.amax, I32) && tensor_elements(&x.amax) == 1), &o,
+    need(!tensor_present(&codes) || codes.scale, o, "codes without a scale");
+    need(!tensor_present(&to.amax) || (plain(to.amax, I32) && tensor_elements(&to.amax) == 1), o,
          "amax is not one number");
-    need(!tensor_present(&x.counts) ||
-             (plain(x.counts, U64) && tensor_elements(&x.counts) == FP8_COUNTS && tensor_present(&codes)),
-         &o, "counts are not those of codes");
+    need(!tensor_present(&to.counts) ||
+             (plain(to.counts, U64) && tensor_elements(&to.counts) == FP8_COUNTS && tensor_present(&codes)),
+         o, "counts are not those of codes");
+}
+
+op quantize_op(tensor x, encoding to)
+{
+    op o = op_made(OP_QUANTIZE, (tensor[RULE_OPERANDS]){ x }, NULL);
+    need(walkable(x), &o, "x is not rows of numbers");
+    add_encoding(&o, rows(x), columns(x), to);
+    return o;
+}
+
+op encode_op(op o, encoding to)
+{
+    int i = 0;
+    if (!tensor_present(&to.codes) && !tensor_present(&to.transposed)) return o;
+    while (op_rules[o.kind].operand[i].name && !op_rules[o.kind].operand[i].encoded) i++;
+    need(op_rules[o.kind].operand[i].name, &o, "this operation makes no codes");
+    if (o.lacks) return o;
+    tensor values = o.operand[i].tensor;
+    if (op_rules[o.kind].operand[i].encoded == ENCODED_INSTEAD) o.operand[i].tensor = tensor_none();
+    add_encoding(&o, rows(values), columns(values), to);
+    return o;
+}
+
+op encode_rotated_op(op o, tensor whole, encoding to)
+{
+    enum { X, WHOLE = 2 };
+    const tensor *x = &o.operand[X].tensor;
+    if (!tensor_present(&to.codes) && !tensor_present(&to.transposed)) return o;
+    ptrdiff_t from = (char *)x->data - (char *)whole.data;
+    need(tensor_contiguous(&whole) && whole.type == x->type && from >= 0 &&
+             (size_t)from + tensor_span(x) <= tensor_span(&whole),
+         &o, "what is rotated does not lie in the whole");
+    o.operand[X].access = READ;
+    o.operand[WHOLE].tensor = whole;
+    add_encoding(&o, rows(whole), columns(whole), to);
     return o;
 }
 

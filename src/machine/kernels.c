@@ -32,7 +32,8 @@ op norm_forward_op(norm_forward_operands x, float epsilon)
 {
     bool adds = tensor_present(&x.delta), centred = tensor_present(&x.mean);
     int64_t m = rows(x.x), n = columns(x.x);
-    op o = op_made(OP_NORM_FORWARD, (tensor[]){ x.x, x.delta, x.gain, x.sum, x.out, x.rstd, x.bias, x.mean }, NULL);
+    op o = op_made(OP_NORM_FORWARD,
+                   (tensor[RULE_OPERANDS]){ x.x, x.delta, x.gain, x.sum, x.out, x.rstd, x.bias, x.mean }, NULL);
     o.args.norm.epsilon = epsilon;
     need(walkable(x.x) && walkable(x.out) && rows_by(x.out, m, n), &o, "input and output differ in shape");
     need(adds == tensor_present(&x.sum), &o, "sum and delta come together");
@@ -49,9 +50,10 @@ op norm_backward_op(norm_backward_operands x)
 {
     bool centred = tensor_present(&x.mean);
     int64_t m = rows(x.x), n = columns(x.x);
-    op o = op_made(OP_NORM_BACKWARD,
-                   (tensor[]){ x.d_out, x.x, x.rstd, x.gain, x.dx, x.gain_gradient, x.mean, x.bias_gradient },
-                   (access_mode[]){ x.dx_access, x.gain_access, x.bias_access });
+    op o =
+        op_made(OP_NORM_BACKWARD,
+                (tensor[RULE_OPERANDS]){ x.d_out, x.x, x.rstd, x.gain, x.dx, x.gain_gradient, x.mean, x.bias_gradient },
+                (access_mode[]){ x.dx_access, x.gain_access, x.bias_access });
     need(walkable(x.x) && walkable(x.d_out) && rows_by(x.d_out, m, n) && walkable(x.dx) && rows_by(x.dx, m, n), &o,
          "x, d_out and dx differ in shape");
     need(is_vector(x.gain, n), &o, "gain is not one row");
@@ -65,7 +67,7 @@ op norm_backward_op(norm_backward_operands x)
 
 static op rotation(op_kind kind, tensor x, tensor table)
 {
-    op o = op_made(kind, (tensor[]){ x, table }, NULL);
+    op o = op_made(kind, (tensor[RULE_OPERANDS]){ x, table }, NULL);
     need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD_DIM, &o,
          "x is not [s, b, heads, even d up to 256]");
     need(plain(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o,
@@ -130,7 +132,7 @@ op add_op(tensor out, tensor a, tensor b)
 
 static op gated_forward(op_kind kind, tensor gate_up, tensor out)
 {
-    op o = op_made(kind, (tensor[]){ gate_up, out }, NULL);
+    op o = op_made(kind, (tensor[RULE_OPERANDS]){ gate_up, out }, NULL);
     need(walkable(gate_up) && walkable(out) && rows_by(gate_up, rows(out), 2 * columns(out)), &o,
          "gate_up is not [rows, 2f] for out [rows, f]");
     return o;
@@ -138,7 +140,7 @@ static op gated_forward(op_kind kind, tensor gate_up, tensor out)
 
 static op gated_backward(op_kind kind, tensor gate_up, tensor d_out, tensor d_gate_up)
 {
-    op o = op_made(kind, (tensor[]){ gate_up, d_out, d_gate_up }, NULL);
+    op o = op_made(kind, (tensor[RULE_OPERANDS]){ gate_up, d_out, d_gate_up }, NULL);
     need(walkable(gate_up) && walkable(d_out) && walkable(d_gate_up), &o, "a row has gaps");
     need(rows_by(gate_up, rows(d_out), 2 * columns(d_out)) && rows_by(d_gate_up, rows(d_out), 2 * columns(d_out)), &o,
          "gate_up is not [rows, 2f] for out [rows, f]");
@@ -159,14 +161,14 @@ op geglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up)
 
 op squared_relu_forward_op(tensor x, tensor out)
 {
-    op o = op_made(OP_SQUARED_RELU_FORWARD, (tensor[]){ x, out }, NULL);
+    op o = op_made(OP_SQUARED_RELU_FORWARD, (tensor[RULE_OPERANDS]){ x, out }, NULL);
     need(is_dense_like(x, x) && is_dense_like(out, x), &o, "x and out differ in shape or format, or have gaps");
     return o;
 }
 
 op squared_relu_backward_op(tensor x, tensor d_out, tensor dx)
 {
-    op o = op_made(OP_SQUARED_RELU_BACKWARD, (tensor[]){ x, d_out, dx }, NULL);
+    op o = op_made(OP_SQUARED_RELU_BACKWARD, (tensor[RULE_OPERANDS]){ x, d_out, dx }, NULL);
     need(is_dense_like(x, x) && is_dense_like(d_out, x) && is_dense_like(dx, x), &o,
          "x, d_out and dx differ in shape or format, or have gaps");
     return o;
@@ -182,14 +184,14 @@ static void need_bias_rows(op *o, tensor x, tensor bias, tensor other)
 
 op gelu_forward_op(tensor x, tensor bias, tensor out)
 {
-    op o = op_made(OP_GELU_FORWARD, (tensor[]){ x, bias, out }, NULL);
+    op o = op_made(OP_GELU_FORWARD, (tensor[RULE_OPERANDS]){ x, bias, out }, NULL);
     need_bias_rows(&o, x, bias, out);
     return o;
 }
 
 op gelu_backward_op(gelu_backward_operands x)
 {
-    op o = op_made(OP_GELU_BACKWARD, (tensor[]){ x.x, x.bias, x.d_out, x.dx, x.bias_gradient },
+    op o = op_made(OP_GELU_BACKWARD, (tensor[RULE_OPERANDS]){ x.x, x.bias, x.d_out, x.dx, x.bias_gradient },
                    (access_mode[]){ x.bias_access });
     need_bias_rows(&o, x.x, x.bias, x.d_out);
     need_bias_rows(&o, x.x, x.bias, x.dx);

@@ -108,13 +108,18 @@ typedef struct {
 } gelu_backward_operands;
 op gelu_backward_op(gelu_backward_operands o);
 
-/* Codes of x [m, n] times their scale: [m, n], and transposed, [n, m], or of every groups-th row apart, [groups, n, m /
- * groups]; m is padded to FP8_ALIGNMENT with zeros (fp8_transposed_shape). amax [1] I32 becomes the largest of it and
- * amax_bits of x; counts [FP8_COUNTS] U64 += what became codes. All but x may be absent. */
+/* Codes of values [m, n] times their scale: [m, n], and transposed, [n, m], or of every groups-th row apart, [groups,
+ * n, m / groups]; m is padded to FP8_ALIGNMENT with zeros (fp8_transposed_shape). amax [1] I32 becomes the largest of
+ * it and amax_bits of the values; counts [FP8_COUNTS] U64 += what became codes. Each may be absent. */
 typedef struct {
-    tensor x, codes, transposed, amax, counts;
-} quantize_operands;
-op quantize_op(quantize_operands o);
+    tensor codes, transposed, amax, counts;
+} encoding;
+op quantize_op(tensor x, encoding to);
+/* The operation with codes of its output as its format has it: of norm_forward, the activations and their gradients in
+ * place of it; of rope_backward of `whole`, [s, b, ..] without gaps, in which x lies, which both stay as they are; of
+ * norm_backward beside dx. Without codes in `to` the operation as it is. */
+op encode_op(op o, encoding to);
+op encode_rotated_op(op o, tensor whole, encoding to);
 /* out = codes x [m, n], or such of groups, transposed, as quantize_op leaves them. */
 op transpose_op(tensor out, tensor x);
 /* groups 0: [n, padded m]; else [groups, n, padded m]. No data. */

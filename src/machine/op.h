@@ -67,6 +67,10 @@ op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_o
     limit_of_column_sums, limit_of_rows, limit_of_norm_backward, limit_of_attention_forward,
     limit_of_attention_backward, limit_of_scalars, limit_of_doubles;
 
+/* Of an output that encode_op makes codes of: they take its place, an updated one is then only read; or they are made
+ * beside it. */
+typedef enum { ENCODED_NOT, ENCODED_INSTEAD, ENCODED_BESIDE } encoding_rule;
+
 /* name: as kernels.h calls it. axes: a letter for each of the first dimensions, or after a '*' of the last ones;
  * operands with the same letter count the same thing, one perhaps in multiples of another (query heads of a key head),
  * and 'e' counts all elements, whatever the shape. chosen: the access is the filler's, or its caller's. */
@@ -74,6 +78,7 @@ typedef struct {
     const char *name, *axes;
     access_mode access;
     bool chosen, optional;
+    encoding_rule encoded;
 } operand_rule;
 
 /* The shadow's sample of a large operation: so many along an axis. */
@@ -84,7 +89,7 @@ typedef struct {
 
 /* passes: of a collective, whose first operand is all ranks' parts: how often they would go around a ring. limit: NULL
  * if two machines agree bit for bit. sample: of kinds without, the shadow takes all. */
-enum { RULE_OPERANDS = 9, RULE_AXES = 2 };
+enum { RULE_OPERANDS = 13, RULE_AXES = 2 };
 typedef struct {
     operand_rule operand[RULE_OPERANDS + 1];
     int passes;
@@ -93,6 +98,11 @@ typedef struct {
     axis_sample sample[RULE_AXES];
 } op_rule;
 extern const op_rule op_rules[OP_KINDS];
+
+/* Where the operands of its codes begin (kernels.h, encoding, with the scale behind transposed), if it makes any beside
+ * or in place of an output; else -1. */
+enum { ENCODING_CODES, ENCODING_TRANSPOSED, ENCODING_SCALE, ENCODING_AMAX, ENCODING_COUNTS, ENCODING_OPERANDS };
+int op_encoding(const op *o);
 
 /* Floating-point operations that the mathematics needs: 2mnk for products, causal half for attention; 0 for the rest.
  */

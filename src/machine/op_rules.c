@@ -3,6 +3,7 @@
  * positions; of the rest some elements. */
 #include "machine/op.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { PRODUCT_ROWS = 4, COLUMNS = 64, POSITIONS = 32, ELEMENTS = 1 << 16 };
 
@@ -40,6 +41,13 @@ static double attention_backward_flops(const op *o) { return 4 * pairs_flops(o);
 #define UPDATES(name, axes) OPERAND(name, axes, UPDATE, false, false)
 #define BY_CALLER(name, axes) OPERAND(name, axes, READ, true, false)
 #define OPTIONAL(name, axes, access) OPERAND(name, axes, access, false, true)
+/* An output, and what encode_op adds: its codes, of rows [s, n] or of columns "*f". */
+#define ENCODED(name, axes) OPERAND(name, axes, WRITE, false, true, ENCODED_INSTEAD)
+#define CODES(axes, transposed_axes)                                                                                   \
+    OPTIONAL("codes", axes, WRITE), OPTIONAL("transposed", transposed_axes, WRITE), OPTIONAL("scale", "", READ),       \
+        OPTIONAL("amax", "", UPDATE), OPTIONAL("counts", "", UPDATE)
+#define CODES_OF_ROWS CODES("s", "*ns")
+#define CODES_OF_COLUMNS CODES("*f", "*fm")
 
 const op_rule op_rules[OP_KINDS] = {
     [OP_MATMUL] = { .operand = { BY_CALLER("c", "mn"), READS("a", "mk"), READS("b", "kn"), OPTIONAL("bias", "n", READ),
@@ -54,17 +62,20 @@ const op_rule op_rules[OP_KINDS] = {
                                 .limit = limit_of_embedding_backward,
                                 .sample = { { 'h', COLUMNS } } },
     [OP_NORM_FORWARD] = { .operand = { READS("x", "s"), OPTIONAL("delta", "s", READ), READS("gain", ""),
-                                       OPTIONAL("sum", "s", WRITE), WRITES("out", "s"), WRITES("rstd", "s"),
-                                       OPTIONAL("bias", "", READ), OPTIONAL("mean", "s", WRITE) },
+                                       OPTIONAL("sum", "s", WRITE), ENCODED("out", "s"), WRITES("rstd", "s"),
+                                       OPTIONAL("bias", "", READ), OPTIONAL("mean", "s", WRITE), CODES_OF_ROWS },
                           .limit = limit_of_rows,
                           .sample = { { 's', POSITIONS } } },
     [OP_NORM_BACKWARD] = { .operand = { READS("d_out", "s"), READS("x", "s"), READS("rstd", "s"), READS("gain", ""),
-                                        BY_CALLER("dx", "s"), BY_CALLER("gain_gradient", ""),
-                                        OPTIONAL("mean", "s", READ), OPERAND("bias_gradient", "", READ, true, true) },
+                                        OPERAND("dx", "s", READ, true, false, ENCODED_BESIDE),
+                                        BY_CALLER("gain_gradient", ""), OPTIONAL("mean", "s", READ),
+                                        OPERAND("bias_gradient", "", READ, true, true), CODES_OF_ROWS },
                            .limit = limit_of_norm_backward,
                            .sample = { { 's', POSITIONS } } },
     [OP_ROPE_FORWARD] = { .operand = { UPDATES("x", "s"), READS("table", "s") }, .sample = { { 's', POSITIONS } } },
-    [OP_ROPE_BACKWARD] = { .operand = { UPDATES("x", "s"), READS("table", "s") }, .sample = { { 's', POSITIONS } } },
+    [OP_ROPE_BACKWARD] = { .operand = { OPERAND("x", "s", UPDATE, false, false, ENCODED_INSTEAD), READS("table", "s"),
+                                        OPTIONAL("whole", "s", READ), CODES_OF_ROWS },
+                           .sample = { { 's', POSITIONS } } },
     [OP_ATTENTION_FORWARD] = { .operand = { READS("q", "sbhd"), READS("k", "tbhd"), READS("v", "tbhd"),
                                             WRITES("out", "sbhd"), WRITES("lse", "bhs") },
                                .flops = attention_forward_flops,
@@ -77,21 +88,24 @@ const op_rule op_rules[OP_KINDS] = {
                                 .limit = limit_of_attention_backward,
                                 .sample = { { 'b', 1 }, { 'h', 1 } } },
     [OP_ADD] = { .operand = { WRITES("out", "e"), READS("a", "e"), READS("b", "e") }, .sample = { { 'e', ELEMENTS } } },
-    [OP_SWIGLU_FORWARD] = { .operand = { READS("gate_up", "s"), WRITES("out", "s") },
+    [OP_SWIGLU_FORWARD] = { .operand = { READS("gate_up", "s"), ENCODED("out", "s"), CODES_OF_ROWS },
                             .sample = { { 's', POSITIONS } } },
-    [OP_SWIGLU_BACKWARD] = { .operand = { READS("gate_up", "s"), READS("d_out", "s"), WRITES("d_gate_up", "s") },
+    [OP_SWIGLU_BACKWARD] = { .operand = { READS("gate_up", "s"), READS("d_out", "s"), ENCODED("d_gate_up", "s"),
+                                          CODES_OF_ROWS },
                              .sample = { { 's', POSITIONS } } },
-    [OP_GELU_FORWARD] = { .operand = { READS("x", "*f"), READS("bias", "f"), WRITES("out", "*f") },
+    [OP_GELU_FORWARD] = { .operand = { READS("x", "*f"), READS("bias", "f"), ENCODED("out", "*f"), CODES_OF_COLUMNS },
                           .sample = { { 'f', COLUMNS } } },
-    [OP_GELU_BACKWARD] = { .operand = { READS("x", "*f"), READS("bias", "f"), READS("d_out", "*f"), WRITES("dx", "*f"),
-                                        BY_CALLER("bias_gradient", "f") },
+    [OP_GELU_BACKWARD] = { .operand = { READS("x", "*f"), READS("bias", "f"), READS("d_out", "*f"), ENCODED("dx", "*f"),
+                                        BY_CALLER("bias_gradient", "f"), CODES_OF_COLUMNS },
                            .limit = limit_of_column_sums,
                            .sample = { { 'f', COLUMNS } } },
     [OP_COLUMN_SUMS] = { .operand = { READS("x", "*n"), BY_CALLER("sums", "*n") },
                          .limit = limit_of_column_sums,
                          .sample = { { 'n', COLUMNS } } },
-    [OP_GEGLU_FORWARD] = { .operand = { READS("gate_up", "s"), WRITES("out", "s") }, .sample = { { 's', POSITIONS } } },
-    [OP_GEGLU_BACKWARD] = { .operand = { READS("gate_up", "s"), READS("d_out", "s"), WRITES("d_gate_up", "s") },
+    [OP_GEGLU_FORWARD] = { .operand = { READS("gate_up", "s"), ENCODED("out", "s"), CODES_OF_ROWS },
+                           .sample = { { 's', POSITIONS } } },
+    [OP_GEGLU_BACKWARD] = { .operand = { READS("gate_up", "s"), READS("d_out", "s"), ENCODED("d_gate_up", "s"),
+                                         CODES_OF_ROWS },
                             .sample = { { 's', POSITIONS } } },
     [OP_GROUPED_MATMUL] = { .operand = { BY_CALLER("c", "gmn"), READS("a", "gmk"), READS("b", "gkn"),
                                          OPTIONAL("a_scale", "", READ), OPTIONAL("b_scale", "", READ) },
@@ -114,13 +128,12 @@ const op_rule op_rules[OP_KINDS] = {
                                              READS("place", ""), READS("source", ""), WRITES("d_y", ""),
                                              WRITES("d_weights", "") },
                                 .limit = limit_of_unpermute_backward },
-    [OP_SQUARED_RELU_FORWARD] = { .operand = { READS("x", "e"), WRITES("out", "e") }, .sample = { { 'e', ELEMENTS } } },
-    [OP_SQUARED_RELU_BACKWARD] = { .operand = { READS("x", "e"), READS("d_out", "e"), WRITES("dx", "e") },
-                                   .sample = { { 'e', ELEMENTS } } },
-    [OP_QUANTIZE] = { .operand = { READS("x", "*n"), OPTIONAL("codes", "*n", WRITE),
-                                   OPTIONAL("transposed", "*nm", WRITE), OPTIONAL("scale", "", READ),
-                                   OPTIONAL("amax", "", UPDATE), OPTIONAL("counts", "", UPDATE) },
-                      .sample = { { 'n', COLUMNS } } },
+    [OP_SQUARED_RELU_FORWARD] = { .operand = { READS("x", "s"), ENCODED("out", "s"), CODES_OF_ROWS },
+                                  .sample = { { 's', POSITIONS } } },
+    [OP_SQUARED_RELU_BACKWARD] = { .operand = { READS("x", "s"), READS("d_out", "s"), ENCODED("dx", "s"),
+                                                CODES_OF_ROWS },
+                                   .sample = { { 's', POSITIONS } } },
+    [OP_QUANTIZE] = { .operand = { READS("x", "*n"), CODES("*n", "*nm") }, .sample = { { 'n', COLUMNS } } },
     [OP_TRANSPOSE] = { .operand = { WRITES("out", "*nm"), READS("x", "*n") }, .sample = { { 'n', COLUMNS } } },
     [OP_CROSS_ENTROPY] = { .operand = { BY_CALLER("logits", "s"), READS("labels", "s"), BY_CALLER("partial", "*sb3"),
                                         OPTIONAL("loss", "", WRITE) },
@@ -154,6 +167,14 @@ double op_flops(const op *o)
 {
     const op_rule *r = &op_rules[o->kind];
     return r->flops ? r->flops(o) : 0.0;
+}
+
+int op_encoding(const op *o)
+{
+    int at = o->operands - ENCODING_OPERANDS;
+    if (o->kind == OP_QUANTIZE || at < 1 || strcmp(op_rules[o->kind].operand[at].name, "codes") != 0) return -1;
+    bool any = tensor_present(&o->operand[at + ENCODING_SCALE].tensor);
+    return any ? at : -1;
 }
 
 /* ---- what can be said of an operation without running it ---- */

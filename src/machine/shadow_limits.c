@@ -55,11 +55,12 @@ shadow_limit limit_of_embedding_backward(const op *o, const op_home *home, int w
     return limit_of_sums(o, which, elements_of(&o->operand[0].tensor), 0.0);
 }
 
-/* The last operand holds sums over rows of the first; what else is written is made element by element. */
+/* The operand whose access the caller chooses holds sums over rows of the first; what else is written is made element
+ * by element. */
 shadow_limit limit_of_column_sums(const op *o, const op_home *home, int which)
 {
     const tensor *x = &o->operand[0].tensor, *sums = &o->operand[which].tensor;
-    if (which < o->operands - 1) return (shadow_limit){ .exact = true };
+    if (!op_rules[o->kind].operand[which].chosen) return (shadow_limit){ .exact = true };
     return limit_of_sums(o, which, elements_of(x) / elements_of(sums), 0.0);
 }
 

@@ -93,10 +93,11 @@ static void rotate(step_call *c)
 static void rotate_back(step_call *c)
 {
     submit(c->work->queues.compute, c->step->backward_name,
-           rope_backward_op(rotated(c, step_d_made(c, 0)), c->work->rope));
+           encode_rotated_op(rope_backward_op(rotated(c, step_d_made(c, 0)), c->work->rope),
+                             tensor_rows(step_d_made(c, 0)), fp8_read_encoding(c, 0)));
 }
 
-const step_kind rotation = { .open = open_rotations, .forward = rotate, .backward = rotate_back };
+const step_kind rotation = { .open = open_rotations, .forward = rotate, .backward = rotate_back, .encodes = true };
 
 /* ---- attention ---- */
 

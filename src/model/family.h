@@ -33,6 +33,7 @@ typedef struct {
     unsigned saves_reads, saves_makes;           /* bit per operand that backward reads of the tape */
     bool gathers; /* backward wants its first operand, made by the step before, from all tensor ranks */
     step_product product;
+    bool encodes; /* its operations make the codes of FP8 that products want of its values (model/step_call.h) */
 } step_kind;
 
 enum { STEP_OPERANDS = 6 };

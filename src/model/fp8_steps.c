@@ -45,20 +45,22 @@ static tensor like(tensor values, tensor codes)
 }
 
 /* What runs again has shown its values before. */
-static void encode(const step_call *c, const char *name, const fp8_product *p, fp8_kind kind, tensor x, tensor codes,
-                   tensor transposed)
+static encoding encoding_of(const step_call *c, const fp8_product *p, fp8_kind kind, tensor codes, tensor transposed)
 {
     const fp8_state *f = &c->work->fp8;
     int64_t number = number_of(c, p, kind);
-    quantize_operands q = { .x = tensor_rows(x) };
-    if (!encodes(c) && c->again) return;
-    if (!c->again) q.amax = tensor_slice(f->amax, 0, number, 1);
-    if (encodes(c)) {
-        if (!c->again) q.counts = tensor_flat(tensor_slice(f->counts, 0, number, 1));
-        if (tensor_present(&codes)) q.codes = of_kind(c, p, kind, codes);
-        if (tensor_present(&transposed)) q.transposed = of_kind(c, p, kind, transposed);
-    }
-    submit(c->work->queues.compute, name, quantize_op(q));
+    encoding e = { .codes = tensor_none() };
+    if (!c->again) e.amax = tensor_slice(f->amax, 0, number, 1);
+    if (!encodes(c)) return e;
+    if (!c->again) e.counts = tensor_flat(tensor_slice(f->counts, 0, number, 1));
+    if (tensor_present(&codes)) e.codes = of_kind(c, p, kind, codes);
+    if (tensor_present(&transposed)) e.transposed = of_kind(c, p, kind, transposed);
+    return e;
+}
+
+static void encode(const step_call *c, const char *name, tensor x, encoding to)
+{
+    if (encodes(c) || !c->again) submit(c->work->queues.compute, name, quantize_op(tensor_rows(x), to));
 }
 
 /* ---- inputs ---- */
@@ -71,14 +73,26 @@ void fp8_await_made(step_call *c)
             workspace_await(w, w->queues.compute, c->slot[slot_codes(c->step->makes[i])]);
 }
 
+/* Of what the step makes there; absent where no product reads it. */
+static encoding made_encoding(const step_call *c, int place)
+{
+    const fp8_product *p = c->layer == NO_LAYER ? NULL : product_reading(c, c->step->makes[place]);
+    if (!p) return (encoding){ .codes = tensor_none() };
+    tensor kept = encodes(c) ? c->slot[slot_codes(c->step->makes[place])] : tensor_none();
+    return encoding_of(c, p, FP8_INPUT, p->by_rows ? kept : p->rows, p->by_rows ? tensor_none() : kept);
+}
+
+encoding fp8_made_encoding(const step_call *c, int place)
+{
+    return encodes(c) ? made_encoding(c, place) : (encoding){ .codes = tensor_none() };
+}
+
 void fp8_encode_made(step_call *c)
 {
     for (int i = 0; c->layer != NO_LAYER && c->step->makes[i] != SLOT_NONE; i++) {
         const fp8_product *p = product_reading(c, c->step->makes[i]);
-        if (!p) continue;
-        tensor kept = encodes(c) ? c->slot[slot_codes(c->step->makes[i])] : tensor_none();
-        encode(c, p->step->name, p, FP8_INPUT, step_made(c, i), p->by_rows ? kept : p->rows,
-               p->by_rows ? tensor_none() : kept);
+        if (p && !(encodes(c) && c->step->kind->encodes))
+            encode(c, p->step->name, step_made(c, i), made_encoding(c, i));
     }
 }
 
@@ -105,14 +119,36 @@ tensor fp8_gradient(const step_call *c, tensor dy)
     return p ? like(dy, of_kind(c, p, FP8_GRADIENT, p->gradient)) : dy;
 }
 
-void fp8_encode_gradient(step_call *c, tensor dy)
+/* Is it the step that reads the product's output whose backward makes the codes of its gradient? */
+static bool encoded_by_reader(const step_call *c, const fp8_product *p)
+{
+    const step_list *l = &c->work->family->layer;
+    bool reader = false;
+    for (const layer_step *s = p->step + 1; encodes(c) && s < l->step + l->count; s++)
+        for (int i = 0; s->kind->encodes && s->reads[i] != SLOT_NONE; i++) reader |= s->reads[i] == p->step->makes[0];
+    return reader;
+}
+
+static encoding gradient_encoding(step_call *c, const fp8_product *p)
 {
     workspace *w = c->work;
-    const fp8_product *p = product_of(c, c->step);
-    if (!p) return;
     bool whole = p->made == p->whole;
     if (encodes(c) && whole) workspace_await(w, w->queues.compute, p->d_transposed);
-    encode(c, c->step->backward_name, p, FP8_GRADIENT, dy, p->gradient, whole ? p->d_transposed : tensor_none());
+    return encoding_of(c, p, FP8_GRADIENT, p->gradient, whole ? p->d_transposed : tensor_none());
+}
+
+void fp8_encode_gradient(step_call *c, tensor dy)
+{
+    const fp8_product *p = product_of(c, c->step);
+    if (p && !encoded_by_reader(c, p)) encode(c, c->step->backward_name, dy, gradient_encoding(c, p));
+}
+
+encoding fp8_read_encoding(step_call *c, int place)
+{
+    const fp8_state *f = &c->work->fp8;
+    for (const fp8_product *p = f->product; encodes(c) && c->layer != NO_LAYER && p < f->product + f->products; p++)
+        if (p->step->makes[0] == c->step->reads[place]) return gradient_encoding(c, p);
+    return (encoding){ .codes = tensor_none() };
 }
 
 /* ---- weights ---- */
@@ -134,8 +170,9 @@ static void encode_weight(const step_call *c, const fp8_product *p, tensor w, te
     shown.again = c->again || transposes || c->work->microbatch > 0;
     for (int64_t i = 0; i < matrices; i++) {
         tensor of = tensor_slice(w, 0, i * n, n), part = tensor_slice(to, 0, i * m, m);
-        encode(&shown, c->step->name, p, FP8_WEIGHT, of, transposes ? tensor_none() : part,
-               transposes ? part : tensor_none());
+        encode(
+            &shown, c->step->name, of,
+            encoding_of(&shown, p, FP8_WEIGHT, transposes ? tensor_none() : part, transposes ? part : tensor_none()));
     }
 }
 

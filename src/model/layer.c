@@ -45,6 +45,7 @@ static void recompute(step_call *c)
         c->step = &w->family->layer.step[i];
         if (w->again >> i & 1u) step_forward(c);
     }
+    c->again = false;
     origin_restore(w->queues.machine, before);
 }
 

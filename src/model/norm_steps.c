@@ -32,17 +32,25 @@ static void forward(step_call *c)
     row_statistics of = statistics(c);
     bool adds = tensor_present(&in.delta);
     submit(c->work->queues.compute, c->step->name,
-           norm_forward_op((norm_forward_operands){ .x = tensor_rows(in.x),
-                                                    .delta = adds ? tensor_rows(in.delta) : tensor_none(),
-                                                    .gain = step_borrow(c, c->step->weight, USE_FORWARD),
-                                                    .bias = step_borrow(c, c->step->bias, USE_FORWARD),
-                                                    .sum = adds ? tensor_rows(step_made(c, NORM_SUM)) : tensor_none(),
-                                                    .out = tensor_rows(step_made(c, NORM_OUT)),
-                                                    .rstd = of.rstd,
-                                                    .mean = of.mean },
-                           (float)c->work->given->model.norm_epsilon));
+           encode_op(norm_forward_op(
+                         (norm_forward_operands){ .x = tensor_rows(in.x),
+                                                  .delta = adds ? tensor_rows(in.delta) : tensor_none(),
+                                                  .gain = step_borrow(c, c->step->weight, USE_FORWARD),
+                                                  .bias = step_borrow(c, c->step->bias, USE_FORWARD),
+                                                  .sum = adds ? tensor_rows(step_made(c, NORM_SUM)) : tensor_none(),
+                                                  .out = tensor_rows(step_made(c, NORM_OUT)),
+                                                  .rstd = of.rstd,
+                                                  .mean = of.mean },
+                         (float)c->work->given->model.norm_epsilon),
+                     fp8_made_encoding(c, NORM_OUT)));
     step_return(c, c->step->weight, USE_FORWARD);
     step_return(c, c->step->bias, USE_FORWARD);
+}
+
+/* The gradient of the sum is that of both of its terms. */
+static encoding summed_encoding(step_call *c)
+{
+    return c->step->reads[0] == SLOT_NONE ? (encoding){ .codes = tensor_none() } : fp8_read_encoding(c, 1);
 }
 
 static void backward(step_call *c)
@@ -51,22 +59,23 @@ static void backward(step_call *c)
     row_statistics of = statistics(c);
     contribution gain = step_contribute(c, c->step->weight, q), bias = step_contribute(c, c->step->bias, q);
     submit(q, c->step->backward_name,
-           norm_backward_op((norm_backward_operands){ .d_out = tensor_rows(step_d_made(c, NORM_OUT)),
-                                                      .x = tensor_rows(step_made(c, NORM_SUM)),
-                                                      .rstd = of.rstd,
-                                                      .mean = of.mean,
-                                                      .gain = step_borrow(c, c->step->weight, USE_BACKWARD),
-                                                      .dx = tensor_rows(step_d_made(c, NORM_SUM)),
-                                                      .gain_gradient = gain.gradient,
-                                                      .bias_gradient = bias.gradient,
-                                                      .dx_access = c->dx_access,
-                                                      .gain_access = gain.access,
-                                                      .bias_access = bias.access }));
+           encode_op(norm_backward_op((norm_backward_operands){ .d_out = tensor_rows(step_d_made(c, NORM_OUT)),
+                                                                .x = tensor_rows(step_made(c, NORM_SUM)),
+                                                                .rstd = of.rstd,
+                                                                .mean = of.mean,
+                                                                .gain = step_borrow(c, c->step->weight, USE_BACKWARD),
+                                                                .dx = tensor_rows(step_d_made(c, NORM_SUM)),
+                                                                .gain_gradient = gain.gradient,
+                                                                .bias_gradient = bias.gradient,
+                                                                .dx_access = c->dx_access,
+                                                                .gain_access = gain.access,
+                                                                .bias_access = bias.access }),
+                     summed_encoding(c)));
     step_return(c, c->step->weight, USE_BACKWARD);
     step_contributed(c, c->step->weight, q);
     step_contributed(c, c->step->bias, q);
 }
 
-const step_kind residual_norm = { .forward = forward,
-                                  .backward = backward,
-                                  .saves_makes = 1u << NORM_SUM | 1u << NORM_STATISTICS };
+const step_kind residual_norm = {
+    .forward = forward, .backward = backward, .saves_makes = 1u << NORM_SUM | 1u << NORM_STATISTICS, .encodes = true
+};

@@ -94,6 +94,10 @@ void column_weight_gradient(step_call *c);
  * step made, behind it, and before it the wait for who still reads them. */
 void fp8_await_made(step_call *c);
 void fp8_encode_made(step_call *c);
+/* Codes that a step of a kind that encodes makes in its own operations: of what it makes at a place; of the gradient of
+ * what it reads there. Absent where no product wants them. */
+encoding fp8_made_encoding(const step_call *c, int place);
+encoding fp8_read_encoding(step_call *c, int place);
 /* What product s reads; rows of the own part. */
 tensor fp8_input(const step_call *c, const layer_step *s);
 /* Where such parts of all tensor ranks are gathered: in the memory of `whole`. */

@@ -23,10 +23,22 @@ static size_t (*const scratch_of[OP_KINDS])(const op *) = {
 size_t host_scratch_of(const machine_tuning *t, const op *o)
 {
     if (op_is_transfer(o->kind)) return host_transfer_scratch(o);
-    return scratch_of[o->kind] ? scratch_of[o->kind](o) : 0;
+    return host_encoded_bytes(o) + (scratch_of[o->kind] ? scratch_of[o->kind](o) : 0);
 }
 
-void host_compute(const op *o, void *scratch) { run[o->kind](o, scratch); }
+/* Codes are made of the output as its format has it, in scratch. */
+static void compute_encoded(const op *o, char *scratch)
+{
+    encoded_parts parts = host_encoded_parts(o, scratch);
+    run[o->kind](&parts.values, scratch + host_encoded_bytes(o));
+    host_quantize(&parts.codes, NULL);
+}
+
+void host_compute(const op *o, void *scratch)
+{
+    if (op_encoding(o) < 0) run[o->kind](o, scratch);
+    else compute_encoded(o, scratch);
+}
 
 static int threads(void) { return omp_get_max_threads(); }
 

@@ -111,3 +111,54 @@ void host_fp8_scales(const op *o, void *scratch)
     }
     memset(amax, 0, (size_t)n * sizeof *amax);
 }
+
+/* ---- operations that make codes of their output ---- */
+
+/* The output has as many rows as the codes, and the format of the first operand. */
+static tensor output_of(const op *o, void *scratch)
+{
+    const operand *e = &o->operand[op_encoding(o)];
+    const tensor *x = &o->operand[0].tensor, *codes = &e[ENCODING_CODES].tensor, *t = &e[ENCODING_TRANSPOSED].tensor;
+    int64_t columns = tensor_present(codes) ? tensor_columns(codes) : t->dim[t->dims - 2];
+    return tensor_2d(scratch, x->type, tensor_row_count(x), columns);
+}
+
+static bool writes_beside(const op *o) { return o->kind == OP_NORM_BACKWARD; }
+
+size_t host_encoded_bytes(const op *o)
+{
+    if (op_encoding(o) < 0 || writes_beside(o)) return 0;
+    tensor out = o->kind == OP_ROPE_BACKWARD ? o->operand[2].tensor : output_of(o, NULL);
+    return (tensor_span(&out) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+}
+
+static int encoded_operand(const op *o)
+{
+    int i = 0;
+    while (!op_rules[o->kind].operand[i].encoded) i++;
+    return i;
+}
+
+static tensor rotated_copy(op *values, void *scratch)
+{
+    tensor *x = &values->operand[0].tensor, whole = values->operand[2].tensor;
+    memcpy(scratch, whole.data, tensor_span(&whole));
+    x->data = (char *)scratch + ((char *)x->data - (char *)whole.data);
+    whole.data = scratch;
+    return whole;
+}
+
+encoded_parts host_encoded_parts(const op *o, void *scratch)
+{
+    encoded_parts p = { .values = *o, .codes = { .kind = OP_QUANTIZE, .operands = 1 + ENCODING_OPERANDS } };
+    int at = op_encoding(o), out = encoded_operand(o);
+    for (int i = 0; i < ENCODING_OPERANDS; i++) {
+        p.codes.operand[1 + i] = o->operand[at + i];
+        p.values.operand[at + i].tensor = tensor_none();
+    }
+    tensor *x = &p.codes.operand[X].tensor;
+    if (o->kind == OP_ROPE_BACKWARD) *x = rotated_copy(&p.values, scratch);
+    else if (writes_beside(o)) *x = o->operand[out].tensor;
+    else *x = p.values.operand[out].tensor = output_of(o, scratch);
+    return p;
+}
