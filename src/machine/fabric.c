@@ -59,7 +59,7 @@ op reduce_scatter_op(group *g, tensor x)
 {
     op o = transfer_op(OP_REDUCE_SCATTER, g, (tensor[]){ x }, NULL);
     need(tensor_contiguous(&x) && tensor_elements(&x) % g->size == 0, &o, "the parts are not equal and contiguous");
-    need(x.type != I32, &o, "numbers that do not add");
+    need(x.type != I32 && !is_fp8(x), &o, "numbers that do not add");
     return o;
 }
 
