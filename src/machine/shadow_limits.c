@@ -24,11 +24,31 @@ static shadow_limit limit_of_sums(const op *o, int which, double terms, double m
 /* Tensor cores cut off the FP32 sum of each 16 products instead of rounding it: errors of one sign, half a unit each,
  * add up. */
 enum { TENSOR_CORE_DEPTH = 16 };
+
+/* Hopper's sum 32 products of FP8 codes and what was summed before them at a time: each is aligned with the largest and
+ * keeps 14 bits, so it is cut by half of 2^-13 of that in the mean (DeepSeek-V3 2024, 3.3.2; gpu.md). Of the sum itself
+ * these errors have one sign and add up; of products they have theirs, and n of them grow like sqrt(n), bounded here by
+ * 2 sqrt(n). The sum so kept is all of it with fast accumulation, where both are E4M3; else that of 128 products, which
+ * are then added in FP32: off by a share of what they are, they leave the whole off by no larger one.
+ * Assumed, not measured: that 14 bits and 128 products are what cuBLASLt's kernels keep and add, that cutting is
+ * towards zero, and that no largest product is far beyond the tensor's largest sum. Hosts, and GPUs that are emulated,
+ * sum in FP32. A scale that is no power of two rounds each value once more on the host, as signs are random: among
+ * the 16. */
+enum { FP8_DEPTH = 32, FP8_PROMOTED = 128 };
+static const double FP8_SUM_HALF_UNIT = 0x1p-14;
+
+static double cut_sums(double terms, bool fast)
+{
+    double kept = fast ? terms : fmin(terms, FP8_PROMOTED);
+    return (kept / FP8_DEPTH + 2 * sqrt(kept)) * FP8_SUM_HALF_UNIT;
+}
+
 shadow_limit limit_of_product(const op *o, const op_home *home, int which)
 {
-    const tensor *a = &o->operand[1].tensor;
+    const tensor *a = &o->operand[1].tensor, *b = &o->operand[2].tensor;
     double terms = columns_of(a), chain = a->type == BF16 ? terms / TENSOR_CORE_DEPTH : 0.0;
-    return limit_of_sums(o, which, terms, chain * F32_HALF_UNIT);
+    bool codes = dtype_bytes(a->type) == 1, fast = a->type == E4M3 && b->type == E4M3;
+    return limit_of_sums(o, which, terms, codes && home->cuda ? cut_sums(terms, fast) : chain * F32_HALF_UNIT);
 }
 
 /* Probabilities are added up over the positions of a sequence; all else is equal bit for bit. Beside them in one tensor

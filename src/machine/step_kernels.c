@@ -18,11 +18,11 @@ op adamw_op(const adamw_operands *x, adamw_rule rule)
                    (access_mode[]){ has_master ? WRITE : UPDATE });
     o.args.adamw = rule;
     need_scalars(&o, x->scalars);
+    need(!codes || (has_master && x->weight.scale), &o, "a weight of codes has no master or no scale");
     for (int i = 0; i < 5; i++)
         need((is_float(part[i]) || (i == 1 && codes)) && tensor_contiguous(&part[i]) &&
                  same_elements(part[i], x->weight),
              &o, "parts of the bucket differ");
-    need(!codes || (has_master && x->weight.scale), &o, "a weight of codes has no master or no scale");
     need(!tensor_present(&x->amax) || (plain(x->amax, I32) && tensor_elements(&x->amax) == 1), &o,
          "amax is not one number");
     return o;

@@ -95,25 +95,27 @@ static void transpose_squares(uint64_t x[EIGHT][EIGHT])
     for (int r = 0; r < 8; r += 2) exchange(x[r], x[r + 1], 8, 0x00FF00FF00FF00FFu);
 }
 
-/* A block whose rows and columns are all there is moved in pieces of one size. */
-static void block_load(uint8_t block[BLOCK][BLOCK], const uint8_t *from, int64_t stride, int64_t rows, int64_t columns)
+codes_matrix codes_part(codes_matrix m, int64_t row, int64_t column, int64_t rows, int64_t columns)
 {
-    if (rows >= BLOCK && columns >= BLOCK)
-        for (int r = 0; r < BLOCK; r++) memcpy(block[r], from + r * stride, BLOCK);
-    else {
-        memset(block, 0, BLOCK * BLOCK);
-        for (int64_t r = 0; r < smaller(BLOCK, rows); r++)
-            memcpy(block[r], from + r * stride, (size_t)smaller(BLOCK, columns));
-    }
+    uint8_t *data = m.data + row * m.stride + column;
+    return (codes_matrix){ data, m.stride, smaller(rows, m.rows - row), smaller(columns, m.columns - column) };
 }
 
-static void block_store(uint8_t *to, int64_t stride, uint8_t block[BLOCK][BLOCK], int64_t rows, int64_t columns)
+/* A whole block is moved in pieces of one size. */
+static void block_load(uint8_t block[BLOCK][BLOCK], codes_matrix from)
 {
-    if (rows >= BLOCK && columns >= BLOCK)
-        for (int r = 0; r < BLOCK; r++) memcpy(to + r * stride, block[r], BLOCK);
-    else
-        for (int64_t r = 0; r < smaller(BLOCK, rows); r++)
-            memcpy(to + r * stride, block[r], (size_t)smaller(BLOCK, columns));
+    bool whole = from.rows == BLOCK && from.columns == BLOCK;
+    if (!whole) memset(block, 0, BLOCK * BLOCK);
+    for (int r = 0; whole && r < BLOCK; r++) memcpy(block[r], from.data + r * from.stride, BLOCK);
+    for (int64_t r = 0; !whole && r < from.rows; r++)
+        memcpy(block[r], from.data + r * from.stride, (size_t)from.columns);
+}
+
+static void block_store(codes_matrix to, uint8_t block[BLOCK][BLOCK])
+{
+    bool whole = to.rows == BLOCK && to.columns == BLOCK;
+    for (int r = 0; whole && r < BLOCK; r++) memcpy(to.data + r * to.stride, block[r], BLOCK);
+    for (int64_t r = 0; !whole && r < to.rows; r++) memcpy(to.data + r * to.stride, block[r], (size_t)to.columns);
 }
 
 static void block_transpose(uint8_t to[BLOCK][BLOCK], uint8_t from[BLOCK][BLOCK])
@@ -127,14 +129,13 @@ static void block_transpose(uint8_t to[BLOCK][BLOCK], uint8_t from[BLOCK][BLOCK]
     }
 }
 
-void codes_transpose(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride, int64_t rows,
-                     int64_t padded, int64_t columns)
+void codes_transpose(codes_matrix to, codes_matrix from)
 {
     uint8_t before[BLOCK][BLOCK], after[BLOCK][BLOCK];
-    for (int64_t column = 0; column < columns; column += BLOCK)
-        for (int64_t row = 0; row < padded; row += BLOCK) {
-            block_load(before, from + row * from_stride + column, from_stride, rows - row, columns - column);
+    for (int64_t column = 0; column < to.rows; column += BLOCK)
+        for (int64_t row = 0; row < to.columns; row += BLOCK) {
+            block_load(before, codes_part(from, row, column, BLOCK, BLOCK));
             block_transpose(after, before);
-            block_store(to + column * to_stride + row, to_stride, after, columns - column, padded - row);
+            block_store(codes_part(to, column, row, BLOCK, BLOCK), after);
         }
 }

@@ -18,6 +18,12 @@ codes_seen codes_look(const float *x, int64_t n);
 /* to[i] = the code's value / scale; to BF16 it is exact, for scales that are powers of two. */
 void codes_read_f32(dtype type, float *restrict to, const uint8_t *restrict code, float scale, int64_t n);
 void codes_read_bf16(dtype type, uint16_t *restrict to, const uint8_t *restrict code, float scale, int64_t n);
-/* to[column to_stride + row] = from[row from_stride + column]; rows from `rows` to `padded` are zeros. */
-void codes_transpose(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride, int64_t rows,
-                     int64_t padded, int64_t columns);
+/* Codes in rows: row r begins at data + r stride. */
+typedef struct {
+    uint8_t *data;
+    int64_t stride, rows, columns;
+} codes_matrix;
+/* What lies from (row, column) on, at most so many rows and columns. */
+codes_matrix codes_part(codes_matrix m, int64_t row, int64_t column, int64_t rows, int64_t columns);
+/* to[i][r] = from[r][i]; zero where `to` has more columns than there are rows. */
+void codes_transpose(codes_matrix to, codes_matrix from);

@@ -32,10 +32,12 @@ static quantization quantization_of(const op *o)
                            .columns = tensor_columns(x) };
 }
 
-/* Column `column` of a group's matrix, from row `row` on. */
-static uint8_t *transposed_at(const tensor *t, int64_t g, int64_t row, int64_t column)
+/* A group's matrix. */
+static codes_matrix matrix_of(const tensor *t, int64_t g)
 {
-    return (uint8_t *)t->data + (t->dims == 3 ? g * t->stride[0] : 0) + column * t->stride[t->dims - 2] + row;
+    int row = t->dims - 2, column = row + 1;
+    uint8_t *data = (uint8_t *)t->data + (row ? g * t->stride[0] : 0);
+    return (codes_matrix){ data, t->stride[row], t->dim[row], t->dim[column] };
 }
 
 /* n columns from `at` of rows first .. first + BLOCK_ROWS of a group. */
@@ -44,7 +46,7 @@ static codes_seen quantize_block(const quantization *q, int64_t g, int64_t first
     float tile[BLOCK_COLUMNS];
     uint8_t block[BLOCK_ROWS][BLOCK_COLUMNS];
     codes_seen seen = { 0 };
-    int64_t rows = smaller(BLOCK_ROWS, q->rows - first), padded = smaller(BLOCK_ROWS, q->padded - first);
+    int64_t rows = smaller(BLOCK_ROWS, q->rows - first);
     for (int64_t r = 0; r < rows; r++) {
         int64_t row = (first + r) * q->groups + g;
         const float *x = row_read(tile, tensor_row(q->x, row, at), q->x->type, n);
@@ -52,8 +54,8 @@ static codes_seen quantize_block(const quantization *q, int64_t g, int64_t first
         if (q->codes) memcpy(tensor_row(q->codes, row, at), block[r], (size_t)n);
     }
     if (q->transposed)
-        codes_transpose(transposed_at(q->transposed, g, first, at), q->transposed->stride[q->transposed->dims - 2],
-                        block[0], BLOCK_COLUMNS, rows, padded, n);
+        codes_transpose(codes_part(matrix_of(q->transposed, g), at, first, n, BLOCK_ROWS),
+                        (codes_matrix){ block[0], BLOCK_COLUMNS, rows, n });
     return seen;
 }
 
@@ -82,14 +84,12 @@ void host_quantize(const op *o, void *scratch)
 void host_transpose(const op *o, void *scratch)
 {
     const tensor *out = &o->operand[0].tensor, *x = &o->operand[1].tensor;
-    int row = x->dims - 2, column = row + 1;
-    int64_t m = x->dim[row], n = x->dim[column], groups = row ? x->dim[0] : 1;
+    int64_t groups = x->dims == 3 ? x->dim[0] : 1, rows = x->dim[x->dims - 2], columns = tensor_columns(x);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t g = 0; g < groups; g++)
-        for (int64_t at = 0; at < n; at += BLOCK_COLUMNS)
-            codes_transpose(transposed_at(out, g, 0, at), out->stride[row],
-                            (const uint8_t *)x->data + (row ? g * x->stride[0] : 0) + at, x->stride[row], m,
-                            out->dim[column], smaller(BLOCK_COLUMNS, n - at));
+        for (int64_t at = 0; at < columns; at += BLOCK_COLUMNS)
+            codes_transpose(codes_part(matrix_of(out, g), at, 0, BLOCK_COLUMNS, INT64_MAX),
+                            codes_part(matrix_of(x, g), 0, at, rows, BLOCK_COLUMNS));
 }
 
 /* The calibration's amaxes are those of step -1: the history's first. */

@@ -58,11 +58,13 @@ static size_t widened_operands(const tensor x[3], dtype to, tensor wide[3], char
     return used;
 }
 
-static void widen_row(void *to, dtype wide, const void *from, dtype narrow, const float *scale, int64_t n)
+static void widen_row(const tensor *to, const tensor *from, int64_t row, const float *scale)
 {
-    if (narrow == BF16) row_load(to, from, BF16, n);
-    else if (wide == BF16) codes_read_bf16(narrow, to, from, *scale, n);
-    else codes_read_f32(narrow, to, from, *scale, n);
+    void *wide = tensor_row(to, row, 0), *narrow = tensor_row(from, row, 0);
+    int64_t n = columns(from);
+    if (from->type == BF16) row_load(wide, narrow, BF16, n);
+    else if (to->type == BF16) codes_read_bf16(from->type, wide, narrow, *scale, n);
+    else codes_read_f32(from->type, wide, narrow, *scale, n);
 }
 
 /* scale: of codes. */
@@ -70,9 +72,7 @@ static void widen(const tensor *from, const tensor *to, const float *scale)
 {
     tensor narrow = contiguous_rows(*from), wide = contiguous_rows(*to);
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < tensor_row_count(&narrow); row++)
-        widen_row(tensor_row(&wide, row, 0), wide.type, tensor_row(&narrow, row, 0), narrow.type, scale,
-                  columns(&narrow));
+    for (int64_t row = 0; row < tensor_row_count(&narrow); row++) widen_row(&wide, &narrow, row, scale);
 }
 
 static void narrow(const tensor *from, const tensor *to)

@@ -145,12 +145,35 @@ static bool all_to_all_of(group *g, dtype type, int64_t n, int round)
     return right;
 }
 
+/* Of both signs, the smallest and the largest number among them. */
+static int32_t largest_candidate(int rank, int64_t i, int round)
+{
+    philox_block drawn = philox4x32((philox_block){ { (uint32_t)i, (uint32_t)rank, (uint32_t)round, 0 } }, 8, 9);
+    return drawn.word[1] % 16 == 0 ? INT32_MAX : drawn.word[1] % 2 ? INT32_MIN : (int32_t)drawn.word[0];
+}
+
 static bool reduce_is_exact(group *g, dtype type, int64_t n, int round)
 {
     char *x = bytes_of((size_t)n * dtype_bytes(type));
     set_values(type, x, 0, n, g->rank, round);
     bool right = run(g, &(asked){ OP_ALL_REDUCE, tensor_1d(x, type, n), tensor_none() });
     for (int64_t i = 0; i < n; i++) right = right && value_at(type, x, i) == sum_over_ranks(type, g, i, round);
+    free(x);
+    return right;
+}
+
+/* Of I32 it is the largest. */
+static bool largest_is_found(group *g, int64_t n, int round)
+{
+    int32_t *x = bytes_of((size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n; i++) x[i] = largest_candidate(g->rank, i, round);
+    bool right = run(g, &(asked){ OP_ALL_REDUCE, tensor_1d(x, I32, n), tensor_none() });
+    for (int64_t i = 0; i < n; i++) {
+        int32_t most = INT32_MIN;
+        for (int r = 0; r < g->size; r++)
+            if (largest_candidate(r, i, round) > most) most = largest_candidate(r, i, round);
+        right = right && x[i] == most;
+    }
     free(x);
     return right;
 }
@@ -194,6 +217,9 @@ static void all_reduce_is_exact(void **state)
             for (int round = 0; round < rounds(); round++)
                 assert_on_all(reduce_is_exact(&all.g, sum_types[t], sizes[i], round), "all_reduce %s %lld",
                               dtype_name(sum_types[t]), (long long)sizes[i]);
+    for (int i = 0; i < SIZES; i++)
+        for (int round = 0; round < rounds(); round++)
+            assert_on_all(largest_is_found(&all.g, sizes[i], round), "all_reduce i32 %lld", (long long)sizes[i]);
 }
 
 /* No communicator stands behind a group of one. */
@@ -206,6 +232,7 @@ static void a_group_of_one_needs_no_communicator(void **state)
             bool right = gather_is_exact(&one, type, sizes[i], false, 0) &&
                          gather_is_exact(&one, type, sizes[i], true, 0) && scatter_is_exact(&one, type, sizes[i], 0) &&
                          all_to_all_of(&one, type, sizes[i], 0) && reduce_is_exact(&one, type, sizes[i], 0);
+            right = right && largest_is_found(&one, sizes[i], 0);
             assert_on_all(right, "%s %lld", dtype_name(type), (long long)sizes[i]);
         }
     submit(real.q[0], "nothing", exchange_op(&one, NULL, 0));

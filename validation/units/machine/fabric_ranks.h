@@ -2,6 +2,7 @@
  * ranks reach together, so that a failing rank leaves nobody waiting. Tests of transfers run on the machine that the
  * environment names: XGSW_TEST_MACHINE=cuda, else the host. */
 #pragma once
+#include "base/fp8.h"
 #include "machine/submit.h"
 #include "machine/world.h"
 #include "sharing.h"
@@ -108,6 +109,8 @@ static inline void value_set(dtype type, void *x, int64_t i, double value)
     case BF16: ((uint16_t *)x)[i] = bf16_round((float)value); break;
     case F64: ((double *)x)[i] = value; break;
     case I32: ((int32_t *)x)[i] = (int32_t)value; break;
+    case E4M3:
+    case E5M2: ((uint8_t *)x)[i] = fp8_code(type, (float)value); break;
     default: ((uint64_t *)x)[i] = (uint64_t)value;
     }
 }
@@ -119,6 +122,8 @@ static inline double value_at(dtype type, const void *x, int64_t i)
     case BF16: return (double)bf16_widen(((const uint16_t *)x)[i]);
     case F64: return ((const double *)x)[i];
     case I32: return ((const int32_t *)x)[i];
+    case E4M3:
+    case E5M2: return (double)fp8_value(type, ((const uint8_t *)x)[i]);
     default: return (double)((const uint64_t *)x)[i];
     }
 }

@@ -49,7 +49,7 @@ static inline char *mirror_place(const mirror *m, const char *p)
 
 static inline tensor mirror_bytes(const mirror *m)
 {
-    return tensor_1d(mirror_place(m, m->begin), BF16, (m->end - m->begin) / 2);
+    return tensor_1d(mirror_place(m, m->begin), E4M3, m->end - m->begin);
 }
 
 static inline void mirror_upload(mirror *m)

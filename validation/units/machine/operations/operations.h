@@ -3,6 +3,7 @@
  * for. XGSW_TEST_MACHINE=cuda: on the CUDA machine (mirror.h). */
 #pragma once
 #include "base/fail.h"
+#include "base/fp8.h"
 #include "machine/submit.h"
 #include "machine/world.h"
 #include "mirror.h"
@@ -46,6 +47,8 @@ static inline double element(const tensor *t, int64_t i)
     case BF16: return (double)bf16_widen(((const uint16_t *)t->data)[at]);
     case F64: return ((const double *)t->data)[at];
     case I32: return ((const int32_t *)t->data)[at];
+    case E4M3:
+    case E5M2: return (double)fp8_value(t->type, ((const uint8_t *)t->data)[at]);
     default: return (double)((const uint64_t *)t->data)[at];
     }
 }
@@ -58,6 +61,8 @@ static inline void element_set(const tensor *t, int64_t i, double value)
     case BF16: ((uint16_t *)t->data)[at] = bf16_round((float)value); break;
     case F64: ((double *)t->data)[at] = value; break;
     case I32: ((int32_t *)t->data)[at] = (int32_t)value; break;
+    case E4M3:
+    case E5M2: ((uint8_t *)t->data)[at] = fp8_code(t->type, (float)value); break;
     default: ((uint64_t *)t->data)[at] = (uint64_t)value; break;
     }
 }

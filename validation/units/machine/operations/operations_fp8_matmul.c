@@ -1,0 +1,253 @@
+/* Products of FP8 codes, single ones and of groups, against double: formats, accesses, layouts, scales, biases; and
+ * what their fillers refuse. */
+#include "operations.h"
+
+typedef struct {
+    int64_t m, n, k;
+} shape;
+/* Rows of a, alone, need not be multiples of 16. */
+static const shape shapes[] = { { 16, 16, 16 },  { 1, 32, 16 },    { 5, 16, 48 },   { 32, 48, 64 },
+                                { 33, 112, 80 }, { 128, 96, 528 }, { 50, 64, 2064 } };
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct {
+    dtype a, b, c;
+} formats;
+static const formats all_formats[] = { { E4M3, E4M3, BF16 }, { E4M3, E5M2, F32 },  { E5M2, E4M3, BF16 },
+                                       { E4M3, E4M3, F32 },  { E4M3, E5M2, BF16 }, { E5M2, E4M3, F32 } };
+enum { FORMATS = sizeof all_formats / sizeof *all_formats };
+
+/* What the values of a and b were multiplied by: powers of two, or any number. */
+typedef struct {
+    float a, b;
+} scales;
+static const scales all_scales[] = { { 1.0f, 1.0f }, { 0x1p11f, 0x1p-7f }, { 731.0f, 0.0137f }, { 0x1p-4f, 3.3f } };
+enum { SCALES = sizeof all_scales / sizeof *all_scales };
+
+enum { GAPS = 1, C_TRANSPOSED = 2, INTERLEAVED = 4, LAYOUTS = 8 };
+
+/* [groups, rows, columns], contiguous in its last dimension, or in the one before if transposed. Groups lie one after
+ * the other, with gaps between rows, or interleaved row by row. */
+static sample matrices(dtype type, int64_t groups, int64_t rows, int64_t columns, int layout, bool transposed)
+{
+    int64_t line = transposed ? rows : columns, lines = transposed ? columns : rows;
+    bool interleaved = layout & INTERLEAVED;
+    sample x =
+        sample_open(type, 3, interleaved ? (int64_t[]){ lines, groups, line } : (int64_t[]){ groups, lines, line },
+                    layout & GAPS && !interleaved ? FP8_ALIGNMENT : 0);
+    if (interleaved)
+        x.t = (tensor){ .data = x.memory,
+                        .type = type,
+                        .dims = 3,
+                        .dim = { groups, lines, line },
+                        .stride = { line, groups * line, 1 } };
+    if (transposed) x.t = tensor_transposed(x.t);
+    return x;
+}
+
+/* A sample as one matrix. */
+static tensor single(const sample *x)
+{
+    tensor t = tensor_2d(x->t.data, x->t.type, x->t.dim[1], x->t.dim[2]);
+    t.stride[0] = x->t.stride[1], t.stride[1] = x->t.stride[2];
+    t.scale = x->t.scale;
+    return t;
+}
+
+typedef struct {
+    shape s;
+    int64_t groups; /* 0: one product */
+    formats f;
+    scales by;
+    sample a, b, c, bias;
+    double *expected, *magnitude;
+} product;
+
+static product product_open(const shape *s, int64_t groups, formats f, int layout)
+{
+    int64_t count = groups ? groups : 1;
+    product p = { .s = *s,
+                  .groups = groups,
+                  .f = f,
+                  .a = matrices(f.a, count, s->m, s->k, layout, false),
+                  .b = matrices(f.b, count, s->k, s->n, layout & GAPS, true),
+                  .c = matrices(f.c, count, s->m, s->n, layout, layout & C_TRANSPOSED),
+                  .bias = sample_open(f.c, 1, &s->n, 0) };
+    sample_randomize(&p.a, 1, 400.0, 0.0);
+    sample_randomize(&p.b, 2, 400.0, 0.0);
+    p.expected = calloc((size_t)p.c.elements, sizeof *p.expected);
+    p.magnitude = calloc((size_t)p.c.elements, sizeof *p.magnitude);
+    return p;
+}
+
+static void product_close(product *p)
+{
+    sample *all[] = { &p->a, &p->b, &p->c, &p->bias };
+    for (int i = 0; i < 4; i++) sample_close(all[i]);
+    free(p->expected);
+    free(p->magnitude);
+}
+
+/* Sums of the codes' products, over the scales, and of the terms' magnitudes; onto what c or the bias holds. */
+static void expect(product *p, scales by, bool adds, bool biased)
+{
+    double scale = (double)by.a * (double)by.b;
+    sample_randomize(&p->c, 3, 1e5 / scale, 0.0);
+    sample_randomize(&p->bias, 4, 1e5 / scale, 0.0);
+    p->by = by;
+    for (int64_t i = 0; i < p->c.elements; i++) {
+        int64_t g = i / (p->s.m * p->s.n), row = i / p->s.n % p->s.m, column = i % p->s.n;
+        double start = adds ? p->c.value[i] : biased ? p->bias.value[column] : 0.0, sum = 0.0, magnitude = 0.0;
+        for (int64_t k = 0; k < p->s.k; k++) {
+            double term = p->a.value[(g * p->s.m + row) * p->s.k + k] * p->b.value[(g * p->s.k + k) * p->s.n + column];
+            sum += term;
+            magnitude += fabs(term);
+        }
+        p->expected[i] = start + sum / scale;
+        p->magnitude[i] = fabs(start) + magnitude / scale;
+    }
+}
+
+static bool power_of_two(float x) { return !(float_bits(x) & 0x7FFFFFu); }
+
+/* As operations_matmul.c of a sum of k terms in FP32: 4 sqrt(k) + 4 roundings of the size that partial sums of random
+ * signs have. A scale that is no power of two rounds the values, or the product and itself, at most three times more,
+ * each time a term's share. Tensor cores keep 14 bits (shadow_limits.c): k / 32 times half a unit of the sum, and 2
+ * sqrt(k) of the products. */
+static double limit_of(const product *p)
+{
+    double k = (double)p->s.k, size = largest(p->magnitude, p->c.elements) / sqrt(k);
+    double rounded = power_of_two(p->by.a) && power_of_two(p->by.b) ? 0.0 : 3 * sqrt(k);
+    double fp32 = (4 * sqrt(k) + 4 + rounded) * F32_ROUND * size;
+    double cut = (k / 32 + 2 * sqrt(k)) * 0x1p-14 * largest(p->expected, p->c.elements);
+    return tested_machine() == MACHINE_HOST ? fp32 : fp32 + cut;
+}
+
+static void check(product *p, scales by, access_mode how)
+{
+    expect(p, by, how == UPDATE, false);
+    p->a.t.scale = &by.a, p->b.t.scale = &by.b;
+    if (p->groups) RUN(q, submit(q, "groups", grouped_matmul_op(p->c.t, how, p->a.t, p->b.t)));
+    else RUN(q, submit(q, "product", matmul_op(single(&p->c), how, single(&p->a), single(&p->b))));
+    compare("a product of codes", &p->c, p->expected, rounding(p->f.c), limit_of(p));
+    sample_check_gaps(&p->c, "a product of codes");
+}
+
+static void check_bias(product *p, scales by)
+{
+    expect(p, by, false, true);
+    p->a.t.scale = &by.a, p->b.t.scale = &by.b;
+    RUN(q, submit(q, "biased", matmul_bias_op(single(&p->c), single(&p->a), single(&p->b), p->bias.t)));
+    compare("a product of codes with a bias", &p->c, p->expected, rounding(p->f.c), limit_of(p));
+    sample_check_gaps(&p->c, "a product of codes with a bias");
+}
+
+/* Columns of c that are contiguous are multiples of 16, too. */
+static bool fits(const shape *s, int layout) { return !(layout & C_TRANSPOSED) || s->m % FP8_ALIGNMENT == 0; }
+
+static void products(void **state)
+{
+    for (int s = 0; s < SHAPES; s++)
+        for (int f = 0; f < FORMATS; f++)
+            for (int layout = 0; layout < INTERLEAVED; layout++) {
+                if (!fits(&shapes[s], layout)) continue;
+                product p = product_open(&shapes[s], 0, all_formats[f], layout);
+                check(&p, all_scales[(s + f) % SCALES], WRITE);
+                check(&p, all_scales[(s + f + layout) % SCALES], UPDATE);
+                if (!(layout & C_TRANSPOSED)) check_bias(&p, all_scales[(s + layout) % SCALES]);
+                product_close(&p);
+            }
+}
+
+static void products_of_groups(void **state)
+{
+    for (int s = 0; s < SHAPES - 1; s++)
+        for (int f = 0; f < FORMATS; f++)
+            for (int layout = 0; layout < LAYOUTS; layout++) {
+                if (!fits(&shapes[s], layout)) continue;
+                product p = product_open(&shapes[s], 1 + s % 4, all_formats[f], layout);
+                check(&p, all_scales[(s + f) % SCALES], layout % 3 ? WRITE : UPDATE);
+                product_close(&p);
+            }
+}
+
+/* c = 1 plus 608 times 2^-9 times 1 in BF16: each 2^-9 alone would vanish, and so would a product rounded in pieces.
+ * The sums are exact in 14 bits. */
+static void rounded_once(void **state)
+{
+    product p = product_open(&(shape){ 48, 32, 608 }, 0, (formats){ E4M3, E4M3, BF16 }, 0);
+    float scale = 0x1p3f, one = 1.0f;
+    p.a.t.scale = &scale, p.b.t.scale = &one;
+    for (int64_t i = 0; i < p.a.elements; i++) element_set(&p.a.t, i, 0x1p-6);
+    for (int64_t i = 0; i < p.b.elements; i++) element_set(&p.b.t, i, 1.0);
+    for (int64_t i = 0; i < p.c.elements; i++) element_set(&p.c.t, i, 1.0);
+    RUN(q, submit(q, "once", matmul_op(single(&p.c), UPDATE, single(&p.a), single(&p.b))));
+    for (int64_t i = 0; i < p.c.elements; i++)
+        assert_true(element(&p.c.t, i) == (double)bf16_widen(bf16_round(1.0f + 608.0f / 512.0f)));
+    product_close(&p);
+}
+
+/* A NaN among the codes, or as a scale, reaches what it is a term of, and nothing else. */
+static void no_number_stays(void **state)
+{
+    product p = product_open(&shapes[3], 0, (formats){ E4M3, E4M3, BF16 }, 0);
+    float scale = 1.0f, none = NAN;
+    p.a.t.scale = p.b.t.scale = &scale;
+    element_set(&p.a.t, 7 * p.s.k + 5, (double)NAN);
+    RUN(q, submit(q, "NaN", matmul_op(single(&p.c), WRITE, single(&p.a), single(&p.b))));
+    for (int64_t i = 0; i < p.c.elements; i++) assert_true(isnan(element(&p.c.t, i)) == (i / p.s.n == 7));
+    p.b.t.scale = &none;
+    RUN(q, submit(q, "NaN", matmul_op(single(&p.c), WRITE, single(&p.a), single(&p.b))));
+    for (int64_t i = 0; i < p.c.elements; i++) assert_true(isnan(element(&p.c.t, i)));
+    product_close(&p);
+}
+
+/* ---- refusals ---- */
+
+static tensor with(dtype type, int64_t rows, int64_t columns, float *scale)
+{
+    static char ground[64];
+    tensor t = tensor_2d(ground, type, rows, columns);
+    t.scale = scale;
+    return t;
+}
+
+static void refuses(tensor c, tensor a, tensor b, const char *why)
+{
+    op o = matmul_op(c, WRITE, a, b);
+    if (!o.lacks || strcmp(o.lacks, why) != 0) fail_msg("not \"%s\" but \"%s\"", why, o.lacks ? o.lacks : "");
+}
+
+static void products_refuse(void **state)
+{
+    static float one = 1.0f;
+    tensor a = with(E4M3, 32, 64, &one), b = tensor_transposed(with(E4M3, 48, 64, &one)), c = with(BF16, 32, 48, NULL);
+    tensor odd = a;
+    odd.stride[0] = 72;
+    const char *sizes = "sizes of an FP8 product are no multiples of 16", *differ = "formats do not multiply",
+               *gaps = "FP8 codes are not contiguous along the sum";
+    assert_null(matmul_op(c, WRITE, a, b).lacks);
+    refuses(c, with(E4M3, 32, 64, NULL), b, "codes without a scale");
+    refuses(c, with(E5M2, 32, 64, &one), tensor_transposed(with(E5M2, 48, 64, &one)), "both are E5M2");
+    refuses(with(E4M3, 32, 48, &one), a, b, "the product of FP8 codes is neither BF16 nor FP32");
+    refuses(c, a, with(E4M3, 64, 48, &one), gaps);
+    refuses(c, tensor_transposed(with(E4M3, 64, 32, &one)), b, gaps);
+    refuses(c, odd, b, sizes);
+    refuses(with(BF16, 32, 40, NULL), a, tensor_transposed(with(E4M3, 40, 64, &one)), sizes);
+    refuses(c, with(E4M3, 32, 56, &one), tensor_transposed(with(E4M3, 48, 56, &one)), sizes);
+    refuses(tensor_transposed(with(BF16, 48, 31, NULL)), with(E4M3, 31, 64, &one), b, sizes);
+    refuses(c, with(BF16, 32, 64, NULL), b, differ);
+    refuses(c, a, tensor_transposed(with(F32, 48, 64, NULL)), differ);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products),        cmocka_unit_test(products_of_groups), cmocka_unit_test(rounded_once),
+        cmocka_unit_test(no_number_stays), cmocka_unit_test(products_refuse),
+    };
+    world_start(&argc, &argv);
+    int failed = cmocka_run_group_tests_name("operations_fp8_matmul", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
