@@ -15,12 +15,12 @@
 /* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
 enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10 };
 
-static void note_fp8(case_result *r, int64_t step, const fp8_report *x)
+static void add_fp8(case_result *r, const fp8_report *f, int64_t step)
 {
     fp8_figures kind[FP8_KINDS];
     for (int i = 0; i < FP8_KINDS; i++)
-        kind[i] = (fp8_figures){ x->underflow[i], x->saturated[i], x->scale_least[i], x->scale_most[i] };
-    result_add_fp8(r, step, kind);
+        kind[i] = (fp8_figures){ f->underflow[i], f->saturated[i], f->scale_least[i], f->scale_most[i] };
+    if (f->tensors) result_add_fp8(r, step, kind);
 }
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
@@ -35,7 +35,7 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     const double routed[ROUTED_FIGURES] = { s.routed.balance, s.routed.dropped, s.routed.least, s.routed.most,
                                             s.routed.variation };
     for (int i = 0; s.routed.experts && i < ROUTED_FIGURES; i++) r->routed[i][step] = routed[i];
-    if (s.fp8.tensors) note_fp8(r, step, &s.fp8);
+    add_fp8(r, &s.fp8, step);
     r->step_seconds[step] = mark_time(end) - *before;
     *before = mark_time(end);
     r->spent_seconds += r->step_seconds[step];
