@@ -63,6 +63,15 @@ static void find_missing(device_survey *s, machine_kind kind)
     hear_first(s->missing);
 }
 
+static void find_without_fp8(device_survey *s, machine_kind kind)
+{
+    machine_device own = machine_device_of(kind);
+    if (!own.fp8)
+        snprintf(s->no_fp8, sizeof s->no_fp8, "rank %d on %.*s: %s multiplies no FP8, compute capability 8.9 does",
+                 world_rank(), HOST_NAME_BYTES, world_host(), own.name);
+    hear_first(s->no_fp8);
+}
+
 static void gather_devices(device_survey *s, machine_kind kind)
 {
     machine_device own = machine_device_of(kind);
@@ -88,6 +97,7 @@ device_survey devices_survey(machine_kind kind)
     find_refused(&s, kind);
     find_missing(&s, kind);
     if (!s.usable) return s;
+    find_without_fp8(&s, kind);
     gather_devices(&s, kind);
     find_shared(&s);
     return s;

@@ -54,6 +54,7 @@ typedef struct {
     double memory_bytes, free_bytes;
     double communicator_bytes;       /* of what is not free, what this rank's communicators hold */
     bool ecc;                        /* errors are corrected */
+    bool fp8;                        /* its tensor cores, or the host, multiply FP8 codes */
     bool clocks_known, throttled;    /* clocks are being held down, as far as it is known */
     double clock_hertz, power_watts; /* now; 0: not known */
     char throttle_reasons[96];

@@ -216,6 +216,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     algorithm proposed[PROPOSED];
     cublasStatus_t status = check(&j);
     if (status) return status;
+    for (int i = 0; is_fp8(j.a.type) && i < 4; i++)
+        if (preference->alignment[i] < FP8_MULTIPLE)
+            return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "FP8 aligned to %u bytes", preference->alignment[i]);
     if (requested <= 0) return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%d algorithms asked for", requested);
     int count = propose(&j, preference, proposed);
     *returned = count < requested ? count : requested;

@@ -52,7 +52,7 @@ static const char *engines(char *text, size_t length)
     return text;
 }
 
-static machine_device device(void) { return (machine_device){ .name = "host" }; }
+static machine_device device(void) { return (machine_device){ .name = "host", .fp8 = true }; }
 
 static void *take(size_t bytes)
 {

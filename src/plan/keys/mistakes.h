@@ -11,8 +11,9 @@ typedef struct {
     int ranks;        /* of the world */
     bool dry_run;     /* backend auto means cuda; memory and devices do not matter */
     bool cuda_usable; /* a usable GPU for every rank */
-    /* Clauses: why not (the first rank without one), and which ranks share one; NULL: not said, none do. */
-    const char *cuda_missing, *cuda_shared;
+    /* Clauses: why not (the first rank without one), which ranks share one, whose multiplies no FP8; NULL: not said,
+     * none do, all do. */
+    const char *cuda_missing, *cuda_shared, *cuda_without_fp8;
 } deck_source;
 
 enum { DECK_MESSAGES = 50 };

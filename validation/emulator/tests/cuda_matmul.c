@@ -270,7 +270,7 @@ static void test_fp8(void **state)
     dies(planted_fp8_terms, "no multiples of 16");
     dies(planted_fp8_rows, "no multiples of 16");
     dies(planted_fp8_leading, "do not begin at multiples of 16 bytes");
-    dies(planted_fp8_promise, "");
+    dies(planted_fp8_promise, "FP8 aligned to 8 bytes");
     dies(planted_fp8_bias, "which would be BF16");
     dies(planted_fp8_scale, "cublasLtMatmul: a scale");
 }

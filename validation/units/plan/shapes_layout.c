@@ -220,15 +220,41 @@ static void shared_devices_are_asked_for(void **state)
     deck_free(&d);
 }
 
+static void fp8_runs_on_gpus_that_multiply_it(void **state)
+{
+    static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto\nprecision = bf16 fp8\n";
+    static const char cuda[] = TITLES "[llama3.1-8b]\nbackend = cuda\nprecision = fp8\n";
+    deck_source source = { .name = "DECK",
+                           .text = body,
+                           .length = sizeof body - 1,
+                           .ranks = 2,
+                           .cuda_usable = true,
+                           .cuda_without_fp8 = "rank 1 on NODE: A100 multiplies no FP8" };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_CUDA);
+    assert_int_equal(d.item[1].backend, BACKEND_HOST);
+    assert_string_equal(d.item[1].backend_reason, "rank 1 on NODE: A100 multiplies no FP8");
+    deck_free(&d);
+    source.text = cuda, source.length = sizeof cuda - 1;
+    d = deck_read(&source);
+    assert_int_equal(d.messages, 1);
+    assert_string_equal(d.message[0].line,
+                        "DECK:4: backend: cuda cannot run here: rank 1 on NODE: A100 multiplies no FP8; "
+                        "auto takes the host");
+    deck_free(&d);
+}
+
 int main(void)
 {
     enum { ROWS = sizeof rows / sizeof rows[0] };
-    struct CMUnitTest tests[ROWS + 4];
+    struct CMUnitTest tests[ROWS + 5];
     for (int i = 0; i < ROWS; i++)
         tests[i] = (struct CMUnitTest){ .name = rows[i].name, .test_func = is_laid_out, .initial_state = &rows[i] };
     tests[ROWS] = (struct CMUnitTest)cmocka_unit_test(refuses_what_contradicts_in_a_dry_run);
     tests[ROWS + 1] = (struct CMUnitTest)cmocka_unit_test(cuda_runs_where_it_can);
     tests[ROWS + 2] = (struct CMUnitTest)cmocka_unit_test(else_auto_takes_the_host_and_says_why);
     tests[ROWS + 3] = (struct CMUnitTest)cmocka_unit_test(shared_devices_are_asked_for);
+    tests[ROWS + 4] = (struct CMUnitTest)cmocka_unit_test(fp8_runs_on_gpus_that_multiply_it);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

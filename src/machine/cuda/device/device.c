@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WHY = 400 };
+/* The first compute capability whose tensor cores multiply FP8, Ada's. */
+enum { WHY = 400, FP8_CAPABILITY = 89 };
 
 static struct {
     bool chosen;
@@ -138,6 +139,7 @@ static void choose(int index)
     d->multiprocessors = properties.multiProcessorCount;
     d->memory_bytes = (double)properties.totalGlobalMem;
     d->ecc = properties.ECCEnabled != 0;
+    d->fp8 = properties.major * 10 + properties.minor >= FP8_CAPABILITY;
     own.index = index;
     own.chosen = true;
 }

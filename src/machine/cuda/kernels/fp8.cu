@@ -160,10 +160,10 @@ struct found {
 };
 
 /* Of a strip; half of the smallest code becomes zero. That one is cut is seen by the largest, and rare. */
-template <dtype format>
+template <int format>
 static __device__ __forceinline__ void see(found &f, const float (&x)[STRIP], const float (&scaled)[STRIP], float scale)
 {
-    const float lost = format == E4M3 ? 0x1p-10f : 0x1p-17f, largest = fp8_largest(format);
+    const float lost = format == E4M3 ? 0x1p-10f : 0x1p-17f, largest = fp8_largest((dtype)format);
     int32_t most = 0;
     for (int i = 0; i < STRIP; i++) most = max(most, amax_bits(x[i]));
     for (int i = 0; i < STRIP; i++) f.counts += x[i] != 0.0f && fabsf(scaled[i]) <= lost ? 1u : 0u;
@@ -172,13 +172,13 @@ static __device__ __forceinline__ void see(found &f, const float (&x)[STRIP], co
     for (int i = 0; i < STRIP; i++) f.counts += fabsf(scaled[i]) > largest ? 1u << 16 : 0u;
 }
 
-template <dtype format, typename type>
+template <int format, typename type>
 static __device__ __forceinline__ code_words encode(const pack<type, STRIP> &given, float scale, found &f)
 {
     float x[STRIP], scaled[STRIP];
     for (int i = 0; i < STRIP; i++) x[i] = get(given, i), scaled[i] = x[i] * scale;
     see<format>(f, x, scaled, scale);
-    return pack_codes(format, scaled);
+    return pack_codes((dtype)format, scaled);
 }
 
 static __device__ __forceinline__ void join_counts(const quantizing &q, uint32_t own, uint32_t *partial)
@@ -194,7 +194,7 @@ static __device__ __forceinline__ void join_counts(const quantizing &q, uint32_t
         atomicAdd(q.counts + FP8_VALUES, (unsigned long long)(q.cut.groups * q.cut.rows * q.cut.columns));
 }
 
-template <typename type, dtype format, bool packed> static KERNEL(THREADS) quantize_tiles(quantizing q)
+template <typename type, int format, bool packed> static KERNEL(THREADS) quantize_tiles(quantizing q)
 {
     SHARED(code_tile, tile);
     const tile_place p = place_of(q.cut);
@@ -239,7 +239,7 @@ static bool aligned(const tensor &t, int64_t bytes, int64_t element)
     return all;
 }
 
-template <dtype format> static void quantize_of(const quantizing &q, cudaStream_t stream)
+template <int format> static void quantize_of(const quantizing &q, cudaStream_t stream)
 {
     int64_t element = q.x.type == BF16 ? sizeof(bf16) : sizeof(float);
     bool packed = q.cut.columns % STRIP == 0 && aligned(q.x, 16, element) && aligned(q.codes, STRIP, 1) &&
