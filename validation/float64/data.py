@@ -51,14 +51,15 @@ def read_deck(path):
             assert equals, f"{path}: not `key = value`: {line}"
             keys[key.strip()] = value.strip()
     assert keys["size"] == "small" and "learning_rate_warmup" not in keys, f"{path}: constant rate only"
-    assert keys["precision"] in ("fp32", "fp8") and keys["fp8_scaling"] == "delayed", f"{path}: not built"
+    assert keys["precision"] in ("fp32", "bf16", "fp8") and keys["fp8_scaling"] == "delayed", f"{path}: not built"
     capacity = np.inf if keys["capacity"] == "none" else float(keys["capacity"])
-    precision = {"fp8": keys["precision"] == "fp8", "exact_scales": keys["fp8_scale"] == "exact"}
-    return make_deck(workload, keys["tokens"], capacity, **precision, **{key: int(keys[key]) for key in INTEGERS})
+    integers = {key: int(keys[key]) for key in INTEGERS}
+    exact = keys["fp8_scale"] == "exact"
+    return make_deck(workload, keys["tokens"], capacity, keys["precision"], exact, **integers)
 
 
-def make_deck(workload, tokens, capacity, fp8=False, exact_scales=False, **integers):
-    deck = SimpleNamespace(recipe=RECIPES[workload], tokens=tokens, capacity=capacity, fp8=fp8,
+def make_deck(workload, tokens, capacity, precision="fp32", exact_scales=False, **integers):
+    deck = SimpleNamespace(recipe=RECIPES[workload], tokens=tokens, capacity=capacity, precision=precision,
                            exact_scales=exact_scales, **integers)
     assert deck.hidden % deck.heads == 0 and deck.heads % deck.kv_heads == 0
     deck.d = deck.hidden // deck.heads

@@ -62,9 +62,9 @@ def of_expert(w, e):
     return {name[len(prefix):]: value for name, value in w.items() if name.startswith(prefix)}
 
 
-def mixture(x, w, deck, expert, routed):
-    """expert(rows, weights, deck): one expert's network, and what its backward needs."""
-    logits = linear(x, w, "router")
+def mixture(x, w, deck, expert, routed, rounding):
+    """expert(rows, weights, deck, rounding): one expert's network, and what its backward needs."""
+    logits = linear(x, w, "router", rounding)
     order = np.argsort(-logits, axis=-1, kind="stable")
     ranked = np.take_along_axis(logits, order, axis=-1)
     chosen, weight = order[..., :CHOICES], softmax(ranked[..., :CHOICES])
@@ -76,21 +76,22 @@ def mixture(x, w, deck, expert, routed):
     y, runs = np.zeros_like(x), []
     for e in range(deck.recipe.experts):
         b, s, k = np.nonzero(kept & (chosen == e))
-        out, saved = expert(x[b, s], of_expert(w, e), deck)
+        out, saved = expert(x[b, s], of_expert(w, e), deck, rounding)
         y[b, s] += weight[b, s, k, None] * out
         runs.append((b, s, k, out, saved))
-    return y, (x, chosen, weight, dlogits, runs)
+    return rounding.slot(y), (x, chosen, weight, dlogits, runs)
 
 
-def mixture_backward(dy, saved, w, deck, expert_backward):
+def mixture_backward(dy, saved, w, deck, expert_backward, rounding):
     x, chosen, weight, dlogits, runs = saved
     dx, dweight, g, dlogits = np.zeros_like(x), np.zeros_like(weight), {}, dlogits.copy()
     for e, (b, s, k, out, kept) in enumerate(runs):
         dweight[b, s, k] = np.sum(dy[b, s] * out, axis=-1)
-        part, g_expert = expert_backward(weight[b, s, k, None] * dy[b, s], kept, of_expert(w, e), deck)
+        d_out = rounding.slot(weight[b, s, k, None] * dy[b, s])
+        part, g_expert = expert_backward(d_out, kept, of_expert(w, e), deck, rounding)
         dx[b, s] += part
         g.update({f"experts.{e}.{name}": value for name, value in g_expert.items()})
     dtop = weight * (dweight - np.sum(dweight * weight, axis=-1, keepdims=True))
     np.put_along_axis(dlogits, chosen, np.take_along_axis(dlogits, chosen, axis=-1) + dtop, axis=-1)
-    part, g_router = linear_backward(dlogits, x, w, "router")
-    return dx + part, {**g, **g_router}
+    part, g_router = linear_backward(rounding.slot(dlogits), x, w, "router", rounding)
+    return rounding.slot(rounding.slot(dx) + part), {**g, **g_router}

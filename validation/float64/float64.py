@@ -3,8 +3,10 @@
     float64.py DECK...          for each deck NAME.dat write NAME.curve and NAME.gradient beside it
     float64.py --check          verify Philox, the FP8 formats and the hand-written backward pass; prints TAP
 
-Weights start as the exact float32 values of the definitions; everything after that is float64. The network is model.py;
-with `precision = fp8` its block products multiply what fp8.py makes of their operands.
+Weights start as the exact float32 values of the definitions; everything after that is float64, and with the deck's
+`precision = fp32` nothing is rounded. With `bf16` and `fp8` the values that operations leave are, to BF16, where
+../../src/README.md says so, gradients of weights and the optimizer's numbers excepted; with `fp8` the block products
+multiply what fp8.py makes of their operands. The network is model.py.
 
 NAME.curve: a `#` line; `STEP LOSS GRADNORM` for every step, warm-up included (the loss before the
 update, the norm before clipping), with experts also balance loss and dropped choices; with FP8 `scales STEP SCALE...`
@@ -22,7 +24,7 @@ import numpy as np
 from data import batch, initial_weights, make_deck, philox, read_deck
 from experts import Routed
 from fp8 import E4M3, E5M2, Scaling, rounded
-from layers import GRADIENT, INPUT, WEIGHT
+from layers import GRADIENT, INPUT, WEIGHT, bf16
 from model import loss_and_gradient
 
 RATE, BETA1, BETA2, ADAM_EPS, DECAY = 1e-3, 0.9, 0.95, 1e-8, 0.1
@@ -42,34 +44,32 @@ def adamw(weights, g, m, v, norm, t, recipe):
         w -= RATE * (mean / (np.sqrt(square) + ADAM_EPS) + decay * w)
 
 
-def steps_scaled(deck, weights, scales):
-    """Of every step its number and what takes the place of products' operands. FP8: first a forward and backward pass
-    of step 0 with operands as they are, which update nothing, is the history's first entry; then scales(step, ratio)
-    gives a step's scales (Scaling.end_step)."""
-    scaling = Scaling(deck)
-    if deck.fp8:
-        loss_and_gradient(weights, *batch(deck, 0), deck, Routed(), scaling.operand)
-    for step in range(deck.warmup + deck.steps):
-        if deck.fp8:
-            ratio = scaling.end_step()
-            scaling.scale = scales(step, ratio) if scales else scaling.by_rule(ratio)
-        yield step, scaling
+def step_scales(scaling, step, choose):
+    """The scales of a step with FP8: choose(step, ratio), else the rule's (Scaling.end_step)."""
+    ratio = scaling.end_step()
+    return choose(step, ratio) if choose else scaling.by_rule(ratio)
 
 
-def train(deck, scales=None):
-    """The curve [(loss, norm, ...)], the scales of every step with FP8, the first step's gradient, and the least margin
-    of a routing decision."""
-    weights, curve, used, first, margin = initial_weights(deck), [], [], None, np.inf
+def train(deck, choose=None):
+    """The curve [(loss, norm, ...)], with FP8 every step's scales, the first step's gradient, and the least margin of a
+    routing decision. With FP8 the history's first entry is a forward and backward pass of step 0 in BF16, which updates
+    nothing."""
+    weights, curve, scales, first, margin, scaling = initial_weights(deck), [], [], None, np.inf, Scaling(deck)
+    rounding = {"fp32": (), "bf16": (bf16,), "fp8": (bf16, scaling.operand)}[deck.precision]
     m, v = ({name: np.zeros_like(w) for name, w in weights.items()} for _ in range(2))
-    for step, scaling in steps_scaled(deck, weights, scales):
+    if deck.precision == "fp8":
+        loss_and_gradient(weights, *batch(deck, 0), deck, Routed(), *rounding)
+    for step in range(deck.warmup + deck.steps):
+        if deck.precision == "fp8":
+            scaling.scale = step_scales(scaling, step, choose)
+            scales.append(scaling.scale)
         routed = Routed()
-        loss, g = loss_and_gradient(weights, *batch(deck, step), deck, routed, scaling.operand)
+        loss, g = loss_and_gradient(weights, *batch(deck, step), deck, routed, *rounding)
         norm = np.sqrt(sum(np.sum(value**2) for value in g.values()))
         curve.append((loss, norm) + ((routed.balance, routed.dropped) if deck.recipe.experts else ()))
-        used += [scaling.scale] if deck.fp8 else []
         first, margin = first or g, min(margin, routed.margin)
         adamw(weights, g, m, v, norm, step, deck.recipe)
-    return curve, used, first, margin
+    return curve, scales, first, margin
 
 
 def write(path, curve, scales, gradient, margin):

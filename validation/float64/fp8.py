@@ -1,8 +1,7 @@
 """FP8 training: the formats' numbers, scales by delayed scaling, and what block products multiply instead of values.
 
 Of a layer's four products, each of which has three tensors, tensor (layer·4 + product)·3 + kind; matrices that are
-multiplied as one are one tensor, and so are all experts'. Values stay float64, and are not rounded to BF16 before they
-become FP8.
+multiplied as one are one tensor, and so are all experts'.
 """
 
 from collections import deque
@@ -41,8 +40,7 @@ def power_of_two(ratio):
 
 
 class Scaling:
-    """Scales of all tensors, constant within a step; before the first step there are none, and values stay as they
-    are."""
+    """Scales of all tensors, constant within a step; where there are none values stay as they are."""
 
     def __init__(self, deck):
         self.exact, self.scale, self.history = deck.exact_scales, None, deque(maxlen=HISTORY)

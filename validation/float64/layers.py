@@ -1,8 +1,10 @@
 """What layers are made of: products with their biases, norms, activations; forward, and backward by hand.
 
-`operand(name, kind, values)`: what the product with weight `name` multiplies in place of an input, a weight or an
-output's gradient.
+A Rounding says what values become: slot(values) those that operations leave; operand(name, kind, values) those that the
+product with weight `name` takes as input, weight or gradient of its output.
 """
+
+from typing import Callable, NamedTuple
 
 import numpy as np
 
@@ -10,32 +12,42 @@ NORM_EPS = 1e-5
 INPUT, WEIGHT, GRADIENT = range(3)
 
 
-def itself(name, kind, values):
-    return values
+class Rounding(NamedTuple):
+    slot: Callable = lambda values: values
+    operand: Callable = lambda name, kind, values: values
 
 
-def linear(x, w, name, operand=itself):
-    """x Wᵀ, plus the bias where there is one."""
-    return operand(name, INPUT, x) @ operand(name, WEIGHT, w[name]).T + w.get(name + "_bias", 0.0)
+def bf16(x):
+    """The nearest BF16 numbers, ties to even ones."""
+    bits = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-def linear_backward(dy, x, w, name, operand=itself):
+def linear(x, w, name, rounding):
+    """x Wᵀ, plus the bias where there is one: of `up` after the product is rounded."""
+    y, bias = rounding.operand(name, INPUT, x) @ rounding.operand(name, WEIGHT, w[name]).T, w.get(name + "_bias", 0.0)
+    return rounding.slot(y) + bias if name == "up" else rounding.slot(y + bias)
+
+
+def linear_backward(dy, x, w, name, rounding):
+    """dx is not rounded."""
     g_bias = {name + "_bias": dy.reshape(-1, dy.shape[-1]).sum(axis=0)} if name + "_bias" in w else {}
-    dy, x = operand(name, GRADIENT, dy), operand(name, INPUT, x)
+    dy, x = rounding.operand(name, GRADIENT, dy), rounding.operand(name, INPUT, x)
     g = {name: dy.reshape(-1, dy.shape[-1]).T @ x.reshape(-1, x.shape[-1]), **g_bias}
-    return dy @ operand(name, WEIGHT, w[name]), g
+    return dy @ rounding.operand(name, WEIGHT, w[name]), g
 
 
-def norm(x, w, name):
+def norm(x, w, name, slot):
     """RMSNorm, or where there is a bias LayerNorm, whose gain is kept as its difference from 1."""
     centred = name + "_bias" in w
     x = x - np.mean(x, axis=-1, keepdims=True) if centred else x
     inverse = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + NORM_EPS)
     unit, gain = x * inverse, 1 + w[name] if centred else w[name]
-    return unit * gain + w.get(name + "_bias", 0.0), (unit, inverse, gain)
+    return slot(unit * gain + w.get(name + "_bias", 0.0)), (unit, inverse, gain)
 
 
 def norm_backward(dy, saved, w, name):
+    """dx is not rounded."""
     unit, inverse, gain = saved
     dunit = dy * gain
     dx = inverse * (dunit - unit * np.mean(dunit * unit, axis=-1, keepdims=True))

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from experts import mixture, mixture_backward
-from layers import activate, itself, linear, linear_backward, norm, norm_backward
+from layers import Rounding, activate, linear, linear_backward, norm, norm_backward
 
 __all__ = ["loss_and_gradient"]
 
@@ -43,77 +43,78 @@ def join_heads(x):
     return x.transpose(0, 3, 1, 2, 4).reshape(x.shape[0], x.shape[3], -1)
 
 
-def attention(x, w, deck, operand):
-    groups, angles = deck.heads // deck.kv_heads, rope_angles(deck)
-    q = rotate(split_heads(linear(x, w, "q", operand), groups, deck.d), angles)
-    k = rotate(split_heads(linear(x, w, "k", operand), 1, deck.d), angles)
-    v = split_heads(linear(x, w, "v", operand), 1, deck.d)
+def attention(x, w, deck, rounding):
+    groups, angles, slot = deck.heads // deck.kv_heads, rope_angles(deck), rounding.slot
+    q = slot(rotate(split_heads(linear(x, w, "q", rounding), groups, deck.d), angles))
+    k = slot(rotate(split_heads(linear(x, w, "k", rounding), 1, deck.d), angles))
+    v = split_heads(linear(x, w, "v", rounding), 1, deck.d)
     score = q @ k.swapaxes(-1, -2) / np.sqrt(deck.d)
     score = np.where(np.tri(deck.sequence, dtype=bool), score, -np.inf)
     p = np.exp(score - score.max(axis=-1, keepdims=True))
     p /= p.sum(axis=-1, keepdims=True)
-    o = join_heads(p @ v)
-    return linear(o, w, "attention_output", operand), (x, q, k, v, p, o)
+    o = slot(join_heads(p @ v))
+    return linear(o, w, "attention_output", rounding), (x, q, k, v, p, o)
 
 
-def attention_backward(dy, saved, w, deck, operand):
+def attention_backward(dy, saved, w, deck, rounding):
     x, q, k, v, p, o = saved
-    angles, scale = rope_angles(deck), 1 / np.sqrt(deck.d)
-    do, g = linear_backward(dy, o, w, "attention_output", operand)
-    do = split_heads(do, deck.heads // deck.kv_heads, deck.d)
-    dv = (p.swapaxes(-1, -2) @ do).sum(axis=2, keepdims=True)
+    angles, scale, slot = rope_angles(deck), 1 / np.sqrt(deck.d), rounding.slot
+    do, g = linear_backward(dy, o, w, "attention_output", rounding)
+    do = split_heads(slot(do), deck.heads // deck.kv_heads, deck.d)
+    dv = slot((p.swapaxes(-1, -2) @ do).sum(axis=2, keepdims=True))
     dp = do @ v.swapaxes(-1, -2)
     dscore = p * (dp - np.sum(dp * p, axis=-1, keepdims=True)) * scale
-    dq = rotate(dscore @ k, -angles)
-    dk = rotate((dscore.swapaxes(-1, -2) @ q).sum(axis=2, keepdims=True), -angles)
+    dq = slot(rotate(slot(dscore @ k), -angles))
+    dk = slot(rotate(slot((dscore.swapaxes(-1, -2) @ q).sum(axis=2, keepdims=True)), -angles))
     dx = 0
     for name, dy in (("q", dq), ("k", dk), ("v", dv)):
-        part, g_part = linear_backward(join_heads(dy), x, w, name, operand)
+        part, g_part = linear_backward(join_heads(dy), x, w, name, rounding)
         dx, g = dx + part, {**g, **g_part}
-    return dx, g
+    return slot(dx), g
 
 
-def mlp(x, w, deck, operand):
-    up = linear(x, w, "up", operand)
-    value, slope = activate(linear(x, w, "gate", operand) if deck.recipe.gated else up, deck.recipe.active)
-    inner = value * up if deck.recipe.gated else value
-    return linear(inner, w, "down", operand), (x, up, value, slope, inner)
+def mlp(x, w, deck, rounding):
+    up = linear(x, w, "up", rounding)
+    value, slope = activate(linear(x, w, "gate", rounding) if deck.recipe.gated else up, deck.recipe.active)
+    inner = rounding.slot(value * up if deck.recipe.gated else value)
+    return linear(inner, w, "down", rounding), (x, up, value, slope, inner)
 
 
-def mlp_backward(dy, saved, w, deck, operand):
-    x, up, value, slope, inner = saved
-    dinner, g_down = linear_backward(dy, inner, w, "down", operand)
+def mlp_backward(dy, saved, w, deck, rounding):
+    (x, up, value, slope, inner), slot = saved, rounding.slot
+    dinner, g_down = linear_backward(dy, inner, w, "down", rounding)
+    dinner = slot(dinner)
     if not deck.recipe.gated:
-        dx, g_up = linear_backward(dinner * slope, x, w, "up", operand)
-        return dx, {**g_up, **g_down}
-    dx_gate, g_gate = linear_backward(dinner * up * slope, x, w, "gate", operand)
-    dx_up, g_up = linear_backward(dinner * value, x, w, "up", operand)
-    return dx_gate + dx_up, {**g_gate, **g_up, **g_down}
+        dx, g_up = linear_backward(slot(dinner * slope), x, w, "up", rounding)
+        return slot(dx), {**g_up, **g_down}
+    dx_gate, g_gate = linear_backward(slot(dinner * up * slope), x, w, "gate", rounding)
+    dx_up, g_up = linear_backward(slot(dinner * value), x, w, "up", rounding)
+    return slot(dx_gate + dx_up), {**g_gate, **g_up, **g_down}
 
 
-def layer(x, w, deck, routed, operand):
-    y, saved_norm1 = norm(x, w, "attention_norm")
-    y, saved_attention = attention(y, w, deck, operand)
-    x = x + y
-    y, saved_norm2 = norm(x, w, "mlp_norm")
+def layer(x, w, deck, routed, rounding):
+    y, saved_norm1 = norm(x, w, "attention_norm", rounding.slot)
+    y, saved_attention = attention(y, w, deck, rounding)
+    x = rounding.slot(x + y)
+    y, saved_norm2 = norm(x, w, "mlp_norm", rounding.slot)
     if deck.recipe.experts:
-        y, saved_mlp = mixture(y, w, deck, partial(mlp, operand=operand), routed)
+        y, saved_mlp = mixture(y, w, deck, mlp, routed, rounding)
     else:
-        y, saved_mlp = mlp(y, w, deck, operand)
-    return x + y, (saved_norm1, saved_attention, saved_norm2, saved_mlp)
+        y, saved_mlp = mlp(y, w, deck, rounding)
+    return rounding.slot(x + y), (saved_norm1, saved_attention, saved_norm2, saved_mlp)
 
 
-def layer_backward(dx, saved, w, deck, operand):
+def layer_backward(dx, saved, w, deck, rounding):
     saved_norm1, saved_attention, saved_norm2, saved_mlp = saved
     if deck.recipe.experts:
-        dy, g = mixture_backward(dx, saved_mlp, w, deck, partial(mlp_backward, operand=operand))
+        dy, g = mixture_backward(dx, saved_mlp, w, deck, mlp_backward, rounding)
     else:
-        dy, g = mlp_backward(dx, saved_mlp, w, deck, operand)
+        dy, g = mlp_backward(dx, saved_mlp, w, deck, rounding)
     dy, g_norm2 = norm_backward(dy, saved_norm2, w, "mlp_norm")
-    dx = dx + dy
-    dy, g_attention = attention_backward(dx, saved_attention, w, deck, operand)
+    dx = rounding.slot(dx + dy)
+    dy, g_attention = attention_backward(dx, saved_attention, w, deck, rounding)
     dy, g_norm1 = norm_backward(dy, saved_norm1, w, "attention_norm")
-    return dx + dy, {**g, **g_attention, **g_norm1, **g_norm2}
+    return rounding.slot(dx + dy), {**g, **g_attention, **g_norm1, **g_norm2}
 
 
 def cross_entropy(logits, labels):
@@ -137,25 +138,28 @@ def embed_backward(dx, weights, tokens, g):
         g["positions"][:tokens.shape[1]] = dx.sum(axis=0)
 
 
-def loss_and_gradient(weights, tokens, labels, deck, routed, operand=lambda layer, *of: itself(*of)):
+def loss_and_gradient(weights, tokens, labels, deck, routed, slot=Rounding().slot,
+                      operand=lambda layer, name, kind, values: values):
     """The loss, and the gradient of its sum with the balance loss; `routed` is told of every layer's routing;
-    operand(layer, name, kind, values) is that of layers.py."""
+    slot and operand, of which this is told the layer too, are a Rounding's. Weights' gradients are not rounded."""
+    weights = {name: slot(w) for name, w in weights.items()}
     prefixes = [f"layers.{l}." for l in range(deck.layers)]
     parts = [{n[len(p):]: w for n, w in weights.items() if n.startswith(p)} for p in prefixes]
-    operands = [partial(operand, l) for l in range(deck.layers)]
+    roundings, unquantized = [Rounding(slot, partial(operand, l)) for l in range(deck.layers)], Rounding(slot)
     head = "embedding" if deck.recipe.tied else "head"
-    x, saved = embed(weights, tokens), []
-    for w, of_layer in zip(parts, operands):
+    x, saved = slot(embed(weights, tokens)), []
+    for w, of_layer in zip(parts, roundings):
         x, kept = layer(x, w, deck, routed, of_layer)
         saved.append(kept)
-    y, saved_norm = norm(x, weights, "final_norm")
-    loss, dlogits = cross_entropy(linear(y, weights, head), labels)
+    y, saved_norm = norm(x, weights, "final_norm", slot)
+    loss, dlogits = cross_entropy(linear(y, weights, head, unquantized), labels)
 
     g = {"embedding": np.zeros_like(weights["embedding"])}
-    dy, g_head = linear_backward(dlogits, y, weights, head)
-    dx, g_norm = norm_backward(dy, saved_norm, weights, "final_norm")
+    dy, g_head = linear_backward(slot(dlogits), y, weights, head, unquantized)
+    dx, g_norm = norm_backward(slot(dy), saved_norm, weights, "final_norm")
+    dx = slot(dx)
     g.update({**g_head, **g_norm})
-    for prefix, w, kept, of_layer in reversed(list(zip(prefixes, parts, saved, operands))):
+    for prefix, w, kept, of_layer in reversed(list(zip(prefixes, parts, saved, roundings))):
         dx, g_layer = layer_backward(dx, kept, w, deck, of_layer)
         g.update({prefix + name: value for name, value in g_layer.items()})
     embed_backward(dx, weights, tokens, g)
