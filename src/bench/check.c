@@ -45,8 +45,8 @@ typedef struct {
 
 static double *part_of(check_result *c, check_measure m)
 {
-    double *const part[] = { &c->loss,    &c->loss,    &c->gradient_first, &c->gradient_fourth,
-                             &c->weights, &c->routing, &c->routing,        &c->scales };
+    double *const part[] = { &c->loss,    &c->loss,    &c->gradient_first, &c->gradient_fourth, &c->weights,
+                             &c->routing, &c->routing, &c->scales,         &c->scales };
     return part[m];
 }
 
@@ -177,11 +177,12 @@ static void hold_scales(check_result *c, check *k, const double *scale, int64_t 
     char name[64];
     reference *r = &k->reference[0];
     held_step h = { .result = c, .step = step, .found = &k->found[0], .limits = limits_of(k, 0) };
-    scale_difference d = scaling_give(r, scale);
+    scale_difference d = scaling_give(&r->trainer, scale);
     worst_row w = { .r = d.distance };
     c->scale_flips += d.flips;
     note(c, &c->scales, CHECK_THRESHOLD * (double)unlike, "scales", "FP8, on ranks", step, 0);
-    hold(&h, CHECK_SCALE, w, "scale", scaling_name(&r->given, d.tensor, name, sizeof name));
+    hold(&h, step ? CHECK_SCALE_LATER : CHECK_SCALE_FIRST, w, "scale",
+         scaling_name(&r->given, d.tensor, name, sizeof name));
 }
 
 /* References go beside the first run, those of a mixture of experts and of FP8 beside each, whose choices or scales

@@ -15,15 +15,17 @@ typedef enum {
     CHECK_GRADIENT_FIRST,
     CHECK_GRADIENT_FOURTH,
     CHECK_WEIGHTS,
-    CHECK_BALANCE, /* this and the next: of a mixture of experts */
-    CHECK_MARGIN,  /* no ratio: of logits */
-    CHECK_SCALE,   /* of FP8: how far the reference's was from the run's (bench/scaling.h) */
+    CHECK_BALANCE,     /* this and the next: of a mixture of experts */
+    CHECK_MARGIN,      /* no ratio: of logits */
+    CHECK_SCALE_FIRST, /* of FP8: how far the reference's was from the run's (bench/scaling.h) */
+    CHECK_SCALE_LATER,
     CHECK_MEASURES
 } check_measure;
 typedef union {
     double of[CHECK_MEASURES];
     struct {
-        double loss_first, loss_later, gradient_first, gradient_fourth, weights, balance, margin, scale;
+        double loss_first, loss_later, gradient_first, gradient_fourth, weights, balance, margin, scale_first,
+            scale_later;
     };
 } check_limits;
 /* Frozen limits of a precision against the reference of the same precision, or against the FP32 one. */

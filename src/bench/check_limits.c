@@ -45,7 +45,8 @@ static const check_limits fp8 = {
     .weights = 9e-1,
     .balance = 1e-2,
     .margin = 3e-1,
-    .scale = 0x1p-6,
+    .scale_first = 0x1p-6,
+    .scale_later = 0x1p-2,
 };
 static const check_limits fp8_against_fp32 = {
     .loss_first = 1e-2,

@@ -50,10 +50,9 @@ static double distance_of(const bench_case *c, int64_t number, double run, doubl
     return run == 2.0 * own || own == 2.0 * run ? off_power(number, amax) : INFINITY;
 }
 
-scale_difference scaling_give(reference *r, const double *scale)
+scale_difference scaling_give(trainer *t, const double *scale)
 {
-    const trainer *t = &r->trainer;
-    int64_t n = fp8_tensors(&r->given);
+    int64_t n = fp8_tensors(t->given);
     scale_difference d = { 0 };
     float *pairs = calloc((size_t)(n * FP8_FACTORS), sizeof *pairs);
     int32_t *amax = calloc((size_t)n, sizeof *amax);
@@ -61,7 +60,7 @@ scale_difference scaling_give(reference *r, const double *scale)
     const float *own = trainer_scales(t);
     read_amaxes(t, amax, n);
     for (int64_t i = 0; i < n; i++) {
-        double distance = distance_of(&r->given, i, scale[i], (double)own[i * FP8_FACTORS + FP8_SCALE], amax[i]);
+        double distance = distance_of(t->given, i, scale[i], (double)own[i * FP8_FACTORS + FP8_SCALE], amax[i]);
         d.flips += distance != 0.0;
         if (!(distance <= d.distance)) d.distance = distance, d.tensor = i;
         pairs[i * FP8_FACTORS + FP8_SCALE] = (float)scale[i];

@@ -15,8 +15,8 @@ typedef struct {
 /* The run's scales of the step to come, on all ranks alike: [tensors] doubles; owned by the caller. t NULL: this rank
  * takes no part. *unlike: ranks whose own are not rank 0's. Collective over the world. */
 double *scaling_of_run(const trainer *t, const bench_case *c, int64_t *unlike);
-/* Against the reference's own; which then takes `scale`. */
-scale_difference scaling_give(reference *r, const double *scale);
+/* Against those of a trainer of all tokens by itself, before a step; which then takes `scale`. */
+scale_difference scaling_give(trainer *t, const double *scale);
 /* The amaxes of all references become those of the whole batch. Collective over the world. */
 void scaling_reduce(int32_t *amax, int64_t tensors);
 /* Of tensor `number`: "layers.0.qkv, weight"; returns text. */

@@ -2,8 +2,8 @@
  * the world's ranks, up to eight, of four axes, with every second workload, and both precisions; how many of the data
  * ranks are shard ranks, experts and their capacity, schedule, chunks, overlap, recompute mask, sharding and the run's
  * seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should stay below half of
- * every limit; none may reach it. CALIBRATION_SEED=N draws others, CALIBRATION_WORKLOAD=NAME leaves the other workloads
- * out. */
+ * every limit; none may reach it. CALIBRATION_SEED=N draws others, CALIBRATION_WORKLOAD=NAME and
+ * CALIBRATION_PRECISION=NAME leave the others out. */
 #include "base/random.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
@@ -174,15 +174,17 @@ static bool calibrate(spread *s, const bench_case *c, int workload)
 
 static void print(const spread *s, const char *what, const check_limits *limits)
 {
-    static const char *const measures[] = { "loss, first", "loss, later",  "gradient, first", "gradient, fourth",
-                                            "weights",     "balance loss", "margin",          "scale" };
+    static const char *const measures[] = { "loss, first",      "loss, later",  "gradient, first",
+                                            "gradient, fourth", "weights",      "balance loss",
+                                            "margin",           "scale, first", "scale, later" };
     if (world_rank() > 0) return;
-    printf("# %-26s loss: first, later   gradient: first, fourth   weights   balance  margin   scale\n", what);
+    printf("# %-26s loss: first, later   gradient: first, fourth   weights   balance  margin   scale: first, later\n",
+           what);
     for (int i = 0; i < TRAITS; i++) {
         const double *x = s->largest[i].of;
         if (s->checks[i] == 0) continue;
-        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e   %.1e  %.1e  %.1e\n", trait_name(i),
-               s->checks[i], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
+        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e   %.1e  %.1e  %.1e %.1e\n", trait_name(i),
+               s->checks[i], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]);
     }
     for (int m = 0; m < CHECK_MEASURES; m++)
         if (limits->of[m] > 0.0)
@@ -202,10 +204,10 @@ static int list_cuts(cut *list)
     return cuts;
 }
 
-static bool is_asked(const char *workload)
+static bool is_asked(const char *variable, const char *name)
 {
-    const char *only = getenv("CALIBRATION_WORKLOAD");
-    return !only || strcmp(only, workload) == 0;
+    const char *only = getenv(variable);
+    return !only || strcmp(only, name) == 0;
 }
 
 static void calibrate_all(case_precision precision)
@@ -214,10 +216,11 @@ static void calibrate_all(case_precision precision)
     static spread s[2];
     bool passed = true;
     int cuts = list_cuts(list), references = precision == PRECISION_FP32 ? 1 : 2;
+    if (!is_asked("CALIBRATION_PRECISION", precision_name(precision))) return;
     memset(s, 0, sizeof s);
     for (int k = 0; k < cuts; k++)
         for (int w = (k + (int)seed_of_run()) % 2; w < WORKLOADS; w += 2) {
-            if (!is_asked(workloads[w])) continue;
+            if (!is_asked("CALIBRATION_WORKLOAD", workloads[w])) continue;
             bench_case c =
                 drawn_case(workloads[w], precision_name(precision), list[k], (uint32_t)(k * 2 + references - 1));
             passed = calibrate(s, &c, w) && passed;

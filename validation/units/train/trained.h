@@ -2,7 +2,9 @@
  * losses, norms, and whole gradients and weights in the logical order of the parameter table. */
 #pragma once
 #include "base/fail.h"
+#include "base/fp8.h"
 #include "bench/routing.h"
+#include "bench/scaling.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
 #include "plan/model/check_case.h"
@@ -35,6 +37,11 @@ typedef struct {
     int64_t of_sequence; /* choices: layers x positions */
     double *choices, broken;
     routing_flips flips;
+    /* FP8: [steps, tensors]. Of a run that was given scales, how its own differ (bench/scaling.h), of all steps. */
+    int64_t tensors;
+    double *scale;
+    scale_difference scales;
+    double first_distance;      /* of the first step's */
     double whole_weight_errors; /* elements of any rank's gathered weights that are not the rounded owner's value */
     double hazards, faults;     /* of all ranks */
     int64_t waits;              /* of the last step, this rank */
@@ -51,7 +58,7 @@ typedef struct {
     bool prove_access;
     fault fault;
     int64_t drop_wait, drop_step;
-    const trained *choices;
+    const trained *choices, *scales; /* scales: likewise, of another run */
 } training;
 
 /* On GPUs, or their emulator, where the environment says XGSW_BACKEND=cuda; else on the host. */
@@ -146,6 +153,9 @@ static inline void trained_open(trained *r, const bench_case *c)
             FAIL("no memory for the values of a test model");
     param_table_close(&t);
     mesh_close(&m);
+    r->tensors = c->precision == PRECISION_FP8 ? fp8_tensors(c) : 0;
+    r->scale = calloc((size_t)(TRAINED_STEPS * r->tensors) + 1, sizeof(double));
+    if (!r->scale) FAIL("no memory for the scales of a test model");
     if (!keeps_choices(c)) return;
     r->of_sequence = c->model.layers * c->model.sequence;
     r->choices = calloc((size_t)(TRAINED_STEPS * r->sequences * r->of_sequence), sizeof(double));
@@ -155,6 +165,7 @@ static inline void trained_open(trained *r, const bench_case *c)
 static inline void trained_close(trained *r)
 {
     free(r->choices);
+    free(r->scale);
     free(r->gradient);
     free(r->last_gradient);
     free(r->first_weight);
@@ -184,6 +195,7 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
 {
     const param_table *p = &t->stage.params;
     double errors = 0.0;
+    if (r->tensors) trainer_scales(t);
     for (int i = 0; i < p->rows; i++) {
         const param *row = &p->row[i];
         const bucket *b = &p->buckets[row->bucket];
@@ -192,7 +204,9 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
         for (param_run run = { 0 }; param_next_run(row, f, &run);)
             for (int64_t k = 0; k < run.count; k++) {
                 float want = run.logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + run.logical + k];
-                if (whole.type == BF16) want = bf16_widen(bf16_round(want));
+                float bf16 = bf16_widen(bf16_round(want));
+                if (whole.type == BF16) want = bf16;
+                if (whole.type == E4M3) want = e4m3_widen(e4m3_round(bf16 * t->scale[row->codes * FP8_FACTORS]));
                 errors += tensor_value(&whole, run.local + k - f.first) != (double)want;
             }
         machine_view_end(t->machine, &whole);
@@ -232,6 +246,18 @@ static inline void take_choices(trained *r, const trainer *t, int64_t step)
     r->flips.margin = fmax(r->flips.margin, f.margin);
 }
 
+/* Those of the step to come, on all ranks alike, and that `how` gives. */
+static inline void take_scales(trained *r, trainer *t, int64_t step, const training *how)
+{
+    const float *own = r->tensors ? trainer_scales(t) : NULL;
+    for (int64_t i = 0; i < r->tensors; i++) r->scale[step * r->tensors + i] = (double)own[i * FP8_FACTORS + FP8_SCALE];
+    if (!how->scales) return;
+    scale_difference d = scaling_give(t, how->scales->scale + step * r->tensors);
+    r->scales.flips += d.flips;
+    if (step == 0) r->first_distance = d.distance;
+    if (!(d.distance <= r->scales.distance)) r->scales.distance = d.distance;
+}
+
 static inline void take_machine(trained *r, const trainer *t)
 {
     const hazard_report *h = machine_hazards(t->machine);
@@ -265,6 +291,7 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     }
     for (int64_t s = 0; m.takes_part && s < how->steps; s++) {
         for (int64_t i = 0; how->choices && i < r->sequences; i++) routing_write(&t, i, choices_at(how->choices, s, i));
+        take_scales(r, &t, s, how);
         machine_drop_wait(t.machine, s == how->drop_step ? how->drop_wait - 1 : -1);
         mark_sync(trainer_step(&t));
         take_step(r, &t, s, how->steps);
@@ -277,6 +304,9 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     world_sum(r->sequence_loss[0], TRAINED_STEPS * TRAINED_SEQUENCES);
     if (r->choices) world_sum(r->choices, how->steps * r->sequences * r->of_sequence);
     world_broadcast(&r->flips, sizeof r->flips, 0);
+    world_broadcast(&r->scales, sizeof r->scales, 0);
+    world_broadcast(&r->first_distance, sizeof r->first_distance, 0);
+    world_broadcast(r->scale, (size_t)(TRAINED_STEPS * r->tensors) * sizeof *r->scale, 0);
     world_broadcast(r->loss, sizeof r->loss, 0);
     world_broadcast(r->norm, sizeof r->norm, 0);
     world_broadcast(r->balance, sizeof r->balance, 0);
