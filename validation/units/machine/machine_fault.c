@@ -144,12 +144,13 @@ static void fill_struck(fault_kind kind, dtype type, void *x, int64_t faults)
 static void every_format_is_struck(void **state)
 {
     union {
+        uint8_t codes[N];
         uint16_t bf16[N];
         double f64[N];
         uint64_t u64[N];
     } x;
-    static const dtype types[] = { F32, BF16, F64, U64, I32 };
-    for (int t = 0; t < 5; t++) {
+    static const dtype types[] = { F32, BF16, F64, U64, I32, E4M3, E5M2 };
+    for (int t = 0; t < 7; t++) {
         fill_struck(FAULT_SCALE, types[t], &x, 1);
         for (int i = 0; i < N; i++) assert_true(value_at(types[t], &x, i) == 6.0);
         fill_struck(FAULT_DROP, types[t], &x, 1);
@@ -157,6 +158,8 @@ static void every_format_is_struck(void **state)
     }
     fill_struck(FAULT_FLIP, BF16, &x, 1);
     assert_int_equal(x.bf16[N / 2] ^ x.bf16[0], 0x4000);
+    fill_struck(FAULT_FLIP, E4M3, &x, 1);
+    assert_int_equal(x.codes[N / 2] ^ x.codes[0], 0x40);
     fill_struck(FAULT_FLIP, F64, &x, 1);
     assert_int_equal(x.u64[N / 2] ^ x.u64[0], 1ull << 62);
     fill_struck(FAULT_FLIP, U64, &x, 0);

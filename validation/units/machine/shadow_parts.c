@@ -1,5 +1,6 @@
 /* What the sampled shadow takes: one of every name, kind and phase that a step submits, any of them, and parts that are
  * right where the operation is and wrong where it is wrong. */
+#include "base/fp8.h"
 #include "machine/op.h"
 #include "machine/op_file.h"
 #include "machine/shadow.h"
@@ -156,6 +157,8 @@ static tensor numbers(dtype type, int dims, int64_t a, int64_t b, int64_t c, int
         if (type == BF16) ((uint16_t *)r.data)[i] = bf16_round(x);
         if (type == F64) ((double *)r.data)[i] = 0.5;
         if (type == I32) ((int32_t *)r.data)[i] = (int32_t)(i * 7 % VOCABULARY);
+        if (type == U64) ((uint64_t *)r.data)[i] = i;
+        if (type == E4M3 || type == E5M2) ((uint8_t *)r.data)[i] = fp8_code(type, x);
     }
     return r;
 }
@@ -190,9 +193,9 @@ static shadow_report run_spoiled(const op *o, int which)
     return r;
 }
 
-/* Right: it passes. Each result wrong: its name is said, and the file is an operation; a sum over rows of a part says
- * nothing. */
-static void part_is_judged(op o, int sum_over_rows)
+/* Right: it passes. Each result wrong: its name is said, and the file is an operation; sums over what is sampled, the
+ * operands from `sums` on, say nothing of a part. -1: there are none. */
+static void part_is_judged(op o, int sums)
 {
     char *kept = malloc(MEMORY), reason[300], words[64];
     memcpy(kept, ground, MEMORY);
@@ -200,7 +203,7 @@ static void part_is_judged(op o, int sum_over_rows)
         if (i >= 0 && (o.operand[i].access == READ || !tensor_present(&o.operand[i].tensor))) continue;
         memcpy(ground, kept, MEMORY);
         shadow_report r = run_spoiled(&o, i);
-        bool sees = i >= 0 && i != sum_over_rows;
+        bool sees = i >= 0 && (sums < 0 || i < sums);
         if (r.failed != sees)
             fail_msg("%s, operand %d wrong: %lld failures, %s", op_kind_name(o.kind), i, (long long)r.failed,
                      r.sentence);
@@ -327,6 +330,40 @@ static void parts_of_elements(void **state)
                    -1);
 }
 
+/* Columns of codes; an amax and counts are those of all. */
+static void parts_of_codes(void **state)
+{
+    enum { N = 100000, GROUPS = 4, PADDED = 48 };
+    float sixteen = 16.0f;
+    tensor scale = tensor_1d(&sixteen, F32, 1);
+    for (int64_t groups = 0; groups <= GROUPS; groups += GROUPS)
+        part_is_judged(
+            MADE(OP_QUANTIZE, { ROWS(BF16, H), READ }, { ROWS(E4M3, H), WRITE },
+                 { groups ? numbers(E4M3, 3, GROUPS, H, PADDED, 0, 0) : numbers(E4M3, 2, H, S * B, 0, 0, 0), WRITE },
+                 { scale, READ }, { numbers(I32, 1, 1, 0, 0, 0, 0), UPDATE },
+                 { numbers(U64, 1, FP8_COUNTS, 0, 0, 0, 0), UPDATE }),
+            4);
+    part_is_judged(MADE(OP_TRANSPOSE, { numbers(E5M2, 2, H, S * B, 0, 0, 0), WRITE }, { ROWS(E5M2, H), READ }), -1);
+    op update =
+        MADE(OP_ADAMW, { numbers(F64, 1, STEP_SCALARS, 0, 0, 0, 0), READ }, { numbers(F32, 1, N, 0, 0, 0, 0), READ },
+             { numbers(E4M3, 1, N, 0, 0, 0, 0), WRITE }, { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE },
+             { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE }, { numbers(F32, 1, N, 0, 0, 0, 0), UPDATE }, { scale, READ },
+             { numbers(I32, 1, 1, 0, 0, 0, 0), UPDATE });
+    update.args.adamw = (adamw_rule){ .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f };
+    for (int i = 0; i < N; i++) ((float *)update.operand[5].tensor.data)[i] = 0.5f;
+    part_is_judged(update, 7);
+    part_is_judged(MADE(OP_MATMUL, { numbers(BF16, 2, S, FFN, 0, 0, 0), UPDATE },
+                        { numbers(E4M3, 2, S, H, 0, 0, 0), READ },
+                        { tensor_transposed(numbers(E5M2, 2, FFN, H, 0, 0, 0)), READ }, { tensor_none(), READ },
+                        { scale, READ }, { scale, READ }),
+                   -1);
+    part_is_judged(MADE(OP_GROUPED_MATMUL, { numbers(BF16, 3, GROUPS, S, FFN, 0, 0), WRITE },
+                        { numbers(E4M3, 3, GROUPS, S, H, 0, 0), READ },
+                        { tensor_transposed(numbers(E4M3, 3, GROUPS, FFN, H, 0, 0)), READ }, { scale, READ },
+                        { scale, READ }),
+                   -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_name_of_a_step_is_shadowed),
@@ -336,7 +373,8 @@ int main(void)
                                         cmocka_unit_test(parts_of_heads),
                                         cmocka_unit_test(parts_of_sums),
                                         cmocka_unit_test(parts_of_ends),
-                                        cmocka_unit_test(parts_of_elements) };
+                                        cmocka_unit_test(parts_of_elements),
+                                        cmocka_unit_test(parts_of_codes) };
     ground = aligned_alloc(256, MEMORY);
     memset(ground, 0, MEMORY);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
