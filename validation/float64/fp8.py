@@ -55,7 +55,8 @@ class Scaling:
         self.amax[tensor] = max(self.amax[tensor], np.abs(values).max(initial=0.0))
         if self.scale is None:
             return values
-        return rounded(values * self.scale[tensor], FORMAT[kind]) / self.scale[tensor]
+        scaled = (values * self.scale[tensor]).astype(np.float32).astype(np.float64)
+        return rounded(scaled, FORMAT[kind]) / self.scale[tensor]
 
     def end_step(self):
         """The step's amaxes enter the history; returns the next step's largest number over the history's largest amax,
@@ -66,4 +67,5 @@ class Scaling:
         return np.divide(self.largest, amax, out=np.zeros_like(amax), where=amax > 0)
 
     def by_rule(self, ratio):
-        return np.where(ratio > 0, ratio if self.exact else power_of_two(ratio), 1.0)
+        """Scales, and values times scales, are float32."""
+        return np.where(ratio > 0, ratio.astype(np.float32) if self.exact else power_of_two(ratio), 1.0)
