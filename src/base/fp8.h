@@ -48,8 +48,8 @@ XGSW_SHARED float fp8_largest(dtype type) { return type == E4M3 ? 448.0f : 57344
 XGSW_SHARED int32_t amax_bits(float x) { return (int32_t)(float_bits(x) & 0x7FFFFFFFu); }
 
 /* What values are multiplied by, from their largest magnitude: largest / amax (`exact`), or the largest power of two
- * that is no larger; within 2^-100 .. 2^100. Of amax 0 it is 1; of infinity and NaN it is NaN. Both formats' largest is
- * 1.75 times a power of two. */
+ * that is no larger. That power is kept within 2^-100 .. 2^100, and where it is not exact scales are it, too. Of amax 0
+ * the scale is 1; of infinity and NaN it is NaN. Both formats' largest is 1.75 times a power of two. */
 XGSW_SHARED float fp8_scale_of(dtype type, int32_t amax, bool exact)
 {
     uint32_t bits = (uint32_t)amax, largest = float_bits(fp8_largest(type));
