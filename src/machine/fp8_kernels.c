@@ -123,3 +123,59 @@ op fp8_scales_op(fp8_scales_operands x, fp8_scales_args args)
     need(plain(x.history, I32) && rows_by(x.history, FP8_HISTORY, n), &o, "the history is not amaxes of its steps");
     return o;
 }
+
+/* ---- operations that make codes, as several ---- */
+
+static int encoded_operand(const op *o)
+{
+    int i = 0;
+    while (!op_rules[o->kind].operand[i].encoded) i++;
+    return i;
+}
+
+static bool encodes_instead(const op *o)
+{
+    return op_rules[o->kind].operand[encoded_operand(o)].encoded == ENCODED_INSTEAD;
+}
+
+/* What is rotated lies in the whole; another output has as many rows as the first operand, and its format. */
+static tensor values_of(const op *o, void *scratch)
+{
+    enum { WHOLE = 2 };
+    const operand *e = &o->operand[op_encoding(o)];
+    const tensor *codes = &e[ENCODING_CODES].tensor, *t = &e[ENCODING_TRANSPOSED].tensor, *x = &o->operand[0].tensor;
+    if (o->kind == OP_ROPE_BACKWARD) x = &o->operand[WHOLE].tensor;
+    int64_t n = tensor_present(codes) ? columns(*codes) : t->dim[t->dims - 2];
+    return tensor_2d(scratch, x->type, tensor_elements(x) / columns(*x), n);
+}
+
+size_t encoded_bytes(const op *o)
+{
+    if (op_encoding(o) < 0 || !encodes_instead(o)) return 0;
+    tensor values = values_of(o, NULL);
+    return (tensor_span(&values) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+}
+
+static op copied_for_rotation(op *values, tensor copy)
+{
+    enum { X, WHOLE = 2 };
+    tensor *x = &values->operand[X].tensor, whole = values->operand[WHOLE].tensor;
+    x->data = (char *)copy.data + ((char *)x->data - (char *)whole.data);
+    return copy_op(tensor_flat(copy), WRITE, tensor_flat(whole));
+}
+
+encoded_parts encoded_parts_of(const op *o, void *scratch)
+{
+    int at = op_encoding(o), out = encoded_operand(o);
+    encoded_parts p = { .values = *o, .codes = { .kind = OP_QUANTIZE, .operands = 1 + ENCODING_OPERANDS } };
+    tensor values = encodes_instead(o) ? values_of(o, scratch) : o->operand[out].tensor;
+    for (int i = 0; i < ENCODING_OPERANDS; i++) {
+        p.codes.operand[1 + i] = o->operand[at + i];
+        p.values.operand[at + i].tensor = tensor_none();
+    }
+    p.codes.operand[0].tensor = values;
+    if (o->kind == OP_ROPE_BACKWARD) p.copied = copied_for_rotation(&p.values, values);
+    else p.values.operand[out].tensor = values;
+    p.codes.origin = p.copied.origin = o->origin;
+    return p;
+}

@@ -11,7 +11,7 @@ op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
  * other; c BF16 or F32. Of two E4M3, sums may keep fewer bits than FP32 has, where a machine is faster so. */
 enum { FP8_ALIGNMENT = 16 };
 /* c = a b + bias, rounded once; bias [n], of c's type, absent: matmul_op. Rows of c have no gaps and
- * several columns. */
+ * several columns; of FP8 codes, c is BF16. */
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
 
 /* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type. RMSNorm: out = sum *

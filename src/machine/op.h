@@ -103,6 +103,13 @@ extern const op_rule op_rules[OP_KINDS];
  * or in place of an output; else -1. */
 enum { ENCODING_CODES, ENCODING_TRANSPOSED, ENCODING_SCALE, ENCODING_AMAX, ENCODING_COUNTS, ENCODING_OPERANDS };
 int op_encoding(const op *o);
+/* Such an operation as several: what is rotated is copied into scratch, else there is no operand; the values are made
+ * there, in so many bytes, or where the operation leaves them; quantize makes codes of them. */
+typedef struct {
+    op copied, values, codes;
+} encoded_parts;
+size_t encoded_bytes(const op *o);
+encoded_parts encoded_parts_of(const op *o, void *scratch);
 
 /* Floating-point operations that the mathematics needs: 2mnk for products, causal half for attention; 0 for the rest.
  */

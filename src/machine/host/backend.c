@@ -23,15 +23,16 @@ static size_t (*const scratch_of[OP_KINDS])(const op *) = {
 size_t host_scratch_of(const machine_tuning *t, const op *o)
 {
     if (op_is_transfer(o->kind)) return host_transfer_scratch(o);
-    return host_encoded_bytes(o) + (scratch_of[o->kind] ? scratch_of[o->kind](o) : 0);
+    return encoded_bytes(o) + (scratch_of[o->kind] ? scratch_of[o->kind](o) : 0);
 }
 
 /* Codes are made of the output as its format has it, in scratch. */
 static void compute_encoded(const op *o, char *scratch)
 {
-    encoded_parts parts = host_encoded_parts(o, scratch);
-    run[o->kind](&parts.values, scratch + host_encoded_bytes(o));
-    host_quantize(&parts.codes, NULL);
+    encoded_parts part = encoded_parts_of(o, scratch);
+    if (part.copied.operands) host_copy(&part.copied, NULL);
+    run[o->kind](&part.values, scratch + encoded_bytes(o));
+    host_quantize(&part.codes, NULL);
 }
 
 void host_compute(const op *o, void *scratch)

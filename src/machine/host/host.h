@@ -10,14 +10,6 @@ size_t host_scratch_of(const machine_tuning *t, const op *o);
 /* Runs a computing operation to completion. */
 void host_compute(const op *o, void *scratch);
 
-/* An operation that makes codes (op_encoding), as two: one whose output lies in scratch, so many bytes from its start,
- * and quantize of that. What is rotated is copied there. */
-typedef struct {
-    op values, codes;
-} encoded_parts;
-size_t host_encoded_bytes(const op *o);
-encoded_parts host_encoded_parts(const op *o, void *scratch);
-
 #define HOST_KERNEL(constant, name) void host_##name(const op *o, void *scratch);
 OPS_COMPUTED(HOST_KERNEL)
 

@@ -29,14 +29,37 @@ cuda_call cuda_call_of(const op *o, void *scratch, size_t bytes, cudaStream_t st
     return c;
 }
 
-size_t cuda_scratch_bytes(const op *o)
+static size_t plain_scratch_bytes(const op *o)
 {
     cuda_call c = cuda_call_of(o, NULL, 0, NULL);
     return scratch_of[o->kind] ? scratch_of[o->kind](&c) : 0;
 }
 
-void cuda_compute(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
+size_t cuda_scratch_bytes(const op *o)
+{
+    if (op_encoding(o) < 0) return plain_scratch_bytes(o);
+    encoded_parts part = encoded_parts_of(o, NULL);
+    return encoded_bytes(o) + plain_scratch_bytes(&part.values);
+}
+
+static void compute_plain(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
 {
     cuda_call c = cuda_call_of(o, scratch, bytes, stream);
     run[o->kind](&c);
+}
+
+/* Codes are made of the output as its format has it, in scratch. */
+static void compute_encoded(const op *o, char *scratch, size_t bytes, cudaStream_t stream)
+{
+    encoded_parts part = encoded_parts_of(o, scratch);
+    size_t used = encoded_bytes(o);
+    if (part.copied.operands) compute_plain(&part.copied, NULL, 0, stream);
+    compute_plain(&part.values, scratch + used, bytes - used, stream);
+    compute_plain(&part.codes, NULL, 0, stream);
+}
+
+void cuda_compute(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
+{
+    if (op_encoding(o) < 0) compute_plain(o, scratch, bytes, stream);
+    else compute_encoded(o, scratch, bytes, stream);
 }

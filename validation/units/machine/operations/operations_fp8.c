@@ -76,13 +76,14 @@ static void check_quantize(const quantizing *s, dtype from, dtype type, float sc
     uint64_t counts[FP8_COUNTS] = { 1, 2, 3 };
     set_content(&x, how, (double)fp8_largest(type));
     expected e = expected_of(s, &x, type, scale);
-    quantize_operands o = { .x = x.t, .codes = codes.t, .transposed = transposed_like(s, &transposed, type) };
-    o.codes.scale = o.transposed.scale = &scale;
+    encoding o = { .codes = codes.t, .transposed = transposed_like(s, &transposed, type) };
+    float pair[FP8_FACTORS] = { scale, 1.0f / scale };
+    o.codes.scale = o.transposed.scale = pair;
     if (!(parts & CODES)) o.codes = tensor_none();
     if (!(parts & TRANSPOSED)) o.transposed = tensor_none();
     if (parts & AMAX) o.amax = tensor_1d(&amax, I32, 1);
     if (parts & COUNTS) o.counts = tensor_1d(counts, U64, FP8_COUNTS);
-    RUN(q, submit(q, "quantize", quantize_op(o)));
+    RUN(q, submit(q, "quantize", quantize_op(x.t, o)));
     if (parts & CODES) assert_memory_equal(codes.memory, e.codes, codes.bytes);
     if (parts & TRANSPOSED) assert_memory_equal(transposed.memory, e.transposed, transposed.bytes);
     if (parts & AMAX) assert_int_equal(amax, e.amax > before ? e.amax : before);
@@ -170,7 +171,7 @@ static void check_scales(double step, bool exact)
 {
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = step };
     int32_t amax[TENSORS], largest[TENSORS] = { 0 };
-    float scales[TENSORS];
+    float scales[TENSORS * FP8_FACTORS];
     int64_t place = (int64_t)(step + 1) % FP8_HISTORY;
     int32_t *past = calloc((size_t)FP8_HISTORY * TENSORS, sizeof *past),
             *after = calloc((size_t)FP8_HISTORY * TENSORS, sizeof *after);
@@ -184,13 +185,15 @@ static void check_scales(double step, bool exact)
     fp8_scales_operands o = { .scalars = tensor_1d(scalar, F64, STEP_SCALARS),
                               .amax = tensor_1d(amax, I32, TENSORS),
                               .history = tensor_2d(past, I32, FP8_HISTORY, TENSORS),
-                              .scales = tensor_1d(scales, F32, TENSORS) };
+                              .scales = tensor_1d(scales, F32, TENSORS * FP8_FACTORS) };
     RUN(q, submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ exact })));
     assert_memory_equal(past, after, (size_t)FP8_HISTORY * TENSORS * sizeof *past);
     for (int64_t i = 0; i < TENSORS; i++) {
         dtype type = i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3;
         assert_int_equal(amax[i], 0);
-        assert_int_equal(float_bits(scales[i]), float_bits(fp8_scale_of(type, largest[i], exact)));
+        const float *factor = scales + i * FP8_FACTORS, scale = fp8_scale_of(type, largest[i], exact);
+        assert_int_equal(float_bits(factor[FP8_SCALE]), float_bits(scale));
+        assert_int_equal(float_bits(factor[FP8_INVERSE]), float_bits(1.0f / scale));
     }
     free(past);
     free(after);
@@ -208,11 +211,11 @@ static void an_amax_is_forgotten(void **state)
 {
     double scalar[STEP_SCALARS] = { 0 };
     int32_t amax[FP8_KINDS] = { 0 }, *past = calloc((size_t)FP8_HISTORY * FP8_KINDS, sizeof *past);
-    float scales[FP8_KINDS];
+    float scales[FP8_KINDS][FP8_FACTORS];
     fp8_scales_operands o = { .scalars = tensor_1d(scalar, F64, STEP_SCALARS),
                               .amax = tensor_1d(amax, I32, FP8_KINDS),
                               .history = tensor_2d(past, I32, FP8_HISTORY, FP8_KINDS),
-                              .scales = tensor_1d(scales, F32, FP8_KINDS) };
+                              .scales = tensor_1d(scales, F32, FP8_KINDS * FP8_FACTORS) };
     RUN(
         q, for (int step = -1; step <= FP8_HISTORY - 1; step++) {
             machine_sync(queue_machine(q));
@@ -222,8 +225,10 @@ static void an_amax_is_forgotten(void **state)
             submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ false }));
             machine_sync(queue_machine(q));
             float want = step < FP8_HISTORY - 1 ? 1.0f : 256.0f;
-            if (!p_.on_paper) assert_true(scales[FP8_INPUT] == want && scales[FP8_WEIGHT] == want);
-            if (!p_.on_paper) assert_true(scales[FP8_GRADIENT] == (step < FP8_HISTORY - 1 ? 128.0f : 32768.0f));
+            if (!p_.on_paper)
+                assert_true(scales[FP8_INPUT][FP8_SCALE] == want && scales[FP8_WEIGHT][FP8_SCALE] == want);
+            if (!p_.on_paper)
+                assert_true(scales[FP8_GRADIENT][FP8_SCALE] == (step < FP8_HISTORY - 1 ? 128.0f : 32768.0f));
         });
     free(past);
 }
@@ -271,14 +276,13 @@ static void check_update(dtype type, int64_t n, float scale)
     bucket codes = bucket_open(type, n), bf16 = bucket_open(BF16, n), unseen = bucket_open(type, n);
     sample quantized = sample_open(type, 2, (int64_t[]){ 1, n }, 0);
     int32_t amax = 7, amax_of_bf16 = 7, amax_of_quantized = 7;
-    update(&codes, &scale, &amax);
+    float pair[FP8_FACTORS] = { scale, 1.0f / scale };
+    update(&codes, pair, &amax);
     update(&bf16, NULL, &amax_of_bf16);
-    update(&unseen, &scale, NULL);
-    quantize_operands o = { .x = tensor_2d(bf16.weight.memory, BF16, 1, n),
-                            .codes = quantized.t,
-                            .amax = tensor_1d(&amax_of_quantized, I32, 1) };
-    o.codes.scale = &scale;
-    RUN(q, submit(q, "quantize", quantize_op(o)));
+    update(&unseen, pair, NULL);
+    encoding o = { .codes = quantized.t, .amax = tensor_1d(&amax_of_quantized, I32, 1) };
+    o.codes.scale = pair;
+    RUN(q, submit(q, "quantize", quantize_op(tensor_2d(bf16.weight.memory, BF16, 1, n), o)));
     assert_memory_equal(codes.weight.memory, quantized.memory, quantized.bytes);
     assert_memory_equal(unseen.weight.memory, quantized.memory, quantized.bytes);
     assert_memory_equal(codes.master.memory, bf16.master.memory, bf16.master.bytes);
@@ -323,12 +327,12 @@ static void a_weight_in_place_has_an_amax(void **state)
 
 /* ---- refusals ---- */
 
-static float one = 1.0f;
+static float one[FP8_FACTORS] = { 1.0f, 1.0f };
 static tensor shape(dtype type, int64_t rows, int64_t columns)
 {
     static char ground[64];
     tensor t = tensor_2d(ground, type, rows, columns);
-    t.scale = type == E4M3 || type == E5M2 ? &one : NULL;
+    t.scale = type == E4M3 || type == E5M2 ? one : NULL;
     return t;
 }
 
@@ -350,30 +354,30 @@ static void quantize_refuses(void **state)
     tensor amaxes = shape(I32, 1, 2), floats = shape(F32, 1, 1), counts = shape(U64, 1, FP8_COUNTS);
     gaps.stride[0] = 9;
     const char *differ = "codes and their transposed copy differ in format or scale",
-               *other = "the transposed codes have another shape", *many = "codes are not as many as x, without gaps";
-    assert_null(quantize_op((quantize_operands){ .x = x, .codes = codes, .transposed = t }).lacks);
-    assert_null(quantize_op((quantize_operands){ .x = x }).lacks);
-    refuses(quantize_op((quantize_operands){ .x = codes, .codes = codes }), "x is not rows of numbers");
-    refuses(quantize_op((quantize_operands){ .x = tensor_transposed(x), .codes = t }), "x is not rows of numbers");
-    refuses(quantize_op((quantize_operands){ .x = x, .codes = x }), many);
-    refuses(quantize_op((quantize_operands){ .x = x, .codes = t }), many);
-    refuses(quantize_op((quantize_operands){ .x = x, .codes = gaps }), many);
-    refuses(quantize_op((quantize_operands){ .x = x, .transposed = codes }), other);
-    refuses(quantize_op((quantize_operands){ .x = shape(BF16, 31, 8), .transposed = shape(E4M3, 8, 31) }), other);
-    refuses(quantize_op((quantize_operands){ .x = x, .transposed = tensor_3d(x.data, E4M3, 3, 8, 16) }), other);
-    refuses(quantize_op((quantize_operands){ .x = x, .codes = codes, .transposed = shape(E5M2, 8, 32) }), differ);
-    refuses(quantize_op((quantize_operands){ .x = x, .codes = codes, .transposed = without_scale(t) }), differ);
-    refuses(quantize_op((quantize_operands){ .x = x, .codes = without_scale(codes) }), "codes without a scale");
-    refuses(quantize_op((quantize_operands){ .x = x, .amax = amaxes }), "amax is not one number");
-    refuses(quantize_op((quantize_operands){ .x = x, .amax = floats }), "amax is not one number");
-    refuses(quantize_op((quantize_operands){ .x = x, .counts = counts }), "counts are not those of codes");
-    refuses(quantize_op((quantize_operands){ .x = x, .codes = codes, .counts = amaxes }),
-            "counts are not those of codes");
+               *other = "the transposed codes have another shape",
+               *many = "codes are not as many as values, without gaps";
+    assert_null(quantize_op(x, (encoding){ .codes = codes, .transposed = t }).lacks);
+    assert_null(quantize_op(x, (encoding){ .codes = tensor_none() }).lacks);
+    refuses(quantize_op(codes, (encoding){ .codes = codes }), "x is not rows of numbers");
+    refuses(quantize_op(tensor_transposed(x), (encoding){ .codes = t }), "x is not rows of numbers");
+    refuses(quantize_op(x, (encoding){ .codes = x }), many);
+    refuses(quantize_op(x, (encoding){ .codes = t }), many);
+    refuses(quantize_op(x, (encoding){ .codes = gaps }), many);
+    refuses(quantize_op(x, (encoding){ .transposed = codes }), other);
+    refuses(quantize_op(shape(BF16, 31, 8), (encoding){ .transposed = shape(E4M3, 8, 31) }), other);
+    refuses(quantize_op(x, (encoding){ .transposed = tensor_3d(x.data, E4M3, 3, 8, 16) }), other);
+    refuses(quantize_op(x, (encoding){ .codes = codes, .transposed = shape(E5M2, 8, 32) }), differ);
+    refuses(quantize_op(x, (encoding){ .codes = codes, .transposed = without_scale(t) }), differ);
+    refuses(quantize_op(x, (encoding){ .codes = without_scale(codes) }), "codes without a scale");
+    refuses(quantize_op(x, (encoding){ .amax = amaxes }), "amax is not one number");
+    refuses(quantize_op(x, (encoding){ .amax = floats }), "amax is not one number");
+    refuses(quantize_op(x, (encoding){ .counts = counts }), "counts are not those of codes");
+    refuses(quantize_op(x, (encoding){ .codes = codes, .counts = amaxes }), "counts are not those of codes");
 }
 
 static void others_refuse(void **state)
 {
-    tensor codes = shape(E4M3, 32, 8), t = shape(E4M3, 8, 32), amax = shape(I32, 1, 3), scales = shape(F32, 1, 3);
+    tensor codes = shape(E4M3, 32, 8), t = shape(E4M3, 8, 32), amax = shape(I32, 1, 3), scales = shape(F32, 1, 6);
     tensor scalars = shape(F64, 1, STEP_SCALARS), past = shape(I32, FP8_HISTORY, 3), n = shape(F32, 1, 256);
     adamw_operands a = { .scalars = tensor_flat(scalars),
                          .gradient = n,
@@ -388,7 +392,7 @@ static void others_refuse(void **state)
     refuses(transpose_op(shape(E4M3, 8, 8), shape(E4M3, 8, 8)), "the transposed codes have another shape");
     refuses(transpose_op(t, tensor_transposed(t)), "a row has gaps");
     refuses(adamw_op(&a, (adamw_rule){ 0 }), "a weight of codes has no master or no scale");
-    a.weight.scale = &one;
+    a.weight.scale = one;
     assert_null(adamw_op(&a, (adamw_rule){ 0 }).lacks);
     a.amax = scales;
     refuses(adamw_op(&a, (adamw_rule){ 0 }), "amax is not one number");
@@ -398,7 +402,7 @@ static void others_refuse(void **state)
     assert_null(fp8_scales_op(s, (fp8_scales_args){ 0 }).lacks);
     s.history = shape(I32, 3, FP8_HISTORY);
     refuses(fp8_scales_op(s, (fp8_scales_args){ 0 }), "the history is not amaxes of its steps");
-    s.scales = shape(F32, 1, 6);
+    s.scales = shape(F32, 1, 3);
     refuses(fp8_scales_op(s, (fp8_scales_args){ 0 }), "amaxes and scales are not as many");
     s.scalars = shape(F64, 1, 3);
     refuses(fp8_scales_op(s, (fp8_scales_args){ 0 }), "these are not the step's scalars");
