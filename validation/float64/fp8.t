@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """FP8 and BF16 training against the float64 program: losses, gradient norms, and the scales of every tensor and step.
 
-Issue 15 asks for 1e-3 of the first step's loss. float64 rounds where the run rounds, so that the two part only where a
+float64 rounds where the run rounds, so that the two part only where a
 sum in FP32 decides a rounding; the decks' seeds are among those whose loss FP8 moves by more than the limit here.
 
 A scale of a power of two may be half or twice float64's where that was decided by a largest / amax near a power of
@@ -29,7 +29,7 @@ from fp8 import FORMAT, power_of_two  # noqa: E402
 from layers import GRADIENT, INPUT  # noqa: E402
 from program import Tap, alone  # noqa: E402
 
-LOSS, NORM, LATER_LOSS = 1e-4, 2e-3, 5e-3  # relative; of the first step, of the first step, of all steps
+LOSS, NORM, LATER_LOSS = 3e-5, 1e-3, 5e-3  # relative; of the first step, of the first step, of all steps
 NEAR = 2.0**-6
 LATER = [2.0**-FORMAT[INPUT].fraction_bits, NEAR, 2.0**-FORMAT[GRADIENT].fraction_bits]  # by kind
 
