@@ -96,6 +96,9 @@ enum { FP8_SCALE, FP8_INVERSE, FP8_FACTORS };
 /* Of values that became codes: those that were not zero and did; those larger than the largest number; all. */
 enum { FP8_UNDERFLOWS, FP8_SATURATIONS, FP8_VALUES, FP8_COUNTS };
 typedef struct {
+    int64_t heads, width;
+} rope_args; /* where codes are made of all heads: those that are rotated, and how much of each */
+typedef struct {
     bool exact;
 } fp8_scales_args;
 typedef struct {
@@ -118,6 +121,7 @@ typedef struct {
 typedef union {
     attention_args attention;
     fp8_scales_args fp8_scales;
+    rope_args rope;
     norm_args norm;
     embedding_args embedding;
     cross_entropy_args cross_entropy;

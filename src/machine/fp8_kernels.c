@@ -85,16 +85,14 @@ op encode_op(op o, encoding to)
 
 op encode_rotated_op(op o, tensor whole, encoding to)
 {
-    enum { X, WHOLE = 2 };
-    const tensor *x = &o.operand[X].tensor;
+    tensor *x = &o.operand[0].tensor;
     if (!tensor_present(&to.codes) && !tensor_present(&to.transposed)) return o;
-    ptrdiff_t from = (char *)x->data - (char *)whole.data;
-    need(tensor_contiguous(&whole) && whole.type == x->type && from >= 0 &&
-             (size_t)from + tensor_span(x) <= tensor_span(&whole),
-         &o, "what is rotated does not lie in the whole");
-    o.operand[X].access = READ;
-    o.operand[WHOLE].tensor = whole;
-    add_encoding(&o, rows(whole), columns(whole), to);
+    need(whole.dims == 4 && tensor_contiguous(&whole) && whole.type == x->type && whole.data == x->data &&
+             whole.dim[0] == x->dim[0] && whole.dim[1] == x->dim[1] && x->stride[2] == whole.stride[2],
+         &o, "what is rotated is not the first heads of the whole");
+    o.args.rope = (rope_args){ x->dim[2], x->dim[3] };
+    o.operand[0] = (operand){ whole, READ };
+    add_encoding(&o, whole.dim[0] * whole.dim[1], whole.dim[2] * whole.dim[3], to);
     return o;
 }
 
@@ -138,15 +136,14 @@ static bool encodes_instead(const op *o)
     return op_rules[o->kind].operand[encoded_operand(o)].encoded == ENCODED_INSTEAD;
 }
 
-/* What is rotated lies in the whole; another output has as many rows as the first operand, and its format. */
+/* The whole of which heads are rotated; another output has as many rows as the first operand, and its format. */
 static tensor values_of(const op *o, void *scratch)
 {
-    enum { WHOLE = 2 };
     const operand *e = &o->operand[op_encoding(o)];
     const tensor *codes = &e[ENCODING_CODES].tensor, *t = &e[ENCODING_TRANSPOSED].tensor, *x = &o->operand[0].tensor;
-    if (o->kind == OP_ROPE_BACKWARD) x = &o->operand[WHOLE].tensor;
     int64_t n = tensor_present(codes) ? columns(*codes) : t->dim[t->dims - 2];
-    return tensor_2d(scratch, x->type, tensor_elements(x) / columns(*x), n);
+    int64_t m = o->kind == OP_ROPE_BACKWARD ? x->dim[0] * x->dim[1] : rows(*x);
+    return tensor_2d(scratch, x->type, m, n);
 }
 
 size_t encoded_bytes(const op *o)
@@ -156,11 +153,13 @@ size_t encoded_bytes(const op *o)
     return (tensor_span(&values) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
+/* Of [s, b, heads, d] the first heads, and of each its start (rope_args). */
 static op copied_for_rotation(op *values, tensor copy)
 {
-    enum { X, WHOLE = 2 };
-    tensor *x = &values->operand[X].tensor, whole = values->operand[WHOLE].tensor;
-    x->data = (char *)copy.data + ((char *)x->data - (char *)whole.data);
+    tensor whole = values->operand[0].tensor, x = whole;
+    rope_args rotated = values->args.rope;
+    x.data = copy.data;
+    values->operand[0] = (operand){ tensor_slice(tensor_slice(x, 2, 0, rotated.heads), 3, 0, rotated.width), UPDATE };
     return copy_op(tensor_flat(copy), WRITE, tensor_flat(whole));
 }
 

@@ -116,8 +116,8 @@ typedef struct {
 } encoding;
 op quantize_op(tensor x, encoding to);
 /* The operation with codes of its output as its format has it: of norm_forward, the activations and their gradients in
- * place of it; of rope_backward of `whole`, [s, b, ..] without gaps, in which x lies, which both stay as they are; of
- * norm_backward beside dx. Without codes in `to` the operation as it is. */
+ * place of it; of rope_backward of `whole`, [s, b, heads, d] without gaps, of which x is the first heads or their
+ * starts, and which stays as it is; of norm_backward beside dx. Without codes in `to` the operation as it is. */
 op encode_op(op o, encoding to);
 op encode_rotated_op(op o, tensor whole, encoding to);
 /* out = codes x [m, n], or such of groups, transposed, as quantize_op leaves them. */

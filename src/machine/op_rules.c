@@ -74,7 +74,7 @@ const op_rule op_rules[OP_KINDS] = {
                            .sample = { { 's', POSITIONS } } },
     [OP_ROPE_FORWARD] = { .operand = { UPDATES("x", "s"), READS("table", "s") }, .sample = { { 's', POSITIONS } } },
     [OP_ROPE_BACKWARD] = { .operand = { OPERAND("x", "s", UPDATE, false, false, ENCODED_INSTEAD), READS("table", "s"),
-                                        OPTIONAL("whole", "s", READ), CODES_OF_ROWS },
+                                        CODES_OF_ROWS },
                            .sample = { { 's', POSITIONS } } },
     [OP_ATTENTION_FORWARD] = { .operand = { READS("q", "sbhd"), READS("k", "tbhd"), READS("v", "tbhd"),
                                             WRITES("out", "sbhd"), WRITES("lse", "bhs") },

@@ -94,7 +94,7 @@ static void rotate_back(step_call *c)
 {
     submit(c->work->queues.compute, c->step->backward_name,
            encode_rotated_op(rope_backward_op(rotated(c, step_d_made(c, 0)), c->work->rope),
-                             tensor_rows(step_d_made(c, 0)), fp8_read_encoding(c, 0)));
+                             by_heads(c, step_d_made(c, 0)), fp8_read_encoding(c, 0)));
 }
 
 const step_kind rotation = { .open = open_rotations, .forward = rotate, .backward = rotate_back, .encodes = true };
