@@ -45,14 +45,16 @@ def deck_of(path, folder, precision="fp8"):
     return deck
 
 
-def run_of(deck):
-    """Losses [steps], gradient norms [steps] and, with FP8, scales [steps, tensors] of the deck's record, warm-up
-    included."""
+CURVE, SCALES = ("steps/losses", "steps/gradient_norms"), "fp8/scales"  # [steps], [steps, tensors], warm-up included
+
+
+def run_of(deck, *names):
+    """What the record of the deck's run has under the names."""
     run, record = alone(str(deck)), deck.parent / "gsw.h5"
     assert run.returncode == 0 and record.exists(), run.stdout[-2000:] + run.stderr
     with h5py.File(record) as f:
         case = f["case_0001"]
-        return [case[name][()] for name in ("steps/losses", "steps/gradient_norms", "fp8/scales") if name in case]
+        return [case[name][()] for name in names]
 
 
 class Judge:
@@ -85,7 +87,7 @@ def compare_bf16(tap, path):
     """The same without FP8: returns float64's loss and gradient norm of the first step."""
     with tempfile.TemporaryDirectory() as folder:
         deck = deck_of(path, folder, "bf16")
-        run, curve = run_of(deck), train(read_deck(deck))[0]
+        run, curve = run_of(deck, *CURVE), train(read_deck(deck))[0]
     (loss,), (norm,) = relative(run, curve)
     tap.ok(loss < LOSS and norm < NORM, f"{path.stem}: in BF16, first step: loss {loss:.1e}, gradient norm {norm:.1e}")
     return curve[0]
@@ -95,7 +97,7 @@ def compare(tap, path):
     unquantized = compare_bf16(tap, path)
     with tempfile.TemporaryDirectory() as folder:
         deck = deck_of(path, folder)
-        *run, scales = run_of(deck)
+        *run, scales = run_of(deck, *CURVE, SCALES)
     judge = Judge(scales, read_deck(path).exact_scales)
     curve = train(read_deck(path), judge)[0]
     loss, norm = relative(run, curve)
