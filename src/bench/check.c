@@ -152,7 +152,9 @@ static void hold_routing(const held_step *h)
 
 static check_limits limits_of(const check *k, int which)
 {
-    return check_limits_of(k->given.precision, k->given.model.layers, which == 1);
+    check_limits limits = check_limits_of(k->given.precision, k->given.model.layers, which == 1);
+    if (k->routes) limits.scale_first = check_scale_routed;
+    return limits;
 }
 
 static void hold_step(check_result *c, check *k, const trainer *t, int step)
@@ -172,29 +174,29 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
 }
 
 /* The run's scales of a step, the same on all ranks, hold for the reference as well. */
-static void hold_scales(check_result *c, check *k, const double *scale, int64_t unlike, int step)
+static void hold_scales(check_result *c, check *k, const run_scales *of, int step)
 {
     char name[64];
     reference *r = &k->reference[0];
     held_step h = { .result = c, .step = step, .found = &k->found[0], .limits = limits_of(k, 0) };
-    scale_difference d = scaling_give(&r->trainer, scale);
+    scale_difference d = scaling_give(&r->trainer, of->scale);
     worst_row w = { .r = d.distance };
     c->scale_flips += d.flips;
-    note(c, &c->scales, CHECK_THRESHOLD * (double)unlike, "scales", "FP8, on ranks", step, 0);
+    note(c, &c->scales, CHECK_THRESHOLD * (double)of->unlike, "scales", "FP8, on ranks", step, 0);
     hold(&h, step ? CHECK_SCALE_LATER : CHECK_SCALE_FIRST, w, "scale",
          scaling_name(&r->given, d.tensor, name, sizeof name));
 }
 
 /* References go beside the first run, those of a mixture of experts and of FP8 beside each, whose choices or scales
  * they take. */
-static void step_references(check_result *c, check *k, const trainer *t, const double *scale, int64_t unlike, int step)
+static void step_references(check_result *c, check *k, const trainer *t, const run_scales *of, int step)
 {
     for (int i = 0; step == 0 && i < k->references; i++) {
         reference_free(&k->reference[i]);
         reference_open(&k->reference[i], &k->given, i == 1);
     }
     if (k->routes) routing_give(t, k->reference, k->references);
-    if (k->scales) hold_scales(c, k, scale, unlike, step);
+    if (k->scales) hold_scales(c, k, of, step);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 
@@ -230,13 +232,12 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     }
     machine_agree(o.machine.kind);
     for (int step = 0; step < CHECK_STEPS; step++) {
-        int64_t unlike = 0;
-        double *scale = k->scales ? scaling_of_run(t, &k->given, &unlike) : NULL;
+        run_scales of = k->scales ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
         if (t) mark_sync(trainer_step(t));
         if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
-        if (computes) step_references(&c, k, t, scale, unlike, step);
+        if (computes) step_references(&c, k, t, &of, step);
         hold_step(&c, k, t, step);
-        free(scale);
+        free(of.scale);
     }
     if (computes) end_references(k);
     end_run(&c, k, t, r);

@@ -8,18 +8,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-double *scaling_of_run(const trainer *t, const bench_case *c, int64_t *unlike)
+static double *doubles(int64_t n)
+{
+    double *x = calloc((size_t)n, sizeof *x);
+    if (!x) FAIL("no memory for the scales of %lld tensors", (long long)n);
+    return x;
+}
+
+run_scales scaling_of_run(const trainer *t, const bench_case *c)
 {
     int64_t n = fp8_tensors(c);
-    double *scale = reference_doubles(n), differs = 0.0;
+    double *scale = doubles(n), differs = 0.0;
     const float *own = t ? trainer_scales(t) : NULL;
     for (int64_t i = 0; own && i < n; i++) scale[i] = (double)own[i * FP8_FACTORS + FP8_SCALE];
     world_broadcast(scale, (size_t)n * sizeof *scale, 0);
     for (int64_t i = 0; own && i < n; i++)
         if (!(scale[i] == (double)own[i * FP8_FACTORS + FP8_SCALE])) differs = 1.0;
     world_sum(&differs, 1);
-    *unlike = (int64_t)differs;
-    return scale;
+    return (run_scales){ scale, (int64_t)differs };
 }
 
 /* The largest amax in the history so far. */
@@ -74,7 +80,7 @@ scale_difference scaling_give(trainer *t, const double *scale)
 
 void scaling_reduce(int32_t *amax, int64_t tensors)
 {
-    double *all = reference_doubles(tensors);
+    double *all = doubles(tensors);
     for (int64_t i = 0; i < tensors; i++) all[i] = amax[i];
     world_maximum(all, tensors);
     for (int64_t i = 0; i < tensors; i++) amax[i] = (int32_t)all[i];

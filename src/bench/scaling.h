@@ -1,7 +1,7 @@
 /* FP8's scales in the check: those of the run, against what the reference's amaxes would make of them. The reference
  * then takes the run's. */
 #pragma once
-#include "bench/reference.h"
+#include "train/trainer.h"
 
 /* Of the tensors whose scales differ: their number, and the largest distance. Powers of two may be a factor of two
  * apart where the reference's largest / amax is near a power of two: its distance from that, relative. Exact scales:
@@ -12,9 +12,13 @@ typedef struct {
     int64_t tensor;
 } scale_difference;
 
-/* The run's scales of the step to come, on all ranks alike: [tensors] doubles; owned by the caller. t NULL: this rank
- * takes no part. *unlike: ranks whose own are not rank 0's. Collective over the world. */
-double *scaling_of_run(const trainer *t, const bench_case *c, int64_t *unlike);
+/* The run's scales of the step to come, on all ranks alike: [tensors], owned by the caller; and how many ranks' own are
+ * not rank 0's. t NULL: this rank takes no part. Collective over the world. */
+typedef struct {
+    double *scale;
+    int64_t unlike;
+} run_scales;
+run_scales scaling_of_run(const trainer *t, const bench_case *c);
 /* Against those of a trainer of all tokens by itself, before a step; which then takes `scale`. */
 scale_difference scaling_give(trainer *t, const double *scale);
 /* The amaxes of all references become those of the whole batch. Collective over the world. */

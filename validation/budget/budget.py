@@ -64,7 +64,8 @@ def fp8_line(prices, x, cells):
     figures = [percent(x, STRIPS, slow), percent(x, FURTHER, slow), percent(passes, STRIPS, slow),
                percent(x, STRIPS, fast), percent(passes, STRIPS, fast)]
     seconds, bubble = step_seconds(prices, x, STRIPS, slow)
-    return (f"{str(x):36}{cells.get((x.workload, x.gpus), '-'):>8}{ceiling:9.1f}" + "".join(f"{f:9.1f}" for f in figures)
+    cell = cells.get((x.workload, x.gpus), "-")
+    return (f"{str(x):36}{cell:>8}{ceiling:9.1f}" + "".join(f"{f:9.1f}" for f in figures)
             + f"{figures[0] / ceiling:9.0%}{seconds:9.3f}{100 * bubble / seconds:7.1f}")
 
 

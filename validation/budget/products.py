@@ -12,7 +12,7 @@ from layouts import FAMILIES, FP8, all_layouts, fp8_layouts, products, ring_piec
 
 LIST = "validation/budget/products.list"
 CANDIDATES = 64
-HEAD = """# Microseconds of each product on an H100 SXM, BF16 or FP8 summed in FP32, as estimated by nvidia-matmul-heuristics
+HEAD = """# Microseconds of each product on an H100 SXM, BF16 or FP8, as estimated by nvidia-matmul-heuristics
 # {version}: the fastest of {candidates} candidates (CUTLASS3, precision TST or QST, tuned by its model of performance).
 # It knows no limit of power and no split accumulation, and no operand order makes a difference to it. Written by
 # products.py.
