@@ -11,7 +11,8 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
     router_forward router_backward permute unpermute_forward unpermute_backward cross_entropy adamw
     all_gather reduce_scatter all_reduce all_to_all exchange sum_parts quantize transpose fp8_scales""".split()
 KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup seed tokens tensor pipeline context expert
-    data shard chunks_per_stage capacity micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute sharding schedule strips
+    data shard chunks_per_stage capacity micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary
+    recompute sharding schedule strips
     context_gradients overlap weight_gradient_queue order order_seed share_devices deterministic attention algorithms
     transfer_sms learning_rate learning_rate_warmup
     check fault stall_seconds""".split()
