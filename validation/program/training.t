@@ -21,8 +21,8 @@ with tempfile.TemporaryDirectory() as folder:
     run = ranks(4, deck)
     used = processor_seconds() - began
     cases = results(run)
-    tap.ok(run.returncode == 0 and len(cases) == 9 and all(c["passed"] for c in cases),
-           "the default deck: 9 cases PASSED on 4 ranks", run.stdout[-3000:] + run.stderr)
+    tap.ok(run.returncode == 0 and len(cases) == 10 and all(c["passed"] for c in cases),
+           "the default deck: 10 cases PASSED on 4 ranks", run.stdout[-3000:] + run.stderr)
     tap.say(f"the default deck: {used:.1f} processor seconds")
     tap.ok(1 < used < SECONDS, f"in less than {SECONDS} processor seconds", used)       # and the ranks' are counted
     tap.ok(run.stdout.rstrip().endswith("PASSED"), "the last line is the verdict")
@@ -32,7 +32,8 @@ with tempfile.TemporaryDirectory() as folder:
     both += [("llama3.1-8b", p, 2, 1, 1, 1, 1, 1, 2) for p in ("fp32", "bf16")]
     tap.ok(layouts == both + [("llama3.1-8b", "bf16", 1, 1, 1, 2, 1, 1, 2), ("llama2-70b", "bf16", 1, 1, 1, 1, 2, 1, 2),
                               ("nemotron4-340b", "bf16", 2, 1, 1, 1, 1, 1, 2),
-                              ("grok1-314b", "fp32", 1, 1, 1, 1, 1, 2, 4), ("gpt3-175b", "bf16", 1, 2, 1, 1, 1, 1, 2)],
+                              ("grok1-314b", "fp32", 1, 1, 1, 1, 1, 2, 4), ("gpt3-175b", "bf16", 1, 2, 1, 1, 1, 1, 2),
+                              ("llama3.1-8b", "fp8", 2, 1, 1, 1, 1, 1, 2)],
            "every family, over tensor, pipeline, context, shard, expert and data", layouts)
     tap.ok(all(c[when]["residual"] < 16 for c in cases for when in ("check_before", "check_after")),
            "residuals are below 16")
