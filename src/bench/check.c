@@ -150,6 +150,13 @@ static void hold_routing(const held_step *h)
     hold_reports(h);
 }
 
+static void hold_scaling(const held_step *h)
+{
+    worst_row w = compare_largest((double)scaling_misreported(h->t, &h->r->trainer, h->step));
+    note(h->result, &h->result->scales, CHECK_THRESHOLD * w.r, "scales and numbers of values", "FP8, as reported",
+         h->step, w.rank);
+}
+
 static check_limits limits_of(const check *k, int which)
 {
     check_limits limits = check_limits_of(k->given.precision, k->given.model.layers, which == 1);
@@ -169,6 +176,7 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
                         .limits = limits_of(k, i) };
         hold_to_reference(&h);
         if (k->routes) hold_routing(&h);
+        if (k->scales && i == 0) hold_scaling(&h);
     }
     hold_to_itself(c, &k->reference[0], t, step);
 }

@@ -78,6 +78,32 @@ scale_difference scaling_give(trainer *t, const double *scale)
     return d;
 }
 
+/* values [tensors] += what became codes in that step. */
+static void add_values(const trainer *t, int64_t step, double *values)
+{
+    int64_t n = trainer_fp8(t, step).tensors;
+    for (int64_t i = 0; i < n; i++) values[i] += (double)t->count[i * FP8_COUNTS + FP8_VALUES];
+}
+
+static bool is_misreported(const trainer *run, const trainer *alone, int64_t number, double values, double all)
+{
+    int64_t at = number * FP8_FACTORS + FP8_SCALE;
+    return run->scale[at] != alone->scale[at] || (number % FP8_KINDS != FP8_WEIGHT && values != all);
+}
+
+int64_t scaling_misreported(const trainer *run, const trainer *alone, int64_t step)
+{
+    int64_t n = fp8_tensors(alone->given), wrong = 0;
+    double *values = reference_doubles(n), *all = reference_doubles(n);
+    if (run) add_values(run, step, values);
+    add_values(alone, step, all);
+    world_sum(all, n);
+    for (int64_t i = 0; run && i < n; i++) wrong += is_misreported(run, alone, i, values[i], all[i]);
+    free(values);
+    free(all);
+    return wrong;
+}
+
 void scaling_reduce(int32_t *amax, int64_t tensors)
 {
     double *all = doubles(tensors);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A wrong router is found. Each mutant is the program with one place of it made wrong, built in a copy of the tree: on
-emulated GPUs the check must say FAILED, since its references compute on the host; a host whose router is wrong has
-wrong references too, so there operations_experts must, which has the rule written out in double."""
+"""A wrong router is found, and wrong FP8. Each mutant is the program with one place of it made wrong, built in a copy of
+the tree: on emulated GPUs the check must say FAILED, since its references compute on the host; a host whose router is
+wrong has wrong references too, so there operations_experts must, which has the rule written out in double. Of FP8, all
+of it on the host, the check must find what only several ranks do wrong; float64/fp8.t what its reference does, too."""
 import json
 import os
 import shutil
@@ -58,15 +59,43 @@ SHARE = """
     all += exp_shared(logit); if (choice_expert(choice[0]) == e || choice_expert(choice[1]) == e) \\
     two += exp_shared(logit); } two / all; })
 """
+CHECK, FLOAT64 = "the check", "validation/float64/fp8.t"
+FP8_DECK = """record = none
+steps = 1
+warmup = 0
+size = check
+backend = host
+precision = fp8
+[llama3.1-8b]
+tensor = 2
+data = 2
+sharding = optimizer
+"""
+GATHERS = "    if (b->owners && b->owners->size > 1) done = b->gathered"
+# (what, who must find it, [(file, right, wrong)])
+FP8_MUTANTS = [
+    ("gradients are E4M3", FLOAT64,
+     [("src/model/fp8.c", "E5M2", "E4M3"),
+      ("src/machine/host/fp8.c", "FP8_GRADIENT ? E5M2 : E4M3", "FP8_KINDS ? E5M2 : E4M3")]),
+    ("gradients are E4M3, their scales those of E5M2", FLOAT64, [("src/model/fp8.c", "E5M2", "E4M3")]),
+    ("amaxes are each rank's own", CHECK, 
+     [("src/train/scales.c", 'queues_all_reduce(&t->queues, t->queues.gradient, "amax", &t->mesh->all, fp8_of(t)->amax);',
+       "(void)t;")]),
+    ("weights are transposed before they are gathered", CHECK,
+     [("src/train/optimizer.c", "b->gathered = transpose_codes(t, b, gathered ? t->queues.gradient : t->queues.compute);",
+       "(void)gathered;"),
+      ("src/train/optimizer.c", GATHERS,
+       "    if (tensor_present(&b->transposed)) transpose_codes(t, b, t->queues.compute);\n" + GATHERS)]),
+]
 tap = Tap()
 
 
-def copy_of_tree(to):
-    """What building the emulated program and one unit test again needs."""
+def copy_of_tree(to, build):
+    """What building a program of that build, and one unit test, again needs."""
     for name in ("src", "validation", "run"):
         shutil.copytree(TOP / name, to / name)
     shutil.copy2(TOP / "Makefile", to)
-    shutil.copytree(TOP / "build/emulator", to / "build/emulator", ignore=shutil.ignore_patterns("units"))
+    shutil.copytree(TOP / build, to / build, ignore=shutil.ignore_patterns("units"))
 
 
 def run(command, folder, **variables):
@@ -74,6 +103,15 @@ def run(command, folder, **variables):
     environment.pop("XGSW_TEST_MACHINE", None)
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False,
                           timeout=300)
+
+
+def passed_of(said):
+    """Of a run of one case: (did it pass, its lines of the check)."""
+    lines = [line for line in said.splitlines() if line.startswith("XGSW_RESULT ")]
+    if not lines:
+        return None, said
+    result = json.loads(lines[0].split(" ", 1)[1])
+    return result["passed"], "\n".join(line for line in said.splitlines() if line.startswith("Check"))
 
 
 def judged(folder, file):
@@ -85,17 +123,23 @@ def judged(folder, file):
     if file == HOST:
         units = run([target], folder)
         return units.returncode == 0, units.stdout
-    said = run([target, deck_file(DECK)], folder).stdout
-    lines = [line for line in said.splitlines() if line.startswith("XGSW_RESULT ")]
-    if not lines:
-        return None, said
-    result = json.loads(lines[0].split(" ", 1)[1])
-    return result["passed"], "\n".join(line for line in said.splitlines() if line.startswith("Check"))
+    return passed_of(run([target, deck_file(DECK)], folder).stdout)
 
 
-with tempfile.TemporaryDirectory(prefix="xgsw-mutants-") as name:
-    tree = Path(name)
-    copy_of_tree(tree)
+def fp8_judged(folder, who):
+    """(are all tests passed, what they say) of the host's program that is built there."""
+    built = run(["make", "xgsw"], folder)
+    if built.returncode:
+        return None, built.stdout + built.stderr
+    if who == FLOAT64:
+        test = run([FLOAT64], folder, XGSW="./xgsw")
+        return test.returncode == 0, test.stdout
+    said = run(["run/local", "-q", "-n", "4", "-x", "./xgsw", deck_file(FP8_DECK)], folder).stdout
+    return passed_of(said)
+
+
+def router_mutants(tree):
+    copy_of_tree(tree, "build/emulator")
     for file in (CUDA, HOST):
         passed, said = judged(tree, file)
         tap.ok(passed, f"{file}: passes as it is", said)
@@ -106,4 +150,33 @@ with tempfile.TemporaryDirectory(prefix="xgsw-mutants-") as name:
         tap.ok(text.count(right) == 1 and passed is False, f"{file}: {what}: is found", said)
         tap.say(" ".join(said.splitlines()[-1:]))
         (tree / file).write_text(text, encoding="utf-8")
+
+
+def mutate(tree, changes):
+    """Are all places there that are made wrong?"""
+    found = True
+    for file, right, wrong in changes:
+        text = (tree / file).read_text(encoding="utf-8")
+        found = found and right in text
+        (tree / file).write_text(text.replace(right, wrong), encoding="utf-8")
+    return found
+
+
+def fp8_mutants(tree):
+    copy_of_tree(tree, os.environ.get("BUILD", "build/mpicc"))
+    for who in (FLOAT64, CHECK):
+        passed, said = fp8_judged(tree, who)
+        tap.ok(passed, f"FP8: {who} passes as it is", said)
+    for what, who, changes in FP8_MUTANTS:
+        found = mutate(tree, changes)
+        passed, said = fp8_judged(tree, who)
+        tap.ok(found and passed is False, f"FP8: {what}: {who} finds it", said)
+        tap.say(" ".join(said.splitlines()[-1:]))
+        for file, _, _ in changes:
+            (tree / file).write_text((TOP / file).read_text(encoding="utf-8"), encoding="utf-8")
+
+
+for mutants in (router_mutants, fp8_mutants):
+    with tempfile.TemporaryDirectory(prefix="xgsw-mutants-") as name:
+        mutants(Path(name))
 tap.done()

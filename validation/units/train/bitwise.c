@@ -37,7 +37,8 @@ static const cut cuts[] = {
     { grok1_314b, "data = 2; context = 2; expert = 2; sharding = optimizer; overlap = off" },
 };
 enum { CUTS = sizeof cuts / sizeof *cuts };
-static const char *const precisions[] = { "fp32", "bf16" };
+static const char *const precisions[] = { "fp32", "bf16", "fp8" };
+enum { PRECISIONS = sizeof precisions / sizeof *precisions, FP8 = 2 };
 
 /* more: keys besides the cut's. */
 static bench_case cut_case(const char *precision, cut k, const char *more)
@@ -92,11 +93,16 @@ static void compare(const trained *want, const char *precision, cut k)
     same(want, &mlp, (training){ .hostile = true, .order_seed = 99 }, "hostile order, recompute mlp");
 }
 
-/* Every second cut, by turns in one of the two precisions; `long`: all. */
+/* Every second cut, by turns in FP32 and BF16, every sixth in FP8; `long`: all. */
+static bool is_due(int number, int precision)
+{
+    return test_is_long() || (precision == FP8 ? number % 6 == 3 : number % 2 == precision);
+}
+
 static void every_cut(int precision)
 {
     for (int i = 0; i < CUTS; i++) {
-        if (!test_is_long() && i % 2 != precision) continue;
+        if (!is_due(i, precision)) continue;
         trained want;
         bench_case c = cut_case(precisions[precision], cuts[i], "");
         train_case(&want, &c, &(training){ .steps = STEPS });
@@ -116,6 +122,11 @@ static void bf16(void **state)
     (void)state;
     every_cut(1);
 }
+static void fp8(void **state)
+{
+    (void)state;
+    every_cut(FP8);
+}
 
 /* Sums over ranks are made in rank order and rounded once, whole or in parts; AdamW is element by element. */
 static void sharding(void **state)
@@ -129,7 +140,7 @@ static void sharding(void **state)
                                 { nemotron4, "context = 2; data = 2" },
                                 { grok1_314b, "context = 2; data = 2; expert = 2" } };
     (void)state;
-    for (int p = 0; p < 2; p++)
+    for (int p = 0; p < PRECISIONS; p++)
         for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
             trained want;
             bench_case whole = cut_case(precisions[p], list[i], "sharding = none"),
@@ -163,7 +174,7 @@ static void overlap(void **state)
                                   { llama3, "tensor = 2; shard = 2; sharding = optimizer" },
                                   { nemotron4, "context = 2; shard = 2; sharding = optimizer" } };
     (void)state;
-    for (int p = 0; p < 2; p++)
+    for (int p = 0; p < PRECISIONS; p++)
         for (size_t i = 0; i < sizeof parted / sizeof parted[0]; i++) {
             trained want;
             bench_case on = cut_case(precisions[p], parted[i], "recompute = attention_mlp"), off = on;
@@ -182,7 +193,7 @@ static void as_data_ranks(void **state)
         { { llama3, "tensor = 2; data = 2" }, { llama3, "tensor = 2; shard = 2" } },
     };
     (void)state;
-    for (int p = 0; p < 2; p++)
+    for (int p = 0; p < PRECISIONS; p++)
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
             trained want;
             bench_case data = cut_case(precisions[p], pairs[i][0], ""),
@@ -201,14 +212,14 @@ static void hostile(void **state)
                                     { grok1_314b, "context = 2; expert = 2; capacity = none" },
                                     { gpt3_175b, "tensor = 2; data = 2; sharding = optimizer" },
                                     { nemotron4, "tensor = 2; shard = 2" } };
-    const uint32_t seeds = test_is_long() ? 50 : 12;
     (void)state;
-    for (int p = 0; p < 2; p++) {
+    for (int p = 0; p < PRECISIONS; p++) {
+        const uint32_t seeds = test_is_long() ? 50 : p == FP8 ? 4 : 12;
         hostile_seeds(precisions[p], (cut){ llama3, "tensor = 2; data = 2; sharding = optimizer" }, seeds);
         hostile_seeds(precisions[p], (cut){ llama3, "tensor = 2; data = 2; overlap = off" }, seeds / 4);
         hostile_seeds(precisions[p], (cut){ llama3, "data = 2; shard = 2" }, test_is_long() ? seeds : seeds / 4);
         for (int i = 0; i < 4; i++)
-            if (test_is_long() || i % 2 == p) hostile_seeds(precisions[p], families[i], test_is_long() ? seeds : 2);
+            if (test_is_long() || i % 2 == p % 2) hostile_seeds(precisions[p], families[i], test_is_long() ? seeds : 2);
     }
 }
 
@@ -261,8 +272,9 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32),    cmocka_unit_test(bf16), cmocka_unit_test(sharding), cmocka_unit_test(hostile),
-        cmocka_unit_test(padding), cmocka_unit_test(norm), cmocka_unit_test(overlap),  cmocka_unit_test(as_data_ranks),
+        cmocka_unit_test(fp32),     cmocka_unit_test(bf16),    cmocka_unit_test(fp8),
+        cmocka_unit_test(sharding), cmocka_unit_test(hostile), cmocka_unit_test(padding),
+        cmocka_unit_test(norm),     cmocka_unit_test(overlap), cmocka_unit_test(as_data_ranks),
     };
     int failed = cmocka_run_group_tests_name("bitwise", tests, NULL, NULL);
     world_stop();
