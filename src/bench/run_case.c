@@ -15,11 +15,14 @@
 /* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
 enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10 };
 
-static void add_fp8(case_result *r, const fp8_report *f, int64_t step)
+/* The trainer has read the step's scales. */
+static void add_fp8(case_result *r, const trainer *t, const fp8_report *f, int64_t step)
 {
     fp8_figures kind[FP8_KINDS];
     for (int i = 0; i < FP8_KINDS; i++)
         kind[i] = (fp8_figures){ f->underflow[i], f->saturated[i], f->scale_least[i], f->scale_most[i] };
+    for (int64_t i = 0; i < f->tensors; i++)
+        r->fp8_scale[step * f->tensors + i] = (double)t->scale[i * FP8_FACTORS + FP8_SCALE];
     if (f->tensors) result_add_fp8(r, step, kind);
 }
 
@@ -35,7 +38,7 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     const double routed[ROUTED_FIGURES] = { s.routed.balance, s.routed.dropped, s.routed.least, s.routed.most,
                                             s.routed.variation };
     for (int i = 0; s.routed.experts && i < ROUTED_FIGURES; i++) r->routed[i][step] = routed[i];
-    add_fp8(r, &s.fp8, step);
+    add_fp8(r, t, &s.fp8, step);
     r->step_seconds[step] = mark_time(end) - *before;
     *before = mark_time(end);
     r->spent_seconds += r->step_seconds[step];

@@ -45,7 +45,7 @@ def deck_of(path, folder, precision="fp8"):
     return deck
 
 
-CURVE, SCALES = ("steps/losses", "steps/gradient_norms"), "fp8/scales"  # [steps], [steps, tensors], warm-up included
+CURVE, SCALES = ("steps/losses", "steps/gradient_norms"), "fp8_tensors/scales"  # [steps], [steps, tensors], warm-up included
 
 
 def run_of(deck, *names):

@@ -16,6 +16,7 @@ static int64_t extent_of(field_extent e, const case_result *r)
     case PER_MEMORY_KIND: return ARENA_KINDS;
     case PER_SPAN: return r->span_count;
     case PER_FP8_KIND: return r->given->precision == PRECISION_FP8 ? FP8_KINDS : 0;
+    case PER_FP8_TENSOR: return r->fp8_tensors;
     case PER_FAIL_REASON: return r->fail_reasons;
     case PER_INVALID_REASON: return r->invalid_reasons;
     }

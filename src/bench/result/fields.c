@@ -214,6 +214,12 @@ static const field of_fp8[] = {
     { "scale_most", "1", "largest", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .scale_most) },
 };
 
+/* Tensor number (layer x 4 + product) x 3 + kind; products in the order of a layer. */
+static const field of_fp8_tensors[] = {
+    { "scales", "1", "of a step and tensor: what its values were multiplied by", FIELD_REAL, PER_STEP,
+      .across = PER_FP8_TENSOR, LIST(fp8_scale) },
+};
+
 static const field of_check[] = {
     { "done", NULL, "the check model was trained", FIELD_FLAG, CHECK(done) },
     { "passed", NULL, "the residual is below 16", FIELD_FLAG, CHECK(passed) },
@@ -247,6 +253,7 @@ static const field_group groups[] = {
     { "transfer_kinds", LINE_ROWS, FIELDS(of_transfer_kinds) },
     { "spans", LINE_ABSENT, "end", { "begin" }, FIELDS(of_spans) },
     { "fp8", LINE_ROWS, FIELDS(of_fp8) },
+    { "fp8_tensors", LINE_ABSENT, FIELDS(of_fp8_tensors) },
     { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
     { "check_before", LINE_OBJECT, .offset = offsetof(case_result, check[0]), FIELDS(of_check) },
     { "check_after", LINE_OBJECT, .offset = offsetof(case_result, check[1]), FIELDS(of_check) },

@@ -33,6 +33,7 @@ typedef enum {
     PER_MEMORY_KIND,
     PER_SPAN,
     PER_FP8_KIND,
+    PER_FP8_TENSOR,
     PER_FAIL_REASON,
     PER_INVALID_REASON
 } field_extent;

@@ -2,6 +2,7 @@
 #include "bench/result/result.h"
 #include "base/fail.h"
 #include "machine/world.h"
+#include "model/fp8.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
 #include <stdarg.h>
@@ -42,6 +43,8 @@ void result_open(case_result *r, const bench_case *c)
     r->learning_rate = nan_array(total);
     r->step_seconds = nan_array(total);
     for (int i = 0; i < ROUTED_FIGURES; i++) r->routed[i] = nan_array(total);
+    r->fp8_tensors = c->precision == PRECISION_FP8 ? fp8_tensors(c) : 0;
+    r->fp8_scale = nan_array(total * r->fp8_tensors);
     if (world_rank() == 0) r->rank_seconds = nan_array(total * c->layout.ranks);
     if (world_rank() == 0 && !(r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices)))
         FAIL("out of memory for the devices of a result");
@@ -63,6 +66,7 @@ void result_close(case_result *r)
     for (int i = 0; i < ROUTED_FIGURES; i++) free(r->routed[i]);
     free(r->step_seconds);
     free(r->rank_seconds);
+    free(r->fp8_scale);
     free(r->devices);
     free(r->spans);
     *r = (case_result){ .given = NULL };

@@ -49,6 +49,8 @@ typedef struct {
     double *routed[ROUTED_FIGURES];
     double *rank_seconds;       /* [total, ranks used]; rank 0 only */
     fp8_figures fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
+    double *fp8_scale;          /* [total, fp8_tensors] */
+    int64_t fp8_tensors;        /* 0 in other precisions */
     int64_t completed;          /* steps that finished */
     double spent_seconds;       /* in them, by this rank's clock */
     /* over the measured window */
