@@ -94,7 +94,7 @@ static bool is_misreported(const trainer *run, const trainer *alone, int64_t num
 int64_t scaling_misreported(const trainer *run, const trainer *alone, int64_t step)
 {
     int64_t n = fp8_tensors(alone->given), wrong = 0;
-    double *values = reference_doubles(n), *all = reference_doubles(n);
+    double *values = doubles(n), *all = doubles(n);
     if (run) add_values(run, step, values);
     add_values(alone, step, all);
     world_sum(all, n);
