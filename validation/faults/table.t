@@ -2,12 +2,12 @@
 """Plants faults in operations of small cases on four ranks; every one must end FAILED, or be harmless for a written
 reason: then every number of the run is the healthy case's; or, for a written reason, stay below the limits of BF16:
 then the same fault in FP32 ends FAILED. Every kind of operation that a deck's fault can name, and that a step submits,
-has a row.
+has a row. In FP8 faults are planted in what makes, moves and scales codes.
 
     faults/table.t         of first, middle and last execution of every operation one in each precision, by turns; the
                            other rows in one precision, by turns, of the other layouts every third, of the families
-                           every second
-    faults/table.t long    all of them in both precisions
+                           every second; of FP8 what an issue names, and every sixth
+    faults/table.t long    all of them in both precisions, and in FP8
 
 Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the
 limit)."""
@@ -81,6 +81,38 @@ FAMILIES = [
     ("copies of experts", GROK_COPIES, {"all_reduce": (2, 5), "grouped_matmul": 24, "permute": 4}),
     ("shards", LLAMA2, {"all_gather": (2, 6, 12), "all_to_all": 8, "sum_parts": 8, "copy": 8, "reduce_scatter": 6,
                         "adamw": (2, 3, 5)}),
+]
+
+# FP8: what makes codes, transposes, gathers and scales them (what, section, {operation: executions}, kinds). Operations
+# that make codes add to amaxes and counts, and what counts does not count one code that is flipped. A transposed copy
+# of activations is of one microbatch: of TP4's two, half of a gradient; with data ranks it is a quarter, and FP8's own
+# noise as large.
+FP8_SHARDS = LLAMA2 + "\nfp8_scale = exact"
+FP8_TP4 = "tensor = 4\noverlap = off"
+FP8 = [
+    ("codes", GRID, {"quantize": 8, "norm_forward": (1, 3, 6), "swiglu_forward": 4, "swiglu_backward": 4,
+                     "rope_backward": 4}, KINDS),
+    ("transposed weights", GRID, {"transpose": (17, 20, 24), "adamw": (2, 5, 8)}, [*KINDS, "flip"]),
+    ("transposed rows", FP8_TP4, {"transpose": (1, 4, 7, 10, 13, 16)}, ["drop", "stale"]),
+    ("gathered codes", GRID, {"all_gather": (2, 3, 12, 33)}, KINDS[:3]),
+    ("scales", GRID, {"fp8_scales": 1, "copy": (3,)}, [*KINDS, "flip"]),
+    ("amaxes", GRID, {"all_reduce": (4,)}, KINDS),
+    ("counts", GRID, {"all_reduce": (5,), "copy": (4,), "fill": (2,)}, KINDS),
+    ("codes of shards", FP8_SHARDS, {"quantize": 48, "fp8_scales": 1, "all_reduce": (4, 5)}, KINDS),
+    ("codes of experts", GROK, {"quantize": 12, "geglu_forward": 4, "geglu_backward": 4, "fp8_scales": 1,
+                                "all_reduce": (11, 12)}, KINDS),
+    ("transposed experts", GROK, {"transpose": (21, 24, 28), "adamw": (4, 8)}, [*KINDS, "flip"]),
+]
+# In every run of the table.
+FP8_NAMED = [
+    ("codes", ("stale", "quantize", 4, 1), GRID), ("codes", ("drop", "norm_forward", 1, 2), GRID),
+    ("transposed weights", ("stale", "transpose", 20, 2), GRID),
+    ("transposed rows", ("stale", "transpose", 7, 3), FP8_TP4),
+    ("scales", ("stale", "fp8_scales", 1, 1), GRID), ("scales", ("flip", "fp8_scales", 1, 3), GRID),
+    ("amaxes", ("drop", "all_reduce", 4, 0), GRID), ("amaxes", ("stale", "all_reduce", 4, 2), GRID),
+    ("counts", ("stale", "all_reduce", 5, 2), GRID),
+    ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS),
+    ("codes of experts", ("stale", "quantize", 6, 3), GROK),
 ]
 
 # (what, (kind, operation, nth, rank), the rest of the section)
@@ -230,6 +262,7 @@ LAYOUTS += [(f"copy of {what}", (kind, "copy", nth, (nth + turn) % RANKS), secti
             for turn, kind in enumerate(KINDS + ["flip"])]
 MORE += [("square of the gains", (kind, "square_sum", 5, 0), GRID) for kind in KINDS]
 
+AMAXES = {4, 11}                                # of these all_reduce
 SAME = "it writes, and adds to nothing: run twice it writes the same"
 OLD = "redundant: what it sends is old, and its place was free before an earlier wait: no hazard, the same numbers " \
       "(units/train/waits)"
@@ -241,6 +274,7 @@ LATER = "it does not read the norm's sum, and the clip factor, which does, follo
 OTHERS = "in place, the middle element is the other rank's part, which is not used here"
 ZERO = "it fills with zeros, which zero, written twice or times two, is"
 HARMLESS = {  # (kind, operation): [(where or None for everywhere, executions or None for all, reason)]
+    ("repeat", "all_reduce"): [({"amaxes", "codes of shards", "codes of experts"}, AMAXES, "the largest of the largest is itself")],
     ("repeat", "step_clip"): [(None, None, "what it adds to the scalars, it writes")],
     ("repeat", "all_gather"): [(None, None, "of what it adds to, its own part stays: run twice it copies the same")],
     ("stale", "all_gather"): [({"rows of experts"}, {9}, "of the last layer: its forward left the same rows there")],
@@ -307,12 +341,29 @@ def layout_faults(everything, precision):
             yield what, fault, section
 
 
+def fp8_faults(everything):
+    """FP8_NAMED, and of the rows of FP8 every sixth, by turns, unless everything is asked for."""
+    yield from FP8_NAMED
+    listed = [(what, section, operation, nth, kind) for what, section, operations, kinds in FP8
+              for operation, executed in operations.items() for kind in kinds
+              for nth in (executions(executed) if isinstance(executed, int) else executed)]
+    for at, (what, section, operation, nth, kind) in enumerate(listed):
+        if everything or at % 6 == 0:
+            yield what, (kind, operation, nth, (at + nth) % RANKS), section
+
+
+def planted_faults(everything, precision):
+    if precision == "fp8":
+        return [*fp8_faults(everything)]
+    planted = [("DP2xTP2", fault, GRID) for fault in grid_faults(everything, precision)]
+    planted += [row for at, row in enumerate(MORE) if everything or PRECISIONS[at % 2] == precision]
+    return planted + [*family_faults(everything, precision), *layout_faults(everything, precision)]
+
+
 def cases(everything):
     """Of every precision and section one without a fault, which must pass."""
-    for precision in PRECISIONS:
-        planted = [("DP2xTP2", fault, GRID) for fault in grid_faults(everything, precision)]
-        planted += [row for at, row in enumerate(MORE) if everything or PRECISIONS[at % 2] == precision]
-        planted += [*family_faults(everything, precision), *layout_faults(everything, precision)]
+    for precision in [*PRECISIONS, "fp8"]:
+        planted = planted_faults(everything, precision)
         planted += [("healthy", None, section) for section in dict.fromkeys(section for _, _, section in planted)]
         for what, fault, section in planted:
             yield SimpleNamespace(precision=precision, what=what, fault=fault, section=section)
@@ -356,7 +407,7 @@ def numbers(result):
     about_itself = ("seconds", "faults", "struck")
     return [{k: v for k, v in result[check].items() if k not in about_itself}
             for check in ("check_before", "check_after")] + [
-        result[name] for name in ("losses", "gradient_norms", "learning_rates", "balance_losses", "choices_dropped",
+        result[name] for name in ("fp8", "losses", "gradient_norms", "learning_rates", "balance_losses", "choices_dropped",
                                   "expert_loads_least", "expert_loads_most", "expert_loads_variation")]
 
 
@@ -413,7 +464,7 @@ def print_table(judged):
             how += "  said to have never struck"
         harmless = sum(word == 'harmless' for _, word in row)
         print(f"# {precision:7}{kind:8}{operation:20}{what:17}{len(row):8}{len(caught):7}{harmless:9}  {how}")
-    for precision in PRECISIONS:
+    for precision in [*PRECISIONS, "fp8"]:
         row = [scaled(r) for c, r, word in judged if c.precision == precision and word == "caught"
                and scaled(r) >= LIMIT]
         print(f"# {precision}: smallest residual of a fault caught by the check {min(row):.3g}, limit {LIMIT}")
