@@ -8,9 +8,14 @@ enum { MEASURED_STEPS = 2 }; /* the second step waits for the weights that the f
 
 static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
-/* Steps are alike: the tally keeps the last one. */
+/* Steps are alike: the tally keeps the last one. A calibration has none. */
 static void measure_steps(measure *r, trainer *t)
 {
+    if (t->given->calibrates) {
+        trainer_gradients(t);
+        scales_reduce(t);
+        return;
+    }
     for (int i = 0; i < MEASURED_STEPS; i++) {
         tally_clear(machine_tally(t->machine));
         trainer_step(t);
