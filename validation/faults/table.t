@@ -92,7 +92,7 @@ FP8_TP4 = "tensor = 4\noverlap = off"
 FP8 = [
     ("codes", GRID, {"quantize": 8, "norm_forward": (1, 3, 6), "swiglu_forward": 4, "swiglu_backward": 4,
                      "rope_backward": 4}, KINDS),
-    ("transposed weights", GRID, {"transpose": (17, 20, 24), "adamw": (2, 5, 8)}, [*KINDS, "flip"]),
+    ("transposed weights", GRID, {"transpose": (17, 20, 24), "adamw": (2, 5)}, [*KINDS, "flip"]),
     ("gathered weights", GRID, {"all_gather": (33, 36)}, ["drop", "stale", "scale", "flip"]),
     ("transposed rows", FP8_TP4, {"transpose": (1, 4, 7, 10, 13, 16)}, ["drop", "stale"]),
     ("gathered rows", FP8_TP4, {"all_gather": (1, 3, 6, 9)}, ["drop", "stale"]),
@@ -103,7 +103,7 @@ FP8 = [
     ("weights of shards", FP8_SHARDS, {"quantize": (1, 33, 48)}, ["stale"]),
     ("codes of experts", GROK, {"quantize": 12, "geglu_forward": 4, "geglu_backward": 4, "fp8_scales": 1,
                                 "all_reduce": (11, 12)}, KINDS),
-    ("transposed experts", GROK, {"transpose": (21, 24, 28), "adamw": (4, 8)}, [*KINDS, "flip"]),
+    ("transposed experts", GROK, {"transpose": (21, 24, 28), "adamw": (4, 6)}, [*KINDS, "flip"]),
 ]
 # In every run of the table.
 FP8_NAMED = [
