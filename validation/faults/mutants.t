@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A wrong router is found, and wrong FP8. Each mutant is the program with one place of it made wrong, built in a copy of
-the tree: on emulated GPUs the check must say FAILED, since its references compute on the host; a host whose router is
-wrong has wrong references too, so there operations_experts must, which has the rule written out in double. Of FP8, all
-of it on the host, the check must find what only several ranks do wrong; float64/fp8.t what its reference does, too."""
+"""A wrong router is found, and wrong FP8. Each mutant is the program with one place of it made wrong, built in a copy
+of the tree: on emulated GPUs the check must say FAILED, since its references compute on the host; a host whose router
+is wrong has wrong references too, so there operations_experts must, which has the rule written out in double. FP8 is
+mutated on the host: the check must find what only several ranks do wrong; float64/fp8.t what the references do, too."""
 import json
 import os
 import shutil
@@ -78,12 +78,12 @@ FP8_MUTANTS = [
      [("src/model/fp8.c", "E5M2", "E4M3"),
       ("src/machine/host/fp8.c", "FP8_GRADIENT ? E5M2 : E4M3", "FP8_KINDS ? E5M2 : E4M3")]),
     ("gradients are E4M3, their scales those of E5M2", FLOAT64, [("src/model/fp8.c", "E5M2", "E4M3")]),
-    ("amaxes are each rank's own", CHECK, 
-     [("src/train/scales.c", 'queues_all_reduce(&t->queues, t->queues.gradient, "amax", &t->mesh->all, fp8_of(t)->amax);',
-       "(void)t;")]),
+    ("amaxes are each rank's own", CHECK,
+     [("src/train/scales.c", 'queues_all_reduce(&t->queues, t->queues.gradient, "amax", &t->mesh->all, '
+                             "fp8_of(t)->amax);", "(void)t;")]),
     ("weights are transposed before they are gathered", CHECK,
-     [("src/train/optimizer.c", "b->gathered = transpose_codes(t, b, gathered ? t->queues.gradient : t->queues.compute);",
-       "(void)gathered;"),
+     [("src/train/optimizer.c", "b->gathered = transpose_codes(t, b, gathered ? t->queues.gradient : "
+                                "t->queues.compute);", "(void)gathered;"),
       ("src/train/optimizer.c", GATHERS,
        "    if (tensor_present(&b->transposed)) transpose_codes(t, b, t->queues.compute);\n" + GATHERS)]),
 ]
