@@ -43,8 +43,16 @@ static const struct {
     [OP_SWIGLU_FORWARD] = { E4M3, 1 },       [OP_SWIGLU_BACKWARD] = { E5M2, 3 },
     [OP_GEGLU_FORWARD] = { E4M3, 1 },        [OP_GEGLU_BACKWARD] = { E5M2, 3 },
     [OP_SQUARED_RELU_FORWARD] = { E4M3, 1 }, [OP_SQUARED_RELU_BACKWARD] = { E5M2, 3 },
-    [OP_GELU_FORWARD] = { E4M3, 3 },
+    [OP_GELU_FORWARD] = { E4M3, 3 },         [OP_NORM_FORWARD] = { E4M3, 0x4F },
+    [OP_ROPE_BACKWARD] = { E5M2, 1 },
 };
+
+/* Of heads as wholes, whose halves are whole packs. */
+static bool rotates_packs(const op *o)
+{
+    int64_t d = o->operand[0].tensor.dim[3];
+    return o->args.rope.width == d && d % 16 == 0;
+}
 
 /* Does one kernel, or one after another without scratch between them, do it all? By shapes alone. */
 static bool is_one(const op *o)
@@ -56,7 +64,7 @@ static bool is_one(const op *o)
               (!(fused[o->kind].values >> i & 1) || !o->operand[i].tensor.dims || o->operand[i].tensor.type == BF16);
     for (int i = ENCODING_CODES; at >= 0 && i <= ENCODING_TRANSPOSED; i++)
         all = all && (!o->operand[at + i].tensor.dims || o->operand[at + i].tensor.type == fused[o->kind].codes);
-    return all;
+    return all && (at < 0 || o->kind != OP_ROPE_BACKWARD || rotates_packs(o));
 }
 
 size_t cuda_scratch_bytes(const op *o)
