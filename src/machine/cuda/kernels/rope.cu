@@ -83,7 +83,7 @@ struct rotated_back {
     using value = bf16;
     tensor x;                      /* [s * b, heads * d] */
     const float *table;            /* in packs too */
-    unsigned half, batch, rotated; /* rows of a position, columns that are rotated */
+    unsigned half, batch, rotated; /* columns of half a head, rows of a position, columns that are rotated */
     using angles = pack<float, 2 * STRIP>;
     struct given {
         pack<bf16, STRIP> low, high;
