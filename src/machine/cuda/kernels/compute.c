@@ -35,9 +35,41 @@ static size_t plain_scratch_bytes(const op *o)
     return scratch_of[o->kind] ? scratch_of[o->kind](&c) : 0;
 }
 
+/* Operations that one kernel makes codes in: the format of these, and the operands that are BF16 then. */
+static const struct {
+    dtype codes;
+    unsigned values;
+} fused[OP_KINDS] = {
+    [OP_SWIGLU_FORWARD] = { E4M3, 1 },       [OP_SWIGLU_BACKWARD] = { E5M2, 3 },
+    [OP_GEGLU_FORWARD] = { E4M3, 1 },        [OP_GEGLU_BACKWARD] = { E5M2, 3 },
+    [OP_SQUARED_RELU_FORWARD] = { E4M3, 1 }, [OP_SQUARED_RELU_BACKWARD] = { E5M2, 3 },
+    [OP_GELU_FORWARD] = { E4M3, 3 },         [OP_NORM_FORWARD] = { E4M3, 0x4F },
+    [OP_ROPE_BACKWARD] = { E5M2, 1 },
+};
+
+/* Of heads as wholes, whose halves are whole packs. */
+static bool rotates_packs(const op *o)
+{
+    int64_t d = o->operand[0].tensor.dim[3];
+    return o->args.rope.width == d && d % 16 == 0;
+}
+
+/* Does one kernel, or one after another without scratch between them, do it all? By shapes alone. */
+static bool is_one(const op *o)
+{
+    int at = op_encoding(o);
+    bool all = at < 0 || fused[o->kind].values != 0;
+    for (int i = 0; i < at; i++)
+        all = all &&
+              (!(fused[o->kind].values >> i & 1) || !o->operand[i].tensor.dims || o->operand[i].tensor.type == BF16);
+    for (int i = ENCODING_CODES; at >= 0 && i <= ENCODING_TRANSPOSED; i++)
+        all = all && (!o->operand[at + i].tensor.dims || o->operand[at + i].tensor.type == fused[o->kind].codes);
+    return all && (at < 0 || o->kind != OP_ROPE_BACKWARD || rotates_packs(o));
+}
+
 size_t cuda_scratch_bytes(const op *o)
 {
-    if (op_encoding(o) < 0) return plain_scratch_bytes(o);
+    if (is_one(o)) return plain_scratch_bytes(o);
     encoded_parts part = encoded_parts_of(o, NULL);
     return encoded_bytes(o) + plain_scratch_bytes(&part.values);
 }
@@ -60,6 +92,6 @@ static void compute_encoded(const op *o, char *scratch, size_t bytes, cudaStream
 
 void cuda_compute(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
 {
-    if (op_encoding(o) < 0) compute_plain(o, scratch, bytes, stream);
+    if (is_one(o)) compute_plain(o, scratch, bytes, stream);
     else compute_encoded(o, scratch, bytes, stream);
 }

@@ -3,8 +3,7 @@
  * 705 MB, backward 1174 MB, both by 57344 blocks of 256 threads, seven a row. The sigmoid is the host's polynomial and
  * rounded division, so that bits agree: some 33 and 40 instructions an element, where an H100's memory leaves time for
  * 53 and 88; ex2 and rcp would bring nothing. */
-#include "machine/cuda/kernels/element.cuh"
-#include "machine/cuda/kernels/kernels.h"
+#include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
 
@@ -80,6 +79,72 @@ template <typename rule> KERNEL(THREADS) gated_backward_plain(tensor gate_up, te
     put(to, half + at, g.up);
 }
 
+/* ---- with codes in place of values (fp8_tiles.cuh) ---- */
+
+template <typename rule> struct gated_values {
+    enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };
+    using value = bf16;
+    tensor gate_up;
+    int64_t half;
+    struct given {
+        pack<bf16, STRIP> gate, up;
+    };
+
+    template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
+    {
+        const bf16 *row = at.of<packed, const bf16>(gate_up, k);
+        return { strip_of<packed>(row, at.columns), strip_of<packed>(row + half, at.columns) };
+    }
+    static __device__ __forceinline__ void values(const given &x, float (&y)[PARTS][STRIP])
+    {
+        for (int i = 0; i < STRIP; i++) y[0][i] = rule::value(get(x.gate, i), get(x.up, i));
+    }
+};
+
+/* Both halves of a row at once, in the parts of a tile. */
+template <typename rule> struct gated_gradients {
+    enum { PARTS = 2, AHEAD = 1, FORMAT = E5M2 };
+    using value = bf16;
+    tensor gate_up, d_out;
+    int64_t half;
+    struct given {
+        pack<bf16, STRIP> gate, up, d;
+    };
+
+    template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
+    {
+        const bf16 *row = at.of<packed, const bf16>(gate_up, k);
+        return { strip_of<packed>(row, at.columns), strip_of<packed>(row + half, at.columns),
+                 strip_of<packed>(at.of<packed, const bf16>(d_out, k), at.columns) };
+    }
+    static __device__ __forceinline__ void values(const given &x, float (&y)[PARTS][STRIP])
+    {
+        for (int i = 0; i < STRIP; i++) {
+            gated_gradient g = rule::derivative(get(x.gate, i), get(x.up, i), get(x.d, i));
+            y[0][i] = g.gate;
+            y[1][i] = g.up;
+        }
+    }
+};
+
+template <typename rule> static void encode_forward(const cuda_call *c, int at)
+{
+    const tensor gate_up = merged(c->x[0]);
+    int64_t half = columns_of(gate_up) / 2;
+    encode_values(encoding_of(c, at, rows_of(gate_up), half), gated_values<rule>{ gate_up, half },
+                  aligned(gate_up, 16, sizeof(bf16)), c->stream);
+}
+
+template <typename rule> static void encode_backward(const cuda_call *c, int at)
+{
+    const tensor gate_up = merged(c->x[0]), d_out = merged(c->x[1]);
+    int64_t half = columns_of(d_out);
+    encoding_call e = encoding_of(c, at, rows_of(gate_up), 2 * half);
+    e.cut.run = (unsigned)half;
+    encode_values(e, gated_gradients<rule>{ gate_up, d_out, half },
+                  aligned(gate_up, 16, sizeof(bf16)) && aligned(d_out, 16, sizeof(bf16)), c->stream);
+}
+
 /* Blocks of so many threads, one pack (or, plain, one column) each; `half` has the rows and columns of one half. */
 typedef struct {
     int threads, parts, blocks;
@@ -99,6 +164,7 @@ static bool alike(const tensor &a, const tensor &b, int64_t length)
 
 template <typename rule> static void forward(const cuda_call *c)
 {
+    if (makes_codes(c, 2)) return encode_forward<rule>(c, 2);
     const tensor gate_up = merged(c->x[0]), out = merged(c->x[1]);
     int64_t length = pack_length(out.type);
     bool fast = alike(gate_up, out, length);
@@ -113,6 +179,7 @@ template <typename rule> static void forward(const cuda_call *c)
 
 template <typename rule> static void backward(const cuda_call *c)
 {
+    if (makes_codes(c, 3)) return encode_backward<rule>(c, 3);
     const tensor gate_up = merged(c->x[0]), d_out = merged(c->x[1]), d_gate_up = merged(c->x[2]);
     int64_t length = pack_length(d_out.type);
     bool fast = alike(gate_up, d_out, length) && alike(d_gate_up, d_out, length);

@@ -2,6 +2,7 @@
  * gated.cu: a thread a strip of columns. Backward goes down the rows, as it also sums its columns, the bias' gradient:
  * [8192, 6144] BF16 302 MB by 6 x 64 blocks of 128 threads. */
 #include "machine/cuda/kernels/column_sums.cuh"
+#include "machine/cuda/kernels/fp8_tiles.cuh"
 
 template <typename type, int length>
 KERNEL(SUM_THREADS)
@@ -53,8 +54,38 @@ template <typename type> static void forward_of(const cuda_call *c)
     else LAUNCH((gelu_forward_rows<type, 1>), blocks, SUM_THREADS, 0, c->stream, x, bias, out, columns, strips);
 }
 
+/* ---- with codes in place of values (fp8_tiles.cuh) ---- */
+
+struct gelu_values {
+    enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };
+    using value = bf16;
+    tensor x;
+    const bf16 *bias;
+    struct given {
+        pack<bf16, STRIP> x, bias;
+    };
+
+    template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
+    {
+        return { strip_of<packed>(at.of<packed, const bf16>(x, k), at.columns),
+                 strip_of<packed>(bias + at.column, at.columns) };
+    }
+    static __device__ __forceinline__ void values(const given &g, float (&y)[PARTS][STRIP])
+    {
+        for (int i = 0; i < STRIP; i++) y[0][i] = gelu_value(get(g.x, i) + get(g.bias, i));
+    }
+};
+
+static void encode_forward(const cuda_call *c, int at)
+{
+    const tensor x = merged(c->x[0]), bias = c->x[1];
+    encode_values(encoding_of(c, at, rows_of(x), columns_of(x)), gelu_values{ x, static_cast<const bf16 *>(bias.data) },
+                  aligned(x, 16, sizeof(bf16)) && aligned(bias, 16, sizeof(bf16)), c->stream);
+}
+
 void cuda_gelu_forward(const cuda_call *c)
 {
+    if (makes_codes(c, 3)) return encode_forward(c, 3);
     with_type(c->x[0].type, [&](auto zero) { forward_of<decltype(zero)>(c); });
 }
 

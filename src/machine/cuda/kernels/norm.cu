@@ -1,5 +1,6 @@
 /* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (CENTRED; Ba et al. 2016), with an optional addition before them.
  * [8192, 4096] BF16 with addition: 268 MB (x, delta, sum, out) by 8192 blocks of 128 threads. */
+#include "machine/cuda/kernels/fp8_tiles.cuh"
 #include "machine/cuda/kernels/norm_rows.cuh"
 
 enum { FORWARD_PACKS = 4 };
@@ -69,11 +70,12 @@ template <typename type, int PACKS, bool CENTRED> KERNEL(LARGEST_BLOCK) norm_for
         add(x, other);
         store(c.sum, row, c.n, x);
     }
-    fetch(other, c.gain, 0, c.n);
+    if (c.out.dims > 0) fetch(other, c.gain, 0, c.n);
     float mean = CENTRED ? block_sum(sum_of(x), partial.of) / (float)c.n : 0.0f;
     float rstd = rstd_of(c, block_sum(CENTRED ? squares_around(mean, x, c.n) : squares_of(x), partial.of));
     if (threadIdx.x == 0) c.rstd[row] = rstd;
     if (CENTRED && threadIdx.x == 0) c.mean[row] = mean;
+    if (c.out.dims == 0) return;
     for (int k = 0; k < PACKS; k++) {
         float y[pack<type>::LENGTH];
         pack<type> bias = CENTRED ? fetch_one<type>(c.bias, 0, c.n, k) : pack<type>{};
@@ -90,8 +92,7 @@ template <bool CENTRED> KERNEL(PLAIN_THREADS) norm_forward_plain(forward_call c)
     SHARED(warp_sums, partial);
     int row = blockIdx.x, n = c.n;
     bool adds = c.delta.dims > 0;
-    line x = line_of(c.x, row), sum = adds ? line_of(c.sum, row) : x, gain = line_of(c.gain, 0),
-         out = line_of(c.out, row);
+    line x = line_of(c.x, row), sum = adds ? line_of(c.sum, row) : x, gain = line_of(c.gain, 0);
     float total = 0.0f, squares = 0.0f, mean = 0.0f;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
         if (adds) put(sum, i, get(x, i) + get(line_of(c.delta, row), i));
@@ -104,8 +105,8 @@ template <bool CENTRED> KERNEL(PLAIN_THREADS) norm_forward_plain(forward_call c)
     float rstd = rstd_of(c, block_sum(squares, partial.of));
     if (threadIdx.x == 0) c.rstd[row] = rstd;
     if (CENTRED && threadIdx.x == 0) c.mean[row] = mean;
-    for (int i = threadIdx.x; i < n; i += blockDim.x)
-        put(out, i,
+    for (int i = threadIdx.x; i < n && c.out.dims > 0; i += blockDim.x)
+        put(line_of(c.out, row), i,
             CENTRED ? centred(get(sum, i), mean, rstd, get(gain, i), get(line_of(c.bias, 0), i))
                     : get(sum, i) * rstd * get(gain, i));
 }
@@ -116,6 +117,47 @@ static void forward_of(const forward_call &c, bool fast, int rows, cudaStream_t 
     int threads = threads_for(parts_of(c.n / pack<type>::LENGTH, FORWARD_PACKS), LARGEST_BLOCK);
     if (fast) LAUNCH((norm_forward_packs<type, FORWARD_PACKS, CENTRED>), rows, threads, sizeof(warp_sums), stream, c);
     else LAUNCH(norm_forward_plain<CENTRED>, rows, PLAIN_THREADS, sizeof(warp_sums), stream, c);
+}
+
+/* ---- with codes in place of values (fp8_tiles.cuh), when rows have their statistics ---- */
+
+template <bool CENTRED> struct norm_values {
+    enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };
+    using value = bf16;
+    tensor x;
+    const bf16 *gain, *bias;
+    const float *rstd, *mean;
+    struct given {
+        pack<bf16, STRIP> x, gain, bias;
+        float rstd, mean;
+    };
+
+    template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
+    {
+        given g = { strip_of<packed>(at.of<packed, const bf16>(x, k), at.columns),
+                    strip_of<packed>(gain + at.column, at.columns),
+                    {},
+                    rstd[at.row(k)],
+                    0.0f };
+        if (CENTRED) g.bias = strip_of<packed>(bias + at.column, at.columns), g.mean = mean[at.row(k)];
+        return g;
+    }
+    static __device__ __forceinline__ void values(const given &g, float (&y)[PARTS][STRIP])
+    {
+        for (int i = 0; i < STRIP; i++)
+            y[0][i] = CENTRED ? centred(get(g.x, i), g.mean, g.rstd, get(g.gain, i), get(g.bias, i))
+                              : get(g.x, i) * g.rstd * get(g.gain, i);
+    }
+};
+
+template <bool CENTRED> static void encode_rows_of(const cuda_call *o, const forward_call &c, int at)
+{
+    const tensor sum = c.delta.dims > 0 ? c.sum : c.x;
+    norm_values<CENTRED> from = { sum, static_cast<const bf16 *>(c.gain.data), static_cast<const bf16 *>(c.bias.data),
+                                  c.rstd, c.mean };
+    bool packs = aligned(sum, 16, sizeof(bf16)) && aligned(c.gain, 16, sizeof(bf16)) &&
+                 (!CENTRED || aligned(c.bias, 16, sizeof(bf16)));
+    encode_values(encoding_of(o, at, rows_of(sum), c.n), from, packs, o->stream);
 }
 
 void cuda_norm_forward(const cuda_call *o)
@@ -131,4 +173,6 @@ void cuda_norm_forward(const cuda_call *o)
         if (mean) forward_of<decltype(zero), true>(c, fast, rows, o->stream);
         else forward_of<decltype(zero), false>(c, fast, rows, o->stream);
     });
+    if (makes_codes(o, 8) && mean) encode_rows_of<true>(o, c, 8);
+    else if (makes_codes(o, 8)) encode_rows_of<false>(o, c, 8);
 }

@@ -1,8 +1,7 @@
 /* Rotary positions: half-split pairs (x[i], x[i + d/2]) turn by the angles of their position (Su et al. 2021). A block
  * turns all rows of one position, so the angles come from the cache; a thread has a pack of either half in flight.
  * Memory: x read and written once, [8192, 1, 32, 128] BF16 134 MB by 8192 blocks of 256 threads. */
-#include "machine/cuda/kernels/element.cuh"
-#include "machine/cuda/kernels/kernels.h"
+#include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
 
@@ -76,5 +75,55 @@ static void rotate(const cuda_call *c, float sign)
     with_type(c->x[0].type, [&](auto zero) { turn<decltype(zero)>(c->x[0], c->x[1], sign, c->stream); });
 }
 
+/* ---- backward, with codes of all heads in place of values (fp8_tiles.cuh) ---- */
+
+/* The halves of heads are the parts of a tile. A strip whose head is not rotated turns by no angle. */
+struct rotated_back {
+    enum { PARTS = 2, AHEAD = 1, FORMAT = E5M2 };
+    using value = bf16;
+    tensor x;                      /* [s * b, heads * d] */
+    const float *table;            /* in packs too */
+    unsigned half, batch, rotated; /* columns of half a head, rows of a position, columns that are rotated */
+    using angles = pack<float, 2 * STRIP>;
+    struct given {
+        pack<bf16, STRIP> low, high;
+        const angles *turn;
+    };
+
+    template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
+    {
+        const bf16 *row = at.of<packed, const bf16>(x, k);
+        const float *turn = table + ((unsigned)at.row(k) / batch * (int64_t)half + (unsigned)at.column % half) * 2;
+        return { strip_of<packed>(row, at.columns), strip_of<packed>(row + half, at.columns),
+                 at.column < rotated ? reinterpret_cast<const angles *>(turn) : NULL };
+    }
+    static __device__ __forceinline__ void values(const given &g, float (&y)[PARTS][STRIP])
+    {
+        const angles by = g.turn ? *g.turn : angles{};
+        for (int i = 0; i < STRIP; i++) {
+            pair x = { get(g.low, i), get(g.high, i) };
+            if (g.turn) x = turned(x, by.of[2 * i], -by.of[2 * i + 1]);
+            y[0][i] = x.a;
+            y[1][i] = x.b;
+        }
+    }
+};
+
+static void encode_backward(const cuda_call *c, int at)
+{
+    const tensor &x = c->x[0];
+    int64_t d = x.dim[3], rows = x.dim[0] * x.dim[1], columns = x.dim[2] * d;
+    tensor matrix = { x.data, x.type, 2, { rows, columns }, { columns, 1 }, NULL };
+    encoding_call e = encoding_of(c, at, rows, columns);
+    rotated_back from = { matrix, static_cast<const float *>(c->x[1].data), (unsigned)(d / 2), (unsigned)x.dim[1],
+                          (unsigned)(c->args.rope.heads * d) };
+    e.cut.run = (unsigned)(d / 2);
+    encode_values(e, from, aligned(matrix, 16, sizeof(bf16)), c->stream);
+}
+
 void cuda_rope_forward(const cuda_call *c) { rotate(c, 1.0f); }
-void cuda_rope_backward(const cuda_call *c) { rotate(c, -1.0f); }
+void cuda_rope_backward(const cuda_call *c)
+{
+    if (makes_codes(c, 2)) encode_backward(c, 2);
+    else rotate(c, -1.0f);
+}

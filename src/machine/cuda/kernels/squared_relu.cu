@@ -1,7 +1,6 @@
 /* max(x, 0)^2 (So et al. 2021); bit-equal to the host. A thread takes one strip of 8 elements, and those that fill none
  * one each. [4096, 73728 / 8] BF16: forward 151 MB, backward 226 MB, both by 18432 blocks of 256 threads. */
-#include "machine/cuda/kernels/kernels.h"
-#include "machine/cuda/kernels/strip.cuh"
+#include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
 
@@ -55,10 +54,64 @@ static cut cut_of(const cuda_call *c, int operands)
     return { strips, n, static_cast<unsigned>(parts_of(strips + (n - strips * STRIP), THREADS)) };
 }
 
+/* ---- with codes in place of values (fp8_tiles.cuh) ---- */
+
+struct squared_relu_values {
+    enum { PARTS = 1, AHEAD = 2, FORMAT = E4M3 };
+    using value = bf16;
+    tensor x;
+    struct given {
+        pack<bf16, STRIP> x;
+    };
+
+    template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
+    {
+        return { strip_of<packed>(at.of<packed, const bf16>(x, k), at.columns) };
+    }
+    static __device__ __forceinline__ void values(const given &g, float (&y)[PARTS][STRIP])
+    {
+        for (int i = 0; i < STRIP; i++) y[0][i] = squared_relu_value(get(g.x, i));
+    }
+};
+
+struct squared_relu_gradients {
+    enum { PARTS = 1, AHEAD = 1, FORMAT = E5M2 };
+    using value = bf16;
+    tensor x, d_out;
+    struct given {
+        pack<bf16, STRIP> x, d;
+    };
+
+    template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
+    {
+        return { strip_of<packed>(at.of<packed, const bf16>(x, k), at.columns),
+                 strip_of<packed>(at.of<packed, const bf16>(d_out, k), at.columns) };
+    }
+    static __device__ __forceinline__ void values(const given &g, float (&y)[PARTS][STRIP])
+    {
+        for (int i = 0; i < STRIP; i++) y[0][i] = squared_relu_derivative(get(g.x, i), get(g.d, i));
+    }
+};
+
+static void encode_forward(const cuda_call *c, int at)
+{
+    const tensor x = merged(c->x[0]);
+    encode_values(encoding_of(c, at, rows_of(x), columns_of(x)), squared_relu_values{ x }, aligned(x, 16, sizeof(bf16)),
+                  c->stream);
+}
+
+static void encode_backward(const cuda_call *c, int at)
+{
+    const tensor x = merged(c->x[0]), d_out = merged(c->x[1]);
+    encode_values(encoding_of(c, at, rows_of(x), columns_of(x)), squared_relu_gradients{ x, d_out },
+                  aligned(x, 16, sizeof(bf16)) && aligned(d_out, 16, sizeof(bf16)), c->stream);
+}
+
 template <typename type> static type *data_of(const tensor &t) { return static_cast<type *>(t.data); }
 
 void cuda_squared_relu_forward(const cuda_call *c)
 {
+    if (makes_codes(c, 2)) return encode_forward(c, 2);
     cut n = cut_of(c, 2);
     with_type(c->x[0].type, [&](auto zero) {
         using type = decltype(zero);
@@ -69,6 +122,7 @@ void cuda_squared_relu_forward(const cuda_call *c)
 
 void cuda_squared_relu_backward(const cuda_call *c)
 {
+    if (makes_codes(c, 3)) return encode_backward(c, 3);
     cut n = cut_of(c, 3);
     with_type(c->x[0].type, [&](auto zero) {
         using type = decltype(zero);

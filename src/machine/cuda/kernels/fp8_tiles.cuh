@@ -1,0 +1,331 @@
+/* Codes of values [m, n] that a source reads or computes, each once: a block takes a tile of 128 rows and 128 columns,
+ * a thread eight columns of four rows at a time. Codes are transposed four by four in registers and, in words of four
+ * rows, through shared memory, so that 128 bytes of a column are written together: [8192, 4096] BF16 becomes codes and
+ * their copy, 134 MB, in 2048 blocks of 256.
+ *
+ * A source has value, the format that its values are rounded to before they become codes; FORMAT, that of the codes;
+ * load, what a strip is made of; values, which makes PARTS strips of it, one in each part of its tile; and AHEAD: so
+ * many times four rows are loaded before the first is used. */
+#pragma once
+#include "base/fp8.h"
+#include "machine/cuda/kernels/codes.cuh"
+#include "machine/cuda/kernels/kernels.h"
+#include "machine/cuda/kernels/strip.cuh"
+
+enum { TILE_THREADS = 256, TILE_WARPS = TILE_THREADS / WARP, TILE = 128, QUAD = 4, PACK = 16 };
+
+/* Threads across a part of a tile, the rows that all take at once, and how often. */
+template <int PARTS> struct shape {
+    enum { WIDTH = TILE / PARTS, ACROSS = WIDTH / STRIP, DOWN = TILE_THREADS / ACROSS * QUAD, ROUNDS = TILE / DOWN };
+};
+
+/* Words of a column lie one number apart from a power of two: threads that write or read together meet in few banks. */
+struct code_tile {
+    uint32_t word[TILE][TILE / QUAD + 1]; /* of a column, four rows */
+    int32_t amax[TILE_WARPS];
+    uint32_t counts[TILE_WARPS];
+};
+
+/* Tiles of groups of rows: row r of group g is row g * apart + r * step of the whole. padded: rows of the transposed
+ * copy. run: in two parts, the parts of a tile are so many columns apart, and so many lie between those of one part. */
+struct tiling {
+    int64_t groups, rows, columns, padded, apart, step;
+    unsigned across, down, run;
+};
+/* A block's tile; rows, columns, padded: how much of it there is, columns in each part. */
+struct tile_place {
+    int64_t group, row, column;
+    int rows, columns, padded;
+};
+
+static tiling tiling_of(int64_t groups, int64_t rows, int64_t columns, int64_t padded, bool interleaved)
+{
+    return { groups,
+             rows,
+             columns,
+             padded,
+             interleaved ? 1 : rows,
+             interleaved ? groups : 1,
+             (unsigned)parts_of(columns, TILE),
+             (unsigned)parts_of(padded > rows ? padded : rows, TILE),
+             (unsigned)columns };
+}
+static unsigned blocks_of(const tiling &t) { return t.across * t.down * (unsigned)t.groups; }
+
+static __device__ __forceinline__ int within(int64_t n, int most) { return n < most ? (int)n : most; }
+template <int PARTS> static __device__ __forceinline__ tile_place place_of(const tiling &t)
+{
+    unsigned down = blockIdx.x / t.across;
+    int64_t row = (int64_t)(down % t.down) * TILE, column = (int64_t)(blockIdx.x % t.across) * shape<PARTS>::WIDTH;
+    return { down / t.down,
+             row,
+             column,
+             within(t.rows - row, TILE),
+             within(t.columns / PARTS - column, shape<PARTS>::WIDTH),
+             within(t.padded - row, TILE) };
+}
+
+/* Of the matrix, from that of the tile. */
+template <int PARTS>
+static __device__ __forceinline__ int64_t column_of(const tiling &t, const tile_place &p, int column)
+{
+    enum { WIDTH = shape<PARTS>::WIDTH };
+    if (PARTS == 1) return p.column + column;
+    unsigned in_part = (unsigned)p.column + column % WIDTH, part = column / WIDTH;
+    return in_part / t.run * PARTS * (int64_t)t.run + in_part % t.run + part * (int64_t)t.run;
+}
+
+/* `row` + k * step of a view; one that is packed is a matrix. */
+template <bool packed, typename type>
+static __device__ __forceinline__ type *row_at(const tensor &t, int64_t row, int k, int64_t step)
+{
+    return packed ? static_cast<type *>(t.data) + row * t.stride[0] + k * (step * t.stride[0])
+                  : row_of<type>(t, row + k * step);
+}
+
+/* A thread's strips: of rows first + k * step, from that column on, of which `columns` are left. */
+struct strip_place {
+    int64_t first, step, column;
+    int columns;
+
+    __device__ __forceinline__ int64_t row(int k) const { return first + k * step; }
+    template <bool packed, typename type> __device__ __forceinline__ type *of(const tensor &t, int k) const
+    {
+        return row_at<packed, type>(t, first, k, step) + column;
+    }
+};
+
+/* ---- strips: eight neighbours of a row, of which there are `columns`; the rest are zero ---- */
+
+static __device__ __forceinline__ void put(pack<float, STRIP> &x, int i, float from) { x.of[i] = from; }
+static __device__ __forceinline__ void put(pack<bf16, STRIP> &x, int i, bf16 from)
+{
+    x.pair[i / 2] |= (uint32_t)from.bits << i % 2 * 16;
+}
+
+template <bool packed, typename type>
+static __device__ __forceinline__ pack<type, STRIP> strip_of(const type *row, int columns)
+{
+    pack<type, STRIP> x = {};
+    if (packed && columns > 0) x = *reinterpret_cast<const pack<type, STRIP> *>(row);
+    for (int i = 0; !packed && i < STRIP; i++)
+        if (i < columns) put(x, i, row[i]);
+    return x;
+}
+
+template <bool packed> static __device__ __forceinline__ code_words codes_of(const uint8_t *row, int columns)
+{
+    code_words x = {};
+    if (packed && columns > 0) x = *reinterpret_cast<const code_words *>(row);
+    for (int i = 0; !packed && i < STRIP; i++)
+        if (i < columns) x.of[i / 4] |= (uint32_t)row[i] << i % 4 * 8;
+    return x;
+}
+
+template <bool packed>
+static __device__ __forceinline__ void codes_store(uint8_t *row, int columns, const code_words &x)
+{
+    if (packed && columns > 0) *reinterpret_cast<code_words *>(row) = x;
+    for (int i = 0; !packed && i < STRIP; i++)
+        if (i < columns) row[i] = (uint8_t)(x.of[i / 4] >> i % 4 * 8);
+}
+
+/* ---- transposing ---- */
+
+/* Four rows of eight codes, at that row and column of the tile. */
+static __device__ __forceinline__ void tile_put(code_tile &t, int row, int column, const code_words (&x)[QUAD])
+{
+    for (int half = 0; half < 2; half++) {
+        uint32_t a = permute_bytes(x[0].of[half], x[1].of[half], 0x5140), /* columns 0 and 1 of rows 0 and 1 */
+            b = permute_bytes(x[2].of[half], x[3].of[half], 0x5140),
+                 c = permute_bytes(x[0].of[half], x[1].of[half], 0x7362),
+                 d = permute_bytes(x[2].of[half], x[3].of[half], 0x7362);
+        t.word[column + half * 4][row / QUAD] = permute_bytes(a, b, 0x5410);
+        t.word[column + half * 4 + 1][row / QUAD] = permute_bytes(a, b, 0x7632);
+        t.word[column + half * 4 + 2][row / QUAD] = permute_bytes(c, d, 0x5410);
+        t.word[column + half * 4 + 3][row / QUAD] = permute_bytes(c, d, 0x7632);
+    }
+}
+
+struct __attribute__((may_alias, aligned(16))) code_pack {
+    uint32_t of[4];
+};
+
+template <bool packed> static __device__ __forceinline__ void pack_store(uint8_t *to, const code_pack &x)
+{
+    if (packed) *reinterpret_cast<code_pack *>(to) = x;
+    for (int i = 0; !packed && i < PACK; i++) to[i] = (uint8_t)(x.of[i / 4] >> i % 4 * 8);
+}
+
+/* The tile's columns become rows of the copy, which is padded to whole packs. */
+template <int PARTS, bool packed>
+static __device__ __forceinline__ void tile_write(const tensor &out, const code_tile &t, const tiling &cut,
+                                                  const tile_place &p)
+{
+    enum { PACKS = TILE / PACK };
+    UNROLL
+    for (int k = 0; k < TILE * PACKS / TILE_THREADS; k++) {
+        int at = k * TILE_THREADS + threadIdx.x, column = at / PACKS, row = at % PACKS * PACK;
+        code_pack x;
+        if (column % shape<PARTS>::WIDTH >= p.columns || row >= p.padded) continue;
+        for (int i = 0; i < 4; i++) x.of[i] = t.word[column][row / QUAD + i];
+        int64_t line = p.group * cut.columns + column_of<PARTS>(cut, p, column);
+        pack_store<packed>(row_at<packed, uint8_t>(out, line, 0, 0) + p.row + row, x);
+    }
+}
+
+/* ---- codes of what a source gives ---- */
+
+struct encoding_call {
+    tensor codes, transposed; /* one may be absent */
+    tiling cut;
+    const float *scale;
+    int32_t *amax;
+    unsigned long long *counts;
+    dtype format;
+};
+
+/* Of what a thread has seen: the largest, and in the halves of a word what was lost and what was cut, of at most 16384
+ * values in a block. */
+struct found {
+    int32_t amax;
+    uint32_t counts;
+};
+
+/* Of a strip; half of the smallest code becomes zero. That one is cut is seen by the largest, and rare. */
+template <int format>
+static __device__ __forceinline__ void see(found &f, const float (&x)[STRIP], const float (&scaled)[STRIP], float scale)
+{
+    const float lost = format == E4M3 ? 0x1p-10f : 0x1p-17f, largest = fp8_largest((dtype)format);
+    int32_t most = 0;
+    for (int i = 0; i < STRIP; i++) most = max(most, amax_bits(x[i]));
+    for (int i = 0; i < STRIP; i++) f.counts += x[i] != 0.0f && fabsf(scaled[i]) <= lost ? 1u : 0u;
+    f.amax = max(f.amax, most);
+    if (float_from_bits((uint32_t)most) * scale <= largest) return;
+    for (int i = 0; i < STRIP; i++) f.counts += fabsf(scaled[i]) > largest ? 1u << 16 : 0u;
+}
+
+/* As many as there are columns; they are rounded to their format before all else. */
+template <typename source, bool packed>
+static __device__ __forceinline__ code_words encode(const float (&given)[STRIP], int columns, float scale, found &f)
+{
+    pack<typename source::value, STRIP> rounded;
+    float x[STRIP], scaled[STRIP];
+    narrow(rounded, given);
+    for (int i = 0; i < STRIP; i++) x[i] = packed || i < columns ? get(rounded, i) : 0.0f, scaled[i] = x[i] * scale;
+    see<source::FORMAT>(f, x, scaled, scale);
+    return pack_codes((dtype)source::FORMAT, scaled);
+}
+
+static __device__ __forceinline__ void join_counts(const encoding_call &q, uint32_t own, uint32_t *partial)
+{
+    uint32_t sum = __reduce_add_sync(0xFFFFFFFFu, own);
+    if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    for (int i = 1; i < TILE_WARPS; i++) sum += partial[i];
+    atomicAdd(q.counts + FP8_UNDERFLOWS, (unsigned long long)(sum & 0xFFFFu));
+    atomicAdd(q.counts + FP8_SATURATIONS, (unsigned long long)(sum >> 16));
+    if (blockIdx.x == 0)
+        atomicAdd(q.counts + FP8_VALUES, (unsigned long long)(q.cut.groups * q.cut.rows * q.cut.columns));
+}
+
+/* A thread's part of the tile. */
+struct tile_share {
+    tile_place p;
+    strip_place at;
+    int column, down; /* in the tile */
+    float scale;
+    found seen;
+};
+template <int PARTS> static __device__ __forceinline__ tile_share share_of_tile(const encoding_call &q)
+{
+    enum { ACROSS = shape<PARTS>::ACROSS };
+    const tile_place p = place_of<PARTS>(q.cut);
+    int column = threadIdx.x % ACROSS * STRIP, down = threadIdx.x / ACROSS * QUAD;
+    int64_t first = p.group * q.cut.apart + (p.row + down) * q.cut.step;
+    strip_place at = { first, q.cut.step, column_of<PARTS>(q.cut, p, column), p.columns - column };
+    return { p, at, column, down, q.scale ? *q.scale : 1.0f, {} };
+}
+
+/* Four rows from that one of the share's on. Padding is zero under every scale. */
+template <typename source, bool packed>
+static __device__ __forceinline__ void encode_rows(const encoding_call &q, tile_share &s, int row,
+                                                   const typename source::given *given, code_tile &tile)
+{
+    enum { PARTS = source::PARTS };
+    code_words codes[PARTS][QUAD] = {};
+    UNROLL
+    for (int i = 0; i < QUAD; i++) {
+        float y[PARTS][STRIP];
+        if (s.down + row + i >= s.p.rows || s.at.columns <= 0) continue;
+        source::values(given[i], y);
+        for (int part = 0; part < PARTS; part++) {
+            codes[part][i] = encode<source, packed>(y[part], s.at.columns, s.scale, s.seen);
+            if (q.codes.data)
+                codes_store<packed>(s.at.of<packed, uint8_t>(q.codes, row + i) + part * (int64_t)q.cut.run,
+                                    s.at.columns, codes[part][i]);
+        }
+    }
+    for (int part = 0; q.transposed.data && part < PARTS; part++)
+        tile_put(tile, row + s.down, s.column + part * shape<PARTS>::WIDTH, codes[part]);
+}
+
+template <typename source, bool packed> static KERNEL(TILE_THREADS) encode_tiles(encoding_call q, source from)
+{
+    SHARED(code_tile, tile);
+    enum { PARTS = source::PARTS, DOWN = shape<PARTS>::DOWN, AHEAD = source::AHEAD };
+    tile_share s = share_of_tile<PARTS>(q);
+    UNROLL
+    for (int first = 0; first < shape<PARTS>::ROUNDS; first += AHEAD) {
+        typename source::given given[AHEAD][QUAD] = {};
+        UNROLL
+        for (int k = 0; k < AHEAD * QUAD; k++) {
+            int row = (first + k / QUAD) * DOWN + k % QUAD;
+            if (s.down + row < s.p.rows) given[k / QUAD][k % QUAD] = from.template load<packed>(s.at, row);
+        }
+        UNROLL
+        for (int k = 0; k < AHEAD; k++) encode_rows<source, packed>(q, s, (first + k) * DOWN, given[k], tile);
+    }
+    __syncthreads();
+    if (q.transposed.data) tile_write<PARTS, packed>(q.transposed, tile, q.cut, s.p);
+    if (q.amax) join_amax(q.amax, s.seen.amax, tile.amax);
+    if (q.counts) join_counts(q, s.seen.counts, tile.counts);
+}
+
+/* Is it a matrix whose rows begin at multiples of so many bytes, or absent? */
+static bool aligned(const tensor &t, int64_t bytes, int64_t element)
+{
+    bool all = t.dims <= 2 && reinterpret_cast<uintptr_t>(t.data) % (uintptr_t)bytes == 0;
+    for (int i = 0; i < t.dims - 1; i++) all = all && (t.dim[i] == 1 || t.stride[i] * element % bytes == 0);
+    return all;
+}
+
+/* Of values [rows, columns] the operands of codes from that one on (kernels.h, encoding). */
+static encoding_call encoding_of(const cuda_call *c, int at, int64_t rows, int64_t columns)
+{
+    enum { CODES, TRANSPOSED, SCALE, AMAX, COUNTS };
+    const tensor *x = c->x + at, &t = x[TRANSPOSED];
+    int64_t groups = t.dims == 3 ? t.dim[0] : 1;
+    return { merged(x[CODES]),
+             merged(t),
+             tiling_of(groups, rows / groups, columns, t.dims ? columns_of(t) : rows / groups, true),
+             static_cast<const float *>(x[SCALE].data),
+             static_cast<int32_t *>(x[AMAX].data),
+             static_cast<unsigned long long *>(x[COUNTS].data),
+             x[CODES].dims ? x[CODES].type : t.type };
+}
+static inline bool makes_codes(const cuda_call *c, int at) { return c->x[at].dims > 0 || c->x[at + 1].dims > 0; }
+
+/* packs: may the source's operands be read in packs? */
+template <typename source>
+static void encode_values(const encoding_call &e, const source &from, bool packs, cudaStream_t stream)
+{
+    int64_t part = e.cut.columns / source::PARTS;
+    bool packed = packs && part % STRIP == 0 && e.cut.run % STRIP == 0 && aligned(e.codes, STRIP, 1) &&
+                  aligned(e.transposed, PACK, 1);
+    if (e.cut.rows == 0 || e.cut.columns == 0) return;
+    if (packed)
+        LAUNCH((encode_tiles<source, true>), blocks_of(e.cut), TILE_THREADS, sizeof(code_tile), stream, e, from);
+    else LAUNCH((encode_tiles<source, false>), blocks_of(e.cut), TILE_THREADS, sizeof(code_tile), stream, e, from);
+}
