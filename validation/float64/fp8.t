@@ -45,7 +45,8 @@ def deck_of(path, folder, precision="fp8"):
     return deck
 
 
-CURVE, SCALES = ("steps/losses", "steps/gradient_norms"), "fp8_tensors/scales"  # [steps], [steps, tensors], warm-up included
+CURVE = "steps/losses", "steps/gradient_norms"  # [steps], warm-up included
+SCALES = "fp8_tensors/scales"                  # [steps, tensors]
 
 
 def run_of(deck, *names):
