@@ -79,7 +79,8 @@ static inline double spread_in_limits(const spread *s, const bench_case *c, bool
     check_limits limit = check_limits_of(c->precision, c->model.layers, against_fp32);
     double worst = s->norm / limit.gradient_fourth;
     for (int m = 0; m < CHECK_MEASURES; m++)
-        if (m != CHECK_WEIGHTS || !against_fp32 || masters) worst = worst_of(worst, s->found.of[m] / limit.of[m]);
+        if (limit.of[m] > 0.0 && (m != CHECK_WEIGHTS || !against_fp32 || masters))
+            worst = worst_of(worst, s->found.of[m] / limit.of[m]);
     return worst;
 }
 
