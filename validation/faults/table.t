@@ -103,7 +103,7 @@ FP8 = [
     ("amaxes", GRID, {"all_reduce": (4,)}, KINDS),
     ("counts", GRID, {"all_reduce": (5,), "copy": (4,), "fill": (2,)}, KINDS),
     ("codes of shards", FP8_SHARDS, {"quantize": (7, 20), "fp8_scales": 1, "all_reduce": (4, 5)}, KINDS),
-    ("weights of shards", FP8_SHARDS, {"quantize": (1, 33, 48)}, ["stale"]),
+    ("weights of shards", FP8_SHARDS, {"quantize": (33, 48)}, ["stale"]),
     ("codes of experts", GROK, {"quantize": 12, "geglu_forward": 4, "geglu_backward": 4, "fp8_scales": 1,
                                 "all_reduce": (11, 12)}, KINDS),
     ("transposed experts", GROK, {"transpose": (21, 24, 28), "adamw": (4, 6)}, [*KINDS, "flip"]),
