@@ -311,13 +311,13 @@ def layout_faults(everything, precision):
 
 
 def fp8_faults(everything):
-    """FP8_NAMED, and of the rows of FP8 every tenth, unless everything is asked for."""
+    """FP8_NAMED, and of the rows of FP8 every fortieth, unless everything is asked for."""
     yield from FP8_NAMED
     listed = [(what, section, operation, nth, kind) for what, section, operations, kinds in FP8
               for operation, executed in operations.items() for kind in kinds
               for nth in (executions(executed) if isinstance(executed, int) else executed)]
     for at, (what, section, operation, nth, kind) in enumerate(listed):
-        if everything or at % 10 == 0:
+        if everything or at % 40 == 0:
             yield what, (kind, operation, nth, (at + nth) % RANKS), section
 
 
