@@ -2,6 +2,7 @@
 #include "bench/scaling.h"
 #include "base/fail.h"
 #include "base/fp8.h"
+#include "bench/result/result.h"
 #include "machine/world.h"
 #include "model/family.h"
 #include <math.h>
@@ -44,7 +45,7 @@ static void read_amaxes(const trainer *t, int32_t *amax, int64_t n)
 /* How far largest / amax is from the nearest power of two. */
 static double off_power(int64_t number, int32_t amax)
 {
-    double largest = number % FP8_KINDS == FP8_GRADIENT ? 57344.0 : 448.0;
+    double largest = (double)fp8_largest(number % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3);
     double exponent = log2(largest / (double)float_from_bits((uint32_t)amax));
     return fabs(exp2(exponent - round(exponent)) - 1.0);
 }
@@ -115,13 +116,12 @@ void scaling_reduce(int32_t *amax, int64_t tensors)
 
 const char *scaling_name(const bench_case *c, int64_t number, char *text, size_t length)
 {
-    static const char *const kinds[FP8_KINDS] = { "input", "weight", "gradient" };
     const family *f = family_of(c);
     int64_t product = number / FP8_KINDS % FP8_PRODUCTS, found = 0;
     const layer_step *s = f->layer.step;
     for (; s < f->layer.step + f->layer.count; s++)
         if (s->kind->product && found++ == product) break;
     snprintf(text, length, "layers.%lld.%s, %s", (long long)(number / FP8_KINDS / FP8_PRODUCTS), s->name,
-             kinds[number % FP8_KINDS]);
+             fp8_kind_name((fp8_kind)(number % FP8_KINDS)));
     return text;
 }
