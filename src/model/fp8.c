@@ -14,15 +14,12 @@ static int64_t rows_of(const tensor *t) { return tensor_elements(t) / columns_of
 
 static tensor take(arena *a, tensor shape) { return tensor_taken(a, ACTIVATIONS, shape); }
 
-static tensor input_shape(const fp8_product *p, const family *of, const rank_extents *n)
-{
-    return of->slot[p->step->reads[0]].shape(n);
-}
-
 static fp8_product describe(const layer_step *s, const family *of, const rank_extents *n, slot_set rows)
 {
     fp8_product p = { .step = s };
-    tensor input = input_shape(&p, of, n), output = of->slot[s->makes[0]].shape(n);
+    tensor input = of->slot[s->reads[0]].shape(n), output = of->slot[s->makes[0]].shape(n);
+    p.inputs = columns_of(&input);
+    p.outputs = columns_of(&output);
     p.groups = s->kind->product == PRODUCT_OF_EXPERTS ? n->experts / n->expert_ranks : 0;
     p.own = rows_of(&input);
     p.made = rows_of(&output);
@@ -36,22 +33,16 @@ static tensor transposed_shape(const fp8_product *p, dtype type, int64_t columns
     return fp8_transposed_shape(type, p->groups, p->groups ? p->whole / p->groups : p->whole, columns);
 }
 
-static void take_buffers(fp8_product *p, const family *of, const rank_extents *n, arena *a)
+static void take_buffers(fp8_product *p, arena *a)
 {
-    tensor input = input_shape(p, of, n), output = of->slot[p->step->makes[0]].shape(n);
-    int64_t k = columns_of(&input), width = columns_of(&output);
-    if (!p->by_rows) p->rows = take(a, tensor_2d(NULL, E4M3, p->own, k));
-    if (p->by_rows) p->transposed = take(a, transposed_shape(p, E4M3, k));
-    p->gradient = take(a, tensor_2d(NULL, E5M2, p->made, width));
-    p->d_transposed = take(a, transposed_shape(p, E5M2, width));
+    if (!p->by_rows) p->rows = take(a, tensor_2d(NULL, E4M3, p->own, p->inputs));
+    if (p->by_rows) p->transposed = take(a, transposed_shape(p, E4M3, p->inputs));
+    p->gradient = take(a, tensor_2d(NULL, E5M2, p->made, p->outputs));
+    p->d_transposed = take(a, transposed_shape(p, E5M2, p->outputs));
 }
 
 /* Elements of the weight on this rank. */
-static int64_t weight_elements(const fp8_product *p, const family *of, const rank_extents *n)
-{
-    tensor input = input_shape(p, of, n), output = of->slot[p->step->makes[0]].shape(n);
-    return (p->groups ? p->groups : 1) * columns_of(&input) * columns_of(&output);
-}
+static int64_t weight_elements(const fp8_product *p) { return (p->groups ? p->groups : 1) * p->inputs * p->outputs; }
 
 static void open_state(fp8_state *f, int64_t tensors, arena *a)
 {
@@ -71,21 +62,17 @@ void fp8_open(fp8_state *f, const bench_case *c, const family *of, const rank_ex
         if (s->kind->product) f->product[f->products++] = describe(s, of, n, rows);
     if (f->mode == FP8_OBSERVES) return;
     for (fp8_product *p = f->product; p < f->product + f->products; p++) {
-        int64_t weight = weight_elements(p, of, n);
-        take_buffers(p, of, n, a);
-        if (weight > largest) largest = weight;
+        take_buffers(p, a);
+        if (weight_elements(p) > largest) largest = weight_elements(p);
     }
     f->weight = take(a, tensor_1d(NULL, E4M3, largest));
 }
 
-tensor fp8_kept_shape(const fp8_state *f, const family *of, const rank_extents *n, int slot)
+tensor fp8_kept_shape(const fp8_state *f, int slot)
 {
     if (f->mode != FP8_ENCODES) return tensor_none();
-    for (const fp8_product *p = f->product; p < f->product + f->products; p++) {
-        tensor input = input_shape(p, of, n);
-        if (p->step->reads[0] != slot) continue;
-        return p->by_rows ? tensor_2d(NULL, E4M3, p->own, columns_of(&input))
-                          : transposed_shape(p, E4M3, columns_of(&input));
-    }
+    for (const fp8_product *p = f->product; p < f->product + f->products; p++)
+        if (p->step->reads[0] == slot)
+            return p->by_rows ? tensor_2d(NULL, E4M3, p->own, p->inputs) : transposed_shape(p, E4M3, p->inputs);
     return tensor_none();
 }

@@ -9,6 +9,7 @@
 /* Of one product of a layer; its buffers are shared by all layers. */
 typedef struct {
     const layer_step *step;
+    int64_t inputs, outputs;       /* k, n: columns of the input, of what is made of it */
     int64_t groups;                /* of rows that lie interleaved: own experts; 0: rows of one matrix */
     int64_t own, made, whole;      /* rows: of the input, of what is made of it, of the longer of the two */
     bool by_rows;                  /* the tape keeps the input's codes as rows, else transposed */
@@ -40,4 +41,4 @@ int64_t fp8_tensors(const bench_case *c);
 /* Takes what the case needs; kept as rows: `rows` of recomputing_of. */
 void fp8_open(fp8_state *f, const bench_case *c, const family *of, const rank_extents *n, slot_set rows, arena *a);
 /* What the tape has of the codes of a slot; absent where nothing multiplies with it. */
-tensor fp8_kept_shape(const fp8_state *f, const family *of, const rank_extents *n, int slot);
+tensor fp8_kept_shape(const fp8_state *f, int slot);

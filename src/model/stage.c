@@ -24,7 +24,7 @@ static void open_tape(stage *s, const schedule *order, arena *a)
                            .kept = recomputing_of(f, s->given->recompute, codes).kept };
     for (int i = SLOT_INPUT; i < f->slots; i++) {
         if (of_layer & slot_bit(i)) layout.shape[i] = f->slot[i].shape(&s->work.extents);
-        if (codes) layout.shape[slot_codes(i)] = fp8_kept_shape(&s->work.fp8, f, &s->work.extents, i);
+        if (codes) layout.shape[slot_codes(i)] = fp8_kept_shape(&s->work.fp8, i);
     }
     tape_open(&s->tape, &layout, a);
 }
