@@ -73,7 +73,7 @@ scale_difference scaling_give(trainer *t, const double *scale)
         pairs[i * FP8_FACTORS + FP8_SCALE] = (float)scale[i];
         pairs[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / (float)scale[i];
     }
-    machine_upload(t->machine, t->stage.work.fp8.scales, pairs);
+    trainer_give_scales(t, pairs);
     free(pairs);
     free(amax);
     return d;

@@ -61,7 +61,14 @@ void hazard_close(hazard *h)
     free(h);
 }
 
-const hazard_report *hazard_read(const hazard *h) { return &h->report; }
+hazard_report *hazard_read(hazard *h) { return &h->report; }
+
+void hazard_report_add(hazard_report *to, const hazard_report *from)
+{
+    to->count += from->count;
+    for (int i = 0; i < from->sentences && to->sentences < HAZARD_SENTENCES; i++)
+        memcpy(to->sentence[to->sentences++], from->sentence[i], sizeof to->sentence[0]);
+}
 
 static void clock_merge(vector_clock *into, const vector_clock *other)
 {

@@ -27,4 +27,6 @@ void hazard_follow(hazard *h, int queue, const vector_clock *past);
 void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o);
 /* The caller has waited for everything: all so far is ordered before all that follows. */
 void hazard_join(hazard *h);
-const hazard_report *hazard_read(const hazard *h);
+hazard_report *hazard_read(hazard *h);
+/* What was found elsewhere counts, too. */
+void hazard_report_add(hazard_report *to, const hazard_report *from);

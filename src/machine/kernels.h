@@ -152,10 +152,10 @@ op cross_entropy_partial_op(const cross_entropy_operands *o);
 op cross_entropy_finish_op(const cross_entropy_operands *o);
 
 /* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP
- * first. A weight of FP8 codes is the master rounded to BF16, times its scale; amax as quantize_op's, of
- * the new values as BF16 has them, codes or not; absent: none. */
+ * first. A weight of FP8 codes is the master rounded to BF16, times its scale; amax and counts as quantize_op's, of the
+ * new values as BF16 has them: the amax of codes or not, counts of codes; absent: none. */
 typedef struct {
-    tensor scalars, gradient, weight, master, first, second, amax;
+    tensor scalars, gradient, weight, master, first, second, amax, counts;
 } adamw_operands;
 op adamw_op(const adamw_operands *o, adamw_rule rule);
 

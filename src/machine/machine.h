@@ -96,7 +96,8 @@ const op *machine_unwaited(const machine *m);
 void machine_shadow(machine *m, shadow_mode mode);
 /* Of all that was shadowed; NULL if nothing was asked for. */
 const shadow_report *machine_shadowed(const machine *m);
-const hazard_report *machine_hazards(const machine *m); /* count and first sentences */
+const hazard_report *machine_hazards(const machine *m);           /* count and first sentences */
+void machine_add_hazards(machine *m, const hazard_report *found); /* by a machine whose place this one takes */
 tally *machine_tally(machine *m);
 /* The last span_capacity operations that ran, in no particular order; valid until more are run. */
 const span *machine_spans(const machine *m, int64_t *count);

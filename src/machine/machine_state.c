@@ -143,6 +143,7 @@ void machine_shadow(machine *m, shadow_mode mode)
 
 const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? shadow_read(m->shadow) : NULL; }
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
+void machine_add_hazards(machine *m, const hazard_report *found) { hazard_report_add(hazard_read(m->hazard), found); }
 tally *machine_tally(machine *m) { return &m->tally; }
 
 const span *machine_spans(const machine *m, int64_t *count)

@@ -14,7 +14,7 @@ op adamw_op(const adamw_operands *x, adamw_rule rule)
     const tensor part[] = { x->gradient, x->weight, x->first, x->second, has_master ? x->master : x->weight };
     op o = op_made(OP_ADAMW,
                    (tensor[]){ x->scalars, x->gradient, x->weight, x->master, x->first, x->second,
-                               fp8_scale_tensor(x->weight), x->amax },
+                               fp8_scale_tensor(x->weight), x->amax, x->counts },
                    (access_mode[]){ has_master ? WRITE : UPDATE });
     o.args.adamw = rule;
     need_scalars(&o, x->scalars);
@@ -25,6 +25,8 @@ op adamw_op(const adamw_operands *x, adamw_rule rule)
              &o, "parts of the bucket differ");
     need(!tensor_present(&x->amax) || (plain(x->amax, I32) && tensor_elements(&x->amax) == 1), &o,
          "amax is not one number");
+    need(!tensor_present(&x->counts) || (codes && plain(x->counts, U64) && tensor_elements(&x->counts) == FP8_COUNTS),
+         &o, "counts are not those of codes");
     return o;
 }
 

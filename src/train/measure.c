@@ -80,6 +80,7 @@ static void add_calibration(measure *r, const bench_case *c, mesh *m, const trai
     r->calibration = malloc(sizeof *r->calibration);
     if (!r->calibration) FAIL("no memory for a measure");
     *r->calibration = measure_trainer(&bf16, m, &plain);
+    hazard_report_add(&r->hazards, &r->calibration->hazards);
     if (r->calibration->arena.used > r->arena.used)
         arena_take(&r->arena, ACTIVATIONS, r->calibration->arena.used - r->arena.used);
 }
@@ -144,8 +145,8 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     t->parameters = r->parameters;
 }
 
-/* Gradients of the first step's whole batch, without an update. */
-static void calibrate(const bench_case *c, mesh *m, const trainer_options *o, const measure *r, int32_t *amax)
+/* Gradients of the first step's whole batch, without an update. Returns what it found unordered. */
+static hazard_report calibrate(const bench_case *c, mesh *m, const trainer_options *o, const measure *r, int32_t *amax)
 {
     bench_case bf16 = calibration_of(c);
     trainer_options plain = without_fault(o);
@@ -156,7 +157,9 @@ static void calibrate(const bench_case *c, mesh *m, const trainer_options *o, co
     scales_reduce(&t);
     machine_sync(t.machine);
     machine_read(t.machine, amax, t.stage.work.fp8.amax);
+    hazard_report found = *machine_hazards(t.machine);
     trainer_dismantle(&t);
+    return found;
 }
 
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
@@ -164,8 +167,10 @@ void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_optio
     int64_t tensors = r->calibration ? fp8_tensors(c) : 0;
     int32_t *amax = calloc((size_t)tensors + 1, sizeof *amax);
     if (!amax) FAIL("no memory for %lld amaxes", (long long)tensors);
-    if (tensors) calibrate(c, m, o, r, amax);
+    hazard_report found = { 0 };
+    if (tensors) found = calibrate(c, m, o, r, amax);
     build(t, c, m, o, r);
+    machine_add_hazards(t->machine, &found);
     if (tensors) memcpy(t->first_amax, amax, (size_t)tensors * sizeof *amax);
     free(amax);
 }

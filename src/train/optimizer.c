@@ -56,15 +56,20 @@ static void update_codes(trainer *t, const bucket *b, adamw_rule rule, int row, 
     adamw_operands x = operands_of(t, b, first, behind - first);
     x.weight.scale = tensor_slice(t->stage.work.fp8.scales, 0, p->codes, 1).data;
     x.amax = tensor_slice(t->stage.work.fp8.amax, 0, p->codes, 1);
+    x.counts = tensor_flat(tensor_slice(t->stage.work.fp8.counts, 0, p->codes, 1));
     submit(t->queues.compute, "adamw", adamw_op(&x, rule));
 }
 
 static bool is_codes(const bucket *b) { return b->weight.type == E4M3; }
 
-static void update_values(trainer *t, const bucket *b)
+static adamw_rule rule_of(const trainer *t, const bucket *b)
 {
     const optimizer_rule *o = &t->given->optimizer;
-    adamw_rule rule = { (float)o->beta1, (float)o->beta2, (float)o->epsilon, b->decays ? (float)o->decay : 0.0f };
+    return (adamw_rule){ (float)o->beta1, (float)o->beta2, (float)o->epsilon, b->decays ? (float)o->decay : 0.0f };
+}
+
+static void update_values(trainer *t, const bucket *b, adamw_rule rule)
+{
     adamw_operands all = operands_of(t, b, b->shard_first, b->shard_elements);
     if (!is_codes(b)) submit(t->queues.compute, "adamw", adamw_op(&all, rule));
     for (int i = b->first_param, end; is_codes(b) && i < b->first_param + b->params; i = end) {
@@ -90,7 +95,7 @@ static void initialize_bucket(trainer *t, bucket *b)
         if (p->rule.start == START_NORMAL) initialize_fragment(t, p, values, f);
         if (p->rule.start == START_ONES) submit(q, p->name, fill_op(values, 1.0));
     }
-    if (is_codes(b)) update_values(t, b); /* at a rate of 0: it makes codes of the master */
+    if (is_codes(b)) update_values(t, b, rule_of(t, b)); /* at a rate of 0: it makes codes of the master */
     else if (tensor_present(&b->master)) submit(q, "weight", copy_op(weight_shard(b), WRITE, b->master));
 }
 
@@ -149,8 +154,23 @@ void optimizer_initialize(trainer *t)
 static void update_bucket(trainer *t, bucket *b)
 {
     queue_wait(t->queues.compute, b->used);
-    update_values(t, b);
+    update_values(t, b, rule_of(t, b));
     gather_weights(t, b);
+}
+
+/* At a rate of 0, by a rule that leaves the moments as they are. The next step sets its rate itself. */
+void optimizer_encode(trainer *t)
+{
+    static const adamw_rule nothing = { .beta1 = 1.0f, .beta2 = 1.0f, .epsilon = 1.0f };
+    double scalars[STEP_SCALARS];
+    machine_read(t->machine, scalars, t->stage.scalars);
+    scalars[SCALAR_LEARNING_RATE] = 0.0;
+    machine_upload(t->machine, t->stage.scalars, scalars);
+    for (bucket *b = t->stage.params.buckets; b < t->stage.params.buckets + t->stage.params.bucket_count; b++) {
+        if (!is_codes(b)) continue;
+        update_values(t, b, nothing);
+        gather_weights(t, b);
+    }
 }
 
 mark optimizer_update(trainer *t)

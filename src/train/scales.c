@@ -72,6 +72,13 @@ const float *trainer_scales(const trainer *t)
     return t->scale;
 }
 
+void trainer_give_scales(trainer *t, const float *pairs)
+{
+    machine_upload(t->machine, fp8_of(t)->scales, pairs);
+    optimizer_encode(t);
+    machine_sync(t->machine);
+}
+
 /* Tensors of a kind are every FP8_KINDS-th. */
 static void report_kind(const trainer *t, fp8_kind kind, fp8_report *r)
 {

@@ -54,6 +54,8 @@ void gradient_norm(trainer *t);
 /* optimizer.c: first values; the update of every bucket, of which the last one's mark is returned. */
 void optimizer_initialize(trainer *t);
 mark optimizer_update(trainer *t);
+/* Weights that are kept as FP8 codes get new codes, by the scales as they stand. */
+void optimizer_encode(trainer *t);
 
 /* experts.c: what a mixture of experts reports of a step; nothing where there is none. */
 void experts_open(trainer *t, arena *a);
@@ -87,6 +89,8 @@ typedef struct {
 fp8_report trainer_fp8(const trainer *t, int64_t step);
 /* The scales of the step to come, [tensors, FP8_FACTORS]; good until the next call. The caller has waited. */
 const float *trainer_scales(const trainer *t);
+/* Others in their place. */
+void trainer_give_scales(trainer *t, const float *pairs);
 
 /* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
  * The caller has waited for its mark. */

@@ -3,7 +3,7 @@
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
-enum { SCALARS, GRADIENT, WEIGHT, MASTER, FIRST, SECOND, SCALE, AMAX };
+enum { SCALARS, GRADIENT, WEIGHT, MASTER, FIRST, SECOND, SCALE, AMAX, COUNTS };
 
 typedef struct {
     adamw_rule rule;
@@ -23,18 +23,18 @@ static void *part_at(const op *o, int which, int64_t at)
     return row_at(t->data, t->type, at);
 }
 
-/* Codes are made of values as BF16 has them; the amax is theirs. */
-static int32_t encode_weight(const op *o, int64_t at, const float *values, int64_t n)
+/* Codes are made of values as BF16 has them, and what is seen is of these. */
+static codes_seen encode_weight(const op *o, int64_t at, const float *values, int64_t n)
 {
     const float *scale = o->operand[SCALE].tensor.data;
     float tile[TILE];
     for (int64_t i = 0; i < n; i++) tile[i] = bf16_widen(bf16_round(values[i]));
-    if (!scale) return codes_look(tile, n).amax;
-    return codes_make(o->operand[WEIGHT].tensor.type, part_at(o, WEIGHT, at), tile, *scale, n).amax;
+    if (!scale) return codes_look(tile, n);
+    return codes_make(o->operand[WEIGHT].tensor.type, part_at(o, WEIGHT, at), tile, *scale, n);
 }
 
-/* The values live in the master where there is one, else in the weight. Returns their amax where it is asked for. */
-static int32_t update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
+/* The values live in the master where there is one, else in the weight. Returns what they showed, where it is asked. */
+static codes_seen update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
 {
     const operand *x = o->operand;
     int values = tensor_present(&x[MASTER].tensor) ? MASTER : WEIGHT;
@@ -56,18 +56,22 @@ static int32_t update_tile(const op *o, const step_rule *s, int64_t at, int64_t 
     row_close(part_at(o, SECOND, at), x[SECOND].tensor.type, second, n);
     row_close(part_at(o, values, at), x[values].tensor.type, weight, n);
     if (values == MASTER && !codes) row_store(part_at(o, WEIGHT, at), x[WEIGHT].tensor.type, weight, n);
-    return codes || amax ? encode_weight(o, at, weight, n) : 0;
+    return codes || amax ? encode_weight(o, at, weight, n) : (codes_seen){ 0 };
 }
 
 void host_adamw(const op *o, void *scratch)
 {
     step_rule s = rule_of(o);
     int64_t n = tensor_elements(&o->operand[WEIGHT].tensor);
-    int32_t most = 0, *amax = o->operand[AMAX].tensor.data;
-#pragma omp parallel for schedule(static) reduction(max : most)
-    for (int64_t at = 0; at < n; at += TILE) {
-        int32_t own = update_tile(o, &s, at, smaller(TILE, n - at));
-        most = own > most ? own : most;
+    codes_seen all = { 0 };
+#pragma omp parallel
+    {
+        codes_seen own = { 0 };
+#pragma omp for schedule(static)
+        for (int64_t at = 0; at < n; at += TILE)
+            own = codes_seen_by_both(own, update_tile(o, &s, at, smaller(TILE, n - at)));
+#pragma omp critical(adamw)
+        all = codes_seen_by_both(all, own);
     }
-    if (amax && most > *amax) *amax = most;
+    codes_seen_add(all, o->operand[AMAX].tensor.data, o->operand[COUNTS].tensor.data);
 }

@@ -10,6 +10,12 @@ codes_seen codes_seen_by_both(codes_seen a, codes_seen b)
     return a;
 }
 
+void codes_seen_add(codes_seen s, int32_t *amax, uint64_t *counts)
+{
+    if (amax && s.amax > *amax) *amax = s.amax;
+    for (int i = 0; counts && i < FP8_COUNTS; i++) counts[i] += s.count[i];
+}
+
 /* ---- rows: each loop is compiled once a format, which is then a constant ---- */
 
 static inline __attribute__((always_inline)) codes_seen make(dtype type, uint8_t *restrict to, const float *restrict x,

@@ -10,6 +10,8 @@ typedef struct {
     uint64_t count[FP8_COUNTS];
 } codes_seen;
 codes_seen codes_seen_by_both(codes_seen a, codes_seen b);
+/* amax, counts [FP8_COUNTS]: of an operation; NULL: not asked for. */
+void codes_seen_add(codes_seen s, int32_t *amax, uint64_t *counts);
 
 /* to[i] = the code of x[i] scale. */
 codes_seen codes_make(dtype type, uint8_t *restrict to, const float *restrict x, float scale, int64_t n);

@@ -75,10 +75,7 @@ void host_quantize(const op *o, void *scratch)
 #pragma omp critical(quantize)
         all = codes_seen_by_both(all, own);
     }
-    int32_t *amax = o->operand[AMAX].tensor.data;
-    uint64_t *counts = o->operand[COUNTS].tensor.data;
-    if (amax && all.amax > *amax) *amax = all.amax;
-    for (int i = 0; counts && i < FP8_COUNTS; i++) counts[i] += all.count[i];
+    codes_seen_add(all, o->operand[AMAX].tensor.data, o->operand[COUNTS].tensor.data);
 }
 
 void host_transpose(const op *o, void *scratch)

@@ -141,11 +141,25 @@ static void exact(void **state)
     if (test_is_long()) all("exact");
 }
 
+/* Scales that are given make other codes, of the same weights. */
+static void codes_follow_given_scales(void **state)
+{
+    (void)state;
+    for (int w = 0; w < FAMILIES; w++) {
+        bench_case c = case_for(workloads[w], "power_of_two", &layouts[0]);
+        trained x;
+        train_case(&x, &c, &(training){ .steps = 2, .halves_scales = true });
+        assert_true(x.whole_weight_errors == 0.0);
+        trained_close(&x);
+    }
+}
+
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(power_of_two), cmocka_unit_test(exact) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(power_of_two), cmocka_unit_test(exact),
+                                        cmocka_unit_test(codes_follow_given_scales) };
     int failed = cmocka_run_group_tests_name("fp8_layouts", tests, NULL, NULL);
     world_stop();
     return failed;

@@ -58,6 +58,7 @@ typedef struct {
     bool prove_access;
     fault fault;
     int64_t drop_wait, drop_step;
+    bool halves_scales;              /* FP8: after the last step */
     const trained *choices, *scales; /* scales: likewise, of another run */
 } training;
 
@@ -189,6 +190,19 @@ static inline void take_rows(const trainer *t, const trained *r, bool gradient, 
     }
 }
 
+static inline void halve_scales(const trained *r, trainer *t)
+{
+    float *pairs = calloc((size_t)(r->tensors * FP8_FACTORS), sizeof *pairs);
+    const float *own = trainer_scales(t);
+    if (!pairs) FAIL("no memory for the scales of a test model");
+    for (int64_t i = 0; i < r->tensors; i++) {
+        pairs[i * FP8_FACTORS + FP8_SCALE] = own[i * FP8_FACTORS + FP8_SCALE] / 2.0f;
+        pairs[i * FP8_FACTORS + FP8_INVERSE] = own[i * FP8_FACTORS + FP8_INVERSE] * 2.0f;
+    }
+    trainer_give_scales(t, pairs);
+    free(pairs);
+}
+
 /* Elements of this rank's whole weights that differ from what their owners hold, as rounded, and padding that is not
  * zero. */
 static inline double count_weight_errors(const trainer *t, const trained *r)
@@ -312,6 +326,7 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     world_broadcast(r->balance, sizeof r->balance, 0);
     world_broadcast(r->dropped, sizeof r->dropped, 0);
     if (m.takes_part) {
+        if (how->halves_scales) halve_scales(r, &t);
         take_machine(r, &t);
         r->whole_weight_errors = count_weight_errors(&t, r);
         trainer_dismantle(&t);

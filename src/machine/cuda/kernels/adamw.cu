@@ -17,9 +17,11 @@ typedef struct {
     part gradient, weight, master, first, second;
     const float *scale; /* of codes that the weight consists of */
     int32_t *amax;
+    unsigned long long *counts;
 } bucket; /* what has no data is absent */
-struct largest {
-    int32_t of[THREADS / WARP];
+struct found_by_warps {
+    int32_t amax[THREADS / WARP];
+    uint32_t counts[THREADS / WARP];
 };
 
 /* Elements as they lie: FP32 one to a word; BF16 two to a word, the first in the low half. */
@@ -71,26 +73,22 @@ static __device__ __forceinline__ void store_codes(const part &p, int64_t at, co
     static_cast<uint8_t *>(p.data)[at] = (uint8_t)pack_codes(p.type, x[0], 0.0f, 0.0f, 0.0f);
 }
 
-/* Codes are made of the value as BF16 has it; returns the largest of these. */
+/* Codes are made of the value as BF16 has it, and what is seen is of these. */
 template <int length>
-static __device__ __forceinline__ int32_t store_weight(const bucket &b, int64_t at, const float (&x)[length])
+static __device__ __forceinline__ found store_weight(const bucket &b, int64_t at, const float (&x)[length])
 {
-    float scale = b.scale ? *b.scale : 1.0f, scaled[length];
-    int32_t most = 0;
-    for (int i = 0; i < length; i++) {
-        float rounded = bf16_widen(round_bf16(x[i]));
-        most = max(most, amax_bits(rounded));
-        scaled[i] = rounded * scale;
-    }
+    float scale = b.scale ? *b.scale : 1.0f, rounded[length], scaled[length];
+    found seen = {};
+    for (int i = 0; i < length; i++) rounded[i] = bf16_widen(round_bf16(x[i])), scaled[i] = rounded[i] * scale;
+    see(b.weight.type, seen, rounded, scaled, scale);
     if (b.scale) store_codes(b.weight, at, scaled);
     else store(b.weight, at, x);
-    return most;
+    return seen;
 }
 
-/* The values live in the master where there is one, else in the weight. Returns the largest of the new weights. */
+/* The values live in the master where there is one, else in the weight. Returns what the new weights showed. */
 template <int length>
-static __device__ __forceinline__ int32_t update_strip(bucket b, const adamw_rule &rule, const double *scalar,
-                                                       int64_t at)
+static __device__ __forceinline__ found update_strip(bucket b, const adamw_rule &rule, const double *scalar, int64_t at)
 {
     part values = { b.master.data ? b.master.data : b.weight.data, b.master.data ? b.master.type : b.weight.type };
     words<length> g, w, m, v;
@@ -118,12 +116,13 @@ static __device__ __forceinline__ int32_t update_strip(bucket b, const adamw_rul
 /* Strips, then the elements that fill none. */
 static KERNEL(THREADS) update_bucket(bucket b, adamw_rule rule, const double *scalar, int64_t strips, int64_t n)
 {
-    SHARED(largest, parts);
+    SHARED(found_by_warps, parts);
     int64_t thread = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x, at = strips * STRIP + thread - strips;
-    int32_t most = 0;
-    if (thread < strips) most = update_strip<STRIP>(b, rule, scalar, thread * STRIP);
-    else if (at < n) most = update_strip<1>(b, rule, scalar, at);
-    if (b.amax) join_amax(b.amax, most, parts.of);
+    found seen = {};
+    if (thread < strips) seen = update_strip<STRIP>(b, rule, scalar, thread * STRIP);
+    else if (at < n) seen = update_strip<1>(b, rule, scalar, at);
+    if (b.amax) join_amax(b.amax, seen.amax, parts.amax);
+    if (b.counts) join_counts(b.counts, seen.counts, n, parts.counts);
 }
 
 static part part_of(const tensor &t) { return { t.data, t.type }; }
@@ -144,9 +143,10 @@ XGSW_EXTERN void cuda_adamw(const cuda_call *c)
                  part_of(c->x[4]),
                  part_of(c->x[5]),
                  static_cast<const float *>(c->x[6].data),
-                 static_cast<int32_t *>(c->x[7].data) };
+                 static_cast<int32_t *>(c->x[7].data),
+                 static_cast<unsigned long long *>(c->x[8].data) };
     int64_t n = elements_of(c->x[2]), strips = aligned(b) ? n / STRIP : 0;
     unsigned blocks = static_cast<unsigned>(parts_of(strips + (n - strips * STRIP), THREADS));
-    LAUNCH(update_bucket, blocks, THREADS, sizeof(largest), c->stream, b, c->args.adamw,
+    LAUNCH(update_bucket, blocks, THREADS, sizeof(found_by_warps), c->stream, b, c->args.adamw,
            static_cast<const double *>(c->x[0].data), strips, n);
 }

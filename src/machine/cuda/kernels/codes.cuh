@@ -1,5 +1,7 @@
 /* Codes of FP8 in registers: four in a word, the first in the lowest byte. */
 #pragma once
+#include "base/fp8.h"
+#include "machine/args.h"
 #include "machine/cuda/kernels/element.cuh"
 
 /* Eight bytes of codes. */
@@ -19,6 +21,29 @@ static __device__ __forceinline__ code_words pack_codes(dtype type, const float 
     return { { pack_codes(type, x[0], x[1], x[2], x[3]), pack_codes(type, x[4], x[5], x[6], x[7]) } };
 }
 
+/* ---- what is seen of values that become codes ---- */
+
+/* Of what a thread has seen: the largest, and in the halves of a word what was lost and what was cut, of at most 16384
+ * values in a block. */
+struct found {
+    int32_t amax;
+    uint32_t counts;
+};
+
+/* Of a strip; half of the smallest code becomes zero. That one is cut is seen by the largest, and rare. */
+template <int length>
+static __device__ __forceinline__ void see(dtype format, found &f, const float (&x)[length],
+                                           const float (&scaled)[length], float scale)
+{
+    const float lost = format == E4M3 ? 0x1p-10f : 0x1p-17f, largest = fp8_largest(format);
+    int32_t most = 0;
+    for (int i = 0; i < length; i++) most = max(most, amax_bits(x[i]));
+    for (int i = 0; i < length; i++) f.counts += x[i] != 0.0f && fabsf(scaled[i]) <= lost ? 1u : 0u;
+    f.amax = max(f.amax, most);
+    if (float_from_bits((uint32_t)most) * scale <= largest) return;
+    for (int i = 0; i < length; i++) f.counts += fabsf(scaled[i]) > largest ? 1u << 16 : 0u;
+}
+
 /* The block's largest of what its threads have found joins *amax; `partial` is a number for each warp in shared memory.
  */
 static __device__ __forceinline__ void join_amax(int32_t *amax, int32_t own, int32_t *partial)
@@ -29,4 +54,18 @@ static __device__ __forceinline__ void join_amax(int32_t *amax, int32_t own, int
     if (threadIdx.x > 0) return;
     for (int i = 1; i < (int)blockDim.x / WARP; i++) most = most > partial[i] ? most : partial[i];
     atomicMax(amax, most);
+}
+
+/* The block's counts join the operation's; `values`: all of its. `partial` as join_amax's, another one. */
+static __device__ __forceinline__ void join_counts(unsigned long long *counts, uint32_t own, int64_t values,
+                                                   uint32_t *partial)
+{
+    uint32_t sum = __reduce_add_sync(0xFFFFFFFFu, own);
+    if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    for (int i = 1; i < (int)blockDim.x / WARP; i++) sum += partial[i];
+    atomicAdd(counts + FP8_UNDERFLOWS, (unsigned long long)(sum & 0xFFFFu));
+    atomicAdd(counts + FP8_SATURATIONS, (unsigned long long)(sum >> 16));
+    if (blockIdx.x == 0) atomicAdd(counts + FP8_VALUES, (unsigned long long)values);
 }

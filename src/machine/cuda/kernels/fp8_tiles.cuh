@@ -185,26 +185,6 @@ struct encoding_call {
     dtype format;
 };
 
-/* Of what a thread has seen: the largest, and in the halves of a word what was lost and what was cut, of at most 16384
- * values in a block. */
-struct found {
-    int32_t amax;
-    uint32_t counts;
-};
-
-/* Of a strip; half of the smallest code becomes zero. That one is cut is seen by the largest, and rare. */
-template <int format>
-static __device__ __forceinline__ void see(found &f, const float (&x)[STRIP], const float (&scaled)[STRIP], float scale)
-{
-    const float lost = format == E4M3 ? 0x1p-10f : 0x1p-17f, largest = fp8_largest((dtype)format);
-    int32_t most = 0;
-    for (int i = 0; i < STRIP; i++) most = max(most, amax_bits(x[i]));
-    for (int i = 0; i < STRIP; i++) f.counts += x[i] != 0.0f && fabsf(scaled[i]) <= lost ? 1u : 0u;
-    f.amax = max(f.amax, most);
-    if (float_from_bits((uint32_t)most) * scale <= largest) return;
-    for (int i = 0; i < STRIP; i++) f.counts += fabsf(scaled[i]) > largest ? 1u << 16 : 0u;
-}
-
 /* As many as there are columns; they are rounded to their format before all else. */
 template <typename source, bool packed>
 static __device__ __forceinline__ code_words encode(const float (&given)[STRIP], int columns, float scale, found &f)
@@ -213,21 +193,8 @@ static __device__ __forceinline__ code_words encode(const float (&given)[STRIP],
     float x[STRIP], scaled[STRIP];
     narrow(rounded, given);
     for (int i = 0; i < STRIP; i++) x[i] = packed || i < columns ? get(rounded, i) : 0.0f, scaled[i] = x[i] * scale;
-    see<source::FORMAT>(f, x, scaled, scale);
+    see((dtype)source::FORMAT, f, x, scaled, scale);
     return pack_codes((dtype)source::FORMAT, scaled);
-}
-
-static __device__ __forceinline__ void join_counts(const encoding_call &q, uint32_t own, uint32_t *partial)
-{
-    uint32_t sum = __reduce_add_sync(0xFFFFFFFFu, own);
-    if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = sum;
-    __syncthreads();
-    if (threadIdx.x > 0) return;
-    for (int i = 1; i < TILE_WARPS; i++) sum += partial[i];
-    atomicAdd(q.counts + FP8_UNDERFLOWS, (unsigned long long)(sum & 0xFFFFu));
-    atomicAdd(q.counts + FP8_SATURATIONS, (unsigned long long)(sum >> 16));
-    if (blockIdx.x == 0)
-        atomicAdd(q.counts + FP8_VALUES, (unsigned long long)(q.cut.groups * q.cut.rows * q.cut.columns));
 }
 
 /* A thread's part of the tile. */
@@ -290,7 +257,7 @@ template <typename source, bool packed> static KERNEL(TILE_THREADS) encode_tiles
     __syncthreads();
     if (q.transposed.data) tile_write<PARTS, packed>(q.transposed, tile, q.cut, s.p);
     if (q.amax) join_amax(q.amax, s.seen.amax, tile.amax);
-    if (q.counts) join_counts(q, s.seen.counts, tile.counts);
+    if (q.counts) join_counts(q.counts, s.seen.counts, q.cut.groups * q.cut.rows * q.cut.columns, tile.counts);
 }
 
 /* Is it a matrix whose rows begin at multiples of so many bytes, or absent? */

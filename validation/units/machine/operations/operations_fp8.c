@@ -256,7 +256,7 @@ static void bucket_close(bucket *b)
     for (int i = 0; i < 5; i++) sample_close(all[i]);
 }
 
-static void update(bucket *b, float *scale, int32_t *amax)
+static void update(bucket *b, float *scale, int32_t *amax, uint64_t *counts)
 {
     double scalar[STEP_SCALARS] = { 4, 1e-3, 1 / (1 - pow(0.9, 5)), 1 / (1 - pow(0.95, 5)), 0.37, 0, 0 };
     adamw_operands o = { .scalars = tensor_1d(scalar, F64, STEP_SCALARS),
@@ -265,22 +265,26 @@ static void update(bucket *b, float *scale, int32_t *amax)
                          .master = b->master.t,
                          .first = b->first.t,
                          .second = b->second.t,
-                         .amax = amax ? tensor_1d(amax, I32, 1) : tensor_none() };
+                         .amax = amax ? tensor_1d(amax, I32, 1) : tensor_none(),
+                         .counts = counts ? tensor_1d(counts, U64, FP8_COUNTS) : tensor_none() };
     o.weight.scale = scale;
     RUN(q, submit(q, "adamw", adamw_op(&o, (adamw_rule){ 0.9f, 0.95f, 1e-5f, 0.1f })));
 }
 
-/* An update into codes is one into BF16, whose weight is then quantized; the amax of either is that of the weight. */
+/* An update into codes is one into BF16, whose weight is then quantized; amax and counts of either are the weight's. */
 static void check_update(dtype type, int64_t n, float scale)
 {
     bucket codes = bucket_open(type, n), bf16 = bucket_open(BF16, n), unseen = bucket_open(type, n);
     sample quantized = sample_open(type, 2, (int64_t[]){ 1, n }, 0);
     int32_t amax = 7, amax_of_bf16 = 7, amax_of_quantized = 7;
     float pair[FP8_FACTORS] = { scale, 1.0f / scale };
-    update(&codes, pair, &amax);
-    update(&bf16, NULL, &amax_of_bf16);
-    update(&unseen, pair, NULL);
-    encoding o = { .codes = quantized.t, .amax = tensor_1d(&amax_of_quantized, I32, 1) };
+    uint64_t counts[FP8_COUNTS] = { 1, 2, 3 }, counts_of_quantized[FP8_COUNTS] = { 1, 2, 3 };
+    update(&codes, pair, &amax, counts);
+    update(&bf16, NULL, &amax_of_bf16, NULL);
+    update(&unseen, pair, NULL, NULL);
+    encoding o = { .codes = quantized.t,
+                   .amax = tensor_1d(&amax_of_quantized, I32, 1),
+                   .counts = tensor_1d(counts_of_quantized, U64, FP8_COUNTS) };
     o.codes.scale = pair;
     RUN(q, submit(q, "quantize", quantize_op(tensor_2d(bf16.weight.memory, BF16, 1, n), o)));
     assert_memory_equal(codes.weight.memory, quantized.memory, quantized.bytes);
@@ -289,6 +293,8 @@ static void check_update(dtype type, int64_t n, float scale)
     assert_memory_equal(codes.first.memory, bf16.first.memory, bf16.first.bytes);
     assert_memory_equal(codes.second.memory, bf16.second.memory, bf16.second.bytes);
     assert_true(amax == amax_of_quantized && amax_of_bf16 == amax_of_quantized && amax > 7);
+    assert_memory_equal(counts, counts_of_quantized, sizeof counts);
+    assert_int_equal(counts[FP8_VALUES], n + 1 + FP8_VALUES);
     sample_close(&quantized);
     bucket_close(&codes);
     bucket_close(&bf16);
@@ -315,7 +321,7 @@ static void a_weight_in_place_has_an_amax(void **state)
         sample_randomize(&b.weight, 2, 0.05, 0.0);
         sample_close(&b.master);
         b.master = (sample){ 0 };
-        update(&b, NULL, &amax);
+        update(&b, NULL, &amax, NULL);
         for (int64_t i = 0; i < N; i++) {
             int32_t own = amax_bits(bf16_widen(bf16_round((float)element(&b.weight.t, i))));
             want = own > want ? own : want;
@@ -396,7 +402,9 @@ static void others_refuse(void **state)
     assert_null(adamw_op(&a, (adamw_rule){ 0 }).lacks);
     a.amax = scales;
     refuses(adamw_op(&a, (adamw_rule){ 0 }), "amax is not one number");
-    a.amax = tensor_none(), a.master = tensor_none();
+    a.amax = tensor_none(), a.counts = scales;
+    refuses(adamw_op(&a, (adamw_rule){ 0 }), "counts are not those of codes");
+    a.counts = tensor_none(), a.master = tensor_none();
     refuses(adamw_op(&a, (adamw_rule){ 0 }), "a weight of codes has no master or no scale");
     fp8_scales_operands s = { scalars, amax, past, scales };
     assert_null(fp8_scales_op(s, (fp8_scales_args){ 0 }).lacks);
