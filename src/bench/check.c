@@ -159,9 +159,7 @@ static void hold_scaling(const held_step *h)
 
 static check_limits limits_of(const check *k, int which)
 {
-    check_limits limits = check_limits_of(k->given.precision, k->given.model.layers, which == 1);
-    if (k->routes) limits.scale_first = check_scale_routed;
-    return limits;
+    return check_limits_of(k->given.precision, k->given.model.layers, which == 1);
 }
 
 static void hold_step(check_result *c, check *k, const trainer *t, int step)
@@ -197,12 +195,18 @@ static void hold_scales(check_result *c, check *k, const run_scales *of, int ste
 
 /* References go beside the first run, those of a mixture of experts and of FP8 beside each, whose choices or scales
  * they take. */
+static void open_references(check *k, const trainer *t)
+{
+    int32_t *choices = k->routes && k->scales ? routing_calibration(t, &k->given) : NULL;
+    for (int i = 0; i < k->references; i++) {
+        reference_free(&k->reference[i]);
+        reference_open(&k->reference[i], &k->given, i == 1, choices);
+    }
+    free(choices);
+}
+
 static void step_references(check_result *c, check *k, const trainer *t, const run_scales *of, int step)
 {
-    for (int i = 0; step == 0 && i < k->references; i++) {
-        reference_free(&k->reference[i]);
-        reference_open(&k->reference[i], &k->given, i == 1);
-    }
     if (k->routes) routing_give(t, k->reference, k->references);
     if (k->scales) hold_scales(c, k, of, step);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
@@ -239,6 +243,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
         trainer_initialize(t);
     }
     machine_agree(o.machine.kind);
+    if (computes) open_references(k, t);
     for (int step = 0; step < CHECK_STEPS; step++) {
         run_scales of = k->scales ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
         if (t) mark_sync(trainer_step(t));

@@ -29,8 +29,6 @@ typedef union {
     };
 } check_limits;
 /* Frozen limits of a precision against the reference of the same precision, or against the FP32 one. */
-/* Instead of scale_first, of a mixture of experts. */
-extern const double check_scale_routed;
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32);
 
 typedef struct {

@@ -69,8 +69,6 @@ static const check_limits bf16_against_fp32 = {
     .margin = 1e-1,          /*                                         2.3e-2 */
 };
 
-const double check_scale_routed = 0x1p-3;
-
 check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32)
 {
     if (precision == PRECISION_FP32) return fp32;

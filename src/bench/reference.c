@@ -165,9 +165,9 @@ void reference_step(reference *r, int step)
     read_rows(t, r, false, r->weight);
 }
 
-void reference_open(reference *r, const bench_case *check, bool fp32)
+void reference_open(reference *r, const bench_case *check, bool fp32, const int32_t *choices)
 {
-    trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = world_rank() } };
+    trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = world_rank() }, .choices = choices };
     *r = (reference){ .given = single_rank_case(check, fp32) };
     r->given.choices_given = check->model.experts > 0;
     r->share = own_share(&r->given);

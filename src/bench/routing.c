@@ -134,17 +134,28 @@ void routing_collect(const trainer *t, int64_t sequence, double *codes)
     }
 }
 
+static void read_codes(const double *codes, int64_t n, int32_t *choice)
+{
+    for (int64_t i = 0; i < n; i++) {
+        choice[CHOICES * i] = choice_of((int64_t)codes[i]);
+        choice[CHOICES * i + 1] = choice_of((int64_t)codes[i] / CODES);
+    }
+}
+
 void routing_write(const trainer *t, int64_t microbatch, const double *codes)
 {
     for (int64_t l = 0; l < layers_of(t); l++) {
         tensor to = mixture_choices(mixture_of(t), microbatch, l);
-        int32_t *choice = to.data;
-        for (int64_t i = 0; i < to.dim[0]; i++) {
-            int64_t code = (int64_t)codes[l * to.dim[0] + i];
-            choice[CHOICES * i] = choice_of(code);
-            choice[CHOICES * i + 1] = choice_of(code / CODES);
-        }
+        read_codes(codes + l * to.dim[0], to.dim[0], to.data);
     }
+}
+
+/* Of all ranks. */
+static void share_codes(const trainer *t, int64_t sequence, double *codes, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) codes[i] = 0.0;
+    if (t) routing_collect(t, sequence, codes);
+    world_sum(codes, n);
 }
 
 /* Sequence r + ranks m is microbatch m of rank r's reference. */
@@ -154,13 +165,25 @@ void routing_give(const trainer *t, reference of[], int references)
     int64_t n = c->model.layers * c->model.sequence;
     double *codes = reference_doubles(n);
     for (int64_t s = 0; s < c->global_batch; s++) {
-        for (int64_t i = 0; i < n; i++) codes[i] = 0.0;
-        if (t) routing_collect(t, s, codes);
-        world_sum(codes, n);
+        share_codes(t, s, codes, n);
         for (int i = 0; s % world_ranks() == world_rank() && i < references; i++)
             routing_write(&of[i].trainer, s / world_ranks(), codes);
     }
     free(codes);
+}
+
+int32_t *routing_calibration(const trainer *t, const bench_case *check)
+{
+    int64_t n = check->model.layers * check->model.sequence, share = check->global_batch / world_ranks() + 1;
+    double *codes = reference_doubles(n);
+    int32_t *choices = calloc((size_t)(share * n * CHOICES), sizeof *choices);
+    if (!choices) FAIL("no memory for the choices of a calibration");
+    for (int64_t s = 0; s < check->global_batch; s++) {
+        share_codes(t, s, codes, n);
+        if (s % world_ranks() == world_rank()) read_codes(codes, n, choices + s / world_ranks() * n * CHOICES);
+    }
+    free(codes);
+    return choices;
 }
 
 /* ---- as the references would have it ---- */

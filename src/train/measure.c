@@ -60,12 +60,12 @@ static measure measure_trainer(const bench_case *c, mesh *m, const trainer_optio
 }
 
 /* The amaxes of FP8's first step are those of a BF16 one. */
-static bench_case calibration_of(const bench_case *c)
+static bench_case calibration_of(const bench_case *c, const trainer_options *o)
 {
     bench_case bf16 = *c;
     bf16.precision = PRECISION_BF16;
     bf16.calibrates = true;
-    bf16.choices_given = false;
+    bf16.choices_given = o->choices != NULL;
     bf16.fault = (planted_fault){ .kind = FAULT_NONE };
     return bf16;
 }
@@ -75,7 +75,7 @@ static trainer_options without_fault(const trainer_options *o) { return (trainer
 /* One trainer follows the other: a rank has the memory of the larger. */
 static void add_calibration(measure *r, const bench_case *c, mesh *m, const trainer_options *o)
 {
-    bench_case bf16 = calibration_of(c);
+    bench_case bf16 = calibration_of(c, o);
     trainer_options plain = without_fault(o);
     r->calibration = malloc(sizeof *r->calibration);
     if (!r->calibration) FAIL("no memory for a measure");
@@ -145,34 +145,56 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     t->parameters = r->parameters;
 }
 
-/* Gradients of the first step's whole batch, without an update. Returns what it found unordered. */
-static hazard_report calibrate(const bench_case *c, mesh *m, const trainer_options *o, const measure *r, int32_t *amax)
+/* What a calibration leaves to the trainer whose scales it finds. */
+typedef struct {
+    int32_t *amax, *choices; /* as first_amax; as mixture.choices of a check model's experts, else NULL */
+    hazard_report hazards;
+} calibrated;
+
+static int32_t *integers(int64_t n)
 {
-    bench_case bf16 = calibration_of(c);
+    int32_t *x = calloc((size_t)n, sizeof *x);
+    if (!x) FAIL("no memory for %lld numbers of a calibration", (long long)n);
+    return x;
+}
+
+/* Gradients of the first step's whole batch, without an update. */
+static calibrated calibrate(const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
+{
+    bench_case bf16 = calibration_of(c, o);
     trainer_options plain = without_fault(o);
+    calibrated found = { .amax = integers(fp8_tensors(c)) };
     trainer t;
     build(&t, &bf16, m, &plain, r->calibration);
+    tensor choices = t.stage.work.experts.choices;
     trainer_initialize(&t);
+    if (o->choices) machine_upload(t.machine, choices, o->choices);
     trainer_gradients(&t);
     scales_reduce(&t);
     machine_sync(t.machine);
-    machine_read(t.machine, amax, t.stage.work.fp8.amax);
-    hazard_report found = *machine_hazards(t.machine);
+    machine_read(t.machine, found.amax, t.stage.work.fp8.amax);
+    if (tensor_present(&choices)) found.choices = integers(tensor_elements(&choices));
+    if (tensor_present(&choices)) machine_read(t.machine, found.choices, choices);
+    found.hazards = *machine_hazards(t.machine);
     trainer_dismantle(&t);
     return found;
 }
 
+static void take_calibration(trainer *t, calibrated *found)
+{
+    memcpy(t->first_amax, found->amax, (size_t)fp8_tensors(t->given) * sizeof *found->amax);
+    if (found->choices) machine_upload(t->machine, t->stage.work.experts.choices, found->choices);
+    machine_add_hazards(t->machine, &found->hazards);
+    free(found->amax);
+    free(found->choices);
+}
+
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
 {
-    int64_t tensors = r->calibration ? fp8_tensors(c) : 0;
-    int32_t *amax = calloc((size_t)tensors + 1, sizeof *amax);
-    if (!amax) FAIL("no memory for %lld amaxes", (long long)tensors);
-    hazard_report found = { 0 };
-    if (tensors) found = calibrate(c, m, o, r, amax);
+    calibrated found = { 0 };
+    if (r->calibration) found = calibrate(c, m, o, r);
     build(t, c, m, o, r);
-    machine_add_hazards(t->machine, &found);
-    if (tensors) memcpy(t->first_amax, amax, (size_t)tensors * sizeof *amax);
-    free(amax);
+    if (r->calibration) take_calibration(t, &found);
 }
 
 void trainer_dismantle(trainer *t)

@@ -105,4 +105,5 @@ step_report trainer_report(const trainer *t, int64_t step);
 typedef struct {
     machine_options machine;
     fault fault;
+    const int32_t *choices; /* given to the calibration of a check model's experts, as mixture.choices; NULL: none */
 } trainer_options;
