@@ -126,8 +126,9 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
 }
 
 /* Codes are made of what BF16 has. */
-static double as_kept(const trainer *t, const param *p, dtype type, double value)
+double compare_as_kept(const trainer *t, const param *p, double value)
 {
+    dtype type = t->stage.params.buckets[p->bucket].weight.type;
     float bf16 = bf16_widen(bf16_round((float)value));
     if (type == E4M3) return (double)e4m3_widen(e4m3_round(bf16 * t->scale[p->codes * FP8_FACTORS + FP8_SCALE]));
     return type == BF16 ? (double)bf16 : value;
@@ -146,7 +147,7 @@ static double *owners_weights(const trainer *t, const reference *r)
         for (param_run run = { 0 }; param_next_run(p, f, &run);)
             for (int64_t k = 0; k < run.count && run.logical >= 0; k++) {
                 double value = tensor_value(&x, run.local + k - f.first);
-                values[r->base[p->logical] + run.logical + k] = as_kept(t, p, b->weight.type, value);
+                values[r->base[p->logical] + run.logical + k] = compare_as_kept(t, p, value);
             }
         machine_view_end(t->machine, &x);
     }
