@@ -35,7 +35,7 @@ static void draw_experts(source *s, char text[DECK], size_t used)
 /* Keys that may contradict one another. */
 static void draw_deck(source *s, char text[DECK])
 {
-    static const char *const precisions[] = { "fp32", "bf16" }, *const overlaps[] = { "off", "on" },
+    static const char *const precisions[] = { "fp32", "bf16", "fp8" }, *const overlaps[] = { "off", "on" },
                              *const shardings[] = { "none", "optimizer" },
                              *const schedules[] = { "gpipe", "1f1b", "interleaved" },
                              *const recomputes[] = { "none",
@@ -48,7 +48,7 @@ static void draw_deck(source *s, char text[DECK])
     int tp = 1 << draw(s, 3), pp = 1 + (int)draw(s, 4), cp = 1 << draw(s, 3), dp = 1 + (int)draw(s, 4),
         micro_batch = 1 + (int)draw(s, 2), sp = draw(s, 3) ? 1 : 2;
     int microbatches = 1 + (int)draw(s, 4), chunks = 1 + (int)draw(s, 2), layers = 2 + 2 * (int)draw(s, 2);
-    const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 2),
+    const char *order = draw_word(s, schedules, 3), *precision = draw_word(s, precisions, 3),
                *recompute = draw_word(s, recomputes, 7);
     int used = snprintf(
         text, DECK,

@@ -373,6 +373,23 @@ static inline double worst_change(const trained *x, const double *got, const dou
     return worst;
 }
 
+/* COMPARE_ALONG (bench/compare.h) for the worst parameter. */
+static inline double worst_along(const trained *x, const double *got, const double *want)
+{
+    double whole = 0.0, worst = 0.0;
+    for (int64_t k = 0; k < x->base[x->rows]; k++) whole += want[k] * want[k];
+    for (int i = 0; i < x->rows; i++) {
+        double d = 0.0, n = 0.0;
+        if (x->base[i + 1] - x->base[i] < ALONG_ELEMENTS) continue;
+        for (int64_t k = x->base[i]; k < x->base[i + 1]; k++) {
+            d += (got[k] - want[k]) * want[k];
+            n += want[k] * want[k];
+        }
+        worst = worst_of(worst, fabs(d) / pow(sqrt(n) + 1e-3 * sqrt(whole), 2.0));
+    }
+    return worst;
+}
+
 static inline double worst_ratio(const trained *x, const double *got, const double *want, const char **name)
 {
     return worst_change(x, got, want, NULL, name);
