@@ -126,10 +126,13 @@ static void bf16(void **state)
     (void)state;
     cut_layouts("bf16");
 }
+/* Each way is compared with one rank that is trained anew, with the way's scales. */
 static void fp8(void **state)
 {
+    const char *const *masks = test_is_long() ? every : heaviest;
     (void)state;
-    cut_layouts("fp8");
+    cut_every_way((batch){ "fp8", 509, 8, 1, 2, llama3 }, cuts, sizeof cuts / sizeof cuts[0], masks,
+                  test_is_long() ? sizeof every / sizeof every[0] : 2);
 }
 static void pipeline_fp32(void **state)
 {
