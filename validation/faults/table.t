@@ -89,11 +89,10 @@ FAMILIES = [
 
 # FP8: what makes codes, transposes, gathers and scales them (what, section, {operation: executions}, kinds). Who makes
 # codes adds to amaxes and to the numbers of values. Not counted are weights whose codes are made for each use. Rows
-# that are gathered or transposed as codes are of one microbatch: of TP4's two, half of a gradient; of GRID's ranks and
-# microbatches a quarter, which is as large as FP8's own noise and found by the part along the gradient. Listed are
-# executions that are found on whichever rank; on all four ranks 122 of 128 stale or dropped transposes are, of stale
-# gathers 66 of 96, of stale casts of shards' weights 80 of 92 (measured/calibration-host.txt). One code that is flipped
-# is far less.
+# that are gathered or transposed as codes are of one microbatch: of TP4's two, half of a gradient; of GRID's a quarter,
+# as large as FP8's own noise, and found by the part along the gradient. Listed are executions that are found on
+# whichever rank: 122 of 128 stale or dropped transposes are, 66 of 96 stale gathers, 80 of 92 stale casts of shards'
+# weights (measured/calibration-host.txt). One code that is flipped is far less.
 FP8_TP4 = "tensor = 4\noverlap = off"
 FP8 = [
     ("codes", GRID, {"quantize": 8, "norm_forward": (1, 3, 6), "swiglu_forward": 4, "swiglu_backward": 4,
