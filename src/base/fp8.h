@@ -43,6 +43,10 @@ XGSW_SHARED uint8_t fp8_code(dtype type, float x) { return type == E4M3 ? e4m3_r
 XGSW_SHARED float fp8_value(dtype type, uint8_t code) { return type == E4M3 ? e4m3_widen(code) : e5m2_widen(code); }
 XGSW_SHARED float fp8_largest(dtype type) { return type == E4M3 ? 448.0f : 57344.0f; }
 
+/* Tensors that are multiplied as codes are numbered in turn: these of each product. Returns the format of one. */
+typedef enum { FP8_INPUT, FP8_WEIGHT, FP8_GRADIENT, FP8_KINDS } fp8_kind;
+XGSW_SHARED dtype fp8_format(int64_t number) { return number % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3; }
+
 /* An amax travels as the bits of a float that is not negative: these order as the floats do, infinity and NaN above all
  * numbers, so that a maximum of them is one of integers, in any order. */
 XGSW_SHARED int32_t amax_bits(float x) { return (int32_t)(float_bits(x) & 0x7FFFFFFFu); }

@@ -45,8 +45,8 @@ typedef struct {
 
 static double *part_of(check_result *c, check_measure m)
 {
-    double *const part[] = { &c->loss,    &c->loss,    &c->gradient_first, &c->gradient_fourth, &c->weights,
-                             &c->routing, &c->routing, &c->scales,         &c->scales };
+    double *const part[] = { &c->loss,    &c->loss,    &c->gradient_first, &c->gradient_fourth, &c->along,
+                             &c->weights, &c->routing, &c->routing,        &c->scales,          &c->scales };
     return part[m];
 }
 
@@ -90,6 +90,8 @@ static void hold_to_reference(const held_step *h)
     hold(h, gradient, compare_norm(h->t, r, h->step), "norm", "the gradient, as reported");
     if (first || last)
         hold_row(h, gradient, compare_rows(h->t, r, COMPARE_GRADIENT, r->gradient[last], NULL), "gradient");
+    if (first && h->limits.along > 0.0)
+        hold_row(h, CHECK_ALONG, compare_rows(h->t, r, COMPARE_ALONG, r->gradient[0], NULL), "part along the gradient");
     if (last && h->weights)
         hold_row(h, CHECK_WEIGHTS, compare_rows(h->t, r, COMPARE_WEIGHT, r->weight, r->first_weight), "weights");
 }

@@ -14,6 +14,7 @@ typedef enum {
     CHECK_LOSS_LATER,
     CHECK_GRADIENT_FIRST,
     CHECK_GRADIENT_FOURTH,
+    CHECK_ALONG, /* of the first step's gradients: COMPARE_ALONG; FP8 only, and to the reference of its scales */
     CHECK_WEIGHTS,
     CHECK_BALANCE,     /* this and the next: of a mixture of experts */
     CHECK_MARGIN,      /* no ratio: of logits */
@@ -24,7 +25,7 @@ typedef enum {
 typedef union {
     double of[CHECK_MEASURES];
     struct {
-        double loss_first, loss_later, gradient_first, gradient_fourth, weights, balance, margin, scale_first,
+        double loss_first, loss_later, gradient_first, gradient_fourth, along, weights, balance, margin, scale_first,
             scale_later;
     };
 } check_limits;

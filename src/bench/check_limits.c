@@ -45,6 +45,7 @@ static const check_limits fp8 = {
     .loss_later = 1e-2,      /* 3.9e-3 */
     .gradient_first = 5e-1,  /* 2.3e-1 */
     .gradient_fourth = 6e-1, /* 2.9e-1 */
+    .along = 1.3e-1,         /* 6.4e-2 */
     .weights = 9e-1,         /* 5.9e-1 */
     .balance = 5e-3,         /* 2.1e-3 */
     .margin = 4.5e-1,        /* 2.1e-1 */

@@ -8,7 +8,8 @@
 
 static const double not_finite = 1e100;
 
-static double magnitude(double x) { return isfinite(x) && fabs(x) < not_finite ? fabs(x) : not_finite; }
+static double bounded(double x) { return isfinite(x) && fabs(x) < not_finite ? x : not_finite; }
+static double magnitude(double x) { return fabs(bounded(x)); }
 
 /* Rows of this rank's stage; each stands in the reference at its logical number. */
 static int rows_held(const trainer *t) { return t ? t->stage.params.rows : 0; }
@@ -17,36 +18,46 @@ static int rows_held(const trainer *t) { return t ? t->stage.params.rows : 0; }
 static tensor own_view(const trainer *t, const param *p, compared what, fragment f)
 {
     const bucket *b = &t->stage.params.buckets[p->bucket];
-    tensor owned = what == COMPARE_GRADIENT ? gradient_shard(b) : master_shard(b);
+    tensor owned = what == COMPARE_WEIGHT ? master_shard(b) : gradient_shard(b);
     return machine_view(t->machine, param_view(p, f, owned, b->shard_first));
 }
 
-/* Squares of (x - target) and of (target - start), summed over this rank's part of a row; padding must be zero. */
+/* Over a part of a row: sums of squares of x - target, or COMPARE_ALONG of (x - target) (target - start), and of
+ * target - start; padding, which must be zero, is no element. */
 typedef struct {
     double error, change;
-} row_squares;
+    int64_t elements;
+} row_sums;
 
-static row_squares own_squares(const trainer *t, int i, compared what, const double *target, const double *start)
+static double ratio_of(compared what, row_sums s, double unit)
+{
+    double size = sqrt(s.change) + unit;
+    if (what != COMPARE_ALONG) return magnitude(sqrt(s.error) / size);
+    return s.elements < ALONG_ELEMENTS ? 0.0 : magnitude(s.error / (size * size));
+}
+
+static row_sums own_sums(const trainer *t, int i, compared what, const double *target, const double *start)
 {
     const param *p = &t->stage.params.row[i];
     fragment f = param_owned(&t->stage.params, i);
     tensor x = own_view(t, p, what, f);
-    row_squares total = { 0.0, 0.0 };
+    row_sums total = { 0 };
     for (param_run r = { 0 }; param_next_run(p, f, &r);)
         for (int64_t k = 0; k < r.count; k++) {
             bool padding = r.logical < 0;
             double want = padding ? 0.0 : target[r.logical + k];
             double change = padding || !start ? want : want - start[r.logical + k];
-            double error = magnitude(tensor_value(&x, r.local + k - f.first) - want);
-            total.error += error * error;
+            double error = bounded(tensor_value(&x, r.local + k - f.first) - want);
+            total.error += error * (what == COMPARE_ALONG ? change : error);
             total.change += change * change;
+            total.elements += !padding;
         }
     machine_view_end(t->machine, &x);
     return total;
 }
 
-/* Norms of the rows' changes; returns that of all of them. */
-static double reference_norms(const reference *r, const double *target, const double *start, double *norm)
+/* Squares of the rows' changes, summed; returns the norm of all of them. */
+static double reference_squares(const reference *r, const double *target, const double *start, double *square)
 {
     double whole = 0.0;
     for (int i = 0; i < r->rows; i++) {
@@ -55,7 +66,7 @@ static double reference_norms(const reference *r, const double *target, const do
             double x = target[v] - (start ? start[v] : 0.0);
             total += x * x;
         }
-        norm[i] = sqrt(total);
+        square[i] = total;
         whole += total;
     }
     return sqrt(whole);
@@ -93,20 +104,20 @@ static worst_row worst_of(const double *own, double *largest, int rows)
 
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start)
 {
-    double *own = reference_doubles(4 * r->rows), *shared = own + r->rows, *norm = shared + r->rows,
-           *largest = norm + r->rows;
-    double whole = reference_norms(r, target, start, norm), unit = 1e-3 * whole;
+    double *own = reference_doubles(4 * r->rows), *shared = own + r->rows, *square = shared + r->rows,
+           *largest = square + r->rows;
+    double unit = 1e-3 * reference_squares(r, target, start, square);
     for (int i = 0; i < rows_held(t); i++) {
         int row = t->stage.params.row[i].logical;
         if (t->stage.params.row[i].rule.moves_nothing) continue;
-        row_squares s = own_squares(t, i, what, target + r->base[row], start ? start + r->base[row] : NULL);
-        own[row] = magnitude(sqrt(s.error) / (sqrt(s.change) + unit));
+        row_sums s = own_sums(t, i, what, target + r->base[row], start ? start + r->base[row] : NULL);
+        own[row] = ratio_of(what, s, unit);
         shared[row] = s.error / bucket_replicas(&t->stage.params.buckets[t->stage.params.row[i].bucket]);
     }
     world_sum(shared, r->rows);
     worst_row worst = worst_of(own, largest, r->rows);
     for (int i = 0; i < r->rows; i++) {
-        double ratio = magnitude(sqrt(shared[i]) / (norm[i] + unit));
+        double ratio = ratio_of(what, (row_sums){ shared[i], square[i], r->base[i + 1] - r->base[i] }, unit);
         if (ratio > worst.r) worst.r = ratio, worst.row = i;
     }
     worst.rank = rank_of_largest(own[worst.row]);
@@ -115,8 +126,9 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
 }
 
 /* Codes are made of what BF16 has. */
-static double as_kept(const trainer *t, const param *p, dtype type, double value)
+double compare_as_kept(const trainer *t, const param *p, double value)
 {
+    dtype type = t->stage.params.buckets[p->bucket].weight.type;
     float bf16 = bf16_widen(bf16_round((float)value));
     if (type == E4M3) return (double)e4m3_widen(e4m3_round(bf16 * t->scale[p->codes * FP8_FACTORS + FP8_SCALE]));
     return type == BF16 ? (double)bf16 : value;
@@ -135,7 +147,7 @@ static double *owners_weights(const trainer *t, const reference *r)
         for (param_run run = { 0 }; param_next_run(p, f, &run);)
             for (int64_t k = 0; k < run.count && run.logical >= 0; k++) {
                 double value = tensor_value(&x, run.local + k - f.first);
-                values[r->base[p->logical] + run.logical + k] = as_kept(t, p, b->weight.type, value);
+                values[r->base[p->logical] + run.logical + k] = compare_as_kept(t, p, value);
             }
         machine_view_end(t->machine, &x);
     }

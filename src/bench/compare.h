@@ -14,10 +14,16 @@ typedef struct {
  * optimizers own, and once more over each rank's own ones, so that one rank cannot hide behind many; the largest is
  * returned, on all ranks alike. x: reduced gradients, or weights (master where there is one); not of rows that move
  * nothing (plan/model/params.h). start NULL: zero. t NULL: this rank takes no part. Collective over the world. Not
- * finite counts as 1e100. */
-typedef enum { COMPARE_GRADIENT, COMPARE_WEIGHT } compared;
+ * finite counts as 1e100.
+ * COMPARE_ALONG: of gradients |<x - target, target>| / (|target| + 1e-3 |whole target|)^2 instead, where a parameter,
+ * or a rank's own part of it, has ALONG_ELEMENTS or more. Rounding of so many hardly has a part along the gradient; a
+ * contribution that is missing, or another's, has. */
+typedef enum { COMPARE_GRADIENT, COMPARE_ALONG, COMPARE_WEIGHT } compared;
+enum { ALONG_ELEMENTS = 2048 };
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start);
 
+/* A weight as its type holds it; of codes the number that the code is, by the scale that trainer_scales has read. */
+double compare_as_kept(const trainer *t, const param *p, double value);
 /* Elements of a rank's whole weights that are not, bit for bit, what their owner holds; r is their number in the worst
  * row. The caller has waited for everything. Collective over the world. */
 worst_row compare_gathered(const trainer *t, const reference *r);

@@ -135,6 +135,9 @@ static void report_check(void *state, const case_result *r, int which)
     say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
         k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
         k->seconds);
+    if (r->given->precision == PRECISION_FP8)
+        say("Check %-7s FP8      along the gradients %.4g  scales %.4g, %lld other than the reference's own\n", when,
+            k->along, k->scales, (long long)k->scale_flips);
     if (r->given->model.experts)
         say("Check %-7s experts  %8.4g %s %d   %lld choices differ from a reference's, their logits by %.3g at most\n",
             when, k->routing, k->routing < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, (long long)k->flips,

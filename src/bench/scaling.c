@@ -45,7 +45,7 @@ static void read_amaxes(const trainer *t, int32_t *amax, int64_t n)
 /* How far largest / amax is from the nearest power of two. */
 static double off_power(int64_t number, int32_t amax)
 {
-    double largest = (double)fp8_largest(number % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3);
+    double largest = (double)fp8_largest(fp8_format(number));
     double exponent = log2(largest / (double)float_from_bits((uint32_t)amax));
     return fabs(exp2(exponent - round(exponent)) - 1.0);
 }

@@ -1,6 +1,6 @@
 /* The constants of each kind of operation. C and C++ both take this file: kernels of a GPU read it too. */
 #pragma once
-#include "base/numeric.h"
+#include "base/fp8.h"
 #include "base/op_kinds.h"
 
 /* The step's scalars, one F64 tensor: the only numbers that vary from step to step. */
@@ -87,9 +87,7 @@ typedef struct {
 /* Of a sequence and expert: the sum of its probabilities, how many tokens chose it, and of these how many were dropped.
  */
 enum { ROUTED_PROBABILITY, ROUTED_CHOSEN, ROUTED_DROPPED, ROUTED_STATISTICS };
-/* FP8 scales: of tensors in turn `FP8_KINDS` of each product. History: amaxes of so many steps, the one before the
- * first step included. */
-typedef enum { FP8_INPUT, FP8_WEIGHT, FP8_GRADIENT, FP8_KINDS } fp8_kind;
+/* FP8: amaxes of so many steps, the one before the first step included. */
 enum { FP8_HISTORY = 1024 };
 /* What values are multiplied by to become codes, and what codes are multiplied by in a product: 1 over it. */
 enum { FP8_SCALE, FP8_INVERSE, FP8_FACTORS };

@@ -26,7 +26,7 @@ typedef struct {
     int products;
     fp8_product product[FP8_PRODUCTS];
     tensor weight; /* a product's, as rows or transposed */
-    /* Of all tensors of the model: number (layer FP8_PRODUCTS + product) FP8_KINDS + kind (machine/args.h). */
+    /* Of all tensors of the model: number (layer FP8_PRODUCTS + product) FP8_KINDS + kind (base/fp8.h). */
     tensor amax, history, scales; /* [tensors] I32, [FP8_HISTORY, tensors] I32, [.., FP8_FACTORS] F32 */
     tensor counts;                /* [tensors, FP8_COUNTS] U64 */
 } fp8_state;

@@ -76,7 +76,7 @@ GATHERS = "    if (b->owners && b->owners->size > 1) done = b->gathered"
 FP8_MUTANTS = [
     ("gradients are E4M3", FLOAT64,
      [("src/model/fp8.c", "E5M2", "E4M3"),
-      ("src/machine/host/fp8.c", "FP8_GRADIENT ? E5M2 : E4M3", "FP8_KINDS ? E5M2 : E4M3")]),
+      ("src/base/fp8.h", "FP8_GRADIENT ? E5M2 : E4M3", "FP8_KINDS ? E5M2 : E4M3")]),
     ("gradients are E4M3, their scales those of E5M2", FLOAT64, [("src/model/fp8.c", "E5M2", "E4M3")]),
     ("amaxes are each rank's own", CHECK,
      [("src/train/scales.c", 'queues_all_reduce(&t->queues, t->queues.gradient, "amax", &t->mesh->all, '

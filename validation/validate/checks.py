@@ -21,7 +21,7 @@ THRESHOLD = 16.0
 AXES = ("tensor", "context", "shard", "data", "pipeline")
 ROUTED = ("balance_losses", "choices_dropped", "expert_loads_least", "expert_loads_most", "expert_loads_variation")
 FP8 = ("underflowed", "saturated", "scale_least", "scale_most")
-PARTS = ("loss", "gradient_first", "gradient_fourth", "weights", "routing")
+PARTS = ("loss", "gradient_first", "gradient_fourth", "along", "weights", "routing", "scales")
 
 
 def check_settings(case, f):

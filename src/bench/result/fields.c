@@ -227,6 +227,7 @@ static const field of_check[] = {
     { "loss", "1", "of losses", FIELD_REAL, CHECK(loss) },
     { "gradient_first", "1", "of the first step's gradients", FIELD_REAL, CHECK(gradient_first) },
     { "gradient_fourth", "1", "of the fourth step's gradients", FIELD_REAL, CHECK(gradient_fourth) },
+    { "along", "1", "of the first step's gradients, their parts along the reference's; FP8", FIELD_REAL, CHECK(along) },
     { "weights", "1", "of the weights after it", FIELD_REAL, CHECK(weights) },
     { "routing", "1", "of the choices of experts", FIELD_REAL, CHECK(routing) },
     { "flips", "1", "choices that a reference would have made otherwise", FIELD_COUNT, CHECK(flips) },

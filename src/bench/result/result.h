@@ -8,6 +8,7 @@
 typedef struct {
     double residual;                                       /* scaled: 16 is the threshold; max of the parts below */
     double loss, gradient_first, gradient_fourth, weights; /* worst ratio to its limit x 16, each */
+    double along;                                          /* the same of gradients' parts along the reference's; FP8 */
     double routing;                                        /* the same of choices of experts */
     double margin;        /* of those that a reference would have made otherwise, the largest difference of logits */
     int64_t flips;        /* their number */

@@ -102,8 +102,7 @@ void host_fp8_scales(const op *o, void *scratch)
         for (int64_t i = 0; i < n; i++) amax[i] = past[step * n + i] > amax[i] ? past[step * n + i] : amax[i];
     for (int64_t i = 0; i < n; i++) {
         float *factor = scale + i * FP8_FACTORS;
-        factor[FP8_SCALE] =
-            fp8_scale_of(i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3, amax[i], o->args.fp8_scales.exact);
+        factor[FP8_SCALE] = fp8_scale_of(fp8_format(i), amax[i], o->args.fp8_scales.exact);
         factor[FP8_INVERSE] = 1.0f / factor[FP8_SCALE];
     }
     memset(amax, 0, (size_t)n * sizeof *amax);

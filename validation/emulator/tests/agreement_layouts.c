@@ -201,7 +201,7 @@ static bool agrees(const bench_case *c, const trained *got, const trained *host)
 {
     trained one;
     bench_case alone = alone_of(c);
-    bool alike = same_choices(got, host);
+    bool alike = same_decisions(got, host);
     if (!alike) train_following(&one, &alone, got);
     spreads s = { .from[0] = spread_of(got, alike ? host : &one) };
     print_spread(c, "", &s, 0);

@@ -174,17 +174,19 @@ static bool calibrate(spread *s, const bench_case *c, int workload)
 
 static void print(const spread *s, const char *what, const check_limits *limits)
 {
-    static const char *const measures[] = { "loss, first",      "loss, later",  "gradient, first",
-                                            "gradient, fourth", "weights",      "balance loss",
-                                            "margin",           "scale, first", "scale, later" };
+    static const char *const measures[CHECK_MEASURES] = { "loss, first",      "loss, later",     "gradient, first",
+                                                          "gradient, fourth", "gradient, along", "weights",
+                                                          "balance loss",     "margin",          "scale, first",
+                                                          "scale, later" };
     if (world_rank() > 0) return;
-    printf("# %-26s loss: first, later   gradient: first, fourth   weights   balance  margin   scale: first, later\n",
+    printf("# %-26s loss: first, later   gradient: first, fourth, along   weights   balance  margin   scale: first, "
+           "later\n",
            what);
     for (int i = 0; i < TRAITS; i++) {
         const double *x = s->largest[i].of;
         if (s->checks[i] == 0) continue;
-        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e        %.1e   %.1e  %.1e  %.1e %.1e\n", trait_name(i),
-               s->checks[i], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]);
+        printf("# %-18s %3d     %.1e %.1e        %.1e %.1e %.1e       %.1e   %.1e  %.1e  %.1e %.1e\n", trait_name(i),
+               s->checks[i], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9]);
     }
     for (int m = 0; m < CHECK_MEASURES; m++)
         if (limits->of[m] > 0.0)

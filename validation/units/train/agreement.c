@@ -75,7 +75,10 @@ static references reference_of(batch b)
     return r;
 }
 
-/* Of a list's cuts every second, by turns, and of a cut's ways (sharding, mask): each in one of the two precisions.
+/* With FP8 a tensor rank has no fewer than 16 keys. */
+static bool is_legal(batch b, cut k) { return k.tensor <= 4 || strcmp(b.precision, "fp8") != 0; }
+
+/* Of a list's cuts every second, by turns, and of a cut's ways (sharding, mask): each in FP32 or in one of the others.
  * `long`: all. */
 static bool is_due(batch b, int way) { return test_is_long() || way % 2 == (strcmp(b.precision, "fp32") != 0); }
 
@@ -84,7 +87,7 @@ static void cut_every_way(batch b, const cut *list, int count, const char *const
 {
     references r = reference_of(b);
     for (int k = 0; k < count; k++) {
-        if (count > 2 && !is_due(b, k)) continue;
+        if (!is_legal(b, list[k]) || (count > 2 && !is_due(b, k))) continue;
         char what[64];
         spreads worst = no_spread;
         bench_case c = cut_case(b, list[k], (memory){ "none", "none", 1 });
@@ -123,6 +126,14 @@ static void bf16(void **state)
     (void)state;
     cut_layouts("bf16");
 }
+/* Each way is compared with one rank that is trained anew, with the way's scales. */
+static void fp8(void **state)
+{
+    const char *const *masks = test_is_long() ? every : heaviest;
+    (void)state;
+    cut_every_way((batch){ "fp8", 509, 8, 1, 2, llama3 }, cuts, sizeof cuts / sizeof cuts[0], masks,
+                  test_is_long() ? sizeof every / sizeof every[0] : 2);
+}
 static void pipeline_fp32(void **state)
 {
     (void)state;
@@ -132,6 +143,12 @@ static void pipeline_bf16(void **state)
 {
     (void)state;
     cut_pipelines("bf16");
+}
+
+static void pipeline_fp8(void **state)
+{
+    (void)state;
+    if (test_is_long()) cut_pipelines("fp8");
 }
 
 /* Weights as shards: those of Llama 2, whose gradients are FP32 sums of BF16 ones; `long`: of Llama 3.1, and of GPT-3
@@ -156,6 +173,11 @@ static void sharded_bf16(void **state)
 {
     (void)state;
     shard_every_way("bf16");
+}
+static void sharded_fp8(void **state)
+{
+    (void)state;
+    if (test_is_long()) shard_every_way("fp8");
 }
 
 /* ---- GPT-3: its embedding is tied, and at both ends of one stage, of the first and the last, or of one of several
@@ -271,12 +293,13 @@ int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32),          cmocka_unit_test(bf16),         cmocka_unit_test(pipeline_fp32),
-        cmocka_unit_test(pipeline_bf16), cmocka_unit_test(sharded_fp32), cmocka_unit_test(sharded_bf16),
-        cmocka_unit_test(microbatches),  cmocka_unit_test(padding),      cmocka_unit_test(nemotron_layouts),
-        cmocka_unit_test(gpt3_fp32),     cmocka_unit_test(gpt3_bf16)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fp32),          cmocka_unit_test(bf16),
+                                        cmocka_unit_test(fp8),           cmocka_unit_test(pipeline_fp32),
+                                        cmocka_unit_test(pipeline_bf16), cmocka_unit_test(pipeline_fp8),
+                                        cmocka_unit_test(sharded_fp32),  cmocka_unit_test(sharded_bf16),
+                                        cmocka_unit_test(sharded_fp8),   cmocka_unit_test(microbatches),
+                                        cmocka_unit_test(padding),       cmocka_unit_test(nemotron_layouts),
+                                        cmocka_unit_test(gpt3_fp32),     cmocka_unit_test(gpt3_bf16) };
     int failed = cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
     world_stop();
     return failed;

@@ -1,7 +1,7 @@
 /* Agreement of a case with one rank: how far losses per sequence, gradients of the first and the last step, weights and
  * norms are apart, in units of the limits of bench/check.h. Of a mixture of experts every choice is by the rule; where
  * one differs from the one rank's, the one rank is trained once more with the case's choices, each of which its own
- * logits would have made but for the calibrated margin. */
+ * logits would have made but for the calibrated margin; likewise with the scales of FP8. */
 #pragma once
 #include "bench/check.h"
 #include "plan/catalogue/catalogue.h"
@@ -58,7 +58,10 @@ static inline spread spread_of(const trained *x, const trained *want)
     }
     s.found.gradient_first = worst_ratio(want, x->gradient, want->gradient, &where);
     s.found.gradient_fourth = worst_ratio(want, x->last_gradient, want->last_gradient, &name);
+    s.found.along = worst_along(want, x->gradient, want->gradient);
     s.found.weights = worst_change(want, x->weight, want->weight, want->first_weight, &name);
+    s.found.scale_first = want->first_distance;
+    s.found.scale_later = want->scales.distance;
     snprintf(s.where, sizeof s.where, "%s", where);
     return s;
 }
@@ -78,6 +81,7 @@ static inline double spread_in_limits(const spread *s, const bench_case *c, bool
     bool masters = kept.weight == KEPT_FP32 || kept.master == KEPT_FP32;
     check_limits limit = check_limits_of(c->precision, c->model.layers, against_fp32);
     double worst = s->norm / limit.gradient_fourth;
+    if (limit.scale_first > 0.0 && c->model.experts) limit.scale_first = check_scale_routed;
     for (int m = 0; m < CHECK_MEASURES; m++)
         if (limit.of[m] > 0.0 && (m != CHECK_WEIGHTS || !against_fp32 || masters))
             worst = worst_of(worst, s->found.of[m] / limit.of[m]);
@@ -118,24 +122,29 @@ static inline bench_case alone_of(const bench_case *c)
     return alone;
 }
 
-static inline bool same_choices(const trained *a, const trained *b)
+/* Choices, and scales where `one` has any. */
+static inline bool same_decisions(const trained *x, const trained *one)
 {
-    return !a->choices ||
-           !memcmp(a->choices, b->choices, (size_t)(a->steps * a->sequences * a->of_sequence) * sizeof *a->choices);
+    size_t choices = x->choices ? (size_t)(x->steps * x->sequences * x->of_sequence) : 0;
+    return !(choices && memcmp(x->choices, one->choices, choices * sizeof *x->choices)) &&
+           !memcmp(x->scale, one->scale, (size_t)(one->steps * one->tensors) * sizeof *x->scale);
 }
 
-/* One rank that takes the choices of x. */
+/* One rank that takes the choices and the scales of x. */
 static inline void train_following(trained *one, const bench_case *alone, const trained *x)
 {
     bench_case c = *alone;
-    c.choices_given = true;
-    train_case(one, &c, &(training){ .steps = x->steps, .choices = x });
+    c.choices_given = x->choices != NULL;
+    train_case(one, &c,
+               &(training){ .steps = x->steps,
+                            .choices = x->choices ? x : NULL,
+                            .scales = c.precision == PRECISION_FP8 ? x : NULL });
 }
 
 static inline void compare_with(spreads *worst, int i, const trained *x, const references *r)
 {
     trained following;
-    bool alike = same_choices(x, &r->of[i]);
+    bool alike = same_decisions(x, &r->of[i]);
     if (!alike) train_following(&following, &r->given[i], x);
     const trained *want = alike ? &r->of[i] : &following;
     spread s = spread_of(x, want);
@@ -177,6 +186,8 @@ static inline void print_spread(const bench_case *c, const char *what, const spr
            layout_title(title, c), what, i ? ", from fp32" : "", x->loss_first, x->loss_later, x->gradient_first,
            x->gradient_fourth, s->where, x->weights, s->norm, spread_in_limits(s, c, i == 1));
     if (x->balance > 0.0) printf("; balance loss %.1e", x->balance);
+    if (i == 0 && c->precision == PRECISION_FP8)
+        printf("; along the gradient %.1e, scales differ by %.1e, %.1e", x->along, x->scale_first, x->scale_later);
     if (s->flips) printf(", %lld choices differ, by %.1e", (long long)s->flips, x->margin);
     printf("\n");
     fflush(stdout);

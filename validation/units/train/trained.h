@@ -2,7 +2,7 @@
  * losses, norms, and whole gradients and weights in the logical order of the parameter table. */
 #pragma once
 #include "base/fail.h"
-#include "base/fp8.h"
+#include "bench/compare.h"
 #include "bench/routing.h"
 #include "bench/scaling.h"
 #include "machine/world.h"
@@ -217,11 +217,8 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
         tensor whole = machine_view(t->machine, param_view(row, f, b->weight, bucket_held(b).first));
         for (param_run run = { 0 }; param_next_run(row, f, &run);)
             for (int64_t k = 0; k < run.count; k++) {
-                float want = run.logical < 0 ? 0.0f : (float)r->weight[r->base[row->logical] + run.logical + k];
-                float bf16 = bf16_widen(bf16_round(want));
-                if (whole.type == BF16) want = bf16;
-                if (whole.type == E4M3) want = e4m3_widen(e4m3_round(bf16 * t->scale[row->codes * FP8_FACTORS]));
-                errors += tensor_value(&whole, run.local + k - f.first) != (double)want;
+                double want = run.logical < 0 ? 0.0 : r->weight[r->base[row->logical] + run.logical + k];
+                errors += tensor_value(&whole, run.local + k - f.first) != compare_as_kept(t, row, want);
             }
         machine_view_end(t->machine, &whole);
     }
@@ -387,6 +384,23 @@ static inline double worst_change(const trained *x, const double *got, const dou
         double ratio = x->moves_nothing[i] ? 0.0 : sqrt(d) / (sqrt(n) + 1e-3 * sqrt(whole));
         if (!isnan(worst) && !(ratio <= worst)) *name = x->name[i];
         worst = worst_of(worst, ratio);
+    }
+    return worst;
+}
+
+/* COMPARE_ALONG (bench/compare.h) for the worst parameter. */
+static inline double worst_along(const trained *x, const double *got, const double *want)
+{
+    double whole = 0.0, worst = 0.0;
+    for (int64_t k = 0; k < x->base[x->rows]; k++) whole += want[k] * want[k];
+    for (int i = 0; i < x->rows; i++) {
+        double d = 0.0, n = 0.0;
+        if (x->base[i + 1] - x->base[i] < ALONG_ELEMENTS) continue;
+        for (int64_t k = x->base[i]; k < x->base[i + 1]; k++) {
+            d += (got[k] - want[k]) * want[k];
+            n += want[k] * want[k];
+        }
+        worst = worst_of(worst, fabs(d) / pow(sqrt(n) + 1e-3 * sqrt(whole), 2.0));
     }
     return worst;
 }

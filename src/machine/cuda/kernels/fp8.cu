@@ -101,7 +101,7 @@ static KERNEL(TILE_THREADS) scale_tensors(amax_history h)
     if (part > 0 || i >= n) return;
     int32_t now = h.past[at * n + i] = h.amax[i];
     for (int k = 0; k < TILE_WARPS; k++) now = max(now, parts.most[k][lane]);
-    float scale = fp8_scale_of(i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3, now, h.exact);
+    float scale = fp8_scale_of(fp8_format(i), now, h.exact);
     h.scales[i * FP8_FACTORS + FP8_SCALE] = scale;
     h.scales[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / scale;
     h.amax[i] = 0;
