@@ -204,7 +204,7 @@ static void step_references(check_result *c, check *k, const trainer *t, const r
         reference_open(&k->reference[i], &k->given, i == 1);
     }
     if (k->routes) routing_give(t, k->reference, k->references);
-    if (k->scales) hold_scales(c, k, of, step);
+    if (fp8_delays(&k->given)) hold_scales(c, k, of, step);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 
@@ -240,7 +240,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     }
     machine_agree(o.machine.kind);
     for (int step = 0; step < CHECK_STEPS; step++) {
-        run_scales of = k->scales ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
+        run_scales of = fp8_delays(&k->given) ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
         if (t) mark_sync(trainer_step(t));
         if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
         if (computes) step_references(&c, k, t, &of, step);

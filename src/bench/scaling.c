@@ -89,7 +89,8 @@ static void add_values(const trainer *t, int64_t step, double *values)
 static bool is_misreported(const trainer *run, const trainer *alone, int64_t number, double values, double all)
 {
     int64_t at = number * FP8_FACTORS + FP8_SCALE;
-    return run->scale[at] != alone->scale[at] || (number % FP8_KINDS != FP8_WEIGHT && values != all);
+    bool taken = fp8_delays(run->given);
+    return (taken && run->scale[at] != alone->scale[at]) || (number % FP8_KINDS != FP8_WEIGHT && values != all);
 }
 
 int64_t scaling_misreported(const trainer *run, const trainer *alone, int64_t step)

@@ -156,7 +156,7 @@ const op_rule op_rules[OP_KINDS] = {
     [OP_SQUARE_SUM] = { .operand = { READS("x", ""), UPDATES("squares", "") } },
     [OP_STEP_CLIP] = { .operand = { READS("squares", ""), READS("loss", ""), UPDATES("scalars", "") },
                        .limit = limit_of_doubles },
-    [OP_FP8_SCALES] = { .operand = { READS("scalars", ""), UPDATES("amax", ""), UPDATES("history", ""),
+    [OP_FP8_SCALES] = { .operand = { OPTIONAL("scalars", "", READ), UPDATES("amax", ""), OPTIONAL("history", "", UPDATE),
                                      WRITES("scales", "") } },
     [OP_INITIALIZE] = { .operand = { WRITES("out", "") } },
     [OP_SCALE] = { .operand = { UPDATES("x", "") } },

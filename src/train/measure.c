@@ -87,7 +87,7 @@ static void add_calibration(measure *r, const bench_case *c, mesh *m, const trai
 measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
 {
     measure r = measure_trainer(c, m, o);
-    if (fp8_mode_of(c) == FP8_ENCODES) add_calibration(&r, c, m, o);
+    if (fp8_delays(c)) add_calibration(&r, c, m, o);
     return r;
 }
 
