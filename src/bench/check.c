@@ -150,11 +150,13 @@ static void hold_routing(const held_step *h)
     hold_reports(h);
 }
 
-static void hold_scaling(const held_step *h)
+static void hold_scaling(const held_step *h, const bench_case *c)
 {
     worst_row w = compare_largest((double)scaling_misreported(h->t, &h->r->trainer, h->step));
+    int64_t unlike = fp8_delays(c) ? 0 : scaling_unlike(h->t, c, h->step);
     note(h->result, &h->result->scales, CHECK_THRESHOLD * w.r, "scales and numbers of values", "FP8, as reported",
          h->step, w.rank);
+    note(h->result, &h->result->scales, CHECK_THRESHOLD * (double)unlike, "scales", "FP8, on ranks", h->step, 0);
 }
 
 static check_limits limits_of(const check *k, int which)
@@ -176,7 +178,7 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
                         .limits = limits_of(k, i) };
         hold_to_reference(&h);
         if (k->routes) hold_routing(&h);
-        if (k->scales && i == 0) hold_scaling(&h);
+        if (k->scales && i == 0) hold_scaling(&h, &k->given);
     }
     hold_to_itself(c, &k->reference[0], t, step);
 }

@@ -1,9 +1,10 @@
 /* FP8 of a stage: what the products of its layers multiply as codes, the amaxes of the values, and the scales that
  * follow from them: those of the next step (delayed scaling, Micikevicius et al. 2022), or, of current scaling, of the
- * microbatch's own tensor, over tensor and context ranks, before it becomes codes. Of each product three tensors: its input and weight,
- * E4M3, and the gradient of its output, E5M2. A product sums over contiguous codes, so all three also lie transposed:
- * the input and the gradient for the weight's gradient, the weight for the input's. A gradient and an input that tensor
- * ranks hold in parts are gathered as codes and transposed then; the others are when they become codes. */
+ * microbatch's own tensor, over tensor and context ranks, before it becomes codes. Of each product three tensors: its
+ * input and weight, E4M3, and the gradient of its output, E5M2. A product sums over contiguous codes, so all three also
+ * lie transposed: the input and the gradient for the weight's gradient, the weight for the input's. A gradient and an
+ * input that tensor ranks hold in parts are gathered as codes and transposed then; the others are when they become
+ * codes. */
 #pragma once
 #include "model/family.h"
 

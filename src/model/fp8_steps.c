@@ -177,7 +177,8 @@ void fp8_encode_gradient(step_call *c, tensor dy)
 encoding fp8_read_encoding(step_call *c, int place)
 {
     const fp8_state *f = &c->work->fp8;
-    for (const fp8_product *p = f->product; encodes_within(c) && c->layer != NO_LAYER && p < f->product + f->products; p++)
+    for (const fp8_product *p = f->product; encodes_within(c) && c->layer != NO_LAYER && p < f->product + f->products;
+         p++)
         if (p->step->makes[0] == c->step->reads[place]) return gradient_encoding(c, p);
     return (encoding){ .codes = tensor_none() };
 }
