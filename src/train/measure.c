@@ -59,7 +59,7 @@ static measure measure_trainer(const bench_case *c, mesh *m, const trainer_optio
     return r;
 }
 
-/* The amaxes of FP8's first step are those of a BF16 one. */
+/* Delayed scaling: the amaxes of FP8's first step are those of a BF16 one. */
 static bench_case calibration_of(const bench_case *c)
 {
     bench_case bf16 = *c;

@@ -1,4 +1,5 @@
-/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow. */
+/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow; of current
+ * scaling those that they would make are reported. */
 #include "base/fail.h"
 #include "base/fp8.h"
 #include "train/trainer.h"
