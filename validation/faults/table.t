@@ -117,7 +117,6 @@ FP8_NAMED = [
     ("scales", ("stale", "fp8_scales", 1, 1), GRID), ("scales", ("flip", "fp8_scales", 1, 3), GRID),
     ("amaxes", ("drop", "all_reduce", 4, 0), GRID), ("amaxes", ("stale", "all_reduce", 4, 2), GRID),
     ("counts", ("stale", "all_reduce", 5, 2), GRID),
-    # of the rows of layer 0 and 1: seen in the codes that ranks exchange; the last microbatch's also in the scales
     ("amaxes of microbatches", ("drop", "all_reduce", 1, 1), FP8_CURRENT),
     ("amaxes of microbatches", ("drop", "all_reduce", 29, 1), FP8_CURRENT),
     ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS),
