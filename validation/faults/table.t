@@ -92,7 +92,6 @@ FAMILIES = [
 # that are gathered or transposed as codes are of one microbatch: of TP4's two, half of a gradient, of GRID's ranks and
 # microbatches a quarter, which is as large as FP8's own noise; one code that is flipped is far less.
 FP8_TP4 = "tensor = 4\noverlap = off"
-FP8_CURRENT = GRID + "\nfp8_scaling = current"
 FP8 = [
     ("codes", GRID, {"quantize": 8, "norm_forward": (1, 3, 6), "swiglu_forward": 4, "swiglu_backward": 4,
                      "rope_backward": 4}, KINDS),
@@ -117,8 +116,7 @@ FP8_NAMED = [
     ("scales", ("stale", "fp8_scales", 1, 1), GRID), ("scales", ("flip", "fp8_scales", 1, 3), GRID),
     ("amaxes", ("drop", "all_reduce", 4, 0), GRID), ("amaxes", ("stale", "all_reduce", 4, 2), GRID),
     ("counts", ("stale", "all_reduce", 5, 2), GRID),
-    ("amaxes of microbatches", ("drop", "all_reduce", 1, 1), FP8_CURRENT),
-    ("amaxes of microbatches", ("drop", "all_reduce", 29, 1), FP8_CURRENT),
+    ("amaxes of microbatches", ("drop", "all_reduce", 29, 1), GRID + "\nfp8_scaling = current"),
     ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS),
     ("codes of experts", ("stale", "quantize", 6, 3), GROK),
 ]
