@@ -117,8 +117,7 @@ FP8_NAMED = [
     ("amaxes", ("drop", "all_reduce", 4, 0), GRID), ("amaxes", ("stale", "all_reduce", 4, 2), GRID),
     ("counts", ("stale", "all_reduce", 5, 2), GRID),
     ("amaxes of microbatches", ("drop", "all_reduce", 29, 1), GRID + "\nfp8_scaling = current"),
-    ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS),
-    ("codes of experts", ("stale", "quantize", 6, 3), GROK),
+    ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS), ("codes of experts", ("stale", "quantize", 6, 3), GROK),
 ]
 
 # (what, (kind, operation, nth, rank), the rest of the section)
