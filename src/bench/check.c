@@ -152,11 +152,13 @@ static void hold_routing(const held_step *h)
     hold_reports(h);
 }
 
-static void hold_scaling(const held_step *h)
+static void hold_scaling(const held_step *h, const bench_case *c)
 {
     worst_row w = compare_largest((double)scaling_misreported(h->t, &h->r->trainer, h->step));
+    int64_t unlike = fp8_delays(c) ? 0 : scaling_unlike(h->t, c, h->step);
     note(h->result, &h->result->scales, CHECK_THRESHOLD * w.r, "scales and numbers of values", "FP8, as reported",
          h->step, w.rank);
+    note(h->result, &h->result->scales, CHECK_THRESHOLD * (double)unlike, "scales", "FP8, on ranks", h->step, 0);
 }
 
 static check_limits limits_of(const check *k, int which)
@@ -176,7 +178,7 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
                         .limits = limits_of(k, i) };
         hold_to_reference(&h);
         if (k->routes) hold_routing(&h);
-        if (k->scales && i == 0) hold_scaling(&h);
+        if (k->scales && i == 0) hold_scaling(&h, &k->given);
     }
     hold_to_itself(c, &k->reference[0], t, step);
 }
@@ -210,7 +212,7 @@ static void open_references(check *k, const trainer *t)
 static void step_references(check_result *c, check *k, const trainer *t, const run_scales *of, int step)
 {
     if (k->routes) routing_give(t, k->reference, k->references);
-    if (k->scales) hold_scales(c, k, of, step);
+    if (fp8_delays(&k->given)) hold_scales(c, k, of, step);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 
@@ -247,7 +249,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     machine_agree(o.machine.kind);
     if (computes) open_references(k, t);
     for (int step = 0; step < CHECK_STEPS; step++) {
-        run_scales of = k->scales ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
+        run_scales of = fp8_delays(&k->given) ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
         if (t) mark_sync(trainer_step(t));
         if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
         if (computes) step_references(&c, k, t, &of, step);

@@ -35,7 +35,7 @@ check_limits check_limits_of(case_precision precision, int64_t layers, bool agai
 typedef struct {
     bench_case given; /* the check model */
     bool routes;      /* a mixture of experts: the references take the choices of the run beside them */
-    bool scales;      /* FP8: the first of them takes the run's scales */
+    bool scales;      /* FP8: the first of them goes beside the run, whose scales it takes if they are delayed */
     bool referred;    /* what the references compute is there, and holds for the next run too */
     int references;
     reference reference[2]; /* same precision; FP32, unless that is the same */

@@ -180,7 +180,7 @@ static double untransposed(const trainer *t, int row)
 
 worst_row compare_gathered(const trainer *t, const reference *r)
 {
-    if (t && t->scale) trainer_scales(t);
+    if (t && fp8_delays(t->given)) trainer_scales(t);
     double *want = owners_weights(t, r), *own = reference_doubles(2 * r->rows);
     for (int i = 0; i < rows_held(t); i++) {
         const param *p = &t->stage.params.row[i];

@@ -178,7 +178,7 @@ void reference_open(reference *r, const bench_case *check, bool fp32, const int3
     mesh_open_alone(&r->alone, world_rank());
     r->measured = measure_case(&r->given, &r->alone, &o);
     trainer_build(&r->trainer, &r->given, &r->alone, &o, &r->measured);
-    if (scales(&r->trainer)) scaling_reduce(r->trainer.first_amax, fp8_tensors(&r->given));
+    if (fp8_delays(&r->given)) scaling_reduce(r->trainer.first_amax, fp8_tensors(&r->given));
     trainer_initialize(&r->trainer);
     open_reference(r, &r->trainer.stage.params);
     read_rows(&r->trainer, r, false, r->first_weight);

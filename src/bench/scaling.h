@@ -1,5 +1,6 @@
 /* FP8's scales in the check: those of the run, against what the reference's amaxes would make of them. The reference
- * then takes the run's. */
+ * then takes the run's. Scales of current microbatches are the reference's own, and the run's are alike on the ranks
+ * that exchange codes. */
 #pragma once
 #include "train/trainer.h"
 
@@ -21,10 +22,14 @@ typedef struct {
 run_scales scaling_of_run(const trainer *t, const bench_case *c);
 /* Against those of a trainer of all tokens by itself, before a step; which then takes `scale`. */
 scale_difference scaling_give(trainer *t, const double *scale);
-/* Tensors of which the run's report of that step has another scale than `alone`, which took the run's; or, of inputs
+/* Tensors of which the run's report of that step has another scale than `alone`, if it took the run's; or, of inputs
  * and gradients, another number of values that became codes than all ranks' `alone` together: each does once, on
  * whichever rank. Collective over the world; run NULL: this rank takes no part. */
 int64_t scaling_misreported(const trainer *run, const trainer *alone, int64_t step);
+/* Current scaling, behind that step: how many ranks have other scales of the last microbatches than the first of their
+ * tensor and context ranks, or report others than rank 0. Collective over the world; t NULL: this rank takes no part.
+ */
+int64_t scaling_unlike(const trainer *t, const bench_case *c, int64_t step);
 /* The amaxes of all references become those of the whole batch. Collective over the world. */
 void scaling_reduce(int32_t *amax, int64_t tensors);
 /* Of tensor `number`: "layers.0.qkv, weight"; returns text. */

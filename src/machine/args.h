@@ -98,6 +98,7 @@ typedef struct {
 } rope_args; /* where codes are made of all heads: those that are rotated, and how much of each */
 typedef struct {
     bool exact;
+    fp8_kind first; /* kind of number 0 */
 } fp8_scales_args;
 typedef struct {
     double value;

@@ -177,7 +177,8 @@ op tokens_op(tensor scalars, tensor tokens, tensor labels, const tokens_args *ar
 /* scalars: step += 1, then learning rate and bias corrections of that step. */
 op step_begin_op(tensor scalars, const step_begin_args *args);
 /* The amaxes of a step [n] I32 enter the history [FP8_HISTORY, n] I32, in the place of the step that the scalars name,
- * and become 0; scales [n, FP8_FACTORS] F32 follow from the largest in the history (base/fp8.h), of fp8_format(i). */
+ * and become 0; scales [n, FP8_FACTORS] F32 follow from the largest in the history, or without one from the amaxes
+ * (base/fp8.h), of fp8_format(first + i). */
 typedef struct {
     tensor scalars, amax, history, scales;
 } fp8_scales_operands;

@@ -7,6 +7,8 @@ fp8_mode fp8_mode_of(const bench_case *c)
     return c->calibrates ? FP8_OBSERVES : c->precision == PRECISION_FP8 ? FP8_ENCODES : FP8_OFF;
 }
 
+bool fp8_delays(const bench_case *c) { return c->precision == PRECISION_FP8 && c->fp8_scaling == FP8_DELAYED; }
+
 int64_t fp8_tensors(const bench_case *c) { return c->model.layers * FP8_PRODUCTS * FP8_KINDS; }
 
 static int64_t columns_of(const tensor *t) { return t->dim[t->dims - 1]; }
@@ -44,20 +46,23 @@ static void take_buffers(fp8_product *p, arena *a)
 /* Elements of the weight on this rank. */
 static int64_t weight_elements(const fp8_product *p) { return (p->groups ? p->groups : 1) * p->inputs * p->outputs; }
 
-static void open_state(fp8_state *f, int64_t tensors, arena *a)
+static void open_state(fp8_state *f, const bench_case *c, arena *a)
 {
+    int64_t tensors = fp8_tensors(c);
+    bool current = c->fp8_scaling == FP8_CURRENT;
     f->amax = tensor_taken(a, OPTIMIZER, tensor_1d(NULL, I32, tensors));
     f->counts = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, U64, tensors, FP8_COUNTS));
-    f->history = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, I32, FP8_HISTORY, tensors));
-    f->scales = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, F32, tensors, FP8_FACTORS));
+    if (current) f->latest = tensor_taken(a, OPTIMIZER, tensor_1d(NULL, I32, 1));
+    else f->history = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, I32, FP8_HISTORY, tensors));
+    f->scales = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, F32, tensors * (current ? f->in_flight : 1), FP8_FACTORS));
 }
 
 void fp8_open(fp8_state *f, const bench_case *c, const family *of, const rank_extents *n, slot_set rows, arena *a)
 {
     int64_t largest = 0;
-    *f = (fp8_state){ .mode = fp8_mode_of(c) };
+    *f = (fp8_state){ .mode = fp8_mode_of(c), .in_flight = f->in_flight };
     if (f->mode == FP8_OFF) return;
-    open_state(f, fp8_tensors(c), a);
+    open_state(f, c, a);
     for (const layer_step *s = of->layer.step; s < of->layer.step + of->layer.count; s++)
         if (s->kind->product) f->product[f->products++] = describe(s, of, n, rows);
     if (f->mode == FP8_OBSERVES) return;

@@ -1,8 +1,10 @@
 /* FP8 of a stage: what the products of its layers multiply as codes, the amaxes of the values, and the scales that
- * follow from them (delayed scaling, Micikevicius et al. 2022). Of each product three tensors: its input and weight,
- * E4M3, and the gradient of its output, E5M2. A product sums over contiguous codes, so all three also lie transposed:
- * the input and the gradient for the weight's gradient, the weight for the input's. A gradient and an input that tensor
- * ranks hold in parts are gathered as codes and transposed then; the others are when they become codes. */
+ * follow from them: those of the next step (delayed scaling, Micikevicius et al. 2022), or, of current scaling, of the
+ * microbatch's own tensor, over tensor and context ranks, before it becomes codes. Of each product three tensors: its
+ * input and weight, E4M3, and the gradient of its output, E5M2. A product sums over contiguous codes, so all three also
+ * lie transposed: the input and the gradient for the weight's gradient, the weight for the input's. A gradient and an
+ * input that tensor ranks hold in parts are gathered as codes and transposed then; the others are when they become
+ * codes. */
 #pragma once
 #include "model/family.h"
 
@@ -23,12 +25,16 @@ typedef enum { FP8_OFF, FP8_OBSERVES, FP8_ENCODES } fp8_mode;
 enum { FP8_PRODUCTS = 4 };
 typedef struct {
     fp8_mode mode;
+    int64_t in_flight; /* microbatches of a chunk between forward and backward, at most; given before */
     int products;
     fp8_product product[FP8_PRODUCTS];
     tensor weight; /* a product's, as rows or transposed */
     /* Of all tensors of the model: number (layer FP8_PRODUCTS + product) FP8_KINDS + kind (base/fp8.h). */
-    tensor amax, history, scales; /* [tensors] I32, [FP8_HISTORY, tensors] I32, [.., FP8_FACTORS] F32 */
-    tensor counts;                /* [tensors, FP8_COUNTS] U64 */
+    tensor amax;    /* [tensors] I32: of the step so far */
+    tensor counts;  /* [tensors, FP8_COUNTS] U64 */
+    tensor history; /* [FP8_HISTORY, tensors] I32; of delayed scaling */
+    tensor latest;  /* [1] I32: amax of what becomes codes next; of current scaling */
+    tensor scales;  /* [tensors, FP8_FACTORS] F32; of current scaling so many for each microbatch in flight */
 } fp8_state;
 
 static inline int64_t fp8_number(int64_t layer, int64_t product, fp8_kind kind)
@@ -37,6 +43,8 @@ static inline int64_t fp8_number(int64_t layer, int64_t product, fp8_kind kind)
 }
 
 fp8_mode fp8_mode_of(const bench_case *c);
+/* Do the scales of its steps follow from the steps before? */
+bool fp8_delays(const bench_case *c);
 int64_t fp8_tensors(const bench_case *c);
 /* Takes what the case needs; kept as rows: `rows` of recomputing_of. */
 void fp8_open(fp8_state *f, const bench_case *c, const family *of, const rank_extents *n, slot_set rows, arena *a);

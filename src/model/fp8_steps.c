@@ -27,11 +27,24 @@ static int64_t number_of(const step_call *c, const fp8_product *p, fp8_kind kind
     return fp8_number(c->layer, p - c->work->fp8.product, kind);
 }
 
+static bool scales_current(const step_call *c) { return tensor_present(&c->work->fp8.latest); }
+
+/* Delayed scales are there before the values: codes are made in the operation that makes these. */
+static bool encodes_within(const step_call *c) { return encodes(c) && !scales_current(c); }
+
+/* A weight is that of all microbatches. */
+static tensor scale_of(const step_call *c, const fp8_product *p, fp8_kind kind)
+{
+    const fp8_state *f = &c->work->fp8;
+    bool own = scales_current(c) && kind != FP8_WEIGHT;
+    int64_t place = own ? c->work->microbatch % f->in_flight : 0;
+    return tensor_slice(f->scales, 0, place * tensor_elements(&f->amax) + number_of(c, p, kind), 1);
+}
+
 /* The codes that lie there, as ones of that tensor. */
 static tensor of_kind(const step_call *c, const fp8_product *p, fp8_kind kind, tensor codes)
 {
-    tensor scale = tensor_slice(c->work->fp8.scales, 0, number_of(c, p, kind), 1);
-    codes.scale = scale.data;
+    codes.scale = scale_of(c, p, kind).data;
     return codes;
 }
 
@@ -63,6 +76,21 @@ static void encode(const step_call *c, const char *name, tensor x, encoding to)
     if (encodes(c) || !c->again) submit(c->work->queues.compute, name, quantize_op(tensor_rows(x), to));
 }
 
+/* Current scaling: that of the values x. What runs again finds it. */
+static void scale(const step_call *c, const fp8_product *p, fp8_kind kind, const char *name, tensor x)
+{
+    const workspace *w = c->work;
+    tensor amax = w->fp8.latest, to = scale_of(c, p, kind);
+    if (!scales_current(c) || c->again) return;
+    workspace_await(w, w->queues.compute, to);
+    submit(w->queues.compute, name, quantize_op(tensor_rows(x), (encoding){ .codes = tensor_none(), .amax = amax }));
+    queues_all_reduce(&w->queues, w->queues.tensor, name, w->tensor.ranks, amax);
+    queues_all_reduce(&w->queues, w->queues.context, name, w->context[0], amax);
+    submit(w->queues.compute, name,
+           fp8_scales_op((fp8_scales_operands){ .amax = amax, .scales = to },
+                         (fp8_scales_args){ .exact = w->given->fp8_scale == FP8_EXACT, .first = kind }));
+}
+
 /* ---- inputs ---- */
 
 void fp8_await_made(step_call *c)
@@ -84,15 +112,16 @@ static encoding made_encoding(const step_call *c, int place)
 
 encoding fp8_made_encoding(const step_call *c, int place)
 {
-    return encodes(c) ? made_encoding(c, place) : (encoding){ .codes = tensor_none() };
+    return encodes_within(c) ? made_encoding(c, place) : (encoding){ .codes = tensor_none() };
 }
 
 void fp8_encode_made(step_call *c)
 {
     for (int i = 0; c->layer != NO_LAYER && c->step->makes[i] != SLOT_NONE; i++) {
         const fp8_product *p = product_reading(c, c->step->makes[i]);
-        if (p && !(encodes(c) && c->step->kind->encodes))
-            encode(c, p->step->name, step_made(c, i), made_encoding(c, i));
+        if (!p || (encodes_within(c) && c->step->kind->encodes)) continue;
+        scale(c, p, FP8_INPUT, p->step->name, step_made(c, i));
+        encode(c, p->step->name, step_made(c, i), made_encoding(c, i));
     }
 }
 
@@ -124,7 +153,7 @@ static bool encoded_by_reader(const step_call *c, const fp8_product *p)
 {
     const step_list *l = &c->work->family->layer;
     bool reader = false;
-    for (const layer_step *s = p->step + 1; encodes(c) && s < l->step + l->count; s++)
+    for (const layer_step *s = p->step + 1; encodes_within(c) && s < l->step + l->count; s++)
         for (int i = 0; s->kind->encodes && s->reads[i] != SLOT_NONE; i++) reader |= s->reads[i] == p->step->makes[0];
     return reader;
 }
@@ -140,13 +169,16 @@ static encoding gradient_encoding(step_call *c, const fp8_product *p)
 void fp8_encode_gradient(step_call *c, tensor dy)
 {
     const fp8_product *p = product_of(c, c->step);
-    if (p && !encoded_by_reader(c, p)) encode(c, c->step->backward_name, dy, gradient_encoding(c, p));
+    if (!p || encoded_by_reader(c, p)) return;
+    scale(c, p, FP8_GRADIENT, c->step->backward_name, dy);
+    encode(c, c->step->backward_name, dy, gradient_encoding(c, p));
 }
 
 encoding fp8_read_encoding(step_call *c, int place)
 {
     const fp8_state *f = &c->work->fp8;
-    for (const fp8_product *p = f->product; encodes(c) && c->layer != NO_LAYER && p < f->product + f->products; p++)
+    for (const fp8_product *p = f->product; encodes_within(c) && c->layer != NO_LAYER && p < f->product + f->products;
+         p++)
         if (p->step->makes[0] == c->step->reads[place]) return gradient_encoding(c, p);
     return (encoding){ .codes = tensor_none() };
 }
@@ -162,12 +194,13 @@ static tensor by_matrix(const fp8_product *p, tensor stacked)
     return tensor_3d(stacked.data, stacked.type, p->groups, stacked.dim[0] / p->groups, stacked.dim[1]);
 }
 
-/* Codes of W, as rows or transposed, matrix by matrix. Its amax is shown once a step. */
+/* Codes of W, as rows or transposed, matrix by matrix. Its amax is shown once a step, and its own scale made then. */
 static void encode_weight(const step_call *c, const fp8_product *p, tensor w, tensor to, bool transposes)
 {
     int64_t matrices = matrices_of(p), n = w.dim[0] / matrices, m = to.dim[0] / matrices;
     step_call shown = *c;
     shown.again = c->again || transposes || c->work->microbatch > 0;
+    scale(&shown, p, FP8_WEIGHT, c->step->name, w);
     for (int64_t i = 0; i < matrices; i++) {
         tensor of = tensor_slice(w, 0, i * n, n), part = tensor_slice(to, 0, i * m, m);
         encode(

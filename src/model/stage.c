@@ -12,6 +12,14 @@ static void open_chunks(stage *s, int stage_number)
     for (int i = 0; i < chunks; i++) s->chunk[i] = chunk_of(s->given, stage_number, i);
 }
 
+static int64_t most_in_flight(const bench_case *c, const schedule *order)
+{
+    int64_t most = 1;
+    for (int i = 0; i < c->layout.chunks_per_stage; i++)
+        if (schedule_live_chunk(order, i) > most) most = schedule_live_chunk(order, i);
+    return most;
+}
+
 static void open_tape(stage *s, const schedule *order, arena *a)
 {
     const family *f = s->work.family;
@@ -65,6 +73,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .experts = { .chunks = c->layout.chunks_per_stage,
                                          .ranks = &m->expert,
                                          .whole = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] } },
+                            .fp8 = { .in_flight = most_in_flight(c, order) },
                             .params = &s->params },
                   .data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD],
                   .data_rank = m->at[AXIS_DATA] * m->layout.degree[AXIS_SHARD] + m->at[AXIS_SHARD] };

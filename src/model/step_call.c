@@ -45,13 +45,14 @@ void workspace_lend(workspace *w, tensor x, mark until)
     w->lendings = (at + 1) % READS_BEHIND;
     queue_wait(w->queues.compute, w->lent[at].until);
     w->lent[at].data = x.data;
+    w->lent[at].scale = x.scale;
     w->lent[at].until = until;
 }
 
 void workspace_await(const workspace *w, queue *q, tensor x)
 {
-    for (int i = 0; i < READS_BEHIND; i++)
-        if (w->lent[i].data == x.data) queue_wait(q, w->lent[i].until);
+    for (int i = 0; tensor_present(&x) && i < READS_BEHIND; i++)
+        if (w->lent[i].data == x.data || w->lent[i].scale == x.data) queue_wait(q, w->lent[i].until);
 }
 
 scattered_sum workspace_sum(const workspace *w, tensor out)

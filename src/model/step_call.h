@@ -27,15 +27,15 @@ typedef struct workspace {
     fp8_state fp8;
     int64_t microbatch; /* the one at work */
     struct {
-        const void *data;
+        const void *data, *scale;
         mark until;
     } lent[READS_BEHIND];
     int lendings;
 } workspace;
 
 /* Weight gradients run behind, on a queue of their own: what they read may not be written before they have. `lend` says
- * that x is read until that mark; whoever writes it next, on queue q, has called `await`. Of more than READS_BEHIND
- * lendings the compute queue waits for the oldest. */
+ * that x, and its scale, is read until that mark; whoever writes it next, on queue q, has called `await`. Of more than
+ * READS_BEHIND lendings the compute queue waits for the oldest. */
 void workspace_lend(workspace *w, tensor x, mark until);
 void workspace_await(const workspace *w, queue *q, tensor x);
 

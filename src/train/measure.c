@@ -59,7 +59,7 @@ static measure measure_trainer(const bench_case *c, mesh *m, const trainer_optio
     return r;
 }
 
-/* The amaxes of FP8's first step are those of a BF16 one. */
+/* Delayed scaling: the amaxes of FP8's first step are those of a BF16 one. */
 static bench_case calibration_of(const bench_case *c, const trainer_options *o)
 {
     bench_case bf16 = *c;
@@ -88,7 +88,7 @@ static void add_calibration(measure *r, const bench_case *c, mesh *m, const trai
 measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
 {
     measure r = measure_trainer(c, m, o);
-    if (fp8_mode_of(c) == FP8_ENCODES) add_calibration(&r, c, m, o);
+    if (fp8_delays(c)) add_calibration(&r, c, m, o);
     return r;
 }
 

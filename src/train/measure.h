@@ -20,8 +20,8 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o);
 void measure_free(measure *r);
 
 /* Takes one block of memory, as large as measured, lays the case out in it, gives queues their scratch and makes the
- * machine ready for what was noted. r: of the same case, mesh and machine. Of FP8, before: a BF16 trainer's gradients
- * of the first step, whose amaxes trainer_initialize takes (first_amax); until the first step a check model's
- * mixture.choices are that one's. */
+ * machine ready for what was noted. r: of the same case, mesh and machine. Of FP8 with delayed scaling, before: a BF16
+ * trainer's gradients of the first step, whose amaxes trainer_initialize takes (first_amax); until the first step a
+ * check model's mixture.choices are that one's. */
 void trainer_build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r);
 void trainer_dismantle(trainer *t); /* closes trainer, machine and memory of trainer_build */

@@ -1,4 +1,5 @@
-/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow. */
+/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow; of current
+ * scaling those that they would make are reported. */
 #include "base/fail.h"
 #include "base/fp8.h"
 #include "train/trainer.h"
@@ -6,6 +7,8 @@
 #include <stdlib.h>
 
 static const fp8_state *fp8_of(const trainer *t) { return &t->stage.work.fp8; }
+
+static bool delays(const trainer *t) { return tensor_present(&fp8_of(t)->history); }
 
 static int64_t tensors_of(const trainer *t) { return fp8_tensors(t->given); }
 
@@ -28,11 +31,12 @@ void scales_close(trainer *t)
     free(t->count);
 }
 
-static void next_scales(trainer *t)
+/* Those that follow from the amaxes of the step and, delayed, of those before. */
+static void follow(trainer *t, tensor scales)
 {
     const fp8_state *f = fp8_of(t);
     submit(t->queues.compute, "scales",
-           fp8_scales_op((fp8_scales_operands){ t->stage.scalars, f->amax, f->history, f->scales },
+           fp8_scales_op((fp8_scales_operands){ t->stage.scalars, f->amax, f->history, scales },
                          (fp8_scales_args){ .exact = t->given->fp8_scale == FP8_EXACT }));
 }
 
@@ -40,10 +44,10 @@ void scales_initialize(trainer *t)
 {
     const fp8_state *f = fp8_of(t);
     if (f->mode == FP8_OFF) return;
-    submit(t->queues.compute, "history", fill_op(f->history, 0.0));
+    submit(t->queues.compute, "history", fill_op(delays(t) ? f->history : f->latest, 0.0));
     submit(t->queues.compute, "counts", fill_op(f->counts, 0.0));
     machine_upload(t->machine, f->amax, t->first_amax);
-    next_scales(t);
+    if (delays(t)) follow(t, f->scales);
 }
 
 void scales_reduce(trainer *t)
@@ -60,10 +64,10 @@ void scales_update(trainer *t, int64_t slot)
     if (f->mode == FP8_OFF) return;
     scales_reduce(t);
     queues_all_reduce(&t->queues, t->queues.gradient, "counts", &t->mesh->all, f->counts);
-    submit(q, "report", copy_op(slot_of(t->scales_report, slot), WRITE, tensor_flat(f->scales)));
+    if (delays(t)) submit(q, "report", copy_op(slot_of(t->scales_report, slot), WRITE, tensor_flat(f->scales)));
     submit(q, "report", copy_op(slot_of(t->counts_report, slot), WRITE, tensor_flat(f->counts)));
     submit(q, "counts", fill_op(f->counts, 0.0));
-    next_scales(t);
+    follow(t, delays(t) ? f->scales : slot_of(t->scales_report, slot));
 }
 
 const float *trainer_scales(const trainer *t)

@@ -87,7 +87,8 @@ typedef struct {
     double underflow[FP8_KINDS], saturated[FP8_KINDS], scale_least[FP8_KINDS], scale_most[FP8_KINDS];
 } fp8_report;
 fp8_report trainer_fp8(const trainer *t, int64_t step);
-/* The scales of the step to come, [tensors, FP8_FACTORS]; good until the next call. The caller has waited. */
+/* Of delayed scaling those of the step to come, [tensors, FP8_FACTORS]; good until the next call. The caller has
+ * waited. */
 const float *trainer_scales(const trainer *t);
 /* Others in their place. */
 void trainer_give_scales(trainer *t, const float *pairs);

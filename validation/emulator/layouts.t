@@ -46,9 +46,9 @@ report() { # STATUS DESCRIPTION
     grep -v XGSW_RESULT "$here/said" | tail -60 | sed 's/^/#   /'
 }
 
-fp32="precision = fp32" fp8="precision = fp8"
+fp32="precision = fp32" fp8="precision = fp8" current="precision = fp8; fp8_scaling = current"
 try 1 2 "tensor = 2; $fp32" "gpt3-175b: pipeline = 2" "grok1-314b: expert = 2; $fp32" "nemotron4-340b: shard = 2" \
-    "tensor = 2; $fp8"
+    "tensor = 2; $fp8" "context = 2; $current"
 for seed in ${XGSW_TEST_LONG:+5 6 7}; do
     try "$seed" 1 "$fp32" "recompute = layer"
     try "$seed" 2 "tensor = 2" "pipeline = 2; $fp32" "context = 2; $fp32" "data = 2; overlap = off"
@@ -61,6 +61,9 @@ for seed in ${XGSW_TEST_LONG:+2}; do
     try "$seed" 1 "gpt3-175b: $fp32" "grok1-314b: capacity = none" "nemotron4-340b: recompute = mlp"
     try "$seed" 2 "grok1-314b: expert = 2; $fp8" "llama2-70b: shard = 2; $fp8" "nemotron4-340b: data = 2; $fp8" \
         "gpt3-175b: pipeline = 2; $fp8" "context = 2; $fp8; fp8_scale = exact"
+    try "$seed" 2 "grok1-314b: expert = 2; $current" "llama2-70b: shard = 2; $current" \
+        "gpt3-175b: pipeline = 2; $current" "nemotron4-340b: tensor = 2; $current; fp8_scale = exact" \
+        "tensor = 2; $current; recompute = layer"
     try "$seed" 4 "grok1-314b: expert = 2; tensor = 2; $fp8" "nemotron4-340b: tensor = 2; context = 2; $fp8"
     try "$seed" 4 "grok1-314b: expert = 4" "grok1-314b: expert = 2; tensor = 2; $fp32" \
         "grok1-314b: expert = 2; pipeline = 2; chunks_per_stage = 2" "gpt3-175b: pipeline = 4; $fp32" \

@@ -51,7 +51,8 @@ def read_deck(path):
             assert equals, f"{path}: not `key = value`: {line}"
             keys[key.strip()] = value.strip()
     assert keys["size"] == "small" and "learning_rate_warmup" not in keys, f"{path}: constant rate only"
-    assert keys["precision"] in ("fp32", "bf16", "fp8") and keys["fp8_scaling"] == "delayed", f"{path}: not built"
+    assert keys["precision"] in ("fp32", "bf16", "fp8"), f"{path}: no such precision"
+    assert keys["fp8_scaling"] == "delayed", f"{path}: delayed scaling only"
     capacity = np.inf if keys["capacity"] == "none" else float(keys["capacity"])
     integers = {key: int(keys[key]) for key in INTEGERS}
     exact = keys["fp8_scale"] == "exact"

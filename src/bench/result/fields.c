@@ -216,8 +216,8 @@ static const field of_fp8[] = {
 
 /* Tensor number (layer x 4 + product) x 3 + kind; products in the order of a layer. */
 static const field of_fp8_tensors[] = {
-    { "scales", "1", "of a step and tensor: what its values were multiplied by", FIELD_REAL, PER_STEP,
-      .across = PER_FP8_TENSOR, LIST(fp8_scale) },
+    { "scales", "1", "of a step and tensor: what its values were multiplied by; of current scaling the least",
+      FIELD_REAL, PER_STEP, .across = PER_FP8_TENSOR, LIST(fp8_scale) },
 };
 
 static const field of_check[] = {

@@ -89,20 +89,26 @@ void host_transpose(const op *o, void *scratch)
                             codes_part(matrix_of(x, g), 0, at, rows, BLOCK_COLUMNS));
 }
 
-/* The calibration's amaxes are those of step -1: the history's first. */
-void host_fp8_scales(const op *o, void *scratch)
+/* Amaxes become those of all the history. The calibration's are those of step -1: its first. */
+static void keep_amaxes(int32_t *amax, int64_t n, int32_t *past, const double *scalars)
 {
-    enum { SCALARS, AMAXES, HISTORY, SCALES };
-    const double *scalars = o->operand[SCALARS].tensor.data;
-    int32_t *amax = o->operand[AMAXES].tensor.data, *past = o->operand[HISTORY].tensor.data;
-    float *scale = o->operand[SCALES].tensor.data;
-    int64_t n = tensor_elements(&o->operand[AMAXES].tensor), at = ((int64_t)scalars[SCALAR_STEP] + 1) % FP8_HISTORY;
+    int64_t at = ((int64_t)scalars[SCALAR_STEP] + 1) % FP8_HISTORY;
     memcpy(past + at * n, amax, (size_t)n * sizeof *amax);
     for (int64_t step = 0; step < FP8_HISTORY; step++)
         for (int64_t i = 0; i < n; i++) amax[i] = past[step * n + i] > amax[i] ? past[step * n + i] : amax[i];
+}
+
+void host_fp8_scales(const op *o, void *scratch)
+{
+    enum { SCALARS, AMAXES, HISTORY, SCALES };
+    int32_t *amax = o->operand[AMAXES].tensor.data, *past = o->operand[HISTORY].tensor.data;
+    float *scale = o->operand[SCALES].tensor.data;
+    fp8_scales_args by = o->args.fp8_scales;
+    int64_t n = tensor_elements(&o->operand[AMAXES].tensor);
+    if (past) keep_amaxes(amax, n, past, o->operand[SCALARS].tensor.data);
     for (int64_t i = 0; i < n; i++) {
         float *factor = scale + i * FP8_FACTORS;
-        factor[FP8_SCALE] = fp8_scale_of(fp8_format(i), amax[i], o->args.fp8_scales.exact);
+        factor[FP8_SCALE] = fp8_scale_of(fp8_format(by.first + i), amax[i], by.exact);
         factor[FP8_INVERSE] = 1.0f / factor[FP8_SCALE];
     }
     memset(amax, 0, (size_t)n * sizeof *amax);

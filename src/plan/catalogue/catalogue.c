@@ -37,15 +37,15 @@ static const storage_rule fp32_storage = { .weight = KEPT_FP32,
                                            .moment = KEPT_FP32,
                                            .activation = KEPT_FP32 };
 
-storage_rule storage_for(const workload_row *w, case_precision precision)
+storage_rule storage_for(const workload_row *w, const bench_case *c)
 {
-    const storage_rule *rules[] = {
-        [PRECISION_FP32] = &fp32_storage, [PRECISION_BF16] = w->bf16, [PRECISION_FP8] = w->fp8
-    };
-    return *rules[precision];
+    const storage_rule *rules[] = { [PRECISION_FP32] = &fp32_storage,
+                                    [PRECISION_BF16] = w->bf16,
+                                    [PRECISION_FP8] = c->fp8_scaling == FP8_CURRENT ? w->bf16 : w->fp8 };
+    return *rules[c->precision];
 }
 
-storage_rule storage_of(const bench_case *c) { return storage_for(workload_find(text_of(c->workload)), c->precision); }
+storage_rule storage_of(const bench_case *c) { return storage_for(workload_find(text_of(c->workload)), c); }
 
 static const struct {
     int bytes;

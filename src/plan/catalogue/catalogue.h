@@ -62,8 +62,9 @@ const workload_row *workload_at(int i);
 /* The rule of a size for a run of so many steps: full, the recipe's; small and check, 1e-3 constant, epsilon 1e-8, no
  * warm-up. */
 optimizer_rule optimizer_for(const workload_row *w, case_size size, int64_t steps);
-/* What a precision keeps, and a case. */
-storage_rule storage_for(const workload_row *w, case_precision precision);
+/* What a case keeps, and one of that workload with its precision. Scales of the current microbatch follow from the
+ * weights that are kept: BF16's, made codes for each use. */
+storage_rule storage_for(const workload_row *w, const bench_case *c);
 storage_rule storage_of(const bench_case *c);
 
 /* Row number i; NULL after the last. */

@@ -93,7 +93,7 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
     const mesh_layout *l = &d->c.layout;
     m.head_dim = m.hidden / m.heads;
     m.layers = row->layers;
-    storage_rule kept = storage_for(d->workload, d->c.precision);
+    storage_rule kept = storage_for(d->workload, &d->c);
     state_sharding sharding = draft_given(d, KEY_SHARDING) ? d->c.sharding : d->workload->sharding;
     double spread = (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
     int shards = l->degree[AXIS_SHARD];

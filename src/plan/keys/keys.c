@@ -21,10 +21,9 @@ static const key_row table[KEYS] = {
     [KEY_FP8_SCALE] = { "fp8_scale", WORD(fp8_scale_names), .fallback = "power_of_two", FIELD(fp8_scale),
                         .explanation = "of a tensor: its format's largest number / the largest of the amaxes kept, "
                                        "rounded down to a power of two, or exact, as the recipes'" },
-    [KEY_FP8_SCALING] = { "fp8_scaling", WORD(fp8_scaling_names), .built = "delayed", .fallback = "delayed",
-                          FIELD(fp8_scaling),
+    [KEY_FP8_SCALING] = { "fp8_scaling", WORD(fp8_scaling_names), .fallback = "delayed", FIELD(fp8_scaling),
                           .explanation = "delayed: scales of a step follow from the amaxes of up to 1024 steps before; "
-                                         "current: from those of the microbatch itself" },
+                                         "current: from the microbatch's own, over tensor and context ranks" },
     [KEY_BACKEND] = { "backend", WORD(backend_names), .fallback = "auto", FIELD(backend),
                       .explanation = "auto: cuda where every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),

@@ -37,7 +37,8 @@ typedef struct {
     int64_t of_sequence; /* choices: layers x positions */
     double *choices, broken;
     routing_flips flips;
-    /* FP8: [steps, tensors]. Of a run that was given scales, how its own differ (bench/scaling.h), of all steps. */
+    /* FP8, delayed scaling: [steps, tensors]. Of a run that was given scales, how its own differ (bench/scaling.h), of
+     * all steps. */
     int64_t tensors;
     double *scale;
     scale_difference scales;
@@ -154,7 +155,7 @@ static inline void trained_open(trained *r, const bench_case *c)
             FAIL("no memory for the values of a test model");
     param_table_close(&t);
     mesh_close(&m);
-    r->tensors = c->precision == PRECISION_FP8 ? fp8_tensors(c) : 0;
+    r->tensors = fp8_delays(c) ? fp8_tensors(c) : 0;
     r->scale = calloc((size_t)(TRAINED_STEPS * r->tensors) + 1, sizeof(double));
     if (!r->scale) FAIL("no memory for the scales of a test model");
     if (!keeps_choices(c)) return;
@@ -262,7 +263,7 @@ static inline void take_scales(trained *r, trainer *t, int64_t step, const train
 {
     const float *own = r->tensors ? trainer_scales(t) : NULL;
     for (int64_t i = 0; i < r->tensors; i++) r->scale[step * r->tensors + i] = (double)own[i * FP8_FACTORS + FP8_SCALE];
-    if (!how->scales) return;
+    if (!how->scales || !r->tensors) return;
     scale_difference d = scaling_give(t, how->scales->scale + step * r->tensors);
     r->scales.flips += d.flips;
     if (step == 0) r->first_distance = d.distance;

@@ -79,29 +79,30 @@ struct amax_history {
     int32_t *amax, *past;
     float *scales;
     int64_t tensors;
-    bool exact;
+    fp8_scales_args by;
 };
 struct largest_parts {
     int32_t most[TILE_WARPS][WARP];
 };
 
-/* A warp reads every eighth step of 32 tensors. */
+/* A warp reads every eighth step of 32 tensors; without a history there is none to read. */
 static KERNEL(TILE_THREADS) scale_tensors(amax_history h)
 {
     SHARED(largest_parts, parts);
     int lane = threadIdx.x % WARP, part = threadIdx.x / WARP;
-    int64_t i = (int64_t)blockIdx.x * WARP + lane, n = h.tensors,
-            at = ((int64_t)h.scalars[SCALAR_STEP] + 1) % FP8_HISTORY;
+    int64_t i = (int64_t)blockIdx.x * WARP + lane, n = h.tensors, steps = h.past ? FP8_HISTORY : 0,
+            at = h.past ? ((int64_t)h.scalars[SCALAR_STEP] + 1) % FP8_HISTORY : 0;
     int32_t most = 0;
 #pragma unroll 8
-    for (int64_t step = part; step < FP8_HISTORY; step += TILE_WARPS)
+    for (int64_t step = part; step < steps; step += TILE_WARPS)
         if (i < n && step != at) most = max(most, h.past[step * n + i]);
     parts.most[part][lane] = most;
     __syncthreads();
     if (part > 0 || i >= n) return;
-    int32_t now = h.past[at * n + i] = h.amax[i];
+    int32_t now = h.amax[i];
+    if (h.past) h.past[at * n + i] = now;
     for (int k = 0; k < TILE_WARPS; k++) now = max(now, parts.most[k][lane]);
-    float scale = fp8_scale_of(fp8_format(i), now, h.exact);
+    float scale = fp8_scale_of(fp8_format(h.by.first + i), now, h.by.exact);
     h.scales[i * FP8_FACTORS + FP8_SCALE] = scale;
     h.scales[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / scale;
     h.amax[i] = 0;
@@ -114,6 +115,6 @@ XGSW_EXTERN void cuda_fp8_scales(const cuda_call *c)
                        static_cast<int32_t *>(c->x[2].data),
                        static_cast<float *>(c->x[3].data),
                        elements_of(c->x[1]),
-                       c->args.fp8_scales.exact };
+                       c->args.fp8_scales };
     LAUNCH(scale_tensors, (unsigned)parts_of(h.tensors, WARP), TILE_THREADS, sizeof(largest_parts), c->stream, h);
 }

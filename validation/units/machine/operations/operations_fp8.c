@@ -186,7 +186,7 @@ static void check_scales(double step, bool exact)
                               .amax = tensor_1d(amax, I32, TENSORS),
                               .history = tensor_2d(past, I32, FP8_HISTORY, TENSORS),
                               .scales = tensor_1d(scales, F32, TENSORS * FP8_FACTORS) };
-    RUN(q, submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ exact })));
+    RUN(q, submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ .exact = exact })));
     assert_memory_equal(past, after, (size_t)FP8_HISTORY * TENSORS * sizeof *past);
     for (int64_t i = 0; i < TENSORS; i++) {
         dtype type = i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3;
@@ -197,6 +197,23 @@ static void check_scales(double step, bool exact)
     }
     free(past);
     free(after);
+}
+
+/* Of one tensor of each kind, the scale is its amax's. */
+static void scales_follow_an_amax(void **state)
+{
+    (void)state;
+    for (int64_t i = 0; i < 8 * FP8_KINDS; i++) {
+        fp8_kind kind = (fp8_kind)(i % FP8_KINDS);
+        bool exact = i % 2;
+        int32_t drawn = i < FP8_KINDS ? 0 : drawn_amax(i, -1), amax = drawn;
+        float factor[FP8_FACTORS], scale = fp8_scale_of(kind == FP8_GRADIENT ? E5M2 : E4M3, drawn, exact);
+        fp8_scales_operands o = { .amax = tensor_1d(&amax, I32, 1), .scales = tensor_1d(factor, F32, FP8_FACTORS) };
+        RUN(q, submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ exact, kind })));
+        assert_int_equal(amax, 0);
+        assert_int_equal(float_bits(factor[FP8_SCALE]), float_bits(scale));
+        assert_int_equal(float_bits(factor[FP8_INVERSE]), float_bits(1.0f / scale));
+    }
 }
 
 static void scales_follow_the_history(void **state)
@@ -222,7 +239,7 @@ static void an_amax_is_forgotten(void **state)
             scalar[SCALAR_STEP] = step;
             if (!p_.on_paper)
                 for (int i = 0; i < FP8_KINDS; i++) amax[i] = amax_bits(step < 0 ? 448.0f : 1.0f);
-            submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ false }));
+            submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ .exact = false }));
             machine_sync(queue_machine(q));
             float want = step < FP8_HISTORY - 1 ? 1.0f : 256.0f;
             if (!p_.on_paper)
@@ -419,11 +436,17 @@ static void others_refuse(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes_in_parts),        cmocka_unit_test(quantizes_every_shape),
-        cmocka_unit_test(quantizes_with_any_scale),  cmocka_unit_test(transposes),
-        cmocka_unit_test(scales_follow_the_history), cmocka_unit_test(an_amax_is_forgotten),
-        cmocka_unit_test(weights_become_codes),      cmocka_unit_test(a_weight_in_place_has_an_amax),
-        cmocka_unit_test(quantize_refuses),          cmocka_unit_test(others_refuse),
+        cmocka_unit_test(quantizes_in_parts),
+        cmocka_unit_test(quantizes_every_shape),
+        cmocka_unit_test(quantizes_with_any_scale),
+        cmocka_unit_test(transposes),
+        cmocka_unit_test(scales_follow_the_history),
+        cmocka_unit_test(scales_follow_an_amax),
+        cmocka_unit_test(an_amax_is_forgotten),
+        cmocka_unit_test(weights_become_codes),
+        cmocka_unit_test(a_weight_in_place_has_an_amax),
+        cmocka_unit_test(quantize_refuses),
+        cmocka_unit_test(others_refuse),
     };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_fp8", tests, NULL, NULL);
