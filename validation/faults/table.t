@@ -34,11 +34,10 @@ PRECISIONS = ["fp32", "bf16"]
 # ranks have a fifth square_sum, of the gains.)
 COUNT = {
     "matmul": 54, "embedding_forward": 2, "embedding_backward": 2, "norm_forward": 10, "norm_backward": 10,
-    "rope_forward": 4,
-    "rope_backward": 4, "attention_forward": 4, "attention_backward": 4, "swiglu_forward": 4, "swiglu_backward": 4,
-    "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 5, "all_reduce": 3,
-    "all_to_all": 20, "fill": 1, "copy": 1, "sum": 1, "sum_parts": 20, "tokens": 2, "step_begin": 1,
-    "square_sum": 4, "step_clip": 1,
+    "rope_forward": 4, "rope_backward": 4, "attention_forward": 4, "attention_backward": 4, "swiglu_forward": 4,
+    "swiglu_backward": 4, "cross_entropy": 4, "adamw": 5, "all_gather": 37, "reduce_scatter": 5, "all_reduce": 3,
+    "all_to_all": 20, "fill": 1, "copy": 1, "sum": 1, "sum_parts": 20, "tokens": 2, "step_begin": 1, "square_sum": 4,
+    "step_clip": 1,
 }
 COUNT_BF16 = {**COUNT, "copy": 2}      # the gains' gradients, which FP32 sums where they are; the report
 KINDS = ["drop", "stale", "scale", "repeat"]
@@ -90,9 +89,8 @@ FAMILIES = [
 # FP8: what makes codes, transposes, gathers and scales them (what, section, {operation: executions}, kinds). Who makes
 # codes adds to amaxes and to the numbers of values. Not counted are weights whose codes are made for each use. Rows
 # that are gathered or transposed as codes are of one microbatch: of TP4's two, half of a gradient; of GRID's a quarter,
-# as large as FP8's own noise, and found by the part along the gradient. Listed are executions that are found on
-# whichever rank: 122 of 128 stale or dropped transposes are, 66 of 96 stale gathers, 80 of 92 stale casts of shards'
-# weights (measured/calibration-host.txt). One code that is flipped is far less.
+# as large as FP8's own noise, and found by the part along the gradient. Listed are executions found on whichever
+# rank (how many are not: measured/calibration-host.txt). One code that is flipped is far less.
 FP8_TP4 = "tensor = 4\noverlap = off"
 FP8 = [
     ("codes", GRID, {"quantize": 8, "norm_forward": (1, 3, 6), "swiglu_forward": 4, "swiglu_backward": 4,
@@ -158,15 +156,13 @@ MORE = [
 # Whole optimizer states: a replica that goes its own way must not hide behind the others; the gradients' all_reduce.
 MORE += [("DP4", (kind, operation, nth, rank), "tensor = 1\nsharding = none") for kind, operation, nth, rank in [
     ("drop", "all_reduce", 1, 0), ("stale", "all_reduce", 3, 1), ("scale", "all_reduce", 2, 3),
-    ("drop", "all_reduce", 6, 2),
-    ("drop", "adamw", 1, 3), ("stale", "adamw", 5, 1), ("repeat", "adamw", 2, 0), ("scale", "matmul", 10, 2),
-    ("flip", "adamw", 3, 3),
+    ("drop", "all_reduce", 6, 2), ("drop", "adamw", 1, 3), ("stale", "adamw", 5, 1), ("repeat", "adamw", 2, 0),
+    ("scale", "matmul", 10, 2), ("flip", "adamw", 3, 3),
 ]]
 MORE += [("TP4", (kind, operation, nth, rank), "tensor = 4\noverlap = off") for kind, operation, nth, rank in [
     ("drop", "all_gather", 3, 0), ("stale", "all_to_all", 5, 1), ("scale", "cross_entropy", 2, 3),
-    ("drop", "all_reduce", 1, 2),
-    ("stale", "all_gather", 6, 3), ("drop", "embedding_forward", 1, 1), ("scale", "all_reduce", 2, 1),
-    ("stale", "adamw", 2, 2),
+    ("drop", "all_reduce", 1, 2), ("stale", "all_gather", 6, 3), ("drop", "embedding_forward", 1, 1),
+    ("scale", "all_reduce", 2, 1), ("stale", "adamw", 2, 2),
 ]]
 MORE += [("recompute", (kind, operation, nth, rank), GRID + "\nrecompute = layer") for kind, operation, nth, rank in [
     ("drop", "swiglu_forward", 3, 0), ("stale", "attention_forward", 8, 1), ("scale", "norm_forward", 14, 2),
@@ -242,12 +238,10 @@ LAYOUTS += [("PP4", (kind, "add", nth, rank), PP4)
 LAYOUTS += [("deferred, PP4", (kind, "matmul", nth, 3), PP4) for nth in (9, 10, 12) for kind in KINDS + ["flip"]]
 LAYOUTS += [("PP4", (kind, operation, nth, rank), PP4) for kind, operation, nth, rank in [
     ("drop", "all_reduce", 1, 3), ("stale", "all_reduce", 2, 0), ("scale", "all_reduce", 1, 1),
-    ("repeat", "all_reduce", 2, 2),
-    ("drop", "adamw", 1, 0), ("stale", "embedding_backward", 4, 0), ("scale", "attention_backward", 4, 1),
-    ("drop", "cross_entropy", 3, 3),
+    ("repeat", "all_reduce", 2, 2), ("drop", "adamw", 1, 0), ("stale", "embedding_backward", 4, 0),
+    ("scale", "attention_backward", 4, 1), ("drop", "cross_entropy", 3, 3),
     ("drop", "square_sum", 1, 0), ("drop", "square_sum", 2, 3), ("scale", "sum", 1, 3), ("drop", "step_clip", 1, 1)]]
-# Interleaved, over tensor ranks: the exchanges of links; the deferred gradients wait for a
-# gather.
+# Interleaved, over tensor ranks: the exchanges of links; the deferred gradients wait for a gather.
 LAYOUTS += [("links of PP2xTP2", (kind, "exchange", nth, rank), PP2TP2) for kind, nth, rank in [
     ("drop", 1, 2), ("stale", 2, 0), ("scale", 4, 1), ("flip", 6, 3), ("drop", 8, 2), ("repeat", 9, 0),
     ("stale", 10, 3), ("scale", 10, 0), ("drop", 12, 2), ("flip", 8, 1), ("repeat", 12, 2),
