@@ -1,8 +1,8 @@
 /* Spread of the check's ratios over healthy layouts: what the limits in bench/check.c were chosen by. Every layout of
- * the world's ranks, up to eight, of four axes, with every second workload, and both precisions; how many of the data
- * ranks are shard ranks, experts and their capacity, schedule, chunks, overlap, recompute mask, sharding and the run's
- * seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should stay below half of
- * every limit; none may reach it. CALIBRATION_SEED=N draws others, CALIBRATION_WORKLOAD=NAME and
+ * the world's ranks, up to eight, of four axes, with every second workload, and all precisions; how many of the data
+ * ranks are shard ranks, experts and their capacity, schedule, chunks, overlap, recompute mask, sharding, FP8's scaling
+ * and the run's seed are drawn. Ratios are in units of what depth adds to the limits. A healthy layout should stay
+ * below half of every limit; none may reach it. CALIBRATION_SEED=N draws others, CALIBRATION_WORKLOAD=NAME and
  * CALIBRATION_PRECISION=NAME leave the others out. */
 #include "base/random.h"
 #include "bench/case_machine.h"
@@ -112,16 +112,18 @@ static bench_case drawn_case(const char *workload, const char *precision, cut k,
     philox_block x = philox4x32((philox_block){ { number, 0, 0, 0 } }, seed_of_run(), fnv1a(workload));
     uint32_t word = x.word[0];
     bool experts = strcmp(workload, "grok1-314b") == 0;
+    static const char *const scales[] = { "", "fp8_scale = exact\n", "fp8_scaling = current\n", "" };
     char text[DECK], capacity[TITLE] = "";
     draw_cut(&k, x.word[3], experts);
     if (experts) snprintf(capacity, TITLE, "expert = %d\ncapacity = %s\n", k.expert, word >> 10 & 1 ? "1" : "none");
-    snprintf(text, sizeof text,
-             "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\n"
-             "pipeline = %d\nschedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\nbackend = host\n%s",
-             workload, precision, k.tensor, k.data, k.shard, k.context, k.pipeline,
-             k.pipeline > 1 ? schedules[word % 5] : "1f1b", word >> 8 & 1 ? "on" : "off",
-             recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)), word >> 9 & 1 ? "optimizer" : "none", x.word[2],
-             capacity);
+    snprintf(
+        text, sizeof text,
+        "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\n"
+        "pipeline = %d\nschedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\nbackend = host\n%s%s",
+        workload, precision, k.tensor, k.data, k.shard, k.context, k.pipeline,
+        k.pipeline > 1 ? schedules[word % 5] : "1f1b", word >> 8 & 1 ? "on" : "off",
+        recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)), word >> 9 & 1 ? "optimizer" : "none", x.word[2],
+        capacity, strcmp(precision, "fp8") == 0 ? scales[word >> 11 & 3] : "");
     return case_of(text, world_ranks());
 }
 
@@ -129,11 +131,12 @@ static void title_of(char title[TITLE], const bench_case *c)
 {
     const int *degree = c->layout.degree;
     snprintf(title, TITLE,
-             "%s TP%d DP%d S%d CP%d EP%d capacity %g PP%d %s x%d, overlap %s, recompute %s, sharding %s, seed %u",
+             "%s TP%d DP%d S%d CP%d EP%d capacity %g PP%d %s x%d, overlap %s, recompute %s, sharding %s, scales %s %s, "
+             "seed %u",
              c->workload, degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_SHARD], degree[AXIS_CONTEXT],
              c->layout.expert, c->capacity, degree[AXIS_PIPELINE], schedule_name(c->schedule),
              c->layout.chunks_per_stage, c->overlap ? "on" : "off", recompute_name(c->recompute),
-             sharding_name(c->sharding), c->seed);
+             sharding_name(c->sharding), fp8_scale_name(c->fp8_scale), fp8_scaling_name(c->fp8_scaling), c->seed);
 }
 
 static void take(spread *s, const check_limits *found, uint32_t traits, const bench_case *c)
