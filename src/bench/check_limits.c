@@ -40,28 +40,29 @@ static const check_limits bf16 = {
     .balance = 2e-3,           /*                                       4.0e-4 */
     .margin = 1e-1,            /*                                       3.2e-2 */
 };
-/* FP8 codes tip where BF16 differs in its last place, so that two layouts differ by as much as FP8 from FP32. Of 192
- * healthy checks of all families the largest; weights that do not move are at 1, so that limit is no more than 0.9. A
- * reference of a mixture of experts routes the calibration's tokens by itself: its first scales are off by 5.7e-2. */
+/* FP8 codes tip where BF16 differs in its last place, so that two layouts differ by as much as FP8 from FP32. Of 576
+ * healthy checks of all families and scalings the largest. Scales differ as amaxes do, by one element of a BF16
+ * gradient: what exact ones show. A factor of two is never further than 0.41 from where it may be, so that a deep model
+ * is allowed it everywhere after the first step; what differs otherwise is infinitely far. */
 static const check_limits fp8 = {
     .loss_first = 4e-3,      /* 1.7e-3 */
-    .loss_later = 1e-2,      /* 3.9e-3 */
-    .gradient_first = 5e-1,  /* 2.3e-1 */
+    .loss_later = 1e-2,      /* 4.3e-3 */
+    .gradient_first = 5e-1,  /* 2.5e-1 */
     .gradient_fourth = 6e-1, /* 2.9e-1 */
     .along = 1.3e-1,         /* 6.4e-2 */
-    .weights = 9e-1,         /* 5.9e-1 */
-    .balance = 1.3e-2,       /* 2.1e-3 */
-    .margin = 4.5e-1,        /* 2.1e-1 */
-    .scale_first = 0x1p-4,   /* 8.9e-3 */
-    .scale_later = 0x1p-2,   /* 1.3e-1 */
+    .weights = 9e-1,         /* 6.5e-1: no more than what does not move */
+    .balance = 6e-3,         /* 2.9e-3 */
+    .margin = 5e-1,          /* 2.4e-1 */
+    .scale_first = 7.5e-2,   /* 3.7e-2 */
+    .scale_later = 3.5e-1,   /* 1.7e-1 */
 };
 static const check_limits fp8_against_fp32 = {
-    .loss_first = 1.2e-2,     /* 5.9e-3 */
-    .loss_later = 1.5e-2,     /* 7.3e-3 */
-    .gradient_first = 5.2e-1, /* 2.6e-1 */
-    .gradient_fourth = 6e-1,  /* 2.6e-1 */
-    .balance = 1.1e-2,        /* 5.1e-3 */
-    .margin = 6e-1,           /* 2.8e-1 */
+    .loss_first = 1.2e-2,      /* 5.9e-3 */
+    .loss_later = 1.5e-2,      /* 7.3e-3 */
+    .gradient_first = 6e-1,    /* 3.0e-1 */
+    .gradient_fourth = 8.2e-1, /* 4.1e-1 */
+    .balance = 2e-2,           /* 9.7e-3 */
+    .margin = 6e-1,            /* 2.8e-1 */
 };
 static const check_limits bf16_against_fp32 = {
     .loss_first = 1.2e-3,    /* 5.2e-4    3.2e-4   5.6e-4      5.3e-4   3.0e-4 */

@@ -24,7 +24,9 @@ run_scales scaling_of_run(const trainer *t, const bench_case *c)
     for (int64_t i = 0; own && i < n; i++) scale[i] = (double)own[i * FP8_FACTORS + FP8_SCALE];
     world_broadcast(scale, (size_t)n * sizeof *scale, 0);
     for (int64_t i = 0; own && i < n; i++)
-        if (!(scale[i] == (double)own[i * FP8_FACTORS + FP8_SCALE])) differs = 1.0;
+        if (!(scale[i] == (double)own[i * FP8_FACTORS + FP8_SCALE]) ||
+            own[i * FP8_FACTORS + FP8_INVERSE] != 1.0f / own[i * FP8_FACTORS + FP8_SCALE])
+            differs = 1.0;
     world_sum(&differs, 1);
     return (run_scales){ scale, (int64_t)differs };
 }

@@ -14,7 +14,7 @@ typedef struct {
 } scale_difference;
 
 /* The run's scales of the step to come, on all ranks alike: [tensors], owned by the caller; and how many ranks' own are
- * not rank 0's. t NULL: this rank takes no part. Collective over the world. */
+ * not rank 0's, or not with their inverses. t NULL: this rank takes no part. Collective over the world. */
 typedef struct {
     double *scale;
     int64_t unlike;

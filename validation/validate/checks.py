@@ -75,7 +75,8 @@ def check_experts(case, f):
 
 
 def check_fp8(case, f):
-    """Parts are parts, scales are scales: powers of two, where the deck asks for these."""
+    """Parts are parts, scales are scales: powers of two, where the deck asks for these; those said of the timed steps
+    are the least and the largest that the tensors had in them, of each kind every third tensor."""
     values = {name: case[f"fp8/{name}"] for name in FP8}
     kinds = 3 if case.settings["precision"] == "fp8" else 0
     for name, found in values.items():
@@ -83,6 +84,10 @@ def check_fp8(case, f):
     for name in FP8[:2]:
         f.demand(((0 <= values[name]) & (values[name] <= 1)).all(), f"fp8/{name} is no part of the values")
     least, most = values["scale_least"], values["scale_most"]
+    if kinds:
+        timed = case["fp8_tensors/scales"][case.settings["warmup"]:].reshape(-1, kinds)
+        f.demand((least == timed.min(axis=0)).all(), "fp8/scale_least is not the least of fp8_tensors/scales")
+        f.demand((most == timed.max(axis=0)).all(), "fp8/scale_most is not the largest of fp8_tensors/scales")
     f.demand(((0 < least) & (least <= most) & np.isfinite(most)).all(), "fp8/scale_least to scale_most is no range")
     whole = case.settings["fp8_scale"] == "exact" or not (np.frexp([least, most])[0] != 0.5).any()
     f.demand(whole, "fp8/scale_least or scale_most is no power of two")

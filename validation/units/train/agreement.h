@@ -81,7 +81,7 @@ static inline double spread_in_limits(const spread *s, const bench_case *c, bool
     bool masters = kept.weight == KEPT_FP32 || kept.master == KEPT_FP32;
     check_limits limit = check_limits_of(c->precision, c->model.layers, against_fp32);
     double worst = s->norm / limit.gradient_fourth;
-    if (limit.scale_first > 0.0 && c->model.experts) limit.scale_first = check_scale_routed;
+    if (limit.scale_first > 0.0 && c->model.experts) limit.scale_first = routed_alone;
     for (int m = 0; m < CHECK_MEASURES; m++)
         if (limit.of[m] > 0.0 && (m != CHECK_WEIGHTS || !against_fp32 || masters))
             worst = worst_of(worst, s->found.of[m] / limit.of[m]);

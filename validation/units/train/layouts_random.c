@@ -33,8 +33,8 @@ static void draw_experts(source *s, char text[DECK], size_t used)
     if (has_experts(s)) snprintf(text + used, DECK - used, "expert = %d\ncapacity = %s\n", expert, capacity);
 }
 
-/* Keys that may contradict one another. Of experts no FP8 (units/train/fp8_layouts.c has it): the limit of its balance
- * loss is a check model's, of whose tokens one short sequence has too few. */
+/* Keys that may contradict one another. Of experts no FP8 (units/train/fp8_layouts.c has it): the one rank makes its
+ * first scales by its own choices. */
 static void draw_deck(source *s, char text[DECK])
 {
     static const char *const precisions[] = { "fp32", "bf16", "fp8" }, *const overlaps[] = { "off", "on" },

@@ -50,6 +50,10 @@ typedef struct {
     size_t arena_bytes;         /* this rank */
 } trained;
 
+/* How far FP8's first scales may be off where one rank's calibration routes tokens by itself: with one that went to
+ * another expert an amax was off by 6.5e-2; twice that. (The check's reference takes the run's choices.) */
+static const double routed_alone = 0x1p-3;
+
 /* choices: of another run, given to one rank with a sequence a microbatch. drop_wait: from 1, of step drop_step on this
  * rank; 0: none */
 typedef struct {
