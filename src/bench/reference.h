@@ -35,8 +35,8 @@ double reference_sum_losses(const reference *r, const int64_t *sequence, const d
                             double *own);
 
 /* Collective over the world. check: the check model's case; fp32: in FP32 whatever its precision. Steps are computed
- * one by one, from 0, of a mixture of experts after what was decided there is given (bench/routing.h); choices: likewise
- * of the calibration of FP8, or NULL. */
+ * one by one, from 0, of a mixture of experts after what was decided there is given (bench/routing.h); choices:
+ * likewise of the calibration of FP8, or NULL. */
 void reference_open(reference *r, const bench_case *check, bool fp32, const int32_t *choices);
 void reference_step(reference *r, int step);
 void reference_end(reference *r);

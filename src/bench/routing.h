@@ -13,8 +13,8 @@ void routing_collect(const trainer *t, int64_t sequence, double *codes);
 void routing_write(const trainer *t, int64_t microbatch, const double *codes);
 /* The last step's choices into the references' trainers. Collective over the world. */
 void routing_give(const trainer *t, reference of[], int references);
-/* The calibration's choices, as the reference of this rank is opened with: before the first step. The caller frees them.
- * Collective over the world. */
+/* The calibration's choices, as the reference of this rank is opened with: before the first step. The caller frees
+ * them. Collective over the world. */
 int32_t *routing_calibration(const trainer *t, const bench_case *check);
 /* Of the tokens that this rank's reference has routed as it was given: how many it would have given to another expert,
  * and by how much that one's logit was larger, at most. */

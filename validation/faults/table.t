@@ -121,8 +121,7 @@ FP8_NAMED = [
     ("scales", ("stale", "fp8_scales", 1, 1), GRID), ("scales", ("flip", "fp8_scales", 1, 3), GRID),
     ("amaxes", ("drop", "all_reduce", 4, 0), GRID), ("amaxes", ("stale", "all_reduce", 4, 2), GRID),
     ("amaxes of microbatches", ("drop", "all_reduce", 29, 1), GRID + "\nfp8_scaling = current"),
-    ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS),
-    ("codes of experts", ("stale", "quantize", 6, 3), GROK),
+    ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS), ("codes of experts", ("stale", "quantize", 6, 3), GROK),
 ]
 
 # (what, (kind, operation, nth, rank), the rest of the section)
