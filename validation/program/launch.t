@@ -6,6 +6,7 @@ import csv
 import glob
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -173,9 +174,44 @@ def check_runs(tap):
                "what users of the recipes grep is found in the log", "\n".join(found))
 
 
+# What a module file says, as Environment Modules and Lmod would do it.
+MODULE = """proc module-whatis {text} {}
+proc conflict {name} {}
+proc prepend-path {name value} { puts "export $name=$value:\\$$name" }
+proc setenv {name value} { puts "export $name=$value" }
+"""
+
+
+def check_install(tap):
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["run/install", "-x", PROGRAM, f"{folder}/site"], capture_output=True, text=True,
+                              check=False)
+        module = "".join(glob.glob(f"{folder}/site/share/modulefiles/xgsw/*"))
+        with open(module, encoding="utf-8") as f:
+            text = f.read()
+        lines = re.findall(r"^(prepend-path|setenv) (\w+) (\S+)$", text, re.M)
+        words = {name: value for _, name, value in lines}
+        tap.ok(done.returncode == 0 and text.startswith("#%Module1.0\n") and set(words) == {"PATH", "XGSW_TOP"}
+               and "@" not in text, "run/install leaves a module file", done.stderr + text)
+        if shutil.which("tclsh"):
+            told = subprocess.run(["tclsh"], input=f"{MODULE}source {module}\n", capture_output=True, text=True,
+                                  check=False)
+            tap.ok(told.stdout == f"export PATH={words['PATH']}:$PATH\nexport XGSW_TOP={words['XGSW_TOP']}\n",
+                   "which Tcl reads", told.stdout + told.stderr)
+        environment = {**os.environ, "PATH": f"{words['PATH']}:{os.environ['PATH']}"}
+        environment.pop("XGSW", None)
+        run = subprocess.run("xgsw --version && xgsw-validate --help && DTYPE=fp8 MODEL_SIZE=8b JOB_TOTAL_GPUS=16 "
+                             "xgsw-launch --print slurm", shell=True, env=environment, cwd=folder, capture_output=True,
+                             text=True, check=False)
+        tap.ok(run.returncode == 0 and f" {words['XGSW_TOP']}/xgsw llama3.1-8b-fp8-16-ID.dat\n" in run.stdout
+               and os.path.isfile(f"{words['XGSW_TOP']}/validation/reference/cells.csv")
+               and not run.stderr, "what it puts on the path runs from another folder", run.stdout + run.stderr)
+
+
 tap = Tap()
 check_recipes(tap)
 check_commands(tap)
 check_variables(tap)
 check_runs(tap)
+check_install(tap)
 tap.done()
