@@ -176,7 +176,7 @@ tests tests-long: all units emulator
 check-cuda: all $(CUDA_UNITS) ## run the tests for GPUs on those of this machine; without a GPU it fails
 	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check
 
-bundle: ## install what is missing, lay out a folder (BUNDLE) that runs on nodes without packages, GPUs or not
+bundle: ## install what is missing, lay out a folder (BUNDLE) that runs on nodes without packages
 	@run/setup bundle
 	@$(MAKE) PORTABLE=1 MARCH=$(BUNDLE_MARCH) bundle-parts
 	@run/bundle -o $(BUNDLE) -x build/portable/xgsw $(if $(filter 1,$(BUNDLE_CUDA)),-c $(CUDA_FROM)) \

@@ -80,7 +80,7 @@ check $? "run/launch starts two nodes by a host file" "$folder/two.errors"
 passed "$folder/two.log"
 check $? "two ranks PASSED on two nodes" "$folder/two.log"
 validation/validate.py "$root"/tmp/results/*/small/2/*.h5 >"$folder/record.log" 2>&1 &&
-    grep -q '2 ranks on 2 hosts: node1, node2$' "$folder/record.log"
+    grep -q '2 ranks on 2 hosts: node1 node2$' "$folder/record.log"
 check $? "the record names both" "$folder/record.log"
 
 mv "$bundle/mpi" "$folder/mpi"
