@@ -13,6 +13,7 @@ ONEDNN_DIR ?=#          where oneDNN lies, if not under /usr
 BUNDLE     ?= build/bundle#     the folder that `make bundle` lays out, and BUNDLE.tar.gz beside it
 BUNDLE_MARCH ?= x86-64-v3#      the processor that the bundle is built for
 BUNDLE_CUDA ?= 0#       1: the bundle holds cuBLASLt, cuDNN and NCCL too (more than a gigabyte)
+PREFIX     ?= /usr/local#       where `make install` puts it
 V          ?= 0#        1: show whole commands
 PROVE      ?= prove --timer
 
@@ -119,8 +120,9 @@ CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-mat
 CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
             $(call FROM_DIR,$(CUDA_FROM))
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
-# A bundle's libraries lie in lib/ beside the program, and find each other there too.
-LIBS     += $(if $(filter 1,$(PORTABLE)),-Wl$(,)--disable-new-dtags -Wl$(,)-rpath$(,)'$$ORIGIN/lib':'$$ORIGIN/../lib')
+# A bundle's libraries lie in lib/ beside the program, MPI's in mpi/lib/, and find each other there too.
+LIBS     += $(if $(filter 1,$(PORTABLE)),-Wl$(,)--disable-new-dtags -Wl$(,)-rpath$(,)$(subst $() ,:,$(foreach folder,\
+              lib ../lib mpi/lib ../mpi/lib,'$$ORIGIN/$(folder)')))
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 # The CUDA runtime is linked in; cuBLASLt, NCCL, cuDNN and NVML are loaded by the run that needs them.
 CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' \
@@ -153,8 +155,8 @@ CUDA_UNITS = $(if $(NVCC),$(shell \
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all run check check-long check-cuda bundle bundle-parts bench tests tests-long units format clean
-.PHONY: help found missing FORCE
+.PHONY: emulator all run check check-long check-cuda bundle bundle-parts install bench tests tests-long units format
+.PHONY: clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
 
@@ -174,10 +176,14 @@ tests tests-long: all units emulator
 check-cuda: all $(CUDA_UNITS) ## run the tests for GPUs on those of this machine; without a GPU it fails
 	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check
 
-bundle: ## lay out a folder (BUNDLE) that runs on a node without packages, GPUs or not
+bundle: ## install what is missing, lay out a folder (BUNDLE) that runs on nodes without packages
+	@run/setup bundle
 	@$(MAKE) PORTABLE=1 MARCH=$(BUNDLE_MARCH) bundle-parts
 	@run/bundle -o $(BUNDLE) -x build/portable/xgsw $(if $(filter 1,$(BUNDLE_CUDA)),-c $(CUDA_FROM)) \
 	  $(CUDA_UNITS:$(BUILD)/%=build/portable/$(notdir $(MPICC))/%)
+
+install: all ## install program, decks, launchers and a module file below PREFIX, a path that all nodes see
+	@run/install -x ./$(PROGRAM) $(if $(DESTDIR),-d $(DESTDIR)) $(PREFIX)
 
 bundle-parts: $(PROGRAM) $(CUDA_UNITS)
 

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The bundle where there is nothing: a root of a shell, some of its tools and the C library. There it runs on one node,
+# and by run/launch on two that share only the bundle and a network (names of their own, memory of their own; a script
+# stands in for ssh). Without its mpi folder it runs under the Open MPI of this machine. Prints TAP.
+set -uo pipefail
+skip() { echo "1..0 # SKIP $1"; exit 0; }
+[ "$(id -u)" = 0 ] && unshare --mount --uts true 2>/dev/null ||
+    skip "no right to change roots and names: run it as root"
+case $(./xgsw --version) in *'MPI        Open MPI'*) ;; *) skip "the bundle is Open MPI's, ./xgsw is not" ;; esac
+
+folder=$(mktemp -d) count=0 failed=0
+root=$folder/root bundle=$folder/bundle
+trap 'rm -rf "$folder"' EXIT
+check() { # STATUS DESCRIPTION [LOG]
+    count=$((count + 1))
+    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
+    failed=1
+    echo "not ok $count - $2"
+    [ $# -lt 3 ] || tail -n 15 "$3" | cut -c1-200 | sed 's/^/# /'
+}
+passed() { # LOG
+    [ "$(tail -n 1 "$1")" = PASSED ] && [ "$(grep -c '^XGSW_RESULT .*"ranks":2,' "$1")" = 1 ]
+}
+
+copy_with_libraries() { # PROGRAM...
+    local program library
+    for program in "$@"; do
+        cp "$(realpath "$(command -v "$program")")" "$root/bin/$program"
+        for library in $(ldd "$root/bin/$program" 2>/dev/null | grep -o '/[^ ]*'); do
+            mkdir -p "$root${library%/*}"
+            cp -L "$library" "$root$library"
+        done
+    done
+}
+
+make_root() {
+    local libraries name
+    mkdir -p "$root"/{bin,bundle,dev,etc,proc,sys,tmp,usr}
+    ln -s ../bin "$root/usr/bin"
+    copy_with_libraries bash awk basename cat cut date df dirname env grep head hostname id ldd mkdir mount nproc \
+        printenv realpath sed sleep sort tail tee tr unshare
+    ln -s bash "$root/bin/sh"
+    libraries=$(ldd "$root/bin/bash" | grep -o '/[^ ]*libc\.so\.6')
+    for name in libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1 libnss_files.so.2; do
+        cp -L "${libraries%/*}/$name" "$root${libraries%/*}/"
+    done
+    echo root:x:0:0:root:/:/bin/bash >"$root/etc/passwd"
+    echo 127.0.0.1 localhost >"$root/etc/hosts"
+}
+
+# What is mounted goes with the process.
+in_root() { # COMMAND
+    timeout 300 unshare --mount bash -c 'set -e
+        mount --bind "$0" "$0"; cd "$0"
+        mount --rbind /dev dev; mount --rbind /sys sys; mount -t proc proc proc; mount --bind "$1" bundle
+        exec chroot . /bin/bash -c "cd /tmp; export PATH=/bin OMP_NUM_THREADS=1; $2"' "$root" "$bundle" "$1"
+}
+
+make -s CUDA=0 BUNDLE="$bundle" bundle >"$folder/make.log" 2>&1
+check $? "make bundle" "$folder/make.log"
+make_root
+printf '%s\n' 'a small deck' 'of two ranks' 'backend = host' 'size = check' 'steps = 3' 'tensor = 2' '[llama3.1-8b]' \
+    >"$root/tmp/small.dat"
+cp "$root/tmp/small.dat" "$folder/"
+
+in_root '/bundle/xgsw-run -n 2 small.dat' >"$folder/one.log" 2>/dev/null && passed "$folder/one.log"
+check $? "two ranks PASSED on one node without packages" "$folder/one.log"
+
+# ssh HOST COMMAND: another name, another /dev/shm.
+cat >"$root/tmp/agent" <<'END'
+#!/bin/bash
+exec unshare --uts --mount bash -c 'hostname "$0"; mount -t tmpfs none /dev/shm; exec bash -c "$1"' "$1" "${*:2}"
+END
+chmod +x "$root/tmp/agent"
+printf '%s\n' 'node1 slots=1' 'node2 slots=1' >"$root/tmp/hosts"
+in_root 'export HOSTFILE=hosts GPUS_PER_NODE=1 JOB_TOTAL_GPUS=2
+    export ADDITIONAL_MPIRUN_PARAMS="--mca plm_rsh_agent /tmp/agent"
+    /bundle/run/launch --start mpirun small.dat' >"$folder/two.log" 2>"$folder/two.errors"
+check $? "run/launch starts two nodes by a host file" "$folder/two.errors"
+passed "$folder/two.log"
+check $? "two ranks PASSED on two nodes" "$folder/two.log"
+validation/validate.py "$root"/tmp/results/*/small/2/*.h5 >"$folder/record.log" 2>&1 &&
+    grep -q '2 ranks on 2 hosts: node1 node2$' "$folder/record.log"
+check $? "the record names both" "$folder/record.log"
+
+mv "$bundle/mpi" "$folder/mpi"
+(cd "$folder" && OMP_NUM_THREADS=1 bundle/xgsw-run -n 2 small.dat) >"$folder/site.log" 2>/dev/null &&
+    passed "$folder/site.log"
+check $? "without its mpi folder it runs under this machine's Open MPI" "$folder/site.log"
+echo "1..$count"
+exit $failed

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""run/launch: each recipe's variables give its deck, which dry-runs to its published row; each batch system gets its
+commands; bad variables are refused; runs by mpirun, and by stand-ins of PBS and Flux, leave a log and a record each.
+A real Slurm is in program/slurm.t."""
+import csv
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from program import PROGRAM, Tap, alone
+
+CELLS = "validation/reference/cells.csv"
+SIZE_ALONE = {"llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "nemotron4-340b", "grok1-314b"}
+LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context"), ("expert", "expert"),
+          ("data", "data"), ("shard", "shard"), ("chunks_per_stage", "chunks_per_stage"), ("layers", "layers"),
+          ("sequence", "sequence"), ("global", "global_batch"))
+SMALL = """a small deck
+of the launcher's test
+backend = host   # its record's name is the launcher's to give
+record = elsewhere.h5
+size = check
+check = off
+steps = 2
+tensor = 2
+[llama3.1-8b]
+[nemotron4-340b]
+[llama2-70b]
+"""
+# Stand-ins of what submits and starts: they run the job here, with what a batch system tells it.
+STAND_INS = {
+    "qsub": """while [ "$1" != -- ]; do shift; done; shift
+printf 'localhost\\nlocalhost\\n' >nodes
+cd / && PBS_JOBID=77.server PBS_NODEFILE=$OLDPWD/nodes exec "$@" """,
+    "flux": """if [ "$1" = batch ]; then
+    while [ "$1" != --wrap ]; do shift; done; shift
+    FLUX_JOB_ID=ƒ77 exec "$@"
+fi
+[ "$1 $2 $3 $4" = "run --nodes=1 --ntasks=2 --exclusive" ] || exit 9
+unset FLUX_JOB_ID   # Open MPI believes it
+shift 4; exec "$TOP/run/local" -q -n 2 -x "$@" """,
+}
+# Variables, and words of the sentence that refuses them.
+REFUSED = (
+    ({"MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "8"}, "Give DTYPE=bf16 or DTYPE=fp8"),
+    ({"DTYPE": "bf16", "JOB_TOTAL_GPUS": "64"}, "which model? Give MODEL_SIZE, or WORKLOAD: llama3.1-8b, "),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b"}, "Give JOB_TOTAL_GPUS or NUM_NODES"),
+    ({"DTYPE": "int8", "MODEL_SIZE": "9b", "JOB_TOTAL_GPUS": "-8"}, "DTYPE=int8: give bf16 or fp8"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "WORKLOAD": "llama2-70b"}, "is not of MODEL_SIZE=8b"),
+    ({"DTYPE": "bf16", "WORKLOAD": "llama4", "JOB_TOTAL_GPUS": "8"}, "WORKLOAD=llama4 is none of llama3.1-8b, "),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "12"}, "12 GPUs are no whole number of nodes of 8"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "NUM_NODES": "1"}, "leave one out"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_CHECKPOINT": "true"}, "no checkpoints; unset it"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "LOAD_CHECKPOINT_PATH": "/x"}, "no checkpoints; unset it"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_PROFILE": "true", "ENABLE_NCCL_TRACE": "true"},
+     "exclude each other"),
+    ({"WORKLOAD": "gpt3-175b", "TP": "4"}, "PP x TP x DP are 32 GPUs, and the job has 64"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "SLURM_JOB_NUM_NODES": "1"}, "submit it with -N 2"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "SLURM_TIME": "soon"}, "SLURM_TIME=soon: give HOURS"),
+)
+
+
+def launch(variables, *arguments, folder=None):
+    """run/launch with these variables and no others of its kind."""
+    ours = re.compile("SLURM|SBATCH|PBS|FLUX|ENABLE_|ADDITIONAL_|NUM_NODES|SCHEDULE|DTYPE|WORKLOAD|MODEL_SIZE|STEPS|"
+                      "HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|(PP|TP|DP|VP|MBS|GA|SEQ_LEN)$")
+    environment = {name: value for name, value in os.environ.items() if not ours.match(name)}
+    environment.update(XGSW=os.path.abspath(PROGRAM), TOP=os.getcwd(), OMP_NUM_THREADS="1", **variables)
+    return subprocess.run([os.path.abspath("run/launch"), *arguments], env=environment, capture_output=True, text=True,
+                          check=False, timeout=120, cwd=folder)
+
+
+def keys(text):
+    """What a deck says, but where its record goes."""
+    lines = (line.split("#")[0].split() for line in text.splitlines()[2:])
+    return sorted(" ".join(words) for words in lines if words and words[0] != "record")
+
+
+def variables_of(workload, precision, gpus):
+    """As users of the recipe give them: by size, but Llama 2 and GPT-3 have none."""
+    given = {"DTYPE": precision, "JOB_TOTAL_GPUS": str(gpus)}
+    given.update({"MODEL_SIZE": workload.split("-")[1]} if workload in SIZE_ALONE else {"WORKLOAD": workload})
+    return given
+
+
+def check_recipes(tap):
+    with open(CELLS, encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    first = {}
+    for row in rows:
+        first.setdefault((row["workload"], row["precision"]), row)
+    for (workload, precision), row in first.items():
+        run = launch(variables_of(workload, precision, row["gpus"]), "--print", "deck")
+        with open(f"inputs/reference/{workload}-{precision}.dat", encoding="utf-8") as f:
+            expected = keys(f.read())
+        with tempfile.NamedTemporaryFile("w", suffix=".dat") as deck:
+            deck.write(run.stdout)
+            deck.flush()
+            told = alone("--dry-run", deck.name, "--ranks", row["gpus"])
+        wrong = [name for name, key in LAYOUT if not re.search(rf"\b{name} +{row[key]}\b", told.stdout)]
+        tap.ok(run.returncode == told.returncode == 0 and keys(run.stdout) == expected and not wrong
+               and "the recipe's\n" in told.stdout, f"{workload} {precision}: the reference's deck, and at "
+               f"{row['gpus']} GPUs the published row", f"{wrong}\n{run.stdout}{run.stderr}{told.stdout}{told.stderr}")
+
+
+def check_commands(tap):
+    cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "SBATCH_ACCOUNT": "me", "SLURM_PARTITION": "q"}
+    for kind, words in (
+            ("slurm", ("sbatch --nodes=2 --ntasks-per-node=8 ", "--account=me --partition=q", "run/slurm.sbatch",
+                       "srun --mpi=pm", " --nodes=2 --ntasks=16 --ntasks-per-node=8 ", "--distribution=block")),
+            ("pbs", ("qsub -V ", "select=2:ncpus=8:mpiprocs=8 ", "-A me -q q", "launch --start pbs", "$PBS_NODEFILE")),
+            ("flux", ("flux batch --nodes=2 --nslots=16 ", "--bank=me --queue=q", "flux run --nodes=2 --ntasks=16 ")),
+            ("mpirun", ("run/local -q -n 16 ",))):
+        run = launch(cell, "--print", kind)
+        missing = [word for word in words if word not in run.stdout]
+        asked = re.search("gpus-per|ngpus", run.stdout)
+        tap.ok(run.returncode == 0 and not missing and not asked and "[llama3.1-8b]" in run.stdout,
+               f"--print {kind}: its commands, no GPUs asked for", f"{missing}\n{run.stdout}")
+    for kind, words in (("slurm", "--gpus-per-node=4"), ("pbs", ":ngpus=4"), ("flux", "--gpus-per-task=1")):
+        run = launch({**cell, "SBATCH_GPUS_PER_NODE": "4"}, "--print", kind)
+        tap.ok(words in run.stdout and "=4" in run.stdout, f"--print {kind}: 4 GPUs of a node asked for", run.stdout)
+    run = launch({**cell, "SLURM_GPUS_PER_NODE": "null"}, "--print", "slurm")
+    tap.ok("gpus-per-node" not in run.stdout, "null: the batch system knows no GPUs", run.stdout + run.stderr)
+
+
+def check_variables(tap):
+    for given, words in REFUSED:
+        run = launch(given, "--print", "slurm")
+        tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout, f"refused: {words}",
+               run.stdout + run.stderr)
+    for arguments, words in ((("--print", "lsf"), "KIND is slurm, pbs or flux"), (("none.dat",), "no deck none.dat"),
+                             (("--verbose",), "is no option")):
+        run = launch({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}, *arguments)
+        tap.ok(run.returncode == 2 and words in run.stderr, f"refused: {words}", run.stdout + run.stderr)
+    cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}
+    run = launch({**cell, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2"}, "--print", "deck")
+    tap.ok(run.returncode == 0 and "not used: HF_TOKEN" in run.stderr and "ENABLE_SOMETHING is not known" in run.stderr
+           and "ignored: TP" in run.stderr and "tensor" not in run.stdout, "what is not used is told", run.stderr)
+    run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
+    tap.ok("-nccl-trace/bf16" in run.stdout and "steps = 4\n" in run.stdout, "a trace: few steps, elsewhere",
+           run.stdout)
+    run = launch({"DTYPE": "bf16", "MODEL_SIZE": "70b", "NUM_NODES": "2"}, "--submit", "slurm")
+    tap.ok(run.returncode == 2 and "smallest layout needs 64" in run.stderr, "what would be skipped is not submitted",
+           run.stderr)
+    run = launch({"WORKLOAD": "gpt3-175b", "PP": "4", "DP": "2", "GA": "32"}, "--print", "deck")
+    tap.ok({"pipeline = 4", "tensor = 8", "data = 2", "chunks_per_stage = 3", "global_batch = 128"} <=
+           set(keys(run.stdout)), "gpt3's own layout", run.stdout)
+
+
+def check_runs(tap):
+    with tempfile.TemporaryDirectory() as folder:
+        deck = os.path.join(folder, "small.dat")
+        with open(deck, "w", encoding="utf-8") as f:
+            f.write(SMALL)
+        for name, text in STAND_INS.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                f.write(f"#!/usr/bin/env bash\n{text}\n")
+            os.chmod(f.name, 0o755)
+        given = {"JOB_TOTAL_GPUS": "2", "PATH": f"{folder}:{os.environ['PATH']}"}
+        for action in (("--start", "mpirun"), ("--start", "mpirun"), ("--submit", "pbs"), ("--submit", "pbs"),
+                       ("--submit", "flux")):
+            run = launch(given, *action, deck, folder=folder)
+            tap.ok(run.returncode == 0, f"{' '.join(action)}: a deck of three recipes runs", run.stdout + run.stderr)
+        logs, records = (glob.glob(f"{folder}/results/*/small/2/small-2-*.{kind}") for kind in ("out", "h5"))
+        tap.ok(len(logs) == len(records) == 5 and any(name.endswith("-77.server-2.h5") for name in records),
+               "five runs leave five logs and records, two of them those of one job", f"{logs} {records}")
+        tap.ok(not glob.glob(f"{folder}/**/elsewhere.h5", recursive=True), "and none where the deck had it")
+        found = subprocess.run(f"grep 'completed step:' {logs[0]} | tail -1; "
+                               "grep -r --include '*.out' train_step_timing results | grep small-2-77.out", shell=True,
+                               capture_output=True, text=True, check=False, cwd=folder).stdout.splitlines()
+        tap.ok(len(found) == 5 and re.match(r"completed step: 1, seconds: [0-9.]+, TFLOP/s/device: ", found[0])
+               and sum("train_step_timing in s: " in line for line in found) == 2
+               and sum("train_step_timing in s=" in line for line in found) == 2,
+               "what users of the recipes grep is found in the log", "\n".join(found))
+
+
+# What a module file says, as Environment Modules and Lmod would do it.
+MODULE = """proc module-whatis {text} {}
+proc conflict {name} {}
+proc prepend-path {name value} { puts "export $name=$value:\\$$name" }
+proc setenv {name value} { puts "export $name=$value" }
+"""
+
+
+def check_install(tap):
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["run/install", "-x", PROGRAM, f"{folder}/site"], capture_output=True, text=True,
+                              check=False)
+        module = "".join(glob.glob(f"{folder}/site/share/modulefiles/xgsw/*"))
+        with open(module, encoding="utf-8") as f:
+            text = f.read()
+        lines = re.findall(r"^(prepend-path|setenv) (\w+) (\S+)$", text, re.M)
+        words = {name: value for _, name, value in lines}
+        tap.ok(done.returncode == 0 and text.startswith("#%Module1.0\n") and set(words) == {"PATH", "XGSW_TOP"}
+               and "@" not in text, "run/install leaves a module file", done.stderr + text)
+        if shutil.which("tclsh"):
+            told = subprocess.run(["tclsh"], input=f"{MODULE}source {module}\n", capture_output=True, text=True,
+                                  check=False)
+            tap.ok(told.stdout == f"export PATH={words['PATH']}:$PATH\nexport XGSW_TOP={words['XGSW_TOP']}\n",
+                   "which Tcl reads", told.stdout + told.stderr)
+        environment = {**os.environ, "PATH": f"{words['PATH']}:{os.environ['PATH']}"}
+        environment.pop("XGSW", None)
+        run = subprocess.run("xgsw --version && xgsw-validate --help && DTYPE=fp8 MODEL_SIZE=8b JOB_TOTAL_GPUS=16 "
+                             "xgsw-launch --print slurm", shell=True, env=environment, cwd=folder, capture_output=True,
+                             text=True, check=False)
+        tap.ok(run.returncode == 0 and f" {words['XGSW_TOP']}/xgsw llama3.1-8b-fp8-16-ID.dat\n" in run.stdout
+               and os.path.isfile(f"{words['XGSW_TOP']}/validation/reference/cells.csv")
+               and not run.stderr, "what it puts on the path runs from another folder", run.stdout + run.stderr)
+
+
+tap = Tap()
+check_recipes(tap)
+check_commands(tap)
+check_variables(tap)
+check_runs(tap)
+check_install(tap)
+tap.done()
