@@ -60,11 +60,28 @@ static void only_first_speaks(void)
     if (rank) say_enable(atoi(rank) == 0);
 }
 
+/* Of the one key or workload that is named. */
+static int answer_one(const options *o)
+{
+    char sentence[512], shown[TEXT_SHOWN_LENGTH], remedy[2 * NAME_LENGTH];
+    text_view name = text_of(o->name);
+    key_id key = o->keys ? key_find(name) : KEYS;
+    const workload_row *workload = o->list ? workload_find(name) : NULL;
+    if (key != KEYS) key_print(key);
+    if (workload) workload_print(workload);
+    if (key != KEYS || workload) return STATUS_PASSED;
+    text_show(shown, name);
+    snprintf(sentence, sizeof sentence, "%s is no %s; %s", shown, o->keys ? "key" : "workload",
+             o->keys ? key_remedy(name, remedy) : workload_remedy(name, remedy));
+    return refuse(sentence);
+}
+
 /* What needs no ranks and no deck. */
 static int answer(const options *o)
 {
     if (o->help) options_print_help();
     if (o->version) print_version();
+    if (o->name) return answer_one(o);
     if (o->keys) keys_print();
     if (o->fields) fields_print();
     if (o->list) catalogue_print();

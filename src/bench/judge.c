@@ -91,6 +91,7 @@ static void judge_validity(case_result *r, const host_load *load)
     if (build_debug) result_invalidate(r, "debug build");
     if (c->steps < ENOUGH_STEPS)
         result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
+    if (c->optimizer.learning_rate == 0.0) result_invalidate(r, "learning rate 0: nothing is learned");
     if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
     judge_training(r);
     if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");

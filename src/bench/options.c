@@ -29,9 +29,10 @@ options options_read(int argc, char **argv)
         const char *a = argv[i];
         if (!strcmp(a, "--help") || !strcmp(a, "-h")) o.help = true;
         else if (!strcmp(a, "--version")) o.version = true;
-        else if (!strcmp(a, "--keys")) o.keys = true;
-        else if (!strcmp(a, "--fields")) o.fields = true;
-        else if (!strcmp(a, "--list")) o.list = true;
+        else if (!strcmp(a, "--keys") || !strcmp(a, "--list")) {
+            *(a[2] == 'k' ? &o.keys : &o.list) = true;
+            if (i + 1 < argc && argv[i + 1][0] != '-') o.name = argv[++i];
+        } else if (!strcmp(a, "--fields")) o.fields = true;
         else if (!strcmp(a, "--dry-run")) o.dry_run = true;
         else if (!strcmp(a, "--schedule")) o.schedule = true;
         else if (!strcmp(a, "--ranks") && i + 1 < argc) read_ranks(&o, argv[++i]);
@@ -61,11 +62,11 @@ void options_print_help(void)
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
         "                             [--schedule]   and what each pipeline stage does when, as lists and "
         "as a picture\n"
-        "       ./xgsw --keys                        the deck's keys: values, defaults, meaning; operations "
+        "       ./xgsw --keys [NAME]                 the deck's keys, or one: values, default, meaning; operations "
         "a fault can name\n"
         "       ./xgsw --fields                      what is known of a case: units and meaning, in XGSW_RESULT "
         "and the record\n"
-        "       ./xgsw --list                        the catalogue of workloads and recipe rows\n"
+        "       ./xgsw --list [NAME]                 the catalogue of workloads, or one, and recipe rows\n"
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"

@@ -22,6 +22,17 @@ run = alone("--keys")
 words = run.stdout.split()
 tap.ok(run.returncode == 0 and all(word in words for word in KEYS), "--keys names every key")
 tap.ok(all(word in words for word in OPERATIONS), "--keys names every operation that a fault can strike")
+for arguments, lines, word in ((["--keys", "tensor"], 2, "tensor-parallel"), (["--keys", "fault"], 3, "all_reduce"),
+                               (["--list", "gpt3-52k"], 9, "[gpt3-52k]")):
+    run = alone(*arguments)
+    tap.ok(run.returncode == 0 and run.stdout.count("\n") <= lines and word in run.stdout,
+           f"{' '.join(arguments)} answers for one", run.stdout + run.stderr)
+for arguments, line in ((["--keys", "tensr"], "tensr is no key; the nearest is tensor"),
+                        (["--keys", "Ns"], "Ns is no key; --keys lists them"),
+                        (["--list", "grok"], "grok is no workload; the nearest is grok1-314b"),
+                        (["--list", "gpt5"], "gpt5 is no workload; --list names them")):
+    run = alone(*arguments)
+    tap.ok(run.returncode == 2 and run.stderr == line + "\n" and run.stdout == "", line, run.stdout + run.stderr)
 run = alone("--fields")
 FIELDS = [line.split()[:2] for line in run.stdout.split("\n\n")[0].splitlines()[1:]]
 tap.ok(run.returncode == 0 and ["results", "median_seconds"] in FIELDS and ["spans", "begin"] in FIELDS,

@@ -99,7 +99,8 @@ void host_fp8_scales(const op *o, void *scratch)
     const double *scalars = o->operand[SCALARS].tensor.data;
     int32_t *amax = o->operand[AMAXES].tensor.data, *past = o->operand[HISTORY].tensor.data;
     float *scale = o->operand[SCALES].tensor.data;
-    int64_t n = tensor_elements(&o->operand[AMAXES].tensor), at = ((int64_t)scalars[SCALAR_STEP] + 1) % FP8_HISTORY;
+    int64_t n = tensor_elements(&o->operand[AMAXES].tensor),
+            at = ((int64_t)within(scalars[SCALAR_STEP], -1.0, 0x1p53) + 1) % FP8_HISTORY;
     memcpy(past + at * n, amax, (size_t)n * sizeof *amax);
     for (int64_t step = 0; step < FP8_HISTORY; step++)
         for (int64_t i = 0; i < n; i++) amax[i] = past[step * n + i] > amax[i] ? past[step * n + i] : amax[i];
