@@ -189,6 +189,9 @@ static bool describe(const bench_case *c)
 {
     say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->world_ranks);
+    if (c->stands_for > 1)
+        say("  (stands for %d of its section's combinations: they differ in nothing that it uses, and run once)\n",
+            c->stands_for);
     if (c->skipped[0]) {
         say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n\n", c->skipped);
         return true;

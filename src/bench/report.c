@@ -1,17 +1,26 @@
 /* The report, read like HPL's: sentences for people. */
 #include "base/build_info.h"
+#include "base/fail.h"
 #include "base/say.h"
 #include "bench/check.h"
 #include "bench/sinks.h"
 #include "bench/step_lines.h"
+#include "bench/summary.h"
 #include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char rule[] = "================================================================================\n";
 static const char thin[] = "--------------------------------------------------------------------------------\n";
+
+/* What the report remembers: lines of its last table. */
+typedef struct {
+    int rows;
+    summary_row row[];
+} cases_told;
 
 static bool is_backend_told(const deck *d, int64_t i)
 {
@@ -44,6 +53,16 @@ static void report_devices(const run_source *run)
     if (run->ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", run->ranks - DEVICES_SHOWN);
 }
 
+/* Of a sweep. */
+static void report_left_out(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].stands_for > 1)
+            say("Case %-5d stands for %d of its section's combinations: they differ in nothing that it uses, and run "
+                "once\n",
+                d->item[i].number, d->item[i].stands_for);
+}
+
 static void report_banner(void *state, const run_source *run)
 {
     const deck *d = run->deck;
@@ -54,6 +73,7 @@ static void report_banner(void *state, const run_source *run)
     say("%s", rule);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
+    report_left_out(d);
     say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
     report_backends(d);
     say("Products   %s\n", run->products);
@@ -304,7 +324,8 @@ static void report_summary(const case_result *r)
 static void report_case_ends(void *state, const case_result *r)
 {
     const bench_case *c = r->given;
-    (void)state;
+    cases_told *t = state;
+    t->row[t->rows++] = summary_row_of(r);
     if (r->verdict != VERDICT_SKIPPED) report_summary(r);
     else
         say("\n%sCase %d     %s, size %s, %s: SKIPPED: %s\n", thin, c->number, c->model_name, size_name(c->size),
@@ -314,7 +335,8 @@ static void report_case_ends(void *state, const case_result *r)
 static void report_end(void *state, const run_source *run, const final_counts *n)
 {
     const char *record = run->deck->item[0].record;
-    (void)state;
+    const cases_told *t = state;
+    summary_print(run->deck, t->row, t->rows);
     say("\n%s", rule);
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed,
         n->failed, n->skipped);
@@ -324,10 +346,22 @@ static void report_end(void *state, const run_source *run, const final_counts *n
     say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");
 }
 
+static bool report_open(void **state, const run_source *run, char *reason, size_t length)
+{
+    cases_told *t = calloc(1, sizeof *t + (size_t)run->deck->cases * sizeof t->row[0]);
+    if (!t) FAIL("no memory for %lld lines of the summary", (long long)run->deck->cases);
+    *state = t;
+    return true;
+}
+
+static void report_close(void *state) { free(state); }
+
 const sink report_sink = { .name = "report",
+                           .open = report_open,
                            .run_begins = report_banner,
                            .case_begins = report_case_begins,
                            .check_ends = report_check,
                            .step_ends = report_step,
                            .case_ends = report_case_ends,
-                           .run_ends = report_end };
+                           .run_ends = report_end,
+                           .close = report_close };

@@ -106,6 +106,7 @@ typedef struct {
 typedef struct {
     int number;                   /* from 1, in deck order, sweeps unrolled */
     int line;                     /* deck line of its section */
+    int stands_for;               /* combinations of its section's lists that do this run; 1: itself alone */
     char workload[NAME_LENGTH];   /* catalogue name: llama3.1-8b */
     char model_name[NAME_LENGTH]; /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
     case_size size;               /* resolved: never SIZE_AUTO */
