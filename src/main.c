@@ -92,7 +92,10 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
     deck d = deck_read(&source);
-    int status = d.messages ? refuse_deck(&d) : dry_run(&d, o->schedule) ? STATUS_PASSED : STATUS_FAILED;
+    char sentence[256] = "";
+    bool counts = !d.messages && dry_run_is_bounded(&d, sentence, sizeof sentence);
+    int status = d.messages ? refuse_deck(&d) : counts ? STATUS_PASSED : refuse(sentence);
+    if (counts && !dry_run(&d, o->schedule, o->step_seconds)) status = STATUS_FAILED;
     deck_free(&d);
     return status;
 }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 enum { STRIPS_MOST = 16 };
+/* Of the device that size = auto and a dry run assume, an H100 of 80 GB. */
+#define DEVICE_BYTES 80e9
 enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 1024 };
 
 typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;

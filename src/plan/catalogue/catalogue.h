@@ -14,6 +14,7 @@ typedef struct {
     int64_t sequence, layers;
     int tensor, pipeline, context, expert, data, shard, chunks_per_stage;
     int64_t micro_batch, global_batch;
+    double step_seconds; /* as published; 0: not measured */
 } recipe_row;
 
 /* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read
