@@ -15,6 +15,7 @@
 #include "plan/keys/keys.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static int refuse(const char *sentence)
 {
@@ -134,11 +135,22 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     return deck_read(&source);
 }
 
-static int run_deck(const deck_file *f, int argc, char **argv)
+/* A launcher's ranks have terminals that lead into its files: then the option says so, or nobody. */
+static bool is_watched(const options *o)
 {
-    session s = {
-        .run = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length }
-    };
+    bool launched = false;
+    for (int i = 0; i < LAUNCHERS; i++) launched = launched || getenv(launchers[i].rank);
+    return o->progress || (!launched && isatty(STDOUT_FILENO));
+}
+
+static int run_deck(const deck_file *f, const options *o, int argc, char **argv)
+{
+    session s = { .run = { .argc = argc,
+                           .argv = argv,
+                           .deck_name = f->path,
+                           .deck_text = f->bytes,
+                           .deck_length = f->length,
+                           .terminal = is_watched(o) } };
     deck d = read_deck(f, &s.devices);
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
     int status = d.messages ? refuse_deck(&d) : unsuited ? refuse(s.devices.refused) : session_run(&s, &d);
@@ -166,7 +178,7 @@ static int run(const options *o, int argc, char **argv)
     char reason[1024] = "";
     if (is_torn(reason, sizeof reason)) return refuse(reason);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
-    int status = f.bytes ? run_deck(&f, argc, argv) : refuse(reason);
+    int status = f.bytes ? run_deck(&f, o, argc, argv) : refuse(reason);
     free(f.bytes);
     return status;
 }

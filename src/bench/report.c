@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/say.h"
 #include "bench/check.h"
+#include "bench/forecast.h"
 #include "bench/sinks.h"
 #include "bench/step_lines.h"
 #include "bench/summary.h"
@@ -18,9 +19,62 @@ static const char thin[] = "----------------------------------------------------
 
 /* What the report remembers: lines of its last table. */
 typedef struct {
+    const deck *deck;
+    double check_seconds; /* of the case at hand: its first check */
+    bool terminal;
     int rows;
     summary_row row[];
 } cases_told;
+
+/* The progress line ends without a newline; what comes next takes its place. */
+static void clear_progress(const cases_told *t)
+{
+    if (t->terminal) say("\r\033[K");
+}
+
+/* The second check has the first's references, but of experts. */
+static double again(const cases_told *t, const bench_case *c) { return c->model.experts ? t->check_seconds : 0.0; }
+
+/* Seconds of the cases that follow, checked as long as this one, if their ranks compute as fast as this one's. */
+static double cases_to_come(const cases_told *t, const bench_case *now, double step_seconds)
+{
+    double seconds = 0.0;
+    for (int64_t i = now->number; i < t->deck->cases; i++) {
+        const bench_case *c = &t->deck->item[i];
+        if (c->skipped[0] || c->not_built[0]) continue;
+        seconds +=
+            (double)(c->warmup + c->steps) * forecast_step(now, step_seconds, c) + t->check_seconds + again(t, c);
+    }
+    return seconds;
+}
+
+static void say_progress(const cases_told *t, const case_result *r, int64_t step)
+{
+    char here[DURATION_TEXT], all[DURATION_TEXT];
+    const bench_case *c = r->given;
+    int64_t total = c->warmup + c->steps;
+    double mean = r->spent_seconds / (double)(step + 1), left = mean * (double)(total - 1 - step) + again(t, c);
+    if (!t->terminal) return;
+    say("case %d of %lld, step %lld of %lld: about %s left in it, %s in the deck", c->number, (long long)t->deck->cases,
+        (long long)(step + 1), (long long)total, duration_text(left, here),
+        duration_text(left + cases_to_come(t, c, mean), all));
+    fflush(stdout);
+}
+
+/* Before the first timed step where there is a warm-up, else after it. */
+static void say_estimate(const cases_told *t, const case_result *r, int64_t step)
+{
+    char here[DURATION_TEXT], all[DURATION_TEXT];
+    const bench_case *c = r->given;
+    double seconds = r->step_seconds[step], left = seconds * (double)(c->warmup + c->steps - 1 - step) + again(t, c);
+    if (step != (c->warmup ? c->warmup - 1 : 0)) return;
+    say("Estimate   about %s for the rest of this case, at the %.4g s of the %s", duration_text(left, here), seconds,
+        c->warmup ? "last warm-up step" : "first step");
+    if (c->number < t->deck->cases)
+        say("; %s for the whole deck, if the cases that follow compute as fast and are checked as long",
+            duration_text(left + cases_to_come(t, c, seconds), all));
+    say("\n");
+}
 
 static bool is_backend_told(const deck *d, int64_t i)
 {
@@ -150,7 +204,9 @@ static void report_check(void *state, const case_result *r, int which)
 {
     const check_result *k = &r->check[which];
     const char *when = which ? "after" : "before";
-    (void)state;
+    cases_told *t = state;
+    if (which) clear_progress(t);
+    else t->check_seconds = k->done ? k->seconds : 0.0;
     if (!k->done) return;
     say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
         k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
@@ -174,8 +230,11 @@ static void report_shadow(const shadow_report *s)
 
 static void report_step(void *state, const case_result *r, int64_t step)
 {
-    (void)state;
+    const cases_told *t = state;
+    clear_progress(t);
     say_step(r, step);
+    say_estimate(t, r, step);
+    say_progress(t, r, step);
 }
 
 /* Where rank 0's measured window went: computing operations, transfers that nothing hid, the dispatcher. */
@@ -350,6 +409,7 @@ static bool report_open(void **state, const run_source *run, char *reason, size_
 {
     cases_told *t = calloc(1, sizeof *t + (size_t)run->deck->cases * sizeof t->row[0]);
     if (!t) FAIL("no memory for %lld lines of the summary", (long long)run->deck->cases);
+    t->deck = run->deck, t->terminal = run->terminal;
     *state = t;
     return true;
 }
