@@ -173,10 +173,17 @@ static bool is_torn(char *sentence, size_t length)
     return true;
 }
 
+enum { MOST_THREADS = 1024 };
+
 static int run(const options *o, int argc, char **argv)
 {
     char reason[1024] = "";
     if (is_torn(reason, sizeof reason)) return refuse(reason);
+    if (machine_threads(MACHINE_HOST) > MOST_THREADS) {
+        snprintf(reason, sizeof reason, "xgsw: OMP_NUM_THREADS asks for %d threads a rank; at most %d",
+                 machine_threads(MACHINE_HOST), MOST_THREADS);
+        return refuse(reason);
+    }
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
     int status = f.bytes ? run_deck(&f, o, argc, argv) : refuse(reason);
     free(f.bytes);

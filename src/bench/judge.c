@@ -59,6 +59,9 @@ static void judge_load(case_result *r, const host_load *load)
     if (!on_devices && load->node_ranks * load->threads > load->cores)
         result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads,
                           load->cores);
+    else if (!on_devices && load->node_ranks * load->threads > load->quota)
+        result_invalidate(r, "oversubscribed: %d ranks of %d threads on a quota of %.2f processors", load->node_ranks,
+                          load->threads, load->quota);
     if (on_devices && load->sharing > 1) result_invalidate(r, "ranks share a device: up to %d on one", load->sharing);
     if (r->throttled[0]) result_invalidate(r, "throttled device: %s", r->throttled);
     if (on_devices && r->clocks_unknown[0])

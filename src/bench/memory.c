@@ -1,5 +1,6 @@
 /* Memory of the machine at hand. */
 #include "bench/memory.h"
+#include "base/cgroup.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,9 @@ static double figure_of(const char *path, const char *format)
 
 static double available_bytes(machine_kind kind)
 {
-    return kind == MACHINE_HOST ? figure_of("/proc/meminfo", "MemAvailable: %lf") : machine_device_of(kind).free_bytes;
+    if (kind != MACHINE_HOST) return machine_device_of(kind).free_bytes;
+    double system = figure_of("/proc/meminfo", "MemAvailable: %lf"), left = cgroup_limits_here().memory_left;
+    return system > 0.0 ? fmin(system, left) : isfinite(left) ? left : 0.0;
 }
 
 /* Ranks that take from the same memory. */
