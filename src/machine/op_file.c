@@ -151,13 +151,15 @@ static bool is_shape(const tensor *t, size_t most)
     return true;
 }
 
-/* Its twin is an earlier operand with memory of its own. */
+/* Its twin is an earlier operand with memory of its own, enough for both. */
 static bool is_operand(const op_copy *c, int i, size_t most)
 {
     int twin = c->twin[i];
     bool placed = c->place[i] >= 0 && c->place[i] < OP_PLACES, known = (unsigned)c->op.operand[i].access <= UPDATE;
     if (!placed || !known || !is_shape(&c->op.operand[i].tensor, most)) return false;
-    return twin == -1 || (twin >= 0 && twin < i && c->twin[twin] == -1);
+    const operand *x = c->op.operand;
+    return twin == -1 ||
+           (twin >= 0 && twin < i && c->twin[twin] == -1 && tensor_span(&x[i].tensor) <= tensor_span(&x[twin].tensor));
 }
 
 /* Flags are read as the bytes that they are. */

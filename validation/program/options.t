@@ -52,6 +52,8 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
                          (["--ranks", "0", "--dry-run", "gsw.dat"], "--ranks 0"),
                          (["--ranks"], "--ranks needs a count"), (["gsw.dat", "ramp.dat"], "two decks"),
                          ([], "no deck is given"),
+                         (["--step-seconds", "0", "--dry-run", "gsw.dat"], "--step-seconds 0"),
+                         (["--step-seconds", "2", "gsw.dat"], "--step-seconds goes with --dry-run"),
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
                          (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
@@ -60,6 +62,9 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
 run = alone("--replay", "inputs")
 tap.ok(run.returncode == 2 and run.stderr == "inputs: it is no regular file\n", "refused: a replay of a folder",
        run.stdout + run.stderr)
+run = alone("gsw.dat", threads=100000)
+tap.ok(run.returncode == 2 and run.stderr == "xgsw: OMP_NUM_THREADS asks for 100000 threads a rank; at most 1024\n"
+       and run.stdout == "", "refused: more threads than a rank can have", run.stdout + run.stderr)
 run = alone("gsw.dat", variables={"MPI_LOCALNRANKS": "4"})
 tap.ok(run.returncode == 2 and "4 ranks were started, but each is alone" in run.stderr and run.stdout == "",
        "refused: ranks that the launcher of another MPI starts", run.stdout + run.stderr)
