@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=$1 executions=$2 longest=${3:-300}
 here=build/fuzz
+rm -rf "${here:?}/$name"
 mkdir -p $here/$name
 case $name in
 deck) sources=$(find src/plan src/base -name '*.c') ;;
