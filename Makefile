@@ -113,7 +113,7 @@ MISSING      := $(strip $(foreach library,mpi hdf5 onednn,$(if $(call version,$(
 # MPI_STATUSES_IGNORE, hence the exception for it.
 
 OPTIMIZE := $(if $(filter 1,$(DEBUG)),-g -O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
-              -fno-sanitize-recover=all -DBUILD_DEBUG=1,-O3 -DBUILD_DEBUG=0)
+              -fsanitize=float-cast-overflow -fno-sanitize-recover=all -DBUILD_DEBUG=1,-O3 -DBUILD_DEBUG=0)
 CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
             -Wall -Wextra -Wno-unused-parameter -Wshadow -Wconversion -Werror \
             $(if $(findstring MPICH,$(MPI_NAME)),-Wno-stringop-overflow)

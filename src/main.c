@@ -15,6 +15,7 @@
 #include "plan/keys/keys.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static int refuse(const char *sentence)
 {
@@ -60,11 +61,28 @@ static void only_first_speaks(void)
     if (rank) say_enable(atoi(rank) == 0);
 }
 
+/* Of the one key or workload that is named. */
+static int answer_one(const options *o)
+{
+    char sentence[512], shown[TEXT_SHOWN_LENGTH], remedy[2 * NAME_LENGTH];
+    text_view name = text_of(o->name);
+    key_id key = o->keys ? key_find(name) : KEYS;
+    const workload_row *workload = o->list ? workload_find(name) : NULL;
+    if (key != KEYS) key_print(key);
+    if (workload) workload_print(workload);
+    if (key != KEYS || workload) return STATUS_PASSED;
+    text_show(shown, name);
+    snprintf(sentence, sizeof sentence, "%s is no %s; %s", shown, o->keys ? "key" : "workload",
+             o->keys ? key_remedy(name, remedy) : workload_remedy(name, remedy));
+    return refuse(sentence);
+}
+
 /* What needs no ranks and no deck. */
 static int answer(const options *o)
 {
     if (o->help) options_print_help();
     if (o->version) print_version();
+    if (o->name) return answer_one(o);
     if (o->keys) keys_print();
     if (o->fields) fields_print();
     if (o->list) catalogue_print();
@@ -75,7 +93,10 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
     deck d = deck_read(&source);
-    int status = d.messages ? refuse_deck(&d) : dry_run(&d, o->schedule) ? STATUS_PASSED : STATUS_FAILED;
+    char sentence[256] = "";
+    bool counts = !d.messages && dry_run_is_bounded(&d, sentence, sizeof sentence);
+    int status = d.messages ? refuse_deck(&d) : counts ? STATUS_PASSED : refuse(sentence);
+    if (counts && !dry_run(&d, o->schedule, o->step_seconds)) status = STATUS_FAILED;
     deck_free(&d);
     return status;
 }
@@ -114,11 +135,22 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     return deck_read(&source);
 }
 
-static int run_deck(const deck_file *f, int argc, char **argv)
+/* A launcher's ranks have terminals that lead into its files: then the option says so, or nobody. */
+static bool is_watched(const options *o)
 {
-    session s = {
-        .run = { .argc = argc, .argv = argv, .deck_name = f->path, .deck_text = f->bytes, .deck_length = f->length }
-    };
+    bool launched = false;
+    for (int i = 0; i < LAUNCHERS; i++) launched = launched || getenv(launchers[i].rank);
+    return o->progress || (!launched && isatty(STDOUT_FILENO));
+}
+
+static int run_deck(const deck_file *f, const options *o, int argc, char **argv)
+{
+    session s = { .run = { .argc = argc,
+                           .argv = argv,
+                           .deck_name = f->path,
+                           .deck_text = f->bytes,
+                           .deck_length = f->length,
+                           .terminal = is_watched(o) } };
     deck d = read_deck(f, &s.devices);
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
     int status = d.messages ? refuse_deck(&d) : unsuited ? refuse(s.devices.refused) : session_run(&s, &d);
@@ -141,12 +173,19 @@ static bool is_torn(char *sentence, size_t length)
     return true;
 }
 
+enum { MOST_THREADS = 1024 };
+
 static int run(const options *o, int argc, char **argv)
 {
     char reason[1024] = "";
     if (is_torn(reason, sizeof reason)) return refuse(reason);
+    if (machine_threads(MACHINE_HOST) > MOST_THREADS) {
+        snprintf(reason, sizeof reason, "xgsw: OMP_NUM_THREADS asks for %d threads a rank; at most %d",
+                 machine_threads(MACHINE_HOST), MOST_THREADS);
+        return refuse(reason);
+    }
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
-    int status = f.bytes ? run_deck(&f, argc, argv) : refuse(reason);
+    int status = f.bytes ? run_deck(&f, o, argc, argv) : refuse(reason);
     free(f.bytes);
     return status;
 }

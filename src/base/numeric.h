@@ -37,6 +37,12 @@ XGSW_SHARED int32_t philox_normal(philox_block block)
     return (int32_t)sum - 262140;
 }
 
+/* What an integer of these bounds makes of a number, as a GPU converts: beyond them the nearer bound, of NaN 0. */
+XGSW_SHARED double within(double x, double low, double high)
+{
+    return x > low ? (x < high ? x : high) : x <= low ? low : 0.0;
+}
+
 XGSW_SHARED uint32_t mulhi(uint32_t x, uint32_t n) { return (uint32_t)(((uint64_t)x * n) >> 32); }
 
 XGSW_SHARED float float_from_bits(uint32_t bits)

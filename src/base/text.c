@@ -126,6 +126,13 @@ int text_distance(text_view t, const char *string)
     return row[columns];
 }
 
+bool text_near(text_view t, const char *string)
+{
+    size_t length = strlen(string), longer = t.length > length ? t.length : length;
+    bool begins = t.length >= 3 && t.length < length && memcmp(t.at, string, t.length) == 0;
+    return begins || 3 * (size_t)text_distance(t, string) <= longer;
+}
+
 bool text_copy(char *out, size_t size, text_view t)
 {
     bool fits = t.length < size;

@@ -33,6 +33,8 @@ number_state text_integer(text_view t, int64_t *value);
 number_state text_real(text_view t, double *value);
 /* Levenshtein distance of the first 63 bytes of each: insertions, deletions and replacements of one byte. */
 int text_distance(text_view t, const char *string);
+/* May t be meant for it? At most a third of the longer differs, or t is its beginning, three bytes or more. */
+bool text_near(text_view t, const char *string);
 /* Copies to a zero-terminated string and returns true; false, and an empty string, if it does not fit. */
 bool text_copy(char *out, size_t size, text_view t);
 /* The text as a message shows it: at most TEXT_SHOWN bytes, "..." after a longer one, never half a UTF-8 character;

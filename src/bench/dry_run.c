@@ -1,11 +1,12 @@
 /* The dry run. */
 #include "bench/dry_run.h"
 #include "base/say.h"
-#include "bench/paper.h"
+#include "bench/forecast.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/deck/deck.h"
 #include "plan/model/shapes.h"
 #include "plan/schedule/schedule.h"
+#include <stdio.h>
 #include <string.h>
 
 static void describe_layout(const bench_case *c)
@@ -185,10 +186,13 @@ static void describe_not_built(const bench_case *c)
     if (reasons[0]) say("  not built: %s\n", reasons);
 }
 
-static bool describe(const bench_case *c)
+static bool describe(const bench_case *c, deck_time *time)
 {
     say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->world_ranks);
+    if (c->stands_for > 1)
+        say("  (stands for %d of its section's combinations: they differ in nothing that it uses, and run once)\n",
+            c->stands_for);
     if (c->skipped[0]) {
         say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n\n", c->skipped);
         return true;
@@ -203,6 +207,9 @@ static bool describe(const bench_case *c)
     describe_not_built(c);
     describe_memory(&p);
     describe_most(c, &p);
+    forecast_fit(c, &p);
+    forecast_published(c);
+    forecast_add(time, c, &p);
     describe_work(&p);
     describe_messages(c, &p);
     bool ordered = describe_hazards(&p);
@@ -211,12 +218,27 @@ static bool describe(const bench_case *c)
     return ordered;
 }
 
-bool dry_run(const deck *d, bool schedules)
+bool dry_run_is_bounded(const deck *d, char *sentence, size_t length)
+{
+    enum { MOST_PASSES = 1 << 20 };
+    double passes = 0.0;
+    for (int64_t i = 0; i < d->cases; i++)
+        if (!d->item[i].skipped[0]) passes += (double)d->item[i].microbatches * (double)d->item[i].model.layers;
+    snprintf(
+        sentence, length,
+        "the cases submit %.0f passes of a microbatch through a layer; a dry run takes at most %d: give fewer cases",
+        passes, MOST_PASSES);
+    return passes <= MOST_PASSES;
+}
+
+bool dry_run(const deck *d, bool schedules, double step_seconds)
 {
     bool ordered = true;
+    deck_time time = { .step_seconds = step_seconds };
     for (int64_t i = 0; i < d->cases; i++) {
-        ordered = describe(&d->item[i]) && ordered;
+        ordered = describe(&d->item[i], &time) && ordered;
         if (schedules && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
     }
+    forecast_deck(&time);
     return ordered;
 }

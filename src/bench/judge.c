@@ -59,6 +59,9 @@ static void judge_load(case_result *r, const host_load *load)
     if (!on_devices && load->node_ranks * load->threads > load->cores)
         result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads,
                           load->cores);
+    else if (!on_devices && load->node_ranks * load->threads > load->quota)
+        result_invalidate(r, "oversubscribed: %d ranks of %d threads on a quota of %.2f processors", load->node_ranks,
+                          load->threads, load->quota);
     if (on_devices && load->sharing > 1) result_invalidate(r, "ranks share a device: up to %d on one", load->sharing);
     if (r->throttled[0]) result_invalidate(r, "throttled device: %s", r->throttled);
     if (on_devices && r->clocks_unknown[0])
@@ -91,6 +94,7 @@ static void judge_validity(case_result *r, const host_load *load)
     if (build_debug) result_invalidate(r, "debug build");
     if (c->steps < ENOUGH_STEPS)
         result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);
+    if (c->optimizer.learning_rate == 0.0) result_invalidate(r, "learning rate 0: nothing is learned");
     if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
     judge_training(r);
     if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");

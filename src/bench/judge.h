@@ -6,5 +6,6 @@
  * ranks on the most crowded device, of a case on devices. */
 typedef struct {
     int node_ranks, cores, threads, sharing;
+    double quota; /* cores that the tightest control group pays for; INFINITY: no limit */
 } host_load;
 void judge_case(case_result *r, const host_load *load);

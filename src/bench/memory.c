@@ -1,5 +1,6 @@
 /* Memory of the machine at hand. */
 #include "bench/memory.h"
+#include "base/cgroup.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,9 @@ static double figure_of(const char *path, const char *format)
 
 static double available_bytes(machine_kind kind)
 {
-    return kind == MACHINE_HOST ? figure_of("/proc/meminfo", "MemAvailable: %lf") : machine_device_of(kind).free_bytes;
+    if (kind != MACHINE_HOST) return machine_device_of(kind).free_bytes;
+    double system = figure_of("/proc/meminfo", "MemAvailable: %lf"), left = cgroup_limits_here().memory_left;
+    return system > 0.0 ? fmin(system, left) : isfinite(left) ? left : 0.0;
 }
 
 /* Ranks that take from the same memory. */
@@ -28,11 +31,7 @@ static int sharers(machine_kind kind, const host_load *load)
     return load->sharing > 1 ? load->sharing : 1;
 }
 
-/* What is taken on a device outside the arena once its context is made: 1.5 GB for kernels, cuBLASLt, cuDNN and their
- * workspaces, and 0.3 GB for each communicator that is yet to be made. Communicators of all channels, of which users
- * report 0.5 to 1.6 GB (NCCL's issues 864, 964 and 986), have two to four times the blocks of these. Those that take
- * turns share one's resources. The report's Memory line tells what it was. */
-static double room_outside(const mesh *m)
+double memory_room_outside(const mesh *m)
 {
     const group *const apart[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
     if (m->on == MESH_ON_CUDA) return 1.5e9;
@@ -46,7 +45,7 @@ bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const h
                      char skipped[REASON_LENGTH])
 {
     double need = m->takes_part ? (double)(r->window > r->arena.used ? r->window : r->arena.used) : 0.0;
-    if (m->takes_part && kind == MACHINE_CUDA) need += room_outside(m);
+    if (m->takes_part && kind == MACHINE_CUDA) need += memory_room_outside(m);
     need *= sharers(kind, load);
     double have = available_bytes(kind), lack = have > 0.0 ? need - have : 0.0;
     double worst[3] = { lack, need, m->on == MESH_ON_CUDA ? machine_device_of(kind).communicator_bytes : 0.0 };

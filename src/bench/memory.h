@@ -8,6 +8,11 @@
  * Collective over the world; the same answer on all ranks. */
 bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,
                      char skipped[REASON_LENGTH]);
+/* What is taken on a device outside the arena once its context is made: 1.5 GB for kernels, cuBLASLt, cuDNN and their
+ * workspaces, and 0.3 GB for each communicator that is yet to be made. Communicators of all channels, of which users
+ * report 0.5 to 1.6 GB (NCCL's issues 864, 964 and 986), have two to four times the blocks of these. Those that take
+ * turns share one's resources. The report's Memory line tells what it was. */
+double memory_room_outside(const mesh *m);
 /* A case begins: the peak counts from here. */
 void memory_forget_peak(void);
 /* Peak resident bytes of a process since then beyond arena_bytes, and what is left of them without the memory that it

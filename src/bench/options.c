@@ -1,6 +1,7 @@
 /* The command line. */
 #include "bench/options.h"
 #include "base/say.h"
+#include "base/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,15 @@ static void read_ranks(options *o, const char *words)
     }
 }
 
+static void read_seconds(options *o, const char *word)
+{
+    if (text_real(text_of(word), &o->step_seconds) != NUMBER_READ || o->step_seconds <= 0.0)
+        snprintf(
+            o->mistake, sizeof o->mistake,
+            "--step-seconds %.80s: give the seconds of a measured step of the first case, as in --step-seconds 12.3",
+            word);
+}
+
 options options_read(int argc, char **argv)
 {
     options o = { 0 };
@@ -29,15 +39,18 @@ options options_read(int argc, char **argv)
         const char *a = argv[i];
         if (!strcmp(a, "--help") || !strcmp(a, "-h")) o.help = true;
         else if (!strcmp(a, "--version")) o.version = true;
-        else if (!strcmp(a, "--keys")) o.keys = true;
-        else if (!strcmp(a, "--fields")) o.fields = true;
-        else if (!strcmp(a, "--list")) o.list = true;
+        else if (!strcmp(a, "--keys") || !strcmp(a, "--list")) {
+            *(a[2] == 'k' ? &o.keys : &o.list) = true;
+            if (i + 1 < argc && argv[i + 1][0] != '-') o.name = argv[++i];
+        } else if (!strcmp(a, "--fields")) o.fields = true;
         else if (!strcmp(a, "--dry-run")) o.dry_run = true;
         else if (!strcmp(a, "--schedule")) o.schedule = true;
         else if (!strcmp(a, "--ranks") && i + 1 < argc) read_ranks(&o, argv[++i]);
         else if (!strncmp(a, "--ranks=", 8)) read_ranks(&o, a + 8);
         else if (!strcmp(a, "--ranks"))
             snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
+        else if (!strcmp(a, "--step-seconds")) read_seconds(&o, i + 1 < argc ? argv[++i] : "");
+        else if (!strcmp(a, "--progress")) o.progress = true;
         else if (!strcmp(a, "--replay") && i + 1 < argc) o.replay = argv[++i];
         else if (!strcmp(a, "--replay"))
             snprintf(o.mistake, sizeof o.mistake, "--replay needs the file that a mismatch named");
@@ -50,6 +63,8 @@ options options_read(int argc, char **argv)
         snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
     if (!o.mistake[0] && o.rank_counts && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
+    if (!o.mistake[0] && o.step_seconds > 0.0 && !o.dry_run)
+        snprintf(o.mistake, sizeof o.mistake, "--step-seconds goes with --dry-run; a run measures its own");
     if (!o.mistake[0] && o.schedule && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--schedule goes with --dry-run; a run shows no lists");
     return o;
@@ -61,15 +76,18 @@ void options_print_help(void)
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
         "                             [--schedule]   and what each pipeline stage does when, as lists and "
         "as a picture\n"
-        "       ./xgsw --keys                        the deck's keys: values, defaults, meaning; operations "
+        "                     [--step-seconds X]     and how long all its steps take, if one of the first case takes "
+        "X\n"
+        "       ./xgsw --keys [NAME]                 the deck's keys, or one: values, default, meaning; operations "
         "a fault can name\n"
         "       ./xgsw --fields                      what is known of a case: units and meaning, in XGSW_RESULT "
         "and the record\n"
-        "       ./xgsw --list                        the catalogue of workloads and recipe rows\n"
+        "       ./xgsw --list [NAME]                 the catalogue of workloads, or one, and recipe rows\n"
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"
-        "A deck is looked for as given, then in inputs/.\n"
+        "A deck is looked for as given, then in inputs/. --progress: stdout is a terminal, though the launcher hides "
+        "it.\n"
         "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED, 2 refused, 86 no progress for stall_seconds, 87 "
         "record not written.\n");
 }

@@ -1,17 +1,80 @@
 /* The report, read like HPL's: sentences for people. */
 #include "base/build_info.h"
+#include "base/fail.h"
 #include "base/say.h"
 #include "bench/check.h"
+#include "bench/forecast.h"
 #include "bench/sinks.h"
 #include "bench/step_lines.h"
+#include "bench/summary.h"
 #include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char rule[] = "================================================================================\n";
 static const char thin[] = "--------------------------------------------------------------------------------\n";
+
+/* What the report remembers: lines of its last table. */
+typedef struct {
+    const deck *deck;
+    double check_seconds; /* of the case at hand: its first check */
+    bool terminal;
+    int rows;
+    summary_row row[];
+} cases_told;
+
+/* The progress line ends without a newline; what comes next takes its place. */
+static void clear_progress(const cases_told *t)
+{
+    if (t->terminal) say("\r\033[K");
+}
+
+/* The second check has the first's references, but of experts. */
+static double again(const cases_told *t, const bench_case *c) { return c->model.experts ? t->check_seconds : 0.0; }
+
+/* Seconds of the cases that follow, checked as long as this one, if their ranks compute as fast as this one's. */
+static double cases_to_come(const cases_told *t, const bench_case *now, double step_seconds)
+{
+    double seconds = 0.0;
+    for (int64_t i = now->number; i < t->deck->cases; i++) {
+        const bench_case *c = &t->deck->item[i];
+        if (c->skipped[0] || c->not_built[0]) continue;
+        seconds +=
+            (double)(c->warmup + c->steps) * forecast_step(now, step_seconds, c) + t->check_seconds + again(t, c);
+    }
+    return seconds;
+}
+
+static void say_progress(const cases_told *t, const case_result *r, int64_t step)
+{
+    char here[DURATION_TEXT], all[DURATION_TEXT];
+    const bench_case *c = r->given;
+    int64_t total = c->warmup + c->steps;
+    double mean = r->spent_seconds / (double)(step + 1), left = mean * (double)(total - 1 - step) + again(t, c);
+    if (!t->terminal) return;
+    say("case %d of %lld, step %lld of %lld: about %s left in it, %s in the deck", c->number, (long long)t->deck->cases,
+        (long long)(step + 1), (long long)total, duration_text(left, here),
+        duration_text(left + cases_to_come(t, c, mean), all));
+    fflush(stdout);
+}
+
+/* Before the first timed step where there is a warm-up, else after it. */
+static void say_estimate(const cases_told *t, const case_result *r, int64_t step)
+{
+    char here[DURATION_TEXT], all[DURATION_TEXT];
+    const bench_case *c = r->given;
+    double seconds = r->step_seconds[step], left = seconds * (double)(c->warmup + c->steps - 1 - step) + again(t, c);
+    if (step != (c->warmup ? c->warmup - 1 : 0)) return;
+    say("Estimate   about %s for the rest of this case, at the %.4g s of the %s", duration_text(left, here), seconds,
+        c->warmup ? "last warm-up step" : "first step");
+    if (c->number < t->deck->cases)
+        say("; %s for the whole deck, if the cases that follow compute as fast and are checked as long",
+            duration_text(left + cases_to_come(t, c, seconds), all));
+    say("\n");
+}
 
 static bool is_backend_told(const deck *d, int64_t i)
 {
@@ -44,6 +107,16 @@ static void report_devices(const run_source *run)
     if (run->ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", run->ranks - DEVICES_SHOWN);
 }
 
+/* Of a sweep. */
+static void report_left_out(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].stands_for > 1)
+            say("Case %-5d stands for %d of its section's combinations: they differ in nothing that it uses, and run "
+                "once\n",
+                d->item[i].number, d->item[i].stands_for);
+}
+
 static void report_banner(void *state, const run_source *run)
 {
     const deck *d = run->deck;
@@ -54,6 +127,7 @@ static void report_banner(void *state, const run_source *run)
     say("%s", rule);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
+    report_left_out(d);
     say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
     report_backends(d);
     say("Products   %s\n", run->products);
@@ -130,7 +204,9 @@ static void report_check(void *state, const case_result *r, int which)
 {
     const check_result *k = &r->check[which];
     const char *when = which ? "after" : "before";
-    (void)state;
+    cases_told *t = state;
+    if (which) clear_progress(t);
+    else t->check_seconds = k->done ? k->seconds : 0.0;
     if (!k->done) return;
     say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
         k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
@@ -157,8 +233,11 @@ static void report_shadow(const shadow_report *s)
 
 static void report_step(void *state, const case_result *r, int64_t step)
 {
-    (void)state;
+    const cases_told *t = state;
+    clear_progress(t);
     say_step(r, step);
+    say_estimate(t, r, step);
+    say_progress(t, r, step);
 }
 
 /* Where rank 0's measured window went: computing operations, transfers that nothing hid, the dispatcher. */
@@ -307,7 +386,8 @@ static void report_summary(const case_result *r)
 static void report_case_ends(void *state, const case_result *r)
 {
     const bench_case *c = r->given;
-    (void)state;
+    cases_told *t = state;
+    t->row[t->rows++] = summary_row_of(r);
     if (r->verdict != VERDICT_SKIPPED) report_summary(r);
     else
         say("\n%sCase %d     %s, size %s, %s: SKIPPED: %s\n", thin, c->number, c->model_name, size_name(c->size),
@@ -317,7 +397,8 @@ static void report_case_ends(void *state, const case_result *r)
 static void report_end(void *state, const run_source *run, const final_counts *n)
 {
     const char *record = run->deck->item[0].record;
-    (void)state;
+    const cases_told *t = state;
+    summary_print(run->deck, t->row, t->rows);
     say("\n%s", rule);
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed,
         n->failed, n->skipped);
@@ -327,10 +408,23 @@ static void report_end(void *state, const run_source *run, const final_counts *n
     say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");
 }
 
+static bool report_open(void **state, const run_source *run, char *reason, size_t length)
+{
+    cases_told *t = calloc(1, sizeof *t + (size_t)run->deck->cases * sizeof t->row[0]);
+    if (!t) FAIL("no memory for %lld lines of the summary", (long long)run->deck->cases);
+    t->deck = run->deck, t->terminal = run->terminal;
+    *state = t;
+    return true;
+}
+
+static void report_close(void *state) { free(state); }
+
 const sink report_sink = { .name = "report",
+                           .open = report_open,
                            .run_begins = report_banner,
                            .case_begins = report_case_begins,
                            .check_ends = report_check,
                            .step_ends = report_step,
                            .case_ends = report_case_ends,
-                           .run_ends = report_end };
+                           .run_ends = report_end,
+                           .close = report_close };

@@ -1,5 +1,6 @@
 /* A run. */
 #include "bench/session.h"
+#include "base/cgroup.h"
 #include "base/fail.h"
 #include "bench/run_case.h"
 #include "machine/world.h"
@@ -23,9 +24,9 @@ static surroundings look_around(const session *s, bool cuda)
     a.hosts = world_rank() == 0 ? malloc(bytes) : NULL;
     if (world_rank() == 0 && !a.hosts) FAIL("no memory for the names of %d hosts", world_ranks());
     world_gather(own, sizeof own, a.hosts, 0);
-    double crowd[3] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads };
-    world_maximum(crowd, 3);
-    a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2], s->devices.sharing };
+    double crowd[4] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads, -cgroup_limits_here().cpus };
+    world_maximum(crowd, 4);
+    a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2], s->devices.sharing, -crowd[3] };
     world_library(a.mpi, sizeof a.mpi);
     machine_library(MACHINE_HOST, a.products, sizeof a.products);
     if (cuda) machine_library(MACHINE_CUDA, a.cuda, sizeof a.cuda);

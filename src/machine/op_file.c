@@ -136,6 +136,61 @@ static char *contents(const char *path, size_t *length, const char **wrong)
     return bytes;
 }
 
+/* Each operand a shape whose span is a number of bytes, the file's at most. */
+static bool is_shape(const tensor *t, size_t most)
+{
+    int64_t last = 0, further, elements = 1;
+    if ((unsigned)t->type >= DTYPES || (unsigned)t->dims > TENSOR_DIMS) return false;
+    for (int d = 0; d < t->dims; d++) {
+        if (t->dim[d] < 0 || t->stride[d] < 0 || __builtin_mul_overflow(elements, t->dim[d], &elements)) return false;
+        if (t->dim[d] == 0) continue;
+        if (__builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &further) ||
+            __builtin_add_overflow(last, further, &last) || (size_t)last > most)
+            return false;
+    }
+    return true;
+}
+
+/* Its twin is an earlier operand with memory of its own, enough for both. */
+static bool is_operand(const op_copy *c, int i, size_t most)
+{
+    int twin = c->twin[i];
+    bool placed = c->place[i] >= 0 && c->place[i] < OP_PLACES, known = (unsigned)c->op.operand[i].access <= UPDATE;
+    if (!placed || !known || !is_shape(&c->op.operand[i].tensor, most)) return false;
+    const operand *x = c->op.operand;
+    return twin == -1 ||
+           (twin >= 0 && twin < i && c->twin[twin] == -1 && tensor_span(&x[i].tensor) <= tensor_span(&x[twin].tensor));
+}
+
+/* Flags are read as the bytes that they are. */
+static bool is_home(const op_home *h)
+{
+    const unsigned char *byte = (const unsigned char *)h;
+    for (size_t i = 0; i < offsetof(op_home, transfer_multiprocessors) && i < 4; i++)
+        if (byte[i] > 1) return false;
+    return h->transfer_multiprocessors >= 0;
+}
+
+/* What a program could have written: one that knows the digest may still have written any numbers. */
+static bool is_sound(const op_copy *c, size_t most)
+{
+    const op *o = &c->op;
+    if ((unsigned)o->kind >= OP_KINDS || op_is_transfer(o->kind) || o->operands < 0 || o->operands > OP_OPERANDS)
+        return false;
+    if (o->operands > RULE_OPERANDS || (unsigned)o->origin.phase >= PHASES || o->lacks || !is_home(&c->home))
+        return false;
+    for (int i = 0; i < o->operands; i++)
+        if (!is_operand(c, i, most)) return false;
+    return memchr(c->name, 0, sizeof c->name) != NULL;
+}
+
+/* A name goes to a terminal. */
+static void make_printable(char *name)
+{
+    for (; *name; name++)
+        if (*name < 0x20 || *name > 0x7E) *name = '?';
+}
+
 /* The operands' memory, from all of the bytes that are left. */
 static bool read_operands(op_copy *c, const char *data, size_t left)
 {
@@ -143,7 +198,7 @@ static bool read_operands(op_copy *c, const char *data, size_t left)
         size_t bytes = own_bytes(c, i);
         tensor *t = &c->op.operand[i].tensor;
         if (bytes > left) return false;
-        if (bytes) t->data = memcpy(c->memory[i] = block(bytes), data, bytes);
+        if (tensor_present(t) && c->twin[i] < 0) t->data = memcpy(c->memory[i] = block(bytes), data, bytes);
         if (c->twin[i] >= 0) t->data = c->op.operand[c->twin[i]].tensor.data;
         data += bytes, left -= bytes;
     }
@@ -163,6 +218,8 @@ static const char *read_whole(const char *file, size_t length, op_copy *c)
         return "it was changed after it was written, or a program with other operations wrote it";
     memcpy(c, body + LINES_BYTES, sizeof *c);
     memset(c->memory, 0, sizeof c->memory);
+    if (!is_sound(c, left)) return "no program wrote such an operation";
+    make_printable(c->name);
     c->op.origin.name = c->name;
     return read_operands(c, body + LINES_BYTES + sizeof *c, left - LINES_BYTES - sizeof *c)
                ? NULL

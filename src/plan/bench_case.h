@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 enum { STRIPS_MOST = 16 };
+/* Of the device that size = auto and a dry run assume, an H100 of 80 GB. */
+#define DEVICE_BYTES 80e9
 enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 1024 };
 
 typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;
@@ -106,6 +108,7 @@ typedef struct {
 typedef struct {
     int number;                   /* from 1, in deck order, sweeps unrolled */
     int line;                     /* deck line of its section */
+    int stands_for;               /* combinations of its section's lists that do this run; 1: itself alone */
     char workload[NAME_LENGTH];   /* catalogue name: llama3.1-8b */
     char model_name[NAME_LENGTH]; /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
     case_size size;               /* resolved: never SIZE_AUTO */

@@ -202,6 +202,26 @@ run = alone("--dry-run", "reference/grok1-314b-bf16.dat", "--ranks", "128")
 tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout,
        "the model's kind is told, and the overlap", run.stdout)
 
+run = alone("--dry-run", "llama31.dat", "--ranks", "512", "--step-seconds", "20")
+told = re.findall(r"^  (fits        yes, a device of 80 GB: .* libraries and communicators"
+                  r"|published   [0-9.]+ s a step on 512 H100: \d+ tokens/s, recipe MFU [0-9.]+ %; 50 steps take .*)$",
+                  run.stdout, re.M)
+tap.ok(run.returncode == 0 and len(told) == 5 and "14.670 s a step" in run.stdout and "recipe MFU 54.4 %" in run.stdout,
+       "whether each case fits a device, and what the recipes' cells took", told)
+tap.ok(re.search(r"^time +[0-9.]+ min for the 150 steps of 3 cases, at 20 s a step of case 1, ", run.stdout, re.M),
+       "the time of the deck, from a measured step", run.stdout[-400:])
+run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\ntensor = 8\n"), "--ranks", "8")
+tap.ok(run.returncode == 0 and "  fits        NO, a device of 80 GB: " in run.stdout and "published" not in run.stdout,
+       "a case that does not fit, and is no cell", run.stdout)
+swept = "[llama3.1-8b]\nsize = check\nprecision = fp32 fp32 bf16 fp8\nfp8_scale = power_of_two exact\n"
+run = alone("--dry-run", deck_file(swept), "--ranks", "1")
+tap.ok(run.stdout.count("\ncase ") + 1 == 4 and "(stands for 4 of" in run.stdout and "(stands for 2 of" in run.stdout,
+       "combinations of a sweep that do the same run are one case", run.stdout)
+absurd = "[llama3.1-8b]\nsize = check\nlayers = 4\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
+run = alone("--dry-run", deck_file(absurd), "--ranks", "1")
+tap.ok(run.returncode == 2 and run.stdout == "" and "submit 1572864 passes" in run.stderr
+       and "at most 1048576" in run.stderr, "a deck that takes minutes on paper is refused with the figure", run.stderr)
+
 for name, count in DECKS:
     with open(f"inputs/{name}.dat", encoding="utf-8") as f:
         body = "".join(line for line in f.readlines()[2:] if not line.startswith("backend"))

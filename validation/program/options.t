@@ -22,6 +22,17 @@ run = alone("--keys")
 words = run.stdout.split()
 tap.ok(run.returncode == 0 and all(word in words for word in KEYS), "--keys names every key")
 tap.ok(all(word in words for word in OPERATIONS), "--keys names every operation that a fault can strike")
+for arguments, lines, word in ((["--keys", "tensor"], 2, "tensor-parallel"), (["--keys", "fault"], 3, "all_reduce"),
+                               (["--list", "gpt3-52k"], 9, "[gpt3-52k]")):
+    run = alone(*arguments)
+    tap.ok(run.returncode == 0 and run.stdout.count("\n") <= lines and word in run.stdout,
+           f"{' '.join(arguments)} answers for one", run.stdout + run.stderr)
+for arguments, line in ((["--keys", "tensr"], "tensr is no key; the nearest is tensor"),
+                        (["--keys", "Ns"], "Ns is no key; --keys lists them"),
+                        (["--list", "grok"], "grok is no workload; the nearest is grok1-314b"),
+                        (["--list", "gpt5"], "gpt5 is no workload; --list names them")):
+    run = alone(*arguments)
+    tap.ok(run.returncode == 2 and run.stderr == line + "\n" and run.stdout == "", line, run.stdout + run.stderr)
 run = alone("--fields")
 FIELDS = [line.split()[:2] for line in run.stdout.split("\n\n")[0].splitlines()[1:]]
 tap.ok(run.returncode == 0 and ["results", "median_seconds"] in FIELDS and ["spans", "begin"] in FIELDS,
@@ -41,6 +52,8 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
                          (["--ranks", "0", "--dry-run", "gsw.dat"], "--ranks 0"),
                          (["--ranks"], "--ranks needs a count"), (["gsw.dat", "ramp.dat"], "two decks"),
                          ([], "no deck is given"),
+                         (["--step-seconds", "0", "--dry-run", "gsw.dat"], "--step-seconds 0"),
+                         (["--step-seconds", "2", "gsw.dat"], "--step-seconds goes with --dry-run"),
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
                          (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
@@ -49,6 +62,9 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
 run = alone("--replay", "inputs")
 tap.ok(run.returncode == 2 and run.stderr == "inputs: it is no regular file\n", "refused: a replay of a folder",
        run.stdout + run.stderr)
+run = alone("gsw.dat", threads=100000)
+tap.ok(run.returncode == 2 and run.stderr == "xgsw: OMP_NUM_THREADS asks for 100000 threads a rank; at most 1024\n"
+       and run.stdout == "", "refused: more threads than a rank can have", run.stdout + run.stderr)
 run = alone("gsw.dat", variables={"MPI_LOCALNRANKS": "4"})
 tap.ok(run.returncode == 2 and "4 ranks were started, but each is alone" in run.stderr and run.stdout == "",
        "refused: ranks that the launcher of another MPI starts", run.stdout + run.stderr)

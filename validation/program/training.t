@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Whole runs: the default deck passes on four ranks and leaves a record that validates."""
 import os
+import re
 import subprocess
 import tempfile
 
@@ -62,6 +63,27 @@ tap.ok(case["passed"] and not case["valid"]
        "a rate of 100 passes, but is not valid: training diverged", run.stdout)
 tap.ok(max(case["losses"]) > 2 * case["losses"][0] and "NOT VALID  the loss rose to" in run.stdout,
        "and the report says how far the loss rose", case["losses"])
+
+run = alone(deck_file(f"{unchecked}steps = 10\nwarmup = 1\nsize = check\nlearning_rate = 0\n"))
+case = results(run)[0]
+tap.ok(case["passed"] and not case["valid"] and "learning rate 0: nothing is learned" in case["invalid_reasons"],
+       "a rate of 0 is not valid", case["invalid_reasons"])
+lines = run.stdout.splitlines()
+told = [i for i, line in enumerate(lines) if re.match("Estimate   about .* the rest of this case, at the .* s of the "
+                                                      "last warm-up step$", line)]
+tap.ok(len(told) == 1 and "warm-up" in lines[told[0] - 1] and "iteration  1/10" in lines[told[0] + 1]
+       and "\033" not in run.stdout,
+       "before the first timed step a run says how long it takes; no file has its progress", run.stdout)
+run = alone(deck_file(f"{unchecked}steps = 1\nsize = check\nprecision = fp32 fp32 bf16\norder = submitted hostile\n"
+                      "order_seed = 1 2\n"), "--progress")
+table = [line.split() for line in run.stdout.splitlines() if re.match(r" +\d+  llama3.1-8b ", line)]
+tap.ok([(row[0], row[3], row[5], row[6]) for row in table] ==
+       [(str(i + 1), p, *o) for i, (p, o) in enumerate((p, o) for p in ("fp32", "bf16") for o in (
+           ("submitted", "-"), ("hostile", "1"), ("hostile", "2")))] and len(results(run)) == 6
+       and "Case 1     stands for 4 of its section's combinations" in run.stdout,
+       "the same runs of a sweep run once; the last table has a column for each key swept", run.stdout[-2000:])
+tap.ok("\033[K" in run.stdout and "case 6 of 6, step 1 of 1: about " in run.stdout,
+       "a terminal is told the progress", run.stdout[-2000:])
 
 extreme = (f"{unchecked}size = small\nprecision = fp32\nsteps = 2\nlayers = 2\nhidden = 64\nffn = 80\nheads = 4\n"
            "kv_heads = 2\nvocabulary = 125\nsequence = 64\nglobal_batch = 4\nlearning_rate = 10\n")

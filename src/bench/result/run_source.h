@@ -11,6 +11,7 @@ typedef struct {
     size_t deck_length;
     int argc;
     char **argv;
+    bool terminal;                 /* somebody watches stdout */
     int ranks, threads;            /* OpenMP threads per rank */
     const char *hosts;             /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
     const char *mpi, *products;    /* libraries as loaded */

@@ -1,5 +1,6 @@
 /* Looking things up in the catalogue. */
 #include "plan/catalogue/catalogue.h"
+#include <stdio.h>
 
 const workload_row *workload_find(text_view name)
 {
@@ -13,7 +14,14 @@ const workload_row *workload_nearest(text_view name)
     const workload_row *nearest = workload_at(0);
     for (int i = 1; workload_at(i); i++)
         if (text_distance(name, workload_at(i)->name) < text_distance(name, nearest->name)) nearest = workload_at(i);
-    return nearest;
+    return text_near(name, nearest->name) ? nearest : NULL;
+}
+
+const char *workload_remedy(text_view name, char out[2 * NAME_LENGTH])
+{
+    const workload_row *nearest = workload_nearest(name);
+    snprintf(out, 2 * NAME_LENGTH, nearest ? "the nearest is %s" : "--list names them", nearest ? nearest->name : "");
+    return out;
 }
 
 optimizer_rule optimizer_for(const workload_row *w, case_size size, int64_t steps)

@@ -14,6 +14,7 @@ typedef struct {
     int64_t sequence, layers;
     int tensor, pipeline, context, expert, data, shard, chunks_per_stage;
     int64_t micro_batch, global_batch;
+    double step_seconds; /* as published; 0: not measured */
 } recipe_row;
 
 /* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read
@@ -54,8 +55,10 @@ typedef struct {
 
 /* NULL if there is no workload of this name. */
 const workload_row *workload_find(text_view name);
-/* The workload with the smallest text_distance. */
+/* The workload with the smallest text_distance; NULL if not even that one is near. */
 const workload_row *workload_nearest(text_view name);
+/* What to do about an unknown name: "the nearest is llama3.1-8b", or where all are. Returns out. */
+const char *workload_remedy(text_view name, char out[2 * NAME_LENGTH]);
 /* Row number i, in the catalogue's order; NULL after the last. */
 const workload_row *workload_at(int i);
 

@@ -70,13 +70,16 @@ static void print_recipe(const recipe_row *r, const workload_row *w)
     say("\n");
 }
 
+void workload_print(const workload_row *w)
+{
+    print_workload(w);
+    say("  %-5s %6s %5s %9s %7s %7s %9s %8s %7s %5s %6s %7s %6s %7s\n", "", "gpus", "gpu", "sequence", "layers",
+        "tensor", "pipeline", "context", "expert", "data", "shard", "chunks", "micro", "global");
+    for (int j = 0; recipe_at(j); j++)
+        if (strcmp(recipe_at(j)->workload, w->name) == 0) print_recipe(recipe_at(j), w);
+}
+
 void catalogue_print(void)
 {
-    for (int i = 0; workload_at(i); i++) {
-        print_workload(workload_at(i));
-        say("  %-5s %6s %5s %9s %7s %7s %9s %8s %7s %5s %6s %7s %6s %7s\n", "", "gpus", "gpu", "sequence", "layers",
-            "tensor", "pipeline", "context", "expert", "data", "shard", "chunks", "micro", "global");
-        for (int j = 0; recipe_at(j); j++)
-            if (strcmp(recipe_at(j)->workload, workload_at(i)->name) == 0) print_recipe(recipe_at(j), workload_at(i));
-    }
+    for (int i = 0; workload_at(i); i++) workload_print(workload_at(i));
 }

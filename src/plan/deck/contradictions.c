@@ -170,14 +170,22 @@ static void compare_schedule(case_draft *d)
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
-/* A step is a list of all its microbatches. */
+/* A step is a list of all its microbatches, and is submitted on paper, every microbatch through every layer, before it
+ * is run: a second takes some 16,000 of these. */
 static void compare_length(const case_draft *d)
 {
-    enum { MOST_MICROBATCHES = 65536 };
-    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEYS };
-    if (!d->c.skipped[0] && d->c.microbatches > MOST_MICROBATCHES)
+    enum { MOST_MICROBATCHES = 65536, MOST_LAYERS = 4096, MOST_PASSES = 1 << 18 };
+    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEYS }, both[] = { KEY_GLOBAL_BATCH, KEY_LAYERS, KEYS },
+                        deep[] = { KEY_LAYERS, KEYS };
+    long long microbatches = (long long)d->c.microbatches, layers = value(d, KEY_LAYERS);
+    if (layers > MOST_LAYERS) draft_refuse(d, deep, "%lld; a step on paper takes at most %d", layers, MOST_LAYERS);
+    if (d->c.skipped[0]) return;
+    if (microbatches > MOST_MICROBATCHES)
         draft_refuse(d, keys, "%lld makes %lld microbatches a step; at most %d", value(d, KEY_GLOBAL_BATCH),
-                     (long long)d->c.microbatches, MOST_MICROBATCHES);
+                     microbatches, MOST_MICROBATCHES);
+    else if (microbatches * layers > MOST_PASSES)
+        draft_refuse(d, both, "%lld microbatches through %lld layers are %lld passes a step; at most %d", microbatches,
+                     layers, microbatches * layers, MOST_PASSES);
 }
 
 /* data may be the rest of the ranks: with too few ranks it is not known. */

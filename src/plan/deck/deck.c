@@ -2,6 +2,7 @@
 #include "plan/deck/deck.h"
 #include "base/fail.h"
 #include "plan/deck/draft.h"
+#include "plan/deck/same_run.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,23 +16,6 @@ typedef struct {
     bool whole;                         /* every section could be unrolled */
     bool uses[DECK_SECTIONS + 1][KEYS]; /* section whose value a case uses; of keys that not every case does */
 } reading;
-
-/* A key that only some cases use. */
-typedef struct {
-    key_id key;
-    bool (*used)(const bench_case *c);
-    const char *unless;
-} special_key;
-
-static bool is_hostile(const bench_case *c) { return c->order == ORDER_HOSTILE; }
-static bool is_fp8(const bench_case *c) { return c->precision == PRECISION_FP8; }
-
-static const special_key special[] = {
-    { KEY_FP8_SCALE, is_fp8, "precision is fp8" },
-    { KEY_FP8_SCALING, is_fp8, "precision is fp8" },
-    { KEY_ORDER_SEED, is_hostile, "order is hostile" },
-};
-enum { SPECIAL_KEYS = sizeof special / sizeof *special };
 
 /* The section that a key of section i comes from: its own, or 0. */
 static int origin(const reading *r, int i, key_id key) { return r->written.section[i].setting[key].line ? i : 0; }
@@ -88,18 +72,37 @@ static void add_case(reading *r, const bench_case *c)
     if (!d->item) FAIL("no memory for case %zu of the deck", cases + 1);
     d->item[cases] = *c;
     d->item[cases].number = (int)cases + 1;
+    d->item[cases].stands_for = 1;
     d->cases++;
+}
+
+/* The case of the section from number `first` on that does the same run, or NULL. */
+static bench_case *done_before(const deck *d, int64_t first, const bench_case *c)
+{
+    for (int64_t i = first; i < d->cases; i++)
+        if (same_run(&d->item[i], c)) return &d->item[i];
+    return NULL;
+}
+
+static void note_uses(reading *r, int i, const bench_case *c)
+{
+    for (key_id key = 0; key < KEYS; key++)
+        if (key_unused_unless(key) && key_is_used(key, c)) r->uses[origin(r, i, key)][key] = true;
 }
 
 static void unroll(reading *r, int i)
 {
     int cases = cases_of(r, i);
+    int64_t first = r->result.cases;
+    for (key_id key = 0; key < KEYS; key++)
+        if (values_of(setting_of(r, i, key), key) > 1) r->result.swept[key] = true;
     for (int index = 0; index < cases; index++) {
         case_draft d = draft_of(r, i, index);
-        for (const special_key *k = special; k < special + SPECIAL_KEYS; k++)
-            if (k->used(&d.c)) r->uses[origin(r, i, k->key)][k->key] = true;
+        note_uses(r, i, &d.c);
         draft_resolve(&d);
-        add_case(r, &d.c);
+        bench_case *same = done_before(&r->result, first, &d.c);
+        if (same) same->stands_for++;
+        else add_case(r, &d.c);
     }
 }
 
@@ -127,12 +130,12 @@ static bool is_overridden(const reading *r, key_id key)
     return r->written.sections > 1;
 }
 
-static void report_unused_special(reading *r, const special_key *k)
+static void report_unused_special(reading *r, key_id key)
 {
     for (int i = 0; r->whole && i < r->written.sections; i++) {
-        int line = r->written.section[i].setting[k->key].line;
-        if (line && !r->uses[i][k->key] && !(i == 0 && is_overridden(r, k->key)))
-            mistake(r->wrong, line, key_at(k->key)->name, "unused; %s in no case", k->unless);
+        int line = r->written.section[i].setting[key].line;
+        if (line && !r->uses[i][key] && !(i == 0 && is_overridden(r, key)))
+            mistake(r->wrong, line, key_at(key)->name, "unused; %s in no case", key_unused_unless(key));
     }
 }
 
@@ -142,7 +145,8 @@ static void report_unused(reading *r)
         if (key != KEY_RECORD && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
                     "unused; every section gives its own");
-    for (int i = 0; i < SPECIAL_KEYS; i++) report_unused_special(r, &special[i]);
+    for (key_id key = 0; key < KEYS; key++)
+        if (key_unused_unless(key)) report_unused_special(r, key);
 }
 
 static void read_text(reading *r)

@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-static const double device_bytes = 80e9;
-
 static bool layout_given(const case_draft *d)
 {
     for (key_id key = KEY_TENSOR; key <= KEY_CHUNKS_PER_STAGE; key++)
@@ -101,7 +99,7 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
            optimizer = kept_bytes(kept.master) + 2 * kept_bytes(kept.moment);
     double share = (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / shards,
            held = share * held_of_experts(&m, l->expert);
-    return held * whole + (sharding == SHARDING_NONE ? held : share / spread) * optimizer <= device_bytes;
+    return held * whole + (sharding == SHARDING_NONE ? held : share / spread) * optimizer <= DEVICE_BYTES;
 }
 
 /* size = auto: full where the recipe has a row for the ranks and it fits, small elsewhere and always on the host. */

@@ -26,13 +26,12 @@ static void open_section(scanner *s, const workload_row *workload)
 
 static void scan_name(scanner *s, text_view name)
 {
-    char shown[TEXT_SHOWN_LENGTH];
+    char shown[TEXT_SHOWN_LENGTH], remedy[2 * NAME_LENGTH];
     text_show(shown, name);
     const workload_row *workload = workload_find(name);
     if (name.length == 0) mistake(s->wrong, s->line, "section", "names no workload");
     else if (!workload)
-        mistake(s->wrong, s->line, "section", "'%s' is no workload; the nearest is %s", shown,
-                workload_nearest(name)->name);
+        mistake(s->wrong, s->line, "section", "'%s' is no workload; %s", shown, workload_remedy(name, remedy));
     open_section(s, workload);
 }
 
@@ -98,15 +97,14 @@ static void scan_value(scanner *s, key_id key, text_view value)
 
 static void scan_setting(scanner *s, text_view line)
 {
-    char shown[TEXT_SHOWN_LENGTH];
+    char shown[TEXT_SHOWN_LENGTH], remedy[KEY_REMEDY];
     size_t equals = text_find(line, '=');
     text_view rest = line, name = equals < line.length ? text_trim((text_view){ line.at, equals }) : text_word(&rest);
     key_id key = key_find(name);
     text_show(shown, name);
     if (name.length == 0) mistake(s->wrong, s->line, "line", "has no key before the =");
     else if (equals == line.length) mistake(s->wrong, s->line, shown, "has no =; write key = value");
-    else if (key == KEYS)
-        mistake(s->wrong, s->line, shown, "unknown key; the nearest is %s", key_at(key_nearest(name))->name);
+    else if (key == KEYS) mistake(s->wrong, s->line, shown, "unknown key; %s", key_remedy(name, remedy));
     else scan_value(s, key, text_trim(text_from(line, equals + 1)));
 }
 

@@ -147,7 +147,15 @@ key_id key_nearest(text_view name)
     key_id nearest = 0;
     for (key_id key = 1; key < KEYS; key++)
         if (text_distance(name, table[key].name) < text_distance(name, table[nearest].name)) nearest = key;
-    return nearest;
+    return text_near(name, table[nearest].name) ? nearest : KEYS;
+}
+
+const char *key_remedy(text_view name, char out[KEY_REMEDY])
+{
+    key_id nearest = key_nearest(name);
+    if (nearest == KEYS) snprintf(out, KEY_REMEDY, "--keys lists them");
+    else snprintf(out, KEY_REMEDY, "the nearest is %s", table[nearest].name);
+    return out;
 }
 
 static void print_row(key_id key)
@@ -160,13 +168,27 @@ static void print_row(key_id key)
         built);
 }
 
-void keys_print(void)
+static void print_operations(void)
 {
-    say("%-20s  %-28s  %-15s  %s\n", "key", "values", "default", "meaning");
-    for (key_id key = 0; key < KEYS; key++) print_row(key);
-    say("\nA list of values, separated by blanks, sweeps; the later key of this table varies faster (not record, "
-        "algorithms, fault).\n");
     say("Operations a fault can name:");
     for (const char *const *name = operation_names; *name; name++) say(" %s", *name);
     say("\n");
+}
+
+static void print_head(void) { say("%-20s  %-28s  %-15s  %s\n", "key", "values", "default", "meaning"); }
+
+void key_print(key_id key)
+{
+    print_head();
+    print_row(key);
+    if (key == KEY_FAULT) print_operations();
+}
+
+void keys_print(void)
+{
+    print_head();
+    for (key_id key = 0; key < KEYS; key++) print_row(key);
+    say("\nA list of values, separated by blanks, sweeps; the later key of this table varies faster (not record, "
+        "algorithms, fault).\n");
+    print_operations();
 }

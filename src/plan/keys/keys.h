@@ -75,8 +75,11 @@ enum { KEY_SENTENCE = 960, KEY_TEXT = PATH_LENGTH };
 const key_row *key_at(key_id key);
 /* KEYS if there is no key of this name. */
 key_id key_find(text_view name);
-/* The key with the smallest text_distance; the first of equals. */
+/* The key with the smallest text_distance, the first of equals; KEYS if not even that one is near. */
 key_id key_nearest(text_view name);
+/* What to do about an unknown name: "the nearest is tensor", or where all are. Returns out. */
+enum { KEY_REMEDY = 64 };
+const char *key_remedy(text_view name, char out[KEY_REMEDY]);
 /* May the value be a list? Not for a fault (four words) and a path (a record is one for the run). */
 bool key_sweeps(key_id key);
 /* Word for word the values a deck may give: "fp32 bf16", "1 to 1000000". */
@@ -91,5 +94,7 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT]);
 /* The value of an integer or word key. */
 int64_t key_integer(key_id key, const bench_case *c);
 void key_store(key_id key, bench_case *into, int64_t value);
+/* Prints one key's row (--keys NAME). */
+void key_print(key_id key);
 /* Prints the table of keys (--keys): name, values, default, explanation; then the operation names a fault can name. */
 void keys_print(void);

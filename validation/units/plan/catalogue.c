@@ -80,7 +80,8 @@ static bool same(const recipe_row *r, const cell *c)
            r->layers == number(c, LAYERS) && r->tensor == number(c, TENSOR) && r->pipeline == number(c, PIPELINE) &&
            r->context == number(c, CONTEXT) && r->expert == number(c, EXPERT) && r->data == number(c, DATA) &&
            r->shard == number(c, SHARD) && r->chunks_per_stage == number(c, CHUNKS) &&
-           r->micro_batch == number(c, MICRO) && r->global_batch == number(c, GLOBAL);
+           r->micro_batch == number(c, MICRO) && r->global_batch == number(c, GLOBAL) &&
+           r->step_seconds == atof(c->column[SECONDS]);
 }
 
 /* Every cell is a row, once; every row is a cell, but for the smoke test that nobody measured. */

@@ -1,13 +1,10 @@
 /* Decks made by chance: whatever the bytes and however large the numbers, the answer is cases or refusals, and both are
  * well formed. XGSW_FUZZ sets the number of decks. */
 #include "base/numeric.h"
+#include "deck_sound.h"
 #include "deck_source.h"
 #include "plan/keys/keys.h"
 #include "plan/keys/names.h"
-#include "plan/model/check_case.h"
-#include "plan/model/params.h"
-#include "plan/model/shapes.h"
-#include "plan/schedule/schedule.h"
 #include <stdlib.h>
 
 typedef struct {
@@ -111,31 +108,11 @@ static void make_section(chance *c, char *body, size_t size)
     }
 }
 
-static void check_resolved(const bench_case *c)
-{
-    const char *what;
-    assert_true(shape_fits(c, &what));
-    assert_true(c->model.head_dim >= 1 && c->model.padded_vocabulary >= c->model.vocabulary);
-    assert_true(model_parameters(&c->model) > 0);
-    assert_true(c->skipped[0] || c->layout.ranks <= c->world_ranks);
-    assert_true(c->size != SIZE_AUTO && c->backend != BACKEND_AUTO);
-    if (!c->skipped[0])
-        assert_true(c->microbatches * c->micro_batch * c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] ==
-                    c->global_batch);
-    bench_case check = check_case(c), single = single_rank_case(&check, true);
-    assert_true(check.microbatches >= 2 && shape_slots(check.model.layers, &check.layout) >= 0);
-    assert_int_equal(single.microbatches * single.micro_batch, check.global_batch);
-}
-
 static void check_deck(const char *body, int ranks, bool dry_run)
 {
     deck d = dry_run ? dry_deck_of(body, ranks) : deck_of(body, ranks);
-    assert_true((d.cases == 0) == (d.messages > 0));
-    for (int i = 0; i < d.messages; i++) {
-        assert_int_equal(strncmp(d.message[i].line, "DECK:", 5), 0);
-        assert_null(strpbrk(d.message[i].line, "\n\r\t\x01"));
-    }
-    for (int64_t i = 0; i < d.cases; i++) check_resolved(&d.item[i]);
+    const char *wrong = deck_unsound(&d);
+    if (wrong) fail_msg("%s", wrong);
     deck_free(&d);
 }
 

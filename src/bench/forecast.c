@@ -1,0 +1,93 @@
+/* Forecasts. */
+#include "bench/forecast.h"
+#include "base/say.h"
+#include "bench/memory.h"
+#include "plan/catalogue/catalogue.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *duration_text(double seconds, char text[DURATION_TEXT])
+{
+    double minutes = seconds / 60.0, hours = minutes / 60.0;
+    if (seconds < 120.0) snprintf(text, DURATION_TEXT, seconds < 10.0 ? "%.1f s" : "%.0f s", seconds);
+    else snprintf(text, DURATION_TEXT, minutes < 120.0 ? "%.1f min" : "%.1f h", minutes < 120.0 ? minutes : hours);
+    return text;
+}
+
+void forecast_fit(const bench_case *c, const paper *p)
+{
+    double most = 0.0, beside = 0.0;
+    int rank = 0;
+    for (int i = 0; p->measured && i < p->stages; i++) {
+        mesh m;
+        mesh_open(&m, &c->layout, p->stage[i].rank, MESH_PAPER);
+        double outside = c->backend == BACKEND_CUDA ? memory_room_outside(&m) : 0.0;
+        mesh_close(&m);
+        if ((double)p->stage[i].total + outside <= most) continue;
+        most = (double)p->stage[i].total + outside, beside = outside, rank = p->stage[i].rank;
+    }
+    if (!p->measured) say("  fits        n/a: what activations take is not known\n");
+    else if (c->backend != BACKEND_CUDA)
+        say("  fits        where each of a node's ranks finds %.3f GB, and what MPI and the libraries take\n",
+            most / 1e9);
+    else
+        say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB context, libraries and "
+            "communicators\n",
+            most <= DEVICE_BYTES ? "yes," : "NO,", DEVICE_BYTES / 1e9, most / 1e9, rank, beside / 1e9);
+}
+
+static bool is_cell(const recipe_row *row, const bench_case *c)
+{
+    return row->step_seconds > 0.0 && strcmp(row->workload, c->workload) == 0 && row->precision == c->precision &&
+           row->gpus == c->layout.ranks && row->layers == c->model.layers && row->global_batch == c->global_batch;
+}
+
+void forecast_published(const bench_case *c)
+{
+    char text[DURATION_TEXT];
+    for (int i = 0; c->recipe_layout && recipe_at(i); i++) {
+        const recipe_row *row = recipe_at(i);
+        if (!is_cell(row, c)) continue;
+        double mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, row->step_seconds,
+                                             row->gpus, gpu_peak(row->gpu, c->precision));
+        say("  published   %.3f s a step on %d %s: %.0f tokens/s, recipe MFU %.1f %%; %lld steps take %s\n",
+            row->step_seconds, row->gpus, row->gpu,
+            tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds), 100.0 * mfu,
+            (long long)(c->warmup + c->steps), duration_text((double)(c->warmup + c->steps) * row->step_seconds, text));
+    }
+}
+
+static double busiest_flops(const paper *p)
+{
+    double most = 0.0;
+    for (int i = 0; i < p->stages; i++)
+        most = fmax(most, p->measured ? tally_flops(&p->stage[i].step) : (double)p->stage[i].model_flops);
+    return most;
+}
+
+void forecast_add(deck_time *t, const bench_case *c, const paper *p)
+{
+    double flops = busiest_flops(p);
+    if (t->flops == 0.0) t->flops = flops, t->first = c->number;
+    t->steps += c->warmup + c->steps;
+    t->seconds += (double)(c->warmup + c->steps) * t->step_seconds * flops / t->flops;
+    t->cases++;
+}
+
+void forecast_deck(const deck_time *t)
+{
+    char text[DURATION_TEXT];
+    if (t->step_seconds == 0.0 || t->cases == 0) return;
+    say("time        %s for the %lld steps of %d cases, at %g s a step of case %d", duration_text(t->seconds, text),
+        (long long)t->steps, t->cases, t->step_seconds, t->first);
+    if (t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
+    say("; start and checks not counted\n");
+}
+
+double forecast_step(const bench_case *measured, double seconds, const bench_case *other)
+{
+    double own = (double)measured->global_batch * measured->model_flops_per_sequence / measured->layout.ranks,
+           others = (double)other->global_batch * other->model_flops_per_sequence / other->layout.ranks;
+    return seconds * others / own;
+}

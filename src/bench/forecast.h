@@ -1,0 +1,28 @@
+/* What a case will take, before it runs: does it fit a device, what did the recipe's cell take, how long is a deck. */
+#pragma once
+#include "bench/paper.h"
+
+/* "42 s", "3.5 min", "7.2 h"; returns text. */
+enum { DURATION_TEXT = 24 };
+const char *duration_text(double seconds, char text[DURATION_TEXT]);
+
+/* Prints whether every rank fits the device that dry runs assume, with what libraries take; of a host what a rank
+ * needs. */
+void forecast_fit(const bench_case *c, const paper *p);
+/* Prints the published step of the recipe's cells that the case is, as the recipe counts. */
+void forecast_published(const bench_case *c);
+
+/* A measured step of the first case that can be laid out; the others' follow in proportion to what their busiest rank
+ * computes. */
+typedef struct {
+    double step_seconds; /* 0: none is known */
+    double flops;        /* of that case's busiest rank; 0: not yet met */
+    double seconds;      /* of all steps so far */
+    int64_t steps;
+    int first, cases;
+} deck_time;
+void forecast_add(deck_time *t, const bench_case *c, const paper *p);
+void forecast_deck(const deck_time *t);
+
+/* Of one more step at a case's rate: what another case's takes if its ranks compute as fast. */
+double forecast_step(const bench_case *measured, double seconds, const bench_case *other);

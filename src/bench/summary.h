@@ -1,0 +1,15 @@
+/* The last table of the report: a line for each case, a column for each key that the deck sweeps. */
+#pragma once
+#include "bench/result/result.h"
+#include "plan/deck/deck.h"
+
+typedef struct {
+    const bench_case *given;
+    verdict verdict;
+    double seconds, tokens_per_second, residual; /* NaN: none */
+    bool valid;
+} summary_row;
+
+summary_row summary_row_of(const case_result *r);
+/* Prints the rows of the cases that ended; nothing where there is but one. */
+void summary_print(const deck *d, const summary_row *row, int rows);

@@ -1,0 +1,57 @@
+/* Cases of a sweep that do one and the same run: they differ in keys that neither uses. */
+#include "plan/deck/same_run.h"
+#include "plan/keys/keys.h"
+#include <string.h>
+
+static bool is_fp8(const bench_case *c) { return c->precision == PRECISION_FP8; }
+static bool is_hostile(const bench_case *c) { return c->order == ORDER_HOSTILE; }
+static bool has_experts(const bench_case *c) { return c->model.experts > 0; }
+static bool is_on_cuda(const bench_case *c) { return c->backend == BACKEND_CUDA; }
+static bool has_tensor_ranks(const bench_case *c) { return c->layout.degree[AXIS_TENSOR] > 1; }
+static bool has_owners(const bench_case *c) { return c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_CONTEXT] > 1; }
+static bool rounds_context(const bench_case *c)
+{
+    return c->layout.degree[AXIS_CONTEXT] > 1 && c->precision != PRECISION_FP32;
+}
+
+static const struct {
+    key_id key;
+    bool (*used)(const bench_case *c);
+    const char *unless; /* NULL: nobody is told of a deck that gives it in vain */
+} sometimes[] = {
+    { KEY_FP8_SCALE, is_fp8, "precision is fp8" },
+    { KEY_FP8_SCALING, is_fp8, "precision is fp8" },
+    { KEY_ORDER_SEED, is_hostile, "order is hostile" },
+    { KEY_CAPACITY, has_experts, NULL },
+    { KEY_STRIPS, has_tensor_ranks, NULL },
+    { KEY_SHARDING, has_owners, NULL },
+    { KEY_CONTEXT_GRADIENTS, rounds_context, NULL },
+    { KEY_SHARE_DEVICES, is_on_cuda, NULL },
+    { KEY_DETERMINISTIC, is_on_cuda, NULL },
+    { KEY_ATTENTION, is_on_cuda, NULL },
+    { KEY_TRANSFER_SMS, is_on_cuda, NULL },
+};
+
+bool key_is_used(key_id key, const bench_case *c)
+{
+    for (size_t i = 0; i < sizeof sometimes / sizeof *sometimes; i++)
+        if (sometimes[i].key == key) return sometimes[i].used(c);
+    return true;
+}
+
+const char *key_unused_unless(key_id key)
+{
+    for (size_t i = 0; i < sizeof sometimes / sizeof *sometimes; i++)
+        if (sometimes[i].key == key) return sometimes[i].unless;
+    return NULL;
+}
+
+bool same_run(const bench_case *a, const bench_case *b)
+{
+    for (key_id key = 0; key < KEYS; key++) {
+        const key_row *row = key_at(key);
+        bool counts = key_sweeps(key) && (key_is_used(key, a) || key_is_used(key, b));
+        if (counts && memcmp((const char *)a + row->offset, (const char *)b + row->offset, row->bytes)) return false;
+    }
+    return true;
+}
