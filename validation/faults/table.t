@@ -116,12 +116,12 @@ FP8_NAMED = [
     ("codes", ("stale", "quantize", 4, 1), GRID), ("codes", ("drop", "norm_forward", 1, 2), GRID),
     ("transposed weights", ("stale", "transpose", 20, 2), GRID),
     ("transposed rows", ("stale", "transpose", 7, 3), FP8_TP4), ("counts", ("stale", "all_reduce", 5, 2), GRID),
-    ("rows of TP2", ("stale", "transpose", 13, 1), GRID), ("rows of TP2", ("stale", "all_gather", 26, 2), GRID),
-    ("weights of shards", ("stale", "quantize", 40, 0), FP8_SHARDS),
+    *(("rows of TP2", ("stale", *row), GRID) for row in (("transpose", 13, 1), ("all_gather", 26, 2))),
+    *(("of shards", ("stale", "quantize", nth, 0), FP8_SHARDS) for nth in (7, 40)),
     ("scales", ("stale", "fp8_scales", 1, 1), GRID), ("scales", ("flip", "fp8_scales", 1, 3), GRID),
     ("amaxes", ("drop", "all_reduce", 4, 0), GRID), ("amaxes", ("stale", "all_reduce", 4, 2), GRID),
     ("amaxes of microbatches", ("drop", "all_reduce", 29, 1), GRID + "\nfp8_scaling = current"),
-    ("codes of shards", ("stale", "quantize", 7, 0), FP8_SHARDS), ("codes of experts", ("stale", "quantize", 6, 3), GROK),
+    ("codes of experts", ("stale", "quantize", 6, 3), GROK),
 ]
 
 # (what, (kind, operation, nth, rank), the rest of the section)
