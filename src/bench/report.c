@@ -2,6 +2,7 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/check.h"
+#include "bench/record/place.h"
 #include "bench/sinks.h"
 #include "bench/step_lines.h"
 #include "plan/catalogue/flops.h"
@@ -44,6 +45,13 @@ static void report_devices(const run_source *run)
     if (run->ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", run->ranks - DEVICES_SHOWN);
 }
 
+/* Where it is not what the deck says alone. */
+static void report_place(const record_place *p)
+{
+    for (int i = 0; i < PLACE_NOTES; i++)
+        if (p->note[i][0]) say("Record     %s\n", p->note[i]);
+}
+
 static void report_banner(void *state, const run_source *run)
 {
     const deck *d = run->deck;
@@ -56,6 +64,7 @@ static void report_banner(void *state, const run_source *run)
     say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
     say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
     report_backends(d);
+    report_place(run->place);
     say("Products   %s\n", run->products);
     say("Messages   %s\n", run->mpi);
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
@@ -313,15 +322,17 @@ static void report_case_ends(void *state, const case_result *r)
 
 static void report_end(void *state, const run_source *run, const final_counts *n)
 {
-    const char *record = run->deck->item[0].record;
+    const record_place *place = run->place;
+    bool any_ran = n->passed + n->failed + n->interrupted > 0;
     (void)state;
     say("\n%s", rule);
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed,
         n->failed, n->skipped);
-    say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed);
-    if (strcmp(record, "none")) say("Record     %s\n", n->passed + n->failed ? record : "not written: no case ran");
+    if (n->interrupted) say("INTERRUPTED is one more: it was asked to stop before its last step\n");
+    say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed + n->interrupted);
+    if (!place->none) say("Record     %s\n", any_ran ? place->record : "not written: no case ran");
     say("%s", rule);
-    say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");
+    say("%s\n", n->failed ? "FAILED" : n->stopped ? "INTERRUPTED" : n->passed ? "PASSED" : "SKIPPED");
 }
 
 const sink report_sink = { .name = "report",

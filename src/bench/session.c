@@ -1,6 +1,8 @@
 /* A run. */
 #include "bench/session.h"
 #include "base/fail.h"
+#include "bench/record/place.h"
+#include "bench/record/provenance.h"
 #include "bench/run_case.h"
 #include "machine/world.h"
 #include <stdio.h>
@@ -57,6 +59,7 @@ static final_counts run_cases(const deck *d, const host_load *load, const sinks 
         case_result *r = &result[keeps ? i : 0];
         verdict v = run_one(&d->item[i], r, load, told);
         n.passed += v == VERDICT_PASSED, n.failed += v == VERDICT_FAILED, n.skipped += v == VERDICT_SKIPPED;
+        n.interrupted += v == VERDICT_INTERRUPTED;
         n.valid += r->valid;
         if (!keeps) result_close(r);
         world_wait_for_root();
@@ -66,9 +69,24 @@ static final_counts run_cases(const deck *d, const host_load *load, const sinks 
     return n;
 }
 
+/* On rank 0. False: said on stderr. */
+static bool open_sinks(sinks *told, record_place *place, run_source *run)
+{
+    char why[2048];
+    if (!place_take(place, run->deck->item[0].record, why, sizeof why)) {
+        fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", run->deck_name,
+                why);
+        return false;
+    }
+    run->place = place;
+    run->provenance = provenance_open(run);
+    return sinks_open(told, run);
+}
+
 int session_run(const session *s, const deck *d)
 {
     sinks told = { .open = 0 };
+    record_place place = { .none = true, .file = -1 };
     surroundings a = look_around(s, deck_on_cuda(d));
     run_source run = s->run;
     run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts;
@@ -76,7 +94,7 @@ int session_run(const session *s, const deck *d)
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
-    bool opened = world_rank() != 0 || sinks_open(&told, &run);
+    bool opened = world_rank() != 0 || open_sinks(&told, &place, &run);
     world_wait_for_root();
     if (world_all(opened)) {
         sinks_run_begins(&told, &run);
@@ -85,6 +103,8 @@ int session_run(const session *s, const deck *d)
         status = n.failed ? STATUS_FAILED : STATUS_PASSED;
     }
     sinks_close(&told);
+    provenance_close(run.provenance);
+    place_leave(&place);
     free(a.hosts);
     return status;
 }

@@ -1,8 +1,9 @@
-/* Events go to the sinks in this order: the report speaks before the record, whose failure ends the run. */
+/* Events go to the sinks in this order: the journal has a step before it is printed, and the report speaks before the
+ * record, whose failure ends the run. */
 #include "bench/sinks.h"
 #include <stdio.h>
 
-static const sink *const row[SINKS] = { &report_sink, &json_sink, &record_sink };
+static const sink *const row[SINKS] = { &journal_sink, &report_sink, &json_sink, &record_sink };
 
 #define TELL(event, ...)                                                                                               \
     for (int i = 0; i < s->open; i++)                                                                                  \
@@ -10,7 +11,7 @@ static const sink *const row[SINKS] = { &report_sink, &json_sink, &record_sink }
 
 bool sinks_open(sinks *s, const run_source *run)
 {
-    char reason[512];
+    char reason[2048];
     *s = (sinks){ .open = 0 };
     for (; s->open < SINKS; s->open++)
         if (row[s->open]->open && !row[s->open]->open(&s->state[s->open], run, reason, sizeof reason)) {

@@ -17,7 +17,7 @@
 static const char *init_word(const void *at) { return *(const init_kind *)at == INIT_FAN_IN ? "fan_in" : "std"; }
 static const char *verdict_word(const void *at)
 {
-    static const char *const words[] = { "PASSED", "FAILED", "SKIPPED" };
+    static const char *const words[] = { "PASSED", "FAILED", "SKIPPED", "INTERRUPTED" };
     return words[*(const verdict *)at];
 }
 static const char *validity_word(const void *at) { return *(const bool *)at ? "VALID" : "NOT VALID"; }
@@ -72,7 +72,7 @@ static const field of_case[] = {
 };
 
 static const field of_verdict[] = {
-    { "verdict", NULL, "PASSED, FAILED, SKIPPED", FIELD_WORD, RESULT(verdict), .word = verdict_word },
+    { "verdict", NULL, "PASSED, FAILED, SKIPPED, INTERRUPTED", FIELD_WORD, RESULT(verdict), .word = verdict_word },
     { "validity", NULL, "VALID, NOT VALID", FIELD_WORD, RESULT(valid), .word = validity_word },
     { "skipped", NULL, "why, if it was", FIELD_TEXT, RESULT(skipped) },
 };

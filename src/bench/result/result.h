@@ -37,7 +37,8 @@ typedef struct {
 } fp8_figures;
 const char *fp8_kind_name(fp8_kind kind);
 
-typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
+/* Interrupted: asked to stop before its last step, and nothing failed until then. */
+typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED, VERDICT_INTERRUPTED, VERDICTS } verdict;
 
 typedef struct {
     const bench_case *given;
