@@ -5,6 +5,7 @@
 #include "bench/record/place.h"
 #include "bench/sinks.h"
 #include "bench/step_lines.h"
+#include "bench/stop.h"
 #include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
 #include <math.h>
@@ -300,14 +301,17 @@ static void report_summary(const case_result *r)
     const bench_case *c = r->given;
     char worst[16];
     report_shadow(&r->shadow);
-    report_numbers(r);
+    if (r->completed > c->warmup) report_numbers(r);
+    if (r->stopped)
+        say("INTERRUPTED after %lld of %lld steps: %s\n", (long long)r->completed, (long long)(c->warmup + c->steps),
+            stop_words(r->stopped));
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
     say("%-16s %-6s %-5s ranks %d  T%d P%d C%d E%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,
         size_name(c->size), precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR],
         c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.expert, c->layout.degree[AXIS_DATA],
         c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, worst),
-        r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
+        r->valid ? "VALID" : "NOT VALID", verdict_words[r->verdict]);
 }
 
 static void report_case_ends(void *state, const case_result *r)
@@ -326,9 +330,8 @@ static void report_end(void *state, const run_source *run, const final_counts *n
     bool any_ran = n->passed + n->failed + n->interrupted > 0;
     (void)state;
     say("\n%s", rule);
-    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed,
-        n->failed, n->skipped);
-    if (n->interrupted) say("INTERRUPTED is one more: it was asked to stop before its last step\n");
+    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED%s\n", n->passed + n->failed + n->skipped + n->interrupted,
+        n->passed, n->failed, n->skipped, n->interrupted ? ", 1 INTERRUPTED" : "");
     say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed + n->interrupted);
     if (!place->none) say("Record     %s\n", any_ran ? place->record : "not written: no case ran");
     say("%s", rule);
