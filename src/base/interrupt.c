@@ -19,6 +19,7 @@ static void install(int number, int flags)
 
 void interrupt_install(void)
 {
+    signal(SIGPIPE, SIG_IGN); /* an error of the write instead: the record is still to come */
     install(SIGTERM, SA_RESTART);
     install(SIGUSR1, SA_RESTART);
     install(SIGINT, SA_RESTART | (int)SA_RESETHAND);

@@ -87,15 +87,15 @@ static bool open_record(void **state, const run_source *run, char *reason, size_
 }
 
 /* The file is rewritten whole, so a deck of many short cases is written when writing costs at most a twentieth of the
- * time since; the last case always writes, and until then the journal holds what is not in the file yet. Until a case
- * has run nothing is written: an older record stays. */
+ * time since; the last case always writes, and one that was stopped; until then the journal holds what is not in the
+ * file yet. Until a case has run nothing is written: an older record stays. */
 static void add_case(void *state, const case_result *result)
 {
     char reason[2048];
     record *r = state;
     record_add(r, result);
     double begin = clock_seconds();
-    bool due = r->count == r->run->deck->cases || begin - r->ended >= COMMIT_SHARE * r->seconds;
+    bool due = r->count == r->run->deck->cases || result->stopped || begin - r->ended >= COMMIT_SHARE * r->seconds;
     if (!r->any_ran || !due) return;
     if (!record_commit(r, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
     r->ended = clock_seconds();
