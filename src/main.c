@@ -1,6 +1,7 @@
 /* xgsw: start the world, read the deck, run every case, count PASSED, FAILED and SKIPPED. */
 #include "base/build_info.h"
 #include "base/fail.h"
+#include "base/interrupt.h"
 #include "base/say.h"
 #include "bench/deck_file.h"
 #include "bench/dry_run.h"
@@ -167,6 +168,7 @@ int main(int argc, char **argv)
     bool alone = o.help || o.version || o.keys || o.fields || o.list || o.replay;
     if (!o.mistake[0] && alone) return say_all(answer(&o));
     if (!o.mistake[0] && o.dry_run) return say_all(dry_run_all(&o));
+    interrupt_install();
     world_start(&argc, &argv);
     int status = o.mistake[0] ? refuse(o.mistake) : run(&o, argc, argv);
     world_stop();

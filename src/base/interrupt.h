@@ -1,7 +1,7 @@
-/* Signals that ask a process to stop: SIGTERM, SIGINT, SIGUSR1. The first that came is kept; what becomes of it is up
- * to who asks. A second SIGINT ends the process at once, as without this. */
+/* Signals that ask a process to stop: SIGTERM, SIGINT, SIGUSR1. They are kept until somebody looks, and no handler runs. */
 #pragma once
 
+/* From now on; before there are threads, which inherit it. */
 void interrupt_install(void);
-/* Its number; 0: none came. */
+/* The number of the first that came; 0: none did. */
 int interrupt_signal(void);

@@ -4,6 +4,7 @@
 #include "bench/check.h"
 #include "bench/stop.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ENOUGH_STEPS = 10 };
@@ -112,9 +113,10 @@ void judge_case(case_result *r, const host_load *load)
                     r->shadow.sentence);
     judge_fault(r);
     judge_validity(r, load);
+    snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
     if (r->stopped)
         result_invalidate(r, "interrupted after %lld of %lld steps: %s", (long long)r->completed,
-                          (long long)(r->given->warmup + r->given->steps), stop_words(r->stopped));
+                          (long long)(r->given->warmup + r->given->steps), r->stopped_by);
     r->passed = r->fail_reasons == 0 && !r->stopped;
     r->verdict = r->fail_reasons ? VERDICT_FAILED : r->stopped ? VERDICT_INTERRUPTED : VERDICT_PASSED;
     r->valid = r->passed && r->invalid_reasons == 0;

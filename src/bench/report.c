@@ -3,9 +3,8 @@
 #include "base/say.h"
 #include "bench/check.h"
 #include "bench/record/place.h"
-#include "bench/sinks.h"
+#include "bench/result/sinks.h"
 #include "bench/step_lines.h"
-#include "bench/stop.h"
 #include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
 #include <math.h>
@@ -304,7 +303,7 @@ static void report_summary(const case_result *r)
     if (r->completed > c->warmup) report_numbers(r);
     if (r->stopped)
         say("INTERRUPTED after %lld of %lld steps: %s\n", (long long)r->completed, (long long)(c->warmup + c->steps),
-            stop_words(r->stopped));
+            r->stopped_by);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
     say("%-16s %-6s %-5s ranks %d  T%d P%d C%d E%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,

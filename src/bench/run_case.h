@@ -1,7 +1,7 @@
 /* One case: build, check, warm up, time, check again, judge. */
 #pragma once
 #include "bench/judge.h"
-#include "bench/sinks.h"
+#include "bench/result/sinks.h"
 #include "bench/stop.h"
 #include "train/measure.h"
 

@@ -30,7 +30,6 @@ static double seconds_of_job(void)
 stop_clock stop_open(void)
 {
     double now = clock_seconds(), left = seconds_of_job();
-    interrupt_install();
     return (stop_clock){ now, isinf(left) ? left : now + left - fmin(MARGIN_SECONDS, fmax(0.0, left / 10.0)) };
 }
 

@@ -7,7 +7,7 @@ typedef struct {
     double began, job_ends; /* job_ends: when the launcher's limit leaves time enough to close; infinity: no limit */
 } stop_clock;
 
-/* Installs the handlers. */
+/* Of a run that begins now. */
 stop_clock stop_open(void);
 /* This rank's reason to stop the case if what is asked for takes so many seconds more; 0: none. */
 int stop_reason(const stop_clock *s, const bench_case *c, double seconds);

@@ -15,7 +15,7 @@ KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup seed 
     recompute sharding schedule strips
     context_gradients overlap weight_gradient_queue order order_seed share_devices deterministic attention algorithms
     transfer_sms learning_rate learning_rate_warmup
-    check fault stall_seconds""".split()
+    check fault stall_seconds time_limit""".split()
 
 tap = Tap()
 run = alone("--keys")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""kill -9 at named points and at random times: every printed step is left, every record can be read, the earlier record is
-whole. 20 kills on 2 ranks; marked long, 1,000 on 2 and 4."""
+"""kill -9 at named points and at random times: every printed step is left, every record can be read, the earlier
+record is whole. 20 kills on 2 ranks; marked long, 1,000 on 2 and 4."""
 
 import contextlib
 import os

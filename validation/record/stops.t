@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run that is asked to stop comes to an end between two steps, with a record of what there is and status 75, however it
-is asked. Marked long, 100 times each way."""
+"""A run that is asked to stop comes to an end between two steps, with a record of what there is and status 75,
+however it is asked. Marked long, 100 times each way."""
 
 import os
 import re

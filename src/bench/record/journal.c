@@ -6,7 +6,7 @@
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"
-#include "bench/sinks.h"
+#include "bench/result/sinks.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

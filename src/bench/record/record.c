@@ -6,7 +6,7 @@
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/replace.h"
-#include "bench/sinks.h"
+#include "bench/result/sinks.h"
 #include <stdlib.h>
 
 enum { RECORD_VERSION = 2, COMMIT_SHARE = 20 };

@@ -1,7 +1,6 @@
 /* The rows: what a case is and what it leaves. */
 #include "bench/result/fields.h"
 #include "base/say.h"
-#include "bench/stop.h"
 
 /* Where a value lies: in the case, in its result, in a check; in every entry of an array or of a list. */
 #define GIVEN(member) .offset = offsetof(bench_case, member)
@@ -17,7 +16,6 @@
 
 static const char *init_word(const void *at) { return *(const init_kind *)at == INIT_FAN_IN ? "fan_in" : "std"; }
 static const char *verdict_word(const void *at) { return verdict_words[*(const verdict *)at]; }
-static const char *stopped_word(const void *at) { return stop_words(*(const int *)at); }
 static const char *validity_word(const void *at) { return *(const bool *)at ? "VALID" : "NOT VALID"; }
 static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
 static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
@@ -110,8 +108,7 @@ static const field of_results[] = {
     { "fail_reasons", NULL, "why it FAILED", FIELD_TEXT, PER_FAIL_REASON, EACH(fail_reason, ) },
     { "invalid_reasons", NULL, "why it is NOT VALID", FIELD_TEXT, PER_INVALID_REASON, EACH(invalid_reason, ) },
     { "completed", "1", "steps that finished", FIELD_COUNT, RESULT(completed) },
-    { "interrupted", NULL, "what asked it to stop before its end; empty: nothing", FIELD_WORD, RESULT(stopped),
-      .word = stopped_word },
+    { "interrupted", NULL, "what asked it to stop before its end; empty: nothing", FIELD_TEXT, RESULT(stopped_by) },
     { "hazards", "1", "pairs of operations that nothing orders", FIELD_COUNT, RESULT(hazards) },
     { "hazard", NULL, "the first", FIELD_TEXT, RESULT(hazard) },
     { "faults", "1", "executions that a planted fault struck, checks included", FIELD_COUNT, RESULT(faults) },

@@ -55,6 +55,7 @@ typedef struct {
     int64_t fp8_tensors;        /* 0 in other precisions */
     int64_t completed;          /* steps that finished */
     int stopped;                /* why not all (bench/stop.h); 0: nobody asked to stop */
+    char stopped_by[32];        /* that in words */
     double spent_seconds;       /* in them, by this rank's clock */
     /* over the measured window */
     double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */

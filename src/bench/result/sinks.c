@@ -1,7 +1,7 @@
 /* Events go to the sinks in this order. The journal has a step before it is printed. The report speaks before the
  * record, whose failure ends the run. The line XGSW_RESULT is long, and a launcher that has been told to stop may no
  * longer take it: the record does not wait for that. */
-#include "bench/sinks.h"
+#include "bench/result/sinks.h"
 #include <stdio.h>
 
 static const sink *const row[SINKS] = { &journal_sink, &report_sink, &record_sink, &json_sink };
