@@ -1,6 +1,5 @@
-/* Blocked, and taken from those that wait. A handler would put its frame on the stack of whatever code it interrupts, and
- * products of oneDNN then wrote where they must not (3 runs of 60 died with a spoilt heap). The signal that came is the
- * process's own state, as its signals are. */
+/* Blocked, and taken from those that wait: with handlers some runs died with a spoilt heap inside oneDNN's products
+ * after a signal. The signal that came is the process's own state, as its signals are. */
 #include "base/interrupt.h"
 #include <signal.h>
 #include <stddef.h>

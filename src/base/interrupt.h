@@ -1,4 +1,4 @@
-/* Signals that ask a process to stop: SIGTERM, SIGINT, SIGUSR1. They are kept until somebody looks, and no handler runs. */
+/* Signals that ask a process to stop: SIGTERM, SIGINT, SIGUSR1. They are kept until somebody looks; no handler runs. */
 #pragma once
 
 /* From now on; before there are threads, which inherit it. */
