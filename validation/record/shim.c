@@ -1,8 +1,9 @@
 /* Preloaded into a run of xgsw: kills it, or lets a call fail, at a named point.  XGSW_SHIM="POINT K ACTION"
- * POINT   journal: append to it; print: flush stdout; create, write, sync, rename, folder: of a commit; keep: the
- * earlier record; forget: remove the journal; hdf5: any of the library's calls below K       which time, from 1 ACTION
- * before, after: SIGKILL there; torn: after half of what is written; a number: the call fails with this errno Only rank
- * 0 has such points: it alone writes. */
+ * - POINT: journal, an append to it; print, a flush of stdout; create, write, sync, rename, folder, of a commit; keep,
+ * of the earlier record; forget, of the journal; hdf5, any of the library's calls below, which only a writer makes.
+ * - K: which time, from 1.
+ * - ACTION: before, after: SIGKILL there; torn: after half of what is written; a number: the call fails with this
+ * errno. Only rank 0 has such points: it alone writes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +107,6 @@ SIMPLE(int, unlink, (const char *path), (path), name_point(path, ".h5.journal", 
 SIMPLE(int, fchmod, (int file, mode_t mode), (file, mode), point_of(file, NULL, "create"))
 SIMPLE(hid_t, H5Fcreate, (const char *name, unsigned flags, hid_t create, hid_t how), (name, flags, create, how),
        "hdf5")
-SIMPLE(herr_t, H5Fclose, (hid_t file), (file), "hdf5")
 SIMPLE(hid_t, H5Gcreate2, (hid_t at, const char *name, hid_t a, hid_t b, hid_t c), (at, name, a, b, c), "hdf5")
 SIMPLE(hid_t, H5Dcreate2, (hid_t at, const char *name, hid_t type, hid_t space, hid_t a, hid_t b, hid_t c),
        (at, name, type, space, a, b, c), "hdf5")
