@@ -98,7 +98,7 @@ def names(tap):
     place.close()
     place = Place(DECK.replace("steps = 3", "steps = 100000", 1))
     first = place.start(0)
-    place.wait_for("global_step: 3 ", first)
+    place.wait_for("global_step: 30 ", first)
     with open(place.file("deck.dat"), "w", encoding="utf-8") as file:
         file.write(DECK)
     status, text, _ = place.run(0)
