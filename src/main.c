@@ -1,6 +1,7 @@
 /* xgsw: start the world, read the deck, run every case, count PASSED, FAILED and SKIPPED. */
 #include "base/build_info.h"
 #include "base/fail.h"
+#include "base/interrupt.h"
 #include "base/say.h"
 #include "bench/deck_file.h"
 #include "bench/dry_run.h"
@@ -190,16 +191,25 @@ static int run(const options *o, int argc, char **argv)
     return status;
 }
 
+/* What could not be printed was not said: no success, and no verdict that anybody has read. */
+static int say_all(int status)
+{
+    const char *failure = say_failure();
+    if (failure) fprintf(stderr, "xgsw: the report could not be written: %s\n", failure);
+    return failure && status == STATUS_PASSED ? STATUS_RECORD : status;
+}
+
 int main(int argc, char **argv)
 {
     machine_environment();
     options o = options_read(argc, argv);
     only_first_speaks();
     bool alone = o.help || o.version || o.keys || o.fields || o.list || o.replay;
-    if (!o.mistake[0] && alone) return answer(&o);
-    if (!o.mistake[0] && o.dry_run) return dry_run_all(&o);
+    if (!o.mistake[0] && alone) return say_all(answer(&o));
+    if (!o.mistake[0] && o.dry_run) return say_all(dry_run_all(&o));
+    interrupt_install();
     world_start(&argc, &argv);
     int status = o.mistake[0] ? refuse(o.mistake) : run(&o, argc, argv);
     world_stop();
-    return status;
+    return say_all(status);
 }

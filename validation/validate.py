@@ -3,9 +3,11 @@
 published ones.
 
     validation/validate.py gsw.h5 [--tolerance 0.05] [--reference CELLS.csv] [--log OUTPUT]
+    validation/validate.py --recover gsw.h5.journal-1      first makes a record of what a killed run left
 
 One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent
-and no case too slow, and how many could be compared. Status 0 or 1; 2: arguments or file unusable.
+and no case too slow, and how many could be compared; INCOMPLETE that it is consistent, but its run ended early.
+Status 0 PASSED, 1 FAILED, 75 INCOMPLETE; 2: arguments or file unusable.
 Slower than the matching reference by more than the tolerance is a failure; faster is not.
 """
 
@@ -19,7 +21,7 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-from validate import checks, printed, reference  # noqa: E402
+from validate import checks, printed, recover, reference  # noqa: E402
 from validate.findings import Findings  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
@@ -38,6 +40,8 @@ def read_arguments():
         description="Recomputes the numbers of a record of xgsw and compares them with published ones."
     )
     parser.add_argument("record", help="the HDF5 file of a run")
+    parser.add_argument("--recover", action="store_true", help="the file is the journal of a run that was killed: make "
+                        "a record of it, named in the first line, and validate that")
     parser.add_argument(
         "--tolerance", type=share, default=0.05, help="how much slower than the reference may be (0.05)"
     )
@@ -54,6 +58,8 @@ def unusable(sentence):
 def read_all(arguments):
     """Record, reference rows and printed results; ends with status 2 where one cannot be read."""
     try:
+        if arguments.recover:
+            arguments.record = recover.recover(arguments.record)
         record = read_record(arguments.record)
     except Unreadable as error:
         unusable(f"{arguments.record} cannot be read: {error}")
@@ -70,7 +76,8 @@ def read_all(arguments):
 def print_opening(path, record):
     p = record.provenance
     changed = ", from changed sources" if p.get("dirty") else ""
-    print(f"{path}: written {p.get('written')} by commit {str(p.get('git_commit'))[:12]}{changed}")
+    recovered = f", recovered {record.root['recovered']}" if "recovered" in record.root else ""
+    print(f"{path}: written {p.get('written')} by commit {str(p.get('git_commit'))[:12]}{changed}{recovered}")
     hosts = sorted(set(p.get("hosts", [])))
     shown = " ".join(hosts[:4]) + (" ..." if len(hosts) > 4 else "")
     ranks = len(p.get("hosts", []))
@@ -87,6 +94,8 @@ def describe(case):
 
 
 def speed(case):
+    if case.recovered:
+        return f"{len(case['steps/step'])} of {case.total} steps, INTERRUPTED"
     names = ("median_seconds", "tokens_per_second", "tflops_per_gpu")
     seconds, tokens, tflops = (case["results/" + name] for name in names)
     verdicts = f"{case.settings['verdict']}, {case.settings['validity']}"
@@ -121,6 +130,21 @@ def print_case(case, record, rows, results, tolerance):
     return len(f.sentences)
 
 
+def print_failed(total, failing):
+    print(f"FAILED: {total} finding{'s' if total > 1 else ''} in {', '.join(failing)}")
+    return 1
+
+
+def print_sound(record, rows):
+    """The last line of a record without findings; the status."""
+    ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
+    valid = sum(case.settings["validity"] == "VALID" for case in ran)
+    compared = sum(bool(reference.row_of(case, rows)) for case in ran)
+    word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
+    print(f"{word} {len(ran)} cases recomputed, {valid} of them VALID, {compared} compared with a published cell")
+    return 75 if missing else 0
+
+
 def main():
     arguments = read_arguments()
     record, rows, results = read_all(arguments)
@@ -130,17 +154,9 @@ def main():
     wrong = {case.name: print_case(case, record, rows, results, arguments.tolerance) for case in record.cases}
     for sentence in whole.sentences:
         print(sentence)
-    failing = [name for name, count in wrong.items() if count]
+    failing = [name for name, count in wrong.items() if count] + ["the record as a whole"] * bool(whole.sentences)
     total = sum(wrong.values()) + len(whole.sentences)
-    if total == 0:
-        ran = [case for case in record.cases if case.ran]
-        valid = sum(case.flag("results/valid") for case in ran)
-        compared = sum(bool(reference.row_of(case, rows)) for case in ran)
-        print(f"PASSED: {len(ran)} cases recomputed, {valid} of them VALID, {compared} compared with a published cell")
-        return 0
-    failing += ["the record as a whole"] * bool(whole.sentences)
-    print(f"FAILED: {total} finding{'s' if total > 1 else ''} in {', '.join(failing)}")
-    return 1
+    return print_failed(total, failing) if total else print_sound(record, rows)
 
 
 if __name__ == "__main__":

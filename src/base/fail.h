@@ -1,7 +1,14 @@
 /* A call that must work did not: say who, where and what, then end every rank within a bound. */
 #pragma once
 
-enum { STATUS_PASSED = 0, STATUS_FAILED = 1, STATUS_REFUSED = 2, STATUS_HANG = 86, STATUS_RECORD = 87 };
+enum {
+    STATUS_PASSED = 0,
+    STATUS_FAILED = 1,
+    STATUS_REFUSED = 2,
+    STATUS_STOPPED = 75,
+    STATUS_HANG = 86,
+    STATUS_RECORD = 87
+};
 
 /* Prints "rank R on HOST: FILE:LINE: sentence" to stderr and ends all ranks with the status. */
 #define FAIL(...) fail_at(__FILE__, __LINE__, STATUS_FAILED, __VA_ARGS__)

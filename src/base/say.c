@@ -1,10 +1,12 @@
 /* What a user reads. Whether this process prints is the process's own state, as its stdout is. */
 #include "base/say.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static bool prints = true;
+static int failure; /* errno of the first write that failed */
 
 void say_enable(bool enabled) { prints = enabled; }
 bool say_enabled(void) { return prints; }
@@ -14,8 +16,15 @@ void say(const char *format, ...)
     if (!prints) return;
     va_list arguments;
     va_start(arguments, format);
-    vprintf(format, arguments);
+    bool failed = vprintf(format, arguments) < 0;
     va_end(arguments);
     size_t length = strlen(format);
-    if (length && format[length - 1] == '\n') fflush(stdout);
+    if (length && format[length - 1] == '\n') failed |= fflush(stdout) != 0;
+    if (failed && !failure) failure = errno;
+}
+
+const char *say_failure(void)
+{
+    if (fflush(stdout) != 0 && !failure) failure = errno;
+    return failure ? strerror(failure) : NULL;
 }

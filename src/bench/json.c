@@ -2,7 +2,7 @@
  * number that is none as null. */
 #include "base/say.h"
 #include "bench/result/fields.h"
-#include "bench/sinks.h"
+#include "bench/result/sinks.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

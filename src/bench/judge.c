@@ -2,7 +2,9 @@
 #include "bench/judge.h"
 #include "base/build_info.h"
 #include "bench/check.h"
+#include "bench/stop.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ENOUGH_STEPS = 10 };
@@ -10,7 +12,8 @@ enum { ENOUGH_STEPS = 10 };
 static void judge_numbers(case_result *r)
 {
     int64_t total = r->given->warmup + r->given->steps;
-    if (r->completed < total) result_fail(r, "%lld of %lld steps were run", (long long)r->completed, (long long)total);
+    if (r->completed < total && !r->stopped)
+        result_fail(r, "%lld of %lld steps were run", (long long)r->completed, (long long)total);
     for (int64_t i = 0; i < r->completed; i++) {
         bool outgrown = isfinite(r->loss[i]) && isinf(r->gradient_norm[i]);
         if (isfinite(r->loss[i]) && isfinite(r->gradient_norm[i])) continue;
@@ -47,6 +50,7 @@ static void judge_fault(case_result *r)
     const planted_fault *f = &r->given->fault;
     if (f->kind == FAULT_NONE) return;
     result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth, f->rank);
+    if (r->stopped) return;
     if (r->faults == 0) result_fail(r, "the planted fault never struck");
     if (r->given->check == CHECK_OFF) result_fail(r, "a fault is planted and the check that would see it is off");
     for (int i = 0; i < 2; i++) judge_struck(r, &r->check[i]);
@@ -113,8 +117,12 @@ void judge_case(case_result *r, const host_load *load)
                     r->shadow.sentence);
     judge_fault(r);
     judge_validity(r, load);
-    r->passed = r->fail_reasons == 0;
-    r->verdict = r->passed ? VERDICT_PASSED : VERDICT_FAILED;
+    snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
+    if (r->stopped)
+        result_invalidate(r, "interrupted after %lld of %lld steps: %s", (long long)r->completed,
+                          (long long)(r->given->warmup + r->given->steps), r->stopped_by);
+    r->passed = r->fail_reasons == 0 && !r->stopped;
+    r->verdict = r->fail_reasons ? VERDICT_FAILED : r->stopped ? VERDICT_INTERRUPTED : VERDICT_PASSED;
     r->valid = r->passed && r->invalid_reasons == 0;
-    if (!r->passed) result_invalidate(r, "failed");
+    if (r->fail_reasons) result_invalidate(r, "failed");
 }

@@ -88,6 +88,6 @@ void options_print_help(void)
         "       ./xgsw --help                        this text\n"
         "A deck is looked for as given, then in inputs/. --progress: stdout is a terminal, though the launcher hides "
         "it.\n"
-        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED, 2 refused, 86 no progress for stall_seconds, 87 "
-        "record not written.\n");
+        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED, 2 refused, 75 stopped on request before its end,\n"
+        "86 no progress for stall_seconds, 87 record or report not written.\n");
 }

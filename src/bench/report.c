@@ -4,7 +4,8 @@
 #include "base/say.h"
 #include "bench/check.h"
 #include "bench/forecast.h"
-#include "bench/sinks.h"
+#include "bench/record/place.h"
+#include "bench/result/sinks.h"
 #include "bench/step_lines.h"
 #include "bench/summary.h"
 #include "plan/catalogue/flops.h"
@@ -117,6 +118,13 @@ static void report_left_out(const deck *d)
                 d->item[i].number, d->item[i].stands_for);
 }
 
+/* Where it is not what the deck says alone. */
+static void report_place(const record_place *p)
+{
+    for (int i = 0; i < PLACE_NOTES; i++)
+        if (p->note[i][0]) say("Record     %s\n", p->note[i]);
+}
+
 static void report_banner(void *state, const run_source *run)
 {
     const deck *d = run->deck;
@@ -130,6 +138,7 @@ static void report_banner(void *state, const run_source *run)
     report_left_out(d);
     say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
     report_backends(d);
+    report_place(run->place);
     say("Products   %s\n", run->products);
     say("Messages   %s\n", run->mpi);
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
@@ -373,14 +382,17 @@ static void report_summary(const case_result *r)
     const bench_case *c = r->given;
     char worst[16];
     report_shadow(&r->shadow);
-    report_numbers(r);
+    if (r->completed > c->warmup) report_numbers(r);
+    if (r->stopped)
+        say("INTERRUPTED after %lld of %lld steps: %s\n", (long long)r->completed, (long long)(c->warmup + c->steps),
+            r->stopped_by);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
     say("%-16s %-6s %-5s ranks %d  T%d P%d C%d E%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,
         size_name(c->size), precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR],
         c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.expert, c->layout.degree[AXIS_DATA],
         c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, worst),
-        r->valid ? "VALID" : "NOT VALID", r->passed ? "PASSED" : "FAILED");
+        r->valid ? "VALID" : "NOT VALID", verdict_words[r->verdict]);
 }
 
 static void report_case_ends(void *state, const case_result *r)
@@ -396,16 +408,17 @@ static void report_case_ends(void *state, const case_result *r)
 
 static void report_end(void *state, const run_source *run, const final_counts *n)
 {
-    const char *record = run->deck->item[0].record;
+    const record_place *place = run->place;
+    bool any_ran = n->passed + n->failed + n->interrupted > 0;
     const cases_told *t = state;
     summary_print(run->deck, t->row, t->rows);
     say("\n%s", rule);
-    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED\n", n->passed + n->failed + n->skipped, n->passed,
-        n->failed, n->skipped);
-    say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed);
-    if (strcmp(record, "none")) say("Record     %s\n", n->passed + n->failed ? record : "not written: no case ran");
+    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED%s\n", n->passed + n->failed + n->skipped + n->interrupted,
+        n->passed, n->failed, n->skipped, n->interrupted ? ", 1 INTERRUPTED" : "");
+    say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed + n->interrupted);
+    if (!place->none) say("Record     %s\n", any_ran ? place->record : "not written: no case ran");
     say("%s", rule);
-    say("%s\n", n->failed ? "FAILED" : n->passed ? "PASSED" : "SKIPPED");
+    say("%s\n", n->failed ? "FAILED" : n->stopped ? "INTERRUPTED" : n->passed ? "PASSED" : "SKIPPED");
 }
 
 static bool report_open(void **state, const run_source *run, char *reason, size_t length)

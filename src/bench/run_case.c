@@ -27,7 +27,7 @@ static void add_fp8(case_result *r, const trainer *t, const fp8_report *f, int64
 }
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
-static void finish_step(case_result *r, trainer *t, int64_t step, double *before, const sinks *told)
+static void finish_step(case_result *r, trainer *t, int64_t step, double *before, const run_state *in)
 {
     mark end = t->finished[step % REPORT_SLOTS];
     mark_sync(end);
@@ -43,7 +43,7 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     *before = mark_time(end);
     r->spent_seconds += r->step_seconds[step];
     r->completed = step + 1;
-    sinks_step_ends(told, r, step);
+    sinks_step_ends(&in->told, r, step);
 }
 
 /* A look costs the step nothing: its operations are submitted and run on. */
@@ -53,21 +53,34 @@ static void look_at_device(case_result *r, const trainer *t, int64_t step)
     if (step == r->given->warmup + r->given->steps - 1) r->window[1] = machine_device_of(t->kind);
 }
 
+/* Did a rank have a reason to stop when the step before this one had been submitted? All that take part learn it here,
+ * when they have submitted as many steps, and the last of these are asked nothing. A step waits for the one before, so
+ * nobody waits for an answer. */
+static bool stops(case_result *r, int part, int64_t step, const run_state *in)
+{
+    int64_t last = r->given->warmup + r->given->steps - 1;
+    double ahead = r->completed ? 2.0 * r->spent_seconds / (double)r->completed : 0.0;
+    if (step > 0 && step < last) r->stopped = world_answer();
+    if (!r->stopped && step + 1 < last) world_ask(part, stop_reason(&in->stop, r->given, ahead));
+    return r->stopped != 0;
+}
+
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
  * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero. */
-static void train(case_result *r, trainer *t, const sinks *told)
+static void train(case_result *r, trainer *t, int part, const run_state *in)
 {
     int64_t total = r->given->warmup + r->given->steps, read = 0;
     double before = clock_seconds();
     tally_clear(machine_tally(t->machine));
-    for (int64_t step = 0; step < total; step++) {
-        if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before, told);
+    for (int64_t step = 0; step < total && !r->stopped; step++) {
+        if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before, in);
         if (step == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
         trainer_step(t);
         look_at_device(r, t, step);
-        if (read < step) finish_step(r, t, read++, &before, told);
+        if (read < step) finish_step(r, t, read++, &before, in);
+        if (stops(r, part, step, in)) r->window[1] = machine_device_of(t->kind);
     }
-    finish_step(r, t, read, &before, told);
+    finish_step(r, t, read, &before, in);
     machine_sync(t->machine);
 }
 
@@ -79,7 +92,7 @@ static void gather_times(case_result *r)
     double *all = world_rank() == 0 ? malloc(bytes * (size_t)world_ranks()) : NULL;
     if (world_rank() == 0 && !all) FAIL("no memory for the step times of %d ranks", world_ranks());
     world_gather(r->step_seconds, bytes, all, 0);
-    for (int64_t i = 0; all && i < total; i++) {
+    for (int64_t i = 0; all && i < r->completed; i++) {
         r->step_seconds[i] = 0.0;
         for (int rank = 0; rank < r->given->layout.ranks; rank++) {
             double seconds = all[rank * total + i];
@@ -92,6 +105,7 @@ static void gather_times(case_result *r)
     for (int i = 0; i < 4; i++) world_broadcast(shared[i], bytes, 0);
     for (int i = 0; i < ROUTED_FIGURES; i++) world_broadcast(r->routed[i], bytes, 0);
     world_broadcast(&r->completed, sizeof r->completed, 0);
+    world_broadcast(&r->stopped, sizeof r->stopped, 0);
 }
 
 /* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. */
@@ -149,10 +163,17 @@ static void name_files(machine_options *on, const bench_case *c, const char *par
     snprintf(on->shadow_files, sizeof on->shadow_files, "case%d-%s", c->number, part);
 }
 
-static void timed_steps(const bench_case *c, const measure *share, case_result *r, const sinks *told)
+/* The ranks that take part, as a part of the world. */
+static void name_part(char name[SPLIT_NAME], const bench_case *c)
+{
+    snprintf(name, SPLIT_NAME, "the first %d ranks", c->layout.ranks);
+}
+
+static void timed_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
     trainer t;
     mesh m;
+    char name[SPLIT_NAME];
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
     name_files(&o.machine, c, "timed");
@@ -162,17 +183,20 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         trainer_initialize(&t);
     }
     machine_agree(o.machine.kind);
+    name_part(name, c);
+    int part = world_split(name, m.takes_part ? 0 : -1, world_rank());
     world_barrier();
     if (m.takes_part) {
-        train(r, &t, told);
+        train(r, &t, part, in);
         take_from_trainer(r, &t);
-        if (c->check == CHECK_KERNELS) replay_at_full_shape(&t);
+        if (c->check == CHECK_KERNELS && !r->stopped) replay_at_full_shape(&t);
         result_add_machine(r, t.machine);
     }
     fault_struck(c, m.takes_part ? t.machine : NULL, r->struck);
     if (m.takes_part) trainer_dismantle(&t);
     gather_times(r);
     gather_devices(r);
+    world_release(name);
     mesh_close(&m);
 }
 
@@ -241,7 +265,14 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     return fits && communicators_leave_room(c, load, share, reason);
 }
 
-verdict run_case(const bench_case *c, const measure *share, const host_load *load, case_result *r, const sinks *told)
+/* Is nobody asking to stop? Collective over the world. */
+static bool goes_on(case_result *r, const run_state *in)
+{
+    if (!r->stopped) r->stopped = stop_agreed(&in->stop, r->given);
+    return !r->stopped;
+}
+
+verdict run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
     check k;
     machine_options on = case_machine(c), on_check = on;
@@ -250,15 +281,15 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
-    sinks_case_begins(told, c);
+    sinks_case_begins(&in->told, c);
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
-    if (checks) r->check[0] = check_run(&k, &on_check, r);
-    if (checks) r->check[0].seconds += prepared;
-    sinks_check_ends(told, r, 0);
-    timed_steps(c, share, r, told);
-    if (checks) r->check[1] = check_run(&k, &on_check, r);
-    sinks_check_ends(told, r, 1);
+    if (checks && goes_on(r, in)) r->check[0] = check_run(&k, &on_check, r);
+    if (r->check[0].done) r->check[0].seconds += prepared;
+    sinks_check_ends(&in->told, r, 0);
+    if (goes_on(r, in)) timed_steps(c, share, r, in);
+    if (checks && goes_on(r, in)) r->check[1] = check_run(&k, &on_check, r);
+    sinks_check_ends(&in->told, r, 1);
     if (checks) check_close(&k);
     agree(r);
     outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
@@ -267,6 +298,6 @@ verdict run_case(const bench_case *c, const measure *share, const host_load *loa
     r->device_outside_bytes = memory_outside_on_device(&r->window[1], r->arena_bytes);
     result_summarize(r);
     r->total_seconds = clock_seconds() - begin;
-    judge_case(r, load);
+    judge_case(r, &in->load);
     return r->verdict;
 }

@@ -1,12 +1,19 @@
 /* One case: build, check, warm up, time, check again, judge. */
 #pragma once
 #include "bench/judge.h"
-#include "bench/sinks.h"
+#include "bench/result/sinks.h"
+#include "bench/stop.h"
 #include "train/measure.h"
 
 /* Measures the case on paper: this rank's share, the caller's, empty where the rank takes no part. Can the case run
  * here? If not, the reason, before anything is allocated. Collective over the world. */
 bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH]);
-/* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. `told` hears of the
- * case's checks and steps. */
-verdict run_case(const bench_case *c, const measure *share, const host_load *load, case_result *r, const sinks *told);
+/* What all cases of a run share: `told` hears of their checks and steps, `stop` may end them early. */
+typedef struct {
+    host_load load;
+    sinks told;
+    stop_clock stop;
+} run_state;
+
+/* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. */
+verdict run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in);

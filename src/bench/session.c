@@ -2,6 +2,8 @@
 #include "bench/session.h"
 #include "base/cgroup.h"
 #include "base/fail.h"
+#include "bench/record/place.h"
+#include "bench/record/provenance.h"
 #include "bench/run_case.h"
 #include "machine/world.h"
 #include <stdio.h>
@@ -33,59 +35,89 @@ static surroundings look_around(const session *s, bool cuda)
     return a;
 }
 
-static verdict run_one(const bench_case *c, case_result *r, const host_load *load, const sinks *told)
+/* Once a case has been stopped, or not begun, none is. */
+static verdict run_one(const bench_case *c, case_result *r, const run_state *in, int *stopped)
 {
     char reason[REASON_LENGTH];
-    measure share;
-    bool can = case_can_run(c, load, &share, reason);
+    measure share = { .parameters = 0 };
+    if (!*stopped) *stopped = stop_agreed(&in->stop, c);
+    if (*stopped) snprintf(reason, sizeof reason, "the run stopped before it: %s", stop_words(*stopped));
+    bool can = !*stopped && case_can_run(c, &in->load, &share, reason);
     if (can) result_open(r, c);
     else result_skip(r, c, reason);
-    verdict v = can ? run_case(c, &share, load, r, told) : VERDICT_SKIPPED;
+    verdict v = can ? run_case(c, &share, r, in) : VERDICT_SKIPPED;
+    if (can) *stopped = r->stopped;
     measure_free(&share);
-    sinks_case_ends(told, r);
+    sinks_case_ends(&in->told, r);
     return v;
 }
 
 /* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
-static final_counts run_cases(const deck *d, const host_load *load, const sinks *told)
+static final_counts run_cases(const deck *d, const run_state *in)
 {
     final_counts n = { 0 };
     bool keeps = world_rank() == 0 && strcmp(d->item[0].record, "none") != 0;
     int64_t kept = keeps ? d->cases : 1;
+    int stopped = 0;
     case_result *result = calloc((size_t)kept, sizeof *result);
     if (!result) FAIL("out of memory for %lld results", (long long)kept);
     for (int64_t i = 0; i < d->cases; i++) {
         case_result *r = &result[keeps ? i : 0];
-        verdict v = run_one(&d->item[i], r, load, told);
+        verdict v = run_one(&d->item[i], r, in, &stopped);
         n.passed += v == VERDICT_PASSED, n.failed += v == VERDICT_FAILED, n.skipped += v == VERDICT_SKIPPED;
+        n.interrupted += v == VERDICT_INTERRUPTED;
         n.valid += r->valid;
         if (!keeps) result_close(r);
         world_wait_for_root();
     }
+    n.stopped = stopped != 0;
     for (int64_t i = 0; keeps && i < kept; i++) result_close(&result[i]);
     free(result);
     return n;
 }
 
+/* On rank 0. False: said on stderr. */
+static bool open_sinks(sinks *told, record_place *place, run_source *run)
+{
+    char why[2048];
+    if (!place_take(place, run->deck->item[0].record, why, sizeof why)) {
+        fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", run->deck_name,
+                why);
+        return false;
+    }
+    run->place = place;
+    run->provenance = provenance_open(run);
+    return sinks_open(told, run);
+}
+
+static int status_of(const final_counts *n)
+{
+    return n->failed ? STATUS_FAILED : n->stopped ? STATUS_STOPPED : STATUS_PASSED;
+}
+
 int session_run(const session *s, const deck *d)
 {
-    sinks told = { .open = 0 };
+    run_state in = { .stop = stop_open() };
+    record_place place = { .none = true, .file = -1 };
     surroundings a = look_around(s, deck_on_cuda(d));
     run_source run = s->run;
     run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts;
     run.ranks = world_ranks(), run.threads = a.load.threads;
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
+    in.load = a.load;
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
-    bool opened = world_rank() != 0 || sinks_open(&told, &run);
+    bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);
     world_wait_for_root();
     if (world_all(opened)) {
-        sinks_run_begins(&told, &run);
-        final_counts n = run_cases(d, &a.load, &told);
-        sinks_run_ends(&told, &run, &n);
-        status = n.failed ? STATUS_FAILED : STATUS_PASSED;
+        sinks_run_begins(&in.told, &run);
+        final_counts n = run_cases(d, &in);
+        sinks_run_ends(&in.told, &run, &n);
+        status = status_of(&n);
     }
-    sinks_close(&told);
+    sinks_close(&in.told);
+    provenance_close(run.provenance);
+    place_leave(&place);
     free(a.hosts);
     return status;
 }

@@ -294,3 +294,21 @@ const char *world_library(char *text, size_t length)
     snprintf(text, length, "%.*s", (int)strcspn(words, ","), words);
     return text;
 }
+
+static struct {
+    int own, largest;
+    MPI_Request request;
+} question;
+
+void world_ask(int part, int number)
+{
+    question.own = number;
+    CHECK(MPI_Iallreduce(&question.own, &question.largest, 1, MPI_INT, MPI_MAX, MPI_Comm_f2c((MPI_Fint)part),
+                         &question.request));
+}
+
+int world_answer(void)
+{
+    finish(&question.request, "answer");
+    return question.largest;
+}

@@ -48,5 +48,10 @@ int world_split(const char *name, int color, int key);
 /* Once for every world_split of that name; then its place may be taken by another split. */
 void world_release(const char *name);
 
+/* The ranks of a split's part agree on a number while they go on: asked now, answered with the largest of theirs. One
+ * question at a time; the answer waits until all of them have asked. */
+void world_ask(int part, int number);
+int world_answer(void);
+
 /* "Open MPI v4.1.4 ..." as loaded, in one line. */
 const char *world_library(char *text, size_t length);

@@ -149,8 +149,8 @@ typedef struct {
     optimizer_rule optimizer;
     check_kind check;
     planted_fault fault;
-    double stall_seconds;
-    char record[PATH_LENGTH]; /* HDF5 file of the run */
+    double stall_seconds, time_limit; /* time_limit 0: none */
+    char record[PATH_LENGTH];         /* HDF5 file of the run */
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */

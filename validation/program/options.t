@@ -15,7 +15,7 @@ KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup seed 
     recompute sharding schedule strips
     context_gradients overlap weight_gradient_queue order order_seed share_devices deterministic attention algorithms
     transfer_sms learning_rate learning_rate_warmup
-    check fault stall_seconds""".split()
+    check fault stall_seconds time_limit""".split()
 
 tap = Tap()
 run = alone("--keys")
@@ -73,7 +73,7 @@ run = alone(deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\n"),
 tap.ok(run.returncode == 0 and "1 PASSED" in run.stdout, "one rank within another launcher's many runs", run.stdout
        + run.stderr)
 run = ranks(2, deck_file("record = /tmp\n[llama3.1-8b]\n"))
-tap.ok(run.returncode == 2 and "record: cannot replace /tmp" in run.stderr and run.stdout == "",
+tap.ok(run.returncode == 2 and "record: /tmp is not a regular file" in run.stderr and run.stdout == "",
        "refused: a record that cannot be written", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
 tap.ok(run.returncode == 2

@@ -190,7 +190,7 @@ def of_file():
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
     yield "a device of two ranks", put("provenance/device_identity", b"GPU-0", 1), "share a device"
     yield "debug build", put("provenance/debug", True), "debug build"
-    yield "a case left out", drop("case_0003"), "ended early"
+    yield "a case left out", drop("case_0003"), "number of cases"
     yield "a skipped case left out", drop("case_0005"), "skipped"
     yield "results left out", drop(f"{CASE}/results/recipe_mfu"), "recipe_mfu"
     yield "steps left out", drop(f"{CASE}/steps/step_seconds"), "without results"

@@ -27,7 +27,7 @@ DECK_KEYS = (
     """size precision fp8_scale fp8_scaling backend record steps warmup seed tokens tensor pipeline context expert data
     shard chunks_per_stage micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute
     sharding schedule overlap order order_seed share_devices deterministic attention algorithms transfer_sms
-    learning_rate learning_rate_warmup check fault stall_seconds""".split()
+    learning_rate learning_rate_warmup check fault stall_seconds time_limit""".split()
 )
 count, failures = 0, 0
 

@@ -99,7 +99,8 @@ def check_speed(case, f):
     f.demand((s["backend"] == "host") == (device == "host"), f"backend {s['backend']} on the device {device!r}")
     for name, value in asdict(formulas.speed(s, device, case.measured)).items():
         f.same(name, case["results/" + name], value, EXACT if name in exact else ROUNDING)
-    spent = float(np.nansum(case["steps/step_seconds"]))
+    # Of each rank: the slowest ranks of all steps together may be slower than any of them.
+    spent = float(np.nansum(case["ranks/rank_seconds"], axis=0).max())
     f.demand(case["results/total_seconds"] >= spent * (1 - ROUNDING), "total_seconds is less than the steps took")
 
 
@@ -178,6 +179,9 @@ def check_verdict(case, provenance, f):
     if verdict == "PASSED":
         for reason in against_passed(case):
             f.add(f"recorded PASSED, but {reason}")
+    elif verdict == "INTERRUPTED":
+        for reason in case["results/fail_reasons"]:
+            f.add(f"recorded INTERRUPTED, but it has the reason {reason!r}")
     else:
         f.add(f"recorded {verdict}: " + ("; ".join(case["results/fail_reasons"]) or "without a reason"))
     if validity == "VALID":
@@ -187,10 +191,30 @@ def check_verdict(case, provenance, f):
         f.add("recorded NOT VALID without a reason")
 
 
+def check_recovered(case, f):
+    """What a journal has of a case: steps by the clock of rank 0."""
+    s, steps = case.settings, case["steps/step"]
+    f.same("step", steps, np.arange(len(steps)))
+    f.same("completed", case["results/completed"], len(steps))
+    f.demand(len(steps) <= case.total, f"{len(steps)} steps of {case.total}")
+    f.demand((case["steps/step_seconds"] > 0).all(), "a step took no time")
+    rates = [formulas.learning_rate(s, t, case.total - 1) for t in range(len(steps))]
+    f.same("learning_rates", case["steps/learning_rates"], rates, COSINE)
+    f.demand(s["validity"] == "NOT VALID", f"{s['validity']}, but its run was interrupted")
+
+
+def checks_of(case):
+    if case.recovered:
+        return (check_settings, check_recovered)
+    every = (check_settings, check_steps, check_experts, check_fp8, check_speed, check_memory, check_residuals)
+    timed = case["results/completed"] > case.settings["warmup"]
+    return every if timed or not case.interrupted else (check_settings, check_steps, check_experts, check_residuals)
+
+
 def check_case(case, provenance, f):
     """Every check of a case that ran. What is missing or of the wrong kind is a finding too."""
     f.demand(not case.unitless, "no units: " + ", ".join(case.unitless))
-    for check in (check_settings, check_steps, check_experts, check_fp8, check_speed, check_memory, check_residuals):
+    for check in checks_of(case):
         try:
             check(case, f)
         except formulas.NoFormula as error:
@@ -198,9 +222,23 @@ def check_case(case, provenance, f):
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
             f.add(f"{check.__name__} cannot be made: {type(error).__name__} {error}")
     try:
-        check_verdict(case, provenance, f)
+        if not case.recovered:
+            check_verdict(case, provenance, f)
     except (KeyError, TypeError, ValueError) as error:
         f.add(f"the verdict cannot be checked: {type(error).__name__} {error}")
+
+
+def missing(record):
+    """What a run did not come to, in words; none of a run that came to its end."""
+    words = [
+        f"case {case.settings['case']} was interrupted after {case['results/completed']} of {case.total} steps"
+        for case in record.cases
+        if case.interrupted
+    ]
+    planned = record.root.get("cases_planned", 0)
+    if planned > len(record.cases):
+        words.append(f"{len(record.cases)} of {planned} cases: the run ended early")
+    return words
 
 
 def check_record(record, f):
@@ -210,12 +248,12 @@ def check_record(record, f):
         digest == record.provenance.get("deck_sha256"),
         f"the deck's SHA-256 is {digest}, recorded {record.provenance.get('deck_sha256')}",
     )
-    for word in ("passed", "failed", "skipped"):
+    for word in ("passed", "failed", "skipped", "interrupted"):
         count = sum(case.settings.get("verdict") == word.upper() for case in record.cases)
-        f.same(f"number of cases {word}", record.root.get(word), count)
+        f.same(f"number of cases {word}", record.root.get(word, 0 if word == "interrupted" else None), count)
     f.demand(any(case.ran for case in record.cases), "no case ran: nothing to validate")
     planned = record.root.get("cases_planned", 0)
-    f.demand(planned in (0, len(record.cases)), f"{len(record.cases)} of {planned} cases: the run ended early")
+    f.demand(planned == 0 or len(record.cases) <= planned, f"{len(record.cases)} cases, {planned} were planned")
     for case in record.cases:
         skipped = case.settings.get("verdict") == "SKIPPED"
         f.demand(

@@ -54,6 +54,15 @@ class Case:
         return "steps/step_seconds" in self.values
 
     @property
+    def interrupted(self):
+        return self.settings["verdict"] == "INTERRUPTED"
+
+    @property
+    def recovered(self):
+        """Made of the steps in a journal, which has no results."""
+        return self.interrupted and "results/total_seconds" not in self.values
+
+    @property
     def total(self):
         return self.settings["warmup"] + self.settings["steps"]
 

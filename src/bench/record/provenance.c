@@ -3,18 +3,20 @@
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/sha256.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 512, TIME_BYTES = 32 };
+enum { LINE = 512, TIME_BYTES = 32, RUN_BYTES = 17 };
 struct provenance {
     const run_source *run;
-    char started[TIME_BYTES], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
+    char number[RUN_BYTES], started[TIME_BYTES], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
     char processor[LINE], kernel[LINE], hdf5[LINE];
     char *command_line;
 };
@@ -119,12 +121,21 @@ static void read_processor(char model[LINE])
     model[strcspn(model, "\n")] = 0;
 }
 
+/* Of no two runs the same; the kernel's random numbers. */
+static void number_run(char hex[RUN_BYTES])
+{
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number) FAIL("the kernel gives no random number");
+    snprintf(hex, RUN_BYTES, "%016" PRIx64, number);
+}
+
 provenance *provenance_open(const run_source *run)
 {
     provenance *p = calloc(1, sizeof *p);
     struct utsname name;
     if (!p) FAIL("out of memory for the record's provenance");
     p->run = run;
+    number_run(p->number);
     write_now(p->started);
     sha256_of(run->deck_text, run->deck_length, p->deck_sha256);
     p->command_line = command_line_of(run->argc, run->argv);
@@ -141,7 +152,8 @@ static void write_texts(const provenance *p, writer *w, const char *group)
     write_now(now);
     const struct {
         const char *name, *value;
-    } text[] = { { "started", p->started },
+    } text[] = { { "run", p->number },
+                 { "started", p->started },
                  { "written", now },
                  { "deck", p->run->deck_text },
                  { "deck_name", p->run->deck_name },
@@ -215,6 +227,7 @@ void provenance_write(const provenance *p, writer *w)
 
 void provenance_close(provenance *p)
 {
+    if (!p) return;
     free(p->command_line);
     free(p);
 }

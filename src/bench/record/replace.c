@@ -31,13 +31,20 @@ static bool name_temporary(replacement *r)
     return refuse(r, "write", r->path, strerror(ENAMETOOLONG));
 }
 
-/* A file of the same temporary name is left from a killed process that had our number. */
+/* With the mode of the file that it replaces. A file of the same temporary name is left from a killed process that had
+ * our number. */
 static int create(const replacement *r)
 {
+    struct stat present;
+    bool replaces = lstat(r->path, &present) == 0 && S_ISREG(present.st_mode);
+    mode_t mode = replaces ? present.st_mode & 0777 : 0666;
     unlink(r->temporary);
-    int file = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int file = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (file < 0) refuse(r, "create", r->temporary, strerror(errno));
-    return file;
+    else if (replaces && fchmod(file, mode) != 0) refuse(r, "set the mode of", r->temporary, strerror(errno));
+    else return file;
+    if (file >= 0) close(file), unlink(r->temporary);
+    return -1;
 }
 
 /* Beyond the limit a write would not fail but kill the process. */
@@ -86,19 +93,6 @@ static bool sync_folder(const replacement *r)
     int error = errno;
     close(folder);
     return synced || refuse(r, "sync", name, strerror(error));
-}
-
-bool replace_possible(const char *path, char *reason, size_t reason_length)
-{
-    replacement r = { .path = path, .reason = reason, .reason_length = reason_length };
-    struct stat present;
-    if (stat(path, &present) == 0 && !S_ISREG(present.st_mode))
-        return refuse(&r, "replace", path, "it is not a regular file");
-    if (!name_temporary(&r)) return false;
-    int file = create(&r);
-    if (file < 0) return false;
-    close(file);
-    return unlink(r.temporary) == 0 || refuse(&r, "remove", r.temporary, strerror(errno));
 }
 
 bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length)

@@ -4,9 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Could `path` be replaced? Creates and removes the temporary file beside it; a device, pipe or folder of that name
- * is refused. False and a sentence in `reason` if not. */
-bool replace_possible(const char *path, char *reason, size_t reason_length);
-/* Writes path.tmp-PID, fsyncs it, renames it to path and fsyncs the folder. On an error the old file is untouched,
- * the temporary one is removed, and `reason` holds a sentence. */
+/* Writes path.tmp-PID with the old file's mode, fsyncs it, renames it to path and fsyncs the folder. On an error the
+ * old file is untouched, the temporary one is removed, and `reason` holds a sentence. */
 bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length);

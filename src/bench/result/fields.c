@@ -15,11 +15,7 @@
     .in_list = (when) * sizeof(machine_device) + offsetof(machine_device, member), .per = PER_RANK
 
 static const char *init_word(const void *at) { return *(const init_kind *)at == INIT_FAN_IN ? "fan_in" : "std"; }
-static const char *verdict_word(const void *at)
-{
-    static const char *const words[] = { "PASSED", "FAILED", "SKIPPED" };
-    return words[*(const verdict *)at];
-}
+static const char *verdict_word(const void *at) { return verdict_words[*(const verdict *)at]; }
 static const char *validity_word(const void *at) { return *(const bool *)at ? "VALID" : "NOT VALID"; }
 static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
 static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
@@ -72,7 +68,7 @@ static const field of_case[] = {
 };
 
 static const field of_verdict[] = {
-    { "verdict", NULL, "PASSED, FAILED, SKIPPED", FIELD_WORD, RESULT(verdict), .word = verdict_word },
+    { "verdict", NULL, "PASSED, FAILED, SKIPPED, INTERRUPTED", FIELD_WORD, RESULT(verdict), .word = verdict_word },
     { "validity", NULL, "VALID, NOT VALID", FIELD_WORD, RESULT(valid), .word = validity_word },
     { "skipped", NULL, "why, if it was", FIELD_TEXT, RESULT(skipped) },
 };
@@ -112,6 +108,7 @@ static const field of_results[] = {
     { "fail_reasons", NULL, "why it FAILED", FIELD_TEXT, PER_FAIL_REASON, EACH(fail_reason, ) },
     { "invalid_reasons", NULL, "why it is NOT VALID", FIELD_TEXT, PER_INVALID_REASON, EACH(invalid_reason, ) },
     { "completed", "1", "steps that finished", FIELD_COUNT, RESULT(completed) },
+    { "interrupted", NULL, "what asked it to stop before its end; empty: nothing", FIELD_TEXT, RESULT(stopped_by) },
     { "hazards", "1", "pairs of operations that nothing orders", FIELD_COUNT, RESULT(hazards) },
     { "hazard", NULL, "the first", FIELD_TEXT, RESULT(hazard) },
     { "faults", "1", "executions that a planted fault struck, checks included", FIELD_COUNT, RESULT(faults) },

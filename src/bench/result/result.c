@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const verdict_words[VERDICTS] = { "PASSED", "FAILED", "SKIPPED", "INTERRUPTED" };
+
 static double *nan_array(int64_t length)
 {
     double *array = malloc((size_t)length * sizeof *array);
@@ -87,9 +89,10 @@ static double mean_of_last(const double *seconds, int64_t n, int64_t last)
     return sum / (double)last;
 }
 
+/* Of the timed steps that finished. */
 static void summarize_seconds(case_result *r)
 {
-    int64_t n = r->given->steps;
+    int64_t n = r->completed - r->given->warmup;
     const double *first = r->step_seconds + r->given->warmup;
     double *sorted = malloc((size_t)n * sizeof *sorted);
     if (!sorted) FAIL("no memory to sort %lld step times", (long long)n);
@@ -116,6 +119,7 @@ static void summarize_ceiling(case_result *r)
 void result_summarize(case_result *r)
 {
     const bench_case *c = r->given;
+    if (r->completed <= c->warmup) return;
     summarize_seconds(r);
     double step = r->median_seconds, peak = gpu_peak(r->device, c->precision);
     int gpus = c->layout.ranks;

@@ -38,7 +38,9 @@ typedef struct {
 } fp8_figures;
 const char *fp8_kind_name(fp8_kind kind);
 
-typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } verdict;
+/* Interrupted: asked to stop before its last step, and nothing failed until then. */
+typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED, VERDICT_INTERRUPTED, VERDICTS } verdict;
+extern const char *const verdict_words[VERDICTS];
 
 typedef struct {
     const bench_case *given;
@@ -53,6 +55,8 @@ typedef struct {
     double *fp8_scale;          /* [total, fp8_tensors] */
     int64_t fp8_tensors;        /* 0 in other precisions */
     int64_t completed;          /* steps that finished */
+    int stopped;                /* why not all (bench/stop.h); 0: nobody asked to stop */
+    char stopped_by[32];        /* that in words */
     double spent_seconds;       /* in them, by this rank's clock */
     /* over the measured window */
     double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */

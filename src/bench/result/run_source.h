@@ -17,4 +17,6 @@ typedef struct {
     const char *mpi, *products;    /* libraries as loaded */
     const char *cuda;              /* of a run on devices; NULL or empty: of none */
     const machine_device *devices; /* [ranks] of such a run, rank 0 only; else NULL */
+    struct record_place *place;    /* of the record; rank 0 only */
+    struct provenance *provenance; /* what the record says of it; rank 0 only */
 } run_source;

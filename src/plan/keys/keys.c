@@ -129,6 +129,10 @@ static const key_row table[KEYS] = {
                     .explanation = "planted at the NTH execution of OPERATION in a step on RANK: drop all_reduce 3 1" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
                             .explanation = "without any progress, after which all ranks end with status 86" },
+    [KEY_TIME_LIMIT] = { "time_limit", .kind = KIND_FACTOR, .least = 1.0, .most = 1e7, .fallback = "none",
+                         FIELD(time_limit),
+                         .explanation = "seconds from the run's begin, after which it stops as on SIGTERM; the "
+                                        "launcher's limit holds, too, where it is known" },
 };
 
 const key_row *key_at(key_id key) { return &table[key]; }

@@ -52,6 +52,7 @@ typedef enum {
     KEY_CHECK,
     KEY_FAULT,
     KEY_STALL_SECONDS,
+    KEY_TIME_LIMIT,
     KEYS
 } key_id;
 

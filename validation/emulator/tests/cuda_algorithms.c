@@ -2,6 +2,7 @@
  * written, whole or spoiled. */
 #include "machine/cuda/products/algorithms.h"
 #include "products.h"
+#include <sys/stat.h>
 
 static const char CACHE[] = "build/emulator/matmul-algorithms";
 
@@ -173,10 +174,29 @@ static void test_corrupted_cache(void **state)
     write_cache(spoiled, length);
     assert_int_equal(says(list_tried, TRIED), 1);
     assert_int_equal(says(list_tried, KEPT), 3);
-    memset(spoiled, 0, sizeof spoiled);
-    write_cache(spoiled, sizeof spoiled);
+    unlink(CACHE);
+}
+
+/* A file without one whole line is not ours; nor is what a link leads to. Modes stay. */
+static void test_files_of_others(void **state)
+{
+    static const char deck[] = "a deck\nof somebody\n[llama3.1-8b]\n";
+    static const char ELSEWHERE[] = "build/emulator/matmul-algorithms-elsewhere";
+    char text[OUTPUT];
+    struct stat status;
+    write_cache(deck, sizeof deck - 1);
+    assert_int_equal(says(list_tried, "is no file of algorithms; it is not replaced"), 1);
+    assert_int_equal(read_cache(text), sizeof deck - 1);
+    assert_memory_equal(text, deck, sizeof deck - 1);
+    unlink(CACHE), unlink(ELSEWHERE);
+    assert_int_equal(symlink("matmul-algorithms-elsewhere", CACHE), 0);
+    assert_int_equal(says(list_tried, "is a link, and none is followed"), 1);
+    assert_int_not_equal(stat(ELSEWHERE, &status), 0);
+    unlink(CACHE);
+    write_cache("", 0);
+    assert_int_equal(chmod(CACHE, 0600), 0);
     assert_int_equal(says(list_tried, TRIED), 3);
-    assert_int_equal(says(list_tried, KEPT), 3);
+    assert_true(stat(CACHE, &status) == 0 && (status.st_mode & 0777) == 0600 && status.st_size > 0);
     unlink(CACHE);
 }
 
@@ -184,6 +204,7 @@ int main(void)
 {
     algorithms_try_from(0.0, 0.0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_list), cmocka_unit_test(test_cache),
-                                        cmocka_unit_test(test_corrupted_cache) };
+                                        cmocka_unit_test(test_corrupted_cache),
+                                        cmocka_unit_test(test_files_of_others) };
     return cmocka_run_group_tests_name("emulator/cuda_algorithms", tests, NULL, NULL);
 }

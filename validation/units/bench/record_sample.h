@@ -5,6 +5,8 @@
 #include <unistd.h>
 #undef access
 
+#include "bench/record/place.h"
+#include "bench/record/provenance.h"
 #include "bench/record/record.h"
 #include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
@@ -300,6 +302,18 @@ static inline void sample_add(record *r, int which)
     record_add(r, result);
 }
 
+/* The name is taken anew; what held it before lets it go, and leaves no journal. NULL and a sentence: refused. */
+static inline record *sample_place(run_source *run, const char *path, char *reason, size_t length)
+{
+    static record_place place = { .none = true, .file = -1 };
+    place_forget_journal(&place);
+    place_leave(&place);
+    if (!place_take(&place, path, reason, length)) return NULL;
+    run->place = &place;
+    run->provenance = provenance_open(run);
+    return record_open(run);
+}
+
 /* NULL and a sentence: refused. The deck has a text, and as many cases as it says, of which the first is there. */
 static inline record *sample_open(const char *path, int64_t cases, char *reason, size_t length)
 {
@@ -330,5 +344,5 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
                         .products = "oneDNN 2.6.0",
                         .cuda = "CUDA 13.0",
                         .devices = device };
-    return record_open(&run, reason, length);
+    return sample_place(&run, path, reason, length);
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { WORDS = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t), LINE = 1024, NAME = 512, LARGEST_FILE = 16 << 20 };
@@ -85,7 +86,8 @@ static void merge(lines *to, const char *text, size_t length)
 
 static void read_file(lines *to, const char *path)
 {
-    FILE *file = fopen(path, "r");
+    int opened = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = opened >= 0 ? fdopen(opened, "r") : NULL;
     char *text = file ? malloc(LARGEST_FILE) : NULL;
     if (text) {
         size_t length = fread(text, 1, LARGEST_FILE, file);
@@ -180,15 +182,29 @@ static bool add_found(lines *file)
     return changed;
 }
 
-/* All of it under another name, then renamed: who reads sees the old file or the new one. */
-static bool replace_file(const char *path, const lines *l)
+/* Why a file that is there is not to be replaced; NULL: it is. Only one that holds a whole line, or nothing, is ours.
+ */
+static const char *obstacle(const char *path, const lines *file, mode_t *mode)
+{
+    struct stat present;
+    if (lstat(path, &present) != 0) return NULL;
+    *mode = present.st_mode & 0777;
+    if (S_ISLNK(present.st_mode)) return "is a link, and none is followed";
+    if (!S_ISREG(present.st_mode)) return "is not a regular file";
+    if (present.st_size && !file->length) return "is no file of algorithms; it is not replaced";
+    return present.st_mode & 0222 && access(path, W_OK) == 0 ? NULL : "is read-only; it is not replaced";
+}
+
+/* All of it under another name and with the old mode, then renamed: who reads sees the old file or the new one. */
+static bool replace_file(const char *path, const lines *l, mode_t mode)
 {
     char other[PATH_MAX];
     snprintf(other, sizeof other, "%s.%s.%ld", path, world_host(), (long)getpid());
-    FILE *file = fopen(other, "w");
-    if (!file) return false;
-    bool written = fwrite(l->text, 1, l->length, file) == l->length;
-    written = fclose(file) == 0 && written && rename(other, path) == 0;
+    unlink(other);
+    int opened = open(other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode ? mode : 0666);
+    if (opened < 0) return false;
+    bool written = (!mode || fchmod(opened, mode) == 0) && write(opened, l->text, l->length) == (ssize_t)l->length;
+    written = close(opened) == 0 && written && rename(other, path) == 0;
     if (!written) unlink(other);
     return written;
 }
@@ -209,7 +225,11 @@ void algorithm_cache_write(const char *path)
     lines file = { 0 };
     int turn = take_turn(path);
     read_file(&file, path);
-    if (add_found(&file) && !replace_file(path, &file)) say("algorithm cache %s: %s\n", path, strerror(errno));
+    mode_t mode = 0;
+    const char *why = obstacle(path, &file, &mode);
+    if (why) say("algorithm cache %s %s\n", path, why);
+    else if (add_found(&file) && !replace_file(path, &file, mode))
+        say("algorithm cache %s: %s\n", path, strerror(errno));
     if (turn >= 0) close(turn);
     free(file.text);
 }

@@ -1,8 +1,10 @@
-/* Events go to the sinks in this order: the report speaks before the record, whose failure ends the run. */
-#include "bench/sinks.h"
+/* Events go to the sinks in this order. The journal has a step before it is printed. The report speaks before the
+ * record, whose failure ends the run. The line XGSW_RESULT is long, and a launcher that has been told to stop may no
+ * longer take it: the record does not wait for that. */
+#include "bench/result/sinks.h"
 #include <stdio.h>
 
-static const sink *const row[SINKS] = { &report_sink, &json_sink, &record_sink };
+static const sink *const row[SINKS] = { &journal_sink, &report_sink, &record_sink, &json_sink };
 
 #define TELL(event, ...)                                                                                               \
     for (int i = 0; i < s->open; i++)                                                                                  \
@@ -10,7 +12,7 @@ static const sink *const row[SINKS] = { &report_sink, &json_sink, &record_sink }
 
 bool sinks_open(sinks *s, const run_source *run)
 {
-    char reason[512];
+    char reason[2048];
     *s = (sinks){ .open = 0 };
     for (; s->open < SINKS; s->open++)
         if (row[s->open]->open && !row[s->open]->open(&s->state[s->open], run, reason, sizeof reason)) {

@@ -1,11 +1,12 @@
-/* Who is told what happens in a run: the report, the line XGSW_RESULT, the record. A sink is a row of functions; what
- * it does not care for stays NULL. Rank 0 has sinks, the other ranks have none. */
+/* Who is told what happens in a run: the journal, the report, the line XGSW_RESULT, the record. A sink is a row of
+ * functions; what it does not care for stays NULL. Rank 0 has sinks, the other ranks have none. */
 #pragma once
 #include "bench/result/result.h"
 #include "bench/result/run_source.h"
 
 typedef struct {
-    int passed, failed, skipped, valid;
+    int passed, failed, skipped, interrupted, valid;
+    bool stopped; /* before its end: a case was interrupted, or not begun */
 } final_counts;
 
 typedef struct {
@@ -21,9 +22,9 @@ typedef struct {
     void (*close)(void *state);
 } sink;
 
-extern const sink report_sink, json_sink, record_sink;
+extern const sink journal_sink, report_sink, json_sink, record_sink;
 
-enum { SINKS = 3 };
+enum { SINKS = 4 };
 typedef struct {
     int open;
     void *state[SINKS];

@@ -1,0 +1,115 @@
+/* One write an entry. What a kill cuts off is the end of the last one, which its check word tells. */
+#include "bench/record/journal.h"
+#include "base/fail.h"
+#include "base/sha256.h"
+#include "bench/record/groups.h"
+#include "bench/record/place.h"
+#include "bench/record/provenance.h"
+#include "bench/record/record.h"
+#include "bench/result/sinks.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static bool append(const record_place *p, journal_kind kind, const void *bytes, size_t length)
+{
+    journal_entry e = { .kind = kind, .bytes = (uint32_t)length };
+    struct iovec part[] = { { &e, sizeof e }, { (void *)(uintptr_t)bytes, length } };
+    char hex[SHA256_HEX];
+    sha256 s;
+    sha256_open(&s);
+    sha256_add(&s, &e, offsetof(journal_entry, check));
+    sha256_add(&s, bytes, length);
+    sha256_close(&s, hex);
+    memcpy(e.check, hex, sizeof e.check);
+    ssize_t written = writev(p->file, part, 2);
+    if (written >= 0 && (size_t)written < sizeof e + length) errno = ENOSPC;
+    return written == (ssize_t)(sizeof e + length);
+}
+
+/* The piece is complete: false and a sentence if it cannot be written. */
+static bool append_piece(const record_place *p, writer *w, char *reason, size_t length)
+{
+    void *bytes;
+    size_t size;
+    if (!writer_close(w, &bytes, &size, reason, length)) return false;
+    bool written = append(p, JOURNAL_PIECE, bytes, size);
+    if (!written) snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
+    free(bytes);
+    return written;
+}
+
+/* A limit on the size of files is an error of a write, too. */
+static bool open_journal(void **state, const run_source *run, char *reason, size_t length)
+{
+    static const char begin[] = JOURNAL_BEGIN;
+    const record_place *p = run->place;
+    *state = run->place;
+    if (p->none) return true;
+    signal(SIGXFSZ, SIG_IGN);
+    struct iovec part = { (void *)(uintptr_t)begin, sizeof begin - 1 };
+    if (writev(p->file, &part, 1) == (ssize_t)sizeof begin - 1) {
+        writer *w = writer_open();
+        record_write_root(w, NULL, 0, run->deck->cases);
+        provenance_write(run->provenance, w);
+        if (append_piece(p, w, reason, length)) return true;
+    } else {
+        snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
+    }
+    place_forget_journal(p);
+    return false;
+}
+
+static void end_piece(const record_place *p, writer *w)
+{
+    char reason[2048];
+    if (!append_piece(p, w, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "journal: %s", reason);
+}
+
+/* Should the run be killed, that is the verdict. */
+static void begin_case(void *state, const bench_case *c)
+{
+    const record_place *p = state;
+    const case_result begun = { .given = c, .verdict = VERDICT_INTERRUPTED };
+    if (p->none) return;
+    writer *w = writer_open();
+    case_write_settings(w, &begun);
+    end_piece(p, w);
+}
+
+static void add_step(void *state, const case_result *r, int64_t step)
+{
+    const record_place *p = state;
+    journal_step s = { r->given->number,
+                       step,
+                       { r->step_seconds[step], r->loss[step], r->gradient_norm[step], r->learning_rate[step] } };
+    for (int i = 0; i < ROUTED_FIGURES; i++) s.number[JOURNAL_NUMBERS - ROUTED_FIGURES + i] = r->routed[i][step];
+    if (!p->none && !append(p, JOURNAL_STEP, &s, sizeof s))
+        FAIL_STATUS(STATUS_RECORD, "journal: cannot write %s: %s", p->journal, strerror(errno));
+}
+
+static void end_case(void *state, const case_result *r)
+{
+    const record_place *p = state;
+    if (p->none) return;
+    writer *w = writer_open();
+    case_write(w, r);
+    end_piece(p, w);
+}
+
+/* The record holds everything, or no case has run: one that cannot be written ends the run before. */
+static void end_run(void *state, const run_source *run, const final_counts *n)
+{
+    (void)run, (void)n;
+    place_forget_journal(state);
+}
+
+const sink journal_sink = { .name = "journal",
+                            .open = open_journal,
+                            .case_begins = begin_case,
+                            .step_ends = add_step,
+                            .case_ends = end_case,
+                            .run_ends = end_run };

@@ -1,0 +1,183 @@
+/* A run holds its name by a lock on the journal beside the record, which the kernel lets go when the process ends,
+ * however that comes. */
+#include "bench/record/place.h"
+#include "bench/record/reader.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_NAMES = 100000 };
+/* TRY_AGAIN: what stood there is gone, or has been moved. */
+typedef enum { TAKEN, TRY_AGAIN, ANOTHER_RUN, REFUSED } attempt;
+
+typedef struct {
+    char *text;
+    size_t length;
+} sentence;
+
+/* Always false. */
+static bool refuse(const sentence *s, const char *path, const char *why)
+{
+    snprintf(s->text, s->length, "%s %s", path, why);
+    return false;
+}
+
+static bool refuse_errno(const sentence *s, const char *verb, const char *path)
+{
+    snprintf(s->text, s->length, "cannot %s %s: %s", verb, path, strerror(errno));
+    return false;
+}
+
+/* A run before may have left an empty file there, or a script made one: nothing is lost with it. */
+static bool may_replace(const char *path, const sentence *s)
+{
+    struct stat present;
+    if (lstat(path, &present) != 0) return errno == ENOENT || refuse_errno(s, "look at", path);
+    if (S_ISLNK(present.st_mode)) return refuse(s, path, "is a link, and none is followed");
+    if (!S_ISREG(present.st_mode)) return refuse(s, path, "is not a regular file");
+    if (!(present.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(path, W_OK) != 0)
+        return refuse(s, path, "exists and is read-only; it is not replaced");
+    return present.st_size == 0 || is_record(path) ||
+           refuse(s, path, "exists and is no record of xgsw; it is not replaced");
+}
+
+static bool exists(const char *path)
+{
+    struct stat present;
+    return lstat(path, &present) == 0;
+}
+
+/* gsw.h5 -> gsw-1.h5; a name without an end gets the number behind it. False: too long. */
+static bool number_name(char out[PLACE_LENGTH], const char *path, int number)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+    int stem = (int)(dot && dot != base ? dot - path : (long)strlen(path));
+    return snprintf(out, PLACE_LENGTH, "%.*s-%d%s", stem, path, number, path + stem) < PLACE_LENGTH;
+}
+
+/* gsw.h5.journal -> gsw.h5.journal-1 */
+static bool number_journal(char out[PLACE_LENGTH], const char *path, int number)
+{
+    return snprintf(out, PLACE_LENGTH, "%s-%d", path, number) < PLACE_LENGTH;
+}
+
+static bool is_free(const char *record)
+{
+    char journal[PLACE_LENGTH + 16];
+    snprintf(journal, sizeof journal, "%s.journal", record);
+    return !exists(record) && !exists(journal);
+}
+
+/* A second name for the file, the first that is free; false and errno. A file system that has no links renames. */
+static bool name_anew(const char *path, bool (*number_it)(char *, const char *, int), char name[PLACE_LENGTH])
+{
+    for (int number = 1; number < MOST_NAMES; number++) {
+        if (!number_it(name, path, number)) return errno = ENAMETOOLONG, false;
+        if (!is_free(name)) continue;
+        if (link(path, name) == 0) return true;
+        if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK) return rename(path, name) == 0;
+        if (errno != EEXIST) return false;
+    }
+    errno = EEXIST;
+    return false;
+}
+
+static bool is_journal(int file)
+{
+    char begin[sizeof JOURNAL_BEGIN] = "";
+    ssize_t got = pread(file, begin, sizeof begin - 1, 0);
+    return got > 0 && memcmp(begin, JOURNAL_BEGIN, (size_t)got) == 0;
+}
+
+/* Of a run that no longer lives. */
+static attempt set_aside(record_place *p, const sentence *s)
+{
+    char name[PLACE_LENGTH];
+    if (!name_anew(p->journal, number_journal, name)) return refuse_errno(s, "rename", p->journal), REFUSED;
+    unlink(p->journal);
+    snprintf(p->note[0], sizeof p->note[0],
+             "an earlier run did not come to its end; its steps are in %s, and become a record by: "
+             "validation/validate.py --recover %s",
+             name, name);
+    return TRY_AGAIN;
+}
+
+/* A lock that is refused by a file system which has none leaves an empty journal to whoever made it, and any other to a
+ * run that may still live. */
+static attempt look_at_journal(record_place *p, int file, const sentence *s)
+{
+    struct stat opened, named;
+    bool locked = flock(file, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK) return ANOTHER_RUN;
+    if (fstat(file, &opened) != 0) return refuse_errno(s, "look at", p->journal), REFUSED;
+    if (lstat(p->journal, &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev)
+        return TRY_AGAIN;
+    if (!S_ISREG(opened.st_mode)) return refuse(s, p->journal, "is not a regular file"), REFUSED;
+    if (opened.st_size == 0) return TAKEN;
+    if (!is_journal(file))
+        return refuse(s, p->journal, "exists and is no journal of xgsw; it is not replaced"), REFUSED;
+    return locked ? set_aside(p, s) : ANOTHER_RUN;
+}
+
+static attempt take_journal(record_place *p, const sentence *s)
+{
+    for (;;) {
+        int file = open(p->journal, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
+        if (file < 0) return refuse_errno(s, "create", p->journal), REFUSED;
+        attempt a = look_at_journal(p, file, s);
+        p->file = file;
+        if (a == TAKEN) return a;
+        close(file);
+        if (a != TRY_AGAIN) return a;
+    }
+}
+
+static bool name_journal(record_place *p, const sentence *s)
+{
+    int length = snprintf(p->journal, sizeof p->journal, "%s.journal", p->record);
+    return length < (int)sizeof p->journal || refuse(s, p->record, "is too long a name");
+}
+
+bool place_take(record_place *p, const char *asked, char *reason, size_t length)
+{
+    const sentence s = { reason, length };
+    *p = (record_place){ .none = strcmp(asked, "none") == 0, .file = -1 };
+    attempt a = ANOTHER_RUN;
+    for (int number = 0; !p->none && a == ANOTHER_RUN && number < MOST_NAMES; number++) {
+        if (!number) snprintf(p->record, sizeof p->record, "%s", asked);
+        else if (!number_name(p->record, asked, number)) return refuse(&s, asked, "is too long a name");
+        if (number && !is_free(p->record)) continue;
+        if (!name_journal(p, &s) || !may_replace(p->record, &s)) return false;
+        a = take_journal(p, &s);
+        if (a == TAKEN && number)
+            snprintf(p->note[1], sizeof p->note[1], "another run is writing %s; the record of this one is %s", asked,
+                     p->record);
+    }
+    return p->none || a == TAKEN;
+}
+
+bool place_keep_earlier(record_place *p, char *reason, size_t length)
+{
+    const sentence s = { reason, length };
+    char name[PLACE_LENGTH];
+    struct stat present;
+    if (p->kept || lstat(p->record, &present) != 0 || present.st_size == 0) return p->kept = true;
+    if (!may_replace(p->record, &s)) return false;
+    if (!name_anew(p->record, number_name, name)) return refuse_errno(&s, "rename", p->record);
+    return p->kept = true;
+}
+
+void place_forget_journal(const record_place *p)
+{
+    if (!p->none) unlink(p->journal);
+}
+
+void place_leave(record_place *p)
+{
+    if (p->file >= 0) close(p->file);
+    p->file = -1;
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""A run whose disk is full, or for which the k-th call fails that writes: no crash, no success that is none, one line
+that says what failed, and the earlier record as it was. Marked long, every k and 50 sizes of the disk."""
+
+import errno
+import os
+import subprocess
+import tempfile
+
+from runs import LONG, SHAPE, TOP, XGSW, Place, Tap, Unreadable, build_shim, lost, read_record
+
+DECK = "a test\nof failures\n" + SHAPE.format(32) + "[llama3.1-8b]\nsteps = 3\n[llama3.1-70b]\nsteps = 3\n"
+CALLS = ("journal", "create", "write", "sync", "rename", "folder", "keep", "hdf5")
+NO_SPACE = "No space left on device"
+
+
+def judge(place, status, text, error, old):
+    """Sentences that say what is wrong."""
+    if status not in (0, 2, 87):
+        yield f"status {status}"
+    said = [line for line in error.splitlines() if "cannot" in line or "HDF5 failed" in line or "could not" in line]
+    if status != 0 and len(said) != 1:
+        yield f"it said {error}"
+    if status == 0:
+        try:
+            whole = len(read_record(place.file("gsw.h5")).cases) == 2 and place.bytes("gsw.h5") != old
+        except Unreadable:
+            whole = False
+        if not whole:
+            yield "it ended with 0, and its record is not whole"
+    yield from lost(place, text, old)
+
+
+def fail_call(call, k, shim, old):
+    """Status, and what is wrong."""
+    place = Place(DECK)
+    with open(place.file("gsw.h5"), "wb") as file:
+        file.write(old)
+    status, text, error = place.run(0, shim=(shim, f"{call} {k} {errno.ENOSPC if k % 2 else errno.EIO}"))
+    wrong = [f"{call} {k}: {sentence}" for sentence in judge(place, status, text, error, old)]
+    place.close()
+    return status, wrong
+
+
+def fail_calls(tap, shim, old):
+    """Each k until a run comes to its end; of HDF5's hundreds of calls some, unless there is time."""
+    wrong, failed = [], 0
+    for call in CALLS:
+        k, status = 1, 87
+        most = 100000 if LONG else 1
+        while status != 0 and k <= most:
+            status, found = fail_call(call, k, shim, old)
+            wrong, failed = wrong + found, failed + (status != 0)
+            k += (17 if call == "hdf5" else 1) if LONG else 1
+    tap.ok(not wrong and failed >= len(CALLS), f"{failed} failing calls of {', '.join(CALLS)}: none is a success",
+           "\n".join(wrong))
+
+
+def fill_disks(tap):
+    """On a disk of so many pages; the program's output goes elsewhere."""
+    sizes = range(4, 404, 8) if LONG else (4, 60, 400)
+    script = 'mount -t tmpfs -o size="$1"k none "$2" && cp deck.dat "$2" && cd "$2" && ' \
+             '"$3" deck.dat >"$4/out" 2>"$4/err"; status=$?; cp -a "$2"/. "$4"; exit $status'
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        return tap.ok(True, "full disks # SKIP nothing can be mounted here")
+    wrong, failed = [], 0
+    for size in sizes:
+        place, disk = Place(DECK), tempfile.mkdtemp()
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(4 * size), disk, XGSW, place.path],
+                              cwd=place.path, env=dict(os.environ, OMP_NUM_THREADS="1"), check=False)
+        error = place.text("err")
+        wrong += [f"{4 * size} KiB: {s}" for s in judge(place, done.returncode, place.text("out"), error, None)]
+        wrong += [f"{4 * size} KiB: {error}"] * (done.returncode != 0 and NO_SPACE not in error)
+        failed += done.returncode != 0
+        place.close()
+        os.rmdir(disk)
+    tap.ok(not wrong and 0 < failed < len(sizes), f"{len(sizes)} disks, {failed} of them too small", "\n".join(wrong))
+
+
+def full_output(tap):
+    """Nobody reads the report: that is no success, and the record is there."""
+    place = Place(DECK)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([XGSW, "deck.dat"], cwd=place.path, stdout=full, stderr=subprocess.PIPE, text=True,
+                              env=dict(os.environ, OMP_NUM_THREADS="1"), check=False)
+    tap.ok(done.returncode == 87 and NO_SPACE in done.stderr and len(read_record(place.file("gsw.h5")).cases) == 2,
+           "a report that cannot be written is no success", done.stderr)
+    place.close()
+
+
+def names(tap):
+    """Three runs, and two at once."""
+    place = Place(DECK)
+    for _ in range(3):
+        place.run(0)
+    tap.ok(place.names(".h5") == ["gsw-1.h5", "gsw-2.h5", "gsw.h5"] and not place.names(".journal"),
+           "three runs in one folder leave three records", place.names(""))
+    place.close()
+    place = Place(DECK.replace("steps = 3", "steps = 100000", 1))
+    first = place.start(0)
+    place.wait_for("global_step: 30 ", first)
+    with open(place.file("deck.dat"), "w", encoding="utf-8") as file:
+        file.write(DECK)
+    status, text, _ = place.run(0)
+    first.terminate()
+    tap.ok(status == 0 and first.wait(timeout=60) == 75 and "another run is writing gsw.h5" in text
+           and place.names(".h5") == ["gsw-1.h5", "gsw.h5"], "of two runs at once the second takes another name", text)
+    place.close()
+
+
+def main():
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        shim = build_shim(folder)
+        first = Place(DECK)
+        first.run(0)
+        old = first.bytes("gsw.h5")
+        first.close()
+        fail_calls(tap, shim, old)
+    fill_disks(tap)
+    full_output(tap)
+    names(tap)
+    tap.done()
+
+
+os.chdir(TOP)
+main()

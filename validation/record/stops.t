@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""A run that is asked to stop comes to an end between two steps, with a record of what there is and status 75,
+however it is asked. Marked long, 100 times each way."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from runs import LONG, SHAPE, TOP, Place, Tap, lost, printed_steps, ranks_of, recorded_steps
+
+DECK = "a test\nof stops\n" + SHAPE.format(128) + "[llama3.1-8b]\nsteps = 5000\n[llama3.1-70b]\nsteps = 10\n"
+VALIDATE = os.path.join(TOP, "validation", "validate.py")
+INTERRUPTED = re.compile(r"^INTERRUPTED after (\d+) of 5000 steps: (\w+)$", re.MULTILINE)
+
+
+def to_ranks(which):
+    def ask(run, number):
+        for process in ranks_of(run)[which]:
+            os.kill(process, number)
+    return ask
+
+
+def to_launcher(run, number):
+    os.kill(run.pid, number)
+
+
+def to_group(run, number):
+    os.killpg(run.pid, number)
+
+
+# Description, ranks, who is asked, by which signal, and does mpirun let the ranks end? Asked by SIGTERM or SIGINT it
+# kills them a second later and ends with a status of its own.
+WAYS = (("SIGTERM to the first rank", 2, to_ranks(slice(0, 1)), signal.SIGTERM, True),
+        ("SIGTERM to the last rank", 2, to_ranks(slice(1, 2)), signal.SIGTERM, True),
+        ("SIGTERM to every rank", 2, to_ranks(slice(0, 2)), signal.SIGTERM, True),
+        ("SIGUSR1 to mpirun", 2, to_launcher, signal.SIGUSR1, True),
+        ("SIGTERM to mpirun", 2, to_launcher, signal.SIGTERM, False),
+        ("SIGINT to mpirun's process group", 2, to_group, signal.SIGINT, False),
+        ("SIGINT to a program alone", 0, to_launcher, signal.SIGINT, True))
+
+
+def alive(processes):
+    return [process for process in processes if os.path.exists(f"/proc/{process}/exe")]
+
+
+def left(processes):
+    """Those that live a second after the end."""
+    for _ in range(100):
+        if not alive(processes):
+            break
+        time.sleep(0.01)
+    return alive(processes)
+
+
+def validate(place):
+    done = subprocess.run([VALIDATE, place.file("gsw.h5")], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.strip().splitlines()[-1:]
+
+
+def stop(way):
+    """Sentences that say what is wrong."""
+    _, ranks, ask, number, gracefully = way
+    place = Place(DECK)
+    run = place.start(ranks)
+    place.wait_for(" global_step: 20 ", run)
+    processes = ranks_of(run) if ranks else []
+    ask(run, number)
+    status, text = run.wait(timeout=60), place.text("out")
+    wrong = [f"rank {process} is left" for process in left(processes)] + list(lost(place, text))
+    said = INTERRUPTED.search(text)
+    if gracefully:
+        steps = len([step for step in recorded_steps(place.file("gsw.h5")) if step[0] == 1]) if said else 0
+        wrong += [f"status {status}"] * (status != 75)
+        wrong += [f"said {said and said[0]}, printed {len(printed_steps(text))}, recorded {steps}"] * (
+            not said or not int(said[1]) == steps == len(printed_steps(text)) or steps < 20)
+        wrong += ["it does not end with INTERRUPTED"] * (text.strip().splitlines()[-1] != "INTERRUPTED")
+        code, words = validate(place)
+        wrong += [f"validate.py: {code} {words}"] * (code != 75 or "INCOMPLETE: case 1 was interrupted" not in words[0])
+        wrong += ["a journal is left"] * (place.names(".journal") != [])
+    else:
+        wrong += [f"status {status}"] * (status == 0)
+    wrong += [place.text("err")[-600:]] * bool(wrong)
+    place.close()
+    return wrong
+
+
+def limits(tap):
+    """time_limit and the launcher's, both some seconds away; and one that has passed before the first case."""
+    for name, deck in (("time_limit", DECK.replace("check = off", "check = off\ntime_limit = 2")),
+                       ("the end of the job", DECK)):
+        place = Place(deck)
+        more = {"SLURM_JOB_END_TIME": str(int(time.time()) + 4)} if deck == DECK else {}
+        status, text, _ = place.run(0, **more)
+        tap.ok(status == 75 and re.search(f"^INTERRUPTED after .*: {name}$", text, re.MULTILINE)
+               and validate(place)[0] == 75, f"a run stops at {name}", text[-600:])
+        place.close()
+    place = Place(DECK)
+    status, text, _ = place.run(0, SLURM_JOB_END_TIME="1000")
+    tap.ok(status == 75 and "SKIPPED: the run stopped before it: the end of the job" in text
+           and not place.names(".h5"), "after the end of the job no case begins", text[-600:])
+    place.close()
+
+
+def main():
+    tap = Tap()
+    for way in WAYS:
+        wrong = [sentence for _ in range(100 if LONG else 1) for sentence in stop(way)]
+        tap.ok(not wrong, way[0] + (", 100 times" if LONG else ""), "\n".join(wrong))
+    limits(tap)
+    tap.done()
+
+
+main()

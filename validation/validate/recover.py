@@ -1,0 +1,123 @@
+"""Makes a record of the journal of a run that ended before its record was whole. src/bench/record/journal.h says what
+lies where in a journal."""
+
+import hashlib
+import io
+import os
+import struct
+
+import h5py
+import numpy as np
+
+from validate.record import Unreadable
+
+BEGIN = b"xgsw journal 1\n"
+ENTRY = struct.Struct("<II16s")
+CHECKED = struct.Struct("<II")
+PIECE, STEP = 1, 2
+STEP_ENTRY = struct.Struct("<qq9d")
+NUMBERS = ("step_seconds", "losses", "gradient_norms", "learning_rates", "balance_losses", "choices_dropped",
+           "expert_loads_least", "expert_loads_most", "expert_loads_variation")
+VERDICTS = ("PASSED", "FAILED", "SKIPPED", "INTERRUPTED")
+WHY = "the run ended before this case did: these are its steps that the journal has, by the clock of rank 0"
+
+
+def entries(data):
+    """(kind, bytes) of all entries up to the first that is not whole."""
+    at = len(BEGIN)
+    while at + ENTRY.size <= len(data):
+        kind, size, check = ENTRY.unpack_from(data, at)
+        payload = data[at + ENTRY.size : at + ENTRY.size + size]
+        digest = hashlib.sha256(CHECKED.pack(kind, size) + payload).hexdigest()
+        if len(payload) < size or digest[:16].encode() != check:
+            return
+        yield kind, payload
+        at += ENTRY.size + size
+
+
+def read_journal(path):
+    """The pieces of the record in their order, and of each case number its steps."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise Unreadable(str(error)) from None
+    if not data.startswith(BEGIN):
+        raise Unreadable("no journal of xgsw")
+    pieces, steps = [], {}
+    for kind, payload in entries(data):
+        if kind == PIECE:
+            pieces.append(payload)
+        elif kind == STEP:
+            number, _, *values = STEP_ENTRY.unpack(payload)
+            steps.setdefault(number, []).append(values)
+    if not pieces:
+        raise Unreadable("its run ended before it had written where it comes from: no step was printed")
+    return pieces, steps
+
+
+def copy_piece(piece, into):
+    """Groups and attributes of the root; a case's later group takes the place of the earlier."""
+    with h5py.File(io.BytesIO(piece), "r") as source:
+        for name in source.attrs:
+            into.attrs[name] = source.attrs[name]
+        for name in source:
+            if name in into:
+                del into[name]
+            source.copy(name, into)
+
+
+def put(group, name, value, units):
+    dataset = group.create_dataset(name, data=value)
+    if units:
+        dataset.attrs["units"] = np.bytes_(units)
+
+
+def add_steps(case, rows):
+    """To a case that had not ended."""
+    columns = np.array(rows, dtype=float).reshape(len(rows), len(NUMBERS)).T
+    steps = case.create_group("steps")
+    steps.attrs["NX_class"], steps.attrs["signal"] = np.bytes_("NXdata"), np.bytes_("step_seconds")
+    steps.attrs["axes"] = np.array([b"step"])
+    put(steps, "step", np.arange(len(rows)), "1")
+    for name, column in zip(NUMBERS, columns):
+        put(steps, name, column, "s" if name == "step_seconds" else "1")
+    results = case.create_group("results")
+    results.attrs["NX_class"] = np.bytes_("NXcollection")
+    put(results, "completed", len(rows), "1")
+    put(results, "invalid_reasons", np.array([WHY.encode()]), None)
+    case.attrs["default"] = np.bytes_("steps")
+
+
+def fill(file, path, pieces, steps):
+    for piece in pieces:
+        copy_piece(piece, file)
+    cases = [file[name] for name in file if name.startswith("case_")]
+    for case in cases:
+        if case.attrs["verdict"] == b"INTERRUPTED" and "steps" not in case:
+            add_steps(case, steps.get(int(case.attrs["case"]), []))
+    for word in VERDICTS:
+        file.attrs[word.lower()] = sum(case.attrs["verdict"] == word.encode() for case in cases)
+    file.attrs["recovered"] = np.bytes_(f"of {os.path.basename(path)}")
+
+
+def record_name(path):
+    """gsw.h5.journal-1 -> gsw.h5.recovered-1.h5"""
+    stem, _, number = path.rpartition(".journal")
+    return f"{stem or path}.recovered{number}.h5"
+
+
+def recover(path):
+    """Name of the record that was made; one that exists is not replaced."""
+    pieces, steps = read_journal(path)
+    name = record_name(path)
+    try:
+        with h5py.File(name + ".tmp", "w", libver=("v110", "v110")) as file:
+            fill(file, path, pieces, steps)
+        os.link(name + ".tmp", name)
+    except FileExistsError:
+        raise Unreadable(f"{name} exists, and is not replaced") from None
+    finally:
+        if os.path.exists(name + ".tmp"):
+            os.remove(name + ".tmp")
+    return name
