@@ -10,6 +10,7 @@
 #include "bench/result/fields.h"
 #include "bench/session.h"
 #include "machine/machine.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/keys/keys.h"
@@ -145,6 +146,7 @@ static int run(const options *o, int argc, char **argv)
 {
     char reason[1024] = "";
     if (is_torn(reason, sizeof reason)) return refuse(reason);
+    watch_doing("reading the deck", -1);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
     int status = f.bytes ? run_deck(&f, argc, argv) : refuse(reason);
     free(f.bytes);

@@ -2,6 +2,7 @@
 #include "bench/session.h"
 #include "base/fail.h"
 #include "bench/run_case.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static verdict run_one(const bench_case *c, case_result *r, const host_load *loa
     else result_skip(r, c, reason);
     verdict v = can ? run_case(c, &share, load, r, told) : VERDICT_SKIPPED;
     measure_free(&share);
+    watch_doing("writing the record", -1);
     sinks_case_ends(told, r);
     return v;
 }
@@ -59,7 +61,7 @@ static final_counts run_cases(const deck *d, const host_load *load, const sinks 
         n.passed += v == VERDICT_PASSED, n.failed += v == VERDICT_FAILED, n.skipped += v == VERDICT_SKIPPED;
         n.valid += r->valid;
         if (!keeps) result_close(r);
-        world_wait_for_root();
+        world_barrier();
     }
     for (int64_t i = 0; keeps && i < kept; i++) result_close(&result[i]);
     free(result);
@@ -76,11 +78,13 @@ int session_run(const session *s, const deck *d)
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
+    watch_doing("opening the record", -1);
     bool opened = world_rank() != 0 || sinks_open(&told, &run);
-    world_wait_for_root();
+    world_barrier();
     if (world_all(opened)) {
         sinks_run_begins(&told, &run);
         final_counts n = run_cases(d, &a.load, &told);
+        watch_doing("writing the record", -1);
         sinks_run_ends(&told, &run, &n);
         status = n.failed ? STATUS_FAILED : STATUS_PASSED;
     }

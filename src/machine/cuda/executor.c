@@ -117,6 +117,8 @@ static void launch(const cuda_executor *e, const submission *s)
     backend_check_scratch(s->op, scratch, s->scratch_bytes);
     if (e->options.prove_access) poison(q, s, scratch);
     if (op_is_transfer(s->op->kind)) {
+        watch_event e = transfer_event(s->op);
+        watch_enter(&e);
         cuda_transfer(s->op, q->stream);
         return;
     }
@@ -135,8 +137,8 @@ static entry *append(cuda_executor *e, const submission *s)
     if (!x->event) CUDA_CHECK(cudaEventCreate(&x->event));
     x->kind = o->kind;
     x->origin = o->origin;
-    x->group = op_is_transfer(o->kind) ? o->args.fabric.group : NULL;
-    if (x->group) q->axis = x->group->axis;
+    x->watched = op_is_transfer(o->kind) ? transfer_event(o) : op_event(o->kind, &o->origin);
+    if (op_is_transfer(o->kind)) q->axis = o->args.fabric.group->axis;
     x->axis = q->axis;
     x->submitted = clock_seconds();
     return x;

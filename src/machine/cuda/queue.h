@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     op_kind kind;
     origin origin;
-    group *group;     /* of a transfer */
+    watch_event watched; /* of a transfer; else its group has no key */
     const char *axis; /* as a wait's */
     cuda_wait wait[QUEUE_WAITS];
     int waits;

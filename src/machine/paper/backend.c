@@ -1,5 +1,6 @@
 /* The machine on paper: it stands for one of another kind, notes what that one would need, and runs nothing. */
 #include "machine/backend.h"
+#include "machine/watch/watch.h"
 #include "base/arena.h"
 #include "base/fail.h"
 #include <stdio.h>
@@ -89,6 +90,7 @@ static void submit(void *state, const submission *s)
     if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
     if (p->kind->tune) note(&p->noted, s->op);
     if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.places, s->op);
+    watch_progress();
 }
 
 static preparation prepared(void *state)

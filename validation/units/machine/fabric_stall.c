@@ -2,6 +2,7 @@
  *   fabric_stall SCENE STALL_SECONDS
  * In every scene the last rank misbehaves. */
 #include "fabric_ranks.h"
+#include "machine/watch/watch.h"
 #include <time.h>
 
 enum { LARGE = 100000, QUICK_LIMIT = 3 }; /* seconds, of which a busy machine may take two for a rank's turn */
@@ -124,7 +125,7 @@ int main(int count, char **arguments)
     group_of_all(&all);
     f = floor_open((machine_options){ 0 }, LARGE * 4 * 8);
     limit = count == 3 ? strtod(arguments[2], NULL) : QUICK_LIMIT;
-    world_stall_limit(limit);
+    watch_limit(limit);
     if (count == 3) play(arguments[1]);
     else failures = cmocka_run_group_tests_name("fabric_stall", tests, NULL, NULL);
     world_stop();

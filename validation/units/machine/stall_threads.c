@@ -1,6 +1,7 @@
 /* A world of one rank, without MPI. Two threads ask whether there is a stall, as the main thread and the one that
  * watches NCCL do. In check-long a sanitizer looks on (machine/thread_races.t). */
 #include "base/clock.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <pthread.h>
 #include <setjmp.h>
@@ -31,12 +32,12 @@ static double wait_for_alarm(double most)
 static void progress_is_seen_by_both(void **state)
 {
     pthread_t thread;
-    world_stall_limit(LIMIT);
+    watch_limit(LIMIT);
     assert_int_equal(pthread_create(&thread, NULL, watch, NULL), 0);
     for (double began = clock_seconds(); clock_seconds() - began < 1.5 * LIMIT;) {
-        world_progress();
-        world_stall_allow(1.0);
-        world_stall_allow(0.0);
+        watch_progress();
+        watch_allow(1.0);
+        watch_allow(0.0);
         assert_false(world_stalled(began));
     }
     done = true;
@@ -47,8 +48,8 @@ static void progress_is_seen_by_both(void **state)
 /* Last: the alarm is not taken back. */
 static void what_is_allowed_is_waited_for(void **state)
 {
-    world_stall_limit(1.0);
-    world_stall_allow(1.5);
+    watch_limit(1.0);
+    watch_allow(1.5);
     double seconds = wait_for_alarm(20.0);
     assert_true(seconds > 2.4 && seconds < 20.0);
 }

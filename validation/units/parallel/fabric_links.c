@@ -2,6 +2,7 @@
  */
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
+#include "machine/watch/watch.h"
 
 enum { STEPS = 3, MICROBATCHES = 40, MANY = 9000, MANY_ON_GPUS = 500, MOST = 1500 };
 static const char *const link_name[LINKS] = { "activations", "activations", "gradients", "gradients" };
@@ -145,7 +146,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(between_neighbours), cmocka_unit_test(many_transfers) };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     int failures = cmocka_run_group_tests_name("fabric_links", tests, open_meshes, close_meshes);
     world_stop();
     return failures;

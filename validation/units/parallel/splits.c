@@ -2,6 +2,7 @@
  * where others come and go. Groups over the same ranks share one, and their transfers are told apart. */
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
+#include "machine/watch/watch.h"
 
 enum { LENGTH = 700, ROUNDS = 60, NAMES = 70 };
 
@@ -140,7 +141,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shared_groups_are_told_apart),
     };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     int failures = cmocka_run_group_tests_name("splits", tests, NULL, NULL);
     world_stop();
     return failures;

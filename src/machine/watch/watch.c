@@ -1,0 +1,316 @@
+/* The watching thread, and what the main thread tells it. Both are process state, as the process is. */
+#include "machine/watch/watch.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "machine/watch/board.h"
+#include "machine/watch/launcher.h"
+#include "machine/watch/verdict.h"
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* LOOK: between two looks. POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under
+ * Open MPI and MPICH. */
+enum { LOOK_MILLISECONDS = 50, POLLS = 8, WORLD_KEY = 1, REPORT_BYTES = 1 << 15 };
+/* GAP: a thread that was not run so long did not see what happened meanwhile. GRACE: for a launcher to end the others of
+ * one that is gone. TOLD: for the one that speaks. */
+static const double DEFAULT_LIMIT = 60.0, FRESH = 1.0, GAP = 1.0, GRACE = 2.0, TOLD = 2.0;
+
+static struct {
+    board_slot alone; /* of a process that did not start the watch */
+    _Atomic(board *) board;
+    _Atomic(board_slot *) own;
+    char name[BOARD_NAME];
+    atomic_int ranks, slot;
+    int depth;
+    unsigned polls;
+    uint64_t era;
+    pthread_t thread;
+    atomic_bool started, over;
+} watch = { .own = &watch.alone, .alone.limit = 60.0 };
+
+/* ---- what the main thread tells ---- */
+
+static board_slot *own(void) { return atomic_load_explicit(&watch.own, memory_order_relaxed); }
+
+void watch_limit(double seconds) { own()->limit = seconds; }
+void watch_allow(double seconds) { own()->allowance = seconds; }
+
+/* One thread writes it: no need to lock the bus. */
+void watch_progress(void)
+{
+    board_slot *s = own();
+    uint64_t n = atomic_load_explicit(&s->heartbeat, memory_order_relaxed);
+    atomic_store_explicit(&s->heartbeat, n + 1, memory_order_relaxed);
+}
+
+void watch_doing(const char *what, int64_t number)
+{
+    watch_event e = { .number = number + 1, .since = clock_seconds() };
+    watch_text(e.kind, sizeof e.kind, what);
+    cell_store(&own()->doing, &e);
+    watch_progress();
+}
+
+void watch_completed(const watch_event *e)
+{
+    cell_store(&own()->completed, e);
+    watch_progress();
+}
+
+/* A group that has no place takes one that another had. */
+void watch_enter(const watch_event *e)
+{
+    board_slot *s = own();
+    int at = 0;
+    while (at < RANK_GROUPS && s->entered[at].key && s->entered[at].key != e->group.key) at++;
+    if (at == RANK_GROUPS) at = (int)(e->group.key % RANK_GROUPS);
+    s->entered[at].order = e->order;
+    s->entered[at].key = e->group.key;
+}
+
+void watch_wait(const watch_event *e)
+{
+    if (watch.depth++) return;
+    board_slot *s = own();
+    cell_store(&s->waiting, e);
+    s->waits = true;
+}
+
+void watch_wait_end(void)
+{
+    if (--watch.depth == 0) own()->waits = false;
+}
+
+void watch_wait_for_all(const char *what)
+{
+    watch_event e = { .axis = "world", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
+    watch_text(e.kind, sizeof e.kind, what);
+    e.order = ++watch.era;
+    e.number = (int64_t)e.order;
+    e.group = (watch_group){ WORLD_KEY, 0, watch.ranks, 1, { watch.ranks }, { 1 } };
+    watch_enter(&e);
+    watch_wait(&e);
+}
+
+uint64_t watch_era(void) { return watch.era; }
+
+/* MPICH never yields while it polls: ranks that share a core would wait for each other's time slices. */
+void watch_yield(void)
+{
+    if (++watch.polls % POLLS == 0) sched_yield();
+}
+
+/* ---- the thread ---- */
+
+static struct {
+    uint64_t seen;
+    double seen_at, looked_at, gone_at;
+} thread;
+
+static void rest(void)
+{
+    const struct timespec pause = { 0, LOOK_MILLISECONDS * 1000000L };
+    nanosleep(&pause, NULL);
+}
+
+/* The first whose thread is awake speaks for the node. */
+static bool speaks(const board *b, double now)
+{
+    for (int i = 0; i < watch.slot; i++)
+        if (b->slot[i].presence == RANK_HERE && now - b->slot[i].tick < FRESH) return false;
+    return true;
+}
+
+/* Seconds since any rank completed anything. What happened while this thread did not look is not known. */
+static double quiet_seconds(const board *b, double now)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < b->slots; i++) sum += b->slot[i].heartbeat + (uint64_t)b->slot[i].presence;
+    if (sum != thread.seen || now - thread.looked_at > GAP) thread.seen_at = now;
+    thread.seen = sum;
+    thread.looked_at = now;
+    return now - thread.seen_at;
+}
+
+/* Of what ranks of other nodes do nothing is known. */
+static bool sees(const board *b, const watch_event *e) { return e->group.key != WORLD_KEY || b->slots == watch.ranks; }
+
+/* Does a rank wait for longer than it may, while nobody completes anything? */
+static bool is_stalled(const board *b, double quiet, double now)
+{
+    for (int i = 0; i < b->slots; i++) {
+        board_slot *s = (board_slot *)&b->slot[i];
+        watch_event e;
+        double limit = s->limit + s->allowance;
+        if (s->presence == RANK_ENDING || !s->waits || quiet <= limit) continue;
+        cell_load(&s->waiting, &e);
+        if (now - e.since > limit && sees(b, &e)) return true;
+    }
+    return false;
+}
+
+static bool one_is_gone(const board *b, double now)
+{
+    rank_state s;
+    for (int i = 0; i < b->slots; i++) {
+        if (b->slot[i].presence != RANK_HERE || now - b->slot[i].tick < FRESH) continue;
+        board_read(b, i, now, &s);
+        if (s.process == 'X') return true;
+    }
+    return false;
+}
+
+static void end_run(void)
+{
+    watch.over = true;
+    board_forget(watch.name);
+    fail_end(STATUS_HANG);
+}
+
+static void tell(board *b, double quiet, double now)
+{
+    static char text[REPORT_BYTES];
+    int32_t nobody = 0;
+    rank_state *s = calloc((size_t)b->slots, sizeof *s);
+    if (!atomic_compare_exchange_strong(&b->alarm, &nobody, watch.slot + 1)) return;
+    for (int i = 0; s && i < b->slots; i++) {
+        board_read(b, i, now, &s[i]);
+        if (s[i].presence != RANK_ABSENT) continue;
+        s[i].rank = own()->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
+        watch_text(s[i].host, sizeof s[i].host, own()->host);
+    }
+    if (s) verdict_say(s, b->slots, quiet, now, text, sizeof text);
+    ssize_t unused = write(STDERR_FILENO, text, strlen(text));
+    (void)unused;
+    b->told = 1;
+    end_run();
+}
+
+/* The one that speaks may be stopped itself. */
+static void obey(const board *b)
+{
+    for (double began = clock_seconds(); !b->told && clock_seconds() - began < TOLD;) rest();
+    end_run();
+}
+
+static void look(board *b)
+{
+    double now = clock_seconds();
+    own()->tick = now;
+    if (b->alarm) obey(b);
+    double quiet = quiet_seconds(b, now);
+    if (!speaks(b, now)) return;
+    if (!one_is_gone(b, now)) thread.gone_at = now;
+    if (is_stalled(b, quiet, now) || now - thread.gone_at > GRACE) tell(b, quiet, now);
+}
+
+static void *run_thread(void *unused)
+{
+    while (!watch.over) {
+        look(watch.board);
+        rest();
+    }
+    return unused;
+}
+
+/* ---- its life ---- */
+
+static void copy_cell(board_cell *to, board_cell *from)
+{
+    watch_event e;
+    cell_load(from, &e);
+    cell_store(to, &e);
+}
+
+static void take_slot(board *b, int slot)
+{
+    board_slot *before = own(), *s = &b->slot[slot];
+    s->limit = before->limit;
+    s->allowance = before->allowance;
+    copy_cell(&s->doing, &before->doing);
+    copy_cell(&s->waiting, &before->waiting);
+    s->waits = before->waits;
+    for (int i = 0; i < RANK_GROUPS; i++) {
+        s->entered[i].order = before->entered[i].order;
+        s->entered[i].key = before->entered[i].key;
+    }
+    watch.slot = slot;
+    watch.own = s;
+    watch.board = b;
+}
+
+/* Signals are the main thread's. */
+static void start_thread(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&watch.thread, NULL, run_thread, NULL)) FAIL("no thread that watches the run");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    watch.started = true;
+}
+
+void watch_start(void)
+{
+    launch_place at = launch_here();
+    int rank = at.rank < 0 ? 0 : at.rank;
+    board *b = NULL;
+    watch.ranks = at.ranks < 1 ? 1 : at.ranks;
+    own()->limit = DEFAULT_LIMIT;
+    if (at.locals > 1 && launch_name(watch.name, sizeof watch.name)) b = board_attach(watch.name, at.locals);
+    if (b && !board_claim(b, at.local, rank)) b = NULL;
+    int slot = b ? at.local : 0;
+    if (!b && (!(b = board_alone()) || !board_claim(b, 0, rank))) FAIL("no memory to watch the run");
+    take_slot(b, slot);
+    watch_doing("starting MPI", -1);
+    start_thread();
+}
+
+uint64_t watch_board(void) { return ((board *)watch.board)->identity; }
+
+void watch_forget(void) { board_forget(watch.name); }
+
+bool watch_move(const char *name, int slot, int slots)
+{
+    board *b = board_attach(name, slots);
+    if (!b || !board_claim(b, slot, own()->rank)) return false;
+    watch_text(watch.name, sizeof watch.name, name);
+    take_slot(b, slot);
+    return true;
+}
+
+void watch_world(int rank, int ranks)
+{
+    own()->rank = rank;
+    watch.ranks = ranks;
+}
+
+/* Where the watch ends the run, the main thread does not. */
+void watch_ending(void)
+{
+    while (watch.over) rest();
+    own()->presence = RANK_ENDING;
+}
+
+static bool all_have_ended(const board *b)
+{
+    for (int i = 0; i < b->slots; i++)
+        if (b->slot[i].presence == RANK_HERE) return false;
+    return true;
+}
+
+void watch_stop(void)
+{
+    watch_wait_for_all("the others' end");
+    own()->presence = RANK_ENDED;
+    while (!all_have_ended(watch.board)) rest();
+    watch_wait_end();
+    watch.over = true;
+    pthread_join(watch.thread, NULL);
+}
