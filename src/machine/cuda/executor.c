@@ -9,6 +9,7 @@
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/fabric.h"
+#include "machine/watch/watch.h"
 #include <stdlib.h>
 
 void *cuda_executor_open(const machine_options *options, history *h)
@@ -117,8 +118,8 @@ static void launch(const cuda_executor *e, const submission *s)
     backend_check_scratch(s->op, scratch, s->scratch_bytes);
     if (e->options.prove_access) poison(q, s, scratch);
     if (op_is_transfer(s->op->kind)) {
-        watch_event e = transfer_event(s->op);
-        watch_enter(&e);
+        watch_event entered = transfer_event(s->op);
+        watch_enter(&entered);
         cuda_transfer(s->op, q->stream);
         return;
     }

@@ -137,6 +137,12 @@ static char process_state(int pid)
     return end[2] == 'Z' ? 'X' : end[2];
 }
 
+bool board_is_gone(const board *b, int slot)
+{
+    const board_slot *s = &b->slot[slot];
+    return s->processes == own_processes() && is_gone(s->pid);
+}
+
 static char state_of(const board_slot *s, double silent)
 {
     if (s->processes != own_processes()) return '?';

@@ -42,5 +42,6 @@ void board_forget(const char *name);
 
 void cell_store(board_cell *c, const watch_event *e);
 void cell_load(board_cell *c, watch_event *e);
+bool board_is_gone(const board *b, int slot);
 /* What the slot says, and what the kernel says of its process; of an absent one the presence alone. */
 void board_read(const board *b, int slot, double now, rank_state *s);

@@ -79,8 +79,8 @@ static int most_blamed(const rank_state *s, int count)
         if (votes[i] == 0) continue;
         bool better = best < 0 || s[i].waits < s[best].waits;
         bool equal = best >= 0 && s[i].waits == s[best].waits;
-        better = better || (equal && (votes[i] > votes[best] ||
-                                      (votes[i] == votes[best] && s[i].heartbeat > s[best].heartbeat)));
+        better = better ||
+                 (equal && (votes[i] > votes[best] || (votes[i] == votes[best] && s[i].heartbeat > s[best].heartbeat)));
         if (better) best = i;
     }
     free(votes);
@@ -171,8 +171,7 @@ static void add_event(words *w, const watch_event *e)
 
 static void add_doing(words *w, const rank_state *s)
 {
-    if (s->doing.kind[0] && s->doing.number > 0)
-        add(w, "%s %" PRId64, s->doing.kind, s->doing.number - 1);
+    if (s->doing.kind[0] && s->doing.number > 0) add(w, "%s %" PRId64, s->doing.kind, s->doing.number - 1);
     else add(w, "%s", s->doing.kind[0] ? s->doing.kind : "starting");
 }
 
@@ -185,25 +184,29 @@ static void add_completed(words *w, const rank_state *s, double now)
     add(w, " %.1f s ago", now - s->completed.since);
 }
 
+static const char *state_words(const rank_state *s)
+{
+    if (is_dead(s)) return "is gone";
+    if (is_stopped(s)) return "is stopped";
+    if (is_unheard(s)) return "is not heard of";
+    if (is_absent(s)) return "has not started";
+    if (s->process == 'D') return "waits for a disk or a driver";
+    return s->waits ? "waits for " : "waits for no other rank";
+}
+
 static void add_state(words *w, const rank_state *s)
 {
-    if (is_dead(s)) add(w, "is gone");
-    else if (is_stopped(s)) add(w, "is stopped");
-    else if (is_unheard(s)) add(w, "is not heard of");
-    else if (is_absent(s)) add(w, "has not started");
-    else if (s->process == 'D') add(w, "waits for a disk or a driver");
-    else if (s->presence == RANK_ENDED) add(w, "has ended");
-    else if (!s->waits) add(w, "waits for no other rank");
-    if (s->waits && !is_absent(s)) {
-        add(w, "%swaits for ", is_dead(s) || is_stopped(s) || is_unheard(s) ? ", " : "");
-        add_event(w, &s->waiting);
-    }
+    add(w, "%s", state_words(s));
+    if (!s->waits || is_absent(s)) return;
+    if (strcmp(state_words(s), "waits for ") != 0) add(w, ", in ");
+    add_event(w, &s->waiting);
 }
 
 /* Ages left out, so that ranks that do the same say the same. */
 static void describe(const rank_state *s, char line[LINE])
 {
     words w = { line, LINE, 0 };
+    line[0] = 0;
     add_doing(&w, s);
     add(&w, ": ");
     add_state(&w, s);
@@ -252,25 +255,31 @@ static void add_table(words *w, const rank_state *s, int count, double now)
     }
 }
 
+static void add_while(words *w, const rank_state *s)
+{
+    if (is_absent(s)) return;
+    add(w, " (pid %d, ", (int)s->pid);
+    add_doing(w, s);
+    add(w, ")");
+}
+
 static void add_culprit(words *w, const rank_state *s, const verdict_culprit *c)
 {
     const rank_state *who = &s[c->who];
     const watch_event *e = c->waiting >= 0 ? &s[c->waiting].waiting : NULL;
-    add(w, "xgsw: rank %d on %s (pid %d) ", who->rank, who->host, (int)who->pid);
-    if (c->cause == CAUSE_UNDELIVERED) add(w, "and all it needs have entered what does not end: ");
-    else if (c->cause == CAUSE_BEHIND) add(w, "has not entered ");
+    add(w, "xgsw: rank %d on %s", who->rank, who->host);
+    add_while(w, who);
+    if (c->cause == CAUSE_UNDELIVERED) add(w, " and all that it needs have entered what does not end: ");
+    else if (c->cause == CAUSE_BEHIND) add(w, " has not entered ");
     else {
+        add(w, " ");
         add_state(w, who);
-        add(w, " in ");
-        add_doing(w, who);
         if (e) add(w, "; rank %d waits for ", s[c->waiting].rank);
     }
     if (e) add_event(w, e);
-    if (e && c->cause < CAUSE_BEHIND && e->group.key) add(w, is_behind(who, e) ? ", which it has not entered" : "");
+    if (e && c->cause < CAUSE_BEHIND && e->group.key && is_behind(who, e)) add(w, ", which it has not entered");
     if (c->cause != CAUSE_BEHIND) return;
-    add(w, ", in ");
-    add_doing(w, who);
-    add(w, ": ");
+    add(w, "; it ");
     add_state(w, who);
 }
 
@@ -278,6 +287,7 @@ void verdict_say(const rank_state *s, int count, double quiet, double now, char 
 {
     words w = { text, length, 0 };
     verdict_culprit c = verdict_find(s, count);
+    text[0] = 0;
     add(&w, "xgsw: no rank has completed anything for %.0f s while others wait:\n", quiet);
     add_table(&w, s, count, now);
     add_culprit(&w, s, &c);

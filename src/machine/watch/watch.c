@@ -17,9 +17,9 @@
 /* LOOK: between two looks. POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under
  * Open MPI and MPICH. */
 enum { LOOK_MILLISECONDS = 50, POLLS = 8, WORLD_KEY = 1, REPORT_BYTES = 1 << 15 };
-/* GAP: a thread that was not run so long did not see what happened meanwhile. GRACE: for a launcher to end the others of
- * one that is gone. TOLD: for the one that speaks. */
-static const double DEFAULT_LIMIT = 60.0, FRESH = 1.0, GAP = 1.0, GRACE = 2.0, TOLD = 2.0;
+/* FRESH: a thread that ticked so recently is awake. GAP: one that was not run so long did not see what happened
+ * meanwhile. GRACE: some launchers give the others of one that is gone a second. TOLD: for the one that speaks. */
+static const double FRESH = 1.0, GAP = 1.0, GRACE = 0.2, TOLD = 2.0;
 
 static struct {
     board_slot alone; /* of a process that did not start the watch */
@@ -32,7 +32,7 @@ static struct {
     uint64_t era;
     pthread_t thread;
     atomic_bool started, over;
-} watch = { .own = &watch.alone, .alone.limit = 60.0 };
+} watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
 
 /* ---- what the main thread tells ---- */
 
@@ -155,14 +155,10 @@ static bool is_stalled(const board *b, double quiet, double now)
     return false;
 }
 
-static bool one_is_gone(const board *b, double now)
+static bool one_is_gone(const board *b)
 {
-    rank_state s;
-    for (int i = 0; i < b->slots; i++) {
-        if (b->slot[i].presence != RANK_HERE || now - b->slot[i].tick < FRESH) continue;
-        board_read(b, i, now, &s);
-        if (s.process == 'X') return true;
-    }
+    for (int i = 0; i < b->slots; i++)
+        if (b->slot[i].presence == RANK_HERE && board_is_gone(b, i)) return true;
     return false;
 }
 
@@ -182,7 +178,8 @@ static void tell(board *b, double quiet, double now)
     for (int i = 0; s && i < b->slots; i++) {
         board_read(b, i, now, &s[i]);
         if (s[i].presence != RANK_ABSENT) continue;
-        s[i].rank = own()->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
+        s[i].rank =
+            own()->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
         watch_text(s[i].host, sizeof s[i].host, own()->host);
     }
     if (s) verdict_say(s, b->slots, quiet, now, text, sizeof text);
@@ -206,7 +203,7 @@ static void look(board *b)
     if (b->alarm) obey(b);
     double quiet = quiet_seconds(b, now);
     if (!speaks(b, now)) return;
-    if (!one_is_gone(b, now)) thread.gone_at = now;
+    if (!one_is_gone(b)) thread.gone_at = now;
     if (is_stalled(b, quiet, now) || now - thread.gone_at > GRACE) tell(b, quiet, now);
 }
 
@@ -262,7 +259,6 @@ void watch_start(void)
     int rank = at.rank < 0 ? 0 : at.rank;
     board *b = NULL;
     watch.ranks = at.ranks < 1 ? 1 : at.ranks;
-    own()->limit = DEFAULT_LIMIT;
     if (at.locals > 1 && launch_name(watch.name, sizeof watch.name)) b = board_attach(watch.name, at.locals);
     if (b && !board_claim(b, at.local, rank)) b = NULL;
     int slot = b ? at.local : 0;

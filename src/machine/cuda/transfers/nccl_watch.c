@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/watch/watch.h"
-#include "machine/watch/watch.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -88,6 +87,5 @@ void nccl_abandon(void (*let_go)(void))
     if (!nccl.opened || atomic_exchange(&nccl.ending, true)) return;
     nccl.let_go = let_go;
     start_thread(abandon);
-    for (double began = clock_seconds(); !atomic_load(&nccl.gone) && clock_seconds() - began < ABANDON_SECONDS;)
-        rest();
+    for (double began = clock_seconds(); !atomic_load(&nccl.gone) && clock_seconds() - began < ABANDON_SECONDS;) rest();
 }
