@@ -82,6 +82,16 @@ static void node_open(void)
     CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
+static void nodes_connect(void)
+{
+    if (world.node_ranks == world.ranks) return;
+    link_address own = watch_address(), *all = calloc((size_t)world.ranks, sizeof *all);
+    if (!all) FAIL("no memory for the addresses of the ranks");
+    CHECK(MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, MPI_COMM_WORLD));
+    watch_connect(all);
+    free(all);
+}
+
 /* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken
  * from what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
 void world_start(int *argc, char ***argv)
@@ -104,6 +114,7 @@ void world_start(int *argc, char ***argv)
     say_enable(world.rank == 0);
     watch_world(world.rank, world.ranks);
     node_open();
+    nodes_connect();
     watch_wait_end();
     watch_doing("setting up", -1);
 }

@@ -74,8 +74,10 @@ void board_forget(const char *name)
 
 static uint64_t own_processes(void)
 {
+    static _Atomic uint64_t known;
     struct stat is;
-    return stat("/proc/self/ns/pid", &is) ? 0 : (uint64_t)is.st_ino;
+    if (!known && stat("/proc/self/ns/pid", &is) == 0) known = (uint64_t)is.st_ino;
+    return known;
 }
 
 static bool is_gone(int pid) { return kill(pid, 0) && errno == ESRCH; }

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "machine/watch/board.h"
 #include "machine/watch/launcher.h"
+#include "machine/watch/link.h"
 #include "machine/watch/verdict.h"
 #include <pthread.h>
 #include <sched.h>
@@ -25,13 +26,15 @@ static struct {
     board_slot alone; /* of a process that did not start the watch */
     _Atomic(board *) board;
     _Atomic(board_slot *) own;
+    _Atomic(links *) link; /* of a run that spans nodes */
     char name[BOARD_NAME];
     atomic_int ranks, slot;
     int depth;
     unsigned polls;
     uint64_t era;
     pthread_t thread;
-    atomic_bool started, over;
+    atomic_bool over;
+    bool said;
 } watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
 
 /* ---- what the main thread tells ---- */
@@ -139,20 +142,24 @@ static double quiet_seconds(const board *b, double now)
 }
 
 /* Of what ranks of other nodes do nothing is known. */
-static bool sees(const board *b, const watch_event *e) { return e->group.key != WORLD_KEY || b->slots == watch.ranks; }
-
-/* Does a rank wait for longer than it may, while nobody completes anything? */
-static bool is_stalled(const board *b, double quiet, double now)
+static bool sees(const board *b, const watch_event *e)
 {
+    return watch.link ? e->group.key != WORLD_KEY : b->slots == watch.ranks || e->group.key != WORLD_KEY;
+}
+
+/* The least that a rank would wait of those that have waited longer; 0: none has. */
+static double exceeded_limit(const board *b, bool alone, double now)
+{
+    double least = 0.0;
     for (int i = 0; i < b->slots; i++) {
         board_slot *s = (board_slot *)&b->slot[i];
         watch_event e;
         double limit = s->limit + s->allowance;
-        if (s->presence == RANK_ENDING || !s->waits || quiet <= limit) continue;
+        if (s->presence == RANK_ENDING || !s->waits) continue;
         cell_load(&s->waiting, &e);
-        if (now - e.since > limit && sees(b, &e)) return true;
+        if (now - e.since > limit && (!alone || sees(b, &e)) && (least == 0.0 || limit < least)) least = limit;
     }
-    return false;
+    return least;
 }
 
 static bool one_is_gone(const board *b)
@@ -169,20 +176,24 @@ static void end_run(void)
     fail_end(STATUS_HANG);
 }
 
-static void tell(board *b, double quiet, double now)
+static void read_board(const board *b, double now, rank_state *s)
 {
-    static char text[REPORT_BYTES];
-    int32_t nobody = 0;
-    rank_state *s = calloc((size_t)b->slots, sizeof *s);
-    if (!atomic_compare_exchange_strong(&b->alarm, &nobody, watch.slot + 1)) return;
-    for (int i = 0; s && i < b->slots; i++) {
+    for (int i = 0; i < b->slots; i++) {
         board_read(b, i, now, &s[i]);
         if (s[i].presence != RANK_ABSENT) continue;
         s[i].rank =
             own()->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
         watch_text(s[i].host, sizeof s[i].host, own()->host);
     }
-    if (s) verdict_say(s, b->slots, quiet, now, text, sizeof text);
+}
+
+/* Says why, once on each board; then nothing is in the way of the end. */
+static void tell(board *b, const rank_state *s, int count, double quiet)
+{
+    static char text[REPORT_BYTES];
+    int32_t nobody = 0;
+    if (!atomic_compare_exchange_strong(&b->alarm, &nobody, watch.slot + 1)) return;
+    verdict_say(s, count, quiet, clock_seconds(), text, sizeof text);
     ssize_t unused = write(STDERR_FILENO, text, strlen(text));
     (void)unused;
     b->told = 1;
@@ -196,15 +207,73 @@ static void obey(const board *b)
     end_run();
 }
 
+static rank_state *states_of(int count)
+{
+    rank_state *s = calloc((size_t)count, sizeof *s);
+    if (!s) end_run();
+    return s;
+}
+
+static void judge_node(board *b, const node_word *word, double now)
+{
+    if (!word->gone && (word->limit == 0.0 || word->quiet <= word->limit)) return;
+    rank_state *s = states_of(b->slots);
+    read_board(b, now, s);
+    tell(b, s, b->slots, word->quiet);
+    free(s);
+}
+
+static void judge_run(board *b, links *l, double now)
+{
+    node_word word = link_word(l, now);
+    if (!word.gone && (word.limit == 0.0 || word.quiet <= word.limit)) return;
+    rank_state *s = states_of(watch.ranks);
+    link_states(l, now, s);
+    link_end(l);
+    tell(b, s, watch.ranks, word.quiet);
+    free(s);
+}
+
+static void say_unreached(const links *l, double now)
+{
+    int n = link_unreached(l, now);
+    if (n == 0 || watch.said || !link_judges(l)) return;
+    fprintf(stderr, "xgsw: %d nodes cannot be reached by TCP: a hang is judged by each node for itself\n", n);
+    watch.said = true;
+}
+
+static bool talk(board *b, links *l, const node_word *word, double now)
+{
+    rank_state *s = states_of(b->slots);
+    read_board(b, now, s);
+    states_turn(s, b->slots, now);
+    bool ends = link_talk(l, word, s, now);
+    free(s);
+    return ends;
+}
+
+/* For its node, of which this rank speaks. */
+static void judge(board *b, double quiet, double now)
+{
+    links *l = watch.link;
+    if (!one_is_gone(b)) thread.gone_at = now;
+    bool gone = now - thread.gone_at > GRACE;
+    node_word word = { quiet, exceeded_limit(b, false, now), gone };
+    if (l && talk(b, l, &word, now)) b->alarm = b->told = 1;
+    if (l) say_unreached(l, now);
+    if (l && link_judges(l)) judge_run(b, l, now);
+    if (l && !link_is_alone(l, now) && !gone) return;
+    word.limit = exceeded_limit(b, true, now);
+    judge_node(b, &word, now);
+}
+
 static void look(board *b)
 {
     double now = clock_seconds();
     own()->tick = now;
-    if (b->alarm) obey(b);
     double quiet = quiet_seconds(b, now);
-    if (!speaks(b, now)) return;
-    if (!one_is_gone(b)) thread.gone_at = now;
-    if (is_stalled(b, quiet, now) || now - thread.gone_at > GRACE) tell(b, quiet, now);
+    if (speaks(b, now)) judge(b, quiet, now);
+    if (b->alarm) obey(b);
 }
 
 static void *run_thread(void *unused)
@@ -250,7 +319,6 @@ static void start_thread(void)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&watch.thread, NULL, run_thread, NULL)) FAIL("no thread that watches the run");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    watch.started = true;
 }
 
 void watch_start(void)
@@ -286,6 +354,18 @@ void watch_world(int rank, int ranks)
     own()->rank = rank;
     watch.ranks = ranks;
 }
+
+link_address watch_address(void)
+{
+    board *b = watch.board;
+    if (watch.slot != 0) return (link_address){ .board = 0 };
+    link_address here = link_listen();
+    here.board = b->identity;
+    here.slots = (uint16_t)b->slots;
+    return here;
+}
+
+void watch_connect(const link_address *everybody) { watch.link = link_open(everybody, watch.ranks, watch_board()); }
 
 /* Where the watch ends the run, the main thread does not. */
 void watch_ending(void)

@@ -18,7 +18,7 @@ static struct {
     const char *who, *call; /* of the main thread's call */
     void (*let_go)(void);
     atomic_bool ending, gone;
-} nccl;
+} calls;
 
 static void rest(void)
 {
@@ -41,25 +41,25 @@ static void start_thread(void *(*run)(void *))
 void nccl_open(void)
 {
     char why[256] = "";
-    if (nccl.opened) return;
+    if (calls.opened) return;
     if (!nccl_load(why, sizeof why)) FAIL("NCCL: %s", why);
-    nccl.opened = true;
+    calls.opened = true;
 }
 
 /* The run already ends: that is left to who ends it. */
 static void stand_aside(void)
 {
-    while (atomic_load(&nccl.ending)) pause();
+    while (atomic_load(&calls.ending)) pause();
 }
 
 /* The function's name, without its arguments. */
-static int call_length(void) { return (int)strcspn(nccl.call, "("); }
+static int call_length(void) { return (int)strcspn(calls.call, "("); }
 
 void nccl_begin(const char *who, const char *call)
 {
     stand_aside();
-    nccl.who = who;
-    nccl.call = call;
+    calls.who = who;
+    calls.call = call;
     watch_event e = { .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
     snprintf(e.kind, sizeof e.kind, "%.*s", call_length(), call);
     watch_text(e.name, sizeof e.name, who);
@@ -71,21 +71,21 @@ void nccl_end(ncclResult_t result, const char *file, int line)
     watch_wait_end();
     if (result == ncclSuccess) return;
     stand_aside();
-    fail_at(file, line, STATUS_FAILED, "%.*s for %s: %s; %s", call_length(), nccl.call, nccl.who,
+    fail_at(file, line, STATUS_FAILED, "%.*s for %s: %s; %s", call_length(), calls.call, calls.who,
             ncclGetErrorString(result), ncclGetLastError(NULL));
 }
 
 static void *abandon(void *unused)
 {
-    nccl.let_go();
-    atomic_store(&nccl.gone, true);
+    calls.let_go();
+    atomic_store(&calls.gone, true);
     return unused;
 }
 
 void nccl_abandon(void (*let_go)(void))
 {
-    if (!nccl.opened || atomic_exchange(&nccl.ending, true)) return;
-    nccl.let_go = let_go;
+    if (!calls.opened || atomic_exchange(&calls.ending, true)) return;
+    calls.let_go = let_go;
     start_thread(abandon);
-    for (double began = clock_seconds(); !atomic_load(&nccl.gone) && clock_seconds() - began < ABANDON_SECONDS;) rest();
+    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON_SECONDS;) rest();
 }
