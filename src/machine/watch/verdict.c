@@ -24,12 +24,20 @@ static uint64_t entered(const rank_state *s, uint64_t key)
     return 0;
 }
 
-static bool is_behind(const rank_state *s, const watch_event *e)
+static bool has_entered(const rank_state *s, const watch_event *e)
 {
-    return s->presence == RANK_ABSENT || entered(s, e->group.key) < e->order;
+    return s->presence != RANK_ABSENT && entered(s, e->group.key) >= e->order;
 }
 
-/* Of those that keep state i waiting: one that waits for nobody, else the last. -1: none does. */
+/* Who has entered it and waits for nobody is stuck in its part. */
+static bool holds(const rank_state *s, const watch_event *e)
+{
+    return !has_entered(s, e) || (!s->waits && s->presence == RANK_HERE);
+}
+
+static bool is_busy(const rank_state *s) { return s->presence == RANK_HERE && !s->waits; }
+
+/* Of those that keep state i waiting: one that waits for nobody, else the first. -1: none does. */
 static int awaited_by(const rank_state *s, int count, int i)
 {
     int found = -1;
@@ -37,7 +45,7 @@ static int awaited_by(const rank_state *s, int count, int i)
     if (!s[i].waits || !e->group.key) return -1;
     for (int m = 0; m < e->group.size; m++) {
         const rank_state *other = state_of_rank(s, count, watch_member(&e->group, m));
-        if (!other || other == &s[i] || !is_behind(other, e)) continue;
+        if (!other || other == &s[i] || !holds(other, e)) continue;
         if (found < 0 || s[found].waits) found = (int)(other - s);
     }
     return found;
@@ -116,6 +124,8 @@ verdict_culprit verdict_find(const rank_state *s, int count)
     }
     int who = most_blamed(s, count);
     if (who >= 0) return follow(s, count, who);
+    who = first_that(s, count, is_busy);
+    if (who >= 0) return (verdict_culprit){ CAUSE_BEHIND, who, waiter_for(s, count, who) };
     who = longest_waiting(s, count);
     return (verdict_culprit){ CAUSE_UNDELIVERED, who < 0 ? 0 : who, who };
 }
@@ -212,47 +222,45 @@ static void describe(const rank_state *s, char line[LINE])
     add_state(&w, s);
 }
 
-static void add_ranks(words *w, const rank_state *s, int count, const char *line, int first)
+typedef char text_line[LINE];
+
+static void add_ranks(words *w, const rank_state *s, int count, const text_line *line, int first)
 {
-    char other[LINE];
     int alike = 0;
     for (int i = first; i < count; i++) {
-        describe(&s[i], other);
-        if (strcmp(line, other) != 0) continue;
+        if (strcmp(line[first], line[i]) != 0) continue;
         if (alike < SHOWN) add(w, "%s%d", alike ? " " : "", s[i].rank);
         alike++;
     }
     if (alike > SHOWN) add(w, " ... (%d ranks)", alike);
 }
 
-static bool said_before(const rank_state *s, int i, const char *line)
+static bool said_before(const text_line *line, int i)
 {
-    char other[LINE];
-    for (int k = 0; k < i; k++) {
-        describe(&s[k], other);
-        if (strcmp(line, other) == 0) return true;
-    }
+    for (int k = 0; k < i; k++)
+        if (strcmp(line[i], line[k]) == 0) return true;
     return false;
 }
 
 static void add_table(words *w, const rank_state *s, int count, double now)
 {
-    char line[LINE];
+    text_line *line = malloc((size_t)count * sizeof *line);
     int lines = 0;
-    for (int i = 0; i < count; i++) {
-        describe(&s[i], line);
-        if (said_before(s, i, line)) continue;
+    for (int i = 0; line && i < count; i++) describe(&s[i], line[i]);
+    for (int i = 0; line && i < count && lines <= LINES; i++) {
+        if (said_before(line, i)) continue;
         if (lines++ == LINES) {
             add(w, "xgsw:   ... and others that differ\n");
-            return;
+            break;
         }
         add(w, "xgsw:   rank ");
         add_ranks(w, s, count, line, i);
-        add(w, ", %s", line);
+        add(w, ", %s", line[i]);
         if (s[i].waits) add(w, ", for %.1f s", now - s[i].waiting.since);
         add_completed(w, &s[i], now);
         add(w, "\n");
     }
+    free(line);
 }
 
 static void add_while(words *w, const rank_state *s)
@@ -270,14 +278,14 @@ static void add_culprit(words *w, const rank_state *s, const verdict_culprit *c)
     add(w, "xgsw: rank %d on %s", who->rank, who->host);
     add_while(w, who);
     if (c->cause == CAUSE_UNDELIVERED) add(w, " and all that it needs have entered what does not end: ");
-    else if (c->cause == CAUSE_BEHIND) add(w, " has not entered ");
+    else if (c->cause == CAUSE_BEHIND) add(w, e && has_entered(who, e) ? " is stuck in " : " has not entered ");
     else {
         add(w, " ");
         add_state(w, who);
         if (e) add(w, "; rank %d waits for ", s[c->waiting].rank);
     }
     if (e) add_event(w, e);
-    if (e && c->cause < CAUSE_BEHIND && e->group.key && is_behind(who, e)) add(w, ", which it has not entered");
+    if (e && c->cause < CAUSE_BEHIND && e->group.key && !has_entered(who, e)) add(w, ", which it has not entered");
     if (c->cause != CAUSE_BEHIND) return;
     add(w, "; it ");
     add_state(w, who);
