@@ -16,6 +16,12 @@ XGSW = os.path.abspath(os.environ.get("XGSW", "./xgsw"))
 RANKS, STALL, FIRST_STALL = 3, 3, 60  # seconds; the last one until the deck is read
 BOUND = 5       # seconds to find it out and to end, beyond the limit
 START = 25      # seconds that the run before it may take on a busy machine
+# Two nodes: two names, and a remote shell that stays here.
+AGENT = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+exec sh -c "$*"
+"""
 DECK = f"""hangs
 {RANKS} ranks
 [llama3.1-8b]
@@ -61,6 +67,18 @@ def play(number, misdeed="", launch=None):
         return status, seconds, said.read()
 
 
+def two_nodes(ranks_of_node):
+    agent = os.path.join(here, "agent")
+    with open(agent, "w") as file:
+        file.write(AGENT)
+    os.chmod(agent, 0o755)
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
+            agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--host",
+            f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), "env", f"LD_PRELOAD={SHARED}",
+            XGSW]
+
+
 def judge(rank, point, deed, played):
     status, seconds, said = played
     limit = FIRST_STALL if point in ("start", "deck") else STALL
@@ -83,6 +101,12 @@ def run_all(scenes, at_once):
         plays = [pool.submit(play, i, f"{rank} {point} {deed}") for i, (rank, point, deed) in enumerate(scenes)]
         for (rank, point, deed), p in zip(scenes, plays):
             judge(rank, point, deed, p.result())
+
+
+def run_on_two_nodes():
+    """The rank that is stopped is named by the other node's, also where it is the one that judges."""
+    for rank, ranks in ((1, 1), (0, 1), (3, 2), (0, 2)):
+        judge(rank, "step", "stop", play(f"nodes{rank}{ranks}", f"{rank} step stop", two_nodes(ranks)))
 
 
 def healthy(count):
@@ -111,6 +135,7 @@ if LONG:
 else:
     run_all([(0, "commit", "asleep"), (0, "step", "stop"), (1, "step", "endless"), (2, "step", "stop"),
              (0, "gather", "stop"), (2, "gather", "skip"), (1, "end", "stop"), (0, "exit", "stop")], 4)
+run_on_two_nodes()
 shutil.rmtree(here)
 print(f"1..{len(verdicts)}")
 sys.exit(not all(verdicts))

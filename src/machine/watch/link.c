@@ -14,15 +14,16 @@
 
 /* SILENT: then a node is not heard of, and who judges is given up. UNREACHED: it never will be. */
 enum { GUESTS = 16 };
-static const double PERIOD = 0.5, SILENT = 3.0, UNREACHED = 15.0;
+static const double PERIOD = 1.0, SILENT = 3.0, UNREACHED = 5.0;
 
-/* What goes to the node that judges, with the states of `slots` ranks behind it; what comes back, one byte. */
+/* What goes to the node that judges, with the states of `slots` ranks behind it, and the same of that node back, which
+ * says how the run goes on: so that who judges after it knows its ranks. */
+typedef enum { RUN_GOES_ON, RUN_UNSEEN, RUN_ENDS } run_state;
 typedef struct {
     uint64_t run, board;
     node_word word;
-    int32_t slots, unused;
+    int32_t slots, state;
 } letter;
-typedef enum { ANSWER_GOES_ON = 'g', ANSWER_ALONE = 'a', ANSWER_ENDS = 'e' } answer;
 
 /* Of another node: what it sent, whole, and what of its next letter has come. */
 typedef struct {
@@ -42,8 +43,8 @@ struct links {
     int guest[GUESTS]; /* that have not said who they are */
     int socket;        /* to the judge */
     double tried, sent, answered, opened;
-    char *outgoing;
-    size_t length, done;
+    char *outgoing, *answer; /* [length] of this node, of the judge */
+    size_t length, done, got;
     bool known, alone, ends; /* known: the address has answered */
 };
 
@@ -109,9 +110,12 @@ links *link_open(const link_address *everybody, int ranks, uint64_t own)
     l->ranks = ranks;
     l->socket = -1;
     for (int i = 0; i < GUESTS; i++) l->guest[i] = -1;
+    size_t longest = 0;
+    for (int i = 0; i < l->nodes; i++) longest = l->node[i].length > longest ? l->node[i].length : longest;
     l->length = l->node[l->own].length;
-    l->outgoing = malloc(l->length);
-    return l->outgoing ? l : NULL;
+    l->outgoing = calloc(1, l->length);
+    l->answer = malloc(longest);
+    return l->outgoing && l->answer ? l : NULL;
 }
 
 /* ---- to the node that judges ---- */
@@ -124,6 +128,8 @@ static void try_address(links *l, double now)
     close_socket(&l->socket);
     l->tried = now;
     l->done = l->length;
+    l->sent = 0.0;
+    l->got = 0;
     if (!a->port || !to.sin_addr.s_addr || (l->socket = open_socket()) < 0) return;
     if (connect(l->socket, (struct sockaddr *)&to, sizeof to) && errno != EINPROGRESS) close_socket(&l->socket);
 }
@@ -142,13 +148,35 @@ static void try_next(links *l, double now)
     else try_address(l, now);
 }
 
-static void write_letter(links *l, const node_word *word, const rank_state *states, double now)
+void states_turn(rank_state *s, int count, double now)
 {
-    letter head = { l->run, l->node[l->own].address.board, *word, l->node[l->own].address.slots, 0 };
+    for (int i = 0; i < count; i++) {
+        s[i].waiting.since = now - s[i].waiting.since;
+        s[i].completed.since = now - s[i].completed.since;
+    }
+}
+
+static void write_letter(links *l, run_state state)
+{
+    const node *own = &l->node[l->own];
+    letter head = { l->run, own->address.board, own->word, own->address.slots, state };
+    rank_state *states = (rank_state *)(void *)(l->outgoing + sizeof head);
     memcpy(l->outgoing, &head, sizeof head);
-    memcpy(l->outgoing + sizeof head, states, l->length - sizeof head);
-    l->sent = now;
-    l->done = 0;
+    memcpy(states, own->states, own->address.slots * sizeof *states);
+    states_turn(states, own->address.slots, own->heard);
+}
+
+static void keep(node *of, const node_word *word, const void *states, double now)
+{
+    of->word = *word;
+    of->heard = now;
+    memcpy(of->states, states, of->address.slots * sizeof *of->states);
+    states_turn(of->states, of->address.slots, now);
+}
+
+static bool is_of(const letter *head, const links *l, const node *n)
+{
+    return head->run == l->run && head->board == n->address.board && head->slots == n->address.slots;
 }
 
 /* False: the connection is lost. */
@@ -162,25 +190,40 @@ static bool send_rest(links *l)
     return true;
 }
 
+static bool read_answer(links *l, double now)
+{
+    node *judge = &l->node[l->judge];
+    const letter *head = (const letter *)(const void *)l->answer;
+    l->got = 0;
+    if (!is_of(head, l, judge)) return false;
+    keep(judge, &head->word, l->answer + sizeof *head, now);
+    l->answered = now;
+    l->known = true;
+    l->alone = head->state == RUN_UNSEEN;
+    l->ends = l->ends || head->state == RUN_ENDS;
+    return true;
+}
+
 static bool hear_answer(links *l, double now)
 {
-    char said;
+    size_t length = l->node[l->judge].length;
     for (;;) {
-        ssize_t n = recv(l->socket, &said, 1, MSG_DONTWAIT);
+        ssize_t n = recv(l->socket, l->answer + l->got, length - l->got, MSG_DONTWAIT);
         if (n < 0) return errno == EAGAIN || errno == EINTR || errno == ENOTCONN;
         if (n == 0) return false;
-        l->answered = now;
-        l->known = true;
-        l->alone = said == ANSWER_ALONE;
-        l->ends = said == ANSWER_ENDS;
-        if (l->ends) return true;
+        l->got += (size_t)n;
+        if (l->got == length && !read_answer(l, now)) return false;
     }
 }
 
-static void talk_to_judge(links *l, const node_word *word, const rank_state *states, double now)
+static void talk_to_judge(links *l, double now)
 {
     if (l->socket < 0 && now - l->tried > PERIOD) try_address(l, now);
-    if (l->socket >= 0 && l->done == l->length && now - l->sent > PERIOD) write_letter(l, word, states, now);
+    if (l->socket >= 0 && l->done == l->length && now - l->sent > PERIOD) {
+        write_letter(l, RUN_GOES_ON);
+        l->sent = now;
+        l->done = 0;
+    }
     if (l->socket >= 0 && (!send_rest(l) || !hear_answer(l, now))) close_socket(&l->socket);
     if (now - l->answered > SILENT) try_next(l, now);
 }
@@ -214,33 +257,25 @@ static void know_guests(links *l)
     }
 }
 
-void states_turn(rank_state *s, int count, double now)
+/* What does not go whole leaves a connection that the other end makes anew. */
+static void answer(links *l, node *to, run_state state)
 {
-    for (int i = 0; i < count; i++) {
-        s[i].waiting.since = now - s[i].waiting.since;
-        s[i].completed.since = now - s[i].completed.since;
-    }
-}
-
-static void keep(node *of, const node_word *word, const void *states, double now)
-{
-    of->word = *word;
-    of->heard = now;
-    memcpy(of->states, states, of->address.slots * sizeof *of->states);
-    states_turn(of->states, of->address.slots, now);
+    if (to->socket < 0) return;
+    write_letter(l, state);
+    if (send(to->socket, l->outgoing, l->length, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)l->length)
+        close_socket(&to->socket);
 }
 
 static void read_letter(links *l, node *from, double now)
 {
     const letter *head = (const letter *)(const void *)from->letter;
     from->got = 0;
-    if (head->run != l->run || head->slots != from->address.slots) {
+    if (!is_of(head, l, from)) {
         close_socket(&from->socket);
         return;
     }
     keep(from, &head->word, from->letter + sizeof *head, now);
-    char said = link_unreached(l, now) ? ANSWER_ALONE : ANSWER_GOES_ON;
-    if (link_judges(l)) send(from->socket, &said, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (link_judges(l)) answer(l, from, link_unreached(l, now) ? RUN_UNSEEN : RUN_GOES_ON);
 }
 
 static void hear_node(links *l, node *from, double now)
@@ -261,13 +296,13 @@ bool link_talk(links *l, const node_word *word, rank_state *states, double now)
 {
     if (l->opened == 0.0) l->opened = l->answered = now;
     if (l->judge == l->own && listening < 0) try_next(l, now);
-    for (int i = 0; listening >= 0 && i < l->nodes; i++) hear_node(l, &l->node[i], now);
+    keep(&l->node[l->own], word, states, now);
     if (listening >= 0) {
         accept_guests(l);
         know_guests(l);
     }
-    keep(&l->node[l->own], word, states, now);
-    if (!link_judges(l)) talk_to_judge(l, word, states, now);
+    for (int i = 0; listening >= 0 && i < l->nodes; i++) hear_node(l, &l->node[i], now);
+    if (!link_judges(l)) talk_to_judge(l, now);
     return l->ends;
 }
 
@@ -305,9 +340,14 @@ void link_states(const links *l, double now, rank_state *all)
 
 void link_end(links *l)
 {
-    const char said = ANSWER_ENDS;
-    for (int i = 0; i < l->nodes; i++)
-        if (l->node[i].socket >= 0) send(l->node[i].socket, &said, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (int i = 0; i < l->nodes; i++) answer(l, &l->node[i], RUN_ENDS);
+}
+
+bool link_made(const links *l)
+{
+    for (int i = 0; link_judges(l) && i < l->nodes; i++)
+        if (l->node[i].heard == 0.0) return false;
+    return link_judges(l) || l->known;
 }
 
 int link_unreached(const links *l, double now)

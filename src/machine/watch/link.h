@@ -1,5 +1,6 @@
 /* What the nodes of a run tell each other, by TCP and apart from MPI: once a second each sends the states of its ranks
- * to the first node, or to the next one that answers when that is silent, and hears whether the run goes on. */
+ * to the first node, or to the next one that answers when that is silent, and hears that node's and how the run goes
+ * on. */
 #pragma once
 #include "machine/watch/board.h"
 
@@ -36,6 +37,9 @@ void link_end(links *l); /* tells the other nodes that the run ends */
 /* Nodes that were never heard of, after so long that they will not be: then nobody judges for all. */
 int link_unreached(const links *l, double now);
 bool link_is_alone(const links *l, double now); /* this node has to judge for itself */
+
+/* Has every other node been heard of, or the one that judges answered? */
+bool link_made(const links *l);
 
 /* Ages for times, or times for ages. */
 void states_turn(rank_state *s, int count, double now);

@@ -20,7 +20,7 @@
 enum { LOOK_MILLISECONDS = 50, POLLS = 8, WORLD_KEY = 1, REPORT_BYTES = 1 << 15 };
 /* FRESH: a thread that ticked so recently is awake. GAP: one that was not run so long did not see what happened
  * meanwhile. GRACE: some launchers give the others of one that is gone a second. TOLD: for the one that speaks. */
-static const double FRESH = 1.0, GAP = 1.0, GRACE = 0.2, TOLD = 2.0;
+static const double FRESH = 1.0, GAP = 1.0, GRACE = 0.2, TOLD = 2.0, CONNECT = 6.0;
 
 static struct {
     board_slot alone; /* of a process that did not start the watch */
@@ -34,6 +34,7 @@ static struct {
     uint64_t era;
     pthread_t thread;
     atomic_bool over;
+    atomic_bool linked; /* or another rank of this node speaks */
     bool said;
 } watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
 
@@ -260,6 +261,7 @@ static void judge(board *b, double quiet, double now)
     bool gone = now - thread.gone_at > GRACE;
     node_word word = { quiet, exceeded_limit(b, false, now), gone };
     if (l && talk(b, l, &word, now)) b->alarm = b->told = 1;
+    if (l) watch.linked = link_made(l);
     if (l) say_unreached(l, now);
     if (l && link_judges(l)) judge_run(b, l, now);
     if (l && !link_is_alone(l, now) && !gone) return;
@@ -273,6 +275,7 @@ static void look(board *b)
     own()->tick = now;
     double quiet = quiet_seconds(b, now);
     if (speaks(b, now)) judge(b, quiet, now);
+    else watch.linked = true;
     if (b->alarm) obey(b);
 }
 
@@ -365,7 +368,14 @@ link_address watch_address(void)
     return here;
 }
 
-void watch_connect(const link_address *everybody) { watch.link = link_open(everybody, watch.ranks, watch_board()); }
+/* Waits for the connection, lest a rank be lost before it is known. */
+void watch_connect(const link_address *everybody)
+{
+    links *l = link_open(everybody, watch.ranks, watch_board());
+    if (!l) FAIL("no memory for what nodes tell each other");
+    watch.link = l;
+    for (double began = clock_seconds(); !watch.linked && clock_seconds() - began < CONNECT;) rest();
+}
 
 /* Where the watch ends the run, the main thread does not. */
 void watch_ending(void)
