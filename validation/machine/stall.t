@@ -50,14 +50,15 @@ scene() { # SCENE LIMIT STATUS WORDS DESCRIPTION
 }
 
 behind="rank 2 on $(hostname) .* has not entered"
+reduce="all_reduce gradients (step 2, gradient), number 1 of all \[0 1 2\], f32 x"
 scenes() {
-    scene absent $limit 86 "$behind all_reduce gradients (step 2, gradient), number 1 of all \[0 1 2\], f32 x 3;" \
+    scene absent $limit 86 "$behind $reduce 3;" \
         "a small all_reduce without one rank"
-    scene absent_large $limit 86 "$behind all_reduce gradients (step 2, gradient), number 1 of all \[0 1 2\], f32 x" \
+    scene absent_large $limit 86 "$behind $reduce" \
         "a large all_reduce without one rank"
     grep -q "rank 0 1, .* waits for all_reduce gradients" <<<"$said" && grep -q "rank 2, .* waits for barrier" <<<"$said"
     check $? "what every rank waits for is said"
-    scene stopped $limit 86 "rank 2 on .* is stopped; rank 0 waits for all_gather weights (step 2, gradient), number 1 of" \
+    scene stopped $limit 86 "rank 2 on .* is stopped; rank 0 waits for all_gather weights" \
         "an all_gather with a rank that SIGSTOP stopped"
     scene absent_from_sum $limit 86 "$behind sum, number [0-9]* of world" "a sum over the world without one rank"
     scene absent_from_split $limit 86 "$behind barrier, number" "a new group without one rank"

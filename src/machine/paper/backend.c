@@ -1,8 +1,8 @@
 /* The machine on paper: it stands for one of another kind, notes what that one would need, and runs nothing. */
 #include "machine/backend.h"
-#include "machine/watch/watch.h"
 #include "base/arena.h"
 #include "base/fail.h"
+#include "machine/watch/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 

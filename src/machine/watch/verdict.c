@@ -291,9 +291,9 @@ static void add_culprit(words *w, const rank_state *s, const verdict_culprit *c)
     add_state(w, who);
 }
 
-void verdict_say(const rank_state *s, int count, double quiet, double now, char *text, size_t length)
+void verdict_say(const rank_state *s, int count, double quiet, double now, char text[VERDICT_BYTES])
 {
-    words w = { text, length, 0 };
+    words w = { text, VERDICT_BYTES, 0 };
     verdict_culprit c = verdict_find(s, count);
     text[0] = 0;
     add(&w, "xgsw: no rank has completed anything for %.0f s while others wait:\n", quiet);

@@ -15,4 +15,5 @@ typedef struct {
 /* states [count]: one for each rank, absent ones too. */
 verdict_culprit verdict_find(const rank_state *states, int count);
 /* What every rank does, of many those that differ, and a sentence that names the culprit; times against now. */
-void verdict_say(const rank_state *states, int count, double quiet, double now, char *text, size_t length);
+enum { VERDICT_BYTES = 1 << 15 };
+void verdict_say(const rank_state *states, int count, double quiet, double now, char text[VERDICT_BYTES]);

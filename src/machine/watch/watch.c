@@ -17,10 +17,11 @@
 
 /* LOOK: between two looks. POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under
  * Open MPI and MPICH. */
-enum { LOOK_MILLISECONDS = 50, POLLS = 8, WORLD_KEY = 1, REPORT_BYTES = 1 << 15 };
-/* FRESH: a thread that ticked so recently is awake. GAP: one that was not run so long did not see what happened
- * meanwhile. GRACE: some launchers give the others of one that is gone a second. TOLD: for the one that speaks. */
-static const double FRESH = 1.0, GAP = 1.0, GRACE = 0.2, TOLD = 2.0, CONNECT = 6.0;
+enum { LOOK_MILLISECONDS = 50, POLLS = 8, WORLD_KEY = 1 };
+/* FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one is not run, which did not see
+ * what happened meanwhile. GRACE: some launchers give the others of one that is gone a second. TOLD: for the one that
+ * speaks. */
+static const double FRESH = 1.0, GAP = 5.0, GRACE = 0.2, TOLD = 2.0, CONNECT = 6.0;
 
 static struct {
     board_slot alone; /* of a process that did not start the watch */
@@ -136,7 +137,9 @@ static double quiet_seconds(const board *b, double now)
 {
     uint64_t sum = 0;
     for (int i = 0; i < b->slots; i++) sum += b->slot[i].heartbeat + (uint64_t)b->slot[i].presence;
-    if (sum != thread.seen || now - thread.looked_at > GAP) thread.seen_at = now;
+    double gap = now - thread.looked_at;
+    if (gap > GAP) thread.seen_at += gap;
+    if (sum != thread.seen || thread.seen_at > now) thread.seen_at = now;
     thread.seen = sum;
     thread.looked_at = now;
     return now - thread.seen_at;
@@ -191,10 +194,10 @@ static void read_board(const board *b, double now, rank_state *s)
 /* Says why, once on each board; then nothing is in the way of the end. */
 static void tell(board *b, const rank_state *s, int count, double quiet)
 {
-    static char text[REPORT_BYTES];
+    static char text[VERDICT_BYTES];
     int32_t nobody = 0;
     if (!atomic_compare_exchange_strong(&b->alarm, &nobody, watch.slot + 1)) return;
-    verdict_say(s, count, quiet, clock_seconds(), text, sizeof text);
+    verdict_say(s, count, quiet, clock_seconds(), text);
     ssize_t unused = write(STDERR_FILENO, text, strlen(text));
     (void)unused;
     b->told = 1;

@@ -5,9 +5,9 @@
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
 #include "machine/cuda/transfers/windows.h"
+#include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
-#include "machine/watch/watch.h"
 
 enum { ELEMENTS = 300, MICROBATCHES = 12, CELLS = 8 };
 enum { FIRST, SECOND, COMPUTE }; /* queues */

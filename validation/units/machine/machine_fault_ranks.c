@@ -1,8 +1,8 @@
 /* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own
  * result only; every other transfer stays exact and nobody is left waiting. */
 #include "fabric_ranks.h"
-#include "parallel/mesh.h"
 #include "machine/watch/watch.h"
+#include "parallel/mesh.h"
 
 enum { STEPS = 2, ARENA_VALUE = 77, LARGE = 9001 };
 

@@ -1,8 +1,8 @@
 /* Links of a pipeline: each numbers its own transfers, so a stage may send and receive on its four links in any order.
  */
+#include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
-#include "machine/watch/watch.h"
 
 enum { STEPS = 3, MICROBATCHES = 40, MANY = 9000, MANY_ON_GPUS = 500, MOST = 1500 };
 static const char *const link_name[LINKS] = { "activations", "activations", "gradients", "gradients" };

@@ -1,8 +1,8 @@
 /* Splits of the world go by name: who asks for a name again gets the same one, at once or later; those in use stay
  * where others come and go. Groups over the same ranks share one, and their transfers are told apart. */
+#include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
-#include "machine/watch/watch.h"
 
 enum { LENGTH = 700, ROUNDS = 60, NAMES = 70 };
 

@@ -2,10 +2,10 @@
  * and without overlap; training with either, in strips, with weight gradients on a queue of their own. That transfers
  * lie beside products is overlap_spans.c's. */
 #include "bench/check.h"
+#include "machine/watch/watch.h"
 #include "parallel/conjugate.h"
 #include "trained.h"
 #include "units/machine/fabric_ranks.h"
-#include "machine/watch/watch.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>

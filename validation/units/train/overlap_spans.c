@@ -1,8 +1,8 @@
 /* Transfers run beside computing: a few steps are trained and the spans looked through. On the host a transfer is
  * polled after every operation, so one whose span lies around an operation was in flight while that ran. Had computing
  * to wait for the transfer at once, it would never lie around anything, whatever the timing. */
-#include "trained.h"
 #include "machine/watch/watch.h"
+#include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>

@@ -87,5 +87,6 @@ void nccl_abandon(void (*let_go)(void))
     if (!calls.opened || atomic_exchange(&calls.ending, true)) return;
     calls.let_go = let_go;
     start_thread(abandon);
-    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON_SECONDS;) rest();
+    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON_SECONDS;)
+        rest();
 }
