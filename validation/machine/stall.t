@@ -56,7 +56,8 @@ scenes() {
         "a small all_reduce without one rank"
     scene absent_large $limit 86 "$behind $reduce" \
         "a large all_reduce without one rank"
-    grep -q "rank 0 1, .* waits for all_reduce gradients" <<<"$said" && grep -q "rank 2, .* waits for barrier" <<<"$said"
+    grep -q "rank 0 1, .* waits for all_reduce gradients" <<<"$said" &&
+        grep -q "rank 2, .* waits for barrier" <<<"$said"
     check $? "what every rank waits for is said"
     scene stopped $limit 86 "rank 2 on .* is stopped; rank 0 waits for all_gather weights" \
         "an all_gather with a rank that SIGSTOP stopped"

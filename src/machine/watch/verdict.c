@@ -95,12 +95,24 @@ static int most_blamed(const rank_state *s, int count)
     return best;
 }
 
+/* Have all others of its group gone on to the next operation? */
+static bool is_left_behind(const rank_state *s, int count, int i)
+{
+    const watch_event *e = &s[i].waiting;
+    for (int m = 0; m < e->group.size; m++) {
+        const rank_state *other = state_of_rank(s, count, watch_member(&e->group, m));
+        if (other && other != &s[i] && entered(other, e->group.key) <= e->order) return false;
+    }
+    return e->group.key != 0;
+}
+
 /* Who waits for an operation that all have entered keeps others waiting, but is not behind. */
 static verdict_culprit follow(const rank_state *s, int count, int who)
 {
     int from = waiter_for(s, count, who), at = who;
     for (int hop = 0; hop < count && s[at].waits; hop++) {
         int next = awaited_by(s, count, at);
+        if (next < 0 && is_left_behind(s, count, at)) break;
         if (next < 0) return (verdict_culprit){ CAUSE_UNDELIVERED, at, at };
         at = next;
     }
