@@ -1,5 +1,6 @@
 /* Groups and names of what ranks do. */
 #include "machine/watch/state.h"
+#include <string.h>
 
 int watch_member(const watch_group *g, int32_t member)
 {
@@ -13,7 +14,7 @@ int watch_member(const watch_group *g, int32_t member)
 
 void watch_text(char *to, uint64_t length, const char *from)
 {
-    uint64_t i = 0;
-    for (; from && from[i] && i + 1 < length; i++) to[i] = from[i];
-    for (; i < length; i++) to[i] = 0;
+    size_t used = from ? strnlen(from, length - 1) : 0;
+    if (used) memcpy(to, from, used);
+    memset(to + used, 0, length - used);
 }

@@ -75,8 +75,8 @@ void watch_enter(const watch_event *e)
     int at = 0;
     while (at < RANK_GROUPS && s->entered[at].key && s->entered[at].key != e->group.key) at++;
     if (at == RANK_GROUPS) at = (int)(e->group.key % RANK_GROUPS);
-    s->entered[at].order = e->order;
-    s->entered[at].key = e->group.key;
+    atomic_store_explicit(&s->entered[at].order, e->order, memory_order_relaxed);
+    atomic_store_explicit(&s->entered[at].key, e->group.key, memory_order_release);
 }
 
 void watch_wait(const watch_event *e)
@@ -84,12 +84,12 @@ void watch_wait(const watch_event *e)
     if (watch.depth++) return;
     board_slot *s = own();
     cell_store(&s->waiting, e);
-    s->waits = true;
+    atomic_store_explicit(&s->waits, true, memory_order_release);
 }
 
 void watch_wait_end(void)
 {
-    if (--watch.depth == 0) own()->waits = false;
+    if (--watch.depth == 0) atomic_store_explicit(&own()->waits, false, memory_order_release);
 }
 
 void watch_wait_for_all(const char *what)
