@@ -11,6 +11,7 @@
 #include "bench/result/fields.h"
 #include "bench/session.h"
 #include "machine/machine.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/keys/keys.h"
@@ -185,6 +186,7 @@ static int run(const options *o, int argc, char **argv)
                  machine_threads(MACHINE_HOST), MOST_THREADS);
         return refuse(reason);
     }
+    watch_doing("reading the deck", -1);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
     int status = f.bytes ? run_deck(&f, o, argc, argv) : refuse(reason);
     free(f.bytes);

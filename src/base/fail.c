@@ -14,6 +14,12 @@ void fail_install(void (*end_all_ranks)(int status), const char *who)
     snprintf(identity, sizeof identity, "%s", who);
 }
 
+_Noreturn void fail_end(int status)
+{
+    if (end_all) end_all(status);
+    _Exit(status);
+}
+
 _Noreturn void fail_at(const char *file, int line, int status, const char *format, ...)
 {
     char sentence[4096];

@@ -16,5 +16,8 @@ enum {
 _Noreturn void fail_at(const char *file, int line, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Ends all ranks, when everything was said; any thread may. */
+_Noreturn void fail_end(int status);
+
 /* Who ends all ranks (machine/world.c installs MPI's abort); without one the process exits. who: "rank 3 on host7". */
 void fail_install(void (*end_all_ranks)(int status), const char *who);

@@ -7,6 +7,7 @@
 #include "bench/fault.h"
 #include "bench/memory.h"
 #include "bench/window.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,7 @@ static void train(case_result *r, trainer *t, int part, const run_state *in)
     for (int64_t step = 0; step < total && !r->stopped; step++) {
         if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before, in);
         if (step == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
+        watch_doing("step", step);
         trainer_step(t);
         look_at_device(r, t, step);
         if (read < step) finish_step(r, t, read++, &before, in);
@@ -178,6 +180,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
+    watch_doing("building the case", -1);
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o, share);
         trainer_initialize(&t);
@@ -251,13 +254,14 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     mesh m;
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
     *share = (measure){ .parameters = 0 };
-    world_stall_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
+    watch_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
     machine_leave_room(case_room(c));
     reason[0] = 0;
     if (c->not_built[0]) snprintf(reason, REASON_LENGTH, "not built: %.200s", c->not_built);
     if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
+    watch_doing("measuring the case on paper", -1);
     if (m.takes_part) *share = measure_case(c, &m, &o);
     window_agree(c, share);
     bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
@@ -282,12 +286,15 @@ verdict run_case(const bench_case *c, const measure *share, case_result *r, cons
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
     sinks_case_begins(&in->told, c);
+    watch_doing("the check's references", -1);
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
+    watch_doing("the check before the steps", -1);
     if (checks && goes_on(r, in)) r->check[0] = check_run(&k, &on_check, r);
     if (r->check[0].done) r->check[0].seconds += prepared;
     sinks_check_ends(&in->told, r, 0);
     if (goes_on(r, in)) timed_steps(c, share, r, in);
+    watch_doing("the check behind the steps", -1);
     if (checks && goes_on(r, in)) r->check[1] = check_run(&k, &on_check, r);
     sinks_check_ends(&in->told, r, 1);
     if (checks) check_close(&k);

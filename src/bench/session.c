@@ -5,6 +5,7 @@
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/run_case.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,7 @@ static verdict run_one(const bench_case *c, case_result *r, const run_state *in,
     verdict v = can ? run_case(c, &share, r, in) : VERDICT_SKIPPED;
     if (can) *stopped = r->stopped;
     measure_free(&share);
+    watch_doing("writing the record", -1);
     sinks_case_ends(&in->told, r);
     return v;
 }
@@ -68,7 +70,7 @@ static final_counts run_cases(const deck *d, const run_state *in)
         n.interrupted += v == VERDICT_INTERRUPTED;
         n.valid += r->valid;
         if (!keeps) result_close(r);
-        world_wait_for_root();
+        world_barrier();
     }
     n.stopped = stopped != 0;
     for (int64_t i = 0; keeps && i < kept; i++) result_close(&result[i]);
@@ -107,11 +109,13 @@ int session_run(const session *s, const deck *d)
     in.load = a.load;
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
+    watch_doing("opening the record", -1);
     bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);
-    world_wait_for_root();
+    world_barrier();
     if (world_all(opened)) {
         sinks_run_begins(&in.told, &run);
         final_counts n = run_cases(d, &in);
+        watch_doing("writing the record", -1);
         sinks_run_ends(&in.told, &run, &n);
         status = status_of(&n);
     }

@@ -48,9 +48,10 @@ static void say_number(const char *format, int width, double x)
 
 static void print_row(const deck *d, const summary_row *row, const int width[KEYS])
 {
-    static const char *const verdicts[] = {
-        [VERDICT_PASSED] = "PASSED", [VERDICT_FAILED] = "FAILED", [VERDICT_SKIPPED] = "SKIPPED"
-    };
+    static const char *const verdicts[] = { [VERDICT_PASSED] = "PASSED",
+                                            [VERDICT_FAILED] = "FAILED",
+                                            [VERDICT_SKIPPED] = "SKIPPED",
+                                            [VERDICT_INTERRUPTED] = "INTERRUPTED" };
     const bench_case *c = row->given;
     char value[KEY_TEXT];
     say("%4d  %-16s %-6s %-9s %5d", c->number, c->workload, size_name(c->size), precision_name(c->precision),

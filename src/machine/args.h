@@ -113,7 +113,7 @@ enum { OP_OPERANDS = 14 };
 struct group;
 typedef struct {
     struct group *group;
-    uint64_t sequence;
+    uint64_t sequence, era; /* era: operations of the whole world before it was submitted */
     int16_t peer[OP_OPERANDS];
 } fabric_args; /* peer: exchange only */
 

@@ -81,10 +81,3 @@ void backend_fail_never(const op *o, const dependency *w)
     FAIL("%s waits for operation %llu of queue %d, which can never complete", op_describe(o, what, sizeof what),
          (unsigned long long)w->serial, w->queue);
 }
-
-void backend_fail_stalled(const op *o)
-{
-    char what[OP_TEXT];
-    FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed an operation for %.0f s",
-                op_describe(o, what, sizeof what), world_stall_seconds());
-}

@@ -76,7 +76,6 @@ const backend *cuda_backend(void); /* a build without CUDA has one that is not u
 const backend *paper_backend(void);
 const backend *backend_of(machine_kind kind);
 
-/* What ends a run on every backend: too little scratch; a wait for what was never submitted; no rank moves. */
+/* What ends a run on every backend: too little scratch; a wait for what was never submitted. */
 void backend_check_scratch(const op *o, size_t needed, size_t given);
 _Noreturn void backend_fail_never(const op *o, const dependency *w);
-_Noreturn void backend_fail_stalled(const op *o);

@@ -1,7 +1,7 @@
 /* The history of a machine's queues. */
 #include "machine/history.h"
 #include "base/fail.h"
-#include "machine/world.h"
+#include "machine/watch/watch.h"
 #include <stdlib.h>
 
 void history_open(history *h, const machine_options *options, tally *t)
@@ -29,7 +29,11 @@ void history_complete(history *h, const span *s)
     *end_of(h, s->queue, ++h->completed[s->queue]) = s->end;
     tally_seconds(h->tally, s->kind, s->axis, s->origin.phase, s->end - s->begin);
     if (h->spans) h->spans[h->span_count++ % h->span_capacity] = *s;
-    world_progress();
+    watch_event e = op_event(s->kind, &s->origin);
+    e.number = (int64_t)s->number;
+    watch_text(e.axis, sizeof e.axis, s->axis);
+    e.since = s->end;
+    watch_completed(&e);
 }
 
 bool history_keeps(const history *h, int queue, uint64_t serial) { return h->completed[queue] < serial + h->kept; }

@@ -12,6 +12,7 @@ typedef struct {
     origin origin;
     double begin, end;
     const char *axis; /* of a transfer; else NULL */
+    uint64_t number;  /* of a transfer in its group, from 1; else 0 */
 } span;
 
 enum { MARK_HISTORY = 1 << 15 };

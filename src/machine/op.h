@@ -3,6 +3,7 @@
 #pragma once
 #include "machine/args.h"
 #include "machine/tensor.h"
+#include "machine/watch/state.h"
 
 /* WRITE: every element is written, none is read. UPDATE: read and written. */
 typedef enum { READ, WRITE, UPDATE } access_mode;
@@ -51,6 +52,9 @@ double op_bytes(const op *o);
 /* "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)": for messages, OP_TEXT bytes; returns text. */
 enum { OP_TEXT = 200 };
 const char *op_describe(const op *o, char *text, size_t length);
+
+/* For machine/watch/watch.h, without group and size. */
+watch_event op_event(op_kind kind, const origin *at);
 
 /* ---- what one of each kind is: one rule a kind, folded by fillers, tally and shadow ---- */
 

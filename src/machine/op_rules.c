@@ -214,3 +214,12 @@ const char *op_describe(const op *o, char *text, size_t length)
              phase_name(at->phase));
     return text;
 }
+
+watch_event op_event(op_kind kind, const origin *at)
+{
+    watch_event e = { .step = at->step, .microbatch = (int32_t)at->microbatch, .layer = at->layer };
+    watch_text(e.kind, sizeof e.kind, op_kind_name(kind));
+    watch_text(e.name, sizeof e.name, at->name);
+    watch_text(e.phase, sizeof e.phase, phase_name(at->phase));
+    return e;
+}

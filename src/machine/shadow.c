@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/backend.h"
-#include "machine/world.h"
+#include "machine/watch/watch.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static void run_on_host(const op *o)
     void *scratch = host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
     host->compute(o, scratch);
     host->give_back(scratch);
-    world_progress();
+    watch_progress();
 }
 
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)

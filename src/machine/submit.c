@@ -2,6 +2,7 @@
  * compared if it is shadowed and, if the deck planted a fault, struck. */
 #include "base/clock.h"
 #include "machine/machine_state.h"
+#include "machine/watch/watch.h"
 
 /* Whatever the queue runs next comes after m anyway. */
 static bool already_ordered(const queue *q, mark m)
@@ -56,6 +57,7 @@ void submit_number(op *o)
     if (!op_is_transfer(o->kind)) return;
     struct group *g = o->args.fabric.group;
     o->args.fabric.sequence = g->sequence++;
+    o->args.fabric.era = watch_era();
 }
 
 static mark run_plain(queue *q, const op *o)

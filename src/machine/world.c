@@ -1,23 +1,20 @@
 /* The door to MPI for start-up, agreement and sums. The process's place in the world is process state, as MPI's is. */
 #include "machine/world.h"
-#include "base/clock.h"
 #include "base/fail.h"
 #include "base/say.h"
 #include "machine/kind.h"
+#include "machine/watch/watch.h"
 #include <malloc.h>
-#include <math.h>
 #include <mpi.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-/* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap.
- * POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
-enum { LARGE_BLOCK = 1 << 18, PIECE = 1 << 26, HOST_BYTES = 64, POLLS = 8, SPLITS = 32 };
+/* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap. */
+enum { LARGE_BLOCK = 1 << 18, PIECE = 1 << 26, HOST_BYTES = 64, SPLITS = 32 };
 
 typedef struct {
     char name[SPLIT_NAME];
@@ -25,22 +22,13 @@ typedef struct {
     int users;
 } split; /* name empty: none yet */
 
-static _Atomic uint64_t alone[2]; /* the heartbeats of a process without MPI */
-/* Two threads may ask whether there is a stall: the main one, and one that watches it. */
 static struct {
     int rank, ranks, node_ranks, node_rank, node_cores;
     int *node; /* [ranks] each one's, by the number of a rank there; NULL: a world of one */
     char host[HOST_BYTES];
-    _Atomic double stall_seconds, allowance;
-    MPI_Win heartbeat_window;
-    _Atomic uint64_t *heartbeat; /* [node_ranks], then the alarm; shared memory of this node */
-    _Atomic uint64_t seen;
-    _Atomic double seen_at;
-    bool patient; /* waits here are not judged: other nodes' heartbeats are not seen */
-    atomic_uint polls;
     split split[SPLITS];
     unsigned next_split;
-} world = { .ranks = 1, .node_ranks = 1, .stall_seconds = 60.0, .heartbeat = alone };
+} world = { .ranks = 1, .node_ranks = 1 };
 
 static void check(int code, const char *call)
 {
@@ -62,28 +50,46 @@ static cpu_set_t usable_cores(void)
     return cores;
 }
 
-static void heartbeat_open(void)
+/* Ranks of a node that do not see each other yet meet on a board that the first one names. */
+static void share_board(MPI_Comm node)
+{
+    uint64_t own = watch_board(), ends[2] = { own, ~own };
+    char name[64];
+    CHECK(MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_UINT64_T, MPI_MAX, node));
+    if (ends[0] != ~ends[1]) {
+        snprintf(name, sizeof name, "xgsw-%u-%d-%016llx", (unsigned)geteuid(), (int)getpid(), (unsigned long long)own);
+        CHECK(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, node));
+        watch_move(name, world.node_rank, world.node_ranks);
+    }
+    CHECK(MPI_Barrier(node));
+    watch_forget();
+}
+
+static void node_open(void)
 {
     MPI_Comm node;
     CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, &node));
     CHECK(MPI_Comm_size(node, &world.node_ranks));
     CHECK(MPI_Comm_rank(node, &world.node_rank));
-    MPI_Aint bytes = world.node_rank == 0 ? (MPI_Aint)(sizeof(uint64_t) * (size_t)(world.node_ranks + 1)) : 0;
-    void *base = NULL;
-    CHECK(MPI_Win_allocate_shared(bytes, sizeof(uint64_t), MPI_INFO_NULL, node, &base, &world.heartbeat_window));
-    int unit;
-    CHECK(MPI_Win_shared_query(world.heartbeat_window, 0, &bytes, &unit, &base));
-    world.heartbeat = base;
-    world.heartbeat[world.node_rank] = 0;
-    if (world.node_rank == 0) world.heartbeat[world.node_ranks] = 0;
     cpu_set_t cores = usable_cores();
     CHECK(MPI_Allreduce(MPI_IN_PLACE, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, node));
     world.node_cores = CPU_COUNT(&cores);
     int first = world.rank;
     CHECK(MPI_Bcast(&first, 1, MPI_INT, 0, node));
+    share_board(node);
     CHECK(MPI_Comm_free(&node));
     if (!(world.node = calloc((size_t)world.ranks, sizeof *world.node))) FAIL("no memory for the nodes of the ranks");
     CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
+}
+
+static void nodes_connect(void)
+{
+    if (world.node_ranks == world.ranks) return;
+    link_address own = watch_address(), *all = calloc((size_t)world.ranks, sizeof *all);
+    if (!all) FAIL("no memory for the addresses of the ranks");
+    CHECK(MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, MPI_COMM_WORLD));
+    watch_connect(all);
+    free(all);
 }
 
 /* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken
@@ -95,6 +101,8 @@ void world_start(int *argc, char ***argv)
     mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK);
     int provided, length;
     char host[MPI_MAX_PROCESSOR_NAME], who[HOST_BYTES + 32];
+    watch_start();
+    watch_wait_for_all("MPI_Init");
     CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
     CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
@@ -104,17 +112,24 @@ void world_start(int *argc, char ***argv)
     snprintf(who, sizeof who, "rank %d on %s", world.rank, world.host);
     fail_install(world_abort, who);
     say_enable(world.rank == 0);
-    heartbeat_open();
-    world.patient = world.node_ranks < world.ranks;
+    watch_world(world.rank, world.ranks);
+    node_open();
+    nodes_connect();
+    watch_wait_end();
+    watch_doing("setting up", -1);
 }
 
-/* Blocking calls of MPI are entered when all ranks have come: until then the wait is watched. */
+/* Entered when all ranks have come: a mpirun of Open MPI 4.1 whose ranks end inside MPI_Finalize waits for itself
+ * (PMIx_server_finalize). */
 void world_stop(void)
 {
+    watch_doing("ending MPI", -1);
     world_barrier();
-    MPI_Win_free(&world.heartbeat_window);
+    watch_wait_for_all("MPI_Finalize");
     free(world.node);
     MPI_Finalize();
+    watch_wait_end();
+    watch_stop();
 }
 
 int world_rank(void) { return world.rank; }
@@ -124,54 +139,28 @@ int world_node_rank(void) { return world.node_rank; }
 bool world_on_node(int rank) { return !world.node || world.node[rank] == world.node[world.rank]; }
 int world_node_cores(void) { return world.node_cores; }
 const char *world_host(void) { return world.host; }
-void world_stall_limit(double seconds) { world.stall_seconds = seconds; }
-void world_stall_allow(double seconds) { world.allowance = seconds; }
-double world_stall_seconds(void) { return world.stall_seconds + world.allowance; }
-/* MPICH's launcher loses what was said just before the end. After an alarm the other ranks say what they wait for. */
+
+/* MPICH's launcher loses what was said just before the end. Of a hang MPI itself may be a part. */
 void world_abort(int status)
 {
-    const struct timespec pause = { 0, status == STATUS_HANG ? 500000000 : 100000000 };
+    const struct timespec pause = { 0, 100000000 };
+    if (status != STATUS_HANG) watch_ending();
     nanosleep(&pause, NULL);
-    MPI_Abort(MPI_COMM_WORLD, status);
+    if (status != STATUS_HANG) MPI_Abort(MPI_COMM_WORLD, status);
     _Exit(status);
-}
-
-void world_progress(void) { world.heartbeat[world.node_rank]++; }
-
-static double progress_age(double now)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < world.node_ranks; i++) sum += world.heartbeat[i];
-    if (sum != world.seen) {
-        world.seen_at = now; /* first: who finds the sum finds its time, or a later one */
-        world.seen = sum;
-    }
-    return now - world.seen_at;
-}
-
-/* MPICH never yields while it polls: ranks that share a core would wait for each other's time slices. Progress is
- * looked at each time, so that its age counts from the last completion and not from the first look. */
-bool world_stalled(double since)
-{
-    if (++world.polls % POLLS) return false;
-    sched_yield();
-    double now = clock_seconds(), age = progress_age(now), limit = world_stall_seconds();
-    if (age > limit && now - since > limit) world.heartbeat[world.node_ranks] = 1;
-    return world.heartbeat[world.node_ranks] != 0;
 }
 
 static void finish(MPI_Request *request, const char *what)
 {
     int done = 0;
-    double since = world.patient ? INFINITY : clock_seconds();
+    watch_wait_for_all(what);
     for (;;) {
         CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;
-        if (world_stalled(since))
-            FAIL_STATUS(STATUS_HANG, "%s: no rank of this node has completed anything for %.0f s", what,
-                        world_stall_seconds());
+        watch_yield();
     }
-    world_progress();
+    watch_wait_end();
+    watch_progress();
 }
 
 void world_broadcast(void *data, size_t bytes, int root)
@@ -227,13 +216,6 @@ void world_barrier(void)
     MPI_Request request;
     CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
     finish(&request, "barrier");
-}
-
-void world_wait_for_root(void)
-{
-    world.patient = true;
-    world_barrier();
-    world.patient = world.node_ranks < world.ranks;
 }
 
 static MPI_Comm split_world(int color, int key)

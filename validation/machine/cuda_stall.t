@@ -11,7 +11,7 @@ scene() { # SCENE WORDS
     said=$(timeout -k 5 30 run/local -q -n 2 -x "$program" "$1" 2>&1)
     status=$?
     count=$((count + 1))
-    if [ $status = 86 ] && grep -qF "$2: no rank of this node has completed an operation for 1 s" <<<"$said"; then
+    if [ $status = 86 ] && grep -qF "waits for $2" <<<"$said"; then
         echo "ok $count - $1"
     else
         failures=$((failures + 1))

@@ -45,13 +45,12 @@ scene() { # SCENE RANKS LIMIT STATUS WORDS DESCRIPTION
     check $right "$6"
 }
 
-waits="no rank of this node has completed an"
 scenes() {
-    scene shared_links 2 $limit 86 "exchange receive (step 2, gradient): $waits" \
+    scene shared_links 2 $limit 86 "waits for exchange receive (step 2, gradient)" \
         "links that share a communicator wait for each other"
-    scene one_at_once 2 $limit 86 "exchange receive (step 2, gradient): $waits" \
+    scene one_at_once 2 $limit 86 "waits for exchange receive (step 2, gradient)" \
         "so do both ways of a ring in one communicator"
-    scene first_meeting 2 $limit 86 "ncclGroupEnd for test of [ab]: $waits" \
+    scene first_meeting 2 $limit 86 "waits for ncclGroupEnd test of [ab]" \
         "ranks that meet first in different orders wait inside NCCL, which is watched"
     scene other_count 3 $long abort "ncclAllReduce of 3 of type 7 on rank 0 of 3: rank 2 calls ncclAllReduce of 5" \
         "another count"

@@ -45,23 +45,28 @@ scene() { # SCENE LIMIT STATUS WORDS DESCRIPTION
     fi
     said=$(cat "$here/$number")
     read -r status seconds left <"$here/$number.end"
-    [ $status = "$3" ] && grep -qF "$4" <<<"$said" && [ $seconds -lt $((limit + bound)) ] && [ -z "$left" ] || right=1
+    [ $status = "$3" ] && grep -q "$4" <<<"$said" && [ $seconds -lt $((limit + bound)) ] && [ -z "$left" ] || right=1
     check $right "$5"
 }
 
-nobody="no rank of this node has completed an operation for $limit s"
+behind="rank 2 on $(hostname) .* has not entered"
+reduce="all_reduce gradients (step 2, gradient), number 1 of all \[0 1 2\], f32 x"
 scenes() {
-    scene absent $limit 86 "all_reduce gradients (step 2, gradient): $nobody" "a small all_reduce without one rank"
-    scene absent_large $limit 86 "all_reduce gradients (step 2, gradient): no rank" \
+    scene absent $limit 86 "$behind $reduce 3;" \
+        "a small all_reduce without one rank"
+    scene absent_large $limit 86 "$behind $reduce" \
         "a large all_reduce without one rank"
-    grep -q "^rank 0.*all_reduce gradients" <<<"$said" && grep -q "^rank 2.*barrier" <<<"$said"
-    check $? "every rank says what it waits for"
-    scene stopped $limit 86 "all_gather weights (step 2, gradient): no rank" \
+    grep -q "rank 0 1, .* waits for all_reduce gradients" <<<"$said" &&
+        grep -q "rank 2, .* waits for barrier" <<<"$said"
+    check $? "what every rank waits for is said"
+    scene stopped $limit 86 "rank 2 on .* is stopped; rank 0 waits for all_gather weights" \
         "an all_gather with a rank that SIGSTOP stopped"
-    scene absent_from_sum $limit 86 "no rank of this node has completed" "a sum over the world without one rank"
-    scene absent_from_split $limit 86 "barrier: no rank of this node has completed" "a new group without one rank"
-    scene absent_at_the_end $limit 86 "barrier: no rank of this node has completed" \
-        "an end that one rank does not reach"
+    scene absent_from_sum $limit 86 "$behind sum, number [0-9]* of world" "a sum over the world without one rank"
+    scene absent_from_split $limit 86 "$behind barrier, number" "a new group without one rank"
+    scene absent_at_the_end $limit 86 "$behind barrier, number" "an end that one rank does not reach"
+    scene stopped_at_the_start $limit 86 "rank 2 on .* has not started; rank 0 waits for MPI_Init" \
+        "a rank that is stopped before MPI starts"
+    scene lost $long 137 "rank 2 on .* is gone; rank [01] waits for all_reduce gradients" "a rank that SIGKILL ended"
     scene short_message $long 1 "exchange activations (step 2, gradient): rank 2 of the group sent 16 bytes, not 32" \
         "a message shorter than expected"
     scene long_message $long 1 "exchange activations (step 2, gradient)" "a message longer than expected"

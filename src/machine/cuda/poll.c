@@ -5,7 +5,7 @@
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/communicators.h"
-#include "machine/world.h"
+#include "machine/watch/watch.h"
 #include <math.h>
 
 static uint64_t completed(const cuda_executor *e, int queue) { return e->history->completed[queue]; }
@@ -81,7 +81,8 @@ static void complete(cuda_executor *e, int queue, const entry *x)
     double end = fmax(last_end(e, queue), seen);
     double begin = fmin(began(e, queue, x), end);
     bool transfers = op_is_transfer(x->kind);
-    history_complete(e->history, &(span){ x->kind, queue, x->origin, begin, end, transfers ? x->axis : NULL });
+    history_complete(e->history, &(span){ x->kind, queue, x->origin, begin, end, transfers ? x->axis : NULL,
+                                          (uint64_t)x->watched.number });
     if (is_beside(e, queue, x) && !transfers) e->history->tally->beside_seconds += end - begin;
 }
 
@@ -122,23 +123,30 @@ static const entry *culprit(const cuda_executor *e, int queue)
     return x;
 }
 
-static void fail_stalled(const cuda_executor *e, int queue)
+/* What is waited for, whenever it is another. */
+static void tell(cuda_executor *e, int queue, double begin, const entry **told)
 {
     const entry *x = culprit(e, queue);
-    op o = { .kind = x->kind, .origin = x->origin };
-    if (x->group) o.args.fabric.group = x->group;
-    backend_fail_stalled(&o);
+    if (x == *told) return;
+    if (*told) watch_wait_end();
+    watch_event w = x->watched;
+    w.since = begin;
+    watch_wait(&w);
+    *told = x;
 }
 
 void poll_until(cuda_executor *e, int queue, uint64_t serial)
 {
     double begin = clock_seconds();
+    const entry *told = NULL;
     if (serial > e->queue[queue].submitted) FAIL("a mark is waited for that was never submitted");
     while (completed(e, queue) < serial) {
         if (poll_all(e)) continue;
         advance_clock(e);
-        if (world_stalled(begin)) fail_stalled(e, queue);
+        tell(e, queue, begin, &told);
         communicators_check();
+        watch_yield();
     }
+    if (told) watch_wait_end();
     e->history->tally->run_seconds += clock_seconds() - begin;
 }

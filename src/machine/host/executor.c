@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/host/host.h"
-#include "machine/world.h"
+#include "machine/watch/watch.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +25,7 @@ typedef struct {
     bool running;        /* the head is a transfer in flight */
     double began;
     host_transfer *transfer;
+    watch_event watched; /* the same, for those who look on */
     access_proof proof;
 } host_queue;
 
@@ -78,8 +79,14 @@ static void complete(executor *e, host_queue *q)
 {
     const op *o = &head_of(q)->op;
     if (e->options.prove_access) access_proof_after(&q->proof, o);
-    const char *axis = op_is_transfer(o->kind) ? o->args.fabric.group->axis : NULL;
-    span s = { o->kind, (int)(q - e->queue), o->origin, q->began, clock_seconds(), axis };
+    bool transfers = op_is_transfer(o->kind);
+    span s = { o->kind,
+               (int)(q - e->queue),
+               o->origin,
+               q->began,
+               clock_seconds(),
+               transfers ? o->args.fabric.group->axis : NULL,
+               transfers ? o->args.fabric.sequence + 1 : 0 };
     q->head++;
     q->running = false;
     history_complete(e->history, &s);
@@ -109,6 +116,9 @@ static void start(executor *e, host_queue *q)
         access_proof_before(&q->proof, o);
     }
     if (op_is_transfer(o->kind)) {
+        q->watched = transfer_event(o);
+        q->watched.since = q->began;
+        watch_enter(&q->watched);
         host_transfer_start(q->transfer, o, x->scratch);
         q->running = true;
         return;
@@ -176,10 +186,10 @@ static void wait_for_transfers(executor *e)
     host_queue *q = blocking_transfer(e);
     if (!q) q = oldest_transfer(e);
     if (!q) fail_deadlocked(e);
-    const op *o = &head_of(q)->op;
-    const char *axis = o->args.fabric.group->axis;
-    while (!poll_transfers(e))
-        if (world_stalled(q->began)) backend_fail_stalled(o);
+    const char *axis = head_of(q)->op.args.fabric.group->axis;
+    watch_wait(&q->watched);
+    while (!poll_transfers(e)) watch_yield();
+    watch_wait_end();
     tally_exposed(e->history->tally, axis, clock_seconds() - begin);
 }
 

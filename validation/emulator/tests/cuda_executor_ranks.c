@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "machine/cuda/device/call.h"
 #include "machine/submit.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include "units/machine/sharing.h"
 #include <math.h>
@@ -179,7 +180,7 @@ static void collectives_run_in_the_order_of_submission(void **state)
 /* Rank 1 sends nothing; who waits for it in the end is three operations away. */
 static void absent(void)
 {
-    world_stall_limit(1.0);
+    watch_limit(1.0);
     if (world_rank() == 1) world_barrier();
     machine_origin(f.m, (origin){ .step = 2, .microbatch = 3, .chunk = -1, .layer = 4, .phase = PHASE_BACKWARD });
     queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "gradient", &links[1], false, cell(0)));
@@ -191,7 +192,7 @@ static void absent(void)
 /* A ring full of operations behind a transfer that never comes. */
 static void absent_behind_a_full_ring(void)
 {
-    world_stall_limit(1.0);
+    watch_limit(1.0);
     if (world_rank() == 1) world_barrier();
     queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "input", &links[1], false, cell(0)));
     for (int i = 0; i < 10000; i++) submit(f.q[COMPUTE], "x", fill_op(cell(1), 1.0));

@@ -5,6 +5,7 @@
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
 #include "machine/cuda/transfers/windows.h"
+#include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
 
@@ -447,7 +448,7 @@ int main(int count, char **arguments)
     };
     int failures = 0;
     world_start(&count, &arguments);
-    world_stall_limit(count == 3 ? strtod(arguments[2], NULL) : 30.0);
+    watch_limit(count == 3 ? strtod(arguments[2], NULL) : 30.0);
     open_cells();
     if (count == 3) play(arguments[1]);
     else failures = cmocka_run_group_tests_name("nccl_ranks", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* Transfers with data whose exact result is known, alone on one queue. Any number of ranks; on the host or on GPUs. */
 #include "fabric_ranks.h"
+#include "machine/watch/watch.h"
 #include <math.h>
 
 enum { ROUNDS = 3, ROUNDS_ON_GPUS = 1, GUARD = 64, LARGEST = 70001, MANY = 20000, MANY_ON_GPUS = 1000 };
@@ -409,7 +410,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(many_transfers),
     };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     size_t alone = 5,
            count = world_ranks() > 1 ? sizeof tests / sizeof *tests : alone; /* the others need a neighbour */
     int failures = _cmocka_run_group_tests("fabric", tests, count, open_floor, close_floor);

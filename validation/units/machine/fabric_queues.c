@@ -1,6 +1,7 @@
 /* Transfers of several groups on several queues at once: every rank may run its queues in another order, and nothing is
  * confused, lost or stuck. Programs are random, the same on all ranks, with known results. */
 #include "fabric_ranks.h"
+#include "machine/watch/watch.h"
 
 enum { PROGRAM = 120, SEEDS = 6, SEEDS_ON_GPUS = 2, GROUPS = 4, LONGEST = 9001 };
 
@@ -197,7 +198,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranks_come_late),
     };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     int failures = cmocka_run_group_tests_name("fabric_queues", tests, open_groups, close_groups);
     world_stop();
     return failures;

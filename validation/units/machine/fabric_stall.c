@@ -2,6 +2,8 @@
  *   fabric_stall SCENE STALL_SECONDS
  * In every scene the last rank misbehaves. */
 #include "fabric_ranks.h"
+#include "machine/watch/watch.h"
+#include <signal.h>
 #include <time.h>
 
 enum { LARGE = 100000, QUICK_LIMIT = 3 }; /* seconds, of which a busy machine may take two for a rank's turn */
@@ -88,8 +90,22 @@ static void send_to_rank_0(int64_t n)
                      exchange_op(&all.g, misbehaves() ? &out : &in, misbehaves() || world_rank() == 0)));
 }
 
+static void lost(void)
+{
+    signal(SIGTERM, SIG_IGN); /* as a run that ends its step first */
+    if (misbehaves()) raise(SIGKILL);
+    reduce(3);
+}
+
 static void short_message(void) { send_to_rank_0(4); }
 static void long_message(void) { send_to_rank_0(12); }
+
+/* Before there is a rank. */
+static void stop_at_the_start(const char *scene)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (rank && strcmp(rank, "2") == 0 && strcmp(scene, "stopped_at_the_start") == 0) raise(SIGSTOP);
+}
 
 static const struct {
     const char *name;
@@ -101,6 +117,7 @@ static const struct {
     { "absent_from_split", absent_from_split },
     { "absent_at_the_end", absent_at_the_end },
     { "stopped", stopped },
+    { "lost", lost },
     { "short_message", short_message },
     { "long_message", long_message },
 };
@@ -120,11 +137,12 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_pause_in_which_nobody_waits_is_no_stall),
     };
     int failures = 0;
+    limit = count == 3 ? strtod(arguments[2], NULL) : QUICK_LIMIT;
+    watch_limit(limit);
+    if (count == 3) stop_at_the_start(arguments[1]);
     world_start(&count, &arguments);
     group_of_all(&all);
     f = floor_open((machine_options){ 0 }, LARGE * 4 * 8);
-    limit = count == 3 ? strtod(arguments[2], NULL) : QUICK_LIMIT;
-    world_stall_limit(limit);
     if (count == 3) play(arguments[1]);
     else failures = cmocka_run_group_tests_name("fabric_stall", tests, NULL, NULL);
     world_stop();

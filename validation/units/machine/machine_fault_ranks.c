@@ -1,6 +1,7 @@
 /* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own
  * result only; every other transfer stays exact and nobody is left waiting. */
 #include "fabric_ranks.h"
+#include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 
 enum { STEPS = 2, ARENA_VALUE = 77, LARGE = 9001 };
@@ -291,7 +292,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_to_all_is_struck), cmocka_unit_test(exchange_is_struck),
     };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     int failures = cmocka_run_group_tests_name("strike_ranks", tests, open_groups, close_groups);
     world_stop();
     return failures;

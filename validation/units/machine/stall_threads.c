@@ -1,61 +1,65 @@
-/* A world of one rank, without MPI. Two threads ask whether there is a stall, as the main thread and the one that
- * watches NCCL do. In check-long a sanitizer looks on (machine/thread_races.t). */
+/* What one thread says of itself another reads whole. In check-long a sanitizer looks on (machine/thread_races.t). */
 #include "base/clock.h"
-#include "machine/world.h"
+#include "machine/watch/board.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
-static const double LIMIT = 2.0;
-static atomic_bool done, alarmed;
+enum { EVENTS = 200000 };
+static board *b;
+static atomic_bool done;
 
-static void *watch(void *unused)
+/* All its fields say the same. */
+static watch_event event_of(int64_t n)
 {
-    for (double began = clock_seconds(); !done;)
-        if (world_stalled(began)) alarmed = true;
+    watch_event e = { .step = n, .number = n, .elements = n, .order = (uint64_t)n, .since = (double)n };
+    memset(e.name, (int)('a' + n % 26), sizeof e.name - 1);
+    return e;
+}
+
+static void *tell(void *unused)
+{
+    for (int64_t n = 1; n <= EVENTS; n++) {
+        watch_event e = event_of(n);
+        cell_store(&b->slot[0].completed, &e);
+        b->slot[0].heartbeat = (uint64_t)n;
+    }
+    done = true;
     return unused;
 }
 
-/* Seconds until it is seen, `most` at most. */
-static double wait_for_alarm(double most)
-{
-    double began = clock_seconds();
-    while (clock_seconds() - began < most && !world_stalled(began)) continue;
-    return clock_seconds() - began;
-}
-
-static void progress_is_seen_by_both(void **state)
+static void an_event_is_read_whole(void **state)
 {
     pthread_t thread;
-    world_stall_limit(LIMIT);
-    assert_int_equal(pthread_create(&thread, NULL, watch, NULL), 0);
-    for (double began = clock_seconds(); clock_seconds() - began < 1.5 * LIMIT;) {
-        world_progress();
-        world_stall_allow(1.0);
-        world_stall_allow(0.0);
-        assert_false(world_stalled(began));
+    int64_t latest = 0;
+    assert_int_equal(pthread_create(&thread, NULL, tell, NULL), 0);
+    while (!done) {
+        rank_state s;
+        board_read(b, 0, clock_seconds(), &s);
+        watch_event whole = event_of(s.completed.step);
+        if (s.completed.step) assert_memory_equal(&whole, &s.completed, sizeof whole);
+        assert_true(s.completed.step >= latest);
+        latest = s.completed.step;
     }
-    done = true;
     pthread_join(thread, NULL);
-    assert_false(alarmed);
 }
 
-/* Last: the alarm is not taken back. */
-static void what_is_allowed_is_waited_for(void **state)
+static void a_living_rank_keeps_its_slot(void **state)
 {
-    world_stall_limit(1.0);
-    world_stall_allow(1.5);
-    double seconds = wait_for_alarm(20.0);
-    assert_true(seconds > 2.4 && seconds < 20.0);
+    assert_false(board_claim(b, 1, 0));
+    b->slot[0].pid = (int32_t)getppid();
+    assert_false(board_claim(b, 0, 7));
+    b->slot[0].pid = (int32_t)getpid();
+    assert_true(b->slot[0].rank == 3);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(progress_is_seen_by_both),
-                                        cmocka_unit_test(what_is_allowed_is_waited_for) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(an_event_is_read_whole),
+                                        cmocka_unit_test(a_living_rank_keeps_its_slot) };
+    if (!(b = board_alone()) || !board_claim(b, 0, 3)) return 1;
     return cmocka_run_group_tests_name("stall_threads", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Links of a pipeline: each numbers its own transfers, so a stage may send and receive on its four links in any order.
  */
+#include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
 
@@ -145,7 +146,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(between_neighbours), cmocka_unit_test(many_transfers) };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     int failures = cmocka_run_group_tests_name("fabric_links", tests, open_meshes, close_meshes);
     world_stop();
     return failures;

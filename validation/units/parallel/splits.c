@@ -1,5 +1,6 @@
 /* Splits of the world go by name: who asks for a name again gets the same one, at once or later; those in use stay
  * where others come and go. Groups over the same ranks share one, and their transfers are told apart. */
+#include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
 
@@ -140,7 +141,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shared_groups_are_told_apart),
     };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     int failures = cmocka_run_group_tests_name("splits", tests, NULL, NULL);
     world_stop();
     return failures;

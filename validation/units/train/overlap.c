@@ -2,6 +2,7 @@
  * and without overlap; training with either, in strips, with weight gradients on a queue of their own. That transfers
  * lie beside products is overlap_spans.c's. */
 #include "bench/check.h"
+#include "machine/watch/watch.h"
 #include "parallel/conjugate.h"
 #include "trained.h"
 #include "units/machine/fabric_ranks.h"
@@ -325,7 +326,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(training_has_the_same_bits),
     };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests_name("overlap", tests, open_group, close_group);
     world_stop();

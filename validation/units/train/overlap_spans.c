@@ -1,6 +1,7 @@
 /* Transfers run beside computing: a few steps are trained and the spans looked through. On the host a transfer is
  * polled after every operation, so one whose span lies around an operation was in flight while that ran. Had computing
  * to wait for the transfer at once, it would never lie around anything, whatever the timing. */
+#include "machine/watch/watch.h"
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -239,7 +240,7 @@ int main(int argc, char **argv)
                                         cmocka_unit_test(sharded_weights),   cmocka_unit_test(stages),
                                         cmocka_unit_test(two_context_ranks), cmocka_unit_test(weight_gradients) };
     world_start(&argc, &argv);
-    world_stall_limit(30.0);
+    watch_limit(30.0);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests_name("overlap_spans", tests, NULL, NULL);
     world_stop();

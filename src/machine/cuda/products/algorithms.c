@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/algorithm_cache.h"
-#include "machine/world.h"
+#include "machine/watch/watch.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,7 +230,7 @@ void algorithms_choose(product *const *list, size_t count, const machine_tuning 
     room r = room_open(list, count, memory, bytes);
     for (size_t i = 0; i < count; i++) {
         choose(&r, list[i], t);
-        world_progress();
+        watch_progress();
     }
     room_close(&r);
     if (!t->deterministic) algorithm_cache_write(t->algorithm_cache);

@@ -12,6 +12,7 @@
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/transfers/thread_blocks.h"
 #include "machine/kind.h"
+#include "machine/watch/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,16 +158,17 @@ static void open_stream(void)
 
 static void finish(const cuda_communicator *c)
 {
-    double began = clock_seconds();
+    watch_event e = { .kind = "first transfer", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
+    watch_text(e.name, sizeof e.name, c->name);
+    watch_wait(&e);
     for (cudaError_t state; (state = cudaStreamQuery(communicators.stream)) != cudaSuccess;) {
         if (state != cudaErrorNotReady) CUDA_CHECK(state);
         cudaGetLastError(); /* else the next launch would seem to have failed */
         communicators_check();
-        if (world_stalled(began))
-            FAIL_STATUS(STATUS_HANG, "first transfer of %s: no rank of this node has completed anything for %.0f s",
-                        c->name, world_stall_seconds());
+        watch_yield();
     }
-    world_progress();
+    watch_wait_end();
+    watch_progress();
 }
 
 /* Two ranks meet inside NCCL when they first submit a transfer between them, in the call: who submits waits there for
@@ -218,13 +220,13 @@ static part_index part_for(const group *g) { return g->apart ? APART : TURNS; }
 void cuda_connect(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
-    world_stall_allow(SETUP_SECONDS_PER_RANK * world_ranks());
+    watch_allow(SETUP_SECONDS_PER_RANK * world_ranks());
     make_room();
     split *s = split_named(name);
     if (!s) s = split_make(name);
     s->users++;
     if (!s->made[part_for(g)]) make_part(s, part_for(g), g, name, color, key);
-    world_stall_allow(0.0);
+    watch_allow(0.0);
     g->connection = s;
 }
 

@@ -1,4 +1,4 @@
-/* Every call of NCCL: its result is checked, and while it blocks a thread watches that the node goes on. Communicators
+/* Every call of NCCL: its result is checked, and while it blocks the watch knows (machine/watch/watch.h). Communicators
  * block: a non-blocking one starts a thread for every transfer, and a mark behind it could only be recorded when that
  * one is done. */
 #pragma once
@@ -9,7 +9,7 @@
 void nccl_begin(const char *who, const char *call);
 void nccl_end(ncclResult_t result, const char *file, int line);
 
-/* Before the first call: loads the library, or ends the run; starts the watch. */
+/* Before the first call: loads the library, or ends the run. */
 void nccl_open(void);
 /* Runs what lets go of the peers, in a thread of its own, for as long as the bound allows; then the run ends anyway. */
 void nccl_abandon(void (*let_go)(void));

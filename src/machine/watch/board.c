@@ -1,0 +1,175 @@
+/* The board is a file in memory. */
+#include "machine/watch/board.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LOOKS = 100 };
+static const char *const folders[] = { "/dev/shm", "/tmp" };
+static const double SILENT_SECONDS = 1.0; /* before the kernel is asked for the state of a process */
+
+/* ---- memory ---- */
+
+static size_t board_bytes(int slots) { return sizeof(board) + (size_t)slots * sizeof(board_slot); }
+
+/* Memory is set aside at once: a full folder would end the process when it is written to. */
+static board *map(int file, size_t bytes)
+{
+    struct stat is;
+    if (fstat(file, &is) || !S_ISREG(is.st_mode) || is.st_uid != geteuid()) return NULL;
+    if (posix_fallocate(file, 0, (off_t)bytes)) return NULL;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void identify(board *b)
+{
+    uint64_t drawn = 0, none = 0;
+    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn || drawn == 0) drawn = (uint64_t)getpid() + 1;
+    atomic_compare_exchange_strong(&b->identity, &none, drawn);
+}
+
+board *board_attach(const char *name, int slots)
+{
+    board *b = NULL;
+    for (int i = 0; i < 2 && !b; i++) {
+        char path[BOARD_NAME + 16];
+        snprintf(path, sizeof path, "%s/%s", folders[i], name);
+        int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (file < 0) continue;
+        b = map(file, board_bytes(slots));
+        close(file);
+    }
+    if (!b) return NULL;
+    identify(b);
+    b->slots = slots;
+    return b;
+}
+
+board *board_alone(void)
+{
+    board *b = calloc(1, board_bytes(1));
+    if (!b) return NULL;
+    identify(b);
+    b->slots = 1;
+    return b;
+}
+
+void board_forget(const char *name)
+{
+    for (int i = 0; i < 2; i++) {
+        char path[BOARD_NAME + 16];
+        snprintf(path, sizeof path, "%s/%s", folders[i], name);
+        unlink(path);
+    }
+}
+
+static uint64_t own_processes(void)
+{
+    static _Atomic uint64_t known;
+    struct stat is;
+    if (!known && stat("/proc/self/ns/pid", &is) == 0) known = (uint64_t)is.st_ino;
+    return known;
+}
+
+static bool is_gone(int pid) { return kill(pid, 0) && errno == ESRCH; }
+
+bool board_claim(board *b, int slot, int rank)
+{
+    if (slot < 0 || slot >= b->slots) return false;
+    board_slot *s = &b->slot[slot];
+    int32_t before = 0;
+    if (!atomic_compare_exchange_strong(&s->pid, &before, (int32_t)getpid()) && !is_gone(before)) return false;
+    s->pid = (int32_t)getpid();
+    s->rank = rank;
+    s->processes = own_processes();
+    s->tick = clock_seconds();
+    gethostname(s->host, sizeof s->host - 1);
+    s->presence = RANK_HERE;
+    return true;
+}
+
+/* ---- values ---- */
+
+void cell_store(board_cell *c, const watch_event *e)
+{
+    uint64_t word[CELL_WORDS] = { 0 };
+    uint64_t next = atomic_load_explicit(&c->version, memory_order_relaxed) + 1;
+    memcpy(word, e, sizeof *e);
+    for (int i = 0; i < CELL_WORDS; i++) atomic_store_explicit(&c->word[next & 1][i], word[i], memory_order_relaxed);
+    atomic_store_explicit(&c->version, next, memory_order_release);
+}
+
+/* A writer that is stopped leaves the other half as it was. One that is too fast is believed after many looks. */
+void cell_load(board_cell *c, watch_event *e)
+{
+    uint64_t word[CELL_WORDS];
+    for (int look = 0; look < LOOKS; look++) {
+        uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
+        for (int i = 0; i < CELL_WORDS; i++)
+            word[i] = atomic_load_explicit(&c->word[version & 1][i], memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&c->version, memory_order_relaxed) == version) break;
+    }
+    memcpy(e, word, sizeof *e);
+}
+
+/* ---- reading ---- */
+
+/* The letter behind the name, which is in parentheses and may hold any. */
+static char process_state(int pid)
+{
+    char path[32], line[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return errno == ENOENT ? 'X' : '?';
+    size_t length = fread(line, 1, sizeof line - 1, f);
+    fclose(f);
+    line[length] = 0;
+    const char *end = strrchr(line, ')');
+    if (!end || !end[1]) return '?';
+    return end[2] == 'Z' ? 'X' : end[2];
+}
+
+bool board_is_gone(const board *b, int slot)
+{
+    const board_slot *s = &b->slot[slot];
+    return s->processes == own_processes() && is_gone(s->pid);
+}
+
+static char state_of(const board_slot *s, double silent)
+{
+    if (s->processes != own_processes()) return '?';
+    if (is_gone(s->pid)) return 'X';
+    return silent > SILENT_SECONDS ? process_state(s->pid) : 'R';
+}
+
+void board_read(const board *b, int slot, double now, rank_state *s)
+{
+    board_slot *from = (board_slot *)&b->slot[slot];
+    *s = (rank_state){ .rank = -1, .presence = (rank_presence)from->presence, .process = '?' };
+    if (s->presence == RANK_ABSENT) return;
+    s->rank = from->rank;
+    s->pid = from->pid;
+    s->heartbeat = from->heartbeat;
+    s->silent = now - from->tick;
+    s->patience = from->limit + from->allowance;
+    s->process = s->presence == RANK_ENDED ? 'R' : state_of(from, s->silent);
+    memcpy(s->host, from->host, sizeof s->host);
+    s->waits = from->waits;
+    cell_load(&from->doing, &s->doing);
+    cell_load(&from->waiting, &s->waiting);
+    cell_load(&from->completed, &s->completed);
+    for (int i = 0; i < RANK_GROUPS; i++) {
+        s->entered[i].key = from->entered[i].key;
+        s->entered[i].order = from->entered[i].order;
+    }
+}

@@ -1,0 +1,47 @@
+/* The states of a node's ranks in memory that they share, from before MPI starts until after it has ended. Each rank
+ * writes its own with plain stores; everybody reads. Who cannot share has one of its own. */
+#pragma once
+#include "machine/watch/state.h"
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* A value of several words: written into the half that is not read, then the halves are swapped. */
+enum { CELL_WORDS = (sizeof(watch_event) + 7) / 8 };
+typedef struct {
+    _Atomic uint64_t version, word[2][CELL_WORDS];
+} board_cell;
+
+typedef struct {
+    _Atomic int32_t pid, rank, presence;
+    atomic_bool waits;
+    _Atomic uint64_t heartbeat, processes; /* processes: the name space of its pid */
+    _Atomic double tick, limit, allowance;
+    char host[RANK_HOST];
+    board_cell doing, waiting, completed;
+    struct {
+        _Atomic uint64_t key, order;
+    } entered[RANK_GROUPS];
+} board_slot;
+
+/* alarm: 1 + the slot whose rank tells why the run ends; told: it has. */
+typedef struct {
+    _Atomic uint64_t identity; /* differs from that of every other board */
+    _Atomic int32_t alarm, told;
+    int32_t slots;
+    board_slot slot[];
+} board;
+
+enum { BOARD_NAME = 64 };
+/* The board of that name with so many slots, which is made if there is none; NULL: it cannot be shared. */
+board *board_attach(const char *name, int slots);
+board *board_alone(void);
+/* Takes the slot unless a living process has it. */
+bool board_claim(board *b, int slot, int rank);
+/* Nobody else will attach. */
+void board_forget(const char *name);
+
+void cell_store(board_cell *c, const watch_event *e);
+void cell_load(board_cell *c, watch_event *e);
+bool board_is_gone(const board *b, int slot);
+/* What the slot says, and what the kernel says of its process; of an absent one the presence alone. */
+void board_read(const board *b, int slot, double now, rank_state *s);

@@ -1,0 +1,19 @@
+/* Who keeps a run from going on, judged by what is known of its ranks; a pure function. */
+#pragma once
+#include "machine/watch/state.h"
+#include <stddef.h>
+
+/* In the order in which they are believed; BEHIND: has not entered what others wait for; UNDELIVERED: all have entered
+ * it, and it does not end. */
+typedef enum { CAUSE_GONE, CAUSE_STOPPED, CAUSE_ABSENT, CAUSE_UNHEARD, CAUSE_BEHIND, CAUSE_UNDELIVERED } cause;
+typedef struct {
+    cause cause;
+    int who;     /* index of the rank */
+    int waiting; /* index of one that waits for it; -1: none does */
+} verdict_culprit;
+
+/* states [count]: one for each rank, absent ones too. */
+verdict_culprit verdict_find(const rank_state *states, int count);
+/* What every rank does, of many those that differ, and a sentence that names the culprit; times against now. */
+enum { VERDICT_BYTES = 1 << 15 };
+void verdict_say(const rank_state *states, int count, double quiet, double now, char text[VERDICT_BYTES]);

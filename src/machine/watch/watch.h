@@ -1,0 +1,44 @@
+/* Whether the run goes on. In every rank a thread looks, from before MPI starts until after it has ended, without MPI.
+ * Each rank says what it does where all ranks of its node can read it, with plain stores. When no rank has completed
+ * anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the one that is behind is
+ * named, and every rank ends with status 86. */
+#pragma once
+#include "machine/watch/link.h"
+
+void watch_start(void);
+/* MPI has started, and says who this is. */
+void watch_world(int rank, int ranks);
+/* The board on which this rank writes: the same number where ranks see each other. To another one, of that name; false:
+ * it cannot be shared. When all are there its name is forgotten. */
+uint64_t watch_board(void);
+bool watch_move(const char *name, int slot, int slots);
+void watch_forget(void);
+/* The run spans nodes: where this rank is reached if it stands for its board; then everybody's. */
+link_address watch_address(void);
+void watch_connect(const link_address *everybody);
+/* This rank ends the run itself; does not return where the watch ends it already. */
+void watch_ending(void);
+/* MPI has ended: waits until all ranks of the node have come here. */
+void watch_stop(void);
+
+void watch_limit(double seconds);
+/* So much longer is waited until the next call: for what takes time with the number of ranks. */
+void watch_allow(double seconds);
+
+/* What the main thread does from here on; number -1: it has none. */
+void watch_doing(const char *what, int64_t number);
+/* It completed something: an operation, or something without a name. */
+void watch_completed(const watch_event *e);
+void watch_progress(void);
+/* It has entered an operation of a group. */
+void watch_enter(const watch_event *e);
+/* It waits. A wait within a wait is a part of it. */
+void watch_wait(const watch_event *e);
+void watch_wait_end(void);
+/* Between two polls: lets others run that share its core. */
+void watch_yield(void);
+
+/* The next operation of all ranks, entered and waited for, until watch_wait_end. */
+void watch_wait_for_all(const char *what);
+/* How many there were. */
+uint64_t watch_era(void);

@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+"""A rank that is stopped, lost or stuck, anywhere in a run of the program, ends the run of all in time, with the right
+status, and is named with what waits for it. With XGSW_TEST_LONG: all kinds of faults, all points, and healthy runs."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+LONG = bool(os.environ.get("XGSW_TEST_LONG"))
+XGSW = os.path.abspath(os.environ.get("XGSW", "./xgsw"))
+RANKS, STALL, FIRST_STALL = 3, 3, 60  # seconds; the last one until the deck is read
+BOUND = 5       # seconds to find it out and to end, beyond the limit
+START = 25      # seconds that the run before it may take on a busy machine
+# Two nodes: two names, and a remote shell that stays here.
+AGENT = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+exec sh -c "$*"
+"""
+DECK = f"""hangs
+{RANKS} ranks
+[llama3.1-8b]
+size = check
+precision = fp32
+warmup = 1
+steps = 12
+check = off
+stall_seconds = {STALL}
+"""
+here = tempfile.mkdtemp()
+verdicts = []
+
+
+def check(good, name, said=""):
+    verdicts.append(bool(good))
+    print(f"{'ok' if good else 'not ok'} {len(verdicts)} - {name}", flush=True)
+    if not good:
+        print("\n".join("#   " + line[:600] for line in said.splitlines()[-30:]), flush=True)
+
+
+def play(number, misdeed="", launch=None):
+    """Status, seconds since the deed (or the start), and what was said."""
+    folder = os.path.join(here, str(number))
+    os.mkdir(folder)
+    with open(os.path.join(folder, "deck.dat"), "w") as deck:
+        deck.write(DECK)
+    environment = dict(os.environ, OMP_NUM_THREADS="1", MISDEED=misdeed)
+    run = launch or [os.path.abspath("run/local"), "-q", "-n", str(RANKS), "-x", XGSW]
+    if misdeed and not launch:
+        run[4:4] = ["-w", f"env LD_PRELOAD={SHARED}"]
+    begin = time.monotonic()
+    with open(os.path.join(folder, "said"), "w+") as said:
+        process = subprocess.Popen(run + ["deck.dat"], cwd=folder, stdin=subprocess.DEVNULL, stdout=said,
+                                   stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+        try:
+            status = process.wait(FIRST_STALL + 60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            status = "never ended"
+        seconds = time.monotonic() - begin
+        said.seek(0)
+        return status, seconds, said.read()
+
+
+def two_nodes(ranks_of_node):
+    agent = os.path.join(here, "agent")
+    with open(agent, "w") as file:
+        file.write(AGENT)
+    os.chmod(agent, 0o755)
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
+            agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--host",
+            f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), "env", f"LD_PRELOAD={SHARED}",
+            XGSW]
+
+
+def judge(rank, point, deed, played):
+    status, seconds, said = played
+    limit = FIRST_STALL if point in ("start", "deck") else STALL
+    words = "is stopped|is not heard of|has not started|has not entered|is stuck in"
+    named = re.search(rf"^xgsw: rank {rank} on \S+ .*({words})", said, re.M)
+    inside = deed == "endless" and point in ("start", "end")  # of MPI, where all ranks are
+    sent_nothing = deed == "skip" and point == "step"         # all have entered what does not end
+    if deed in ("stop", "asleep", "endless") or sent_nothing:
+        good = status == 86 and (named or ((inside or sent_nothing) and "entered what does not end" in said))
+    elif deed == "skip":  # below what is published: the operation is named; or MPI notices it
+        good = status == 1 and "MPI_ERR" in said or status == 86 and re.search("waits for (gather|broadcast)", said)
+    elif deed == "count" and point == "step":
+        good = status == 1 and re.search(r"sent \d+ bytes, not \d+", said)
+    elif deed in ("count", "nan"):  # not every MPI minds a shorter message; a NaN is the check's to find
+        good = status != "never ended"
+    else:
+        good = status not in (0, "never ended")
+    in_time = seconds < START + limit + BOUND
+    check(good and in_time, f"rank {rank}, {point}: {deed} (status {status}, {seconds:.1f} s)", said)
+
+
+def run_all(scenes, at_once):
+    with ThreadPoolExecutor(at_once) as pool:
+        plays = [pool.submit(play, i, f"{rank} {point} {deed}") for i, (rank, point, deed) in enumerate(scenes)]
+        for (rank, point, deed), p in zip(scenes, plays):
+            judge(rank, point, deed, p.result())
+
+
+def run_on_two_nodes():
+    """The rank that is stopped is named by the other node, also where it is the one that judges."""
+    for rank, ranks in ((1, 1), (0, 1), (3, 2), (0, 2)):
+        judge(rank, "step", "stop", play(f"nodes{rank}{ranks}", f"{rank} step stop", two_nodes(ranks)))
+
+
+def healthy(count):
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            plays = list(pool.map(lambda i: play(f"healthy{i}"), range(count)))
+    finally:
+        for process in busy:
+            process.kill()
+    alarms = [said for status, _, said in plays if status != 0 or "others wait" in said]
+    check(not alarms, f"{count} healthy runs beside two busy processes: {len(alarms)} alarms", "".join(alarms[:1]))
+
+
+SHARED = os.path.join(here, "misdeeds.so")
+subprocess.run([os.environ.get("MPICC", "mpicc"), "-shared", "-fPIC", "-O1", "-D_GNU_SOURCE", "-o", SHARED,
+                "validation/machine/misdeeds.c", "-ldl"], check=True)
+DEEDS = "kill terminate interrupt stop segv abort exit skip extra count endless nan".split()
+POINTS = {"start": DEEDS[:7] + ["endless"], "deck": DEEDS[:-1], "step": [d for d in DEEDS if d != "extra"],
+          "gather": [d for d in DEEDS[:-1] if d != "extra"], "end": DEEDS[:7] + ["endless"]}
+if LONG:
+    injected = [(i % RANKS, ("step", "gather", "exit")[i // RANKS % 3], ("stop", "endless")[i // 9 % 2])
+                for i in range(200)]
+    run_all([(r, p, d) for p in POINTS for d in POINTS[p] for r in range(RANKS)] + [(0, "commit", "asleep")] + injected,
+            6)
+    healthy(200)
+else:
+    run_all([(0, "commit", "asleep"), (0, "step", "stop"), (1, "step", "endless"), (2, "step", "stop"),
+             (0, "gather", "stop"), (2, "gather", "skip"), (1, "end", "stop"), (0, "exit", "stop")], 4)
+run_on_two_nodes()
+shutil.rmtree(here)
+print(f"1..{len(verdicts)}")
+sys.exit(not all(verdicts))

@@ -1,0 +1,95 @@
+/* Preloaded into a rank for validation/machine/hangs.t: MISDEED="RANK POINT DEED" of one rank at one point of its run.
+ * Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather (results after the
+ * steps), commit (fsync), end (before MPI_Finalize), exit (behind it). */
+#include <dlfcn.h>
+#include <math.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MESSAGE = 100 };
+static int broadcasts, messages, gathers;
+
+static const char *own_rank(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return rank ? rank : getenv("PMI_RANK");
+}
+
+/* What this rank is to do here, or "". */
+static const char *deed_at(const char *point)
+{
+    static char rank[16], where[16], deed[16];
+    const char *said = getenv("MISDEED");
+    if (!said || sscanf(said, "%15s %15s %15s", rank, where, deed) != 3) return "";
+    return own_rank() && strcmp(rank, own_rank()) == 0 && strcmp(where, point) == 0 ? deed : "";
+}
+
+/* Returns the deed that is left to the caller. */
+static const char *commit(const char *point)
+{
+    static const struct {
+        const char *deed;
+        int number;
+    } signals[] = { { "kill", SIGKILL }, { "terminate", SIGTERM }, { "interrupt", SIGINT },
+                    { "stop", SIGSTOP }, { "segv", SIGSEGV },      { "abort", SIGABRT } };
+    const char *deed = deed_at(point);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (strcmp(deed, signals[i].deed) == 0) raise(signals[i].number);
+    if (strcmp(deed, "exit") == 0) _exit(0);
+    for (volatile int ever = strcmp(deed, "endless") == 0; ever;) continue;
+    if (strcmp(deed, "asleep") == 0)
+        for (;;) pause();
+    return deed;
+}
+
+int MPI_Init_thread(int *count, char ***arguments, int wanted, int *provided)
+{
+    commit("start");
+    return PMPI_Init_thread(count, arguments, wanted, provided);
+}
+
+int MPI_Ibcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request)
+{
+    const char *deed = ++broadcasts == 2 ? commit("deck") : "";
+    *request = MPI_REQUEST_NULL;
+    if (strcmp(deed, "skip") == 0) return MPI_SUCCESS;
+    if (strcmp(deed, "extra") == 0) PMPI_Ibcast(calloc(1, 1 << 16), count, type, root, comm, request);
+    return PMPI_Ibcast(data, strcmp(deed, "count") == 0 ? count - 1 : count, type, root, comm, request);
+}
+
+int MPI_Igather(const void *from, int sent, MPI_Datatype type, void *to, int heard, MPI_Datatype of, int root,
+                MPI_Comm comm, MPI_Request *request)
+{
+    const char *deed = messages && ++gathers == 1 ? commit("gather") : "";
+    *request = MPI_REQUEST_NULL;
+    if (strcmp(deed, "skip") == 0) return MPI_SUCCESS;
+    return PMPI_Igather(from, strcmp(deed, "count") == 0 ? sent - 1 : sent, type, to, heard, of, root, comm, request);
+}
+
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    const char *deed = ++messages == MESSAGE ? commit("step") : "";
+    *request = MPI_REQUEST_NULL;
+    if (strcmp(deed, "skip") == 0) return MPI_SUCCESS;
+    if (strcmp(deed, "nan") == 0) memset((void *)data, 0xFF, (size_t)count);
+    return PMPI_Isend(data, strcmp(deed, "count") == 0 ? count - 1 : count, type, peer, tag, comm, request);
+}
+
+int fsync(int file)
+{
+    int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    commit("commit");
+    return next(file);
+}
+
+int MPI_Finalize(void)
+{
+    commit("end");
+    int code = PMPI_Finalize();
+    commit("exit");
+    return code;
+}
