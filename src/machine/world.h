@@ -22,7 +22,9 @@ void world_maximum(double *values, int64_t count);        /* collective */
 bool world_all(bool yes);                                 /* collective: true on every rank? */
 int world_first(bool yes);                                /* collective: the first such rank, or world_ranks() */
 void world_gather(const void *part, size_t bytes, void *whole,
-                  int root);            /* collective; whole [ranks * bytes] on root */
+                  int root); /* collective; whole [ranks * bytes] on root */
+/* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
+void world_hear(char *sentence, size_t length);
 void world_barrier(void);               /* collective */
 _Noreturn void world_abort(int status); /* ends every rank */
 

@@ -3,6 +3,7 @@
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/sha256.h"
+#include "bench/launch/truth.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,19 +97,6 @@ static char *command_line_of(int argc, char **argv)
     return line;
 }
 
-static void hash_binary(char hex[SHA256_HEX])
-{
-    char piece[1 << 16];
-    FILE *binary = fopen("/proc/self/exe", "rb");
-    if (!binary) return;
-    sha256 s;
-    sha256_open(&s);
-    for (size_t got; (got = fread(piece, 1, sizeof piece, binary)) > 0;) sha256_add(&s, piece, got);
-    sha256_close(&s, hex);
-    if (ferror(binary)) hex[0] = 0;
-    fclose(binary);
-}
-
 /* The first line "model name : ..." of /proc/cpuinfo. */
 static void read_processor(char model[LINE])
 {
@@ -139,7 +127,7 @@ provenance *provenance_open(const run_source *run)
     write_now(p->started);
     sha256_of(run->deck_text, run->deck_length, p->deck_sha256);
     p->command_line = command_line_of(run->argc, run->argv);
-    hash_binary(p->binary_sha256);
+    truth_program(p->binary_sha256);
     writer_library(p->hdf5, sizeof p->hdf5);
     read_processor(p->processor);
     if (uname(&name) == 0) snprintf(p->kernel, sizeof p->kernel, "%s %s %s", name.sysname, name.release, name.machine);
