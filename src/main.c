@@ -5,6 +5,7 @@
 #include "base/say.h"
 #include "bench/deck_file.h"
 #include "bench/dry_run.h"
+#include "bench/launch/libraries.h"
 #include "bench/launch/truth.h"
 #include "bench/options.h"
 #include "bench/record/writer.h"
@@ -126,6 +127,13 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     return deck_read(&source);
 }
 
+/* As it was started: MPI loads more libraries, by what it finds on the node. */
+typedef struct {
+    int argc;
+    char **argv;
+    library_list libraries;
+} process;
+
 /* A launcher's ranks have terminals that lead into its files: then the option says so, or nobody. */
 static bool is_watched(const options *o)
 {
@@ -133,10 +141,11 @@ static bool is_watched(const options *o)
     return o->progress || (here.rank < 0 && here.local < 0 && isatty(STDOUT_FILENO));
 }
 
-static int run_deck(const deck_file *f, const options *o, int argc, char **argv)
+static int run_deck(const deck_file *f, const options *o, const process *p)
 {
-    session s = { .run = { .argc = argc,
-                           .argv = argv,
+    session s = { .run = { .argc = p->argc,
+                           .argv = p->argv,
+                           .libraries = &p->libraries,
                            .deck_name = f->path,
                            .deck_text = f->bytes,
                            .deck_length = f->length,
@@ -151,10 +160,10 @@ static int run_deck(const deck_file *f, const options *o, int argc, char **argv)
 
 enum { MOST_THREADS = 1024 };
 
-static int run(const options *o, int argc, char **argv)
+static int run(const options *o, const process *p)
 {
     char reason[TRUTH_SENTENCE] = "";
-    if (truth_differs(argc, argv, reason)) return refuse(reason);
+    if (truth_differs(p->argc, p->argv, reason)) return refuse(reason);
     if (o->mistake[0]) return refuse(o->mistake);
     if (machine_threads(MACHINE_HOST) > MOST_THREADS) {
         snprintf(reason, sizeof reason, "xgsw: OMP_NUM_THREADS asks for %d threads a rank; at most %d",
@@ -163,7 +172,7 @@ static int run(const options *o, int argc, char **argv)
     }
     watch_doing("reading the deck", -1);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
-    int status = f.bytes ? run_deck(&f, o, argc, argv) : refuse(reason);
+    int status = f.bytes ? run_deck(&f, o, p) : refuse(reason);
     free(f.bytes);
     return status;
 }
@@ -186,11 +195,13 @@ int main(int argc, char **argv)
     if (!o.mistake[0] && o.dry_run) return say_all(dry_run_all(&o));
     char torn[TRUTH_SENTENCE];
     if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
+    process p = { argc, argv, libraries_loaded() };
     interrupt_install();
     world_start(&argc, &argv);
     bool is_torn = truth_is_torn(torn);
     if (is_torn) only_first_speaks();
-    int status = is_torn ? refuse(torn) : run(&o, argc, argv);
+    int status = is_torn ? refuse(torn) : run(&o, &p);
     world_stop();
+    libraries_free(&p.libraries);
     return say_all(status);
 }

@@ -3,6 +3,7 @@
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/sha256.h"
+#include "bench/launch/libraries.h"
 #include "bench/launch/truth.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct provenance {
 
 /* What steers MPI, threads, devices and the batch system, and what never is recorded: SLURM_JWT and the keys of Open
  * MPI's transports open doors. */
-static const char *const recorded[] = { "OMPI_", "UCX_",   "OMP_",  "SLURM_", "NCCL_",
+static const char *const recorded[] = { "OMPI_", "UCX_",   "OMP_",  "SLURM_", "NCCL_", "LD_",
                                         "CUDA_", "MPICH_", "DNNL_", "XGSW_",  0 };
 static const char *const secret[] = {
     "TOKEN", "JWT", "SECRET", "PASSW", "CREDENTIAL", "_KEY", "APIKEY", "precondition_transports", 0
@@ -175,6 +176,28 @@ static void write_hosts(const run_source *run, writer *w, const char *group)
     free(names);
 }
 
+/* "PATH IDENTITY" of rank 0's, as they are now; of the preloaded ones the paths. */
+static void write_libraries(const run_source *run, writer *w, const char *group)
+{
+    enum { BOTH = LIBRARY_PATH + LIBRARY_IDENTITY };
+    library_list now = libraries_loaded();
+    char(*line)[BOTH] = calloc((size_t)now.count + 1, sizeof *line);
+    const char **text = calloc((size_t)now.count + 1, sizeof *text);
+    int preloaded = 0;
+    if (!line || !text) FAIL("out of memory for %d libraries of the record", now.count);
+    for (int i = 0; i < now.count; i++) {
+        snprintf(line[i], BOTH, "%s %s", now.item[i].path, now.item[i].identity);
+        text[i] = line[i];
+    }
+    writer_texts(w, writer_join(group, "libraries").path, text, now.count);
+    for (int i = 0; run->libraries && i < run->libraries->count; i++)
+        if (run->libraries->item[i].preloaded) text[preloaded++] = run->libraries->item[i].path;
+    writer_texts(w, writer_join(group, "preloaded").path, text, preloaded);
+    free(text);
+    free(line);
+    libraries_free(&now);
+}
+
 static void write_devices(const run_source *run, writer *w, const char *group)
 {
     int devices = run->devices ? run->ranks : 0;
@@ -210,6 +233,7 @@ void provenance_write(const provenance *p, writer *w)
     writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
+    write_libraries(p->run, w, group);
     write_environment(w, group);
 }
 

@@ -102,6 +102,8 @@ static const field of_results[] = {
     { "device_outside_bytes", "bytes", "on a device outside arenas", FIELD_REAL, RESULT(device_outside_bytes) },
     { "device", NULL, "its name, if all ranks' have the same", FIELD_TEXT, RESULT(device) },
     { "throttled", NULL, "first rank whose device was, and why", FIELD_TEXT, RESULT(throttled) },
+    { "libraries_differ", NULL, "first rank that has loaded other libraries than rank 0, and which", FIELD_TEXT,
+      RESULT(libraries_differ) },
     { "engines", NULL, "what attention and products ran with", FIELD_TEXT, RESULT(engines) },
     { "passed", NULL, "the verdict is PASSED", FIELD_FLAG, RESULT(passed) },
     { "valid", NULL, "it may be compared with other machines", FIELD_FLAG, RESULT(valid) },

@@ -77,8 +77,9 @@ typedef struct {
     machine_device *devices;       /* [ranks used, 2]: all ranks'; rank 0 only; owned */
     char device[64];               /* its name, if that of all ranks is the same; else empty */
     char throttled[REASON_LENGTH]; /* the first rank whose device was, and why; empty: none */
-    char clocks_unknown[32];       /* the first rank whose device does not tell; empty: none */
-    char engines[8192];            /* of attention and products, rank 0: a line in words, then one for each product */
+    char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
+    char clocks_unknown[32];              /* the first rank whose device does not tell; empty: none */
+    char engines[8192]; /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans;
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;
