@@ -194,6 +194,14 @@ static void report_layout(const bench_case *c)
             fault_name(c->fault.kind), c->fault.operation, (long long)c->fault.nth, c->fault.rank);
 }
 
+static void report_placement(const bench_case *c)
+{
+    char split[REASON_LENGTH];
+    placement p = placement_here(&c->layout);
+    say("Placement  %s\n", p.text);
+    if (placement_complaint(&p, &c->layout, split)) say("Warning    %s\n", split);
+}
+
 static void report_case_begins(void *state, const bench_case *c)
 {
     (void)state;
@@ -206,6 +214,7 @@ static void report_case_begins(void *state, const bench_case *c)
         (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
         (long long)m->vocabulary, (long long)m->sequence, (long long)model_parameters(m));
     report_layout(c);
+    report_placement(c);
     say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n",
         (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch,
         c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD], tokens_name(c->tokens),

@@ -295,6 +295,7 @@ verdict run_case(const bench_case *c, const measure *share, case_result *r, cons
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
+    r->placement = placement_here(&c->layout);
     sinks_case_begins(&in->told, c);
     watch_doing("the check's references", -1);
     if (checks) check_open(&k, c);

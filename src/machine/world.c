@@ -136,7 +136,8 @@ int world_rank(void) { return world.rank; }
 int world_ranks(void) { return world.ranks; }
 int world_node_ranks(void) { return world.node_ranks; }
 int world_node_rank(void) { return world.node_rank; }
-bool world_on_node(int rank) { return !world.node || world.node[rank] == world.node[world.rank]; }
+int world_node(int rank) { return world.node ? world.node[rank] : 0; }
+bool world_on_node(int rank) { return world_node(rank) == world_node(world.rank); }
 int world_node_cores(void) { return world.node_cores; }
 const char *world_host(void) { return world.host; }
 

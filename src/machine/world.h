@@ -13,6 +13,7 @@ int world_ranks(void);
 int world_node_ranks(void); /* ranks of this node */
 int world_node_rank(void);  /* own place among them */
 bool world_on_node(int rank);
+int world_node(int rank);   /* the lowest rank of its node */
 int world_node_cores(void); /* cores of this node */
 const char *world_host(void);
 

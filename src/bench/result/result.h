@@ -2,6 +2,7 @@
  * Filled on all ranks by bench/run_case.c, complete on rank 0. The rows of fields.c name what is here. */
 #pragma once
 #include "base/arena.h"
+#include "bench/launch/placement.h"
 #include "machine/machine.h"
 #include "plan/bench_case.h"
 
@@ -67,6 +68,7 @@ typedef struct {
     double recipe_ceiling, model_ceiling; /* FP8: the largest MFU with attention and LM head at the BF16 peak */
     double recipe_reached, model_reached; /* the MFU's parts of these */
     double days_per_trillion;             /* NaN for proxies */
+    placement placement;                  /* of its ranks on nodes */
     double total_seconds;                 /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS]; /* rank 0 */
     double outside_bytes;                           /* peak resident memory outside the arena, maximum over ranks */
