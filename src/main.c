@@ -5,12 +5,15 @@
 #include "base/say.h"
 #include "bench/deck_file.h"
 #include "bench/dry_run.h"
+#include "bench/launch/libraries.h"
+#include "bench/launch/truth.h"
 #include "bench/options.h"
 #include "bench/record/writer.h"
 #include "bench/replay.h"
 #include "bench/result/fields.h"
 #include "bench/session.h"
 #include "machine/machine.h"
+#include "machine/watch/launcher.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include "plan/deck/catalogue_list.h"
@@ -43,24 +46,11 @@ static int print_version(void)
     return STATUS_PASSED;
 }
 
-/* What launchers tell a process of its rank and of how many there are, those first that others start. */
-static const struct {
-    const char *rank, *ranks;
-} launchers[] = {
-    { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-    { "PMI_RANK", "PMI_SIZE" },
-    { "PMIX_RANK", NULL },
-    { "MPI_LOCALRANKID", "MPI_LOCALNRANKS" },
-    { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
-};
-enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
-
 /* Under a launcher only the first process answers what needs no ranks. */
 static void only_first_speaks(void)
 {
-    const char *rank = NULL;
-    for (int i = 0; i < LAUNCHERS && !rank; i++) rank = getenv(launchers[i].rank);
-    if (rank) say_enable(atoi(rank) == 0);
+    launch_place here = launch_here();
+    if (here.rank >= 0 || here.local >= 0) say_enable((here.rank >= 0 ? here.rank : here.local) == 0);
 }
 
 /* Of the one key or workload that is named. */
@@ -137,18 +127,25 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     return deck_read(&source);
 }
 
+/* As it was started: MPI loads more libraries, by what it finds on the node. */
+typedef struct {
+    int argc;
+    char **argv;
+    library_list libraries;
+} process;
+
 /* A launcher's ranks have terminals that lead into its files: then the option says so, or nobody. */
 static bool is_watched(const options *o)
 {
-    bool launched = false;
-    for (int i = 0; i < LAUNCHERS; i++) launched = launched || getenv(launchers[i].rank);
-    return o->progress || (!launched && isatty(STDOUT_FILENO));
+    launch_place here = launch_here();
+    return o->progress || (here.rank < 0 && here.local < 0 && isatty(STDOUT_FILENO));
 }
 
-static int run_deck(const deck_file *f, const options *o, int argc, char **argv)
+static int run_deck(const deck_file *f, const options *o, const process *p)
 {
-    session s = { .run = { .argc = argc,
-                           .argv = argv,
+    session s = { .run = { .argc = p->argc,
+                           .argv = p->argv,
+                           .libraries = &p->libraries,
                            .deck_name = f->path,
                            .deck_text = f->bytes,
                            .deck_length = f->length,
@@ -161,26 +158,13 @@ static int run_deck(const deck_file *f, const options *o, int argc, char **argv)
     return status;
 }
 
-/* Under the launcher of another MPI than the program's every process is a world of one: each would pass alone. */
-static bool is_torn(char *sentence, size_t length)
-{
-    const char *ranks = NULL;
-    for (int i = 0; i < LAUNCHERS && !ranks; i++) ranks = launchers[i].ranks ? getenv(launchers[i].ranks) : NULL;
-    if (world_ranks() > 1 || !ranks || atoi(ranks) < 2) return false;
-    snprintf(
-        sentence, length,
-        "xgsw: %s ranks were started, but each is alone: start them with the mpirun of %s (one rank: mpirun -np 1)",
-        ranks, build_mpi);
-    only_first_speaks();
-    return true;
-}
-
 enum { MOST_THREADS = 1024 };
 
-static int run(const options *o, int argc, char **argv)
+static int run(const options *o, const process *p)
 {
-    char reason[1024] = "";
-    if (is_torn(reason, sizeof reason)) return refuse(reason);
+    char reason[TRUTH_SENTENCE] = "";
+    if (truth_differs(p->argc, p->argv, reason)) return refuse(reason);
+    if (o->mistake[0]) return refuse(o->mistake);
     if (machine_threads(MACHINE_HOST) > MOST_THREADS) {
         snprintf(reason, sizeof reason, "xgsw: OMP_NUM_THREADS asks for %d threads a rank; at most %d",
                  machine_threads(MACHINE_HOST), MOST_THREADS);
@@ -188,7 +172,7 @@ static int run(const options *o, int argc, char **argv)
     }
     watch_doing("reading the deck", -1);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
-    int status = f.bytes ? run_deck(&f, o, argc, argv) : refuse(reason);
+    int status = f.bytes ? run_deck(&f, o, p) : refuse(reason);
     free(f.bytes);
     return status;
 }
@@ -209,9 +193,15 @@ int main(int argc, char **argv)
     bool alone = o.help || o.version || o.keys || o.fields || o.list || o.replay;
     if (!o.mistake[0] && alone) return say_all(answer(&o));
     if (!o.mistake[0] && o.dry_run) return say_all(dry_run_all(&o));
+    char torn[TRUTH_SENTENCE];
+    if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
+    process p = { argc, argv, libraries_loaded() };
     interrupt_install();
     world_start(&argc, &argv);
-    int status = o.mistake[0] ? refuse(o.mistake) : run(&o, argc, argv);
+    bool is_torn = truth_is_torn(torn);
+    if (is_torn) only_first_speaks();
+    int status = is_torn ? refuse(torn) : run(&o, &p);
     world_stop();
+    libraries_free(&p.libraries);
     return say_all(status);
 }

@@ -45,6 +45,21 @@ deck_file deck_file_read(const char *name, char *reason, size_t length)
     return d;
 }
 
+/* Does this rank find other bytes under the deck's name? A node that has no such file takes what rank 0 has read, and
+ * so does everyone of a pipe. */
+static void compare_own(const deck_file *d, char *reason, size_t length)
+{
+    char why[1024];
+    struct stat kind;
+    if (world_rank() == 0 || stat(d->path, &kind) != 0 || !S_ISREG(kind.st_mode)) return;
+    deck_file own = deck_file_read(d->path, why, sizeof why);
+    if (own.bytes && (own.length != d->length || memcmp(own.bytes, d->bytes, d->length) != 0))
+        snprintf(reason, length,
+                 "xgsw: rank %d on %s reads another deck %.400s than rank 0: give all nodes the same file",
+                 world_rank(), world_host(), d->path);
+    free(own.bytes);
+}
+
 deck_file deck_file_share(const char *name, char *reason, size_t length)
 {
     deck_file d = { .length = 0 };
@@ -59,5 +74,8 @@ deck_file deck_file_share(const char *name, char *reason, size_t length)
     d.length = sent[0];
     world_broadcast(d.bytes, d.length, 0);
     d.bytes[d.length] = 0;
+    compare_own(&d, reason, length);
+    world_hear(reason, length);
+    if (reason[0]) free(d.bytes), d.bytes = NULL;
     return d;
 }

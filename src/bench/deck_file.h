@@ -11,5 +11,6 @@ typedef struct {
 /* Reads at most a little more than a deck may hold (1 MiB); bytes NULL and a sentence in reason if it cannot be read.
  */
 deck_file deck_file_read(const char *name, char *reason, size_t length);
-/* The same on all ranks: rank 0 reads, all receive bytes or reason. Collective over the world. */
+/* The same on all ranks: rank 0 reads, all receive bytes or reason, which may be that a rank has another file of that
+ * name. Collective over the world. */
 deck_file deck_file_share(const char *name, char *reason, size_t length);

@@ -36,20 +36,13 @@ bool devices_shared(const machine_device *device, int ranks, int pair[2], int *m
     return *most > 1;
 }
 
-/* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
-static void hear_first(char text[REASON_LENGTH])
-{
-    int first = world_first(text[0] != '\0');
-    if (first < world_ranks()) world_broadcast(text, REASON_LENGTH, first);
-}
-
 static void find_refused(device_survey *s, machine_kind kind)
 {
     char why[REASON_LENGTH / 2] = "";
     if (world_ranks() > 1 && !machine_suits(kind, why, sizeof why))
         snprintf(s->refused, sizeof s->refused, "xgsw: rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES,
                  world_host(), why);
-    hear_first(s->refused);
+    world_hear(s->refused, REASON_LENGTH);
 }
 
 static void find_missing(device_survey *s, machine_kind kind)
@@ -60,7 +53,7 @@ static void find_missing(device_survey *s, machine_kind kind)
         snprintf(s->missing, sizeof s->missing, "rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES, world_host(),
                  why);
     s->usable = world_all(s->usable);
-    hear_first(s->missing);
+    world_hear(s->missing, REASON_LENGTH);
 }
 
 static void find_without_fp8(device_survey *s, machine_kind kind)
@@ -69,7 +62,7 @@ static void find_without_fp8(device_survey *s, machine_kind kind)
     if (!own.fp8)
         snprintf(s->no_fp8, sizeof s->no_fp8, "rank %d on %.*s: %s multiplies no FP8, compute capability 8.9 does",
                  world_rank(), HOST_NAME_BYTES, world_host(), own.name);
-    hear_first(s->no_fp8);
+    world_hear(s->no_fp8, REASON_LENGTH);
 }
 
 static void gather_devices(device_survey *s, machine_kind kind)

@@ -93,8 +93,11 @@ static void judge_training(case_result *r)
 static void judge_validity(case_result *r, const host_load *load)
 {
     const bench_case *c = r->given;
+    char split[REASON_LENGTH];
     if (c->check == CHECK_OFF) result_invalidate(r, "check off");
     judge_load(r, load);
+    if (c->recipe_layout && placement_complaint(&r->placement, &c->layout, split)) result_invalidate(r, "%s", split);
+    if (r->libraries_differ[0]) result_invalidate(r, "libraries differ: %s", r->libraries_differ);
     if (build_debug) result_invalidate(r, "debug build");
     if (c->steps < ENOUGH_STEPS)
         result_invalidate(r, "%lld timed steps, %d are needed", (long long)c->steps, ENOUGH_STEPS);

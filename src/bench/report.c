@@ -4,6 +4,7 @@
 #include "base/say.h"
 #include "bench/check.h"
 #include "bench/forecast.h"
+#include "bench/launch/libraries.h"
 #include "bench/record/place.h"
 #include "bench/result/sinks.h"
 #include "bench/step_lines.h"
@@ -125,6 +126,13 @@ static void report_place(const record_place *p)
         if (p->note[i][0]) say("Record     %s\n", p->note[i]);
 }
 
+/* They may change what every call of the program does. */
+static void report_preloaded(const library_list *l)
+{
+    for (int i = 0; l && i < l->count; i++)
+        if (l->item[i].preloaded) say("Preloaded  %s (%s)\n", l->item[i].path, l->item[i].identity);
+}
+
 static void report_banner(void *state, const run_source *run)
 {
     const deck *d = run->deck;
@@ -141,6 +149,7 @@ static void report_banner(void *state, const run_source *run)
     report_place(run->place);
     say("Products   %s\n", run->products);
     say("Messages   %s\n", run->mpi);
+    report_preloaded(run->libraries);
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
     say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its "
         "order without hazards.\n",
@@ -185,6 +194,14 @@ static void report_layout(const bench_case *c)
             fault_name(c->fault.kind), c->fault.operation, (long long)c->fault.nth, c->fault.rank);
 }
 
+static void report_placement(const bench_case *c)
+{
+    char split[REASON_LENGTH];
+    placement p = placement_here(&c->layout);
+    say("Placement  %s\n", p.text);
+    if (placement_complaint(&p, &c->layout, split)) say("Warning    %s\n", split);
+}
+
 static void report_case_begins(void *state, const bench_case *c)
 {
     (void)state;
@@ -197,6 +214,7 @@ static void report_case_begins(void *state, const bench_case *c)
         (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
         (long long)m->vocabulary, (long long)m->sequence, (long long)model_parameters(m));
     report_layout(c);
+    report_placement(c);
     say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n",
         (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch,
         c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD], tokens_name(c->tokens),

@@ -5,6 +5,7 @@
 #include "bench/case_machine.h"
 #include "bench/check.h"
 #include "bench/fault.h"
+#include "bench/launch/libraries.h"
 #include "bench/memory.h"
 #include "bench/window.h"
 #include "machine/watch/watch.h"
@@ -276,6 +277,15 @@ static bool goes_on(case_result *r, const run_state *in)
     return !r->stopped;
 }
 
+/* What the case has loaded, too. */
+static void compare_libraries(case_result *r, const run_state *in)
+{
+    library_list now = libraries_loaded();
+    libraries_compare(&now, false, r->libraries_differ);
+    if (in->libraries_differ[0]) snprintf(r->libraries_differ, sizeof r->libraries_differ, "%s", in->libraries_differ);
+    libraries_free(&now);
+}
+
 verdict run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
     check k;
@@ -285,6 +295,7 @@ verdict run_case(const bench_case *c, const measure *share, case_result *r, cons
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
+    r->placement = placement_here(&c->layout);
     sinks_case_begins(&in->told, c);
     watch_doing("the check's references", -1);
     if (checks) check_open(&k, c);
@@ -299,6 +310,7 @@ verdict run_case(const bench_case *c, const measure *share, case_result *r, cons
     sinks_check_ends(&in->told, r, 1);
     if (checks) check_close(&k);
     agree(r);
+    compare_libraries(r, in);
     outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
     r->outside_bytes = outside.bytes;
     r->own_outside_bytes = outside.own;

@@ -13,6 +13,7 @@ typedef struct {
     host_load load;
     sinks told;
     stop_clock stop;
+    char libraries_differ[REASON_LENGTH]; /* between ranks, as they started; empty: they do not */
 } run_state;
 
 /* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. */

@@ -2,6 +2,7 @@
 #include "bench/session.h"
 #include "base/cgroup.h"
 #include "base/fail.h"
+#include "bench/launch/libraries.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/run_case.h"
@@ -107,6 +108,7 @@ int session_run(const session *s, const deck *d)
     run.ranks = world_ranks(), run.threads = a.load.threads;
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
     in.load = a.load;
+    libraries_compare(run.libraries, true, in.libraries_differ);
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
     watch_doing("opening the record", -1);

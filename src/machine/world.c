@@ -136,7 +136,8 @@ int world_rank(void) { return world.rank; }
 int world_ranks(void) { return world.ranks; }
 int world_node_ranks(void) { return world.node_ranks; }
 int world_node_rank(void) { return world.node_rank; }
-bool world_on_node(int rank) { return !world.node || world.node[rank] == world.node[world.rank]; }
+int world_node(int rank) { return world.node ? world.node[rank] : 0; }
+bool world_on_node(int rank) { return world_node(rank) == world_node(world.rank); }
 int world_node_cores(void) { return world.node_cores; }
 const char *world_host(void) { return world.host; }
 
@@ -201,6 +202,12 @@ int world_first(bool yes)
     double first = yes ? -(double)world.rank : -(double)world.ranks;
     world_maximum(&first, 1);
     return (int)-first;
+}
+
+void world_hear(char *sentence, size_t length)
+{
+    int first = world_first(sentence[0] != 0);
+    if (first < world.ranks) world_broadcast(sentence, length, first);
 }
 
 void world_gather(const void *part, size_t bytes, void *whole, int root)

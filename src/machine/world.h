@@ -13,6 +13,7 @@ int world_ranks(void);
 int world_node_ranks(void); /* ranks of this node */
 int world_node_rank(void);  /* own place among them */
 bool world_on_node(int rank);
+int world_node(int rank);   /* the lowest rank of its node */
 int world_node_cores(void); /* cores of this node */
 const char *world_host(void);
 
@@ -22,7 +23,9 @@ void world_maximum(double *values, int64_t count);        /* collective */
 bool world_all(bool yes);                                 /* collective: true on every rank? */
 int world_first(bool yes);                                /* collective: the first such rank, or world_ranks() */
 void world_gather(const void *part, size_t bytes, void *whole,
-                  int root);            /* collective; whole [ranks * bytes] on root */
+                  int root); /* collective; whole [ranks * bytes] on root */
+/* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
+void world_hear(char *sentence, size_t length);
 void world_barrier(void);               /* collective */
 _Noreturn void world_abort(int status); /* ends every rank */
 

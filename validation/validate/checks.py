@@ -163,6 +163,10 @@ def against_valid(case, provenance):
     identities = list(provenance["device_identity"])[: case.settings["ranks"]]
     if case.settings["backend"] == "cuda" and len(set(identities)) < len(identities):
         yield "its ranks share a device"
+    if case.settings["recipe_layout"] and case.flag("results/tensor_across"):
+        yield f"a tensor group spans nodes: {case['results/placement']}"
+    if case["results/libraries_differ"]:
+        yield f"its ranks' libraries differ: {case['results/libraries_differ']}"
     if provenance["debug"]:
         yield "it ran in a debug build"
     yield from (f"its {name} are not finite" for name in not_finite(case))

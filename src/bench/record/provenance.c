@@ -3,6 +3,8 @@
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/sha256.h"
+#include "bench/launch/libraries.h"
+#include "bench/launch/truth.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@ struct provenance {
 
 /* What steers MPI, threads, devices and the batch system, and what never is recorded: SLURM_JWT and the keys of Open
  * MPI's transports open doors. */
-static const char *const recorded[] = { "OMPI_", "UCX_",   "OMP_",  "SLURM_", "NCCL_",
+static const char *const recorded[] = { "OMPI_", "UCX_",   "OMP_",  "SLURM_", "NCCL_", "LD_",
                                         "CUDA_", "MPICH_", "DNNL_", "XGSW_",  0 };
 static const char *const secret[] = {
     "TOKEN", "JWT", "SECRET", "PASSW", "CREDENTIAL", "_KEY", "APIKEY", "precondition_transports", 0
@@ -96,19 +98,6 @@ static char *command_line_of(int argc, char **argv)
     return line;
 }
 
-static void hash_binary(char hex[SHA256_HEX])
-{
-    char piece[1 << 16];
-    FILE *binary = fopen("/proc/self/exe", "rb");
-    if (!binary) return;
-    sha256 s;
-    sha256_open(&s);
-    for (size_t got; (got = fread(piece, 1, sizeof piece, binary)) > 0;) sha256_add(&s, piece, got);
-    sha256_close(&s, hex);
-    if (ferror(binary)) hex[0] = 0;
-    fclose(binary);
-}
-
 /* The first line "model name : ..." of /proc/cpuinfo. */
 static void read_processor(char model[LINE])
 {
@@ -139,7 +128,7 @@ provenance *provenance_open(const run_source *run)
     write_now(p->started);
     sha256_of(run->deck_text, run->deck_length, p->deck_sha256);
     p->command_line = command_line_of(run->argc, run->argv);
-    hash_binary(p->binary_sha256);
+    truth_program(p->binary_sha256);
     writer_library(p->hdf5, sizeof p->hdf5);
     read_processor(p->processor);
     if (uname(&name) == 0) snprintf(p->kernel, sizeof p->kernel, "%s %s %s", name.sysname, name.release, name.machine);
@@ -187,6 +176,28 @@ static void write_hosts(const run_source *run, writer *w, const char *group)
     free(names);
 }
 
+/* "PATH IDENTITY" of rank 0's, as they are now; of the preloaded ones the paths. */
+static void write_libraries(const run_source *run, writer *w, const char *group)
+{
+    enum { BOTH = LIBRARY_PATH + LIBRARY_IDENTITY };
+    library_list now = libraries_loaded();
+    char(*line)[BOTH] = calloc((size_t)now.count + 1, sizeof *line);
+    const char **text = calloc((size_t)now.count + 1, sizeof *text);
+    int preloaded = 0;
+    if (!line || !text) FAIL("out of memory for %d libraries of the record", now.count);
+    for (int i = 0; i < now.count; i++) {
+        snprintf(line[i], BOTH, "%s %s", now.item[i].path, now.item[i].identity);
+        text[i] = line[i];
+    }
+    writer_texts(w, writer_join(group, "libraries").path, text, now.count);
+    for (int i = 0; run->libraries && i < run->libraries->count; i++)
+        if (run->libraries->item[i].preloaded) text[preloaded++] = run->libraries->item[i].path;
+    writer_texts(w, writer_join(group, "preloaded").path, text, preloaded);
+    free(text);
+    free(line);
+    libraries_free(&now);
+}
+
 static void write_devices(const run_source *run, writer *w, const char *group)
 {
     int devices = run->devices ? run->ranks : 0;
@@ -222,6 +233,7 @@ void provenance_write(const provenance *p, writer *w)
     writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
+    write_libraries(p->run, w, group);
     write_environment(w, group);
 }
 

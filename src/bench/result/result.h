@@ -2,6 +2,7 @@
  * Filled on all ranks by bench/run_case.c, complete on rank 0. The rows of fields.c name what is here. */
 #pragma once
 #include "base/arena.h"
+#include "bench/launch/placement.h"
 #include "machine/machine.h"
 #include "plan/bench_case.h"
 
@@ -67,6 +68,7 @@ typedef struct {
     double recipe_ceiling, model_ceiling; /* FP8: the largest MFU with attention and LM head at the BF16 peak */
     double recipe_reached, model_reached; /* the MFU's parts of these */
     double days_per_trillion;             /* NaN for proxies */
+    placement placement;                  /* of its ranks on nodes */
     double total_seconds;                 /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS]; /* rank 0 */
     double outside_bytes;                           /* peak resident memory outside the arena, maximum over ranks */
@@ -77,8 +79,9 @@ typedef struct {
     machine_device *devices;       /* [ranks used, 2]: all ranks'; rank 0 only; owned */
     char device[64];               /* its name, if that of all ranks is the same; else empty */
     char throttled[REASON_LENGTH]; /* the first rank whose device was, and why; empty: none */
-    char clocks_unknown[32];       /* the first rank whose device does not tell; empty: none */
-    char engines[8192];            /* of attention and products, rank 0: a line in words, then one for each product */
+    char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
+    char clocks_unknown[32];              /* the first rank whose device does not tell; empty: none */
+    char engines[8192]; /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans;
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;

@@ -11,12 +11,13 @@ typedef struct {
     size_t deck_length;
     int argc;
     char **argv;
-    bool terminal;                 /* somebody watches stdout */
-    int ranks, threads;            /* OpenMP threads per rank */
-    const char *hosts;             /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
-    const char *mpi, *products;    /* libraries as loaded */
-    const char *cuda;              /* of a run on devices; NULL or empty: of none */
-    const machine_device *devices; /* [ranks] of such a run, rank 0 only; else NULL */
-    struct record_place *place;    /* of the record; rank 0 only */
-    struct provenance *provenance; /* what the record says of it; rank 0 only */
+    bool terminal;                        /* somebody watches stdout */
+    int ranks, threads;                   /* OpenMP threads per rank */
+    const char *hosts;                    /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
+    const char *mpi, *products;           /* libraries as loaded */
+    const char *cuda;                     /* of a run on devices; NULL or empty: of none */
+    const machine_device *devices;        /* [ranks] of such a run, rank 0 only; else NULL */
+    const struct library_list *libraries; /* as the program started (bench/launch/libraries.h); NULL: not known */
+    struct record_place *place;           /* of the record; rank 0 only */
+    struct provenance *provenance;        /* what the record says of it; rank 0 only */
 } run_source;

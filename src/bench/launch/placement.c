@@ -1,0 +1,151 @@
+/* Placement. */
+#include "bench/launch/placement.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int *numbers(int ranks)
+{
+    int *of = calloc((size_t)ranks, sizeof *of);
+    if (!of) FAIL("no memory for the nodes of %d ranks", ranks);
+    return of;
+}
+
+static int stride_of(const mesh_layout *l, mesh_axis axis)
+{
+    int stride = 1;
+    for (int a = 0; a < (int)axis; a++) stride *= l->degree[a];
+    return stride;
+}
+
+/* The first rank of this one's group along the axis. */
+static int first_along(const mesh_layout *l, mesh_axis axis, int rank)
+{
+    int stride = stride_of(l, axis);
+    return rank - rank / stride % l->degree[axis] * stride;
+}
+
+/* The first rank of those that hold a layer's experts together: neighbours in data x context. */
+static int first_of_experts(const mesh_layout *l, int rank)
+{
+    int tensor = l->degree[AXIS_TENSOR], at = rank / tensor % (l->degree[AXIS_CONTEXT] * l->degree[AXIS_DATA]);
+    return rank - at % l->expert * tensor;
+}
+
+/* The lowest rank that is on another node than the first of its group; none: ranks. */
+static int first_apart(const mesh_layout *l, mesh_axis axis, const int *node)
+{
+    int rank = 0;
+    while (rank < l->ranks && node[rank] == node[first_along(l, axis, rank)]) rank++;
+    return rank;
+}
+
+static bool experts_apart(const mesh_layout *l, const int *node)
+{
+    for (int rank = 0; l->expert > 1 && rank < l->ranks; rank++)
+        if (node[rank] != node[first_of_experts(l, rank)]) return true;
+    return false;
+}
+
+/* Ranks of each node, nodes in the order of their first ranks. */
+static int *count_ranks(const int *node, int ranks, int *nodes)
+{
+    int *count = numbers(ranks), *known = numbers(ranks);
+    *nodes = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        int n = 0;
+        while (n < *nodes && known[n] != node[rank]) n++;
+        if (n == *nodes) known[(*nodes)++] = node[rank];
+        count[n]++;
+    }
+    free(known);
+    return count;
+}
+
+/* Would the tensor groups lie within nodes if the ranks of each followed one another? */
+static bool fits_in_blocks(const mesh_layout *l, const int *count, int nodes)
+{
+    int *node = numbers(l->ranks);
+    for (int n = 0, rank = 0; n < nodes; n++)
+        for (int i = 0; i < count[n]; i++) node[rank++] = n;
+    bool fits = first_apart(l, AXIS_TENSOR, node) == l->ranks;
+    free(node);
+    return fits;
+}
+
+enum { AXES_TEXT = 80 };
+
+/* The axes of more than one rank that span nodes, or those that do not, and that. Returns the length. */
+static int list_axes(const placement *p, const mesh_layout *l, bool across, char text[AXES_TEXT])
+{
+    int used = 0;
+    text[0] = 0;
+    for (int a = 0; a <= AXES; a++) {
+        bool experts = a == AXES, here = experts ? l->expert > 1 : l->degree[a] > 1;
+        if (here && (experts ? p->expert_across : p->across[a]) == across)
+            used += snprintf(text + used, (size_t)(AXES_TEXT - used), "%s%s", used ? ", " : "",
+                             experts ? "expert" : axis_name((mesh_axis)a));
+    }
+    if (used) used += snprintf(text + used, (size_t)(AXES_TEXT - used), " %s", across ? "across" : "within a node");
+    return used;
+}
+
+static void describe(placement *p, const mesh_layout *l)
+{
+    char within[AXES_TEXT], across[AXES_TEXT], ranks[48];
+    int inside = list_axes(p, l, false, within), outside = list_axes(p, l, true, across);
+    snprintf(ranks, sizeof ranks, p->node_ranks_least < p->node_ranks_most ? "%d to %d" : "%d", p->node_ranks_least,
+             p->node_ranks_most);
+    snprintf(p->text, sizeof p->text, "%d node%s of %s rank%s%s%s%s%s", p->nodes, p->nodes > 1 ? "s" : "", ranks,
+             p->node_ranks_most > 1 ? "s" : "", inside || outside ? "; " : "", within, inside && outside ? ", " : "",
+             across);
+}
+
+placement placement_of(const mesh_layout *l, const int *node)
+{
+    placement p = { .node_ranks_least = l->ranks };
+    int *count = count_ranks(node, l->ranks, &p.nodes);
+    for (int n = 0; n < p.nodes; n++) {
+        if (count[n] < p.node_ranks_least) p.node_ranks_least = count[n];
+        if (count[n] > p.node_ranks_most) p.node_ranks_most = count[n];
+    }
+    for (int a = 0; a < AXES; a++) p.across[a] = first_apart(l, (mesh_axis)a, node) < l->ranks;
+    p.expert_across = experts_apart(l, node);
+    if (p.across[AXIS_TENSOR]) {
+        p.split[1] = first_apart(l, AXIS_TENSOR, node);
+        p.split[0] = first_along(l, AXIS_TENSOR, p.split[1]);
+        p.scattered = fits_in_blocks(l, count, p.nodes);
+    }
+    free(count);
+    describe(&p, l);
+    return p;
+}
+
+placement placement_here(const mesh_layout *l)
+{
+    int *node = numbers(l->ranks);
+    for (int rank = 0; rank < l->ranks; rank++) node[rank] = world_node(rank);
+    placement p = placement_of(l, node);
+    free(node);
+    return p;
+}
+
+bool placement_complaint(const placement *p, const mesh_layout *l, char sentence[REASON_LENGTH])
+{
+    int tensor = l->degree[AXIS_TENSOR], most = p->node_ranks_most;
+    if (!p->across[AXIS_TENSOR]) return false;
+    int used = snprintf(sentence, REASON_LENGTH, "tensor groups span nodes: ranks %d and %d of one lie on two; ",
+                        p->split[0], p->split[1]);
+    if (p->scattered)
+        snprintf(sentence + used, (size_t)(REASON_LENGTH - used),
+                 "neighbouring ranks are dealt to the nodes in turn (cyclic): srun --distribution=block, mpirun "
+                 "--map-by ppr:%d:node",
+                 most);
+    else
+        snprintf(sentence + used, (size_t)(REASON_LENGTH - used),
+                 "tensor = %d needs nodes of a multiple of %d ranks, one after another: these have %d", tensor, tensor,
+                 most);
+    return true;
+}

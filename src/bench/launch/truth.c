@@ -1,0 +1,134 @@
+/* Launch truth. */
+#include "bench/launch/truth.h"
+#include "base/build_info.h"
+#include "machine/watch/launcher.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void truth_program(char hex[SHA256_HEX])
+{
+    char piece[1 << 16];
+    FILE *binary = fopen("/proc/self/exe", "rb");
+    hex[0] = 0;
+    if (!binary) return;
+    sha256 s;
+    sha256_open(&s);
+    for (size_t got; (got = fread(piece, 1, sizeof piece, binary)) > 0;) sha256_add(&s, piece, got);
+    sha256_close(&s, hex);
+    if (ferror(binary)) hex[0] = 0;
+    fclose(binary);
+}
+
+/* In an allocation mpirun starts its helpers with srun: what it says of the processes comes first. */
+static bool is_srun_without_pmi(void)
+{
+    static const char *const others[] = { "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT" };
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (getenv(others[i])) return false;
+    return getenv("SLURM_PROCID") && tasks && atoi(tasks) > 1;
+}
+
+static void say_without_pmi(char sentence[TRUTH_SENTENCE])
+{
+    snprintf(sentence, TRUTH_SENTENCE,
+             "xgsw: srun started %s processes without PMI, so each is alone: srun --mpi=pmix (srun --mpi=list names "
+             "what this Slurm has), or the mpirun of %s",
+             getenv("SLURM_STEP_NUM_TASKS"), build_mpi);
+}
+
+/* Other MPIs may ask Slurm itself. */
+bool truth_lacks_pmi(char sentence[TRUTH_SENTENCE])
+{
+    if (strncmp(build_mpi, "Open MPI", 8) != 0 || !is_srun_without_pmi()) return false;
+    say_without_pmi(sentence);
+    return true;
+}
+
+/* Processes that the launcher started, of this node where it says no more; 0: it does not say. A heterogeneous job of
+ * Slurm is told of one of its components. */
+static int ranks_promised(void)
+{
+    launch_place here = launch_here();
+    bool part = getenv("SLURM_HET_SIZE") || getenv("SLURM_PACK_SIZE");
+    if (here.ranks > 0) return part ? 0 : here.ranks;
+    return here.locals > 1 && world_ranks() == 1 ? here.locals : 0;
+}
+
+/* Under the launcher of another MPI than the program's every process is a world of one: each would pass alone. */
+bool truth_is_torn(char sentence[TRUTH_SENTENCE])
+{
+    int promised = ranks_promised();
+    if (promised == 0 || promised == world_ranks()) return false;
+    if (world_ranks() == 1 && is_srun_without_pmi()) say_without_pmi(sentence);
+    else if (world_ranks() == 1)
+        snprintf(sentence, TRUTH_SENTENCE,
+                 "xgsw: %d ranks were started, but each is alone: start them with the mpirun of %s (one rank: mpirun "
+                 "-np 1)",
+                 promised, build_mpi);
+    else
+        snprintf(sentence, TRUTH_SENTENCE,
+                 "xgsw: the launcher says that it started %d ranks, but MPI connects %d: start all of them at once, "
+                 "with the mpirun of %s",
+                 promised, world_ranks(), build_mpi);
+    return true;
+}
+
+/* What a rank says of itself. Ranks of two programs tell each other in this form, so every version keeps it. */
+enum { HOST = 64, SHOWN = 256 };
+typedef enum { PROGRAM, ARGUMENTS, TRAITS } trait;
+typedef struct {
+    char host[HOST], digest[TRAITS][SHA256_HEX], shown[TRAITS][SHOWN];
+} identity;
+
+/* Of the file, and of what it says of its build where the file cannot be read. */
+static void describe_program(identity *own)
+{
+    char hex[SHA256_HEX];
+    sha256 s;
+    truth_program(hex);
+    sha256_open(&s);
+    sha256_add(&s, hex, strlen(hex));
+    sha256_add(&s, build_commit, strlen(build_commit));
+    sha256_add(&s, build_flags, strlen(build_flags));
+    sha256_add(&s, build_date, strlen(build_date));
+    sha256_close(&s, own->digest[PROGRAM]);
+    snprintf(own->shown[PROGRAM], SHOWN, "%.12s%s%.12s%s, built %s%s", hex, *hex ? ", commit " : "commit ",
+             build_commit, build_dirty ? " (modified)" : "", build_date, build_debug ? ", debug" : "");
+}
+
+/* What launchers add stands before the program. Each argument ends with a zero byte. */
+static void describe_arguments(identity *own, int argc, char **argv)
+{
+    sha256 s;
+    size_t used = 0;
+    sha256_open(&s);
+    for (int i = 1; i < argc; i++) {
+        sha256_add(&s, argv[i], strlen(argv[i]) + 1);
+        int more = snprintf(own->shown[ARGUMENTS] + used, SHOWN - used, "%s%s", i > 1 ? " " : "", argv[i]);
+        used = used + (size_t)more < SHOWN ? used + (size_t)more : SHOWN - 1;
+    }
+    sha256_close(&s, own->digest[ARGUMENTS]);
+    if (argc < 2) snprintf(own->shown[ARGUMENTS], SHOWN, "none");
+}
+
+bool truth_differs(int argc, char **argv, char sentence[TRUTH_SENTENCE])
+{
+    static const char *const words[TRAITS][2] = { { "runs another program", "start one file on all ranks" },
+                                                  { "has other arguments", "give all ranks the same" } };
+    identity own = { .host = "" }, first;
+    snprintf(own.host, sizeof own.host, "%s", world_host());
+    describe_program(&own);
+    describe_arguments(&own, argc, argv);
+    first = own;
+    world_broadcast(&first, sizeof first, 0);
+    sentence[0] = 0;
+    for (int t = 0; t < TRAITS && !sentence[0]; t++)
+        if (strcmp(own.digest[t], first.digest[t]) != 0)
+            snprintf(sentence, TRUTH_SENTENCE, "xgsw: rank %d on %s %s than rank 0 on %s: %s; not %s: %s", world_rank(),
+                     own.host, words[t][0], first.host, own.shown[t], first.shown[t], words[t][1]);
+    world_hear(sentence, TRUTH_SENTENCE);
+    return sentence[0] != 0;
+}

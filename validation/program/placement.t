@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""What a launcher does wrong is named: ranks dealt to two nodes in turn, other programs, arguments, decks and libraries
+on one rank, fewer ranks than were started, processes that srun does not connect."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from program import PROGRAM, Tap
+
+XGSW = os.path.abspath(PROGRAM)
+SILENCE = 30  # seconds; half of those after which ranks that wait for ever are ended
+# Two nodes: two names, and a remote shell that stays here.
+AGENT = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+exec sh -c "$*"
+"""
+DECK = "one step\nof a small model\nrecord = none\ncheck = off\nsteps = 1\nwarmup = 0\nsize = check\n[llama3.1-8b]\n"
+here = tempfile.mkdtemp(prefix="xgsw-placement-")
+tap = Tap()
+if "libmpich" in subprocess.run(["ldd", XGSW], capture_output=True, text=True, check=False).stdout:
+    print("1..0 # SKIP it speaks to Open MPI's mpirun")
+    sys.exit(0)
+
+
+def write(name, text, mode=0o644):
+    path = os.path.join(here, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+def run(command, variables=()):
+    """Status, seconds, and what was said."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1", **dict(variables))
+    begin = time.monotonic()
+    done = subprocess.run(command, cwd=here, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, timeout=120)
+    return done.returncode, time.monotonic() - begin, done.stdout
+
+
+def mpirun(*arguments):
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", *arguments]
+
+
+def unlike(*second):
+    """Rank 0 is as it should be, rank 1 is not."""
+    return mpirun("--mca", "btl", "self,vader", "-np", "1", XGSW, "a.dat", ":", "-np", "1", *second)
+
+
+def cyclic():
+    return mpirun("--mca", "plm", "rsh", "--mca", "plm_rsh_agent", write("agent", AGENT, 0o755), "--mca",
+                  "plm_rsh_no_tree_spawn", "1", "--mca", "btl", "self,tcp", "-x", "OMP_NUM_THREADS", "--host",
+                  "one:2,two:2", "--map-by", "node", "-np", "4", XGSW, "tensor.dat")
+
+
+write("a.dat", DECK)
+write("b.dat", DECK)
+write("elsewhere/a.dat", DECK.replace("steps = 1", "steps = 2"))
+write("tensor.dat", DECK + "tensor = 2\n")
+shutil.copy(XGSW, os.path.join(here, "xgsw"))
+with open(os.path.join(here, "xgsw"), "ab") as program:
+    program.write(b"\n")
+write("slow.c", "int xgsw_test(void);\nint xgsw_test(void) { return 1; }\n")
+slow = os.path.join(here, "libslow.so")
+subprocess.run(["cc", "-shared", "-fPIC", "-o", slow, os.path.join(here, "slow.c")], check=True)
+every = mpirun("--mca", "btl", "self,vader", "-np", "2")
+SRUN = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}
+REFUSED = (
+    (unlike("./xgsw", "a.dat"), (), r"rank 1 on \S+ runs another program than rank 0 on \S+: .*: start one file on"),
+    (unlike(XGSW, "b.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: b\.dat; not a\.dat: give"),
+    (unlike(XGSW, "--nonsense", "a.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: --nonsense"),
+    (unlike("-wdir", os.path.join(here, "elsewhere"), XGSW, "a.dat"), (),
+     r"rank 1 on \S+ reads another deck a\.dat than rank 0: give all nodes the same file"),
+    ([*every, "env", "OMPI_COMM_WORLD_SIZE=4", XGSW, "a.dat"], (),
+     r"the launcher says that it started 4 ranks, but MPI connects 2: start all of them at once, with the mpirun of"),
+    ([XGSW, "a.dat"], {"PMI_SIZE": "4"}, r"4 ranks were started, but each is alone: start them with the mpirun of"),
+    ([XGSW, "a.dat"], SRUN, r"srun started 4 processes without PMI, so each is alone: srun --mpi=pmix"),
+)
+with ThreadPoolExecutor(3) as pool:
+    refused = [pool.submit(run, command, variables) for command, variables, _ in REFUSED]
+    split = pool.submit(run, cyclic())
+    preloaded = pool.submit(run, unlike("env", "LD_PRELOAD=" + slow, XGSW, "a.dat"))
+    everywhere = pool.submit(run, [*every, "env", "LD_PRELOAD=" + slow, XGSW, "a.dat"])
+    for (command, _, words), played in zip(REFUSED, refused):
+        status, seconds, said = played.result()
+        found = re.search(r"^xgsw: " + words, said, re.M)
+        tap.ok(status == 2 and found and seconds < SILENCE and "Case 1" not in said,
+               f"refused with status 2 in {seconds:.1f} s: {found.group() if found else words}", said)
+status, seconds, said = split.result()
+tap.ok(status == 0 and re.search(r"^Placement  2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),
+       f"two nodes are found, and the axis that spans them ({seconds:.1f} s)", said)
+tap.ok(re.search(r"^Warning    tensor groups span nodes: ranks 0 and 1 of one lie on two; .*\(cyclic\): srun "
+                 r"--distribution=block, mpirun --map-by ppr:2:node$", said, re.M), "and the fault with its remedy", said)
+status, seconds, said = preloaded.result()
+tap.ok(status == 0 and re.search(rf"^NOT VALID  libraries differ: rank 1 on \S+ has loaded preloaded {slow} ", said,
+                                 re.M), "a library that is preloaded on one rank is NOT VALID", said)
+status, seconds, said = everywhere.result()
+tap.ok(status == 0 and re.search(rf"^Preloaded  {slow} \(", said, re.M) and "libraries differ" not in said,
+       "one that is preloaded on all is named", said)
+shutil.rmtree(here)
+tap.done()
