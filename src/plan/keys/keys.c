@@ -19,8 +19,8 @@ static const key_row table[KEYS] = {
     [KEY_PRECISION] = { "precision", WORD(precision_names), .fallback = "bf16", FIELD(precision),
                         .explanation = "fp32 makes everything FP32; bf16 and fp8 keep what the recipe keeps (--list)" },
     [KEY_FP8_SCALE] = { "fp8_scale", WORD(fp8_scale_names), .fallback = "power_of_two", FIELD(fp8_scale),
-                        .explanation = "of a tensor: its format's largest number / the largest of the amaxes kept, "
-                                       "rounded down to a power of two, or exact, as the recipes'" },
+                        .explanation = "of a tensor: its format's largest number / its amax, the largest magnitude "
+                                       "(fp8_scaling), rounded down to a power of two, or exact, as the recipes'" },
     [KEY_FP8_SCALING] = { "fp8_scaling", WORD(fp8_scaling_names), .fallback = "delayed", FIELD(fp8_scaling),
                           .explanation = "delayed: scales of a step follow from the amaxes of up to 1024 steps before; "
                                          "current: from the microbatch's own, over tensor and context ranks" },
