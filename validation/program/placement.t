@@ -100,8 +100,8 @@ status, seconds, said = split.result()
 tap.ok(status == 0 and re.search(r"^Placement  2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),
        f"two nodes are found, and the axis that spans them ({seconds:.1f} s)", said)
 tap.ok(re.search(r"^Warning    tensor groups span nodes: ranks 0 and 1 of one lie on two; .*\(cyclic\): srun "
-                 r"--distribution=block, mpirun --map-by ppr:2:node$", said, re.M),
-       "and the fault with its remedy", said)
+                 r"--distribution=block, mpirun --map-by ppr:2:node$", said, re.M), "and the cause with its remedy",
+       said)
 status, seconds, said = preloaded.result()
 tap.ok(status == 0 and re.search(rf"^NOT VALID  libraries differ: rank 1 on \S+ has loaded preloaded {slow} ", said,
                                  re.M), "a library that is preloaded on one rank is NOT VALID", said)

@@ -168,6 +168,8 @@ def of_fp8():
     yield "a scale of zero", put(f"{FP8}/fp8/scale_least", 0.0, 1), "no range"
     yield "scales in no order", put(f"{FP8}/fp8/scale_most", 0.5, 1), "no range"
     yield "a scale that is no power of two", put(f"{FP8}/fp8/scale_most", 3e6, 2), "no power of two"
+    for name, value in ("below the least", 0.25), ("above the largest", 2.0**40):
+        yield f"a tensor's scale {name}", put(f"{FP8}/fp8_tensors/scales", value, (8, 3)), "of fp8_tensors/scales"
     yield "FP8 in a case of BF16", setting("precision", "bf16", FP8), "fp8/scale_least holds 3 numbers"
 
 

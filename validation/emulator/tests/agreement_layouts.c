@@ -8,12 +8,12 @@
 #include "emulator.h"
 #include "units/train/agreement.h"
 
-enum { ORDERS = 2, ORDERS_LONG = 10, STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 640, KEYS = 256 };
+enum { ORDERS = 2, ORDERS_LONG = 10, STEPS = 2, STEPS_BF16 = 4, DECK = 2048, MOST_LAYOUTS = 640, KEY_BYTES = 256 };
 
 typedef struct {
     int ranks;
     const char *workload;
-    char keys[KEYS];
+    char keys[KEY_BYTES];
 } layout;
 
 /* Each cut once; precisions, masks, shardings and overlap are dealt out among them. */
@@ -154,7 +154,7 @@ static void add_ways(const cut *k, layout *list, int *count)
                 if (i >= MOST_LAYOUTS) FAIL("more than %d layouts", MOST_LAYOUTS);
                 list[i] =
                     (layout){ .ranks = k->ranks, .workload = workloads[strstr(k->keys, "expert") ? 4 : i % WORKLOADS] };
-                snprintf(list[i].keys, KEYS,
+                snprintf(list[i].keys, KEY_BYTES,
                          "precision = %s; %s; recompute = %s; sharding = %s; overlap = %s; strips = %d",
                          precisions[i / WORKLOADS % 3 == 2], k->keys, masks[(i + 3 * turn) % MASKS],
                          shardings[sharding], overlaps[overlap], 1 << i % 3);

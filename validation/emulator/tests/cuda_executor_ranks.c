@@ -21,8 +21,8 @@
 enum { QUEUES = 4, FLOATS = 1 << 10, LARGE = 1 << 16 };
 enum { COMPUTE, FIRST, SECOND, THIRD };
 
-static float *device;                 /* [FLOATS + 2 * LARGE] */
-static group links[2], turns[2], all; /* links: from rank 0 to 1, and back */
+static float *device;                /* [FLOATS + 2 * LARGE] */
+static group ways[2], turns[2], all; /* ways: from rank 0 to 1, and back */
 static struct {
     machine *m;
     queue *q[QUEUES];
@@ -104,10 +104,10 @@ static void computing_that_waits_for_a_transfer_is_exposed(void **state)
     if (world_rank() == 1) {
         sleep_for(0.2);
         sent = clock_seconds();
-        mark_sync(pass(f.q[FIRST], "late", &links[1], true, cell(0)));
+        mark_sync(pass(f.q[FIRST], "late", &ways[1], true, cell(0)));
     }
     if (world_rank() == 0) {
-        mark came = pass(f.q[FIRST], "late", &links[1], false, cell(0));
+        mark came = pass(f.q[FIRST], "late", &ways[1], false, cell(0));
         mark free = submit(f.q[COMPUTE], "free", fill_op(cell(1), 1.0));
         queue_wait(f.q[COMPUTE], came);
         double before = clock_seconds();
@@ -130,7 +130,7 @@ static void a_transfer_nobody_waits_for_is_not_exposed(void **state)
 {
     tensor x = cell(3);
     if (world_rank() == 1) sleep_for(0.05);
-    mark came = pass(f.q[FIRST], "late", &links[1], world_rank() == 1, x);
+    mark came = pass(f.q[FIRST], "late", &ways[1], world_rank() == 1, x);
     for (int i = 0; i < 20; i++) mark_sync(submit(f.q[COMPUTE], "free", fill_op(cell(4), 1.0)));
     mark_sync(came);
     assert_true(exposed_on("pipeline") == 0.0);
@@ -142,11 +142,11 @@ static void receives_posted_ahead_hold_nobody_up(void **state)
 {
     for (int round = 0; round < 20; round++) {
         if (world_rank() == 0) {
-            mark a = pass(f.q[FIRST], "a", &links[1], false, cell(10));
-            mark b = pass(f.q[FIRST], "b", &links[1], false, cell(11));
+            mark a = pass(f.q[FIRST], "a", &ways[1], false, cell(10));
+            mark b = pass(f.q[FIRST], "b", &ways[1], false, cell(11));
             queue_wait(f.q[COMPUTE], a);
             queue_wait(f.q[SECOND], submit(f.q[COMPUTE], "c", copy_op(cell(12), WRITE, cell(10))));
-            mark_sync(pass(f.q[SECOND], "c", &links[0], true, cell(12)));
+            mark_sync(pass(f.q[SECOND], "c", &ways[0], true, cell(12)));
             mark_sync(b);
             float got;
             machine_read(f.m, &got, cell(11));
@@ -154,10 +154,10 @@ static void receives_posted_ahead_hold_nobody_up(void **state)
         } else {
             submit(f.q[COMPUTE], "a", fill_op(cell(10), round));
             queue_wait(f.q[FIRST], queue_mark(f.q[COMPUTE]));
-            pass(f.q[FIRST], "a", &links[1], true, cell(10));
-            queue_wait(f.q[COMPUTE], pass(f.q[SECOND], "c", &links[0], false, cell(12)));
+            pass(f.q[FIRST], "a", &ways[1], true, cell(10));
+            queue_wait(f.q[COMPUTE], pass(f.q[SECOND], "c", &ways[0], false, cell(12)));
             queue_wait(f.q[FIRST], submit(f.q[COMPUTE], "b", copy_op(cell(11), WRITE, cell(12))));
-            mark_sync(pass(f.q[FIRST], "b", &links[1], true, cell(11)));
+            mark_sync(pass(f.q[FIRST], "b", &ways[1], true, cell(11)));
             machine_sync(f.m);
         }
     }
@@ -183,7 +183,7 @@ static void absent(void)
     watch_limit(1.0);
     if (world_rank() == 1) world_barrier();
     machine_origin(f.m, (origin){ .step = 2, .microbatch = 3, .chunk = -1, .layer = 4, .phase = PHASE_BACKWARD });
-    queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "gradient", &links[1], false, cell(0)));
+    queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "gradient", &ways[1], false, cell(0)));
     queue_wait(f.q[SECOND], submit(f.q[COMPUTE], "next", copy_op(cell(1), WRITE, cell(0))));
     submit(f.q[SECOND], "other", fill_op(cell(2), 1.0));
     mark_sync(submit(f.q[SECOND], "last", fill_op(cell(3), 1.0)));
@@ -194,7 +194,7 @@ static void absent_behind_a_full_ring(void)
 {
     watch_limit(1.0);
     if (world_rank() == 1) world_barrier();
-    queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "input", &links[1], false, cell(0)));
+    queue_wait(f.q[COMPUTE], pass(f.q[FIRST], "input", &ways[1], false, cell(0)));
     for (int i = 0; i < 10000; i++) submit(f.q[COMPUTE], "x", fill_op(cell(1), 1.0));
 }
 
@@ -203,8 +203,8 @@ int main(int count, char **arguments)
     setenv("EMULATOR_DEVICES", "2", 0);
     world_start(&count, &arguments);
     device = machine_memory_take(MACHINE_CUDA, (FLOATS + 2 * LARGE) * sizeof *device);
-    connect(&links[0], "pipeline", true, CHANNEL_FORWARD);
-    connect(&links[1], "pipeline", true, CHANNEL_BACKWARD);
+    connect(&ways[0], "pipeline", true, CHANNEL_FORWARD);
+    connect(&ways[1], "pipeline", true, CHANNEL_BACKWARD);
     connect(&all, "data", false, CHANNEL_ALL);
     connect(&turns[0], "gradient", false, CHANNEL_GRADIENT);
     connect(&turns[1], "model", false, CHANNEL_MODEL);

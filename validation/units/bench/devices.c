@@ -84,13 +84,13 @@ static void sharing_and_throttling_are_not_valid(void **state)
                       shared[] = "ranks share a device: up to 2 on one";
     bench_case c = case_of(head, world_ranks());
     c.backend = BACKEND_HOST;
-    expect(&c, (host_load){ 8, 8, 2, 2 }, "", crowded, true);
-    expect(&c, (host_load){ 8, 8, 2, 2 }, "", shared, false);
+    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", crowded, true);
+    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", shared, false);
     c.backend = BACKEND_CUDA;
-    expect(&c, (host_load){ 8, 8, 2, 2 }, "", crowded, false);
-    expect(&c, (host_load){ 8, 8, 2, 2 }, "", shared, true);
-    expect(&c, (host_load){ 8, 8, 2, 1 }, "", shared, false);
-    expect(&c, (host_load){ 8, 8, 2, 1 }, "rank 3: too hot", "throttled device: rank 3: too hot", true);
+    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", crowded, false);
+    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", shared, true);
+    expect(&c, (host_load){ 8, 8, 2, 1, INFINITY }, "", shared, false);
+    expect(&c, (host_load){ 8, 8, 2, 1, INFINITY }, "rank 3: too hot", "throttled device: rank 3: too hot", true);
 }
 
 static void clocks_that_are_not_known_are_not_valid(void **state)
@@ -98,7 +98,7 @@ static void clocks_that_are_not_known_are_not_valid(void **state)
     bench_case c = case_of(head, world_ranks());
     for (int on_cuda = 0; on_cuda < 2; on_cuda++) {
         c.backend = on_cuda ? BACKEND_CUDA : BACKEND_HOST;
-        case_result r = judged(&c, (host_load){ 8, 8, 1, 1 }, "", "rank 3");
+        case_result r = judged(&c, (host_load){ 8, 8, 1, 1, INFINITY }, "", "rank 3");
         assert_int_equal(is_told(&r, "clocks not known: NVML does not tell rank 3 (nor nvidia-smi -q -d PERFORMANCE)"),
                          on_cuda);
         result_close(&r);

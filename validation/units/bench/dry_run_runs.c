@@ -46,14 +46,16 @@ static void run_layout(outcome *o, int layout)
 {
     char text[1024], reason[REASON_LENGTH];
     measure measured;
-    host_load load = { world_node_ranks(), world_node_cores(), 1, 0 };
+    const run_state in = {
+        .load = { .node_ranks = world_node_ranks(), .cores = world_node_cores(), .threads = 1, .quota = INFINITY }
+    };
     snprintf(text, sizeof text, "%s[%s]\n%s", head, layouts[layout].workload, layouts[layout].keys);
     o->c = case_of(text, world_ranks());
     o->p = paper_open(&o->c);
     mesh_open(&o->m, &o->c.layout, world_rank(), MESH_PAPER);
     result_open(&o->r, &o->c);
-    assert_true(case_can_run(&o->c, &load, &measured, reason));
-    o->verdict = run_case(&o->c, &measured, &load, &o->r, &(sinks){ .open = 0 });
+    assert_true(case_can_run(&o->c, &in.load, &measured, reason));
+    o->verdict = run_case(&o->c, &measured, &o->r, &in);
     measure_free(&measured);
     o->most = (double)o->r.arena_bytes;
     o->submitted = tally_flops(&o->r.tally);

@@ -186,6 +186,8 @@ static inline void sample_fp8(case_result *r, const bench_case *c)
         fp8_figures step[FP8_KINDS] = { { 1e-4 + odd, 0.0, 16.0, t == 4 ? 256.0 : 128.0 },
                                         { 0.0, 0.0, 1024.0, 2048.0 },
                                         { 1e-3, 1e-6, t == 5 ? 32768.0 : 65536.0, 1048576.0 } };
+        for (int64_t i = 0; i < r->fp8_tensors; i++)
+            r->fp8_scale[t * r->fp8_tensors + i] = i < FP8_KINDS ? step[i].scale_least : step[i % FP8_KINDS].scale_most;
         result_add_fp8(r, t, step);
     }
 }

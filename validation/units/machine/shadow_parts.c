@@ -126,7 +126,7 @@ static void what_is_too_large_is_left_out(void **state)
 
 /* ---- parts of single operations ---- */
 
-enum { MEMORY = 1 << 22, S = 80, B = 2, HEADS = 4, KEY_HEADS = 2, D = 16, H = 96, FFN = 80, VOCABULARY = 130 };
+enum { MEMORY = 1 << 22, S = 80, B = 2, HEADS = 4, KV_HEADS = 2, D = 16, H = 96, FFN = 80, VOCABULARY = 130 };
 static char *ground;
 static size_t used;
 
@@ -234,7 +234,7 @@ static op made(op_kind kind, int count, const operand *x)
 #define MADE(kind, ...) made(kind, sizeof(operand[]){ __VA_ARGS__ } / sizeof(operand), (operand[]){ __VA_ARGS__ })
 #define ROWS(type, n) numbers(type, 2, S *B, n, 0, 0, 0)
 #define HEADS_OF(type, n) numbers(type, 4, S, B, n, D, 0)
-#define KEYS_OF(type) numbers(type, 4, 2 * S, B, KEY_HEADS, D, 0)
+#define KEYS_OF(type) numbers(type, 4, 2 * S, B, KV_HEADS, D, 0)
 
 static void parts_of_rows(void **state)
 {
@@ -260,15 +260,15 @@ static void parts_of_rows(void **state)
 static void parts_of_heads(void **state)
 {
     op forward = MADE(OP_ATTENTION_FORWARD, { numbers(BF16, 4, S, B, HEADS, D, 4), READ },
-                      { HEADS_OF(BF16, KEY_HEADS), READ }, { HEADS_OF(BF16, KEY_HEADS), READ },
+                      { HEADS_OF(BF16, KV_HEADS), READ }, { HEADS_OF(BF16, KV_HEADS), READ },
                       { HEADS_OF(BF16, HEADS), WRITE }, { numbers(F32, 3, B, HEADS, S, 0, 0), WRITE });
     forward.args.attention = (attention_args){ .scale = 0.25f, .causal = true };
     part_is_judged(forward, -1);
-    op backward = MADE(OP_ATTENTION_BACKWARD, { HEADS_OF(BF16, HEADS), READ }, { HEADS_OF(BF16, KEY_HEADS), READ },
-                       { HEADS_OF(BF16, KEY_HEADS), READ }, { HEADS_OF(BF16, HEADS), READ },
+    op backward = MADE(OP_ATTENTION_BACKWARD, { HEADS_OF(BF16, HEADS), READ }, { HEADS_OF(BF16, KV_HEADS), READ },
+                       { HEADS_OF(BF16, KV_HEADS), READ }, { HEADS_OF(BF16, HEADS), READ },
                        { numbers(F32, 3, B, HEADS, S, 0, 0), READ }, { HEADS_OF(BF16, HEADS), READ },
-                       { HEADS_OF(BF16, HEADS), WRITE }, { HEADS_OF(F32, KEY_HEADS), UPDATE },
-                       { HEADS_OF(F32, KEY_HEADS), UPDATE });
+                       { HEADS_OF(BF16, HEADS), WRITE }, { HEADS_OF(F32, KV_HEADS), UPDATE },
+                       { HEADS_OF(F32, KV_HEADS), UPDATE });
     backward.args.attention = (attention_args){ .scale = 0.25f, .causal = true };
     part_is_judged(backward, -1);
     op of_more_keys = MADE(OP_ATTENTION_BACKWARD, { HEADS_OF(BF16, HEADS), READ }, { KEYS_OF(BF16), READ },

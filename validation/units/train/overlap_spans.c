@@ -40,7 +40,7 @@ typedef enum {
     FORWARD_OUT,
     BACKWARD_IN,
     BACKWARD_OUT, /* between stages, around computing of another microbatch */
-    KEYS,
+    KEYS_FORWARD,
     KEYS_BACKWARD,
     KEY_GRADIENTS,  /* of their layer: around attention; around products of backward; around attention backward */
     WEIGHTS_BEHIND, /* no transfer: a weight gradient after what was submitted behind it */
@@ -58,7 +58,7 @@ typedef struct {
 static place key_place(const span *x, const span *k)
 {
     bool gathers = x->kind == OP_ALL_GATHER;
-    if (gathers && k->kind == OP_ATTENTION_FORWARD && k->origin.phase == x->origin.phase) return KEYS;
+    if (gathers && k->kind == OP_ATTENTION_FORWARD && k->origin.phase == x->origin.phase) return KEYS_FORWARD;
     if (gathers && k->kind == OP_MATMUL && x->origin.phase == PHASE_BACKWARD) return KEYS_BACKWARD;
     return !gathers && k->kind == OP_ATTENTION_BACKWARD ? KEY_GRADIENTS : PLACES;
 }
@@ -212,7 +212,7 @@ static void stages(void **state)
 /* Among tensor ranks a backward begins with a transfer of theirs, in whose time that of keys may end. */
 static void two_context_ranks(void **state)
 {
-    static const place list[] = { KEYS, KEY_GRADIENTS, KEYS_BACKWARD };
+    static const place list[] = { KEYS_FORWARD, KEY_GRADIENTS, KEYS_BACKWARD };
     int places = world_ranks() == 2 ? COUNT(list) : COUNT(list) - 1;
     (void)state;
     if (pairs()) assert_overlap((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "", "off", 0, 1 }, list, places);
