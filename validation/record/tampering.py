@@ -113,6 +113,7 @@ def of_results():
         yield name + " where there is none", put(f"case_0001/results/{name}", 0.5), name
     yield "a faster device", put(f"{CASE}/results/device", "NVIDIA H100 PCIe"), "recipe_mfu"
     yield "a device that was throttled", put(f"{CASE}/results/throttled", "rank 1: too hot"), "throttled"
+    yield "other libraries on a rank", put(f"{CASE}/results/libraries_differ", "rank 1 on b"), "libraries differ"
     yield "total_seconds", put(f"{CASE}/results/total_seconds", 10.0), "total_seconds"
     yield "completed", put(f"{CASE}/results/completed", 8), "completed"
     yield "hazards", put(f"{CASE}/results/hazards", 1), "hazards"

@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "bench/launch/libraries.h"
 #include "bench/launch/truth.h"
+#include "machine/world.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,7 @@ static void write_texts(const provenance *p, writer *w, const char *group)
     }
 }
 
+/* Of every rank its host's name, and the lowest rank of its node. */
 static void write_hosts(const run_source *run, writer *w, const char *group)
 {
     int ranks = run->hosts ? run->ranks : 0;
@@ -174,6 +176,11 @@ static void write_hosts(const run_source *run, writer *w, const char *group)
     for (int rank = 0; rank < ranks; rank++) names[rank] = run->hosts + (size_t)rank * HOST_NAME_BYTES;
     writer_texts(w, writer_join(group, "hosts").path, names, ranks);
     free(names);
+    int64_t *node = calloc((size_t)ranks + 1, sizeof *node);
+    if (!node) FAIL("out of memory for the nodes of %d ranks", ranks);
+    for (int rank = 0; rank < ranks; rank++) node[rank] = world_node(rank);
+    writer_integers(w, writer_join(group, "nodes").path, "1", node, ranks);
+    free(node);
 }
 
 /* "PATH IDENTITY" of rank 0's, as they are now; of the preloaded ones the paths. */
