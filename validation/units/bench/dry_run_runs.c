@@ -46,9 +46,7 @@ static void run_layout(outcome *o, int layout)
 {
     char text[1024], reason[REASON_LENGTH];
     measure measured;
-    const run_state in = {
-        .load = { .node_ranks = world_node_ranks(), .cores = world_node_cores(), .threads = 1, .quota = INFINITY }
-    };
+    const run_state in = { .load = { world_node_ranks(), world_node_cores(), 1, 0, INFINITY }, .stop = stop_open() };
     snprintf(text, sizeof text, "%s[%s]\n%s", head, layouts[layout].workload, layouts[layout].keys);
     o->c = case_of(text, world_ranks());
     o->p = paper_open(&o->c);
