@@ -48,10 +48,6 @@ static void say_number(const char *format, int width, double x)
 
 static void print_row(const deck *d, const summary_row *row, const int width[KEYS])
 {
-    static const char *const verdicts[] = { [VERDICT_PASSED] = "PASSED",
-                                            [VERDICT_FAILED] = "FAILED",
-                                            [VERDICT_SKIPPED] = "SKIPPED",
-                                            [VERDICT_INTERRUPTED] = "INTERRUPTED" };
     const bench_case *c = row->given;
     char value[KEY_TEXT];
     say("%4d  %-16s %-6s %-9s %5d", c->number, c->workload, size_name(c->size), precision_name(c->precision),
@@ -64,7 +60,7 @@ static void print_row(const deck *d, const summary_row *row, const int width[KEY
     say_number("%.4f", 10, row->seconds);
     say_number("%.1f", 12, row->tokens_per_second);
     say_number("%.4g", 8, row->residual);
-    say("  %s%s\n", verdicts[row->verdict],
+    say("  %s%s\n", verdict_words[row->verdict],
         row->verdict == VERDICT_SKIPPED ? ""
         : row->valid                    ? " VALID"
                                         : " NOT VALID");

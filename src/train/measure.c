@@ -173,8 +173,10 @@ static calibrated calibrate(const bench_case *c, mesh *m, const trainer_options 
     scales_reduce(&t);
     machine_sync(t.machine);
     machine_read(t.machine, found.amax, t.stage.work.fp8.amax);
-    if (tensor_present(&choices)) found.choices = integers(tensor_elements(&choices));
-    if (tensor_present(&choices)) machine_read(t.machine, found.choices, choices);
+    if (tensor_present(&choices)) {
+        found.choices = integers(tensor_elements(&choices));
+        machine_read(t.machine, found.choices, choices);
+    }
     found.hazards = *machine_hazards(t.machine);
     trainer_dismantle(&t);
     return found;
