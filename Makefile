@@ -135,9 +135,10 @@ NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xptxas -v \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
 # Variants are whole files: machine/cuda_absent.c stands in for machine/cuda/, cudnn_absent.c for cudnn*.c; one oneDNN
-# interface.
+# interface; one way of calling the kernel.
 ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
-ALL_C   := $(sort $(shell find src -name "*.c"))
+KERNEL  := $(firstword $(wildcard src/base/kernel_call_$(shell uname -m).c) src/base/kernel_call_other.c)
+ALL_C   := $(sort $(filter-out src/base/kernel_call_%,$(shell find src -name "*.c")) $(KERNEL))
 CUDNN   := $(wildcard src/machine/cuda/cudnn/*.c)
 ABSENT  := $(if $(NVCC),src/machine/cuda_absent.c \
              $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),src/machine/cuda/%)
@@ -187,8 +188,8 @@ install: all ## install program, decks, launchers and a module file below PREFIX
 
 bundle-parts: $(PROGRAM) $(CUDA_UNITS)
 
-bench: all $(BUILD)/bench/kernels ## time the hot pieces
-	@XGSW=./$(PROGRAM) KERNELS=$(BUILD)/bench/kernels validation/bench/run
+bench: all $(BUILD)/bench/kernels $(BUILD)/bench/journal ## time the hot pieces
+	@XGSW=./$(PROGRAM) KERNELS=$(BUILD)/bench/kernels JOURNAL=$(BUILD)/bench/journal validation/bench/run
 
 units: $(UNITS)
 

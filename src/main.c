@@ -20,6 +20,7 @@
 #include "plan/keys/keys.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int refuse(const char *sentence)
@@ -88,7 +89,7 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks)
     char sentence[256] = "";
     bool counts = !d.messages && dry_run_is_bounded(&d, sentence, sizeof sentence);
     int status = d.messages ? refuse_deck(&d) : counts ? STATUS_PASSED : refuse(sentence);
-    if (counts && !dry_run(&d, o->schedule, o->step_seconds)) status = STATUS_FAILED;
+    if (counts && !dry_run(&d, o->schedule, o->step_seconds, o->device_bytes)) status = STATUS_FAILED;
     deck_free(&d);
     return status;
 }
@@ -149,7 +150,8 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
                            .deck_name = f->path,
                            .deck_text = f->bytes,
                            .deck_length = f->length,
-                           .terminal = is_watched(o) } };
+                           .terminal = is_watched(o),
+                           .strict = o->strict } };
     deck d = read_deck(f, &s.devices);
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
     int status = d.messages ? refuse_deck(&d) : unsuited ? refuse(s.devices.refused) : session_run(&s, &d);
@@ -190,9 +192,9 @@ int main(int argc, char **argv)
     machine_environment();
     options o = options_read(argc, argv);
     only_first_speaks();
-    bool alone = o.help || o.version || o.keys || o.fields || o.list || o.replay;
-    if (!o.mistake[0] && alone) return say_all(answer(&o));
-    if (!o.mistake[0] && o.dry_run) return say_all(dry_run_all(&o));
+    const char *asked = o.mistake[0] ? NULL : options_asked(&o);
+    if (asked) watch_leave(asked);
+    if (asked) return say_all(strcmp(asked, "--dry-run") == 0 ? dry_run_all(&o) : answer(&o));
     char torn[TRUTH_SENTENCE];
     if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
     process p = { argc, argv, libraries_loaded() };

@@ -2,17 +2,22 @@
 """Validates a record of xgsw: recomputes every number of its report from the per-step times and holds it against
 published ones.
 
-    validation/validate.py gsw.h5 [--tolerance 0.05] [--reference CELLS.csv] [--log OUTPUT]
+    validation/validate.py gsw.h5 [--tolerance 0.05] [--reference CELLS.csv] [--log OUTPUT] [--root HEX]
+    validation/validate.py gsw.h5 --sign KEY                signs the root: gsw.h5.sig (ssh-keygen -Y sign)
+    validation/validate.py gsw.h5 --verify ALLOWED_SIGNERS [--signer NAME]
     validation/validate.py --recover gsw.h5.journal-1      first makes a record of what a killed run left
 
 One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent
 and no case too slow, and how many could be compared; INCOMPLETE that it is consistent, but its run ended early.
+UNSIGNED: its chain fits, but whoever holds a record can make one that does; RECORD.md says what --log, --root and
+--verify add.
 Status 0 PASSED, 1 FAILED, 75 INCOMPLETE; 2: arguments or file unusable.
 Slower than the matching reference by more than the tolerance is a failure; faster is not.
 """
 
 import argparse
 import os
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -21,8 +26,9 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-from validate import checks, printed, recover, reference  # noqa: E402
-from validate.findings import Findings  # noqa: E402
+import h5py  # noqa: E402
+
+from validate import chain, checks, printed, recover, reference, signature  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
 CELLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "reference", "cells.csv")
@@ -33,6 +39,12 @@ def share(text):
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not from 0 up to 1")
     return value
+
+
+def root_digits(text):
+    if not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise argparse.ArgumentTypeError(f"{text} is not 64 hex digits, as the line Root of a run's output has them")
+    return text
 
 
 def read_arguments():
@@ -47,7 +59,14 @@ def read_arguments():
     )
     parser.add_argument("--reference", default=CELLS, help="table of published cells (validation/reference/cells.csv)")
     parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record says")
-    return parser.parse_args()
+    parser.add_argument("--root", type=root_digits, metavar="HEX", help="the root that the run printed")
+    parser.add_argument("--sign", metavar="KEY", help="sign the root with this key of ssh-keygen, if the chain fits")
+    parser.add_argument("--verify", metavar="ALLOWED_SIGNERS", help="RECORD.sig must be of a signer in this file")
+    parser.add_argument("--signer", metavar="NAME", help="of this one (with --verify)")
+    arguments = parser.parse_args()
+    if arguments.signer and not arguments.verify:
+        parser.error("--signer goes with --verify")
+    return arguments
 
 
 def unusable(sentence):
@@ -61,6 +80,8 @@ def read_all(arguments):
         if arguments.recover:
             arguments.record = recover.recover(arguments.record)
         record = read_record(arguments.record)
+    except recover.Taken as error:
+        unusable(str(error))
     except Unreadable as error:
         unusable(f"{arguments.record} cannot be read: {error}")
     try:
@@ -95,39 +116,38 @@ def describe(case):
 
 def speed(case):
     if case.recovered:
-        return f"{len(case['steps/step'])} of {case.total} steps, INTERRUPTED"
+        return f"{case.progress}, INTERRUPTED"
     names = ("median_seconds", "tokens_per_second", "tflops_per_gpu")
     seconds, tokens, tflops = (case["results/" + name] for name in names)
-    verdicts = f"{case.settings['verdict']}, {case.settings['validity']}"
+    verdicts = ", ".join(filter(None, (case.settings[word] for word in ("verdict", "validity", "acceptance"))))
     return f"{seconds:.6g} s, {tokens:.6g} tokens/s, {tflops:.4g} TFLOP/s/GPU, {verdicts}"
 
 
-def judge(case, record, rows, results, tolerance):
-    """The case's line, and what is wrong with it."""
-    f = Findings()
-    checks.check_case(case, record.provenance, f)
+def judge(case, f, rows, results, tolerance):
+    """The case's line, and whether it was held against a published cell; what is wrong with it is added."""
+    s = case.settings
+    if not case.ran:
+        return f"case {s['case']}: {s.get('workload')} SKIPPED: {s.get('skipped')}", False
     if results is not None:
         printed.check_printed(case, results, f)
     try:
-        phrase = reference.compare(case, rows, tolerance, f)
+        row, phrase = reference.compare(case, rows, tolerance, f)
         numbers = f"{f.numbers} numbers recomputed, largest difference {f.worst:.1g}"
-        return f"{describe(case)}: {speed(case)}; {numbers}; {phrase}", f
+        return f"{describe(case)}: {speed(case)}; {numbers}; {phrase}", bool(row)
     except (KeyError, TypeError, ValueError) as error:
         f.add(f"incomplete: {type(error).__name__} {error}")
-        return case.name, f
+        return case.name, False
 
 
-def print_case(case, record, rows, results, tolerance):
-    """Number of findings."""
-    if not case.ran:
-        s = case.settings
-        print(f"case {s['case']}: {s.get('workload')} SKIPPED: {s.get('skipped')}")
-        return 0
-    line, f = judge(case, record, rows, results, tolerance)
-    print(line)
-    for sentence in f.sentences:
-        print(f"    {sentence}")
-    return len(f.sentences)
+def check_chain(arguments, record, f):
+    """What vouches for the root, in words."""
+    with h5py.File(arguments.record, "r") as file:
+        chain.check(file, f)
+        root = chain.recorded_root(file)
+    try:
+        return signature.vouchers(arguments, root, f)
+    except (OSError, signature.NoSigning) as error:
+        unusable(str(error))
 
 
 def print_failed(total, failing):
@@ -135,28 +155,46 @@ def print_failed(total, failing):
     return 1
 
 
-def print_sound(record, rows):
+def print_sound(record, compared, words):
     """The last line of a record without findings; the status."""
     ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
     valid = sum(case.settings["validity"] == "VALID" for case in ran)
-    compared = sum(bool(reference.row_of(case, rows)) for case in ran)
     word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
-    print(f"{word} {len(ran)} cases recomputed, {valid} of them VALID, {compared} compared with a published cell")
+    print(f"{word} {len(ran)} cases recomputed, {valid} of them VALID, {compared} compared with a published cell; "
+          f"{'; '.join(words) or 'UNSIGNED'}")
     return 75 if missing else 0
+
+
+def report(arguments, record, rows, results):
+    """Prints all of it; the status."""
+    (whole, of_case), compared = checks.check_all(record), 0
+    words = check_chain(arguments, record, whole)
+    print_opening(arguments.record, record)
+    for case in record.cases:
+        f = of_case[case.name]
+        line, held = judge(case, f, rows, results, arguments.tolerance)
+        compared += held
+        print("\n    ".join((line, *f.sentences)))
+    for sentence in whole.sentences:
+        print(sentence)
+    if not words:
+        print(signature.UNSIGNED.format(record.root.get("root")))
+    failing = [name for name, f in of_case.items() if f.sentences] + ["the record as a whole"] * bool(whole.sentences)
+    total = sum(len(f.sentences) for f in (whole, *of_case.values()))
+    return print_failed(total, failing) if total else print_sound(record, compared, words)
 
 
 def main():
     arguments = read_arguments()
     record, rows, results = read_all(arguments)
-    whole = Findings()
-    checks.check_record(record, whole)
-    print_opening(arguments.record, record)
-    wrong = {case.name: print_case(case, record, rows, results, arguments.tolerance) for case in record.cases}
-    for sentence in whole.sentences:
-        print(sentence)
-    failing = [name for name, count in wrong.items() if count] + ["the record as a whole"] * bool(whole.sentences)
-    total = sum(wrong.values()) + len(whole.sentences)
-    return print_failed(total, failing) if total else print_sound(record, rows)
+    try:
+        status = report(arguments, record, rows, results)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Who reads has enough, as in validate.py ... | head; nothing is left to be flushed at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ enum {
     STATUS_PASSED = 0,
     STATUS_FAILED = 1,
     STATUS_REFUSED = 2,
+    STATUS_NOTHING = 3, /* was trained */
     STATUS_STOPPED = 75,
     STATUS_HANG = 86,
     STATUS_RECORD = 87

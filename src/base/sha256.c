@@ -1,6 +1,5 @@
 /* SHA-256 as FIPS 180-4, section 6.2, writes it down. */
 #include "base/sha256.h"
-#include <stdio.h>
 #include <string.h>
 
 static const uint32_t round_constant[64] = {
@@ -72,13 +71,15 @@ void sha256_add(sha256 *s, const void *bytes, size_t length)
 void sha256_close(sha256 *s, char hex[SHA256_HEX])
 {
     static const unsigned char one_bit = 0x80, zero = 0;
+    static const char digit[] = "0123456789abcdef";
     uint64_t bits = 8 * s->length;
     unsigned char tail[8];
     for (int i = 0; i < 8; i++) tail[i] = (unsigned char)(bits >> (56 - 8 * i));
     sha256_add(s, &one_bit, 1);
     while (s->used != SHA256_BLOCK - sizeof tail) sha256_add(s, &zero, 1);
     sha256_add(s, tail, sizeof tail);
-    for (int i = 0; i < 8; i++) snprintf(hex + 8 * i, 9, "%08x", (unsigned)s->state[i]);
+    for (int i = 0; i < SHA256_HEX - 1; i++) hex[i] = digit[s->state[i / 8] >> (28 - 4 * (i % 8)) & 15];
+    hex[SHA256_HEX - 1] = 0;
 }
 
 void sha256_of(const void *bytes, size_t length, char hex[SHA256_HEX])

@@ -2,6 +2,7 @@
 #include "bench/dry_run.h"
 #include "base/say.h"
 #include "bench/forecast.h"
+#include "bench/result/accept.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/deck/deck.h"
 #include "plan/model/shapes.h"
@@ -9,13 +10,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whose it is. */
+static void say_recipe(const bench_case *c)
+{
+    if (c->recipe_layout) say(", the recipe's");
+    else if (c->recipe_gpus) say(", the recipe's of %d, data-parallel to %d", c->recipe_gpus, c->layout.ranks);
+    say("\n");
+}
+
 static void describe_layout(const bench_case *c)
 {
     const int *n = c->layout.degree;
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d "
-        "ranks%s\n",
+        "ranks",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
-        c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks, c->recipe_layout ? ", the recipe's" : "");
+        c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks);
+    say_recipe(c);
     say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s, "
         "overlap %s\n",
         (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD],
@@ -186,13 +196,17 @@ static void describe_not_built(const bench_case *c)
     if (reasons[0]) say("  not built: %s\n", reasons);
 }
 
-static bool describe(const bench_case *c, deck_time *time)
+static bool describe(const bench_case *c, deck_time *time, double device_bytes)
 {
+    char expected[EXPECTED_TEXT];
     say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->world_ranks);
     if (c->stands_for > 1)
         say("  (stands for %d of its section's combinations: they differ in nothing that it uses, and run once)\n",
             c->stands_for);
+    if (c->repeats > 1)
+        say("  (run %lld times, as cases %d to %lld)\n", (long long)c->repeats, c->number,
+            c->number + (long long)c->repeats - 1);
     if (c->skipped[0]) {
         say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n\n", c->skipped);
         return true;
@@ -201,14 +215,17 @@ static bool describe(const bench_case *c, deck_time *time)
     describe_layout(c);
     say("  model       ");
     model_print(&c->model);
+    if (c->precision == PRECISION_FP8)
+        say("  scales      %s, %s\n", fp8_scale_name(c->fp8_scale), fp8_scaling_name(c->fp8_scaling));
     describe_schedule(c);
     describe_parameters(c, &p);
     describe_flops(c, &p);
     describe_not_built(c);
     describe_memory(&p);
     describe_most(c, &p);
-    forecast_fit(c, &p);
+    forecast_fit(c, &p, device_bytes);
     forecast_published(c);
+    if (accept_expects(c)) say("  expected    %s\n", accept_text(c, "", expected));
     forecast_add(time, c, &p);
     describe_work(&p);
     describe_messages(c, &p);
@@ -222,7 +239,7 @@ bool dry_run_is_bounded(const deck *d, char *sentence, size_t length)
 {
     enum { MOST_PASSES = 1 << 20 };
     double passes = 0.0;
-    for (int64_t i = 0; i < d->cases; i++)
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats)
         if (!d->item[i].skipped[0]) passes += (double)d->item[i].microbatches * (double)d->item[i].model.layers;
     snprintf(
         sentence, length,
@@ -231,12 +248,12 @@ bool dry_run_is_bounded(const deck *d, char *sentence, size_t length)
     return passes <= MOST_PASSES;
 }
 
-bool dry_run(const deck *d, bool schedules, double step_seconds)
+bool dry_run(const deck *d, bool schedules, double step_seconds, double device_bytes)
 {
     bool ordered = true;
     deck_time time = { .step_seconds = step_seconds };
-    for (int64_t i = 0; i < d->cases; i++) {
-        ordered = describe(&d->item[i], &time) && ordered;
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
+        ordered = describe(&d->item[i], &time, device_bytes) && ordered;
         if (schedules && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
     }
     forecast_deck(&time);

@@ -5,7 +5,6 @@
 #include "plan/catalogue/catalogue.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 const char *duration_text(double seconds, char text[DURATION_TEXT])
 {
@@ -15,7 +14,13 @@ const char *duration_text(double seconds, char text[DURATION_TEXT])
     return text;
 }
 
-void forecast_fit(const bench_case *c, const paper *p)
+double forecast_case(const bench_case *c, double step_seconds)
+{
+    double warmup = (double)c->warmup * step_seconds;
+    return warmup + fmax((double)c->steps * step_seconds, 60.0 * c->minutes);
+}
+
+void forecast_fit(const bench_case *c, const paper *p, double device_bytes)
 {
     double most = 0.0, beside = 0.0;
     int rank = 0;
@@ -34,27 +39,22 @@ void forecast_fit(const bench_case *c, const paper *p)
     else
         say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB context, libraries and "
             "communicators\n",
-            most <= DEVICE_BYTES ? "yes," : "NO,", DEVICE_BYTES / 1e9, most / 1e9, rank, beside / 1e9);
-}
-
-static bool is_cell(const recipe_row *row, const bench_case *c)
-{
-    return row->step_seconds > 0.0 && strcmp(row->workload, c->workload) == 0 && row->precision == c->precision &&
-           row->gpus == c->layout.ranks && row->layers == c->model.layers && row->global_batch == c->global_batch;
+            most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, beside / 1e9);
 }
 
 void forecast_published(const bench_case *c)
 {
     char text[DURATION_TEXT];
-    for (int i = 0; c->recipe_layout && recipe_at(i); i++) {
+    for (int i = 0; recipe_at(i); i++) {
         const recipe_row *row = recipe_at(i);
-        if (!is_cell(row, c)) continue;
+        if (!recipe_is_cell(row, c)) continue;
         double mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, row->step_seconds,
                                              row->gpus, gpu_peak(row->gpu, c->precision));
-        say("  published   %.3f s a step on %d %s: %.0f tokens/s, recipe MFU %.1f %%; %lld steps take %s\n",
+        say("  published   %.3f s a step on %d %s: %.0f tokens/s, recipe MFU %.1f %%; %lld steps%s take %s\n",
             row->step_seconds, row->gpus, row->gpu,
             tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds), 100.0 * mfu,
-            (long long)(c->warmup + c->steps), duration_text((double)(c->warmup + c->steps) * row->step_seconds, text));
+            (long long)(c->warmup + c->steps), c->minutes > 0.0 ? " or more" : "",
+            duration_text(forecast_case(c, row->step_seconds), text));
     }
 }
 
@@ -70,9 +70,9 @@ void forecast_add(deck_time *t, const bench_case *c, const paper *p)
 {
     double flops = busiest_flops(p);
     if (t->flops == 0.0) t->flops = flops, t->first = c->number;
-    t->steps += c->warmup + c->steps;
-    t->seconds += (double)(c->warmup + c->steps) * t->step_seconds * flops / t->flops;
-    t->cases++;
+    t->steps += c->repeats * (c->warmup + c->steps);
+    t->seconds += (double)c->repeats * forecast_case(c, t->step_seconds * flops / t->flops);
+    t->cases += (int)c->repeats;
 }
 
 void forecast_deck(const deck_time *t)

@@ -6,9 +6,10 @@
 enum { DURATION_TEXT = 24 };
 const char *duration_text(double seconds, char text[DURATION_TEXT]);
 
-/* Prints whether every rank fits the device that dry runs assume, with what libraries take; of a host what a rank
- * needs. */
-void forecast_fit(const bench_case *c, const paper *p);
+/* What all steps of a case take at so many seconds each; of a soak its minutes at least. */
+double forecast_case(const bench_case *c, double step_seconds);
+/* Prints whether every rank fits a device of so many bytes, with what libraries take; of a host what a rank needs. */
+void forecast_fit(const bench_case *c, const paper *p, double device_bytes);
 /* Prints the published step of the recipe's cells that the case is, as the recipe counts. */
 void forecast_published(const bench_case *c);
 

@@ -2,6 +2,7 @@
 #include "bench/options.h"
 #include "base/say.h"
 #include "base/text.h"
+#include "plan/bench_case.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,26 @@ static void read_seconds(options *o, const char *word)
             word);
 }
 
+const char *options_asked(const options *o)
+{
+    if (o->help) return "--help";
+    if (o->version) return "--version";
+    if (o->keys) return "--keys";
+    if (o->fields) return "--fields";
+    if (o->list) return "--list";
+    if (o->replay) return "--replay";
+    return o->dry_run ? "--dry-run" : NULL;
+}
+
+static void read_memory(options *o, const char *word)
+{
+    bool read = text_real(text_of(word), &o->device_bytes) == NUMBER_READ && o->device_bytes > 0.0;
+    if (!read)
+        snprintf(o->mistake, sizeof o->mistake,
+                 "--device-memory %.80s: give a device's memory in GB, 10^9 bytes, as in --device-memory 141", word);
+    o->device_bytes *= 1e9;
+}
+
 options options_read(int argc, char **argv)
 {
     options o = { 0 };
@@ -49,8 +70,10 @@ options options_read(int argc, char **argv)
         else if (!strncmp(a, "--ranks=", 8)) read_ranks(&o, a + 8);
         else if (!strcmp(a, "--ranks"))
             snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
+        else if (!strcmp(a, "--device-memory")) read_memory(&o, i + 1 < argc ? argv[++i] : "");
         else if (!strcmp(a, "--step-seconds")) read_seconds(&o, i + 1 < argc ? argv[++i] : "");
         else if (!strcmp(a, "--progress")) o.progress = true;
+        else if (!strcmp(a, "--strict")) o.strict = true;
         else if (!strcmp(a, "--replay") && i + 1 < argc) o.replay = argv[++i];
         else if (!strcmp(a, "--replay"))
             snprintf(o.mistake, sizeof o.mistake, "--replay needs the file that a mismatch named");
@@ -58,13 +81,22 @@ options options_read(int argc, char **argv)
         else if (o.deck) snprintf(o.mistake, sizeof o.mistake, "two decks, %.80s and %.80s: give one", o.deck, a);
         else o.deck = a;
     }
-    bool asks = o.help || o.version || o.keys || o.fields || o.list || o.replay;
-    if (!o.mistake[0] && !asks && !o.deck)
+    const char *asked = options_asked(&o);
+    bool needs_deck = !asked || strcmp(asked, "--dry-run") == 0;
+    if (!o.mistake[0] && needs_deck && !o.deck)
         snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
     if (!o.mistake[0] && o.rank_counts && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
     if (!o.mistake[0] && o.step_seconds > 0.0 && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--step-seconds goes with --dry-run; a run measures its own");
+    if (!o.mistake[0] && o.strict && o.dry_run)
+        snprintf(o.mistake, sizeof o.mistake, "--strict goes with a run; a dry run judges no case");
+    if (!o.mistake[0] && o.device_bytes > 0.0 && !o.dry_run)
+        snprintf(o.mistake, sizeof o.mistake, "--device-memory goes with --dry-run; a run finds the devices' out");
+    if (o.device_bytes == 0.0) o.device_bytes = DEVICE_BYTES;
+    if (!o.mistake[0] && o.deck && (o.keys || o.list))
+        snprintf(o.mistake, sizeof o.mistake, "%s answers for all or for one name; %.80s is one more",
+                 o.keys ? "--keys" : "--list", o.deck);
     if (!o.mistake[0] && o.schedule && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--schedule goes with --dry-run; a run shows no lists");
     return o;
@@ -78,6 +110,7 @@ void options_print_help(void)
         "as a picture\n"
         "                     [--step-seconds X]     and how long all its steps take, if one of the first case takes "
         "X\n"
+        "                     [--device-memory GB]   and whether a rank fits a device of so much (default 80)\n"
         "       ./xgsw --keys [NAME]                 the deck's keys, or one: values, default, meaning; operations "
         "a fault can name\n"
         "       ./xgsw --fields                      what is known of a case: units and meaning, in XGSW_RESULT "
@@ -86,8 +119,11 @@ void options_print_help(void)
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"
+        "What a record proves, and signing it: validation/validate.py --help (--log, --root, --sign, --verify).\n"
         "A deck is looked for as given, then in inputs/. --progress: stdout is a terminal, though the launcher hides "
         "it.\n"
-        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED, 2 refused, 75 stopped on request before its end,\n"
-        "86 no progress for stall_seconds, 87 record or report not written.\n");
+        "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
+        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "
+        "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record or report not "
+        "written.\n");
 }

@@ -9,9 +9,13 @@ typedef struct {
     const char *name;                     /* the one key or workload that is asked for; NULL: all */
     int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts: as many as there are */
     double step_seconds;                  /* --step-seconds X; 0: not given */
+    bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
+    double device_bytes;                  /* --device-memory GB */
     bool progress;                        /* stdout is a terminal that a launcher hides */
     char mistake[256];                    /* non-empty: refused, why */
 } options;
 
 options options_read(int argc, char **argv);
+/* The option that asks for what needs no ranks; NULL: a run is asked for. */
+const char *options_asked(const options *o);
 void options_print_help(void);

@@ -5,8 +5,14 @@
 #include "bench/check.h"
 #include "bench/forecast.h"
 #include "bench/launch/libraries.h"
+#include "bench/record/chain.h"
 #include "bench/record/place.h"
+#include "bench/result/accept.h"
+#include "bench/result/repeats.h"
+#include "bench/result/rules.h"
 #include "bench/result/sinks.h"
+#include "bench/sample_lines.h"
+#include "bench/slow/line.h"
 #include "bench/step_lines.h"
 #include "bench/summary.h"
 #include "plan/catalogue/flops.h"
@@ -44,8 +50,7 @@ static double cases_to_come(const cases_told *t, const bench_case *now, double s
     for (int64_t i = now->number; i < t->deck->cases; i++) {
         const bench_case *c = &t->deck->item[i];
         if (c->skipped[0] || c->not_built[0]) continue;
-        seconds +=
-            (double)(c->warmup + c->steps) * forecast_step(now, step_seconds, c) + t->check_seconds + again(t, c);
+        seconds += forecast_case(c, forecast_step(now, step_seconds, c)) + t->check_seconds + again(t, c);
     }
     return seconds;
 }
@@ -54,8 +59,8 @@ static void say_progress(const cases_told *t, const case_result *r, int64_t step
 {
     char here[DURATION_TEXT], all[DURATION_TEXT];
     const bench_case *c = r->given;
-    int64_t total = c->warmup + c->steps;
-    double mean = r->spent_seconds / (double)(step + 1), left = mean * (double)(total - 1 - step) + again(t, c);
+    double mean = r->spent_seconds / (double)(step + 1), left = steps_seconds_left(r, step, mean) + again(t, c);
+    int64_t total = steps_last(r, step) + 1;
     if (!t->terminal) return;
     say("case %d of %lld, step %lld of %lld: about %s left in it, %s in the deck", c->number, (long long)t->deck->cases,
         (long long)(step + 1), (long long)total, duration_text(left, here),
@@ -68,7 +73,7 @@ static void say_estimate(const cases_told *t, const case_result *r, int64_t step
 {
     char here[DURATION_TEXT], all[DURATION_TEXT];
     const bench_case *c = r->given;
-    double seconds = r->step_seconds[step], left = seconds * (double)(c->warmup + c->steps - 1 - step) + again(t, c);
+    double seconds = r->step_seconds[step], left = steps_seconds_left(r, step, seconds) + again(t, c);
     if (step != (c->warmup ? c->warmup - 1 : 0)) return;
     say("Estimate   about %s for the rest of this case, at the %.4g s of the %s", duration_text(left, here), seconds,
         c->warmup ? "last warm-up step" : "first step");
@@ -143,6 +148,7 @@ static void report_banner(void *state, const run_source *run)
     say("%s", rule);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
+    if (strcmp(d->item[0].nonce, "none") != 0) say("Nonce      %s\n", d->item[0].nonce);
     report_left_out(d);
     say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
     report_backends(d);
@@ -150,6 +156,7 @@ static void report_banner(void *state, const run_source *run)
     say("Products   %s\n", run->products);
     say("Messages   %s\n", run->mpi);
     report_preloaded(run->libraries);
+    say("Rules      " RULES_VERSION ": what VALID and Comparable mean, and why, is said in validation/RULES.md\n");
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
     say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its "
         "order without hazards.\n",
@@ -207,8 +214,10 @@ static void report_case_begins(void *state, const bench_case *c)
     (void)state;
     const model_shape *m = &c->model;
     say("\n%s", thin);
-    say("Case %d     %s, size %s, %s, backend %s\n", c->number, c->model_name, size_name(c->size),
+    say("Case %d     %s, size %s, %s, backend %s", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend));
+    if (c->repeats > 1) say(", repeat %d of %lld", c->repeat, (long long)c->repeats);
+    say("\n");
     say("Model      layers %lld, hidden %lld, ffn %lld, heads %lld/%lld, vocabulary %lld, sequence %lld: %lld "
         "parameters\n",
         (long long)m->layers, (long long)m->hidden, (long long)m->ffn, (long long)m->heads, (long long)m->kv_heads,
@@ -298,33 +307,18 @@ static void report_transfers(const case_result *r)
     if (before[0] == ',') say("\n");
 }
 
-/* Over the ranks and the two looks at their devices. */
-static void report_clocks(const case_result *r)
-{
-    double low = INFINITY, high = 0.0, least = INFINITY, most = 0.0;
-    for (int i = 0; r->devices && i < 2 * r->given->layout.ranks; i++) {
-        const machine_device *d = &r->devices[i];
-        low = fmin(low, d->clock_hertz), high = fmax(high, d->clock_hertz);
-        least = fmin(least, d->power_watts), most = fmax(most, d->power_watts);
-    }
-    if (high <= 0.0) return;
-    say("Clocks     %.0f to %.0f MHz, %.0f to %.0f W, at the window's ends; ", low / 1e6, high / 1e6, least, most);
-    const machine_device *last = &r->devices[1];
-    if (!last->clocks_known) say("not known whether rank 0 was held back\n");
-    else if (last->throttled) say("rank 0 was held back: %s\n", last->throttle_reasons);
-    else
-        say("rank 0 was not held back%s%s\n", last->throttle_reasons[0] ? "; its clocks' reasons: " : "",
-            last->throttle_reasons);
-}
-
 static void report_peak(const case_result *r)
 {
     const char *precision = precision_name(r->given->precision);
+    double known = gpu_peak(r->device, r->given->precision), given = deck_peak(r->given, r->given->precision);
     if (!isnan(r->recipe_mfu))
-        say("; recipe MFU %.2f %%, model MFU %.2f %% of %.1f TFLOP/s\n", 100.0 * r->recipe_mfu, 100.0 * r->model_mfu,
-            gpu_peak(r->device, r->given->precision) / 1e12);
+        say("; recipe MFU %.2f %%, model MFU %.2f %% of %.1f TFLOP/s%s\n", 100.0 * r->recipe_mfu, 100.0 * r->model_mfu,
+            case_peak(r->given, r->device, r->given->precision) / 1e12, known > 0.0 ? "" : ", given by the deck");
     else if (r->device[0]) say("; MFU n/a: no %s peak is known for this device, %s\n", precision, r->device);
     else say("; MFU n/a: the ranks' devices differ\n");
+    if (known > 0.0 && given > 0.0 && given != known)
+        say("Peak       peak_%s = %g of the deck is not used: %.1f TFLOP/s is known of this device\n", precision,
+            given / 1e12, known / 1e12);
 }
 
 static void report_ceiling(const case_result *r)
@@ -361,22 +355,44 @@ static void report_experts(const case_result *r)
         r->routed[ROUTED_MOST][last], r->routed[ROUTED_VARIATION][last]);
 }
 
+/* With the limits of the run rules. */
+static void report_steadiness(const case_result *r)
+{
+    if (isnan(r->drift)) return;
+    say("Steadiness spread %.3f (p90 / p10, at most %.3g), drift %.3f (last half / first half, at most %.3g either "
+        "way)\n",
+        r->spread, SPREAD_LIMIT, r->drift, DRIFT_LIMIT);
+}
+
+static void report_repeats(const case_result *r)
+{
+    const repeated_seconds *s = &r->repeated;
+    if (s->count < 2) return;
+    say("Repeats    %d of %lld: median of the medians %.4f s, min %.4f, max %.4f; spread %.1f %%, limit %.0f %%\n",
+        s->count, (long long)r->given->repeats, s->median, s->minimum, s->maximum, 100.0 * s->spread,
+        100.0 * REPEATS_LIMIT);
+}
+
 static void report_numbers(const case_result *r)
 {
     say("Step time  median %.4f s, min %.4f, max %.4f; %.4f by the recipe's rule: ", r->median_seconds,
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
-    int64_t last = r->given->metric_steps, steps = r->given->steps;
+    int64_t last = r->given->metric_steps, steps = r->completed - r->given->warmup;
     say(last == 1 ? "the last step\n" : "mean of the last %lld steps\n", (long long)(last < steps ? last : steps));
+    report_steadiness(r);
+    report_repeats(r);
     report_experts(r);
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
         r->tokens_per_second_per_gpu, r->tflops_per_gpu);
     report_peak(r);
     report_ceiling(r);
     report_fp8(r);
-    report_clocks(r);
+    say_clocks(r);
+    say_samples(r);
     say("Engines    %.*s\n", (int)strcspn(r->engines, "\n"), r->engines);
     report_profile(r);
     report_transfers(r);
+    say_ranks(r);
     if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
     else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
     say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)",
@@ -395,22 +411,27 @@ static const char *worst_residual(const case_result *r, char text[16])
     return text;
 }
 
+static void report_acceptance(const case_result *r)
+{
+    char expected[EXPECTED_TEXT];
+    if (r->acceptance == ACCEPTANCE_NONE) return;
+    say("Expected   %s: %s%s%s\n", accept_text(r->given, r->device, expected), acceptance_words[r->acceptance],
+        r->not_accepted[0] ? ": " : "", r->not_accepted);
+}
+
 static void report_summary(const case_result *r)
 {
     const bench_case *c = r->given;
-    char worst[16];
+    char worst[16], progress[PROGRESS_TEXT], layout[LAYOUT_TEXT];
     report_shadow(&r->shadow);
     if (r->completed > c->warmup) report_numbers(r);
-    if (r->stopped)
-        say("INTERRUPTED after %lld of %lld steps: %s\n", (long long)r->completed, (long long)(c->warmup + c->steps),
-            r->stopped_by);
+    if (r->stopped) say("INTERRUPTED after %s: %s\n", result_progress(r, progress), r->stopped_by);
     for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
-    say("%-16s %-6s %-5s ranks %d  T%d P%d C%d E%d D%d S%d  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload,
-        size_name(c->size), precision_name(c->precision), c->layout.ranks, c->layout.degree[AXIS_TENSOR],
-        c->layout.degree[AXIS_PIPELINE], c->layout.degree[AXIS_CONTEXT], c->layout.expert, c->layout.degree[AXIS_DATA],
-        c->layout.degree[AXIS_SHARD], r->median_seconds, r->tokens_per_second, worst_residual(r, worst),
-        r->valid ? "VALID" : "NOT VALID", verdict_words[r->verdict]);
+    say("Comparable %s%s\n", r->comparable ? "" : "no: ", r->comparison);
+    say("%-16s %-6s %-5s ranks %d  %s  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload, size_name(c->size),
+        precision_name(c->precision), c->layout.ranks, layout_text(&c->layout, layout), r->median_seconds,
+        r->tokens_per_second, worst_residual(r, worst), r->valid ? "VALID" : "NOT VALID", verdict_words[r->verdict]);
 }
 
 static void report_case_ends(void *state, const case_result *r)
@@ -422,6 +443,7 @@ static void report_case_ends(void *state, const case_result *r)
     else
         say("\n%sCase %d     %s, size %s, %s: SKIPPED: %s\n", thin, c->number, c->model_name, size_name(c->size),
             precision_name(c->precision), r->skipped);
+    report_acceptance(r);
 }
 
 static void report_end(void *state, const run_source *run, const final_counts *n)
@@ -434,9 +456,15 @@ static void report_end(void *state, const run_source *run, const final_counts *n
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED%s\n", n->passed + n->failed + n->skipped + n->interrupted,
         n->passed, n->failed, n->skipped, n->interrupted ? ", 1 INTERRUPTED" : "");
     say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed + n->interrupted);
-    if (!place->none) say("Record     %s\n", any_ran ? place->record : "not written: no case ran");
+    if (!any_ran) say("Trained    nothing: no case ran\n");
+    if (n->strict && n->lacking) say("Strict     %d cases are SKIPPED or NOT VALID: that fails\n", n->lacking);
+    if (!place->none)
+        say("Record     %s%s\n", any_ran ? place->record : "not written: no case ran",
+            any_ran && n->stopped ? ": all cases and steps up to the stop; run the deck again for the others" : "");
+    if (!place->none && any_ran) say("Root       %s\n", run->chain->root.hex);
     say("%s", rule);
-    say("%s\n", n->failed ? "FAILED" : n->stopped ? "INTERRUPTED" : n->passed ? "PASSED" : "SKIPPED");
+    say("%s\n", accept_word(n));
+    if (n->expecting) say(n->not_accepted[0] ? "NOT ACCEPTED: %s\n" : "ACCEPTED\n", n->not_accepted);
 }
 
 static bool report_open(void **state, const run_source *run, char *reason, size_t length)

@@ -1,17 +1,18 @@
 /* One case. */
 #include "bench/run_case.h"
 #include "base/clock.h"
-#include "base/fail.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
 #include "bench/fault.h"
+#include "bench/gather_case.h"
 #include "bench/launch/libraries.h"
 #include "bench/memory.h"
+#include "bench/soak.h"
 #include "bench/window.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
@@ -33,13 +34,14 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
 {
     mark end = t->finished[step % REPORT_SLOTS];
     mark_sync(end);
+    clocks_step(&r->clock, mark_time(end));
     step_report s = trainer_report(t, step);
     r->loss[step] = s.scalar[SCALAR_LOSS];
     r->gradient_norm[step] = s.scalar[SCALAR_NORM];
     r->learning_rate[step] = s.scalar[SCALAR_LEARNING_RATE];
     const double routed[ROUTED_FIGURES] = { s.routed.balance, s.routed.dropped, s.routed.least, s.routed.most,
                                             s.routed.variation };
-    for (int i = 0; s.routed.experts && i < ROUTED_FIGURES; i++) r->routed[i][step] = routed[i];
+    for (int i = 0; i < ROUTED_FIGURES; i++) r->routed[i][step] = s.routed.experts ? routed[i] : (double)NAN;
     add_fp8(r, t, &s.fp8, step);
     r->step_seconds[step] = mark_time(end) - *before;
     *before = mark_time(end);
@@ -48,97 +50,47 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     sinks_step_ends(&in->told, r, step);
 }
 
-/* A look costs the step nothing: its operations are submitted and run on. */
-static void look_at_device(case_result *r, const trainer *t, int64_t step)
+/* Did a rank have a reason to end when the step before this one had been submitted? All that take part learn it here,
+ * when they have submitted as many steps, and the last of these are asked nothing; a soak has no last one until they
+ * say so. A step waits for the one before, so nobody waits for an answer. */
+static bool ends(case_result *r, int part, int64_t step, const run_state *in)
 {
-    if (step == r->given->warmup) r->window[0] = machine_device_of(t->kind);
-    if (step == r->given->warmup + r->given->steps - 1) r->window[1] = machine_device_of(t->kind);
-}
-
-/* Did a rank have a reason to stop when the step before this one had been submitted? All that take part learn it here,
- * when they have submitted as many steps, and the last of these are asked nothing. A step waits for the one before, so
- * nobody waits for an answer. */
-static bool stops(case_result *r, int part, int64_t step, const run_state *in)
-{
-    int64_t last = r->given->warmup + r->given->steps - 1;
+    int answer = 0;
+    int64_t last = r->given->minutes > 0.0 ? INT64_MAX : r->total - 1;
     double ahead = r->completed ? 2.0 * r->spent_seconds / (double)r->completed : 0.0;
-    if (step > 0 && step < last) r->stopped = world_answer();
-    if (!r->stopped && step + 1 < last) world_ask(part, stop_reason(&in->stop, r->given, ahead));
-    return r->stopped != 0;
+    if (step > 0 && step < last) answer = world_answer();
+    if (answer != STOP_SOAKED) r->stopped = answer;
+    if (answer || step + 1 >= last) return answer || step == last;
+    int reason = stop_reason(&in->stop, r->given, ahead);
+    world_ask(part, reason ? reason : soak_reason(r, step));
+    return false;
 }
 
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
- * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero. */
+ * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero.
+ * A look at the device costs the step nothing: its operations are submitted and run on. */
 static void train(case_result *r, trainer *t, int part, const run_state *in)
 {
-    int64_t total = r->given->warmup + r->given->steps, read = 0;
-    double before = clock_seconds();
+    int64_t read = 0, warmup = r->given->warmup;
+    bool ended = false;
+    double before = clocks_begin(&r->clock);
     tally_clear(machine_tally(t->machine));
-    for (int64_t step = 0; step < total && !r->stopped; step++) {
-        if (step == r->given->warmup && read < step) finish_step(r, t, read++, &before, in);
-        if (step == r->given->warmup) tally_clear_seconds(machine_tally(t->machine));
+    machine_keep_steps(t->machine, r->total);
+    for (int64_t step = 0; !ended; step++) {
+        if (step == warmup && read < step) finish_step(r, t, read++, &before, in);
+        if (step == warmup) tally_clear_seconds(machine_tally(t->machine)), sampler_begin(r->sampler);
+        if (step == warmup && soak_begin(r)) machine_keep_steps(t->machine, r->total);
         watch_doing("step", step);
         trainer_step(t);
-        look_at_device(r, t, step);
+        if (step == warmup) r->window[0] = machine_device_of(t->kind);
         if (read < step) finish_step(r, t, read++, &before, in);
-        if (stops(r, part, step, in)) r->window[1] = machine_device_of(t->kind);
+        ended = ends(r, part, step, in);
     }
+    r->window[1] = machine_device_of(t->kind);
     finish_step(r, t, read, &before, in);
+    sampler_end(r->sampler);
+    clocks_end(&r->clock);
     machine_sync(t->machine);
-}
-
-/* Ranks that take no part bring nothing; the mesh is the first ranks of the world. */
-static void gather_times(case_result *r)
-{
-    int64_t total = r->given->warmup + r->given->steps;
-    size_t bytes = (size_t)total * sizeof(double);
-    double *all = world_rank() == 0 ? malloc(bytes * (size_t)world_ranks()) : NULL;
-    if (world_rank() == 0 && !all) FAIL("no memory for the step times of %d ranks", world_ranks());
-    world_gather(r->step_seconds, bytes, all, 0);
-    for (int64_t i = 0; all && i < r->completed; i++) {
-        r->step_seconds[i] = 0.0;
-        for (int rank = 0; rank < r->given->layout.ranks; rank++) {
-            double seconds = all[rank * total + i];
-            r->rank_seconds[i * r->given->layout.ranks + rank] = seconds;
-            if (seconds > r->step_seconds[i]) r->step_seconds[i] = seconds;
-        }
-    }
-    free(all);
-    double *shared[] = { r->loss, r->gradient_norm, r->learning_rate, r->step_seconds };
-    for (int i = 0; i < 4; i++) world_broadcast(shared[i], bytes, 0);
-    for (int i = 0; i < ROUTED_FIGURES; i++) world_broadcast(r->routed[i], bytes, 0);
-    world_broadcast(&r->completed, sizeof r->completed, 0);
-    world_broadcast(&r->stopped, sizeof r->stopped, 0);
-}
-
-/* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. */
-static void compare_devices(case_result *r)
-{
-    int ranks = r->given->layout.ranks;
-    for (int i = 0; r->devices && i < 2 * ranks; i++) {
-        const machine_device *d = &r->devices[i];
-        bool alike = i == 0 || strcmp(d->name, r->device) == 0;
-        if (i == 0) snprintf(r->device, sizeof r->device, "%s", d->name);
-        if (d->throttled && !r->throttled[0])
-            snprintf(r->throttled, sizeof r->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
-        if (!d->clocks_known && !r->clocks_unknown[0])
-            snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "rank %d", i / 2);
-        if (!alike) r->device[0] = 0;
-    }
-    world_broadcast(r->device, sizeof r->device, 0);
-    world_broadcast(r->throttled, sizeof r->throttled, 0);
-    world_broadcast(r->clocks_unknown, sizeof r->clocks_unknown, 0);
-}
-
-static void gather_devices(case_result *r)
-{
-    size_t ranks = (size_t)r->given->layout.ranks;
-    machine_device *all = world_rank() == 0 ? malloc((size_t)world_ranks() * sizeof r->window) : NULL;
-    if (world_rank() == 0 && !all) FAIL("no memory for the devices of %d ranks", world_ranks());
-    world_gather(r->window, sizeof r->window, all, 0);
-    if (all) memcpy(r->devices, all, ranks * sizeof r->window);
-    free(all);
-    compare_devices(r);
 }
 
 static void take_from_trainer(case_result *r, trainer *t)
@@ -185,11 +137,12 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     if (m.takes_part) {
         trainer_build(&t, c, &m, &o, share);
         trainer_initialize(&t);
+        r->sampler = machine_sampler(o.machine.kind);
     }
     machine_agree(o.machine.kind);
     name_part(name, c);
     int part = world_split(name, m.takes_part ? 0 : -1, world_rank());
-    world_barrier();
+    clocks_first_barrier(&r->clock);
     if (m.takes_part) {
         train(r, &t, part, in);
         take_from_trainer(r, &t);
@@ -197,9 +150,8 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         result_add_machine(r, t.machine);
     }
     fault_struck(c, m.takes_part ? t.machine : NULL, r->struck);
-    if (m.takes_part) trainer_dismantle(&t);
-    gather_times(r);
-    gather_devices(r);
+    clocks_last_barrier(&r->clock);
+    gather_case(r, m.takes_part ? &t : NULL, o.machine.kind);
     world_release(name);
     mesh_close(&m);
 }
@@ -286,7 +238,7 @@ static void compare_libraries(case_result *r, const run_state *in)
     libraries_free(&now);
 }
 
-verdict run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in)
+void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
     check k;
     machine_options on = case_machine(c), on_check = on;
@@ -316,7 +268,7 @@ verdict run_case(const bench_case *c, const measure *share, case_result *r, cons
     r->own_outside_bytes = outside.own;
     r->device_outside_bytes = memory_outside_on_device(&r->window[1], r->arena_bytes);
     result_summarize(r);
+    repeats_add(in->repeats, r);
     r->total_seconds = clock_seconds() - begin;
     judge_case(r, &in->load);
-    return r->verdict;
 }

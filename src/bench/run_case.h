@@ -1,6 +1,7 @@
 /* One case: build, check, warm up, time, check again, judge. */
 #pragma once
 #include "bench/judge.h"
+#include "bench/result/repeats.h"
 #include "bench/result/sinks.h"
 #include "bench/stop.h"
 #include "train/measure.h"
@@ -13,8 +14,9 @@ typedef struct {
     host_load load;
     sinks told;
     stop_clock stop;
+    repeat_medians *repeats;
     char libraries_differ[REASON_LENGTH]; /* between ranks, as they started; empty: they do not */
 } run_state;
 
 /* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. */
-verdict run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in);
+void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in);

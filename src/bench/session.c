@@ -3,8 +3,10 @@
 #include "base/cgroup.h"
 #include "base/fail.h"
 #include "bench/launch/libraries.h"
+#include "bench/record/chain.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
+#include "bench/result/accept.h"
 #include "bench/run_case.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
@@ -38,7 +40,7 @@ static surroundings look_around(const session *s, bool cuda)
 }
 
 /* Once a case has been stopped, or not begun, none is. */
-static verdict run_one(const bench_case *c, case_result *r, const run_state *in, int *stopped)
+static void run_one(const bench_case *c, case_result *r, const run_state *in, int *stopped)
 {
     char reason[REASON_LENGTH];
     measure share = { .parameters = 0 };
@@ -47,18 +49,18 @@ static verdict run_one(const bench_case *c, case_result *r, const run_state *in,
     bool can = !*stopped && case_can_run(c, &in->load, &share, reason);
     if (can) result_open(r, c);
     else result_skip(r, c, reason);
-    verdict v = can ? run_case(c, &share, r, in) : VERDICT_SKIPPED;
+    if (can) run_case(c, &share, r, in);
     if (can) *stopped = r->stopped;
+    accept_case(r);
     measure_free(&share);
     watch_doing("writing the record", -1);
     sinks_case_ends(&in->told, r);
-    return v;
 }
 
 /* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
-static final_counts run_cases(const deck *d, const run_state *in)
+static final_counts run_cases(const deck *d, const run_state *in, bool strict)
 {
-    final_counts n = { 0 };
+    final_counts n = { .strict = strict };
     bool keeps = world_rank() == 0 && strcmp(d->item[0].record, "none") != 0;
     int64_t kept = keeps ? d->cases : 1;
     int stopped = 0;
@@ -66,14 +68,11 @@ static final_counts run_cases(const deck *d, const run_state *in)
     if (!result) FAIL("out of memory for %lld results", (long long)kept);
     for (int64_t i = 0; i < d->cases; i++) {
         case_result *r = &result[keeps ? i : 0];
-        verdict v = run_one(&d->item[i], r, in, &stopped);
-        n.passed += v == VERDICT_PASSED, n.failed += v == VERDICT_FAILED, n.skipped += v == VERDICT_SKIPPED;
-        n.interrupted += v == VERDICT_INTERRUPTED;
-        n.valid += r->valid;
+        run_one(&d->item[i], r, in, &stopped);
+        accept_count(&n, r, stopped != 0);
         if (!keeps) result_close(r);
         world_barrier();
     }
-    n.stopped = stopped != 0;
     for (int64_t i = 0; keeps && i < kept; i++) result_close(&result[i]);
     free(result);
     return n;
@@ -93,20 +92,18 @@ static bool open_sinks(sinks *told, record_place *place, run_source *run)
     return sinks_open(told, run);
 }
 
-static int status_of(const final_counts *n)
-{
-    return n->failed ? STATUS_FAILED : n->stopped ? STATUS_STOPPED : STATUS_PASSED;
-}
-
 int session_run(const session *s, const deck *d)
 {
-    run_state in = { .stop = stop_open() };
+    repeat_medians repeats = { .first = 0 };
+    run_state in = { .stop = stop_open(), .repeats = &repeats };
     record_place place = { .none = true, .file = -1 };
+    chain printed = { 0 };
     surroundings a = look_around(s, deck_on_cuda(d));
     run_source run = s->run;
     run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts;
     run.ranks = world_ranks(), run.threads = a.load.threads;
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
+    run.chain = &printed;
     in.load = a.load;
     libraries_compare(run.libraries, true, in.libraries_differ);
     machine_share_devices(a.load.sharing > 1);
@@ -116,10 +113,10 @@ int session_run(const session *s, const deck *d)
     world_barrier();
     if (world_all(opened)) {
         sinks_run_begins(&in.told, &run);
-        final_counts n = run_cases(d, &in);
+        final_counts n = run_cases(d, &in, run.strict);
         watch_doing("writing the record", -1);
         sinks_run_ends(&in.told, &run, &n);
-        status = status_of(&n);
+        status = accept_status(&n);
     }
     sinks_close(&in.told);
     provenance_close(run.provenance);

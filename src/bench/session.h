@@ -9,6 +9,6 @@ typedef struct {
     device_survey devices;
 } session;
 
-/* Collective over the world. Returns the exit status of the run: STATUS_PASSED, STATUS_FAILED, STATUS_STOPPED, or
- * STATUS_REFUSED where the record cannot be written. */
+/* Collective over the world. Returns the exit status of the run: STATUS_PASSED, STATUS_FAILED, STATUS_NOTHING,
+ * STATUS_STOPPED, or STATUS_REFUSED where the record cannot be written. */
 int session_run(const session *s, const deck *d);

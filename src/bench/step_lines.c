@@ -1,12 +1,29 @@
 /* The recipes' lines of a step; what a recipe leaves out comes last. */
 #include "bench/step_lines.h"
+#include "base/clock.h"
 #include "base/say.h"
 #include "plan/catalogue/flops.h"
+#include <math.h>
 
-/* Mean of the steps so far times the steps to come. */
+double steps_seconds_left(const case_result *r, int64_t step, double step_seconds)
+{
+    const bench_case *c = r->given;
+    double left = step_seconds * (double)(c->warmup + c->steps - 1 - step);
+    if (c->minutes == 0.0) return left;
+    return fmax(left, r->soaks_until > 0.0 ? fmax(0.0, r->soaks_until - clock_seconds()) : 60.0 * c->minutes);
+}
+
+static double mean_seconds(const case_result *r, int64_t step) { return r->spent_seconds / (double)(step + 1); }
+
+int64_t steps_last(const case_result *r, int64_t step)
+{
+    double mean = mean_seconds(r, step);
+    return step + (int64_t)ceil(steps_seconds_left(r, step, mean) / mean - 1e-6);
+}
+
 static double remaining_seconds(const case_result *r, int64_t step)
 {
-    return r->spent_seconds / (double)(step + 1) * (double)(r->given->warmup + r->given->steps - 1 - step);
+    return steps_seconds_left(r, step, mean_seconds(r, step));
 }
 
 static void say_completed(const case_result *r, int64_t step)
@@ -24,7 +41,7 @@ static void say_completed(const case_result *r, int64_t step)
 static void say_iteration(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;
-    int64_t last = c->warmup + c->steps - 1;
+    int64_t last = steps_last(r, step);
     say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | grad_norm: "
         "%.6f | reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld | remaining: %.0f "
         "s%s\n",
@@ -36,7 +53,7 @@ static void say_iteration(const case_result *r, int64_t step)
 static void say_epoch(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;
-    long long steps = c->warmup + c->steps, done = step + 1, spent = (long long)r->spent_seconds,
+    long long steps = steps_last(r, step) + 1, done = step + 1, spent = (long long)r->spent_seconds,
               remaining = (long long)remaining_seconds(r, step);
     say("Epoch 0: : %lld%%| %lld/%lld [%02lld:%02lld<%02lld:%02lld, reduced_train_loss=%.6f, global_step=%lld.00, "
         "consumed_samples=%lld.0, train_step_timing in s=%.4f, lr=%.3e, grad_norm=%.6f%s]\n",

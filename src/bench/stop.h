@@ -7,6 +7,9 @@ typedef struct {
     double began, job_ends; /* job_ends: when the launcher's limit leaves time enough to close; infinity: no limit */
 } stop_clock;
 
+/* A reason among all ranks': a soak is over. Others are larger. */
+enum { STOP_SOAKED = 1 };
+
 /* Of a run that begins now. */
 stop_clock stop_open(void);
 /* This rank's reason to stop the case if what is asked for takes so many seconds more; 0: none. */

@@ -14,8 +14,54 @@ summary_row summary_row_of(const case_result *r)
                           .seconds = ran ? r->median_seconds : NAN,
                           .tokens_per_second = ran ? r->tokens_per_second : NAN,
                           .residual = ran && checked ? fmax(r->check[0].residual, r->check[1].residual) : NAN,
-                          .valid = r->valid };
+                          .valid = r->valid,
+                          .acceptance = r->acceptance };
 }
+
+const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT])
+{
+    const int *n = l->degree;
+    int used = snprintf(text, LAYOUT_TEXT, "T%d P%d C%d E%d D%d S%d", n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT],
+                        l->expert, n[AXIS_DATA], n[AXIS_SHARD]);
+    if (l->chunks_per_stage > 1) snprintf(text + used, LAYOUT_TEXT - (size_t)used, " V%d", l->chunks_per_stage);
+    return text;
+}
+
+/* Columns before those of the deck's keys: what they say of a case. */
+typedef const char *column(const bench_case *c, char text[LAYOUT_TEXT]);
+
+static const char *layout_of(const bench_case *c, char text[LAYOUT_TEXT]) { return layout_text(&c->layout, text); }
+
+static const char *repeat_of(const bench_case *c, char text[LAYOUT_TEXT])
+{
+    snprintf(text, LAYOUT_TEXT, "%d/%lld", c->repeat, (long long)c->repeats);
+    return text;
+}
+
+static const struct {
+    const char *name;
+    column *of;
+} columns[] = { { "layout", layout_of }, { "repeat", repeat_of } };
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* 0: all cases have the same, and no column is needed. */
+static int width_of_column(const summary_row *row, int rows, int i)
+{
+    char first[LAYOUT_TEXT], other[LAYOUT_TEXT];
+    int width = (int)strlen(columns[i].name);
+    bool alike = true;
+    columns[i].of(row[0].given, first);
+    for (int k = 0; k < rows; k++) {
+        int length = (int)strlen(columns[i].of(row[k].given, other));
+        if (length > width) width = length;
+        alike &= strcmp(first, other) == 0;
+    }
+    return alike ? 0 : width;
+}
+
+typedef struct {
+    int column[COLUMNS], key[KEYS];
+} widths;
 
 /* Columns that every table has. */
 static bool is_shown(const deck *d, key_id key) { return d->swept[key] && key != KEY_SIZE && key != KEY_PRECISION; }
@@ -31,11 +77,13 @@ static int width_of(const summary_row *row, int rows, key_id key)
     return width;
 }
 
-static void print_head(const deck *d, const int width[KEYS])
+static void print_head(const deck *d, const widths *w)
 {
     say("\n%4s  %-16s %-6s %-9s %5s", "case", "workload", "size", "precision", "ranks");
+    for (int i = 0; i < COLUMNS; i++)
+        if (w->column[i]) say("  %-*s", w->column[i], columns[i].name);
     for (key_id key = 0; key < KEYS; key++)
-        if (is_shown(d, key)) say("  %*s", width[key], key_at(key)->name);
+        if (is_shown(d, key)) say("  %*s", w->key[key], key_at(key)->name);
     say("  %10s  %12s  %8s  verdict\n", "step s", "tokens/s", "residual");
 }
 
@@ -46,31 +94,35 @@ static void say_number(const char *format, int width, double x)
     say("  %*s", width, isnan(x) ? "n/a" : text);
 }
 
-static void print_row(const deck *d, const summary_row *row, const int width[KEYS])
+static void print_row(const deck *d, const summary_row *row, const widths *w)
 {
     const bench_case *c = row->given;
-    char value[KEY_TEXT];
+    char value[KEY_TEXT], text[LAYOUT_TEXT];
     say("%4d  %-16s %-6s %-9s %5d", c->number, c->workload, size_name(c->size), precision_name(c->precision),
         c->layout.ranks);
+    for (int i = 0; i < COLUMNS; i++)
+        if (w->column[i]) say("  %-*s", w->column[i], columns[i].of(c, text));
     for (key_id key = 0; key < KEYS; key++) {
         if (!is_shown(d, key)) continue;
         key_write(key, c, value);
-        say("  %*s", width[key], key_is_used(key, c) ? value : "-");
+        say("  %*s", w->key[key], key_is_used(key, c) ? value : "-");
     }
     say_number("%.4f", 10, row->seconds);
     say_number("%.1f", 12, row->tokens_per_second);
     say_number("%.4g", 8, row->residual);
-    say("  %s%s\n", verdict_words[row->verdict],
+    say("  %s%s", verdict_words[row->verdict],
         row->verdict == VERDICT_SKIPPED ? ""
         : row->valid                    ? " VALID"
                                         : " NOT VALID");
+    say("%s%s\n", row->acceptance ? " " : "", acceptance_words[row->acceptance]);
 }
 
 void summary_print(const deck *d, const summary_row *row, int rows)
 {
-    int width[KEYS];
+    widths w = { .key = { 0 } };
     if (rows < 2) return;
-    for (key_id key = 0; key < KEYS; key++) width[key] = is_shown(d, key) ? width_of(row, rows, key) : 0;
-    print_head(d, width);
-    for (int i = 0; i < rows; i++) print_row(d, &row[i], width);
+    for (int i = 0; i < COLUMNS; i++) w.column[i] = width_of_column(row, rows, i);
+    for (key_id key = 0; key < KEYS; key++) w.key[key] = is_shown(d, key) ? width_of(row, rows, key) : 0;
+    print_head(d, &w);
+    for (int i = 0; i < rows; i++) print_row(d, &row[i], &w);
 }

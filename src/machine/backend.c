@@ -20,6 +20,15 @@ bool machine_suits(machine_kind kind, char *why, size_t length)
 bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
 bool machine_usable(machine_kind kind, char *why, size_t length) { return backend_of(kind)->usable(why, length); }
 machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }
+sampler *machine_sampler(machine_kind kind)
+{
+    const sample_subject of = { .every = SAMPLE_SECONDS,
+                                .device = backend_of(kind)->state,
+                                .cores = world_node_rank() == 0 ? world_node_cores() : 0,
+                                .core = world_node_core };
+    return sampler_open(&of);
+}
+
 int machine_threads(machine_kind kind) { return backend_of(kind)->threads(); }
 const char *machine_library(machine_kind kind, char *text, size_t length)
 {

@@ -5,6 +5,7 @@
 #include "machine/history.h"
 #include "machine/kind.h"
 #include "machine/preparation.h"
+#include "machine/sample/sampler.h"
 
 /* An operation of another queue that comes first. */
 typedef struct {
@@ -34,7 +35,8 @@ struct backend {
     const char *(*engines)(char *text, size_t length); /* of attention and products, as chosen so far */
     int (*threads)(void);                              /* per rank */
     machine_device (*device)(void);                    /* this rank's; its first use chooses it */
-    bool addressable;                                  /* the caller may read and write machine memory itself */
+    void (*state)(device_state *now); /* of that, for the sampling thread; NULL: there is nothing to tell */
+    bool addressable;                 /* the caller may read and write machine memory itself */
 
     /* The block behind an arena; window: the same, where groups' transfers may be made in it (NULL: it makes no
      * difference). clear: every byte takes the value; synchronizes. */

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "machine/watch/watch.h"
 #include <stdlib.h>
+#include <string.h>
 
 void history_open(history *h, const machine_options *options, tally *t)
 {
@@ -17,6 +18,7 @@ void history_close(history *h)
 {
     free(h->end);
     free(h->spans);
+    free(h->step);
 }
 
 static double *end_of(const history *h, int queue, uint64_t serial)
@@ -24,10 +26,45 @@ static double *end_of(const history *h, int queue, uint64_t serial)
     return &h->end[(uint64_t)queue * h->kept + serial % h->kept];
 }
 
+/* calloc, since rows that are never written are then never touched. */
+void history_keep_steps(history *h, int64_t steps)
+{
+    tally_step *step = calloc((size_t)steps, sizeof *step);
+    if (!step) FAIL("no memory for the seconds of %lld steps", (long long)steps);
+    if (h->steps) memcpy(step, h->step, (size_t)h->steps * sizeof *step);
+    free(h->step);
+    h->step = step, h->steps = steps;
+}
+
+static tally_step *row_of(history *h, int64_t step) { return step >= 0 && step < h->steps ? &h->step[step] : NULL; }
+
+static void add_to_step(history *h, const span *s)
+{
+    tally_step *row = row_of(h, s->origin.step);
+    if (!row) return;
+    if (!s->axis) row->computing += s->end - s->begin;
+    else if (s->kind != OP_EXCHANGE) row->collectives[tally_axis_of(h->tally, s->axis)] += s->end - s->begin;
+}
+
+void history_exposed(history *h, const char *axis, int64_t step, double seconds)
+{
+    int a = tally_axis_of(h->tally, axis);
+    tally_step *row = row_of(h, step);
+    h->tally->axis[a].exposed_seconds += seconds;
+    if (row) row->waiting[a] += seconds;
+}
+
+void history_run_delay(history *h, int64_t step, double seconds)
+{
+    tally_step *row = row_of(h, step);
+    if (row) row->run_delay += seconds;
+}
+
 void history_complete(history *h, const span *s)
 {
     *end_of(h, s->queue, ++h->completed[s->queue]) = s->end;
     tally_seconds(h->tally, s->kind, s->axis, s->origin.phase, s->end - s->begin);
+    add_to_step(h, s);
     if (h->spans) h->spans[h->span_count++ % h->span_capacity] = *s;
     watch_event e = op_event(s->kind, &s->origin);
     e.number = (int64_t)s->number;

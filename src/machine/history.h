@@ -23,12 +23,20 @@ typedef struct {
     double *end;                       /* [HAZARD_QUEUES][kept], by serial */
     span *spans;
     int64_t span_count, span_capacity;
+    tally_step *step; /* [steps]; owned */
+    int64_t steps;
 } history;
 
 void history_open(history *h, const machine_options *options, tally *t);
 void history_close(history *h);
 /* The queue's next operation has completed: its seconds, its time, its span. Somebody made progress. */
 void history_complete(history *h, const span *s);
+/* From now on seconds of so many steps, from step 0 on, are kept apart: as many as before or more. */
+void history_keep_steps(history *h, int64_t steps);
+/* In which nothing could run but a transfer of that step on that axis was waited for. */
+void history_exposed(history *h, const char *axis, int64_t step, double seconds);
+/* In which this rank computed, could run, and its processor ran others. */
+void history_run_delay(history *h, int64_t step, double seconds);
 /* Is the time of that operation still kept? Then when it completed; 0 for serial 0. */
 bool history_keeps(const history *h, int queue, uint64_t serial);
 double history_end(const history *h, int queue, uint64_t serial);

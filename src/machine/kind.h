@@ -68,8 +68,10 @@ bool machine_suits(machine_kind kind, char *why, size_t length);
 /* Is it part of this build? One that is not can be opened on paper all the same, where it needs no scratch. */
 bool machine_built(machine_kind kind);
 /* Can it run here? */
-bool machine_usable(machine_kind kind, char *why, size_t length);          /* why not: a clause, if not */
-machine_device machine_device_of(machine_kind kind);                       /* this rank's */
+bool machine_usable(machine_kind kind, char *why, size_t length); /* why not: a clause, if not */
+machine_device machine_device_of(machine_kind kind);              /* this rank's */
+/* Looks at this rank's device, on the first rank of a node at the node, too (machine/sample/sampler.h). */
+struct sampler *machine_sampler(machine_kind kind);
 int machine_threads(machine_kind kind);                                    /* per rank */
 const char *machine_library(machine_kind kind, char *text, size_t length); /* it computes with, as loaded */
 /* What runs attention and products, as chosen by the operations so far: a line, then one for each product. */

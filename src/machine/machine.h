@@ -101,3 +101,7 @@ void machine_add_hazards(machine *m, const hazard_report *found); /* by a machin
 tally *machine_tally(machine *m);
 /* The last span_capacity operations that ran, in no particular order; valid until more are run. */
 const span *machine_spans(const machine *m, int64_t *count);
+/* Seconds of so many steps, from step 0 on, are kept apart from now on: as many as before or more. */
+void machine_keep_steps(machine *m, int64_t steps);
+/* [as many as are kept] Of steps that did not run: zeros. */
+const tally_step *machine_steps(const machine *m);

@@ -152,3 +152,6 @@ const span *machine_spans(const machine *m, int64_t *count)
     *count = h->span_count < h->span_capacity ? h->span_count : h->span_capacity;
     return h->spans;
 }
+
+void machine_keep_steps(machine *m, int64_t steps) { history_keep_steps(&m->history, steps); }
+const tally_step *machine_steps(const machine *m) { return m->history.step; }

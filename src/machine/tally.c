@@ -18,12 +18,12 @@ void tally_clear_seconds(tally *t)
     t->beside_seconds = t->idle_seconds = t->run_seconds = t->dispatch_seconds = 0.0;
 }
 
-static tally_axis *axis_row(tally *t, const char *axis)
+int tally_axis_of(tally *t, const char *axis)
 {
     for (int i = 0; i < t->axes; i++)
-        if (strcmp(t->axis[i].axis, axis) == 0) return &t->axis[i];
-    if (t->axes < TALLY_AXES) t->axis[t->axes++].axis = axis;
-    return &t->axis[t->axes - 1];
+        if (strcmp(t->axis[i].axis, axis) == 0) return i;
+    if (t->axes < TALLY_AXES) t->axis[t->axes++] = (tally_axis){ .axis = axis, .first = -1 };
+    return t->axes - 1;
 }
 
 /* Of too many kinds the last row holds the rest. */
@@ -55,11 +55,13 @@ void tally_submit(tally *t, const op *o)
     row->flops += op_flops(o);
     row->bytes += bytes;
     if (!op_is_transfer(o->kind)) return;
-    tally_axis *axis = axis_row(t, o->args.fabric.group->axis);
+    const group *g = o->args.fabric.group;
+    tally_axis *axis = &t->axis[tally_axis_of(t, g->axis)];
+    if (o->kind != OP_EXCHANGE && (axis->first < 0 || g->first < axis->first)) axis->first = g->first;
     axis->messages++;
     axis->bytes += bytes;
     axis->sent += sent_bytes(o);
-    tally_transfer *x = transfer_row(t, o->args.fabric.group->axis, o->kind);
+    tally_transfer *x = transfer_row(t, g->axis, o->kind);
     x->messages++;
     x->bytes += op_rules[o->kind].passes ? sent_bytes(o) : fmax(sent_bytes(o), bytes - sent_bytes(o));
 }
@@ -88,5 +90,3 @@ void tally_seconds(tally *t, op_kind kind, const char *axis, phase p, double sec
         x->bytes_per_second = x->bytes / fmax(x->seconds, 1e-9);
     }
 }
-
-void tally_exposed(tally *t, const char *axis, double seconds) { axis_row(t, axis)->exposed_seconds += seconds; }

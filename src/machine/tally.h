@@ -14,6 +14,9 @@ typedef struct {
     int64_t messages;
     double bytes, sent;
     double exposed_seconds;
+    /* World rank of the first member of the group whose collectives these are, of groups that contain one another the
+     * largest (gradients of experts are summed within data x context); -1: there are none. */
+    int first;
 } tally_axis;
 /* One kind of transfer on one axis, "tensor all_gather", in the measured window. bytes: that one direction of this
  * rank's link passes, at least. seconds: of execution, in which a rank waits for the others, too. */
@@ -33,6 +36,13 @@ typedef struct {
     double run_seconds;      /* in which the host ran operations or polled for their end, idle and exposed included */
     double dispatch_seconds; /* op_submit, queue_wait and hazard checker, without run_seconds */
 } tally;
+/* Where a step's seconds went on this rank, by the step of the operations; axes as in the tally. */
+typedef struct {
+    double computing;           /* execution of computing operations */
+    double run_delay;           /* of that: it could run, and its processor ran others; as far as the system tells */
+    double waiting[TALLY_AXES]; /* exposed */
+    double collectives[TALLY_AXES]; /* execution of collectives, in which a rank waits for the others, too */
+} tally_step;
 
 void tally_clear(tally *t);
 /* A measured window begins: seconds and kinds of transfers start at zero, counts go on. */
@@ -43,5 +53,5 @@ int64_t tally_operations(const tally *t);
 double tally_flops(const tally *t);
 /* axis: of a transfer; else NULL. */
 void tally_seconds(tally *t, op_kind kind, const char *axis, phase p, double seconds);
-/* Seconds in which nothing could run but a transfer on that axis was waited for. */
-void tally_exposed(tally *t, const char *axis, double seconds);
+/* Its row. */
+int tally_axis_of(tally *t, const char *axis);

@@ -23,8 +23,9 @@ typedef struct {
 } split; /* name empty: none yet */
 
 static struct {
-    int rank, ranks, node_ranks, node_rank, node_cores;
-    int *node; /* [ranks] each one's, by the number of a rank there; NULL: a world of one */
+    int rank, ranks, node_ranks, node_rank;
+    cpu_set_t cores; /* of the node's ranks */
+    int *node;       /* [ranks] each one's, by the number of a rank there; NULL: a world of one */
     char host[HOST_BYTES];
     split split[SPLITS];
     unsigned next_split;
@@ -73,7 +74,7 @@ static void node_open(void)
     CHECK(MPI_Comm_rank(node, &world.node_rank));
     cpu_set_t cores = usable_cores();
     CHECK(MPI_Allreduce(MPI_IN_PLACE, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, node));
-    world.node_cores = CPU_COUNT(&cores);
+    world.cores = cores;
     int first = world.rank;
     CHECK(MPI_Bcast(&first, 1, MPI_INT, 0, node));
     share_board(node);
@@ -138,7 +139,13 @@ int world_node_ranks(void) { return world.node_ranks; }
 int world_node_rank(void) { return world.node_rank; }
 int world_node(int rank) { return world.node ? world.node[rank] : 0; }
 bool world_on_node(int rank) { return world_node(rank) == world_node(world.rank); }
-int world_node_cores(void) { return world.node_cores; }
+int world_node_cores(void) { return CPU_COUNT(&world.cores); }
+int world_node_core(int i)
+{
+    int core = 0;
+    while (!CPU_ISSET((size_t)core, &world.cores) || i-- > 0) core++;
+    return core;
+}
 const char *world_host(void) { return world.host; }
 
 /* MPICH's launcher loses what was said just before the end. Of a hang MPI itself may be a part. */

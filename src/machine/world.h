@@ -14,7 +14,8 @@ int world_node_ranks(void); /* ranks of this node */
 int world_node_rank(void);  /* own place among them */
 bool world_on_node(int rank);
 int world_node(int rank);   /* the lowest rank of its node */
-int world_node_cores(void); /* cores of this node */
+int world_node_cores(void); /* cores of this node that its ranks may use */
+int world_node_core(int i); /* the number of the i-th of them */
 const char *world_host(void);
 
 void world_broadcast(void *data, size_t bytes, int root); /* collective */

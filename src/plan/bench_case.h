@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STRIPS_MOST = 16 };
+enum { STRIPS_MOST = 16, REPEATS_MOST = 100 };
+/* Instead of tokens/s that are expected. */
+enum { EXPECT_NONE = 0, EXPECT_REFERENCE = -1 };
 /* Of the device that size = auto and a dry run assume, an H100 of 80 GB. */
 #define DEVICE_BYTES 80e9
 enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 1024 };
@@ -106,14 +108,17 @@ typedef struct {
 } sample_share;
 
 typedef struct {
-    int number;                   /* from 1, in deck order, sweeps unrolled */
-    int line;                     /* deck line of its section */
-    int stands_for;               /* combinations of its section's lists that do this run; 1: itself alone */
-    char workload[NAME_LENGTH];   /* catalogue name: llama3.1-8b */
-    char model_name[NAME_LENGTH]; /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
-    case_size size;               /* resolved: never SIZE_AUTO */
-    bool proxy;                   /* a recipe's proxy of fewer layers, or size small/check */
-    bool recipe_layout;           /* layout, batch and way of computing are exactly the recipe's */
+    int number;                       /* from 1, in deck order, sweeps unrolled */
+    int line;                         /* deck line of its section */
+    int stands_for;                   /* combinations of its section's lists that do this run; 1: itself alone */
+    char workload[NAME_LENGTH];       /* catalogue name: llama3.1-8b */
+    char model_name[NAME_LENGTH];     /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
+    case_size size;                   /* resolved: never SIZE_AUTO */
+    bool proxy;                       /* a recipe's proxy of fewer layers, or size small/check */
+    bool recipe_layout;               /* layout, batch and way of computing are exactly the recipe's */
+    int recipe_gpus;                  /* of the recipe's cell whose they are, data-parallel to its ranks; 0: of none */
+    char incomparable[REASON_LENGTH]; /* why no published cell is like it; empty: one is */
+    bool idle_asked;                  /* the deck gives the layout, and so which ranks take no part */
     case_precision precision;
     fp8_scale_rule fp8_scale;
     fp8_scaling_rule fp8_scaling;
@@ -129,6 +134,9 @@ typedef struct {
     sample_share samples;
     bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;
+    double minutes;       /* that the timed steps go on at least; 0: none */
+    int64_t repeats;      /* cases that are this one, one after another */
+    int repeat;           /* which of them, from 1 */
     int64_t metric_steps; /* of the last steps, whose mean is the recipe's step time */
     uint32_t seed;
     tokens_kind tokens;
@@ -146,11 +154,14 @@ typedef struct {
     char algorithms[PATH_LENGTH]; /* file of those found for products, or "none" */
     int transfer_sms;
     bool transfer_sms_given;
+    double peak_bf16, peak_fp8; /* TFLOP/s of a device that no table knows; 0: not given */
     optimizer_rule optimizer;
     check_kind check;
+    double expect, tolerance; /* tokens/s, or EXPECT_...; by what part of it less is accepted */
     planted_fault fault;
     double stall_seconds, time_limit; /* time_limit 0: none */
     char record[PATH_LENGTH];         /* HDF5 file of the run */
+    char nonce[NAME_LENGTH];          /* the site's own word for the run, or "none" */
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */

@@ -8,10 +8,11 @@ name=$1 executions=$2 longest=${3:-300}
 here=build/fuzz
 rm -rf "${here:?}/$name"
 mkdir -p $here/$name
+base="$(find src/base -name '*.c' ! -name 'kernel_call_*') src/base/kernel_call_other.c"
 case $name in
-deck) sources=$(find src/plan src/base -name '*.c') ;;
+deck) sources="$(find src/plan -name '*.c') $base" ;;
 op_file) sources="src/machine/op_file.c src/machine/op_rules.c src/machine/shadow_limits.c src/machine/tensor.c
-                  $(find src/base -name '*.c')" ;;
+                  $base" ;;
 esac
 clang -std=c11 -D_GNU_SOURCE -O2 -g1 -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=all \
     -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern -DBUILD_DEBUG=1 -Isrc -Ivalidation \

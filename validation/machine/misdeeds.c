@@ -1,6 +1,7 @@
-/* Preloaded into a rank for validation/machine/hangs.t: MISDEED="RANK POINT DEED" of one rank at one point of its run.
- * Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather (results after the
- * steps), commit (fsync), end (before MPI_Finalize), exit (behind it). */
+/* Preloaded into a rank for validation/machine/hangs.t and slow.t: MISDEED="RANK POINT DEED" of one rank at one point
+ * of its run. Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather
+ * (results after the steps), commit (fsync), end (before MPI_Finalize), exit (behind it). "1 start slow": rank 1
+ * takes 1.5 times as long. */
 #include <dlfcn.h>
 #include <math.h>
 #include <mpi.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MESSAGE = 100 };
@@ -28,6 +30,42 @@ static const char *deed_at(const char *point)
     return own_rank() && strcmp(rank, own_rank()) == 0 && strcmp(where, point) == 0 ? deed : "";
 }
 
+/* ---- slow: of every second of processor time a third is wasted, in a signal's handler ---- */
+
+static const double WASTED = 0.5; /* of what went before */
+static double used_at;
+
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void waste(int number)
+{
+    (void)number;
+    double now = processor_seconds(), end = now + WASTED * (now - used_at);
+    while ((used_at = processor_seconds()) < end) continue;
+}
+
+/* The calling thread alone, each millisecond or as often as the system looks; on another stack, since kernels made at
+ * run time may use the memory below theirs. */
+static void slow_down(void)
+{
+    struct sigaction action = { .sa_handler = waste, .sa_flags = SA_RESTART | SA_ONSTACK };
+    static char memory[1 << 16];
+    stack_t other = { .ss_sp = memory, .ss_size = sizeof memory };
+    struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN };
+    struct itimerspec each = { { 0, 1000000 }, { 0, 1000000 } };
+    timer_t timer;
+    event._sigev_un._tid = gettid();
+    sigaltstack(&other, NULL);
+    sigaction(SIGRTMIN, &action, NULL);
+    used_at = processor_seconds();
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) || timer_settime(timer, 0, &each, NULL)) abort();
+}
+
 /* Returns the deed that is left to the caller. */
 static const char *commit(const char *point)
 {
@@ -41,6 +79,7 @@ static const char *commit(const char *point)
         if (strcmp(deed, signals[i].deed) == 0) raise(signals[i].number);
     if (strcmp(deed, "exit") == 0) _exit(0);
     for (volatile int ever = strcmp(deed, "endless") == 0; ever;) continue;
+    if (strcmp(deed, "slow") == 0) slow_down();
     if (strcmp(deed, "asleep") == 0)
         for (;;) pause();
     return deed;

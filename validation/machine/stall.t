@@ -4,9 +4,9 @@
 set -uo pipefail
 program=${BUILD:-build/mpicc}/units/fabric_stall
 ranks=3
-# Seconds. A rank of a busy machine comes to its place later than others, by less than the limit; what ends at once,
-# whatever the limit, has a long one. All ends within the bound: the limit, and 20 s to start and to end three
-# processes.
+# Seconds. A rank of a busy machine comes to its place later than others, by less than the limit; the start of
+# processes, and what ends at once, whatever the limit, have a long one. All ends within the bound: the limit, and 20 s
+# to start and to end three processes.
 limit=2 long=10 bound=20
 export OMP_NUM_THREADS=1
 here=$(mktemp -d)
@@ -45,7 +45,7 @@ scene() { # SCENE LIMIT STATUS WORDS DESCRIPTION
     fi
     said=$(cat "$here/$number")
     read -r status seconds left <"$here/$number.end"
-    [ $status = "$3" ] && grep -q "$4" <<<"$said" && [ $seconds -lt $((limit + bound)) ] && [ -z "$left" ] || right=1
+    [ $status = "$3" ] && grep -q "$4" <<<"$said" && [ $seconds -lt $(($2 + bound)) ] && [ -z "$left" ] || right=1
     check $right "$5"
 }
 
@@ -64,7 +64,7 @@ scenes() {
     scene absent_from_sum $limit 86 "$behind sum, number [0-9]* of world" "a sum over the world without one rank"
     scene absent_from_split $limit 86 "$behind barrier, number" "a new group without one rank"
     scene absent_at_the_end $limit 86 "$behind barrier, number" "an end that one rank does not reach"
-    scene stopped_at_the_start $limit 86 "rank 2 on .* has not started; rank 0 waits for MPI_Init" \
+    scene stopped_at_the_start $long 86 "rank 2 on .* has not started; rank 0 waits for MPI_Init" \
         "a rank that is stopped before MPI starts"
     scene lost $long 137 "rank 2 on .* is gone; rank [01] waits for all_reduce gradients" "a rank that SIGKILL ended"
     scene short_message $long 1 "exchange activations (step 2, gradient): rank 2 of the group sent 16 bytes, not 32" \

@@ -14,7 +14,7 @@ PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 def run_on(deck, **emulated):
     """The deck on two ranks of an emulated node."""
     names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML",
-             "EMULATOR_CLOCKS_EVENTS", "EMULATOR_NCCL_MEGABYTES", "EMULATOR_NCCL_VERSION")
+             "EMULATOR_CLOCKS_EVENTS", "EMULATOR_SAMPLED_EVENTS", "EMULATOR_NCCL_MEGABYTES", "EMULATOR_NCCL_VERSION")
     for name in names:
         os.environ.pop(name, None)
     os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
@@ -135,6 +135,22 @@ told = (results(run) or [{}])[0]
 unknown = "clocks not known: NVML does not tell rank 0"
 tap.ok(told.get("passed") and any(reason.startswith(unknown) for reason in told["invalid_reasons"]),
        "without NVML a result is not valid", told)
+with tempfile.TemporaryDirectory() as folder:
+    record = os.path.join(folder, "samples.h5")
+    run = run_on(body("backend = cuda", record).replace("steps = 1\n", "steps = 3\n"), SAMPLED_EVENTS=0x48)
+    told = (results(run) or [{}])[0]
+    held = "rank 0: hardware slowdown, hardware temperature, 0 s after the window began"
+    tap.ok(told.get("passed") and told["throttled"] == held and "rank 0 was not held back\n" in run.stdout
+           and f"throttled device: {held}" in told["invalid_reasons"],
+           "a device that is held back between the window's ends: not valid", run.stdout[-3000:] + run.stderr)
+    line = re.search(r"\nSamples    .*devices 1\.75 to 1\.75 GHz, 61 to 61 degrees Celsius, 612 to 612 W; .* J a token "
+                     r"\(NVML's counters of whole boards\)\n", run.stdout)
+    watts = (told.get("energy") or 0) / sum(told.get("step_seconds", [1]))
+    # One board, or three, would be further off; samples are late by what the thread waits for a core.
+    tap.ok(line and 2**-0.5 < watts / (2 * 612.5) < 2**0.5, "energy by NVML's counters of both boards",
+           f"{watts} W\n{run.stdout[-3000:]}")
+    checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
+    tap.ok(checked.returncode == 0, "and validate.py finds it so", checked.stdout + checked.stderr)
 run = run_on(body("backend = cuda"), CLOCKS_EVENTS=4)
 tap.ok("rank 0 was not held back; its clocks' reasons: power cap\n" in run.stdout, "a power cap holds nothing back",
        run.stdout)

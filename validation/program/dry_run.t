@@ -213,6 +213,10 @@ tap.ok(re.search(r"^time +[0-9.]+ min for the 150 steps of 3 cases, at 20 s a st
 run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\ntensor = 8\n"), "--ranks", "8")
 tap.ok(run.returncode == 0 and "  fits        NO, a device of 80 GB: " in run.stdout and "published" not in run.stdout,
        "a case that does not fit, and is no cell", run.stdout)
+run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = full\ntensor = 8\nprecision = fp8\n"), "--ranks", "8",
+            "--device-memory", "1")
+tap.ok(run.returncode == 0 and "  fits        NO, a device of 1 GB: " in run.stdout
+       and "  scales      power_of_two, delayed\n" in run.stdout, "another device, and how FP8 is scaled", run.stdout)
 swept = "[llama3.1-8b]\nsize = check\nprecision = fp32 fp32 bf16 fp8\nfp8_scale = power_of_two exact\n"
 run = alone("--dry-run", deck_file(swept), "--ranks", "1")
 tap.ok(run.stdout.count("\ncase ") + 1 == 4 and "(stands for 4 of" in run.stdout and "(stands for 2 of" in run.stdout,

@@ -141,9 +141,14 @@ def check_variables(tap):
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
     tap.ok("-nccl-trace/bf16" in run.stdout and "steps = 4\n" in run.stdout, "a trace: few steps, elsewhere",
            run.stdout)
-    run = launch({"DTYPE": "bf16", "MODEL_SIZE": "70b", "NUM_NODES": "2"}, "--submit", "slurm")
-    tap.ok(run.returncode == 2 and "smallest layout needs 64" in run.stderr, "what would be skipped is not submitted",
-           run.stderr)
+    for action in ("--submit", "slurm"), ("--print", "pbs"), ("--start", "mpirun"):
+        run = launch({"DTYPE": "bf16", "MODEL_SIZE": "70b", "NUM_NODES": "2"}, *action)
+        tap.ok(run.returncode == 2 and "smallest layout needs 64" in run.stderr and not run.stdout,
+               f"{action[0]}: what would be skipped is refused", run.stdout + run.stderr)
+    for limit, warned in (("20:10", True), ("0-1", False)):
+        run = launch({**cell, "STEPS": "100", "SLURM_TIME": limit}, "--print", "slurm")
+        tap.ok(run.returncode == 0 and ("100 steps take 20.4 min by the published step" in run.stderr) == warned,
+               f"SLURM_TIME={limit} for 100 steps is{'' if warned else ' not'} warned of", run.stderr)
     run = launch({"WORKLOAD": "gpt3-175b", "PP": "4", "DP": "2", "GA": "32"}, "--print", "deck")
     tap.ok({"pipeline = 4", "tensor = 8", "data = 2", "chunks_per_stage = 3", "global_batch = 128"} <=
            set(keys(run.stdout)), "gpt3's own layout", run.stdout)

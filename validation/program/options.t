@@ -10,12 +10,11 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
     column_sums squared_relu_forward squared_relu_backward geglu_forward geglu_backward grouped_matmul
     router_forward router_backward permute unpermute_forward unpermute_backward cross_entropy adamw
     all_gather reduce_scatter all_reduce all_to_all exchange sum_parts quantize transpose fp8_scales""".split()
-KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup seed tokens tensor pipeline context expert
-    data shard chunks_per_stage capacity micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary
-    recompute sharding schedule strips
-    context_gradients overlap weight_gradient_queue order order_seed share_devices deterministic attention algorithms
-    transfer_sms learning_rate learning_rate_warmup
-    check fault stall_seconds time_limit""".split()
+KEYS = """size precision fp8_scale fp8_scaling backend record nonce steps warmup minutes repeats seed tokens tensor
+    pipeline context expert data shard chunks_per_stage capacity micro_batch global_batch sequence layers hidden ffn
+    heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap weight_gradient_queue
+    order order_seed share_devices deterministic attention algorithms transfer_sms peak_bf16 peak_fp8 learning_rate
+    learning_rate_warmup check expect tolerance fault stall_seconds time_limit""".split()
 
 tap = Tap()
 run = alone("--keys")
@@ -54,6 +53,10 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
                          ([], "no deck is given"),
                          (["--step-seconds", "0", "--dry-run", "gsw.dat"], "--step-seconds 0"),
                          (["--step-seconds", "2", "gsw.dat"], "--step-seconds goes with --dry-run"),
+                         (["--strict", "--dry-run", "gsw.dat"], "--strict goes with a run"),
+                         (["--device-memory", "big", "--dry-run", "gsw.dat"], "--device-memory big: give"),
+                         (["--device-memory", "141", "gsw.dat"], "--device-memory goes with --dry-run"),
+                         (["--keys", "tensor", "pipeline"], "--keys answers for all or for one name; pipeline is one"),
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
                          (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
@@ -80,17 +83,18 @@ tap.ok(run.returncode == 2
        and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr),
        "refused: a backend that cannot run here", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
-tap.ok(run.returncode == 0 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,
-       "a case that needs more ranks is SKIPPED with status 0", run.stdout)
+tap.ok(run.returncode == 3 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,
+       "a case that needs more ranks is SKIPPED; a run of nothing else ends with status 3", run.stdout)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"))
-tap.ok(run.returncode == 0 and "of memory" in run.stdout,
+tap.ok(run.returncode == 3 and "of memory" in run.stdout,
        "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
 run = ranks(8, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"))
 case = (results(run) or [{}])[0]
 tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" and "sequence 130:" in run.stdout,
        "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)
 flat = set(KEYS) | {name for group, name in FIELDS if group in ("-", "results", "steps") and name != "step"}
-own = {group for group, _ in FIELDS} - {"-", "results", "steps", "ranks", "devices", "spans", "fp8_tensors"}
+own = {group for group, _ in FIELDS} - {"-", "results", "steps", "ranks", "devices", "spans", "fp8_tensors",
+                                     "clocks", "samples"}
 tap.ok(set(case) == flat | own, "a result line has every key and every field of --fields that is not the record's only",
        set(case) ^ (flat | own))
 of_check, of_operations = ({name for of, name in FIELDS if of == group} for group in ("check_before", "operations"))

@@ -79,6 +79,7 @@ REFUSED = (
     (unlike("./xgsw", "a.dat"), (), r"rank 1 on \S+ runs another program than rank 0 on \S+: .*: start one file on"),
     (unlike(XGSW, "b.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: b\.dat; not a\.dat: give"),
     (unlike(XGSW, "--nonsense", "a.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: --nonsense"),
+    (unlike(XGSW, "--help"), (), r"rank 1 on \S+ has answered --help and ended, and the others wait for it in MPI_"),
     (unlike("-wdir", os.path.join(here, "elsewhere"), XGSW, "a.dat"), (),
      r"rank 1 on \S+ reads another deck a\.dat than rank 0: give all nodes the same file"),
     ([*every, "env", "OMPI_COMM_WORLD_SIZE=4", XGSW, "a.dat"], (),
@@ -90,12 +91,18 @@ with ThreadPoolExecutor(3) as pool:
     refused = [pool.submit(run, command, variables) for command, variables, _ in REFUSED]
     split = pool.submit(run, cyclic())
     preloaded = pool.submit(run, unlike("env", "LD_PRELOAD=" + slow, XGSW, "a.dat"))
+    asked = pool.submit(run, [*every, XGSW, "--help"])
+    scripts = pool.submit(run, [*every, "sh", "-c", f"{XGSW} --version >/dev/null; {XGSW} a.dat"])
     everywhere = pool.submit(run, [*every, "env", "LD_PRELOAD=" + slow, XGSW, "a.dat"])
     for (command, _, words), played in zip(REFUSED, refused):
         status, seconds, said = played.result()
         found = re.search(r"^xgsw: " + words, said, re.M)
         tap.ok(status == 2 and found and seconds < SILENCE and "Case 1" not in said,
                f"refused with status 2 in {seconds:.1f} s: {found.group() if found else words}", said)
+status, seconds, said = asked.result()
+tap.ok(status == 0 and said.count("usage: ") == 1, "what all ranks are asked one of them answers", said)
+status, seconds, said = scripts.result()
+tap.ok(status == 0 and "1 PASSED" in said, "a script may ask before it runs", said)
 status, seconds, said = split.result()
 tap.ok(status == 0 and re.search(r"^Placement  2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),
        f"two nodes are found, and the axis that spans them ({seconds:.1f} s)", said)

@@ -112,9 +112,18 @@ check $? "sbatch run/slurm.sbatch by hand ends with status 0"
 passed results/*/small/2/small-2-3.out && [ "$(find results -name '*.h5' | wc -l)" = 2 ]
 check $? "its log ends PASSED; each run has a record"
 
+sed 's/steps = 10/steps = 100000/' small.dat >endless.dat
+JOB_TOTAL_GPUS=2 "$top/run/launch" --submit slurm endless.dat >stopped.log 2>&1
+log=results/*/endless/2/endless-2-4.out
+for _ in $(seq 60); do grep -Eqs 'completed step:|train_step_timing' $log && break; sleep 1; done
+scancel --signal=USR1 4
+for _ in $(seq 30); do grep -qs '^INTERRUPTED after' $log && break; sleep 1; done
+grep -qs '^INTERRUPTED after [0-9]* of 100000 steps' $log && idle && [ -s "$(echo ${log%.out}.h5)" ]
+check $? "scancel --signal=USR1: the ranks stop, and leave a record"
+
 echo 'steps = 0' >>small.dat
 JOB_TOTAL_GPUS=2 timeout 60 "$top/run/launch" --submit slurm small.dat >refused.log 2>&1
-[ $? = 2 ] && grep -q 'small.dat:8: steps: 0 is out of range' refused.log && ! scontrol show job 4 >/dev/null 2>&1
+[ $? = 2 ] && grep -q 'small.dat:8: steps: 0 is out of range' refused.log && ! scontrol show job 5 >/dev/null 2>&1
 check $? "a deck that xgsw refuses is not submitted"
 cd "$top" || exit 1
 echo "1..$count"

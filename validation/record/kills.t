@@ -3,6 +3,7 @@
 record is whole. 20 kills on 2 ranks; marked long, 1,000 on 2 and 4."""
 
 import contextlib
+import fcntl
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from runs import LONG, Place, Tap, build_shim, lost, printed_steps, ranks_of
+from runs import LONG, Place, Tap, Unreadable, build_shim, lost, printed_steps, ranks_of, recover
 
 POINTS = ("journal {} before", "journal {} torn", "journal {} after", "print {} before", "print {} after",
           "write 1 torn", "sync 1 before", "keep 1 after", "rename 1 before", "rename 1 after", "folder 1 after",
@@ -50,6 +51,19 @@ def kill(number, shim, old):
     return point or f"after {moment:.2f} s", len(printed_steps(text)), failures
 
 
+def check_living(tap):
+    """A journal that a run has locked is not recovered."""
+    place, said = Place(), "nothing"
+    with open(place.file("gsw.h5.journal"), "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            recover.recover(file.name)
+        except Unreadable as refusal:
+            said = str(refusal)
+    place.close()
+    tap.ok("still writes it" in said, "the journal of a run that lives is not recovered", said)
+
+
 def main():
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
@@ -67,6 +81,7 @@ def main():
     bad = sum(bool(failures) for _, _, failures in ends)
     tap.ok(bad == 0 and steps > KILLS, f"{KILLS} kills: of {steps} printed steps none is lost, every file can be read",
            f"{bad} of the kills lost something")
+    check_living(tap)
     tap.done()
 
 

@@ -188,6 +188,33 @@ def of_faults():
     yield "a fault that nobody looked for", all_of(*planted, setting("check", "off")), "planted and its check is off"
 
 
+def of_rules():
+    """Rules that a VALID record breaks; record/rules.t has them all."""
+    r = CASE + "/results/"
+    yield "other run rules", setting("rules", "xgsw-0"), "judged by the run rules xgsw-0"
+    yield "no run rules", lambda file: file[CASE].attrs.__delitem__("rules"), "of before xgsw-1"
+    yield "spread", scale(r + "spread", 1.01), "spread is"
+    yield "drift", scale(r + "drift", 1.01), "drift is"
+    yield "two ranks on a device", put(r + "device_ranks", 2), "VALID, but its ranks share a device"
+    yield "idle ranks", setting("world_ranks", 33, "case_0003"), "VALID, but 1 ranks are idle"
+    yield "threads", put("case_0001/results/rank_threads", 3), "VALID, but 96 threads of a node had 64 cores"
+    yield "a reason of nothing", put("case_0004/results/invalid_reasons", b"debug build", 0), "no reason says"
+    yield "a rate of zero", setting("learning_rate", 0.0), "VALID, but its learning rate is 0"
+    yield "a comparison", setting("recipe_gpus", 0), "comparable, but its layout is no cell's"
+    yield "comparable on the host", put("case_0001/results/comparable", True), "comparable, but backend host"
+    yield "a peak of the deck", setting("peak_bf16", "500", "case_0004"), "recipe_mfu"
+def of_witnesses():
+    wrong = "the clock of rank {} is wrong by {} % against {}".format
+    yield "a clock that lost", put(f"{CASE}/clocks/clock_error", -0.9, 1), wrong(1, "90.0", "the kernel's own")
+    yield "steps of another clock", scale(f"{CASE}/clocks/kernel_seconds", 2.0, 0), wrong(0, "50.0", "the kernel's own")
+    yield "another uptime", scale(f"{CASE}/clocks/uptime_seconds", 2.0, 2), wrong(2, "50.0", "/proc/uptime")
+    yield "a rank's other clock", scale(f"{CASE}/clocks/within_seconds", 2.2, 3), "against rank 0's"
+    yield "a throttled sample", put(f"{CASE}/samples/clock_events", 0x40, 5), "rank 1 was throttled in a sample"
+    yield "energy", scale(f"{CASE}/results/energy"), "energy"
+    yield "energy of a sample", scale(f"{CASE}/samples/device_energy", 1.1, 2), "energy is"
+    yield "a counter that counts down", put(f"{CASE}/samples/device_energy", -1.0, 1), "counts down"
+
+
 def of_file():
     yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
@@ -202,5 +229,6 @@ def of_file():
 
 
 def everything():
-    for part in (of_results, of_steps, of_experts, of_fp8, of_settings, of_checks, of_faults, of_file):
+    for part in (of_results, of_steps, of_experts, of_fp8, of_settings, of_checks, of_faults, of_rules,
+                 of_witnesses, of_file):
         yield from part()

@@ -1,11 +1,13 @@
 """Recomputes what a record says from its raw numbers, and finds what does not fit together."""
 
-import hashlib
 from dataclasses import asdict
 
 import numpy as np
 
-from validate import formulas
+from validate import accept, deck, formulas, machine, origin, outcome, reference, rules, schema, slow, witness
+from validate.catalogue import CELLS
+from validate.findings import Findings
+from validate.outcome import THRESHOLD
 
 # Minimum, maximum and maximum over ranks copy a double: they must be equal.
 EXACT = 0.0
@@ -13,15 +15,10 @@ EXACT = 0.0
 ROUNDING = 1e-12
 # The program may take its cosine from an FP32 polynomial, good to 3e-7.
 COSINE = 1e-6
-# A loss so many times the first one, and that of a uniform guess, is of training that diverged.
-DIVERGED = 2.0
-# A residual is scaled so that this is its threshold.
-THRESHOLD = 16.0
 
 AXES = ("tensor", "context", "shard", "data", "pipeline")
 ROUTED = ("balance_losses", "choices_dropped", "expert_loads_least", "expert_loads_most", "expert_loads_variation")
 FP8 = ("underflowed", "saturated", "scale_least", "scale_most")
-PARTS = ("loss", "gradient_first", "gradient_fourth", "along", "weights", "routing", "scales")
 
 
 def check_settings(case, f):
@@ -54,7 +51,7 @@ def check_steps(case, f):
     done = slice(0, case["results/completed"])
     f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
     f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
-    rates = [formulas.learning_rate(s, t, total - 1) for t in range(total)]
+    rates = [formulas.learning_rate(s, t, case.planned - 1) for t in range(total)]
     f.same("learning_rates", case["steps/learning_rates"][done], rates[done], COSINE)
 
 
@@ -99,29 +96,12 @@ def check_speed(case, f):
     f.demand((s["backend"] == "host") == (device == "host"), f"backend {s['backend']} on the device {device!r}")
     for name, value in asdict(formulas.speed(s, device, case.measured)).items():
         f.same(name, case["results/" + name], value, EXACT if name in exact else ROUNDING)
+    f.demand(not case["results/model_mfu"] > 1, "model_mfu is above 1: faster than the device can compute")
     # Of each rank: the slowest ranks of all steps together may be slower than any of them.
     spent = float(np.nansum(case["ranks/rank_seconds"], axis=0).max())
     f.demand(case["results/total_seconds"] >= spent * (1 - ROUNDING), "total_seconds is less than the steps took")
 
 
-def check_memory(case, f):
-    f.same("arena_bytes", case["results/arena_bytes"], int(np.sum(case["memory/bytes"])))
-
-
-def check_residuals(case, f):
-    for when in ("check_before", "check_after"):
-        if not case.flag(when + "/done"):
-            continue
-        residual = case[when + "/residual"]
-        parts = [case[f"{when}/{part}"] for part in PARTS]
-        if np.isfinite(parts).all():
-            f.same(when + "/residual", residual, max(parts))
-        f.same(when + "/passed", case.flag(when + "/passed"), bool(residual < THRESHOLD))
-
-
-def not_finite(case):
-    done = slice(0, case["results/completed"])
-    return [name for name in ("losses", "gradient_norms") if not np.isfinite(case["steps/" + name][done]).all()]
 
 
 def against_fault(case):
@@ -139,9 +119,9 @@ def against_fault(case):
 def against_passed(case):
     """What a case that PASSED cannot have."""
     yield from (f"it has the reason {reason!r}" for reason in case["results/fail_reasons"])
-    if case["results/completed"] < case.total:
-        yield f"only {case['results/completed']} of {case.total} steps finished"
-    yield from (f"its {name} are not finite" for name in not_finite(case))
+    if case["results/completed"] < max(case.total, case.planned):
+        yield f"only {case['results/completed']} of {case.planned} steps finished"
+    yield from (f"its {name} are not finite" for name in rules.not_finite(case))
     if case["results/hazards"] > 0:
         yield f"it has {case['results/hazards']} hazards: {case['results/hazard']}"
     for when in ("check_before", "check_after") if case.settings["check"] != "off" else ():
@@ -149,30 +129,6 @@ def against_passed(case):
             yield f"{when} did not pass: residual {case[when + '/residual']:.4g}"
     if case.settings["fault"] != "none":
         yield from against_fault(case)
-
-
-def against_valid(case, provenance):
-    """What a VALID case cannot have."""
-    yield from (f"it has the reason {reason!r}" for reason in case["results/invalid_reasons"])
-    if case.settings["check"] == "off":
-        yield "its check is off"
-    if case.settings["fault"] != "none":
-        yield f"a fault is planted: {case.settings['fault']}"
-    if case["results/throttled"]:
-        yield f"a device was throttled: {case['results/throttled']}"
-    identities = list(provenance["device_identity"])[: case.settings["ranks"]]
-    if case.settings["backend"] == "cuda" and len(set(identities)) < len(identities):
-        yield "its ranks share a device"
-    if case.settings["recipe_layout"] and case.flag("results/tensor_across"):
-        yield f"a tensor group spans nodes: {case['results/placement']}"
-    if case["results/libraries_differ"]:
-        yield f"its ranks' libraries differ: {case['results/libraries_differ']}"
-    if provenance["debug"]:
-        yield "it ran in a debug build"
-    yield from (f"its {name} are not finite" for name in not_finite(case))
-    losses = case["steps/losses"][: case["results/completed"]]
-    if len(losses) and max(losses) > DIVERGED * max(np.log(case.settings["vocabulary"]), losses[0]):
-        yield f"its loss rose to {max(losses):.4g}: training diverged"
 
 
 def check_verdict(case, provenance, f):
@@ -188,11 +144,7 @@ def check_verdict(case, provenance, f):
             f.add(f"recorded INTERRUPTED, but it has the reason {reason!r}")
     else:
         f.add(f"recorded {verdict}: " + ("; ".join(case["results/fail_reasons"]) or "without a reason"))
-    if validity == "VALID":
-        for reason in against_valid(case, provenance):
-            f.add(f"recorded VALID, but {reason}")
-    elif not case["results/invalid_reasons"]:
-        f.add("recorded NOT VALID without a reason")
+    rules.check_rules(case, provenance, f)
 
 
 def check_recovered(case, f):
@@ -202,40 +154,49 @@ def check_recovered(case, f):
     f.same("completed", case["results/completed"], len(steps))
     f.demand(len(steps) <= case.total, f"{len(steps)} steps of {case.total}")
     f.demand((case["steps/step_seconds"] > 0).all(), "a step took no time")
-    rates = [formulas.learning_rate(s, t, case.total - 1) for t in range(len(steps))]
+    rates = [formulas.learning_rate(s, t, case.planned - 1) for t in range(len(steps))]
     f.same("learning_rates", case["steps/learning_rates"], rates, COSINE)
     f.demand(s["validity"] == "NOT VALID", f"{s['validity']}, but its run was interrupted")
 
 
 def checks_of(case):
+    """Of a case that was stopped there are fewer numbers, of one in a journal only its steps."""
     if case.recovered:
         return (check_settings, check_recovered)
-    every = (check_settings, check_steps, check_experts, check_fp8, check_speed, check_memory, check_residuals)
+    every = (check_settings, *schema.CHECKS, check_steps, check_experts, *outcome.OF_CASE, slow.check_ranks,
+             witness.check_clocks, witness.check_samples)
     timed = case["results/completed"] > case.settings["warmup"]
-    return every if timed or not case.interrupted else (check_settings, check_steps, check_experts, check_residuals)
+    if case.interrupted:
+        return (*every, *machine.STOPPED, check_fp8, check_speed) if timed else every
+    return (*every, *machine.CHECKS, check_fp8, check_speed)
 
 
-def check_case(case, provenance, f):
-    """Every check of a case that ran. What is missing or of the wrong kind is a finding too."""
-    f.demand(not case.unitless, "no units: " + ", ".join(case.unitless))
-    for check in checks_of(case):
-        try:
-            check(case, f)
-        except formulas.NoFormula as error:
-            f.add(str(error))
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
-            f.add(f"{check.__name__} cannot be made: {type(error).__name__} {error}")
+def attempt(check, f, *arguments):
+    """What is missing or of the wrong kind is a finding, too."""
     try:
-        if not case.recovered:
-            check_verdict(case, provenance, f)
-    except (KeyError, TypeError, ValueError) as error:
-        f.add(f"the verdict cannot be checked: {type(error).__name__} {error}")
+        check(*arguments, f)
+    except formulas.NoFormula as error:
+        f.add(str(error))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration,
+            ArithmeticError) as error:
+        f.add(f"{check.__name__} cannot be made: {type(error).__name__} {error}")
+
+
+def check_case(case, record, f):
+    """Every check of a case that ran."""
+    for check in checks_of(case):
+        attempt(check, f, case)
+    if not case.recovered:
+        for check in (*outcome.OF_WHERE, check_verdict):
+            attempt(check, f, case, record.provenance)
+        attempt(accept.check_repeats, f, case, record)
+        attempt(reference.check_comparable, f, case)
 
 
 def missing(record):
     """What a run did not come to, in words; none of a run that came to its end."""
     words = [
-        f"case {case.settings['case']} was interrupted after {case['results/completed']} of {case.total} steps"
+        f"case {case.settings['case']} was interrupted after {case.progress}"
         for case in record.cases
         if case.interrupted
     ]
@@ -245,22 +206,39 @@ def missing(record):
     return words
 
 
-def check_record(record, f):
-    """What holds for the file as a whole."""
-    digest = hashlib.sha256(record.deck).hexdigest()
-    f.demand(
-        digest == record.provenance.get("deck_sha256"),
-        f"the deck's SHA-256 is {digest}, recorded {record.provenance.get('deck_sha256')}",
-    )
+def check_root(record, f):
+    """Counts of verdicts, and what a viewer shows first."""
     for word in ("passed", "failed", "skipped", "interrupted"):
         count = sum(case.settings.get("verdict") == word.upper() for case in record.cases)
         f.same(f"number of cases {word}", record.root.get(word, 0 if word == "interrupted" else None), count)
-    f.demand(any(case.ran for case in record.cases), "no case ran: nothing to validate")
-    planned = record.root.get("cases_planned", 0)
-    f.demand(planned == 0 or len(record.cases) <= planned, f"{len(record.cases)} cases, {planned} were planned")
+    ran = [case for case in record.cases if case.ran]
+    f.demand(ran, "no case ran: nothing to validate")
+    f.demand("recovered" in record.root or not ran or record.root.get("default") == ran[0].name,
+             f"the record shows {record.root.get('default')}, {ran[0].name if ran else 'nothing'} ran first")
+    f.demand(record.root.get("NX_class") == "NXroot", "the root is no NXroot")
     for case in record.cases:
         skipped = case.settings.get("verdict") == "SKIPPED"
         f.demand(
             skipped != case.ran,
             f"{case.name} is {case.settings.get('verdict')} " + ("with" if case.ran else "without") + " results",
         )
+
+
+def check_all(record, only=None):
+    """What is wrong with the file as a whole, and with each case by its name; of one that was skipped its settings.
+    only: the name of the one case that is looked at beside the whole."""
+    cases = [case for case in record.cases if only in (None, case.name)]
+    whole, of_case = Findings(), {case.name: Findings() for case in cases}
+    for check in (check_root, origin.check):
+        attempt(check, whole, record)
+    settings = deck.check(record, whole)
+    for case in cases:
+        f = of_case[case.name]
+        attempt(schema.check_attributes, f, case)
+        if case.ran:
+            attempt(check_case, f, case, record)
+        # By the program's own table, whichever the case is compared with.
+        attempt(accept.check_acceptance, f, case, reference.read_cells(CELLS))
+        if settings:
+            attempt(deck.check_settings, f, case, settings.get(case.settings.get("case")))
+    return whole, of_case

@@ -115,11 +115,17 @@ class Speed:
     days_per_trillion_tokens: float
 
 
-def peaks_of(device):
-    """BF16 and FP8, of the device of that name; not-a-number where none is known."""
+def given(shape, key):
+    return math.nan if shape[key] == "none" else float(shape[key]) * 1e12
+
+
+def peaks_of(shape, device):
+    """BF16 and FP8, of the device of that name, or as the deck gives them; not-a-number where neither does."""
     name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
     known = [peaks for words, *peaks in PEAKS if name.startswith(words) and " MIG " not in name]
-    return known[0] if known else (math.nan, math.nan)
+    table = known[0] if known else (math.nan, math.nan)
+    deck = [given(shape, key) if device else math.nan for key in ("peak_bf16", "peak_fp8")]
+    return [own if math.isnan(peak) else peak for peak, own in zip(table, deck)]
 
 
 def speed(shape, device, seconds):
@@ -130,7 +136,7 @@ def speed(shape, device, seconds):
     ranks, batch, precision = shape["ranks"], shape["global_batch"], shape["precision"]
     tokens = batch * shape["sequence"] / median
     recipe, model = (batch * flops(shape).whole / median / ranks for flops in (recipe_flops, model_flops))
-    peaks = peaks_of(device)
+    peaks = peaks_of(shape, device)
     peak = dict(zip(("bf16", "fp8"), peaks)).get(precision, math.nan)
     ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
@@ -160,7 +166,7 @@ def learning_rate(rule, step, last):
         return highest * (step + 1) / (warmup + 1)
     if rule["learning_rate_constant"] or last <= warmup:
         return highest
-    part = (step - warmup) / (last - warmup)
+    part = min(1, (step - warmup) / (last - warmup))    # a soak goes on
     return lowest + 0.5 * (highest - lowest) * (1 + math.cos(math.pi * part))
 
 

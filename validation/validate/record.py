@@ -19,29 +19,37 @@ def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
+@dataclass
+class Tree:
+    """What is below a group: of every dataset by its path value, type and units; of every group its attributes."""
+
+    values: dict = field(default_factory=dict)
+    types: dict = field(default_factory=dict)
+    units: dict = field(default_factory=dict)
+    views: dict = field(default_factory=dict)
+
+
 def read_tree(group):
-    """path -> value of every dataset below a group, and the numeric ones that have no units."""
-    values, unitless = {}, []
+    tree = Tree()
 
     def visit(path, item):
         if not isinstance(item, h5py.Dataset):
+            tree.views[path] = attributes(item)
             return
-        values[path] = plain(item[()])
-        if item.dtype.kind in "iuf" and "units" not in item.attrs:
-            unitless.append(path)
+        tree.values[path], tree.types[path] = plain(item[()]), item.dtype
+        if "units" in item.attrs:
+            tree.units[path] = plain(item.attrs["units"])
 
     group.visititems(visit)
-    return values, unitless
+    return tree
 
 
 @dataclass
-class Case:
-    """One case: settings are the attributes of its group, values its datasets by path."""
+class Case(Tree):
+    """One case: settings are the attributes of its group."""
 
-    name: str
-    settings: dict
-    values: dict
-    unitless: list = field(default_factory=list)
+    name: str = ""
+    settings: dict = field(default_factory=dict)
 
     def __getitem__(self, path):
         return self.values[path]
@@ -63,8 +71,22 @@ class Case:
         return self.interrupted and "results/total_seconds" not in self.values
 
     @property
-    def total(self):
+    def planned(self):
         return self.settings["warmup"] + self.settings["steps"]
+
+    @property
+    def total(self):
+        """Steps in its lists; a soak has those that it had time for."""
+        return len(self["steps/step"]) if self.settings["minutes"] != "none" else self.planned
+
+    @property
+    def progress(self):
+        """How far it came: "18 of 50 steps and 2 of 2 of warm-up"."""
+        s, completed = self.settings, self["results/completed"]
+        timed = max(0, completed - s["warmup"])
+        least = "at least " * (s["minutes"] != "none")
+        warmup = f" and {completed - timed} of {s['warmup']} of warm-up" if s["warmup"] else ""
+        return f"{timed} of {least}{s['steps']} steps{warmup}"
 
     @property
     def measured(self):
@@ -85,19 +107,20 @@ def attributes(item):
 
 
 def read_case(name, group):
-    values, unitless = read_tree(group)
-    return Case(name, attributes(group), values, unitless)
+    return Case(**vars(read_tree(group)), name=name, settings=attributes(group))
 
 
-def read_file(file):
+def read_file(file, known=None, changed=None):
+    """known: cases that were read before, by their names; of them the changed one is read."""
     root = attributes(file)
     if root.get("creator") != "xgsw":
         raise Unreadable("no record of xgsw")
     if root.get("record_version") != 2:
         raise Unreadable(f"version {root.get('record_version')} of the record, this program reads version 2")
-    provenance, _ = read_tree(file["provenance"])
+    provenance = read_tree(file["provenance"]).values
     deck = np.asarray(file["provenance/deck"][()]).ravel()[0]
-    cases = [read_case(name, file[name]) for name in file if name.startswith("case_")]
+    cases = [known[name] if known and name != changed else read_case(name, file[name])
+             for name in file if name.startswith("case_")]
     return Record(root, provenance, bytes(deck), sorted(cases, key=lambda c: c.settings["case"]))
 
 

@@ -1,6 +1,7 @@
 """Makes a record of the journal of a run that ended before its record was whole. src/bench/record/journal.h says what
 lies where in a journal."""
 
+import fcntl
 import hashlib
 import io
 import os
@@ -9,17 +10,22 @@ import struct
 import h5py
 import numpy as np
 
+from validate import chain
 from validate.record import Unreadable
 
-BEGIN = b"xgsw journal 1\n"
+BEGIN = b"xgsw journal 2\n"
 ENTRY = struct.Struct("<II16s")
 CHECKED = struct.Struct("<II")
 PIECE, STEP = 1, 2
-STEP_ENTRY = struct.Struct("<qq9d")
+STEP_ENTRY = struct.Struct("<qq9d64s")
 NUMBERS = ("step_seconds", "losses", "gradient_norms", "learning_rates", "balance_losses", "choices_dropped",
            "expert_loads_least", "expert_loads_most", "expert_loads_variation")
 VERDICTS = ("PASSED", "FAILED", "SKIPPED", "INTERRUPTED")
 WHY = "the run ended before this case did: these are its steps that the journal has, by the clock of rank 0"
+
+
+class Taken(Exception):
+    """The record of a journal has been made before; it is not replaced."""
 
 
 def entries(data):
@@ -35,10 +41,21 @@ def entries(data):
         at += ENTRY.size + size
 
 
+def refuse_living(file):
+    """A run locks its journal while it lives; a file system that has no locks cannot tell."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Unreadable("its run still writes it: recover it when that has ended") from None
+    except OSError:
+        pass
+
+
 def read_journal(path):
     """The pieces of the record in their order, and of each case number its steps."""
     try:
         with open(path, "rb") as file:
+            refuse_living(file)
             data = file.read()
     except OSError as error:
         raise Unreadable(str(error)) from None
@@ -49,8 +66,8 @@ def read_journal(path):
         if kind == PIECE:
             pieces.append(payload)
         elif kind == STEP:
-            number, _, *values = STEP_ENTRY.unpack(payload)
-            steps.setdefault(number, []).append(values)
+            number, _, *values, link = STEP_ENTRY.unpack(payload)
+            steps.setdefault(number, []).append((values, link))
     if not pieces:
         raise Unreadable("its run ended before it had written where it comes from: no step was printed")
     return pieces, steps
@@ -75,7 +92,7 @@ def put(group, name, value, units):
 
 def add_steps(case, rows):
     """To a case that had not ended."""
-    columns = np.array(rows, dtype=float).reshape(len(rows), len(NUMBERS)).T
+    columns = np.array([values for values, _ in rows], dtype=float).reshape(len(rows), len(NUMBERS)).T
     steps = case.create_group("steps")
     steps.attrs["NX_class"], steps.attrs["signal"] = np.bytes_("NXdata"), np.bytes_("step_seconds")
     steps.attrs["axes"] = np.array([b"step"])
@@ -86,6 +103,8 @@ def add_steps(case, rows):
     results.attrs["NX_class"] = np.bytes_("NXcollection")
     put(results, "completed", len(rows), "1")
     put(results, "invalid_reasons", np.array([WHY.encode()]), None)
+    case.create_group("chain").attrs["NX_class"] = np.bytes_("NXcollection")
+    put(case, "chain/links", np.array([link for _, link in rows], dtype="S64" if rows else "S1"), None)
     case.attrs["default"] = np.bytes_("steps")
 
 
@@ -99,6 +118,7 @@ def fill(file, path, pieces, steps):
     for word in VERDICTS:
         file.attrs[word.lower()] = sum(case.attrs["verdict"] == word.encode() for case in cases)
     file.attrs["recovered"] = np.bytes_(f"of {os.path.basename(path)}")
+    chain.seal(file, links=False)
 
 
 def record_name(path):
@@ -116,7 +136,8 @@ def recover(path):
             fill(file, path, pieces, steps)
         os.link(name + ".tmp", name)
     except FileExistsError:
-        raise Unreadable(f"{name} exists, and is not replaced") from None
+        raise Taken(f"{path} was recovered before, or {name} is another's: it is not replaced; remove or rename it, or "
+                    f"validate it: validate.py {name}") from None
     finally:
         if os.path.exists(name + ".tmp"):
             os.remove(name + ".tmp")

@@ -1,6 +1,7 @@
 """The published cells, and whether a case can be held against one."""
 
 import csv
+import functools
 
 KEYS = (
     "workload",
@@ -22,6 +23,7 @@ COLUMN = {"ranks": "gpus"}
 TEXTS = ("workload", "precision")
 
 
+@functools.cache
 def read_cells(path):
     """Rows of the table, with numbers where a case has numbers."""
     with open(path, newline="", encoding="utf-8") as file:
@@ -34,12 +36,26 @@ def read_cells(path):
     return rows
 
 
+def is_scaled(case):
+    """By the layout of a cell, data-parallel to more GPUs than that has."""
+    return case.settings["recipe_gpus"] not in (0, case.settings["ranks"])
+
+
+def as_in_cell(case):
+    """What the table should say: of a scaled case that of as many data ranks as the cell has."""
+    s = {key: case.settings[key] for key in KEYS}
+    for key in ("ranks", "data", "global_batch") if is_scaled(case) else ():
+        s[key] = case.settings[key] * case.settings["recipe_gpus"] // case.settings["ranks"]
+    return s
+
+
 def differences(case, row):
-    return [key for key in KEYS if case.settings[key] != row[key]]
+    settings = as_in_cell(case)
+    return [key for key in KEYS if settings[key] != row[key]]
 
 
-def why_not(case):
-    """Why a case is not comparable, or nothing."""
+def obstacle(case):
+    """What no comparable case has, or nothing."""
     s = case.settings
     if s["verdict"] != "PASSED":
         return s["verdict"]
@@ -52,9 +68,20 @@ def why_not(case):
     return ""
 
 
+def why_not(case):
+    """Why a case is not comparable, or nothing. Of layout and way of computing the record says it."""
+    return obstacle(case) or ("" if case.flag("results/comparable") else case["results/comparison"])
+
+
+def check_comparable(case, f):
+    if case.flag("results/comparable"):
+        f.demand(not obstacle(case), f"recorded comparable, but {obstacle(case)}")
+        f.demand(case.settings["recipe_gpus"], "recorded comparable, but its layout is no cell's")
+
+
 def find_rows(case, rows):
     """The rows that match, those of the case's device if there are such, and why there are none."""
-    s = case.settings
+    s = as_in_cell(case)
     alike = [row for row in rows if all(row[key] == s[key] for key in ("workload", "precision", "ranks"))]
     if not alike:
         return [], f"no row for {s['workload']} {s['precision']} on {s['ranks']} GPUs"
@@ -65,25 +92,20 @@ def find_rows(case, rows):
     return matching, "no row matches: " + ", ".join(f"{key} {s[key]} (reference {nearest[key]})" for key in apart)
 
 
-def row_of(case, rows):
-    """The row that a case is held against, or nothing."""
-    matching = [] if why_not(case) else find_rows(case, rows)[0]
-    return matching[0] if len(matching) == 1 else None
-
-
 def compare(case, rows, tolerance, f):
-    """One phrase for the case's line; a finding if it is slower than its row by more than the tolerance."""
-    obstacle = why_not(case)
-    if obstacle:
-        return f"not comparable: {obstacle}"
+    """The row that the case is held against, or nothing, and one phrase for its line; a finding if it is slower than
+    its row by more than the tolerance."""
+    if why_not(case):
+        return None, f"not comparable: {why_not(case)}"
     matching, missing = find_rows(case, rows)
     if not matching:
-        return missing
+        return None, missing
     if len(matching) > 1:
-        return "not comparable: rows for " + " and ".join(row["gpu"] for row in matching) + " match"
+        return None, "not comparable: rows for " + " and ".join(row["gpu"] for row in matching) + " match"
     expected = matching[0]["step_seconds"]
     change = case["results/median_seconds"] / expected - 1
     word = "slower" if change > 0 else "faster"
-    phrase = f"{abs(change):.1%} {word} than the reference's {expected:g} s on {matching[0]['gpu']}"
+    scaled = f", scaled from {matching[0]['ranks']} GPUs" if is_scaled(case) else ""
+    phrase = f"{abs(change):.1%} {word} than the reference's {expected:g} s on {matching[0]['gpu']}{scaled}"
     f.demand(change <= tolerance, f"{phrase}, {tolerance:.1%} allowed")
-    return phrase
+    return matching[0], phrase

@@ -6,6 +6,7 @@
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"
+#include "bench/result/accept.h"
 #include "bench/result/sinks.h"
 #include <errno.h>
 #include <signal.h>
@@ -13,6 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+
+typedef struct {
+    const record_place *place;
+    chain *chain;
+    chain_link before; /* the case at hand */
+} journal;
 
 static bool append(const record_place *p, journal_kind kind, const void *bytes, size_t length)
 {
@@ -47,14 +54,17 @@ static bool open_journal(void **state, const run_source *run, char *reason, size
 {
     static const char begin[] = JOURNAL_BEGIN;
     const record_place *p = run->place;
-    *state = run->place;
+    journal *j = calloc(1, sizeof *j);
+    if (!j) FAIL("out of memory for the journal");
+    *j = (journal){ .place = p, .chain = run->chain };
+    *state = j;
     if (p->none) return true;
     signal(SIGXFSZ, SIG_IGN);
     struct iovec part = { (void *)(uintptr_t)begin, sizeof begin - 1 };
     if (writev(p->file, &part, 1) == (ssize_t)sizeof begin - 1) {
         writer *w = writer_open();
         record_write_root(w, NULL, 0, run->deck->cases);
-        provenance_write(run->provenance, w);
+        j->before = j->chain->newest = provenance_write(run->provenance, w);
         if (append_piece(p, w, reason, length)) return true;
     } else {
         snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
@@ -72,39 +82,41 @@ static void end_piece(const record_place *p, writer *w)
 /* Should the run be killed, that is the verdict. */
 static void begin_case(void *state, const bench_case *c)
 {
-    const record_place *p = state;
-    const case_result begun = { .given = c, .verdict = VERDICT_INTERRUPTED };
-    if (p->none) return;
+    const journal *j = state;
+    case_result begun = { .given = c, .verdict = VERDICT_INTERRUPTED };
+    if (j->place->none) return;
+    accept_case(&begun);
     writer *w = writer_open();
     case_write_settings(w, &begun);
-    end_piece(p, w);
+    end_piece(j->place, w);
 }
 
 static void add_step(void *state, const case_result *r, int64_t step)
 {
-    const record_place *p = state;
-    journal_step s = { r->given->number,
-                       step,
-                       { r->step_seconds[step], r->loss[step], r->gradient_norm[step], r->learning_rate[step] } };
-    for (int i = 0; i < ROUTED_FIGURES; i++) s.number[JOURNAL_NUMBERS - ROUTED_FIGURES + i] = r->routed[i][step];
-    if (!p->none && !append(p, JOURNAL_STEP, &s, sizeof s))
-        FAIL_STATUS(STATUS_RECORD, "journal: cannot write %s: %s", p->journal, strerror(errno));
+    const journal *j = state;
+    journal_step s = { .numbers = step_numbers_of(r, step, r->step_seconds[step]) };
+    if (j->place->none) return;
+    j->chain->newest = chain_extend(&j->chain->newest, &s.numbers, sizeof s.numbers);
+    memcpy(s.link, j->chain->newest.hex, sizeof s.link);
+    if (!append(j->place, JOURNAL_STEP, &s, sizeof s))
+        FAIL_STATUS(STATUS_RECORD, "journal: cannot write %s: %s", j->place->journal, strerror(errno));
 }
 
 static void end_case(void *state, const case_result *r)
 {
-    const record_place *p = state;
-    if (p->none) return;
+    journal *j = state;
+    if (j->place->none) return;
     writer *w = writer_open();
-    case_write(w, r);
-    end_piece(p, w);
+    j->before = j->chain->newest = case_write(w, r, &j->before);
+    end_piece(j->place, w);
 }
 
 /* The record holds everything, or no case has run: one that cannot be written ends the run before. */
 static void end_run(void *state, const run_source *run, const final_counts *n)
 {
+    const journal *j = state;
     (void)run, (void)n;
-    place_forget_journal(state);
+    place_forget_journal(j->place);
 }
 
 const sink journal_sink = { .name = "journal",
@@ -112,4 +124,5 @@ const sink journal_sink = { .name = "journal",
                             .case_begins = begin_case,
                             .step_ends = add_step,
                             .case_ends = end_case,
-                            .run_ends = end_run };
+                            .run_ends = end_run,
+                            .close = free };

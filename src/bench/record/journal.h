@@ -7,19 +7,20 @@
  * Numbers are as the machine stores them: little-endian, IEEE. It is written without fsync: what was written outlives
  * the process, not the machine. */
 #pragma once
+#include "bench/record/chain.h"
 #include <stdint.h>
 
 typedef enum { JOURNAL_PIECE = 1, JOURNAL_STEP = 2 } journal_kind;
 
 /* Before each entry's bytes. check: the first hex digits of the SHA-256 of kind, bytes and what follows. */
-enum { JOURNAL_CHECK = 16, JOURNAL_NUMBERS = 9 };
+enum { JOURNAL_CHECK = 16, JOURNAL_LINK = SHA256_HEX - 1 };
 typedef struct {
     uint32_t kind, bytes;
     char check[JOURNAL_CHECK];
 } journal_entry;
 
-/* number: seconds of rank 0's clock, loss, gradient norm, learning rate, then routed_figure's. */
+/* link: of the run's chain, behind these numbers. */
 typedef struct {
-    int64_t case_number, step;
-    double number[JOURNAL_NUMBERS];
+    step_numbers numbers;
+    char link[JOURNAL_LINK];
 } journal_step;

@@ -98,7 +98,7 @@ static attempt set_aside(record_place *p, const sentence *s)
 {
     char name[PLACE_LENGTH];
     if (!name_anew(p->journal, number_journal, name)) return refuse_errno(s, "rename", p->journal), REFUSED;
-    unlink(p->journal);
+    if (unlink(p->journal) != 0 && errno != ENOENT) return refuse_errno(s, "rename", p->journal), REFUSED;
     snprintf(p->note[0], sizeof p->note[0],
              "an earlier run did not come to its end; its steps are in %s, and become a record by: "
              "validation/validate.py --recover %s",
@@ -160,6 +160,17 @@ bool place_take(record_place *p, const char *asked, char *reason, size_t length)
     return p->none || a == TAKEN;
 }
 
+/* That validate.py made of it; another that lies there is not replaced. */
+static bool take_signature_along(const char *record, const char *name, const sentence *s)
+{
+    char old[PLACE_LENGTH + 8], new[PLACE_LENGTH + 8];
+    snprintf(old, sizeof old, "%s.sig", record);
+    snprintf(new, sizeof new, "%s.sig", name);
+    if (!exists(old)) return true;
+    if (exists(new)) return refuse(s, new, "exists, and is not replaced by the signature of the earlier record");
+    return rename(old, new) == 0 || refuse_errno(s, "rename", old);
+}
+
 bool place_keep_earlier(record_place *p, char *reason, size_t length)
 {
     const sentence s = { reason, length };
@@ -168,7 +179,7 @@ bool place_keep_earlier(record_place *p, char *reason, size_t length)
     if (p->kept || lstat(p->record, &present) != 0 || present.st_size == 0) return p->kept = true;
     if (!may_replace(p->record, &s)) return false;
     if (!name_anew(p->record, number_name, name)) return refuse_errno(&s, "rename", p->record);
-    return p->kept = true;
+    return p->kept = take_signature_along(p->record, name, &s);
 }
 
 void place_forget_journal(const record_place *p)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* The first bytes of a journal. */
-#define JOURNAL_BEGIN "xgsw journal 1\n"
+#define JOURNAL_BEGIN "xgsw journal 2\n"
 
 enum { PLACE_LENGTH = PATH_LENGTH + 32, PLACE_NOTES = 2, PLACE_NOTE = 3 * PLACE_LENGTH };
 typedef struct record_place {
@@ -20,8 +20,8 @@ typedef struct record_place {
 
 /* Takes the name, or refuses: false and a sentence. */
 bool place_take(record_place *p, const char *asked, char *reason, size_t length);
-/* Gives an earlier run's record a name of its own: once, before this run's is first written. The name leads to the old
- * one until then. */
+/* Gives an earlier run's record, and its signature, a name of its own: once, before this run's is first written. The
+ * record's name leads to the old one until then. */
 bool place_keep_earlier(record_place *p, char *reason, size_t length);
 /* The journal is no longer needed. */
 void place_forget_journal(const record_place *p);

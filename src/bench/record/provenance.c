@@ -138,13 +138,11 @@ provenance *provenance_open(const run_source *run)
 
 static void write_texts(const provenance *p, writer *w, const char *group)
 {
-    char now[TIME_BYTES];
-    write_now(now);
     const struct {
         const char *name, *value;
     } text[] = { { "run", p->number },
                  { "started", p->started },
-                 { "written", now },
+                 { "nonce", p->run->deck->item[0].nonce },
                  { "deck", p->run->deck_text },
                  { "deck_name", p->run->deck_name },
                  { "deck_sha256", p->deck_sha256 },
@@ -229,19 +227,32 @@ static void write_devices(const run_source *run, writer *w, const char *group)
     free(memory);
 }
 
-void provenance_write(const provenance *p, writer *w)
+/* What differs from one writing to the next. */
+static void write_moment(const provenance *p, writer *w, const char *group)
+{
+    char now[TIME_BYTES];
+    write_now(now);
+    writer_value(w, writer_join(group, "written").path, NULL, datum_text(now));
+    writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
+    write_libraries(p->run, w, group);
+    write_environment(w, group);
+}
+
+chain_link provenance_write(const provenance *p, writer *w)
 {
     static const char group[] = "/provenance";
+    chain_link first;
+    size_t from = writer_items(w);
     writer_group(w, group, "NXcollection");
     write_texts(p, w, group);
     writer_value(w, writer_join(group, "dirty").path, NULL, datum_flag(build_dirty));
     writer_value(w, writer_join(group, "debug").path, NULL, datum_flag(build_debug));
     writer_value(w, writer_join(group, "threads").path, "1", datum_integer(p->run->threads));
-    writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
-    write_libraries(p->run, w, group);
-    write_environment(w, group);
+    writer_digest(w, from, first.hex);
+    write_moment(p, w, group);
+    return first;
 }
 
 void provenance_close(provenance *p)

@@ -62,8 +62,9 @@ bool record_commit(record *r, char *reason, size_t length)
     if (r->run->place->none) return true;
     writer *w = writer_open();
     record_write_root(w, r->result, r->count, r->run->deck->cases);
-    provenance_write(r->run->provenance, w);
-    for (int64_t i = 0; i < r->count; i++) case_write(w, r->result[i]);
+    chain_link newest = provenance_write(r->run->provenance, w);
+    for (int64_t i = 0; i < r->count; i++) newest = case_write(w, r->result[i], &newest);
+    writer_seal(w, r->run->chain->root.hex);
     void *bytes;
     size_t size;
     if (!writer_close(w, &bytes, &size, reason, length)) return false;

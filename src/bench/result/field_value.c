@@ -7,7 +7,7 @@ static int64_t extent_of(field_extent e, const case_result *r)
 {
     switch (e) {
     case PER_CASE: return 1;
-    case PER_STEP: return r->loss ? r->given->warmup + r->given->steps : 0;
+    case PER_STEP: return r->loss ? r->total : 0;
     case PER_RANK: return r->given->layout.ranks;
     case PER_PHASE: return PHASES;
     case PER_OPERATION: return OP_KINDS;
@@ -17,6 +17,7 @@ static int64_t extent_of(field_extent e, const case_result *r)
     case PER_SPAN: return r->span_count;
     case PER_FP8_KIND: return r->given->precision == PRECISION_FP8 ? FP8_KINDS : 0;
     case PER_FP8_TENSOR: return r->fp8_tensors;
+    case PER_SAMPLE: return r->samples.count;
     case PER_FAIL_REASON: return r->fail_reasons;
     case PER_INVALID_REASON: return r->invalid_reasons;
     }

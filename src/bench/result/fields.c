@@ -1,6 +1,7 @@
 /* The rows: what a case is and what it leaves. */
 #include "bench/result/fields.h"
 #include "base/say.h"
+#include "bench/result/rules.h"
 
 /* Where a value lies: in the case, in its result, in a check; in every entry of an array or of a list. */
 #define GIVEN(member) .offset = offsetof(bench_case, member)
@@ -10,13 +11,20 @@
     .offset = offsetof(case_result, array[0] member), .stride = sizeof(((case_result *)0)->array[0])
 #define LIST(list) .listed = true, .offset = offsetof(case_result, list), .stride = sizeof(*((case_result *)0)->list)
 #define SPAN(member) LIST(spans), .in_list = offsetof(span, member), .per = PER_SPAN
+#define RANK_TABLE(table) PER_STEP, .across = PER_RANK, LIST(rank_table[table])
+#define PACE(member) LIST(pace), .in_list = offsetof(rank_pace, member), .per = PER_RANK
 #define DEVICE(when, member)                                                                                           \
     .listed = true, .offset = offsetof(case_result, devices), .stride = 2 * sizeof(machine_device),                    \
     .in_list = (when) * sizeof(machine_device) + offsetof(machine_device, member), .per = PER_RANK
 
+#define CLOCK(member) LIST(clocks), .in_list = offsetof(rank_clocks, member), .per = PER_RANK
+#define SAMPLE(member) LIST(samples.list), .in_list = offsetof(ranked_sample, member), .per = PER_SAMPLE
+
 static const char *init_word(const void *at) { return *(const init_kind *)at == INIT_FAN_IN ? "fan_in" : "std"; }
 static const char *verdict_word(const void *at) { return verdict_words[*(const verdict *)at]; }
 static const char *validity_word(const void *at) { return *(const bool *)at ? "VALID" : "NOT VALID"; }
+static const char *rules_word(const void *at) { return at ? RULES_VERSION : ""; }
+static const char *acceptance_word(const void *at) { return acceptance_words[*(const acceptance *)at]; }
 static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
 static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
 static const char *fp8_word(const void *at) { return fp8_kind_name(*(const fp8_kind *)at); }
@@ -28,9 +36,13 @@ static const field of_case[] = {
     { "workload", NULL, "name in the catalogue", FIELD_TEXT, GIVEN(workload) },
     { "model_name", NULL, "as the report says it", FIELD_TEXT, GIVEN(model_name) },
     { "backend_reason", NULL, "why this backend", FIELD_TEXT, GIVEN(backend_reason) },
+    { "repeat", NULL, "which of its repeats, from 1", FIELD_INTEGER, GIVEN(repeat) },
     { "deck_line", NULL, "of its section", FIELD_INTEGER, GIVEN(line) },
     { "proxy", NULL, "a model smaller than the workload's", FIELD_FLAG, GIVEN(proxy) },
     { "recipe_layout", NULL, "layout, batch and way of computing are the recipe's", FIELD_FLAG, GIVEN(recipe_layout) },
+    { "recipe_gpus", "1", "of the published cell whose layout it is, data-parallel to its ranks; 0: of none",
+      FIELD_INTEGER, GIVEN(recipe_gpus) },
+    { "idle_asked", NULL, "the deck gives the layout, and so which ranks take no part", FIELD_FLAG, GIVEN(idle_asked) },
     { "ranks", "1", "that take part", FIELD_INTEGER, GIVEN(layout.ranks) },
     { "world_ranks", "1", "of the run", FIELD_INTEGER, GIVEN(world_ranks) },
     { "microbatches", "1", "of a step on one data rank", FIELD_COUNT, GIVEN(microbatches) },
@@ -70,7 +82,13 @@ static const field of_case[] = {
 static const field of_verdict[] = {
     { "verdict", NULL, "PASSED, FAILED, SKIPPED, INTERRUPTED", FIELD_WORD, RESULT(verdict), .word = verdict_word },
     { "validity", NULL, "VALID, NOT VALID", FIELD_WORD, RESULT(valid), .word = validity_word },
+    { "rules", NULL, "version of the run rules that say what is VALID", FIELD_WORD, RESULT(valid), .word = rules_word },
     { "skipped", NULL, "why, if it was", FIELD_TEXT, RESULT(skipped) },
+    { "expected_tokens_per_second", "tokens/s", "by the deck, or as published for the device", FIELD_REAL,
+      RESULT(expected_tokens_per_second) },
+    { "acceptance", NULL, "ACCEPTED, NOT ACCEPTED; empty: nothing is expected", FIELD_WORD, RESULT(acceptance),
+      .word = acceptance_word },
+    { "not_accepted", NULL, "why", FIELD_TEXT, RESULT(not_accepted) },
 };
 
 /* Step times are those of the slowest rank; seconds of rank 0 are of the timed steps. */
@@ -78,8 +96,16 @@ static const field of_results[] = {
     { "median_seconds", "s", "of the timed steps", FIELD_REAL, RESULT(median_seconds) },
     { "minimum_seconds", "s", "the fastest timed step's", FIELD_REAL, RESULT(minimum_seconds) },
     { "maximum_seconds", "s", "the slowest timed step's", FIELD_REAL, RESULT(maximum_seconds) },
+    { "spread", "1", "of the timed steps' times, p90 / p10", FIELD_REAL, RESULT(spread) },
+    { "drift", "1", "of these, median of the last half / of the first half", FIELD_REAL, RESULT(drift) },
     { "recipe_seconds", "s", "by the recipe's rule: mean of the last metric_steps", FIELD_REAL,
       RESULT(recipe_seconds) },
+    { "repeated", "1", "repeats of the case up to this one, whose medians are compared; 0: it is run once",
+      FIELD_INTEGER, RESULT(repeated.count) },
+    { "repeated_median_seconds", "s", "median of their medians", FIELD_REAL, RESULT(repeated.median) },
+    { "repeated_minimum_seconds", "s", "the smallest of them", FIELD_REAL, RESULT(repeated.minimum) },
+    { "repeated_maximum_seconds", "s", "the largest of them", FIELD_REAL, RESULT(repeated.maximum) },
+    { "repeated_spread", "1", "largest over smallest, less 1", FIELD_REAL, RESULT(repeated.spread) },
     { "tokens_per_step", "tokens", "of all ranks", FIELD_COUNT, RESULT(tokens_per_step) },
     { "tokens_per_second", "tokens/s", "by the median", FIELD_REAL, RESULT(tokens_per_second) },
     { "tokens_per_second_per_gpu", "tokens/s", "a rank is a GPU", FIELD_REAL, RESULT(tokens_per_second_per_gpu) },
@@ -102,6 +128,24 @@ static const field of_results[] = {
     { "device_outside_bytes", "bytes", "on a device outside arenas", FIELD_REAL, RESULT(device_outside_bytes) },
     { "device", NULL, "its name, if all ranks' have the same", FIELD_TEXT, RESULT(device) },
     { "throttled", NULL, "first rank whose device was, and why", FIELD_TEXT, RESULT(throttled) },
+    { "clocks_unknown", NULL, "first rank whose device does not tell", FIELD_TEXT, RESULT(clocks_unknown) },
+    { "node_ranks", "1", "of the run, on the node that has most", FIELD_INTEGER, RESULT(load.node_ranks) },
+    { "node_cores", "1", "of the node that has fewest", FIELD_INTEGER, RESULT(load.cores) },
+    { "rank_threads", "1", "of the rank that has most", FIELD_INTEGER, RESULT(load.threads) },
+    { "quota", "1", "cores that the tightest control group pays for; infinity: no limit", FIELD_REAL,
+      RESULT(load.quota) },
+    { "device_ranks", "1", "on the device that has most", FIELD_INTEGER, RESULT(load.sharing) },
+    { "clock_wrong", NULL, "first rank whose clock is, by how much, and against which", FIELD_TEXT,
+      RESULT(clock_wrong) },
+    { "energy", "J", "of the timed steps", FIELD_REAL, RESULT(samples.joules) },
+    { "energy_per_token", "J", "of the timed steps", FIELD_REAL, RESULT(joules_per_token) },
+    { "energy_method", NULL, "whose energy it is, and who tells it", FIELD_NAME, RESULT(samples.method) },
+    { "others_cores", "1", "that others kept busy, of those of a node's ranks; the most of a node", FIELD_REAL,
+      RESULT(samples.others_cores) },
+    { "others_of_cores", "1", "that this node's ranks may use", FIELD_INTEGER, RESULT(samples.node_cores) },
+    { "sample_seconds", "s", "between two samples", FIELD_REAL, RESULT(samples.every) },
+    { "sampling_share", "1", "of the timed steps, a core's time for sampling; the most of a rank", FIELD_REAL,
+      RESULT(samples.cost_share) },
     { "nodes", "1", "with ranks of the case", FIELD_INTEGER, RESULT(placement.nodes) },
     { "node_ranks_least", "1", "of the case, on a node", FIELD_INTEGER, RESULT(placement.node_ranks_least) },
     { "node_ranks_most", "1", "of the case, on a node", FIELD_INTEGER, RESULT(placement.node_ranks_most) },
@@ -112,6 +156,8 @@ static const field of_results[] = {
     { "engines", NULL, "what attention and products ran with", FIELD_TEXT, RESULT(engines) },
     { "passed", NULL, "the verdict is PASSED", FIELD_FLAG, RESULT(passed) },
     { "valid", NULL, "it may be compared with other machines", FIELD_FLAG, RESULT(valid) },
+    { "comparable", NULL, "VALID, and its recipe has published a cell of its layout", FIELD_FLAG, RESULT(comparable) },
+    { "comparison", NULL, "which cell, or why it is not comparable", FIELD_TEXT, RESULT(comparison) },
     { "fail_reasons", NULL, "why it FAILED", FIELD_TEXT, PER_FAIL_REASON, EACH(fail_reason, ) },
     { "invalid_reasons", NULL, "why it is NOT VALID", FIELD_TEXT, PER_INVALID_REASON, EACH(invalid_reason, ) },
     { "completed", "1", "steps that finished", FIELD_COUNT, RESULT(completed) },
@@ -149,6 +195,24 @@ static const field of_ranks[] = {
     { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
     { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
     { "rank_seconds", "s", "each rank's step", FIELD_REAL, PER_STEP, .across = PER_RANK, LIST(rank_seconds) },
+    { "computing_seconds", "s", "of operations that waited for nobody", FIELD_REAL, RANK_TABLE(RANK_COMPUTING) },
+    { "run_delay_seconds", "s", "its processor ran others while it computed; host", FIELD_REAL,
+      RANK_TABLE(RANK_RUN_DELAY) },
+    { "late_seconds", "s", "another of its groups was longer in collectives", FIELD_REAL, RANK_TABLE(RANK_LATE) },
+    { "waiting_tensor", "s", "nothing could run but transfers on the axis", FIELD_REAL,
+      RANK_TABLE(RANK_WAITING_TENSOR) },
+    { "waiting_context", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_CONTEXT) },
+    { "waiting_expert", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_EXPERT) },
+    { "waiting_shard", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_SHARD) },
+    { "waiting_pipeline", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_PIPELINE) },
+    { "waiting_gradient", "s", "the same, data x context", FIELD_REAL, RANK_TABLE(RANK_WAITING_GRADIENT) },
+    { "waiting_all", "s", "the same, sums of a few numbers over all ranks or all that hold a model", FIELD_REAL,
+      RANK_TABLE(RANK_WAITING_ALL) },
+    { "computing_flops", "flop", "that the rank was given in all steps", FIELD_REAL, PACE(flops) },
+    { "computing_bytes", "bytes", "of operands, of operations that it was given", FIELD_REAL, PACE(bytes) },
+    { "peers", "1", "other ranks that were given the same", FIELD_INTEGER, PACE(peers) },
+    { "excess", "1", "of its own computing over its peers', of the timed steps", FIELD_REAL, PACE(excess) },
+    { "excess_error", "1", "standard error of that", FIELD_REAL, PACE(error) },
 };
 
 /* As the timed steps begin, and as they end. */
@@ -159,6 +223,37 @@ static const field of_devices[] = {
     { "power_at_end", "W", "each rank's", FIELD_KNOWN, DEVICE(1, power_watts) },
     { "throttled_at_begin", NULL, "why", FIELD_TEXT, DEVICE(0, throttle_reasons) },
     { "throttled_at_end", NULL, "why", FIELD_TEXT, DEVICE(1, throttle_reasons) },
+};
+
+/* Of all steps. What is told of a clock: bench/monitor/clocks.h. */
+static const field of_clocks[] = {
+    { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
+    { "kernel_seconds", "s", "that its steps took by the kernel's clock", FIELD_REAL, CLOCK(kernel_seconds) },
+    { "uncertain_seconds", "s", "of these, while clocks were read", FIELD_REAL, CLOCK(uncertain) },
+    { "clock_error", "1", "part of the time passed that its clock gained or lost by the end of a step, the largest",
+      FIELD_REAL, CLOCK(error) },
+    { "uptime_seconds", "s", "by /proc/uptime, around its steps", FIELD_REAL, CLOCK(uptime_seconds) },
+    { "uptime_clock", "s", "as long by its clock", FIELD_REAL, CLOCK(uptime_clock) },
+    { "within_seconds", "s", "by its clock, between the barriers before and behind the steps", FIELD_REAL,
+      CLOCK(within) },
+    { "around_seconds", "s", "by its clock, the barriers included", FIELD_REAL, CLOCK(around) },
+};
+
+/* Of the timed steps; what counts, counts from a rank's first sample. Of the node: its first rank's alone. */
+static const field of_samples[] = {
+    { "rank", "1", "whose", FIELD_INTEGER, SAMPLE(rank) },
+    { "seconds", "s", "since the rank's first", FIELD_REAL, SAMPLE(now.seconds) },
+    { "clock", "Hz", "of the device", FIELD_REAL, SAMPLE(now.clock_hertz) },
+    { "temperature", "degC", "of the device", FIELD_REAL, SAMPLE(now.temperature) },
+    { "power", "W", "of the device", FIELD_REAL, SAMPLE(now.power_watts) },
+    { "device_energy", "J", "of the device", FIELD_REAL, SAMPLE(now.device_joules) },
+    { "clock_events", "1", "NVML's bits of why the clock is what it is; -1: not told", FIELD_INTEGER,
+      SAMPLE(now.events) },
+    { "core_clock", "Hz", "mean of up to 16 cores of the node", FIELD_REAL, SAMPLE(now.core_hertz) },
+    { "load", "1", "processes and threads of the node that run or could run", FIELD_REAL, SAMPLE(now.load) },
+    { "busy_seconds", "s", "of the cores that the node's ranks may use", FIELD_REAL, SAMPLE(now.busy_seconds) },
+    { "package_energy", "J", "of the node's processors", FIELD_REAL, SAMPLE(now.package_joules) },
+    { "own_seconds", "s", "of cores, that the rank used", FIELD_REAL, SAMPLE(now.own_seconds) },
 };
 
 /* Rank 0's: counts of all steps, seconds of the timed ones. */
@@ -252,6 +347,8 @@ static const field_group groups[] = {
     { "steps", LINE_FLAT, "step_seconds", { "step" }, FIELDS(of_steps) },
     { "ranks", LINE_ABSENT, "rank_seconds", { "step", "rank" }, FIELDS(of_ranks) },
     { "devices", LINE_ABSENT, FIELDS(of_devices) },
+    { "clocks", LINE_ABSENT, FIELDS(of_clocks) },
+    { "samples", LINE_ABSENT, FIELDS(of_samples) },
     { "phases", LINE_ROWS, "seconds", { "." }, FIELDS(of_phases) },
     { "operations", LINE_ROWS, "seconds", { "." }, FIELDS(of_operations) },
     { "transfers", LINE_ROWS, FIELDS(of_transfers) },
@@ -267,14 +364,34 @@ static const field_group groups[] = {
 int field_groups(void) { return sizeof groups / sizeof *groups; }
 const field_group *field_group_at(int i) { return &groups[i]; }
 
+static const char *type_of(field_kind kind)
+{
+    switch (kind) {
+    case FIELD_REAL:
+    case FIELD_KNOWN: return "real";
+    case FIELD_INTEGER:
+    case FIELD_COUNT:
+    case FIELD_BYTES:
+    case FIELD_ROW: return "integer";
+    case FIELD_FLAG: return "flag";
+    case FIELD_TEXT:
+    case FIELD_NAME:
+    case FIELD_WORD:
+    case FIELD_LABEL: return "text";
+    }
+    return "";
+}
+
 void fields_print(void)
 {
-    say("%-14s %-26s %-9s %s\n", "group", "field", "units", "meaning");
+    static const char row[] = "%-14s %-31s %-9s %-8s %s%s\n";
+    say(row, "group", "field", "units", "type", "meaning", "");
     for (int i = 0; i < field_groups(); i++)
         for (const field *f = groups[i].field; f < groups[i].field + groups[i].fields; f++)
-            say("%-14s %-26s %-9s %s%s\n", groups[i].name[0] ? groups[i].name : "-", f->name, f->units ? f->units : "-",
+            say(row, groups[i].name[0] ? groups[i].name : "-", f->name, f->units ? f->units : "-", type_of(f->kind),
                 f->meaning, groups[i].line == LINE_ABSENT ? " (record only)" : "");
     say("\nAnd every key of the deck (--keys), as the case used it. The record has a group of datasets for each group, "
         "and\nattributes of the case for -. The line XGSW_RESULT has the fields of -, results and steps side by side, "
-        "the others\nin objects of their group's name; rows of zeros are left out there.\n");
+        "the others\nin objects of their group's name; rows of zeros are left out there.\n"
+        "chain_head, the chain's link behind a case, ends the line, and is an attribute of the case.\n");
 }

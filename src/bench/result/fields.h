@@ -34,6 +34,7 @@ typedef enum {
     PER_SPAN,
     PER_FP8_KIND,
     PER_FP8_TENSOR,
+    PER_SAMPLE,
     PER_FAIL_REASON,
     PER_INVALID_REASON
 } field_extent;

@@ -1,6 +1,7 @@
 /* A result: what is not known is NaN. */
 #include "bench/result/result.h"
 #include "base/fail.h"
+#include "bench/result/statistics.h"
 #include "machine/world.h"
 #include "model/fp8.h"
 #include "plan/catalogue/flops.h"
@@ -11,6 +12,7 @@
 #include <string.h>
 
 const char *const verdict_words[VERDICTS] = { "PASSED", "FAILED", "SKIPPED", "INTERRUPTED" };
+const char *const acceptance_words[] = { "", "ACCEPTED", "NOT ACCEPTED" };
 
 static double *nan_array(int64_t length)
 {
@@ -24,9 +26,14 @@ static double *nan_array(int64_t length)
 static case_result empty_result(const bench_case *c)
 {
     case_result r = { .given = c, .tokens_per_step = c->global_batch * c->model.sequence };
+    r.spread = r.drift = NAN;
+    r.expected_tokens_per_second = NAN;
     r.median_seconds = r.minimum_seconds = r.maximum_seconds = r.recipe_seconds = NAN;
+    r.repeated = (repeated_seconds){ 0, NAN, NAN, NAN, NAN };
     r.tokens_per_second = r.tokens_per_second_per_gpu = r.tflops_per_gpu = NAN;
     r.recipe_mfu = r.model_mfu = r.days_per_trillion = NAN;
+    r.samples = (sample_set){ .joules = NAN, .method = "", .others_cores = NAN };
+    r.joules_per_token = NAN;
     r.recipe_ceiling = r.model_ceiling = r.recipe_reached = r.model_reached = NAN;
     for (int i = 0; i < FP8_KINDS; i++) r.fp8[i] = (fp8_figures){ NAN, NAN, NAN, NAN };
     for (int i = 0; i < 2; i++)
@@ -40,6 +47,7 @@ void result_open(case_result *r, const bench_case *c)
 {
     int64_t total = c->warmup + c->steps;
     *r = empty_result(c);
+    r->total = total;
     r->loss = nan_array(total);
     r->gradient_norm = nan_array(total);
     r->learning_rate = nan_array(total);
@@ -47,9 +55,53 @@ void result_open(case_result *r, const bench_case *c)
     for (int i = 0; i < ROUTED_FIGURES; i++) r->routed[i] = nan_array(total);
     r->fp8_tensors = c->precision == PRECISION_FP8 ? fp8_tensors(c) : 0;
     r->fp8_scale = nan_array(total * r->fp8_tensors);
-    if (world_rank() == 0) r->rank_seconds = nan_array(total * c->layout.ranks);
-    if (world_rank() == 0 && !(r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices)))
-        FAIL("out of memory for the devices of a result");
+    if (world_rank() != 0) return;
+    r->rank_seconds = nan_array(total * c->layout.ranks);
+    for (int i = 0; i < RANK_TABLES; i++) r->rank_table[i] = nan_array(total * c->layout.ranks);
+    r->pace = calloc((size_t)c->layout.ranks, sizeof *r->pace);
+    r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices);
+    r->clocks = calloc((size_t)c->layout.ranks, sizeof *r->clocks);
+    if (!r->pace || !r->devices || !r->clocks) FAIL("out of memory for the ranks of a result");
+}
+
+static double *longer(double *list, int64_t length)
+{
+    double *array = realloc(list, ((size_t)length + 1) * sizeof *array);
+    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
+    return array;
+}
+
+static void resize_table(double **table, int64_t length)
+{
+    free(*table);
+    *table = nan_array(length);
+}
+
+/* Tables are filled when all ranks have ended: until then they are small. */
+void result_resize(case_result *r, int64_t total)
+{
+    int64_t entries = total > r->total ? 0 : total * r->given->layout.ranks;
+    r->loss = longer(r->loss, total);
+    r->gradient_norm = longer(r->gradient_norm, total);
+    r->learning_rate = longer(r->learning_rate, total);
+    r->step_seconds = longer(r->step_seconds, total);
+    for (int i = 0; i < ROUTED_FIGURES; i++) r->routed[i] = longer(r->routed[i], total);
+    r->fp8_scale = longer(r->fp8_scale, total * r->fp8_tensors);
+    if (r->rank_seconds) resize_table(&r->rank_seconds, entries);
+    for (int i = 0; r->rank_seconds && i < RANK_TABLES; i++) resize_table(&r->rank_table[i], entries);
+    r->total = total;
+}
+
+const char *result_progress(const case_result *r, char text[PROGRESS_TEXT])
+{
+    const bench_case *c = r->given;
+    int64_t timed = r->completed > c->warmup ? r->completed - c->warmup : 0;
+    int used = snprintf(text, PROGRESS_TEXT, "%lld of %s%lld steps", (long long)timed,
+                        c->minutes > 0.0 ? "at least " : "", (long long)c->steps);
+    if (c->warmup)
+        snprintf(text + used, PROGRESS_TEXT - (size_t)used, " and %lld of %lld of warm-up",
+                 (long long)(r->completed - timed), (long long)c->warmup);
+    return text;
 }
 
 void result_skip(case_result *r, const bench_case *c, const char *reason)
@@ -57,6 +109,7 @@ void result_skip(case_result *r, const bench_case *c, const char *reason)
     *r = empty_result(c);
     r->verdict = VERDICT_SKIPPED;
     snprintf(r->skipped, sizeof r->skipped, "%s", reason);
+    snprintf(r->comparison, sizeof r->comparison, "%s", verdict_words[VERDICT_SKIPPED]);
     result_invalidate(r, "SKIPPED: %s", reason);
 }
 
@@ -68,39 +121,30 @@ void result_close(case_result *r)
     for (int i = 0; i < ROUTED_FIGURES; i++) free(r->routed[i]);
     free(r->step_seconds);
     free(r->rank_seconds);
+    for (int i = 0; i < RANK_TABLES; i++) free(r->rank_table[i]);
+    free(r->pace);
     free(r->fp8_scale);
     free(r->devices);
+    free(r->clocks);
+    free(r->samples.list);
     free(r->spans);
     *r = (case_result){ .given = NULL };
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of the last `last` of n, or of all. */
-static double mean_of_last(const double *seconds, int64_t n, int64_t last)
-{
-    double sum = 0.0;
-    if (last > n) last = n;
-    for (int64_t i = n - last; i < n; i++) sum += seconds[i];
-    return sum / (double)last;
 }
 
 /* Of the timed steps that finished. */
 static void summarize_seconds(case_result *r)
 {
-    int64_t n = r->completed - r->given->warmup;
+    int64_t n = r->completed - r->given->warmup, half = n / 2;
     const double *first = r->step_seconds + r->given->warmup;
     double *sorted = malloc((size_t)n * sizeof *sorted);
     if (!sorted) FAIL("no memory to sort %lld step times", (long long)n);
     memcpy(sorted, first, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    sort_numbers(sorted, n);
     r->minimum_seconds = sorted[0];
     r->maximum_seconds = sorted[n - 1];
-    r->median_seconds = 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
+    r->median_seconds = median_of(first, n);
+    r->spread = quantile(sorted, n, 0.9) / quantile(sorted, n, 0.1);
+    r->drift = median_of(first + n - half, half) / median_of(first, half);
     r->recipe_seconds = mean_of_last(first, n, r->given->metric_steps);
     free(sorted);
 }
@@ -108,7 +152,7 @@ static void summarize_seconds(case_result *r)
 static void summarize_ceiling(case_result *r)
 {
     const bench_case *c = r->given;
-    double fp8 = gpu_peak(r->device, PRECISION_FP8), bf16 = gpu_peak(r->device, PRECISION_BF16);
+    double fp8 = case_peak(c, r->device, PRECISION_FP8), bf16 = case_peak(c, r->device, PRECISION_BF16);
     if (c->precision != PRECISION_FP8) return;
     r->recipe_ceiling = mixed_ceiling(c->recipe_flops_per_sequence, c->recipe_block_flops_per_sequence, fp8, bf16);
     r->model_ceiling = mixed_ceiling(c->model_flops_per_sequence, c->model_block_flops_per_sequence, fp8, bf16);
@@ -121,7 +165,7 @@ void result_summarize(case_result *r)
     const bench_case *c = r->given;
     if (r->completed <= c->warmup) return;
     summarize_seconds(r);
-    double step = r->median_seconds, peak = gpu_peak(r->device, c->precision);
+    double step = r->median_seconds, peak = case_peak(c, r->device, c->precision);
     int gpus = c->layout.ranks;
     r->tokens_per_second = tokens_per_second(c->model.sequence, c->global_batch, step);
     r->tokens_per_second_per_gpu = r->tokens_per_second / gpus;
@@ -129,6 +173,7 @@ void result_summarize(case_result *r)
     r->recipe_mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, step, gpus, peak);
     r->model_mfu = model_flops_utilization(c->global_batch, c->model_flops_per_sequence, step, gpus, peak);
     summarize_ceiling(r);
+    r->joules_per_token = r->samples.joules / (double)((r->completed - c->warmup) * r->tokens_per_step);
     r->days_per_trillion = c->proxy ? NAN : days_per_trillion(r->tokens_per_second);
 }
 

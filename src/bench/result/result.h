@@ -3,6 +3,8 @@
 #pragma once
 #include "base/arena.h"
 #include "bench/launch/placement.h"
+#include "bench/monitor/clocks.h"
+#include "bench/monitor/samples.h"
 #include "machine/machine.h"
 #include "plan/bench_case.h"
 
@@ -39,36 +41,83 @@ typedef struct {
 } fp8_figures;
 const char *fp8_kind_name(fp8_kind kind);
 
+/* Where each rank's seconds of a step went (bench/slow/gather.h). Waiting: exposed, by axis. */
+typedef enum {
+    RANK_COMPUTING,
+    RANK_RUN_DELAY,
+    RANK_LATE,
+    RANK_WAITING_TENSOR,
+    RANK_WAITING_CONTEXT,
+    RANK_WAITING_EXPERT,
+    RANK_WAITING_SHARD,
+    RANK_WAITING_PIPELINE,
+    RANK_WAITING_GRADIENT,
+    RANK_WAITING_ALL,
+    RANK_TABLES
+} rank_table;
+/* What a rank was given in all steps together, and how it did in the timed ones (bench/slow/outliers.h). */
+typedef struct {
+    double flops, bytes;  /* of computing operations */
+    double excess, error; /* NaN: not known */
+    int peers;
+} rank_pace;
+enum { OUTLIERS = 3 }; /* ranks that are named */
+
 /* Interrupted: asked to stop before its last step, and nothing failed until then. */
 typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED, VERDICT_INTERRUPTED, VERDICTS } verdict;
 extern const char *const verdict_words[VERDICTS];
+
+/* node_ranks, cores: of the most crowded node; threads per rank; sharing: ranks on the most crowded device, of a case
+ * on devices. */
+typedef struct {
+    int node_ranks, cores, threads, sharing;
+    double quota; /* cores that the tightest control group pays for; INFINITY: no limit */
+} host_load;
+/* Of what the deck expects (bench/result/accept.h); none: it expects nothing. */
+typedef enum { ACCEPTANCE_NONE, ACCEPTANCE_YES, ACCEPTANCE_NO } acceptance;
+extern const char *const acceptance_words[];
+enum { ACCEPTANCE_REASON = REASON_LENGTH + 64 };
+
+/* Of the median step times of a case that is run several times, up to this one. */
+typedef struct {
+    int count;                               /* 0: it is run once */
+    double median, minimum, maximum, spread; /* spread: maximum / minimum - 1 */
+} repeated_seconds;
 
 typedef struct {
     const bench_case *given;
     verdict verdict;
     char skipped[REASON_LENGTH]; /* why, of VERDICT_SKIPPED: it has no steps */
     int64_t tokens_per_step;
-    /* per step, warm-up first: total = warmup + steps entries, owned */
+    int64_t total; /* steps that the lists have: warmup + steps; of a soak that runs there is room for so many */
+    /* per step, warm-up first: total entries, owned */
     double *loss, *gradient_norm, *learning_rate, *step_seconds;
     double *routed[ROUTED_FIGURES];
-    double *rank_seconds;       /* [total, ranks used]; rank 0 only */
-    fp8_figures fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
-    double *fp8_scale;          /* [total, fp8_tensors] */
-    int64_t fp8_tensors;        /* 0 in other precisions */
-    int64_t completed;          /* steps that finished */
-    int stopped;                /* why not all (bench/stop.h); 0: nobody asked to stop */
-    char stopped_by[32];        /* that in words */
-    double spent_seconds;       /* in them, by this rank's clock */
+    double *rank_seconds;                  /* [total, ranks used]; rank 0 only; owned, as the next two */
+    double *rank_table[RANK_TABLES];       /* so too */
+    rank_pace *pace;                       /* [ranks used] of the timed steps */
+    char outlier[OUTLIERS][REASON_LENGTH]; /* the slowest first; empty: none */
+    fp8_figures fp8[FP8_KINDS];            /* of the timed steps; NaN in other precisions */
+    double *fp8_scale;                     /* [total, fp8_tensors] */
+    int64_t fp8_tensors;                   /* 0 in other precisions */
+    int64_t completed;                     /* steps that finished */
+    int stopped;                           /* why not all (bench/stop.h); 0: nobody asked to stop */
+    char stopped_by[32];                   /* that in words */
+    double soaks_until;                    /* by this rank's clock; a soak may end then */
+    double spent_seconds;                  /* in them, by this rank's clock */
     /* over the measured window */
     double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */
-    double recipe_seconds;                                   /* mean of the last metric_steps, or of all if fewer */
-    double tokens_per_second, tokens_per_second_per_gpu;     /* by the median; a rank is a GPU */
-    double tflops_per_gpu;                                   /* flops by the recipe's formula */
+    double spread, drift; /* of step times: p90 / p10; median of the last half / of the first; NaN of a single one */
+    repeated_seconds repeated;
+    double recipe_seconds;                               /* mean of the last metric_steps, or of all if fewer */
+    double tokens_per_second, tokens_per_second_per_gpu; /* by the median; a rank is a GPU */
+    double tflops_per_gpu;                               /* flops by the recipe's formula */
     double recipe_mfu, model_mfu;         /* fractions of the peak, by the median; NaN where no peak is known */
     double recipe_ceiling, model_ceiling; /* FP8: the largest MFU with attention and LM head at the BF16 peak */
     double recipe_reached, model_reached; /* the MFU's parts of these */
     double days_per_trillion;             /* NaN for proxies */
     placement placement;                  /* of its ranks on nodes */
+    host_load load;                       /* of the run */
     double total_seconds;                 /* wall time of the case, checks included */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS]; /* rank 0 */
     double outside_bytes;                           /* peak resident memory outside the arena, maximum over ranks */
@@ -80,8 +129,14 @@ typedef struct {
     char device[64];               /* its name, if that of all ranks is the same; else empty */
     char throttled[REASON_LENGTH]; /* the first rank whose device was, and why; empty: none */
     char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
-    char clocks_unknown[32];              /* the first rank whose device does not tell; empty: none */
-    char engines[8192]; /* of attention and products, rank 0: a line in words, then one for each product */
+    clocks_watch clock;                   /* this rank's */
+    rank_clocks *clocks;                  /* [ranks used]: all ranks'; rank 0 only; owned */
+    char clock_wrong[REASON_LENGTH]; /* the first rank whose clock was, by how much, and who says so; empty: none */
+    sampler *sampler;                /* this rank's, while it trains */
+    sample_set samples;              /* all ranks', rank 0 */
+    double joules_per_token;         /* of samples.joules, the timed steps' tokens; NaN: not known */
+    char clocks_unknown[32];         /* the first rank whose device does not tell; empty: none */
+    char engines[8192];              /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans;
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;
@@ -90,13 +145,22 @@ typedef struct {
     char struck[OP_TEXT];  /* which operation that was in the timed steps (bench/fault.h) */
     shadow_report shadow;  /* operations beside the host's, all ranks; 0 of them: check is not kernels */
     check_result check[2]; /* before, after */
-    bool passed, valid;
+    bool passed, valid, comparable;
+    char comparison[REASON_LENGTH]; /* with which published cell, or why with none */
+    acceptance acceptance;
+    double expected_tokens_per_second; /* NaN: nothing is expected, or a published cell that there is not */
+    char not_accepted[ACCEPTANCE_REASON];
     int fail_reasons, invalid_reasons;
     char fail_reason[CASE_REASONS][REASON_LENGTH];
     char invalid_reason[CASE_REASONS][REASON_LENGTH];
 } case_result;
 
 void result_open(case_result *r, const bench_case *c); /* allocates the per-step arrays; numbers are NaN until known */
+/* Other lists of steps, of which the first entries are the old ones'; the table of ranks is new. */
+void result_resize(case_result *r, int64_t total);
+/* How far it came: "38 of 50 steps", "18 of 50 steps and 2 of 2 of warm-up"; returns text. */
+enum { PROGRESS_TEXT = 128 };
+const char *result_progress(const case_result *r, char text[PROGRESS_TEXT]);
 /* Instead, of a case that does not run, and why: it has no arrays. */
 void result_skip(case_result *r, const bench_case *c, const char *reason);
 void result_close(case_result *r);

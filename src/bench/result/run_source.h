@@ -12,6 +12,7 @@ typedef struct {
     int argc;
     char **argv;
     bool terminal;                        /* somebody watches stdout */
+    bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     int ranks, threads;                   /* OpenMP threads per rank */
     const char *hosts;                    /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
     const char *mpi, *products;           /* libraries as loaded */
@@ -19,5 +20,6 @@ typedef struct {
     const machine_device *devices;        /* [ranks] of such a run, rank 0 only; else NULL */
     const struct library_list *libraries; /* as the program started (bench/launch/libraries.h); NULL: not known */
     struct record_place *place;           /* of the record; rank 0 only */
+    struct chain *chain;                  /* as far as it has come; rank 0 only */
     struct provenance *provenance;        /* what the record says of it; rank 0 only */
 } run_source;

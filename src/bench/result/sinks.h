@@ -6,7 +6,11 @@
 
 typedef struct {
     int passed, failed, skipped, interrupted, valid;
-    bool stopped; /* before its end: a case was interrupted, or not begun */
+    int expecting;       /* cases of which the deck expects a speed */
+    int missed, lacking; /* that are not accepted, that are not VALID; without those that a stop took */
+    bool stopped;        /* before its end: a case was interrupted, or not begun */
+    bool strict;         /* a case that is not VALID is a failure */
+    char not_accepted[ACCEPTANCE_REASON + 32]; /* the first case that is not, and why; empty: all are */
 } final_counts;
 
 typedef struct {

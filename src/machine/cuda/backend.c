@@ -40,6 +40,7 @@ const backend *cuda_backend(void)
         .engines = engines,
         .threads = threads,
         .device = device,
+        .state = cuda_device_state,
         .addressable = false,
         .take = cuda_memory_take,
         .window = cuda_window_take,

@@ -70,7 +70,7 @@ static double began(const cuda_executor *e, int queue, const entry *x)
         late = &x->wait[i];
         begin = ended(e, late);
     }
-    if (late && !is_beside(e, queue, x)) tally_exposed(e->history->tally, late->axis, begin - ready);
+    if (late && !is_beside(e, queue, x)) history_exposed(e->history, late->axis, x->origin.step, begin - ready);
     return begin;
 }
 

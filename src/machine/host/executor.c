@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/host/host.h"
+#include "machine/host/run_delay.h"
 #include "machine/watch/watch.h"
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ typedef struct {
     machine_options options;
     history *history;
     host_queue queue[HAZARD_QUEUES];
+    run_delay delay; /* looked at before and behind each computing operation */
     uint64_t submitted, decisions;
 } executor;
 
@@ -42,6 +44,7 @@ void *executor_open(const machine_options *options, history *h)
     if (!e) FAIL("no memory for the executor");
     e->options = *options;
     e->history = h;
+    e->delay = run_delay_open(clock_seconds());
     return e;
 }
 
@@ -53,6 +56,7 @@ void executor_close(void *state)
         if (q->transfer) host_transfer_close(q->transfer);
         free(q->ring);
     }
+    run_delay_close(&e->delay);
     free(e);
 }
 
@@ -123,7 +127,9 @@ static void start(executor *e, host_queue *q)
         q->running = true;
         return;
     }
+    run_delay_at(&e->delay, q->began);
     host_compute(o, x->scratch);
+    history_run_delay(e->history, o->origin.step, run_delay_at(&e->delay, clock_seconds()));
     complete(e, q);
 }
 
@@ -186,11 +192,11 @@ static void wait_for_transfers(executor *e)
     host_queue *q = blocking_transfer(e);
     if (!q) q = oldest_transfer(e);
     if (!q) fail_deadlocked(e);
-    const char *axis = head_of(q)->op.args.fabric.group->axis;
+    const op *o = &head_of(q)->op; /* it stays where it is when it is complete */
     watch_wait(&q->watched);
     while (!poll_transfers(e)) watch_yield();
     watch_wait_end();
-    tally_exposed(e->history->tally, axis, clock_seconds() - begin);
+    history_exposed(e->history, o->args.fabric.group->axis, o->origin.step, clock_seconds() - begin);
 }
 
 static void advance(executor *e)

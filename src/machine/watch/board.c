@@ -97,6 +97,19 @@ bool board_claim(board *b, int slot, int rank)
     return true;
 }
 
+/* Whoever begins to run here meanwhile finds nobody left. */
+void board_leave(board *b, int slot, const char *name)
+{
+    b->slot[slot].presence = RANK_LEFT;
+    for (int i = 0; i < b->slots; i++)
+        if (b->slot[i].presence != RANK_LEFT) return;
+    for (int i = 0; i < b->slots; i++) {
+        int32_t left = RANK_LEFT;
+        atomic_compare_exchange_strong(&b->slot[i].presence, &left, RANK_ABSENT);
+    }
+    board_forget(name);
+}
+
 /* ---- values ---- */
 
 void cell_store(board_cell *c, const watch_event *e)

@@ -23,7 +23,7 @@ typedef struct {
     } entered[RANK_GROUPS];
 } board_slot;
 
-/* alarm: 1 + the slot whose rank tells why the run ends; told: it has. */
+/* alarm: 1 + the slot whose rank tells why the run ends; told: it has, and the status is this. */
 typedef struct {
     _Atomic uint64_t identity; /* differs from that of every other board */
     _Atomic int32_t alarm, told;
@@ -39,6 +39,8 @@ board *board_alone(void);
 bool board_claim(board *b, int slot, int rank);
 /* Nobody else will attach. */
 void board_forget(const char *name);
+/* Who has claimed the slot leaves without MPI. The last of all ranks to do so takes the board of that name with it. */
+void board_leave(board *b, int slot, const char *name);
 
 void cell_store(board_cell *c, const watch_event *e);
 void cell_load(board_cell *c, watch_event *e);

@@ -2,35 +2,21 @@
  * to the first node, or to the next one that answers when that is silent, and hears that node's and how the run goes
  * on. */
 #pragma once
-#include "machine/watch/board.h"
+#include "machine/watch/state.h"
 
-enum { LINK_ADDRESSES = 4 };
-/* A process that listens: IPv4 addresses and port in network order. board: which it stands for, 0: none. */
-typedef struct {
-    uint64_t board;
-    uint32_t address[LINK_ADDRESSES];
-    uint16_t port, slots;
-} link_address;
 /* Of this process, from now on. */
 link_address link_listen(void);
-
 typedef struct links links;
 /* everybody [ranks]: of each rank in order; those that stand for a board are the nodes. own: this rank's board. */
 links *link_open(const link_address *everybody, int ranks, uint64_t own);
 
-/* A node's word: seconds since one of its ranks completed something; those that a rank, which has waited for longer,
- * would wait (0: none has); whether one is gone. */
-typedef struct {
-    double quiet, limit;
-    bool gone;
-} node_word;
 /* Sends and hears what is to be sent and heard now. states [slots]: ages in place of times. True: the run ends, and who
  * said so has said why. */
 bool link_talk(links *l, const node_word *word, rank_state *states, double now);
 
-/* Is this the process that judges? Then all nodes' word, and the states of all ranks [ranks]; those of nodes that are
- * not heard of any more are marked ('L'). */
-bool link_judges(const links *l);
+bool link_judges(const links *l); /* is this the process that judges? */
+/* Of it: all nodes' word, and the states of all ranks [ranks]; those of nodes that are not heard of any more are marked
+ * ('L'). */
 node_word link_word(const links *l, double now);
 void link_states(const links *l, double now, rank_state *all);
 void link_end(links *l); /* tells the other nodes that the run ends */
@@ -40,6 +26,3 @@ bool link_is_alone(const links *l, double now); /* this node has to judge for it
 
 /* Has every other node been heard of, or the one that judges answered? */
 bool link_made(const links *l);
-
-/* Ages for times, or times for ages. */
-void states_turn(rank_state *s, int count, double now);

@@ -18,3 +18,28 @@ void watch_text(char *to, uint64_t length, const char *from)
     if (used) memcpy(to, from, used);
     memset(to + used, 0, length - used);
 }
+
+uint64_t rank_entered(const rank_state *s, uint64_t key)
+{
+    for (int i = 0; i < RANK_GROUPS; i++)
+        if (s->entered[i].key == key) return s->entered[i].order;
+    return 0;
+}
+
+bool rank_has_entered(const rank_state *s, const watch_event *e)
+{
+    return s->presence != RANK_ABSENT && rank_entered(s, e->group.key) >= e->order;
+}
+
+bool rank_is_dead(const rank_state *s) { return s->presence == RANK_HERE && s->process == 'X'; }
+bool rank_is_stopped(const rank_state *s) { return s->presence == RANK_HERE && strchr("Tt", s->process); }
+bool rank_is_absent(const rank_state *s) { return s->presence == RANK_ABSENT; }
+bool rank_is_unheard(const rank_state *s) { return s->presence == RANK_HERE && s->process == 'L'; }
+
+void states_turn(rank_state *s, int count, double now)
+{
+    for (int i = 0; i < count; i++) {
+        s[i].waiting.since = now - s[i].waiting.since;
+        s[i].completed.since = now - s[i].completed.since;
+    }
+}

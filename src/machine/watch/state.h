@@ -26,7 +26,8 @@ typedef struct {
 } watch_event;
 void watch_text(char *to, uint64_t length, const char *from); /* cut where it must be, zeros behind */
 
-typedef enum { RANK_ABSENT, RANK_HERE, RANK_ENDING, RANK_ENDED } rank_presence;
+/* LEFT: it was asked what needs no ranks, and does not start MPI. */
+typedef enum { RANK_ABSENT, RANK_HERE, RANK_ENDING, RANK_ENDED, RANK_LEFT } rank_presence;
 enum { RANK_GROUPS = 32, RANK_HOST = 40 };
 typedef struct {
     int32_t rank, pid;
@@ -41,3 +42,26 @@ typedef struct {
         uint64_t key, order; /* of the last that it entered */
     } entered[RANK_GROUPS];
 } rank_state;
+
+uint64_t rank_entered(const rank_state *s, uint64_t key); /* order of the last of that group; 0: none */
+bool rank_has_entered(const rank_state *s, const watch_event *e);
+bool rank_is_dead(const rank_state *s);
+bool rank_is_stopped(const rank_state *s);
+bool rank_is_absent(const rank_state *s);
+bool rank_is_unheard(const rank_state *s); /* its node is not heard of any more */
+/* Ages for times, or times for ages. */
+void states_turn(rank_state *s, int count, double now);
+
+enum { LINK_ADDRESSES = 4 };
+/* A process that listens: IPv4 addresses and port in network order. board: which it stands for, 0: none. */
+typedef struct {
+    uint64_t board;
+    uint32_t address[LINK_ADDRESSES];
+    uint16_t port, slots;
+} link_address;
+/* A node's word: seconds since one of its ranks completed something; those that a rank, which has waited for longer,
+ * would wait (0: none has); whether one is gone. */
+typedef struct {
+    double quiet, limit;
+    bool gone;
+} node_word;

@@ -3,9 +3,17 @@
 #include "machine/watch/state.h"
 #include <stddef.h>
 
-/* In the order in which they are believed; BEHIND: has not entered what others wait for; UNDELIVERED: all have entered
- * it, and it does not end. */
-typedef enum { CAUSE_GONE, CAUSE_STOPPED, CAUSE_ABSENT, CAUSE_UNHEARD, CAUSE_BEHIND, CAUSE_UNDELIVERED } cause;
+/* In the order in which they are believed; BEHIND: has not entered what others wait for; LEFT: so too, since
+ * it waits for what all others have completed; UNDELIVERED: all have entered it, and it does not end. */
+typedef enum {
+    CAUSE_GONE,
+    CAUSE_STOPPED,
+    CAUSE_ABSENT,
+    CAUSE_UNHEARD,
+    CAUSE_BEHIND,
+    CAUSE_LEFT,
+    CAUSE_UNDELIVERED
+} cause;
 typedef struct {
     cause cause;
     int who;     /* index of the rank */

@@ -1,43 +1,17 @@
-/* The watching thread, and what the main thread tells it. Both are process state, as the process is. */
+/* What the main thread tells, and the watch's life. */
 #include "machine/watch/watch.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/watch/board.h"
 #include "machine/watch/launcher.h"
-#include "machine/watch/link.h"
-#include "machine/watch/verdict.h"
-#include <pthread.h>
+#include "machine/watch/process.h"
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-/* LOOK: between two looks. POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under
- * Open MPI and MPICH. */
-enum { LOOK_MILLISECONDS = 50, POLLS = 8, WORLD_KEY = 1 };
-/* FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one is not run, which did not see
- * what happened meanwhile. GRACE: some launchers give the others of one that is gone a second. TOLD: for the one that
- * speaks. */
-static const double FRESH = 1.0, GAP = 5.0, GRACE = 0.2, TOLD = 2.0, CONNECT = 6.0;
+/* POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
+enum { POLLS = 8 };
+static const double CONNECT = 6.0;
 
-static struct {
-    board_slot alone; /* of a process that did not start the watch */
-    _Atomic(board *) board;
-    _Atomic(board_slot *) own;
-    _Atomic(links *) link; /* of a run that spans nodes */
-    char name[BOARD_NAME];
-    atomic_int ranks, slot;
-    int depth;
-    unsigned polls;
-    uint64_t era;
-    pthread_t thread;
-    atomic_bool over;
-    atomic_bool linked; /* or another rank of this node speaks */
-    bool said;
-} watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
+watch_process watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
 
 /* ---- what the main thread tells ---- */
 
@@ -111,186 +85,6 @@ void watch_yield(void)
     if (++watch.polls % POLLS == 0) sched_yield();
 }
 
-/* ---- the thread ---- */
-
-static struct {
-    uint64_t seen;
-    double seen_at, looked_at, gone_at;
-} thread;
-
-static void rest(void)
-{
-    const struct timespec pause = { 0, LOOK_MILLISECONDS * 1000000L };
-    nanosleep(&pause, NULL);
-}
-
-/* The first whose thread is awake speaks for the node. */
-static bool speaks(const board *b, double now)
-{
-    for (int i = 0; i < watch.slot; i++)
-        if (b->slot[i].presence == RANK_HERE && now - b->slot[i].tick < FRESH) return false;
-    return true;
-}
-
-/* Seconds since any rank completed anything. What happened while this thread did not look is not known. */
-static double quiet_seconds(const board *b, double now)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < b->slots; i++) sum += b->slot[i].heartbeat + (uint64_t)b->slot[i].presence;
-    double gap = now - thread.looked_at;
-    if (gap > GAP) thread.seen_at += gap;
-    if (sum != thread.seen || thread.seen_at > now) thread.seen_at = now;
-    thread.seen = sum;
-    thread.looked_at = now;
-    return now - thread.seen_at;
-}
-
-/* Of what ranks of other nodes do nothing is known. */
-static bool sees(const board *b, const watch_event *e)
-{
-    return watch.link ? e->group.key != WORLD_KEY : b->slots == watch.ranks || e->group.key != WORLD_KEY;
-}
-
-/* The least that a rank would wait of those that have waited longer; 0: none has. */
-static double exceeded_limit(const board *b, bool alone, double now)
-{
-    double least = 0.0;
-    for (int i = 0; i < b->slots; i++) {
-        board_slot *s = (board_slot *)&b->slot[i];
-        watch_event e;
-        double limit = s->limit + s->allowance;
-        if (s->presence == RANK_ENDING || !s->waits) continue;
-        cell_load(&s->waiting, &e);
-        if (now - e.since > limit && (!alone || sees(b, &e)) && (least == 0.0 || limit < least)) least = limit;
-    }
-    return least;
-}
-
-static bool one_is_gone(const board *b)
-{
-    for (int i = 0; i < b->slots; i++)
-        if (b->slot[i].presence == RANK_HERE && board_is_gone(b, i)) return true;
-    return false;
-}
-
-static void end_run(void)
-{
-    watch.over = true;
-    board_forget(watch.name);
-    fail_end(STATUS_HANG);
-}
-
-static void read_board(const board *b, double now, rank_state *s)
-{
-    for (int i = 0; i < b->slots; i++) {
-        board_read(b, i, now, &s[i]);
-        if (s[i].presence != RANK_ABSENT) continue;
-        s[i].rank =
-            own()->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
-        watch_text(s[i].host, sizeof s[i].host, own()->host);
-    }
-}
-
-/* Says why, once on each board; then nothing is in the way of the end. */
-static void tell(board *b, const rank_state *s, int count, double quiet)
-{
-    static char text[VERDICT_BYTES];
-    int32_t nobody = 0;
-    if (!atomic_compare_exchange_strong(&b->alarm, &nobody, watch.slot + 1)) return;
-    verdict_say(s, count, quiet, clock_seconds(), text);
-    ssize_t unused = write(STDERR_FILENO, text, strlen(text));
-    (void)unused;
-    b->told = 1;
-    end_run();
-}
-
-/* The one that speaks may be stopped itself. */
-static void obey(const board *b)
-{
-    for (double began = clock_seconds(); !b->told && clock_seconds() - began < TOLD;) rest();
-    end_run();
-}
-
-static rank_state *states_of(int count)
-{
-    rank_state *s = calloc((size_t)count, sizeof *s);
-    if (!s) end_run();
-    return s;
-}
-
-static void judge_node(board *b, const node_word *word, double now)
-{
-    if (!word->gone && (word->limit == 0.0 || word->quiet <= word->limit)) return;
-    rank_state *s = states_of(b->slots);
-    read_board(b, now, s);
-    tell(b, s, b->slots, word->quiet);
-    free(s);
-}
-
-static void judge_run(board *b, links *l, double now)
-{
-    node_word word = link_word(l, now);
-    if (!word.gone && (word.limit == 0.0 || word.quiet <= word.limit)) return;
-    rank_state *s = states_of(watch.ranks);
-    link_states(l, now, s);
-    link_end(l);
-    tell(b, s, watch.ranks, word.quiet);
-    free(s);
-}
-
-static void say_unreached(const links *l, double now)
-{
-    int n = link_unreached(l, now);
-    if (n == 0 || watch.said || !link_judges(l)) return;
-    fprintf(stderr, "xgsw: %d nodes cannot be reached by TCP: a hang is judged by each node for itself\n", n);
-    watch.said = true;
-}
-
-static bool talk(board *b, links *l, const node_word *word, double now)
-{
-    rank_state *s = states_of(b->slots);
-    read_board(b, now, s);
-    states_turn(s, b->slots, now);
-    bool ends = link_talk(l, word, s, now);
-    free(s);
-    return ends;
-}
-
-/* For its node, of which this rank speaks. */
-static void judge(board *b, double quiet, double now)
-{
-    links *l = watch.link;
-    if (!one_is_gone(b)) thread.gone_at = now;
-    bool gone = now - thread.gone_at > GRACE;
-    node_word word = { quiet, exceeded_limit(b, false, now), gone };
-    if (l && talk(b, l, &word, now)) b->alarm = b->told = 1;
-    if (l) watch.linked = link_made(l);
-    if (l) say_unreached(l, now);
-    if (l && link_judges(l)) judge_run(b, l, now);
-    if (l && !link_is_alone(l, now) && !gone) return;
-    word.limit = exceeded_limit(b, true, now);
-    judge_node(b, &word, now);
-}
-
-static void look(board *b)
-{
-    double now = clock_seconds();
-    own()->tick = now;
-    double quiet = quiet_seconds(b, now);
-    if (speaks(b, now)) judge(b, quiet, now);
-    else watch.linked = true;
-    if (b->alarm) obey(b);
-}
-
-static void *run_thread(void *unused)
-{
-    while (!watch.over) {
-        look(watch.board);
-        rest();
-    }
-    return unused;
-}
-
 /* ---- its life ---- */
 
 static void copy_cell(board_cell *to, board_cell *from)
@@ -323,7 +117,7 @@ static void start_thread(void)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&watch.thread, NULL, run_thread, NULL)) FAIL("no thread that watches the run");
+    if (pthread_create(&watch.thread, NULL, watch_thread, NULL)) FAIL("no thread that watches the run");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -340,6 +134,18 @@ void watch_start(void)
     take_slot(b, slot);
     watch_doing("starting MPI", -1);
     start_thread();
+}
+
+void watch_leave(const char *asked)
+{
+    launch_place at = launch_here();
+    bool shared = at.locals > 1 && launch_name(watch.name, sizeof watch.name);
+    board *b = shared ? board_attach(watch.name, at.locals) : NULL;
+    if (!b || !board_claim(b, at.local, at.rank < 0 ? at.local : at.rank)) return;
+    watch_event e = { .kind = "answering", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
+    watch_text(e.name, sizeof e.name, asked);
+    cell_store(&b->slot[at.local].doing, &e);
+    board_leave(b, at.local, watch.name);
 }
 
 uint64_t watch_board(void) { return ((board *)watch.board)->identity; }
@@ -377,13 +183,13 @@ void watch_connect(const link_address *everybody)
     links *l = link_open(everybody, watch.ranks, watch_board());
     if (!l) FAIL("no memory for what nodes tell each other");
     watch.link = l;
-    for (double began = clock_seconds(); !watch.linked && clock_seconds() - began < CONNECT;) rest();
+    for (double began = clock_seconds(); !watch.linked && clock_seconds() - began < CONNECT;) watch_rest();
 }
 
 /* Where the watch ends the run, the main thread does not. */
 void watch_ending(void)
 {
-    while (watch.over) rest();
+    while (watch.over) watch_rest();
     own()->presence = RANK_ENDING;
 }
 
@@ -398,7 +204,7 @@ void watch_stop(void)
 {
     watch_wait_for_all("the others' end");
     own()->presence = RANK_ENDED;
-    while (!all_have_ended(watch.board)) rest();
+    while (!all_have_ended(watch.board)) watch_rest();
     watch_wait_end();
     watch.over = true;
     pthread_join(watch.thread, NULL);

@@ -6,6 +6,9 @@
 #include "machine/watch/link.h"
 
 void watch_start(void);
+/* In place of it, in a process that answers what needs no ranks and does not start MPI: ranks of its node that would
+ * wait for it are refused. */
+void watch_leave(const char *asked);
 /* MPI has started, and says who this is. */
 void watch_world(int rank, int ranks);
 /* The board on which this rank writes: the same number where ranks see each other. To another one, of that name; false:

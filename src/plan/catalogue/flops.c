@@ -64,6 +64,18 @@ double gpu_peak(const char *name, case_precision precision)
     return 0.0;
 }
 
+double deck_peak(const bench_case *c, case_precision precision)
+{
+    double tflops = precision == PRECISION_BF16 ? c->peak_bf16 : precision == PRECISION_FP8 ? c->peak_fp8 : 0.0;
+    return tflops * 1e12;
+}
+
+double case_peak(const bench_case *c, const char *device, case_precision precision)
+{
+    double known = gpu_peak(device, precision);
+    return known > 0.0 || !device[0] ? known : deck_peak(c, precision);
+}
+
 double tokens_per_second(int64_t sequence, int64_t global_batch, double step_seconds)
 {
     return (double)sequence * (double)global_batch / step_seconds;
@@ -85,5 +97,5 @@ double model_flops_utilization(int64_t global_batch, double flops_per_sequence, 
 double mixed_ceiling(double flops, double block_flops, double fp8_peak, double bf16_peak)
 {
     double rest = flops - block_flops;
-    return fp8_peak > 0.0 ? flops / (block_flops + rest * fp8_peak / bf16_peak) : (double)NAN;
+    return fp8_peak > 0.0 && bf16_peak > 0.0 ? flops / (block_flops + rest * fp8_peak / bf16_peak) : (double)NAN;
 }

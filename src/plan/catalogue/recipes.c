@@ -146,6 +146,24 @@ const recipe_row *recipe_smallest(const char *workload, case_precision precision
     return first_row(workload, listed(workload, precision), layers);
 }
 
+bool recipe_is_cell(const recipe_row *row, const bench_case *c)
+{
+    return c->recipe_layout && row->step_seconds > 0.0 && strcmp(row->workload, c->workload) == 0 &&
+           row->precision == c->precision && row->gpus == c->layout.ranks && row->layers == c->model.layers &&
+           row->global_batch == c->global_batch;
+}
+
+const recipe_row *recipe_cell(const bench_case *c, const char *device)
+{
+    const recipe_row *cell = NULL;
+    for (int i = 0; i < ROWS; i++) {
+        if (!recipe_is_cell(&rows[i], c)) continue;
+        if (strstr(device, rows[i].gpu)) return &rows[i];
+        if (strcmp(rows[i].gpu, "H100") == 0) cell = &rows[i];
+    }
+    return cell;
+}
+
 const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
 {
     const recipe_row *row = recipe_find(workload, precision, layers, gpus);

@@ -16,11 +16,15 @@ static int64_t wave(const bench_case *c)
     return (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->micro_batch;
 }
 
+int64_t recipe_batch(const case_draft *d, const recipe_row *row)
+{
+    int ranks = d->c.layout.ranks;
+    return ranks < d->workload->batch_fixed_below ? row->global_batch : row->global_batch * ranks / row->gpus;
+}
+
 static int64_t default_batch(const case_draft *d)
 {
-    const recipe_row *row = draft_row(d);
-    if (is_recipe_ruled(d) && d->c.layout.ranks < d->workload->batch_fixed_below) return row->global_batch;
-    if (is_recipe_ruled(d)) return row->global_batch * d->c.layout.ranks / row->gpus;
+    if (is_recipe_ruled(d)) return recipe_batch(d, draft_row(d));
     int pipeline = d->c.layout.degree[AXIS_PIPELINE];
     return wave(&d->c) * (pipeline > 2 ? pipeline : 2);
 }

@@ -188,6 +188,14 @@ static void compare_length(const case_draft *d)
                      layers, microbatches * layers, MOST_PASSES);
 }
 
+static void compare_soak(const case_draft *d)
+{
+    static const key_id keys[] = { KEY_MINUTES, KEY_WARMUP, KEYS };
+    if (d->c.minutes > 0.0 && d->c.warmup < 2)
+        draft_refuse(d, keys, "a soak needs warmup of 2 or more, here %lld: its steps tell for how many there is room",
+                     value(d, KEY_WARMUP));
+}
+
 /* data may be the rest of the ranks: with too few ranks it is not known. */
 static void compare_batch(case_draft *d)
 {
@@ -216,6 +224,7 @@ void draft_compare(case_draft *d)
     compare_expert(d);
     compare_transfers(d);
     compare_positions(d);
+    compare_soak(d);
     compare_pipeline(d);
     compare_batch(d);
     compare_schedule(d);

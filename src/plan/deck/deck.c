@@ -76,6 +76,12 @@ static void add_case(reading *r, const bench_case *c)
     d->cases++;
 }
 
+/* As many as are asked for, up to one more than a deck may have. */
+static void add_repeats(reading *r, bench_case *c)
+{
+    for (c->repeat = 1; c->repeat <= c->repeats && r->result.cases <= DECK_CASES; c->repeat++) add_case(r, c);
+}
+
 /* The case of the section from number `first` on that does the same run, or NULL. */
 static bench_case *done_before(const deck *d, int64_t first, const bench_case *c)
 {
@@ -102,7 +108,7 @@ static void unroll(reading *r, int i)
         draft_resolve(&d);
         bench_case *same = done_before(&r->result, first, &d.c);
         if (same) same->stands_for++;
-        else add_case(r, &d.c);
+        else add_repeats(r, &d.c);
     }
 }
 
@@ -115,11 +121,11 @@ static void unroll_all(reading *r)
         bool sound = section[0].sound && section[i].sound && section[i].workload;
         r->whole = r->whole && sound;
         if (sound) cases += cases_of(r, i);
-        if (sound && cases > DECK_CASES) {
+        if (sound && cases <= DECK_CASES) unroll(r, i);
+        if (cases > DECK_CASES || r->result.cases > DECK_CASES) {
             mistake(r->wrong, section[i].line, "section", "more than %d cases in all", DECK_CASES);
             return;
         }
-        if (sound) unroll(r, i);
     }
 }
 
@@ -142,7 +148,7 @@ static void report_unused_special(reading *r, key_id key)
 static void report_unused(reading *r)
 {
     for (key_id key = 0; key < KEYS; key++)
-        if (key != KEY_RECORD && r->written.section[0].setting[key].line && is_overridden(r, key))
+        if (!key_is_of_run(key) && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
                     "unused; every section gives its own");
     for (key_id key = 0; key < KEYS; key++)

@@ -29,6 +29,15 @@ void shape_resolve(case_draft *d);
 /* plan/deck/batch.c: micro_batch, global_batch, microbatches (rounded down if global_batch is not divisible, which
  * draft_compare looks for). */
 void batch_resolve(case_draft *d);
+/* Sequences of a step on the case's ranks by the recipe's rule: as many a rank as in the row. */
+int64_t recipe_batch(const case_draft *d, const recipe_row *row);
+/* plan/deck/recipe_layout.c: recipe_gpus, recipe_layout, incomparable, of a case that is resolved otherwise. */
+void recipe_compare(case_draft *d);
+/* Width, heads and vocabulary of the recipe's model, at any depth? */
+bool has_recipe_width(const case_draft *d);
+/* What a sharding comes to on a layout; the recipes' schedule, and the default. */
+state_sharding sharding_between(const mesh_layout *l, state_sharding sharding);
+schedule_kind schedule_by_chunks(const mesh_layout *l);
 /* plan/deck/contradictions.c: refuses keys that contradict one another; skips the case where only the ranks at hand do.
  */
 void draft_compare(case_draft *d);

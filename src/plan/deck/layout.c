@@ -113,6 +113,7 @@ static case_size auto_size(const case_draft *d)
 void layout_resolve(case_draft *d)
 {
     bool given = layout_given(d);
+    d->c.idle_asked = given;
     if (given) layout_from_keys(d);
     if (d->c.size == SIZE_AUTO) d->c.size = auto_size(d);
     if (!given && d->c.size == SIZE_FULL) layout_from_recipe(d);

@@ -44,18 +44,6 @@ static void resolve_backend(case_draft *d)
     }
 }
 
-/* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */
-static state_sharding sharding_between(const mesh_layout *l, state_sharding sharding)
-{
-    return l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT] == 1 ? SHARDING_NONE : sharding;
-}
-
-/* The recipes' schedule, and the default. */
-static schedule_kind schedule_by_chunks(const mesh_layout *l)
-{
-    return l->chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
-}
-
 static void resolve_strips(case_draft *d)
 {
     bench_case *c = &d->c;
@@ -94,47 +82,12 @@ static void resolve_optimizer(case_draft *d)
     d->c.optimizer = rule;
 }
 
-static bool same_degrees(const mesh_layout *l, const recipe_row *row)
-{
-    return l->degree[AXIS_TENSOR] == row->tensor && l->degree[AXIS_PIPELINE] == row->pipeline &&
-           l->degree[AXIS_CONTEXT] == row->context && l->degree[AXIS_DATA] == row->data &&
-           l->degree[AXIS_SHARD] == row->shard && l->expert == row->expert &&
-           l->chunks_per_stage == row->chunks_per_stage;
-}
-
-/* Width, heads and vocabulary of the recipe's model, at any depth? */
-static bool same_width(const model_shape *m, const model_shape *full)
-{
-    return m->hidden == full->hidden && m->ffn == full->ffn && m->heads == full->heads &&
-           m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
-}
-
-/* How it is computed: with the recipe's recomputation, sharding and schedule, communication beside computation. */
-static bool computes_alike(const case_draft *d)
-{
-    const bench_case *c = &d->c;
-    const mesh_layout *l = &c->layout;
-    return c->recompute == d->workload->recompute && c->schedule == schedule_by_chunks(l) && c->capacity == 1.0 &&
-           sharding_between(l, c->sharding) == sharding_between(l, d->workload->sharding) && c->overlap;
-}
-
-static bool is_recipe_layout(const case_draft *d)
-{
-    const recipe_row *row = draft_row(d);
-    return d->c.size == SIZE_FULL && d->c.precision == row->precision && d->c.layout.ranks == row->gpus &&
-           same_degrees(&d->c.layout, row) && same_width(&d->c.model, &d->workload->full) &&
-           d->c.model.layers == row->layers && d->c.model.sequence == row->sequence &&
-           d->c.micro_batch == row->micro_batch && d->c.global_batch == row->global_batch && computes_alike(d) &&
-           (d->c.tokens == d->workload->tokens || d->c.tokens == d->workload->recipe_tokens);
-}
-
 static void resolve_names(case_draft *d)
 {
     const model_shape *m = &d->c.model, *full = &d->workload->full;
     const char *name = d->workload->name;
-    bool whole = d->c.size == SIZE_FULL && same_width(m, full);
+    bool whole = d->c.size == SIZE_FULL && has_recipe_width(d);
     d->c.proxy = !whole || m->layers != full->layers;
-    d->c.recipe_layout = is_recipe_layout(d);
     snprintf(d->c.workload, NAME_LENGTH, "%s", name);
     if (!d->c.proxy) snprintf(d->c.model_name, NAME_LENGTH, "%s", name);
     else if (whole) snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
@@ -157,6 +110,7 @@ void draft_resolve(case_draft *d)
     d->c.metric_steps = d->workload->metric_steps;
     count_flops(&d->c, d->workload->formula);
     resolve_names(d);
+    recipe_compare(d);
     built_reasons(&d->c, true, d->c.not_built); /* without the backend: a case on paper needs none */
     draft_compare(d);
 }

@@ -70,14 +70,15 @@ static bool values_are_sound(scanner *s, key_id key, text_view value)
     return false;
 }
 
-/* There is one record for the whole run: wherever it stands, it holds for all sections, and none gives another. */
-static bool shares_record(scanner *s, text_view value)
+/* What there is one of for the whole run: wherever it stands, it holds for all sections, and none gives another. */
+static bool shares_value(scanner *s, key_id key, text_view value)
 {
-    deck_setting *whole = &s->deck.section[0].setting[KEY_RECORD];
+    deck_setting *whole = &s->deck.section[0].setting[key];
     if (!whole->line) *whole = (deck_setting){ s->line, value };
     bool same = whole->value.length == value.length && memcmp(whole->value.at, value.at, value.length) == 0;
     if (!same)
-        mistake(s->wrong, s->line, "record", "there is one for the whole run; line %d gives another", whole->line);
+        mistake(s->wrong, s->line, key_at(key)->name, "there is one for the whole run; line %d gives another",
+                whole->line);
     return same;
 }
 
@@ -91,7 +92,7 @@ static void scan_value(scanner *s, key_id key, text_view value)
     }
     section->setting[key] = (deck_setting){ s->line, value };
     if (value.length == 0) mistake(s->wrong, s->line, name, "has no value");
-    else if (values_are_sound(s, key, value) && (key != KEY_RECORD || shares_record(s, value))) return;
+    else if (values_are_sound(s, key, value) && (!key_is_of_run(key) || shares_value(s, key, value))) return;
     section->sound = false;
 }
 

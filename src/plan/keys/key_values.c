@@ -49,9 +49,15 @@ void key_values(key_id key, char out[KEY_SENTENCE])
     case KIND_WORD: list_words(row->words, out, KEY_SENTENCE); break;
     case KIND_INTEGER: snprintf(out, KEY_SENTENCE, "%lld to %lld", (long long)row->low, (long long)row->high); break;
     case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
-    case KIND_FACTOR: snprintf(out, KEY_SENTENCE, "%g to %g, none", row->least, row->most); break;
+    case KIND_FACTOR: {
+        char words[KEY_TEXT];
+        list_words(row->words, words, sizeof words);
+        snprintf(out, KEY_SENTENCE, "%g to %g, %.64s", row->least, row->most, words);
+        break;
+    }
     case KIND_FAULT: strcpy(out, "KIND OPERATION NTH RANK"); break;
     case KIND_PATH: strcpy(out, "a path, none"); break;
+    case KIND_NONCE: strcpy(out, "a word, none"); break;
     }
 }
 
@@ -99,8 +105,16 @@ static bool read_real(key_id key, text_view value, bench_case *into, char senten
 
 static bool read_factor(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
 {
-    if (!text_equal(value, "none")) return read_real(key, value, into, sentence);
-    *(double *)((char *)into + key_at(key)->offset) = 0.0;
+    const char *const *words = key_at(key)->words;
+    int word = word_index(words, value);
+    if (word < 0 && read_real(key, value, into, sentence)) return true;
+    if (word < 0) {
+        size_t used = strlen(sentence);
+        used += (size_t)snprintf(sentence + used, KEY_SENTENCE - used, "; nor is it one of: ");
+        list_words(words, sentence + used, KEY_SENTENCE - used);
+        return false;
+    }
+    *(double *)((char *)into + key_at(key)->offset) = 0.0 - word;
     return true;
 }
 
@@ -141,6 +155,17 @@ static bool read_path(text_view value, char *into, size_t size, char sentence[KE
     return false;
 }
 
+/* It is printed as it is: letters, digits and signs of ASCII. */
+static bool read_nonce(text_view value, char into[NAME_LENGTH], char sentence[KEY_SENTENCE])
+{
+    bool printable = text_words(value) == 1;
+    for (size_t i = 0; i < value.length; i++) printable &= value.at[i] > 0x20 && value.at[i] < 0x7F;
+    if (printable && value.length < NAME_LENGTH) return text_copy(into, NAME_LENGTH, value);
+    snprintf(sentence, KEY_SENTENCE, "takes one word of at most %d letters, digits and signs of ASCII",
+             NAME_LENGTH - 1);
+    return false;
+}
+
 static bool read_choice(key_id key, text_view value, int64_t *out, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
@@ -155,6 +180,7 @@ bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_S
     int64_t read = 0;
     if (row->kind == KIND_FAULT) return read_fault(value, &into->fault, sentence);
     if (row->kind == KIND_PATH) return read_path(value, (char *)into + row->offset, row->bytes, sentence);
+    if (row->kind == KIND_NONCE) return read_nonce(value, into->nonce, sentence);
     if (row->kind == KIND_FACTOR) return read_factor(key, value, into, sentence);
     if (row->kind == KIND_REAL) return read_real(key, value, into, sentence);
     if (!read_choice(key, value, &read, sentence)) return false;
@@ -177,9 +203,9 @@ static void write_fault(const planted_fault *fault, char out[KEY_TEXT])
                  fault->rank);
 }
 
-static void write_factor(double factor, char out[KEY_TEXT])
+static void write_factor(const key_row *row, double factor, char out[KEY_TEXT])
 {
-    if (factor == 0.0) strcpy(out, "none");
+    if (factor <= 0.0) strcpy(out, row->words[(int)-factor]);
     else snprintf(out, KEY_TEXT, "%.15g", factor);
 }
 
@@ -190,8 +216,9 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
     case KIND_WORD: strcpy(out, row->words[key_integer(key, c)]); break;
     case KIND_INTEGER: snprintf(out, KEY_TEXT, "%lld", (long long)key_integer(key, c)); break;
     case KIND_REAL: snprintf(out, KEY_TEXT, "%.15g", *(const double *)field_of(key, c)); break;
-    case KIND_FACTOR: write_factor(*(const double *)field_of(key, c), out); break;
+    case KIND_FACTOR: write_factor(row, *(const double *)field_of(key, c), out); break;
     case KIND_FAULT: write_fault(&c->fault, out); break;
-    case KIND_PATH: strcpy(out, field_of(key, c)); break;
+    case KIND_PATH:
+    case KIND_NONCE: strcpy(out, field_of(key, c)); break;
     }
 }

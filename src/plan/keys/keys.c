@@ -9,6 +9,8 @@
 #define WORD(list) .kind = KIND_WORD, .words = list
 #define INTEGER(from, to) .kind = KIND_INTEGER, .low = from, .high = to
 #define REAL(from, to) .kind = KIND_REAL, .least = from, .most = to
+#define FACTOR(list, from, to) .kind = KIND_FACTOR, .words = list, .least = from, .most = to
+#define PEAK FACTOR(none_names, 0.001, 1e6), .fallback = "none"
 
 enum { DEGREE = 32768, WIDTH = 16777216, MANY = 2147483647 };
 
@@ -28,9 +30,17 @@ static const key_row table[KEYS] = {
                       .explanation = "auto: cuda where every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
                      .explanation = "HDF5 file, one for the whole run, or none" },
+    [KEY_NONCE] = { "nonce", .kind = KIND_NONCE, .fallback = "none", FIELD(nonce),
+                    .explanation = "a word of the site's own, one for the whole run, that a record made before it was "
+                                   "chosen cannot have" },
     [KEY_STEPS] = { "steps", INTEGER(1, 1000000), .fallback = "50", FIELD(steps), .explanation = "timed steps" },
     [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
                      .explanation = "untimed steps before them" },
+    [KEY_MINUTES] = { "minutes", FACTOR(none_names, 0.01, 100000.0), .fallback = "none", FIELD(minutes),
+                      .explanation = "a soak: the timed steps go on until so many have passed and there were at least "
+                                     "steps of them; it needs warmup of 2 or more, which tell how many there may be" },
+    [KEY_REPEATS] = { "repeats", INTEGER(1, REPEATS_MOST), .fallback = "1", FIELD(repeats),
+                      .explanation = "a case is run so many times; the medians must agree, or it is not valid" },
     [KEY_SEED] = { "seed", INTEGER(0, 4294967295), .fallback = "1", FIELD(seed),
                    .explanation = "of the initial weights and the tokens" },
     [KEY_TOKENS] = { "tokens", WORD(tokens_names), .rule = "recipe's", FIELD(tokens),
@@ -49,7 +59,7 @@ static const key_row table[KEYS] = {
                     .explanation = "fully sharded data-parallel degree" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of each pipeline stage" },
-    [KEY_CAPACITY] = { "capacity", .kind = KIND_FACTOR, .least = 0.01, .most = 1000.0, .fallback = "1", FIELD(capacity),
+    [KEY_CAPACITY] = { "capacity", FACTOR(none_names, 0.01, 1000.0), .fallback = "1", FIELD(capacity),
                        .explanation =
                            "rows of an expert over an even share of a rank's choices in a microbatch; beyond "
                            "them those of least weight are dropped; none: rows for all tokens, most of "
@@ -115,6 +125,10 @@ static const key_row table[KEYS] = {
                                "multiprocessors of a GPU for transfers made by kernels: these take no more, and "
                                "products leave them so many; 0: they share all. By default 16 if tensor > 1, "
                                "else 0; then products leave none where copy engines move what is beside them" },
+    [KEY_PEAK_BF16] = { "peak_bf16", PEAK, FIELD(peak_bf16),
+                        .explanation = "TFLOP/s of dense BF16 products of one device, for MFU, where the program knows "
+                                       "none of that name; where it does, its own is taken, and the report says so" },
+    [KEY_PEAK_FP8] = { "peak_fp8", PEAK, FIELD(peak_fp8), .explanation = "the same of FP8" },
     [KEY_LEARNING_RATE] = { "learning_rate", REAL(0.0, 100.0), .rule = "by size", FIELD(optimizer.learning_rate),
                             .explanation = "largest; full: the recipe's, and the smallest keeps its ratio to it; "
                                            "small, check: 1e-3, constant" },
@@ -125,19 +139,31 @@ static const key_row table[KEYS] = {
                     .explanation =
                         "model: train the check model before and after, and compare with the reference; kernels: "
                         "also each of its operations, and a sample of the timed model's, with the host's" },
+    [KEY_EXPECT] = { "expect", FACTOR(expect_names, 1e-3, 1e15), .fallback = "none", FIELD(expect),
+                     .explanation =
+                         "tokens/s that a case is accepted with, if it is PASSED and VALID; reference: those "
+                         "of the published cell. The report then ends in ACCEPTED or NOT ACCEPTED" },
+    [KEY_TOLERANCE] = { "tolerance", REAL(0.0, 0.99), .fallback = "0.05", FIELD(tolerance),
+                        .explanation = "part of expect that may be missing; by so much published BF16 steps of one "
+                                       "model differ between its fewest and its most GPUs (0.2 to 5 %)" },
     [KEY_FAULT] = { "fault", .kind = KIND_FAULT, .fallback = "none", FIELD(fault),
                     .explanation = "planted at the NTH execution of OPERATION in a step on RANK: drop all_reduce 3 1" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
                             .explanation = "without any progress, after which all ranks end with status 86" },
-    [KEY_TIME_LIMIT] = { "time_limit", .kind = KIND_FACTOR, .least = 1.0, .most = 1e7, .fallback = "none",
-                         FIELD(time_limit),
+    [KEY_TIME_LIMIT] = { "time_limit", FACTOR(none_names, 1.0, 1e7), .fallback = "none", FIELD(time_limit),
                          .explanation = "seconds from the run's begin, after which it stops as on SIGTERM; the "
                                         "launcher's limit holds, too, where it is known" },
 };
 
 const key_row *key_at(key_id key) { return &table[key]; }
 
-bool key_sweeps(key_id key) { return table[key].kind != KIND_FAULT && table[key].kind != KIND_PATH; }
+bool key_sweeps(key_id key)
+{
+    key_kind kind = table[key].kind;
+    return kind != KIND_FAULT && kind != KIND_PATH && kind != KIND_NONCE;
+}
+
+bool key_is_of_run(key_id key) { return key == KEY_RECORD || key == KEY_NONCE; }
 
 key_id key_find(text_view name)
 {
@@ -193,6 +219,6 @@ void keys_print(void)
     print_head();
     for (key_id key = 0; key < KEYS; key++) print_row(key);
     say("\nA list of values, separated by blanks, sweeps; the later key of this table varies faster (not record, "
-        "algorithms, fault).\n");
+        "nonce, algorithms, fault).\n");
     print_operations();
 }

@@ -12,8 +12,11 @@ typedef enum {
     KEY_FP8_SCALING,
     KEY_BACKEND,
     KEY_RECORD,
+    KEY_NONCE,
     KEY_STEPS,
     KEY_WARMUP,
+    KEY_MINUTES,
+    KEY_REPEATS,
     KEY_SEED,
     KEY_TOKENS,
     KEY_TENSOR,
@@ -47,23 +50,28 @@ typedef enum {
     KEY_ATTENTION,
     KEY_ALGORITHMS,
     KEY_TRANSFER_SMS,
+    KEY_PEAK_BF16,
+    KEY_PEAK_FP8,
     KEY_LEARNING_RATE,
     KEY_LEARNING_RATE_WARMUP,
     KEY_CHECK,
+    KEY_EXPECT,
+    KEY_TOLERANCE,
     KEY_FAULT,
     KEY_STALL_SECONDS,
     KEY_TIME_LIMIT,
     KEYS
 } key_id;
 
-typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_FAULT, KIND_PATH } key_kind;
+typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_FAULT, KIND_PATH, KIND_NONCE } key_kind;
 
 typedef struct {
     const char *name;
     key_kind kind;
-    const char *const *words; /* KIND_WORD: in the order of the enumeration, ended by NULL */
+    const char *const *words; /* ended by NULL; KIND_WORD: in the order of the enumeration; KIND_FACTOR: instead of a
+                                 number, the first kept as 0, the second as -1 */
     int64_t low, high;        /* KIND_INTEGER */
-    double least, most;       /* KIND_REAL, KIND_FACTOR: that, or none, which is kept as 0 */
+    double least, most;       /* KIND_REAL, KIND_FACTOR */
     const char *built;        /* the words that are trained so far; a run skips cases with others. NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
     const char *rule;         /* that rule, in words; NULL: there is a fallback */
@@ -81,8 +89,10 @@ key_id key_nearest(text_view name);
 /* What to do about an unknown name: "the nearest is tensor", or where all are. Returns out. */
 enum { KEY_REMEDY = 64 };
 const char *key_remedy(text_view name, char out[KEY_REMEDY]);
-/* May the value be a list? Not for a fault (four words) and a path (a record is one for the run). */
+/* May the value be a list? Not for a fault (four words), a path and a nonce. */
 bool key_sweeps(key_id key);
+/* Is there one for the whole run? */
+bool key_is_of_run(key_id key);
 /* Word for word the values a deck may give: "fp32 bf16", "1 to 1000000". */
 void key_values(key_id key, char out[KEY_SENTENCE]);
 

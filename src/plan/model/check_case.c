@@ -21,7 +21,7 @@ bench_case check_case(const bench_case *c)
     bench_case check = *c;
     check.size = SIZE_CHECK;
     check.proxy = true;
-    check.recipe_layout = false;
+    check.recipe_layout = false, check.recipe_gpus = 0;
     check.model = shape_check(w, &c->layout, c->strips, shape_slots(c->model.layers, &c->layout));
     check.optimizer = optimizer_for(w, SIZE_CHECK, CHECK_STEPS);
     check.optimizer.learning_rate *= 2.0 / (double)check.model.layers;
@@ -42,7 +42,7 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.capacity_groups =
         (capacity_groups){ c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_CONTEXT], c->strips };
     single.world_ranks = 1;
-    single.recipe_layout = false;
+    single.recipe_layout = false, single.recipe_gpus = 0;
     single.backend = BACKEND_HOST;
     if (fp32) single.precision = PRECISION_FP32;
     single.sharding = SHARDING_NONE;

@@ -46,14 +46,18 @@ static void run_layout(outcome *o, int layout)
 {
     char text[1024], reason[REASON_LENGTH];
     measure measured;
-    const run_state in = { .load = { world_node_ranks(), world_node_cores(), 1, 0, INFINITY }, .stop = stop_open() };
+    repeat_medians medians = { 0 };
+    const run_state in = { .load = { world_node_ranks(), world_node_cores(), 1, 0, INFINITY },
+                           .stop = stop_open(),
+                           .repeats = &medians };
     snprintf(text, sizeof text, "%s[%s]\n%s", head, layouts[layout].workload, layouts[layout].keys);
     o->c = case_of(text, world_ranks());
     o->p = paper_open(&o->c);
     mesh_open(&o->m, &o->c.layout, world_rank(), MESH_PAPER);
     result_open(&o->r, &o->c);
     assert_true(case_can_run(&o->c, &in.load, &measured, reason));
-    o->verdict = run_case(&o->c, &measured, &o->r, &in);
+    run_case(&o->c, &measured, &o->r, &in);
+    o->verdict = o->r.verdict;
     measure_free(&measured);
     o->most = (double)o->r.arena_bytes;
     o->submitted = tally_flops(&o->r.tally);

@@ -80,7 +80,7 @@ static void a_recipe_is_judged_by_it(void **state)
     for (int recipe = 0; recipe < 2; recipe++) {
         case_result r;
         bench_case c = case_of(head, 1);
-        c.recipe_layout = recipe, c.layout = layout_of(cyclic);
+        c.recipe_gpus = recipe, c.layout = layout_of(cyclic);
         result_open(&r, &c);
         for (int64_t i = 0; i < c.steps; i++) r.loss[i] = r.gradient_norm[i] = 1.0;
         r.completed = c.steps;

@@ -174,8 +174,10 @@ static void every_disk_call_may_fail(void **state)
     assert_true(k > 4);
 }
 
-static void every_hdf5_call_may_fail(void **state)
+/* A record makes thousands of calls, which repeat themselves: unless there is time, some of them. */
+static void any_hdf5_call_may_fail(void **state)
 {
+    int stride = getenv("XGSW_TEST_LONG") ? 1 : 41;
     record *r = old_record();
     sample_add(r, SAMPLE_NOT_VALID);
     library.fail_at = 0, library.calls = 0, library.armed = true;
@@ -185,14 +187,14 @@ static void every_hdf5_call_may_fail(void **state)
     record_close(r);
     r = old_record();
     sample_add(r, SAMPLE_NOT_VALID);
-    for (int k = 1; k <= calls; k++) {
+    for (int k = 1; k <= calls; k += stride) {
         library.fail_at = k, library.calls = 0, library.armed = true;
         *reason = 0;
         assert_false(record_commit(r, reason, sizeof reason));
         library.armed = false;
         assert_int_equal(library.calls, k); /* nothing was asked after the failure */
         assert_int_equal(strncmp(reason, "HDF5 failed in ", 15), 0);
-        if (k % 100 == 0) assert_int_equal(cases_in_file(), 1);
+        if (k % 100 == 1) assert_int_equal(cases_in_file(), 1);
     }
     assert_int_equal(cases_in_file(), 1);
     assert_int_equal(files_in_folder(), 1);
@@ -275,9 +277,9 @@ static void a_folder_removed_under_way_is_said(void **state) { assert_int_equal(
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(steps_come_in_order),      TEST(every_disk_call_may_fail),
-                                        TEST(every_hdf5_call_may_fail), TEST(a_limit_on_file_size_is_said),
-                                        TEST(a_full_disk_is_said),      TEST(a_folder_removed_under_way_is_said) };
+    const struct CMUnitTest tests[] = { TEST(steps_come_in_order),    TEST(every_disk_call_may_fail),
+                                        TEST(any_hdf5_call_may_fail), TEST(a_limit_on_file_size_is_said),
+                                        TEST(a_full_disk_is_said),    TEST(a_folder_removed_under_way_is_said) };
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

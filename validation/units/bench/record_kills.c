@@ -58,8 +58,8 @@ static double number_in_file(void)
     double n = -1.0;
     bool whole = all_are(file, "/case_0001/results/total_seconds", &n) == 1 &&
                  all_are(file, "/case_0001/results/median_seconds", &n) == 1 &&
-                 all_are(file, "/case_0001/steps/step_seconds", &n) == 9 &&
-                 all_are(file, "/case_0001/steps/losses", &n) == 9 &&
+                 all_are(file, "/case_0001/steps/step_seconds", &n) == 13 &&
+                 all_are(file, "/case_0001/steps/losses", &n) == 13 &&
                  all_are(file, "/case_0001/check_after/seconds", &n) == 1;
     H5Fclose(file);
     return whole ? n : -1.0;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 static float a[64], b[64], c[64];
@@ -85,6 +86,47 @@ static void seconds_are_those_of_execution(void **state)
     machine_close(m);
 }
 
+/* Of the steps that are kept: those of the operations' own origin, whenever they run. */
+static void seconds_are_kept_by_step(void **state)
+{
+    machine *m = machine_open(&(machine_options){ 0 });
+    machine_keep_steps(m, 1);
+    const tally *t = machine_tally(m);
+    submit_all(m);
+    double computing = t->phase_seconds[PHASE_FORWARD] + t->phase_seconds[PHASE_BACKWARD];
+    machine_origin(m, (origin){ .step = 1, .phase = PHASE_FORWARD });
+    submit(machine_queue_at(m, 0), "a", fill_op(tensor_1d(a, F32, 64), 2.0));
+    machine_sync(m);
+    const tally_step *step = machine_steps(m);
+    assert_true(fabs(step->computing - computing) < 1e-12);
+    assert_true(t->phase_seconds[PHASE_FORWARD] + t->phase_seconds[PHASE_BACKWARD] > computing);
+    assert_true(step->run_delay >= 0.0 && step->run_delay <= computing);
+    for (int x = 0; x < t->axes; x++) {
+        double kinds = 0.0;
+        for (int i = 0; i < t->transfers; i++)
+            kinds +=
+                strncmp(t->transfer[i].name, t->axis[x].axis, strlen(t->axis[x].axis)) ? 0.0 : t->transfer[i].seconds;
+        assert_true(fabs(step->collectives[x] - kinds) < 1e-12);
+        assert_true(step->waiting[x] == t->axis[x].exposed_seconds);
+    }
+    machine_close(m);
+}
+
+/* As gradients of experts and of all else: the second group lies within the first, whichever comes last. */
+static void the_largest_group_of_an_axis_counts(void **state)
+{
+    static group large = { .axis = "gradient", .size = 1, .first = 2, .handle = -1 },
+                 small = { .axis = "gradient", .size = 1, .first = 6, .handle = -1 };
+    group *const order[][2] = { { &large, &small }, { &small, &large } };
+    for (int i = 0; i < 2; i++) {
+        machine *m = machine_open(&(machine_options){ .on_paper = true });
+        queue *talk = machine_queue(m, "talk");
+        for (int j = 0; j < 2; j++) submit(talk, "a", all_reduce_op(order[i][j], tensor_1d(a, F32, 16)));
+        assert_int_equal(machine_tally(m)->axis[0].first, 2);
+        machine_close(m);
+    }
+}
+
 /* What was dispatch, of the time that 5000 submissions to a ring of fewer operations take. */
 static double dispatch_share(void)
 {
@@ -154,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_equal_on_every_machine), cmocka_unit_test(seconds_are_those_of_execution),
+        cmocka_unit_test(seconds_are_kept_by_step),          cmocka_unit_test(the_largest_group_of_an_axis_counts),
         cmocka_unit_test(a_full_ring_is_no_dispatch),        cmocka_unit_test(paper_takes_no_time),
         cmocka_unit_test(sent_bytes_are_those_of_a_ring),
     };

@@ -178,14 +178,16 @@ static void add_echo(key_id key, const bench_case *c, char *body, size_t size)
 static void echo_reads_back(void **state)
 {
     char echo[3000] = "";
-    bench_case c = case_of("record = a/b.h5\n[llama3.1-8b]\nsize = small\nprecision = fp8\nfp8_scale = exact\nfault = "
-                           "drop all_reduce 3 1\n"
-                           "learning_rate = 3.3e-4\norder = hostile\norder_seed = 7\ntensor = 2\nstall_seconds = 1.5\n",
-                           4, false);
-    add_echo(KEY_RECORD, &c, echo, sizeof echo);
+    bench_case c = case_of(
+        "record = a/b.h5\nnonce = tender-7\n[llama3.1-8b]\nsize = small\nprecision = fp8\nfp8_scale = exact\nfault = "
+        "drop all_reduce 3 1\n"
+        "learning_rate = 3.3e-4\norder = hostile\norder_seed = 7\ntensor = 2\nstall_seconds = 1.5\n"
+        "expect = reference\ntolerance = 0.1\nwarmup = 2\nminutes = 1.5\n",
+        4, false);
+    add_echo(KEY_RECORD, &c, echo, sizeof echo), add_echo(KEY_NONCE, &c, echo, sizeof echo);
     strcat(echo, "[llama3.1-8b]\n");
     for (key_id key = 0; key < KEYS; key++)
-        if (key != KEY_RECORD) add_echo(key, &c, echo, sizeof echo);
+        if (!key_is_of_run(key)) add_echo(key, &c, echo, sizeof echo);
     bench_case again = case_of(echo, 4, false);
     for (key_id key = 0; key < KEYS; key++) {
         char first[KEY_TEXT], second[KEY_TEXT];

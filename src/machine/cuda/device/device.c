@@ -6,6 +6,7 @@
 #include "machine/cuda/device/libraries.h"
 #include "machine/cuda/device/nvml.h"
 #include "machine/world.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -162,6 +163,18 @@ static void say_driver(char *text, size_t length, const char *version)
     cudaDriverGetVersion(&driver);
     say_version(knows, sizeof knows, driver);
     snprintf(text, length, "%.14s%sCUDA %.8s", version, *version ? ", " : "", knows);
+}
+
+void cuda_device_state(device_state *now)
+{
+    nvml_state s = nvml_read(own.device.identity);
+    *now = (device_state){ .clock_hertz = s.clock_hertz > 0.0 ? s.clock_hertz : NAN,
+                           .temperature = s.temperature,
+                           .power_watts = s.power_watts > 0.0 ? s.power_watts : NAN,
+                           .joules = s.joules,
+                           .events = s.events,
+                           .throttled = s.throttled };
+    memcpy(now->reasons, s.throttle_reasons, sizeof now->reasons);
 }
 
 machine_device cuda_device_read(void)

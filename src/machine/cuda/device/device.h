@@ -1,6 +1,7 @@
 /* This rank's GPU: which it is, whether it will do, what it is like now. */
 #pragma once
 #include "machine/kind.h"
+#include "machine/sample/sampler.h"
 
 /* Can this process run on a GPU of its own? If not, why: a clause. Makes its context there. */
 bool cuda_device_usable(char *why, size_t length);
@@ -9,3 +10,5 @@ bool cuda_device_usable(char *why, size_t length);
 void cuda_device_use(void);
 /* The same, and asks it for its clock, power and memory. */
 machine_device cuda_device_read(void);
+/* What NVML tells of it now; any thread may ask, once it has been chosen. */
+void cuda_device_state(device_state *now);

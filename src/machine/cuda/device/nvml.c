@@ -2,10 +2,11 @@
  * here. XGSW_NVML, on the command line, is the name of its file; NULL means that the program itself holds it. */
 #include "machine/cuda/device/nvml.h"
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_FEATURE_ENABLED = 1 };
+enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_TEMPERATURE_GPU = 0, NVML_FEATURE_ENABLED = 1 };
 typedef struct nvml_device *nvml_handle;
 
 typedef struct {
@@ -16,6 +17,8 @@ typedef struct {
     int (*power)(nvml_handle h, unsigned *milliwatts);
     int (*clocks_event_reasons)(nvml_handle h, unsigned long long *bits);
     int (*ecc_mode)(nvml_handle h, int *now, int *after_reboot);
+    int (*temperature)(nvml_handle h, int which, unsigned *celsius);
+    int (*energy)(nvml_handle h, unsigned long long *millijoules);
 } nvml_functions;
 
 static void *function(void *library, const char *name, const char *former_name)
@@ -35,6 +38,8 @@ static nvml_functions load(void)
         { "nvmlDeviceGetPowerUsage", NULL },
         { "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons" },
         { "nvmlDeviceGetEccMode", NULL },
+        { "nvmlDeviceGetTemperature", NULL },
+        { "nvmlDeviceGetTotalEnergyConsumption", NULL },
     };
     enum { FUNCTIONS = sizeof name / sizeof *name };
     _Static_assert(sizeof(nvml_functions) == FUNCTIONS * sizeof(void *), "a name for every function");
@@ -67,6 +72,7 @@ static void read_reasons(nvml_state *s, unsigned long long bits)
     };
     size_t used = 0;
     s->clocks_known = true;
+    s->events = (int)bits;
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (!(bits & reason[i].bit)) continue;
         s->throttled |= reason[i].throttles;
@@ -81,7 +87,7 @@ nvml_state nvml_read(const char *identity)
     static nvml_functions f;
     static bool loaded;
     if (!loaded) f = load(), loaded = true;
-    nvml_state s = { 0 };
+    nvml_state s = { .temperature = NAN, .joules = NAN, .events = -1 };
     nvml_handle h = NULL;
     unsigned value;
     unsigned long long bits;
@@ -92,5 +98,7 @@ nvml_state nvml_read(const char *identity)
     if (f.power && f.power(h, &value) == NVML_SUCCESS) s.power_watts = 1e-3 * value;
     if (f.ecc_mode && f.ecc_mode(h, &now, &after_reboot) == NVML_SUCCESS) s.ecc = now == NVML_FEATURE_ENABLED;
     if (f.clocks_event_reasons && f.clocks_event_reasons(h, &bits) == NVML_SUCCESS) read_reasons(&s, bits);
+    if (f.temperature && f.temperature(h, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS) s.temperature = value;
+    if (f.energy && f.energy(h, &bits) == NVML_SUCCESS) s.joules = 1e-3 * (double)bits;
     return s;
 }

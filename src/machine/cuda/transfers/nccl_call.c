@@ -1,5 +1,5 @@
 /* The door to NCCL. What is being called is process state, as NCCL's is. */
-#include "machine/cuda/transfers/nccl_watch.h"
+#include "machine/cuda/transfers/nccl_call.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/watch/watch.h"

@@ -1,0 +1,93 @@
+/* From all ranks to rank 0; what the run rules need goes to all. */
+#include "bench/gather_case.h"
+#include "base/fail.h"
+#include "bench/slow/gather.h"
+#include "bench/soak.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranks that take no part bring nothing; the mesh is the first ranks of the world. */
+static void gather_times(case_result *r)
+{
+    world_broadcast(&r->completed, sizeof r->completed, 0);
+    soak_end(r);
+    int64_t total = r->total;
+    size_t bytes = (size_t)total * sizeof(double);
+    double *all = world_rank() == 0 ? malloc(bytes * (size_t)world_ranks()) : NULL;
+    if (world_rank() == 0 && !all) FAIL("no memory for the step times of %d ranks", world_ranks());
+    world_gather(r->step_seconds, bytes, all, 0);
+    for (int64_t i = 0; all && i < r->completed; i++) {
+        r->step_seconds[i] = 0.0;
+        for (int rank = 0; rank < r->given->layout.ranks; rank++) {
+            double seconds = all[rank * total + i];
+            r->rank_seconds[i * r->given->layout.ranks + rank] = seconds;
+            if (seconds > r->step_seconds[i]) r->step_seconds[i] = seconds;
+        }
+    }
+    free(all);
+    double *shared[] = { r->loss, r->gradient_norm, r->learning_rate, r->step_seconds };
+    for (int i = 0; i < 4; i++) world_broadcast(shared[i], bytes, 0);
+    for (int i = 0; i < ROUTED_FIGURES; i++) world_broadcast(r->routed[i], bytes, 0);
+    world_broadcast(&r->stopped, sizeof r->stopped, 0);
+}
+
+/* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. */
+static void compare_devices(case_result *r)
+{
+    int ranks = r->given->layout.ranks;
+    for (int i = 0; r->devices && i < 2 * ranks; i++) {
+        const machine_device *d = &r->devices[i];
+        bool alike = i == 0 || strcmp(d->name, r->device) == 0;
+        if (i == 0) snprintf(r->device, sizeof r->device, "%s", d->name);
+        if (d->throttled && !r->throttled[0])
+            snprintf(r->throttled, sizeof r->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
+        if (!d->clocks_known && !r->clocks_unknown[0])
+            snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "rank %d", i / 2);
+        if (!alike) r->device[0] = 0;
+    }
+    world_broadcast(r->device, sizeof r->device, 0);
+    world_broadcast(r->throttled, sizeof r->throttled, 0);
+    world_broadcast(r->clocks_unknown, sizeof r->clocks_unknown, 0);
+}
+
+static void gather_devices(case_result *r)
+{
+    size_t ranks = (size_t)r->given->layout.ranks;
+    machine_device *all = world_rank() == 0 ? malloc((size_t)world_ranks() * sizeof r->window) : NULL;
+    if (world_rank() == 0 && !all) FAIL("no memory for the devices of %d ranks", world_ranks());
+    world_gather(r->window, sizeof r->window, all, 0);
+    if (all) memcpy(r->devices, all, ranks * sizeof r->window);
+    free(all);
+    compare_devices(r);
+}
+
+static void gather_clocks(case_result *r)
+{
+    int ranks = r->given->layout.ranks;
+    double *seconds = calloc((size_t)ranks, sizeof *seconds);
+    rank_clocks *all = calloc((size_t)world_ranks(), sizeof *all);
+    if (!seconds || !all) FAIL("no memory for the clocks of %d ranks", world_ranks());
+    world_gather(&r->clock.found, sizeof *all, all, 0);
+    if (world_rank() == 0) {
+        memcpy(r->clocks, all, (size_t)ranks * sizeof *all);
+        for (int64_t i = 0; i < r->completed * ranks; i++) seconds[i % ranks] += r->rank_seconds[i];
+        clocks_complaint(all, seconds, ranks, r->clock_wrong, sizeof r->clock_wrong);
+    }
+    world_broadcast(r->clock_wrong, sizeof r->clock_wrong, 0);
+    free(all);
+    free(seconds);
+}
+
+void gather_case(case_result *r, trainer *t, machine_kind kind)
+{
+    gather_times(r);
+    rank_times times = times_of_rank(r, t ? t->machine : NULL);
+    if (t) trainer_dismantle(t);
+    gather_devices(r);
+    times_gather(&times, r);
+    gather_clocks(r);
+    samples_gather(&r->samples, kind, r->given->layout.ranks, r->sampler);
+    if (!r->throttled[0]) snprintf(r->throttled, sizeof r->throttled, "%s", r->samples.throttled);
+}

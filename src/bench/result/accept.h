@@ -1,0 +1,23 @@
+/* Is a case as fast as the deck expects, and how does a run end? */
+#pragma once
+#include "bench/result/sinks.h"
+
+/* Does the deck expect anything of the case? */
+bool accept_expects(const bench_case *c);
+/* The tokens/s that it expects, on a device of that name ("": not known); NaN: none, or those of a published cell that
+ * there is not. */
+double accept_expected(const bench_case *c, const char *device);
+/* "900.0 tokens/s less 5 %"; where nobody has published a cell, that. Returns text. */
+enum { EXPECTED_TEXT = 96 };
+const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT]);
+
+/* Sets what is expected of a judged or skipped case, whether it is accepted (PASSED, VALID, and at least the expected
+ * tokens/s less the tolerance), and why not. */
+void accept_case(case_result *r);
+
+/* Adds a case to the counts; stopped: the run was asked to stop before its end. */
+void accept_count(final_counts *n, const case_result *r, bool stopped);
+/* The run's exit status. A case that a stop took is held against nobody. */
+int accept_status(const final_counts *n);
+/* The run's verdict, in a word. */
+const char *accept_word(const final_counts *n);

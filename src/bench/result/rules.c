@@ -1,0 +1,165 @@
+/* The run rules xgsw-1. */
+#include "bench/result/rules.h"
+#include "base/build_info.h"
+#include "bench/result/repeats.h"
+#include <math.h>
+#include <stdio.h>
+
+/* On devices the host only submits: its cores may be fewer than its threads. */
+static void without_crowding(case_result *r)
+{
+    const host_load *load = &r->load;
+    int wanted = load->node_ranks * load->threads;
+    bool on_devices = r->given->backend == BACKEND_CUDA;
+    if (!on_devices && wanted > load->cores)
+        result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads,
+                          load->cores);
+    else if (!on_devices && wanted > load->quota)
+        result_invalidate(r, "oversubscribed: %d ranks of %d threads on a quota of %.2f processors", load->node_ranks,
+                          load->threads, load->quota);
+    if (on_devices && load->sharing > 1) result_invalidate(r, "ranks share a device: up to %d on one", load->sharing);
+}
+
+/* What a user of the machine would not have, though it was bought. */
+static void without_idle_ranks(case_result *r)
+{
+    const bench_case *c = r->given;
+    if (c->layout.ranks < c->world_ranks && !c->idle_asked)
+        result_invalidate(r,
+                          "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give "
+                          "it with data = %d",
+                          c->world_ranks - c->layout.ranks, c->world_ranks, c->layout.ranks,
+                          c->layout.degree[AXIS_DATA]);
+}
+
+static void without_throttling(case_result *r)
+{
+    if (r->throttled[0]) result_invalidate(r, "throttled device: %s", r->throttled);
+    if (r->given->backend == BACKEND_CUDA && r->clocks_unknown[0])
+        result_invalidate(r, "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)",
+                          r->clocks_unknown);
+}
+
+/* A recipe's tensor groups lie within a node; a layout of one's own may do as it likes. */
+static void placed_as_the_recipe(case_result *r)
+{
+    char split[REASON_LENGTH];
+    if (r->given->recipe_gpus && placement_complaint(&r->placement, &r->given->layout, split))
+        result_invalidate(r, "%s", split);
+}
+
+static void with_true_clocks(case_result *r)
+{
+    if (r->clock_wrong[0]) result_invalidate(r, "%s", r->clock_wrong);
+}
+
+static void without_outliers(case_result *r)
+{
+    for (int i = 0; i < OUTLIERS && r->outlier[i][0]; i++) result_invalidate(r, "%s", r->outlier[i]);
+}
+
+static void with_one_program(case_result *r)
+{
+    if (r->libraries_differ[0]) result_invalidate(r, "libraries differ: %s", r->libraries_differ);
+    if (build_debug) result_invalidate(r, "debug build");
+}
+
+/* Few steps have a few steps' spread. A soak has as many as it came to, of others the deck says. */
+static void with_steady_steps(case_result *r)
+{
+    int64_t timed = r->completed > r->given->warmup ? r->completed - r->given->warmup : 0;
+    int64_t steps = r->given->minutes > 0.0 ? timed : r->given->steps;
+    if (steps < LEAST_STEPS)
+        result_invalidate(r, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
+    if (timed < LEAST_STEPS) return;
+    if (r->spread > SPREAD_LIMIT)
+        result_invalidate(r, "spread %.3f of the step times, p90 / p10, above %.3g", r->spread, SPREAD_LIMIT);
+    if (r->drift > DRIFT_LIMIT || r->drift < 1.0 / DRIFT_LIMIT)
+        result_invalidate(r, "drift %.3f of the step times, median of the last half / first half, beyond %.3g",
+                          r->drift, DRIFT_LIMIT);
+}
+
+/* Of a case that is run several times, up to this one. */
+static void as_before(case_result *r)
+{
+    if (r->repeated.spread > REPEATS_LIMIT)
+        result_invalidate(r, "the medians of %d repeats spread by %.1f %%, limit %.0f %%", r->repeated.count,
+                          100.0 * r->repeated.spread, 100.0 * REPEATS_LIMIT);
+}
+
+/* A soak ends before its time where there is no room for more steps. */
+static void as_long_as_asked(case_result *r)
+{
+    double minutes = 0.0;
+    for (int64_t i = r->given->warmup; i < r->completed; i++) minutes += r->step_seconds[i] / 60.0;
+    if (minutes < r->given->minutes)
+        result_invalidate(r, "a soak of %.4g minutes, not %.4g", minutes, r->given->minutes);
+}
+
+/* What is set so that less is done, or something else, than in training. */
+static void as_in_training(case_result *r)
+{
+    const bench_case *c = r->given;
+    const planted_fault *f = &c->fault;
+    if (c->check == CHECK_OFF) result_invalidate(r, "check off");
+    if (f->kind != FAULT_NONE)
+        result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth,
+                          f->rank);
+    if (c->optimizer.learning_rate == 0.0) result_invalidate(r, "learning rate 0: nothing is learned");
+    if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
+    if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
+}
+
+/* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are
+ * not those of training, and are compared with no other's. A model that knows nothing costs ln(vocabulary), an
+ * untrained one little more: a loss of twice that comes of large logits that are wrong. */
+static void with_sound_numbers(case_result *r)
+{
+    double first = r->completed ? r->loss[0] : 0.0, limit = 2.0 * fmax(log((double)r->given->model.vocabulary), first);
+    int64_t worst = 0;
+    for (int64_t i = 0; i < r->completed; i++) {
+        if (isfinite(r->loss[i]) && isinf(r->gradient_norm[i]))
+            result_invalidate(r, "a gradient norm beyond the exact sum");
+        else if (!isfinite(r->loss[i]) || !isfinite(r->gradient_norm[i])) result_invalidate(r, "not a number");
+        if (r->gradient_norm[i] == 0.0) result_invalidate(r, "a gradient is zero: training has collapsed");
+        if (r->loss[i] > r->loss[worst]) worst = i;
+    }
+    if (r->completed && r->loss[worst] > limit)
+        result_invalidate(
+            r, "the loss rose to %.4g in step %lld, above %.4g, twice that of an untrained model: training diverged",
+            r->loss[worst], (long long)worst, limit);
+}
+
+static void to_its_end(case_result *r)
+{
+    char progress[PROGRESS_TEXT];
+    if (r->fail_reasons) result_invalidate(r, "failed");
+    if (r->stopped) result_invalidate(r, "interrupted after %s: %s", result_progress(r, progress), r->stopped_by);
+}
+
+void rules_apply(case_result *r)
+{
+    static void (*const rule[])(case_result *) = {
+        as_in_training,   without_crowding,     without_idle_ranks, without_throttling, without_outliers,
+        with_true_clocks, placed_as_the_recipe, with_one_program,   with_steady_steps,  as_before,
+        as_long_as_asked, with_sound_numbers,   to_its_end
+    };
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r);
+}
+
+void rules_compare(case_result *r)
+{
+    const bench_case *c = r->given;
+    char *why = r->comparison;
+    if (r->verdict != VERDICT_PASSED) snprintf(why, REASON_LENGTH, "%s", verdict_words[r->verdict]);
+    else if (!r->valid) snprintf(why, REASON_LENGTH, "NOT VALID");
+    else if (c->backend != BACKEND_CUDA)
+        snprintf(why, REASON_LENGTH, "backend %s: its ranks are processes, not GPUs", backend_name(c->backend));
+    else snprintf(why, REASON_LENGTH, "%s", c->incomparable);
+    r->comparable = why[0] == 0;
+    if (r->comparable && c->recipe_layout)
+        snprintf(why, REASON_LENGTH, "with the published cell of %d GPUs", c->recipe_gpus);
+    else if (r->comparable)
+        snprintf(why, REASON_LENGTH, "scaled: the recipe's layout of %d GPUs, data-parallel to %d", c->recipe_gpus,
+                 c->layout.ranks);
+}

@@ -1,0 +1,70 @@
+/* Means over the timed steps, of the tables that the record holds. */
+#include "bench/slow/line.h"
+#include "base/say.h"
+#include "bench/slow/outliers.h"
+#include <math.h>
+
+/* Milliseconds a step: of each rank, then over the ranks. */
+typedef struct {
+    double mean, least, most;
+    int worst;
+} spread;
+
+static double mean_of_rank(const case_result *r, rank_table table, int rank)
+{
+    const bench_case *c = r->given;
+    double seconds = 0.0;
+    for (int64_t s = c->warmup; s < r->completed; s++) seconds += r->rank_table[table][s * c->layout.ranks + rank];
+    return 1e3 * seconds / (double)(r->completed - c->warmup);
+}
+
+static spread spread_of(const case_result *r, rank_table table)
+{
+    spread x = { .least = INFINITY };
+    int ranks = r->given->layout.ranks;
+    for (int i = 0; i < ranks; i++) {
+        double ms = mean_of_rank(r, table, i);
+        x.mean += ms / ranks;
+        x.least = fmin(x.least, ms);
+        if (ms > x.most) x.most = ms, x.worst = i;
+    }
+    return x;
+}
+
+/* Means over ranks; without what is less than a part in a thousand of computing. */
+static void say_waiting(const case_result *r, double computing)
+{
+    static const char *const axis[] = { "tensor", "context", "expert", "shard", "pipeline", "gradient", "all" };
+    const char *before = "; waiting for";
+    for (int a = 0; a < RANK_TABLES - RANK_WAITING_TENSOR; a++) {
+        spread x = spread_of(r, (rank_table)(RANK_WAITING_TENSOR + a));
+        if (x.mean < 1e-3 * computing) continue;
+        say("%s %s %.3g ms", before, axis[a], x.mean);
+        before = ",";
+    }
+}
+
+static void say_paces(const case_result *r)
+{
+    int slow = 0, judged = 0, ranks = r->given->layout.ranks;
+    for (int i = 0; i < ranks; i++) {
+        slow += pace_is_outlier(&r->pace[i]);
+        judged += !isnan(r->pace[i].excess);
+    }
+    if (judged < ranks) say("; %d of %d have no peers or too few steps", ranks - judged, ranks);
+    if (slow) say("; %d %s slow\n", slow, slow > 1 ? "are" : "is");
+    else say(judged ? "; nobody is slow\n" : "\n");
+}
+
+void say_ranks(const case_result *r)
+{
+    if (r->given->layout.ranks == 1) return;
+    spread own = spread_of(r, RANK_COMPUTING), delay = spread_of(r, RANK_RUN_DELAY), late = spread_of(r, RANK_LATE);
+    say("Ranks      computing %.3g ms a step (least %.3g, most %.3g, rank %d)", own.mean, own.least, own.most,
+        own.worst);
+    say_waiting(r, own.mean);
+    say("; last to come: rank %d, by %.3g ms", late.worst, late.most);
+    if (delay.most > 0.01 * own.mean)
+        say("; processors ran others for %.3g ms (most %.3g, rank %d)", delay.mean, delay.most, delay.worst);
+    say_paces(r);
+}

@@ -1,0 +1,12 @@
+/* A soak: the timed steps of a case go on until its minutes have passed and it has done its steps. */
+#pragma once
+#include "bench/result/result.h"
+
+/* As the timed steps of a case begin, which is a soak or not: notes when they may end, and makes room for as many as
+ * there may be, by the fastest step of the warm-up. Is it one? */
+bool soak_begin(case_result *r);
+/* STOP_SOAKED: two steps behind this one (two are submitted before all ranks know) the soak is long enough, or its room
+ * ends; else 0. */
+int soak_reason(const case_result *r, int64_t step);
+/* Lists of a soak are as long as its steps. completed: known on this rank. */
+void soak_end(case_result *r);

@@ -1,0 +1,38 @@
+/* Linux: the second number of schedstat, nanoseconds (Documentation/scheduler/sched-stats.rst). */
+#include "machine/host/run_delay.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Seconds; the least slice that a scheduler gives is longer (Linux: base_slice_ns, 0.7 ms and more). */
+static const double BRIEF = 5e-4;
+
+static double seconds_so_far(const run_delay *d)
+{
+    char text[96];
+    unsigned long long ran, waited;
+    ssize_t length = d->file < 0 ? -1 : pread(d->file, text, sizeof text - 1, 0);
+    if (length <= 0) return 0.0;
+    text[length] = 0;
+    return sscanf(text, "%llu %llu", &ran, &waited) == 2 ? 1e-9 * (double)waited : 0.0;
+}
+
+run_delay run_delay_open(double now)
+{
+    run_delay d = { .file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), .at = now };
+    d.seen = seconds_so_far(&d);
+    return d;
+}
+
+void run_delay_close(run_delay *d)
+{
+    if (d->file >= 0) close(d->file);
+}
+
+double run_delay_at(run_delay *d, double now)
+{
+    double before = d->seen;
+    if (now - d->at > BRIEF) d->seen = seconds_so_far(d);
+    d->at = now;
+    return d->seen - before;
+}

@@ -1,0 +1,150 @@
+/* Files are read by plain calls: no memory is taken. */
+#include "machine/sample/node.h"
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH = 256, WORD = 64, CORES_READ = 16 };
+
+/* As much of the file as there is room for; false: it cannot be read. */
+static bool read_text(const char *path, char *text, size_t room)
+{
+    size_t length = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    for (ssize_t got = 1; file >= 0 && got > 0 && length + 1 < room; length += got > 0 ? (size_t)got : 0)
+        got = read(file, text + length, room - 1 - length);
+    if (file >= 0) close(file);
+    text[length] = 0;
+    return length > 0;
+}
+
+static double number_in(const char *path)
+{
+    char word[WORD];
+    return read_text(path, word, sizeof word) ? strtod(word, NULL) : NAN;
+}
+
+/* ---- packages ---- */
+
+/* /sys/class/powercap/intel-rapl:0/energy_uj, of AMD's processors too. */
+static double package_file(const node_meter *m, int package, const char *name)
+{
+    char path[PATH];
+    snprintf(path, sizeof path, "%s/class/powercap/intel-rapl:%d/%s", m->sys, package, name);
+    return 1e-6 * number_in(path);
+}
+
+/* Domains of other names are parts of packages, or contain them. */
+static bool is_package(const node_meter *m, int package)
+{
+    char path[PATH], name[WORD];
+    snprintf(path, sizeof path, "%s/class/powercap/intel-rapl:%d/name", m->sys, package);
+    return read_text(path, name, sizeof name) && strncmp(name, "package", 7) == 0;
+}
+
+/* What all packages took since the last look, a counter that has gone round included. */
+static double joules(node_meter *m)
+{
+    for (int i = 0; i < m->packages; i++) {
+        node_package *p = &m->package[i];
+        double now = package_file(m, p->number, "energy_uj"), more = now - p->joules;
+        m->joules += more < 0.0 ? more + p->range : more;
+        p->joules = now;
+    }
+    return m->packages ? m->joules : NAN;
+}
+
+static void find_packages(node_meter *m)
+{
+    for (int i = 0; i < NODE_PACKAGES; i++) {
+        node_package p = { i, package_file(m, i, "energy_uj"), package_file(m, i, "max_energy_range_uj") };
+        if (is_package(m, i) && isfinite(p.joules) && isfinite(p.range)) m->package[m->packages++] = p;
+    }
+}
+
+/* ---- cores ---- */
+
+/* A line of /proc/stat: name, user, nice, system, idle, waiting for devices, interrupts, soft ones, stolen. */
+static double busy_ticks(const node_meter *m, const char *line)
+{
+    double t[8] = { 0.0 };
+    int core = -1;
+    if (sscanf(line, "cpu%d %lf %lf %lf %lf %lf %lf %lf %lf", &core, t, t + 1, t + 2, t + 3, t + 4, t + 5, t + 6,
+               t + 7) < 8)
+        return 0.0;
+    return core >= 0 && core < NODE_CORES && m->uses[core] ? t[0] + t[1] + t[2] + t[5] + t[6] + t[7] : 0.0;
+}
+
+/* Sums of all cores stand first, then a line for each. */
+static double busy_seconds(node_meter *m)
+{
+    char path[PATH];
+    double ticks = 0.0;
+    snprintf(path, sizeof path, "%s/stat", m->proc);
+    if (!m->cores || !read_text(path, m->text, sizeof m->text)) return NAN;
+    for (const char *line = strchr(m->text, '\n'); line && strncmp(line + 1, "cpu", 3) == 0;
+         line = strchr(line + 1, '\n'))
+        ticks += busy_ticks(m, line + 1);
+    return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* Where there is no choice of frequencies, /proc/cpuinfo may know it: the mean of what is told. */
+static double told_hertz(node_meter *m)
+{
+    char path[PATH];
+    double sum = 0.0;
+    int count = 0;
+    snprintf(path, sizeof path, "%s/cpuinfo", m->proc);
+    if (!read_text(path, m->text, sizeof m->text)) return NAN;
+    for (const char *at = m->text; count < CORES_READ && (at = strstr(at, "cpu MHz")) && (at = strchr(at, ':'));
+         count++)
+        sum += strtod(at + 1, NULL);
+    return count ? 1e6 * sum / count : NAN;
+}
+
+static double core_hertz(node_meter *m)
+{
+    double sum = 0.0;
+    int count = m->cores < CORES_READ ? m->cores : CORES_READ;
+    for (int i = 0; i < count; i++) {
+        char path[PATH];
+        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", m->sys,
+                 m->core[i * m->cores / count]);
+        sum += 1e3 * number_in(path);
+        if (isnan(sum)) return told_hertz(m);
+    }
+    return count ? sum / count : NAN;
+}
+
+/* "0.20 0.18 0.12 1/80 11206": the fourth is those that run, of all; who reads this is one of them. */
+static double load(const node_meter *m)
+{
+    char path[PATH], line[WORD];
+    double running = NAN;
+    snprintf(path, sizeof path, "%s/loadavg", m->proc);
+    if (read_text(path, line, sizeof line)) sscanf(line, "%*s %*s %*s %lf/", &running);
+    return running - 1.0;
+}
+
+void node_open(node_meter *m, const char *proc, const char *sys)
+{
+    *m = (node_meter){ .proc = proc, .sys = sys };
+    find_packages(m);
+}
+
+void node_add_core(node_meter *m, int core)
+{
+    if (core < 0 || core >= NODE_CORES || m->uses[core]) return;
+    m->uses[core] = true;
+    m->core[m->cores++] = (short)core;
+}
+
+node_state node_read(node_meter *m)
+{
+    return (node_state){
+        .load = load(m), .core_hertz = core_hertz(m), .busy_seconds = busy_seconds(m), .joules = joules(m)
+    };
+}

@@ -1,0 +1,196 @@
+/* Rank and thread speak through a pair of sockets, a letter each way, on which the thread waits a second at a time:
+ * whatever the C library's clock says. */
+#include "machine/sample/sampler.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+const double SAMPLE_SECONDS = 1.0;
+
+/* PATIENCE: milliseconds. The thread's own letter is DONE. */
+enum { BEGIN = 'b', END = 'e', CLOSE = 'c', DONE = 'd', PATIENCE = 2000 };
+
+struct sampler {
+    sample_subject of;
+    node_meter node;
+    pthread_t thread;
+    int rank_end, thread_end;
+    bool stuck;
+    double began, cost;
+    machine_sample first; /* with counters as they are told */
+    machine_sample kept[SAMPLES_KEPT];
+    int64_t count, looks, stride; /* of the looks every stride-th is kept, and the last */
+    char throttled[96];
+    double throttled_at;
+};
+
+static double processor_seconds(clockid_t of)
+{
+    struct timespec t = { 0, 0 };
+    clock_gettime(of, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- a sample ---- */
+
+static void look_at_device(sampler *s, machine_sample *to)
+{
+    device_state d = { NAN, NAN, NAN, NAN, .events = -1 };
+    if (s->of.device) s->of.device(&d);
+    to->clock_hertz = d.clock_hertz, to->temperature = d.temperature;
+    to->power_watts = d.power_watts, to->device_joules = d.joules;
+    to->events = d.events;
+    if (!d.throttled || s->throttled[0]) return;
+    memcpy(s->throttled, d.reasons, sizeof s->throttled);
+    s->throttled_at = to->seconds;
+}
+
+static void look_at_node(sampler *s, machine_sample *to)
+{
+    node_state n = { NAN, NAN, NAN, NAN };
+    if (s->of.cores) n = node_read(&s->node);
+    to->core_hertz = n.core_hertz, to->load = n.load;
+    to->busy_seconds = n.busy_seconds, to->package_joules = n.joules;
+}
+
+static void count_from_first(const machine_sample *first, machine_sample *x)
+{
+    x->device_joules -= first->device_joules;
+    x->package_joules -= first->package_joules;
+    x->busy_seconds -= first->busy_seconds;
+    x->own_seconds -= first->own_seconds;
+}
+
+/* Events of a sample that is not kept are those of the one before it. */
+static void add_events(machine_sample *to, int events)
+{
+    if (events >= 0) to->events = (to->events < 0 ? 0 : to->events) | events;
+}
+
+static void thin_out(sampler *s)
+{
+    for (int64_t i = 0; i < SAMPLES_KEPT / 2; i++) {
+        s->kept[i] = s->kept[2 * i];
+        add_events(&s->kept[i], s->kept[2 * i + 1].events);
+    }
+    s->count = SAMPLES_KEPT / 2;
+    s->stride *= 2;
+}
+
+static void keep(sampler *s, const machine_sample *x, bool last)
+{
+    bool due = last || s->looks++ % s->stride == 0;
+    if (due && s->count == SAMPLES_KEPT) thin_out(s);
+    if (due) s->kept[s->count++] = *x;
+    else add_events(&s->kept[s->count - 1], x->events);
+}
+
+static void take(sampler *s, bool last)
+{
+    double begin = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
+    machine_sample now = { .seconds = clock_seconds() - s->began };
+    now.own_seconds = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    look_at_device(s, &now);
+    look_at_node(s, &now);
+    if (s->count == 0) s->first = now;
+    count_from_first(&s->first, &now);
+    keep(s, &now, last);
+    s->cost += processor_seconds(CLOCK_THREAD_CPUTIME_ID) - begin;
+}
+
+/* ---- the thread ---- */
+
+static void forget(sampler *s)
+{
+    s->count = s->looks = 0;
+    s->stride = 1;
+    s->began = clock_seconds();
+    s->cost = s->throttled_at = 0.0;
+    s->throttled[0] = 0;
+}
+
+/* The next letter, or 0 after so many milliseconds (-1: never). */
+static char hear(int end, int milliseconds)
+{
+    struct pollfd p = { .fd = end, .events = POLLIN };
+    char letter = 0;
+    int heard;
+    do heard = poll(&p, 1, milliseconds);
+    while (heard < 0 && errno == EINTR);
+    if (heard > 0 && read(end, &letter, 1) != 1) letter = CLOSE;
+    return letter;
+}
+
+static void tell(int end, char letter)
+{
+    if (write(end, &letter, 1) != 1) FAIL("the sampling thread cannot be told anything");
+}
+
+static void *run_thread(void *of)
+{
+    sampler *s = of;
+    bool samples = false;
+    for (char letter = 0; letter != CLOSE;) {
+        letter = hear(s->thread_end, samples ? (int)(1e3 * s->of.every) : -1);
+        if (letter == BEGIN) forget(s);
+        if (letter == BEGIN) samples = true;
+        if (samples) take(s, letter == END);
+        if (letter == END) samples = false;
+        if (letter == END) tell(s->thread_end, DONE);
+    }
+    return NULL;
+}
+
+/* Signals are the main thread's. */
+static void start_thread(sampler *s)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&s->thread, NULL, run_thread, s)) FAIL("no thread that samples");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+sampler *sampler_open(const sample_subject *of)
+{
+    int end[2];
+    sampler *s = calloc(1, sizeof *s);
+    if (!s || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) FAIL("no memory for samples");
+    s->of = *of;
+    s->rank_end = end[0], s->thread_end = end[1];
+    node_open(&s->node, "/proc", "/sys");
+    for (int i = 0; i < of->cores; i++) node_add_core(&s->node, of->core(i));
+    start_thread(s);
+    return s;
+}
+
+void sampler_begin(sampler *s) { tell(s->rank_end, BEGIN); }
+void sampler_end(sampler *s) { tell(s->rank_end, END); }
+
+sample_report sampler_read(sampler *s)
+{
+    s->stuck = hear(s->rank_end, PATIENCE) != DONE;
+    if (s->stuck) return (sample_report){ .throttled = "" };
+    return (
+        sample_report){ s->kept, s->count, s->of.every * (double)s->stride, s->cost, s->throttled, s->throttled_at };
+}
+
+/* A thread that does not come back from the driver keeps what it uses. */
+void sampler_close(sampler *s)
+{
+    if (s->stuck) return;
+    tell(s->rank_end, CLOSE);
+    pthread_join(s->thread, NULL);
+    close(s->rank_end);
+    close(s->thread_end);
+    free(s);
+}

@@ -1,0 +1,56 @@
+/* What a rank's device and node do while its steps are timed: a thread of its own looks once a second, since a driver
+ * may take its time. It computes nothing, takes no memory and no lock, and the steps do not wait for it. Knows base/
+ * alone. */
+#pragma once
+#include "machine/sample/node.h"
+#include <stdint.h>
+
+/* A device now. NaN: not told. */
+typedef struct {
+    double clock_hertz, temperature, power_watts, joules; /* degrees Celsius; joules since the driver was loaded */
+    int events;                                           /* NVML's bits of why the clock is what it is; -1: not told */
+    bool throttled;
+    char reasons[96]; /* the bits in words */
+} device_state;
+
+/* NaN: not told; of the node, where another rank of it looks. */
+typedef struct {
+    double seconds;                                              /* since the first sample */
+    double clock_hertz, temperature, power_watts, device_joules; /* of the device; joules since the first sample */
+    double core_hertz, load, busy_seconds, package_joules; /* of the node: node_state, but since the first sample */
+    double own_seconds;                                    /* processor time of this process, since the first sample */
+    int events;
+} machine_sample;
+
+/* When there are so many, every second one is dropped and half as many are kept from then on. The thread looks as often
+ * as before: counters do not go round unseen, and no throttling is missed. */
+enum { SAMPLES_KEPT = 256 };
+extern const double SAMPLE_SECONDS;
+
+typedef struct {
+    const machine_sample *list; /* of the sampler */
+    int64_t count;
+    double every;          /* seconds between two, but for the last */
+    double cost_seconds;   /* processor time that they took */
+    const char *throttled; /* why the device was, when it was first seen so, in a sample that may be dropped; or "" */
+    double throttled_at;
+} sample_report;
+
+typedef struct sampler sampler;
+/* How to look at the device (NULL: there is none), how often, and the cores of the node, which it looks at if
+ * there are any. */
+typedef struct {
+    double every;
+    void (*device)(device_state *now);
+    int cores;
+    int (*core)(int i);
+} sample_subject;
+
+sampler *sampler_open(const sample_subject *of);
+/* The first sample is taken now, and the last. The caller goes on at once. */
+void sampler_begin(sampler *s);
+void sampler_end(sampler *s);
+/* After sampler_end: what was sampled since sampler_begin. Waits for the last sample, 2 seconds at most: a thread that
+ * does not come back from its driver has nothing to tell. */
+sample_report sampler_read(sampler *s);
+void sampler_close(sampler *s);

@@ -1,0 +1,90 @@
+/* Is a case computed as its recipe is: layout, batch, way of computing? Of more GPUs than a row lists it may be the
+ * row's layout, data-parallel to more: each rank then has the row's work. */
+#include "plan/catalogue/catalogue.h"
+#include "plan/deck/draft.h"
+#include "plan/keys/names.h"
+#include <stdio.h>
+
+/* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */
+state_sharding sharding_between(const mesh_layout *l, state_sharding sharding)
+{
+    return l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT] == 1 ? SHARDING_NONE : sharding;
+}
+
+schedule_kind schedule_by_chunks(const mesh_layout *l)
+{
+    return l->chunks_per_stage > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+}
+
+bool has_recipe_width(const case_draft *d)
+{
+    const model_shape *m = &d->c.model, *full = &d->workload->full;
+    return m->hidden == full->hidden && m->ffn == full->ffn && m->heads == full->heads &&
+           m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
+}
+
+/* The first number that differs, in words. The data ranks follow from the others and the number of ranks. */
+static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[REASON_LENGTH])
+{
+    const bench_case *c = &d->c;
+    const int *n = c->layout.degree;
+    const struct {
+        const char *name;
+        int64_t own, recipes;
+    } number[] = { { "layers", c->model.layers, row->layers },
+                   { "sequence", c->model.sequence, row->sequence },
+                   { "tensor", n[AXIS_TENSOR], row->tensor },
+                   { "pipeline", n[AXIS_PIPELINE], row->pipeline },
+                   { "context", n[AXIS_CONTEXT], row->context },
+                   { "expert", c->layout.expert, row->expert },
+                   { "shard", n[AXIS_SHARD], row->shard },
+                   { "chunks_per_stage", c->layout.chunks_per_stage, row->chunks_per_stage },
+                   { "micro_batch", c->micro_batch, row->micro_batch },
+                   { "global_batch", c->global_batch, recipe_batch(d, row) } };
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        if (number[i].own == number[i].recipes) continue;
+        snprintf(why, REASON_LENGTH, "%s %lld, in the recipe's cell of %d GPUs %lld", number[i].name,
+                 (long long)number[i].own, row->gpus, (long long)number[i].recipes);
+        return true;
+    }
+    return false;
+}
+
+/* How it is computed: with the recipe's recomputation, sharding and schedule, communication beside computation. */
+static const char *key_that_differs(const case_draft *d)
+{
+    const bench_case *c = &d->c;
+    const mesh_layout *l = &c->layout;
+    const workload_row *w = d->workload;
+    if (c->recompute != w->recompute) return "recompute";
+    if (c->schedule != schedule_by_chunks(l)) return "schedule";
+    if (c->capacity != 1.0) return "capacity";
+    if (sharding_between(l, c->sharding) != sharding_between(l, w->sharding)) return "sharding";
+    if (!c->overlap) return "overlap";
+    return c->tokens == w->tokens || c->tokens == w->recipe_tokens ? NULL : "tokens";
+}
+
+static bool differs(const case_draft *d, const recipe_row *row, char why[REASON_LENGTH])
+{
+    const bench_case *c = &d->c;
+    const char *key = key_that_differs(d);
+    if (c->size != SIZE_FULL)
+        snprintf(why, REASON_LENGTH, "size %s: a proxy of %s", size_names[c->size], d->workload->name);
+    else if (c->precision != row->precision)
+        snprintf(why, REASON_LENGTH, "precision %s: nothing is published of it", precision_names[c->precision]);
+    else if (!has_recipe_width(d)) snprintf(why, REASON_LENGTH, "a model of its own shape");
+    else if (row->gpus > c->layout.ranks)
+        snprintf(why, REASON_LENGTH, "%d ranks: the recipe's smallest layout takes %d", c->layout.ranks, row->gpus);
+    else if (!numbers_differ(d, row, why) && key) snprintf(why, REASON_LENGTH, "%s is not the recipe's", key);
+    return why[0] != 0;
+}
+
+void recipe_compare(case_draft *d)
+{
+    const recipe_row *row = draft_row(d);
+    bench_case *c = &d->c;
+    c->recipe_gpus = differs(d, row, c->incomparable) ? 0 : row->gpus;
+    c->recipe_layout = c->recipe_gpus == c->layout.ranks;
+    if (c->recipe_gpus && row->step_seconds == 0.0)
+        snprintf(c->incomparable, REASON_LENGTH, "nothing is published of %s", d->workload->name);
+}

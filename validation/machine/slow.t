@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""A rank that computes more slowly than its peers is named, with its excess, and the case is NOT VALID: stopped again
+and again for two thirds of the time, or wasting a third of its processor's. Clean runs name nobody. All numbers are
+without what crowded processors take: the machine may be busy. With XGSW_TEST_LONG: more of each, and tensor ranks."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "record"))
+from runs import LONG, Place, Tap, ranks_of, read_record  # noqa: E402
+
+WARMUP, STEPS = 2, 120 if LONG else 30
+DECK = f"""a slow
+rank
+[llama3.1-8b]
+size = small
+precision = fp32
+layers = 2
+hidden = 256
+ffn = 512
+heads = 4
+kv_heads = 2
+vocabulary = 512
+sequence = 128
+micro_batch = 1
+global_batch = 8
+warmup = {WARMUP}
+steps = {STEPS}
+tensor = %d
+"""
+RUN, STOP = 0.004, 0.008  # seconds
+SLOW = 1.5                # misdeeds.c
+# Of the time that the slow rank takes, in parts of its peer's. Beyond that the record's standard error, three times.
+NEAR = 0.05
+tap = Tap()
+place = Place()
+SHIM = place.file("misdeeds.so")
+
+
+def processor_seconds(pid):
+    """Of the thread that computes."""
+    with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0]) * 1e-9
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def rank_in(run, rank):
+    for pid in ranks_of(run):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            if re.search(rb"(OMPI_COMM_WORLD|PMI)_RANK=%d\0" % rank, file.read()):
+                return pid
+    raise ProcessLookupError
+
+
+def stop_once(pid):
+    """Seconds for which it was stopped, after a while that does not depend on what it does."""
+    time.sleep(RUN)
+    os.kill(pid, signal.SIGSTOP)
+    while state(pid) not in "TZ":
+        time.sleep(0.0002)
+    begin = time.monotonic()
+    time.sleep(STOP)
+    os.kill(pid, signal.SIGCONT)
+    return time.monotonic() - begin
+
+
+def go_first(yes):
+    """Before other processes of this machine, where that is allowed: who stops others must not come late."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO if yes else os.SCHED_OTHER, os.sched_param(int(yes)))
+    except PermissionError:
+        pass
+
+
+def stop_again_and_again(run, rank):
+    """In the timed steps; by how much longer it took for what it did."""
+    place.wait_for(f"global_step: {WARMUP - 1:2} ", run)
+    pid, stopped = rank_in(run, rank), 0.0
+    begin, last = processor_seconds(pid), f"global_step: {WARMUP + STEPS - 2:2} "
+    go_first(True)
+    while last not in place.text("out") and run.poll() is None:
+        stopped += stop_once(pid)
+    go_first(False)
+    return 1 + stopped / (processor_seconds(pid) - begin)
+
+
+def judged(rank):
+    """What the record says of it, and all reasons."""
+    case = read_record(place.file("gsw.h5")).cases[0]
+    return case["ranks/excess"][rank], case["ranks/excess_error"][rank], case["results/invalid_reasons"]
+
+
+def play(tensor, **more):
+    for name in place.names(".h5"):
+        os.remove(place.file(name))
+    with open(place.file("deck.dat"), "w", encoding="utf-8") as file:
+        file.write(DECK % tensor)
+    return place.start(2, **more)
+
+
+def name_it(rank, factor, name, near=NEAR):
+    """factor: of the seconds that its own computing takes; near None: more than its peer's is enough."""
+    excess, error, reasons = judged(rank)
+    said = [r for r in reasons if r.startswith("outlier ")]
+    tap.say(f"{name}: {100 * excess:.1f} % +- {100 * error:.1f}, {100 * (factor - 1):.1f} % expected")
+    tap.ok(len(said) == 1 and said[0].startswith(f"outlier rank {rank} on ") and said[0] in place.text("out"),
+           f"{name}: named, and NOT VALID", place.text("out"))
+    if near:
+        tap.ok(abs(1 + excess - factor) < near * factor + 3 * error, f"{name}: its excess is right", said)
+
+
+def stopped(rank, tensor=1, near=NEAR):
+    run = play(tensor)
+    factor = stop_again_and_again(run, rank)
+    tap.ok(run.wait() == 0, f"rank {rank} of 2, stopped: the run goes on", place.text("err"))
+    name_it(rank, factor, f"rank {rank}, stopped, tensor {tensor}", near)
+
+
+def slow(rank, tensor=1):
+    run = play(tensor, shim=(SHIM, ""), MISDEED=f"{rank} start slow")
+    tap.ok(run.wait() == 0, f"rank {rank} of 2, slow: the run goes on", place.text("err"))
+    name_it(rank, SLOW, f"rank {rank}, slow, tensor {tensor}")
+
+
+def clean(number, tensor):
+    run = play(tensor)
+    tap.ok(run.wait() == 0, "a clean run", place.text("err"))
+    excess, error, reasons = judged(1)
+    tap.say(f"clean run, tensor {tensor}: rank 1 {100 * excess:+.1f} % +- {100 * error:.1f}")
+    tap.ok(not any("outlier" in r for r in reasons) and "nobody is slow" in place.text("out"),
+           f"clean run {number}: nobody is named", reasons)
+
+
+subprocess.run([os.environ.get("MPICC", "mpicc"), "-shared", "-fPIC", "-O1", "-D_GNU_SOURCE", "-o", SHIM,
+                "validation/machine/misdeeds.c", "-ldl"], check=True)
+stopped(1)
+slow(1)
+for i in range(5 if LONG else 2):
+    clean(i, 1 + i % 2)
+if LONG:
+    for _ in range(3):
+        stopped(0), slow(0), slow(1, tensor=2)
+    # Where it waits it burns its processor's time, too, and is stopped there more often than it computes.
+    stopped(1, tensor=2, near=None)
+tap.done()

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Expectations, repeats, soaks, and how a run ends: exit status and last lines. Whether a case is VALID is up to the
+machine, which may be busy: what follows from it is asked either way. The unit test `accept` has the borders."""
+
+import os
+import re
+import subprocess
+
+from program import DECKS, Tap, alone, deck_file, ranks, results
+
+tap = Tap()
+SMALL = "size = check\nbackend = host\nprecision = fp32\n"
+RECORD = os.path.join(DECKS.name, "accept.h5")
+
+# --- one run of everything ---
+run = ranks(2, deck_file(SMALL + f"""record = {RECORD}
+steps = 10
+warmup = 2
+[llama3.1-8b]
+expect = 1e12
+tolerance = 0.5
+repeats = 2
+[llama3.1-8b]
+expect = 1
+minutes = 0.02
+[llama3.1-8b]
+seed = 1 1
+[llama3.1-8b]
+tensor = 4
+"""))
+case, lines = results(run), run.stdout.splitlines()
+tap.ok(run.returncode == 1 and len(case) == 5 and [c["verdict"] for c in case] == ["PASSED"] * 4 + ["SKIPPED"],
+       "a run that is NOT ACCEPTED ends with status 1", run.stdout[-600:] + run.stderr)
+tap.ok(lines[-2:-1] == ["PASSED"] and re.fullmatch(
+    r"NOT ACCEPTED: case 1: ([\d.]+ tokens/s, expected 1000000000000.0 tokens/s less 50 %|NOT VALID: .+)", lines[-1]),
+    "its last line says so, and why", "\n".join(lines[-3:]))
+by_validity = ("NOT ACCEPTED", "ACCEPTED")[case[2]["valid"]]
+tap.ok([c["acceptance"] for c in case] == ["NOT ACCEPTED", "NOT ACCEPTED", by_validity, "", ""]
+       and case[0]["expected_tokens_per_second"] == 1e12 and case[3]["expected_tokens_per_second"] is None,
+       "a case is accepted if it is VALID and fast enough; of the others nothing is expected", case)
+
+medians = sorted(c["median_seconds"] for c in case[:2])
+spread = medians[1] / medians[0] - 1
+tap.ok([c["repeat"] for c in case] == [1, 2, 1, 1, 1] and case[1]["repeated"] == 2
+       and abs(case[1]["repeated_spread"] - spread) < 1e-12
+       and "Repeats    2 of 2: median of the medians" in run.stdout,
+       "repeats are cases of their own, whose medians are compared", case[1])
+tap.ok(any("the medians of 2 repeats spread" in reason for reason in case[1]["invalid_reasons"]) == (spread > 0.05),
+       "medians that do not agree are NOT VALID", case[1]["invalid_reasons"])
+tap.ok("Case 4     stands for 2 of its section's combinations" in run.stdout,
+       "two equal combinations that are no repeats run once", run.stdout[:1500])
+
+soak, plain = case[2], case[3]
+tap.ok(soak["completed"] == len(soak["losses"]) > 12 and sum(soak["step_seconds"][2:]) >= 1.2
+       and soak["check_after"]["done"], "a soak goes on until its minutes have passed, and is checked again", soak)
+tap.ok(soak["losses"][:12] == plain["losses"], "its losses are those of a case that ends earlier, bit for bit")
+table = [line.split() for line in lines[lines.index(next(line for line in lines if line.startswith("case "))):]]
+tap.ok(table[0][5:7] == ["layout", "repeat"] and table[1][5:12] == ["T1", "P1", "C1", "E1", "D2", "S1", "1/2"]
+       and table[5][5] == "T4", "the last table tells layouts and repeats apart", table[:6])
+log = os.path.join(DECKS.name, "accept.log")
+with open(log, "w", encoding="utf-8") as file:
+    file.write(run.stdout)
+said = subprocess.run(["validation/validate.py", RECORD, "--log", log], capture_output=True, text=True, check=False)
+tap.ok(said.returncode == 0 and said.stdout.splitlines()[-1].startswith("PASSED: 4 cases recomputed"),
+       "validate.py recomputes them", said.stdout + said.stderr)
+
+# --- one that is stopped ---
+run = alone(deck_file(SMALL + f"record = {RECORD}\ncheck = off\nwarmup = 2\nminutes = 5\ntime_limit = 1\n"
+                      "expect = 1\n[llama3.1-8b]\n"))
+lines = run.stdout.splitlines()
+tap.ok(run.returncode == 75 and lines[-2:] == ["INTERRUPTED", "NOT ACCEPTED: case 1: INTERRUPTED: time_limit"]
+       and re.search(r"^INTERRUPTED after \d+ of at least 50 steps and \d of 2 of warm-up: time_limit$", run.stdout,
+                     re.MULTILINE)
+       and f"Record     {RECORD}: all cases and steps up to the stop" in run.stdout,
+       "a soak that is stopped says how far it came and where its record is; nobody failed", run.stdout[-600:])
+
+# --- nothing trained, --strict ---
+skipped = "check = off\nsteps = 1\nrecord = none\n[llama3.1-8b]\ntensor = 4\n"
+run = alone(deck_file(SMALL + skipped))
+tap.ok(run.returncode == 3 and "Trained    nothing: no case ran\n" in run.stdout
+       and run.stdout.splitlines()[-1] == "SKIPPED", "a run in which nothing trained ends with status 3", run.stdout)
+deck = deck_file(SMALL + skipped + "[llama3.1-8b]\n")
+run = alone(deck)
+tap.ok(run.returncode == 0 and run.stdout.splitlines()[-1] == "PASSED", "one that skips a case ends with 0", run.stdout)
+run = alone("--strict", deck)
+tap.ok(run.returncode == 1 and "Strict     2 cases are SKIPPED or NOT VALID: that fails\n" in run.stdout
+       and run.stdout.splitlines()[-1] == "FAILED", "but fails with --strict", run.stdout)
+
+# --- on paper ---
+run = alone("--dry-run", "--ranks", "8", deck_file("expect = reference\nrepeats = 3\n[llama3.1-8b]\nsize = full\n"
+                                                   "layers = 32 31\n"))
+tap.ok(run.returncode == 0 and f"  expected    {128 * 8192 / 12.27:.1f} tokens/s less 5 %\n" in run.stdout
+       and "  expected    a published cell, but none is of this case\n" in run.stdout
+       and "  (run 3 times, as cases 4 to 6)\n" in run.stdout, "a dry run says what is expected", run.stdout)
+tap.done()

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""The run rules, derived from records of which each breaks one (units/bench/rules.c): what the program says of it and
+what validate.py finds are the same, and a record that is called VALID all the same is found out. TAP."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.dont_write_bytecode = True
+sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "program")]
+from validate import libraries  # noqa: E402
+
+libraries.need()
+
+from program import Tap  # noqa: E402
+from validate import rules  # noqa: E402
+from validate.findings import Findings  # noqa: E402
+from validate.record import read_record  # noqa: E402
+
+UNITS = os.environ.get("XGSW_UNITS", os.path.join(TOP, os.environ.get("BUILD", "build/mpicc"), "units"))
+
+
+def found(case, provenance):
+    f = Findings()
+    rules.check_rules(case, provenance, f)
+    return f.sentences
+
+
+def call_valid(case):
+    case.settings["validity"] = "VALID"
+    case.values["results/invalid_reasons"] = []
+
+
+def main():
+    tap, broken = Tap(), set()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "rules.h5")
+        subprocess.run([os.path.join(UNITS, "rules"), "--record", path], check=True)
+        record = read_record(path)
+    valid = [case for case in record.cases if case.settings["validity"] == "VALID"]
+    planted = [case for case in record.cases if case not in valid]
+    for case in record.cases:
+        name, sentences = case.settings["model_name"], found(case, record.provenance)
+        tap.ok(not sentences, f"{name}: {case.settings['validity']}, as the rules say", sentences)
+    for case in planted:
+        broken |= {begins for begins, rule in rules.RULES.items() if rule(case, record.provenance)}
+        call_valid(case)
+        name, sentences = case.settings["model_name"], found(case, record.provenance)
+        tap.ok(any("recorded VALID, but" in s for s in sentences), f"{name}, called VALID, is found out", sentences)
+    unbroken = rules.RULES.keys() - broken - {"debug build", "the clock of"}  # validate.t has a wrong clock
+    tap.ok(len(planted) >= 30 and not unbroken, f"{len(planted)} violations, of every rule", unbroken)
+    tap.done()
+
+
+main()

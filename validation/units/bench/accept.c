@@ -1,0 +1,193 @@
+/* Which cases are accepted and how a run ends, for results that are made up; the repeats of a case; how far one came.
+ */
+#include "bench/result/accept.h"
+#include "base/fail.h"
+#include "bench/judge.h"
+#include "bench/result/repeats.h"
+#include "bench/soak.h"
+#include "bench/stop.h"
+#include "units/plan/deck_source.h"
+#include <math.h>
+
+static const char small[] = "backend = host\nsize = check\n[llama3.1-8b]\n";
+
+/* As if it had run; result_close it. */
+static case_result judged(const bench_case *c, double tokens_per_second)
+{
+    case_result r;
+    result_open(&r, c);
+    r.passed = r.valid = true;
+    r.tokens_per_second = tokens_per_second;
+    return r;
+}
+
+static bench_case expecting(const char *keys)
+{
+    char body[512];
+    snprintf(body, sizeof body, "%s%s", keys, small);
+    return case_of(body, 1, false);
+}
+
+static void assert_acceptance(case_result *r, acceptance wanted, const char *why)
+{
+    accept_case(r);
+    assert_int_equal(r->acceptance, wanted);
+    assert_string_equal(r->not_accepted, why);
+}
+
+static void the_tolerance_is_the_border(void **state)
+{
+    bench_case c = expecting("expect = 1000\ntolerance = 0.25\n"), none = expecting("");
+    case_result r = judged(&c, 750.0);
+    assert_acceptance(&r, ACCEPTANCE_YES, "");
+    assert_true(r.expected_tokens_per_second == 1000.0);
+    r.tokens_per_second = 749.9;
+    assert_acceptance(&r, ACCEPTANCE_NO, "749.9 tokens/s, expected 1000.0 tokens/s less 25 %");
+    r.given = &none;
+    r.not_accepted[0] = 0;
+    assert_acceptance(&r, ACCEPTANCE_NONE, "");
+    assert_true(isnan(r.expected_tokens_per_second));
+    result_close(&r);
+}
+
+static void what_is_no_measurement_is_not_accepted(void **state)
+{
+    bench_case c = expecting("expect = 1\n");
+    case_result r = judged(&c, 1e6);
+    r.valid = false;
+    result_invalidate(&r, "check off");
+    assert_acceptance(&r, ACCEPTANCE_NO, "NOT VALID: check off");
+    result_invalidate(&r, "debug build");
+    assert_acceptance(&r, ACCEPTANCE_NO, "NOT VALID: check off; and 1 more");
+    r.verdict = VERDICT_FAILED;
+    result_fail(&r, "2 hazards");
+    assert_acceptance(&r, ACCEPTANCE_NO, "FAILED: 2 hazards");
+    r.verdict = VERDICT_INTERRUPTED;
+    snprintf(r.stopped_by, sizeof r.stopped_by, "SIGTERM");
+    assert_acceptance(&r, ACCEPTANCE_NO, "INTERRUPTED: SIGTERM");
+    result_close(&r);
+    result_skip(&r, &c, "needs 8 ranks, there are 4");
+    assert_acceptance(&r, ACCEPTANCE_NO, "SKIPPED: needs 8 ranks, there are 4");
+}
+
+/* Of a layout that the recipe does not have nobody has published a cell; of 64 GPUs with gpt3-175b two are. */
+static void a_reference_is_the_published_cell(void **state)
+{
+    bench_case cell = case_of("expect = reference\n[llama3.1-8b]\nsize = full\n", 8, true),
+               other = case_of("expect = reference\n[llama3.1-8b]\nsize = full\ncontext = 4\n", 8, true),
+               two = case_of("expect = reference\n[gpt3-175b]\nsize = full\n", 64, true);
+    case_result r = judged(&other, 1e9);
+    assert_true(fabs(accept_expected(&cell, "") - 128 * 8192 / 12.27) < 1e-6);
+    assert_acceptance(&r, ACCEPTANCE_NO, "1000000000.0 tokens/s, expected a published cell, but none is of this case");
+    double a100 = 128 * 2048 / 26.14, h100 = 128 * 2048 / 10.98;
+    assert_true(fabs(accept_expected(&two, "NVIDIA A100-SXM4-80GB") - a100) < 1e-6);
+    assert_true(fabs(accept_expected(&two, "NVIDIA H100 80GB HBM3") - h100) < 1e-6);
+    assert_true(fabs(accept_expected(&two, "NVIDIA B200") - h100) < 1e-6);
+    result_close(&r);
+}
+
+typedef struct {
+    const char
+        *cases; /* p: PASSED and VALID, n: NOT VALID, f: FAILED, s: SKIPPED, i: INTERRUPTED; upper case: missed */
+    bool strict;
+    int status;
+    const char *word;
+} ending;
+
+static case_result ended(const bench_case *c, char letter)
+{
+    static const verdict of[] = { ['f'] = VERDICT_FAILED,
+                                  ['s'] = VERDICT_SKIPPED,
+                                  ['i'] = VERDICT_INTERRUPTED,
+                                  ['n'] = VERDICT_PASSED,
+                                  ['p'] = VERDICT_PASSED };
+    char small_letter = (char)(letter | 32);
+    case_result r = { .given = c, .verdict = of[(int)small_letter], .valid = small_letter == 'p' };
+    r.acceptance = letter == small_letter ? ACCEPTANCE_NONE : ACCEPTANCE_NO;
+    return r;
+}
+
+/* Behind an interrupted case all are SKIPPED, and held against nobody. */
+static void a_run_ends_by_its_cases(void **state)
+{
+    static const ending endings[] = {
+        { "pp", false, STATUS_PASSED, "PASSED" },        { "ps", false, STATUS_PASSED, "PASSED" },
+        { "pn", false, STATUS_PASSED, "PASSED" },        { "ss", false, STATUS_NOTHING, "SKIPPED" },
+        { "pf", false, STATUS_FAILED, "FAILED" },        { "sf", false, STATUS_FAILED, "FAILED" },
+        { "pis", false, STATUS_STOPPED, "INTERRUPTED" }, { "fi", false, STATUS_FAILED, "FAILED" },
+        { "pP", false, STATUS_FAILED, "PASSED" },        { "pS", false, STATUS_FAILED, "PASSED" },
+        { "pIS", false, STATUS_STOPPED, "INTERRUPTED" }, { "PIS", false, STATUS_FAILED, "INTERRUPTED" },
+        { "pp", true, STATUS_PASSED, "PASSED" },         { "ps", true, STATUS_FAILED, "FAILED" },
+        { "pn", true, STATUS_FAILED, "FAILED" },         { "ss", true, STATUS_FAILED, "FAILED" },
+        { "pis", true, STATUS_STOPPED, "INTERRUPTED" },  { "nis", true, STATUS_FAILED, "FAILED" },
+    };
+    bench_case c = expecting("");
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        final_counts n = { .strict = endings[i].strict };
+        bool stopped = false;
+        for (const char *letter = endings[i].cases; *letter; letter++) {
+            case_result r = ended(&c, *letter);
+            stopped |= r.verdict == VERDICT_INTERRUPTED;
+            accept_count(&n, &r, stopped);
+        }
+        if (accept_status(&n) != endings[i].status) fail_msg("%s: status %d", endings[i].cases, accept_status(&n));
+        assert_string_equal(accept_word(&n), endings[i].word);
+    }
+}
+
+static void repeats_must_agree(void **state)
+{
+    static const double seconds[] = { 1.0, 1.04, NAN, 0.98 };
+    deck d = deck_of(TITLES "repeats = 4\nbackend = host\nsize = check\nseed = 1 1 2\n[llama3.1-8b]\n", 1);
+    repeat_medians medians = { .first = 0 };
+    assert_int_equal(d.cases, 8);
+    for (int i = 0; i < 8; i++) {
+        case_result r = judged(&d.item[i], 1.0);
+        assert_int_equal(d.item[i].repeat, 1 + i % 4);
+        r.median_seconds = i < 4 ? seconds[i] : 7.0;
+        repeats_add(&medians, &r);
+        judge_case(&r, &(host_load){ .node_ranks = 1, .cores = 1, .threads = 1, .quota = INFINITY });
+        bool is_told = false;
+        for (int k = 0; k < r.invalid_reasons; k++) is_told |= strstr(r.invalid_reason[k], "repeats spread") != NULL;
+        assert_int_equal(is_told, i == 3);
+        if (i == 3)
+            assert_true(r.repeated.count == 3 && r.repeated.median == 1.0 && r.repeated.minimum == 0.98 &&
+                        r.repeated.maximum == 1.04);
+        if (i == 7) assert_true(r.repeated.count == 4 && r.repeated.spread == 0.0);
+        result_close(&r);
+    }
+    deck_free(&d);
+}
+
+static void a_soak_ends_by_the_clock_and_by_its_room(void **state)
+{
+    char text[PROGRESS_TEXT];
+    bench_case c = expecting("minutes = 0.01\nwarmup = 2\nsteps = 3\n");
+    case_result r = judged(&c, 1.0);
+    r.step_seconds[0] = 1.0, r.step_seconds[1] = 0.1;
+    soak_begin(&r);
+    assert_int_equal(r.total, 2 + 3 + 24);
+    for (int64_t step = 0; step < 29; step++) assert_int_equal(soak_reason(&r, step), step < 27 ? 0 : STOP_SOAKED);
+    r.soaks_until = 0.0;
+    for (int64_t step = 0; step < 29; step++) assert_int_equal(soak_reason(&r, step), step < 3 ? 0 : STOP_SOAKED);
+    r.completed = 6;
+    soak_end(&r);
+    assert_int_equal(r.total, 6);
+    assert_string_equal(result_progress(&r, text), "4 of at least 3 steps and 2 of 2 of warm-up");
+    r.completed = 1;
+    assert_string_equal(result_progress(&r, text), "0 of at least 3 steps and 1 of 2 of warm-up");
+    result_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tolerance_is_the_border),
+        cmocka_unit_test(what_is_no_measurement_is_not_accepted),
+        cmocka_unit_test(a_reference_is_the_published_cell),
+        cmocka_unit_test(a_run_ends_by_its_cases),
+        cmocka_unit_test(repeats_must_agree),
+        cmocka_unit_test(a_soak_ends_by_the_clock_and_by_its_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

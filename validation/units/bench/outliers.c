@@ -1,0 +1,140 @@
+/* Who is slow, of ranks whose times are made up: by a known part, among peers of several kinds, with noise. */
+#include "bench/slow/outliers.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+enum { STEPS = 40, MOST = 16 };
+typedef struct {
+    int ranks;
+    double work[MOST]; /* flops; seconds go with them */
+    rank_pace pace[MOST];
+    double own[STEPS * MOST];
+} run;
+
+/* Between -1 and 1, the same every time. */
+static double noise(uint64_t i)
+{
+    i = (i + 1) * 0x9E3779B97F4A7C15u, i ^= i >> 29, i *= 0xBF58476D1CE4E5B9u, i ^= i >> 32;
+    return 2.0 * (double)(i >> 11) / 9007199254740992.0 - 1.0;
+}
+
+/* All ranks of a kind as fast as each other, but for the noise. */
+static run alike(int ranks, const double *work, double spread)
+{
+    run x = { .ranks = ranks };
+    for (int i = 0; i < ranks; i++) {
+        x.work[i] = work ? work[i] : 1.0;
+        x.pace[i] = (rank_pace){ .flops = 1e9 * x.work[i], .bytes = 1e6 };
+    }
+    for (int i = 0; i < STEPS * ranks; i++) x.own[i] = 0.03 * x.work[i % ranks] * (1.0 + spread * noise((uint64_t)i));
+    return x;
+}
+
+static void slow_down(run *x, int rank, double factor)
+{
+    for (int s = 0; s < STEPS; s++) x->own[s * x->ranks + rank] *= factor;
+}
+
+/* As a set of bits. */
+static unsigned outliers(run *x, int64_t steps)
+{
+    unsigned found = 0;
+    find_paces(x->own, steps, x->ranks, x->pace);
+    for (int i = 0; i < x->ranks; i++) found |= (unsigned)pace_is_outlier(&x->pace[i]) << i;
+    return found;
+}
+
+static void equal_ranks_name_nobody(void **state)
+{
+    for (int ranks = 1; ranks <= MOST; ranks++) {
+        run x = alike(ranks, NULL, 0.3);
+        assert_int_equal(outliers(&x, STEPS), 0);
+        assert_int_equal(x.pace[0].peers, ranks - 1);
+        assert_int_equal(isnan(x.pace[0].excess) != 0, ranks == 1);
+    }
+}
+
+/* The excess to 5 % of the time: with noise of 10 % a step, less than 2 % of standard error. */
+static void a_slow_rank_is_named_with_its_excess(void **state)
+{
+    for (int ranks = 2; ranks <= MOST; ranks++)
+        for (double factor = 1.2; factor < 4.0; factor *= 1.5) {
+            run x = alike(ranks, NULL, 0.1);
+            slow_down(&x, ranks / 2, factor);
+            assert_int_equal(outliers(&x, STEPS), 1u << ranks / 2);
+            assert_true(fabs(1.0 + x.pace[ranks / 2].excess - factor) < 0.05 * factor);
+        }
+}
+
+/* Of eight three: five are the rule. */
+static void several_are_named(void **state)
+{
+    run x = alike(8, NULL, 0.05);
+    slow_down(&x, 1, 1.5), slow_down(&x, 2, 1.5), slow_down(&x, 7, 3.0);
+    assert_int_equal(outliers(&x, STEPS), 0x86);
+}
+
+/* Four stages of two tensor ranks: first, middle and last differ, and only like are compared. */
+static void stages_are_compared_with_their_like(void **state)
+{
+    const double work[] = { 1.05, 1.05, 1.0, 1.0, 1.0, 1.0, 1.7, 1.7 };
+    run x = alike(8, work, 0.05);
+    assert_int_equal(outliers(&x, STEPS), 0);
+    assert_int_equal(x.pace[0].peers, 1);
+    assert_int_equal(x.pace[3].peers, 3);
+    slow_down(&x, 6, 1.3), slow_down(&x, 4, 1.3);
+    assert_int_equal(outliers(&x, STEPS), 0x50);
+}
+
+/* Of four stages of one rank the middle ones; the others have no peers, and nothing is said of them. */
+static void single_stages(void **state)
+{
+    const double work[] = { 1.05, 1.0, 1.0, 1.7 };
+    run x = alike(4, work, 0.05);
+    slow_down(&x, 0, 3.0), slow_down(&x, 2, 1.3);
+    assert_int_equal(outliers(&x, STEPS), 4);
+    assert_true(isnan(x.pace[0].excess) && isnan(x.pace[3].excess));
+}
+
+static void one_step_that_hung_names_nobody(void **state)
+{
+    run x = alike(2, NULL, 0.02);
+    x.own[2 * 11] += 100.0;
+    assert_int_equal(outliers(&x, STEPS), 0);
+    assert_true(x.pace[0].excess > 10.0);
+}
+
+/* Stopped now and then, in one step of three: more often than chance. */
+static void one_that_stops_often_is_named(void **state)
+{
+    run x = alike(2, NULL, 0.02);
+    for (int s = 0; s < STEPS; s += 3) x.own[2 * s + 1] *= 3.0;
+    assert_int_equal(outliers(&x, STEPS), 2);
+}
+
+static void few_steps_say_nothing(void **state)
+{
+    run x = alike(2, NULL, 0.0);
+    slow_down(&x, 1, 3.0);
+    assert_int_equal(outliers(&x, BLOCKS - 1), 0);
+    assert_int_equal(outliers(&x, BLOCKS), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_ranks_name_nobody),
+        cmocka_unit_test(a_slow_rank_is_named_with_its_excess),
+        cmocka_unit_test(several_are_named),
+        cmocka_unit_test(stages_are_compared_with_their_like),
+        cmocka_unit_test(single_stages),
+        cmocka_unit_test(one_step_that_hung_names_nobody),
+        cmocka_unit_test(one_that_stops_often_is_named),
+        cmocka_unit_test(few_steps_say_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

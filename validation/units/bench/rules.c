@@ -1,0 +1,307 @@
+/* The run rules: each is broken by a result that is sound otherwise, which then says so, and nothing else. With
+ * --record FILE all of these are written, and record/rules.t derives the rules from that again. */
+#include "bench/result/rules.h"
+#include "record_sample.h"
+#include "units/plan/deck_source.h"
+#include <signal.h>
+
+static void slow_down(case_result *r, int64_t from, int64_t every, double times)
+{
+    int ranks = r->given->layout.ranks;
+    for (int64_t t = r->given->warmup + from; t < r->completed; t += every)
+        for (int rank = -1; rank < ranks; rank++)
+            *(rank < 0 ? &r->step_seconds[t] : &r->rank_seconds[t * ranks + rank]) *= times;
+}
+
+static void stop_after(case_result *r, int64_t steps, int why)
+{
+    for (int64_t t = steps; t < r->completed; t++) {
+        r->step_seconds[t] = r->loss[t] = r->gradient_norm[t] = r->learning_rate[t] = NAN;
+        for (int rank = 0; rank < r->given->layout.ranks; rank++)
+            r->rank_seconds[t * r->given->layout.ranks + rank] = NAN;
+    }
+    r->completed = steps, r->stopped = why;
+}
+
+static void spread_medians(case_result *r) { r->repeated = (repeated_seconds){ .count = 2, .spread = 0.0501 }; }
+
+static void strike(case_result *r, const char *in_check, const char *in_steps)
+{
+    r->faults = r->check[0].faults = r->check[1].faults = 12;
+    for (int i = 0; i < 2; i++) snprintf(r->check[i].struck, sizeof r->check[i].struck, "%s", in_check);
+    snprintf(r->struck, sizeof r->struck, "%s", in_steps);
+}
+
+static void plant_fault(bench_case *c, fault_kind kind)
+{
+    c->fault = (planted_fault){ .kind = kind, .operation = "adamw", .nth = 1, .rank = 0 };
+}
+
+static void own_layout(bench_case *c)
+{
+    c->recipe_gpus = 0, c->recipe_layout = false;
+    snprintf(c->incomparable, sizeof c->incomparable, "a layout of its own");
+}
+
+#define WRITE(text, words) snprintf(text, sizeof text, "%s", words)
+
+/* name, sample, what is done to the case, to the result (and to `load`), the reason's beginning: empty for VALID */
+/* clang-format off */
+#define PLANTS(plant)                                                                                                  \
+    plant(sound_on_the_host, HOST, , , "")                                                                             \
+    plant(sound_on_gpus, RECIPE, , , "")                                                                               \
+    plant(ten_steps, HOST, c->steps = 10, , "")                                                                        \
+    plant(nine_steps, HOST, c->steps = 9, , "too few steps: 9 timed, 10 are needed")                                   \
+    plant(one_step, HOST, c->steps = 1, , "too few steps: 1 timed, 10 are needed")                                     \
+    plant(spread_allowed, HOST, , slow_down(r, 0, 3, 1.15), "")                                                        \
+    plant(spread_beyond, HOST, , slow_down(r, 0, 3, 1.3), "spread 1.")                                                 \
+    plant(one_slow_step, HOST, , slow_down(r, 5, 99, 5.0), "")                                                         \
+    plant(slow_warmup, HOST, , slow_down(r, -2, 99, 5.0), "")                                                          \
+    plant(drift_allowed, HOST, , slow_down(r, 6, 1, 1.07), "")                                                         \
+    plant(drift_up, HOST, , slow_down(r, 6, 1, 1.14), "drift 1.1")                                                     \
+    plant(drift_down, RECIPE, , slow_down(r, 6, 1, 0.88), "drift 0.8")                                                 \
+    plant(check_off, HOST, c->check = CHECK_OFF, , "check off")                                                        \
+    plant(fault_harmless, HOST, plant_fault(c, FAULT_REPEAT), strike(r, "a", "a"), "fault planted: repeat adamw 1 0")  \
+    plant(fault_never_struck, HOST, plant_fault(c, FAULT_DROP), , "fault planted: drop adamw 1 0")                     \
+    plant(fault_elsewhere, HOST, plant_fault(c, FAULT_FLIP), strike(r, "a", "b"), "fault planted: flip adamw 1 0")     \
+    plant(rate_of_zero, HOST, c->optimizer.learning_rate = 0.0, , "learning rate 0: nothing is learned")               \
+    plant(tokens_of_zeros, RECIPE, c->tokens = TOKENS_ZEROS, , "tokens are all zero")                                  \
+    plant(hostile, HOST, c->order = ORDER_HOSTILE, , "hostile order")                                                  \
+    plant(too_many_threads, HOST, , load->threads = 3, "oversubscribed: 4 ranks of 3 threads on 8 cores")              \
+    plant(too_many_ranks, HOST, , load->node_ranks = 5, "oversubscribed: 5 ranks of 2 threads on 8 cores")             \
+    plant(small_quota, HOST, , load->quota = 7.5, "oversubscribed: 4 ranks of 2 threads on a quota of 7.50")           \
+    plant(few_cores_beside_gpus, RECIPE, , load->cores = 1, "")                                                        \
+    plant(shared_gpus, RECIPE, , load->sharing = 2, "ranks share a device: up to 2 on one")                            \
+    plant(idle, HOST, c->world_ranks = 6; c->idle_asked = false, , "idle ranks: 2 of 6 take no part")                  \
+    plant(idle_on_gpus, RECIPE, c->world_ranks = 9; c->idle_asked = false, , "idle ranks: 1 of 9 take no part")        \
+    plant(idle_as_asked, HOST, c->world_ranks = 6; c->idle_asked = true, , "")                                         \
+    plant(throttled, RECIPE, , WRITE(r->throttled, "rank 3: too hot"), "throttled device: rank 3: too hot")            \
+    plant(clocks_unknown, RECIPE, , WRITE(r->clocks_unknown, "rank 3"), "clocks not known: NVML does not tell rank 3") \
+    plant(split_tensor_group, PROXY, , r->placement.across[AXIS_TENSOR] = true, "tensor groups span nodes")            \
+    plant(split_as_it_likes, PROXY, own_layout(c), r->placement.across[AXIS_TENSOR] = true, "")                        \
+    plant(unlike_before, HOST, c->repeats = 2, spread_medians(r), "the medians of 2 repeats spread by 5.0 %")          \
+    plant(short_soak, HOST, c->minutes = 60.0, , "a soak of 0.036")                                  \
+    plant(other_libraries, HOST, , WRITE(r->libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")         \
+    plant(loss_no_number, HOST, , r->loss[5] = NAN, "not a number")                                                    \
+    plant(loss_infinite, HOST, , r->loss[5] = -INFINITY, "not a number")                                               \
+    plant(norm_no_number, RECIPE, , r->gradient_norm[12] = NAN, "not a number")                                        \
+    plant(norm_infinite, HOST, , r->gradient_norm[0] = INFINITY, "a gradient norm beyond the exact sum")               \
+    plant(collapsed, HOST, , r->gradient_norm[7] = 0.0, "a gradient is zero: training has collapsed")                  \
+    plant(diverged, RECIPE, , r->loss[9] = 30.0, "the loss rose to 30 in step 9")                                      \
+    plant(stopped, HOST, , stop_after(r, 6, SIGTERM), "interrupted after 4 of 11 steps")                               \
+    plant(stopped_late, RECIPE, , stop_after(r, 12, SIGUSR1), "interrupted after 10 of 11 steps")                      \
+    plant(cut_short, HOST, , stop_after(r, 12, 0), "failed")                                                           \
+    plant(failed_before, HOST, , r->check[0] = sample_check(17.0), "failed")                                           \
+    plant(failed_after, RECIPE, , r->check[1] = sample_check(400.0), "failed")                                         \
+    plant(hazards, HOST, , r->hazards = 1, "failed")                                                                   \
+    plant(other_kernels, RECIPE, , r->shadow.failed = 1, "failed")
+/* clang-format on */
+
+#define DEFINE(name, sample, to_case, to_result, reason)                                                               \
+    static void name##_case(bench_case *c)                                                                             \
+    {                                                                                                                  \
+        (void)c;                                                                                                       \
+        to_case;                                                                                                       \
+    }                                                                                                                  \
+    static void name##_result(case_result *r, host_load *load)                                                         \
+    {                                                                                                                  \
+        (void)r, (void)load;                                                                                           \
+        to_result;                                                                                                     \
+    }
+PLANTS(DEFINE)
+
+typedef struct {
+    const char *name, *reason;
+    int sample;
+    void (*to_case)(bench_case *);
+    void (*to_result)(case_result *, host_load *);
+} plant;
+#define ROW(name, sample, to_case, to_result, reason) { #name, reason, SAMPLE_##sample, name##_case, name##_result },
+static const plant plants[] = { PLANTS(ROW) };
+enum { NUMBER = sizeof plants / sizeof *plants };
+
+static case_result judged(const plant *p, bench_case *c)
+{
+    case_result r;
+    host_load load = { .node_ranks = 4, .cores = 8, .threads = 2, .sharing = 1, .quota = INFINITY };
+    int number = c->number;
+    *c = sample_case(p->sample);
+    c->number = number;
+    p->to_case(c);
+    result_open(&r, c);
+    sample_steps(&r, c, 0.2);
+    sample_machine(&r, c);
+    snprintf(r.device, sizeof r.device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
+    if (c->check != CHECK_OFF) r.check[0] = r.check[1] = sample_check(1.25);
+    p->to_result(&r, &load);
+    sample_clocks(&r, c);
+    result_summarize(&r);
+    judge_case(&r, &load);
+    return r;
+}
+
+static bool is_told(const case_result *r, const char *reason)
+{
+    for (int i = 0; i < r->invalid_reasons; i++)
+        if (strncmp(r->invalid_reason[i], reason, strlen(reason)) == 0) return true;
+    return false;
+}
+
+/* A result that failed has that reason beside its own. */
+static void each_rule_that_is_broken_is_told(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NUMBER; i++) {
+        const plant *p = &plants[i];
+        bench_case c = { .number = 1 };
+        case_result r = judged(p, &c);
+        bool sound = p->reason[0] == 0, failed = r.fail_reasons && strcmp(p->reason, "failed");
+        if (r.valid != sound || !is_told(&r, p->reason) != sound || r.invalid_reasons != !sound + failed)
+            fail_msg("%s: %d reasons, the first: %s", p->name, r.invalid_reasons, r.invalid_reason[0]);
+        assert_int_equal(r.valid && !r.comparable, sound && (c.backend == BACKEND_HOST || !c.recipe_gpus));
+        result_close(&r);
+    }
+}
+
+/* A deck may ask a soak for few steps; it has those that its minutes gave it. */
+static void a_soak_has_the_steps_that_it_came_to(void **state)
+{
+    (void)state;
+    bench_case c = { .number = 1 };
+    case_result r = judged(&plants[0], &c);
+    c.steps = 3, c.minutes = 1e-3;
+    rules_apply(&r);
+    assert_int_equal(r.invalid_reasons, 0);
+    c.minutes = 0.0;
+    rules_apply(&r);
+    assert_true(r.invalid_reasons == 1 && is_told(&r, "too few steps: 3 timed"));
+    result_close(&r);
+}
+
+/* As numpy's percentile and median; of an odd number the middle step is in neither half. */
+static void steps_are_summarized(void **state)
+{
+    (void)state;
+    bench_case c = sample_case(SAMPLE_HOST);
+    case_result r;
+    result_open(&r, &c);
+    for (int64_t t = 0; t < 13; t++) r.step_seconds[t] = t < 2 ? 99.0 : (double)(t - 1);
+    r.completed = 13;
+    result_summarize(&r);
+    assert_true(r.median_seconds == 6.0 && r.spread == 10.0 / 2.0 && r.drift == 9.0 / 3.0);
+    r.completed = 12;
+    result_summarize(&r);
+    assert_true(fabs(r.spread - 9.1 / 1.9) < 1e-15 && r.drift == 8.0 / 3.0);
+    r.completed = 3;
+    result_summarize(&r);
+    assert_true(r.spread == 1.0 && isnan(r.drift));
+    result_close(&r);
+}
+
+static void what_is_comparable(void **state)
+{
+    static const struct {
+        const char *body;
+        int ranks;
+        bool comparable;
+        const char *comparison;
+    } rows[] = {
+        { "[llama3.1-8b]\nsize = full\n", 8, true, "with the published cell of 8 GPUs" },
+        { "[llama3.1-405b]\nsize = full\n", 32, true, "with the published cell of 32 GPUs" },
+        { "[gpt3-175b]\nsize = full\ntokens = zeros\n", 64, true, "with the published cell of 64 GPUs" },
+        { "[llama3.1-8b]\nsize = full\n", 500, true, "scaled: the recipe's layout of 128 GPUs, data-parallel to 500" },
+        { "[llama3.1-8b]\nsize = full\n", 1000, true,
+          "scaled: the recipe's layout of 128 GPUs, data-parallel to 1000" },
+        { "[llama3.1-70b]\nsize = full\n", 500, true, "scaled: the recipe's layout of 256 GPUs, data-parallel to 480" },
+        { "[llama3.1-405b]\nsize = full\n", 1000, true,
+          "scaled: the recipe's layout of 512 GPUs, data-parallel to 896" },
+        { "[llama3.1-70b]\nsize = full\ntensor = 4\npipeline = 4\ncontext = 2\nchunks_per_stage = 5\ndata = 15\n"
+          "global_batch = 960\n",
+          500, true, "scaled: the recipe's layout of 256 GPUs, data-parallel to 480" },
+        { "[llama3.1-8b]\nsize = full\ncontext = 2\n", 4, false, "4 ranks: the recipe's smallest layout takes 8" },
+        { "[llama3.1-8b]\nsize = full\nmicro_batch = 2\n", 8, false,
+          "micro_batch 2, in the recipe's cell of 8 GPUs 1" },
+        { "[llama3.1-8b]\nsize = full\nglobal_batch = 500\n", 500, false,
+          "global_batch 500, in the recipe's cell of 128 GPUs 8000" },
+        { "[llama3.1-8b]\nsize = full\ntensor = 2\n", 8, false, "tensor 2, in the recipe's cell of 8 GPUs 1" },
+        { "[llama3.1-8b]\nsize = full\nlayers = 16\n", 8, false, "layers 16, in the recipe's cell of 8 GPUs 32" },
+        { "[llama3.1-8b]\nsize = full\nrecompute = layer\n", 8, false, "recompute is not the recipe's" },
+        { "[llama3.1-8b]\nsize = full\nsharding = none\n", 8, false, "sharding is not the recipe's" },
+        { "[llama3.1-8b]\nsize = full\noverlap = off\n", 8, false, "overlap is not the recipe's" },
+        { "[llama3.1-8b]\nsize = full\nhidden = 2048\n", 8, false, "a model of its own shape" },
+        { "[llama3.1-8b]\nsize = full\nprecision = fp32\n", 8, false, "precision fp32: nothing is published of it" },
+        { "[llama3.1-8b]\nsize = small\n", 8, false, "size small: a proxy of llama3.1-8b" },
+        { "[gpt3-52k]\nsize = full\n", 8, false, "nothing is published of gpt3-52k" },
+        { "[llama3.1-8b]\nsize = full\nbackend = host\n", 8, false, "backend host: its ranks are processes, not GPUs" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bench_case c = case_of(rows[i].body, rows[i].ranks, true);
+        case_result r = { .given = &c, .verdict = VERDICT_PASSED, .valid = true };
+        rules_compare(&r);
+        assert_string_equal(r.comparison, rows[i].comparison);
+        assert_int_equal(r.comparable, rows[i].comparable);
+        assert_int_equal(c.recipe_layout, c.recipe_gpus == c.layout.ranks);
+        r.valid = false;
+        rules_compare(&r);
+        assert_true(!r.comparable && strcmp(r.comparison, "NOT VALID") == 0);
+    }
+}
+
+/* Ranks that a deck leaves over by its layout are asked for; those that the recipe's leaves over are not. */
+static void idle_ranks_are_asked_for_by_a_layout(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        bool asked;
+    } rows[] = { { "[llama3.1-70b]\nsize = full\n", false },
+                 { "[llama3.1-8b]\nsize = small\ndata = 4\n", true },
+                 { "[llama3.1-8b]\nsize = small\ntensor = 2\n", true },
+                 { "[llama3.1-8b]\nsize = small\n", false } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(case_of(rows[i].body, 500, true).idle_asked, rows[i].asked);
+}
+
+/* The table's first, then the deck's, of a device that has a name. */
+static void peaks_come_from_the_deck_where_none_is_known(void **state)
+{
+    (void)state;
+    bench_case c = sample_case(SAMPLE_HOST);
+    c.peak_bf16 = 500.0;
+    assert_true(case_peak(&c, "NVIDIA H100 80GB HBM3", PRECISION_BF16) == 989e12);
+    assert_true(case_peak(&c, "Some GPU", PRECISION_BF16) == 500e12);
+    assert_true(case_peak(&c, "Some GPU", PRECISION_FP8) == 0.0 && case_peak(&c, "Some GPU", PRECISION_FP32) == 0.0);
+    assert_true(case_peak(&c, "", PRECISION_BF16) == 0.0);
+    c.peak_fp8 = 900.0;
+    assert_true(case_peak(&c, "NVIDIA A100-SXM4-40GB", PRECISION_FP8) == 900e12);
+}
+
+static int write_record(const char *path)
+{
+    static bench_case given[NUMBER];
+    static case_result result[NUMBER];
+    char reason[1024];
+    record *r = sample_open(path, NUMBER, reason, sizeof reason);
+    for (int i = 0; r && i < NUMBER; i++) {
+        given[i].number = i + 1;
+        result[i] = judged(&plants[i], &given[i]);
+        snprintf(given[i].model_name, sizeof given[i].model_name, "%s", plants[i].name);
+        record_add(r, &result[i]);
+    }
+    if (r && record_commit(r, reason, sizeof reason)) return 0;
+    fprintf(stderr, "%s\n", reason);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(each_rule_that_is_broken_is_told),
+                                        cmocka_unit_test(a_soak_has_the_steps_that_it_came_to),
+                                        cmocka_unit_test(steps_are_summarized),
+                                        cmocka_unit_test(what_is_comparable),
+                                        cmocka_unit_test(idle_ranks_are_asked_for_by_a_layout),
+                                        cmocka_unit_test(peaks_come_from_the_deck_where_none_is_known) };
+    if (argc > 2 && strcmp(argv[1], "--record") == 0) return write_record(argv[2]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+"""What rank 0's machine counted and timed: the same operations, transfers and seconds appear in several sums."""
+
+import collections
+
+import numpy as np
+
+from validate import formulas
+
+TRANSFERS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange")
+PHASES = ["setup", "batch", "forward", "backward", "recompute", "gradient", "optimizer"]
+MEMORY = ["weights", "gradients", "optimizer", "activations", "batch", "scratch"]
+MOST_KINDS = 16                     # of transfers: beyond it the last row holds the rest
+MOST_SPANS = 1 << 14                # of the operations that ran last
+# At most 16 double operations in any order, each off by 2^-53 at most: 2e-15.
+ROUNDING = 1e-12
+# A sum of n doubles in any order is off by n 2^-53 at most; n below a million.
+SUMMED = 1e-9
+AXES = ("tensor", "context", "shard", "data", "pipeline")          # innermost first
+
+
+def table(case, group, key, column):
+    return dict(zip(case[f"{group}/{key}"], case[f"{group}/{column}"]))
+
+
+def check_names(case, f):
+    names = case["operations/name"]
+    f.demand(list(case["phases/name"]) == PHASES, f"phases are {case['phases/name']}")
+    f.demand(list(case["memory/name"]) == MEMORY, f"kinds of memory are {case['memory/name']}")
+    f.demand(set(TRANSFERS) < set(names) and len(set(names)) == len(names), "operations are not each named once")
+    for group, key in (("transfers", "axis"), ("transfer_kinds", "name")):
+        f.demand(len(set(case[f"{group}/{key}"])) == len(case[f"{group}/{key}"]), f"{group} are not each named once")
+
+
+def check_lengths(case, f):
+    for group, key in (("operations", "name"), ("phases", "name"), ("transfers", "axis"), ("transfer_kinds", "name"),
+                       ("memory", "name"), ("spans", "name"), ("fp8", "name"), ("clocks", "rank"), ("samples", "rank")):
+        lengths = {path: len(value) for path, value in case.values.items() if path.startswith(group + "/")}
+        f.demand(len(set(lengths.values())) == 1, f"{group} has lists of different lengths: {lengths}")
+
+
+def check_counts(case, f):
+    """Every step submits the same, so counts, flops and bytes are multiples of the steps."""
+    total = case.total
+    for name, *values in zip(*(case["operations/" + part] for part in ("name", "count", "flops", "bytes"))):
+        f.demand(not any(value % total for value in values), f"{name}: {values} are no multiples of {total} steps")
+        f.demand((values[0] > 0) == (values[2] > 0) and (values[0] > 0 or values[1] == 0),
+                 f"{name}: {values} is not both counted and measured")
+    counts, bytes_ = (table(case, "operations", "name", part) for part in ("count", "bytes"))
+    f.same("messages of all axes", sum(case["transfers/messages"]), sum(counts[kind] for kind in TRANSFERS))
+    f.same("bytes of all axes", sum(case["transfers/bytes"]), sum(bytes_[kind] for kind in TRANSFERS), SUMMED)
+    for axis, messages, count in zip(*(case["transfers/" + part] for part in ("axis", "messages", "bytes"))):
+        f.demand(not messages % total and not count % total, f"transfers of {axis} are no multiples of {total} steps")
+
+
+def check_transfers(case, f):
+    """Kinds of transfers, of the timed steps, against the axes, of all."""
+    kinds, timed = case["transfer_kinds/name"], case["results/completed"] - case.settings["warmup"]
+    seconds = np.maximum(case["transfer_kinds/seconds"], 1e-9)
+    f.same("bytes_per_second", case["transfer_kinds/bytes_per_second"], case["transfer_kinds/bytes"] / seconds,
+           ROUNDING)
+    if len(kinds) == MOST_KINDS:
+        return
+    messages = table(case, "transfer_kinds", "name", "messages")
+    for axis, count in table(case, "transfers", "axis", "messages").items():
+        of_axis = sum(n for name, n in messages.items() if name.split()[0] == axis)
+        f.same(f"messages of {axis} in the timed steps", of_axis * case.total, count * timed)
+    spent = table(case, "operations", "name", "seconds")
+    for kind in TRANSFERS:
+        of_kind = sum(s for name, s in table(case, "transfer_kinds", "name", "seconds").items()
+                      if name.split()[1] == kind)
+        f.same(f"seconds of {kind}", of_kind, spent[kind], SUMMED)
+
+
+def check_seconds(case, f):
+    """Rank 0's time: computing, waiting, submitting, idle. On a GPU some computation runs beside other."""
+    s, timed = case.settings, slice(case.settings["warmup"], case["results/completed"])
+    computed = sum(seconds for name, seconds in table(case, "operations", "name", "seconds").items()
+                   if name not in TRANSFERS)
+    f.same("seconds of phases", sum(case["phases/seconds"]), computed, SUMMED)
+    window, on_host = float(np.sum(case["ranks/rank_seconds"][timed, 0])), s["backend"] == "host"
+    spent = computed + float(np.sum(case["transfers/exposed_seconds"]))
+    spent += case["results/dispatch_seconds"] if on_host else 0.0
+    idle, left = case["results/idle_seconds"], max(0.0, window - spent)
+    # What cancels leaves the rounding of the whole.
+    apart = abs(idle - left) <= SUMMED * window if on_host else idle >= left - SUMMED * window
+    f.demand(apart and idle <= window, f"idle_seconds is {idle:.12g}, of {window:.12g} s {left:.12g} are left")
+
+
+def check_spans(case, f):
+    """The last step's operations, each in its turn; a queue runs one at a time."""
+    begin, end, queue = (np.asarray(case["spans/" + part]) for part in ("begin", "end", "queue"))
+    f.demand(len(end) > 0 and begin.min() == 0, "the first span does not begin at 0")
+    f.demand((begin <= end).all() and (np.diff(end) >= 0).all(), "spans are not in the order of their ends")
+    for number in set(queue.tolist()):
+        of = queue == number
+        f.demand((begin[of][1:] >= end[of][:-1]).all(), f"spans of queue {number} overlap")
+    for part, most in (("layer", case.settings["layers"]), ("microbatch", case.settings["microbatches"])):
+        f.demand((np.asarray(case["spans/" + part]) < most).all(), f"spans/{part} is not below {most}")
+    f.demand(set(case["spans/phase"]) <= set(PHASES), "spans/phase is no phase")
+    submitted = table(case, "operations", "name", "count")
+    found = collections.Counter(case["spans/operation"])
+    if sum(submitted.values()) > MOST_SPANS * case.total:
+        return
+    for name in set(found) | {name for name, count in submitted.items() if count}:
+        f.same(f"spans of {name}", found[name], submitted.get(name, 0) / case.total)
+
+
+def check_products(case, f):
+    """Flops of rank 0, where its share is that of every rank and nothing is computed twice."""
+    s = case.settings
+    if s["pipeline"] > 1 or s["experts"] or s["recompute"] not in ("none", "elementwise"):
+        return
+    share = case.total * s["global_batch"] / s["ranks"]
+    head = 6 * s["sequence"] * s["hidden"] * s["padded_vocabulary"]
+    attention = 6 * s["layers"] * s["hidden"] * s["sequence"] ** 2
+    flops = table(case, "operations", "name", "flops")
+    f.same("flops of matmul", flops["matmul"], share * (formulas.model_flops(s).blocks + head), ROUNDING)
+    f.same("flops of attention_forward", flops["attention_forward"], share * attention / 3, ROUNDING)
+    f.same("flops of attention_backward", flops["attention_backward"], share * attention * 2 / 3, ROUNDING)
+
+
+def check_memory(case, f):
+    r = {name: case["results/" + name] for name in ("arena_bytes", "outside_bytes", "own_outside_bytes",
+                                                    "device_outside_bytes")}
+    f.same("arena_bytes", r["arena_bytes"], int(np.sum(case["memory/bytes"])))
+    f.demand(r["own_outside_bytes"] <= r["outside_bytes"], "own_outside_bytes is more than outside_bytes")
+    f.demand(not any(value % 1 for value in r.values()), f"bytes are not whole: {r}")
+    f.demand(case.settings["backend"] == "cuda" or r["device_outside_bytes"] == 0, "memory of a device on the host")
+
+
+CHECKS = (check_lengths, check_names, check_counts, check_transfers, check_seconds, check_spans, check_products,
+          check_memory)
+# A run that is stopped may have submitted a step that it did not finish.
+STOPPED = (check_lengths, check_names, check_memory)

@@ -1,0 +1,78 @@
+"""Where a record comes from: every word has its form, and what is said twice agrees."""
+
+import datetime
+import hashlib
+import os
+import re
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+HASH = r"[0-9a-f]{64}"
+TEXTS = {
+    "run": r"[0-9a-f]{16}", "started": TIME, "written": TIME, "build_date": TIME, "deck_sha256": HASH,
+    "binary_sha256": HASH, "git_commit": r"[0-9a-f]{40}|unknown|n/a", "build_compiler": r".*\d+\.\d+.*",
+    "build_flags": r".*-DBUILD_DEBUG=[01].*", "build_mpi": r".+", "mpi_library": r".+",
+    "hdf5_library": r"HDF5 \d+\.\d+\.\d+", "products_library": r".+", "cuda_library": r".+", "command_line": r".+",
+    "deck_name": r".+", "deck": r"(?s).+", "processor": r".+", "kernel": r"\w+ \S+ \w+|n/a",
+}
+PER_RANK = ("device_driver", "device_ecc", "device_identity", "device_memory", "device_multiprocessors", "device_name")
+VARIABLE = r"(?s)(OMPI_|UCX_|OMP_|SLURM_|NCCL_|LD_|CUDA_|MPICH_|DNNL_|XGSW_)[^=]*=.*"
+LIBRARY = r"\S+ [0-9a-f]+.*|\S+ .+"
+LIMITS = {"threads": (1, 1024), "processors": (1, 1 << 20)}
+
+
+def moment(text):
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def check_forms(p, f):
+    for name, form in TEXTS.items():
+        f.demand(isinstance(p.get(name), str) and re.fullmatch(form, p[name]), f"provenance/{name} is {p.get(name)!r}")
+    for name in ("debug", "dirty"):
+        f.demand(isinstance(p.get(name), bool), f"provenance/{name} is {p.get(name)!r}")
+    for name, (least, most) in LIMITS.items():
+        f.demand(isinstance(p.get(name), int) and least <= p[name] <= most, f"provenance/{name} is {p.get(name)!r}")
+    for name, form in (("environment", VARIABLE), ("libraries", LIBRARY), ("preloaded", r"\S+"), ("hosts", r"\S+")):
+        f.demand(all(re.fullmatch(form, word) for word in p[name]), f"provenance/{name} has a word of another form")
+        f.demand(name == "hosts" or len(set(p[name])) == len(p[name]), f"provenance/{name} has a word twice")
+
+
+def check_ranks(p, f):
+    """A host and a node for each; a device for each, or none at all."""
+    ranks, nodes, hosts = len(p["hosts"]), list(p["nodes"]), p["hosts"]
+    f.demand(ranks > 0 and len(nodes) == ranks, f"{ranks} hosts, {len(nodes)} nodes")
+    f.demand(all(0 <= node <= rank and nodes[node] == node and hosts[node] == hosts[rank]
+                 for rank, node in enumerate(nodes)), "nodes are not the lowest ranks of their hosts")
+    for name in PER_RANK:
+        f.demand(len(p[name]) == len(p["device_name"]) and len(p[name]) in (0, ranks),
+                 f"provenance/{name} is of {len(p[name])} ranks, there are {ranks}")
+    f.demand(all(name for name in p["device_name"]), "a device has no name")
+    f.demand(all(n > 0 for n in p["device_multiprocessors"]) and all(n > 0 for n in p["device_memory"]),
+             "a device has no multiprocessors or no memory")
+
+
+def check_said_twice(p, record, f):
+    digest = hashlib.sha256(record.deck).hexdigest()
+    f.demand(digest == p.get("deck_sha256"), f"the deck's SHA-256 is {digest}, recorded {p.get('deck_sha256')}")
+    # The emulator's build is a debug build whose flags are those of the product.
+    f.demand(p["debug"] or "-DBUILD_DEBUG=1" not in p["build_flags"], "debug contradicts build_flags: a debug build?")
+    f.demand(p["environment"] == sorted(p["environment"]), "provenance/environment is not sorted")
+    variables = dict(word.split("=", 1) for word in p["environment"])
+    world = variables.get("OMPI_COMM_WORLD_SIZE", str(len(p["hosts"])))
+    f.demand(world == str(len(p["hosts"])), f"Open MPI started {world} ranks, {len(p['hosts'])} have hosts")
+    f.demand(os.path.basename(p["deck_name"]) in p["command_line"], "the command line does not name the deck")
+
+
+def check_times(p, record, f):
+    """The cases ran one after another between the run's begin and the record's last writing, to the second."""
+    build, begin, end = (moment(p[name]) for name in ("build_date", "started", "written"))
+    f.demand(build <= begin <= end, f"built {p['build_date']}, started {p['started']}, written {p['written']}")
+    spent = sum(case.values.get("results/total_seconds", 0.0) for case in record.cases)
+    lasted = (end - begin).total_seconds() + 1
+    f.demand(spent <= lasted, f"the cases took {spent:.6g} s, the run {lasted:.6g}")
+
+
+def check(record, f):
+    for part in (check_forms, check_ranks):
+        part(record.provenance, f)
+    for part in (check_said_twice, check_times):
+        part(record.provenance, record, f)

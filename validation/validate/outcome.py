@@ -1,0 +1,109 @@
+"""What else a case leaves: its checks, faults, shadows and devices, each said in more than one place."""
+
+import numpy as np
+
+from validate import placement
+
+# A residual is scaled so that this is its threshold.
+THRESHOLD = 16.0
+PARTS = ("loss", "gradient_first", "gradient_fourth", "along", "weights", "routing", "scales")
+CHECKS = ("check_before", "check_after")
+
+
+def check_residuals(case, f):
+    for when in CHECKS:
+        done, residual = case.flag(when + "/done"), case[when + "/residual"]
+        parts = [case[f"{when}/{part}"] for part in PARTS]
+        if done and np.isfinite(parts).all():
+            f.same(when + "/residual", residual, max(parts))
+        f.same(when + "/passed", case.flag(when + "/passed"), bool(done and residual < THRESHOLD))
+        f.demand(done or not case[when + "/worst"], f"{when} was not done, and has a worst parameter")
+        f.demand(case[when + "/flips"] > 0 or case[when + "/margin"] == 0, f"{when}/margin without flips")
+        f.demand(case.settings["precision"] == "fp8" or case[when + "/scales"] == case[when + "/scale_flips"] == 0,
+                 f"{when}/scales without FP8")
+        f.demand(case.settings["experts"] > 0 or case[when + "/routing"] == case[when + "/flips"] == 0,
+                 f"{when}/routing without experts")
+
+
+def check_repeated(case, f):
+    """On the host the check before the steps and that behind them compute the same bits (src/README.md)."""
+    if case.settings["backend"] != "host" or not all(case.flag(when + "/done") for when in CHECKS):
+        return
+    for part in ("residual", *PARTS, "flips", "margin", "scale_flips", "faults"):
+        f.same(f"check_after/{part}", case["check_after/" + part], case["check_before/" + part])
+    for part in ("worst", "struck"):
+        f.demand(case["check_after/" + part] == case["check_before/" + part], f"check_after/{part} is another's")
+
+
+def check_faults(case, f):
+    faults = [case[when + "/faults"] for when in CHECKS]
+    struck = case["results/faults"] - sum(faults)
+    f.demand(struck >= 0, f"faults are {case['results/faults']}, of which {sum(faults)} in the checks")
+    for place, count in (*zip(CHECKS, faults), ("results", struck)):
+        f.demand((count > 0) == bool(case[place + "/struck"]), f"{count} faults struck {case[place + '/struck']!r}")
+    f.demand((case["results/hazards"] > 0) == bool(case["results/hazard"]), "hazards without a sentence, or reverse")
+
+
+def check_shadow(case, f):
+    counts = {part: case["results/shadowed_" + part] for part in ("operations", "elements", "mismatches", "left_out")}
+    compared = case.settings["check"] == "kernels" and not case.interrupted
+    f.demand(compared == (counts["operations"] > 0), f"check {case.settings['check']} compared {counts}")
+    f.demand(counts["mismatches"] <= counts["operations"] <= counts["elements"], f"of each other: {counts}")
+    f.demand(compared or not any(counts.values()) and case["results/shadowed_worst"] == 0, f"not compared: {counts}")
+    f.demand(counts["mismatches"] > 0 or case["results/shadowed_worst"] <= 1, "shadowed_worst is above what is allowed")
+
+
+def check_devices(case, provenance, f):
+    """Of a host nothing is known; of a GPU its name, and a throttling in words where there was one."""
+    host, ranks = case.settings["backend"] == "host", case.settings["ranks"]
+    numbers = [case[f"devices/{what}_at_{when}"] for what in ("clock", "power") for when in ("begin", "end")]
+    words = [case[f"devices/throttled_at_{when}"] for when in ("begin", "end")]
+    f.demand(all(len(x) == ranks for x in (*numbers, *words)), f"devices are not those of {ranks} ranks")
+    f.demand(not host or np.isnan(numbers).all() and not any(sum(words, [])), "devices of the host have clocks")
+    f.demand(np.isnan(numbers).all() or (np.asarray(numbers) > 0).all(), "devices have some clocks, not all")
+    first = next((f"rank {rank}: {why}" for rank, pair in enumerate(zip(*words)) for why in pair if why), "")
+    said = case["results/throttled"]
+    sampled = not first and said.endswith("after the window began")  # in a sample, which may be dropped since
+    f.demand(said == first or sampled, f"throttled is {said!r}, by the devices {first!r}")
+    names = set(provenance["device_name"][:ranks])
+    name = "host" if host else names.pop() if len(names) == 1 else ""
+    found = case["results/device"]
+    f.demand(case["results/completed"] == 0 or found == name, f"device is {found!r}, by where it ran {name!r}")
+
+
+def check_words(case, provenance, f):
+    """As far as they follow from other words; of a case that came to no step, there are none."""
+    engines, library = case["results/engines"], provenance["products_library"]
+    said = case.settings["backend"] == "cuda" or case["results/completed"] == 0 or library in engines
+    f.demand(said, f"engines are {engines!r}, the record's products {library!r}")
+    f.demand(case.interrupted == bool(case["results/interrupted"]), f"interrupted is {case['results/interrupted']!r}")
+
+
+def check_list(case, f):
+    """Numbers of rows, and counts that are whole."""
+    steps, s = np.arange(case.total), case.settings
+    f.same("ranks/step", case["ranks/step"], steps)
+    f.same("ranks/rank", case["ranks/rank"], np.arange(s["ranks"]))
+    for name in ("choices_dropped", "expert_loads_least", "expert_loads_most"):
+        values = case["steps/" + name]
+        f.demand(not (values[np.isfinite(values)] % 1).any(), f"{name} are no whole numbers")
+    shape = (case.total, 12 * s["layers"] if s["precision"] == "fp8" else 0)
+    f.demand(case["fp8_tensors/scales"].shape == shape, f"fp8_tensors/scales is no table of {shape}")
+    f.demand(s["precision"] != "fp8" or case["fp8/name"] == ["input", "weight", "gradient"], "fp8/name is another's")
+
+
+def check_variation(case, f):
+    """Bhatia and Davis: between its least and its most, a list of this mean varies no more, and no less."""
+    s, done = case.settings, slice(0, case["results/completed"])
+    if not s["experts"]:
+        return
+    least, most, variation = (case["steps/expert_loads_" + part][done] for part in ("least", "most", "variation"))
+    mean = s["sequence"] * s["global_batch"] * s["active_experts"] / s["experts"]
+    above = np.sqrt(np.maximum((most - mean) * (mean - least), 0)) / mean
+    below = (most - least) / np.sqrt(2 * s["layers"] * s["experts"]) / mean
+    f.demand(((variation <= above * (1 + 1e-9)) & (variation >= below * (1 - 1e-9))).all(),
+             "expert_loads_variation does not fit the least and the most load")
+
+
+OF_CASE = (check_residuals, check_repeated, check_faults, check_shadow, check_list, check_variation)
+OF_WHERE = (check_devices, check_words, placement.check)      # with the record's provenance

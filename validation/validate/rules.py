@@ -1,0 +1,186 @@
+"""The run rules (validation/RULES.md): derived again from what a record holds, and held against its VALID."""
+
+import re
+
+import numpy as np
+
+from validate import accept, witness
+
+VERSION = "xgsw-1"
+STEPS, SPREAD, DRIFT = 10, 1.2, 1.1
+# A loss so many times the first one, and that of a uniform guess, is of training that diverged.
+DIVERGED = 2.0
+# Reasons that a record keeps of a case.
+REASONS = 8
+# Times are divided, which is off by 2^-53 each time: 2e-15 is more than that.
+ROUNDING = 1e-12
+
+
+def finished(case, name):
+    return case["steps/" + name][: case["results/completed"]]
+
+
+def not_finite(case):
+    return [name for name in ("losses", "gradient_norms") if not np.isfinite(finished(case, name)).all()]
+
+
+def spread_of(seconds):
+    return np.percentile(seconds, 90) / np.percentile(seconds, 10) if len(seconds) else np.nan
+
+
+def drift_of(seconds):
+    """Of an odd number of steps the middle one is in neither half."""
+    half = len(seconds) // 2
+    return np.median(seconds[-half:]) / np.median(seconds[:half]) if half else np.nan
+
+
+def is_timed(case):
+    return len(case.measured) >= STEPS
+
+
+def faulty(case, _):
+    if case.settings["fault"] != "none":
+        return f"a fault is planted: {case.settings['fault']}"
+
+
+def debugged(_, provenance):
+    if provenance["debug"]:
+        return "it ran in a debug build"
+
+
+def blind(case, _):
+    if case.settings["backend"] == "cuda" and case["results/clocks_unknown"]:
+        return f"whether its devices were throttled is not known: {case['results/clocks_unknown']}"
+
+
+def oversubscribed(case, _):
+    r = {name: case["results/" + name] for name in ("node_ranks", "rank_threads", "node_cores", "quota")}
+    wanted = r["node_ranks"] * r["rank_threads"]
+    if case.settings["backend"] == "host" and wanted > min(r["node_cores"], r["quota"]):
+        return f"{wanted} threads of a node had {r['node_cores']} cores and a quota of {r['quota']:g}"
+
+
+def shared(case, provenance):
+    identities = list(provenance["device_identity"])[: case.settings["ranks"]]
+    twice = case["results/device_ranks"] > 1 or len(set(identities)) < len(identities)
+    if case.settings["backend"] == "cuda" and twice:
+        return "its ranks share a device"
+
+
+def idle(case, _):
+    s = case.settings
+    if s["ranks"] < s["world_ranks"] and not s["idle_asked"]:
+        return f"{s['world_ranks'] - s['ranks']} ranks are idle, and the deck does not ask for that"
+
+
+def too_few(case, _):
+    if case.settings["steps"] < STEPS:
+        return f"it timed {case.settings['steps']} steps, {STEPS} are needed"
+
+
+def spread(case, _):
+    if is_timed(case) and spread_of(case.measured) > SPREAD:
+        return f"its step times' spread is {spread_of(case.measured):.4g}, above {SPREAD}"
+
+
+def drift(case, _):
+    if is_timed(case) and not 1 / DRIFT <= drift_of(case.measured) <= DRIFT:
+        return f"its step times' drift is {drift_of(case.measured):.4g}, beyond {DRIFT}"
+
+
+def unlike_before(case, _):
+    if case["results/repeated_spread"] > accept.REPEATS_LIMIT:
+        return f"the medians of its repeats spread by {case['results/repeated_spread']:.1%}"
+
+
+def short(case, _):
+    return next(accept.against_soak(case), None)
+
+
+def split(case, _):
+    if case.settings["recipe_gpus"] and case.flag("results/tensor_across"):
+        return f"a tensor group spans nodes: {case['results/placement']}"
+
+
+def diverged(case, _):
+    losses = finished(case, "losses")
+    limit = DIVERGED * max(np.log(case.settings["vocabulary"]), losses[0]) if len(losses) else np.inf
+    if (losses > limit).any():
+        return f"its loss rose to {np.nanmax(losses):.4g}: training diverged"
+
+
+def collapsed(case, _):
+    if (finished(case, "gradient_norms") == 0).any():
+        return "a gradient is zero: training collapsed"
+
+
+def unsound(case, _):
+    if not_finite(case):
+        return f"its {' and '.join(not_finite(case))} are not finite"
+
+
+def has(path, sentence):
+    """A result that names what breaks a rule."""
+    return lambda case, _: f"{sentence}: {case[path]}" if case[path] else None
+
+
+def is_set(name, value, sentence):
+    return lambda case, _: sentence if case.settings[name] == value else None
+
+
+# How a reason begins in the record, and what breaks the rule, in words, where the facts do.
+RULES = {
+    "check off": is_set("check", "off", "its check is off"),
+    "fault planted": faulty,
+    "learning rate 0": is_set("learning_rate", 0, "its learning rate is 0"),
+    "tokens are all zero": is_set("tokens", "zeros", "its tokens are zeros"),
+    "hostile order": is_set("order", "hostile", "its order is hostile"),
+    "oversubscribed": oversubscribed,
+    "ranks share a device": shared,
+    "idle ranks": idle,
+    "throttled device": has("results/throttled", "a device was throttled"),
+    "clocks not known": blind,
+    "tensor groups span nodes": split,
+    "the clock of": lambda case, _: next(witness.wrong_clocks(case), None),
+    "libraries differ": has("results/libraries_differ", "its ranks' libraries differ"),
+    "debug build": debugged,
+    "too few steps": too_few,
+    "spread": spread,
+    "drift": drift,
+    "the medians of": unlike_before,
+    "a soak of": short,
+    "not a number|a gradient norm beyond": unsound,
+    "a gradient is zero": collapsed,
+    "the loss rose": diverged,
+    "failed": is_set("verdict", "FAILED", "it FAILED"),
+    "interrupted": is_set("verdict", "INTERRUPTED", "it was interrupted"),
+}
+
+
+def check_reasons(case, provenance, f):
+    """A rule that the facts break has its reason, and a reason of a rule has its facts."""
+    reasons = case["results/invalid_reasons"]
+    for begins, rule in RULES.items():
+        broken = rule(case, provenance)
+        told = [reason for reason in reasons if re.match(begins, reason)]
+        if broken and case.settings["validity"] == "VALID":
+            f.add(f"recorded VALID, but {broken}")
+        elif broken and not told and len(reasons) < REASONS:
+            f.add(f"no reason says that {broken}")
+        elif told and not broken:
+            f.add(f"recorded NOT VALID: {told[0]!r}, of which the rest of the record knows nothing")
+
+
+def check_rules(case, provenance, f):
+    s = case.settings
+    if s.get("rules") != VERSION:
+        f.add(f"judged by the run rules {s.get('rules', 'of before xgsw-1')}, this program knows {VERSION}")
+        return
+    f.same("spread", case["results/spread"], spread_of(case.measured), ROUNDING)
+    f.same("drift", case["results/drift"], drift_of(case.measured), ROUNDING)
+    check_reasons(case, provenance, f)
+    if s["validity"] == "VALID":
+        for reason in case["results/invalid_reasons"]:
+            f.add(f"recorded VALID, but it has the reason {reason!r}")
+    elif not case["results/invalid_reasons"]:
+        f.add("recorded NOT VALID without a reason")

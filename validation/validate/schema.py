@@ -1,0 +1,93 @@
+"""What a record has: groups, names, units and types of all that is in it, as `xgsw --fields` lists them; and what of it
+may be no number."""
+
+import os
+
+import numpy as np
+
+FIELDS_TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "fields.txt")
+TYPES = {"real": "f8", "integer": "i8", "flag": "b1", "text": "S"}
+PLAIN = {"real": float, "integer": int, "flag": bool, "text": str}
+# What a viewer draws of a group: signal, axes.
+DRAWN = {"steps": ("step_seconds", ["step"]), "ranks": ("rank_seconds", ["step", "rank"]), "spans": ("end", ["begin"]),
+         **{group: ("seconds", ["."]) for group in ("phases", "operations")}, "memory": ("bytes", ["."])}
+# Where not a number means: there is none. Everything else is a number, and none but speeds of the machine are negative.
+MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads_least", "steps/expert_loads_most",
+            "steps/expert_loads_variation", "results/recipe_mfu", "results/model_mfu", "results/recipe_ceiling",
+            "results/model_ceiling", "results/recipe_reached", "results/model_reached",
+            "results/days_per_trillion_tokens", "devices/clock_at_begin", "devices/clock_at_end",
+            "devices/power_at_begin", "devices/power_at_end", "results/drift", "results/repeated_median_seconds",
+            "results/repeated_minimum_seconds", "results/repeated_maximum_seconds", "results/repeated_spread",
+            "results/quota", "results/energy", "results/energy_per_token", "results/others_cores", "ranks/excess",
+            "ranks/excess_error", "samples/clock", "samples/temperature", "samples/power", "samples/device_energy",
+            "samples/core_clock", "samples/load", "samples/busy_seconds", "samples/package_energy",
+            "samples/own_seconds", "clocks/uptime_seconds", "clocks/uptime_clock")
+CHAIN = "chain/"                                        # which has its own check
+# Of none, or of less than is usual.
+MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess", "clocks/clock_error")
+
+
+def read_fields(path=FIELDS_TABLE):
+    """'group/name' or the name of an attribute -> (units, type)."""
+    with open(path, encoding="utf-8") as file:
+        rows = [line.split(None, 4) for line in file.read().split("\n\n")[0].split("\n")[1:]]
+    return {name if group == "-" else f"{group}/{name}": (units, kind) for group, name, units, kind, *_ in rows}
+
+
+FIELDS = read_fields()
+DATASETS = {path: value for path, value in FIELDS.items() if "/" in path}
+GROUPS = {path.split("/")[0] for path in DATASETS}
+
+
+def kind_of(dtype):
+    return dtype.str[1:] if dtype.kind != "S" else "S"
+
+
+def check_names(case, f):
+    """All that a case has is in the table, and all of the table is there, in its units and type."""
+    f.demand(not set(DATASETS) - set(case.values), "not there: " + " ".join(sorted(set(DATASETS) - set(case.values))))
+    unknown = {path for path in case.values if path not in DATASETS and not path.startswith(CHAIN)}
+    f.demand(not unknown, "unknown: " + " ".join(sorted(unknown)))
+    for path, dtype in case.types.items():
+        if path.startswith(CHAIN):
+            continue
+        units, kind = DATASETS.get(path, ("-", None))
+        recorded = case.units.get(path, "-")
+        f.demand(kind is None or kind_of(dtype) == TYPES[kind], f"{path} is of type {dtype}, not {kind}")
+        f.demand(recorded == units, f"{path} has " + (f"the units {recorded}, not {units}" if path in case.units
+                                                       else f"no units: {path}"))
+
+
+def check_attributes(case, f):
+    """A case's own, of one that was skipped, too."""
+    for path, (_, kind) in FIELDS.items():
+        if "/" not in path:
+            f.demand(type(case.settings.get(path)) is PLAIN[kind], f"{path} is {case.settings.get(path)!r}, no {kind}")
+
+
+def check_views(case, f):
+    """So that a viewer finds the plots."""
+    f.demand(case.settings.get("NX_class") == "NXentry", f"{case.name} is no NXentry")
+    f.demand(case.settings.get("default") == "steps", f"{case.name} shows {case.settings.get('default')}, not steps")
+    for group in sorted(GROUPS):
+        signal, axes = DRAWN.get(group, (None, None))
+        expected = {"NX_class": "NXdata", "axes": axes, "signal": signal} if signal else {"NX_class": "NXcollection"}
+        shown = dict(sorted(case.views.get(group, {}).items()))
+        f.demand(repr(shown) == repr(expected), f"{group} shows {shown}, not {expected}")
+
+
+def check_numbers(case, f):
+    """Of the steps that finished: numbers, and none below zero. A case that did not pass may have computed anything."""
+    done, total, passed = case["results/completed"], case.total, case.settings["verdict"] == "PASSED"
+    for path in DATASETS:
+        values, group = np.asarray(case[path]), path.split("/")[0]
+        if values.dtype.kind not in "if":
+            continue
+        known = values[:done] if group in ("steps", "ranks") and len(values) == total else values
+        unchecked = group.startswith("check_") and not case.flag(group + "/done")
+        lacking = path in MAY_LACK or not passed or unchecked
+        f.demand(lacking or np.isfinite(known).all(), f"{path} is not a number")
+        f.demand(not (known < (-1 if path in MINUS_ONE else 0)).any(), f"{path} is below zero")
+
+
+CHECKS = (check_names, check_views, check_numbers)

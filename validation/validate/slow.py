@@ -1,0 +1,63 @@
+"""Who is slow, from the recorded seconds of each rank and step: as src/bench/slow/outliers.h defines it."""
+
+import re
+
+import numpy as np
+
+# Sums of at most 10^6 doubles, in another order: 1e6 x 2^-53.
+ROUNDING = 1e-9
+BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
+WAITING = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
+TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("waiting_" + axis for axis in WAITING))
+
+
+def kinds_of_work(flops, bytes_of):
+    """Ranks of the same work: lists, each led by its first."""
+    left, kinds = list(range(len(flops))), []
+    while left:
+        kind = [
+            r for r in left
+            if all(abs(x[left[0]] - x[r]) <= ALIKE * max(x[left[0]], x[r]) for x in (flops, bytes_of))
+        ]
+        kinds.append(kind)
+        left = [r for r in left if r not in kind]
+    return kinds
+
+
+def paces(own, kinds):
+    """Of each rank: number of peers, excess over their median, its standard error by batch means."""
+    steps, ranks = own.shape
+    peers, excess, error = np.zeros(ranks, int), np.full(ranks, np.nan), np.full(ranks, np.nan)
+    block = np.arange(steps) * BLOCKS // max(steps, 1)
+    for kind in kinds:
+        peers[kind] = len(kind) - 1
+        if len(kind) < 2 or steps < BLOCKS:
+            continue
+        for place, rank in enumerate(kind):
+            others = np.median(np.delete(own[:, kind], place, axis=1), axis=1)
+            apart = np.bincount(block, own[:, rank] - others)
+            with np.errstate(all="ignore"):
+                excess[rank] = own[:, rank].sum() / others.sum() - 1
+                error[rank] = np.sqrt(BLOCKS) * apart.std(ddof=1) / others.sum()
+    return peers, excess, error
+
+
+def check_ranks(case, f):
+    """Tables are whole, paces follow from them, and those who are slow, no others, are named."""
+    s, done = case.settings, slice(0, case["results/completed"])
+    for name in TABLES:
+        found = case["ranks/" + name]
+        if found.shape != (case.total, s["ranks"]):
+            f.add(f"{name} is not {case.total} steps x {s['ranks']} ranks")
+            return
+        f.demand((found[done] >= 0).all(), f"{name} is below 0, or no number")
+    own = np.maximum(case["ranks/computing_seconds"] - case["ranks/run_delay_seconds"], 0)[s["warmup"] : done.stop]
+    kinds = kinds_of_work(case["ranks/computing_flops"], case["ranks/computing_bytes"])
+    peers, excess, error = paces(own, kinds)
+    f.same("peers", case["ranks/peers"], peers)
+    f.same("excess", 1 + case["ranks/excess"], 1 + excess, ROUNDING)
+    f.demand(np.allclose(case["ranks/excess_error"], error, rtol=ROUNDING, atol=ROUNDING, equal_nan=True),
+             "excess_error is not what the tables give")
+    slow = [r for r in np.argsort(-excess, kind="stable") if excess[r] - ERRORS * error[r] > LIMIT][:NAMED]
+    named = [int(m[1]) for m in (re.match(r"outlier rank (\d+) ", x) for x in case["results/invalid_reasons"]) if m]
+    f.demand(named == slow, f"ranks {slow} are outliers, named are {named}")

@@ -1,0 +1,73 @@
+"""What stood beside the steps: the clocks' witnesses and the samples. Rules as in src/bench/witness/."""
+
+import numpy as np
+
+# Two clocks that the kernel steers by 500 millionths each at most; /proc/uptime counts hundredths of a second.
+TOLERANCE, TICK = 1e-3, 0.01
+# NVML's bits of clocks that are held down: hardware slowdown, temperature, hardware temperature, power brake.
+THROTTLES = 0x08 | 0x20 | 0x40 | 0x80
+# At most 16 double operations in any order.
+ROUNDING = 1e-12
+CLOCKS = ("kernel_seconds", "uncertain_seconds", "clock_error", "uptime_seconds", "uptime_clock", "within_seconds",
+          "around_seconds")
+COUNTERS = ("device_energy", "package_energy", "own_seconds")
+
+
+def beyond(x, slack):
+    return np.sign(x) * np.maximum(np.abs(x) - slack, 0.0)
+
+
+def wrong_clocks(case):
+    """The ranks whose clock gained or lost more than it may, and by whose witness."""
+    kernel, uncertain, error, up, up_clock, within, around = (case[f"clocks/{name}"] for name in CLOCKS)
+    spent = case["ranks/rank_seconds"][: case["results/completed"]].sum(axis=0)
+    with np.errstate(all="ignore"):
+        findings = {
+            "the kernel's own": np.maximum(np.abs(beyond(spent - kernel, uncertain) / kernel), np.abs(error)),
+            "/proc/uptime": np.nan_to_num(np.abs(beyond(up_clock - up, TICK + uncertain) / (up + TICK + uncertain))),
+            "rank 0's": np.maximum(within / around[0] - 1, 1 - around / within[0]),
+        }
+    for witness, gained in findings.items():
+        yield from (f"the clock of rank {rank} is wrong by {100 * gained[rank]:.1f} % against {witness}"
+                    for rank in np.flatnonzero(~(gained <= TOLERANCE)))
+
+
+def throttled_samples(case):
+    events = case["samples/clock_events"]
+    held = (events >= 0) & (events & THROTTLES != 0)
+    return [int(rank) for rank in np.unique(case["samples/rank"][held])]
+
+
+def check_clocks(case, f):
+    for name in CLOCKS:
+        f.demand(case[f"clocks/{name}"].shape == (case.settings["ranks"],), f"clocks/{name} is not one number a rank")
+    f.demand((case["clocks/uncertain_seconds"] >= 0).all(), "clocks/uncertain_seconds are below 0")
+    wrong, said = list(wrong_clocks(case)), case["results/clock_wrong"]
+    f.demand(bool(wrong) == bool(said), f"clock_wrong says {said!r}, but " + ("; ".join(wrong) or "all clocks agree"))
+
+
+def check_samples(case, f):
+    """A rank's are in order, its counters count, and the sums are those of its last."""
+    ranks, seconds = case["samples/rank"], case["samples/seconds"]
+    f.demand((np.diff(ranks) >= 0).all() and (ranks < case.settings["ranks"]).all(), "samples are not rank by rank")
+    same = np.diff(ranks) == 0
+    f.demand((np.diff(seconds)[same] > 0).all(), "samples of a rank are not in order of time")
+    for name in COUNTERS:
+        more = np.diff(case[f"samples/{name}"])[same]
+        f.demand((more[np.isfinite(more)] >= 0).all(), f"samples/{name} of a rank counts down")
+    held = throttled_samples(case)
+    if held and not case["results/throttled"]:
+        f.add(f"rank {held[0]} was throttled in a sample, and the case was not")
+    check_energy(case, np.append(~same, True) if len(ranks) else np.zeros(0, bool), f)
+
+
+def check_energy(case, last, f):
+    energy, method = case["results/energy"], case["results/energy_method"]
+    tokens = len(case.measured) * case["results/tokens_per_step"]
+    f.demand(bool(method) == bool(np.isfinite(energy)), f"energy {energy} by the method {method!r}")
+    f.same("energy_per_token", case["results/energy_per_token"], energy / tokens, ROUNDING)
+    if method:
+        kind = "device_energy" if case.settings["backend"] == "cuda" else "package_energy"
+        f.same("energy", energy, np.nansum(case[f"samples/{kind}"][last]), ROUNDING)
+    others, cores = case["results/others_cores"], case["results/others_of_cores"]
+    f.demand(not others < 0 and not others > cores + 1, f"others used {others} of {cores} cores")
