@@ -4,9 +4,9 @@ reason: then every number of the run is the healthy case's; or, for a written re
 then the same fault in FP32 ends FAILED. Every kind of operation that a deck's fault can name, and that a step submits,
 has a row. In FP8 faults are planted in what makes, moves and scales codes.
 
-    faults/table.t         of first, middle and last execution of every operation one in each precision, by turns; the
-                           other rows in one precision, by turns, of the other layouts every third, of the families
-                           every second; of FP8 what FP8_NAMED lists, and every tenth
+    faults/table.t         of first, middle and last execution of every operation one in each precision, by turns; of
+                           the other rows every second in one precision, by turns, of the families every fourth, of the
+                           other layouts every sixth; of FP8 what FP8_NAMED lists, and every fortieth
     faults/table.t long    all of them in both precisions, and in FP8
 
 Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the
@@ -285,14 +285,14 @@ def grid_faults(everything, precision):
 
 
 def family_faults(everything, precision):
-    """As of the grid, but unless everything is asked for each kind of fault in one precision of every second one. The
+    """As of the grid, but unless everything is asked for each kind of fault in one precision of every fourth one. The
     middle of what reduce_scatter leaves is the last rank's."""
     listed = [(what, section, operation, executed, kind, only or PRECISIONS) for what, section, operations, *only in
               FAMILIES for operation, executed in operations.items() for kind in KINDS + ["flip"]]
     for at, (what, section, operation, executed, kind, planted) in enumerate(listed):
         nths = executions(executed) if isinstance(executed, int) else executed
-        due = planted[at // 2 % len(planted)] == precision and at % 2 == 0
-        for nth in nths if everything else [nths[at // 4 % len(nths)]] * due:
+        due = planted[at // 4 % len(planted)] == precision and at % 4 == 0
+        for nth in nths if everything else [nths[at // 8 % len(nths)]] * due:
             if precision in planted and (everything or not is_hidden(precision, what, (kind, operation))):
                 last = (kind, operation) == ("flip", "reduce_scatter")
                 yield what, (kind, operation, nth, RANKS - 1 if last else (at + nth) % RANKS), section
@@ -303,10 +303,10 @@ def is_hidden(precision, what, fault):
 
 
 def layout_faults(everything, precision):
-    """Those of LAYOUTS that are planted in this precision; every third, by turns, unless everything is asked for."""
+    """Those of LAYOUTS that are planted in this precision; every sixth, by turns, unless everything is asked for."""
     for at, (what, fault, section, *only) in enumerate(LAYOUTS):
-        planted = only or (PRECISIONS if everything else [PRECISIONS[at // 3 % 2]])
-        if precision in planted and (everything or at % 3 == 0):
+        planted = only or (PRECISIONS if everything else [PRECISIONS[at // 6 % 2]])
+        if precision in planted and (everything or at % 6 == 0):
             yield what, fault, section
 
 
@@ -325,7 +325,7 @@ def planted_faults(everything, precision):
     if precision == "fp8":
         return [*fp8_faults(everything)]
     planted = [("DP2xTP2", fault, GRID) for fault in grid_faults(everything, precision)]
-    planted += [row for at, row in enumerate(MORE) if everything or PRECISIONS[at % 2] == precision]
+    planted += [row for at, row in enumerate(MORE) if everything or at % 4 == 2 * PRECISIONS.index(precision)]
     return planted + [*family_faults(everything, precision), *layout_faults(everything, precision)]
 
 

@@ -11,8 +11,7 @@ mkdir -p $here/$name
 base="$(find src/base -name '*.c' ! -name 'kernel_call_*') src/base/kernel_call_other.c"
 case $name in
 deck) sources="$(find src/plan -name '*.c') $base" ;;
-op_file) sources="src/machine/op_file.c src/machine/op_rules.c src/machine/shadow_limits.c src/machine/tensor.c
-                  $base" ;;
+op_file) sources="$(echo src/machine/{op_file,op_rules,shadow_limits,tensor,watch/state}.c) $base" ;;
 esac
 clang -std=c11 -D_GNU_SOURCE -O2 -g1 -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=all \
     -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern -DBUILD_DEBUG=1 -Isrc -Ivalidation \

@@ -16,12 +16,7 @@ XGSW = os.path.abspath(os.environ.get("XGSW", "./xgsw"))
 RANKS, STALL, FIRST_STALL = 3, 3, 60  # seconds; the last one until the deck is read
 BOUND = 5       # seconds to find it out and to end, beyond the limit
 START = 25      # seconds that the run before it may take on a busy machine
-# Two nodes: two names, and a remote shell that stays here.
-AGENT = """#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-shift
-exec sh -c "$*"
-"""
+REMOTE_SHELL = os.path.abspath("validation/machine/remote_shell")
 DECK = f"""hangs
 {RANKS} ranks
 [llama3.1-8b]
@@ -63,7 +58,7 @@ def play(number, misdeed="", launch=None):
     os.mkdir(folder)
     with open(os.path.join(folder, "deck.dat"), "w") as deck:
         deck.write(DECK)
-    environment = dict(os.environ, OMP_NUM_THREADS="1", MISDEED=misdeed)
+    environment = dict(os.environ, OMP_NUM_THREADS="1", MISDEED=misdeed, TMPDIR=folder)
     run = launch or [os.path.abspath("run/local"), "-q", "-n", str(RANKS), "-x", XGSW]
     if misdeed and not launch:
         run[4:4] = ["-w", f"env LD_PRELOAD={SHARED}"]
@@ -86,13 +81,9 @@ def play(number, misdeed="", launch=None):
 
 
 def two_nodes(ranks_of_node):
-    agent = os.path.join(here, "agent")
-    with open(agent, "w") as file:
-        file.write(AGENT)
-    os.chmod(agent, 0o755)
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
     return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
-            agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--host",
+            REMOTE_SHELL, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--host",
             f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), "env", f"LD_PRELOAD={SHARED}",
             XGSW]
 
