@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { LARGEST_DECK = (1 << 20) + 1 };
 
@@ -21,14 +22,21 @@ static FILE *open_deck(const char *name, char *path, size_t length)
     return f;
 }
 
+static void say_not_found(const char *name, int error, char *reason, size_t length)
+{
+    char here[384];
+    int used = snprintf(reason, length, "%s: cannot be read: %s", name, strerror(error));
+    if (error == ENOENT && name[0] != '/' && getcwd(here, sizeof here) && used < (int)length)
+        snprintf(reason + used, length - (size_t)used, "; looked for it in %s and in %s/inputs", here, here);
+}
+
 deck_file deck_file_read(const char *name, char *reason, size_t length)
 {
     deck_file d = { .length = 0 };
     struct stat kind;
     FILE *f = open_deck(name, d.path, sizeof d.path);
     if (!f) {
-        snprintf(reason, length, "%s: cannot be read: %s; looked for it as given and in inputs/", name,
-                 strerror(errno));
+        say_not_found(name, errno, reason, length);
         return d;
     }
     bool folder = fstat(fileno(f), &kind) == 0 && S_ISDIR(kind.st_mode);

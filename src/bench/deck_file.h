@@ -1,4 +1,4 @@
-/* A deck's bytes, as given or in inputs/. */
+/* A deck's bytes, of the file as named or of that in the present folder's inputs/. */
 #pragma once
 #include <stddef.h>
 

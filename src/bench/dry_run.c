@@ -3,6 +3,7 @@
 #include "base/say.h"
 #include "bench/forecast.h"
 #include "bench/result/accept.h"
+#include "bench/result/rules.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/deck/deck.h"
 #include "plan/model/shapes.h"
@@ -20,12 +21,14 @@ static void say_recipe(const bench_case *c)
 
 static void describe_layout(const bench_case *c)
 {
+    char idle[REASON_LENGTH];
     const int *n = c->layout.degree;
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d "
         "ranks",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
         c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks);
     say_recipe(c);
+    if (rules_idle(c, idle)) say("  NOT VALID   %s\n", idle);
     say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s, "
         "overlap %s\n",
         (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD],

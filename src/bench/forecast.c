@@ -66,22 +66,37 @@ static double busiest_flops(const paper *p)
     return most;
 }
 
+/* From the measured step, or else the published one; 0: not known. */
+static double seconds_of_step(const deck_time *t, const bench_case *c, double flops)
+{
+    const recipe_row *cell = recipe_cell(c, "");
+    if (t->step_seconds > 0.0) return t->step_seconds * flops / t->flops;
+    return cell ? cell->step_seconds : 0.0;
+}
+
 void forecast_add(deck_time *t, const bench_case *c, const paper *p)
 {
     double flops = busiest_flops(p);
     if (t->flops == 0.0) t->flops = flops, t->first = c->number;
+    double step = seconds_of_step(t, c, flops);
     t->steps += c->repeats * (c->warmup + c->steps);
-    t->seconds += (double)c->repeats * forecast_case(c, t->step_seconds * flops / t->flops);
+    t->seconds += (double)c->repeats * forecast_case(c, step);
     t->cases += (int)c->repeats;
+    t->unknown += step > 0.0 ? 0 : (int)c->repeats;
+    t->soaks |= c->minutes > 0.0;
 }
 
 void forecast_deck(const deck_time *t)
 {
     char text[DURATION_TEXT];
-    if (t->step_seconds == 0.0 || t->cases == 0) return;
-    say("time        %s for the %lld steps of %d cases, at %g s a step of case %d", duration_text(t->seconds, text),
-        (long long)t->steps, t->cases, t->step_seconds, t->first);
-    if (t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
+    if (t->seconds == 0.0) return;
+    say("time        %s%s for the %lld steps%s of %d case%s, ", duration_text(t->seconds, text),
+        t->unknown ? " or more" : "", (long long)t->steps, t->soaks ? " or more" : "", t->cases,
+        t->cases == 1 ? "" : "s");
+    if (t->step_seconds == 0.0) say("at the published steps");
+    else say("at %g s a step of case %d", t->step_seconds, t->first);
+    if (t->step_seconds > 0.0 && t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
+    if (t->unknown) say("; %d of them have none: counted is only how long they soak", t->unknown);
     say("; start and checks not counted\n");
 }
 

@@ -13,16 +13,18 @@ void forecast_fit(const bench_case *c, const paper *p, double device_bytes);
 /* Prints the published step of the recipe's cells that the case is, as the recipe counts. */
 void forecast_published(const bench_case *c);
 
-/* A measured step of the first case that can be laid out; the others' follow in proportion to what their busiest rank
- * computes. */
+/* The time of a deck: at a measured step of the first case that can be laid out, the others' in proportion to what
+ * their busiest rank computes; without one at the published steps. Repeats and soaks are counted. */
 typedef struct {
-    double step_seconds; /* 0: none is known */
+    double step_seconds; /* measured; 0: none */
     double flops;        /* of that case's busiest rank; 0: not yet met */
     double seconds;      /* of all steps so far */
     int64_t steps;
-    int first, cases;
+    int first, cases, unknown; /* unknown: cases whose step is neither measured nor published; their soak is counted */
+    bool soaks;                /* some case does: its steps may be more */
 } deck_time;
 void forecast_add(deck_time *t, const bench_case *c, const paper *p);
+/* Prints it; nothing where no time is known. */
 void forecast_deck(const deck_time *t);
 
 /* Of one more step at a case's rate: what another case's takes if its ranks compute as fast. */

@@ -16,7 +16,8 @@ typedef struct {
     int writer_queue;
     visit reader[HAZARD_QUEUES]; /* the last one of each queue */
 } visits;
-/* The list moves when a range comes or goes: it holds where the visits lie, not them. */
+/* The list has its free places where a range last came or went, since the next one is near: so few ranges are moved. It
+ * holds where the visits lie, not them. */
 typedef struct {
     uintptr_t begin, end;
     visits *by;
@@ -30,8 +31,8 @@ typedef struct visits_block {
 struct hazard {
     vector_clock now[HAZARD_QUEUES];      /* what each queue's next operation is known to follow */
     vector_clock *history[HAZARD_QUEUES]; /* of its operation serial % CLOCK_HISTORY */
-    range *ranges;
-    int64_t count, capacity; /* by address, disjoint */
+    range *ranges;                        /* by address, disjoint; its free places lie before range number `gap` */
+    int64_t count, capacity, gap;
     visits **spare;
     int64_t spares; /* [capacity] not in use */
     visits_block *blocks;
@@ -91,10 +92,23 @@ vector_clock hazard_past(const hazard *h, int target, uint64_t serial)
 
 void hazard_follow(hazard *h, int queue, const vector_clock *past) { clock_merge(&h->now[queue], past); }
 
+static range *range_at(const hazard *h, int64_t i) { return &h->ranges[i < h->gap ? i : i + h->capacity - h->count]; }
+
+static void gap_move(hazard *h, int64_t to)
+{
+    int64_t places = h->capacity - h->count, from = h->gap;
+    range *r = h->ranges;
+    if (to == from) return;
+    if (to < from) memmove(r + to + places, r + to, (size_t)(from - to) * sizeof *r);
+    else memmove(r + from, r + from + places, (size_t)(to - from) * sizeof *r);
+    h->gap = to;
+}
+
 /* As many visits more as a block holds, and a place in the list for each. */
 static void ranges_grow(hazard *h)
 {
     visits_block *b = malloc(sizeof *b);
+    gap_move(h, h->count);
     h->capacity += VISITS_BLOCK;
     h->ranges = realloc(h->ranges, (size_t)h->capacity * sizeof *h->ranges);
     h->spare = realloc(h->spare, (size_t)h->capacity * sizeof *h->spare);
@@ -109,8 +123,9 @@ static void ranges_grow(hazard *h)
 static range *ranges_insert(hazard *h, int64_t i, uintptr_t begin, uintptr_t end)
 {
     if (h->spares == 0) ranges_grow(h);
-    memmove(h->ranges + i + 1, h->ranges + i, (size_t)(h->count - i) * sizeof *h->ranges);
+    gap_move(h, i);
     h->count++;
+    h->gap++;
     h->ranges[i] = (range){ begin, end, h->spare[--h->spares] };
     *h->ranges[i].by = (visits){ 0 };
     return &h->ranges[i];
@@ -118,8 +133,8 @@ static range *ranges_insert(hazard *h, int64_t i, uintptr_t begin, uintptr_t end
 
 static void ranges_remove(hazard *h, int64_t first, int64_t count)
 {
-    for (int64_t i = first; i < first + count; i++) h->spare[h->spares++] = h->ranges[i].by;
-    memmove(h->ranges + first, h->ranges + first + count, (size_t)(h->count - first - count) * sizeof *h->ranges);
+    for (int64_t i = first; i < first + count; i++) h->spare[h->spares++] = range_at(h, i)->by;
+    gap_move(h, first);
     h->count -= count;
 }
 
@@ -129,7 +144,7 @@ static int64_t ranges_find(const hazard *h, uintptr_t address)
     int64_t low = 0, high = h->count;
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if (h->ranges[middle].end > address) high = middle;
+        if (range_at(h, middle)->end > address) high = middle;
         else low = middle + 1;
     }
     return low;
@@ -139,8 +154,8 @@ static int64_t ranges_find(const hazard *h, uintptr_t address)
 static void ranges_split(hazard *h, uintptr_t address)
 {
     int64_t i = ranges_find(h, address);
-    if (i == h->count || h->ranges[i].begin >= address) return;
-    range *left = ranges_insert(h, i, h->ranges[i].begin, address), *right = left + 1;
+    if (i == h->count || range_at(h, i)->begin >= address) return;
+    range *left = ranges_insert(h, i, range_at(h, i)->begin, address), *right = range_at(h, i + 1);
     *left->by = *right->by;
     right->begin = address;
 }
@@ -174,12 +189,12 @@ static void range_check(hazard *h, const range *r, const vector_clock *known, co
 static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
 {
     for (int64_t i = ranges_find(h, begin); begin < end; i++) {
-        if (i == h->count || h->ranges[i].begin > begin) {
-            uintptr_t stop = i == h->count || h->ranges[i].begin > end ? end : h->ranges[i].begin;
+        if (i == h->count || range_at(h, i)->begin > begin) {
+            uintptr_t stop = i == h->count || range_at(h, i)->begin > end ? end : range_at(h, i)->begin;
             ranges_insert(h, i, begin, stop);
         }
-        h->ranges[i].by->reader[queue] = *v;
-        begin = h->ranges[i].end;
+        range_at(h, i)->by->reader[queue] = *v;
+        begin = range_at(h, i)->end;
     }
 }
 
@@ -187,12 +202,13 @@ static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, co
 static void ranges_write(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
 {
     int64_t first = ranges_find(h, begin), last = first;
-    while (last < h->count && h->ranges[last].begin < end) last++;
+    while (last < h->count && range_at(h, last)->begin < end) last++;
     if (last == first) ranges_insert(h, first, begin, end), last++;
     if (last > first + 1) ranges_remove(h, first + 1, last - first - 1);
-    h->ranges[first].begin = begin;
-    h->ranges[first].end = end;
-    *h->ranges[first].by = (visits){ .writer = *v, .writer_queue = queue };
+    range *written = range_at(h, first);
+    written->begin = begin;
+    written->end = end;
+    *written->by = (visits){ .writer = *v, .writer_queue = queue };
 }
 
 static void operand_visit(hazard *h, const operand *x, int queue, const visit *v, const op *o)
@@ -201,8 +217,8 @@ static void operand_visit(hazard *h, const operand *x, int queue, const visit *v
     if (begin == end) return;
     ranges_split(h, begin);
     ranges_split(h, end);
-    for (int64_t i = ranges_find(h, begin); i < h->count && h->ranges[i].begin < end; i++)
-        range_check(h, &h->ranges[i], &h->now[queue], o, x->access != READ);
+    for (int64_t i = ranges_find(h, begin); i < h->count && range_at(h, i)->begin < end; i++)
+        range_check(h, range_at(h, i), &h->now[queue], o, x->access != READ);
     if (x->access == READ) ranges_read(h, begin, end, queue, v);
     else ranges_write(h, begin, end, queue, v);
 }

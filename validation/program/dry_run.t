@@ -198,6 +198,12 @@ run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = small\nglobal_batch = 
 tap.ok(run.returncode == 2 and "128 of 128 ranks" in run.stdout
        and "; give data or another global_batch\n" in run.stderr,
        "a rank count that is refused does not hide the next one; the worst status is returned", run.stdout + run.stderr)
+run = alone("--dry-run", "reference/llama3.1-70b-bf16.dat", "--ranks", "500")
+tap.ok("  NOT VALID   idle ranks: 20 of 500 take no part, " in run.stdout and "; start 480, " in run.stdout,
+       "idle ranks that make the case not valid are told", run.stdout)
+run = alone("--dry-run", "none.dat")
+tap.ok(run.returncode == 2 and f"looked for it in {os.getcwd()} and in {os.getcwd()}/inputs\n" in run.stderr,
+       "a deck that is not there: where it was looked for", run.stderr)
 run = alone("--dry-run", "reference/grok1-314b-bf16.dat", "--ranks", "128")
 tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout,
        "the model's kind is told, and the overlap", run.stdout)
@@ -210,6 +216,11 @@ tap.ok(run.returncode == 0 and len(told) == 5 and "14.670 s a step" in run.stdou
        "whether each case fits a device, and what the recipes' cells took", told)
 tap.ok(re.search(r"^time +[0-9.]+ min for the 150 steps of 3 cases, at 20 s a step of case 1, ", run.stdout, re.M),
        "the time of the deck, from a measured step", run.stdout[-400:])
+twice = "repeats = 2\nwarmup = 2\n[llama3.1-8b]\n[llama3.1-8b]\nsize = check\nminutes = 30\n"
+run = alone("--dry-run", deck_file(twice), "--ranks", "8")
+tap.ok("\ntime        81.3 min or more for the 208 steps or more of 4 cases, at the published steps; 2 of them have "
+       "none: counted is only how long they soak; start and checks not counted\n" in run.stdout,
+       "the time of the deck, from published steps, with repeats and soaks", run.stdout[-400:])
 run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\ntensor = 8\n"), "--ranks", "8")
 tap.ok(run.returncode == 0 and "  fits        NO, a device of 80 GB: " in run.stdout and "published" not in run.stdout,
        "a case that does not fit, and is no cell", run.stdout)

@@ -51,6 +51,9 @@ REFUSED = (
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "WORKLOAD": "llama2-70b"}, "is not of MODEL_SIZE=8b"),
     ({"DTYPE": "bf16", "WORKLOAD": "llama4", "JOB_TOTAL_GPUS": "8"}, "WORKLOAD=llama4 is none of llama3.1-8b, "),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "12"}, "12 GPUs are no whole number of nodes of 8"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "500"}, "JOB_TOTAL_GPUS=496, or GPUS_PER_NODE=4"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "EXPECT": "quick"}, "expect: 'quick' is not a finite"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "NONCE": "a#b"}, "NONCE=a#b: give one word without #"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "NUM_NODES": "1"}, "leave one out"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_CHECKPOINT": "true"}, "no checkpoints; unset it"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "LOAD_CHECKPOINT_PATH": "/x"}, "no checkpoints; unset it"),
@@ -65,7 +68,8 @@ REFUSED = (
 def launch(variables, *arguments, folder=None):
     """run/launch with these variables and no others of its kind."""
     ours = re.compile("SLURM|SBATCH|PBS|FLUX|ENABLE_|ADDITIONAL_|NUM_NODES|SCHEDULE|DTYPE|WORKLOAD|MODEL_SIZE|STEPS|"
-                      "HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|(PP|TP|DP|VP|MBS|GA|SEQ_LEN)$")
+                      "HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|NONCE|"
+                      "(PP|TP|DP|VP|MBS|GA|SEQ_LEN)$")
     environment = {name: value for name, value in os.environ.items() if not ours.match(name)}
     environment.update(XGSW=os.path.abspath(PROGRAM), TOP=os.getcwd(), OMP_NUM_THREADS="1", **variables)
     return subprocess.run([os.path.abspath("run/launch"), *arguments], env=environment, capture_output=True, text=True,
@@ -141,17 +145,55 @@ def check_variables(tap):
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
     tap.ok("-nccl-trace/bf16" in run.stdout and "steps = 4\n" in run.stdout, "a trace: few steps, elsewhere",
            run.stdout)
-    for action in ("--submit", "slurm"), ("--print", "pbs"), ("--start", "mpirun"):
-        run = launch({"DTYPE": "bf16", "MODEL_SIZE": "70b", "NUM_NODES": "2"}, *action)
-        tap.ok(run.returncode == 2 and "smallest layout needs 64" in run.stderr and not run.stdout,
-               f"{action[0]}: what would be skipped is refused", run.stdout + run.stderr)
-    for limit, warned in (("20:10", True), ("0-1", False)):
-        run = launch({**cell, "STEPS": "100", "SLURM_TIME": limit}, "--print", "slurm")
-        tap.ok(run.returncode == 0 and ("100 steps take 20.4 min by the published step" in run.stderr) == warned,
-               f"SLURM_TIME={limit} for 100 steps is{'' if warned else ' not'} warned of", run.stderr)
+    expected = {"EXPECT": "reference", "TOLERANCE": "0.03", "REPEATS": "3", "NONCE": "late"}
+    run = launch({**cell, **expected}, "--print", "deck")
+    tap.ok(run.returncode == 0 and {f"{name.lower()} = {value}" for name, value in expected.items()} <=
+           set(keys(run.stdout)) and not run.stderr, "what is expected of the run is in its deck",
+           run.stdout + run.stderr)
     run = launch({"WORKLOAD": "gpt3-175b", "PP": "4", "DP": "2", "GA": "32"}, "--print", "deck")
     tap.ok({"pipeline = 4", "tensor = 8", "data = 2", "chunks_per_stage = 3", "global_batch = 128"} <=
            set(keys(run.stdout)), "gpt3's own layout", run.stdout)
+
+
+def check_dry_run(tap):
+    """What the dry run knows of a deck is told before a node is waited for."""
+    big = {"DTYPE": "bf16", "MODEL_SIZE": "70b"}
+    for action in ("--submit", "slurm"), ("--print", "pbs"), ("--print", "deck"), ("--start", "mpirun"):
+        run = launch({**big, "NUM_NODES": "2"}, *action)
+        tap.ok(run.returncode == 2 and "says: SKIPPED: the recipe's smallest layout needs 64" in run.stderr
+               and not run.stdout, f"{' '.join(action)}: what would be skipped is refused", run.stdout + run.stderr)
+    for gpus, node, told in (("1000", "8", "8 of 1000 GPUs will be idle, which makes 1 of 1 cases NOT VALID: ask for "
+                              "JOB_TOTAL_GPUS=992\n"), ("500", "4", "JOB_TOTAL_GPUS=480\n"),
+                             ("72", "12", "8 of 72 GPUs will be idle, which makes 1 of 1 cases NOT VALID: ask for "
+                              "JOB_TOTAL_GPUS=64 GPUS_PER_NODE=4\n")):
+        run = launch({**big, "JOB_TOTAL_GPUS": gpus, "GPUS_PER_NODE": node}, "--print", "deck")
+        tap.ok(run.returncode == 0 and run.stderr.endswith(told), f"{gpus} GPUs, some idle: {told.strip()}", run.stderr)
+    cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}
+    for steps, repeats, limit, warned in (("100", "1", "20:10", True), ("100", "1", "0-1", False),
+                                          ("25", "4", "20:10", True)):
+        run = launch({**cell, "STEPS": steps, "REPEATS": repeats, "SLURM_TIME": limit}, "--print", "slurm")
+        tap.ok(run.returncode == 0 and ("time 20.4 min for the 100 steps of " in run.stderr) == warned,
+               f"SLURM_TIME={limit} for {repeats} x {steps} steps is{'' if warned else ' not'} warned of", run.stderr)
+    run = launch({**cell, "NUM_NODES": "15", "EXPECT": "reference"}, "--print", "deck")
+    tap.ok(run.returncode == 0 and "no cell of 1 of 1 cases is published, so the run will be NOT " in run.stderr,
+           "a reference that there is not is told of", run.stderr)
+    check_own_decks(tap)
+
+
+def check_own_decks(tap):
+    with tempfile.TemporaryDirectory() as folder:
+        for text, given, told in (
+                ("warmup = 2\nminutes = 45\nrepeats = 2\ntensor = 8\n[llama3.1-8b]\n", {},
+                 "time 90.0 min or more for the 104 steps or more of 2 cases, "),
+                ("tensor = 8\nlayers = 4\nsize = check\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
+                 "[llama3.1-8b]\n",
+                 {}, "it is not checked whether the cases fit the GPUs"),
+                ("tensor = 8\n[llama3.1-8b]\n", {"STEPS": "9", "NONCE": "x"}, "ask for, ignored: STEPS NONCE")):
+            deck = os.path.join(folder, "own.dat")
+            with open(deck, "w", encoding="utf-8") as f:
+                f.write(f"a deck\nof one's own\n{text}")
+            run = launch({"JOB_TOTAL_GPUS": "8", **given}, "--print", "slurm", deck)
+            tap.ok(run.returncode == 0 and told in run.stderr, f"of a deck of one's own: {told}", run.stderr)
 
 
 def check_runs(tap):
@@ -219,6 +261,7 @@ tap = Tap()
 check_recipes(tap)
 check_commands(tap)
 check_variables(tap)
+check_dry_run(tap)
 check_runs(tap)
 check_install(tap)
 tap.done()

@@ -21,15 +21,21 @@ static void without_crowding(case_result *r)
 }
 
 /* What a user of the machine would not have, though it was bought. */
+bool rules_idle(const bench_case *c, char why[REASON_LENGTH])
+{
+    int idle = c->world_ranks - c->layout.ranks;
+    if (idle <= 0 || c->idle_asked) return false;
+    snprintf(why, REASON_LENGTH,
+             "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give it with "
+             "data = %d",
+             idle, c->world_ranks, c->layout.ranks, c->layout.degree[AXIS_DATA]);
+    return true;
+}
+
 static void without_idle_ranks(case_result *r)
 {
-    const bench_case *c = r->given;
-    if (c->layout.ranks < c->world_ranks && !c->idle_asked)
-        result_invalidate(r,
-                          "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give "
-                          "it with data = %d",
-                          c->world_ranks - c->layout.ranks, c->world_ranks, c->layout.ranks,
-                          c->layout.degree[AXIS_DATA]);
+    char why[REASON_LENGTH];
+    if (rules_idle(r->given, why)) result_invalidate(r, "%s", why);
 }
 
 static void without_throttling(case_result *r)

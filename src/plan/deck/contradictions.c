@@ -192,7 +192,8 @@ static void compare_soak(const case_draft *d)
 {
     static const key_id keys[] = { KEY_MINUTES, KEY_WARMUP, KEYS };
     if (d->c.minutes > 0.0 && d->c.warmup < 2)
-        draft_refuse(d, keys, "a soak needs warmup of 2 or more, here %lld: its steps tell for how many there is room",
+        draft_refuse(d, keys,
+                     "a soak needs warmup of 2 or more, here %lld: their time says how many steps to keep room for",
                      value(d, KEY_WARMUP));
 }
 

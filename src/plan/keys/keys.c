@@ -37,8 +37,9 @@ static const key_row table[KEYS] = {
     [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
                      .explanation = "untimed steps before them" },
     [KEY_MINUTES] = { "minutes", FACTOR(none_names, 0.01, 100000.0), .fallback = "none", FIELD(minutes),
-                      .explanation = "a soak: the timed steps go on until so many have passed and there were at least "
-                                     "steps of them; it needs warmup of 2 or more, which tell how many there may be" },
+                      .explanation =
+                          "a soak: the timed steps go on until so many have passed and there were at least "
+                          "steps of them; it needs warmup of 2 or more, whose time says how many to keep room for" },
     [KEY_REPEATS] = { "repeats", INTEGER(1, REPEATS_MOST), .fallback = "1", FIELD(repeats),
                       .explanation = "a case is run so many times; the medians must agree, or it is not valid" },
     [KEY_SEED] = { "seed", INTEGER(0, 4294967295), .fallback = "1", FIELD(seed),
