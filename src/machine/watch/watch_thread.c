@@ -212,10 +212,10 @@ static bool talk(board *b, links *l, const node_word *word, double now)
 static void judge(board *b, double quiet, double now)
 {
     links *l = watch.link;
-    if (!one_is_gone(b)) thread.gone_at = now;
+    if (!one_is_gone(b) || thread.gone_at == 0.0) thread.gone_at = now;
     bool gone = now - thread.gone_at > GRACE;
     int left = who_left(b);
-    if (left < 0) thread.left_at = now;
+    if (left < 0 || thread.left_at == 0.0) thread.left_at = now;
     if (now - thread.left_at > LEFT) refuse_without(b, left);
     node_word word = { quiet, exceeded_limit(b, false, now), gone };
     if (l && talk(b, l, &word, now)) b->alarm = b->told = STATUS_HANG;
