@@ -1,5 +1,5 @@
 /* What one case leaves: the numbers that the report prints, the record keeps and the validation script recomputes.
- * Filled on all ranks by bench/run_case.c, complete on rank 0. The rows of fields.c name what is here. */
+ * Filled on all ranks by bench/run_case.c, complete on rank 0. The fields (fields.h) name what is here. */
 #pragma once
 #include "base/arena.h"
 #include "bench/launch/placement.h"

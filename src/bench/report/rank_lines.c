@@ -1,5 +1,5 @@
 /* Means over the timed steps, of the tables that the record holds. */
-#include "bench/slow/line.h"
+#include "bench/report/rank_lines.h"
 #include "base/say.h"
 #include "bench/slow/outliers.h"
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Ranges over all ranks. */
-#include "bench/sample_lines.h"
+#include "bench/report/sample_lines.h"
 #include "base/say.h"
 #include <math.h>
 #include <string.h>
