@@ -53,7 +53,7 @@ static void say_placement(const bench_case *c)
 void say_case(const bench_case *c)
 {
     const model_shape *m = &c->model;
-    say("\n" THIN_LINE);
+    say("\n%s", THIN_LINE);
     say("Case %d     %s, size %s, %s, backend %s", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend));
     if (c->repeats > 1) say(", repeat %d of %lld", c->repeat, (long long)c->repeats);
@@ -73,5 +73,5 @@ void say_case(const bench_case *c)
             "this narrow\n",
             c->optimizer.learning_rate, c->optimizer.epsilon, m->init_std,
             m->init == INIT_FAN_IN ? " / sqrt(fan-in)" : "");
-    say(THIN_LINE);
+    say("%s", THIN_LINE);
 }

@@ -67,10 +67,10 @@ static void say_preloaded(const library_list *l)
 void say_title(const run_source *run)
 {
     const deck *d = run->deck;
-    say(THICK_LINE);
+    say("%s", THICK_LINE);
     say("xgsw  --  real large-language-model training steps, timed and verified\n");
     say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
-    say(THICK_LINE);
+    say("%s", THICK_LINE);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
     if (strcmp(d->item[0].nonce, "none") != 0) say("Nonce      %s\n", d->item[0].nonce);

@@ -56,7 +56,7 @@ void say_end(const run_source *run, const final_counts *n)
 {
     const record_place *place = run->place;
     bool any_ran = n->passed + n->failed + n->interrupted > 0;
-    say("\n" THICK_LINE);
+    say("\n%s", THICK_LINE);
     say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED%s\n", n->passed + n->failed + n->skipped + n->interrupted,
         n->passed, n->failed, n->skipped, n->interrupted ? ", 1 INTERRUPTED" : "");
     say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed + n->interrupted);
@@ -66,7 +66,7 @@ void say_end(const run_source *run, const final_counts *n)
         say("Record     %s%s\n", any_ran ? place->record : "not written: no case ran",
             any_ran && n->stopped ? ": all cases and steps up to the stop; run the deck again for the others" : "");
     if (!place->none && any_ran) say("Root       %s\n", run->chain->root.hex);
-    say(THICK_LINE);
+    say("%s", THICK_LINE);
     say("%s\n", accept_word(n));
     if (n->expecting) say(n->not_accepted[0] ? "NOT ACCEPTED: %s\n" : "ACCEPTED\n", n->not_accepted);
 }
