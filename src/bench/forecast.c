@@ -1,6 +1,7 @@
 /* Forecasts. */
 #include "bench/forecast.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/memory.h"
 #include "plan/catalogue/catalogue.h"
 #include <math.h>
@@ -79,8 +80,8 @@ void forecast_deck(const deck_time *t)
 {
     char text[DURATION_TEXT];
     if (t->step_seconds == 0.0 || t->cases == 0) return;
-    say("time        %s for the %lld steps of %d cases, at %g s a step of case %d", duration_text(t->seconds, text),
-        (long long)t->steps, t->cases, t->step_seconds, t->first);
+    say("time        %s for the %lld step%s of %d case%s, at %g s a step of case %d", duration_text(t->seconds, text),
+        (long long)t->steps, plural(t->steps), t->cases, plural(t->cases), t->step_seconds, t->first);
     if (t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
     say("; start and checks not counted\n");
 }

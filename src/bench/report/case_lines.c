@@ -1,6 +1,7 @@
 /* What is run. */
 #include "bench/report/case_lines.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/launch/placement.h"
 #include "bench/report/separators.h"
 #include "plan/model/params.h"
@@ -17,11 +18,11 @@ static void say_experts_layout(const bench_case *c)
 static void say_layout(const bench_case *c)
 {
     const int *n = c->layout.degree;
-    say("Layout     tensor %d, pipeline %d, context %d, expert %d, data %d, shard %d: %d of %d ranks; sharding %s, "
+    say("Layout     tensor %d, pipeline %d, context %d, expert %d, data %d, shard %d: %d of %d rank%s; sharding %s, "
         "overlap "
         "%s\n",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
-        c->layout.ranks, c->world_ranks, sharding_name(c->sharding), c->overlap ? "on" : "off");
+        c->layout.ranks, c->world_ranks, plural(c->world_ranks), sharding_name(c->sharding), c->overlap ? "on" : "off");
     say_experts_layout(c);
     if (c->precision == PRECISION_FP8)
         say("Scales     %s, %s\n", fp8_scale_name(c->fp8_scale), fp8_scaling_name(c->fp8_scaling));
@@ -53,6 +54,7 @@ static void say_placement(const bench_case *c)
 void say_case(const bench_case *c)
 {
     const model_shape *m = &c->model;
+    int batch_ranks = c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD];
     say("\n%s", THIN_LINE);
     say("Case %d     %s, size %s, %s, backend %s", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend));
@@ -64,9 +66,9 @@ void say_case(const bench_case *c)
         (long long)m->vocabulary, (long long)m->sequence, (long long)model_parameters(m));
     say_layout(c);
     say_placement(c);
-    say("Batch      global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s\n",
-        (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch,
-        c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD], tokens_name(c->tokens),
+    say("Batch      global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s\n",
+        (long long)c->global_batch, (long long)c->microbatches, c->microbatches == 1 ? "" : "es",
+        (long long)c->micro_batch, batch_ranks, plural(batch_ranks), tokens_name(c->tokens),
         recompute_name(c->recompute));
     if (c->size != SIZE_FULL)
         say("Rates      learning rate %g constant, epsilon %g, init std %.4g%s: scaled, so that faults show in a model "

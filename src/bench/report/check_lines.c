@@ -1,6 +1,7 @@
 /* Residuals, and what differs. */
 #include "bench/report/check_lines.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/check.h"
 
 void say_check(const case_result *r, int which)
@@ -15,18 +16,22 @@ void say_check(const case_result *r, int which)
         say("Check %-7s FP8      along the gradients %.4g  scales %.4g, %lld other than the reference's own\n", when,
             k->along, k->scales, (long long)k->scale_flips);
     if (r->given->model.experts)
-        say("Check %-7s experts  %8.4g %s %d   %lld choices differ from a reference's, their logits by %.3g at most\n",
-            when, k->routing, k->routing < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, (long long)k->flips,
-            k->margin);
+        say("Check %-7s experts  %8.4g %s %d   %lld choice%s from a reference's, their logits by %.3g at most\n", when,
+            k->routing, k->routing < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, (long long)k->flips,
+            k->flips == 1 ? " differs" : "s differ", k->margin);
     if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
 }
 
 void say_kernels(const shadow_report *s)
 {
     if (s->operations == 0) return;
-    say("Kernels    %lld operations beside the host's, %lld elements; largest difference %.3g of what is allowed, %s\n",
-        (long long)s->operations, (long long)s->elements, s->worst, s->worst_operation);
-    if (s->left_out) say("Kernels    %lld operations were too large to compare\n", (long long)s->left_out);
+    say("Kernels    %lld operation%s beside the host's, %lld element%s; largest difference %.3g of what is allowed, "
+        "%s\n",
+        (long long)s->operations, plural(s->operations), (long long)s->elements, plural(s->elements), s->worst,
+        s->worst_operation);
+    if (s->left_out)
+        say("Kernels    %lld operation%s too large to compare\n", (long long)s->left_out,
+            s->left_out == 1 ? " was" : "s were");
     if (s->file[0]) say("Kernels    FAILED: to run the first mismatch again: ./xgsw --replay %s\n", s->file);
     if (s->unwritten[0]) say("Kernels    FAILED: the first mismatch could not be written: %s\n", s->unwritten);
 }

@@ -110,8 +110,9 @@ void say_numbers(const case_result *r)
 {
     say("Step time  median %.4f s, min %.4f, max %.4f; %.4f by the recipe's rule: ", r->median_seconds,
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
-    int64_t last = r->given->metric_steps, steps = r->completed - r->given->warmup;
-    say(last == 1 ? "the last step\n" : "mean of the last %lld steps\n", (long long)(last < steps ? last : steps));
+    int64_t asked = r->given->metric_steps, steps = r->completed - r->given->warmup,
+            last = asked < steps ? asked : steps;
+    say(last == 1 ? "the last step\n" : "mean of the last %lld steps\n", (long long)last);
     say_steadiness(r);
     say_repeats(r);
     say_experts(r);

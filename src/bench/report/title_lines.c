@@ -2,6 +2,7 @@
 #include "bench/report/title_lines.h"
 #include "base/build_info.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/check.h"
 #include "bench/launch/libraries.h"
 #include "bench/record/place.h"
@@ -72,10 +73,10 @@ void say_title(const run_source *run)
     say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
     say("%s", THICK_LINE);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
-    say("Deck       %s, %lld cases\n", run->deck_name, (long long)d->cases);
+    say("Deck       %s, %lld case%s\n", run->deck_name, (long long)d->cases, plural(d->cases));
     if (strcmp(d->item[0].nonce, "none") != 0) say("Nonce      %s\n", d->item[0].nonce);
     say_left_out(d);
-    say("Ranks      %d, %d threads each\n", run->ranks, run->threads);
+    say("Ranks      %d, %d thread%s each\n", run->ranks, run->threads, plural(run->threads));
     say_backends(d);
     say_place(run->place);
     say("Products   %s\n", run->products);

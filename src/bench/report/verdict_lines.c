@@ -1,6 +1,7 @@
 /* Verdicts and their reasons. */
 #include "bench/report/verdict_lines.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/record/chain.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
@@ -55,13 +56,15 @@ void say_verdict(const case_result *r)
 void say_end(const run_source *run, const final_counts *n)
 {
     const record_place *place = run->place;
-    bool any_ran = n->passed + n->failed + n->interrupted > 0;
+    int ran = n->passed + n->failed + n->interrupted, cases = ran + n->skipped;
+    bool any_ran = ran > 0;
     say("\n%s", THICK_LINE);
-    say("Finished %d cases: %d PASSED, %d FAILED, %d SKIPPED%s\n", n->passed + n->failed + n->skipped + n->interrupted,
-        n->passed, n->failed, n->skipped, n->interrupted ? ", 1 INTERRUPTED" : "");
-    say("Valid      %d of %d that ran\n", n->valid, n->passed + n->failed + n->interrupted);
+    say("Finished %d case%s: %d PASSED, %d FAILED, %d SKIPPED%s\n", cases, plural(cases), n->passed, n->failed,
+        n->skipped, n->interrupted ? ", 1 INTERRUPTED" : "");
+    say("Valid      %d of %d that ran\n", n->valid, ran);
     if (!any_ran) say("Trained    nothing: no case ran\n");
-    if (n->strict && n->lacking) say("Strict     %d cases are SKIPPED or NOT VALID: that fails\n", n->lacking);
+    if (n->strict && n->lacking)
+        say("Strict     %d case%s SKIPPED or NOT VALID: that fails\n", n->lacking, n->lacking == 1 ? " is" : "s are");
     if (!place->none)
         say("Record     %s%s\n", any_ran ? place->record : "not written: no case ran",
             any_ran && n->stopped ? ": all cases and steps up to the stop; run the deck again for the others" : "");

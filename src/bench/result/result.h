@@ -73,10 +73,12 @@ typedef struct {
     int node_ranks, cores, threads, sharing;
     double quota; /* cores that the tightest control group pays for; INFINITY: no limit */
 } host_load;
+/* Do a node's ranks have more threads than it has cores, or than its quota pays for? */
+bool load_is_crowded(const host_load *l);
 /* Of what the deck expects (bench/result/accept.h); none: it expects nothing. */
 typedef enum { ACCEPTANCE_NONE, ACCEPTANCE_YES, ACCEPTANCE_NO } acceptance;
 extern const char *const acceptance_words[];
-enum { ACCEPTANCE_REASON = REASON_LENGTH + 64 };
+enum { ACCEPTANCE_REASON = 2 * REASON_LENGTH };
 
 /* Of the median step times of a case that is run several times, up to this one. */
 typedef struct {
