@@ -29,6 +29,7 @@ libraries.need()
 import h5py  # noqa: E402
 
 from validate import chain, checks, printed, recover, reference, signature  # noqa: E402
+from validate.findings import count  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
 CELLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "reference", "cells.csv")
@@ -58,7 +59,8 @@ def read_arguments():
         "--tolerance", type=share, default=0.05, help="how much slower than the reference may be (0.05)"
     )
     parser.add_argument("--reference", default=CELLS, help="table of published cells (validation/reference/cells.csv)")
-    parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record says")
+    parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record "
+                        "says, of a case that a kill ended its step lines")
     parser.add_argument("--root", type=root_digits, metavar="HEX", help="the root that the run printed")
     parser.add_argument("--sign", metavar="KEY", help="sign the root with this key of ssh-keygen, if the chain fits")
     parser.add_argument("--verify", metavar="ALLOWED_SIGNERS", help="RECORD.sig must be of a signer in this file")
@@ -75,7 +77,7 @@ def unusable(sentence):
 
 
 def read_all(arguments):
-    """Record, reference rows and printed results; ends with status 2 where one cannot be read."""
+    """Record, reference rows and printed output; ends with status 2 where one cannot be read."""
     try:
         if arguments.recover:
             arguments.record = recover.recover(arguments.record)
@@ -89,7 +91,7 @@ def read_all(arguments):
     except (OSError, KeyError, TypeError, ValueError) as error:
         unusable(f"{arguments.reference} cannot be read as reference: {error}")
     try:
-        return record, rows, printed.read_results(arguments.log) if arguments.log else None
+        return record, rows, printed.read_output(arguments.log) if arguments.log else None
     except (OSError, ValueError) as error:
         unusable(f"{arguments.log} cannot be read as output of a run: {error}")
 
@@ -102,16 +104,17 @@ def print_opening(path, record):
     hosts = sorted(set(p.get("hosts", [])))
     shown = " ".join(hosts[:4]) + (" ..." if len(hosts) > 4 else "")
     ranks = len(p.get("hosts", []))
-    print(f"deck {p.get('deck_name')}, {len(record.cases)} cases, {ranks} ranks on {len(hosts)} hosts: {shown}")
+    print(f"deck {p.get('deck_name')}, {count(len(record.cases), 'case')}, {count(ranks, 'rank')} on "
+          f"{count(len(hosts), 'host')}: {shown}")
 
 
 def describe(case):
     s = case.settings
-    layout = " ".join(f"{axis} {s[axis]}" for axis in (*checks.AXES, "expert") if s[axis] > 1) or "one rank"
+    layout = " ".join(f"{axis} {s[axis]}" for axis in (*checks.AXES, "expert") if s[axis] > 1) or "tensor 1"
     if s["experts"] and s["capacity"] != "1":
         layout += f", capacity {s['capacity']}"
     kind = " ".join(s[key] for key in ("workload", "size", "precision", "backend"))
-    return f"case {s['case']}: {kind}, {s['ranks']} ranks ({layout})"
+    return f"case {s['case']}: {kind}, {count(s['ranks'], 'rank')} ({layout})"
 
 
 def speed(case):
@@ -123,20 +126,36 @@ def speed(case):
     return f"{seconds:.6g} s, {tokens:.6g} tokens/s, {tflops:.4g} TFLOP/s/GPU, {verdicts}"
 
 
-def judge(case, f, rows, results, tolerance):
-    """The case's line, and whether it was held against a published cell; what is wrong with it is added."""
+def judge(case, f, rows, said, tolerance):
+    """The case's line, and whether it was held against a published cell; what is wrong with it is added. said: in words
+    what its output was compared with, where that is not usual."""
     s = case.settings
     if not case.ran:
         return f"case {s['case']}: {s.get('workload')} SKIPPED: {s.get('skipped')}", False
-    if results is not None:
-        printed.check_printed(case, results, f)
     try:
         row, phrase = reference.compare(case, rows, tolerance, f)
-        numbers = f"{f.numbers} numbers recomputed, largest difference {f.worst:.1g}"
-        return f"{describe(case)}: {speed(case)}; {numbers}; {phrase}", bool(row)
+        numbers = f"{count(f.numbers, 'number')} compared, largest difference {f.worst:.1g}"
+        return "; ".join(filter(None, (f"{describe(case)}: {speed(case)}", numbers, phrase, said))), bool(row)
     except (KeyError, TypeError, ValueError) as error:
         f.add(f"incomplete: {type(error).__name__} {error}")
         return case.name, False
+
+
+def check_output(output, record, of_case):
+    """Of each case in words what its output was compared with, where that is not usual."""
+    recovered = "recovered" in record.root
+    return {case.name: printed.check_printed(case, output, recovered, of_case[case.name]) for case in record.cases
+            if case.ran and output}
+
+
+def leave_out_another_run(arguments, record, output, f):
+    """The output that is compared; of another run's nothing is, but that it is one."""
+    sentence = printed.other_run(output, record) if output else ""
+    if not sentence:
+        return output
+    f.sentences.insert(0, sentence)
+    arguments.log = None
+    return None
 
 
 def check_chain(arguments, record, f):
@@ -151,7 +170,7 @@ def check_chain(arguments, record, f):
 
 
 def print_failed(total, failing):
-    print(f"FAILED: {total} finding{'s' if total > 1 else ''} in {', '.join(failing)}")
+    print(f"FAILED: {count(total, 'finding')} in {', '.join(failing)}")
     return 1
 
 
@@ -160,35 +179,39 @@ def print_sound(record, compared, words):
     ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
     valid = sum(case.settings["validity"] == "VALID" for case in ran)
     word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
-    print(f"{word} {len(ran)} cases recomputed, {valid} of them VALID, {compared} compared with a published cell; "
-          f"{'; '.join(words) or 'UNSIGNED'}")
+    print(f"{word} {count(len(ran), 'case')} recomputed, {valid} of them VALID, {compared} compared with a published "
+          f"cell; {'; '.join(words) or 'UNSIGNED'}")
     return 75 if missing else 0
 
 
-def report(arguments, record, rows, results):
-    """Prints all of it; the status."""
+def report(arguments, record, rows, output):
+    """Prints all of it, first what is wrong with the record as a whole, which may explain the rest; the status."""
     (whole, of_case), compared = checks.check_all(record), 0
+    output = leave_out_another_run(arguments, record, output, whole)
     words = check_chain(arguments, record, whole)
+    said = check_output(output, record, of_case)
     print_opening(arguments.record, record)
-    for case in record.cases:
-        f = of_case[case.name]
-        line, held = judge(case, f, rows, results, arguments.tolerance)
-        compared += held
-        print("\n    ".join((line, *f.sentences)))
     for sentence in whole.sentences:
         print(sentence)
+    for case in record.cases:
+        f = of_case[case.name]
+        line, held = judge(case, f, rows, said.get(case.name, ""), arguments.tolerance)
+        compared += held
+        print("\n    ".join((line, *f.sentences)))
     if not words:
         print(signature.UNSIGNED.format(record.root.get("root")))
-    failing = [name for name, f in of_case.items() if f.sentences] + ["the record as a whole"] * bool(whole.sentences)
+    failing = ["the record as a whole"] * bool(whole.sentences) + [name for name, f in of_case.items() if f.sentences]
     total = sum(len(f.sentences) for f in (whole, *of_case.values()))
+    if total and words:
+        print("; ".join(words))
     return print_failed(total, failing) if total else print_sound(record, compared, words)
 
 
 def main():
     arguments = read_arguments()
-    record, rows, results = read_all(arguments)
+    record, rows, output = read_all(arguments)
     try:
-        status = report(arguments, record, rows, results)
+        status = report(arguments, record, rows, output)
         sys.stdout.flush()
         return status
     except BrokenPipeError:

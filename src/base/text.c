@@ -47,6 +47,8 @@ int text_words(text_view t)
     return words;
 }
 
+const char *plural(int64_t number) { return number == 1 ? "" : "s"; }
+
 /* Digits from position i on; their number. */
 static size_t digits(text_view t, size_t i)
 {

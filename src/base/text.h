@@ -1,4 +1,4 @@
-/* Pieces of text that are not copied: words, strict numbers, the distance between two words.
+/* Pieces of text that are not copied: words, strict numbers, the distance between two words; plurals.
  * A text is a view; the bytes belong to whoever read them. Blanks are space and tab. */
 #pragma once
 #include <stdbool.h>
@@ -21,6 +21,8 @@ text_view text_trim(text_view t);
 bool text_equal(text_view t, const char *string);
 /* Index of the first byte equal to c, or t.length. */
 size_t text_find(text_view t, char c);
+/* Ending of a noun behind its number: "" of one, else "s". */
+const char *plural(int64_t number);
 /* Bytes [from, t.length). */
 text_view text_from(text_view t, size_t from);
 /* Takes the next blank-separated word off the front of *rest; empty when there is none. */

@@ -1,6 +1,7 @@
 /* The dry run. */
 #include "bench/dry_run.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/forecast.h"
 #include "bench/result/accept.h"
 #include "bench/result/rules.h"
@@ -24,15 +25,17 @@ static void describe_layout(const bench_case *c)
     char idle[REASON_LENGTH];
     const int *n = c->layout.degree;
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d "
-        "ranks",
+        "rank%s",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
-        c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks);
+        c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks, plural(c->world_ranks));
     say_recipe(c);
+    int data = n[AXIS_DATA] * n[AXIS_SHARD];
     if (rules_idle(c, idle)) say("  NOT VALID   %s\n", idle);
-    say("  batch       global %lld = %lld microbatches of %lld on %d data ranks; tokens %s, recompute %s, sharding %s, "
-        "overlap %s\n",
-        (long long)c->global_batch, (long long)c->microbatches, (long long)c->micro_batch, n[AXIS_DATA] * n[AXIS_SHARD],
-        tokens_name(c->tokens), recompute_name(c->recompute), sharding_name(c->sharding), c->overlap ? "on" : "off");
+    say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
+        "sharding %s, overlap %s\n",
+        (long long)c->global_batch, (long long)c->microbatches, c->microbatches == 1 ? "" : "es",
+        (long long)c->micro_batch, data, plural(data), tokens_name(c->tokens), recompute_name(c->recompute),
+        sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 
 /* Slots: what the pipeline's chunks are cut from. */
@@ -121,7 +124,9 @@ static void describe_most(const bench_case *c, const paper *p)
     if (!p->measured) return;
     if (c->backend == BACKEND_CUDA)
         say("              scratch of the CUDA libraries %s\n", machine_built(MACHINE_CUDA) ? "included" : "n/a");
-    else say("              scratch with %d threads a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST));
+    else
+        say("              scratch with %d thread%s a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST),
+            plural(machine_threads(MACHINE_HOST)));
 }
 
 static void describe_work(const paper *p)
@@ -202,8 +207,8 @@ static void describe_not_built(const bench_case *c)
 static bool describe(const bench_case *c, deck_time *time, double device_bytes)
 {
     char expected[EXPECTED_TEXT];
-    say("case %d: %s, size %s, %s, backend %s, %d ranks\n", c->number, c->model_name, size_name(c->size),
-        precision_name(c->precision), backend_name(c->backend), c->world_ranks);
+    say("case %d: %s, size %s, %s, backend %s, %d rank%s\n", c->number, c->model_name, size_name(c->size),
+        precision_name(c->precision), backend_name(c->backend), c->world_ranks, plural(c->world_ranks));
     if (c->stands_for > 1)
         say("  (stands for %d of its section's combinations: they differ in nothing that it uses, and run once)\n",
             c->stands_for);

@@ -1,6 +1,7 @@
 /* Forecasts. */
 #include "bench/forecast.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/memory.h"
 #include "plan/catalogue/catalogue.h"
 #include <math.h>
@@ -90,9 +91,9 @@ void forecast_deck(const deck_time *t)
 {
     char text[DURATION_TEXT];
     if (t->seconds == 0.0) return;
-    say("time        %s%s for the %lld steps%s of %d case%s, ", duration_text(t->seconds, text),
-        t->unknown ? " or more" : "", (long long)t->steps, t->soaks ? " or more" : "", t->cases,
-        t->cases == 1 ? "" : "s");
+    say("time        %s%s for the %lld step%s%s of %d case%s, ", duration_text(t->seconds, text),
+        t->unknown ? " or more" : "", (long long)t->steps, plural(t->steps), t->soaks ? " or more" : "", t->cases,
+        plural(t->cases));
     if (t->step_seconds == 0.0) say("at the published steps");
     else say("at %g s a step of case %d", t->step_seconds, t->first);
     if (t->step_seconds > 0.0 && t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");

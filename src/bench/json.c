@@ -1,4 +1,4 @@
-/* The machine-readable line of a case, "XGSW_RESULT {...}": the keys of the deck and the rows of fields.c as JSON, a
+/* The machine-readable line of a case, "XGSW_RESULT {...}": the keys of the deck and the rows of the fields as JSON, a
  * number that is none as null. */
 #include "base/say.h"
 #include "bench/record/chain.h"

@@ -1,5 +1,6 @@
 /* The verdict. */
 #include "bench/judge.h"
+#include "base/text.h"
 #include "bench/check.h"
 #include "bench/result/repeats.h"
 #include "bench/result/rules.h"
@@ -12,7 +13,7 @@ static void judge_numbers(case_result *r)
 {
     int64_t total = r->total;
     if (r->completed < total && !r->stopped)
-        result_fail(r, "%lld of %lld steps were run", (long long)r->completed, (long long)total);
+        result_fail(r, "only %lld of %lld step%s ran", (long long)r->completed, (long long)total, plural(total));
     for (int64_t i = 0; i < r->completed; i++) {
         bool outgrown = isfinite(r->loss[i]) && isinf(r->gradient_norm[i]);
         if (isfinite(r->loss[i]) && isfinite(r->gradient_norm[i])) continue;
@@ -51,16 +52,15 @@ static void judge_fault(case_result *r)
     for (int i = 0; i < 2; i++) judge_struck(r, &r->check[i]);
 }
 
-void judge_case(case_result *r, const host_load *load)
+void judge_case(case_result *r)
 {
-    r->load = *load;
     judge_numbers(r);
     judge_check(r, &r->check[0], "before");
     judge_check(r, &r->check[1], "after");
-    if (r->hazards) result_fail(r, "%lld hazards: %s", (long long)r->hazards, r->hazard);
+    if (r->hazards) result_fail(r, "%lld hazard%s: %s", (long long)r->hazards, plural(r->hazards), r->hazard);
     if (r->shadow.failed)
-        result_fail(r, "%lld operations differ from the host's; the first: %.300s", (long long)r->shadow.failed,
-                    r->shadow.sentence);
+        result_fail(r, "%lld operation%s from the host's; the first: %.300s", (long long)r->shadow.failed,
+                    r->shadow.failed == 1 ? " differs" : "s differ", r->shadow.sentence);
     judge_fault(r);
     snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
     rules_apply(r);

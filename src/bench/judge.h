@@ -3,4 +3,4 @@
 #include "bench/result/result.h"
 
 /* From what the case left and what surrounded it, which the result keeps; on all ranks alike. */
-void judge_case(case_result *r, const host_load *load);
+void judge_case(case_result *r);

@@ -1,6 +1,7 @@
 /* Memory of the machine at hand. */
 #include "bench/memory.h"
 #include "base/cgroup.h"
+#include "base/text.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -52,8 +53,9 @@ bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const h
     world_maximum(worst, 3);
     if (worst[0] <= 0.0) return true;
     int used =
-        snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d ranks, %.1f GB more than is available",
-                 worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load), worst[0] / 1e9);
+        snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d rank%s, %.1f GB more than is available",
+                 worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load),
+                 plural(sharers(kind, load)), worst[0] / 1e9);
     if (m->on == MESH_ON_CUDA)
         snprintf(skipped + used, REASON_LENGTH - (size_t)used, " beside communicators of %.1f GB a rank",
                  worst[2] / 1e9);

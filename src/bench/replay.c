@@ -2,6 +2,7 @@
 #include "bench/replay.h"
 #include "base/fail.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "machine/machine.h"
 #include "machine/op_file.h"
 #include <stdio.h>
@@ -99,7 +100,8 @@ static int run_and_say(const op_copy *c)
     if (c->home.part) say("a part of the operation that differed: where the part passes, the whole may differ still\n");
     shadow_report r = run_again(c);
     if (r.elements == 0) return refuse("no element was compared");
-    say("%lld elements compared, largest difference %.3g times what is allowed\n", (long long)r.elements, r.worst);
+    say("%lld element%s compared, largest difference %.3g times what is allowed\n", (long long)r.elements,
+        plural(r.elements), r.worst);
     if (r.failed) say("%s\n", r.sentence);
     say("%s\n", r.failed ? "FAILED" : "PASSED");
     return r.failed ? STATUS_FAILED : STATUS_PASSED;

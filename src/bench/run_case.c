@@ -84,6 +84,7 @@ static void train(case_result *r, trainer *t, int part, const run_state *in)
         trainer_step(t);
         if (step == warmup) r->window[0] = machine_device_of(t->kind);
         if (read < step) finish_step(r, t, read++, &before, in);
+        if (soak_widen(r, step)) machine_keep_steps(t->machine, r->total);
         ended = ends(r, part, step, in);
     }
     r->window[1] = machine_device_of(t->kind);
@@ -248,6 +249,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
     r->placement = placement_here(&c->layout);
+    r->load = in->load;
     sinks_case_begins(&in->told, c);
     watch_doing("the check's references", -1);
     if (checks) check_open(&k, c);
@@ -270,5 +272,5 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     result_summarize(r);
     repeats_add(in->repeats, r);
     r->total_seconds = clock_seconds() - begin;
-    judge_case(r, &in->load);
+    judge_case(r);
 }

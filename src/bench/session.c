@@ -92,8 +92,21 @@ static bool open_sinks(sinks *told, record_place *place, run_source *run)
     return sinks_open(told, run);
 }
 
+/* All ranks know where the journal is: any of them may be the one that says how the run ended. Collective. */
+static void tell_watch(const record_place *place, char sentence[WATCH_SENTENCE])
+{
+    sentence[0] = 0;
+    if (!place->none)
+        snprintf(sentence, WATCH_SENTENCE,
+                 "the steps printed so far are in %s: validation/validate.py --recover %s makes a record of them",
+                 place->journal, place->journal);
+    world_broadcast(sentence, WATCH_SENTENCE, 0);
+    watch_leaves(sentence[0] ? sentence : NULL);
+}
+
 int session_run(const session *s, const deck *d)
 {
+    char left[WATCH_SENTENCE];
     repeat_medians repeats = { .first = 0 };
     run_state in = { .stop = stop_open(), .repeats = &repeats };
     record_place place = { .none = true, .file = -1 };
@@ -112,9 +125,11 @@ int session_run(const session *s, const deck *d)
     bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);
     world_barrier();
     if (world_all(opened)) {
+        tell_watch(&place, left);
         sinks_run_begins(&in.told, &run);
         final_counts n = run_cases(d, &in, run.strict);
         watch_doing("writing the record", -1);
+        watch_leaves(NULL);
         sinks_run_ends(&in.told, &run, &n);
         status = accept_status(&n);
     }

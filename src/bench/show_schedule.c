@@ -1,6 +1,7 @@
 /* The schedule of a case, shown. */
 #include "base/fail.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/dry_run.h"
 #include "plan/schedule/schedule_simulate.h"
 #include <stdlib.h>
@@ -57,8 +58,8 @@ void show_schedule(const bench_case *c)
     int stages = stages_of(c), chunks = c->layout.chunks_per_stage;
     int64_t actions = 2 * c->microbatches * chunks * stages;
     if (!say_enabled()) return;
-    say("  schedule    %s, %d stage%s x %d chunk%s x %lld microbatches\n", schedule_name(c->schedule), stages,
-        stages > 1 ? "s" : "", chunks, chunks > 1 ? "s" : "", (long long)c->microbatches);
+    say("  schedule    %s, %d stage%s x %d chunk%s x %lld microbatch%s\n", schedule_name(c->schedule), stages,
+        plural(stages), chunks, plural(chunks), (long long)c->microbatches, c->microbatches == 1 ? "" : "es");
     if (actions > MOST_ACTIONS)
         say("  lists       not shown: %lld actions, at most %d\n", (long long)actions, MOST_ACTIONS);
     else show_stages(c);

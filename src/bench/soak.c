@@ -19,6 +19,14 @@ bool soak_begin(case_result *r)
     return true;
 }
 
+bool soak_widen(case_result *r, int64_t step)
+{
+    bool is_full = r->given->minutes > 0.0 && step >= r->given->warmup && step + 3 >= r->total;
+    if (!is_full || r->total >= STEPS_MOST) return false;
+    result_resize(r, r->total < STEPS_MOST / 2 ? 2 * r->total : STEPS_MOST);
+    return true;
+}
+
 int soak_reason(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;

@@ -5,6 +5,9 @@
 /* As the timed steps of a case begin, which is a soak or not: notes when they may end, and makes room for as many as
  * there may be, by the fastest step of the warm-up. Is it one? */
 bool soak_begin(case_result *r);
+/* Where this step comes near to the end of the room: as much again, since the other steps are so much faster than those
+ * of the warm-up. Was there need of it? */
+bool soak_widen(case_result *r, int64_t step);
 /* STOP_SOAKED: two steps behind this one (two are submitted before all ranks know) the soak is long enough, or its room
  * ends; else 0. */
 int soak_reason(const case_result *r, int64_t step);

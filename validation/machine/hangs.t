@@ -114,6 +114,8 @@ def judge(rank, point, deed, played):
     else:
         good = status not in (0, "never ended") or (done and status == 0)
     in_time = seconds < START + limit + BOUND
+    if point == "step" and status == 86:  # the record has begun: who ends the run says what is left of it
+        good = good and "gsw.h5.journal: validation/validate.py --recover gsw.h5.journal makes a record" in said
     check(good and in_time, f"rank {rank}, {point}: {deed} (status {status}, {seconds:.1f} s)", said)
 
 

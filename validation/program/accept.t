@@ -32,7 +32,7 @@ case, lines = results(run), run.stdout.splitlines()
 tap.ok(run.returncode == 1 and len(case) == 5 and [c["verdict"] for c in case] == ["PASSED"] * 4 + ["SKIPPED"],
        "a run that is NOT ACCEPTED ends with status 1", run.stdout[-600:] + run.stderr)
 tap.ok(lines[-2:-1] == ["PASSED"] and re.fullmatch(
-    r"NOT ACCEPTED: case 1: ([\d.]+ tokens/s, expected 1000000000000.0 tokens/s less 50 %|NOT VALID: .+)", lines[-1]),
+    r"NOT ACCEPTED: case 1: [\d.]+ tokens/s, expected 1000000000000.0 tokens/s less 50 %(; NOT VALID: .+)?", lines[-1]),
     "its last line says so, and why", "\n".join(lines[-3:]))
 by_validity = ("NOT ACCEPTED", "ACCEPTED")[case[2]["valid"]]
 tap.ok([c["acceptance"] for c in case] == ["NOT ACCEPTED", "NOT ACCEPTED", by_validity, "", ""]
@@ -51,7 +51,9 @@ tap.ok("Case 4     stands for 2 of its section's combinations" in run.stdout,
        "two equal combinations that are no repeats run once", run.stdout[:1500])
 
 soak, plain = case[2], case[3]
-tap.ok(soak["completed"] == len(soak["losses"]) > 12 and sum(soak["step_seconds"][2:]) >= 1.2
+# Ten steps of a busy machine may take the minutes by themselves: then they are enough.
+took, needed = sum(soak["step_seconds"][2:]), sum(soak["step_seconds"][2:12])
+tap.ok(soak["completed"] == len(soak["losses"]) >= 12 and took >= 1.2 and (needed >= 1.2 or soak["completed"] > 12)
        and soak["check_after"]["done"], "a soak goes on until its minutes have passed, and is checked again", soak)
 tap.ok(soak["losses"][:12] == plain["losses"], "its losses are those of a case that ends earlier, bit for bit")
 table = [line.split() for line in lines[lines.index(next(line for line in lines if line.startswith("case "))):]]

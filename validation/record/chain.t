@@ -6,6 +6,7 @@ import glob
 import io
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -178,6 +179,12 @@ def cases(tap, data):
     tap.ok(all(found), "a case dropped, doubled, two exchanged: found", found)
 
 
+def another_run(said):
+    """The same, but its steps took other times, and so its root is another."""
+    said = re.sub(r'("step_seconds":\[)[^]]*', lambda m: m[1] + ",".join(map(str, range(1, 13))), said)
+    return re.sub(r"^Root       .*", "Root       " + 64 * "0", said, flags=re.MULTILINE)
+
+
 # --- Who vouches for a root ----------------------------------------------------------------------------------------
 
 
@@ -189,6 +196,12 @@ def unsigned(tap, data, log, folder):
            "a record alone is UNSIGNED", said)
     status, said = validate(changed(data, lambda file: None, folder), "--log", log)
     tap.ok(status == 0 and said.strip().endswith("; root as printed"), "its run's output vouches for it", said)
+    with open(log, encoding="utf-8") as file, open(log + "-2", "w", encoding="utf-8") as other:
+        other.write(another_run(file.read()))
+    status, said = validate(changed(data, lambda file: None, folder), "--log", log + "-2")
+    tap.ok(status == 1 and "is the output of another run" in said.splitlines()[2]
+           and said.splitlines()[-1] == "FAILED: 1 finding in the record as a whole",
+           "another run's output is called that, at once, and nothing else", said)
     path = changed(data, set_loss, folder, seal=True)
     status, said = validate(path)
     tap.ok(status == 0 and said.strip().endswith("; UNSIGNED"), "changed and rechained it is UNSIGNED", said)
@@ -219,6 +232,11 @@ def signatures(tap, data, folder):
     path = changed(data, lambda file: None, folder)
     status, said = validate(path, "--verify", signers)
     tap.ok(status == 1 and "it is not signed" in said, "no signature", said)
+    status, said = validate(path, "--sign", key)
+    tap.ok(status == 0 and f"; SIGNED with the key {key} (SHA256:" in said.splitlines()[-1]
+           and said.strip().endswith(f"the signature is {path}.sig") and "UNSIGNED" not in said,
+           "signed: the last line says with which key, and where", said)
+    os.remove(path + ".sig")
     status, said = validate(path, "--sign", key, "--verify", signers)
     tap.ok(status == 0 and said.strip().endswith("; SIGNED by ada@site"), "signed, and the signer named", said)
     for name, more, status, words in (
@@ -274,6 +292,22 @@ def recovered(place, data):
         return opened(file.read(), lambda file: None)
 
 
+def recovered_and_its_output(tap, place, said, printed):
+    """The second case has no XGSW_RESULT line; its step lines are compared."""
+    path, log = place.file("gsw.h5.recovered.h5"), place.file("out")
+    words = f"the output ends before its XGSW_RESULT line: {printed - 12} step line"
+    status, text = validate(path, "--log", log)
+    tap.ok(status == 75 and words in text, "a recovered record beside its run's output: step lines compared", text)
+    last = [line for line in said.splitlines() if STEP.search(line)][-1]
+    for name, other, wrong in (
+            ("loss", re.sub(r"(reduced_train_loss: )[\d.]+", r"\g<1>1.0", last), "printed losses 1.0 of step"),
+            ("step", re.sub(r"(global_step: +)\d+", r"\g<1>99", last), "step 99 is printed, and the record has")):
+        with open(log, "w", encoding="utf-8") as file:
+            file.write(said.replace(last, other))
+        status, text = validate(path, "--log", log)
+        tap.ok(status == 1 and wrong in text, f"beside an output with another {name} it fails", text)
+
+
 def a_killed_run(tap, folder):
     place = Place(DECK)
     place.start(0, shim=(build_shim(folder), "print 52 after")).wait(timeout=120)
@@ -281,6 +315,7 @@ def a_killed_run(tap, folder):
     printed = len([line for line in said.splitlines() if STEP.search(line)])
     found = recovered(place, data)
     tap.ok(12 < printed < 24 and not found, f"killed in its second case: the links of {printed} steps fit", found)
+    recovered_and_its_output(tap, place, said, printed)
     found = recovered(place, edit_journal(data, 2, 0))
     tap.ok(any("breaks at step 0:" in sentence for sentence in found), "a step of a journal changed is named", found)
     place.close()

@@ -196,7 +196,7 @@ def of_rules():
     yield "spread", scale(r + "spread", 1.01), "spread is"
     yield "drift", scale(r + "drift", 1.01), "drift is"
     yield "two ranks on a device", put(r + "device_ranks", 2), "VALID, but its ranks share a device"
-    yield "idle ranks", setting("world_ranks", 33, "case_0003"), "VALID, but 1 ranks are idle"
+    yield "idle ranks", setting("world_ranks", 33, "case_0003"), "VALID, but 1 rank took no part"
     yield "threads", put("case_0001/results/rank_threads", 3), "VALID, but 96 threads of a node had 64 cores"
     yield "a reason of nothing", put("case_0004/results/invalid_reasons", b"debug build", 0), "no reason says"
     yield "a rate of zero", setting("learning_rate", 0.0), "VALID, but its learning rate is 0"

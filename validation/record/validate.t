@@ -98,7 +98,7 @@ def sound_records(sample, failed):
     expect(
         "a sound record passes",
         0,
-        ["7 cases", "case 5: llama3.1-8b SKIPPED: needs 64 ranks", "32 ranks on 1 hosts"],
+        ["7 cases", "case 5: llama3.1-8b SKIPPED: needs 64 ranks", "32 ranks on 1 host: "],
         sample,
     )
     expect(
@@ -144,6 +144,8 @@ def readers(folder, sample):
         data = piece.read()
         check = hashlib.sha256(recover.CHECKED.pack(recover.PIECE, len(data)) + data).hexdigest()[:16].encode()
         file.write(recover.BEGIN + recover.ENTRY.pack(recover.PIECE, len(data), check) + data)
+    expect("a journal in place of a record", 2, ["it is the journal of a run", "--recover makes a record"], journal)
+    expect("a journal that is missing", 2, ["there is no such file"], "--recover", journal + "-1")
     expect("a journal becomes a record", 0, ["recovered of a.h5.journal"], "--recover", journal)
     expect("a journal that was recovered before", 2, ["is not replaced; remove or rename it"], "--recover", journal)
 
@@ -281,16 +283,17 @@ def change_byte(sample, path, where):
 
 def unusable_files(folder, sample):
     path = os.path.join(folder, "bad.h5")
-    expect("a missing file", 2, ["cannot be read"], path)
+    expect("a missing file", 2, ["cannot be read: there is no such file; the line Record"], path)
     with open(path, "w", encoding="utf-8") as file:
         file.write("no HDF5\n")
-    expect("a text file", 2, ["cannot be read"], path)
+    expect("a text file", 2, ["cannot be read: it is no HDF5 file"], path)
+    expect("a folder", 2, ["cannot be read: the system says: Is a directory"], folder)
     with h5py.File(path, "w") as file:
         file["other"] = 1
     expect("another program's HDF5 file", 2, ["no record of xgsw"], path)
     with open(sample, "rb") as whole, open(path, "wb") as half:
         half.write(whole.read()[: os.path.getsize(sample) // 2])
-    expect("half a file", 2, ["cannot be read"], path)
+    expect("half a file", 2, ["cannot be read: it is no whole record: take another copy"], path)
     with h5py.File(sample, "r") as file:
         raw = file["case_0002/steps/step_seconds"].id.get_chunk_info(0).byte_offset
         header = h5py.h5o.get_info(file["case_0002/results/median_seconds"].id).addr

@@ -3,6 +3,11 @@
 import numpy as np
 
 
+def count(number, noun):
+    """1 case, 2 cases."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def relative_differences(found, expected):
     """|found - expected| over the larger of the two, each element; two not-a-numbers agree, one agrees with nothing."""
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))
@@ -25,10 +30,10 @@ class Findings:
     def same(self, name, found, expected, tolerance=0.0):
         """Are the recorded number or array and the recomputed one within the relative tolerance?"""
         found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
-        self.numbers += expected.size
         if found.shape != expected.shape:
-            self.add(f"{name} holds {found.size} numbers, recomputed {expected.size}")
+            self.add(f"{name} holds {count(found.size, 'number')}, recomputed {expected.size}")
             return
+        self.numbers += int(np.count_nonzero(~(np.isnan(found) & np.isnan(expected))))    # empty steps are no numbers
         apart = np.atleast_1d(relative_differences(found, expected))
         worst = int(np.argmax(apart)) if apart.size else 0
         if apart.size == 0 or apart[worst] <= tolerance:

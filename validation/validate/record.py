@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import h5py
 import numpy as np
 
+from validate.findings import count
+
 
 class Unreadable(Exception):
     """Not a record, or a damaged one."""
@@ -86,7 +88,7 @@ class Case(Tree):
         timed = max(0, completed - s["warmup"])
         least = "at least " * (s["minutes"] != "none")
         warmup = f" and {completed - timed} of {s['warmup']} of warm-up" if s["warmup"] else ""
-        return f"{timed} of {least}{s['steps']} steps{warmup}"
+        return f"{timed} of {least}{count(s['steps'], 'step')}{warmup}"
 
     @property
     def measured(self):
@@ -124,9 +126,28 @@ def read_file(file, known=None, changed=None):
     return Record(root, provenance, bytes(deck), sorted(cases, key=lambda c: c.settings["case"]))
 
 
+def read_beginning(path):
+    """The file's first bytes; why it cannot be read, where that is no matter of what is in it."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(16)
+    except FileNotFoundError:
+        raise Unreadable("there is no such file; the line Record of a run's output names its record") from None
+    except OSError as error:
+        raise Unreadable(f"the system says: {error.strerror}") from None
+
+
 def read_record(path):
+    begins = read_beginning(path)
+    if begins.startswith(b"xgsw journal"):
+        raise Unreadable("it is the journal of a run that was killed or still runs; "
+                         "validate.py --recover makes a record of it")
+    if not begins.startswith(b"\x89HDF"):
+        raise Unreadable("it is no HDF5 file, as records of xgsw are; "
+                         "the line Record of a run's output names its record")
     try:
         with h5py.File(path, "r") as file:
             return read_file(file)
     except (OSError, KeyError, RuntimeError, ValueError) as error:
-        raise Unreadable(str(error).strip("'\"")) from None
+        why = str(error).strip("'\"")
+        raise Unreadable(f"it is no whole record: take another copy, or run the deck again (HDF5: {why})") from None

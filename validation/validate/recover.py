@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from validate import chain
-from validate.record import Unreadable
+from validate.record import Unreadable, read_beginning
 
 BEGIN = b"xgsw journal 2\n"
 ENTRY = struct.Struct("<II16s")
@@ -53,14 +53,11 @@ def refuse_living(file):
 
 def read_journal(path):
     """The pieces of the record in their order, and of each case number its steps."""
-    try:
-        with open(path, "rb") as file:
-            refuse_living(file)
-            data = file.read()
-    except OSError as error:
-        raise Unreadable(str(error)) from None
-    if not data.startswith(BEGIN):
-        raise Unreadable("no journal of xgsw")
+    if not read_beginning(path).startswith(BEGIN):
+        raise Unreadable("no journal of xgsw; validate a record without --recover")
+    with open(path, "rb") as file:
+        refuse_living(file)
+        data = file.read()
     pieces, steps = [], {}
     for kind, payload in entries(data):
         if kind == PIECE:

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from validate import accept, witness
+from validate.findings import count
 
 VERSION = "xgsw-1"
 STEPS, SPREAD, DRIFT = 10, 1.2, 1.1
@@ -70,7 +71,7 @@ def shared(case, provenance):
 def idle(case, _):
     s = case.settings
     if s["ranks"] < s["world_ranks"] and not s["idle_asked"]:
-        return f"{s['world_ranks'] - s['ranks']} ranks are idle, and the deck does not ask for that"
+        return f"{count(s['world_ranks'] - s['ranks'], 'rank')} took no part, and the deck does not ask for that"
 
 
 def too_few(case, _):

@@ -25,8 +25,15 @@ def keygen(*arguments, message=None):
     return done.returncode == 0, (done.stdout if done.returncode == 0 else done.stderr or done.stdout).strip()
 
 
+def fingerprint(key):
+    """SHA256:... of a key, or nothing where ssh-keygen does not tell."""
+    done = subprocess.run(["ssh-keygen", "-l", "-f", key], capture_output=True, text=True, check=False)
+    return next((word for word in done.stdout.split() if word.startswith("SHA256:")), "")
+
+
 def sign(record, root, key, f):
-    """Name of the signature, beside the record; one that is there is not replaced, and what is found is not signed."""
+    """In words with which key, and where the signature is, beside the record; one that is there is not replaced, and
+    what is found is not signed."""
     name = record + ".sig"
     if f.sentences:
         raise NoSigning(f"{record} is not signed: {f.sentences[0]}")
@@ -37,7 +44,7 @@ def sign(record, root, key, f):
         raise NoSigning(f"ssh-keygen cannot sign with {key}: {text}")
     with open(name, "x", encoding="ascii") as file:
         file.write(text + "\n")
-    return name
+    return f"SIGNED with the key {key} ({fingerprint(key)}), the signature is {name}"
 
 
 def verify(record, root, signers, signer, f):
@@ -77,7 +84,7 @@ def vouchers(arguments, root, f):
     words = [arguments.root and compare(root, arguments.root.lower(), "given", f),
              printed and compare(root, printed, "printed", f)]
     if arguments.sign:
-        print(f"signed: {sign(arguments.record, root, arguments.sign, f)}")
+        words.append(sign(arguments.record, root, arguments.sign, f))
     if arguments.verify:
         words.append(verify(arguments.record, root, arguments.verify, arguments.signer, f))
     return [word for word in words if word]

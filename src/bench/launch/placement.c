@@ -1,6 +1,7 @@
 /* Placement. */
 #include "bench/launch/placement.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,9 +99,8 @@ static void describe(placement *p, const mesh_layout *l)
     int inside = list_axes(p, l, false, within), outside = list_axes(p, l, true, across);
     snprintf(ranks, sizeof ranks, p->node_ranks_least < p->node_ranks_most ? "%d to %d" : "%d", p->node_ranks_least,
              p->node_ranks_most);
-    snprintf(p->text, sizeof p->text, "%d node%s of %s rank%s%s%s%s%s", p->nodes, p->nodes > 1 ? "s" : "", ranks,
-             p->node_ranks_most > 1 ? "s" : "", inside || outside ? "; " : "", within, inside && outside ? ", " : "",
-             across);
+    snprintf(p->text, sizeof p->text, "%d node%s of %s rank%s%s%s%s%s", p->nodes, plural(p->nodes), ranks,
+             plural(p->node_ranks_most), inside || outside ? "; " : "", within, inside && outside ? ", " : "", across);
 }
 
 placement placement_of(const mesh_layout *l, const int *node)

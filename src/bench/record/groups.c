@@ -1,4 +1,4 @@
-/* The rows of fields.c as attributes and datasets. */
+/* The rows of the fields as attributes and datasets. */
 #include "bench/record/groups.h"
 #include "base/fail.h"
 #include "bench/result/fields.h"

@@ -1,9 +1,12 @@
 /* Expectations. */
 #include "bench/result/accept.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "plan/catalogue/catalogue.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 bool accept_expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
 
@@ -22,35 +25,55 @@ const char *accept_text(const bench_case *c, const char *device, char text[EXPEC
     return text;
 }
 
-/* Why a case is no measurement; false: it is one. */
-static bool is_no_measurement(case_result *r)
+/* Behind what the sentence has. */
+static void add_reason(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_reason(case_result *r, const char *format, ...)
 {
-    char *why = r->not_accepted;
-    const char *first = r->verdict == VERDICT_SKIPPED  ? r->skipped
-                        : r->verdict == VERDICT_FAILED ? r->fail_reason[0]
-                        : r->verdict != VERDICT_PASSED ? r->stopped_by
-                                                       : r->invalid_reason[0];
-    const char *word = r->verdict == VERDICT_PASSED ? "NOT VALID" : verdict_words[r->verdict];
-    int more = r->verdict == VERDICT_FAILED   ? r->fail_reasons - 1
-               : r->verdict == VERDICT_PASSED ? r->invalid_reasons - 1
-                                              : 0;
-    if (r->verdict == VERDICT_PASSED && r->valid) return false;
-    int used = snprintf(why, sizeof r->not_accepted, "%s%s%s", word, first[0] ? ": " : "", first);
-    if (more > 0) snprintf(why + used, sizeof r->not_accepted - (size_t)used, "; and %d more", more);
-    return true;
+    size_t used = strlen(r->not_accepted), room = sizeof r->not_accepted - used;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(r->not_accepted + used, room, format, arguments);
+    va_end(arguments);
+}
+
+/* "NOT VALID: check off; and 1 more reason". */
+static void add_list(case_result *r, const char *word, const char *first, int count)
+{
+    add_reason(r, "%s%s%s%s", r->not_accepted[0] ? "; " : "", word, first[0] ? ": " : "", first);
+    if (count > 1) add_reason(r, "; and %d more reason%s", count - 1, plural(count - 1));
+}
+
+static void against_speed(case_result *r)
+{
+    char expected[EXPECTED_TEXT];
+    accept_text(r->given, r->device, expected);
+    if (isnan(r->expected_tokens_per_second)) add_reason(r, "expected is %s", expected);
+    else if (r->tokens_per_second < (1.0 - r->given->tolerance) * r->expected_tokens_per_second)
+        add_reason(r, "%.1f tokens/s, expected %s", r->tokens_per_second, expected);
+}
+
+/* The most decisive reason first: what was computed is wrong or nothing, there is nothing to expect, it is too slow, it
+ * is not VALID. The speed of what is wrong does not matter. */
+static void find_reasons(case_result *r)
+{
+    switch (r->verdict) {
+    case VERDICT_FAILED: add_list(r, "FAILED", r->fail_reason[0], r->fail_reasons); break;
+    case VERDICT_SKIPPED: add_list(r, "SKIPPED", r->skipped, 1); break;
+    case VERDICT_INTERRUPTED: add_list(r, "INTERRUPTED", r->stopped_by, 1); break;
+    default: against_speed(r);
+    }
+    if (r->verdict == VERDICT_PASSED && !r->valid) add_list(r, "NOT VALID", r->invalid_reason[0], r->invalid_reasons);
 }
 
 void accept_case(case_result *r)
 {
-    char expected[EXPECTED_TEXT];
     const bench_case *c = r->given;
     r->expected_tokens_per_second = accept_expected(c, r->device);
-    r->acceptance = accept_expects(c) ? ACCEPTANCE_NO : ACCEPTANCE_NONE;
-    if (!accept_expects(c) || is_no_measurement(r)) return;
-    accept_text(c, r->device, expected);
-    if (r->tokens_per_second >= (1.0 - c->tolerance) * r->expected_tokens_per_second) r->acceptance = ACCEPTANCE_YES;
-    else
-        snprintf(r->not_accepted, sizeof r->not_accepted, "%.1f tokens/s, expected %s", r->tokens_per_second, expected);
+    r->acceptance = ACCEPTANCE_NONE;
+    r->not_accepted[0] = 0;
+    if (!accept_expects(c)) return;
+    find_reasons(r);
+    r->acceptance = r->not_accepted[0] ? ACCEPTANCE_NO : ACCEPTANCE_YES;
 }
 
 void accept_count(final_counts *n, const case_result *r, bool stopped)

@@ -1,6 +1,6 @@
 /* What a case is and what it leaves, as rows. A field's name, units and meaning stand here once; the record, the line
- * XGSW_RESULT and --fields fold these rows. A new result is a member of case_result, a row in fields.c, and the line
- * that computes it. */
+ * XGSW_RESULT and --fields fold these rows. A new result is a member of case_result, a row in case_fields.c (one
+ * value) or part_fields.c (one a step, a rank, an operation, ...), and the line that computes it. */
 #pragma once
 #include "bench/result/datum.h"
 #include "bench/result/result.h"
@@ -62,6 +62,15 @@ typedef struct {
     int fields;
 } field_group;
 
+/* The groups of what a case has one value of; of what it has several of: for each step, rank, operation, check ... In
+ * the order of --fields. */
+typedef struct {
+    const field_group *group;
+    int groups;
+} field_list;
+extern const field_list case_fields, part_fields;
+
+/* Of both lists, one after the other. */
 int field_groups(void);
 const field_group *field_group_at(int i);
 int64_t field_rows(const field *f, const case_result *r);

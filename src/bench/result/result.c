@@ -1,6 +1,7 @@
 /* A result: what is not known is NaN. */
 #include "bench/result/result.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "bench/result/statistics.h"
 #include "machine/world.h"
 #include "model/fp8.h"
@@ -42,6 +43,8 @@ static case_result empty_result(const bench_case *c)
         };
     return r;
 }
+
+bool load_is_crowded(const host_load *l) { return l->node_ranks * l->threads > fmin(l->cores, l->quota); }
 
 void result_open(case_result *r, const bench_case *c)
 {
@@ -96,8 +99,8 @@ const char *result_progress(const case_result *r, char text[PROGRESS_TEXT])
 {
     const bench_case *c = r->given;
     int64_t timed = r->completed > c->warmup ? r->completed - c->warmup : 0;
-    int used = snprintf(text, PROGRESS_TEXT, "%lld of %s%lld steps", (long long)timed,
-                        c->minutes > 0.0 ? "at least " : "", (long long)c->steps);
+    int used = snprintf(text, PROGRESS_TEXT, "%lld of %s%lld step%s", (long long)timed,
+                        c->minutes > 0.0 ? "at least " : "", (long long)c->steps, plural(c->steps));
     if (c->warmup)
         snprintf(text + used, PROGRESS_TEXT - (size_t)used, " and %lld of %lld of warm-up",
                  (long long)(r->completed - timed), (long long)c->warmup);

@@ -1,5 +1,5 @@
 /* What one case leaves: the numbers that the report prints, the record keeps and the validation script recomputes.
- * Filled on all ranks by bench/run_case.c, complete on rank 0. The rows of fields.c name what is here. */
+ * Filled on all ranks by bench/run_case.c, complete on rank 0. The fields (fields.h) name what is here. */
 #pragma once
 #include "base/arena.h"
 #include "bench/launch/placement.h"
@@ -73,10 +73,12 @@ typedef struct {
     int node_ranks, cores, threads, sharing;
     double quota; /* cores that the tightest control group pays for; INFINITY: no limit */
 } host_load;
+/* Do a node's ranks have more threads than it has cores, or than its quota pays for? */
+bool load_is_crowded(const host_load *l);
 /* Of what the deck expects (bench/result/accept.h); none: it expects nothing. */
 typedef enum { ACCEPTANCE_NONE, ACCEPTANCE_YES, ACCEPTANCE_NO } acceptance;
 extern const char *const acceptance_words[];
-enum { ACCEPTANCE_REASON = REASON_LENGTH + 64 };
+enum { ACCEPTANCE_REASON = 2 * REASON_LENGTH };
 
 /* Of the median step times of a case that is run several times, up to this one. */
 typedef struct {

@@ -1,23 +1,28 @@
 /* The run rules xgsw-1. */
 #include "bench/result/rules.h"
 #include "base/build_info.h"
+#include "base/text.h"
 #include "bench/result/repeats.h"
 #include <math.h>
 #include <stdio.h>
 
+static void say_crowding(case_result *r)
+{
+    char supply[64];
+    const host_load *l = &r->load;
+    if (l->node_ranks * l->threads > l->cores) snprintf(supply, sizeof supply, "%d core%s", l->cores, plural(l->cores));
+    else snprintf(supply, sizeof supply, "a quota of %.2f processors", l->quota);
+    result_invalidate(r, "oversubscribed: %d rank%s of %d thread%s on %s", l->node_ranks, plural(l->node_ranks),
+                      l->threads, plural(l->threads), supply);
+}
+
 /* On devices the host only submits: its cores may be fewer than its threads. */
 static void without_crowding(case_result *r)
 {
-    const host_load *load = &r->load;
-    int wanted = load->node_ranks * load->threads;
     bool on_devices = r->given->backend == BACKEND_CUDA;
-    if (!on_devices && wanted > load->cores)
-        result_invalidate(r, "oversubscribed: %d ranks of %d threads on %d cores", load->node_ranks, load->threads,
-                          load->cores);
-    else if (!on_devices && wanted > load->quota)
-        result_invalidate(r, "oversubscribed: %d ranks of %d threads on a quota of %.2f processors", load->node_ranks,
-                          load->threads, load->quota);
-    if (on_devices && load->sharing > 1) result_invalidate(r, "ranks share a device: up to %d on one", load->sharing);
+    if (!on_devices && load_is_crowded(&r->load)) say_crowding(r);
+    if (on_devices && r->load.sharing > 1)
+        result_invalidate(r, "ranks share a device: up to %d on one", r->load.sharing);
 }
 
 /* What a user of the machine would not have, though it was bought. */

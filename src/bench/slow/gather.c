@@ -1,6 +1,7 @@
 /* Tables of steps x ranks, one row of a rank after another. */
 #include "bench/slow/gather.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "bench/slow/outliers.h"
 #include "machine/world.h"
 #include <math.h>
@@ -113,6 +114,13 @@ static void lay_table(const double *all, int table, case_result *r)
         for (int i = 0; i < ranks; i++) r->rank_table[table][s * ranks + i] = all[i * total + s];
 }
 
+/* Of several threads only the main one's run delay is told: where they share cores, that of the others is in what is
+ * left of its computing, which says then who was given a core, and not who is slow. */
+bool paces_are_known(const case_result *r)
+{
+    return r->given->backend == BACKEND_CUDA || r->load.threads == 1 || !load_is_crowded(&r->load);
+}
+
 void judge_paces(case_result *r)
 {
     int ranks = r->given->layout.ranks;
@@ -121,7 +129,7 @@ void judge_paces(case_result *r)
     double *own = taken((size_t)(timed * ranks), sizeof *own);
     for (int64_t i = 0; i < timed * ranks; i++)
         own[i] = fmax(r->rank_table[RANK_COMPUTING][first + i] - r->rank_table[RANK_RUN_DELAY][first + i], 0.0);
-    find_paces(own, timed, ranks, r->pace);
+    find_paces(own, paces_are_known(r) ? timed : 0, ranks, r->pace);
     free(own);
 }
 
@@ -137,8 +145,8 @@ static void name_outlier(const case_result *r, int rank, const char *host, char 
     snprintf(sentence, REASON_LENGTH,
              "outlier rank %d on %.32s%s%.40s: its own computing took %.3g %% longer than its peers' (%d rank%s of the "
              "same work; +- %.2g %%); it came %.3g ms a step late to collectives",
-             rank, host, device[0] ? ", " : "", device, 100.0 * p->excess, p->peers, p->peers > 1 ? "s" : "",
-             100.0 * p->error, 1e3 * seconds / (double)timed);
+             rank, host, device[0] ? ", " : "", device, 100.0 * p->excess, p->peers, plural(p->peers), 100.0 * p->error,
+             1e3 * seconds / (double)timed);
 }
 
 /* The next slowest behind `before`, or -1. */

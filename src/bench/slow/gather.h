@@ -20,3 +20,6 @@ void times_gather(rank_times *brought, case_result *r);
 /* On rank 0: each rank's pace, from rank_table and its flops and bytes. Its own seconds of a step are those of
  * computing without the run delay: a crowded processor is not the rank's. */
 void judge_paces(case_result *r);
+/* Is that time the rank's own? Not on a host whose ranks have several threads each and share cores; then no rank is
+ * judged. */
+bool paces_are_known(const case_result *r);

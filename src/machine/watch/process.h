@@ -9,6 +9,7 @@ typedef struct {
     _Atomic(board *) board;
     _Atomic(board_slot *) own;
     _Atomic(links *) link; /* of a run that spans nodes */
+    _Atomic(const char *) leaves;
     char name[BOARD_NAME];
     atomic_int ranks, slot;
     int depth;

@@ -20,6 +20,8 @@ static board_slot *own(void) { return atomic_load_explicit(&watch.own, memory_or
 void watch_limit(double seconds) { own()->limit = seconds; }
 void watch_allow(double seconds) { own()->allowance = seconds; }
 
+void watch_leaves(const char *sentence) { watch.leaves = sentence; }
+
 /* One thread writes it: no need to lock the bus. */
 void watch_progress(void)
 {

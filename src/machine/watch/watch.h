@@ -28,6 +28,11 @@ void watch_limit(double seconds);
 /* So much longer is waited until the next call: for what takes time with the number of ranks. */
 void watch_allow(double seconds);
 
+/* A sentence that is said where the watch ends the run, of what is left of it; it must stay as it is until another is
+ * given, and is no longer than this. NULL: none. */
+enum { WATCH_SENTENCE = 4096 };
+void watch_leaves(const char *sentence);
+
 /* What the main thread does from here on; number -1: it has none. */
 void watch_doing(const char *what, int64_t number);
 /* It completed something: an operation, or something without a name. */

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "machine/watch/process.h"
 #include "machine/watch/verdict.h"
+#include "machine/watch/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,11 +135,19 @@ static void end_saying(board *b, const char *text, int status)
     end_run(status);
 }
 
+static void add_what_is_left(char *text, size_t length)
+{
+    const char *leaves = watch.leaves;
+    size_t used = strlen(text);
+    if (leaves) snprintf(text + used, length - used, "xgsw: %s\n", leaves);
+}
+
 static void tell(board *b, const rank_state *s, int count, double quiet)
 {
-    static char text[VERDICT_BYTES];
+    static char text[VERDICT_BYTES + WATCH_SENTENCE];
     if (!may_tell(b)) return;
     verdict_say(s, count, quiet, clock_seconds(), text);
+    add_what_is_left(text, sizeof text);
     end_saying(b, text, STATUS_HANG);
 }
 

@@ -66,7 +66,8 @@ static case_result judged(const bench_case *c, host_load load, const char *throt
     r.completed = c->steps;
     snprintf(r.throttled, sizeof r.throttled, "%s", throttled);
     snprintf(r.clocks_unknown, sizeof r.clocks_unknown, "%s", clocks_unknown);
-    judge_case(&r, &load);
+    r.load = load;
+    judge_case(&r);
     return r;
 }
 

@@ -1,5 +1,6 @@
 /* Who is slow, of ranks whose times are made up: by a known part, among peers of several kinds, with noise. */
 #include "bench/slow/outliers.h"
+#include "bench/slow/gather.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,6 +125,30 @@ static void few_steps_say_nothing(void **state)
     assert_int_equal(outliers(&x, BLOCKS), 2);
 }
 
+/* Two ranks, of which the second computes twice as long: judged, or not where their threads share cores. */
+static void assert_judged(host_load load, case_backend backend, bool judged)
+{
+    double own[2 * STEPS], delay[2 * STEPS] = { 0.0 };
+    bench_case c = { .backend = backend, .layout.ranks = 2 };
+    rank_pace pace[2] = { { .flops = 1.0 }, { .flops = 1.0 } };
+    case_result r = { .given = &c, .load = load, .completed = STEPS, .pace = pace };
+    for (int i = 0; i < 2 * STEPS; i++) own[i] = i % 2 ? 0.2 : 0.1;
+    r.rank_table[RANK_COMPUTING] = own, r.rank_table[RANK_RUN_DELAY] = delay;
+    judge_paces(&r);
+    assert_int_equal(pace[1].peers, 1);
+    assert_int_equal(pace_is_outlier(&pace[1]), judged);
+    assert_int_equal(isnan(pace[1].excess) != 0, !judged);
+}
+
+static void ranks_whose_threads_share_cores_are_not_judged(void **state)
+{
+    assert_judged((host_load){ 2, 4, 2, 1, INFINITY }, BACKEND_HOST, true);
+    assert_judged((host_load){ 2, 3, 2, 1, INFINITY }, BACKEND_HOST, false);
+    assert_judged((host_load){ 2, 4, 2, 1, 3.5 }, BACKEND_HOST, false);
+    assert_judged((host_load){ 2, 1, 1, 1, INFINITY }, BACKEND_HOST, true);
+    assert_judged((host_load){ 2, 1, 2, 1, INFINITY }, BACKEND_CUDA, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +160,7 @@ int main(void)
         cmocka_unit_test(one_step_that_hung_names_nobody),
         cmocka_unit_test(one_that_stops_often_is_named),
         cmocka_unit_test(few_steps_say_nothing),
+        cmocka_unit_test(ranks_whose_threads_share_cores_are_not_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,8 @@ static void a_recipe_is_judged_by_it(void **state)
         r.completed = c.steps;
         r.placement = placed(cyclic, &c.layout);
         snprintf(r.libraries_differ, sizeof r.libraries_differ, "rank 1 on b");
-        judge_case(&r, &(host_load){ 1, 8, 1, 1, 8.0 });
+        r.load = (host_load){ 1, 8, 1, 1, 8.0 };
+        judge_case(&r);
         assert_int_equal(is_told(&r, cyclic->complaint), recipe);
         assert_true(is_told(&r, "libraries differ: rank 1 on b"));
         assert_false(r.valid);

@@ -224,7 +224,7 @@ static void what_changes_before_a_commit_is_written(void **state)
     result_close(&result);
 }
 
-/* Every row of fields.c has a dataset or an attribute of its name, and units where it is a number. */
+/* Every field has a dataset or an attribute of its name, and units where it is a number. */
 static void every_field_is_written(void **state)
 {
     write_sample((const int[]){ SAMPLE_HOST }, 1);

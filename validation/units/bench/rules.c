@@ -136,7 +136,8 @@ static case_result judged(const plant *p, bench_case *c)
     p->to_result(&r, &load);
     sample_clocks(&r, c);
     result_summarize(&r);
-    judge_case(&r, &load);
+    r.load = load;
+    judge_case(&r);
     return r;
 }
 

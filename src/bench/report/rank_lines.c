@@ -1,6 +1,8 @@
 /* Means over the timed steps, of the tables that the record holds. */
-#include "bench/slow/line.h"
+#include "bench/report/rank_lines.h"
 #include "base/say.h"
+#include "base/text.h"
+#include "bench/slow/gather.h"
 #include "bench/slow/outliers.h"
 #include <math.h>
 
@@ -51,9 +53,10 @@ static void say_paces(const case_result *r)
         slow += pace_is_outlier(&r->pace[i]);
         judged += !isnan(r->pace[i].excess);
     }
-    if (judged < ranks) say("; %d of %d have no peers or too few steps", ranks - judged, ranks);
-    if (slow) say("; %d %s slow\n", slow, slow > 1 ? "are" : "is");
-    else say(judged ? "; nobody is slow\n" : "\n");
+    if (!paces_are_known(r)) say("; not known which rank is slow: their threads share cores");
+    else if (judged < ranks) say("; %d of %d have no peers or too few steps", ranks - judged, ranks);
+    if (slow) say("; %d rank%s %s slow\n", slow, plural(slow), slow > 1 ? "are" : "is");
+    else say(judged ? "; no rank is slow\n" : "\n");
 }
 
 void say_ranks(const case_result *r)

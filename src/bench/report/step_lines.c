@@ -1,5 +1,5 @@
 /* The recipes' lines of a step; what a recipe leaves out comes last. */
-#include "bench/step_lines.h"
+#include "bench/report/step_lines.h"
 #include "base/clock.h"
 #include "base/say.h"
 #include "plan/catalogue/flops.h"

@@ -1,6 +1,7 @@
 /* Ranges over all ranks. */
-#include "bench/sample_lines.h"
+#include "bench/report/sample_lines.h"
 #include "base/say.h"
+#include "base/text.h"
 #include <math.h>
 #include <string.h>
 
@@ -39,14 +40,16 @@ static void say_range(const case_result *r, size_t offset, double unit, const ch
 void say_samples(const case_result *r)
 {
     const sample_set *s = &r->samples;
+    int ranks = r->given->layout.ranks;
     if (!s->count) return;
-    say("Samples    %lld of %d ranks, every %g s", (long long)s->count, r->given->layout.ranks, s->every);
+    say("Samples    %lld of %d rank%s, each every %g s", (long long)s->count, ranks, plural(ranks), s->every);
     say_range(r, offsetof(machine_sample, clock_hertz), 1e9, "; devices", " GHz");
     say_range(r, offsetof(machine_sample, temperature), 1.0, ",", " degrees Celsius");
     say_range(r, offsetof(machine_sample, power_watts), 1.0, ",", " W");
     say_range(r, offsetof(machine_sample, core_hertz), 1e9, "; cores", " GHz");
     say_range(r, offsetof(machine_sample, load), 1.0, "; load", "");
-    if (!isnan(s->others_cores)) say("; others used %.1f of %d cores", s->others_cores, s->node_cores);
+    if (!isnan(s->others_cores))
+        say("; others used %.1f of %d core%s", s->others_cores, s->node_cores, plural(s->node_cores));
     if (!isnan(s->joules)) say("; energy %.4g J, %.4g J a token (%s)", s->joules, r->joules_per_token, s->method);
     say("\n");
 }

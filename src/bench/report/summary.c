@@ -1,5 +1,5 @@
 /* The table of all cases. */
-#include "bench/summary.h"
+#include "bench/report/summary.h"
 #include "base/say.h"
 #include "plan/deck/same_run.h"
 #include <math.h>

@@ -1,0 +1,91 @@
+/* Program, deck, ranks, libraries, devices, record. */
+#include "bench/report/title_lines.h"
+#include "base/build_info.h"
+#include "base/say.h"
+#include "base/text.h"
+#include "bench/check.h"
+#include "bench/launch/libraries.h"
+#include "bench/record/place.h"
+#include "bench/report/separators.h"
+#include "bench/result/rules.h"
+#include <string.h>
+
+static bool is_backend_told(const deck *d, int64_t i)
+{
+    for (int64_t k = 0; k < i; k++)
+        if (d->item[k].backend == d->item[i].backend && !strcmp(d->item[k].backend_reason, d->item[i].backend_reason))
+            return true;
+    return false;
+}
+
+/* As a rule all cases of a deck have one. */
+static void say_backends(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (!is_backend_told(d, i))
+            say("Backend    %s: %s\n", backend_name(d->item[i].backend), d->item[i].backend_reason);
+}
+
+enum { DEVICES_SHOWN = 64 };
+
+/* A line a rank, up to some. */
+static void say_devices(const run_source *run)
+{
+    say("CUDA       %s\n", run->cuda);
+    for (int i = 0; run->devices && i < run->ranks && i < DEVICES_SHOWN; i++) {
+        const machine_device *d = &run->devices[i];
+        say("Rank %-5d %s on %.*s, %s, driver %s, %d multiprocessors, %.1f GB%s\n", i, d->name, HOST_NAME_BYTES,
+            run->hosts + (size_t)i * HOST_NAME_BYTES, d->identity, d->driver, d->multiprocessors, d->memory_bytes / 1e9,
+            d->ecc ? ", ECC" : "");
+    }
+    if (run->ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", run->ranks - DEVICES_SHOWN);
+}
+
+/* Of a sweep. */
+static void say_left_out(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].stands_for > 1)
+            say("Case %-5d stands for %d of its section's combinations: they differ in nothing that it uses, and run "
+                "once\n",
+                d->item[i].number, d->item[i].stands_for);
+}
+
+/* Where it is not what the deck says alone. */
+static void say_place(const record_place *p)
+{
+    for (int i = 0; i < PLACE_NOTES; i++)
+        if (p->note[i][0]) say("Record     %s\n", p->note[i]);
+}
+
+/* They may change what every call of the program does. */
+static void say_preloaded(const library_list *l)
+{
+    for (int i = 0; l && i < l->count; i++)
+        if (l->item[i].preloaded) say("Preloaded  %s (%s)\n", l->item[i].path, l->item[i].identity);
+}
+
+void say_title(const run_source *run)
+{
+    const deck *d = run->deck;
+    say("%s", THICK_LINE);
+    say("xgsw  --  real large-language-model training steps, timed and verified\n");
+    say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
+    say("%s", THICK_LINE);
+    say("%s\n%s\n\n", d->title[0], d->title[1]);
+    say("Deck       %s, %lld case%s\n", run->deck_name, (long long)d->cases, plural(d->cases));
+    if (strcmp(d->item[0].nonce, "none") != 0) say("Nonce      %s\n", d->item[0].nonce);
+    say_left_out(d);
+    say("Ranks      %d, %d thread%s each\n", run->ranks, run->threads, plural(run->threads));
+    say_backends(d);
+    say_place(run->place);
+    say("Products   %s\n", run->products);
+    say("Messages   %s\n", run->mpi);
+    say_preloaded(run->libraries);
+    say("Rules      " RULES_VERSION ": what VALID and Comparable mean, and why, is said in validation/RULES.md\n");
+    say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
+    say("A case is PASSED if its residuals are below %d before and after the timed steps, its numbers finite, its "
+        "order without hazards.\n",
+        CHECK_THRESHOLD);
+    if (run->cuda && run->cuda[0]) say_devices(run);
+}
