@@ -83,9 +83,9 @@ def play(number, misdeed="", launch=None):
 def two_nodes(ranks_of_node):
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
     return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
-            REMOTE_SHELL, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--host",
-            f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), "env", f"LD_PRELOAD={SHARED}",
-            XGSW]
+            REMOTE_SHELL, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
+            "--host", f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), "env",
+            f"LD_PRELOAD={SHARED}", XGSW]
 
 
 def losses(said):

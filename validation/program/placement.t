@@ -75,7 +75,8 @@ REFUSED = (
     (unlike(XGSW, "b.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: b\.dat; not a\.dat: give"),
     (unlike(XGSW, "--nonsense", "a.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: --nonsense"),
     # Where the other has begun MPI_Init before, Open MPI's mpirun ends the run at once, in its own words.
-    (unlike(XGSW, "--help", first=("sh", "-c", f"sleep 2; exec {XGSW} a.dat")), (), r"rank 1 on \S+ has answered --help and ended, and the others wait for it in MPI_"),
+    (unlike(XGSW, "--help", first=("sh", "-c", f"sleep 2; exec {XGSW} a.dat")), (),
+     r"rank 1 on \S+ has answered --help and ended, and the others wait for it in MPI_"),
     (unlike("-wdir", os.path.join(here, "elsewhere"), XGSW, "a.dat"), (),
      r"rank 1 on \S+ reads another deck a\.dat than rank 0: give all nodes the same file"),
     ([*every, "env", "OMPI_COMM_WORLD_SIZE=4", XGSW, "a.dat"], (),
