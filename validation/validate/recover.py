@@ -53,11 +53,12 @@ def refuse_living(file):
 
 def read_journal(path):
     """The pieces of the record in their order, and of each case number its steps."""
-    if not read_beginning(path).startswith(BEGIN):
-        raise Unreadable("no journal of xgsw; validate a record without --recover")
+    read_beginning(path)    # or says why not
     with open(path, "rb") as file:
         refuse_living(file)
         data = file.read()
+    if not data.startswith(BEGIN):
+        raise Unreadable("no journal of xgsw; validate a record without --recover")
     pieces, steps = [], {}
     for kind, payload in entries(data):
         if kind == PIECE:
