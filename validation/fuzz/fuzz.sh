@@ -19,7 +19,7 @@ clang -std=c11 -D_GNU_SOURCE -O2 -g1 -fsanitize=fuzzer,address,undefined,float-c
 [ $name != deck ] || for deck in inputs/*.dat inputs/reference/*.dat validation/decks/bad/*.dat; do
     [ "$(stat -c %s "$deck")" -ge "$longest" ] || { printf '\002'; cat "$deck"; } >"$here/$name/$(basename "$deck")"
 done
-FUZZ_SEEDS=$here/$name $here/fuzz_$name -runs="$executions" -max_len="$longest" -seed=1 -timeout=20 -rss_limit_mb=4096 \
+FUZZ_SEEDS=$here/$name $here/fuzz_$name -runs="$executions" -max_len="$longest" -seed=1 -timeout=60 -rss_limit_mb=4096 \
     -artifact_prefix=$here/ -verbosity=0 -print_final_stats=1 $here/$name >"$here/$name.said" 2>&1 ||
     { tail -40 "$here/$name.said" >&2; exit 1; }
 done=$(sed -n 's/^stat::number_of_executed_units: *//p' "$here/$name.said")

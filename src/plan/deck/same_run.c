@@ -53,8 +53,8 @@ bool same_run(const bench_case *a, const bench_case *b)
 {
     for (key_id key = 0; key < KEYS; key++) {
         const key_row *row = key_at(key);
-        bool counts = key_sweeps(key) && (key_is_used(key, a) || key_is_used(key, b));
-        if (counts && memcmp((const char *)a + row->offset, (const char *)b + row->offset, row->bytes)) return false;
+        bool differ = key_sweeps(key) && memcmp((const char *)a + row->offset, (const char *)b + row->offset, row->bytes);
+        if (differ && (key_is_used(key, a) || key_is_used(key, b))) return false;
     }
     return true;
 }
