@@ -53,7 +53,8 @@ bool same_run(const bench_case *a, const bench_case *b)
 {
     for (key_id key = 0; key < KEYS; key++) {
         const key_row *row = key_at(key);
-        bool differ = key_sweeps(key) && memcmp((const char *)a + row->offset, (const char *)b + row->offset, row->bytes);
+        const char *of_a = (const char *)a + row->offset, *of_b = (const char *)b + row->offset;
+        bool differ = key_sweeps(key) && memcmp(of_a, of_b, row->bytes) != 0;
         if (differ && (key_is_used(key, a) || key_is_used(key, b))) return false;
     }
     return true;
