@@ -5,12 +5,12 @@ UNSIGNED, and refuses each against the root that the run printed. TAP."""
 
 import collections
 import functools
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.dont_write_bytecode = True
@@ -28,6 +28,7 @@ LONG = "XGSW_TEST_LONG" in os.environ
 CHANGES, FORGERIES, SHOWN, SEED = 10000 if LONG else 150, 20 if LONG else 4, 40, 16
 # Of single changes, that arithmetic must find without the chain.
 LEAST = 0.9
+CHUNK, CHUNKS = 25, 4    # changes at a time, and so often in one process: HDF5 keeps some memory of each file
 SCRIPT = os.path.join(os.path.dirname(HERE), "validate.py")
 
 
@@ -133,14 +134,15 @@ def tell_forgeries(tap, answers):
 
 def main():
     tap = Tap()
-    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as folder, \
+            multiprocessing.Pool(2, maxtasksperchild=CHUNKS) as pool:
         sample = os.path.join(folder, "sample.h5")
         subprocess.run([os.path.join(os.environ["BUILD"], "units", "record_file"), "--sample", sample], check=True)
         with h5py.File(sample, "r") as file:
             root = chain.recorded_root(file)
             sound = not found(sample, file, None) and not found_by_chain(sample, file, None)
         tap.ok(sound, "nothing is found in the record as it was written")
-        tell_changes(tap, list(pool.map(changed, ((sample, n) for n in range(CHANGES)), chunksize=25)))
+        tell_changes(tap, list(pool.map(changed, ((sample, n) for n in range(CHANGES)), chunksize=CHUNK)))
         tell_forgeries(tap, list(pool.map(forged, ((sample, 7 * n % 20, root) for n in range(FORGERIES)))))
     tap.done()
 
