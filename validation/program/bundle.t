@@ -38,7 +38,7 @@ make_root() {
     mkdir -p "$root"/{bin,bundle,dev,etc,proc,sys,tmp,usr}
     ln -s ../bin "$root/usr/bin"
     copy_with_libraries bash awk basename cat cut date df dirname env grep head hostname id ldd mkdir mount nproc \
-        printenv realpath sed sleep sort tail tee tr unshare
+        printenv realpath sed sleep sort tail tee timeout tr unshare
     ln -s bash "$root/bin/sh"
     libraries=$(ldd "$root/bin/bash" | grep -o '/[^ ]*libc\.so\.6')
     for name in libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1 libnss_files.so.2; do
