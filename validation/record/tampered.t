@@ -5,12 +5,14 @@ UNSIGNED, and refuses each against the root that the run printed. TAP."""
 
 import collections
 import functools
-import multiprocessing
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.dont_write_bytecode = True
@@ -28,7 +30,7 @@ LONG = "XGSW_TEST_LONG" in os.environ
 CHANGES, FORGERIES, SHOWN, SEED = 10000 if LONG else 150, 20 if LONG else 4, 40, 16
 # Of single changes, that arithmetic must find without the chain.
 LEAST = 0.9
-CHUNK, CHUNKS = 25, 4    # changes at a time, and so often in one process: HDF5 keeps some memory of each file
+SECONDS, BYTES = 120, 4 << 30   # that looking at one record may take, whatever it says
 SCRIPT = os.path.join(os.path.dirname(HERE), "validate.py")
 
 
@@ -67,9 +69,15 @@ def scratch():
     return tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
+def bound():
+    """Whoever needs more memory, or longer (`changed`), ends, and the test with it."""
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+
+
 def changed(arguments):
     """What was done to a copy, whether arithmetic found it, and whether the chain did."""
     sample, number = arguments
+    signal.alarm(SECONDS)
     with scratch() as folder:
         path = os.path.join(folder, "changed.h5")
         shutil.copy(sample, path)
@@ -134,15 +142,14 @@ def tell_forgeries(tap, answers):
 
 def main():
     tap = Tap()
-    with tempfile.TemporaryDirectory() as folder, \
-            multiprocessing.Pool(2, maxtasksperchild=CHUNKS) as pool:
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(2, initializer=bound) as pool:
         sample = os.path.join(folder, "sample.h5")
         subprocess.run([os.path.join(os.environ["BUILD"], "units", "record_file"), "--sample", sample], check=True)
         with h5py.File(sample, "r") as file:
             root = chain.recorded_root(file)
             sound = not found(sample, file, None) and not found_by_chain(sample, file, None)
         tap.ok(sound, "nothing is found in the record as it was written")
-        tell_changes(tap, list(pool.map(changed, ((sample, n) for n in range(CHANGES)), chunksize=CHUNK)))
+        tell_changes(tap, list(pool.map(changed, ((sample, n) for n in range(CHANGES)), chunksize=25)))
         tell_forgeries(tap, list(pool.map(forged, ((sample, 7 * n % 20, root) for n in range(FORGERIES)))))
     tap.done()
 

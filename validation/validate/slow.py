@@ -12,12 +12,12 @@ TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("waiting_"
 
 
 def kinds_of_work(flops, bytes_of):
-    """Ranks of the same work: lists, each led by its first."""
+    """Ranks of the same work: lists, each led by its first, be its numbers what they may."""
     left, kinds = list(range(len(flops))), []
     while left:
         kind = [
             r for r in left
-            if all(abs(x[left[0]] - x[r]) <= ALIKE * max(x[left[0]], x[r]) for x in (flops, bytes_of))
+            if r == left[0] or all(abs(x[left[0]] - x[r]) <= ALIKE * max(x[left[0]], x[r]) for x in (flops, bytes_of))
         ]
         kinds.append(kind)
         left = [r for r in left if r not in kind]
