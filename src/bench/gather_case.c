@@ -90,4 +90,5 @@ void gather_case(case_result *r, trainer *t, machine_kind kind)
     gather_clocks(r);
     samples_gather(&r->samples, kind, r->given->layout.ranks, r->sampler);
     if (!r->throttled[0]) snprintf(r->throttled, sizeof r->throttled, "%s", r->samples.throttled);
+    if (!r->clocks_unknown[0]) snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "%s", r->samples.lost);
 }

@@ -1,11 +1,44 @@
 /* Room is address space: what no step reaches is never touched. */
 #include "bench/soak.h"
 #include "base/clock.h"
+#include "bench/record/journal.h"
+#include "bench/result/fields.h"
 #include "bench/stop.h"
+#include "machine/world.h"
 #include <math.h>
 
-/* ROOM: the warm-up's steps may be so many times slower than the others, as on a machine that was busy then. */
-enum { ROOM = 4, STEPS_MOST = 1 << 24 };
+/* ROOM: the warm-up's steps may be so many times slower than the others, as on a machine that was busy then.
+ * STEPS_GATHERED: a number of each step is brought from each rank at once. Of the journal's entry are left free
+ * RANK_BYTES for each rank, its samples and single numbers, and CASE_BYTES for all else that does not grow with steps,
+ * such as spans. */
+enum {
+    ROOM = 4,
+    STEPS_GATHERED = WORLD_GATHER_MOST / sizeof(double),
+    RANK_BYTES = SAMPLES_KEPT * sizeof(ranked_sample) + 4096,
+    CASE_BYTES = 1 << 26
+};
+
+/* Of a step in the record: numbers of 8 bytes and the chain's link. */
+static int64_t bytes_of_step(const case_result *r)
+{
+    int64_t bytes = SHA256_HEX - 1;
+    for (int i = 0; i < field_groups(); i++) {
+        const field_group *g = field_group_at(i);
+        for (const field *f = g->field; f < g->field + g->fields; f++)
+            if (f->per == PER_STEP) bytes += 8 * field_columns(f, r);
+    }
+    return bytes;
+}
+
+int64_t soak_steps_most(const case_result *r)
+{
+    const bench_case *c = r->given;
+    int64_t asked = c->warmup + c->steps,
+            room = JOURNAL_ENTRY_MOST - CASE_BYTES - c->layout.ranks * (int64_t)RANK_BYTES;
+    int64_t most = room / bytes_of_step(r);
+    if (most > STEPS_GATHERED) most = STEPS_GATHERED;
+    return most > asked ? most : asked;
+}
 
 bool soak_begin(case_result *r)
 {
@@ -13,17 +46,18 @@ bool soak_begin(case_result *r)
     double fastest = INFINITY, seconds = 60.0 * c->minutes;
     if (c->minutes == 0.0) return false;
     for (int64_t i = 0; i < c->warmup; i++) fastest = fmin(fastest, r->step_seconds[i]);
-    double more = fmin(ceil(ROOM * seconds / fastest), STEPS_MOST);
+    double wanted = (double)(c->warmup + c->steps) + ceil(ROOM * seconds / fastest);
     r->soaks_until = clock_seconds() + seconds;
-    result_resize(r, c->warmup + c->steps + (int64_t)more);
+    result_resize(r, (int64_t)fmin(wanted, (double)soak_steps_most(r)));
     return true;
 }
 
 bool soak_widen(case_result *r, int64_t step)
 {
     bool is_full = r->given->minutes > 0.0 && step >= r->given->warmup && step + 3 >= r->total;
-    if (!is_full || r->total >= STEPS_MOST) return false;
-    result_resize(r, r->total < STEPS_MOST / 2 ? 2 * r->total : STEPS_MOST);
+    int64_t most = is_full ? soak_steps_most(r) : 0;
+    if (r->total >= most) return false;
+    result_resize(r, r->total < most / 2 ? 2 * r->total : most);
     return true;
 }
 

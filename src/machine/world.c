@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap. */
-enum { LARGE_BLOCK = 1 << 18, PIECE = 1 << 26, HOST_BYTES = 64, SPLITS = 32 };
+enum { LARGE_BLOCK = 1 << 18, PIECE = WORLD_GATHER_MOST, HOST_BYTES = 64, SPLITS = 32 };
 
 typedef struct {
     char name[SPLIT_NAME];

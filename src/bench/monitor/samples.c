@@ -118,6 +118,12 @@ static void say_throttled(sample_set *all, const sample_report *own)
     world_hear(all->throttled, sizeof all->throttled);
 }
 
+static void say_lost(sample_set *all, const sample_report *own)
+{
+    if (own->lost) snprintf(all->lost, sizeof all->lost, "rank %d, whose samples were lost", world_rank());
+    world_hear(all->lost, sizeof all->lost);
+}
+
 void samples_gather(sample_set *all, machine_kind kind, int ranks, sampler *own)
 {
     sample_report r = own ? sampler_read(own) : (sample_report){ .throttled = "" };
@@ -127,5 +133,6 @@ void samples_gather(sample_set *all, machine_kind kind, int ranks, sampler *own)
     *all = (sample_set){ .every = most[0], .cost_share = most[1], .joules = NAN, .method = "", .others_cores = NAN };
     gather(all, kind, ranks, &r);
     say_throttled(all, &r);
+    say_lost(all, &r);
     if (own) sampler_close(own);
 }

@@ -1,4 +1,4 @@
-/* One write an entry. What a kill cuts off is the end of the last one, which its check word tells. */
+/* What a kill cuts off is the end of the last entry, which its check word tells. */
 #include "bench/record/journal.h"
 #include "base/fail.h"
 #include "base/sha256.h"
@@ -21,6 +21,24 @@ typedef struct {
     chain_link before; /* the case at hand */
 } journal;
 
+/* One call writes 2,147,479,552 bytes at most, and fewer on a disk that becomes full: the next one says so. */
+static bool write_parts(int file, struct iovec part[2])
+{
+    while (part[0].iov_len + part[1].iov_len) {
+        ssize_t written = writev(file, part, 2);
+        if (written < 0 && errno == EINTR) continue;
+        if (written == 0) errno = ENOSPC;
+        if (written <= 0) return false;
+        for (int i = 0; i < 2; i++) {
+            size_t of_part = (size_t)written < part[i].iov_len ? (size_t)written : part[i].iov_len;
+            part[i].iov_base = (char *)part[i].iov_base + of_part;
+            part[i].iov_len -= of_part;
+            written -= (ssize_t)of_part;
+        }
+    }
+    return true;
+}
+
 static bool append(const record_place *p, journal_kind kind, const void *bytes, size_t length)
 {
     journal_entry e = { .kind = kind, .bytes = (uint32_t)length };
@@ -32,9 +50,7 @@ static bool append(const record_place *p, journal_kind kind, const void *bytes, 
     sha256_add(&s, bytes, length);
     sha256_close(&s, hex);
     memcpy(e.check, hex, sizeof e.check);
-    ssize_t written = writev(p->file, part, 2);
-    if (written >= 0 && (size_t)written < sizeof e + length) errno = ENOSPC;
-    return written == (ssize_t)(sizeof e + length);
+    return write_parts(p->file, part);
 }
 
 /* The piece is complete: false and a sentence if it cannot be written. */
@@ -43,8 +59,11 @@ static bool append_piece(const record_place *p, writer *w, char *reason, size_t 
     void *bytes;
     size_t size;
     if (!writer_close(w, &bytes, &size, reason, length)) return false;
-    bool written = append(p, JOURNAL_PIECE, bytes, size);
-    if (!written) snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
+    bool fits = (int64_t)size <= JOURNAL_ENTRY_MOST, written = fits && append(p, JOURNAL_PIECE, bytes, size);
+    if (!fits)
+        snprintf(reason, length, "cannot write %s: the case has %zu bytes, an entry %lld at most; give fewer steps",
+                 p->journal, size, (long long)JOURNAL_ENTRY_MOST);
+    else if (!written) snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
     free(bytes);
     return written;
 }

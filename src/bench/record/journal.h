@@ -18,6 +18,8 @@ typedef struct {
     uint32_t kind, bytes;
     char check[JOURNAL_CHECK];
 } journal_entry;
+/* Bytes of an entry: a case that has more, of many steps on many ranks, cannot be written. */
+#define JOURNAL_ENTRY_MOST ((int64_t)UINT32_MAX)
 
 /* link: of the run's chain, behind these numbers. */
 typedef struct {

@@ -65,11 +65,17 @@ static bool number_journal(char out[PLACE_LENGTH], const char *path, int number)
     return snprintf(out, PLACE_LENGTH, "%s-%d", path, number) < PLACE_LENGTH;
 }
 
+static bool exists_beside(const char *record, const char *end)
+{
+    char path[PLACE_LENGTH + 16];
+    snprintf(path, sizeof path, "%s%s", record, end);
+    return exists(path);
+}
+
+/* A signature alone is that of a record which has been removed. */
 static bool is_free(const char *record)
 {
-    char journal[PLACE_LENGTH + 16];
-    snprintf(journal, sizeof journal, "%s.journal", record);
-    return !exists(record) && !exists(journal);
+    return !exists(record) && !exists_beside(record, ".journal") && !exists_beside(record, ".sig");
 }
 
 /* A second name for the file, the first that is free; false and errno. A file system that has no links renames. */

@@ -58,6 +58,7 @@ void say_end(const run_source *run, const final_counts *n)
     const record_place *place = run->place;
     int ran = n->passed + n->failed + n->interrupted, cases = ran + n->skipped;
     bool any_ran = ran > 0;
+    char line[ACCEPT_LINE];
     say("\n%s", THICK_LINE);
     say("Finished %d case%s: %d PASSED, %d FAILED, %d SKIPPED%s\n", cases, plural(cases), n->passed, n->failed,
         n->skipped, n->interrupted ? ", 1 INTERRUPTED" : "");
@@ -71,5 +72,5 @@ void say_end(const run_source *run, const final_counts *n)
     if (!place->none && any_ran) say("Root       %s\n", run->chain->root.hex);
     say("%s", THICK_LINE);
     say("%s\n", accept_word(n));
-    if (n->expecting) say(n->not_accepted[0] ? "NOT ACCEPTED: %s\n" : "ACCEPTED\n", n->not_accepted);
+    if (n->expecting) say("%s\n", accept_line(n, line));
 }

@@ -105,3 +105,10 @@ const char *accept_word(const final_counts *n)
 {
     return has_failed(n) ? "FAILED" : n->stopped ? "INTERRUPTED" : n->passed ? "PASSED" : "SKIPPED";
 }
+
+const char *accept_line(const final_counts *n, char text[ACCEPT_LINE])
+{
+    const char *why = n->not_accepted[0] ? n->not_accepted : has_failed(n) ? "the run FAILED" : "";
+    snprintf(text, ACCEPT_LINE, why[0] ? "NOT ACCEPTED: %s" : "ACCEPTED", why);
+    return text;
+}

@@ -21,3 +21,7 @@ void accept_count(final_counts *n, const case_result *r, bool stopped);
 int accept_status(const final_counts *n);
 /* The run's verdict, in a word. */
 const char *accept_word(const final_counts *n);
+/* The last line of a run of which something is expected: "ACCEPTED", or "NOT ACCEPTED: " and why. A run that FAILED is
+ * not accepted, though the case that failed be one of which nothing is expected. Returns text. */
+enum { ACCEPT_LINE = ACCEPTANCE_REASON + 64 };
+const char *accept_line(const final_counts *n, char text[ACCEPT_LINE]);

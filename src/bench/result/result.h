@@ -137,7 +137,7 @@ typedef struct {
     sampler *sampler;                /* this rank's, while it trains */
     sample_set samples;              /* all ranks', rank 0 */
     double joules_per_token;         /* of samples.joules, the timed steps' tokens; NaN: not known */
-    char clocks_unknown[32];         /* the first rank whose device does not tell; empty: none */
+    char clocks_unknown[64];         /* the first rank whose device does not tell; empty: none */
     char engines[8192];              /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans;
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */

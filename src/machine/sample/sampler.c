@@ -179,9 +179,13 @@ void sampler_end(sampler *s) { tell(s->rank_end, END); }
 sample_report sampler_read(sampler *s)
 {
     s->stuck = hear(s->rank_end, PATIENCE) != DONE;
-    if (s->stuck) return (sample_report){ .throttled = "" };
-    return (
-        sample_report){ s->kept, s->count, s->of.every * (double)s->stride, s->cost, s->throttled, s->throttled_at };
+    if (s->stuck) return (sample_report){ .throttled = "", .lost = true };
+    return (sample_report){ .list = s->kept,
+                            .count = s->count,
+                            .every = s->of.every * (double)s->stride,
+                            .cost_seconds = s->cost,
+                            .throttled = s->throttled,
+                            .throttled_at = s->throttled_at };
 }
 
 /* A thread that does not come back from the driver keeps what it uses. */

@@ -34,6 +34,7 @@ typedef struct {
     double cost_seconds;   /* processor time that they took */
     const char *throttled; /* why the device was, when it was first seen so, in a sample that may be dropped; or "" */
     double throttled_at;
+    bool lost; /* the thread did not come back: nothing else is told, and the device may have been throttled */
 } sample_report;
 
 typedef struct sampler sampler;
@@ -51,6 +52,6 @@ sampler *sampler_open(const sample_subject *of);
 void sampler_begin(sampler *s);
 void sampler_end(sampler *s);
 /* After sampler_end: what was sampled since sampler_begin. Waits for the last sample, 2 seconds at most: a thread that
- * does not come back from its driver has nothing to tell. */
+ * does not come back from its driver has nothing to tell: lost. */
 sample_report sampler_read(sampler *s);
 void sampler_close(sampler *s);

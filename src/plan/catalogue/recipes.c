@@ -1,6 +1,7 @@
 /* The recipes' cells: which layout and batch each workload runs on how many GPUs, by the document that its row names.
  */
 #include "plan/catalogue/catalogue.h"
+#include <ctype.h>
 #include <string.h>
 
 #define LAYOUT(t, p, c, e, d, s, chunks)                                                                               \
@@ -153,12 +154,21 @@ bool recipe_is_cell(const recipe_row *row, const bench_case *c)
            row->global_batch == c->global_batch;
 }
 
+/* By a whole word: an "NVIDIA GH200 480GB" is no H200. */
+static bool is_named(const char *device, const char *gpu)
+{
+    size_t length = strlen(gpu);
+    for (const char *at = device; (at = strstr(at, gpu)); at += length)
+        if ((at == device || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length])) return true;
+    return false;
+}
+
 const recipe_row *recipe_cell(const bench_case *c, const char *device)
 {
     const recipe_row *cell = NULL;
     for (int i = 0; i < ROWS; i++) {
         if (!recipe_is_cell(&rows[i], c)) continue;
-        if (strstr(device, rows[i].gpu)) return &rows[i];
+        if (is_named(device, rows[i].gpu)) return &rows[i];
         if (strcmp(rows[i].gpu, "H100") == 0) cell = &rows[i];
     }
     return cell;

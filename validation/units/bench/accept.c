@@ -3,9 +3,11 @@
 #include "bench/result/accept.h"
 #include "base/fail.h"
 #include "bench/judge.h"
+#include "bench/record/journal.h"
 #include "bench/result/repeats.h"
 #include "bench/soak.h"
 #include "bench/stop.h"
+#include "machine/world.h"
 #include "units/plan/deck_source.h"
 #include <math.h>
 
@@ -93,44 +95,63 @@ static void a_reference_is_the_published_cell(void **state)
     assert_true(fabs(accept_expected(&two, "NVIDIA A100-SXM4-80GB") - a100) < 1e-6);
     assert_true(fabs(accept_expected(&two, "NVIDIA H100 80GB HBM3") - h100) < 1e-6);
     assert_true(fabs(accept_expected(&two, "NVIDIA B200") - h100) < 1e-6);
+    assert_true(fabs(accept_expected(&two, "NVIDIA GA100") - h100) < 1e-6);
+    assert_true(fabs(accept_expected(&two, "NVIDIA GA100, A1000, A100") - a100) < 1e-6);
     result_close(&r);
 }
 
 typedef struct {
-    const char
-        *cases; /* p: PASSED and VALID, n: NOT VALID, f: FAILED, s: SKIPPED, i: INTERRUPTED; upper case: missed */
+    const char *cases; /* p: PASSED and VALID, n: NOT VALID, f: FAILED, s: SKIPPED, i: INTERRUPTED; upper case: missed;
+                          a: ACCEPTED */
     bool strict;
     int status;
-    const char *word;
+    const char *word, *line; /* line: NULL: nothing is expected */
 } ending;
 
 static case_result ended(const bench_case *c, char letter)
 {
-    static const verdict of[] = { ['f'] = VERDICT_FAILED,
-                                  ['s'] = VERDICT_SKIPPED,
-                                  ['i'] = VERDICT_INTERRUPTED,
-                                  ['n'] = VERDICT_PASSED,
-                                  ['p'] = VERDICT_PASSED };
+    static const verdict of[] = { ['a'] = VERDICT_PASSED,      ['f'] = VERDICT_FAILED, ['s'] = VERDICT_SKIPPED,
+                                  ['i'] = VERDICT_INTERRUPTED, ['n'] = VERDICT_PASSED, ['p'] = VERDICT_PASSED };
     char small_letter = (char)(letter | 32);
-    case_result r = { .given = c, .verdict = of[(int)small_letter], .valid = small_letter == 'p' };
-    r.acceptance = letter == small_letter ? ACCEPTANCE_NONE : ACCEPTANCE_NO;
+    case_result r = { .given = c, .verdict = of[(int)small_letter], .valid = strchr("ap", small_letter) };
+    r.acceptance = letter == 'a' ? ACCEPTANCE_YES : letter == small_letter ? ACCEPTANCE_NONE : ACCEPTANCE_NO;
+    if (r.acceptance == ACCEPTANCE_NO) snprintf(r.not_accepted, sizeof r.not_accepted, "missed");
     return r;
 }
+
+#define MISSED "NOT ACCEPTED: case 1: missed"
 
 /* Behind an interrupted case all are SKIPPED, and held against nobody. */
 static void a_run_ends_by_its_cases(void **state)
 {
     static const ending endings[] = {
-        { "pp", false, STATUS_PASSED, "PASSED" },        { "ps", false, STATUS_PASSED, "PASSED" },
-        { "pn", false, STATUS_PASSED, "PASSED" },        { "ss", false, STATUS_NOTHING, "SKIPPED" },
-        { "pf", false, STATUS_FAILED, "FAILED" },        { "sf", false, STATUS_FAILED, "FAILED" },
-        { "pis", false, STATUS_STOPPED, "INTERRUPTED" }, { "fi", false, STATUS_FAILED, "FAILED" },
-        { "pP", false, STATUS_FAILED, "PASSED" },        { "pS", false, STATUS_FAILED, "PASSED" },
-        { "pIS", false, STATUS_STOPPED, "INTERRUPTED" }, { "PIS", false, STATUS_FAILED, "INTERRUPTED" },
-        { "pp", true, STATUS_PASSED, "PASSED" },         { "ps", true, STATUS_FAILED, "FAILED" },
-        { "pn", true, STATUS_FAILED, "FAILED" },         { "ss", true, STATUS_FAILED, "FAILED" },
-        { "pis", true, STATUS_STOPPED, "INTERRUPTED" },  { "nis", true, STATUS_FAILED, "FAILED" },
+        { "pp", false, STATUS_PASSED, "PASSED", NULL },
+        { "ps", false, STATUS_PASSED, "PASSED", NULL },
+        { "pn", false, STATUS_PASSED, "PASSED", NULL },
+        { "ss", false, STATUS_NOTHING, "SKIPPED", NULL },
+        { "pf", false, STATUS_FAILED, "FAILED", NULL },
+        { "sf", false, STATUS_FAILED, "FAILED", NULL },
+        { "pis", false, STATUS_STOPPED, "INTERRUPTED", NULL },
+        { "fi", false, STATUS_FAILED, "FAILED", NULL },
+        { "pP", false, STATUS_FAILED, "PASSED", MISSED },
+        { "pS", false, STATUS_FAILED, "PASSED", MISSED },
+        { "pIS", false, STATUS_STOPPED, "INTERRUPTED", MISSED },
+        { "PIS", false, STATUS_FAILED, "INTERRUPTED", MISSED },
+        { "aa", true, STATUS_PASSED, "PASSED", "ACCEPTED" },
+        { "an", false, STATUS_PASSED, "PASSED", "ACCEPTED" },
+        { "as", false, STATUS_PASSED, "PASSED", "ACCEPTED" },
+        { "af", false, STATUS_FAILED, "FAILED", "NOT ACCEPTED: the run FAILED" },
+        { "fa", false, STATUS_FAILED, "FAILED", "NOT ACCEPTED: the run FAILED" },
+        { "an", true, STATUS_FAILED, "FAILED", "NOT ACCEPTED: the run FAILED" },
+        { "afP", false, STATUS_FAILED, "FAILED", MISSED },
+        { "pp", true, STATUS_PASSED, "PASSED", NULL },
+        { "ps", true, STATUS_FAILED, "FAILED", NULL },
+        { "pn", true, STATUS_FAILED, "FAILED", NULL },
+        { "ss", true, STATUS_FAILED, "FAILED", NULL },
+        { "pis", true, STATUS_STOPPED, "INTERRUPTED", NULL },
+        { "nis", true, STATUS_FAILED, "FAILED", NULL },
     };
+    char line[ACCEPT_LINE];
     bench_case c = expecting("");
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         final_counts n = { .strict = endings[i].strict };
@@ -142,6 +163,8 @@ static void a_run_ends_by_its_cases(void **state)
         }
         if (accept_status(&n) != endings[i].status) fail_msg("%s: status %d", endings[i].cases, accept_status(&n));
         assert_string_equal(accept_word(&n), endings[i].word);
+        assert_int_equal(n.expecting > 0, endings[i].line != NULL);
+        if (endings[i].line) assert_string_equal(accept_line(&n, line), endings[i].line);
     }
 }
 
@@ -200,6 +223,27 @@ static void a_soak_ends_by_the_clock(void **state)
     result_close(&r);
 }
 
+/* Of the most steps a gather brings a number each, and the journal's entry has the tables of all ranks. */
+static void a_soak_has_the_steps_that_can_be_kept(void **state)
+{
+    bench_case c = expecting("minutes = 100000\nwarmup = 2\nsteps = 300\n");
+    case_result r = judged(&c, 1.0);
+    r.step_seconds[0] = r.step_seconds[1] = 1e-7;
+    soak_begin(&r);
+    assert_int_equal(r.total, WORLD_GATHER_MOST / 8);
+    assert_false(soak_widen(&r, r.total - 3));
+    assert_int_equal(soak_reason(&r, r.total - 2), STOP_SOAKED);
+    result_close(&r);
+    r = judged(&c, 1.0);
+    c.layout.ranks = 10000;
+    soak_begin(&r);
+    int64_t tables = 8 * (RANK_TABLES + 1) * (int64_t)c.layout.ranks;
+    assert_true(r.total * tables <= JOURNAL_ENTRY_MOST && r.total * tables > JOURNAL_ENTRY_MOST / 2);
+    c.layout.ranks = 1000000;
+    assert_int_equal(soak_steps_most(&r), 302);
+    result_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_run_ends_by_its_cases),
         cmocka_unit_test(repeats_must_agree),
         cmocka_unit_test(a_soak_ends_by_the_clock),
+        cmocka_unit_test(a_soak_has_the_steps_that_can_be_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* The record when the disk, the limits or HDF5 itself fail: the old file stays, no temporary one is left, a sentence
  * says why. Calls to the system and to HDF5 pass through this program, which counts them and lets the k-th fail. */
+#include "bench/record/journal.h"
+#include "bench/result/sinks.h"
 #include "record_sample.h"
 #include <dirent.h>
 #include <dlfcn.h>
@@ -10,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 static char folder[64], path[128], reason[512];
@@ -40,6 +43,13 @@ ssize_t write(int file, const void *bytes, size_t length)
 {
     if (disk_fails("write")) return -1;
     return syscall(SYS_write, file, bytes, disk.armed && length > 65536 ? 65536 : length);
+}
+
+ssize_t writev(int file, const struct iovec *part, int parts)
+{
+    const struct iovec *first = part->iov_len || parts == 1 ? part : part + 1;
+    if (disk.armed) return syscall(SYS_write, file, first->iov_base, first->iov_len > 1000 ? 1000 : first->iov_len);
+    return syscall(SYS_writev, file, part, parts);
 }
 
 int fsync(int file)
@@ -262,6 +272,30 @@ static void a_full_disk_is_said(void **state)
     assert_int_equal(status, 0);
 }
 
+/* Behind its beginning the journal has one entry, a piece, whole: 1000 bytes at most went through at a time. */
+static void an_entry_may_take_several_writes(void **state)
+{
+    static bench_case c;
+    static run_source run;
+    static deck planned = { .item = &c, .cases = 1 };
+    char begin[sizeof JOURNAL_BEGIN] = "";
+    journal_entry e;
+    void *journal;
+    run = (run_source){ .deck = &planned, .deck_text = "deck", .deck_length = 4 };
+    record_close(sample_place(&run, path, reason, sizeof reason));
+    disk.armed = true;
+    bool opened = journal_sink.open(&journal, &run, reason, sizeof reason);
+    disk.armed = false;
+    if (!opened) fail_msg("%s", reason);
+    off_t length = lseek(run.place->file, 0, SEEK_END);
+    assert_int_equal(pread(run.place->file, begin, sizeof begin - 1, 0), sizeof begin - 1);
+    assert_int_equal(pread(run.place->file, &e, sizeof e, sizeof begin - 1), sizeof e);
+    assert_string_equal(begin, JOURNAL_BEGIN);
+    assert_true(e.kind == JOURNAL_PIECE && e.bytes > 1000);
+    assert_int_equal(length, sizeof begin - 1 + sizeof e + e.bytes);
+    journal_sink.close(journal);
+}
+
 static int in_removed_folder(void)
 {
     record *r = old_record();
@@ -277,9 +311,13 @@ static void a_folder_removed_under_way_is_said(void **state) { assert_int_equal(
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(steps_come_in_order),    TEST(every_disk_call_may_fail),
-                                        TEST(any_hdf5_call_may_fail), TEST(a_limit_on_file_size_is_said),
-                                        TEST(a_full_disk_is_said),    TEST(a_folder_removed_under_way_is_said) };
+    const struct CMUnitTest tests[] = { TEST(steps_come_in_order),
+                                        TEST(every_disk_call_may_fail),
+                                        TEST(any_hdf5_call_may_fail),
+                                        TEST(a_limit_on_file_size_is_said),
+                                        TEST(a_full_disk_is_said),
+                                        TEST(a_folder_removed_under_way_is_said),
+                                        TEST(an_entry_may_take_several_writes) };
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

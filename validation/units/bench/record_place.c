@@ -91,6 +91,20 @@ static void three_runs_leave_three_records(void **state)
     assert_false(is_there(beside("sample.h5.journal")));
 }
 
+/* Of a record that was removed without it. */
+static void a_signature_left_alone_keeps_its_name(void **state)
+{
+    run_once(path, false);
+    write_text(beside("sample.h5.sig"), "of the first");
+    write_text(beside("sample-1.h5.sig"), "of a removed one");
+    run_once(path, false);
+    assert_true(is_there(path));
+    assert_false(is_there(beside("sample-1.h5")));
+    assert_true(is_there(beside("sample-2.h5")));
+    assert_true(is_there(beside("sample-2.h5.sig")));
+    assert_false(is_there(beside("sample.h5.sig")));
+}
+
 static void the_mode_is_kept(void **state)
 {
     struct stat now, kept;
@@ -193,10 +207,15 @@ static void a_foreign_journal_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(three_runs_leave_three_records),  TEST(the_mode_is_kept),
-                                        TEST(files_of_others_are_refused),     TEST(a_damaged_record_is_refused),
-                                        TEST(read_only_records_are_refused),   TEST(links_are_refused),
-                                        TEST(a_second_run_takes_another_name), TEST(a_killed_runs_journal_is_kept),
+    const struct CMUnitTest tests[] = { TEST(three_runs_leave_three_records),
+                                        TEST(the_mode_is_kept),
+                                        TEST(a_signature_left_alone_keeps_its_name),
+                                        TEST(files_of_others_are_refused),
+                                        TEST(a_damaged_record_is_refused),
+                                        TEST(read_only_records_are_refused),
+                                        TEST(links_are_refused),
+                                        TEST(a_second_run_takes_another_name),
+                                        TEST(a_killed_runs_journal_is_kept),
                                         TEST(a_foreign_journal_is_refused) };
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     cmocka_set_message_output(CM_OUTPUT_TAP);

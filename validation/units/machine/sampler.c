@@ -1,6 +1,8 @@
 /* Samples: what files tell of a node, from folders like those of the system; the sampling thread, on a device that does
  * what it is told. */
 #include "machine/sample/sampler.h"
+#include "bench/monitor/samples.h"
+#include "machine/world.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,6 +132,7 @@ static void counters_begin_with_the_window(void **state)
     sleep_milliseconds(100);
     sampler_end(s);
     sample_report r = sampler_read(s);
+    assert_false(r.lost);
     assert_true(r.count >= 3 && r.count == looks);
     assert_true(r.list[0].device_joules == 0.0 && r.list[0].own_seconds == 0.0 && r.list[0].seconds < 0.1);
     assert_true(fabs(r.list[r.count - 1].device_joules - (double)(r.count - 1)) < 1e-9);
@@ -164,23 +167,29 @@ static void memory_is_bounded(void **state)
     sampler_close(s);
 }
 
-/* A driver that does not answer costs its samples, and the run two seconds. */
+/* A driver that does not answer costs its samples, and the run two seconds; that is told of the rank. */
 static void a_driver_may_hang(void **state)
 {
     const sample_subject of = { .every = 1.0, .device = endless };
     sampler *s = sampler_open(&of);
     sampler_begin(s);
     sampler_end(s);
-    assert_int_equal(sampler_read(s).count, 0);
-    sampler_close(s);
+    sample_report r = sampler_read(s);
+    assert_true(r.count == 0 && r.lost);
+    sample_set all;
+    samples_gather(&all, MACHINE_CUDA, 1, s);
+    assert_string_equal(all.lost, "rank 0, whose samples were lost");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    world_start(&argc, &argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_told),   cmocka_unit_test(cores_are_counted),
         cmocka_unit_test(energy_is_added),   cmocka_unit_test(counters_begin_with_the_window),
         cmocka_unit_test(memory_is_bounded), cmocka_unit_test(a_driver_may_hang),
     };
-    return mkdtemp(root) ? cmocka_run_group_tests(tests, NULL, clean) : 1;
+    int failed = mkdtemp(root) ? cmocka_run_group_tests(tests, NULL, clean) : 1;
+    world_stop();
+    return failed;
 }
