@@ -153,12 +153,20 @@ bool recipe_is_cell(const recipe_row *row, const bench_case *c)
            row->global_batch == c->global_batch;
 }
 
+/* Has the name of a device that word? Words end at blanks and hyphens: a GH200 is no H200. */
+static bool is_named(const char *device, const char *gpu)
+{
+    for (const char *at = strstr(device, gpu); at; at = strstr(at + 1, gpu))
+        if (strchr(" -", at == device ? ' ' : at[-1]) && strchr(" -", at[strlen(gpu)])) return true;
+    return false;
+}
+
 const recipe_row *recipe_cell(const bench_case *c, const char *device)
 {
     const recipe_row *cell = NULL;
     for (int i = 0; i < ROWS; i++) {
         if (!recipe_is_cell(&rows[i], c)) continue;
-        if (strstr(device, rows[i].gpu)) return &rows[i];
+        if (is_named(device, rows[i].gpu)) return &rows[i];
         if (strcmp(rows[i].gpu, "H100") == 0) cell = &rows[i];
     }
     return cell;

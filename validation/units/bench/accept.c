@@ -93,6 +93,7 @@ static void a_reference_is_the_published_cell(void **state)
     assert_true(fabs(accept_expected(&two, "NVIDIA A100-SXM4-80GB") - a100) < 1e-6);
     assert_true(fabs(accept_expected(&two, "NVIDIA H100 80GB HBM3") - h100) < 1e-6);
     assert_true(fabs(accept_expected(&two, "NVIDIA B200") - h100) < 1e-6);
+    assert_true(fabs(accept_expected(&two, "NVIDIA GA100 480GB") - h100) < 1e-6);
     result_close(&r);
 }
 
