@@ -19,6 +19,7 @@ import argparse
 import os
 import re
 import sys
+import warnings
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -62,7 +63,8 @@ def read_arguments():
     parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record "
                         "says, of a case that a kill ended its step lines")
     parser.add_argument("--root", type=root_digits, metavar="HEX", help="the root that the run printed")
-    parser.add_argument("--sign", metavar="KEY", help="sign the root with this key of ssh-keygen, if the chain fits")
+    parser.add_argument("--sign", metavar="KEY", help="sign the root with this key of ssh-keygen, if "
+                        "nothing is found")
     parser.add_argument("--verify", metavar="ALLOWED_SIGNERS", help="RECORD.sig must be of a signer in this file")
     parser.add_argument("--signer", metavar="NAME", help="of this one (with --verify)")
     arguments = parser.parse_args()
@@ -92,7 +94,7 @@ def read_all(arguments):
         unusable(f"{arguments.reference} cannot be read as reference: {error}")
     try:
         return record, rows, printed.read_output(arguments.log) if arguments.log else None
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         unusable(f"{arguments.log} cannot be read as output of a run: {error}")
 
 
@@ -158,13 +160,13 @@ def leave_out_another_run(arguments, record, output, f):
     return None
 
 
-def check_chain(arguments, record, f):
-    """What vouches for the root, in words."""
+def check_chain(arguments, f, of_case):
+    """What vouches for the root, in words. It comes last: what is found is not signed."""
     with h5py.File(arguments.record, "r") as file:
         chain.check(file, f)
         root = chain.recorded_root(file)
     try:
-        return signature.vouchers(arguments, root, f)
+        return signature.vouchers(arguments, root, f, of_case)
     except (OSError, signature.NoSigning) as error:
         unusable(str(error))
 
@@ -186,28 +188,30 @@ def print_sound(record, compared, words):
 
 def report(arguments, record, rows, output):
     """Prints all of it, first what is wrong with the record as a whole, which may explain the rest; the status."""
-    (whole, of_case), compared = checks.check_all(record), 0
+    whole, of_case = checks.check_all(record)
     output = leave_out_another_run(arguments, record, output, whole)
-    words = check_chain(arguments, record, whole)
     said = check_output(output, record, of_case)
+    judged = {case.name: judge(case, of_case[case.name], rows, said.get(case.name, ""), arguments.tolerance)
+              for case in record.cases}
+    words = check_chain(arguments, whole, of_case)
     print_opening(arguments.record, record)
     for sentence in whole.sentences:
         print(sentence)
-    for case in record.cases:
-        f = of_case[case.name]
-        line, held = judge(case, f, rows, said.get(case.name, ""), arguments.tolerance)
-        compared += held
-        print("\n    ".join((line, *f.sentences)))
+    for name, (line, _) in judged.items():
+        print("\n    ".join((line, *of_case[name].sentences)))
     if not words:
         print(signature.UNSIGNED.format(record.root.get("root")))
     failing = ["the record as a whole"] * bool(whole.sentences) + [name for name, f in of_case.items() if f.sentences]
     total = sum(len(f.sentences) for f in (whole, *of_case.values()))
     if total and words:
         print("; ".join(words))
+    compared = sum(held for _, held in judged.values())
     return print_failed(total, failing) if total else print_sound(record, compared, words)
 
 
 def main():
+    # Numbers that were tampered with overflow, or have no logarithm: that is a finding, and no warning of numpy's.
+    warnings.simplefilter("ignore", RuntimeWarning)
     arguments = read_arguments()
     record, rows, output = read_all(arguments)
     try:

@@ -33,14 +33,17 @@ static void gather_times(case_result *r)
     world_broadcast(&r->stopped, sizeof r->stopped, 0);
 }
 
-/* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. */
+/* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. Who
+ * stopped in the warm-up has not looked as the window began: that entry has no name. */
 static void compare_devices(case_result *r)
 {
     int ranks = r->given->layout.ranks;
+    const char *first = NULL;
     for (int i = 0; r->devices && i < 2 * ranks; i++) {
         const machine_device *d = &r->devices[i];
-        bool alike = i == 0 || strcmp(d->name, r->device) == 0;
-        if (i == 0) snprintf(r->device, sizeof r->device, "%s", d->name);
+        if (!d->name[0]) continue;
+        bool alike = !first || strcmp(d->name, first) == 0;
+        if (!first) snprintf(r->device, sizeof r->device, "%s", first = d->name);
         if (d->throttled && !r->throttled[0])
             snprintf(r->throttled, sizeof r->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
         if (!d->clocks_known && !r->clocks_unknown[0])

@@ -149,6 +149,10 @@ def set_loss(file):
     file[f"{CASE}/steps/losses"][7] += 1e-9
 
 
+def set_speed(file):
+    file[f"{CASE}/results/tokens_per_second"][()] *= 1.01
+
+
 def set_rank(file):
     file[f"{CASE}/ranks/rank_seconds"][7, 1] += 1e-9
 
@@ -229,6 +233,11 @@ def signatures(tap, data, folder):
     status, said = validate(path, "--sign", key)
     tap.ok(status == 2 and "is not signed" in said and not os.path.exists(path + ".sig"),
            "a record whose chain does not fit is not signed", said)
+    path = changed(data, set_speed, folder, seal=True)
+    status, said = validate(path, "--sign", key)
+    tap.ok(status == 2 and "is not signed: case_0001: tokens_per_second is" in said
+           and not os.path.exists(path + ".sig"),
+           "a record is not signed in a case of which something is found, though its chain fits", said)
     path = changed(data, lambda file: None, folder)
     status, said = validate(path, "--verify", signers)
     tap.ok(status == 1 and "it is not signed" in said, "no signature", said)

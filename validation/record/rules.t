@@ -50,6 +50,12 @@ def main():
         call_valid(case)
         name, sentences = case.settings["model_name"], found(case, record.provenance)
         tap.ok(any("recorded VALID, but" in s for s in sentences), f"{name}, called VALID, is found out", sentences)
+    case = next(case for case in record.cases if case.settings["model_name"] == "sound_on_the_host")
+    case.settings.update(steps=3, minutes="0.001")
+    tap.ok(not found(case, record.provenance), "a soak has the steps that it came to, not the deck's")
+    case.settings.update(minutes="none")
+    tap.ok(found(case, record.provenance) == ["recorded VALID, but it timed 3 steps, 10 are needed"],
+           "a case that is no soak has the deck's")
     unbroken = rules.RULES.keys() - broken - {"debug build", "the clock of"}  # validate.t has a wrong clock
     tap.ok(len(planted) >= 30 and not unbroken, f"{len(planted)} violations, of every rule", unbroken)
     tap.done()

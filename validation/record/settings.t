@@ -35,7 +35,9 @@ VALUES = {
     "attention": ("own auto",), "transfer_sms": ("0", "16 32"), "learning_rate": ("1e-3", "0.00025", "3e-4 1e-4"),
     "learning_rate_warmup": ("5",), "check": ("off", "model"), "fault": ("drop  adamw 1 0",),
     "backend": ("host", "cuda"),
-    "stall_seconds": ("7.5",), "time_limit": ("3600", "none"),
+    "stall_seconds": ("7.5",), "time_limit": ("3600", "none"), "repeats": ("1", "3", "2 3"),
+    "minutes": ("0.5", "none 2"), "expect": ("reference", "1e5", "none 2000"), "tolerance": ("0.25", "0.05 0.1"),
+    "nonce": ("tender-7",), "peak_bf16": ("500", "none 989"), "peak_fp8": ("1000", "none 1979"),
 }
 OFTEN = ("size", "precision", "tensor", "pipeline", "data", "chunks_per_stage", "layers")
 
@@ -80,6 +82,12 @@ def random_decks(tap):
            "\n".join(wrong))
 
 
+def keys_drawn(tap):
+    rare = {"record", "fp8_scaling", "share_devices", "deterministic", "algorithms", "weight_gradient_queue"}
+    absent = deck.KEYS.keys() - VALUES.keys() - rare
+    tap.ok(not absent, "random decks draw every key but those that are named here", absent)
+
+
 def tables(tap):
     for option, path in (("--keys", deck.KEYS_TABLE), ("--fields", schema.FIELDS_TABLE)):
         with open(path, encoding="utf-8") as file:
@@ -91,6 +99,7 @@ def tables(tap):
 def main():
     tap = Tap()
     tables(tap)
+    keys_drawn(tap)
     random_decks(tap)
     tap.done()
 

@@ -203,6 +203,33 @@ def of_rules():
     yield "a comparison", setting("recipe_gpus", 0), "comparable, but its layout is no cell's"
     yield "comparable on the host", put("case_0001/results/comparable", True), "comparable, but backend host"
     yield "a peak of the deck", setting("peak_bf16", "500", "case_0004"), "recipe_mfu"
+
+
+def cut_samples(case, keep):
+    """Leaves of all samples those whose rank and number in it are to be kept."""
+
+    def apply(file):
+        group = file[case]["samples"]
+        ranks = list(group["rank"][()])
+        kept = [i for i, rank in enumerate(ranks) if keep(rank, i - ranks.index(rank))]
+        for name in list(group):
+            values, units = group[name][()], dict(group[name].attrs)
+            del group[name]
+            group.create_dataset(name, data=values[kept]).attrs.update(units)
+
+    return apply
+
+
+def of_samples():
+    none = "0 ranks have samples, one every"
+    yield "all samples of a host left out", cut_samples("case_0001", lambda *_: False), none
+    unknown = put(f"{CASE}/results/energy", float("nan")), put(f"{CASE}/results/energy_method", b"")
+    yield ("all samples of GPUs left out, and their energy", all_of(cut_samples(CASE, lambda *_: False), *unknown),
+           none)
+    yield "a GPU's samples left out", cut_samples(CASE, lambda rank, _: rank != 3), "is known, and ranks have no"
+    yield "the last sample of a GPU left out", cut_samples(CASE, lambda _, i: i < 2), "end before their steps"
+
+
 def of_witnesses():
     wrong = "the clock of rank {} is wrong by {} % against {}".format
     yield "a clock that lost", put(f"{CASE}/clocks/clock_error", -0.9, 1), wrong(1, "90.0", "the kernel's own")
@@ -230,5 +257,5 @@ def of_file():
 
 def everything():
     for part in (of_results, of_steps, of_experts, of_fp8, of_settings, of_checks, of_faults, of_rules,
-                 of_witnesses, of_file):
+                 of_witnesses, of_samples, of_file):
         yield from part()

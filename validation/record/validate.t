@@ -5,6 +5,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ libraries.need()
 
 import h5py  # noqa: E402
 import tampering  # noqa: E402
-from validate import chain, checks, recover  # noqa: E402
+from validate import accept, chain, checks, recover, reference, witness  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
 SCRIPT = os.path.join(VALIDATION, "validate.py")
@@ -133,6 +134,37 @@ def spoilt_records(folder, sample):
         sentences = findings(spoil(folder, sample, number, apply))
         report(any(word in sentence for sentence in sentences), f"spoilt: {name}",
                f"expected {word!r}:\n" + "\n".join(sentences))
+
+
+def devices(folder, sample):
+    """A record has all of NVML's reasons; throttling are those that the program counts as such."""
+    source = os.path.join(os.path.dirname(VALIDATION), "src", "machine", "cuda", "device", "nvml.c")
+    with open(source, encoding="utf-8") as file:
+        rows = re.findall(r'{ (0x[0-9a-f]+), true, "([^"]+)" }', file.read())
+    report({int(bit, 16): word for bit, word in rows} == witness.THROTTLES, "nvml.c throttles by the same bits",
+           str(rows))
+    for name, told, said in (("at its power limit", {1: "application clocks, power cap"}, ""),
+                             ("throttled beside one that is idle", {0: "idle", 3: "power cap, temperature"},
+                              "rank 3: power cap, temperature")):
+        def tell(file, told=told, said=said):
+            words = [told.get(rank, "").encode() for rank in range(len(file["case_0002/devices/throttled_at_begin"]))]
+            for path, value in (("devices/throttled_at_begin", words), ("results/throttled", said.encode())):
+                del file["case_0002/" + path]
+                file["case_0002/" + path] = value
+        wrong = [sentence for sentence in findings(spoil(folder, sample, "held", tell)) if "by the devices" in sentence]
+        report(not wrong, f"a GPU {name}", "\n".join(wrong))
+
+
+def expectations(sample):
+    """What is expected of a device is its own cell's, found by whole words of its name."""
+    case = next(case for case in read_record(sample).cases if case.name == "case_0002")
+    case.settings.update(expect="reference", recipe_layout=True)
+    rows = [dict(row) for row in reference.read_cells(CELLS) if not reference.differences(case, row)]
+    rows.append({**rows[0], "gpu": "H200", "step_seconds": rows[0]["step_seconds"] / 2})
+    for device, factor in (("NVIDIA GH200 480GB", 1), ("NVIDIA H200", 2), ("NVIDIA H200-SXM", 2)):
+        case.values["results/device"] = device
+        found = accept.expected(case, rows) / accept.expected(case, rows[:1])
+        report(found == factor, f"what is expected of {device}", f"{found} times the cell of H100")
 
 
 def readers(folder, sample):
@@ -273,6 +305,17 @@ def logs(folder, sample):
     )
 
 
+def damaged_lines(folder, sample):
+    """Of output that is none of a run, and of numbers that have no logarithm: a sentence, no traceback, no warning."""
+    for absent in "case", "step_seconds":
+        change = lambda item, name=absent: {key: value for key, value in item.items() if key != name}
+        expect(f"an output without {absent}", 2, ["log cannot be read as output of a run: an XGSW_RESULT line has no"],
+               sample, "--log", write_log(folder, sample, change))
+    path = seal(spoil(folder, sample, "vocabulary", tampering.setting("vocabulary", -5)))
+    code, output = validate(path)
+    report(code == 1 and "Warning" not in output and "FAILED: " in last(output), "a negative vocabulary", output)
+
+
 def change_byte(sample, path, where):
     with open(sample, "rb") as old, open(path, "wb") as new:
         data = bytearray(old.read())
@@ -323,8 +366,11 @@ def main():
         subprocess.run([program, "--sample", failed, "failed"], check=True)
         sound_records(sample, failed)
         spoilt_records(folder, sample)
+        devices(folder, sample)
+        expectations(sample)
         references(folder, sample)
         logs(folder, sample)
+        damaged_lines(folder, sample)
         unusable_files(folder, sample)
         readers(folder, sample)
         other_pythons(folder, sample)

@@ -20,7 +20,7 @@ def expected(case, rows):
     if s["expect"] == "none" or not cells:
         return math.nan
     device = case.values.get("results/device", "")
-    cell = next((row for row in cells if row["gpu"] in device), None)
+    cell = next((row for row in cells if reference.is_named(device, row["gpu"])), None)
     cell = cell or next(row for row in cells if row["gpu"] == "H100")
     return cell["sequence"] * cell["global_batch"] / cell["step_seconds"]
 

@@ -41,16 +41,33 @@ class Output:
     steps: dict = field(default_factory=dict)
 
 
+def numbers(value):
+    """A number or a list of numbers as floats, null as not a number; nothing for anything else."""
+    values = value if isinstance(value, list) else [value]
+    if not all(v is None or isinstance(v, (int, float)) for v in values):
+        return None
+    floats = [math.nan if v is None else float(v) for v in values]
+    return floats if isinstance(value, list) else floats[0]
+
+
 def step_numbers(line):
     found = {name: pattern.search(line) for name, pattern, _ in STEP_NUMBERS}
     return {name: match[1] for name, match in found.items()} if all(found.values()) else None
+
+
+def read_result(text):
+    """The object of an XGSW_RESULT line: it names its case and has the times of its steps."""
+    item = json.loads(text)
+    if not isinstance(item, dict) or not isinstance(numbers(item.get("step_seconds")), list) or "case" not in item:
+        raise ValueError("an XGSW_RESULT line has no case, or no list step_seconds")
+    return item
 
 
 def read_line(output, line, case):
     """The case that the line is of. A line without its end is what a kill left of it."""
     begins, step = CASE.match(line), STEP.search(line)
     if line.startswith(PREFIX) and line.endswith("\n"):
-        item = json.loads(line[len(PREFIX) :])
+        item = read_result(line[len(PREFIX) :])
         output.results[item["case"]] = item
     elif step and line.endswith("\n") and step_numbers(line):
         output.steps.setdefault(case, {})[int(step[1])] = step_numbers(line)
@@ -63,15 +80,6 @@ def read_output(path):
         for line in file:
             case = read_line(output, line, case)
     return output
-
-
-def numbers(value):
-    """A number or a list of numbers as floats, null as not a number; nothing for anything else."""
-    values = value if isinstance(value, list) else [value]
-    if not all(v is None or isinstance(v, (int, float)) for v in values):
-        return None
-    floats = [math.nan if v is None else float(v) for v in values]
-    return floats if isinstance(value, list) else floats[0]
 
 
 def group(case, names):
@@ -133,7 +141,8 @@ def check_printed(case, output, recovered, f):
         return ""
     compare(item, recorded(case), f)
     for name in OBJECTS:
-        compare(item.get(name, {}), group(case, (name,)), f)
+        found = item.get(name)
+        compare(found if isinstance(found, dict) else {}, group(case, (name,)), f)
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import re
 
 KEYS = (
     "workload",
@@ -79,6 +80,11 @@ def check_comparable(case, f):
         f.demand(case.settings["recipe_gpus"], "recorded comparable, but its layout is no cell's")
 
 
+def is_named(device, gpu):
+    """Has the name of a device that word? Words end at blanks and hyphens: a GH200 is no H200."""
+    return gpu in re.split("[ -]", device)
+
+
 def find_rows(case, rows):
     """The rows that match, those of the case's device if there are such, and why there are none."""
     s = as_in_cell(case)
@@ -88,7 +94,7 @@ def find_rows(case, rows):
     nearest = min(alike, key=lambda row: len(differences(case, row)))
     apart = differences(case, nearest)
     matching = [row for row in alike if not differences(case, row)]
-    matching = [row for row in matching if row["gpu"] in case["results/device"].split()] or matching
+    matching = [row for row in matching if is_named(case["results/device"], row["gpu"])] or matching
     return matching, "no row matches: " + ", ".join(f"{key} {s[key]} (reference {nearest[key]})" for key in apart)
 
 

@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 
+from validate.findings import count
+
 NAMESPACE = "xgsw"
 ROOT_LINE = re.compile(r"^Root +([0-9a-f]{64})$", re.MULTILINE)
 UNSIGNED = ("UNSIGNED: nothing outside the record vouches for its root {}; whoever holds it can rechain it. --root HEX "
@@ -31,12 +33,17 @@ def fingerprint(key):
     return next((word for word in done.stdout.split() if word.startswith("SHA256:")), "")
 
 
-def sign(record, root, key, f):
-    """In words with which key, and where the signature is, beside the record; one that is there is not replaced, and
-    what is found is not signed."""
+def refuse_findings(record, f, of_case):
+    """A signature says that its owner answers for the record: not for one that is FAILED."""
+    found = f.sentences + [f"{name}: {sentence}" for name, of in of_case.items() for sentence in of.sentences]
+    if found:
+        raise NoSigning(f"{record} is not signed: {found[0]} ({count(len(found), 'finding')}; without --sign all are "
+                        "printed)")
+
+
+def sign(record, root, key):
+    """In words with which key, and where the signature is, beside the record; one that is there is not replaced."""
     name = record + ".sig"
-    if f.sentences:
-        raise NoSigning(f"{record} is not signed: {f.sentences[0]}")
     if os.path.lexists(name):
         raise NoSigning(f"{name} exists, and is not replaced")
     agrees, text = keygen("sign", "-f", key, "-n", NAMESPACE, message=root + "\n")
@@ -76,15 +83,17 @@ def compare(root, known, where, f):
     return f"root as {where}" if root == known else None
 
 
-def vouchers(arguments, root, f):
-    """In words, each who vouches for the root; signs it first where that is asked for and nothing is found."""
+def vouchers(arguments, root, f, of_case):
+    """In words, each who vouches for the root; signs it first where that is asked for and nothing is found, neither in
+    the record as a whole (f) nor in its cases."""
     if root is None and not arguments.sign:
         return []
     printed = printed_root(arguments.log) if arguments.log else None
     words = [arguments.root and compare(root, arguments.root.lower(), "given", f),
              printed and compare(root, printed, "printed", f)]
     if arguments.sign:
-        words.append(sign(arguments.record, root, arguments.sign, f))
+        refuse_findings(arguments.record, f, of_case)
+        words.append(sign(arguments.record, root, arguments.sign))
     if arguments.verify:
         words.append(verify(arguments.record, root, arguments.verify, arguments.signer, f))
     return [word for word in words if word]

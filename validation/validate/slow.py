@@ -59,7 +59,8 @@ def check_ranks(case, f):
             return
         f.demand((found[done] >= 0).all(), f"{name} is below 0, or no number")
     own = np.maximum(case["ranks/computing_seconds"] - case["ranks/run_delay_seconds"], 0)[s["warmup"] : done.stop]
-    kinds = kinds_of_work(case["ranks/computing_flops"], case["ranks/computing_bytes"])
+    work = case["ranks/computing_flops"], case["ranks/computing_bytes"]
+    kinds = kinds_of_work(*work) if done.stop else [[rank] for rank in range(s["ranks"])]  # given nothing: no peers
     peers, excess, error = paces(own if is_known(case) else own[:0], kinds)
     f.same("peers", case["ranks/peers"], peers)
     f.same("excess", 1 + case["ranks/excess"], 1 + excess, ROUNDING)

@@ -1,11 +1,15 @@
-"""What stood beside the steps: the clocks' witnesses and the samples. Rules as in src/bench/witness/."""
+"""What stood beside the steps: the clocks' witnesses and the samples. Rules as in
+src/bench/monitor/ and src/machine/sample/."""
 
 import numpy as np
 
 # Two clocks that the kernel steers by 500 millionths each at most; /proc/uptime counts hundredths of a second.
 TOLERANCE, TICK = 1e-3, 0.01
-# NVML's bits of clocks that are held down: hardware slowdown, temperature, hardware temperature, power brake.
-THROTTLES = 0x08 | 0x20 | 0x40 | 0x80
+# NVML's bits of clocks that are held down, and their words in a record: src/machine/cuda/device/nvml.c. Other reasons,
+# as a card at its power limit, are no throttling.
+THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware temperature", 0x80: "power brake"}
+# Seconds until the sampling thread, told that the timed steps begin, has begun: it may wait for a core.
+BEGUN = 1.0
 # At most 16 double operations in any order.
 ROUNDING = 1e-12
 CLOCKS = ("kernel_seconds", "uncertain_seconds", "clock_error", "uptime_seconds", "uptime_clock", "within_seconds",
@@ -18,7 +22,9 @@ def beyond(x, slack):
 
 
 def wrong_clocks(case):
-    """The ranks whose clock gained or lost more than it may, and by whose witness."""
+    """The ranks whose clock gained or lost more than it may, and by whose witness; none where no step ran."""
+    if case["results/completed"] == 0:
+        return
     kernel, uncertain, error, up, up_clock, within, around = (case[f"clocks/{name}"] for name in CLOCKS)
     spent = case["ranks/rank_seconds"][: case["results/completed"]].sum(axis=0)
     with np.errstate(all="ignore"):
@@ -34,7 +40,7 @@ def wrong_clocks(case):
 
 def throttled_samples(case):
     events = case["samples/clock_events"]
-    held = (events >= 0) & (events & THROTTLES != 0)
+    held = (events >= 0) & (events & sum(THROTTLES) != 0)
     return [int(rank) for rank in np.unique(case["samples/rank"][held])]
 
 
@@ -58,14 +64,30 @@ def check_samples(case, f):
     held = throttled_samples(case)
     if held and not case["results/throttled"]:
         f.add(f"rank {held[0]} was throttled in a sample, and the case was not")
-    check_energy(case, np.append(~same, True) if len(ranks) else np.zeros(0, bool), f)
+    last = np.append(~same, True) if len(ranks) else np.zeros(0, bool)
+    check_sampled(case, last, f)
+    check_energy(case, last, f)
+
+
+def check_sampled(case, last, f):
+    """Where ranks say how often they looked, at least one has samples; where energy is known, every device, or on hosts
+    rank 0 for its node. A rank whose driver hung has none. A device's go on until its steps have ended."""
+    ranks, every = case["samples/rank"][last].tolist(), case["results/sample_seconds"]
+    f.demand((every > 0) == bool(ranks), f"{len(ranks)} ranks have samples, one every {every:g} s")
+    on_cuda = case.settings["backend"] == "cuda"
+    told = range(case.settings["ranks"] if on_cuda else 1) if case["results/energy_method"] else ()
+    f.demand(set(told) <= set(ranks), "the energy is known, and ranks have no samples")
+    spent = np.nansum(case["ranks/rank_seconds"][case.settings["warmup"] : case["results/completed"]], axis=0)
+    short = [rank for rank, seconds in zip(ranks, case["samples/seconds"][last]) if on_cuda and
+             seconds < (1 - TOLERANCE) * spent[rank] - BEGUN]
+    f.demand(not short, f"the samples of ranks {short} end before their steps")
 
 
 def check_energy(case, last, f):
     energy, method = case["results/energy"], case["results/energy_method"]
     tokens = len(case.measured) * case["results/tokens_per_step"]
     f.demand(bool(method) == bool(np.isfinite(energy)), f"energy {energy} by the method {method!r}")
-    f.same("energy_per_token", case["results/energy_per_token"], energy / tokens, ROUNDING)
+    f.same("energy_per_token", case["results/energy_per_token"], energy / tokens if tokens else np.nan, ROUNDING)
     if method:
         kind = "device_energy" if case.settings["backend"] == "cuda" else "package_energy"
         f.same("energy", energy, np.nansum(case[f"samples/{kind}"][last]), ROUNDING)

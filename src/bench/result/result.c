@@ -65,6 +65,7 @@ void result_open(case_result *r, const bench_case *c)
     r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices);
     r->clocks = calloc((size_t)c->layout.ranks, sizeof *r->clocks);
     if (!r->pace || !r->devices || !r->clocks) FAIL("out of memory for the ranks of a result");
+    for (int i = 0; i < c->layout.ranks; i++) r->pace[i].excess = r->pace[i].error = NAN;
 }
 
 static double *longer(double *list, int64_t length)

@@ -124,9 +124,8 @@ bool paces_are_known(const case_result *r)
 void judge_paces(case_result *r)
 {
     int ranks = r->given->layout.ranks;
-    int64_t first = r->given->warmup * ranks, timed = r->completed - r->given->warmup;
-    if (timed < 1) return;
-    double *own = taken((size_t)(timed * ranks), sizeof *own);
+    int64_t first = r->given->warmup * ranks, steps = r->completed - r->given->warmup, timed = steps > 0 ? steps : 0;
+    double *own = taken((size_t)(timed * ranks) + 1, sizeof *own);
     for (int64_t i = 0; i < timed * ranks; i++)
         own[i] = fmax(r->rank_table[RANK_COMPUTING][first + i] - r->rank_table[RANK_RUN_DELAY][first + i], 0.0);
     find_paces(own, paces_are_known(r) ? timed : 0, ranks, r->pace);
