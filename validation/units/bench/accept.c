@@ -235,6 +235,7 @@ static void a_soak_has_the_steps_that_can_be_kept(void **state)
     assert_int_equal(soak_reason(&r, r.total - 2), STOP_SOAKED);
     result_close(&r);
     r = judged(&c, 1.0);
+    r.step_seconds[0] = r.step_seconds[1] = 1e-7;
     c.layout.ranks = 10000;
     soak_begin(&r);
     int64_t tables = 8 * (RANK_TABLES + 1) * (int64_t)c.layout.ranks;
