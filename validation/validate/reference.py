@@ -81,8 +81,8 @@ def check_comparable(case, f):
 
 
 def is_named(device, gpu):
-    """Has the name of a device that word? Words end at blanks and hyphens: a GH200 is no H200."""
-    return gpu in re.split("[ -]", device)
+    """By a whole word, of letters and digits: an "NVIDIA GH200 480GB" is no H200 (src/plan/catalogue/recipes.c)."""
+    return gpu in re.findall("[A-Za-z0-9]+", device)
 
 
 def find_rows(case, rows):
