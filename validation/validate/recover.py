@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import struct
+import time
 
 import h5py
 import numpy as np
@@ -106,9 +107,16 @@ def add_steps(case, rows):
     case.attrs["default"] = np.bytes_("steps")
 
 
+def date(file, path):
+    """The run had its journal until it ended, so that says when; the pieces are from its beginning."""
+    last = time.gmtime(os.path.getmtime(path))
+    file["provenance/written"][()] = np.bytes_(time.strftime("%Y-%m-%dT%H:%M:%SZ", last))
+
+
 def fill(file, path, pieces, steps):
     for piece in pieces:
         copy_piece(piece, file)
+    date(file, path)
     cases = [file[name] for name in file if name.startswith("case_")]
     for case in cases:
         if case.attrs["verdict"] == b"INTERRUPTED" and "steps" not in case:
