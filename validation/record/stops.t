@@ -58,7 +58,8 @@ def validate(place):
     """Beside an output that ends where a kill between record and result line would end it."""
     with open(place.file("cut"), "w", encoding="utf-8") as file:
         file.write(place.text("out").split("XGSW_RESULT")[0])
-    done = subprocess.run([VALIDATE, place.file("gsw.h5"), "--log", file.name], capture_output=True, text=True, check=False)
+    done = subprocess.run([VALIDATE, place.file("gsw.h5"), "--log", file.name], capture_output=True, text=True,
+                          check=False)
     return done.returncode, done.stdout.strip().splitlines()[-1:]
 
 
