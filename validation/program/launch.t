@@ -52,7 +52,8 @@ REFUSED = (
     ({"DTYPE": "bf16", "WORKLOAD": "llama4", "JOB_TOTAL_GPUS": "8"}, "WORKLOAD=llama4 is none of llama3.1-8b, "),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "12"}, "12 GPUs are no whole number of nodes of 8"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "500"}, "JOB_TOTAL_GPUS=496, or GPUS_PER_NODE=4"),
-    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "EXPECT": "quick"}, "expect: 'quick' is not a finite"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "EXPECT": "quick"},
+     "EXPECT=quick: give reference, none or tokens/s"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "NONCE": "a#b"}, "NONCE=a#b: give one word without #"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "NUM_NODES": "1"}, "leave one out"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_CHECKPOINT": "true"}, "no checkpoints; unset it"),
@@ -177,6 +178,9 @@ def check_dry_run(tap):
     run = launch({**cell, "NUM_NODES": "15", "EXPECT": "reference"}, "--print", "deck")
     tap.ok(run.returncode == 0 and "no cell of 1 of 1 cases is published, so the run will be NOT " in run.stderr,
            "a reference that there is not is told of", run.stderr)
+    run = launch({"DTYPE": "bf16", "MODEL_SIZE": "314b", "JOB_TOTAL_GPUS": "8"}, "--print", "deck")
+    tap.ok(run.returncode == 0 and "the model of 1 of 1 cases is the recipe's proxy with 2 layers" in run.stderr,
+           "so is a model with fewer layers", run.stderr)
     check_own_decks(tap)
 
 
