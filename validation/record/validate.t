@@ -167,6 +167,9 @@ def expectations(sample):
         report(found == factor, f"what is expected of {device}", f"{found} times the cell of H100")
 
 
+SAMPLE_ENDS = 4102617600  # seconds of 1970: a day after the sample's run began
+
+
 def readers(folder, sample):
     """Who closes the pipe early has seen enough; who recovers twice is told so."""
     reader = subprocess.run(f"{SCRIPT} {sample} | head -n 1", shell=True, capture_output=True, text=True, check=False)
@@ -176,6 +179,7 @@ def readers(folder, sample):
         data = piece.read()
         check = hashlib.sha256(recover.CHECKED.pack(recover.PIECE, len(data)) + data).hexdigest()[:16].encode()
         file.write(recover.BEGIN + recover.ENTRY.pack(recover.PIECE, len(data), check) + data)
+    os.utime(journal, (SAMPLE_ENDS, SAMPLE_ENDS))
     expect("a journal in place of a record", 2, ["it is the journal of a run", "--recover makes a record"], journal)
     expect("a journal that is missing", 2, ["there is no such file"], "--recover", journal + "-1")
     expect("a journal becomes a record", 0, ["recovered of a.h5.journal"], "--recover", journal)
