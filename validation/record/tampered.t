@@ -96,6 +96,7 @@ def validate(*arguments):
 def forged(arguments):
     """Whether it is called sound, but unsigned; and whether it is refused, alone for its root."""
     sample, number, root = arguments
+    signal.alarm(SECONDS)
     name, apply = list(changes.forgeries())[number]
     with scratch() as folder:
         path = os.path.join(folder, "forged.h5")
