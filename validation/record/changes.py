@@ -99,11 +99,16 @@ def change_attribute(file, path, name, rng):
     return "attribute " + how
 
 
+def contents(group):
+    return [(name, contents(item) if isinstance(item, h5py.Group) else np.asarray(item[()]).tobytes())
+            for name, item in group.items()]
+
+
 def change_group(file, path, rng):
     how = rng.choice(["group dropped", "group renamed", "group twice", "group exchanged"])
     parent, _, name = path.rpartition("/")
-    beside = [other for other in file[parent or "/"] if other != name
-              and isinstance(file[f"{parent}/{other}"], h5py.Group)]
+    beside = [other for other, item in file[parent or "/"].items() if other != name
+              and isinstance(item, h5py.Group) and contents(item) != contents(file[path])]
     if how == "group renamed":
         file.move(path, path + "x" if parent else f"case_{rng.integers(20, 99):04d}")
     elif how == "group twice":
