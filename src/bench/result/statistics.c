@@ -13,6 +13,11 @@ static int ascending(const void *a, const void *b)
 
 void sort_numbers(double *x, int64_t n) { qsort(x, (size_t)n, sizeof *x, ascending); }
 
+int64_t place_in(const double *sorted, int64_t n, double x)
+{
+    return (const double *)bsearch(&x, sorted, (size_t)n, sizeof x, ascending) - sorted;
+}
+
 double quantile(const double *sorted, int64_t n, double q)
 {
     double at = q * (double)(n - 1), below = floor(at);

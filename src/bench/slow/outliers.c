@@ -1,6 +1,7 @@
 /* Ranks beside their peers. */
 #include "bench/slow/outliers.h"
 #include "base/fail.h"
+#include "bench/result/statistics.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,22 +30,11 @@ static void list_kind(rank_pace *pace, int ranks, int first, kind *k)
     for (int i = 0; i < k->count; i++) pace[k->rank[i]].peers = k->count - 1;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of n sorted numbers without the one at `place`. */
 static double median_of_others(const double *sorted, int n, int place)
 {
     int low = (n - 2) / 2, high = (n - 1) / 2;
     return 0.5 * (sorted[low + (low >= place)] + sorted[high + (high >= place)]);
-}
-
-static int place_of(const double *sorted, int n, double x)
-{
-    return (int)((const double *)bsearch(&x, sorted, (size_t)n, sizeof x, ascending) - sorted);
 }
 
 /* What a rank's blocks add up to. */
@@ -56,11 +46,11 @@ typedef struct {
 static void add_step(const kind *k, const double *own, int block, block_sums *sums)
 {
     for (int i = 0; i < k->count; i++) k->sorted[i] = own[k->rank[i]];
-    qsort(k->sorted, (size_t)k->count, sizeof *k->sorted, ascending);
+    sort_numbers(k->sorted, k->count);
     for (int i = 0; i < k->count; i++) {
         double x = own[k->rank[i]];
         sums[k->rank[i]].own[block] += x;
-        sums[k->rank[i]].peers[block] += median_of_others(k->sorted, k->count, place_of(k->sorted, k->count, x));
+        sums[k->rank[i]].peers[block] += median_of_others(k->sorted, k->count, (int)place_in(k->sorted, k->count, x));
     }
 }
 

@@ -8,25 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 
+#include "units/write_below.h"
+
 static char root[] = "/tmp/xgsw-cgroup-XXXXXX";
 
-static void write_text(const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
-        *at = '\0';
-        mkdir(path, 0700);
-    }
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
+static void write_text(const char *name, const char *text) { write_below(root, name, text); }
 
 static cgroup_limits limits(const char *own)
 {

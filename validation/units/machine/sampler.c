@@ -12,30 +12,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "units/write_below.h"
 
 /* ---- the node ---- */
 
 static char root[] = "/tmp/xgsw-sampler-XXXXXX";
 static node_meter meter;
 
-static void write_text(const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
-        *at = '\0';
-        mkdir(path, 0700);
-    }
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
+static void write_text(const char *name, const char *text) { write_below(root, name, text); }
 
 static node_state look(void) { return node_read(&meter); }
 
