@@ -9,6 +9,7 @@
 #include "plan/deck/deck.h"
 #include "plan/model/shapes.h"
 #include "plan/schedule/schedule.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,6 @@ static void say_recipe(const bench_case *c)
 
 static void describe_layout(const bench_case *c)
 {
-    char idle[REASON_LENGTH];
     const int *n = c->layout.degree;
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d "
         "rank%s",
@@ -30,12 +30,28 @@ static void describe_layout(const bench_case *c)
         c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks, plural(c->world_ranks));
     say_recipe(c);
     int data = n[AXIS_DATA] * n[AXIS_SHARD];
-    if (rules_idle(c, idle)) say("  NOT VALID   %s\n", idle);
     say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
         "sharding %s, overlap %s\n",
         (long long)c->global_batch, (long long)c->microbatches, c->microbatches == 1 ? "" : "es",
         (long long)c->micro_batch, data, plural(data), tokens_name(c->tokens), recompute_name(c->recompute),
         sharding_name(c->sharding), c->overlap ? "on" : "off");
+}
+
+static void describe_expected(const bench_case *c, bool valid)
+{
+    char expected[EXPECTED_TEXT];
+    if (!accept_expects(c)) return;
+    say("  expected    %s%s\n", accept_text(c, "", expected),
+        valid && !isnan(accept_expected(c, "")) ? "" : ": NOT ACCEPTED at any speed");
+}
+
+/* Of what is known before the run. */
+static void describe_verdict(const bench_case *c)
+{
+    case_result foreseen = { .given = c };
+    rules_foresee(&foreseen);
+    for (int i = 0; i < foreseen.invalid_reasons; i++) say("  NOT VALID   %s\n", foreseen.invalid_reason[i]);
+    describe_expected(c, foreseen.invalid_reasons == 0);
 }
 
 /* Slots: what the pipeline's chunks are cut from. */
@@ -206,7 +222,6 @@ static void describe_not_built(const bench_case *c)
 
 static bool describe(const bench_case *c, deck_time *time, double device_bytes)
 {
-    char expected[EXPECTED_TEXT];
     say("case %d: %s, size %s, %s, backend %s, %d rank%s\n", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->world_ranks, plural(c->world_ranks));
     if (c->stands_for > 1)
@@ -233,7 +248,7 @@ static bool describe(const bench_case *c, deck_time *time, double device_bytes)
     describe_most(c, &p);
     forecast_fit(c, &p, device_bytes);
     forecast_published(c);
-    if (accept_expects(c)) say("  expected    %s\n", accept_text(c, "", expected));
+    describe_verdict(c);
     forecast_add(time, c, &p);
     describe_work(&p);
     describe_messages(c, &p);

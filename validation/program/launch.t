@@ -175,9 +175,15 @@ def check_dry_run(tap):
         run = launch({**cell, "STEPS": steps, "REPEATS": repeats, "SLURM_TIME": limit}, "--print", "slurm")
         tap.ok(run.returncode == 0 and ("time 20.4 min for the 100 steps of " in run.stderr) == warned,
                f"SLURM_TIME={limit} for {repeats} x {steps} steps is{'' if warned else ' not'} warned of", run.stderr)
-    run = launch({**cell, "NUM_NODES": "15", "EXPECT": "reference"}, "--print", "deck")
-    tap.ok(run.returncode == 0 and "no cell of 1 of 1 cases is published, so the run will be NOT " in run.stderr,
-           "a reference that there is not is told of", run.stderr)
+    for given, told in (
+            ({"NUM_NODES": "15", "EXPECT": "reference"}, "expected: a published cell, but none is of this case; in "
+             "proportion to a published one, EXPECT=1275640\n"),
+            ({"STEPS": "9", "EXPECT": "reference"}, "expected: 85458.5 tokens/s less 5 %\n"),
+            ({"STEPS": "9"}, "1 of 1 cases will be NOT VALID: too few steps: 9 timed, 10 are needed\n"),
+            ({"ENABLE_NCCLTRACE": "true"}, "too few steps: 4 timed, 10 are needed\n"),
+            ({"JOB_TOTAL_GPU": "8"}, "JOB_TOTAL_GPU is not known here: ignored\n")):
+        run = launch({**cell, **given}, "--print", "deck")
+        tap.ok(run.returncode == 0 and run.stderr.endswith(told), f"{given} is told of: {told.strip()}", run.stderr)
     run = launch({"DTYPE": "bf16", "MODEL_SIZE": "314b", "JOB_TOTAL_GPUS": "8"}, "--print", "deck")
     tap.ok(run.returncode == 0 and "the model of 1 of 1 cases is the recipe's proxy with 2 layers" in run.stderr,
            "so is a model with fewer layers", run.stderr)
@@ -192,7 +198,7 @@ def check_own_decks(tap):
                 ("tensor = 8\nlayers = 4\nsize = check\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
                  "[llama3.1-8b]\n",
                  {}, "it is not checked whether the cases fit the GPUs"),
-                ("tensor = 8\n[llama3.1-8b]\n", {"STEPS": "9", "NONCE": "x"}, "ask for, ignored: STEPS NONCE")):
+                ("tensor = 8\n[llama3.1-8b]\n", {"STEPS": "9", "DTYPE": "fp8"}, "ask for, ignored: DTYPE STEPS")):
             deck = os.path.join(folder, "own.dat")
             with open(deck, "w", encoding="utf-8") as f:
                 f.write(f"a deck\nof one's own\n{text}")

@@ -54,9 +54,9 @@ def take_layout(c, world, recorded):
         c.too_few = f"the recipe's smallest layout needs {row['ranks']} ranks, there are {world}"
         return
     spread(c, world)
-    span = c["data"] * c["context"]
+    span, cell = c["data"] * c["context"], f"; start {row['ranks']}" if by_recipe else ""
     c.too_few = (f"needs {c['ranks']} ranks, there are {world}" if c["ranks"] > world
-                 else f"expert {c['expert']} does not divide data x context, {span} with {world} ranks"
+                 else f"expert {c['expert']} does not divide data x context, {span} with {world} ranks{cell}"
                  if "data" not in c.given and span % c["expert"] else "")
 
 

@@ -12,7 +12,8 @@ bool accept_expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
 
 double accept_expected(const bench_case *c, const char *device)
 {
-    const recipe_row *cell = c->expect == EXPECT_REFERENCE ? recipe_cell(c, device) : NULL;
+    bool reference = c->expect == EXPECT_REFERENCE && c->recipe_layout;
+    const recipe_row *cell = reference ? recipe_origin(c, device) : NULL;
     if (cell) return tokens_per_second(cell->sequence, cell->global_batch, cell->step_seconds);
     return c->expect > 0.0 ? c->expect : (double)NAN;
 }

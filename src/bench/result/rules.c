@@ -6,6 +6,51 @@
 #include <math.h>
 #include <stdio.h>
 
+/* What is set so that less is done, or something else, than in training. */
+static void as_in_training(case_result *r)
+{
+    const bench_case *c = r->given;
+    const planted_fault *f = &c->fault;
+    if (c->check == CHECK_OFF) result_invalidate(r, "check off");
+    if (f->kind != FAULT_NONE)
+        result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth,
+                          f->rank);
+    if (c->optimizer.learning_rate == 0.0) result_invalidate(r, "learning rate 0: nothing is learned");
+    if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
+    if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
+}
+
+/* What a user of the machine would not have, though it was bought. */
+static void without_idle_ranks(case_result *r)
+{
+    const bench_case *c = r->given;
+    int idle = c->world_ranks - c->layout.ranks;
+    if (idle > 0 && !c->idle_asked)
+        result_invalidate(r,
+                          "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give "
+                          "it with data = %d",
+                          idle, c->world_ranks, c->layout.ranks, c->layout.degree[AXIS_DATA]);
+}
+
+static void of_enough_steps(case_result *r, int64_t steps)
+{
+    if (steps < LEAST_STEPS)
+        result_invalidate(r, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
+}
+
+/* A soak takes as many steps as it comes to. */
+void rules_foresee(case_result *r)
+{
+    as_in_training(r);
+    without_idle_ranks(r);
+    if (r->given->minutes == 0.0) of_enough_steps(r, r->given->steps);
+}
+
+static int64_t timed_steps(const case_result *r)
+{
+    return r->completed > r->given->warmup ? r->completed - r->given->warmup : 0;
+}
+
 static void say_crowding(case_result *r)
 {
     char supply[64];
@@ -23,24 +68,6 @@ static void without_crowding(case_result *r)
     if (!on_devices && load_is_crowded(&r->load)) say_crowding(r);
     if (on_devices && r->load.sharing > 1)
         result_invalidate(r, "ranks share a device: up to %d on one", r->load.sharing);
-}
-
-/* What a user of the machine would not have, though it was bought. */
-bool rules_idle(const bench_case *c, char why[REASON_LENGTH])
-{
-    int idle = c->world_ranks - c->layout.ranks;
-    if (idle <= 0 || c->idle_asked) return false;
-    snprintf(why, REASON_LENGTH,
-             "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give it with "
-             "data = %d",
-             idle, c->world_ranks, c->layout.ranks, c->layout.degree[AXIS_DATA]);
-    return true;
-}
-
-static void without_idle_ranks(case_result *r)
-{
-    char why[REASON_LENGTH];
-    if (rules_idle(r->given, why)) result_invalidate(r, "%s", why);
 }
 
 static void without_throttling(case_result *r)
@@ -75,13 +102,11 @@ static void with_one_program(case_result *r)
     if (build_debug) result_invalidate(r, "debug build");
 }
 
-/* Few steps have a few steps' spread. A soak has as many as it came to, of others the deck says. */
+/* Few steps have a few steps' spread. */
 static void with_steady_steps(case_result *r)
 {
-    int64_t timed = r->completed > r->given->warmup ? r->completed - r->given->warmup : 0;
-    int64_t steps = r->given->minutes > 0.0 ? timed : r->given->steps;
-    if (steps < LEAST_STEPS)
-        result_invalidate(r, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
+    int64_t timed = timed_steps(r);
+    if (r->given->minutes > 0.0) of_enough_steps(r, timed);
     if (timed < LEAST_STEPS) return;
     if (r->spread > SPREAD_LIMIT)
         result_invalidate(r, "spread %.3f of the step times, p90 / p10, above %.3g", r->spread, SPREAD_LIMIT);
@@ -108,20 +133,6 @@ static void as_long_as_asked(case_result *r)
     else
         result_invalidate(r, "a soak of %.4g minutes, not %.4g: %lld steps of %d ranks are the most that are kept",
                           minutes, r->given->minutes, (long long)r->completed, r->given->layout.ranks);
-}
-
-/* What is set so that less is done, or something else, than in training. */
-static void as_in_training(case_result *r)
-{
-    const bench_case *c = r->given;
-    const planted_fault *f = &c->fault;
-    if (c->check == CHECK_OFF) result_invalidate(r, "check off");
-    if (f->kind != FAULT_NONE)
-        result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth,
-                          f->rank);
-    if (c->optimizer.learning_rate == 0.0) result_invalidate(r, "learning rate 0: nothing is learned");
-    if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
-    if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
 }
 
 /* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are
@@ -153,11 +164,10 @@ static void to_its_end(case_result *r)
 
 void rules_apply(case_result *r)
 {
-    static void (*const rule[])(case_result *) = {
-        as_in_training,   without_crowding,     without_idle_ranks, without_throttling, without_outliers,
-        with_true_clocks, placed_as_the_recipe, with_one_program,   with_steady_steps,  as_before,
-        as_long_as_asked, with_sound_numbers,   to_its_end
-    };
+    static void (*const rule[])(case_result *) = { rules_foresee,    without_crowding,   without_throttling,
+                                                   without_outliers, with_true_clocks,   placed_as_the_recipe,
+                                                   with_one_program, with_steady_steps,  as_before,
+                                                   as_long_as_asked, with_sound_numbers, to_its_end };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r);
 }
 

@@ -14,8 +14,8 @@ enum { LEAST_STEPS = 10 };
  * no speed yet, and a longer run would tell another. */
 #define DRIFT_LIMIT 1.1
 
-/* The one rule that is known before the run: are there idle ranks that the deck did not ask for? Writes why. */
-bool rules_idle(const bench_case *c, char why[REASON_LENGTH]);
+/* Adds a reason for every rule that the case breaks whatever its run comes to: r needs no more than what is given. */
+void rules_foresee(case_result *r);
 /* Adds a reason for every rule that the case breaks; its numbers are summarized. On all ranks alike. */
 void rules_apply(case_result *r);
 /* Is the result, whose verdict is known, comparable with a published one, and with which, or why not? */

@@ -77,10 +77,9 @@ const recipe_row *recipe_at(int i);
 const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
 /* The row of fewest GPUs, or NULL if the recipe has no row of that depth. */
 const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers);
-/* Is it the published cell of the case? */
-bool recipe_is_cell(const recipe_row *row, const bench_case *c);
-/* The published cell of the case: of those for several devices the one whose GPU the device's name has, else the
- * H100's. NULL: there is none. */
-const recipe_row *recipe_cell(const bench_case *c, const char *device);
 /* The first of them, or else the second. */
 const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
+/* Is it a published cell that the case is, or whose layout it has, data-parallel to more ranks? */
+bool recipe_is_origin(const recipe_row *row, const bench_case *c);
+/* Of those for several devices the one whose GPU the device's name has, else the H100's. NULL: there is none. */
+const recipe_row *recipe_origin(const bench_case *c, const char *device);

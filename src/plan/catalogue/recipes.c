@@ -147,11 +147,10 @@ const recipe_row *recipe_smallest(const char *workload, case_precision precision
     return first_row(workload, listed(workload, precision), layers);
 }
 
-bool recipe_is_cell(const recipe_row *row, const bench_case *c)
+bool recipe_is_origin(const recipe_row *row, const bench_case *c)
 {
-    return c->recipe_layout && row->step_seconds > 0.0 && strcmp(row->workload, c->workload) == 0 &&
-           row->precision == c->precision && row->gpus == c->layout.ranks && row->layers == c->model.layers &&
-           row->global_batch == c->global_batch;
+    return row->step_seconds > 0.0 && strcmp(row->workload, c->workload) == 0 && row->precision == c->precision &&
+           row->gpus == c->recipe_gpus && row->layers == c->model.layers;
 }
 
 /* By a whole word: an "NVIDIA GH200 480GB" is no H200. */
@@ -163,15 +162,15 @@ static bool is_named(const char *device, const char *gpu)
     return false;
 }
 
-const recipe_row *recipe_cell(const bench_case *c, const char *device)
+const recipe_row *recipe_origin(const bench_case *c, const char *device)
 {
-    const recipe_row *cell = NULL;
+    const recipe_row *origin = NULL;
     for (int i = 0; i < ROWS; i++) {
-        if (!recipe_is_cell(&rows[i], c)) continue;
+        if (!recipe_is_origin(&rows[i], c)) continue;
         if (is_named(device, rows[i].gpu)) return &rows[i];
-        if (strcmp(rows[i].gpu, "H100") == 0) cell = &rows[i];
+        if (strcmp(rows[i].gpu, "H100") == 0) origin = &rows[i];
     }
-    return cell;
+    return origin;
 }
 
 const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
