@@ -68,9 +68,7 @@ static void find_without_fp8(device_survey *s, machine_kind kind)
 static void gather_devices(device_survey *s, machine_kind kind)
 {
     machine_device own = machine_device_of(kind);
-    if (world_rank() == 0 && !(s->device = calloc((size_t)world_ranks(), sizeof own)))
-        FAIL("no memory for the devices of %d ranks", world_ranks());
-    world_gather(&own, sizeof own, s->device, 0);
+    s->device = world_gather(&own, sizeof own);
 }
 
 static void find_shared(device_survey *s)

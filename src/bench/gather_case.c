@@ -15,9 +15,7 @@ static void gather_times(case_result *r)
     soak_end(r);
     int64_t total = r->total;
     size_t bytes = (size_t)total * sizeof(double);
-    double *all = world_rank() == 0 ? malloc(bytes * (size_t)world_ranks()) : NULL;
-    if (world_rank() == 0 && !all) FAIL("no memory for the step times of %d ranks", world_ranks());
-    world_gather(r->step_seconds, bytes, all, 0);
+    double *all = world_gather(r->step_seconds, bytes);
     for (int64_t i = 0; all && i < r->completed; i++) {
         r->step_seconds[i] = 0.0;
         for (int rank = 0; rank < r->given->layout.ranks; rank++) {
@@ -58,9 +56,7 @@ static void compare_devices(case_result *r)
 static void gather_devices(case_result *r)
 {
     size_t ranks = (size_t)r->given->layout.ranks;
-    machine_device *all = world_rank() == 0 ? malloc((size_t)world_ranks() * sizeof r->window) : NULL;
-    if (world_rank() == 0 && !all) FAIL("no memory for the devices of %d ranks", world_ranks());
-    world_gather(r->window, sizeof r->window, all, 0);
+    machine_device *all = world_gather(r->window, sizeof r->window);
     if (all) memcpy(r->devices, all, ranks * sizeof r->window);
     free(all);
     compare_devices(r);
@@ -70,10 +66,9 @@ static void gather_clocks(case_result *r)
 {
     int ranks = r->given->layout.ranks;
     double *seconds = calloc((size_t)ranks, sizeof *seconds);
-    rank_clocks *all = calloc((size_t)world_ranks(), sizeof *all);
-    if (!seconds || !all) FAIL("no memory for the clocks of %d ranks", world_ranks());
-    world_gather(&r->clock.found, sizeof *all, all, 0);
-    if (world_rank() == 0) {
+    rank_clocks *all = world_gather(&r->clock.found, sizeof *all);
+    if (!seconds) FAIL("no memory for the clocks of %d ranks", ranks);
+    if (all) {
         memcpy(r->clocks, all, (size_t)ranks * sizeof *all);
         for (int64_t i = 0; i < r->completed * ranks; i++) seconds[i % ranks] += r->rank_seconds[i];
         clocks_complaint(all, seconds, ranks, r->clock_wrong, sizeof r->clock_wrong);

@@ -26,10 +26,7 @@ static surroundings look_around(const session *s, bool cuda)
     surroundings a = { .load = { .threads = machine_threads(MACHINE_HOST) } };
     char own[HOST_NAME_BYTES] = "";
     snprintf(own, sizeof own, "%s", world_host());
-    size_t bytes = (size_t)world_ranks() * HOST_NAME_BYTES;
-    a.hosts = world_rank() == 0 ? malloc(bytes) : NULL;
-    if (world_rank() == 0 && !a.hosts) FAIL("no memory for the names of %d hosts", world_ranks());
-    world_gather(own, sizeof own, a.hosts, 0);
+    a.hosts = world_gather(own, sizeof own);
     double crowd[4] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads, -cgroup_limits_here().cpus };
     world_maximum(crowd, 4);
     a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2], s->devices.sharing, -crowd[3] };

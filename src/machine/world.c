@@ -217,12 +217,15 @@ void world_hear(char *sentence, size_t length)
     if (first < world.ranks) world_broadcast(sentence, length, first);
 }
 
-void world_gather(const void *part, size_t bytes, void *whole, int root)
+void *world_gather(const void *part, size_t bytes)
 {
     MPI_Request request;
     if (bytes > PIECE) FAIL("gather of %zu bytes a rank", bytes);
-    CHECK(MPI_Igather(part, (int)bytes, MPI_BYTE, whole, (int)bytes, MPI_BYTE, root, MPI_COMM_WORLD, &request));
+    void *whole = world.rank == 0 ? malloc((size_t)world.ranks * bytes + 1) : NULL;
+    if (world.rank == 0 && !whole) FAIL("no memory for %zu bytes of each of %d ranks", bytes, world.ranks);
+    CHECK(MPI_Igather(part, (int)bytes, MPI_BYTE, whole, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
     finish(&request, "gather");
+    return whole;
 }
 
 void world_barrier(void)

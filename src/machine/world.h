@@ -24,8 +24,9 @@ void world_maximum(double *values, int64_t count);        /* collective */
 bool world_all(bool yes);                                 /* collective: true on every rank? */
 int world_first(bool yes);                                /* collective: the first such rank, or world_ranks() */
 enum { WORLD_GATHER_MOST = 1 << 26 };                     /* bytes a rank of one gather; more end the program */
-void world_gather(const void *part, size_t bytes, void *whole,
-                  int root); /* collective; whole [ranks * bytes] on root */
+/* What each rank brings, `bytes` bytes of every rank: one after another on rank 0, which frees them; NULL on the
+ * others. Collective. */
+void *world_gather(const void *part, size_t bytes);
 /* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
 void world_hear(char *sentence, size_t length);
 void world_barrier(void);               /* collective */

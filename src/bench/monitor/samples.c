@@ -13,14 +13,6 @@ typedef struct {
     int cores; /* of its node */
 } share;
 
-/* On rank 0 room for so many of every rank of the world. */
-static void *room_for_all(size_t bytes)
-{
-    void *room = world_rank() == 0 ? calloc((size_t)world_ranks() + 1, bytes + 1) : NULL;
-    if (world_rank() == 0 && !room) FAIL("no memory for the samples of %d ranks", world_ranks());
-    return room;
-}
-
 /* Rank by rank; each has sent as many as the one that has most. last: of each rank, NULL where it tells no rate. */
 static void list_samples(sample_set *all, const machine_sample *sent, int64_t most, const share *of,
                          const machine_sample **last)
@@ -97,14 +89,12 @@ static void gather(sample_set *all, machine_kind kind, int ranks, const sample_r
     double most = (double)own->count;
     world_maximum(&most, 1);
     const share mine = { own->count, world_node_cores() };
-    size_t bytes = (size_t)most * sizeof(machine_sample);
-    machine_sample *part = calloc((size_t)most + 1, sizeof *part), *sent = room_for_all(bytes);
-    share *of = room_for_all(sizeof mine);
+    machine_sample *part = calloc((size_t)most + 1, sizeof *part);
     if (!part) FAIL("no memory for %.0f samples", most);
     if (own->count) memcpy(part, own->list, (size_t)own->count * sizeof *part);
-    world_gather(&mine, sizeof mine, of, 0);
-    world_gather(part, bytes, sent, 0);
-    if (world_rank() == 0) fold(all, kind, ranks, sent, of);
+    share *of = world_gather(&mine, sizeof mine);
+    machine_sample *sent = world_gather(part, (size_t)most * sizeof *part);
+    if (of) fold(all, kind, ranks, sent, of);
     free(of);
     free(sent);
     free(part);

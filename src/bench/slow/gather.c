@@ -82,12 +82,6 @@ rank_times times_of_rank(const case_result *r, machine *m)
     return t;
 }
 
-/* Of rank 0: all ranks' rows one after another. */
-static void gather_row(const rank_times *t, int row, double *all)
-{
-    world_gather(row_of(t, row), (size_t)t->steps * sizeof(double), all, 0);
-}
-
 /* Adds to the table by how much longer another member was in the axis's collectives. */
 static void add_lateness(const double *all, const rank_facts *facts, int a, case_result *r)
 {
@@ -172,21 +166,17 @@ static void name_outliers(case_result *r, const rank_facts *facts)
 
 void times_gather(rank_times *t, case_result *r)
 {
-    bool root = world_rank() == 0;
-    size_t world = (size_t)world_ranks();
-    double *all = root ? taken(world * (size_t)t->steps, sizeof *all) : NULL;
-    rank_facts *facts = root ? taken(world, sizeof *facts) : NULL;
-    world_gather(t->facts, sizeof *facts, facts, 0);
+    rank_facts *facts = world_gather(t->facts, sizeof *facts);
     for (int row = 0; row < ROWS; row++) {
-        gather_row(t, row, all);
-        if (root && row < RANK_TABLES) lay_table(all, row, r);
-        if (root && row >= RANK_TABLES) add_lateness(all, facts, row - RANK_TABLES, r);
+        double *all = world_gather(row_of(t, row), (size_t)t->steps * sizeof *all);
+        if (all && row < RANK_TABLES) lay_table(all, row, r);
+        if (all && row >= RANK_TABLES) add_lateness(all, facts, row - RANK_TABLES, r);
+        free(all);
     }
-    for (int i = 0; root && i < r->given->layout.ranks; i++)
+    for (int i = 0; facts && i < r->given->layout.ranks; i++)
         r->pace[i] = (rank_pace){ .flops = facts[i].flops, .bytes = facts[i].bytes };
-    if (root) judge_paces(r), name_outliers(r, facts);
+    if (facts) judge_paces(r), name_outliers(r, facts);
     world_broadcast(r->outlier, sizeof r->outlier, 0);
-    free(all);
     free(facts);
     free(t->seconds);
     free(t->facts);

@@ -87,13 +87,13 @@ static double exposed_on(const char *axis)
 static void each_rank_has_a_device_of_its_own(void **state)
 {
     int device_number, devices;
-    char identity[2][sizeof((machine_device *)NULL)->identity] = { "" };
     machine_device own = machine_device_of(MACHINE_CUDA);
     CUDA_CHECK(cudaGetDeviceCount(&devices));
     CUDA_CHECK(cudaGetDevice(&device_number));
-    world_gather(own.identity, sizeof own.identity, identity, 0);
+    machine_device *all = world_gather(&own, sizeof own);
     assert_int_equal(device_number, world_node_rank() % devices);
-    assert_true(world_rank() != 0 || machine_shares_devices() || strcmp(identity[0], identity[1]) != 0);
+    assert_true(!all || machine_shares_devices() || strcmp(all[0].identity, all[1].identity) != 0);
+    free(all);
 }
 
 /* Rank 1 sends late. On rank 0 one operation waits for that, from its submission on; one that does not wait is not held
