@@ -90,10 +90,10 @@ static void each_rank_has_a_device_of_its_own(void **state)
     machine_device own = machine_device_of(MACHINE_CUDA);
     CUDA_CHECK(cudaGetDeviceCount(&devices));
     CUDA_CHECK(cudaGetDevice(&device_number));
-    machine_device *all = world_gather(&own, sizeof own);
+    machine_device *found = world_gather(&own, sizeof own);
     assert_int_equal(device_number, world_node_rank() % devices);
-    assert_true(!all || machine_shares_devices() || strcmp(all[0].identity, all[1].identity) != 0);
-    free(all);
+    assert_true(!found || machine_shares_devices() || strcmp(found[0].identity, found[1].identity) != 0);
+    free(found);
 }
 
 /* Rank 1 sends late. On rank 0 one operation waits for that, from its submission on; one that does not wait is not held
