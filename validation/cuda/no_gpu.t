@@ -10,7 +10,7 @@ import tempfile
 sys.path.insert(0, "validation/program")
 from program import Tap  # noqa: E402
 
-LIST = """quick 60 deck gsw.dat 4 backend=host steps=1 check=off precision=fp32
+LIST = """quick 60 deck gsw.dat 4 backend=host steps=1 check=off size=check
 skipped 60 deck one-gpu.dat 1 backend=host layers=3200
 beside together 90000
 never 60 deck gsw.dat 4 backend=host

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""run/launch: each recipe's variables give its deck, which dry-runs to its published row; each batch system gets its
-commands; bad variables are refused; runs by mpirun, and by stand-ins of PBS and Flux, leave a log and a record each.
-A real Slurm is in program/slurm.t."""
+"""run/launch: each recipe's variables give its reference deck; each batch system gets its commands; bad variables are
+refused; runs by mpirun, and by stand-ins of PBS and Flux, leave a log and a record each. A real Slurm is in
+program/slurm.t."""
 import csv
 import glob
 import os
@@ -10,13 +10,10 @@ import shutil
 import subprocess
 import tempfile
 
-from program import PROGRAM, Tap, alone
+from program import PROGRAM, Tap
 
 CELLS = "validation/reference/cells.csv"
 SIZE_ALONE = {"llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "nemotron4-340b", "grok1-314b"}
-LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context"), ("expert", "expert"),
-          ("data", "data"), ("shard", "shard"), ("chunks_per_stage", "chunks_per_stage"), ("layers", "layers"),
-          ("sequence", "sequence"), ("global", "global_batch"))
 SMALL = """a small deck
 of the launcher's test
 backend = host   # its record's name is the launcher's to give
@@ -100,14 +97,9 @@ def check_recipes(tap):
         run = launch(variables_of(workload, precision, row["gpus"]), "--print", "deck")
         with open(f"inputs/reference/{workload}-{precision}.dat", encoding="utf-8") as f:
             expected = sorted(keys(f.read()) + ["backend = cuda"])
-        with tempfile.NamedTemporaryFile("w", suffix=".dat") as deck:
-            deck.write(run.stdout)
-            deck.flush()
-            told = alone("--dry-run", deck.name, "--ranks", row["gpus"])
-        wrong = [name for name, key in LAYOUT if not re.search(rf"\b{name} +{row[key]}\b", told.stdout)]
-        tap.ok(run.returncode == told.returncode == 0 and keys(run.stdout) == expected and not wrong
-               and "the recipe's\n" in told.stdout, f"{workload} {precision}: the reference's deck, and at "
-               f"{row['gpus']} GPUs the published row", f"{wrong}\n{run.stdout}{run.stderr}{told.stdout}{told.stderr}")
+        tap.ok(run.returncode == 0 and keys(run.stdout) == expected,
+               f"{workload} {precision}: the reference's deck, of which program/dry_run.t checks every published row",
+               run.stdout + run.stderr)
 
 
 def check_commands(tap):
