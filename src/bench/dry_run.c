@@ -37,12 +37,14 @@ static void describe_layout(const bench_case *c)
         sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 
-static void describe_expected(const bench_case *c, bool valid)
+static void describe_expected(const bench_case *c, const char *obstacle)
 {
     char expected[EXPECTED_TEXT];
     if (!accept_expects(c)) return;
-    say("  expected    %s%s\n", accept_text(c, "", expected),
-        valid && !isnan(accept_expected(c, "")) ? "" : ": NOT ACCEPTED at any speed");
+    say("  expected    %s", accept_text(c, "", expected));
+    if (obstacle[0] || isnan(accept_expected(c, "")))
+        say(": NOT ACCEPTED%s%s", obstacle[0] ? ", being " : "", obstacle);
+    say("\n");
 }
 
 /* Of what is known before the run. */
@@ -51,7 +53,7 @@ static void describe_verdict(const bench_case *c)
     case_result foreseen = { .given = c };
     rules_foresee(&foreseen);
     for (int i = 0; i < foreseen.invalid_reasons; i++) say("  NOT VALID   %s\n", foreseen.invalid_reason[i]);
-    describe_expected(c, foreseen.invalid_reasons == 0);
+    describe_expected(c, foreseen.invalid_reasons ? "NOT VALID" : "");
 }
 
 /* Slots: what the pipeline's chunks are cut from. */
@@ -231,7 +233,9 @@ static bool describe(const bench_case *c, deck_time *time, double device_bytes)
         say("  (run %lld times, as cases %d to %lld)\n", (long long)c->repeats, c->number,
             c->number + (long long)c->repeats - 1);
     if (c->skipped[0]) {
-        say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n\n", c->skipped);
+        say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n", c->skipped);
+        describe_expected(c, "SKIPPED");
+        say("\n");
         return true;
     }
     paper p = paper_open(c);

@@ -43,22 +43,15 @@ void forecast_fit(const bench_case *c, const paper *p, double device_bytes)
             most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, beside / 1e9);
 }
 
-/* The step of a cell whose layout the case has, at the same sequences a second and GPU. */
-static double proportional_step(const recipe_row *row, const bench_case *c)
-{
-    double batch = (double)c->global_batch / (double)row->global_batch, ranks = (double)c->layout.ranks / row->gpus;
-    return row->step_seconds * batch / ranks;
-}
-
 static void say_published(const recipe_row *row, const bench_case *c)
 {
-    char text[DURATION_TEXT], scaled[64] = "";
-    double seconds = proportional_step(row, c),
+    char text[DURATION_TEXT], cell[64] = "";
+    double seconds = row->step_seconds,
            mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks,
                                          gpu_peak(row->gpu, c->precision));
-    if (!c->recipe_layout) snprintf(scaled, sizeof scaled, ", in proportion to the published %d", row->gpus);
+    if (!c->recipe_layout) snprintf(cell, sizeof cell, ", as is published of %d", row->gpus);
     say("  %-11s %.3f s a step on %d %s%s: %.0f tokens/s, recipe MFU %.1f %%; %lld steps%s take %s\n",
-        scaled[0] ? "scaled" : "published", seconds, c->layout.ranks, row->gpu, scaled,
+        cell[0] ? "scaled" : "published", seconds, c->layout.ranks, row->gpu, cell,
         tokens_per_second(c->model.sequence, c->global_batch, seconds), 100.0 * mfu, (long long)(c->warmup + c->steps),
         c->minutes > 0.0 ? " or more" : "", duration_text(forecast_case(c, seconds), text));
 }
@@ -77,12 +70,12 @@ static double busiest_flops(const paper *p)
     return most;
 }
 
-/* From the measured step, or else the published one or in proportion to it; 0: not known. */
+/* From the measured step, or else the published one; 0: not known. */
 static double seconds_of_step(const deck_time *t, const bench_case *c, double flops)
 {
     const recipe_row *row = recipe_origin(c, "");
     if (t->step_seconds > 0.0) return t->step_seconds * flops / t->flops;
-    return row ? proportional_step(row, c) : 0.0;
+    return row ? row->step_seconds : 0.0;
 }
 
 void forecast_add(deck_time *t, const bench_case *c, const paper *p)

@@ -10,13 +10,12 @@ const char *duration_text(double seconds, char text[DURATION_TEXT]);
 double forecast_case(const bench_case *c, double step_seconds);
 /* Prints whether every rank fits a device of so many bytes, with what libraries take; of a host what a rank needs. */
 void forecast_fit(const bench_case *c, const paper *p, double device_bytes);
-/* Prints the published step of the recipe's cells that the case is, as the recipe counts; of a scaled case what follows
- * if every GPU is as fast as there. */
+/* Prints the published step of the recipe's cells that the case is, as the recipe counts; of a scaled case that of its
+ * cell, whose work each of its ranks has. */
 void forecast_published(const bench_case *c);
 
 /* The time of a deck: at a measured step of the first case that can be laid out, the others' in proportion to what
- * their busiest rank computes; without one at the published steps, or those in proportion to them. Repeats and soaks
- * are counted. */
+ * their busiest rank computes; without one at the published steps. Repeats and soaks are counted. */
 typedef struct {
     double step_seconds; /* measured; 0: none */
     double flops;        /* of that case's busiest rank; 0: not yet met */

@@ -65,17 +65,17 @@ static void gather_devices(case_result *r)
 static void gather_clocks(case_result *r)
 {
     int ranks = r->given->layout.ranks;
-    double *seconds = calloc((size_t)ranks, sizeof *seconds);
     rank_clocks *all = world_gather(&r->clock.found, sizeof *all);
-    if (!seconds) FAIL("no memory for the clocks of %d ranks", ranks);
     if (all) {
+        double *seconds = calloc((size_t)ranks, sizeof *seconds);
+        if (!seconds) FAIL("no memory for the clocks of %d ranks", ranks);
         memcpy(r->clocks, all, (size_t)ranks * sizeof *all);
         for (int64_t i = 0; i < r->completed * ranks; i++) seconds[i % ranks] += r->rank_seconds[i];
         clocks_complaint(all, seconds, ranks, r->clock_wrong, sizeof r->clock_wrong);
+        free(seconds);
     }
     world_broadcast(r->clock_wrong, sizeof r->clock_wrong, 0);
     free(all);
-    free(seconds);
 }
 
 void gather_case(case_result *r, trainer *t, machine_kind kind)

@@ -221,6 +221,20 @@ run = alone("--dry-run", deck_file(twice), "--ranks", "8")
 tap.ok("\ntime        81.3 min or more for the 208 steps or more of 4 cases, at the published steps; 2 of them have "
        "none: counted is only how long they soak; start and checks not counted\n" in run.stdout,
        "the time of the deck, from published steps, with repeats and soaks", run.stdout[-400:])
+wanted = "size = full\nexpect = reference\nsteps = 9\ncheck = off\n[llama3.1-70b]\n[gpt3-175b]\n"
+run = alone("--dry-run", deck_file(wanted), "--ranks", "192")
+told = re.findall("^  (?:NOT VALID|scaled|expected) .*", run.stdout, re.M)
+of_cells = [f"  scaled      {seconds} s a step on 192 {gpu}, as is published of {gpus}: "
+            f"{tokens / float(seconds):.0f} tokens/s" for seconds, gpu, gpus, tokens in (
+                ("14.670", "H100", 128, 256 * 8192 * 192 / 128), ("26.140", "A100", 64, 128 * 2048 * 192 / 64),
+                ("10.980", "H100", 64, 128 * 2048 * 192 / 64))]
+known = ["  NOT VALID   check off", "  NOT VALID   too few steps: 9 timed, 10 are needed",
+         "  expected    a published cell, but none is of this case: NOT ACCEPTED, being NOT VALID"]
+tap.ok([line.split(", recipe MFU")[0] for line in told] == of_cells[:1] + known + of_cells[1:] + known,
+       "cases scaled from a cell, and what is known of verdicts before they run", "\n".join(told))
+run = alone("--dry-run", deck_file("expect = 1\n[llama3.1-70b]\nsize = full\n"), "--ranks", "8")
+tap.ok("  expected    1.0 tokens/s less 5 %: NOT ACCEPTED, being SKIPPED\n" in run.stdout, "a case that is skipped",
+       run.stdout)
 run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\ntensor = 8\n"), "--ranks", "8")
 tap.ok(run.returncode == 0 and "  fits        NO, a device of 80 GB: " in run.stdout and "published" not in run.stdout,
        "a case that does not fit, and is no cell", run.stdout)

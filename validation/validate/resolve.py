@@ -54,9 +54,9 @@ def take_layout(c, world, recorded):
         c.too_few = f"the recipe's smallest layout needs {row['ranks']} ranks, there are {world}"
         return
     spread(c, world)
-    span, cell = c["data"] * c["context"], f"; start {row['ranks']}" if by_recipe else ""
+    span = c["data"] * c["context"]
     c.too_few = (f"needs {c['ranks']} ranks, there are {world}" if c["ranks"] > world
-                 else f"expert {c['expert']} does not divide data x context, {span} with {world} ranks{cell}"
+                 else f"expert {c['expert']} does not divide data x context, {span} with {world} ranks"
                  if "data" not in c.given and span % c["expert"] else "")
 
 
@@ -161,7 +161,7 @@ def recipe_gpus(c):
     """Of the recipe's row whose layout, batch and way of computing these are, data-parallel to its ranks; or 0."""
     row = c.row(c["layers"], c["ranks"])
     alike = all(c[key] == row[key] for key in ("precision", *LAYOUT, "layers", "sequence", "micro_batch")
-                if key != "data") and c["global_batch"] == recipe_batch(c, row)
+                if key != "data") and c["global_batch"] == row["global_batch"] * c["ranks"] // row["ranks"]
     computes = (c["recompute"] == c.w.recompute and c["schedule"] == by_chunks(c) and c["capacity"] == "1"
                 and unsharded(c, c["sharding"]) == unsharded(c, c.w.sharding) and c["overlap"] == "on")
     tokens = c["tokens"] in (c.w.tokens, c.w.recipe_tokens)

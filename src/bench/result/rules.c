@@ -28,8 +28,8 @@ static void without_idle_ranks(case_result *r)
     if (idle > 0 && !c->idle_asked)
         result_invalidate(r,
                           "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give "
-                          "it with data = %d",
-                          idle, c->world_ranks, c->layout.ranks, c->layout.degree[AXIS_DATA]);
+                          "the layout",
+                          idle, c->world_ranks, c->layout.ranks);
 }
 
 static void of_enough_steps(case_result *r, int64_t steps)
@@ -38,10 +38,11 @@ static void of_enough_steps(case_result *r, int64_t steps)
         result_invalidate(r, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
 }
 
-/* A soak takes as many steps as it comes to. */
+/* How many steps a soak takes is known only after it. */
 void rules_foresee(case_result *r)
 {
     as_in_training(r);
+    if (build_debug) result_invalidate(r, "debug build");
     without_idle_ranks(r);
     if (r->given->minutes == 0.0) of_enough_steps(r, r->given->steps);
 }
@@ -96,10 +97,9 @@ static void without_outliers(case_result *r)
     for (int i = 0; i < OUTLIERS && r->outlier[i][0]; i++) result_invalidate(r, "%s", r->outlier[i]);
 }
 
-static void with_one_program(case_result *r)
+static void with_equal_libraries(case_result *r)
 {
     if (r->libraries_differ[0]) result_invalidate(r, "libraries differ: %s", r->libraries_differ);
-    if (build_debug) result_invalidate(r, "debug build");
 }
 
 /* Few steps have a few steps' spread. */
@@ -164,10 +164,10 @@ static void to_its_end(case_result *r)
 
 void rules_apply(case_result *r)
 {
-    static void (*const rule[])(case_result *) = { rules_foresee,    without_crowding,   without_throttling,
-                                                   without_outliers, with_true_clocks,   placed_as_the_recipe,
-                                                   with_one_program, with_steady_steps,  as_before,
-                                                   as_long_as_asked, with_sound_numbers, to_its_end };
+    static void (*const rule[])(case_result *) = { rules_foresee,        without_crowding,   without_throttling,
+                                                   without_outliers,     with_true_clocks,   placed_as_the_recipe,
+                                                   with_equal_libraries, with_steady_steps,  as_before,
+                                                   as_long_as_asked,     with_sound_numbers, to_its_end };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r);
 }
 

@@ -14,7 +14,7 @@ enum { LEAST_STEPS = 10 };
  * no speed yet, and a longer run would tell another. */
 #define DRIFT_LIMIT 1.1
 
-/* Adds a reason for every rule that the case breaks whatever its run comes to: r needs no more than what is given. */
+/* Adds a reason for every rule that is broken whatever machine the case runs on: of r only `given` is read. */
 void rules_foresee(case_result *r);
 /* Adds a reason for every rule that the case breaks; its numbers are summarized. On all ranks alike. */
 void rules_apply(case_result *r);

@@ -150,7 +150,7 @@ const recipe_row *recipe_smallest(const char *workload, case_precision precision
 bool recipe_is_origin(const recipe_row *row, const bench_case *c)
 {
     return row->step_seconds > 0.0 && strcmp(row->workload, c->workload) == 0 && row->precision == c->precision &&
-           row->gpus == c->recipe_gpus && row->layers == c->model.layers;
+           row->gpus == c->recipe_gpus;
 }
 
 /* By a whole word: an "NVIDIA GH200 480GB" is no H200. */

@@ -16,15 +16,17 @@ static int64_t wave(const bench_case *c)
     return (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->micro_batch;
 }
 
-int64_t recipe_batch(const case_draft *d, const recipe_row *row)
+/* By the recipe's rule: as many a rank as in the row, or in all. */
+static int64_t recipe_batch(const case_draft *d)
 {
+    const recipe_row *row = draft_row(d);
     int ranks = d->c.layout.ranks;
     return ranks < d->workload->batch_fixed_below ? row->global_batch : row->global_batch * ranks / row->gpus;
 }
 
 static int64_t default_batch(const case_draft *d)
 {
-    if (is_recipe_ruled(d)) return recipe_batch(d, draft_row(d));
+    if (is_recipe_ruled(d)) return recipe_batch(d);
     int pipeline = d->c.layout.degree[AXIS_PIPELINE];
     return wave(&d->c) * (pipeline > 2 ? pipeline : 2);
 }

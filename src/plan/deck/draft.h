@@ -29,8 +29,6 @@ void shape_resolve(case_draft *d);
 /* plan/deck/batch.c: micro_batch, global_batch, microbatches (rounded down if global_batch is not divisible, which
  * draft_compare looks for). */
 void batch_resolve(case_draft *d);
-/* Sequences of a step on the case's ranks by the recipe's rule: as many a rank as in the row. */
-int64_t recipe_batch(const case_draft *d, const recipe_row *row);
 /* plan/deck/recipe_layout.c: recipe_gpus, recipe_layout, incomparable, of a case that is resolved otherwise. */
 void recipe_compare(case_draft *d);
 /* Width, heads and vocabulary of the recipe's model, at any depth? */

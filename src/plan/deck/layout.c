@@ -4,7 +4,6 @@
 #include "plan/model/params.h"
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 static bool layout_given(const case_draft *d)
 {
@@ -65,8 +64,6 @@ static void layout_from_recipe(case_draft *d)
                                  .expert = row->expert,
                                  .chunks_per_stage = row->chunks_per_stage };
     take_ranks(d);
-    size_t used = strlen(d->c.skipped);
-    if (used) snprintf(d->c.skipped + used, REASON_LENGTH - used, "; start %d", row->gpus);
     if (row->gpus > d->source->ranks) {
         d->c.layout.degree[AXIS_DATA] = row->data;
         d->c.layout.ranks = row->gpus;

@@ -28,6 +28,7 @@ static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[
 {
     const bench_case *c = &d->c;
     const int *n = c->layout.degree;
+    int64_t batch = row->global_batch * c->layout.ranks / row->gpus; /* on each rank the work of the cell's */
     const struct {
         const char *name;
         int64_t own, recipes;
@@ -40,10 +41,10 @@ static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[
                    { "shard", n[AXIS_SHARD], row->shard },
                    { "chunks_per_stage", c->layout.chunks_per_stage, row->chunks_per_stage },
                    { "micro_batch", c->micro_batch, row->micro_batch },
-                   { "global_batch", c->global_batch, recipe_batch(d, row) } };
+                   { "global_batch", c->global_batch, batch } };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
         if (number[i].own == number[i].recipes) continue;
-        snprintf(why, REASON_LENGTH, "%s %lld, in the recipe's cell of %d GPUs %lld", number[i].name,
+        snprintf(why, REASON_LENGTH, "%s %lld, by the recipe's cell of %d GPUs %lld", number[i].name,
                  (long long)number[i].own, row->gpus, (long long)number[i].recipes);
         return true;
     }
