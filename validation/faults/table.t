@@ -4,9 +4,9 @@ reason: then every number of the run is the healthy case's; or, for a written re
 then the same fault in FP32 ends FAILED. Every kind of operation that a deck's fault can name, and that a step submits,
 has a row. In FP8 faults are planted in what makes, moves and scales codes.
 
-    faults/table.t         of first, middle and last execution of every operation one in each precision, by turns; of
-                           the other rows every second in one precision, by turns, of the families every fourth, of the
-                           other layouts every sixth; of FP8 what FP8_NAMED lists, and every fortieth
+    faults/table.t         of first, middle and last execution of every operation one, in one precision, by turns; of
+                           each operation of the families one kind of fault, of the other layouts every eleventh; of
+                           FP8 what FP8_NAMED lists, and every fortieth
     faults/table.t long    all of them in both precisions, and in FP8
 
 Prints TAP, and as comments the table: planted, caught, harmless, smallest residual of the caught ones (16 is the
@@ -275,24 +275,24 @@ def executions(count):
 
 
 def grid_faults(everything, precision):
-    """Every operation: kind, operation, execution, rank; unless everything is asked for one execution, by turns."""
+    """Every operation: kind, operation, execution, rank; unless everything is asked for one of each, by turns."""
     for at, (operation, count) in enumerate((COUNT_BF16 if precision == "bf16" else COUNT).items()):
         for turn, kind in enumerate(KINDS + ["flip"] * (operation in FLIPPED)):
             nths = executions(count)
-            due = nths[(at + turn + PRECISIONS.index(precision)) % len(nths)]
-            for nth in nths if everything else [due]:
+            due = [nths[(at + turn) // 2 % len(nths)]] * (PRECISIONS[(at + turn) % 2] == precision)
+            for nth in nths if everything else due:
                 yield kind, operation, nth, (at + turn + nth) % RANKS
 
 
 def family_faults(everything, precision):
-    """As of the grid, but unless everything is asked for each kind of fault in one precision of every fourth one. The
-    middle of what reduce_scatter leaves is the last rank's."""
+    """As of the grid, but one kind of fault of each operation by turns. The middle of what reduce_scatter leaves is the
+    last rank's."""
     listed = [(what, section, operation, executed, kind, only or PRECISIONS) for what, section, operations, *only in
               FAMILIES for operation, executed in operations.items() for kind in KINDS + ["flip"]]
     for at, (what, section, operation, executed, kind, planted) in enumerate(listed):
         nths = executions(executed) if isinstance(executed, int) else executed
-        due = planted[at // 4 % len(planted)] == precision and at % 4 == 0
-        for nth in nths if everything else [nths[at // 8 % len(nths)]] * due:
+        due = at % 5 == at // 5 % 5 and planted[at // 5 % len(planted)] == precision
+        for nth in nths if everything else [nths[at // 10 % len(nths)]] * due:
             if precision in planted and (everything or not is_hidden(precision, what, (kind, operation))):
                 last = (kind, operation) == ("flip", "reduce_scatter")
                 yield what, (kind, operation, nth, RANKS - 1 if last else (at + nth) % RANKS), section
@@ -303,10 +303,10 @@ def is_hidden(precision, what, fault):
 
 
 def layout_faults(everything, precision):
-    """Those of LAYOUTS that are planted in this precision; every sixth, by turns, unless everything is asked for."""
+    """Those of LAYOUTS that are planted in this precision; every eleventh, by turns, unless everything is asked for."""
     for at, (what, fault, section, *only) in enumerate(LAYOUTS):
-        planted = only or (PRECISIONS if everything else [PRECISIONS[at // 6 % 2]])
-        if precision in planted and (everything or at % 6 == 0):
+        planted = only or (PRECISIONS if everything else [PRECISIONS[at // 11 % 2]])
+        if precision in planted and (everything or at % 11 == 0):
             yield what, fault, section
 
 

@@ -13,6 +13,7 @@ precision = fp32 bf16
 size = check
 [llama3.1-8b]
 tensor = 2
+precision = bf16
 recompute = none attention mlp layer
 order = hostile
 [llama3.1-8b]
@@ -43,7 +44,7 @@ tensor = 2
 context = 2
 order = hostile
 END
-cases=18
+cases=14
 make -s DEBUG=1 CUDA=0 xgsw-debug >/dev/null 2>&1 || make -s DEBUG=1 CUDA=0 >&2
 out=$(OMP_NUM_THREADS=1 run/local -q -n 4 -x ./xgsw-debug "$deck" 2>&1)
 status=$?

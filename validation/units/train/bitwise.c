@@ -214,7 +214,7 @@ static void hostile(void **state)
                                     { nemotron4, "tensor = 2; shard = 2" } };
     (void)state;
     for (int p = 0; p < PRECISIONS; p++) {
-        const uint32_t seeds = test_is_long() ? 50 : p == FP8 ? 4 : 12;
+        const uint32_t seeds = test_is_long() ? 50 : p == FP8 ? 4 : 6;
         hostile_seeds(precisions[p], (cut){ llama3, "tensor = 2; data = 2; sharding = optimizer" }, seeds);
         hostile_seeds(precisions[p], (cut){ llama3, "tensor = 2; data = 2; overlap = off" }, seeds / 4);
         hostile_seeds(precisions[p], (cut){ llama3, "data = 2; shard = 2" }, test_is_long() ? seeds : seeds / 4);
