@@ -51,6 +51,7 @@ REFUSED = (
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "500"}, "JOB_TOTAL_GPUS=496, or GPUS_PER_NODE=4"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "EXPECT": "quick"},
      "EXPECT=quick: give reference, none or tokens/s"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "TOLERANCE": "0.1"}, "give EXPECT, too"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "NONCE": "a#b"}, "NONCE=a#b: give one word without #"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "NUM_NODES": "1"}, "leave one out"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_CHECKPOINT": "true"}, "no checkpoints; unset it"),
@@ -165,8 +166,8 @@ def check_dry_run(tap):
         run = launch({**big, "JOB_TOTAL_GPUS": gpus, "GPUS_PER_NODE": node}, "--print", "deck")
         tap.ok(run.returncode == 0 and run.stderr.endswith(told), f"{gpus} GPUs, some idle: {told.strip()}", run.stderr)
     cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}
-    for steps, repeats, limit, warned in (("100", "1", "20:10", True), ("100", "1", "0-1", False),
-                                          ("25", "4", "20:10", True)):
+    for steps, repeats, limit, warned in (("100", "1", "20:10", True), ("100", "1", "23:00", True),
+                                          ("100", "1", "24:00", False), ("25", "4", "20:10", True)):
         run = launch({**cell, "STEPS": steps, "REPEATS": repeats, "SLURM_TIME": limit}, "--print", "slurm")
         tap.ok(run.returncode == 0 and ("time 20.4 min for the 100 steps of " in run.stderr) == warned,
                f"SLURM_TIME={limit} for {repeats} x {steps} steps is{'' if warned else ' not'} warned of", run.stderr)
@@ -183,6 +184,9 @@ def check_dry_run(tap):
     run = launch({"DTYPE": "bf16", "MODEL_SIZE": "314b", "JOB_TOTAL_GPUS": "8"}, "--print", "deck")
     tap.ok(run.returncode == 0 and "the model of 1 of 1 cases is the recipe's proxy with 2 layers" in run.stderr,
            "so is a model with fewer layers", run.stderr)
+    run = launch({"DTYPE": "bf16", "MODEL_SIZE": "405b", "NUM_NODES": "128", "GPUS_PER_NODE": "4"}, "--print", "deck")
+    tap.ok(run.returncode == 0 and "tensor groups of 8 GPUs span nodes of 4, which makes their cases NOT VALID" in
+           run.stderr, "so are tensor groups that nodes are too small for", run.stderr)
     check_own_decks(tap)
 
 
@@ -260,7 +264,8 @@ def check_install(tap):
                              text=True, check=False)
         tap.ok(run.returncode == 0 and f" {words['XGSW_TOP']}/xgsw llama3.1-8b-fp8-16-ID.dat\n" in run.stdout
                and os.path.isfile(f"{words['XGSW_TOP']}/validation/reference/cells.csv")
-               and not run.stderr, "what it puts on the path runs from another folder", run.stdout + run.stderr)
+               and re.fullmatch("(run/launch: (fits yes,|published) .*\n){2}", run.stderr),
+               "what it puts on the path runs from another folder", run.stdout + run.stderr)
 
 
 tap = Tap()

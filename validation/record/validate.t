@@ -197,14 +197,18 @@ def write_cells(folder, change):
 def references(folder, sample):
     slower = write_cells(folder, lambda line: line.replace(",12.27,", ",11.0,"))
     expect(
-        "slower than the reference fails",
+        "slower than the reference by more than is allowed fails",
         1,
         ["11.3% slower than the reference's 11 s", "5.0% allowed"],
         sample,
         "--reference",
         slower,
+        "--tolerance",
+        "0.05",
     )
-    expect("a wider tolerance passes", 0, ["11.3% slower"], sample, "--reference", slower, "--tolerance", "0.2")
+    for allowed in (), ("--tolerance", "0.2"):
+        expect(f"but not {' '.join(allowed) or 'where nothing is asked for'}", 0, ["11.3% slower"], sample,
+               "--reference", slower, *allowed)
     expect(
         "a far faster run passes and is said",
         0,
