@@ -172,7 +172,7 @@ check check-long: ## install what tests need, build, run the tests of validation
 
 tests tests-long: all units emulator
 	@validation/suite $(if $(findstring long,$@),long,check) | \
-	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --jobs 3 --exec validation/run_test -
+	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --jobs 2 --exec validation/run_test -
 
 check-cuda: all $(CUDA_UNITS) ## run the tests for GPUs on those of this machine; without a GPU it fails
 	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check
