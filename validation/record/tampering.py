@@ -60,7 +60,9 @@ def add_reason(path, text):
 
 
 REAL_RESULTS = (
+    "mean_seconds",
     "median_seconds",
+    "p95_seconds",
     "minimum_seconds",
     "maximum_seconds",
     "recipe_seconds",
@@ -116,6 +118,8 @@ def of_results():
     yield "other libraries on a rank", put(f"{CASE}/results/libraries_differ", "rank 1 on b"), "libraries differ"
     yield "total_seconds", put(f"{CASE}/results/total_seconds", 10.0), "total_seconds"
     yield "completed", put(f"{CASE}/results/completed", 8), "completed"
+    yield "slow steps", put(f"{CASE}/results/slow_steps", 1), "slow_steps"
+    yield "their names", put(f"{CASE}/results/slow_step_names", "9 (2 times, rank 1 on a)"), "named are"
     yield "hazards", put(f"{CASE}/results/hazards", 1), "hazards"
     yield "faults", put(f"{CASE}/results/faults", 1), "none is planted"
     yield "passed", put(f"{CASE}/results/passed", False), "contradicts"

@@ -7,6 +7,8 @@ import numpy as np
 # Sums of at most 10^6 doubles, in another order: 1e6 x 2^-53.
 ROUNDING = 1e-9
 BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
+# A step so many times the median is slow (src/bench/slow/slow_steps.h); so many are named.
+SLOW, SLOW_NAMED = 1.5, 8
 WAITING = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
 TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("waiting_" + axis for axis in WAITING))
 
@@ -69,3 +71,22 @@ def check_ranks(case, f):
     slow = [r for r in np.argsort(-excess, kind="stable") if excess[r] - ERRORS * error[r] > LIMIT][:NAMED]
     named = [int(m[1]) for m in (re.match(r"outlier rank (\d+) ", x) for x in case["results/invalid_reasons"]) if m]
     f.demand(named == slow, f"ranks {slow} are outliers, named are {named}")
+
+
+def slow_steps(case):
+    """(step, rank that was slow in it, or -1: all waited) of each slow step."""
+    timed, seconds = slice(case.settings["warmup"], case["results/completed"]), case.measured
+    busy = (case["ranks/rank_seconds"] - sum(case["ranks/waiting_" + axis] for axis in WAITING))[timed]
+    slow, median = seconds > SLOW * np.median(seconds), np.median(seconds)
+    excess = busy[slow] - busy[~slow].mean(axis=0)
+    worst = np.where(excess.max(axis=1) >= 0.5 * (seconds[slow] - median), excess.argmax(axis=1), -1)
+    return list(zip(timed.start + np.flatnonzero(slow), worst))
+
+
+def check_slow_steps(case, f):
+    """They are counted, and the first are named with their ranks."""
+    slow, names = slow_steps(case), case["results/slow_step_names"]
+    f.same("slow_steps", case["results/slow_steps"], len(slow))
+    named = [(int(step), int(rank or -1)) for step, rank in
+             re.findall(r"(?:^|, )(\d+) \([^ ]+ times, (?:rank (\d+) on|no rank)", names)]
+    f.demand(named == slow[:SLOW_NAMED], f"slow steps and their ranks are {slow}, named are {names!r}")
