@@ -75,14 +75,17 @@ def check_ranks(case, f):
 
 def slow_steps(case):
     """What the record says of each slow step, but for the hosts."""
-    timed, seconds, median = case.settings["warmup"], case.measured, np.median(case.measured)
-    busy = (case["ranks/rank_seconds"] - sum(case["ranks/waiting_" + axis] for axis in WAITING))[timed:][: len(seconds)]
+    first, last, median = case.settings["warmup"], case["results/completed"], np.median(case.measured)
+    busy = case["ranks/rank_seconds"] - sum(case["ranks/waiting_" + axis] for axis in WAITING)
+    seconds = case["steps/step_seconds"][:last]
     slow = seconds > SLOW * median
-    excess, half = busy - busy[~slow].mean(axis=0), 0.5 * (seconds - median)
-    for step in np.flatnonzero(slow):
-        worst = excess[step].argmax()
-        who = f"rank {worst}" if excess[step, worst] >= half[step] else "no rank: all waited"
-        yield f"{timed + step} ({seconds[step] / median:.3g} times, {who})"
+    quiet = ~(slow | np.append(slow[1:], False))
+    longer = busy[:last] - busy[:last][first:][quiet[first:]].mean(axis=0)
+    for step in first + np.flatnonzero(slow[first:]):
+        excess = longer[max(step - 1, 0) : step + 1].sum(axis=0)
+        held_up = excess.max() >= 0.5 * (seconds[step] - median)
+        who = f"rank {excess.argmax()}" if held_up else "all ranks waited"
+        yield f"{step} ({seconds[step] / median:.3g} times, {who})"
 
 
 def check_slow_steps(case, f):
