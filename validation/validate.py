@@ -122,7 +122,7 @@ def describe(case):
 def speed(case):
     if case.recovered:
         return f"{case.progress}, INTERRUPTED"
-    names = ("median_seconds", "tokens_per_second", "tflops_per_gpu")
+    names = ("mean_seconds", "tokens_per_second", "tflops_per_gpu")
     seconds, tokens, tflops = (case["results/" + name] for name in names)
     verdicts = ", ".join(filter(None, (case.settings[word] for word in ("verdict", "validity", "acceptance"))))
     return f"{seconds:.6g} s, {tokens:.6g} tokens/s, {tflops:.4g} TFLOP/s/GPU, {verdicts}"

@@ -14,7 +14,7 @@ typedef struct {
     host_load load;
     sinks told;
     stop_clock stop;
-    repeat_medians *repeats;
+    repeat_means *repeats;
     char libraries_differ[REASON_LENGTH]; /* between ranks, as they started; empty: they do not */
 } run_state;
 

@@ -104,7 +104,7 @@ static void tell_watch(const record_place *place, char sentence[WATCH_SENTENCE])
 int session_run(const session *s, const deck *d)
 {
     char left[WATCH_SENTENCE];
-    repeat_medians repeats = { .first = 0 };
+    repeat_means repeats = { .first = 0 };
     run_state in = { .stop = stop_open(), .repeats = &repeats };
     record_place place = { .none = true, .file = -1 };
     chain printed = { 0 };

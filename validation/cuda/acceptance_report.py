@@ -69,14 +69,14 @@ def timed_row(run, part, told):
     reasons = told.get("fail_reasons", []) + told.get("invalid_reasons", [])
     invalid = "" if told.get("valid", True) else "NOT VALID: " + "; ".join(reasons)
     return (f"{part.name:14} {name:14} {layers(run, part, told):>6} "
-            f"{told['median_seconds']:9.4f} {told['minimum_seconds']:9.4f} {told['tokens_per_second']:10.1f}  "
+            f"{told['mean_seconds']:9.4f} {told['minimum_seconds']:9.4f} {told['tokens_per_second']:10.1f}  "
             f"{percent(told.get('recipe_mfu'))}  {percent(told.get('model_mfu'))}  "
             f"{'%5.0f %6.0f' % clock if clock else '  n/a    n/a'}  {told.get('verdict', '')} {invalid}")
 
 
 def shares(told):
     """What of the measured window each operation took, the largest first."""
-    window = told["steps"] * told["median_seconds"]
+    window = told["steps"] * told["mean_seconds"]
     operations = told.get("operations", {})
     spent = {name: entry["seconds"] / window for name, entry in operations.items() if entry.get("seconds")}
     waits = {axis: entry["exposed_seconds"] for axis, entry in told.get("transfers", {}).items()}
@@ -92,7 +92,7 @@ def marginal(run, timed):
     if len(depth) != 2:
         return []
     (few, a), (many, b) = sorted(depth.items())
-    seconds = (b["median_seconds"] - a["median_seconds"]) / (many - few) / b["global_batch"]
+    seconds = (b["mean_seconds"] - a["mean_seconds"]) / (many - few) / b["global_batch"]
     flops = (b["model_flops_per_sequence"] - a["model_flops_per_sequence"]) / (many - few)
     return [f"A layer and sequence: {1e3 * seconds:.3f} ms, optimizer's part included; {1e-12 * flops / seconds:.1f} "
             f"TFLOP/s of model flops"]
@@ -100,12 +100,12 @@ def marginal(run, timed):
 
 def beside(timed):
     """The peer's step over ours before and after it, of the same layers."""
-    median = {part.name: told["median_seconds"] for part, told in timed}
-    if not {"peer", "ours-before", "ours-after"} <= median.keys():
+    mean = {part.name: told["mean_seconds"] for part, told in timed}
+    if not {"peer", "ours-before", "ours-after"} <= mean.keys():
         return []
-    ours = 0.5 * (median["ours-before"] + median["ours-after"])
-    return [f"PyTorch's step takes {median['peer'] / ours:.3f} of ours; ours before and after it are apart by "
-            f"{100.0 * abs(median['ours-before'] - median['ours-after']) / ours:.2f} %"]
+    ours = 0.5 * (mean["ours-before"] + mean["ours-after"])
+    return [f"PyTorch's step takes {mean['peer'] / ours:.3f} of ours; ours before and after it are apart by "
+            f"{100.0 * abs(mean['ours-before'] - mean['ours-after']) / ours:.2f} %"]
 
 
 def profile(run, part, line):
@@ -169,7 +169,7 @@ def about(run):
 def write(run, parts, outcomes, why):
     """Writes both files; returns the page: what is longest first, the verdict last."""
     told = [(part, line) for part in parts if part.name in outcomes for line in result_lines(run, part)]
-    timed = [(part, line) for part, line in told if line.get("median_seconds")]
+    timed = [(part, line) for part, line in told if line.get("mean_seconds")]
     ended = {part.name for part, _ in told}
     out = [f"xgsw on GPUs, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}", *about(run)]
     out += [text for part, line in timed if line.get("operations") for text in guarded(profile, run, part, line)]

@@ -234,20 +234,21 @@ def train(torch, s, given, device):
 def report(torch, s, given, device, seconds, losses):
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
     peak = peak_of(name) if device == "cuda" else None
-    median = statistics.median(seconds)
-    speed = given.batch * flops(s) / median
+    mean, median = statistics.fmean(seconds), statistics.median(seconds)
+    speed = given.batch * flops(s) / mean
     result = {"workload": "torch", "torch": torch.__version__, "compiled": not given.why_eager,
               "why_eager": given.why_eager, "device": name, "layers": s.layers,
               "sequence": s.sequence, "global_batch": given.batch, "warmup": given.warmup, "steps": given.steps,
-              "median_seconds": median, "minimum_seconds": min(seconds), "maximum_seconds": max(seconds),
-              "tokens_per_second": given.batch * s.sequence / median,
+              "mean_seconds": mean, "median_seconds": median,
+              "minimum_seconds": min(seconds), "maximum_seconds": max(seconds),
+              "tokens_per_second": given.batch * s.sequence / mean,
               "recipe_flops_per_sequence": flops(s), "model_flops_per_sequence": flops(s, causal=True),
               "recipe_mfu": speed / peak if peak else None,
-              "model_mfu": given.batch * flops(s, causal=True) / median / peak if peak else None,
+              "model_mfu": given.batch * flops(s, causal=True) / mean / peak if peak else None,
               "losses": losses, "attention": given.attention,
               "memory_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
               "cudnn": torch.backends.cudnn.version()}
-    print(f"Step time  median {median:.4f} s, min {min(seconds):.4f}, max {max(seconds):.4f}; "
+    print(f"Step time  mean {mean:.4f} s, median {median:.4f}, min {min(seconds):.4f}, max {max(seconds):.4f}; "
           f"recipe MFU {'n/a' if not peak else f'{100.0 * speed / peak:.2f} %'}")
     print("PEER_RESULT " + json.dumps(result))
 

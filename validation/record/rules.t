@@ -16,7 +16,7 @@ from validate import libraries  # noqa: E402
 libraries.need()
 
 from program import Tap  # noqa: E402
-from validate import rules  # noqa: E402
+from validate import rules, slow  # noqa: E402
 from validate.findings import Findings  # noqa: E402
 from validate.record import read_record  # noqa: E402
 
@@ -26,6 +26,7 @@ UNITS = os.environ.get("XGSW_UNITS", os.path.join(TOP, os.environ.get("BUILD", "
 def found(case, provenance):
     f = Findings()
     rules.check_rules(case, provenance, f)
+    slow.check_slow_steps(case, f)
     return f.sentences
 
 

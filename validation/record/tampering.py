@@ -60,7 +60,9 @@ def add_reason(path, text):
 
 
 REAL_RESULTS = (
+    "mean_seconds",
     "median_seconds",
+    "p95_seconds",
     "minimum_seconds",
     "maximum_seconds",
     "recipe_seconds",
@@ -116,6 +118,8 @@ def of_results():
     yield "other libraries on a rank", put(f"{CASE}/results/libraries_differ", "rank 1 on b"), "libraries differ"
     yield "total_seconds", put(f"{CASE}/results/total_seconds", 10.0), "total_seconds"
     yield "completed", put(f"{CASE}/results/completed", 8), "completed"
+    yield "slow steps", put(f"{CASE}/results/slow_steps", 1), "slow_steps"
+    yield "their names", put(f"{CASE}/results/slow_step_names", "9"), "named are"
     yield "hazards", put(f"{CASE}/results/hazards", 1), "hazards"
     yield "faults", put(f"{CASE}/results/faults", 1), "none is planted"
     yield "passed", put(f"{CASE}/results/passed", False), "contradicts"
@@ -192,7 +196,7 @@ def of_rules():
     """Rules that a VALID record breaks; record/rules.t has them all."""
     r = CASE + "/results/"
     yield "other run rules", setting("rules", "xgsw-0"), "judged by the run rules xgsw-0"
-    yield "no run rules", lambda file: file[CASE].attrs.__delitem__("rules"), "of before xgsw-1"
+    yield "no run rules", lambda file: file[CASE].attrs.__delitem__("rules"), "the run rules without a version"
     yield "spread", scale(r + "spread", 1.01), "spread is"
     yield "drift", scale(r + "drift", 1.01), "drift is"
     yield "two ranks on a device", put(r + "device_ranks", 2), "VALID, but its ranks share a device"

@@ -92,10 +92,11 @@ def check_fp8(case, f):
 
 def check_speed(case, f):
     exact = ("minimum_seconds", "maximum_seconds")
+    rounding = ROUNDING + len(case.measured) * 2.0**-53     # a sum of so many, each addition off by 2^-53
     s, device = case.settings, case["results/device"]
     f.demand((s["backend"] == "host") == (device == "host"), f"backend {s['backend']} on the device {device!r}")
     for name, value in asdict(formulas.speed(s, device, case.measured)).items():
-        f.same(name, case["results/" + name], value, EXACT if name in exact else ROUNDING)
+        f.same(name, case["results/" + name], value, EXACT if name in exact else rounding)
     f.demand(not case["results/model_mfu"] > 1, "model_mfu is above 1: faster than the device can compute")
     # Of each rank: the slowest ranks of all steps together may be slower than any of them.
     spent = float(np.nansum(case["ranks/rank_seconds"], axis=0).max())
@@ -164,7 +165,7 @@ def checks_of(case):
     if case.recovered:
         return (check_settings, check_recovered)
     every = (check_settings, *schema.CHECKS, check_steps, check_experts, *outcome.OF_CASE, slow.check_ranks,
-             witness.check_clocks, witness.check_samples)
+             slow.check_slow_steps, witness.check_clocks, witness.check_samples)
     timed = case["results/completed"] > case.settings["warmup"]
     if case.interrupted:
         return (*every, *machine.STOPPED, check_fp8, check_speed) if timed else every

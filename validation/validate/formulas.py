@@ -99,7 +99,9 @@ def model_flops(shape):
 class Speed:
     """The report's numbers; not-a-number where there is nothing to say."""
 
+    mean_seconds: float
     median_seconds: float
+    p95_seconds: float
     minimum_seconds: float
     maximum_seconds: float
     recipe_seconds: float
@@ -131,17 +133,19 @@ def peaks_of(shape, device):
 def speed(shape, device, seconds):
     """From the measured steps' times."""
     if len(seconds) == 0:
-        return Speed(*[math.nan] * 14)
-    median = float(np.median(seconds))
+        return Speed(*[math.nan] * 16)
+    mean = float(np.mean(seconds))
     ranks, batch, precision = shape["ranks"], shape["global_batch"], shape["precision"]
-    tokens = batch * shape["sequence"] / median
-    recipe, model = (batch * flops(shape).whole / median / ranks for flops in (recipe_flops, model_flops))
+    tokens = batch * shape["sequence"] / mean
+    recipe, model = (batch * flops(shape).whole / mean / ranks for flops in (recipe_flops, model_flops))
     peaks = peaks_of(shape, device)
     peak = dict(zip(("bf16", "fp8"), peaks)).get(precision, math.nan)
     ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
     return Speed(
-        median,
+        mean,
+        float(np.median(seconds)),
+        float(np.percentile(seconds, 95)),
         float(min(seconds)),
         float(max(seconds)),
         float(np.mean(seconds[-family(shape).metric_steps :])),

@@ -8,6 +8,10 @@ import numpy as np
 from validate.findings import count
 
 
+# Of the run rules (validation/RULES.md).
+RULES_VERSION = "xgsw-2.1"
+
+
 class Unreadable(Exception):
     """Not a record, or a damaged one."""
 
@@ -123,6 +127,9 @@ def read_file(file, known=None, changed=None):
     deck = np.asarray(file["provenance/deck"][()]).ravel()[0]
     cases = [known[name] if known and name != changed else read_case(name, file[name])
              for name in file if name.startswith("case_")]
+    for version in {case.settings.get("rules", "without a version") for case in cases} - {RULES_VERSION}:
+        raise Unreadable(f"it was judged by the run rules {version}, this program knows {RULES_VERSION}: validate it "
+                         "with the validate.py of the xgsw that wrote it")
     return Record(root, provenance, bytes(deck), sorted(cases, key=lambda c: c.settings["case"]))
 
 

@@ -109,7 +109,7 @@ def compare(case, rows, tolerance, f):
     if len(matching) > 1:
         return None, "not comparable: rows for " + " and ".join(row["gpu"] for row in matching) + " match"
     expected = matching[0]["step_seconds"]
-    change = case["results/median_seconds"] / expected - 1
+    change = case["results/mean_seconds"] / expected - 1
     word = "slower" if change > 0 else "faster"
     scaled = f", scaled from {matching[0]['ranks']} GPUs" if is_scaled(case) else ""
     phrase = f"{abs(change):.1%} {word} than the reference's {expected:g} s on {matching[0]['gpu']}{scaled}"

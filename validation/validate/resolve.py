@@ -2,8 +2,9 @@
 
 import math
 
-from validate import catalogue, formulas, rules
+from validate import catalogue, formulas
 from validate.catalogue import SHAPE, WORKLOADS
+from validate.record import RULES_VERSION
 
 LAYOUT = ("tensor", "pipeline", "context", "expert", "data", "shard", "chunks_per_stage")
 UNIT = ("tensor", "context", "pipeline", "shard")          # ranks that one data rank spans
@@ -211,5 +212,5 @@ def settings(section, given, fallbacks, world, recorded):
     take_strips(c)
     take_optimizer(c)
     take_names(c)
-    c.update(deck_line=section.line, rules=rules.VERSION, world_ranks=world, skipped=c.too_few or batch_obstacle(c))
+    c.update(deck_line=section.line, rules=RULES_VERSION, world_ranks=world, skipped=c.too_few or batch_obstacle(c))
     return c

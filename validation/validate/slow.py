@@ -7,6 +7,8 @@ import numpy as np
 # Sums of at most 10^6 doubles, in another order: 1e6 x 2^-53.
 ROUNDING = 1e-9
 BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
+# A step so many times the median is slow (src/bench/slow/slow_steps.h); so many are named.
+SLOW, SLOW_NAMED = 1.5, 8
 WAITING = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
 TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("waiting_" + axis for axis in WAITING))
 
@@ -69,3 +71,26 @@ def check_ranks(case, f):
     slow = [r for r in np.argsort(-excess, kind="stable") if excess[r] - ERRORS * error[r] > LIMIT][:NAMED]
     named = [int(m[1]) for m in (re.match(r"outlier rank (\d+) ", x) for x in case["results/invalid_reasons"]) if m]
     f.demand(named == slow, f"ranks {slow} are outliers, named are {named}")
+
+
+def slow_steps(case):
+    """What the record says of each slow step, but for the hosts."""
+    first, last, median = case.settings["warmup"], case["results/completed"], np.median(case.measured)
+    busy = case["ranks/rank_seconds"] - sum(case["ranks/waiting_" + axis] for axis in WAITING)
+    seconds = case["steps/step_seconds"][:last]
+    slow = seconds > SLOW * median
+    quiet = ~(slow | np.append(slow[1:], False))
+    longer = busy[:last] - busy[:last][first:][quiet[first:]].mean(axis=0)
+    for step in first + np.flatnonzero(slow[first:]):
+        excess = longer[max(step - 1, 0) : step + 1].sum(axis=0)
+        held_up = excess.max() >= 0.5 * (seconds[step] - median)
+        who = f"rank {excess.argmax()}" if held_up else "all ranks waited"
+        yield f"{step} ({seconds[step] / median:.3g} times, {who})"
+
+
+def check_slow_steps(case, f):
+    """They are counted, and the first are named with their ranks."""
+    slow, names = list(slow_steps(case)), case["results/slow_step_names"]
+    f.same("slow_steps", case["results/slow_steps"], len(slow))
+    named = re.sub(r"( times, rank \d+) on .*?\)(?=, \d+ \(|$)", r"\1)", names)
+    f.demand(named == ", ".join(slow[:SLOW_NAMED]), f"slow steps are {slow}, named are {names!r}")

@@ -5,6 +5,7 @@
 #include "bench/report/sample_lines.h"
 #include "bench/result/repeats.h"
 #include "bench/result/rules.h"
+#include "bench/slow/slow_steps.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
 #include <string.h>
@@ -97,23 +98,34 @@ static void say_steadiness(const case_result *r)
         r->spread, SPREAD_LIMIT, r->drift, DRIFT_LIMIT);
 }
 
+static void say_slow_steps(const case_result *r)
+{
+    long long timed = r->completed - r->given->warmup;
+    if (!r->slow_steps) return;
+    say("Slow steps %lld of %lld took more than %.3g times the median: %s%s\n", (long long)r->slow_steps, timed,
+        SLOW_STEP, r->slow_step_names, r->slow_steps > SLOW_STEPS_NAMED ? ", ..." : "");
+}
+
+/* The last repeat is judged by the means of all. */
 static void say_repeats(const case_result *r)
 {
     const repeated_seconds *s = &r->repeated;
+    long long last = r->given->repeats;
+    if (r->given->repeat < last) say("Repeats    %d of %lld: judged with repeat %lld\n", r->given->repeat, last, last);
     if (s->count < 2) return;
-    say("Repeats    %d of %lld: median of the medians %.4f s, min %.4f, max %.4f; spread %.1f %%, limit %.0f %%\n",
-        s->count, (long long)r->given->repeats, s->median, s->minimum, s->maximum, 100.0 * s->spread,
-        100.0 * REPEATS_LIMIT);
+    say("Repeats    %d of %lld: median of the means %.4f s, min %.4f, max %.4f; spread %.1f %%, limit %.0f %%\n",
+        s->count, last, s->median, s->minimum, s->maximum, 100.0 * s->spread, 100.0 * REPEATS_LIMIT);
 }
 
 void say_numbers(const case_result *r)
 {
-    say("Step time  median %.4f s, min %.4f, max %.4f; %.4f by the recipe's rule: ", r->median_seconds,
-        r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
+    say("Step time  mean %.4f s, median %.4f, p95 %.4f, min %.4f, max %.4f; %.4f by the recipe's rule: ",
+        r->mean_seconds, r->median_seconds, r->p95_seconds, r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
     int64_t asked = r->given->metric_steps, steps = r->completed - r->given->warmup,
             last = asked < steps ? asked : steps;
     say(last == 1 ? "the last step\n" : "mean of the last %lld steps\n", (long long)last);
     say_steadiness(r);
+    say_slow_steps(r);
     say_repeats(r);
     say_experts(r);
     say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,

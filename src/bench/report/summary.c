@@ -11,7 +11,7 @@ summary_row summary_row_of(const case_result *r)
     bool ran = r->verdict != VERDICT_SKIPPED, checked = r->check[0].done || r->check[1].done;
     return (summary_row){ .given = r->given,
                           .verdict = r->verdict,
-                          .seconds = ran ? r->median_seconds : NAN,
+                          .seconds = ran ? r->mean_seconds : NAN,
                           .tokens_per_second = ran ? r->tokens_per_second : NAN,
                           .residual = ran && checked ? fmax(r->check[0].residual, r->check[1].residual) : NAN,
                           .valid = r->valid,

@@ -35,7 +35,7 @@ static void say_reasons(const case_result *r)
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
     say("Comparable %s%s\n", r->comparable ? "" : "no: ", r->comparison);
     say("%-16s %-6s %-5s ranks %d  %s  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload, size_name(c->size),
-        precision_name(c->precision), c->layout.ranks, layout_text(&c->layout, layout), r->median_seconds,
+        precision_name(c->precision), c->layout.ranks, layout_text(&c->layout, layout), r->mean_seconds,
         r->tokens_per_second, worst_residual(r, worst), r->valid ? "VALID" : "NOT VALID", verdict_words[r->verdict]);
 }
 

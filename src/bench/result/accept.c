@@ -74,7 +74,7 @@ void accept_case(case_result *r)
     r->not_accepted[0] = 0;
     if (!accept_expects(c)) return;
     find_reasons(r);
-    r->acceptance = r->not_accepted[0] ? ACCEPTANCE_NO : ACCEPTANCE_YES;
+    r->acceptance = r->not_accepted[0] ? ACCEPTANCE_NO : c->repeat < c->repeats ? ACCEPTANCE_LATER : ACCEPTANCE_YES;
 }
 
 void accept_count(final_counts *n, const case_result *r, bool stopped)

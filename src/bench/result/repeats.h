@@ -1,14 +1,16 @@
-/* Medians of a case that is run several times. */
+/* Mean step times of a case that is run several times. */
 #pragma once
 #include "bench/result/result.h"
 
-/* A median that is held against an expectation less 5 % must come back within as much: largest over smallest. */
+/* The limit of the largest over the smallest mean, less 1. A speed that is accepted less 5 % must be repeatable within
+ * as much. */
 #define REPEATS_LIMIT 0.05
 
 typedef struct {
-    int first, count;             /* number of the first repeat's case; medians so far */
+    int first, count;             /* number of the first repeat's case; means so far */
     double seconds[REPEATS_MOST]; /* ascending */
-} repeat_medians;
+} repeat_means;
 
-/* Adds the median of a case that has run, and sets r->repeated. Cases come in the order of the deck. */
-void repeats_add(repeat_medians *m, case_result *r);
+/* Adds the mean of a case that has run, and sets r->repeated if it is the last repeat. Cases come in the order of the
+ * deck. */
+void repeats_add(repeat_means *m, case_result *r);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 const char *const verdict_words[VERDICTS] = { "PASSED", "FAILED", "SKIPPED", "INTERRUPTED" };
-const char *const acceptance_words[] = { "", "ACCEPTED", "NOT ACCEPTED" };
+const char *const acceptance_words[] = { "", "ACCEPTED", "NOT ACCEPTED", "judged with the last repeat" };
 
 static double *nan_array(int64_t length)
 {
@@ -29,7 +29,8 @@ static case_result empty_result(const bench_case *c)
     case_result r = { .given = c, .tokens_per_step = c->global_batch * c->model.sequence };
     r.spread = r.drift = NAN;
     r.expected_tokens_per_second = NAN;
-    r.median_seconds = r.minimum_seconds = r.maximum_seconds = r.recipe_seconds = NAN;
+    r.mean_seconds = r.median_seconds = r.p95_seconds = NAN;
+    r.minimum_seconds = r.maximum_seconds = r.recipe_seconds = NAN;
     r.repeated = (repeated_seconds){ 0, NAN, NAN, NAN, NAN };
     r.tokens_per_second = r.tokens_per_second_per_gpu = r.tflops_per_gpu = NAN;
     r.recipe_mfu = r.model_mfu = r.days_per_trillion = NAN;
@@ -146,7 +147,9 @@ static void summarize_seconds(case_result *r)
     sort_numbers(sorted, n);
     r->minimum_seconds = sorted[0];
     r->maximum_seconds = sorted[n - 1];
+    r->mean_seconds = mean_of_last(first, n, n);
     r->median_seconds = median_of(first, n);
+    r->p95_seconds = quantile(sorted, n, 0.95);
     r->spread = quantile(sorted, n, 0.9) / quantile(sorted, n, 0.1);
     r->drift = median_of(first + n - half, half) / median_of(first, half);
     r->recipe_seconds = mean_of_last(first, n, r->given->metric_steps);
@@ -169,7 +172,7 @@ void result_summarize(case_result *r)
     const bench_case *c = r->given;
     if (r->completed <= c->warmup) return;
     summarize_seconds(r);
-    double step = r->median_seconds, peak = case_peak(c, r->device, c->precision);
+    double step = r->mean_seconds, peak = case_peak(c, r->device, c->precision);
     int gpus = c->layout.ranks;
     r->tokens_per_second = tokens_per_second(c->model.sequence, c->global_batch, step);
     r->tokens_per_second_per_gpu = r->tokens_per_second / gpus;

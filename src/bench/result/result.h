@@ -61,7 +61,7 @@ typedef struct {
     double excess, error; /* NaN: not known */
     int peers;
 } rank_pace;
-enum { OUTLIERS = 3 }; /* ranks that are named */
+enum { OUTLIERS = 3, SLOW_NAMES = 640 }; /* ranks that are named; bytes for the names of slow steps */
 
 /* Interrupted: asked to stop before its last step, and nothing failed until then. */
 typedef enum { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED, VERDICT_INTERRUPTED, VERDICTS } verdict;
@@ -75,14 +75,14 @@ typedef struct {
 } host_load;
 /* Do a node's ranks have more threads than it has cores, or than its quota pays for? */
 bool load_is_crowded(const host_load *l);
-/* Of what the deck expects (bench/result/accept.h); none: it expects nothing. */
-typedef enum { ACCEPTANCE_NONE, ACCEPTANCE_YES, ACCEPTANCE_NO } acceptance;
+/* What becomes of the deck's expectation (bench/result/accept.h). NONE: it has none. LATER: the last repeat decides. */
+typedef enum { ACCEPTANCE_NONE, ACCEPTANCE_YES, ACCEPTANCE_NO, ACCEPTANCE_LATER } acceptance;
 extern const char *const acceptance_words[];
 enum { ACCEPTANCE_REASON = 2 * REASON_LENGTH };
 
-/* Of the median step times of a case that is run several times, up to this one. */
+/* The mean step times of all repeats of a case. Only the last repeat has them. */
 typedef struct {
-    int count;                               /* 0: it is run once */
+    int count;                               /* 0: it is run once, or a later repeat is judged */
     double median, minimum, maximum, spread; /* spread: maximum / minimum - 1 */
 } repeated_seconds;
 
@@ -108,13 +108,16 @@ typedef struct {
     double soaks_until;                    /* by this rank's clock; a soak may end then */
     double spent_seconds;                  /* in them, by this rank's clock */
     /* over the measured window */
-    double median_seconds, minimum_seconds, maximum_seconds; /* median of an even count: mean of the middle two */
+    double mean_seconds; /* speed, MFU, repeats and acceptance follow from it */
+    double median_seconds, p95_seconds, minimum_seconds, maximum_seconds;
     double spread, drift; /* of step times: p90 / p10; median of the last half / of the first; NaN of a single one */
+    int64_t slow_steps;   /* rank 0, as the next (bench/slow/slow_steps.h) */
+    char slow_step_names[SLOW_NAMES]; /* "14 (2.9 times, rank 1 on host), 20 (...)" */
     repeated_seconds repeated;
     double recipe_seconds;                               /* mean of the last metric_steps, or of all if fewer */
-    double tokens_per_second, tokens_per_second_per_gpu; /* by the median; a rank is a GPU */
+    double tokens_per_second, tokens_per_second_per_gpu; /* by the mean; a rank is a GPU */
     double tflops_per_gpu;                               /* flops by the recipe's formula */
-    double recipe_mfu, model_mfu;         /* fractions of the peak, by the median; NaN where no peak is known */
+    double recipe_mfu, model_mfu;         /* fractions of the peak, by the mean; NaN where no peak is known */
     double recipe_ceiling, model_ceiling; /* FP8: the largest MFU with attention and LM head at the BF16 peak */
     double recipe_reached, model_reached; /* the MFU's parts of these */
     double days_per_trillion;             /* NaN for proxies */

@@ -1,4 +1,4 @@
-/* The run rules xgsw-1. */
+/* The run rules. */
 #include "bench/result/rules.h"
 #include "base/build_info.h"
 #include "base/text.h"
@@ -115,11 +115,11 @@ static void with_steady_steps(case_result *r)
                           r->drift, DRIFT_LIMIT);
 }
 
-/* Of a case that is run several times, up to this one. */
+/* Judges the means of all repeats. Only the last repeat has them. */
 static void as_before(case_result *r)
 {
     if (r->repeated.spread > REPEATS_LIMIT)
-        result_invalidate(r, "the medians of %d repeats spread by %.1f %%, limit %.0f %%", r->repeated.count,
+        result_invalidate(r, "the means of %d repeats spread by %.1f %%, limit %.0f %%", r->repeated.count,
                           100.0 * r->repeated.spread, 100.0 * REPEATS_LIMIT);
 }
 

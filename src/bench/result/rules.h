@@ -1,14 +1,15 @@
-/* The run rules: what a VALID result may not have, and which result is comparable with a published one. Every VALID is
- * one by the rules of a version; validation/RULES.md says them for people, validation/validate/rules.py derives them
+/* The run rules: what a VALID result may not have, and which result is comparable with a published one. VALID
+ * depends on the version of the rules. validation/RULES.md explains them; validation/validate/rules.py derives them
  * again from the record. Whoever changes a rule or a limit changes all three, and the version. */
 #pragma once
 #include "bench/result/result.h"
 
-#define RULES_VERSION "xgsw-1"
-/* A median of fewer steps hangs on single ones, and a tenth of fewer is no step. */
+/* A change of a rule or a limit raises the second number. */
+#define RULES_VERSION "xgsw-2.1"
+/* A mean of fewer steps depends on single ones, and a tenth of fewer is no step. */
 enum { LEAST_STEPS = 10 };
-/* Of step times, the ninth tenth's over the first's: an undisturbed machine stays within a few percent, so steps that
- * differ by a fifth were disturbed by something that the median does not show. */
+/* The limit of the 90th over the 10th percentile of the step times. An undisturbed machine stays within a few percent,
+ * so something disturbed steps that differ by a fifth. */
 #define SPREAD_LIMIT 1.2
 /* Of the medians of the window's halves, either way: what still warms up or slows down by a tenth within the window has
  * no speed yet, and a longer run would tell another. */

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "bench/slow/outliers.h"
+#include "bench/slow/slow_steps.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -175,7 +176,7 @@ void times_gather(rank_times *t, case_result *r)
     }
     for (int i = 0; facts && i < r->given->layout.ranks; i++)
         r->pace[i] = (rank_pace){ .flops = facts[i].flops, .bytes = facts[i].bytes };
-    if (facts) judge_paces(r), name_outliers(r, facts);
+    if (facts) judge_paces(r), name_outliers(r, facts), slow_steps_find(r, facts->host, sizeof *facts);
     world_broadcast(r->outlier, sizeof r->outlier, 0);
     free(facts);
     free(t->seconds);

@@ -41,7 +41,8 @@ static const key_row table[KEYS] = {
                           "a soak: the timed steps go on until so many have passed and there were at least "
                           "steps of them; it needs warmup of 2 or more, whose time says how many to keep room for" },
     [KEY_REPEATS] = { "repeats", INTEGER(1, REPEATS_MOST), .fallback = "1", FIELD(repeats),
-                      .explanation = "a case is run so many times; the medians must agree, or it is not valid" },
+                      .explanation =
+                          "a case is run so many times; the means must agree, or the last one is not valid" },
     [KEY_SEED] = { "seed", INTEGER(0, 4294967295), .fallback = "1", FIELD(seed),
                    .explanation = "of the initial weights and the tokens" },
     [KEY_TOKENS] = { "tokens", WORD(tokens_names), .rule = "recipe's", FIELD(tokens),

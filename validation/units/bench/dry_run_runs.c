@@ -46,10 +46,10 @@ static void run_layout(outcome *o, int layout)
 {
     char text[1024], reason[REASON_LENGTH];
     measure measured;
-    repeat_medians medians = { 0 };
+    repeat_means means = { 0 };
     const run_state in = { .load = { world_node_ranks(), world_node_cores(), 1, 0, INFINITY },
                            .stop = stop_open(),
-                           .repeats = &medians };
+                           .repeats = &means };
     snprintf(text, sizeof text, "%s[%s]\n%s", head, layouts[layout].workload, layouts[layout].keys);
     o->c = case_of(text, world_ranks());
     o->p = paper_open(&o->c);

@@ -12,6 +12,7 @@
 #include "bench/record/record.h"
 #include "bench/result/statistics.h"
 #include "bench/slow/gather.h"
+#include "bench/slow/slow_steps.h"
 #include "plan/deck/deck.h"
 #include "plan/model/params.h"
 #include <math.h>
@@ -125,7 +126,7 @@ static inline void sample_ranks(case_result *r, const bench_case *c)
         r->rank_table[RANK_RUN_DELAY][i] = 0.05 * r->rank_seconds[i];
     }
     for (int i = 0; i < ranks; i++) r->pace[i] = (rank_pace){ .flops = 1e12, .bytes = 1e9 };
-    judge_paces(r);
+    judge_paces(r), slow_steps_find(r, "host", 0);
 }
 
 /* Of the timed steps alone a number in ten thousand of the inputs became 0, in the mean. */
@@ -159,6 +160,7 @@ static inline void sample_speed(case_result *r, const bench_case *c)
     int64_t n = c->steps;
     memcpy(window, r->step_seconds + c->warmup, (size_t)n * sizeof *window);
     qsort(window, (size_t)n, sizeof *window, sample_order);
+    r->mean_seconds = mean_of_last(window, n, n), r->p95_seconds = quantile(window, n, 0.95);
     r->median_seconds = n % 2 ? window[n / 2] : 0.5 * (window[n / 2 - 1] + window[n / 2]);
     r->spread = quantile(window, n, 0.9) / quantile(window, n, 0.1);
     r->drift =
@@ -167,15 +169,15 @@ static inline void sample_speed(case_result *r, const bench_case *c)
     r->recipe_seconds = 0.0;
     for (int64_t i = n - c->metric_steps; i < n; i++)
         r->recipe_seconds += r->step_seconds[c->warmup + i] / (double)c->metric_steps;
-    r->tokens_per_second = batch * (double)c->model.sequence / r->median_seconds;
+    r->tokens_per_second = batch * (double)c->model.sequence / r->mean_seconds;
     r->tokens_per_second_per_gpu = r->tokens_per_second / ranks;
-    r->tflops_per_gpu = batch * c->recipe_flops_per_sequence / r->median_seconds / ranks / 1e12;
+    r->tflops_per_gpu = batch * c->recipe_flops_per_sequence / r->mean_seconds / ranks / 1e12;
     if (!c->proxy) r->days_per_trillion = 1e12 / r->tokens_per_second / 86400.0;
     snprintf(r->device, sizeof r->device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
     if (c->backend != BACKEND_CUDA) return;
     double peak = c->precision == PRECISION_FP8 ? 1979e12 : 989e12;
-    r->recipe_mfu = batch * c->recipe_flops_per_sequence / r->median_seconds / ranks / peak;
-    r->model_mfu = batch * c->model_flops_per_sequence / r->median_seconds / ranks / peak;
+    r->recipe_mfu = batch * c->recipe_flops_per_sequence / r->mean_seconds / ranks / peak;
+    r->model_mfu = batch * c->model_flops_per_sequence / r->mean_seconds / ranks / peak;
     if (c->precision != PRECISION_FP8) return;
     r->recipe_ceiling = sample_ceiling(c->recipe_flops_per_sequence, c->recipe_block_flops_per_sequence);
     r->model_ceiling = sample_ceiling(c->model_flops_per_sequence, c->model_block_flops_per_sequence);
