@@ -1,6 +1,8 @@
 """What the tests of kills, stops and full disks share: a small deck, runs of it in folders of their own, and what of a
 run can be lost."""
 
+import contextlib
+import glob
 import os
 import re
 import shutil
@@ -31,9 +33,13 @@ CASE = re.compile(r"^Case (\d+) ")
 
 
 def ranks_of(run):
-    """Process numbers of the ranks that an mpirun started."""
-    found = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in found.stdout.split()]
+    """Returns the process numbers of the ranks that an mpirun started, in the order of their start."""
+    found = []
+    for folder in glob.glob("/proc/[0-9]*"):
+        with contextlib.suppress(OSError), open(f"{folder}/stat", encoding="utf-8", errors="replace") as file:
+            if int(file.read().rsplit(")", 1)[1].split()[1]) == run.pid:
+                found.append(int(folder.split("/")[-1]))
+    return sorted(found)
 
 
 class Place:
