@@ -89,14 +89,9 @@ class Place:
         shutil.rmtree(self.path)
 
 
-def build_shim(folder):
-    """The library that kills a run at a point."""
-    shim = os.path.join(folder, "shim.so")
-    flags = subprocess.run("pkg-config --cflags hdf5-serial || pkg-config --cflags hdf5 || "
-                           "echo -I/usr/include/hdf5/serial", shell=True, capture_output=True, text=True, check=False)
-    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-O1", *flags.stdout.split(), "-o", shim,
-                    os.path.join(HERE, "shim.c"), "-ldl"], check=True)
-    return shim
+def shim_path(name):
+    """Returns the path of the library that make built of validation/NAME.c, to be preloaded."""
+    return os.path.join(TOP, os.environ.get("BUILD", "build/mpicc"), "shims", name + ".so")
 
 
 def printed_steps(text):
