@@ -5,6 +5,7 @@
 MPICC      ?= mpicc#    the MPI compiler: mpicc, mpicc.mpich, /opt/mpi/bin/mpicc
 DEBUG      ?= 0#        1: AddressSanitizer, UBSan and poison; the program is ./xgsw-debug
 MARCH      ?= native#   the processor to build for
+WERROR     ?= 0#        1: warnings are errors (CI sets it)
 CUDA       ?= auto#     0: build without the CUDA machine; 1: stop where it cannot be built
 CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
 CUDA_ARCH  ?= 90a#      GPUs to build for, e.g. "80 90a 100"
@@ -53,6 +54,9 @@ found: onednn=DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH
 #if __has_include(<cmocka.h>)
 found: cmocka=yes
 #endif
+#if __has_include(<omp.h>)
+found: openmp=yes
+#endif
 endef
 
 LOOK_FOR_HDF5 = pkg-config $1 hdf5-serial || pkg-config $1 hdf5 || echo $2
@@ -73,6 +77,7 @@ PROBE_CC    := $(or $(shell command -v $(MPICC)),$(CC))
 FOUND       := $(shell $(PROBE_CC) -E -P $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) build/probe.c 2>/dev/null \
                  | sed -n 's/^found: *//p' | tr -d ' "')
 COMPILER    := $(shell $(PROBE_CC) --version 2>/dev/null | head -1)
+MACROS      := $(shell $(PROBE_CC) -march=$(MARCH) -dM -E -x c /dev/null 2>/dev/null | awk '{ print $$2 }')
 MPI_SHOW    := $(shell $(MPICC) -show 2>/dev/null)
 NVCC        := $(if $(filter 0,$(CUDA)),,$(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) \
                  $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
@@ -103,7 +108,16 @@ NVCC :=
 CUDA_FROM :=
 endif
 ONEDNN_MAJOR := $(firstword $(subst ., ,$(call version,onednn)))
-MISSING      := $(strip $(foreach library,mpi hdf5 onednn,$(if $(call version,$(library)),,$(library))))
+MISSING      := $(strip $(foreach library,mpi hdf5 onednn openmp,$(if $(call version,$(library)),,$(library))))
+
+# What a compiler uses by itself of a processor: its macro, and the name in /proc/cpuinfo where that is another.
+FEATURES := SSE3=pni SSSE3 SSE4_1 SSE4_2 POPCNT AVX AVX2 F16C FMA BMI=bmi1 BMI2 LZCNT=abm MOVBE AVXVNNI=avx_vnni GFNI \
+            AVX512F AVX512BW AVX512CD AVX512DQ AVX512VL AVX512VBMI AVX512IFMA AVX512VBMI2=avx512_vbmi2 \
+            AVX512VNNI=avx512_vnni AVX512BITALG=avx512_bitalg AVX512VPOPCNTDQ=avx512_vpopcntdq \
+            AVX512BF16=avx512_bf16 AVX512FP16=avx512_fp16 ARM_FEATURE_SVE=sve ARM_FEATURE_SVE2=sve2
+USED     := $(foreach row,$(FEATURES),$(foreach macro,$(firstword $(subst =, ,$(row))),$(if \
+            $(filter __$(macro) __$(macro)__,$(MACROS)),$(lastword $(subst =, ,$(row))))))
+MUST_HAVE := $(if $(USED),$(shell echo $(USED) | tr A-Z a-z))
 
 # --- How it is compiled -------------------------------------------------------------------------------------------
 # Host and device must round alike, so a*b+c must never become a fused multiply-add by itself. -std=c11 (not gnu11)
@@ -115,7 +129,8 @@ MISSING      := $(strip $(foreach library,mpi hdf5 onednn,$(if $(call version,$(
 OPTIMIZE := $(if $(filter 1,$(DEBUG)),-g -O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
               -fsanitize=float-cast-overflow -fno-sanitize-recover=all -DBUILD_DEBUG=1,-O3 -DBUILD_DEBUG=0)
 CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno -ffp-contract=off \
-            -Wall -Wextra -Wno-unused-parameter -Wshadow -Wconversion -Werror \
+            -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wshadow -Wconversion \
+            $(if $(filter 1,$(WERROR)),-Werror) \
             $(if $(findstring MPICH,$(MPI_NAME)),-Wno-stringop-overflow)
 CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
             $(call FROM_DIR,$(CUDA_FROM))
@@ -129,7 +144,7 @@ CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SA
               -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"' -DXGSW_NVML='"libnvidia-ml.so.1"'
 CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt \
                -Wl$(,)-rpath$(,)'$$ORIGIN/lib':$(CUDA_FROM)/lib64:$(CUDA_FROM)/lib)
-NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xptxas -v \
+NVCC_FLAGS := -std=c++17 -O3 --fmad=false $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xptxas -v \
               -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
@@ -146,9 +161,20 @@ SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcar
 KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
-UNIT_C  := $(shell find validation/units -name "*.c")
-NO_UNIT := $(if $(HAS_CUDNN),,%/cudnn_graphs.c %/cudnn_kernels.c)
+TEST_C  := $(sort $(shell find validation -name "*.c"))
+UNIT_C  := $(filter validation/units/%,$(TEST_C))
+BENCH_C := $(filter validation/bench/%,$(TEST_C))
+FUZZ_C  := $(filter validation/fuzz/%,$(TEST_C))
+# All others are libraries that tests preload into a run.
+SHIM_C  := $(filter-out $(UNIT_C) $(BENCH_C) $(FUZZ_C) validation/emulator/%,$(TEST_C))
+FUZZING := $(wildcard $(shell clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(shell uname -m).a)
+NO_UNIT := $(if $(HAS_CUDNN),,$(filter %/cudnn_graphs.c %/cudnn_kernels.c,$(UNIT_C)))
+LEFT_OUT = $(foreach file,$(NO_UNIT),$(file) (no cudnn_backend.h)) \
+           $(if $(FUZZING),,$(foreach file,$(FUZZ_C),$(file) (no clang with libFuzzer)))
 UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(NO_UNIT),$(UNIT_C))))
+BENCHES := $(BENCH_C:validation/bench/%.c=$(BUILD)/bench/%)
+FUZZERS := $(if $(FUZZING),$(FUZZ_C:validation/fuzz/%.c=build/fuzz/fuzz_%))
+SHIMS   := $(SHIM_C:validation/%.c=$(BUILD)/shims/%.so)
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
 CUDA_UNITS = $(if $(NVCC),$(shell \
                (validation/suite cuda; sed -n 's/^[a-z].* \(check\|look\) //p' validation/cuda/acceptance.list) \
@@ -156,7 +182,7 @@ CUDA_UNITS = $(if $(NVCC),$(shell \
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all run check check-long check-cuda bundle bundle-parts install bench tests tests-long units format
+.PHONY: emulator all run check check-long check-cuda bundle bundle-parts install bench tests tests-long units format programs
 .PHONY: clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
@@ -170,7 +196,7 @@ check check-long: ## install what tests need, build, run the tests of validation
 	@run/setup check
 	@$(MAKE) $(subst check,tests,$@)
 
-tests tests-long: all units emulator
+tests tests-long: all programs
 	@validation/suite $(if $(findstring long,$@),long,check) | \
 	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --jobs 2 --exec validation/run_test -
 
@@ -188,10 +214,13 @@ install: all ## install program, decks, launchers and a module file below PREFIX
 
 bundle-parts: $(PROGRAM) $(CUDA_UNITS)
 
-bench: all $(BUILD)/bench/kernels $(BUILD)/bench/journal ## time the hot pieces
-	@XGSW=./$(PROGRAM) KERNELS=$(BUILD)/bench/kernels JOURNAL=$(BUILD)/bench/journal validation/bench/run
+bench: all $(BENCHES) ## time the hot pieces
+	@XGSW=./$(PROGRAM) BUILD=$(BUILD) validation/bench/run
 
-units: $(UNITS)
+units: $(UNITS) $(SHIMS)
+
+programs: units emulator $(BENCHES) $(FUZZERS) # every program below validation/
+	$(if $(strip $(LEFT_OUT)),@echo 'left out: $(strip $(LEFT_OUT))')
 
 emulator: ## build the CUDA machine for the tests' emulator of a GPU (build/emulator)
 
@@ -211,6 +240,7 @@ missing: # for run/setup: the names of missing libraries, cmocka included
 define NEEDS
 xgsw needs $(MISSING). Not found here, looking with $(MPICC).
 On Debian and Ubuntu run/setup installs it. `make help` shows how to point at other places
+(openmp: the compiler that $(MPICC) calls has no <omp.h>; for clang it is in libomp-dev)
 endef
 
 found: # says what this build uses, or stops
@@ -237,7 +267,7 @@ build/$(PROGRAM).linked: FORCE | found
 $(BUILD)/build_info.c: FORCE | found
 	$(call keep,'/* Written by the Makefile. */' '#include "base/build_info.h"' \
 	  'const char build_commit[] = "$(COMMIT)";' 'const int build_dirty = $(DIRTY);' \
-	  'const int build_debug = BUILD_DEBUG;' 'const char build_flags[] = "$(CFLAGS)";' \
+	  'const int build_debug = BUILD_DEBUG;' 'const char build_flags[] = "$(CFLAGS)";' 'const char build_needs[] = "$(MUST_HAVE)";' \
 	  'const char build_compiler[] = "$(COMPILER)";' 'const char build_mpi[] = "$(MPI_NAME)";' \
 	  'const char build_date[] = BUILD_DATE;'$(if $(filter 1,$(DEBUG)), '' \
 	  '/* MPI libraries leak; CUDA maps memory where the sanitizer keeps a gap. */' \
@@ -251,6 +281,9 @@ $(BUILD)/build_info.o: $(BUILD)/build_info.c $(OBJECTS)
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  compile $<'
 	$(Q)$(COMPILE) $< -o $@
+
+# It runs on every processor of the architecture, to say what this one lacks.
+$(BUILD)/src/base/processor.o: private COMPILE := $(filter-out -march=%,$(COMPILE))
 
 $(addprefix $(BUILD)/src/machine/cuda/,device/libraries.o cudnn/cudnn_graph.o device/nvml.o): CPPFLAGS += $(CUDA_FLAGS)
 
@@ -275,6 +308,20 @@ $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 $(BUILD)/bench/%: validation/bench/%.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  bench   $<'
 	$(Q)$(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) -o $@
+
+# Without the MPI library where a shim does not call it: it is preloaded into shells, too.
+$(BUILD)/shims/%.so: validation/%.c $(BUILD)/flags
+	@mkdir -p $(@D); echo '  shim    $<'
+	$(Q)$(MPICC) $(subst $(OPTIMIZE),-O1,$(CFLAGS)) $(HDF5_CFLAGS) -shared -fPIC -Wl,--as-needed $< -ldl -lm -o $@
+
+# Fuzzers of the deck's parser and of the reader of --replay's files, with clang's libFuzzer and sanitizers.
+FUZZED := $(filter src/plan/%,$(ALL_C)) $(addprefix src/machine/,op_file.c op_rules.c shadow_limits.c tensor.c) \
+          src/machine/watch/state.c $(filter src/base/%,$(ALL_C))
+build/fuzz/fuzz_%: validation/fuzz/%.c $(FUZZED) $(shell find src/base src/plan src/machine -name "*.h")
+	@mkdir -p $(@D); echo '  fuzzer  $<'
+	$(Q)clang -std=c11 -D_GNU_SOURCE -O2 -g1 -fsanitize=fuzzer,address,undefined,float-cast-overflow \
+	  -fno-sanitize-recover=all -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern -DBUILD_DEBUG=1 -Isrc -Ivalidation \
+	  $< $(FUZZED) -lm -o $@
 
 # What was compiled from a source that has moved since is compiled anew from where that lies now.
 src/%.c src/%.cu validation/%.c validation/%.cpp: ;

@@ -103,21 +103,20 @@ static void time_activations(dtype t)
 /* Codes with their transposed copy, alone, of the other format; a transposed copy of codes, made anew. */
 static void time_codes(dtype t)
 {
-    static float scale = 16.0f;
+    static float scale[FP8_FACTORS] = { 16.0f, 1.0f / 16.0f };
     static int32_t amax;
     static uint64_t counts[FP8_COUNTS];
     tensor x = filled(t, TOKENS, FFN), codes = filled(E4M3, TOKENS, FFN), transposed = filled(E4M3, FFN, TOKENS);
-    codes.scale = transposed.scale = &scale;
-    quantize_operands q = { .x = x,
-                            .codes = codes,
-                            .transposed = transposed,
-                            .amax = tensor_1d(&amax, I32, 1),
-                            .counts = tensor_1d(counts, U64, FP8_COUNTS) };
-    time_op("quantize", t, quantize_op(q));
-    q.transposed = tensor_none();
-    time_op("quantize_rows", t, quantize_op(q));
-    q.codes.type = E5M2;
-    time_op("quantize_rows_e5m2", t, quantize_op(q));
+    codes.scale = transposed.scale = scale;
+    encoding to = { .codes = codes,
+                    .transposed = transposed,
+                    .amax = tensor_1d(&amax, I32, 1),
+                    .counts = tensor_1d(counts, U64, FP8_COUNTS) };
+    time_op("quantize", t, quantize_op(x, to));
+    to.transposed = tensor_none();
+    time_op("quantize_rows", t, quantize_op(x, to));
+    to.codes.type = E5M2;
+    time_op("quantize_rows_e5m2", t, quantize_op(x, to));
     time_op("transpose", t, transpose_op(transposed, codes));
     time_op("copy", t, copy_op(filled(t, TOKENS, FFN), WRITE, x));
 }

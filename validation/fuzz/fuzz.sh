@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a fuzzer with clang's libFuzzer under sanitizers and runs it:
+# Runs a fuzzer, which make builds with clang's libFuzzer and sanitizers:
 #   validation/fuzz/fuzz.sh deck|op_file EXECUTIONS [LONGEST]   (libFuzzer's own lines go to stderr)
 # Status 0 and one line if nothing was found; what was found lies in build/fuzz/.
 set -euo pipefail
@@ -8,14 +8,7 @@ name=$1 executions=$2 longest=${3:-300}
 here=build/fuzz
 rm -rf "${here:?}/$name"
 mkdir -p $here/$name
-base="$(find src/base -name '*.c' ! -name 'kernel_call_*') src/base/kernel_call_other.c"
-case $name in
-deck) sources="$(find src/plan -name '*.c') $base" ;;
-op_file) sources="$(echo src/machine/{op_file,op_rules,shadow_limits,tensor,watch/state}.c) $base" ;;
-esac
-clang -std=c11 -D_GNU_SOURCE -O2 -g1 -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=all \
-    -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern -DBUILD_DEBUG=1 -Isrc -Ivalidation \
-    validation/fuzz/$name.c $sources -lm -o $here/fuzz_$name
+make -s "$here/fuzz_$name"
 [ $name != deck ] || for deck in inputs/*.dat inputs/reference/*.dat validation/decks/bad/*.dat; do
     [ "$(stat -c %s "$deck")" -ge "$longest" ] || { printf '\002'; cat "$deck"; } >"$here/$name/$(basename "$deck")"
 done

@@ -28,7 +28,7 @@ play() { # FILE SCENE LIMIT
     timeout -k 5 60 run/local -q -n $ranks -x "$program" "$2" "$3" >"$1" 2>&1 || status=$?
     seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000))
     for _ in $(seq 100); do
-        left=$(pgrep -f "$program $2 $3\$")
+        left=$(grep -lsaP "\Q$program\E\x00$2\x00$3\x00\$" /proc/[0-9]*/cmdline)
         [ -n "$left" ] || break
         sleep 0.1
     done

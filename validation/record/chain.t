@@ -12,7 +12,7 @@ import struct
 import subprocess
 import tempfile
 
-from runs import LONG, SMALL, STEP, XGSW, Place, Tap, build_shim
+from runs import LONG, SMALL, STEP, XGSW, Place, Tap, shim_path
 
 import h5py
 import numpy as np
@@ -326,7 +326,7 @@ def recovered_and_its_output(tap, place, said, printed):
 
 def a_killed_run(tap, folder):
     place = Place(DECK)
-    place.start(0, shim=(build_shim(folder), "print 52 after")).wait(timeout=120)
+    place.start(0, shim=(shim_path("record/shim"), "print 52 after")).wait(timeout=120)
     data, said = place.bytes("gsw.h5.journal"), place.text("out")
     printed = len([line for line in said.splitlines() if STEP.search(line)])
     found = recovered(place, data)

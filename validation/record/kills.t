@@ -7,11 +7,10 @@ import fcntl
 import os
 import random
 import signal
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from runs import LONG, Place, Tap, Unreadable, build_shim, lost, printed_steps, ranks_of, recover
+from runs import LONG, Place, Tap, Unreadable, lost, printed_steps, ranks_of, recover, shim_path
 
 POINTS = ("journal {} before", "journal {} torn", "journal {} after", "print {} before", "print {} after",
           "write 1 torn", "sync 1 before", "keep 1 after", "rename 1 before", "rename 1 after", "folder 1 after",
@@ -66,14 +65,12 @@ def check_living(tap):
 
 def main():
     tap = Tap()
-    with tempfile.TemporaryDirectory() as folder:
-        shim = build_shim(folder)
-        first = Place()
-        first.run(2)
-        old = first.bytes("gsw.h5")
-        first.close()
-        with ThreadPoolExecutor(2) as pool:
-            ends = list(pool.map(lambda number: kill(number, shim, old), range(KILLS)))
+    shim, first = shim_path("record/shim"), Place()
+    first.run(2)
+    old = first.bytes("gsw.h5")
+    first.close()
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(lambda number: kill(number, shim, old), range(KILLS)))
     for point, _, failures in ends:
         for failure in failures[:3]:
             tap.say(f"{point}: {failure}")

@@ -1,6 +1,8 @@
 """What the tests of kills, stops and full disks share: a small deck, runs of it in folders of their own, and what of a
 run can be lost."""
 
+import contextlib
+import glob
 import os
 import re
 import shutil
@@ -31,9 +33,13 @@ CASE = re.compile(r"^Case (\d+) ")
 
 
 def ranks_of(run):
-    """Process numbers of the ranks that an mpirun started."""
-    found = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in found.stdout.split()]
+    """Returns the process numbers of the ranks that an mpirun started, in the order of their start."""
+    found = []
+    for folder in glob.glob("/proc/[0-9]*"):
+        with contextlib.suppress(OSError), open(f"{folder}/stat", encoding="utf-8", errors="replace") as file:
+            if int(file.read().rsplit(")", 1)[1].split()[1]) == run.pid:
+                found.append(int(folder.split("/")[-1]))
+    return sorted(found)
 
 
 class Place:
@@ -83,14 +89,9 @@ class Place:
         shutil.rmtree(self.path)
 
 
-def build_shim(folder):
-    """The library that kills a run at a point."""
-    shim = os.path.join(folder, "shim.so")
-    flags = subprocess.run("pkg-config --cflags hdf5-serial || pkg-config --cflags hdf5 || "
-                           "echo -I/usr/include/hdf5/serial", shell=True, capture_output=True, text=True, check=False)
-    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-O1", *flags.stdout.split(), "-o", shim,
-                    os.path.join(HERE, "shim.c"), "-ldl"], check=True)
-    return shim
+def shim_path(name):
+    """Returns the path of the library that make built of validation/NAME.c, to be preloaded."""
+    return os.path.join(TOP, os.environ.get("BUILD", "build/mpicc"), "shims", name + ".so")
 
 
 def printed_steps(text):

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <sched.h>
 #include <sys/mount.h>
