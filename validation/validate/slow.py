@@ -77,15 +77,12 @@ def slow_steps(case):
     """What the record says of each slow step, but for the hosts."""
     first, last, median = case.settings["warmup"], case["results/completed"], np.median(case.measured)
     busy = case["ranks/rank_seconds"] - sum(case["ranks/waiting_" + axis] for axis in WAITING)
-    seconds = case["steps/step_seconds"][:last]
-    slow = seconds > SLOW * median
-    quiet = ~(slow | np.append(slow[1:], False))
-    longer = busy[:last] - busy[:last][first:][quiet[first:]].mean(axis=0)
-    for step in first + np.flatnonzero(slow[first:]):
-        excess = longer[max(step - 1, 0) : step + 1].sum(axis=0)
-        held_up = excess.max() >= 0.5 * (seconds[step] - median)
-        who = f"rank {excess.argmax()}" if held_up else "all ranks waited"
-        yield f"{step} ({seconds[step] / median:.3g} times, {who})"
+    seconds = np.column_stack((busy, case["steps/step_seconds"]))[:last]
+    longer = seconds - seconds[first:].mean(axis=0)
+    for step in first + np.flatnonzero(seconds[first:, -1] > SLOW * median):
+        *excess, whole = longer[max(step - 1, 0) : step + 1].sum(axis=0)
+        who = f"rank {np.argmax(excess)}" if max(excess) >= 0.5 * whole else "all ranks waited"
+        yield f"{step} ({seconds[step, -1] / median:.3g} times, {who})"
 
 
 def check_slow_steps(case, f):

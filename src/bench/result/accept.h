@@ -12,8 +12,7 @@ enum { EXPECTED_TEXT = 96 };
 const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT]);
 
 /* Sets what is expected of a judged or skipped case, whether it is accepted (PASSED, VALID, and at least the expected
- * tokens/s less the tolerance), and why not: the most decisive reasons, in one sentence. A repeat before the last has
- * nothing against it or is not accepted; the last one decides. */
+ * tokens/s less the tolerance), and why not: the most decisive reasons, in one sentence. The last repeat decides. */
 void accept_case(case_result *r);
 
 /* Adds a case to the counts; stopped: the run was asked to stop before its end. */

@@ -2,8 +2,7 @@
 #pragma once
 #include "bench/result/result.h"
 
-/* The limit of the largest over the smallest mean, less 1. A speed that is accepted less 5 % must be repeatable within
- * as much. */
+/* Largest over smallest mean, less 1: a speed that is accepted less 5 % must be repeatable within as much. */
 #define REPEATS_LIMIT 0.05
 
 typedef struct {
@@ -11,6 +10,5 @@ typedef struct {
     double seconds[REPEATS_MOST]; /* ascending */
 } repeat_means;
 
-/* Adds the mean of a case that has run, and sets r->repeated if it is the last repeat. Cases come in the order of the
- * deck. */
+/* Adds the mean of a case that has run; sets r->repeated of the last repeat. Cases come in the order of the deck. */
 void repeats_add(repeat_means *m, case_result *r);

@@ -108,8 +108,7 @@ typedef struct {
     double soaks_until;                    /* by this rank's clock; a soak may end then */
     double spent_seconds;                  /* in them, by this rank's clock */
     /* over the measured window */
-    double mean_seconds; /* speed, MFU, repeats and acceptance follow from it */
-    double median_seconds, p95_seconds, minimum_seconds, maximum_seconds;
+    double mean_seconds, median_seconds, p95_seconds, minimum_seconds, maximum_seconds;
     double spread, drift; /* of step times: p90 / p10; median of the last half / of the first; NaN of a single one */
     int64_t slow_steps;   /* rank 0, as the next (bench/slow/slow_steps.h) */
     char slow_step_names[SLOW_NAMES]; /* "14 (2.9 times, rank 1 on host), 20 (...)" */

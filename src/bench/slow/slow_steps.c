@@ -5,43 +5,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Rank number `ranks` stands for all of them, which take as long as the step. */
 static double busy_seconds(const case_result *r, int64_t step, int rank)
 {
-    int64_t i = step * r->given->layout.ranks + rank;
+    int64_t ranks = r->given->layout.ranks, i = step * ranks + rank;
+    if (rank == ranks) return r->step_seconds[step];
     double busy = r->rank_seconds[i];
     for (int table = RANK_WAITING_TENSOR; table < RANK_TABLES; table++) busy -= r->rank_table[table][i];
     return busy;
 }
 
-static bool is_slow(const case_result *r, int64_t step, double limit)
-{
-    return step < r->completed && r->step_seconds[step] > limit;
-}
-
-/* Returns for each rank the mean of its busy seconds in quiet steps; owned by the caller. */
-static double *usual_seconds(const case_result *r, double limit)
+/* Returns the means over the timed steps, [ranks + 1]; owned by the caller. */
+static double *mean_busy_seconds(const case_result *r)
 {
     int ranks = r->given->layout.ranks;
-    double *usual = calloc((size_t)ranks, sizeof *usual), steps = 0.0;
-    if (!usual) FAIL("no memory for the times of %d ranks", ranks);
-    for (int64_t s = r->given->warmup; s < r->completed; s++) {
-        if (is_slow(r, s, limit) || is_slow(r, s + 1, limit)) continue;
-        steps += 1.0;
-        for (int i = 0; i < ranks; i++) usual[i] += busy_seconds(r, s, i);
-    }
-    for (int i = 0; i < ranks; i++) usual[i] /= steps;
-    return usual;
+    int64_t first = r->given->warmup, steps = r->completed - first;
+    double *mean = calloc((size_t)ranks + 1, sizeof *mean);
+    if (!mean) FAIL("no memory for the times of %d ranks", ranks);
+    for (int64_t s = first; s < r->completed; s++)
+        for (int i = 0; i <= ranks; i++) mean[i] += busy_seconds(r, s, i) / (double)steps;
+    return mean;
+}
+
+static double excess(const case_result *r, int64_t step, int rank, const double *mean)
+{
+    double before = step > 0 ? busy_seconds(r, step - 1, rank) - mean[rank] : 0.0;
+    return before + busy_seconds(r, step, rank) - mean[rank];
 }
 
 /* Returns the rank that was slow in the step, or -1. */
-static int slow_rank(const case_result *r, int64_t step, double median, const double *usual)
+static int slow_rank(const case_result *r, int64_t step, const double *mean)
 {
-    double most = 0.5 * (r->step_seconds[step] - median);
-    int slow = -1;
-    for (int i = 0; i < r->given->layout.ranks; i++) {
-        double longer = busy_seconds(r, step, i) - usual[i];
-        if (step > 0) longer += busy_seconds(r, step - 1, i) - usual[i];
-        if (longer >= most) most = longer, slow = i;
+    int ranks = r->given->layout.ranks, slow = -1;
+    double most = 0.5 * excess(r, step, ranks, mean);
+    for (int i = 0; i < ranks; i++) {
+        double own = excess(r, step, i, mean);
+        if (own >= most) most = own, slow = i;
     }
     return slow;
 }
@@ -49,17 +48,16 @@ static int slow_rank(const case_result *r, int64_t step, double median, const do
 void slow_steps_find(case_result *r, const char *hosts, size_t stride)
 {
     int64_t first = r->given->warmup;
-    double median = median_of(r->step_seconds + first, r->completed - first), limit = SLOW_STEP * median;
-    double *usual = usual_seconds(r, limit);
+    double median = median_of(r->step_seconds + first, r->completed - first), *mean = mean_busy_seconds(r);
     size_t used = 0, room = sizeof r->slow_step_names;
     r->slow_steps = 0;
     for (int64_t s = first; s < r->completed; s++) {
         char who[64] = "all ranks waited";
-        if (!is_slow(r, s, limit) || r->slow_steps++ >= SLOW_STEPS_NAMED) continue;
-        int i = slow_rank(r, s, median, usual);
+        if (r->step_seconds[s] <= SLOW_STEP * median || r->slow_steps++ >= SLOW_STEPS_NAMED) continue;
+        int i = slow_rank(r, s, mean);
         if (i >= 0) snprintf(who, sizeof who, "rank %d on %.32s", i, hosts + (size_t)i * stride);
         used += (size_t)snprintf(r->slow_step_names + used, room - used, "%s%lld (%.3g times, %s)", used ? ", " : "",
                                  (long long)s, r->step_seconds[s] / median, who);
     }
-    free(usual);
+    free(mean);
 }

@@ -1,10 +1,9 @@
 /* The timed steps that took more than SLOW_STEP times the median, and the rank that was slow in each.
  *
- * A rank is busy in a step while it does not wait for transfers. The host counts the wait for a gather after the
- * optimizer to the step before, so a rank's excess is taken over both steps: by how much longer it was busy than twice
- * its mean of the quiet steps, which are not slow and come before none that is. The rank of the largest excess was
- * slow, if that is at least half of what the step took longer than the median. Otherwise all ranks waited, as for the
- * network. */
+ * A rank is busy in a step while it does not wait for transfers. Its excess is by how much longer than in its mean step
+ * it was busy in the step and the one before, to which the host counts the wait for a gather after the optimizer. The
+ * rank of the largest excess was slow, if that is at least half of the excess of the two steps' time. Otherwise all
+ * ranks waited, as for a slow network. */
 #pragma once
 #include "bench/result/result.h"
 
