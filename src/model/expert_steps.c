@@ -109,13 +109,35 @@ static tensor by_matrix(const step_call *c, tensor rows)
     return tensor_3d(rows.data, rows.type, experts, rows.dim[0] / experts, rows.dim[1]);
 }
 
-static void multiply(step_call *c, weight_use use, tensor y, tensor x)
+static const char *name_of(const step_call *c, weight_use use)
 {
-    bool forward = use == USE_FORWARD;
+    return use == USE_FORWARD ? c->step->name : c->step->backward_name;
+}
+
+/* Borrowed: [own, k, n] of all own experts. */
+static tensor matrices(const step_call *c, weight_use use)
+{
     tensor w = fp8_weight(c, of_all(c), use);
     if (w.dims == 2) w = by_matrix(c, w);
-    submit(c->work->queues.compute, forward ? c->step->name : c->step->backward_name,
-           grouped_matmul_op(by_expert(y), WRITE, by_expert(x), forward ? tensor_transposed(w) : w));
+    return use == USE_FORWARD ? tensor_transposed(w) : w;
+}
+
+static void multiply(step_call *c, weight_use use, tensor y, tensor x)
+{
+    submit(c->work->queues.compute, name_of(c, use),
+           grouped_matmul_op(by_expert(y), WRITE, by_expert(x), matrices(c, use)));
+    step_return(c, of_all(c), use);
+}
+
+static void multiply_imitated(step_call *c, weight_use use, tensor y, tensor x)
+{
+    mixture *e = &c->work->experts;
+    imitated_product p = { .a = by_expert(x),
+                           .w = matrices(c, use),
+                           .made = by_expert(e->partial),
+                           .runs = step_runs(c, use, x.dim[2]),
+                           .sum = { .partial = e->partial, .parts = e->parts, .out = y } };
+    imitation_multiply(&e->tensor, name_of(c, use), p);
     step_return(c, of_all(c), use);
 }
 
@@ -148,9 +170,13 @@ static void multiply_sum(step_call *c, weight_use use, tensor y, tensor x)
 {
     mixture *e = &c->work->experts;
     bool alone = e->tensor.ranks->size == 1;
+    if (e->tensor.imitated) {
+        multiply_imitated(c, use, y, x);
+        return;
+    }
     multiply(c, use, alone ? y : e->partial, x);
     if (!alone)
-        sequence_scatter(&e->tensor, use == USE_FORWARD ? c->step->name : c->step->backward_name,
+        sequence_scatter(&e->tensor, name_of(c, use),
                          (scattered_sum){ .partial = e->partial, .parts = e->parts, .out = y });
 }
 

@@ -94,6 +94,8 @@ static void open_mixture(workspace *w, arena *a)
     open_records(w, a);
     if (x->args.groups > 1) open_order(w, a);
     if (n->expert_ranks > 1) x->exchanged = tensor_taken(a, ACTIVATIONS, expert_rows_shape(n));
+    scattered_sum alone = imitation_open(&x->tensor, gathered, a);
+    x->partial = alone.partial, x->parts = alone.parts;
     if (n->tensor_ranks == 1) return;
     tensor *buffer[] = { &x->gathered, &x->d_gathered, &x->partial, &x->parts };
     for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, gathered);

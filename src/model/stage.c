@@ -68,7 +68,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .family = family_of(c),
                             .extents = rank_extents_of(c, m),
                             .queues = *q,
-                            .tensor = { *q, &m->axis[AXIS_TENSOR], c->strips },
+                            .tensor = { *q, &m->axis[AXIS_TENSOR], c->strips, c->imitated_tensor },
                             .context = { &m->axis[AXIS_CONTEXT], &m->context_reversed },
                             .experts = { .chunks = c->layout.chunks_per_stage,
                                          .ranks = &m->expert,

@@ -131,6 +131,7 @@ typedef struct {
     int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
     double capacity; /* of an expert, over an even share of a group's choices; 0: none is dropped */
     capacity_groups capacity_groups;
+    int imitated_tensor; /* a case of one rank rounds partial sums as so many tensor ranks do; 0: as its own layout */
     sample_share samples;
     bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;

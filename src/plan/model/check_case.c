@@ -45,6 +45,8 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.recipe_layout = false, single.recipe_gpus = 0;
     single.backend = BACKEND_HOST;
     if (fp32) single.precision = PRECISION_FP32;
+    single.imitated_tensor =
+        single.precision != PRECISION_FP32 && c->layout.degree[AXIS_TENSOR] > 1 ? c->layout.degree[AXIS_TENSOR] : 0;
     single.sharding = SHARDING_NONE;
     single.recompute = RECOMPUTE_NONE;
     single.schedule = SCHEDULE_1F1B;

@@ -10,5 +10,6 @@ enum { CHECK_STEPS = 4 };
 bench_case check_case(const bench_case *c);
 /* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:
  * what the reference computes: on the host, in submitted order, healthy. Same global batch, all of it in microbatches
- * of micro_batch. Padded vocabulary follows the single rank. */
+ * of micro_batch. Padded vocabulary follows the single rank. In the case's own precision it rounds as the case's tensor
+ * ranks do. */
 bench_case single_rank_case(const bench_case *c, bool fp32);
