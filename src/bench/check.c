@@ -213,6 +213,7 @@ static void step_references(check_result *c, check *k, const trainer *t, const r
 {
     if (k->routes) routing_give(t, k->reference, k->references);
     if (fp8_delays(&k->given)) hold_scales(c, k, of, step);
+    else if (k->scales) scaling_give_current(t, &k->given, &k->reference[0].trainer);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 

@@ -124,5 +124,5 @@ check_limits check_limits_of(const bench_case *c, bool against_fp32)
     const check_limits *of = against_fp32 ? &bf16_against_fp32 : &bf16;
     if (c->precision == PRECISION_FP32) return fp32;
     if (c->precision == PRECISION_FP8) of = against_fp32 ? &fp8_against_fp32 : &fp8;
-    return c->backend == BACKEND_HOST ? limits_on_host(*of, c, against_fp32) : limits_on_gpu(*of, c);
+    return c->backend == BACKEND_HOST && is_imitated(c) ? limits_on_host(*of, c, against_fp32) : limits_on_gpu(*of, c);
 }

@@ -74,13 +74,16 @@ tensor step_made(const step_call *c, int place) { return c->slot[c->step->makes[
 tensor step_d_read(const step_call *c, int place) { return gradient(c, c->step->reads[place]); }
 tensor step_d_made(const step_call *c, int place) { return gradient(c, c->step->makes[place]); }
 
-int step_row(const step_call *c, param_rows rows) { return param_row(c->work->params, rows.first, c->layer); }
+int step_row(const step_call *c, param_rows rows)
+{
+    return param_row(c->work->params, rows.first, c->layer) + (int)c->part * rows.count;
+}
 
 column_runs step_runs(const step_call *c, weight_use use, int64_t columns)
 {
     column_runs r = { .count = 1, .columns = { columns } };
     if (use == USE_FORWARD) return r;
-    const param *p = &c->work->params->row[step_row(c, c->step->weight)];
+    const param *p = &c->work->params->row[param_row(c->work->params, c->step->weight.first, c->layer)];
     for (r.count = 0; r.count < c->step->weight.count; r.count++) r.columns[r.count] = p[r.count].part.rows;
     return r;
 }

@@ -57,6 +57,7 @@ typedef struct step_call {
     tensor *slot;          /* of this microbatch and layer */
     residual in;           /* forward: what the layer is given */
     bool again;            /* forward, in backward */
+    int64_t part;          /* of the experts, which is at work (expert_parts) */
     tensor dx;             /* backward: gradient of the residual stream */
     access_mode dx_access; /* WRITE: it begins here */
     gathering input;       /* backward: of the next step that gathers */
