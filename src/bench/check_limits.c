@@ -83,46 +83,36 @@ static const check_limits bf16_against_fp32 = {
     .margin = 1e-1,    /*                                         2.3e-2 */
 };
 
-/* The first step on the host, against the reference that rounds as the run does (parallel/imitation.h). What is left
- * is the order in which gradients are added up: in BF16, microbatch by microbatch and rank by rank. */
-typedef struct {
-    double loss, gradient, norm, along;
-} first_step;
-static const first_step fp8_alone = { .loss = 1e-6, .gradient = 2e-2, .norm = 2.5e-4, .along = 1.2e-3 };
-static const first_step fp8_tensor = { .loss = 1.1e-5, .gradient = 1.3e-1, .norm = 1.2e-3, .along = 1.7e-2 };
-static const first_step bf16_alone = { .loss = 1e-6, .gradient = 1.5e-2, .norm = 2.5e-3 };
-static const first_step bf16_tensor = { .loss = 1e-4, .gradient = 2.5e-2, .norm = 2.5e-3 };
+/* The first step on the host against the reference of the same precision, with one tensor rank and with several. The
+ * reference rounds as the run does (parallel/imitation.h). What differs is the order of sums in FP32, and in BF16 how
+ * often the sum of the microbatches' and ranks' gradients is rounded. */
+static const check_limits first_step[2][2] = {
+    { { .loss_first = 1e-6, .gradient_first = 1.5e-2, .norm_first = 2.5e-3 },
+      { .loss_first = 1e-4, .gradient_first = 2.5e-2, .norm_first = 2.5e-3 } },
+    { { .loss_first = 1e-6, .gradient_first = 2e-2, .norm_first = 2.5e-4, .along = 1.2e-3 },
+      { .loss_first = 1.1e-5, .gradient_first = 1.3e-1, .norm_first = 1.2e-3, .along = 1.7e-2 } },
+};
 
-static check_limits with_first_step(check_limits limits, first_step first)
+static void set_first_step(check_limits *limits, const check_limits *first)
 {
-    limits.loss_first = first.loss;
-    limits.gradient_first = first.gradient;
-    limits.norm_first = first.norm;
-    limits.along = first.along;
-    return limits;
+    limits->loss_first = first->loss_first;
+    limits->gradient_first = first->gradient_first;
+    limits->norm_first = first->norm_first;
+    limits->along = first->along;
 }
 
-static check_limits limits_on_host(check_limits limits, const bench_case *c, bool against_fp32)
-{
-    bool fp8_case = c->precision == PRECISION_FP8, alone = c->layout.degree[AXIS_TENSOR] == 1;
-    if (against_fp32) return deepened(limits, c->model.layers);
-    if (alone) return with_first_step(deepened(limits, c->model.layers), fp8_case ? fp8_alone : bf16_alone);
-    return deepened(with_first_step(limits, fp8_case ? fp8_tensor : bf16_tensor), c->model.layers);
-}
-
-/* A GPU adds in an order that the reference, which computes on the host, does not have. The emulator of one is there to
- * test what holds on GPUs: it has their limits. */
-static check_limits limits_on_gpu(check_limits limits, const bench_case *c)
-{
-    limits.norm_first = limits.gradient_first;
-    limits.norm_fourth = limits.gradient_fourth;
-    return deepened(limits, c->model.layers);
-}
-
+/* A GPU's order of sums is not that of the reference, which computes on the host. The emulator of a GPU tests what
+ * holds there, so it has the same limits. With one tensor rank depth adds nothing to the first step on the host. */
 check_limits check_limits_of(const bench_case *c, bool against_fp32)
 {
-    const check_limits *of = against_fp32 ? &bf16_against_fp32 : &bf16;
+    static const check_limits *const tables[2][2] = { { &bf16, &bf16_against_fp32 }, { &fp8, &fp8_against_fp32 } };
+    bool codes = c->precision == PRECISION_FP8, several = c->layout.degree[AXIS_TENSOR] > 1;
+    bool host = c->backend == BACKEND_HOST && is_imitated(c), tight = host && !against_fp32;
     if (c->precision == PRECISION_FP32) return fp32;
-    if (c->precision == PRECISION_FP8) of = against_fp32 ? &fp8_against_fp32 : &fp8;
-    return c->backend == BACKEND_HOST && is_imitated(c) ? limits_on_host(*of, c, against_fp32) : limits_on_gpu(*of, c);
+    check_limits limits = *tables[codes][against_fp32];
+    if (!host) limits.norm_first = limits.gradient_first, limits.norm_fourth = limits.gradient_fourth;
+    if (tight && several) set_first_step(&limits, &first_step[codes][several]);
+    limits = deepened(limits, c->model.layers);
+    if (tight && !several) set_first_step(&limits, &first_step[codes][several]);
+    return limits;
 }

@@ -35,25 +35,21 @@ bench_case check_case(const bench_case *c)
     return check;
 }
 
-/* Ranks that hold all experts of a layer between them, in so many data ranks; tensor and context ranks share scales. */
-static int data_ranks_of_experts(const bench_case *c)
+static bool scales_experts_apart(const bench_case *c)
 {
-    int context = c->layout.degree[AXIS_CONTEXT];
-    bool apart = c->precision == PRECISION_FP8 && c->fp8_scaling == FP8_CURRENT && c->layout.expert > context;
-    return apart ? c->layout.expert / context : 0;
+    return c->precision == PRECISION_FP8 && c->fp8_scaling == FP8_CURRENT && c->layout.expert > 1;
 }
 
 bool is_imitated(const bench_case *c)
 {
     int context = c->layout.degree[AXIS_CONTEXT], expert = c->layout.expert;
-    return c->fp8_scaling == FP8_DELAYED || c->precision != PRECISION_FP8 || expert % context == 0 ||
-           context % expert == 0;
+    return !scales_experts_apart(c) || expert % context == 0 || context % expert == 0;
 }
 
-static imitated_ranks imitated_of(const bench_case *c)
+int imitated_experts(const bench_case *c)
 {
-    int tensor = c->layout.degree[AXIS_TENSOR];
-    return (imitated_ranks){ tensor > 1 ? tensor : 0, data_ranks_of_experts(c) };
+    int data_ranks = c->layout.expert / c->layout.degree[AXIS_CONTEXT];
+    return scales_experts_apart(c) && is_imitated(c) && data_ranks > 1 ? data_ranks : 0;
 }
 
 bench_case single_rank_case(const bench_case *c, bool fp32)
@@ -66,7 +62,8 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.recipe_layout = false, single.recipe_gpus = 0;
     single.backend = BACKEND_HOST;
     if (fp32) single.precision = PRECISION_FP32;
-    if (single.precision != PRECISION_FP32) single.imitated = imitated_of(c);
+    if (single.precision != PRECISION_FP32 && c->layout.degree[AXIS_TENSOR] > 1)
+        single.imitated.tensor = c->layout.degree[AXIS_TENSOR];
     single.sharding = SHARDING_NONE;
     single.recompute = RECOMPUTE_NONE;
     single.schedule = SCHEDULE_1F1B;
