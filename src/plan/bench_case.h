@@ -102,10 +102,10 @@ typedef struct {
     int tensor, context, strips;
 } capacity_groups;
 
-/* A case of one rank may round as several do: partial sums as so many tensor ranks; with current scaling of FP8 so
- * many parts of the experts have scales of their own, which are given before every step. 0: as its layout. */
+/* A case of one rank may round as several do: sums over so many tensor and context ranks; with current scaling of FP8
+ * so many parts of the experts have scales of their own, which are given before every step. 0: as its layout. */
 typedef struct {
-    int tensor, experts;
+    int tensor, context, experts;
 } imitated_ranks;
 
 /* A case of one rank may have the samples of one of so many data ranks; 0: those of its own layout. */

@@ -52,6 +52,11 @@ int imitated_experts(const bench_case *c)
     return scales_experts_apart(c) && is_imitated(c) && data_ranks > 1 ? data_ranks : 0;
 }
 
+static int several(const bench_case *c, mesh_axis axis)
+{
+    return c->layout.degree[axis] > 1 ? c->layout.degree[axis] : 0;
+}
+
 bench_case single_rank_case(const bench_case *c, bool fp32)
 {
     bench_case single = *c;
@@ -62,8 +67,8 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.recipe_layout = false, single.recipe_gpus = 0;
     single.backend = BACKEND_HOST;
     if (fp32) single.precision = PRECISION_FP32;
-    if (single.precision != PRECISION_FP32 && c->layout.degree[AXIS_TENSOR] > 1)
-        single.imitated.tensor = c->layout.degree[AXIS_TENSOR];
+    if (single.precision != PRECISION_FP32)
+        single.imitated = (imitated_ranks){ .tensor = several(c, AXIS_TENSOR), .context = several(c, AXIS_CONTEXT) };
     single.sharding = SHARDING_NONE;
     single.recompute = RECOMPUTE_NONE;
     single.schedule = SCHEDULE_1F1B;

@@ -11,7 +11,7 @@ bench_case check_case(const bench_case *c);
 /* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:
  * what the reference computes: on the host, in submitted order, healthy. Same global batch, all of it in microbatches
  * of micro_batch. Padded vocabulary follows the single rank. In the case's own precision it rounds as the case's
- * tensor ranks do. */
+ * tensor and context ranks do. */
 bench_case single_rank_case(const bench_case *c, bool fp32);
 /* Data ranks between which current scaling gives the experts scales of their own, since tensor and context ranks share
  * theirs; 0: all experts have one. */

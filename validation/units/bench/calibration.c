@@ -1,8 +1,8 @@
 /* Spread of the check's ratios over healthy layouts: what the limits in bench/check_limits.c were chosen by. Every
  * check draws its layout of up to as many ranks as the world has, its workload, precision, FP8's scales, shard and
- * expert ranks, capacity, schedule, chunks, overlap, recompute mask, sharding and seed. Ratios are in units of what
- * depth adds to the limits. A limit of which a healthy check uses more than two thirds becomes three times its ratio.
- * CALIBRATION_CHECKS=N draws so many, CALIBRATION_SEED=N others; CALIBRATION_WORKLOAD=NAME and
+ * expert ranks, capacity, schedule, chunks, overlap, recompute mask, sharding, context_gradients and seed. Ratios are
+ * in units of what depth adds to the limits. A limit of which a healthy check uses more than two thirds becomes three
+ * times its ratio. CALIBRATION_CHECKS=N draws so many, CALIBRATION_SEED=N others; CALIBRATION_WORKLOAD=NAME and
  * CALIBRATION_PRECISION=NAME leave the others out. The processor's instructions change sums: repeat with
  * ONEDNN_MAX_CPU_ISA=AVX2, AVX512_CORE and AVX512_CORE_BF16. */
 #include "base/random.h"
@@ -92,14 +92,14 @@ static bench_case drawn_case(const char *workload, const char *precision, uint32
     char text[DECK], capacity[TITLE] = "";
     draw_cut(&k, x.word[3], experts);
     if (experts) snprintf(capacity, TITLE, "expert = %d\ncapacity = %s\n", k.expert, word >> 10 & 1 ? "1" : "none");
-    snprintf(
-        text, sizeof text,
-        "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\n"
-        "pipeline = %d\nschedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\nbackend = host\n%s%s",
-        workload, precision, k.tensor, k.data, k.shard, k.context, k.pipeline,
-        k.pipeline > 1 ? schedules[word % 5] : "1f1b", word >> 8 & 1 ? "on" : "off",
-        recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)), word >> 9 & 1 ? "optimizer" : "none", x.word[2],
-        capacity, strcmp(precision, "fp8") == 0 ? scales[word >> 11 & 3] : "");
+    snprintf(text, sizeof text,
+             "calibration\n\n[%s]\nsize = check\nprecision = %s\ntensor = %d\ndata = %d\nshard = %d\ncontext = %d\n"
+             "pipeline = %d\nschedule = %s\noverlap = %s\nrecompute = %s\nsharding = %s\nseed = %u\ncontext_gradients "
+             "= %s\nbackend = host\n%s%s",
+             workload, precision, k.tensor, k.data, k.shard, k.context, k.pipeline,
+             k.pipeline > 1 ? schedules[word % 5] : "1f1b", word >> 8 & 1 ? "on" : "off",
+             recompute_name((recompute_mask)(x.word[1] % RECOMPUTES)), word >> 9 & 1 ? "optimizer" : "none", x.word[2],
+             word >> 13 & 1 ? "bf16" : "fp32", capacity, strcmp(precision, "fp8") == 0 ? scales[word >> 11 & 3] : "");
     return case_of(text, world_ranks());
 }
 
