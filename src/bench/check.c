@@ -45,8 +45,10 @@ typedef struct {
 
 static double *part_of(check_result *c, check_measure m)
 {
-    double *const part[] = { &c->loss,    &c->loss,    &c->gradient_first, &c->gradient_fourth, &c->along,
-                             &c->weights, &c->routing, &c->routing,        &c->scales,          &c->scales };
+    double *const part[] = {
+        &c->loss,  &c->loss,    &c->gradient_first, &c->gradient_fourth, &c->gradient_first, &c->gradient_fourth,
+        &c->along, &c->weights, &c->routing,        &c->routing,         &c->scales,         &c->scales
+    };
     return part[m];
 }
 
@@ -86,8 +88,9 @@ static void hold_to_reference(const held_step *h)
     const reference *r = h->r;
     bool first = h->step == 0, last = h->step == CHECK_STEPS - 1;
     check_measure gradient = first ? CHECK_GRADIENT_FIRST : CHECK_GRADIENT_FOURTH;
+    check_measure norm = first ? CHECK_NORM_FIRST : CHECK_NORM_FOURTH;
     hold_losses(h);
-    hold(h, gradient, compare_norm(h->t, r, h->step), "norm", "the gradient, as reported");
+    hold(h, norm, compare_norm(h->t, r, h->step), "norm", "the gradient, as reported");
     if (first || last)
         hold_row(h, gradient, compare_rows(h->t, r, COMPARE_GRADIENT, r->gradient[last], NULL), "gradient");
     if (first && h->limits.along > 0.0)
@@ -161,10 +164,7 @@ static void hold_scaling(const held_step *h, const bench_case *c)
     note(h->result, &h->result->scales, CHECK_THRESHOLD * (double)unlike, "scales", "FP8, on ranks", h->step, 0);
 }
 
-static check_limits limits_of(const check *k, int which)
-{
-    return check_limits_of(k->given.precision, k->given.model.layers, which == 1);
-}
+static check_limits limits_of(const check *k, int which) { return check_limits_of(&k->given, which == 1); }
 
 static void hold_step(check_result *c, check *k, const trainer *t, int step)
 {
@@ -213,6 +213,7 @@ static void step_references(check_result *c, check *k, const trainer *t, const r
 {
     if (k->routes) routing_give(t, k->reference, k->references);
     if (fp8_delays(&k->given)) hold_scales(c, k, of, step);
+    else if (k->scales) scaling_give_current(t, &k->given, &k->reference[0].trainer);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 

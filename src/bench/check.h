@@ -14,6 +14,8 @@ typedef enum {
     CHECK_LOSS_LATER,
     CHECK_GRADIENT_FIRST,
     CHECK_GRADIENT_FOURTH,
+    CHECK_NORM_FIRST, /* of the gradient, as reported */
+    CHECK_NORM_FOURTH,
     CHECK_ALONG, /* of the first step's gradients: COMPARE_ALONG; FP8 only, and to the reference of its scales */
     CHECK_WEIGHTS,
     CHECK_BALANCE,     /* this and the next: of a mixture of experts */
@@ -25,12 +27,12 @@ typedef enum {
 typedef union {
     double of[CHECK_MEASURES];
     struct {
-        double loss_first, loss_later, gradient_first, gradient_fourth, along, weights, balance, margin, scale_first,
-            scale_later;
+        double loss_first, loss_later, gradient_first, gradient_fourth, norm_first, norm_fourth, along, weights,
+            balance, margin, scale_first, scale_later;
     };
 } check_limits;
-/* Frozen limits of a precision against the reference of the same precision, or against the FP32 one. */
-check_limits check_limits_of(case_precision precision, int64_t layers, bool against_fp32);
+/* Limits of check model c against the reference of its precision, or against the FP32 one; 0: not compared. */
+check_limits check_limits_of(const bench_case *c, bool against_fp32);
 
 typedef struct {
     bench_case given; /* the check model */

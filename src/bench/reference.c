@@ -170,6 +170,7 @@ void reference_open(reference *r, const bench_case *check, bool fp32, const int3
     trainer_options o = { .machine = { .kind = MACHINE_HOST, .world_rank = world_rank() }, .choices = choices };
     *r = (reference){ .given = single_rank_case(check, fp32) };
     r->given.choices_given = check->model.experts > 0;
+    if (!fp32) r->given.imitated.experts = imitated_experts(check);
     r->share = own_share(&r->given);
     place_reference(r, check);
     r->given.microbatches = r->share;

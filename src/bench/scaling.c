@@ -136,6 +136,53 @@ int64_t scaling_unlike(const trainer *t, const bench_case *c, int64_t step)
     return unlike;
 }
 
+static bool holds_layer(const stage *s, int64_t layer)
+{
+    for (int i = 0; i < s->given->layout.chunks_per_stage; i++)
+        if (layer >= s->chunk[i].first_layer && layer < s->chunk[i].first_layer + s->chunk[i].layers) return true;
+    return false;
+}
+
+/* A weight has the scale of the first microbatch. */
+static void add_current(const trainer *t, int64_t data_rank, int64_t microbatch, double *scale)
+{
+    if (!t || t->stage.data_rank != data_rank || t->mesh->at[AXIS_TENSOR] || t->mesh->at[AXIS_CONTEXT]) return;
+    tensor held = machine_view(t->machine, t->stage.work.fp8.scales);
+    int64_t n = fp8_tensors(t->given);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = i % FP8_KINDS == FP8_WEIGHT ? 0 : microbatch;
+        if (holds_layer(&t->stage, i / FP8_KINDS / FP8_PRODUCTS))
+            scale[i] += (double)((const float *)held.data)[(place * n + i) * FP8_FACTORS + FP8_SCALE];
+    }
+    machine_view_end(t->machine, &held);
+}
+
+/* Into the place of a part and a microbatch. */
+static void write_current(const trainer *t, int64_t part, int64_t microbatch, const double *scale)
+{
+    const fp8_state *f = &t->stage.work.fp8;
+    int64_t n = fp8_tensors(t->given);
+    float *to = (float *)f->scales.data + (part * f->in_flight + microbatch) * n * FP8_FACTORS;
+    for (int64_t i = 0; i < n; i++) {
+        to[i * FP8_FACTORS + FP8_SCALE] = (float)scale[i];
+        to[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / (float)scale[i];
+    }
+}
+
+void scaling_give_current(const trainer *t, const bench_case *check, const trainer *alone)
+{
+    int64_t parts = alone->given->imitated.experts, data_ranks = check->layout.degree[AXIS_DATA], ranks = world_ranks();
+    int64_t n = fp8_tensors(check);
+    for (int64_t i = 0; i < parts * check->global_batch; i++) {
+        int64_t part = i % parts, sequence = i / parts, data_rank = sequence % data_ranks;
+        double *scale = doubles(n);
+        add_current(t, data_rank / parts * parts + part, sequence / data_ranks, scale);
+        world_sum(scale, n);
+        if (sequence % ranks == world_rank()) write_current(alone, part, sequence / ranks, scale);
+        free(scale);
+    }
+}
+
 void scaling_reduce(int32_t *amax, int64_t tensors)
 {
     double *all = doubles(tensors);

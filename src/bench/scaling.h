@@ -30,6 +30,9 @@ int64_t scaling_misreported(const trainer *run, const trainer *alone, int64_t st
  * tensor and context ranks, or report others than rank 0. Collective over the world; t NULL: this rank takes no part.
  */
 int64_t scaling_unlike(const trainer *t, const bench_case *c, int64_t step);
+/* Current scaling, after the run's step: gives the scales of the parts of the experts to a trainer that computes as
+ * reference.h says, sequence by sequence (imitated_ranks). Collective over the world; t NULL: takes no part. */
+void scaling_give_current(const trainer *t, const bench_case *check, const trainer *alone);
 /* The amaxes of all references become those of the whole batch. Collective over the world. */
 void scaling_reduce(int32_t *amax, int64_t tensors);
 /* Of tensor `number`: "layers.0.qkv, weight"; returns text. */

@@ -17,6 +17,16 @@ void context_attention_open(context_attention *x, const queues *l, group *const 
     x->d_parts = tensor_taken(a, ACTIVATIONS, narrow ? whole : wide);
 }
 
+void context_attention_imitate(context_attention *x, int ranks, tensor kv, bool narrow, arena *a)
+{
+    tensor wide = kv;
+    wide.type = F32;
+    x->imitated = ranks;
+    x->d_kv = tensor_taken(a, ACTIVATIONS, wide);
+    x->d_parts = tensor_taken(a, ACTIVATIONS,
+                              tensor_3d(NULL, narrow ? kv.type : F32, PIECES, ranks, tensor_elements(&kv) / PIECES));
+}
+
 /* A rank's first or second piece, or half of the whole sequence. */
 static tensor half(tensor x, int i) { return tensor_slice(x, 0, i * (x.dim[0] / 2), x.dim[0] / 2); }
 
@@ -119,12 +129,44 @@ static mark sum_over_ranks(const context_attention *x, int i, tensor d_kv)
     return queues_scatter_sum(l, l->context, "d_keys_values", x->ranks[i], sum);
 }
 
+/* Piece i of all ranks' in sequence order. */
+static attention_operands of_all_pieces(const context_attention *x, int i, const attention_operands *o)
+{
+    int64_t n = o->q.dim[0] / PIECES / x->imitated, begin = i * n;
+    attention_operands p = *o;
+    tensor *queries[] = { &p.q, &p.out, &p.d_out, &p.dq }, *seen_keys[] = { &p.kv, &p.d_kv };
+    p.d_kv = x->d_kv;
+    p.lse = tensor_slice(o->lse, 2, begin, n);
+    for (int k = 0; k < 4; k++) *queries[k] = tensor_slice(*queries[k], 0, begin, n);
+    for (int k = 0; k < 2; k++) *seen_keys[k] = tensor_slice(*seen_keys[k], 0, 0, begin + n);
+    return p;
+}
+
+/* One rank in place of several: each one's sums by both of its pieces, then theirs in each half's order. */
+static void backward_imitated(const context_attention *x, const attention_operands *o)
+{
+    queue *q = x->queues.compute;
+    for (int rank = 0; rank < x->imitated; rank++) {
+        int second = PIECES * x->imitated - 1 - rank, place[] = { rank, x->imitated - 1 - rank };
+        submit(q, "d_keys_values", fill_op(half(x->d_kv, 1), 0.0));
+        backward_call(x, of_all_pieces(x, second, o), WRITE);
+        backward_call(x, of_all_pieces(x, rank, o), UPDATE);
+        for (int i = 0; i < PIECES; i++)
+            submit(q, "d_keys_values",
+                   copy_op(tensor_flat(tensor_slice(tensor_slice(x->d_parts, 0, i, 1), 1, place[i], 1)), WRITE,
+                           tensor_flat(half(x->d_kv, i))));
+    }
+    for (int i = 0; i < PIECES; i++)
+        submit(q, "d_keys_values", sum_parts_op(half(o->d_kv, i), tensor_slice(x->d_parts, 0, i, 1)));
+}
+
 /* The first piece sees none of the second half, which is on its way meanwhile. */
 void context_attention_backward(const context_attention *x, const attention_operands *o)
 {
     queue *q = x->queues.compute;
     if (is_alone(x)) {
-        backward_call(x, *o, WRITE);
+        if (x->imitated) backward_imitated(x, o);
+        else backward_call(x, *o, WRITE);
         return;
     }
     for (int i = 0; i < PIECES; i++) queue_wait(q, x->there[i]);

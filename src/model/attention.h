@@ -21,12 +21,16 @@ typedef struct {
     tensor d_kv;            /* as kv, F32: their gradients by this rank's queries */
     mark cleared;           /* when its second half is zero, of which these queries do not see the end */
     tensor d_sent, d_parts; /* as kv: rounded, absent if they travel in FP32; of own pieces by all ranks */
+    int imitated;           /* one rank adds d_kv as so many do; 0: in one call. d_parts: [halves, ranks, half of kv] */
 } context_attention;
 
 /* Takes memory for keys and values kv [s, b, 2 kv_heads, d], whose data is ignored. narrow: their gradients travel in
  * kv's type. */
 void context_attention_open(context_attention *x, const queues *l, group *const ranks[PIECES], tensor kv, bool narrow,
                             arena *a);
+
+/* After open, on one rank: adds the gradients of keys and values as `ranks` context ranks do. */
+void context_attention_imitate(context_attention *x, int ranks, tensor kv, bool narrow, arena *a);
 
 /* q, dq [s, b, heads, d] and kv, d_kv [s, b, 2 kv_heads, d] may be views; the others have no gaps. */
 typedef struct {

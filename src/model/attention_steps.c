@@ -107,8 +107,9 @@ static void open_attention(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
     bool narrow = w->given->context_gradients == CONTEXT_GRADIENTS_BF16;
-    context_attention_open(&w->attention, &w->queues, w->context,
-                           tensor_4d(NULL, n->type, n->positions, n->rows, 2 * n->kv_heads, n->head_dim), narrow, a);
+    tensor kv = tensor_4d(NULL, n->type, n->positions, n->rows, 2 * n->kv_heads, n->head_dim);
+    context_attention_open(&w->attention, &w->queues, w->context, kv, narrow, a);
+    if (w->given->imitated.context) context_attention_imitate(&w->attention, w->given->imitated.context, kv, narrow, a);
 }
 
 static attention_operands attention_of(const step_call *c)

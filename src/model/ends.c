@@ -53,6 +53,7 @@ void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const s
         if (chunk[i].has_embedding || chunk[i].has_loss) open_states(e, &chunk[i], schedule_live_chunk(order, i), a);
     if (!(places & AT_LOSS)) return;
     e->loss_part = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->rows, 3));
+    if (w->tensor.imitated) ranks = w->tensor.imitated;
     if (ranks > 1) e->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->positions, n->rows, 3));
 }
 
@@ -142,6 +143,21 @@ static step_call call(const network_ends *e, int64_t microbatch, int step)
                         .slot = state_of(e, microbatch)->slot };
 }
 
+/* One rank in place of several: each one's columns of the logits. */
+static void submit_imitated_loss(const network_ends *e, cross_entropy_operands o)
+{
+    int ranks = e->work->tensor.imitated;
+    int64_t columns = o.logits.dim[2] / ranks;
+    tensor logits = o.logits;
+    for (int i = 0; i < 2 * ranks; i++) {
+        bool finishes = i >= ranks;
+        o.first = i % ranks * columns;
+        o.logits = tensor_slice(logits, 2, o.first, columns);
+        o.partial = finishes ? e->loss_parts : tensor_slice(e->loss_parts, 0, i, 1);
+        submit(compute(e), "loss", finishes ? cross_entropy_finish_op(&o) : cross_entropy_partial_op(&o));
+    }
+}
+
 /* Loss of the microbatch's sequences and, in place of the logits that the head made, their gradient. */
 static void submit_loss(network_ends *e, int64_t microbatch, const step_call *head, tensor loss)
 {
@@ -155,6 +171,10 @@ static void submit_loss(network_ends *e, int64_t microbatch, const step_call *he
                                  .valid = c->model.vocabulary,
                                  .gradient_scale =
                                      (float)(1.0 / ((double)c->global_batch * (double)c->model.sequence)) };
+    if (w->tensor.imitated) {
+        submit_imitated_loss(e, o);
+        return;
+    }
     submit(compute(e), "loss", cross_entropy_partial_op(&o));
     if (tensor_present(&e->loss_parts)) {
         o.partial = e->loss_parts;

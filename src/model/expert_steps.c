@@ -109,13 +109,35 @@ static tensor by_matrix(const step_call *c, tensor rows)
     return tensor_3d(rows.data, rows.type, experts, rows.dim[0] / experts, rows.dim[1]);
 }
 
-static void multiply(step_call *c, weight_use use, tensor y, tensor x)
+static const char *name_of(const step_call *c, weight_use use)
 {
-    bool forward = use == USE_FORWARD;
+    return use == USE_FORWARD ? c->step->name : c->step->backward_name;
+}
+
+/* Borrowed: [own, k, n] of all own experts. */
+static tensor matrices(const step_call *c, weight_use use)
+{
     tensor w = fp8_weight(c, of_all(c), use);
     if (w.dims == 2) w = by_matrix(c, w);
-    submit(c->work->queues.compute, forward ? c->step->name : c->step->backward_name,
-           grouped_matmul_op(by_expert(y), WRITE, by_expert(x), forward ? tensor_transposed(w) : w));
+    return use == USE_FORWARD ? tensor_transposed(w) : w;
+}
+
+static void multiply(step_call *c, weight_use use, tensor y, tensor x)
+{
+    submit(c->work->queues.compute, name_of(c, use),
+           grouped_matmul_op(by_expert(y), WRITE, by_expert(x), matrices(c, use)));
+    step_return(c, of_all(c), use);
+}
+
+static void multiply_imitated(step_call *c, weight_use use, tensor y, tensor x)
+{
+    mixture *e = &c->work->experts;
+    imitated_product p = { .a = by_expert(x),
+                           .w = matrices(c, use),
+                           .made = by_expert(e->partial),
+                           .runs = step_runs(c, use, x.dim[2]),
+                           .sum = { .partial = e->partial, .parts = e->parts, .out = y } };
+    imitation_multiply(&e->tensor, name_of(c, use), p);
     step_return(c, of_all(c), use);
 }
 
@@ -148,50 +170,74 @@ static void multiply_sum(step_call *c, weight_use use, tensor y, tensor x)
 {
     mixture *e = &c->work->experts;
     bool alone = e->tensor.ranks->size == 1;
+    if (e->tensor.imitated) {
+        multiply_imitated(c, use, y, x);
+        return;
+    }
     multiply(c, use, alone ? y : e->partial, x);
     if (!alone)
-        sequence_scatter(&e->tensor, use == USE_FORWARD ? c->step->name : c->step->backward_name,
+        sequence_scatter(&e->tensor, name_of(c, use),
                          (scattered_sum){ .partial = e->partial, .parts = e->parts, .out = y });
 }
 
-static void column_forward(step_call *c)
+/* Of the rows of all experts, those of the part at work. */
+static tensor part_of(const step_call *c, tensor x)
+{
+    int64_t n = x.dim[0] / c->work->extents.expert_parts;
+    return tensor_slice(x, 0, c->part * n, n);
+}
+
+static void by_parts(step_call *c, void (*step)(step_call *))
+{
+    for (c->part = 0; c->part < c->work->extents.expert_parts; c->part++) step(c);
+    c->part = 0;
+}
+
+static void column_part_forward(step_call *c)
 {
     workspace *w = c->work;
-    multiply(c, USE_FORWARD, step_made(c, 0),
+    multiply(c, USE_FORWARD, part_of(c, step_made(c, 0)),
              gathered(c, c->step->name, fp8_input(c, c->step), w->experts.gathered, w->queues.compute));
 }
 
-static void column_backward(step_call *c)
+static void column_part_backward(step_call *c)
 {
     workspace *w = c->work;
     tensor x = gathered(c, c->step->backward_name, fp8_input(c, c->step), w->experts.gathered, w->queues.weight);
-    fp8_encode_gradient(c, step_d_made(c, 0));
-    tensor dy = fp8_gradient(c, step_d_made(c, 0));
+    tensor values = part_of(c, step_d_made(c, 0));
+    fp8_encode_gradient(c, values);
+    tensor dy = fp8_gradient(c, values);
     weight_gradients(c, x, dy);
-    multiply_sum(c, USE_BACKWARD, step_d_read(c, 0), dy);
+    multiply_sum(c, USE_BACKWARD, part_of(c, step_d_read(c, 0)), dy);
 }
+
+static void column_forward(step_call *c) { by_parts(c, column_part_forward); }
+static void column_backward(step_call *c) { by_parts(c, column_part_backward); }
 
 const step_kind expert_column_product = {
     .forward = column_forward, .backward = column_backward, .saves_reads = 1u, .product = PRODUCT_OF_EXPERTS
 };
 
-static void row_forward(step_call *c)
+static void row_part_forward(step_call *c)
 {
     tensor back = step_made(c, 0), made = exchange_buffer(c, back);
-    multiply_sum(c, USE_FORWARD, made, fp8_input(c, c->step));
+    multiply_sum(c, USE_FORWARD, part_of(c, made), fp8_input(c, c->step));
     exchange(c, c->step->name, back, made);
 }
 
-static void row_backward(step_call *c)
+static void row_part_backward(step_call *c)
 {
-    tensor d_back = step_d_made(c, 0), d_made = exchange_buffer(c, d_back);
+    tensor d_back = step_d_made(c, 0), d_made = exchange_buffer(c, d_back), values = part_of(c, d_made);
     exchange(c, c->step->backward_name, d_made, d_back);
     workspace *w = c->work;
-    fp8_encode_gradient(c, d_made);
-    tensor dy = gathered(c, c->step->backward_name, fp8_gradient(c, d_made), w->experts.d_gathered, w->queues.compute);
-    multiply(c, USE_BACKWARD, step_d_read(c, 0), dy);
+    fp8_encode_gradient(c, values);
+    tensor dy = gathered(c, c->step->backward_name, fp8_gradient(c, values), w->experts.d_gathered, w->queues.compute);
+    multiply(c, USE_BACKWARD, part_of(c, step_d_read(c, 0)), dy);
     weight_gradients(c, fp8_input(c, c->step), dy);
 }
+
+static void row_forward(step_call *c) { by_parts(c, row_part_forward); }
+static void row_backward(step_call *c) { by_parts(c, row_part_backward); }
 
 const step_kind expert_row_product = {
     .forward = row_forward, .backward = row_backward, .saves_reads = 1u, .product = PRODUCT_OF_EXPERTS

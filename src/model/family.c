@@ -21,7 +21,8 @@ static int64_t capacity_of(const bench_case *c, int64_t tokens)
 static void add_experts(rank_extents *n, const bench_case *c)
 {
     n->experts = c->model.experts;
-    n->expert_ranks = c->layout.expert;
+    n->expert_parts = c->imitated.experts ? c->imitated.experts : 1;
+    n->expert_ranks = c->layout.expert * n->expert_parts;
     n->capacity_groups = (int64_t)c->capacity_groups.tensor * c->capacity_groups.context;
     if (n->capacity_groups == 0) n->capacity_groups = 1;
     n->expert_rows = n->capacity_groups * capacity_of(c, n->part * n->rows / n->capacity_groups);

@@ -15,6 +15,7 @@ typedef struct {
     int64_t heads, kv_heads, ffn, vocabulary; /* between the tensor ranks; the padded vocabulary */
     int64_t tensor_ranks;                     /* T */
     int64_t experts, expert_ranks;            /* E: of a layer; EP: between whom they are */
+    int64_t expert_parts; /* of the expert ranks, those in whose place this one is, part after part; 1: its own */
     int64_t capacity_groups, expert_rows; /* of this rank's tokens that compete apart; C: rows of them for an expert */
 } rank_extents;
 rank_extents rank_extents_of(const bench_case *c, const mesh *m);

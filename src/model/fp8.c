@@ -23,6 +23,7 @@ static fp8_product describe(const layer_step *s, const family *of, const rank_ex
     p.inputs = columns_of(&input);
     p.outputs = columns_of(&output);
     p.groups = s->kind->product == PRODUCT_OF_EXPERTS ? n->experts / n->expert_ranks : 0;
+    p.parts = p.groups ? n->expert_parts : 1;
     p.own = rows_of(&input);
     p.made = rows_of(&output);
     p.whole = p.own > p.made ? p.own : p.made;
@@ -32,7 +33,8 @@ static fp8_product describe(const layer_step *s, const family *of, const rank_ex
 
 static tensor transposed_shape(const fp8_product *p, dtype type, int64_t columns)
 {
-    return fp8_transposed_shape(type, p->groups, p->groups ? p->whole / p->groups : p->whole, columns);
+    int64_t groups = p->groups * p->parts;
+    return fp8_transposed_shape(type, groups, groups ? p->whole / groups : p->whole, columns);
 }
 
 static void take_buffers(fp8_product *p, arena *a)
@@ -54,7 +56,8 @@ static void open_state(fp8_state *f, const bench_case *c, arena *a)
     f->counts = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, U64, tensors, FP8_COUNTS));
     if (current) f->latest = tensor_taken(a, OPTIMIZER, tensor_1d(NULL, I32, 1));
     else f->history = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, I32, FP8_HISTORY, tensors));
-    f->scales = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, F32, tensors * (current ? f->in_flight : 1), FP8_FACTORS));
+    int64_t times = current ? f->in_flight * (c->imitated.experts ? c->imitated.experts : 1) : 1;
+    f->scales = tensor_taken(a, OPTIMIZER, tensor_2d(NULL, F32, tensors * times, FP8_FACTORS));
 }
 
 void fp8_open(fp8_state *f, const bench_case *c, const family *of, const rank_extents *n, slot_set rows, arena *a)

@@ -13,6 +13,7 @@ typedef struct {
     const layer_step *step;
     int64_t inputs, outputs;       /* k, n: columns of the input, of what is made of it */
     int64_t groups;                /* of rows that lie interleaved: own experts; 0: rows of one matrix */
+    int64_t parts;                 /* of the rows, one after the other, with scales of their own: expert_parts, or 1 */
     int64_t own, made, whole;      /* rows: of the input, of what is made of it, of the longer of the two */
     bool by_rows;                  /* the tape keeps the input's codes as rows, else transposed */
     tensor rows;                   /* [own, k]: the input's, where the tape does not keep them */

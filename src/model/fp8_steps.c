@@ -37,13 +37,21 @@ static tensor scale_of(const step_call *c, const fp8_product *p, fp8_kind kind)
 {
     const fp8_state *f = &c->work->fp8;
     bool own = scales_current(c) && kind != FP8_WEIGHT;
-    int64_t place = own ? c->work->microbatch % f->in_flight : 0;
+    int64_t place = c->part * f->in_flight + (own ? c->work->microbatch % f->in_flight : 0);
     return tensor_slice(f->scales, 0, place * tensor_elements(&f->amax) + number_of(c, p, kind), 1);
+}
+
+/* Of rows, or of groups of them: those of the part at work. */
+static tensor part_of(const step_call *c, const fp8_product *p, tensor x)
+{
+    int64_t n = tensor_present(&x) ? x.dim[0] / p->parts : 0;
+    return n ? tensor_slice(x, 0, c->part * n, n) : x;
 }
 
 /* The codes that lie there, as ones of that tensor. */
 static tensor of_kind(const step_call *c, const fp8_product *p, fp8_kind kind, tensor codes)
 {
+    if (kind != FP8_WEIGHT) codes = part_of(c, p, codes);
     codes.scale = scale_of(c, p, kind).data;
     return codes;
 }
@@ -76,12 +84,12 @@ static void encode(const step_call *c, const char *name, tensor x, encoding to)
     if (encodes(c) || !c->again) submit(c->work->queues.compute, name, quantize_op(tensor_rows(x), to));
 }
 
-/* Current scaling: that of the values x. What runs again finds it. */
+/* Current scaling: that of the values x. What runs again finds it; scales of parts are given. */
 static void scale(const step_call *c, const fp8_product *p, fp8_kind kind, const char *name, tensor x)
 {
     const workspace *w = c->work;
     tensor amax = w->fp8.latest, to = scale_of(c, p, kind);
-    if (!scales_current(c) || c->again) return;
+    if (!scales_current(c) || c->again || p->parts > 1) return;
     workspace_await(w, w->queues.compute, to);
     submit(w->queues.compute, name, quantize_op(tensor_rows(x), (encoding){ .codes = tensor_none(), .amax = amax }));
     queues_all_reduce(&w->queues, w->queues.tensor, name, w->tensor.ranks, amax);
@@ -120,8 +128,12 @@ void fp8_encode_made(step_call *c)
     for (int i = 0; c->layer != NO_LAYER && c->step->makes[i] != SLOT_NONE; i++) {
         const fp8_product *p = product_reading(c, c->step->makes[i]);
         if (!p || (encodes_within(c) && c->step->kind->encodes)) continue;
-        scale(c, p, FP8_INPUT, p->step->name, step_made(c, i));
-        encode(c, p->step->name, step_made(c, i), made_encoding(c, i));
+        for (c->part = 0; c->part < p->parts; c->part++) {
+            tensor x = part_of(c, p, step_made(c, i));
+            scale(c, p, FP8_INPUT, p->step->name, x);
+            encode(c, p->step->name, x, made_encoding(c, i));
+        }
+        c->part = 0;
     }
 }
 
@@ -130,7 +142,7 @@ tensor fp8_input(const step_call *c, const layer_step *s)
     const fp8_product *p = encodes(c) ? product_of(c, s) : NULL;
     tensor x = c->slot[s->reads[0]];
     if (!p) return x;
-    return like(x, of_kind(c, p, FP8_INPUT, p->by_rows ? c->slot[slot_codes(s->reads[0])] : p->rows));
+    return like(part_of(c, p, x), of_kind(c, p, FP8_INPUT, p->by_rows ? c->slot[slot_codes(s->reads[0])] : p->rows));
 }
 
 tensor fp8_gathered(tensor part, tensor whole)
@@ -269,7 +281,8 @@ factors fp8_factors(step_call *c, tensor x, tensor dy, factors values)
     if (!p) return values;
     int slot = slot_codes(c->step->reads[0]);
     tensor a = p->made == p->whole ? of_kind(c, p, FP8_GRADIENT, p->d_transposed)
-                                   : transpose(c, p->d_transposed, dy, p->groups);
-    tensor b = p->by_rows ? transpose(c, p->transposed, x, p->groups) : of_kind(c, p, FP8_INPUT, c->slot[slot]);
+                                   : transpose(c, part_of(c, p, p->d_transposed), dy, p->groups);
+    tensor b =
+        p->by_rows ? transpose(c, part_of(c, p, p->transposed), x, p->groups) : of_kind(c, p, FP8_INPUT, c->slot[slot]);
     return (factors){ a, tensor_transposed(b) };
 }

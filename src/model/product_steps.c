@@ -50,13 +50,25 @@ static tensor gather_multiply(step_call *c, weight_use use, tensor whole)
     return gathered;
 }
 
+static imitated_product imitated(const step_call *c, weight_use use, const scattered_product *p)
+{
+    tensor a = tensor_rows(p->a);
+    return (imitated_product){ .a = a,
+                               .w = p->w,
+                               .bias = p->bias,
+                               .made = tensor_rows(p->sum.partial),
+                               .runs = step_runs(c, use, a.dim[1]),
+                               .sum = p->sum };
+}
+
 /* Summed over the tensor ranks. */
 static void multiply_scatter(step_call *c, weight_use use)
 {
     workspace *w = c->work;
     direction d = direction_of(c, use);
     scattered_product p = { .a = d.from, .w = matrix(c, use), .bias = bias(c, use), .sum = workspace_sum(w, d.to) };
-    matmul_scatter(&w->tensor, d.name, p);
+    if (w->tensor.imitated) imitation_multiply(&w->tensor, d.name, imitated(c, use, &p));
+    else matmul_scatter(&w->tensor, d.name, p);
     return_rows(c, use);
 }
 

@@ -82,7 +82,7 @@ static void open_mixture(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
     mixture *x = &w->experts;
-    tensor gathered = expert_gathered_shape(n);
+    tensor gathered = expert_gathered_shape(n), part = tensor_slice(gathered, 0, 0, gathered.dim[0] / n->expert_parts);
     x->tensor = w->tensor;
     x->tensor.strips = 1;
     x->args = (router_args){ .rows = n->expert_rows,
@@ -93,7 +93,9 @@ static void open_mixture(workspace *w, arena *a)
     x->load = tensor_taken(a, BATCH, tensor_3d(NULL, F64, w->given->model.layers, 2, n->experts));
     open_records(w, a);
     if (x->args.groups > 1) open_order(w, a);
-    if (n->expert_ranks > 1) x->exchanged = tensor_taken(a, ACTIVATIONS, expert_rows_shape(n));
+    if (x->ranks->size > 1) x->exchanged = tensor_taken(a, ACTIVATIONS, expert_rows_shape(n));
+    scattered_sum alone = imitation_open(&x->tensor, part, a);
+    x->partial = alone.partial, x->parts = alone.parts;
     if (n->tensor_ranks == 1) return;
     tensor *buffer[] = { &x->gathered, &x->d_gathered, &x->partial, &x->parts };
     for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, gathered);

@@ -12,12 +12,13 @@ static void open_chunks(stage *s, int stage_number)
     for (int i = 0; i < chunks; i++) s->chunk[i] = chunk_of(s->given, stage_number, i);
 }
 
+/* A check model keeps those of all microbatches: scales are looked at after each step. */
 static int64_t most_in_flight(const bench_case *c, const schedule *order)
 {
     int64_t most = 1;
     for (int i = 0; i < c->layout.chunks_per_stage; i++)
         if (schedule_live_chunk(order, i) > most) most = schedule_live_chunk(order, i);
-    return most;
+    return c->size == SIZE_CHECK ? c->microbatches : most;
 }
 
 static void open_tape(stage *s, const schedule *order, arena *a)
@@ -68,7 +69,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .family = family_of(c),
                             .extents = rank_extents_of(c, m),
                             .queues = *q,
-                            .tensor = { *q, &m->axis[AXIS_TENSOR], c->strips },
+                            .tensor = { *q, &m->axis[AXIS_TENSOR], c->strips, c->imitated.tensor },
                             .context = { &m->axis[AXIS_CONTEXT], &m->context_reversed },
                             .experts = { .chunks = c->layout.chunks_per_stage,
                                          .ranks = &m->expert,

@@ -34,6 +34,8 @@ void workspace_open(workspace *w, arena *a)
     open_gradients(w, a);
     open_kinds(w, a);
     fp8_open(&w->fp8, w->given, w->family, n, runs.rows, a);
+    scattered_sum alone = imitation_open(&w->tensor, whole, a);
+    w->partial = alone.partial, w->parts = alone.parts;
     if (w->tensor.ranks->size == 1) return;
     tensor *buffer[] = { &w->gathered, &w->d_gathered, &w->partial, &w->parts };
     for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, whole);
@@ -72,7 +74,19 @@ tensor step_made(const step_call *c, int place) { return c->slot[c->step->makes[
 tensor step_d_read(const step_call *c, int place) { return gradient(c, c->step->reads[place]); }
 tensor step_d_made(const step_call *c, int place) { return gradient(c, c->step->makes[place]); }
 
-int step_row(const step_call *c, param_rows rows) { return param_row(c->work->params, rows.first, c->layer); }
+int step_row(const step_call *c, param_rows rows)
+{
+    return param_row(c->work->params, rows.first, c->layer) + (int)c->part * rows.count;
+}
+
+column_runs step_runs(const step_call *c, weight_use use, int64_t columns)
+{
+    column_runs r = { .count = 1, .columns = { columns } };
+    if (use == USE_FORWARD) return r;
+    const param *p = &c->work->params->row[param_row(c->work->params, c->step->weight.first, c->layer)];
+    for (r.count = 0; r.count < c->step->weight.count; r.count++) r.columns[r.count] = p[r.count].part.rows;
+    return r;
+}
 
 tensor step_borrow(const step_call *c, param_rows rows, weight_use use)
 {

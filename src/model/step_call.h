@@ -4,7 +4,7 @@
 #include "model/experts.h"
 #include "model/family.h"
 #include "model/fp8.h"
-#include "parallel/conjugate.h"
+#include "parallel/imitation.h"
 
 enum { READS_BEHIND = 16 };
 /* Of one stage. Its buffers are shared by all layers and microbatches: who writes one waits for those who read it. */
@@ -57,6 +57,7 @@ typedef struct step_call {
     tensor *slot;          /* of this microbatch and layer */
     residual in;           /* forward: what the layer is given */
     bool again;            /* forward, in backward */
+    int64_t part;          /* of the experts, which is at work (expert_parts) */
     tensor dx;             /* backward: gradient of the residual stream */
     access_mode dx_access; /* WRITE: it begins here */
     gathering input;       /* backward: of the next step that gathers */
@@ -70,6 +71,8 @@ tensor step_d_made(const step_call *c, int place);
 
 /* Rows of the parameter table that the step names, borrowed (model/param.h); absent where it names none. */
 int step_row(const step_call *c, param_rows rows);
+/* Columns that the product sums over: of its input, or of the gradient of what it makes, one run a row of the table. */
+column_runs step_runs(const step_call *c, weight_use use, int64_t columns);
 tensor step_borrow(const step_call *c, param_rows rows, weight_use use);
 void step_return(const step_call *c, param_rows rows, weight_use use);
 

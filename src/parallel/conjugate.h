@@ -12,6 +12,7 @@ typedef struct {
     queues queues;
     group *ranks;
     int strips;
+    int imitated; /* one rank rounds partial sums as so many do (parallel/imitation.h); 0: it makes one sum */
 } sequence_parallel;
 
 /* [s/T, b, n] of every rank -> [s, b, n]. Returns `whole`, or `part` itself on one rank (then whole is unused). */

@@ -102,6 +102,12 @@ typedef struct {
     int tensor, context, strips;
 } capacity_groups;
 
+/* A case of one rank may round as several do: sums over so many tensor and context ranks; with current scaling of FP8
+ * so many parts of the experts have scales of their own, which are given before every step. 0: as its layout. */
+typedef struct {
+    int tensor, context, experts;
+} imitated_ranks;
+
 /* A case of one rank may have the samples of one of so many data ranks; 0: those of its own layout. */
 typedef struct {
     int ranks, rank;
@@ -131,6 +137,7 @@ typedef struct {
     int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
     double capacity; /* of an expert, over an even share of a group's choices; 0: none is dropped */
     capacity_groups capacity_groups;
+    imitated_ranks imitated;
     sample_share samples;
     bool choices_given; /* of experts, before every step */
     int64_t warmup, steps;

@@ -35,6 +35,28 @@ bench_case check_case(const bench_case *c)
     return check;
 }
 
+static bool scales_experts_apart(const bench_case *c)
+{
+    return c->precision == PRECISION_FP8 && c->fp8_scaling == FP8_CURRENT && c->layout.expert > 1;
+}
+
+bool is_imitated(const bench_case *c)
+{
+    int context = c->layout.degree[AXIS_CONTEXT], expert = c->layout.expert;
+    return !scales_experts_apart(c) || expert % context == 0 || context % expert == 0;
+}
+
+int imitated_experts(const bench_case *c)
+{
+    int data_ranks = c->layout.expert / c->layout.degree[AXIS_CONTEXT];
+    return scales_experts_apart(c) && is_imitated(c) && data_ranks > 1 ? data_ranks : 0;
+}
+
+static int several(const bench_case *c, mesh_axis axis)
+{
+    return c->layout.degree[axis] > 1 ? c->layout.degree[axis] : 0;
+}
+
 bench_case single_rank_case(const bench_case *c, bool fp32)
 {
     bench_case single = *c;
@@ -45,11 +67,13 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.recipe_layout = false, single.recipe_gpus = 0;
     single.backend = BACKEND_HOST;
     if (fp32) single.precision = PRECISION_FP32;
+    if (single.precision != PRECISION_FP32)
+        single.imitated = (imitated_ranks){ .tensor = several(c, AXIS_TENSOR), .context = several(c, AXIS_CONTEXT) };
     single.sharding = SHARDING_NONE;
     single.recompute = RECOMPUTE_NONE;
     single.schedule = SCHEDULE_1F1B;
     single.strips = 1;
-    single.overlap = false;
+    single.overlap = single.weight_gradient_queue = false;
     single.order = ORDER_SUBMITTED;
     single.check = CHECK_OFF;
     single.fault = (planted_fault){ .kind = FAULT_NONE };

@@ -10,5 +10,12 @@ enum { CHECK_STEPS = 4 };
 bench_case check_case(const bench_case *c);
 /* The same case on one rank (all degrees 1, sharding none, recompute none, schedule 1f1b), FP32 if fp32:
  * what the reference computes: on the host, in submitted order, healthy. Same global batch, all of it in microbatches
- * of micro_batch. Padded vocabulary follows the single rank. */
+ * of micro_batch. Padded vocabulary follows the single rank. In the case's own precision it rounds as the case's
+ * tensor and context ranks do. */
 bench_case single_rank_case(const bench_case *c, bool fp32);
+/* Data ranks between which current scaling gives the experts scales of their own, since tensor and context ranks share
+ * theirs; 0: all experts have one. */
+int imitated_experts(const bench_case *c);
+/* Can one rank round as the case's ranks do? Not with current scaling if a group of expert ranks ends within a data
+ * rank: an expert's rows then have two scales. */
+bool is_imitated(const bench_case *c);

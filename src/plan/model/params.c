@@ -114,6 +114,7 @@ param_list params_of_shape(const model_shape *m)
                               .experts = table[i].tokens == ROUTED ? m->experts : 0,
                               .products = products[table[i].tokens],
                               .moves_nothing = table[i].name == PARAM_K_BIAS && m->position_rows > 0,
+                              .moves_little = table[i].name == PARAM_Q_BIAS,
                               .start = start_of(m, table[i].role),
                               .std = std_of(m, table[i].role, of[table[i].columns]) };
     if (m->tied_embedding) tie(&l.rule[0]);

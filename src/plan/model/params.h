@@ -60,6 +60,8 @@ typedef struct {
     double std;         /* START_NORMAL */
     bool moves_nothing; /* a bias of keys that are not rotated shifts all scores of a query alike: its gradient is zero
                            but for rounding, and so are Adam's steps: neither is compared */
+    bool moves_little;  /* a bias of queries: its gradient is so small that rounding decides the direction of Adam's
+                           first steps: the gradient is compared, the weights are not */
     bool decays;
     param_kept kept;
 } param_rule;

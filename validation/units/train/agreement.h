@@ -74,13 +74,16 @@ static inline void raise_spread(spread *to, const spread *s)
     to->flips += s->flips;
 }
 
-/* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check.c). */
+/* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check.c). The one rank
+ * need not round as the case's tensor ranks do: the limits are those of GPUs, whose sums differ from it too. */
 static inline double spread_in_limits(const spread *s, const bench_case *c, bool against_fp32)
 {
     storage_rule kept = storage_of(c);
     bool masters = kept.weight == KEPT_FP32 || kept.master == KEPT_FP32;
-    check_limits limit = check_limits_of(c->precision, c->model.layers, against_fp32);
-    double worst = s->norm / limit.gradient_fourth;
+    bench_case on_gpu = *c;
+    on_gpu.backend = BACKEND_CUDA;
+    check_limits limit = check_limits_of(&on_gpu, against_fp32);
+    double worst = s->norm / limit.norm_fourth;
     if (limit.scale_first > 0.0 && c->model.experts) limit.scale_first = routed_alone;
     for (int m = 0; m < CHECK_MEASURES; m++)
         if (limit.of[m] > 0.0 && (m != CHECK_WEIGHTS || !against_fp32 || masters))
