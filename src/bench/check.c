@@ -1,6 +1,7 @@
 /* The check model on the mesh, compared with its references and, run once more, operation by operation. */
 #include "bench/check.h"
 #include "base/clock.h"
+#include "base/numeric.h"
 #include "bench/case_machine.h"
 #include "bench/compare.h"
 #include "bench/fault.h"
@@ -293,6 +294,20 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
     return end_run(c, k, t, r);
 }
 
+/* One number for the losses, norms and weights of all ranks. */
+static uint64_t digest_of(const outcome *left)
+{
+    uint64_t sum = left->weights, word;
+    for (int step = 0; step < CHECK_STEPS; step++) {
+        memcpy(&word, &left->loss[step], sizeof word);
+        sum += digest_element((uint64_t)world_rank(), 2 * step, word);
+        memcpy(&word, &left->norm[step], sizeof word);
+        sum += digest_element((uint64_t)world_rank(), 2 * step + 1, word);
+    }
+    world_sum_words(&sum, 1);
+    return sum;
+}
+
 /* Both runs compute the same bits, on every rank. */
 static void compare_runs(check_result *c, const outcome *first, const outcome *second)
 {
@@ -318,6 +333,7 @@ check_result check_run(check *k, const machine_options *on, case_result *r)
     memset(k->found, 0, sizeof k->found);
     outcome first = run_overlapping(k, &o, &c, r), second = run_observed(k, &o, repeats, &c, r);
     if (repeats) compare_runs(&c, &first, &second);
+    snprintf(c.digest, sizeof c.digest, "%016llx", (unsigned long long)digest_of(&first));
     c.passed = c.residual < CHECK_THRESHOLD && c.differing == 0;
     c.seconds = clock_seconds() - begin;
     return c;

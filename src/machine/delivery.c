@@ -142,21 +142,13 @@ void delivery_after(delivery *d, queue *q, const op *o)
 
 /* ---- judging ---- */
 
-/* Sums of 64 bits are added up over ranks in halves, which a double holds exactly. */
-enum { HALVES = 2 };
-
-static void add_queues(machine *m, double *half)
+/* [arrived, sent] of each row. */
+static void add_queues(machine *m, uint64_t *side)
 {
-    static const int bits = 32;
     uint64_t sum[DELIVERY_SUMS];
     machine_read(m, sum, tensor_1d(m->delivery->digests, U64, DELIVERY_SUMS));
-    for (int i = 0; i < DELIVERY_SUMS; i++) {
-        half[i % (2 * DELIVERY_ROWS) * HALVES] += (double)(sum[i] & 0xFFFFFFFFu);
-        half[i % (2 * DELIVERY_ROWS) * HALVES + 1] += (double)(sum[i] >> bits);
-    }
+    for (int i = 0; i < DELIVERY_SUMS; i++) side[i % (2 * DELIVERY_ROWS)] += sum[i];
 }
-
-static uint64_t whole_of(const double *half) { return (uint64_t)half[0] + ((uint64_t)half[1] << 32); }
 
 static void judge_row(delivery_report *r, const delivery *d, int row)
 {
@@ -173,16 +165,14 @@ delivery_report delivery_judge(machine *m)
 {
     const delivery *d = m ? m->delivery : NULL;
     delivery_report r = d ? d->report : (delivery_report){ 0 };
-    double half[2 * DELIVERY_ROWS * HALVES] = { 0 }, counts[2] = { (double)r.transfers, (double)r.differing };
-    if (d) add_queues(m, half);
-    world_sum(half, 2 * DELIVERY_ROWS * HALVES);
-    world_sum(counts, 2);
+    uint64_t side[2 * DELIVERY_ROWS] = { 0 }, counts[2] = { (uint64_t)r.transfers, (uint64_t)r.differing };
+    if (d) add_queues(m, side);
+    world_sum_words(side, 2 * DELIVERY_ROWS);
+    world_sum_words(counts, 2);
     world_hear(r.sentence, sizeof r.sentence);
     r.transfers = (int64_t)counts[0];
     r.differing = (int64_t)counts[1];
-    for (int row = 0; row < DELIVERY_ROWS; row++) {
-        const double *side = half + row * 2 * HALVES;
-        if (whole_of(side) != whole_of(side + HALVES)) judge_row(&r, d, row);
-    }
+    for (int row = 0; row < DELIVERY_ROWS; row++)
+        if (side[2 * row] != side[2 * row + 1]) judge_row(&r, d, row);
     return r;
 }

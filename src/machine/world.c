@@ -182,20 +182,22 @@ void world_broadcast(void *data, size_t bytes, int root)
 }
 
 /* Reduced to rank 0 and broadcast, so that all ranks hold the same bits. */
-static void reduce_all(double *values, int64_t count, MPI_Op how, const char *what)
+static void reduce_all(void *values, int64_t count, MPI_Datatype type, MPI_Op how, const char *what)
 {
+    enum { BYTES = 8 };
     for (int64_t done = 0; done < count; done += PIECE) {
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
+        char *at = (char *)values + done * BYTES;
         MPI_Request request;
-        CHECK(MPI_Ireduce(world.rank ? values + done : MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, how, 0,
-                          MPI_COMM_WORLD, &request));
+        CHECK(MPI_Ireduce(world.rank ? at : MPI_IN_PLACE, at, piece, type, how, 0, MPI_COMM_WORLD, &request));
         finish(&request, what);
     }
-    world_broadcast(values, (size_t)count * sizeof *values, 0);
+    world_broadcast(values, (size_t)count * BYTES, 0);
 }
 
-void world_sum(double *values, int64_t count) { reduce_all(values, count, MPI_SUM, "sum"); }
-void world_maximum(double *values, int64_t count) { reduce_all(values, count, MPI_MAX, "maximum"); }
+void world_sum(double *values, int64_t count) { reduce_all(values, count, MPI_DOUBLE, MPI_SUM, "sum"); }
+void world_maximum(double *values, int64_t count) { reduce_all(values, count, MPI_DOUBLE, MPI_MAX, "maximum"); }
+void world_sum_words(uint64_t *values, int64_t count) { reduce_all(values, count, MPI_UINT64_T, MPI_SUM, "sum"); }
 
 bool world_all(bool yes)
 {

@@ -21,6 +21,7 @@ const char *world_host(void);
 void world_broadcast(void *data, size_t bytes, int root); /* collective */
 void world_sum(double *values, int64_t count);            /* collective; in place, same bits on all ranks */
 void world_maximum(double *values, int64_t count);        /* collective */
+void world_sum_words(uint64_t *values, int64_t count);    /* collective; modulo 2^64 */
 bool world_all(bool yes);                                 /* collective: true on every rank? */
 int world_first(bool yes);                                /* collective: the first such rank, or world_ranks() */
 enum { WORLD_GATHER_MOST = 1 << 26 };                     /* bytes a rank of one gather; more end the program */

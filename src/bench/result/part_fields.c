@@ -186,6 +186,7 @@ static const field of_check[] = {
     { "differing", "1", "sums over ranks, kinds of transfers on an axis, and runs that differ", FIELD_COUNT,
       CHECK(differing) },
     { "difference", NULL, "the first of them", FIELD_TEXT, CHECK(difference) },
+    { "digest", NULL, "of the losses, norms and final weights of all ranks", FIELD_TEXT, CHECK(digest) },
 };
 
 static const field_group groups[] = {

@@ -23,6 +23,7 @@ typedef struct {
     int64_t transfers;    /* proven in the second run, all ranks */
     int64_t differing;    /* transfers, and kinds of them on an axis, that are wrong; one more: the runs differ */
     char difference[256]; /* the first of them */
+    char digest[17];      /* of the first run's losses, norms and final weights, all ranks' */
     double seconds;       /* cost of the check */
     bool done, passed;
 } check_result;
