@@ -7,15 +7,15 @@
 #include "machine/machine.h"
 
 typedef struct delivery delivery;
-/* sum_bytes: machine memory for the copies of one step's sums; delivery_sum_bytes of the step's counts. */
+/* sum_bytes: machine memory for the copies of one step's sums: the step's delivery_sum_bytes. */
 delivery *delivery_open(machine_kind kind, delivery_mode mode, size_t sum_bytes);
 void delivery_close(delivery *d);
 /* Submits what comes before, and after, a transfer that is submitted to the queue. */
 void delivery_before(delivery *d, queue *q, const op *o);
 void delivery_after(delivery *d, queue *q, const op *o);
 
-/* Bytes that the copies of a step's sums take at most. */
-size_t delivery_sum_bytes(const tally *step);
+/* Bytes that the copies of the operation's operand take, before it and after it, if it adds over ranks; else 0. */
+size_t delivery_sum_bytes(const op *o);
 /* Makes the sums since the last call again and compares every element. The machine is synchronized. Collective over
  * the ranks of each group. */
 void delivery_judge_sums(machine *m);

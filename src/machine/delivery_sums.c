@@ -8,16 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t delivery_sum_bytes(const tally *step)
+static size_t copy_bytes(const op *o)
 {
-    const tally_row *scatter = &step->kind[OP_REDUCE_SCATTER], *all = &step->kind[OP_ALL_REDUCE];
-    return 2 * ((size_t)(scatter->bytes + all->bytes) + (size_t)(scatter->count + all->count) * ARENA_ALIGNMENT);
+    return (tensor_span(&o->operand[0].tensor) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+}
+
+size_t delivery_sum_bytes(const op *o)
+{
+    return o->kind == OP_REDUCE_SCATTER || o->kind == OP_ALL_REDUCE ? 2 * copy_bytes(o) : 0;
 }
 
 static tensor copy_of(delivery *d, queue *q, const op *o)
 {
     tensor x = tensor_flat(o->operand[0].tensor), to = x;
-    size_t bytes = (tensor_span(&x) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+    size_t bytes = copy_bytes(o);
     if (bytes > d->copies_bytes - d->copies_used) FAIL("more sums over ranks in a step than were counted on paper");
     to.data = d->copies + d->copies_used;
     d->copies_used += bytes;

@@ -145,7 +145,7 @@ void machine_shadow(machine *m, shadow_mode mode)
 void machine_prove_transfers(machine *m, delivery_mode mode, const tally *step)
 {
     if (m->delivery) delivery_close(m->delivery);
-    m->delivery = delivery_open(m->options.kind, mode, step ? delivery_sum_bytes(step) : 0);
+    m->delivery = delivery_open(m->options.kind, mode, step ? step->sum_bytes : 0);
 }
 
 const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? shadow_read(m->shadow) : NULL; }

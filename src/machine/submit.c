@@ -101,6 +101,7 @@ mark op_submit(queue *q, const op *given)
     double begin = clock_seconds(), ran = m->tally.run_seconds;
     op o = *given;
     if (op_is_transfer(o.kind)) fault_know_group(m, o.args.fabric.group);
+    m->tally.sum_bytes += delivery_sum_bytes(&o);
     fault_kind kind = fault_now(m, &o);
     submit_number(&o);
     bool unwaited = collect_waits(q, kind == FAULT_UNWAIT);
