@@ -243,7 +243,6 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
 {
     check k;
     machine_options on = case_machine(c), on_check = on;
-    on_check.shadow = c->check == CHECK_KERNELS ? SHADOW_FULL : SHADOW_OFF;
     name_files(&on_check, c, "check");
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
@@ -255,14 +254,11 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
     watch_doing("the check before the steps", -1);
-    if (checks && goes_on(r, in)) r->check[0] = check_run(&k, &on_check, r);
-    if (r->check[0].done) r->check[0].seconds += prepared;
-    sinks_check_ends(&in->told, r, 0);
-    if (goes_on(r, in)) timed_steps(c, share, r, in);
-    watch_doing("the check behind the steps", -1);
-    if (checks && goes_on(r, in)) r->check[1] = check_run(&k, &on_check, r);
-    sinks_check_ends(&in->told, r, 1);
+    if (checks && goes_on(r, in)) r->check = check_run(&k, &on_check, r);
     if (checks) check_close(&k);
+    if (r->check.done) r->check.seconds += prepared;
+    sinks_check_ends(&in->told, r);
+    if (goes_on(r, in)) timed_steps(c, share, r, in);
     agree(r);
     compare_libraries(r, in);
     outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
