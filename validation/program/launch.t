@@ -138,8 +138,8 @@ def check_variables(tap):
     tap.ok(run.returncode == 0 and "not used: HF_TOKEN" in run.stderr and "ENABLE_SOMETHING is not known" in run.stderr
            and "ignored: TP" in run.stderr and "tensor" not in run.stdout, "what is not used is told", run.stderr)
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
-    tap.ok("-nccl-trace/bf16" in run.stdout and "warmup = 2\nsteps = 3\n" in run.stdout, "a trace: few steps, elsewhere",
-           run.stdout)
+    tap.ok("-nccl-trace/bf16" in run.stdout and "warmup = 2\nsteps = 3\n" in run.stdout,
+           "a trace: few steps, elsewhere", run.stdout)
     expected = {"EXPECT": "reference", "TOLERANCE": "0.03", "REPEATS": "3", "NONCE": "late"}
     run = launch({**cell, **expected}, "--print", "deck")
     tap.ok(run.returncode == 0 and {f"{name.lower()} = {value}" for name, value in expected.items()} <=
