@@ -28,21 +28,21 @@ static const check_limits fp32 = {
     .loss_later = 2e-5,      /* 9.3e-7    3.9e-8   7.1e-7      5.7e-7   2.7e-7 */
     .gradient_first = 1e-5,  /* 1.6e-6    9.5e-7   1.5e-6      1.2e-6   1.2e-6 */
     .gradient_fourth = 1e-3, /* 2.3e-4    1.1e-5   9.0e-5      2.2e-5   7.3e-5 */
-    .norm_first = 1e-5,
-    .norm_fourth = 1e-3,
-    .weights = 1e-2, /* 3.7e-3    4.6e-4   4.3e-3      1.4e-3   1.0e-3: a gradient below its rounding turns */
-    .balance = 2e-5, /*                                         2.2e-7 */
-    .margin = 1e-4,  /*                                         no choice differed */
+    .norm_first = 1e-5,      /* 7.0e-8 */
+    .norm_fourth = 1e-3,     /* 2.5e-6 */
+    .weights = 1e-2,         /* 3.7e-3    4.6e-4   4.3e-3      1.4e-3   1.0e-3: a gradient below its rounding turns */
+    .balance = 2e-5,         /*                                         2.2e-7 */
+    .margin = 1e-4,          /*                                         no choice differed */
 };
 static const check_limits bf16 = {
     .loss_first = 1e-3,        /* 3.4e-4  9.8e-5   1.8e-4      2.5e-4   1.8e-4 */
     .loss_later = 2e-3,        /* 5.8e-4  4.8e-4   6.0e-4      2.5e-4   3.4e-4 */
     .gradient_first = 4.7e-2,  /* 2.1e-2  1.3e-2   1.9e-2      2.3e-2   1.7e-2 */
     .gradient_fourth = 1.5e-1, /* 2.7e-2  1.9e-2   2.2e-2      2.6e-2   2.4e-2 */
-    .norm_fourth = 7.5e-3,
-    .weights = 5.7e-1, /* 2.1e-1  2.8e-1   1.3e-1      2.3e-1   1.3e-1 */
-    .balance = 2e-3,   /*                                       4.0e-4 */
-    .margin = 1e-1,    /*                                       3.2e-2 */
+    .norm_fourth = 7.5e-3,     /* 2.9e-3 in 188 checks of all families; so below */
+    .weights = 5.7e-1,         /* 2.1e-1  2.8e-1   1.3e-1      2.3e-1   1.3e-1 */
+    .balance = 2e-3,           /*                                       4.0e-4 */
+    .margin = 1e-1,            /*                                       3.2e-2 */
 };
 /* FP8 codes tip where BF16 differs in its last place, so that two layouts differ by as much as FP8 from FP32. Of 576
  * healthy checks of all families and scalings the largest. Scales differ as amaxes do, by one element of a BF16
@@ -53,44 +53,52 @@ static const check_limits fp8 = {
     .loss_later = 1e-2,      /* 4.3e-3 */
     .gradient_first = 5e-1,  /* 2.5e-1 */
     .gradient_fourth = 6e-1, /* 2.9e-1 */
-    .norm_fourth = 5.5e-2,
-    .along = 1.3e-1,       /* 6.4e-2 */
-    .weights = 9e-1,       /* 6.5e-1: no more than what does not move */
-    .balance = 6e-3,       /* 2.9e-3 */
-    .margin = 5e-1,        /* 2.4e-1 */
-    .scale_first = 7.5e-2, /* 3.7e-2 */
-    .scale_later = 3.5e-1, /* 1.7e-1 */
+    .norm_fourth = 5.5e-2,   /* 1.6e-2 */
+    .along = 1.3e-1,         /* 6.4e-2 */
+    .weights = 9e-1,         /* 6.5e-1: no more than what does not move */
+    .balance = 6e-3,         /* 2.9e-3 */
+    .margin = 5e-1,          /* 2.4e-1 */
+    .scale_first = 7.5e-2,   /* 3.7e-2 */
+    .scale_later = 3.5e-1,   /* 1.7e-1 */
 };
 static const check_limits fp8_against_fp32 = {
     .loss_first = 1.2e-2,      /* 5.9e-3 */
     .loss_later = 1.5e-2,      /* 7.3e-3 */
     .gradient_first = 6e-1,    /* 3.0e-1 */
     .gradient_fourth = 8.2e-1, /* 4.1e-1 */
-    .norm_first = 8.5e-2,
-    .norm_fourth = 8.5e-2,
-    .balance = 2e-2, /* 9.7e-3 */
-    .margin = 6e-1,  /* 2.8e-1 */
+    .norm_first = 8.5e-2,      /* 2.2e-2 */
+    .norm_fourth = 8.5e-2,     /* 3.7e-2 */
+    .balance = 2e-2,           /* 9.7e-3 */
+    .margin = 6e-1,            /* 2.8e-1 */
 };
 static const check_limits bf16_against_fp32 = {
     .loss_first = 1.2e-3,    /* 5.2e-4    3.2e-4   5.6e-4      5.3e-4   3.0e-4 */
     .loss_later = 4e-3,      /* 7.7e-4    4.6e-4   1.8e-3      5.5e-4   4.2e-4 */
     .gradient_first = 5e-2,  /* 2.2e-2    1.7e-2   2.5e-2      2.1e-2   2.1e-2 */
     .gradient_fourth = 2e-1, /* 2.8e-2    1.8e-2   5.1e-2      2.5e-2   2.7e-2 */
-    .norm_first = 5e-3,
-    .norm_fourth = 2e-2,
-    .weights = 5.8e-1, /* 2.2e-1    1.6e-1   (BF16)      2.9e-1   1.9e-1 */
-    .balance = 4e-3,   /*                                         6.0e-4 */
-    .margin = 1e-1,    /*                                         2.3e-2 */
+    .norm_first = 5e-3,      /* 2.5e-3 */
+    .norm_fourth = 2e-2,     /* 1.2e-2 */
+    .weights = 5.8e-1,       /* 2.2e-1    1.6e-1   (BF16)      2.9e-1   1.9e-1 */
+    .balance = 4e-3,         /*                                         6.0e-4 */
+    .margin = 1e-1,          /*                                         2.3e-2 */
 };
 
 /* The first step on the host against the reference of the same precision, with one tensor rank and with several. The
  * reference rounds as the run does (parallel/imitation.h). What differs is the order of sums in FP32, and in BF16 how
  * often the sum of the microbatches' and ranks' gradients is rounded. */
 static const check_limits first_step[2][2] = {
-    { { .loss_first = 1e-6, .gradient_first = 1.5e-2, .norm_first = 2.5e-3 },
-      { .loss_first = 1e-4, .gradient_first = 2.5e-2, .norm_first = 2.5e-3 } },
-    { { .loss_first = 1e-6, .gradient_first = 2e-2, .norm_first = 2.5e-4, .along = 1.2e-3 },
-      { .loss_first = 1.1e-5, .gradient_first = 1.3e-1, .norm_first = 1.2e-3, .along = 1.7e-2 } },
+    {
+        /* BF16, of 129 and 59 healthy checks with AVX2 the largest loss, gradient, norm: */
+        { .loss_first = 1e-6, .gradient_first = 1.5e-2, .norm_first = 2.5e-3 }, /* 8.9e-16, 5.6e-3, 8.9e-5 */
+        { .loss_first = 1e-4, .gradient_first = 2.5e-2, .norm_first = 2.5e-3 }, /* 4.5e-6, 7.2e-3, 1.7e-4 */
+    },
+    {
+        /* FP8, of 120 and 68 checks the largest loss, gradient, norm, part along the gradient: */
+        { .loss_first = 1e-6, .gradient_first = 2e-2, .norm_first = 2.5e-4, .along = 1.2e-3 },
+        /* 4.7e-9, 4.0e-3, 1.0e-4, 4.7e-4 */
+        { .loss_first = 1.1e-5, .gradient_first = 1.3e-1, .norm_first = 1.2e-3, .along = 1.7e-2 },
+        /* 3.4e-11, 4.8e-2, 4.8e-4, 4.6e-3 */
+    },
 };
 
 static void set_first_step(check_limits *limits, const check_limits *first)
