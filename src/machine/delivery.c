@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/delivery_state.h"
-#include "machine/machine_state.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What proves the transfers of a machine: delivery.c has the digests, delivery_sums.c the sums. */
 #pragma once
-#include "machine/delivery.h"
+#include "machine/machine_state.h"
 
 /* Digests are added up for each queue, since queues are not ordered, kind of transfer and axis: [arrived, sent]. */
 enum {

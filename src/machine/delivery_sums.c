@@ -1,7 +1,7 @@
 /* Sums over ranks, made again in double. */
 #include "base/fail.h"
+#include "machine/delivery.h"
 #include "machine/delivery_state.h"
-#include "machine/machine_state.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-"""Planted faults: cases of the check model's size on four ranks, and what must come of each. It ends FAILED, or it leaves
-losses, norms and final weights bit for bit as they are without it.
+"""Planted faults: cases of the check model's size on four ranks, and what must come of each. It ends FAILED, or it
+leaves losses, norms and final weights bit for bit as they are without it.
 
-Final weights: the check model's by the digest in check_model; of the timed steps, in which the fault strikes every step,
-those of all steps but the last by the losses and norms of the steps after."""
+Final weights: the check model's by the digest in check_model; of the timed steps, in which the fault strikes every
+step, those of all steps but the last by the losses and norms of the steps after."""
 import sys
 from pathlib import Path
 

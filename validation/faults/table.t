@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Faults in every kind of operation that a deck's fault can name, in the check and in the timed steps alike (faults.py):
-of each operation two kinds of fault, in one layout; `long`: all kinds of fault, in all layouts. And the faults that
-cannot strike, or strike another operation in the check than in the timed steps."""
+"""Faults in every kind of operation that a deck's fault can name, in the check and in the timed steps alike
+(faults.py): of each operation two kinds of fault, in one layout; `long`: all kinds of fault, in all layouts. And the
+faults that cannot strike, or strike another operation in the check than in the timed steps."""
 import os
 from collections import Counter
 
@@ -45,8 +45,8 @@ tap.ok(named and set(named) == set(seen), "every kind of operation that a fault 
 where = ("llama3.1-8b", "tensor = 2\nsharding = optimizer\noverlap = off", "precision = fp32")
 lost = [(where[0], where[1] + "\n" + more, where[2], fault) for fault, more in STRIKES_NOT]
 for case, result in zip(lost, run(lost)):
-    tap.ok(result["verdict"] == "FAILED" and NEVER in str(result["fail_reasons"]), f"{case[3]} is said to strike nothing",
-           result["fail_reasons"])
+    tap.ok(result["verdict"] == "FAILED" and NEVER in str(result["fail_reasons"]),
+           f"{case[3]} is said to strike nothing", result["fail_reasons"])
 run_elsewhere = alone(deck_file(ELSEWHERE), threads=2, program=PROGRAM)
 said = results(run_elsewhere)[0]["fail_reasons"]
 tap.ok(run_elsewhere.returncode == 1 and "(backward: written, read, read) in the check, but matmul" in str(said),
