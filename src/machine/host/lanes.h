@@ -21,12 +21,12 @@ static inline lanes lanes_load(const float *from, int64_t n)
 
 static inline void lanes_store(float *to, lanes x, int64_t n) { memcpy(to, &x, (size_t)n * sizeof *to); }
 
-/* Returns a b + c, rounded once. */
+/* Returns a b + c, rounded once. gcc tuned for Intel would split a vector of AVX-512, if the length were not given. */
 static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     float x[VECTOR_FLOATS], y[VECTOR_FLOATS], sum[VECTOR_FLOATS];
     lanes_store(x, a, VECTOR_FLOATS), lanes_store(y, b, VECTOR_FLOATS), lanes_store(sum, c, VECTOR_FLOATS);
-#pragma omp simd
+#pragma omp simd simdlen(VECTOR_FLOATS)
     for (int i = 0; i < VECTOR_FLOATS; i++) sum[i] = fmaf(x[i], y[i], sum[i]);
     return lanes_load(sum, VECTOR_FLOATS);
 }
