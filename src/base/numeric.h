@@ -178,19 +178,18 @@ XGSW_SHARED float squared_relu_value(float x)
 }
 XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * (x < 0.0f ? 0.0f : x) * d; }
 
-/* One AdamW update (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
+/* AdamW (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
 typedef struct {
     float beta1, beta2, epsilon, decay;
 } adamw_rule;
 typedef struct {
     float weight, first, second;
 } adamw_state;
-XGSW_SHARED adamw_state adamw_update(adamw_rule rule, float learning_rate, float correction1, float correction2,
-                                     adamw_state s, float gradient)
+XGSW_SHARED void adamw_update(const adamw_rule *rule, float learning_rate, float correction1, float correction2,
+                              adamw_state *s, float gradient)
 {
-    s.first = fmaf(rule.beta1, s.first, (1.0f - rule.beta1) * gradient);
-    s.second = fmaf(rule.beta2, s.second, (1.0f - rule.beta2) * (gradient * gradient));
-    float step = (s.first * correction1) / (sqrtf(s.second * correction2) + rule.epsilon);
-    s.weight = s.weight - learning_rate * fmaf(rule.decay, s.weight, step);
-    return s;
+    s->first = fmaf(rule->beta1, s->first, (1.0f - rule->beta1) * gradient);
+    s->second = fmaf(rule->beta2, s->second, (1.0f - rule->beta2) * (gradient * gradient));
+    float step = (s->first * correction1) / (sqrtf(s->second * correction2) + rule->epsilon);
+    s->weight = s->weight - learning_rate * fmaf(rule->decay, s->weight, step);
 }

@@ -148,10 +148,11 @@ int world_node_core(int i)
 }
 const char *world_host(void) { return world.host; }
 
-/* MPICH's launcher loses what was said just before the end. Of a hang MPI itself may be a part. */
+/* MPICH's launcher loses what was said just before the end. MPI itself may be a part of a hang; then no rank ends
+ * before all nodes know of it, which they look for every 50 ms. */
 void world_abort(int status)
 {
-    const struct timespec pause = { 0, 100000000 };
+    const struct timespec pause = { 0, status == STATUS_HANG ? 500000000 : 100000000 };
     if (status != STATUS_HANG) watch_ending();
     nanosleep(&pause, NULL);
     if (status != STATUS_HANG) MPI_Abort(MPI_COMM_WORLD, status);

@@ -11,12 +11,15 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, "validation/program")
+from program import two_nodes  # noqa: E402
+
 LONG = bool(os.environ.get("XGSW_TEST_LONG"))
 XGSW = os.path.abspath(os.environ.get("XGSW", "./xgsw"))
 RANKS, STALL, FIRST_STALL = 3, 3, 60  # seconds; the last one until the deck is read
 BOUND = 5       # seconds to find it out and to end, beyond the limit
 START = 25      # seconds that the run before it may take on a busy machine
-REMOTE_SHELL = os.path.abspath("validation/machine/remote_shell")
 DECK = f"""hangs
 {RANKS} ranks
 [llama3.1-8b]
@@ -52,13 +55,13 @@ def ranks_of(session):
     return found
 
 
-def play(number, misdeed="", launch=None):
+def play(number, misdeed="", launch=None, variables=()):
     """Status, seconds since the deed (or the start), and what was said."""
     folder = os.path.join(here, str(number))
     os.mkdir(folder)
     with open(os.path.join(folder, "deck.dat"), "w") as deck:
         deck.write(DECK)
-    environment = dict(os.environ, OMP_NUM_THREADS="1", MISDEED=misdeed, TMPDIR=folder)
+    environment = dict(os.environ, OMP_NUM_THREADS="1", MISDEED=misdeed, TMPDIR=folder, **dict(variables))
     run = launch or [os.path.abspath("run/local"), "-q", "-n", str(RANKS), "-x", XGSW]
     if misdeed and not launch:
         run[4:4] = ["-w", f"env LD_PRELOAD={SHARED}"]
@@ -78,14 +81,6 @@ def play(number, misdeed="", launch=None):
         print(f"# {misdeed}: all ranks had ended, mpirun had not", flush=True)
         return 86, 0, text
     return status, seconds, text
-
-
-def two_nodes(ranks_of_node):
-    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-    return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
-            REMOTE_SHELL, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
-            "--host", f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), "env",
-            f"LD_PRELOAD={SHARED}", XGSW]
 
 
 def losses(said):
@@ -131,7 +126,8 @@ def run_on_two_nodes():
     them by its own."""
     scenes = [(1, 1, "step"), (0, 1, "step"), (3, 2, "step"), (0, 2, "step")]
     for rank, ranks, point in scenes + LONG * [(3, 2, "start")]:
-        judge(rank, point, "stop", play(f"nodes{rank}{ranks}{point}", f"{rank} {point} stop", two_nodes(ranks)))
+        judge(rank, point, "stop", play(f"nodes{rank}{ranks}{point}", f"{rank} {point} stop",
+                                        *two_nodes(ranks, "env", f"LD_PRELOAD={SHARED}", XGSW)))
 
 
 def healthy(count):

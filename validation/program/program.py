@@ -59,6 +59,21 @@ def ranks(count, *arguments, program=PROGRAM, timeout=300):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=timeout)
 
 
+def mpirun(*arguments):
+    """Open MPI's mpirun, which may start more ranks than there are cores, also as root."""
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", *arguments]
+
+
+def two_nodes(ranks_of_node, *arguments):
+    """Returns the same on two nodes that are this machine, and its variables: those of Open MPI 4, and of 5."""
+    shell, launcher = os.path.abspath("validation/machine/remote_shell"), {}
+    for plm, component in (("OMPI_MCA_plm", "rsh"), ("PRTE_MCA_plm", "ssh")):
+        launcher.update({plm: component, f"{plm}_{component}_agent": shell, f"{plm}_{component}_no_tree_spawn": "1"})
+    return mpirun("--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo", "--host",
+                  f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), *arguments), launcher
+
+
 def processor_seconds():
     """Of all processes run so far, ranks included: what a busy machine does not stretch."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -47,7 +47,7 @@ static codes_seen update_tile(const op *o, const step_rule *s, int64_t at, int64
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         adamw_state state = { weight[i], first[i], second[i] };
-        state = adamw_update(s->rule, s->learning_rate, s->correction1, s->correction2, state, gradient[i] * s->clip);
+        adamw_update(&s->rule, s->learning_rate, s->correction1, s->correction2, &state, gradient[i] * s->clip);
         weight[i] = state.weight;
         first[i] = state.first;
         second[i] = state.second;

@@ -1,5 +1,6 @@
 /* Cross-entropy over a vocabulary of which each rank holds some columns. */
 #include "machine/host/host.h"
+#include "machine/host/lanes.h"
 #include "machine/host/row.h"
 
 /* Columns of this rank that are no padding. */
@@ -20,9 +21,14 @@ static int64_t own_column(const op *o, int64_t row, int64_t columns)
 
 static float tile_maximum(const float *x, int64_t n)
 {
-    float maximum = -INFINITY;
-#pragma omp simd reduction(max : maximum)
-    for (int64_t i = 0; i < n; i++) maximum = x[i] > maximum ? x[i] : maximum;
+    float lane[VECTOR_FLOATS], maximum = -INFINITY;
+    int64_t at = 0;
+    for (int i = 0; i < VECTOR_FLOATS; i++) lane[i] = -INFINITY;
+    for (; at + VECTOR_FLOATS <= n; at += VECTOR_FLOATS)
+#pragma omp simd
+        for (int i = 0; i < VECTOR_FLOATS; i++) lane[i] = x[at + i] > lane[i] ? x[at + i] : lane[i];
+    for (; at < n; at++) lane[0] = x[at] > lane[0] ? x[at] : lane[0];
+    for (int i = 0; i < VECTOR_FLOATS; i++) maximum = lane[i] > maximum ? lane[i] : maximum;
     return maximum;
 }
 

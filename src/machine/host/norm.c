@@ -1,9 +1,10 @@
 /* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (Ba et al. 2016), with an optional addition before them. */
 #include "machine/host/host.h"
+#include "machine/host/lanes.h"
 #include "machine/host/row.h"
 
 /* Gain gradients are summed over blocks of rows first, then over blocks in order: the same on any number of threads. */
-enum { LARGEST_BLOCKS = 64, SMALLEST_BLOCK = 16 };
+enum { LARGEST_BLOCKS = 64, SMALLEST_BLOCK = 16, COLUMNS = 128 };
 
 static float sum_of_squares(const float *x, int64_t n)
 {
@@ -164,19 +165,32 @@ typedef struct {
     float products, d_units; /* sums of d_unit (x - mean) and of d_unit */
 } tile_sums;
 
-/* The tile's parts of the gradients of gain and bias are added to their sums. */
-static inline tile_sums sum_tile(row_tile r, bool centred, float *restrict gain_sum, float *restrict bias_sum)
+typedef struct {
+    lanes products, d_units;
+} lane_sums;
+
+/* Adds n numbers from `at` on, a whole vector or one, to the sums. */
+static inline void sum_lanes(const row_tile *r, bool centred, int64_t at, int64_t n, lane_sums *sums, float *gain_sum,
+                             float *bias_sum)
 {
-    float products = 0.0f, d_units = 0.0f;
-#pragma omp simd reduction(+ : products, d_units)
-    for (int64_t i = 0; i < r.n; i++) {
-        float product = r.d[i] * (centred ? r.x[i] - r.mean : r.x[i]), gain = centred ? 1.0f + r.gain[i] : r.gain[i];
-        gain_sum[i] = fmaf(product, r.rstd, gain_sum[i]);
-        products = fmaf(product, gain, products);
-        if (centred) bias_sum[i] += r.d[i];
-        if (centred) d_units = fmaf(r.d[i], gain, d_units);
-    }
-    return (tile_sums){ products, d_units };
+    lanes d = lanes_load(r->d + at, n), x = lanes_load(r->x + at, n), gain = lanes_load(r->gain + at, n), zero = { 0 };
+    lanes product = d * (centred ? x - r->mean : x);
+    if (centred) gain = 1.0f + gain;
+    lanes_store(gain_sum + at, lanes_fma(product, r->rstd + zero, lanes_load(gain_sum + at, n)), n);
+    sums->products = lanes_fma(product, gain, sums->products);
+    if (centred) lanes_store(bias_sum + at, lanes_load(bias_sum + at, n) + d, n);
+    if (centred) sums->d_units = lanes_fma(d, gain, sums->d_units);
+}
+
+/* Adds the tile's parts of the gradients of gain and bias to their sums. */
+static inline tile_sums sum_tile(row_tile r, bool centred, float *gain_sum, float *bias_sum)
+{
+    lane_sums sums = { { 0 }, { 0 } };
+    int64_t at = 0;
+    for (; at + VECTOR_FLOATS <= r.n; at += VECTOR_FLOATS)
+        sum_lanes(&r, centred, at, VECTOR_FLOATS, &sums, gain_sum, bias_sum);
+    for (; at < r.n; at++) sum_lanes(&r, centred, at, 1, &sums, gain_sum, bias_sum);
+    return (tile_sums){ lanes_sum(sums.products), lanes_sum(sums.d_units) };
 }
 
 typedef struct {
@@ -239,12 +253,14 @@ static void block_backward(const backward_call *c, int64_t block, float *sums)
 static void sum_blocks(const operand *gradient, const float *of_block, int64_t blocks, int64_t n)
 {
     float *to = gradient->tensor.data;
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < n; i++) {
-        float sum = gradient->access == UPDATE ? to[i] : 0.0f;
-        for (int64_t block = 0; block < blocks; block++) sum += of_block[block * n + i];
-        to[i] = sum;
-    }
+    if (gradient->access != UPDATE) memset(to, 0, (size_t)n * sizeof *to);
+#pragma omp parallel for schedule(static)
+    for (int64_t at = 0; at < n; at += COLUMNS)
+        for (int64_t block = 0; block < blocks; block++) {
+            const float *from = of_block + block * n;
+#pragma omp simd
+            for (int64_t i = at; i < smaller(at + COLUMNS, n); i++) to[i] += from[i];
+        }
 }
 
 size_t host_norm_backward_scratch(const op *o)

@@ -15,7 +15,7 @@ typedef struct {
     int depth;
     unsigned polls;
     uint64_t era;
-    pthread_t thread;
+    pthread_t main, thread;
     atomic_bool over;
     atomic_bool linked; /* or another rank of this node speaks */
 } watch_process;

@@ -118,6 +118,7 @@ static void start_thread(void)
 {
     sigset_t all, before;
     sigfillset(&all);
+    watch.main = pthread_self();
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&watch.thread, NULL, watch_thread, NULL)) FAIL("no thread that watches the run");
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -4,6 +4,8 @@
 #include "machine/watch/process.h"
 #include "machine/watch/verdict.h"
 #include "machine/watch/watch.h"
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +103,23 @@ static int who_left(const board *b)
     return -1;
 }
 
+static void rest_for_ever(int number)
+{
+    (void)number;
+    for (;;) pause();
+}
+
+/* Keeps the main thread out of MPI. Open MPI 5 ends a rank with another status when a peer's TCP connection closes. */
+static void hold_main_thread(void)
+{
+    const struct sigaction action = { .sa_handler = rest_for_ever };
+    sigaction(SIGRTMAX, &action, NULL);
+    pthread_kill(watch.main, SIGRTMAX);
+}
+
 static void end_run(int status)
 {
+    if (status == STATUS_HANG) hold_main_thread();
     watch.over = true;
     board_forget(watch.name);
     fail_end(status);

@@ -155,7 +155,7 @@ static void adamw_is_the_rule(void **state)
         m = 0.9 * m + 0.1 * g;
         v = 0.95 * v + 0.05 * g * g;
         w -= 1e-2 * (m * c1 / (sqrt(v * c2) + 1e-8) + 0.1 * w);
-        s = adamw_update(rule, 1e-2f, (float)c1, (float)c2, s, (float)g);
+        adamw_update(&rule, 1e-2f, (float)c1, (float)c2, &s, (float)g);
         assert_true(fabs((double)s.weight - w) < 1e-6 && fabs((double)s.first - m) < 1e-7 &&
                     fabs((double)s.second - v) < 1e-7);
     }

@@ -80,7 +80,7 @@ static bool run(group *g, const asked *x)
 
 static void run_exchange(const char *name, group *g, const transfer *list, int count)
 {
-    transfer there[OP_OPERANDS];
+    transfer there[OP_OPERANDS] = { { .send = false } };
     memcpy(there, list, (size_t)count * sizeof *list);
     for (int i = 0; i < count; i++) there[i].tensor = placed(&real, list[i].tensor);
     mark_sync(submit(real.q[0], name, exchange_op(g, there, count)));

@@ -102,7 +102,7 @@ static __device__ __forceinline__ found update_strip(bucket b, const adamw_rule 
           correction2 = static_cast<float>(scalar[SCALAR_CORRECTION2]);
     for (int i = 0; i < length; i++) {
         adamw_state state = { value(w, values.type, i), value(m, b.first.type, i), value(v, b.second.type, i) };
-        state = adamw_update(rule, rate, correction1, correction2, state, value(g, b.gradient.type, i) * clip);
+        adamw_update(&rule, rate, correction1, correction2, &state, value(g, b.gradient.type, i) * clip);
         weight[i] = state.weight;
         first[i] = state.first;
         second[i] = state.second;
