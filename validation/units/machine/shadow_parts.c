@@ -322,12 +322,6 @@ static void parts_of_elements(void **state)
         MADE(OP_COPY, { numbers(F32, 4, S, B, HEADS, D, 0), UPDATE }, { numbers(BF16, 4, S, B, HEADS, D, 8), READ }),
         -1);
     part_is_judged(MADE(OP_FILL, { ROWS(F32, H), WRITE }), -1);
-    tensor a = numbers(BF16, 2, S, H, 0, 0, 0), b = numbers(BF16, 2, H, FFN, 0, 0, 8),
-           c = numbers(F32, 2, S, FFN, 0, 0, 4);
-    part_is_judged(MADE(OP_MATMUL, { c, UPDATE }, { a, READ }, { b, READ }), -1);
-    part_is_judged(MADE(OP_MATMUL, { tensor_transposed(c), UPDATE }, { tensor_transposed(b), READ },
-                        { tensor_transposed(a), READ }),
-                   -1);
 }
 
 /* Columns of codes; an amax and counts are those of all. */
@@ -352,16 +346,6 @@ static void parts_of_codes(void **state)
     update.args.adamw = (adamw_rule){ .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f };
     for (int i = 0; i < N; i++) ((float *)update.operand[5].tensor.data)[i] = 0.5f;
     part_is_judged(update, 7);
-    part_is_judged(MADE(OP_MATMUL, { numbers(BF16, 2, S, FFN, 0, 0, 0), UPDATE },
-                        { numbers(E4M3, 2, S, H, 0, 0, 0), READ },
-                        { tensor_transposed(numbers(E5M2, 2, FFN, H, 0, 0, 0)), READ }, { tensor_none(), READ },
-                        { scale, READ }, { scale, READ }),
-                   -1);
-    part_is_judged(MADE(OP_GROUPED_MATMUL, { numbers(BF16, 3, GROUPS, S, FFN, 0, 0), WRITE },
-                        { numbers(E4M3, 3, GROUPS, S, H, 0, 0), READ },
-                        { tensor_transposed(numbers(E4M3, 3, GROUPS, FFN, H, 0, 0)), READ }, { scale, READ },
-                        { scale, READ }),
-                   -1);
 }
 
 int main(void)
