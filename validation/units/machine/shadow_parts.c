@@ -3,6 +3,7 @@
 #include "base/fp8.h"
 #include "machine/op.h"
 #include "machine/op_file.h"
+#include "machine/product_check.h"
 #include "machine/shadow.h"
 #include "machine/submit.h"
 #include "units/train/trained.h"
@@ -26,12 +27,12 @@ static const char *const decks[] = {
 
 enum { SPANS = 4096, STEPS = 3 };
 
-/* Different names, kinds and phases of computing operations among the spans. */
+/* Different names, kinds and phases of computing operations among the spans, without products. */
 static int64_t distinct(const span *all, int64_t count)
 {
     int64_t different = 0;
     for (int64_t i = 0; i < count; i++) {
-        bool new = !op_is_transfer(all[i].kind) && all[i].origin.phase != PHASE_SETUP;
+        bool new = !op_is_transfer(all[i].kind) && all[i].kind != OP_MATMUL && all[i].origin.phase != PHASE_SETUP;
         for (int64_t j = 0; new &&j < i; j++)
             new = all[j].kind != all[i].kind || all[j].origin.phase != all[i].origin.phase ||
                   strcmp(all[j].origin.name, all[i].origin.name) != 0;
@@ -77,6 +78,9 @@ static void every_name_of_a_step_is_shadowed(void **state)
         shadow_report some = shadowed_steps(&c, SHADOW_SAMPLED, 2, &unused);
         if (some.failed) fail_msg("%s", some.sentence);
         assert_int_equal(some.operations, 2 * names);
+        assert_in_range(one.products, 10, 20); /* 15, of which some share a form; weights' gradients have two */
+        assert_int_equal(some.products, 2 * one.products);
+        assert_true(some.worst_comparison > 0.0 && some.worst_comparison < product_limit(some.comparisons));
     }
 }
 
