@@ -230,7 +230,7 @@ static void end_run(check_result *c, const check *k, trainer *t, case_result *r)
     c->faults = (int64_t)faults;
     fault_struck(&k->given, t ? t->machine : NULL, c->struck);
     if (!t) return;
-    result_add_machine(r, t->machine);
+    result_add_machine(r, t->machine, &r->shadow);
     trainer_dismantle(t);
 }
 
