@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
-enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10 };
+enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10, SECOND_REPLAY = 40 };
 
 /* The trainer has read the step's scales. */
 static void add_fp8(case_result *r, const trainer *t, const fp8_report *f, int64_t step)
@@ -106,14 +106,15 @@ static void take_from_trainer(case_result *r, trainer *t)
     machine_engines(t->kind, r->engines, sizeof r->engines);
 }
 
-/* Runs two more steps, of which every form of matrix product and a sample of the other operations is compared with the
- * host: in the first step the first of each form or name, in the second any. */
+/* Runs more steps, of which every form of matrix product and a sample of the other operations is compared with the host:
+ * in the first step the first of each form or name, in a second any. The second is left out of short cases, so that the
+ * steps take a twentieth of the case at most. */
 static void replay_at_full_shape(case_result *r, trainer *t)
 {
     double begin = clock_seconds();
     watch_doing("the replay of timed steps", -1);
     machine_shadow(t->machine, SHADOW_SAMPLED);
-    for (int i = 0; i < 2; i++) trainer_step(t);
+    for (int i = 0; i < (r->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
     r->replay_seconds = clock_seconds() - begin;
 }

@@ -286,7 +286,14 @@ static inline void sample_machine(case_result *r, const bench_case *c)
 /* By the program's own rules; all ranks have a node, and two threads each. */
 static inline void sample_judge(case_result *r, int which)
 {
-    if (r->given->check == CHECK_MODEL) r->check[0] = r->check[1] = sample_check(1.25);
+    if (r->given->check == CHECK_FULL) {
+        r->check[0] = r->check[1] = sample_check(1.25);
+        r->shadow = (shadow_report){ .operations = 900, .elements = 9000, .worst = 0.5 };
+        r->replay = (shadow_report){
+            .operations = 60, .elements = 600, .worst = 0.25, .products = 30, .comparisons = 3000, .worst_comparison = 0.5
+        };
+        r->replay_seconds = 2.0;
+    }
     if (which == SAMPLE_FAILED) {
         r->check[1] = sample_check(400.0);
         r->faults = 54, r->check[0].faults = r->check[1].faults = 18;
