@@ -18,6 +18,7 @@ typedef struct {
     phase phase;
     char name[OP_TEXT];
     int64_t seen, before;
+    bool product;
 } candidate;
 
 struct shadow {
@@ -82,7 +83,8 @@ static void write_form(char text[OP_TEXT], const op *o)
 static candidate *candidate_of(shadow *s, const op *o)
 {
     candidate new = { .kind = o->kind, .phase = is_product(o) ? PHASE_SETUP : o->origin.phase };
-    if (is_product(o)) write_form(new.name, o);
+    new.product = is_product(o);
+    if (new.product) write_form(new.name, o);
     else snprintf(new.name, sizeof new.name, "%s", o->origin.name ? o->origin.name : "");
     for (int i = 0; i < s->candidates; i++)
         if (s->list[i].kind == new.kind && s->list[i].phase == new.phase &&strcmp(s->list[i].name, new.name) == 0)
@@ -93,9 +95,11 @@ static candidate *candidate_of(shadow *s, const op *o)
     return &s->list[s->candidates++];
 }
 
-/* Which of a step's is taken: a function of what it is and of the step, so that all runs take the same ones. */
+/* Which of a step's is taken: a function of what it is and of the step, so that all runs take the same ones. A product,
+ * which is checked whole, is taken once: in the first step that has it. */
 static int64_t chosen(const shadow *s, const candidate *c)
 {
+    if (c->product) return c->before ? -1 : 0;
     philox_block counter = { { fnv1a(c->name), (uint32_t)c->kind, (uint32_t)c->phase, (uint32_t)s->step } };
     return c->before ? philox4x32(counter, 0, 4).word[0] % c->before : 0;
 }
