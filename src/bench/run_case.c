@@ -107,8 +107,8 @@ static void take_from_trainer(case_result *r, trainer *t)
 }
 
 /* Runs more steps, of which every form of matrix product and a sample of the other operations is compared with the
- * host: in the first step the first of each form or name, in a second any. The second is left out of short cases, so
- * that the steps take a twentieth of the case at most. */
+ * host: in the first step the first of each form or name, in a second any of each name. Short cases have no second, so
+ * that these steps take a twentieth of the case. */
 static void replay_at_full_shape(case_result *r, trainer *t)
 {
     double begin = clock_seconds();
