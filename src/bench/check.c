@@ -1,12 +1,14 @@
-/* The check model on the mesh, compared with its references. */
+/* The check model on the mesh, compared with its references and, run once more, operation by operation. */
 #include "bench/check.h"
 #include "base/clock.h"
+#include "base/numeric.h"
 #include "bench/case_machine.h"
 #include "bench/compare.h"
 #include "bench/fault.h"
 #include "bench/routing.h"
 #include "bench/scaling.h"
 #include "bench/window.h"
+#include "machine/delivery.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -166,7 +168,8 @@ static check_limits limits_of(const check *k, int which)
     return check_limits_of(k->given.precision, k->given.model.layers, which == 1);
 }
 
-static void hold_step(check_result *c, check *k, const trainer *t, int step)
+/* beside: the references have just made the same step; else only what they keep of it is compared. */
+static void hold_step(check_result *c, check *k, const trainer *t, int step, bool beside)
 {
     for (int i = 0; i < k->references; i++) {
         held_step h = { .result = c,
@@ -177,8 +180,8 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
                         .found = &k->found[i],
                         .limits = limits_of(k, i) };
         hold_to_reference(&h);
-        if (k->routes) hold_routing(&h);
-        if (k->scales && i == 0) hold_scaling(&h, &k->given);
+        if (k->routes && beside) hold_routing(&h);
+        if (k->scales && i == 0 && beside) hold_scaling(&h, &k->given);
     }
     hold_to_itself(c, &k->reference[0], t, step);
 }
@@ -197,15 +200,10 @@ static void hold_scales(check_result *c, check *k, const run_scales *of, int ste
          scaling_name(&r->given, d.tensor, name, sizeof name));
 }
 
-/* References go beside the first run, those of a mixture of experts and of FP8 beside each, whose choices or scales
- * they take. */
 static void open_references(check *k, const trainer *t)
 {
     int32_t *choices = k->routes && k->scales ? routing_calibration(t, &k->given) : NULL;
-    for (int i = 0; i < k->references; i++) {
-        reference_free(&k->reference[i]);
-        reference_open(&k->reference[i], &k->given, i == 1, choices);
-    }
+    for (int i = 0; i < k->references; i++) reference_open(&k->reference[i], &k->given, i == 1, choices);
     free(choices);
 }
 
@@ -216,49 +214,127 @@ static void step_references(check_result *c, check *k, const trainer *t, const r
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 
-static void end_references(check *k)
+/* What a run of the check model leaves: losses and norms as reported, and a digest of this rank's weights. */
+typedef struct {
+    double loss[CHECK_STEPS], norm[CHECK_STEPS];
+    uint64_t weights;
+} outcome;
+
+static outcome outcome_of(const trainer *t)
 {
-    for (int i = 0; i < k->references; i++) reference_end(&k->reference[i]);
-    k->referred = !k->routes && !k->scales;
+    outcome left = { .weights = 0 };
+    for (int step = 0; t && step < CHECK_STEPS; step++) {
+        step_report s = trainer_report(t, step);
+        left.loss[step] = s.scalar[SCALAR_LOSS];
+        left.norm[step] = s.scalar[SCALAR_NORM];
+    }
+    if (t) left.weights = compare_digest(t);
+    return left;
 }
 
-/* What the run itself says, all ranks'; takes it apart. */
-static void end_run(check_result *c, const check *k, trainer *t, case_result *r)
+/* Adds what the run itself says, all ranks'; takes it apart. */
+static outcome end_run(check_result *c, const check *k, trainer *t, case_result *r)
 {
+    outcome left = outcome_of(t);
     double faults = t ? (double)machine_faults(t->machine) : 0.0;
     world_sum(&faults, 1);
-    c->faults = (int64_t)faults;
+    c->faults += (int64_t)faults;
     fault_struck(&k->given, t ? t->machine : NULL, c->struck);
-    if (!t) return;
+    if (!t) return left;
     result_add_machine(r, t->machine, &r->shadow);
     trainer_dismantle(t);
+    return left;
 }
 
-check_result check_run(check *k, const machine_options *on, case_result *r)
+/* Trains as the timed steps do, with queues that overlap. The references go beside it: those of a mixture of experts
+ * and of FP8 take its choices and scales. */
+static outcome run_overlapping(check *k, const trainer_options *o, check_result *c, case_result *r)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
-    trainer_options o = { .machine = *on, .fault = fault_agreed(&k->given, &k->share) };
-    check_result c = { .done = true };
-    bool computes = !k->referred;
-    double begin = clock_seconds();
-    memset(k->found, 0, sizeof k->found);
     if (t) {
-        trainer_build(t, &k->given, &k->mesh, &o, &k->share);
+        trainer_build(t, &k->given, &k->mesh, o, &k->share);
         trainer_initialize(t);
     }
-    machine_agree(o.machine.kind);
-    if (computes) open_references(k, t);
+    machine_agree(o->machine.kind);
+    open_references(k, t);
     for (int step = 0; step < CHECK_STEPS; step++) {
         run_scales of = fp8_delays(&k->given) ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
         if (t) mark_sync(trainer_step(t));
         if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
-        if (computes) step_references(&c, k, t, &of, step);
-        hold_step(&c, k, t, step);
+        step_references(c, k, t, &of, step);
+        hold_step(c, k, t, step, true);
         free(of.scale);
     }
-    if (computes) end_references(k);
-    end_run(&c, k, t, r);
-    c.passed = c.residual < CHECK_THRESHOLD;
+    for (int i = 0; i < k->references; i++) reference_end(&k->reference[i]);
+    return end_run(c, k, t, r);
+}
+
+/* Trains once more: every operation is compared with the host's, every transfer is proven. A machine that may not
+ * repeat its bits is held to the references as well. */
+static outcome run_observed(check *k, const trainer_options *o, bool repeats, check_result *c, case_result *r)
+{
+    trainer own, *t = k->mesh.takes_part ? &own : NULL;
+    if (t) trainer_build(t, &k->given, &k->mesh, o, &k->share);
+    machine_agree(o->machine.kind);
+    if (t) {
+        machine_shadow(t->machine, SHADOW_FULL);
+        machine_prove_transfers(t->machine, DELIVERY_ALL, &k->share.step);
+        trainer_initialize(t);
+    }
+    for (int step = 0; step < CHECK_STEPS; step++) {
+        if (t) trainer_step(t);
+        if (t) machine_sync(t->machine);
+        if (t) delivery_judge_sums(t->machine);
+        if (!repeats) hold_step(c, k, t, step, false);
+    }
+    delivery_report d = delivery_judge(t ? t->machine : NULL);
+    c->transfers = d.transfers;
+    c->differing = d.differing;
+    snprintf(c->difference, sizeof c->difference, "%s", d.sentence);
+    return end_run(c, k, t, r);
+}
+
+/* One number for the losses, norms and weights of all ranks. */
+static uint64_t digest_of(const outcome *left)
+{
+    uint64_t sum = left->weights, word;
+    for (int step = 0; step < CHECK_STEPS; step++) {
+        memcpy(&word, &left->loss[step], sizeof word);
+        sum += digest_element((uint64_t)world_rank(), 2 * step, word);
+        memcpy(&word, &left->norm[step], sizeof word);
+        sum += digest_element((uint64_t)world_rank(), 2 * step + 1, word);
+    }
+    world_sum_words(&sum, 1);
+    return sum;
+}
+
+/* Both runs compute the same bits, on every rank. */
+static void compare_runs(check_result *c, const outcome *first, const outcome *second)
+{
+    char sentence[sizeof c->difference] = "";
+    for (int step = CHECK_STEPS - 1; step >= 0; step--)
+        if (memcmp(&first->loss[step], &second->loss[step], sizeof first->loss[step]) != 0 ||
+            memcmp(&first->norm[step], &second->norm[step], sizeof first->norm[step]) != 0)
+            snprintf(sentence, sizeof sentence, "run twice, step %d has loss %.9g and %.9g, norm %.9g and %.9g", step,
+                     first->loss[step], second->loss[step], first->norm[step], second->norm[step]);
+    if (first->weights != second->weights && !sentence[0])
+        snprintf(sentence, sizeof sentence, "run twice, rank %d has other weights at the end", world_rank());
+    world_hear(sentence, sizeof sentence);
+    if (!sentence[0]) return;
+    if (!c->differing++) memcpy(c->difference, sentence, sizeof sentence);
+}
+
+check_result check_run(check *k, const machine_options *on, case_result *r)
+{
+    trainer_options o = { .machine = *on, .fault = fault_agreed(&k->given, &k->share) };
+    bool repeats = on->kind == MACHINE_HOST || on->tuning.deterministic;
+    check_result c = { .done = true };
+    double begin = clock_seconds();
+    memset(k->found, 0, sizeof k->found);
+    outcome first = run_overlapping(k, &o, &c, r), second = run_observed(k, &o, repeats, &c, r);
+    if (repeats) compare_runs(&c, &first, &second);
+    snprintf(c.digest, sizeof c.digest, "%016llx", (unsigned long long)digest_of(&first));
+    c.passed = c.residual < CHECK_THRESHOLD && c.differing == 0;
     c.seconds = clock_seconds() - begin;
     return c;
 }

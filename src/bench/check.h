@@ -1,5 +1,7 @@
-/* Is the layout right? The check model of a case is trained on the same mesh, schedule,
- * precision and backend, and compared with the reference. */
+/* Is the layout right? The check model of a case is trained on the same mesh, schedule, precision and backend, and
+ * compared with the reference. Then it is trained again, with every operation compared with the host's (machine/
+ * shadow.h) and every transfer proven (machine/delivery.h): where the machine repeats its bits, it repeats the first
+ * run's losses, norms and weights. */
 #pragma once
 #include "bench/reference.h"
 #include "bench/result/result.h"
@@ -36,17 +38,16 @@ typedef struct {
     bench_case given; /* the check model */
     bool routes;      /* a mixture of experts: the references take the choices of the run beside them */
     bool scales;      /* FP8: the first of them goes beside the run, whose scales it takes if they are delayed */
-    bool referred;    /* what the references compute is there, and holds for the next run too */
     int references;
     reference reference[2]; /* same precision; FP32, unless that is the same */
     check_limits found[2];  /* the largest ratios of the last run, to each reference, not scaled */
     mesh mesh;
-    measure share; /* of this rank's share, for both checks; empty where it takes no part */
+    measure share; /* of this rank's share; empty where it takes no part */
 } check;
 
 /* Collective over the world. */
 void check_open(check *k, const bench_case *c);
 void check_close(check *k);
-/* Collective over the world: trains the check model on the mesh and compares; the first run computes the references for
- * all, but those of a mixture of experts. Adds hazards and faults to r. */
+/* Trains the check model on the mesh twice, as the timed steps run and observed, and compares. Once for each
+ * check_open. Adds hazards, faults and what the shadow saw to r. Collective over the world. */
 check_result check_run(check *k, const machine_options *on, case_result *r);

@@ -28,6 +28,9 @@ double compare_as_kept(const trainer *t, const param *p, double value);
  * row. The caller has waited for everything. Collective over the world. */
 worst_row compare_gathered(const trainer *t, const reference *r);
 
+/* A digest of the bits of this rank's weights, masters included. The caller has waited for everything. */
+uint64_t compare_digest(const trainer *t);
+
 /* |loss - reference| / |reference| per sequence of one step; row is the sequence. Collective over the world. */
 worst_row compare_losses(const trainer *t, const reference *r, int step);
 /* The same for a step's mean loss and gradient norm as every rank reports them. Collective over the world. */

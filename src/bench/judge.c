@@ -25,11 +25,14 @@ static void judge_numbers(case_result *r)
     }
 }
 
-static void judge_check(case_result *r, const check_result *c, const char *when)
+static void judge_check(case_result *r, const check_result *c)
 {
-    if (c->done && !c->passed)
-        result_fail(r, "check %s the timed steps: residual %.3g, limit %d: %s", when, c->residual, CHECK_THRESHOLD,
-                    c->worst);
+    if (!c->done) return;
+    if (!(c->residual < CHECK_THRESHOLD))
+        result_fail(r, "check: residual %.3g, limit %d: %s", c->residual, CHECK_THRESHOLD, c->worst);
+    if (c->differing)
+        result_fail(r, "check: %lld difference%s; the first: %s", (long long)c->differing, plural(c->differing),
+                    c->difference);
 }
 
 static void judge_shadow(case_result *r, const shadow_report *s, const char *when)
@@ -59,17 +62,17 @@ static void judge_fault(case_result *r)
     if (r->given->fault.kind == FAULT_NONE || r->stopped) return;
     if (r->faults == 0) result_fail(r, "the planted fault never struck");
     if (r->given->check == CHECK_OFF) result_fail(r, "a fault is planted and the check that would see it is off");
-    for (int i = 0; i < 2; i++) judge_struck(r, &r->check[i]);
+    judge_struck(r, &r->check);
 }
 
 void judge_case(case_result *r)
 {
     judge_numbers(r);
-    judge_check(r, &r->check[0], "before");
-    judge_check(r, &r->check[1], "after");
+    judge_check(r, &r->check);
     if (r->hazards) result_fail(r, "%lld hazard%s: %s", (long long)r->hazards, plural(r->hazards), r->hazard);
     judge_shadow(r, &r->shadow, "check");
     judge_shadow(r, &r->replay, "replay");
+    if (r->replay_delivery.differing) result_fail(r, "replay: %s", r->replay_delivery.sentence);
     judge_fault(r);
     snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
     rules_apply(r);

@@ -9,6 +9,7 @@
 #include "bench/memory.h"
 #include "bench/soak.h"
 #include "bench/window.h"
+#include "machine/delivery.h"
 #include "machine/product_check.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
@@ -114,6 +115,7 @@ static void replay_at_full_shape(case_result *r, trainer *t)
     double begin = clock_seconds();
     watch_doing("the replay of timed steps", -1);
     machine_shadow(t->machine, SHADOW_SAMPLED);
+    machine_prove_transfers(t->machine, DELIVERY_FIRST, NULL);
     for (int i = 0; i < (r->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
     r->replay_seconds = clock_seconds() - begin;
@@ -155,6 +157,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, &t);
         result_add_machine(r, t.machine, &r->replay);
     }
+    r->replay_delivery = delivery_judge(m.takes_part ? t.machine : NULL);
     fault_struck(c, m.takes_part ? t.machine : NULL, r->struck);
     clocks_last_barrier(&r->clock);
     gather_case(r, m.takes_part ? &t : NULL, o.machine.kind);
@@ -257,7 +260,6 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
 {
     check k;
     machine_options on = case_machine(c), on_check = on;
-    on_check.shadow = c->check == CHECK_FULL ? SHADOW_FULL : SHADOW_OFF;
     name_files(&on_check, c, "check");
     double begin = clock_seconds();
     bool checks = c->check != CHECK_OFF;
@@ -269,14 +271,11 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
     watch_doing("the check before the steps", -1);
-    if (checks && goes_on(r, in)) r->check[0] = check_run(&k, &on_check, r);
-    if (r->check[0].done) r->check[0].seconds += prepared;
-    sinks_check_ends(&in->told, r, 0);
-    if (goes_on(r, in)) timed_steps(c, share, r, in);
-    watch_doing("the check behind the steps", -1);
-    if (checks && goes_on(r, in)) r->check[1] = check_run(&k, &on_check, r);
-    sinks_check_ends(&in->told, r, 1);
+    if (checks && goes_on(r, in)) r->check = check_run(&k, &on_check, r);
     if (checks) check_close(&k);
+    if (r->check.done) r->check.seconds += prepared;
+    sinks_check_ends(&in->told, r);
+    if (goes_on(r, in)) timed_steps(c, share, r, in);
     agree(r);
     compare_libraries(r, in);
     outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);

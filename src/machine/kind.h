@@ -37,6 +37,14 @@ typedef struct {
     char worst_product[200];
 } shadow_report;
 
+/* Which transfers are proven (machine/delivery.h). ALL: every one. FIRST: those that move bytes, of each name, group
+ * and shape the first. */
+typedef enum { DELIVERY_ALL, DELIVERY_FIRST } delivery_mode;
+typedef struct {
+    int64_t transfers, differing;
+    char sentence[256]; /* of the first that differs */
+} delivery_report;
+
 typedef struct {
     machine_kind kind;
     bool on_paper; /* a machine of that kind that runs nothing: operations are counted, checked and noted; every mark

@@ -94,6 +94,9 @@ const op *machine_unwaited(const machine *m);
 
 /* From here on operations are shadowed so. */
 void machine_shadow(machine *m, shadow_mode mode);
+/* From here on transfers are proven so (machine/delivery.h judges). step: the counts of a step, for memory; NULL: no
+ * sums are proven. */
+void machine_prove_transfers(machine *m, delivery_mode mode, const tally *step);
 /* Of all that was shadowed; NULL if nothing was asked for. */
 const shadow_report *machine_shadowed(const machine *m);
 const hazard_report *machine_hazards(const machine *m);           /* count and first sentences */

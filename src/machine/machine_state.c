@@ -23,6 +23,7 @@ void machine_close(machine *m)
 {
     m->backend->close(m->state);
     if (m->shadow) shadow_close(m->shadow);
+    if (m->delivery) delivery_close(m->delivery);
     hazard_close(m->hazard);
     history_close(&m->history);
     free(m);
@@ -139,6 +140,12 @@ void machine_shadow(machine *m, shadow_mode mode)
     if (mode == SHADOW_OFF && !m->shadow) return;
     if (!m->shadow) m->shadow = shadow_of(&m->options);
     shadow_set(m->shadow, mode);
+}
+
+void machine_prove_transfers(machine *m, delivery_mode mode, const tally *step)
+{
+    if (m->delivery) delivery_close(m->delivery);
+    m->delivery = delivery_open(m->options.kind, mode, step ? step->sum_bytes : 0);
 }
 
 const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? shadow_read(m->shadow) : NULL; }

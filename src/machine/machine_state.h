@@ -2,6 +2,7 @@
  * plants faults. */
 #pragma once
 #include "machine/backend.h"
+#include "machine/delivery.h"
 #include "machine/machine.h"
 #include "machine/shadow.h"
 
@@ -47,9 +48,10 @@ struct machine {
     int64_t waits, dropped_wait;
     op unwaited;
     shadow *shadow;
+    delivery *delivery; /* NULL: transfers are not proven */
 };
 
-/* Counts, checks and hands over one operation, which waits for what queue.wait lists; in shadow also compares it. */
+/* Counts, checks and hands over one operation, which waits for what queue.wait lists. */
 mark submit_run(queue *q, const op *o);
 /* The group's transfers are numbered on every rank alike, struck ones included. */
 void submit_number(op *o);

@@ -1,10 +1,12 @@
-/* How far an operation may be from the host's, kind by kind. Kinds whose elements are made by base/numeric.h alone, or
- * that move or count, are equal bit for bit: they have no limit here. The others add the same terms in another order: n
- * terms of size x give about sqrt(n) x 2^-24 of difference, bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's
- * largest value; and what is rounded once on either side differs by at most 2 halves of a unit in the last place on
- * top. */
+/* How far an operation may be from the host's, kind by kind. Whole operations of the host itself are equal bit for bit:
+ * the same code runs on the same bytes. Of a machine with GPUs, and of parts that are cut out of an operation, kinds
+ * whose elements are made by base/numeric.h alone, or that move or count, are equal bit for bit: they have no limit
+ * here. The others add the same terms in another order: n terms of size x give about sqrt(n) x 2^-24 of difference,
+ * bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value; and what is rounded once on either side
+ * differs by at most 2 halves of a unit in the last place on top. */
 #include "base/numeric.h"
-#include "machine/op.h"
+#include "machine/delivery.h"
+#include "machine/shadow.h"
 #include <math.h>
 
 /* Half a unit in the last place, relative to the smallest number that has it. */
@@ -41,6 +43,13 @@ static double cut_sums(double terms, bool fast)
 {
     double kept = fast ? terms : fmin(terms, FP8_PROMOTED);
     return (kept / FP8_DEPTH + 2 * sqrt(kept)) * FP8_SUM_HALF_UNIT;
+}
+
+shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
+{
+    op_limit *limit = op_rules[o->kind].limit;
+    bool itself = !home->cuda && !home->part;
+    return limit && !itself ? limit(o, home, which) : (shadow_limit){ .exact = true };
 }
 
 shadow_limit limit_of_product(const op *o, const op_home *home, int which)
@@ -114,6 +123,20 @@ shadow_limit limit_of_scalars(const op *o, const op_home *home, int which)
     const step_begin_args *a = &o->args.step_begin;
     double largest_correction = 1.0 / (1.0 - fmax((double)a->beta1, (double)a->beta2));
     return (shadow_limit){ .roundings = F64_UNITS + 3 * 0x1p-52 * largest_correction, .absolute = 3 * 0x1p-52 };
+}
+
+/* The i-th sum of n parts in a format of unit roundoff u is off by at most gamma = (n - 1) u / (1 - (n - 1) u) times
+ * the sum of their magnitudes (Higham 2002, 4.2), whatever the order. The host adds FP32 and BF16 in FP32 and rounds
+ * the result once, by half a unit in its last place; NCCL adds BF16 in BF16. The sum in double that it is compared
+ * with, and sums of doubles on either machine, have u = 2^-53: twice that is allowed for. */
+double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes)
+{
+    int exponent, digits = type == BF16 ? 8 : 24;
+    double u = type == F64 ? 0x1p-52 : type == BF16 && home->cuda ? BF16_HALF_UNIT : F32_HALF_UNIT;
+    double n = (double)(ranks - 1), gamma = n * u < 0.5 ? n * u / (1 - n * u) : INFINITY;
+    frexp(result, &exponent);
+    double half_unit = type == F64 ? 0.0 : ldexp(0.5, (exponent > -125 ? exponent : -125) - digits);
+    return half_unit + gamma * magnitudes;
 }
 
 /* ---- attention ---- */

@@ -1,5 +1,5 @@
 /* The dispatcher: every operation passes here once, on its way to a backend, and is counted, checked for hazards,
- * compared if it is shadowed and, if the deck planted a fault, struck. */
+ * compared or proven if that is asked for and, if the deck planted a fault, struck. */
 #include "base/clock.h"
 #include "machine/machine_state.h"
 #include "machine/watch/watch.h"
@@ -60,7 +60,7 @@ void submit_number(op *o)
     o->args.fabric.era = watch_era();
 }
 
-static mark run_plain(queue *q, const op *o)
+mark submit_run(queue *q, const op *o)
 {
     machine *m = q->machine;
     q->serial++;
@@ -74,22 +74,25 @@ static mark run_plain(queue *q, const op *o)
 
 static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
 
-/* An empty operation is submitted and waited for first: then what the operation reads is final and can be copied. */
-static mark run_shadowed(queue *q, const op *o)
+/* Runs the operation, struck or not. In shadow an empty operation is submitted and waited for first: then what the
+ * operation reads is final and can be copied. A planted fault lies within what is compared. */
+static bool run_observed(queue *q, op *o, fault_kind kind)
 {
-    op nothing = { .kind = OP_FILL, .origin = o->origin };
-    mark_sync(run_plain(q, &nothing));
-    shadow_before(q->machine->shadow, o, read_tensor, q->machine);
-    mark m = run_plain(q, o);
-    mark_sync(m);
-    shadow_after(q->machine->shadow, o, read_tensor, q->machine);
-    return m;
-}
-
-mark submit_run(queue *q, const op *o)
-{
-    shadow *s = q->machine->shadow;
-    return s && shadow_wants(s, o) ? run_shadowed(q, o) : run_plain(q, o);
+    machine *m = q->machine;
+    if (!m->shadow && !m->delivery) return fault_submit(q, o, kind);
+    const op asked = *o, nothing = { .kind = OP_FILL, .origin = o->origin };
+    bool shadowed = m->shadow && shadow_wants(m->shadow, o);
+    if (shadowed) {
+        mark_sync(submit_run(q, &nothing));
+        shadow_before(m->shadow, &asked, read_tensor, m);
+    }
+    if (m->delivery) delivery_before(m->delivery, q, &asked);
+    bool struck = fault_submit(q, o, kind);
+    if (m->delivery) delivery_after(m->delivery, q, &asked);
+    if (!shadowed) return struck;
+    mark_sync(queue_mark(q));
+    shadow_after(m->shadow, &asked, read_tensor, m);
+    return struck;
 }
 
 mark op_submit(queue *q, const op *given)
@@ -98,11 +101,12 @@ mark op_submit(queue *q, const op *given)
     double begin = clock_seconds(), ran = m->tally.run_seconds;
     op o = *given;
     if (op_is_transfer(o.kind)) fault_know_group(m, o.args.fabric.group);
+    m->tally.sum_bytes += delivery_sum_bytes(&o);
     fault_kind kind = fault_now(m, &o);
     submit_number(&o);
     bool unwaited = collect_waits(q, kind == FAULT_UNWAIT);
     if (unwaited) m->unwaited = o;
-    bool struck = fault_submit(q, &o, kind);
+    bool struck = run_observed(q, &o, kind);
     if (struck || (kind == FAULT_UNWAIT && unwaited)) m->faults++, m->struck = o;
     m->tally.dispatch_seconds += clock_seconds() - begin - (m->tally.run_seconds - ran);
     return queue_mark(q);

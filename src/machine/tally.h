@@ -31,9 +31,10 @@ typedef struct {
     tally_axis axis[TALLY_AXES];
     tally_transfer transfer[TALLY_TRANSFERS];
     int axes, transfers;
-    double beside_seconds;   /* of these, on a GPU, of what runs beside the compute queue */
-    double idle_seconds;     /* the rest */
-    double run_seconds;      /* in which the host ran operations or polled for their end, idle and exposed included */
+    size_t sum_bytes;      /* that copies of the operands of sums over ranks take, those that a fault drops included */
+    double beside_seconds; /* of these, on a GPU, of what runs beside the compute queue */
+    double idle_seconds;   /* the rest */
+    double run_seconds;    /* in which the host ran operations or polled for their end, idle and exposed included */
     double dispatch_seconds; /* op_submit, queue_wait and hazard checker, without run_seconds */
 } tally;
 /* Where a step's seconds went on this rank, by the step of the operations; axes as in the tally. */

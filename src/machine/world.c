@@ -182,20 +182,22 @@ void world_broadcast(void *data, size_t bytes, int root)
 }
 
 /* Reduced to rank 0 and broadcast, so that all ranks hold the same bits. */
-static void reduce_all(double *values, int64_t count, MPI_Op how, const char *what)
+static void reduce_all(void *values, int64_t count, MPI_Datatype type, MPI_Op how, const char *what)
 {
+    enum { BYTES = 8 };
     for (int64_t done = 0; done < count; done += PIECE) {
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
+        char *at = (char *)values + done * BYTES;
         MPI_Request request;
-        CHECK(MPI_Ireduce(world.rank ? values + done : MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, how, 0,
-                          MPI_COMM_WORLD, &request));
+        CHECK(MPI_Ireduce(world.rank ? at : MPI_IN_PLACE, at, piece, type, how, 0, MPI_COMM_WORLD, &request));
         finish(&request, what);
     }
-    world_broadcast(values, (size_t)count * sizeof *values, 0);
+    world_broadcast(values, (size_t)count * BYTES, 0);
 }
 
-void world_sum(double *values, int64_t count) { reduce_all(values, count, MPI_SUM, "sum"); }
-void world_maximum(double *values, int64_t count) { reduce_all(values, count, MPI_MAX, "maximum"); }
+void world_sum(double *values, int64_t count) { reduce_all(values, count, MPI_DOUBLE, MPI_SUM, "sum"); }
+void world_maximum(double *values, int64_t count) { reduce_all(values, count, MPI_DOUBLE, MPI_MAX, "maximum"); }
+void world_sum_words(uint64_t *values, int64_t count) { reduce_all(values, count, MPI_UINT64_T, MPI_SUM, "sum"); }
 
 bool world_all(bool yes)
 {
@@ -280,6 +282,38 @@ void world_release(const char *name)
 {
     split *s = split_named(name);
     if (s && s->users > 0) s->users--;
+}
+
+int world_part_open(const int *rank, int ranks)
+{
+    MPI_Group all, some;
+    MPI_Comm part;
+    CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+    CHECK(MPI_Group_incl(all, ranks, rank, &some));
+    watch_wait_for_all("part of the world");
+    CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &part));
+    watch_wait_end();
+    CHECK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
+    CHECK(MPI_Group_free(&some));
+    CHECK(MPI_Group_free(&all));
+    return (int)MPI_Comm_c2f(part);
+}
+
+void world_part_reduce(int part, double *values, int64_t count, bool largest)
+{
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int piece = (int)(count - done < PIECE ? count - done : PIECE);
+        MPI_Request request;
+        CHECK(MPI_Iallreduce(MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, largest ? MPI_MAX : MPI_SUM,
+                             MPI_Comm_f2c((MPI_Fint)part), &request));
+        finish(&request, "sum of a part");
+    }
+}
+
+void world_part_close(int part)
+{
+    MPI_Comm comm = MPI_Comm_f2c((MPI_Fint)part);
+    CHECK(MPI_Comm_free(&comm));
 }
 
 const char *world_library(char *text, size_t length)

@@ -21,6 +21,7 @@ const char *world_host(void);
 void world_broadcast(void *data, size_t bytes, int root); /* collective */
 void world_sum(double *values, int64_t count);            /* collective; in place, same bits on all ranks */
 void world_maximum(double *values, int64_t count);        /* collective */
+void world_sum_words(uint64_t *values, int64_t count);    /* collective; modulo 2^64 */
 bool world_all(bool yes);                                 /* collective: true on every rank? */
 int world_first(bool yes);                                /* collective: the first such rank, or world_ranks() */
 enum { WORLD_GATHER_MOST = 1 << 26 };                     /* bytes a rank of one gather; more end the program */
@@ -39,6 +40,13 @@ enum { SPLIT_NAME = 64 };
 int world_split(const char *name, int color, int key);
 /* Once for every world_split of that name; then its place may be taken by another split. */
 void world_release(const char *name);
+
+/* These ranks of the world, this one among them, as a part of it; handle for the next two. Collective over them. */
+int world_part_open(const int *rank, int ranks);
+/* In place: the sum over the part's ranks, or (largest) the largest; the same bits on all of them. Collective over the
+ * part. */
+void world_part_reduce(int part, double *values, int64_t count, bool largest);
+void world_part_close(int part);
 
 /* The ranks of a split's part agree on a number while they go on: asked now, answered with the largest of theirs. One
  * question at a time; the answer waits until all of them have asked. */

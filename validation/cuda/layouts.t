@@ -25,7 +25,7 @@ for count, cuts in CUTS.items():
     for i, cut in enumerate(cuts):
         for j, precision in enumerate(("fp32", "bf16")):
             case = told[2 * i + j] if 2 * i + j < len(told) else {}
-            residual = (case.get("check_before") or {}).get("residual")
+            residual = (case.get("check_model") or {}).get("residual")
             tap.ok(case.get("passed") and case.get("backend") == "cuda" and case.get("precision") == precision,
                    f"{count} rank(s), {cut.replace(chr(10), ', ')}, {precision}: residual {residual}",
                    case.get("fail_reasons") or run.stdout[-1500:] + run.stderr[-1500:])

@@ -22,7 +22,7 @@ try() {
 # caught DESCRIPTION RANKS CASE: the check must fail, by numbers.
 caught() {
     run 1 "$2" "$3"
-    grep -q "^Check before  FAILED" "$here/said"
+    grep -q "^Check      FAILED" "$here/said"
     report $? "$1"
 }
 

@@ -358,13 +358,13 @@ def run(deck_cases, folder):
 
 
 def scaled(result):
-    value = result["check_before"]["residual"]
+    value = result["check_model"]["residual"]
     return float("inf") if value is None else value
 
 
 def harmless_reason(case, result):
     kind, operation, nth, _ = case.fault
-    if kind == "repeat" and "added to" not in result["check_before"]["struck"]:
+    if kind == "repeat" and "added to" not in result["check_model"]["struck"]:
         return SAME
     return next((reason for where, nths, reason in HARMLESS.get((kind, operation), [])
                  if (where is None or case.what in where) and (nths is None or nth in nths

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The default deck on four emulated devices, one step of each case between its checks: all are PASSED.
+# The default deck on four emulated devices, one step of each case after its check: all are PASSED.
 set -uo pipefail
 export OMP_NUM_THREADS=1
 program=build/emulator/xgsw-emulator

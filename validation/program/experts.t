@@ -14,7 +14,7 @@ def run(count, cases):
 
 
 def passed(result):
-    return result["passed"] and result["hazards"] == 0 and result["check_before"]["routing"] < 16
+    return result["passed"] and result["hazards"] == 0 and result["check_model"]["routing"] < 16
 
 
 # ---- layouts ----

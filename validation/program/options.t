@@ -97,7 +97,7 @@ own = {group for group, _ in FIELDS} - {"-", "results", "steps", "ranks", "devic
                                      "clocks", "samples"}
 tap.ok(set(case) == flat | own, "a result line has every key and every field of --fields that is not the record's only",
        set(case) ^ (flat | own))
-of_check, of_operations = ({name for of, name in FIELDS if of == group} for group in ("check_before", "operations"))
-tap.ok(set(case.get("check_before", [])) == of_check
+of_check, of_operations = ({name for of, name in FIELDS if of == group} for group in ("check_model", "operations"))
+tap.ok(set(case.get("check_model", [])) == of_check
        and set(case.get("operations", {}).get("matmul", [])) == of_operations - {"name"}, "so have its objects", case)
 tap.done()

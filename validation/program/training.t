@@ -36,8 +36,8 @@ with tempfile.TemporaryDirectory() as folder:
                               ("grok1-314b", "fp32", 1, 1, 1, 1, 1, 2, 4), ("gpt3-175b", "bf16", 1, 2, 1, 1, 1, 1, 2),
                               ("llama3.1-8b", "fp8", 2, 1, 1, 1, 1, 1, 2)],
            "every family, over tensor, pipeline, context, shard, expert and data", layouts)
-    tap.ok(all(c[when]["residual"] < 16 for c in cases for when in ("check_before", "check_after")),
-           "residuals are below 16")
+    tap.ok(all(c["check_model"]["residual"] < 16 and c["check_model"]["transfers"] > 0 for c in cases),
+           "residuals are below 16, transfers are proven")
     for families, words in ((("llama2", "gpt3"), "completed step:"), ("llama3.1", "train_step_timing in s:"),
                             (("nemotron4", "grok1"), "train_step_timing in s=")):
         steps = sum(c["warmup"] + c["steps"] for c in cases if c["workload"].startswith(families))

@@ -174,17 +174,19 @@ def of_fp8():
 
 
 def of_checks():
-    yield "residual", put(f"{CASE}/check_after/residual", 1.0), "check_after/residual"
-    yield "a residual's part", put(f"{CASE}/check_before/weights", 2.0), "check_before/residual"
-    yield "a residual above its threshold", put(f"{CASE}/check_after/residual", 17.0), "did not pass"
-    yield "a check that was not done", put(f"{CASE}/check_before/done", False), "did not pass"
+    yield "residual", put(f"{CASE}/check_model/residual", 1.0), "check_model/residual"
+    yield "a residual's part", put(f"{CASE}/check_model/weights", 2.0), "check_model/residual"
+    yield "a residual above its threshold", put(f"{CASE}/check_model/residual", 17.0), "check_model/passed"
+    yield "a check that was not done", put(f"{CASE}/check_model/done", False), "check_model/passed"
+    yield "a transfer that differs", put(f"{CASE}/check_model/differing", 1), "1 differences"
+    yield "an operation that differs", put(f"{CASE}/results/shadowed_mismatches", 1), "differ from the host's"
     yield "memory", put(f"{CASE}/results/arena_bytes", 1), "arena_bytes"
 
 
 def of_faults():
     planted = setting("fault", "drop adamw 1 0"), put(f"{CASE}/results/faults", 1)
     elsewhere = put(f"{CASE}/results/struck", b"a")
-    yield "a fault that struck elsewhere", all_of(*planted, elsewhere), "struck nothing in check_before, but a in"
+    yield "a fault that struck elsewhere", all_of(*planted, elsewhere), "struck nothing in the check, but a in"
     yield "a fault that nobody looked for", all_of(*planted, setting("check", "off")), "planted and its check is off"
 
 

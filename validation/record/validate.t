@@ -114,7 +114,7 @@ def sound_records(sample, failed):
         ["not comparable: backend host", "not comparable: NOT VALID: check off"],
         sample,
     )
-    expect("a recorded FAILED fails", 1, ["recorded FAILED: check after the timed steps: residual 400"], failed)
+    expect("a recorded FAILED fails", 1, ["recorded FAILED: check: residual 400"], failed)
     with h5py.File(sample, "r") as file:
         absent = [key for key in DECK_KEYS for case in ("case_0001", "case_0005") if key not in file[case].attrs]
     report(not absent, "every key of a deck is recorded", " ".join(absent))
@@ -274,8 +274,7 @@ def write_log(folder, sample, change):
             item.update({name: plain(r[name][()]) for name in r if r[name].shape == ()})
             item.update({name: [plain(v) for v in value[()]] for name, value in case["steps"].items()})
             item.update({name: [plain(v) for v in r[name][()]] for name in r if r[name].shape != ()})
-            for when in ("check_before", "check_after"):
-                item[when] = {name: plain(value[()]) for name, value in case[when].items()}
+            item["check_model"] = {name: plain(value[()]) for name, value in case["check_model"].items()}
             out.write("step 1\nXGSW_RESULT " + json.dumps(change(item)) + "\n")
     return path
 
@@ -299,7 +298,7 @@ def logs(folder, sample):
     change = lambda item: {name: value for name, value in item.items() if name != "precision"}
     expect("an output that lacks a field fails", 1, ["incomplete: no precision"], sample, "--log",
            write_log(folder, sample, change))
-    change = lambda item: {**item, "check_after": {**item["check_after"], "residual": 1.0}}
+    change = lambda item: {**item, "check_model": {**item["check_model"], "residual": 1.0}}
     expect("an output with another residual fails", 1, ["printed residual"], sample, "--log",
            write_log(folder, sample, change))
     change = lambda item: {**item, "case": 99}

@@ -1,4 +1,4 @@
-"""What else a case leaves: its checks, faults, shadows and devices, each said in more than one place."""
+"""What else a case leaves: its check, faults, shadows and devices, each said in more than one place."""
 
 import numpy as np
 
@@ -7,47 +7,36 @@ from validate import placement, witness
 # A residual is scaled so that this is its threshold.
 THRESHOLD = 16.0
 PARTS = ("loss", "gradient_first", "gradient_fourth", "along", "weights", "routing", "scales")
-CHECKS = ("check_before", "check_after")
+CHECK = "check_model"
 
 
 def check_residuals(case, f):
-    for when in CHECKS:
-        done, residual = case.flag(when + "/done"), case[when + "/residual"]
-        parts = [case[f"{when}/{part}"] for part in PARTS]
-        if done and np.isfinite(parts).all():
-            f.same(when + "/residual", residual, max(parts))
-        f.same(when + "/passed", case.flag(when + "/passed"), bool(done and residual < THRESHOLD))
-        f.demand(done or not case[when + "/worst"], f"{when} was not done, and has a worst parameter")
-        f.demand(case[when + "/flips"] > 0 or case[when + "/margin"] == 0, f"{when}/margin without flips")
-        f.demand(case.settings["precision"] == "fp8" or case[when + "/scales"] == case[when + "/scale_flips"] == 0,
-                 f"{when}/scales without FP8")
-        f.demand(case.settings["experts"] > 0 or case[when + "/routing"] == case[when + "/flips"] == 0,
-                 f"{when}/routing without experts")
-
-
-def check_repeated(case, f):
-    """On the host the check before the steps and that behind them compute the same bits (src/README.md)."""
-    if case.settings["backend"] != "host" or not all(case.flag(when + "/done") for when in CHECKS):
-        return
-    for part in ("residual", *PARTS, "flips", "margin", "scale_flips", "faults"):
-        f.same(f"check_after/{part}", case["check_after/" + part], case["check_before/" + part])
-    for part in ("worst", "struck"):
-        f.demand(case["check_after/" + part] == case["check_before/" + part], f"check_after/{part} is another's")
+    of = lambda part: case[f"{CHECK}/{part}"]
+    done, residual, differing = case.flag(CHECK + "/done"), of("residual"), of("differing")
+    parts = [of(part) for part in PARTS]
+    if done and np.isfinite(parts).all():
+        f.same(CHECK + "/residual", residual, max(parts))
+    f.same(CHECK + "/passed", case.flag(CHECK + "/passed"), bool(done and residual < THRESHOLD and differing == 0))
+    f.demand(done or not of("worst"), f"{CHECK} was not done, and has a worst parameter")
+    f.demand((differing > 0) == bool(of("difference")), f"{CHECK}: {differing} differences, {of('difference')!r}")
+    f.demand(of("flips") > 0 or of("margin") == 0, f"{CHECK}/margin without flips")
+    f.demand(case.settings["precision"] == "fp8" or of("scales") == of("scale_flips") == 0,
+             f"{CHECK}/scales without FP8")
+    f.demand(case.settings["experts"] > 0 or of("routing") == of("flips") == 0, f"{CHECK}/routing without experts")
 
 
 def check_faults(case, f):
-    faults = [case[when + "/faults"] for when in CHECKS]
-    struck = case["results/faults"] - sum(faults)
-    f.demand(struck >= 0, f"faults are {case['results/faults']}, of which {sum(faults)} in the checks")
-    for place, count in (*zip(CHECKS, faults), ("results", struck)):
+    struck = case["results/faults"] - case[CHECK + "/faults"]
+    f.demand(struck >= 0, f"faults are {case['results/faults']}, of which {case[CHECK + '/faults']} in the check")
+    for place, count in ((CHECK, case[CHECK + "/faults"]), ("results", struck)):
         f.demand((count > 0) == bool(case[place + "/struck"]), f"{count} faults struck {case[place + '/struck']!r}")
     f.demand((case["results/hazards"] > 0) == bool(case["results/hazard"]), "hazards without a sentence, or reverse")
 
 
 def check_shadow(case, f):
     counts = {part: case["results/shadowed_" + part] for part in ("operations", "elements", "mismatches", "left_out")}
-    asked, compared = case.settings["check"] == "full", counts["operations"] > 0
-    # A case that was stopped may have compared the operations of its first check, or none yet.
+    asked, compared = case.settings["check"] != "off", counts["operations"] > 0
+    # A case that was stopped may have compared the operations of its check, or none yet.
     f.demand(compared == asked or asked and case.interrupted, f"check {case.settings['check']} compared {counts}")
     f.demand(counts["mismatches"] <= counts["operations"] <= counts["elements"], f"of each other: {counts}")
     f.demand(compared or not any(counts.values()) and case["results/shadowed_worst"] == 0, f"not compared: {counts}")
@@ -134,5 +123,5 @@ def check_variation(case, f):
              "expert_loads_variation does not fit the least and the most load")
 
 
-OF_CASE = (check_residuals, check_repeated, check_faults, check_shadow, check_replay, check_list, check_variation)
+OF_CASE = (check_residuals, check_faults, check_shadow, check_replay, check_list, check_variation)
 OF_WHERE = (check_devices, check_words, placement.check)      # with the record's provenance

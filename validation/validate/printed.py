@@ -16,7 +16,7 @@ DIGITS = 1e-8
 
 # Groups of the record whose fields the line has side by side, and those that it has as objects.
 FLAT = ("results", "steps")
-OBJECTS = ("check_before", "check_after")
+OBJECTS = ("check_model",)
 # What a viewer of the record needs and the line does not have.
 RECORD_ONLY = {"NX_class", "default", "step"}
 

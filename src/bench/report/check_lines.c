@@ -4,22 +4,25 @@
 #include "base/text.h"
 #include "bench/check.h"
 
-void say_check(const case_result *r, int which)
+void say_check(const case_result *r)
 {
-    const check_result *k = &r->check[which];
-    const char *when = which ? "after" : "before";
+    const check_result *k = &r->check;
     if (!k->done) return;
-    say("Check %-7s residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", when, k->residual,
-        k->passed ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth, k->weights,
-        k->seconds);
+    say("Check      residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", k->residual,
+        k->residual < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth,
+        k->weights, k->seconds);
     if (r->given->precision == PRECISION_FP8)
-        say("Check %-7s FP8      along the gradients %.4g  scales %.4g, %lld other than the reference's own\n", when,
-            k->along, k->scales, (long long)k->scale_flips);
+        say("Check      FP8      along the gradients %.4g  scales %.4g, %lld scale%s from the reference\n", k->along,
+            k->scales, (long long)k->scale_flips, k->scale_flips == 1 ? " differs" : "s differ");
     if (r->given->model.experts)
-        say("Check %-7s experts  %8.4g %s %d   %lld choice%s from a reference's, their logits by %.3g at most\n", when,
+        say("Check      experts  %8.4g %s %d   %lld choice%s from a reference's, their logits by %.3g at most\n",
             k->routing, k->routing < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, (long long)k->flips,
             k->flips == 1 ? " differs" : "s differ", k->margin);
-    if (!k->passed) say("Check %-7s FAILED: %s\n", when, k->worst);
+    if (k->transfers || k->differing)
+        say("Check      %lld transfer%s proven, %lld difference%s\n", (long long)k->transfers, plural(k->transfers),
+            (long long)k->differing, plural(k->differing));
+    if (!(k->residual < CHECK_THRESHOLD)) say("Check      FAILED: %s\n", k->worst);
+    if (k->differing) say("Check      FAILED: %s\n", k->difference);
 }
 
 static void say_mismatch(const shadow_report *s, const char *what)
@@ -34,12 +37,15 @@ static void say_mismatch(const shadow_report *s, const char *what)
 void say_replay(const case_result *r)
 {
     const shadow_report *s = &r->replay;
+    const delivery_report *d = &r->replay_delivery;
     if (s->operations == 0) return;
-    say("Replay     %lld matrix product%s checked, %lld operation%s compared with the host's; largest differences %.3g "
-        "and %.3g of what is allowed   %.2f s\n",
-        (long long)s->products, plural(s->products), (long long)s->operations, plural(s->operations),
-        s->worst_comparison, s->worst, r->replay_seconds);
+    say("Replay     %lld matrix product%s and %lld transfer%s checked, %lld operation%s compared with the host's; "
+        "largest "
+        "differences %.3g and %.3g of what is allowed   %.2f s\n",
+        (long long)s->products, plural(s->products), (long long)d->transfers, plural(d->transfers),
+        (long long)s->operations, plural(s->operations), s->worst_comparison, s->worst, r->replay_seconds);
     if (!(s->worst_comparison <= 1.0)) say("Replay     FAILED: %s\n", s->worst_product);
+    if (d->differing) say("Replay     FAILED: %s\n", d->sentence);
     say_mismatch(s, "Replay");
 }
 

@@ -11,9 +11,6 @@ void progress_clear(const progress *p)
     if (p->terminal) say("\r\033[K");
 }
 
-/* The second check has the first's references, but of experts. */
-static double again(const progress *p, const bench_case *c) { return c->model.experts ? p->check_seconds : 0.0; }
-
 /* Seconds of the cases that follow, checked as long as this one, if their ranks compute as fast as this one's. */
 static double cases_to_come(const progress *p, const bench_case *now, double step_seconds)
 {
@@ -21,7 +18,7 @@ static double cases_to_come(const progress *p, const bench_case *now, double ste
     for (int64_t i = now->number; i < p->deck->cases; i++) {
         const bench_case *c = &p->deck->item[i];
         if (c->skipped[0] || c->not_built[0]) continue;
-        seconds += forecast_case(c, forecast_step(now, step_seconds, c)) + p->check_seconds + again(p, c);
+        seconds += forecast_case(c, forecast_step(now, step_seconds, c)) + p->check_seconds;
     }
     return seconds;
 }
@@ -30,7 +27,7 @@ void progress_say(const progress *p, const case_result *r, int64_t step)
 {
     char here[DURATION_TEXT], all[DURATION_TEXT];
     const bench_case *c = r->given;
-    double mean = r->spent_seconds / (double)(step + 1), left = steps_seconds_left(r, step, mean) + again(p, c);
+    double mean = r->spent_seconds / (double)(step + 1), left = steps_seconds_left(r, step, mean);
     int64_t total = steps_last(r, step) + 1;
     if (!p->terminal) return;
     say("case %d of %lld, step %lld of %lld: about %s left in it, %s in the deck", c->number, (long long)p->deck->cases,
@@ -44,7 +41,7 @@ void progress_estimate(const progress *p, const case_result *r, int64_t step)
 {
     char here[DURATION_TEXT], all[DURATION_TEXT];
     const bench_case *c = r->given;
-    double seconds = r->step_seconds[step], left = steps_seconds_left(r, step, seconds) + again(p, c);
+    double seconds = r->step_seconds[step], left = steps_seconds_left(r, step, seconds);
     if (step != (c->warmup ? c->warmup - 1 : 0)) return;
     say("Estimate   about %s for the rest of this case, at the %.4g s of the %s", duration_text(left, here), seconds,
         c->warmup ? "last warm-up step" : "first step");

@@ -39,12 +39,11 @@ static void report_case_begins(void *state, const bench_case *c)
     say_case(c);
 }
 
-static void report_check_ends(void *state, const case_result *r, int which)
+static void report_check_ends(void *state, const case_result *r)
 {
     report *t = state;
-    if (which) progress_clear(&t->progress);
-    else t->progress.check_seconds = r->check[0].done ? r->check[0].seconds : 0.0;
-    say_check(r, which);
+    t->progress.check_seconds = r->check.done ? r->check.seconds : 0.0;
+    say_check(r);
 }
 
 static void report_step_ends(void *state, const case_result *r, int64_t step)
@@ -59,6 +58,7 @@ static void report_step_ends(void *state, const case_result *r, int64_t step)
 static void report_case_ends(void *state, const case_result *r)
 {
     report *t = state;
+    progress_clear(&t->progress);
     t->row[t->rows++] = summary_row_of(r);
     if (r->verdict != VERDICT_SKIPPED) say_kernels(&r->shadow);
     if (r->verdict != VERDICT_SKIPPED) say_replay(r);

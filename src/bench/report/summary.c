@@ -8,12 +8,12 @@
 
 summary_row summary_row_of(const case_result *r)
 {
-    bool ran = r->verdict != VERDICT_SKIPPED, checked = r->check[0].done || r->check[1].done;
+    bool ran = r->verdict != VERDICT_SKIPPED, checked = r->check.done;
     return (summary_row){ .given = r->given,
                           .verdict = r->verdict,
                           .seconds = ran ? r->median_seconds : NAN,
                           .tokens_per_second = ran ? r->tokens_per_second : NAN,
-                          .residual = ran && checked ? fmax(r->check[0].residual, r->check[1].residual) : NAN,
+                          .residual = ran && checked ? r->check.residual : NAN,
                           .valid = r->valid,
                           .acceptance = r->acceptance };
 }

@@ -10,11 +10,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Of both checks; "n/a" if there was none. */
-static const char *worst_residual(const case_result *r, char text[16])
+/* "n/a" if there was no check. */
+static const char *residual_text(const case_result *r, char text[16])
 {
-    snprintf(text, 16, r->check[0].done || r->check[1].done ? "%.4g" : "n/a",
-             fmax(r->check[0].residual, r->check[1].residual));
+    snprintf(text, 16, r->check.done ? "%.4g" : "n/a", r->check.residual);
     return text;
 }
 
@@ -36,7 +35,7 @@ static void say_reasons(const case_result *r)
     say("Comparable %s%s\n", r->comparable ? "" : "no: ", r->comparison);
     say("%-16s %-6s %-5s ranks %d  %s  %.4f s  %.1f tokens/s  residual %s  %s  %s\n", c->workload, size_name(c->size),
         precision_name(c->precision), c->layout.ranks, layout_text(&c->layout, layout), r->median_seconds,
-        r->tokens_per_second, worst_residual(r, worst), r->valid ? "VALID" : "NOT VALID", verdict_words[r->verdict]);
+        r->tokens_per_second, residual_text(r, worst), r->valid ? "VALID" : "NOT VALID", verdict_words[r->verdict]);
 }
 
 static void say_skipped(const case_result *r)

@@ -162,6 +162,10 @@ static const field of_results[] = {
     { "replayed_comparisons", "1", "sums of rows compared in that check", FIELD_COUNT, RESULT(replay.comparisons) },
     { "replayed_worst_comparison", "1", "largest difference, of what is allowed", FIELD_REAL,
       RESULT(replay.worst_comparison) },
+    { "replayed_transfers", "1", "the first of each name, group and shape, by digests", FIELD_COUNT,
+      RESULT(replay_delivery.transfers) },
+    { "replayed_transfers_wrong", "1", "kinds of them on an axis that arrived otherwise than they were sent",
+      FIELD_COUNT, RESULT(replay_delivery.differing) },
     { "replay_seconds", "s", "cost of the replay", FIELD_REAL, RESULT(replay_seconds) },
 };
 

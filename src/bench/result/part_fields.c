@@ -166,7 +166,7 @@ static const field of_fp8_tensors[] = {
 
 static const field of_check[] = {
     { "done", NULL, "the check model was trained", FIELD_FLAG, CHECK(done) },
-    { "passed", NULL, "the residual is below 16", FIELD_FLAG, CHECK(passed) },
+    { "passed", NULL, "the residual is below 16, and there are no differences", FIELD_FLAG, CHECK(passed) },
     { "residual", "1", "the largest of the parts below: worst ratio to its limit x 16", FIELD_REAL, CHECK(residual) },
     { "loss", "1", "of losses", FIELD_REAL, CHECK(loss) },
     { "gradient_first", "1", "of the first step's gradients", FIELD_REAL, CHECK(gradient_first) },
@@ -182,6 +182,11 @@ static const field of_check[] = {
     { "worst", NULL, "parameter, step and rank of the residual", FIELD_TEXT, CHECK(worst) },
     { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, CHECK(faults) },
     { "struck", NULL, "the operation that it struck", FIELD_TEXT, CHECK(struck) },
+    { "transfers", "1", "that were proven", FIELD_COUNT, CHECK(transfers) },
+    { "differing", "1", "sums over ranks, kinds of transfers on an axis, and runs that differ", FIELD_COUNT,
+      CHECK(differing) },
+    { "difference", NULL, "the first of them", FIELD_TEXT, CHECK(difference) },
+    { "digest", NULL, "of the losses, norms and final weights of all ranks", FIELD_TEXT, CHECK(digest) },
 };
 
 static const field_group groups[] = {
@@ -198,8 +203,7 @@ static const field_group groups[] = {
     { "fp8", LINE_ROWS, FIELDS(of_fp8) },
     { "fp8_tensors", LINE_ABSENT, FIELDS(of_fp8_tensors) },
     { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
-    { "check_before", LINE_OBJECT, .offset = offsetof(case_result, check[0]), FIELDS(of_check) },
-    { "check_after", LINE_OBJECT, .offset = offsetof(case_result, check[1]), FIELDS(of_check) },
+    { "check_model", LINE_OBJECT, .offset = offsetof(case_result, check), FIELDS(of_check) },
 };
 
 const field_list part_fields = { groups, sizeof groups / sizeof *groups };

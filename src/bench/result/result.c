@@ -37,10 +37,8 @@ static case_result empty_result(const bench_case *c)
     r.joules_per_token = NAN;
     r.recipe_ceiling = r.model_ceiling = r.recipe_reached = r.model_reached = NAN;
     for (int i = 0; i < FP8_KINDS; i++) r.fp8[i] = (fp8_figures){ NAN, NAN, NAN, NAN };
-    for (int i = 0; i < 2; i++)
-        r.check[i] = (check_result){
-            .residual = NAN, .loss = NAN, .gradient_first = NAN, .gradient_fourth = NAN, .weights = NAN
-        };
+    r.check =
+        (check_result){ .residual = NAN, .loss = NAN, .gradient_first = NAN, .gradient_fourth = NAN, .weights = NAN };
     return r;
 }
 

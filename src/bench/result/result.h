@@ -20,7 +20,11 @@ typedef struct {
     char worst[256];      /* what was worst: parameter, step, rank */
     int64_t faults;       /* executions a planted fault struck in it, all ranks */
     char struck[OP_TEXT]; /* which operation that was (bench/fault.h) */
-    double seconds;       /* cost of this check */
+    int64_t transfers;    /* proven in the second run, all ranks */
+    int64_t differing;    /* transfers, and kinds of them on an axis, that are wrong; one more: the runs differ */
+    char difference[256]; /* the first of them */
+    char digest[17];      /* of the first run's losses, norms and final weights, all ranks' */
+    double seconds;       /* cost of the check */
     bool done, passed;
 } check_result;
 
@@ -143,12 +147,13 @@ typedef struct {
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;
     char hazard[512];
-    int64_t faults;        /* executions a planted fault struck, all ranks */
-    char struck[OP_TEXT];  /* which operation that was in the timed steps (bench/fault.h) */
-    shadow_report shadow;  /* operations of the check compared with the host's, all ranks */
-    shadow_report replay;  /* the same of the replayed steps; its worst comparison is 1 at the limit */
-    double replay_seconds; /* the longest of all ranks */
-    check_result check[2]; /* before, after */
+    int64_t faults;                  /* executions a planted fault struck, all ranks */
+    char struck[OP_TEXT];            /* which operation that was in the timed steps (bench/fault.h) */
+    shadow_report shadow;            /* operations beside the host's, all ranks; 0 of them: check = off */
+    shadow_report replay;            /* the same of the replayed steps; its worst comparison is 1 at the limit */
+    delivery_report replay_delivery; /* their transfers, all ranks */
+    double replay_seconds;           /* the longest of all ranks */
+    check_result check;
     bool passed, valid, comparable;
     char comparison[REASON_LENGTH]; /* with which published cell, or why with none */
     acceptance acceptance;

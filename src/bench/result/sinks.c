@@ -30,7 +30,7 @@ void sinks_close(sinks *s)
 
 void sinks_run_begins(const sinks *s, const run_source *run) { TELL(run_begins, run); }
 void sinks_case_begins(const sinks *s, const bench_case *c) { TELL(case_begins, c); }
-void sinks_check_ends(const sinks *s, const case_result *r, int which) { TELL(check_ends, r, which); }
+void sinks_check_ends(const sinks *s, const case_result *r) { TELL(check_ends, r); }
 void sinks_step_ends(const sinks *s, const case_result *r, int64_t step) { TELL(step_ends, r, step); }
 void sinks_case_ends(const sinks *s, const case_result *r) { TELL(case_ends, r); }
 void sinks_run_ends(const sinks *s, const run_source *run, const final_counts *n) { TELL(run_ends, run, n); }

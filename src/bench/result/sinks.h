@@ -19,7 +19,7 @@ typedef struct {
     bool (*open)(void **state, const run_source *run, char *reason, size_t length);
     void (*run_begins)(void *state, const run_source *run);
     void (*case_begins)(void *state, const bench_case *c);
-    void (*check_ends)(void *state, const case_result *r, int which); /* 0: before the timed steps, 1: after */
+    void (*check_ends)(void *state, const case_result *r);
     void (*step_ends)(void *state, const case_result *r, int64_t step);
     void (*case_ends)(void *state, const case_result *r); /* of a skipped case, too */
     void (*run_ends)(void *state, const run_source *run, const final_counts *n);
@@ -40,7 +40,7 @@ void sinks_close(sinks *s);
 /* Each tells its event to all sinks. */
 void sinks_run_begins(const sinks *s, const run_source *run);
 void sinks_case_begins(const sinks *s, const bench_case *c);
-void sinks_check_ends(const sinks *s, const case_result *r, int which);
+void sinks_check_ends(const sinks *s, const case_result *r);
 void sinks_step_ends(const sinks *s, const case_result *r, int64_t step);
 void sinks_case_ends(const sinks *s, const case_result *r);
 void sinks_run_ends(const sinks *s, const run_source *run, const final_counts *n);

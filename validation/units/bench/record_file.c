@@ -90,8 +90,8 @@ static void reads_back_what_was_added(void **state)
     assert_true(read_real(file, "/case_0001/results/median_seconds") == r.median_seconds);
     assert_true(read_real(file, "/case_0001/results/tokens_per_second_per_gpu") == r.tokens_per_second / 4);
     assert_true(isnan(read_real(file, "/case_0001/results/recipe_mfu")));
-    assert_true(read_real(file, "/case_0001/check_after/residual") == 1.25);
-    assert_true(read_real(file, "/case_0008/check_after/residual") == 400.0);
+    assert_true(read_real(file, "/case_0001/check_model/residual") == 1.25);
+    assert_true(read_real(file, "/case_0008/check_model/residual") == 400.0);
     double steps[13], ranks[13 * 4];
     hid_t set = H5Dopen2(file, "/case_0001/steps/step_seconds", H5P_DEFAULT),
           table = H5Dopen2(file, "/case_0001/ranks/rank_seconds", H5P_DEFAULT);
@@ -106,7 +106,7 @@ static void reads_back_what_was_added(void **state)
     assert_string_equal(read_text(file, "/case_0005", "skipped"), "needs 64 ranks, there are 32");
     assert_string_equal(read_text(file, "/case_0008", "fault"), "drop all_reduce 3 1");
     assert_string_equal(read_text(file, "/case_0008/results/fail_reasons", NULL),
-                        "check after the timed steps: residual 400, limit 16: layers.1.down, step 0, rank 1");
+                        "check: residual 400, limit 16: layers.1.down, step 0, rank 1");
     assert_true(H5Lexists(file, "/case_0005/results", H5P_DEFAULT) == 0);
     H5Fclose(file);
     result_close(&r);

@@ -27,8 +27,8 @@ static void spread_medians(case_result *r) { r->repeated = (repeated_seconds){ .
 
 static void strike(case_result *r, const char *in_check, const char *in_steps)
 {
-    r->faults = r->check[0].faults = r->check[1].faults = 12;
-    for (int i = 0; i < 2; i++) snprintf(r->check[i].struck, sizeof r->check[i].struck, "%s", in_check);
+    r->faults = r->check.faults = 12;
+    snprintf(r->check.struck, sizeof r->check.struck, "%s", in_check);
     snprintf(r->struck, sizeof r->struck, "%s", in_steps);
 }
 
@@ -92,8 +92,8 @@ static void own_layout(bench_case *c)
     plant(stopped, HOST, , stop_after(r, 6, SIGTERM), "interrupted after 4 of 11 steps")                               \
     plant(stopped_late, RECIPE, , stop_after(r, 12, SIGUSR1), "interrupted after 10 of 11 steps")                      \
     plant(cut_short, HOST, , stop_after(r, 12, 0), "failed")                                                           \
-    plant(failed_before, HOST, , r->check[0] = sample_check(17.0), "failed")                                           \
-    plant(failed_after, RECIPE, , r->check[1] = sample_check(400.0), "failed")                                         \
+    plant(failed_check, HOST, , r->check = sample_check(17.0), "failed")                                               \
+    plant(other_transfers, RECIPE, , r->check.differing = 1, "failed")                                                 \
     plant(hazards, HOST, , r->hazards = 1, "failed")                                                                   \
     plant(other_kernels, RECIPE, , r->shadow.failed = 1, "failed")
 /* clang-format on */
@@ -133,7 +133,7 @@ static case_result judged(const plant *p, bench_case *c)
     sample_steps(&r, c, 0.2);
     sample_machine(&r, c);
     snprintf(r.device, sizeof r.device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
-    if (c->check != CHECK_OFF) r.check[0] = r.check[1] = sample_check(1.25);
+    if (c->check != CHECK_OFF) sample_checked(&r, 1.25);
     p->to_result(&r, &load);
     sample_clocks(&r, c);
     result_summarize(&r);
