@@ -10,7 +10,7 @@
 #include "bench/soak.h"
 #include "bench/window.h"
 #include "machine/delivery.h"
-#include "machine/product_check.h"
+#include "machine/shadow.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <math.h>

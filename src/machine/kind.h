@@ -20,7 +20,7 @@ typedef struct {
 /* Which operations are compared with the host (machine/shadow.h). FULL: every operation runs once more. SAMPLED: in
  * each step one operation of every name, kind and phase, and of that a part (machine/shadow_part.c), at full shape: the
  * first in the first step; later one that is drawn from the step's number among as many as the step before had. Also,
- * in the first step, the first matrix product of every form, the whole of it (machine/product_check.h). */
+ * in the first step, the first matrix product of every form, the whole of it. */
 typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
 /* What the shadow found. */
 typedef struct {

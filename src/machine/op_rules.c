@@ -1,6 +1,6 @@
 /* The rules of all kinds of operations. The shadow compares a sample of a large operation: one batch row and the query
  * heads of one key head of attention; some positions of what is computed row by row; some elements of the rest.
- * Products have a check of their own (machine/product_check.h). */
+ * Products have a check of their own (machine/shadow.h). */
 #include "machine/op.h"
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/backend.h"
-#include "machine/product_check.h"
 #include "machine/watch/watch.h"
 #include <errno.h>
 #include <math.h>
@@ -30,7 +29,7 @@ struct shadow {
     int64_t step;
     shadow_part part;          /* of the operation at hand: what is compared, on the machine's tensors */
     op_copy before, reference; /* what went in; what the host made of it */
-    bool product;              /* it is a product that is checked whole (machine/product_check.h) */
+    bool product;              /* it is a product that is checked whole */
     void *product_before;
     uint32_t draws;
     shadow_report report;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the check of products (src/machine/product_check.h) costs at the recipes' shapes, and what it finds, on paper.
+"""What the check of products (src/machine/shadow.h) costs at the recipes' shapes, and what it finds, on paper.
 
     validation/budget/replay.py          # from the repository's root; needs numpy; a minute
 
-A row for each workload and format, its published cell with the largest share. share: the replayed steps and the checks of
-products, by 8 threads a rank, of the case's time. found: the probability that a wrong product is, for its longest sum:
-one element doubled; a tile of 16 x 16, or of 128 x 256, zeroed; 32 terms left out of all sums. Elements of C are taken
-as normal."""
+A row for each workload and format, of its published cell with the largest share. share: the replayed steps and the
+checks of products, by 8 threads a rank, of the case's time. Then the probability that a wrong product is found, for the
+longest sum: one element doubled; a tile of 16 x 16, or of 128 x 256, zeroed; 32 terms left out of all sums. Elements of
+C are taken as normal."""
 import csv
 import math
 
@@ -96,13 +96,14 @@ def main():
             key = cell["workload"], cell["precision"]
             worst[key] = max(worst.get(key, ()), (replay / (case + replay), seconds, comparisons,
                                                   int(cell["gpus"]), case, *longest(cell)))
-    print("workload        format gpus  case s  checks s  share %  comparisons    longest sum, found: element tile large terms")
-    for (workload, precision), (share, seconds, comparisons, gpus, case, bf16, fp8, fast) in sorted(worst.items()):
-        print(f"{workload:15} {precision:5} {gpus:5} {case:7.0f} {seconds:8.1f} {100 * share:8.1f} {comparisons:12.2e}", end="")
-        for form, k in (("bf16", bf16), ("promoted", fp8), ("fast", fast))[:1 if precision == "bf16" else 3]:
-            found = power(k, form, comparisons, rng)
-            print(f"  {form} {k}: " + " ".join(f"{x:.3f}" for x in found), end="")
-        print()
+    print("workload        format gpus  case s checks s share % comparisons    longest sum, found: element tile large terms")
+    for (workload, precision), (share, seconds, comparisons, gpus, case, *k) in sorted(worst.items()):
+        line = f"{workload:15} {precision:5} {gpus:5} {case:7.0f} {seconds:8.1f} {100 * share:7.1f} {comparisons:11.1e}"
+        forms = ("bf16", "promoted", "fast") if precision == "fp8" else ("bf16",)
+        for form, terms in zip(forms, k):
+            found = power(terms, form, comparisons, rng)
+            line += f"  {form} {terms}: " + " ".join(f"{x:.3f}" for x in found)
+        print(line)
 
 
 main()

@@ -1,5 +1,4 @@
 /* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes. */
-#include "machine/product_check.h"
 #include "machine/shadow.h"
 #include "bench/replay.h"
 #include "units/machine/operations/operations.h"

@@ -3,7 +3,6 @@
 #include "base/fp8.h"
 #include "machine/op.h"
 #include "machine/op_file.h"
-#include "machine/product_check.h"
 #include "machine/shadow.h"
 #include "machine/submit.h"
 #include "units/train/trained.h"
@@ -32,7 +31,7 @@ static int64_t distinct(const span *all, int64_t count)
 {
     int64_t different = 0;
     for (int64_t i = 0; i < count; i++) {
-        bool new = !op_is_transfer(all[i].kind) && all[i].kind != OP_MATMUL && all[i].origin.phase != PHASE_SETUP;
+        bool new = !op_is_transfer(all[i].kind) && all[i].kind != OP_MATMUL &&all[i].origin.phase != PHASE_SETUP;
         for (int64_t j = 0; new &&j < i; j++)
             new = all[j].kind != all[i].kind || all[j].origin.phase != all[i].origin.phase ||
                   strcmp(all[j].origin.name, all[i].origin.name) != 0;

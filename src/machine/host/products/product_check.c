@@ -1,10 +1,10 @@
 /* Freivalds' check. A matrix is read in slabs of whole lines, which run along its dimension without gaps; of a slab
  * each thread takes panels of rows. */
-#include "machine/product_check.h"
 #include "base/fail.h"
 #include "base/random.h"
 #include "machine/host/codes.h"
 #include "machine/host/row.h"
+#include "machine/shadow.h"
 #include "machine/watch/watch.h"
 #include <math.h>
 #include <stdlib.h>
