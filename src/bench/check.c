@@ -242,7 +242,7 @@ static outcome end_run(check_result *c, const check *k, trainer *t, case_result 
     c->faults += (int64_t)faults;
     fault_struck(&k->given, t ? t->machine : NULL, c->struck);
     if (!t) return left;
-    result_add_machine(r, t->machine);
+    result_add_machine(r, t->machine, &r->shadow);
     trainer_dismantle(t);
     return left;
 }

@@ -35,6 +35,16 @@ static void judge_check(case_result *r, const check_result *c)
                     c->difference);
 }
 
+static void judge_shadow(case_result *r, const shadow_report *s, const char *when)
+{
+    if (s->failed)
+        result_fail(r, "%s: %lld operation%s from the host's; the first: %.300s", when, (long long)s->failed,
+                    s->failed == 1 ? " differs" : "s differ", s->sentence);
+    if (!(s->worst_comparison <= 1.0))
+        result_fail(r, "%s: the matrix product %s is wrong: a sum of its columns is off by %.3g times what is allowed",
+                    when, s->worst_product, s->worst_comparison);
+}
+
 /* A fault that the check does not see is harmless only if the timed steps suffer the same. */
 static void judge_struck(case_result *r, const check_result *c)
 {
@@ -60,9 +70,9 @@ void judge_case(case_result *r)
     judge_numbers(r);
     judge_check(r, &r->check);
     if (r->hazards) result_fail(r, "%lld hazard%s: %s", (long long)r->hazards, plural(r->hazards), r->hazard);
-    if (r->shadow.failed)
-        result_fail(r, "%lld operation%s from the host's; the first: %.300s", (long long)r->shadow.failed,
-                    r->shadow.failed == 1 ? " differs" : "s differ", r->shadow.sentence);
+    judge_shadow(r, &r->shadow, "check");
+    judge_shadow(r, &r->replay, "replay");
+    if (r->replay_delivery.differing) result_fail(r, "replay: %s", r->replay_delivery.sentence);
     judge_fault(r);
     snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
     rules_apply(r);

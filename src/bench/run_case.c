@@ -9,6 +9,8 @@
 #include "bench/memory.h"
 #include "bench/soak.h"
 #include "bench/window.h"
+#include "machine/delivery.h"
+#include "machine/shadow.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <math.h>
@@ -16,7 +18,7 @@
 #include <string.h>
 
 /* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
-enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10 };
+enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10, SECOND_REPLAY = 40 };
 
 /* The trainer has read the step's scales. */
 static void add_fp8(case_result *r, const trainer *t, const fp8_report *f, int64_t step)
@@ -105,13 +107,18 @@ static void take_from_trainer(case_result *r, trainer *t)
     machine_engines(t->kind, r->engines, sizeof r->engines);
 }
 
-/* Two more steps, of which a sample of operations is compared with the host's: one of each name, the first time the
- * first of its name, the second time any. */
-static void replay_at_full_shape(trainer *t)
+/* Runs more steps, of which every form of matrix product and a sample of the other operations is compared with the
+ * host: in the first step the first of each form or name, in a second any of each name. Short cases have no second, so
+ * that these steps take a twentieth of the case. */
+static void replay_at_full_shape(case_result *r, trainer *t)
 {
+    double begin = clock_seconds();
+    watch_doing("the replay of timed steps", -1);
     machine_shadow(t->machine, SHADOW_SAMPLED);
-    for (int i = 0; i < 2; i++) trainer_step(t);
+    machine_prove_transfers(t->machine, DELIVERY_FIRST, NULL);
+    for (int i = 0; i < (r->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
+    r->replay_seconds = clock_seconds() - begin;
 }
 
 static void name_files(machine_options *on, const bench_case *c, const char *part)
@@ -147,9 +154,10 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     if (m.takes_part) {
         train(r, &t, part, in);
         take_from_trainer(r, &t);
-        if (c->check == CHECK_KERNELS && !r->stopped) replay_at_full_shape(&t);
-        result_add_machine(r, t.machine);
+        if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, &t);
+        result_add_machine(r, t.machine, &r->replay);
     }
+    r->replay_delivery = delivery_judge(m.takes_part ? t.machine : NULL);
     fault_struck(c, m.takes_part ? t.machine : NULL, r->struck);
     clocks_last_barrier(&r->clock);
     gather_case(r, m.takes_part ? &t : NULL, o.machine.kind);
@@ -160,22 +168,29 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
 /* The worst and the first mismatch are those of the rank that brings them. */
 static void agree_on_shadow(shadow_report *s)
 {
-    double counts[4] = { (double)s->operations, (double)s->elements, (double)s->failed, (double)s->left_out },
-           worst = s->worst;
-    world_maximum(&worst, 1);
-    int from = world_first(s->worst == worst), failed = world_first(s->failed > 0);
-    world_sum(counts, 4);
+    double counts[6] = { (double)s->operations, (double)s->elements, (double)s->failed,
+                         (double)s->left_out,   (double)s->products, (double)s->comparisons },
+           worst[2] = { s->worst, s->worst_comparison };
+    world_maximum(worst, 2);
+    int from = world_first(s->worst == worst[0]), product = world_first(s->worst_comparison == worst[1]);
+    int failed = world_first(s->failed > 0), left_out = world_first(s->left_out > 0);
+    world_sum(counts, 6);
     world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
+    world_broadcast(s->worst_product, sizeof s->worst_product, product);
+    if (left_out < world_ranks()) world_broadcast(s->first_left_out, sizeof s->first_left_out, left_out);
     if (failed < world_ranks()) {
         world_broadcast(s->sentence, sizeof s->sentence, failed);
         world_broadcast(s->file, sizeof s->file, failed);
         world_broadcast(s->unwritten, sizeof s->unwritten, failed);
     }
-    s->worst = worst;
+    s->worst = worst[0];
     s->operations = (int64_t)counts[0];
     s->elements = (int64_t)counts[1];
     s->failed = (int64_t)counts[2];
     s->left_out = (int64_t)counts[3];
+    s->products = (int64_t)counts[4];
+    s->comparisons = (int64_t)counts[5];
+    s->worst_comparison = worst[1] / product_limit(s->comparisons);
 }
 
 /* Findings of any rank fail the case on all of them. */
@@ -188,6 +203,8 @@ static void agree(case_result *r)
     r->hazards = (int64_t)counts[0];
     r->faults = (int64_t)counts[1];
     agree_on_shadow(&r->shadow);
+    agree_on_shadow(&r->replay);
+    world_maximum(&r->replay_seconds, 1);
 }
 
 /* Communicators of GPUs are kept for the case: what they leave is seen before anything is taken. */

@@ -17,19 +17,24 @@ typedef struct {
     const char *algorithm_cache;  /* file of the algorithms chosen for products; NULL: none */
 } machine_tuning;
 
-/* Which operations run once more on the host and are compared (machine/shadow.h). FULL: every operation. SAMPLED: of
- * every name, kind and phase one a step, and of that a part (machine/shadow_part.c), at full shape: which one is drawn
- * from the step's number among as many as the step before had; in the first step it is the first. */
+/* Which operations are compared with the host (machine/shadow.h). FULL: every operation runs once more. SAMPLED: in
+ * each step one operation of every name, kind and phase, and of that a part (machine/shadow_part.c), at full shape: the
+ * first in the first step; later one that is drawn from the step's number among as many as the step before had. Also,
+ * in the first step, the first matrix product of every form, the whole of it. */
 typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
 /* What the shadow found. */
 typedef struct {
     int64_t operations, elements; /* compared */
     int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
+    char first_left_out[200];
     double worst;
     char worst_operation[200]; /* largest error in units of its tolerance */
     int64_t failed;
     char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
     char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
+    int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
+    double worst_comparison;        /* product_limit says how large it may be */
+    char worst_product[200];
 } shadow_report;
 
 /* Which transfers are proven (machine/delivery.h). ALL: every one. FIRST: those that move bytes, of each name, group

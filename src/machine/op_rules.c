@@ -1,11 +1,11 @@
-/* The rules of all kinds of operations. Of a large operation the shadow compares a sample: of a product some rows and
- * columns; of attention one batch row and the query heads of one key head; of what is computed row by row some
- * positions; of the rest some elements. */
+/* The rules of all kinds of operations. The shadow compares a sample of a large operation: one batch row and the query
+ * heads of one key head of attention; some positions of what is computed row by row; some elements of the rest.
+ * Products have a check of their own (machine/shadow.h). */
 #include "machine/op.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { PRODUCT_ROWS = 4, COLUMNS = 64, POSITIONS = 32, ELEMENTS = 1 << 16 };
+enum { COLUMNS = 64, POSITIONS = 32, ELEMENTS = 1 << 16 };
 
 static double product_flops(const op *o)
 {
@@ -53,8 +53,7 @@ const op_rule op_rules[OP_KINDS] = {
     [OP_MATMUL] = { .operand = { BY_CALLER("c", "mn"), READS("a", "mk"), READS("b", "kn"), OPTIONAL("bias", "n", READ),
                                  OPTIONAL("a_scale", "", READ), OPTIONAL("b_scale", "", READ) },
                     .flops = product_flops,
-                    .limit = limit_of_product,
-                    .sample = { { 'm', PRODUCT_ROWS }, { 'n', COLUMNS } } },
+                    .limit = limit_of_product },
     [OP_EMBEDDING_FORWARD] = { .operand = { READS("tokens", ""), READS("table", "*h"), WRITES("out", "*h"),
                                             OPTIONAL("positions", "*h", READ) },
                                .sample = { { 'h', COLUMNS } } },
@@ -110,8 +109,7 @@ const op_rule op_rules[OP_KINDS] = {
     [OP_GROUPED_MATMUL] = { .operand = { BY_CALLER("c", "gmn"), READS("a", "gmk"), READS("b", "gkn"),
                                          OPTIONAL("a_scale", "", READ), OPTIONAL("b_scale", "", READ) },
                             .flops = grouped_flops,
-                            .limit = limit_of_product,
-                            .sample = { { 'm', PRODUCT_ROWS }, { 'n', COLUMNS } } },
+                            .limit = limit_of_product },
     [OP_ROUTER_FORWARD] = { .operand = { READS("logits", ""), OPTIONAL("order", "", READ), BY_CALLER("choices", ""),
                                          WRITES("weights", ""), WRITES("place", ""), WRITES("source", ""),
                                          WRITES("statistics", "") },

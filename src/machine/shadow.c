@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one name, kind and phase: how many there were in this step and in the one before. */
+/* How many operations of one name, kind and phase there were in this step and in the one before. A product's name is
+ * its form, whatever the phase. */
 typedef struct {
     op_kind kind;
     phase phase;
-    char name[64];
+    char name[OP_TEXT];
     int64_t seen, before;
+    bool product;
 } candidate;
 
 struct shadow {
@@ -27,6 +29,8 @@ struct shadow {
     int64_t step;
     shadow_part part;          /* of the operation at hand: what is compared, on the machine's tensors */
     op_copy before, reference; /* what went in; what the host made of it */
+    bool product;              /* it is a product that is checked whole */
+    void *product_before;
     uint32_t draws;
     shadow_report report;
 };
@@ -59,10 +63,28 @@ void shadow_close(shadow *s)
 
 const shadow_report *shadow_read(const shadow *s) { return &s->report; }
 
+static bool is_product(const op *o) { return o->kind == OP_MATMUL || o->kind == OP_GROUPED_MATMUL; }
+
+/* A product's form: access, formats, shapes and strides of its operands. */
+static void write_form(char text[OP_TEXT], const op *o)
+{
+    int used = snprintf(text, OP_TEXT, "%d", (int)o->operand[0].access);
+    for (int i = 0; i < o->operands; i++) {
+        const tensor *t = &o->operand[i].tensor;
+        used += snprintf(text + used, (size_t)(OP_TEXT - used), "; %d", (int)t->type);
+        for (int d = 0; d < t->dims && used < OP_TEXT; d++)
+            used += snprintf(text + used, (size_t)(OP_TEXT - used), " %llx/%llx", (long long)t->dim[d],
+                             (long long)t->stride[d]);
+        if (used >= OP_TEXT) FAIL("the form of a product is longer than %d characters", OP_TEXT);
+    }
+}
+
 static candidate *candidate_of(shadow *s, const op *o)
 {
-    candidate new = { .kind = o->kind, .phase = o->origin.phase };
-    snprintf(new.name, sizeof new.name, "%s", o->origin.name ? o->origin.name : "");
+    candidate new = { .kind = o->kind, .phase = is_product(o) ? PHASE_SETUP : o->origin.phase };
+    new.product = is_product(o);
+    if (new.product) write_form(new.name, o);
+    else snprintf(new.name, sizeof new.name, "%s", o->origin.name ? o->origin.name : "");
     for (int i = 0; i < s->candidates; i++)
         if (s->list[i].kind == new.kind && s->list[i].phase == new.phase &&strcmp(s->list[i].name, new.name) == 0)
             return &s->list[i];
@@ -72,9 +94,11 @@ static candidate *candidate_of(shadow *s, const op *o)
     return &s->list[s->candidates++];
 }
 
-/* Which of a step's is taken: a function of what it is and of the step, so that all runs take the same ones. */
+/* Which of a step's is taken: a function of what it is and of the step, so that all runs take the same ones. A product,
+ * which is checked whole, is taken once: in the first step that has it. */
 static int64_t chosen(const shadow *s, const candidate *c)
 {
+    if (c->product) return c->before ? -1 : 0;
     philox_block counter = { { fnv1a(c->name), (uint32_t)c->kind, (uint32_t)c->phase, (uint32_t)s->step } };
     return c->before ? philox4x32(counter, 0, 4).word[0] % c->before : 0;
 }
@@ -102,6 +126,9 @@ static void run_on_host(const op *o)
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
 {
     bool sampled = s->mode == SHADOW_SAMPLED;
+    s->product = sampled && is_product(o);
+    if (s->product) s->product_before = product_before(o, read, from);
+    if (s->product) return;
     s->part = sampled ? shadow_part_of(o, &s->draws) : shadow_part_whole(o);
     s->before = op_copy_take(&s->part.op, sampled, read, from);
     s->before.home = s->home;
@@ -217,8 +244,25 @@ static void *result_of(const shadow *s, int i, tensor_reader *read, void *from)
     return like.data;
 }
 
+static void keep_product(shadow *s, const op *o, tensor_reader *read, void *from)
+{
+    shadow_report *r = &s->report;
+    product_finding f = product_compare(&(checked_product){ o, s->home, s->product_before, s->draws++, read, from });
+    free(s->product_before);
+    r->products++;
+    r->comparisons += f.comparisons;
+    if (f.worst >= r->worst_comparison) {
+        r->worst_comparison = f.worst;
+        op_describe(o, r->worst_product, sizeof r->worst_product);
+    }
+}
+
 void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from)
 {
+    if (s->product) {
+        keep_product(s, o, read, from);
+        return;
+    }
     finding worst = { .ratio = 0.0 };
     for (int i = 0; i < s->part.op.operands; i++) {
         if (!s->part.compared[i]) continue;
@@ -228,7 +272,7 @@ void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from)
         free(got);
     }
     if (s->part.op.operands) keep(s, o, &worst);
-    else s->report.left_out++;
+    else if (!s->report.left_out++) op_describe(o, s->report.first_left_out, sizeof s->report.first_left_out);
     op_copy_free(&s->before);
     op_copy_free(&s->reference);
 }

@@ -34,3 +34,40 @@ shadow_part shadow_part_whole(const op *o);
 /* The part that the kind's rule samples; of a kind without sample the whole, or, if it spans more than 256 MiB, nothing
  * at all (no operands). draws counts what was drawn so far, so that one part follows another. */
 shadow_part shadow_part_of(const op *o, uint32_t *draws);
+
+/* Freivalds' check of a matrix product, at any size (R. Freivalds, Probabilistic machines can use less running time,
+ * IFIP 1977): C x is compared with A (B x), where x are random signs, in blocks of 256 columns of C. It costs 1/256 of
+ * the product's work, and reads each operand once. All is computed in double on the host, from copies, and never by the
+ * library that made the product (machine/host/products/product_check.c). */
+enum { PRODUCT_BLOCK = 256 };
+
+/* A product that has run: o, matmul or grouped_matmul, and what reads its operands, in slabs of 64 MB. before: what
+ * product_before returned. draw: numbers the checks, so that each has signs of its own. */
+typedef struct {
+    const op *o;
+    op_home home;
+    const void *before;
+    uint32_t draw;
+    tensor_reader *read;
+    void *from;
+} checked_product;
+
+/* A comparison is a row of C in one block; of a C whose columns have no gaps, a column in 256 rows. worst: the largest
+ * |C x - A (B x)|, in units of the root of the sum of b^2 over the block's row (product_limit). */
+typedef struct {
+    int64_t comparisons;
+    double worst;
+} product_finding;
+
+/* Returns a copy of C as it is before a product is added to it, which the caller frees; NULL if C is only written. */
+void *product_before(const op *o, tensor_reader *read, void *from);
+/* Compares. The signs are drawn here, after C is complete; A and B are still as they were multiplied. */
+product_finding product_compare(const checked_product *p);
+
+/* Returns how large `worst` may be among so many comparisons of all ranks: sqrt(2 ln(2 comparisons / 1e-6)).
+ * Derivation: element j of the block's row has an error e_j of at most b_j: half a unit in its last place, because it
+ * is rounded once, plus `absolute` of limit_of_product times C's largest value, for how the terms are added. Both sides
+ * differ by D = sum of x_j e_j. The signs x_j are independent of each other and of the errors, so by Hoeffding's
+ * inequality the probability of |D| > t is at most 2 exp(-t^2 / (2 sum of b_j^2)). With t = limit x root, it is at most
+ * 1e-6 / comparisons: one false alarm in a million runs. The rounding in double adds less than 2^-20 of b_j. */
+double product_limit(int64_t comparisons);

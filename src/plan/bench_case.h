@@ -41,7 +41,7 @@ typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED, STEP_LINE_EPOCH } step_
 typedef enum { CONTEXT_GRADIENTS_FP32, CONTEXT_GRADIENTS_BF16 } context_gradient_type;
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
 typedef enum { ATTENTION_AUTO, ATTENTION_OWN } attention_choice;
-typedef enum { CHECK_OFF, CHECK_MODEL, CHECK_KERNELS } check_kind; /* kernels: the model, and each of its operations */
+typedef enum { CHECK_OFF, CHECK_MODEL, CHECK_FULL } check_kind; /* full: the model, and a replay of timed steps */
 
 /* Axes of the mesh, innermost first: rank = (((pipeline*D + data)*S + shard)*C + context)*T + tensor.
  * expert spans data x context and is no factor of the rank count. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check = kernels on the GPU: every operation of the check's steps beside the host's, in FP32 and BF16, both attention
-engines."""
+"""check = full on the GPU: every operation of the check's steps and the replayed steps are compared with the host, in
+FP32 and BF16, with both attention engines."""
 import os
 import sys
 
@@ -8,7 +8,7 @@ sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
 SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
-DECK = "backend = cuda\nalgorithms = none\nrecord = none\ncheck = kernels\nsize = " + SIZE + \
+DECK = "backend = cuda\nalgorithms = none\nrecord = none\ncheck = full\nsize = " + SIZE + \
          "\nsequence = 128\nwarmup = 0\nsteps = 1\n" \
        "precision = fp32 bf16\nstall_seconds = 120\n"
 

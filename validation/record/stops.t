@@ -111,7 +111,7 @@ def limits(tap):
 # are no times, no paces, no energy; the operations of a first check were compared, whatever follows.
 EARLY = (("in the check before the steps", 2, {"check": "model", "steps": "5000"}, "Case 1 "),
          ("in the warm-up", 2, {"check": "off", "warmup": "5000", "steps": "10"}, " global_step: 20 "),
-         ("in the timed steps of check = kernels", 0, {"check": "kernels", "steps": "5000"}, " global_step: 20 "))
+         ("in the timed steps of check = full", 0, {"check": "full", "steps": "5000"}, " global_step: 20 "))
 
 
 def stop_early(ranks, keys, words):
@@ -131,7 +131,7 @@ def stop_early(ranks, keys, words):
 def early(tap):
     for name, ranks, keys, words in EARLY:
         status, code, said, text = stop_early(ranks, keys, words)
-        timed = "0 of" if keys["check"] != "kernels" else ""
+        timed = "0 of" if keys["check"] != "full" else ""
         tap.ok(status == code == 75 and f"\nINCOMPLETE: case 1 was interrupted after {timed}" in said,
                f"SIGTERM {name}: validate.py finds nothing", f"status {status}, {code}\n{said}{text}")
 

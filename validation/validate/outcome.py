@@ -43,6 +43,20 @@ def check_shadow(case, f):
     f.demand(counts["mismatches"] > 0 or case["results/shadowed_worst"] <= 1, "shadowed_worst is above what is allowed")
 
 
+def check_replay(case, f):
+    n = {part: case["results/replayed_" + part]
+         for part in ("operations", "mismatches", "left_out", "products", "comparisons")}
+    worst, product = case["results/replayed_worst"], case["results/replayed_worst_comparison"]
+    asked, ran = case.settings["check"] == "full", n["operations"] > 0
+    # A case that was stopped has no replay, unless it was stopped after its last step.
+    f.demand(ran == asked or asked and case.interrupted, f"check {case.settings['check']} replayed {n}")
+    f.demand(ran == (n["products"] > 0) == (case["results/replay_seconds"] > 0), f"of each other: {n}")
+    f.demand(ran or not any(n.values()) and worst == product == 0, f"not replayed: {n}")
+    f.demand(n["mismatches"] <= n["operations"] and n["products"] <= n["comparisons"], f"of each other: {n}")
+    f.demand(n["mismatches"] > 0 or worst <= 1, "replayed_worst is above what is allowed")
+    f.demand(not case.flag("results/passed") or product <= 1, "passed, and a replayed product is wrong")
+
+
 def check_throttled(case, words, f):
     """Of all reasons for a clock that the devices tell, those that are throttling."""
     held = witness.THROTTLES.values()
@@ -109,5 +123,5 @@ def check_variation(case, f):
              "expert_loads_variation does not fit the least and the most load")
 
 
-OF_CASE = (check_residuals, check_faults, check_shadow, check_list, check_variation)
+OF_CASE = (check_residuals, check_faults, check_shadow, check_replay, check_list, check_variation)
 OF_WHERE = (check_devices, check_words, placement.check)      # with the record's provenance

@@ -25,6 +25,30 @@ void say_check(const case_result *r)
     if (k->differing) say("Check      FAILED: %s\n", k->difference);
 }
 
+static void say_mismatch(const shadow_report *s, const char *what)
+{
+    if (s->left_out)
+        say("%-10s %lld operation%s too large to compare, the first: %s\n", what, (long long)s->left_out,
+            s->left_out == 1 ? " was" : "s were", s->first_left_out);
+    if (s->file[0]) say("%-10s FAILED: to run the first mismatch again: ./xgsw --replay %s\n", what, s->file);
+    if (s->unwritten[0]) say("%-10s FAILED: the first mismatch could not be written: %s\n", what, s->unwritten);
+}
+
+void say_replay(const case_result *r)
+{
+    const shadow_report *s = &r->replay;
+    const delivery_report *d = &r->replay_delivery;
+    if (s->operations == 0) return;
+    say("Replay     %lld matrix product%s and %lld transfer%s checked, %lld operation%s compared with the host's; "
+        "largest "
+        "differences %.3g and %.3g of what is allowed   %.2f s\n",
+        (long long)s->products, plural(s->products), (long long)d->transfers, plural(d->transfers),
+        (long long)s->operations, plural(s->operations), s->worst_comparison, s->worst, r->replay_seconds);
+    if (!(s->worst_comparison <= 1.0)) say("Replay     FAILED: %s\n", s->worst_product);
+    if (d->differing) say("Replay     FAILED: %s\n", d->sentence);
+    say_mismatch(s, "Replay");
+}
+
 void say_kernels(const shadow_report *s)
 {
     if (s->operations == 0) return;
@@ -32,9 +56,5 @@ void say_kernels(const shadow_report *s)
         "%s\n",
         (long long)s->operations, plural(s->operations), (long long)s->elements, plural(s->elements), s->worst,
         s->worst_operation);
-    if (s->left_out)
-        say("Kernels    %lld operation%s too large to compare\n", (long long)s->left_out,
-            s->left_out == 1 ? " was" : "s were");
-    if (s->file[0]) say("Kernels    FAILED: to run the first mismatch again: ./xgsw --replay %s\n", s->file);
-    if (s->unwritten[0]) say("Kernels    FAILED: the first mismatch could not be written: %s\n", s->unwritten);
+    say_mismatch(s, "Kernels");
 }

@@ -6,3 +6,5 @@
 void say_check(const case_result *r);
 /* Prints nothing if no operation was compared. */
 void say_kernels(const shadow_report *s);
+/* The same of the replayed steps. */
+void say_replay(const case_result *r);

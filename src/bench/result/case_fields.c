@@ -157,6 +157,20 @@ static const field of_results[] = {
     { "shadowed_mismatches", "1", "operations that differ", FIELD_COUNT, RESULT(shadow.failed) },
     { "shadowed_left_out", "1", "operations too large to compare", FIELD_COUNT, RESULT(shadow.left_out) },
     { "shadowed_worst", "1", "largest difference, of what is allowed", FIELD_REAL, RESULT(shadow.worst) },
+    { "replayed_operations", "1", "of replayed steps, compared with the host's", FIELD_COUNT,
+      RESULT(replay.operations) },
+    { "replayed_mismatches", "1", "of them differ", FIELD_COUNT, RESULT(replay.failed) },
+    { "replayed_left_out", "1", "operations too large to compare", FIELD_COUNT, RESULT(replay.left_out) },
+    { "replayed_worst", "1", "largest difference, of what is allowed", FIELD_REAL, RESULT(replay.worst) },
+    { "replayed_products", "1", "matrix products checked whole", FIELD_COUNT, RESULT(replay.products) },
+    { "replayed_comparisons", "1", "sums of rows compared in that check", FIELD_COUNT, RESULT(replay.comparisons) },
+    { "replayed_worst_comparison", "1", "largest difference, of what is allowed", FIELD_REAL,
+      RESULT(replay.worst_comparison) },
+    { "replayed_transfers", "1", "the first of each name, group and shape, by digests", FIELD_COUNT,
+      RESULT(replay_delivery.transfers) },
+    { "replayed_transfers_wrong", "1", "kinds of them on an axis that arrived otherwise than they were sent",
+      FIELD_COUNT, RESULT(replay_delivery.differing) },
+    { "replay_seconds", "s", "cost of the replay", FIELD_REAL, RESULT(replay_seconds) },
 };
 
 static const field_group groups[] = {

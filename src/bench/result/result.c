@@ -237,6 +237,13 @@ static void add_shadow(shadow_report *to, const shadow_report *s)
     to->operations += s->operations;
     to->elements += s->elements;
     to->left_out += s->left_out;
+    to->products += s->products;
+    to->comparisons += s->comparisons;
+    if (s->worst_comparison >= to->worst_comparison) {
+        to->worst_comparison = s->worst_comparison;
+        memcpy(to->worst_product, s->worst_product, sizeof to->worst_product);
+    }
+    if (s->left_out && !to->first_left_out[0]) memcpy(to->first_left_out, s->first_left_out, sizeof to->first_left_out);
     if (s->worst >= to->worst) {
         to->worst = s->worst;
         memcpy(to->worst_operation, s->worst_operation, sizeof to->worst_operation);
@@ -249,13 +256,13 @@ static void add_shadow(shadow_report *to, const shadow_report *s)
     to->failed += s->failed;
 }
 
-void result_add_machine(case_result *r, const machine *m)
+void result_add_machine(case_result *r, const machine *m, shadow_report *seen)
 {
     const hazard_report *h = machine_hazards(m);
     if (h->count && !r->hazards) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
     r->hazards += h->count;
     r->faults += machine_faults(m);
-    if (machine_shadowed(m)) add_shadow(&r->shadow, machine_shadowed(m));
+    if (machine_shadowed(m)) add_shadow(seen, machine_shadowed(m));
 }
 
 static void add_reason(char list[CASE_REASONS][REASON_LENGTH], int *count, const char *format, va_list arguments)

@@ -149,9 +149,12 @@ typedef struct {
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;
     char hazard[512];
-    int64_t faults;       /* executions a planted fault struck, all ranks */
-    char struck[OP_TEXT]; /* which operation that was in the timed steps (bench/fault.h) */
-    shadow_report shadow; /* operations beside the host's, all ranks; 0 of them: check = off */
+    int64_t faults;                  /* executions a planted fault struck, all ranks */
+    char struck[OP_TEXT];            /* which operation that was in the timed steps (bench/fault.h) */
+    shadow_report shadow;            /* operations beside the host's, all ranks; 0 of them: check = off */
+    shadow_report replay;            /* the same of the replayed steps; its worst comparison is 1 at the limit */
+    delivery_report replay_delivery; /* their transfers, all ranks */
+    double replay_seconds;           /* the longest of all ranks */
     check_result check;
     bool passed, valid, comparable;
     char comparison[REASON_LENGTH]; /* with which published cell, or why with none */
@@ -181,8 +184,9 @@ void result_add_fp8(case_result *r, int64_t step, const fp8_figures kind[FP8_KIN
  * (on the host, posting messages and adding what they brought count as idle, and dispatch does not; a GPU's runs beside
  * it). */
 void result_add_time(case_result *r, const machine *m, int64_t step, double seconds);
-/* Adds the hazards found, the faults planted and what the shadow saw on a machine that has finished. */
-void result_add_machine(case_result *r, const machine *m);
+/* Adds the hazards found and the faults planted on a machine that has finished to the result, and what its shadow saw
+ * to a report of the result. */
+void result_add_machine(case_result *r, const machine *m, shadow_report *seen);
 /* Adds a reason, printf style; the first CASE_REASONS are kept. A failed case has passed false, a not valid one valid
  * false. */
 void result_fail(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

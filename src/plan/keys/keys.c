@@ -137,10 +137,11 @@ static const key_row table[KEYS] = {
     [KEY_LEARNING_RATE_WARMUP] = { "learning_rate_warmup", INTEGER(0, 1000000), .rule = "by size",
                                    FIELD(optimizer.learning_rate_warmup),
                                    .explanation = "steps until it is reached; full: the recipe's; small, check: 0" },
-    [KEY_CHECK] = { "check", WORD(check_names), .fallback = "model", FIELD(check),
+    [KEY_CHECK] = { "check", WORD(check_names), .fallback = "full", FIELD(check),
                     .explanation =
-                        "model: train the check model before and after, and compare with the reference; kernels: "
-                        "also each of its operations, and a sample of the timed model's, with the host's" },
+                        "model: train the check model before the steps and compare it with its references; full: "
+                        "also replay two steps after them, and check every form of matrix product, a sample of the "
+                        "other operations, and transfers" },
     [KEY_EXPECT] = { "expect", FACTOR(expect_names, 1e-3, 1e15), .fallback = "none", FIELD(expect),
                      .explanation =
                          "tokens/s that a case is accepted with, if it is PASSED and VALID; reference: those "

@@ -295,7 +295,16 @@ static inline void sample_machine(case_result *r, const bench_case *c)
 /* By the program's own rules; all ranks have a node, and two threads each. */
 static inline void sample_judge(case_result *r, int which)
 {
-    if (r->given->check == CHECK_MODEL) sample_checked(r, 1.25);
+    if (r->given->check != CHECK_OFF) sample_checked(r, 1.25);
+    if (r->given->check == CHECK_FULL) {
+        r->replay = (shadow_report){ .operations = 60,
+                                     .elements = 600,
+                                     .worst = 0.25,
+                                     .products = 30,
+                                     .comparisons = 3000,
+                                     .worst_comparison = 0.5 };
+        r->replay_seconds = 2.0;
+    }
     if (which == SAMPLE_FAILED) {
         r->check = sample_check(400.0);
         r->faults = 54, r->check.faults = 36;

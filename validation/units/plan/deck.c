@@ -54,7 +54,7 @@ static void knows_its_defaults(void **state)
     assert_true(c.overlap);
     assert_int_equal(c.order, ORDER_SUBMITTED);
     assert_int_equal(c.order_seed, c.seed);
-    assert_int_equal(c.check, CHECK_MODEL);
+    assert_int_equal(c.check, CHECK_FULL);
     assert_int_equal(c.fault.kind, FAULT_NONE);
     assert_true(c.stall_seconds == 60.0);
     assert_int_equal(c.world_ranks, 2);

@@ -1,0 +1,281 @@
+/* Freivalds' check. A matrix is read in slabs of whole lines, which run along its dimension without gaps; of a slab
+ * each thread takes panels of rows. */
+#include "base/fail.h"
+#include "base/random.h"
+#include "machine/host/codes.h"
+#include "machine/host/row.h"
+#include "machine/shadow.h"
+#include "machine/watch/watch.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* ROWS of a panel, of which TOGETHER are multiplied at a time, in registers. */
+enum { SLAB_BYTES = 1 << 26, ROWS = 64, TOGETHER = 8, VECTOR = __BIGGEST_ALIGNMENT__ / 8 };
+enum { C, A, B, BIAS };
+typedef double lanes __attribute__((vector_size(VECTOR * sizeof(double)), aligned(sizeof(double)), may_alias));
+
+/* A matrix of 2 dimensions, and what reads it. */
+typedef struct {
+    tensor t;
+    tensor_reader *read;
+    void *from;
+} matrix;
+
+/* A number for each row and block: [rows, width], where width is the number of blocks in whole vectors. */
+typedef struct {
+    int64_t rows, blocks, width;
+    double *value;
+} block_sums;
+
+/* Half units in the last place of the elements of a block's row: their sum, that of their squares; and the largest
+ * magnitude. */
+typedef struct {
+    double half, square, largest;
+} row_units;
+
+static void *taken(int64_t n, size_t bytes)
+{
+    void *memory = calloc((size_t)n + 1, bytes);
+    if (!memory) FAIL("no memory to check a product: %lld numbers", (long long)n);
+    return memory;
+}
+
+static block_sums sums_of(int64_t rows, int64_t columns)
+{
+    block_sums s = { .rows = rows, .blocks = (columns + PRODUCT_BLOCK - 1) / PRODUCT_BLOCK };
+    s.width = (s.blocks + VECTOR - 1) / VECTOR * VECTOR;
+    s.value = taken(rows * s.width, sizeof *s.value);
+    return s;
+}
+
+/* ---- panels ---- */
+
+/* Elements from (row, column) on, of codes their values. */
+typedef struct {
+    int64_t row, column, rows, columns;
+    dtype type;
+    double x[ROWS][PRODUCT_BLOCK];
+} panel;
+
+/* What is done with each panel: factor times its signed columns (sign), or times y, are added to the sums. units: NULL,
+ * or what is filled. */
+typedef struct {
+    block_sums sums;
+    double factor;
+    const double *sign;
+    const block_sums *y;
+    row_units *units;
+} panel_work;
+
+static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && t->dim[t->dims - 1] != 1; }
+
+/* Lines of the slab begin at (row, column) of the matrix. */
+static void load(panel *p, const tensor *lines, int64_t row, int64_t column, bool turned)
+{
+    float x[PRODUCT_BLOCK];
+    int64_t count = turned ? p->columns : p->rows, along = turned ? p->rows : p->columns;
+    int64_t line = turned ? p->column - column : p->row - row, at = turned ? p->row - row : p->column - column;
+    for (int64_t l = 0; l < count; l++) {
+        const void *from = row_at(lines->data, lines->type, (line + l) * lines->stride[0] + at);
+        if (dtype_bytes(lines->type) == 1) codes_read_f32(lines->type, x, from, 1.0f, along);
+        else row_load(x, from, lines->type, along);
+        for (int64_t i = 0; i < along; i++) p->x[turned ? i : l][turned ? l : i] = (double)x[i];
+    }
+}
+
+/* Half a unit in the last place is 2^-8 (BF16) or 2^-24 (FP32) of the power of two at which the element's binade
+ * begins; numbers below the smallest normal one have its unit. */
+static row_units units_of(const double *x, int64_t n, dtype type)
+{
+    const double share = type == BF16 ? 0x1p-8 : 0x1p-24;
+    double half = 0.0, square = 0.0;
+    int32_t most = 0;
+#pragma omp simd reduction(+ : half, square) reduction(max : most)
+    for (int64_t i = 0; i < n; i++) {
+        int32_t bits = (int32_t)(float_bits((float)x[i]) & 0x7FFFFFFFu), binade = bits & 0x7F800000;
+        double unit = (double)float_from_bits((uint32_t)(binade > 0x00800000 ? binade : 0x00800000)) * share;
+        half += unit, square += unit * unit;
+        most = bits > most ? bits : most;
+    }
+    return (row_units){ half, square, (double)float_from_bits((uint32_t)most) };
+}
+
+static void add_signed(const panel_work *w, const panel *p)
+{
+    for (int64_t r = 0; r < p->rows; r++) {
+        int64_t place = (p->row + r) * w->sums.width + p->column / PRODUCT_BLOCK;
+        double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < p->columns; i++) sum += p->x[r][i] * w->sign[p->column + i];
+        w->sums.value[place] += w->factor * sum;
+        if (w->units) w->units[place] = units_of(p->x[r], p->columns, p->type);
+    }
+}
+
+static inline void add_product(const panel_work *w, const panel *p, int64_t row, int64_t block)
+{
+    lanes sum[TOGETHER] = { { 0.0 } };
+    const double *y = w->y->value + p->column * w->y->width + block;
+    for (int64_t k = 0; k < p->columns; k++, y += w->y->width)
+#pragma GCC unroll 8
+        for (int r = 0; r < TOGETHER; r++) sum[r] += p->x[row + r][k] * *(const lanes *)y;
+    for (int64_t r = 0; r < smaller(TOGETHER, p->rows - row); r++)
+        *(lanes *)(w->sums.value + (p->row + row + r) * w->sums.width + block) += w->factor * sum[r];
+}
+
+static void run_panel(const panel_work *w, const panel *p)
+{
+    if (!w->y) add_signed(w, p);
+    for (int64_t block = 0; w->y && block < w->y->width; block += VECTOR)
+        for (int64_t row = 0; row < p->rows; row += TOGETHER) add_product(w, p, row, block);
+}
+
+/* A slab of which the first element is (row, column) of the matrix. */
+static void run_slab(const panel_work *w, const tensor *lines, int64_t row, int64_t column, bool turned)
+{
+    int64_t rows = row + lines->dim[turned], columns = column + lines->dim[!turned];
+#pragma omp parallel for schedule(static)
+    for (int64_t first = row; first < rows; first += ROWS) {
+        panel p = { .row = first, .rows = smaller(ROWS, rows - first), .type = lines->type };
+        for (p.column = column; p.column < columns; p.column += PRODUCT_BLOCK) {
+            p.columns = smaller(PRODUCT_BLOCK, columns - p.column);
+            load(&p, lines, row, column, turned);
+            run_panel(w, &p);
+        }
+    }
+}
+
+static void run_matrix(const panel_work *w, const matrix *m)
+{
+    bool turned = by_columns(&m->t);
+    tensor all = turned ? tensor_transposed(m->t) : m->t;
+    int64_t bytes = all.stride[0] * (int64_t)dtype_bytes(all.type) + 1;
+    int64_t most = (SLAB_BYTES / bytes + PRODUCT_BLOCK) / PRODUCT_BLOCK * PRODUCT_BLOCK;
+    tensor part = tensor_slice(all, 0, 0, smaller(most, all.dim[0]));
+    void *buffer = taken((int64_t)tensor_span(&part), 1);
+    for (int64_t first = 0; first < all.dim[0]; first += most) {
+        part = tensor_slice(all, 0, first, smaller(most, all.dim[0] - first));
+        m->read(m->from, buffer, part);
+        part.data = buffer;
+        run_slab(w, &part, turned ? 0 : first, turned ? first : 0, turned);
+        watch_progress();
+    }
+    free(buffer);
+}
+
+/* ---- comparison ---- */
+
+/* A product without groups whose C has rows without gaps; of another, c' = b' a'. before: no data if C was only
+ * written. bias: no data, or a matrix of one row. factor: what the product of codes is multiplied by. */
+typedef struct {
+    matrix c, before, a, b, bias;
+    double factor;
+    const double *sign;
+} one_product;
+
+/* (C - C before) x - factor A (B x) - bias x; also fills the units of C. */
+static block_sums difference_of(const one_product *x, row_units **units)
+{
+    int64_t columns = x->c.t.dim[1];
+    block_sums d = sums_of(x->c.t.dim[0], columns), y = sums_of(x->b.t.dim[0], columns), bias = sums_of(1, columns);
+    *units = taken(d.rows * d.width, sizeof **units);
+    run_matrix(&(panel_work){ .sums = y, .factor = 1.0, .sign = x->sign }, &x->b);
+    run_matrix(&(panel_work){ .sums = d, .factor = -x->factor, .y = &y }, &x->a);
+    if (x->before.t.data) run_matrix(&(panel_work){ .sums = d, .factor = -1.0, .sign = x->sign }, &x->before);
+    if (x->bias.t.data) run_matrix(&(panel_work){ .sums = bias, .factor = 1.0, .sign = x->sign }, &x->bias);
+    for (int64_t i = 0; i < d.rows * d.width; i++) d.value[i] -= bias.value[i % d.width];
+    run_matrix(&(panel_work){ .sums = d, .factor = 1.0, .sign = x->sign, .units = *units }, &x->c);
+    free(y.value);
+    free(bias.value);
+    return d;
+}
+
+/* share: of C's largest value, what is allowed for sums. What is no number is infinitely far off. */
+static product_finding compare_one(const one_product *x, double share)
+{
+    row_units *units;
+    block_sums d = difference_of(x, &units);
+    product_finding f = { .comparisons = d.rows * d.blocks };
+    double largest = 0.0;
+    for (int64_t i = 0; i < d.rows * d.width; i++)
+        if (!(units[i].largest <= largest)) largest = units[i].largest;
+    for (int64_t i = 0; i < d.rows * d.width; i++) {
+        double sums = share * largest, elements = (double)(x->c.t.dim[1] - i % d.width * PRODUCT_BLOCK);
+        double squares = units[i].square + 2.0 * sums * units[i].half + fmin(PRODUCT_BLOCK, elements) * sums * sums;
+        double ratio = fabs(d.value[i]) / sqrt(squares);
+        if (d.value[i] != 0.0 && !(ratio <= f.worst)) f.worst = isnan(ratio) ? INFINITY : ratio;
+    }
+    free(d.value);
+    free(units);
+    return f;
+}
+
+static double *signs(uint32_t draw, int64_t n)
+{
+    double *sign = taken(n, sizeof *sign);
+    for (int64_t i = 0; i < n; i++) {
+        philox_block drawn = philox4x32((philox_block){ { (uint32_t)(i / 128), draw, 0, 7 } }, 0, 0);
+        sign[i] = drawn.word[i % 128 / 32] >> i % 32 & 1u ? 1.0 : -1.0;
+    }
+    return sign;
+}
+
+/* The matrix of one group, turned over if C lies by columns. */
+static matrix matrix_of(const checked_product *p, int which, int64_t group)
+{
+    bool turned = by_columns(&p->o->operand[C].tensor);
+    tensor t = p->o->operand[turned && which ? A + B - which : which].tensor;
+    if (t.dims == 3) t.data = tensor_slice(t, 0, group, 1).data;
+    for (int i = 0; t.dims == 3 && i < 2; i++) t.dim[i] = t.dim[i + 1], t.stride[i] = t.stride[i + 1];
+    t.dims = 2;
+    return (matrix){ turned ? tensor_transposed(t) : t, p->read, p->from };
+}
+
+/* What the product of codes is multiplied by: 1 over both scales. */
+static double factor_of(const checked_product *p)
+{
+    double factor = 1.0;
+    for (int i = p->o->operands - 2; dtype_bytes(p->o->operand[A].tensor.type) == 1 && i < p->o->operands; i++) {
+        float scale[FP8_FACTORS];
+        p->read(p->from, scale, p->o->operand[i].tensor);
+        factor /= (double)scale[FP8_SCALE];
+    }
+    return factor;
+}
+
+static void read_copy(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
+
+void *product_before(const op *o, tensor_reader *read, void *from)
+{
+    tensor c = o->operand[C].tensor;
+    if (o->operand[C].access != UPDATE) return NULL;
+    void *copy = taken((int64_t)tensor_span(&c), 1);
+    read(from, copy, c);
+    return copy;
+}
+
+product_finding product_compare(const checked_product *p)
+{
+    tensor c = p->o->operand[C].tensor, bias = p->o->kind == OP_MATMUL ? p->o->operand[BIAS].tensor : tensor_none();
+    double share = limit_of_product(p->o, &p->home, C).absolute;
+    double *sign = signs(p->draw, c.dim[c.dims - (by_columns(&c) ? 2 : 1)]);
+    one_product x = { .factor = factor_of(p), .sign = sign };
+    product_finding all = { 0 };
+    if (tensor_present(&bias)) x.bias = (matrix){ tensor_2d(bias.data, bias.type, 1, bias.dim[0]), p->read, p->from };
+    for (int64_t g = 0; g < (c.dims == 3 ? c.dim[0] : 1); g++) {
+        x.a = matrix_of(p, A, g), x.b = matrix_of(p, B, g), x.c = matrix_of(p, C, g);
+        x.before = (matrix){ x.c.t, read_copy, NULL };
+        x.before.t.data = p->before ? (char *)p->before + ((char *)x.c.t.data - (char *)c.data) : NULL;
+        product_finding f = compare_one(&x, share);
+        all.comparisons += f.comparisons;
+        all.worst = fmax(all.worst, f.worst);
+    }
+    free(sign);
+    return all;
+}
+
+double product_limit(int64_t comparisons)
+{
+    static const double false_alarms = 1e-6;
+    return sqrt(2.0 * log(2.0 * fmax((double)comparisons, 1.0) / false_alarms));
+}

@@ -1,0 +1,74 @@
+/* Preloaded for validation/machine/timed_shapes.t: what libraries make wrong of large operands only, in every call.
+ * WRONG_SHAPES="zeros BYTES": oneDNN returns zeros for products of as many bytes or more; "piece BYTES": their second
+ * quarter stays as it was; "cut BYTES": of messages of as many bytes or more only the first 8 arrive, and MPI says that
+ * all did. No header of oneDNN is needed: what is called here is the same in its versions 2 and 3. */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DESTINATION = 17, ARRIVES = 8, KEPT = 4096 };
+typedef struct {
+    int name;
+    void *memory;
+} argument;
+
+/* Is this deed asked for, of operands of so many bytes? */
+static int strikes(const char *deed, size_t bytes)
+{
+    static char asked[16];
+    static size_t least;
+    if (!asked[0] && sscanf(getenv("WRONG_SHAPES"), "%15s %zu", asked, &least) != 2) abort();
+    return strcmp(deed, asked) == 0 && bytes >= least;
+}
+
+int dnnl_primitive_execute(const void *primitive, void *stream, int count, const argument *x)
+{
+    int (*execute)(const void *, void *, int, const argument *) = dlsym(RTLD_NEXT, "dnnl_primitive_execute");
+    int (*shape_of)(void *, const void **) = dlsym(RTLD_NEXT, "dnnl_memory_get_memory_desc");
+    int (*data_of)(void *, void **) = dlsym(RTLD_NEXT, "dnnl_memory_get_data_handle");
+    size_t (*size_of)(const void *) = dlsym(RTLD_NEXT, "dnnl_memory_desc_get_size"), bytes = 0;
+    char *data = NULL, *old = NULL;
+    const void *shape;
+    for (int i = 0; i < count; i++)
+        if (x[i].name == DESTINATION && !shape_of(x[i].memory, &shape) && !data_of(x[i].memory, (void **)&data))
+            bytes = size_of(shape);
+    if (strikes("piece", bytes)) old = memcpy(malloc(bytes), data, bytes);
+    int code = execute(primitive, stream, count, x);
+    if (strikes("zeros", bytes)) memset(data, 0, bytes);
+    if (old) memcpy(data + bytes / 4, old + bytes / 4, bytes / 4);
+    free(old);
+    return code;
+}
+
+/* What is awaited from a rank under a tag. */
+static struct {
+    int from, tag, bytes;
+} awaited[KEPT];
+static int last;
+
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    return PMPI_Isend(data, strikes("cut", (size_t)count) ? ARRIVES : count, type, to, tag, comm, request);
+}
+
+int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    if (strikes("cut", (size_t)count)) {
+        last = (last + 1) % KEPT;
+        awaited[last].from = from, awaited[last].tag = tag, awaited[last].bytes = count;
+    }
+    return PMPI_Irecv(data, count, type, from, tag, comm, request);
+}
+
+int MPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count)
+{
+    int code = PMPI_Get_count(status, type, count);
+    for (int i = 0; i < KEPT && *count == ARRIVES; i++)
+        if (awaited[i].bytes && awaited[i].from == status->MPI_SOURCE && awaited[i].tag == status->MPI_TAG) {
+            *count = awaited[i].bytes;
+            awaited[i].bytes = 0;
+        }
+    return code;
+}
