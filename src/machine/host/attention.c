@@ -2,8 +2,8 @@
  * [key][query]: the softmax then runs over whole vectors of queries, and of all operands only those of a query block
  * are ever transposed. Head dims are padded with zeros to a multiple of 16; rows beyond a tensor's positions are zero,
  * and what they give is masked or not stored. */
+#include "base/lanes.h"
 #include "machine/host/host.h"
-#include "machine/host/lanes.h"
 #include "machine/host/row.h"
 #include "machine/host/tile.h"
 
