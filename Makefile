@@ -182,8 +182,8 @@ CUDA_UNITS = $(if $(NVCC),$(shell \
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all run check check-long check-cuda bundle bundle-parts install bench tests tests-long units format programs
-.PHONY: clean help found missing FORCE
+.PHONY: emulator all run check check-long check-cuda bundle bundle-parts install bench tests tests-long programs units
+.PHONY: format clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
 
@@ -267,7 +267,8 @@ build/$(PROGRAM).linked: FORCE | found
 $(BUILD)/build_info.c: FORCE | found
 	$(call keep,'/* Written by the Makefile. */' '#include "base/build_info.h"' \
 	  'const char build_commit[] = "$(COMMIT)";' 'const int build_dirty = $(DIRTY);' \
-	  'const int build_debug = BUILD_DEBUG;' 'const char build_flags[] = "$(CFLAGS)";' 'const char build_needs[] = "$(MUST_HAVE)";' \
+	  'const int build_debug = BUILD_DEBUG;' 'const char build_flags[] = "$(CFLAGS)";' \
+	  'const char build_needs[] = "$(MUST_HAVE)";' \
 	  'const char build_compiler[] = "$(COMPILER)";' 'const char build_mpi[] = "$(MPI_NAME)";' \
 	  'const char build_date[] = BUILD_DATE;'$(if $(filter 1,$(DEBUG)), '' \
 	  '/* MPI libraries leak; CUDA maps memory where the sanitizer keeps a gap. */' \

@@ -9,7 +9,11 @@ for suite in bookworm trixie; do
     case $status in
     0) echo "ok $number - make check on a bare $suite" ;;
     77) echo "ok $number # SKIP $(tail -1 <<<"$said")" ;;
-    *) echo "not ok $number - make check on a bare $suite"; grep -v '^ok' <<<"$said" | tail -60 | sed 's/^/# /'; failed=1 ;;
+    *)
+        echo "not ok $number - make check on a bare $suite"
+        grep -v '^ok' <<<"$said" | tail -60 | sed 's/^/# /'
+        failed=1
+        ;;
     esac
 done
 exit $failed

@@ -30,7 +30,7 @@ int64_t field_columns(const field *f, const case_result *r) { return extent_of(f
 static const void *place_of(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const char *at = (g->of_case ? (const char *)r->given : (const char *)r) + g->offset + f->offset;
-    if (f->listed) memcpy(&at, at, sizeof at);
+    if (f->listed) memcpy(&at, (const void *)at, sizeof at);
     return at + f->in_list + (size_t)i * f->stride;
 }
 

@@ -2,6 +2,7 @@
  * [key][query]: the softmax then runs over whole vectors of queries, and of all operands only those of a query block
  * are ever transposed. Head dims are padded with zeros to a multiple of 16; rows beyond a tensor's positions are zero,
  * and what they give is masked or not stored. */
+#include "base/lanes.h"
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 #include "machine/host/tile.h"
@@ -251,10 +252,11 @@ static void open_queries(query_tiles *t, const op *o, const attention_shape *a, 
     load_tile(t->d_out, a, &o->operand[D_OUT].tensor, at, block);
     load_tile(t->q, a, &o->operand[Q].tensor, at, block);
     for (int64_t i = 0; i < BLOCK; i++) {
-        float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t k = 0; k < a->padded; k++) sum = fmaf(out[i * a->padded + k], t->d_out[i * a->padded + k], sum);
-        t->dot[i] = sum;
+        const float *row = out + i * a->padded, *d_row = t->d_out + i * a->padded;
+        lanes sum = { 0.0f };
+        for (int64_t k = 0; k < a->padded; k += VECTOR_FLOATS)
+            sum = lanes_fma(lanes_load(row + k, VECTOR_FLOATS), lanes_load(d_row + k, VECTOR_FLOATS), sum);
+        t->dot[i] = lanes_sum(sum);
         t->lse[i] = block * BLOCK + i < a->s ? lse[i] : 0.0f;
     }
     transpose_tile(t->q_transposed, t->q, a->padded, a->scale);

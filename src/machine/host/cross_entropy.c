@@ -1,6 +1,6 @@
 /* Cross-entropy over a vocabulary of which each rank holds some columns. */
+#include "base/lanes.h"
 #include "machine/host/host.h"
-#include "machine/host/lanes.h"
 #include "machine/host/row.h"
 
 /* Columns of this rank that are no padding. */

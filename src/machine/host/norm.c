@@ -1,6 +1,6 @@
 /* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (Ba et al. 2016), with an optional addition before them. */
+#include "base/lanes.h"
 #include "machine/host/host.h"
-#include "machine/host/lanes.h"
 #include "machine/host/row.h"
 
 /* Gain gradients are summed over blocks of rows first, then over blocks in order: the same on any number of threads. */
@@ -167,29 +167,28 @@ typedef struct {
 
 typedef struct {
     lanes products, d_units;
+    float *gain, *bias; /* sums of the gradients of gain and bias */
 } lane_sums;
 
 /* Adds n numbers from `at` on, a whole vector or one, to the sums. */
-static inline void sum_lanes(const row_tile *r, bool centred, int64_t at, int64_t n, lane_sums *sums, float *gain_sum,
-                             float *bias_sum)
+static inline void sum_lanes(const row_tile *r, bool centred, int64_t at, int64_t n, lane_sums *sums)
 {
     lanes d = lanes_load(r->d + at, n), x = lanes_load(r->x + at, n), gain = lanes_load(r->gain + at, n), zero = { 0 };
     lanes product = d * (centred ? x - r->mean : x);
     if (centred) gain = 1.0f + gain;
-    lanes_store(gain_sum + at, lanes_fma(product, r->rstd + zero, lanes_load(gain_sum + at, n)), n);
+    lanes_store(sums->gain + at, lanes_fma(product, r->rstd + zero, lanes_load(sums->gain + at, n)), n);
     sums->products = lanes_fma(product, gain, sums->products);
-    if (centred) lanes_store(bias_sum + at, lanes_load(bias_sum + at, n) + d, n);
+    if (centred) lanes_store(sums->bias + at, lanes_load(sums->bias + at, n) + d, n);
     if (centred) sums->d_units = lanes_fma(d, gain, sums->d_units);
 }
 
 /* Adds the tile's parts of the gradients of gain and bias to their sums. */
 static inline tile_sums sum_tile(row_tile r, bool centred, float *gain_sum, float *bias_sum)
 {
-    lane_sums sums = { { 0 }, { 0 } };
+    lane_sums sums = { .gain = gain_sum, .bias = bias_sum };
     int64_t at = 0;
-    for (; at + VECTOR_FLOATS <= r.n; at += VECTOR_FLOATS)
-        sum_lanes(&r, centred, at, VECTOR_FLOATS, &sums, gain_sum, bias_sum);
-    for (; at < r.n; at++) sum_lanes(&r, centred, at, 1, &sums, gain_sum, bias_sum);
+    for (; at + VECTOR_FLOATS <= r.n; at += VECTOR_FLOATS) sum_lanes(&r, centred, at, VECTOR_FLOATS, &sums);
+    for (; at < r.n; at++) sum_lanes(&r, centred, at, 1, &sums);
     return (tile_sums){ lanes_sum(sums.products), lanes_sum(sums.d_units) };
 }
 

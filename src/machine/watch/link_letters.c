@@ -49,7 +49,7 @@ void link_try_next(links *l, double now)
 static void write_letter(const links *l, run_state state, post *p)
 {
     const node *own = &l->node[l->own];
-    letter head = { l->run, own->address.board, own->word, own->address.slots, state };
+    letter head = { l->run, own->address.board, own->word, own->address.slots, (int32_t)state };
     rank_state *states = (rank_state *)(void *)(p->bytes + sizeof head);
     memcpy(p->bytes, &head, sizeof head);
     memcpy(states, own->states, own->address.slots * sizeof *states);
