@@ -297,13 +297,10 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
 /* One number for the losses, norms and weights of all ranks. */
 static uint64_t digest_of(const outcome *left)
 {
-    uint64_t sum = left->weights, word;
-    for (int step = 0; step < CHECK_STEPS; step++) {
-        memcpy(&word, &left->loss[step], sizeof word);
-        sum += digest_element((uint64_t)world_rank(), 2 * step, word);
-        memcpy(&word, &left->norm[step], sizeof word);
-        sum += digest_element((uint64_t)world_rank(), 2 * step + 1, word);
-    }
+    uint64_t sum = 0, word[sizeof *left / sizeof(uint64_t)];
+    memcpy(word, left, sizeof word);
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        sum += digest_element((uint64_t)world_rank(), (int64_t)i, word[i]);
     world_sum_words(&sum, 1);
     return sum;
 }

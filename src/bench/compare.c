@@ -2,11 +2,9 @@
 #include "bench/compare.h"
 #include "base/fail.h"
 #include "base/fp8.h"
-#include "base/numeric.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double not_finite = 1e100;
 
@@ -203,27 +201,19 @@ worst_row compare_gathered(const trainer *t, const reference *r)
     return worst;
 }
 
-static uint64_t digest_of(const trainer *t, tensor x, uint64_t key)
-{
-    uint64_t sum = 0;
-    tensor view = machine_view(t->machine, x);
-    size_t bytes = dtype_bytes(x.type);
-    for (int64_t i = 0; i < tensor_elements(&view); i++) {
-        uint64_t bits = 0;
-        memcpy(&bits, (const char *)view.data + (size_t)i * bytes, bytes);
-        sum += digest_element(key, i, bits);
-    }
-    machine_view_end(t->machine, &view);
-    return sum;
-}
-
 uint64_t compare_digest(const trainer *t)
 {
     uint64_t sum = 0;
+    tensor to = tensor_slice(t->squares, 0, 0, 1);
+    queue *q = t->queues.compute;
+    submit(q, "digest", fill_op(to, 0.0));
     for (int i = 0; i < t->stage.params.bucket_count; i++) {
         const bucket *b = &t->stage.params.buckets[i];
-        sum += digest_of(t, b->weight, 2 * (uint64_t)i) + digest_of(t, master_shard(b), 2 * (uint64_t)i + 1);
+        submit(q, "digest", digest_op(b->weight, to, &(digest_args){ 2 * (uint64_t)i, 0 }));
+        submit(q, "digest", digest_op(master_shard(b), to, &(digest_args){ 2 * (uint64_t)i + 1, 0 }));
     }
+    machine_sync(t->machine);
+    machine_read(t->machine, &sum, to);
     return sum;
 }
 

@@ -28,7 +28,7 @@ double compare_as_kept(const trainer *t, const param *p, double value);
  * row. The caller has waited for everything. Collective over the world. */
 worst_row compare_gathered(const trainer *t, const reference *r);
 
-/* A digest of the bits of this rank's weights, masters included. The caller has waited for everything. */
+/* A digest of the bits of this rank's weights, masters included. Between steps: it uses the place of the norm's sum. */
 uint64_t compare_digest(const trainer *t);
 
 /* |loss - reference| / |reference| per sequence of one step; row is the sequence. Collective over the world. */

@@ -270,7 +270,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     watch_doing("the check's references", -1);
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
-    watch_doing("the check before the steps", -1);
+    watch_doing("the check", -1);
     if (checks && goes_on(r, in)) r->check = check_run(&k, &on_check, r);
     if (checks) check_close(&k);
     if (r->check.done) r->check.seconds += prepared;

@@ -2,7 +2,6 @@
  * plants faults. */
 #pragma once
 #include "machine/backend.h"
-#include "machine/delivery.h"
 #include "machine/machine.h"
 #include "machine/shadow.h"
 
@@ -27,6 +26,8 @@ struct queue {
     dependency wait[HAZARD_QUEUES];
     int waits; /* those of them that order something: the next op's */
 };
+
+typedef struct delivery delivery;
 
 struct machine {
     machine_options options;
@@ -63,3 +64,12 @@ void fault_step(machine *m);
 fault_kind fault_now(machine *m, const op *o);
 /* Runs the operation, struck so. Was anything changed by that? A wait is left out by the caller. */
 bool fault_submit(queue *q, op *o, fault_kind kind);
+
+/* What proves transfers (delivery.h). sum_bytes: machine memory for the copies of one step's sums over ranks, the
+ * delivery_sum_bytes of its operations, which are 0 if one does not add. */
+delivery *delivery_open(machine_kind kind, delivery_mode mode, size_t sum_bytes);
+void delivery_close(delivery *d);
+size_t delivery_sum_bytes(const op *o);
+/* Submits what comes before, and after, a transfer that is submitted to the queue. */
+void delivery_before(delivery *d, queue *q, const op *o);
+void delivery_after(delivery *d, queue *q, const op *o);

@@ -284,36 +284,25 @@ void world_release(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
-int world_part_open(const int *rank, int ranks)
+/* No wait of the whole world, whose number all ranks count alike. */
+void world_reduce_over(const int *rank, int ranks, double *values, int64_t count, bool largest)
 {
     MPI_Group all, some;
     MPI_Comm part;
     CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
     CHECK(MPI_Group_incl(all, ranks, rank, &some));
-    watch_wait_for_all("part of the world");
     CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &part));
-    watch_wait_end();
-    CHECK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
-    CHECK(MPI_Group_free(&some));
-    CHECK(MPI_Group_free(&all));
-    return (int)MPI_Comm_c2f(part);
-}
-
-void world_part_reduce(int part, double *values, int64_t count, bool largest)
-{
     for (int64_t done = 0; done < count; done += PIECE) {
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
         MPI_Request request;
-        CHECK(MPI_Iallreduce(MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, largest ? MPI_MAX : MPI_SUM,
-                             MPI_Comm_f2c((MPI_Fint)part), &request));
-        finish(&request, "sum of a part");
+        CHECK(MPI_Iallreduce(MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, largest ? MPI_MAX : MPI_SUM, part,
+                             &request));
+        for (int complete = 0; !complete; watch_yield()) CHECK(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
+        watch_progress();
     }
-}
-
-void world_part_close(int part)
-{
-    MPI_Comm comm = MPI_Comm_f2c((MPI_Fint)part);
-    CHECK(MPI_Comm_free(&comm));
+    CHECK(MPI_Comm_free(&part));
+    CHECK(MPI_Group_free(&some));
+    CHECK(MPI_Group_free(&all));
 }
 
 const char *world_library(char *text, size_t length)

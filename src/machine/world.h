@@ -41,12 +41,9 @@ int world_split(const char *name, int color, int key);
 /* Once for every world_split of that name; then its place may be taken by another split. */
 void world_release(const char *name);
 
-/* These ranks of the world, this one among them, as a part of it; handle for the next two. Collective over them. */
-int world_part_open(const int *rank, int ranks);
-/* In place: the sum over the part's ranks, or (largest) the largest; the same bits on all of them. Collective over the
- * part. */
-void world_part_reduce(int part, double *values, int64_t count, bool largest);
-void world_part_close(int part);
+/* In place: the sums, or the largest, over these ranks of the world, this one among them; the same bits on all of them.
+ * Collective over them, in an order in which nobody waits in a circle. */
+void world_reduce_over(const int *rank, int ranks, double *values, int64_t count, bool largest);
 
 /* The ranks of a split's part agree on a number while they go on: asked now, answered with the largest of theirs. One
  * question at a time; the answer waits until all of them have asked. */

@@ -1,6 +1,8 @@
 /* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own
- * result only; every other transfer stays exact and nobody is left waiting. */
+ * result only; every other transfer stays exact and nobody is left waiting. Transfers are proven: a fault that changes
+ * something is found, and nothing else is. */
 #include "fabric_ranks.h"
+#include "machine/delivery.h"
 #include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 
@@ -226,6 +228,18 @@ static bool step_is_right(const fault *s, const buffers *b)
     return true;
 }
 
+/* Does the fault change what a transfer is to bring here? Of a scattered sum only the own part counts. */
+static bool changes(const fault *s, int64_t n)
+{
+    for (int i = 0; i < TRANSFERS; i++)
+        for (int64_t k = 0; strikes_here(s, i) && k < written_elements(i, n); k++) {
+            bool flipped = s->kind == FAULT_FLIP && k == written_elements(i, n) / 2;
+            bool counts = program[i].kind != OP_REDUCE_SCATTER || k / n == group_at(i)->rank;
+            if (counts && (flipped || expected(s, i, k, n) != after(i, k, n))) return true;
+        }
+    return false;
+}
+
 static void set_buffers(buffers *b)
 {
     for (int i = 0; i < TRANSFERS; i++) {
@@ -243,17 +257,25 @@ static void run_struck(fault wanted, buffers *b, bool hostile)
     test_floor f =
         floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)s.nth, .prove_access = true },
                    LARGE * 4 * 8 + 64);
+    tally step_counts = { .sum_bytes = TRANSFERS * 2 * ((size_t)(b->n * world_ranks() * 4) + ARENA_ALIGNMENT) };
     machine_plant(f.m, &s);
     submit_setup(&f, &x);
+    machine_prove_transfers(f.m, DELIVERY_ALL, &step_counts);
     for (int step = 0; step < STEPS; step++) {
         set_buffers(b);
         submit_step(&f, b, step);
         machine_sync(f.m);
+        delivery_judge_sums(f.m);
         right = right && step_is_right(&s, b);
         for (int i = 0; i < TRANSFERS; i++) faults += strikes_here(&s, i);
     }
     right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && machine_faults(f.m) == faults;
+    delivery_report found = delivery_judge(f.m);
+    bool changed = world_first(changes(&s, b->n)) < world_ranks();
     floor_close(&f);
+    assert_on_all((found.differing > 0) == changed && found.transfers == STEPS * TRANSFERS * world_ranks(),
+                  "kind %d of %s %lld on rank %d, proven: %lld differences: %s", s.kind, op_kind_name(s.operation),
+                  (long long)s.nth, s.world_rank, (long long)found.differing, found.sentence);
     assert_on_all(right, "kind %d of %s %lld on rank %d", s.kind, op_kind_name(s.operation), (long long)s.nth,
                   s.world_rank);
 }

@@ -1,0 +1,74 @@
+"""Planted faults: cases of the check model's size on four ranks, and what must come of each. It ends FAILED, or it
+leaves losses, norms and final weights bit for bit as they are without it.
+
+Final weights: the check model's by the digest in check_model; of the timed steps, in which the fault strikes every
+step, those of all steps but the last by the losses and norms of the steps after."""
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "program"))
+from program import deck_file, ranks, results  # noqa: E402
+
+RANKS, STEPS, BLOCK = 4, 3, 100
+NEVER = "the planted fault never struck"
+PRECISIONS = ["precision = fp32", "precision = bf16", "precision = fp8", "precision = fp8\nfp8_scaling = current"]
+LAYOUTS = [
+    ("llama3.1-8b", "tensor = 2\nsharding = optimizer\nstrips = 2"), ("llama3.1-8b", "tensor = 4\noverlap = off"),
+    ("llama3.1-8b", "context = 2\nsharding = optimizer\ncontext_gradients = bf16"),
+    ("llama3.1-70b", "pipeline = 2\nchunks_per_stage = 2\ntensor = 2"), ("llama3.1-70b", "pipeline = 4"),
+    ("llama2-70b", "shard = 2\ndata = 2\nsharding = optimizer"), ("llama2-70b", "data = 4\nrecompute = layer"),
+    ("nemotron4-340b", "tensor = 2\ndata = 2\nsharding = optimizer"), ("gpt3-175b", "pipeline = 2\ndata = 2"),
+    ("gpt3-175b", "data = 2\ntensor = 2\nsharding = optimizer"), ("grok1-314b", "expert = 2\ntensor = 2"),
+    ("grok1-314b", "expert = 2\ncontext = 2\nsharding = optimizer"), ("grok1-314b", "expert = 4\nsharding = none"),
+]
+
+
+def run(cases):
+    """The results of cases (workload, layout, precision, fault or "")."""
+    found = []
+    for at in range(0, len(cases), BLOCK):
+        text = f"size = check\nsteps = {STEPS}\nwarmup = 0\nbackend = host\nrecord = none\n"
+        for workload, layout, precision, fault in cases[at:at + BLOCK]:
+            text += f"[{workload}]\n{precision}\n{layout}\n" + (f"fault = {fault}\n" if fault else "")
+        done = ranks(RANKS, deck_file(text), timeout=3000)
+        found += results(done)
+        if len(found) != min(at + BLOCK, len(cases)):
+            sys.exit(f"Bail out! {len(found)} results\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+    return found
+
+
+def executions(result, operation):
+    """Of a step, on rank 0."""
+    return max(1, result["operations"][operation]["count"] // STEPS)
+
+
+def numbers(result):
+    return result["check_model"]["digest"], result["losses"], result["gradient_norms"]
+
+
+def found_by(result):
+    check = result["check_model"]
+    twice = check["difference"].startswith("run twice")
+    by = [("shadow", result["shadowed_mismatches"]), ("transfers", check["differing"] and not twice),
+          ("second run", twice), ("hazards", result["hazards"]), ("residual", not check["residual"] < 16)]
+    return next((name for name, finds in by if finds), "timed steps")
+
+
+def verdict(result, healthy):
+    if result["valid"]:
+        return "WRONG: VALID"
+    if any(NEVER in reason for reason in result["fail_reasons"]):
+        return "struck nothing" if result["verdict"] == "FAILED" else "WRONG: passed, and struck nothing"
+    if result["verdict"] == "FAILED":
+        return "FAILED by " + found_by(result)
+    return "harmless" if numbers(result) == numbers(healthy) else "WRONG: passed, with other numbers"
+
+
+def judge(faults, healthy):
+    """Verdicts of the faults; healthy: results without one by (workload, layout, precision)."""
+    return [verdict(result, healthy[case[:3]]) for case, result in zip(faults, run(faults))]
+
+
+def wrong(faults, words):
+    return "\n".join(f"{case}: {word}" for case, word in zip(faults, words) if "WRONG" in word)
