@@ -251,7 +251,7 @@ static void keep_product(shadow *s, const op *o, tensor_reader *read, void *from
     free(s->product_before);
     r->products++;
     r->comparisons += f.comparisons;
-    if (f.worst >= r->worst_comparison) {
+    if (f.worst > r->worst_comparison || !r->worst_product[0]) {
         r->worst_comparison = f.worst;
         op_describe(o, r->worst_product, sizeof r->worst_product);
     }

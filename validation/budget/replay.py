@@ -96,7 +96,8 @@ def main():
             key = cell["workload"], cell["precision"]
             worst[key] = max(worst.get(key, ()), (replay / (case + replay), seconds, comparisons,
                                                   int(cell["gpus"]), case, *longest(cell)))
-    print("workload        format gpus  case s checks s share % comparisons    longest sum, found: element tile large terms")
+    print("workload        format gpus  case s checks s share % comparisons    longest sum, found: element tile large "
+          "terms")
     for (workload, precision), (share, seconds, comparisons, gpus, case, *k) in sorted(worst.items()):
         line = f"{workload:15} {precision:5} {gpus:5} {case:7.0f} {seconds:8.1f} {100 * share:7.1f} {comparisons:11.1e}"
         forms = ("bf16", "promoted", "fast") if precision == "fp8" else ("bf16",)
