@@ -45,6 +45,20 @@ XGSW_SHARED double within(double x, double low, double high)
 
 XGSW_SHARED uint32_t mulhi(uint32_t x, uint32_t n) { return (uint32_t)(((uint64_t)x * n) >> 32); }
 
+/* A bijection of 64 bits in which every bit of x changes half of the result's (Stafford's mix 13, as in SplitMix64). */
+XGSW_SHARED uint64_t mix64(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+/* One term of a digest: of the element with these bits at this place, under the key. Two different tensors have equal
+ * sums of terms by chance only, once in 2^64. */
+XGSW_SHARED uint64_t digest_element(uint64_t key, int64_t place, uint64_t bits)
+{
+    return mix64(mix64(key + (uint64_t)place * 0x9E3779B97F4A7C15u) ^ bits);
+}
+
 XGSW_SHARED float float_from_bits(uint32_t bits)
 {
     float x;

@@ -56,9 +56,10 @@
     ROW(OP_STEP_CLIP, step_clip)                                                                                       \
     ROW(OP_FP8_SCALES, fp8_scales)
 
-/* Set-up, and what planted faults do. */
+/* Set-up, checksums, and what planted faults do. */
 #define OPS_OUTSIDE_STEPS(ROW)                                                                                         \
     ROW(OP_INITIALIZE, initialize)                                                                                     \
+    ROW(OP_DIGEST, digest)                                                                                             \
     ROW(OP_SCALE, scale)                                                                                               \
     ROW(OP_FLIP, flip)
 

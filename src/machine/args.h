@@ -100,6 +100,11 @@ typedef struct {
     bool exact;
     fp8_kind first; /* kind of number 0 */
 } fp8_scales_args;
+/* A digest's key, and the place of the first element in the whole that is digested. */
+typedef struct {
+    uint64_t key;
+    int64_t place;
+} digest_args;
 typedef struct {
     double value;
 } fill_args;
@@ -131,6 +136,7 @@ typedef union {
     step_clip_args step_clip;
     router_args router;
     balance_args balance;
+    digest_args digest;
     fill_args fill;
     scale_args scale;
     flip_args flip;

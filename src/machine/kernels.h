@@ -162,6 +162,9 @@ op adamw_op(const adamw_operands *o, adamw_rule rule);
 /* Normal numbers of the definitions into out [rows, columns], whose element (0, 0) is (first_row, first_column) of the
  * logical rows x columns tensor; rows beyond it become 0. */
 op initialize_op(tensor out, const initialize_args *args);
+/* sum [1] U64 += digest_element (base/numeric.h) of every element of x, any format, without gaps; element i lies at
+ * args->place + i. The sum wraps and does not depend on the order of the elements. */
+op digest_op(tensor x, tensor sum, const digest_args *args);
 op fill_op(tensor out, double value);
 /* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
  * BF16 views of equal shapes whose rows have no gaps. */

@@ -159,6 +159,7 @@ const op_rule op_rules[OP_KINDS] = {
                        .limit = limit_of_doubles },
     [OP_FP8_SCALES] = { .operand = { OPTIONAL("scalars", "", READ), UPDATES("amax", ""),
                                      OPTIONAL("history", "", UPDATE), WRITES("scales", "") } },
+    [OP_DIGEST] = { .operand = { READS("x", ""), UPDATES("sum", "") } },
     [OP_INITIALIZE] = { .operand = { WRITES("out", "") } },
     [OP_SCALE] = { .operand = { UPDATES("x", "") } },
     [OP_FLIP] = { .operand = { UPDATES("x", "") } },

@@ -38,6 +38,15 @@ op initialize_op(tensor out, const initialize_args *args)
     return o;
 }
 
+op digest_op(tensor x, tensor sum, const digest_args *args)
+{
+    op o = op_made(OP_DIGEST, (tensor[]){ x, sum }, NULL);
+    o.args.digest = *args;
+    need(tensor_contiguous(&x), &o, "digest of a tensor with gaps");
+    need(plain(sum, U64) && tensor_elements(&sum) == 1, &o, "the sum of a digest is not one U64");
+    return o;
+}
+
 op fill_op(tensor out, double value)
 {
     op o = op_made(OP_FILL, (tensor[]){ out }, NULL);

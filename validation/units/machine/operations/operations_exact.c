@@ -72,6 +72,38 @@ static void squares_flag(void **state)
     }
 }
 
+/* A digest is the sum of its parts' digests, of bits and not of values; elements that change places change it. */
+static void digests(void **state)
+{
+    enum { N = 10001, PART = 4099 };
+    static const dtype types[] = { E4M3, BF16, F32, U64 };
+    static uint64_t x[N];
+    for (int t = 0; t < 4; t++) {
+        size_t bytes = dtype_bytes(types[t]);
+        uint64_t whole = 5, parts = 0, moved = 0, expected = 5;
+        char *rest = (char *)x + PART * bytes;
+        for (int i = 0; i < N; i++) x[i] = mix64((uint64_t)(i + 1));
+        for (int i = 0; i < N; i++) {
+            uint64_t bits = 0;
+            memcpy(&bits, (char *)x + (size_t)i * bytes, bytes);
+            expected += digest_element(9, 70 + i, bits);
+        }
+        RUN(q,
+            submit(q, "all", digest_op(tensor_1d(x, types[t], N), tensor_1d(&whole, U64, 1), &(digest_args){ 9, 70 })));
+        RUN(q, submit(q, "first",
+                      digest_op(tensor_1d(x, types[t], PART), tensor_1d(&parts, U64, 1), &(digest_args){ 9, 70 })));
+        RUN(q, submit(q, "second",
+                      digest_op(tensor_1d(rest, types[t], N - PART), tensor_1d(&parts, U64, 1),
+                                &(digest_args){ 9, 70 + PART })));
+        assert_true(whole == expected && parts == whole - 5);
+        memmove(x, (char *)x + bytes, bytes);
+        memcpy((char *)x + bytes, &(uint64_t){ mix64(1) }, bytes);
+        RUN(q, submit(q, "moved",
+                      digest_op(tensor_1d(x, types[t], N), tensor_1d(&moved, U64, 1), &(digest_args){ 9, 70 })));
+        assert_true(moved != whole - 5);
+    }
+}
+
 /* ---- the step's scalars ---- */
 
 static tensor scalars_tensor(double *scalar) { return tensor_1d(scalar, F64, STEP_SCALARS); }
@@ -354,10 +386,19 @@ static void flops(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(squares),       cmocka_unit_test(squares_tie),    cmocka_unit_test(squares_flag),
-        cmocka_unit_test(clips),         cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners),
-        cmocka_unit_test(adamw_updates), cmocka_unit_test(first_weights),  cmocka_unit_test(tokens_uniform),
-        cmocka_unit_test(tokens_ramp),   cmocka_unit_test(descriptions),   cmocka_unit_test(flops),
+        cmocka_unit_test(squares),
+        cmocka_unit_test(squares_tie),
+        cmocka_unit_test(squares_flag),
+        cmocka_unit_test(digests),
+        cmocka_unit_test(clips),
+        cmocka_unit_test(learning_rates),
+        cmocka_unit_test(learning_rate_corners),
+        cmocka_unit_test(adamw_updates),
+        cmocka_unit_test(first_weights),
+        cmocka_unit_test(tokens_uniform),
+        cmocka_unit_test(tokens_ramp),
+        cmocka_unit_test(descriptions),
+        cmocka_unit_test(flops),
     };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_exact", tests, NULL, NULL);
