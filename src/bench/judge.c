@@ -52,6 +52,17 @@ static void judge_fault(case_result *r)
     for (int i = 0; i < 2; i++) judge_struck(r, &r->check[i]);
 }
 
+static void judge_conservation(case_result *r)
+{
+    const conservation *c = &r->conserved;
+    if (c->failed)
+        result_fail(r, "%lld of %lld totals changed in sums over ranks: %s", (long long)c->failed,
+                    (long long)c->comparisons, c->sentence);
+    if (c->unequal)
+        result_fail(r, "%lld cop%s of weights differ%s: %s", (long long)c->unequal, c->unequal == 1 ? "y" : "ies",
+                    c->unequal == 1 ? "s" : "", c->unequal_sentence);
+}
+
 void judge_case(case_result *r)
 {
     judge_numbers(r);
@@ -61,6 +72,7 @@ void judge_case(case_result *r)
     if (r->shadow.failed)
         result_fail(r, "%lld operation%s from the host's; the first: %.300s", (long long)r->shadow.failed,
                     r->shadow.failed == 1 ? " differs" : "s differ", r->shadow.sentence);
+    judge_conservation(r);
     judge_fault(r);
     snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
     rules_apply(r);

@@ -282,6 +282,16 @@ void world_release(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
+void world_sum_within(int part, double *values, int64_t count)
+{
+    for (int64_t done = 0; done < count; done += PIECE) {
+        MPI_Request request;
+        CHECK(MPI_Iallreduce(MPI_IN_PLACE, values + done, (int)(count - done < PIECE ? count - done : PIECE),
+                             MPI_DOUBLE, MPI_SUM, MPI_Comm_f2c((MPI_Fint)part), &request));
+        finish(&request, "sum");
+    }
+}
+
 const char *world_library(char *text, size_t length)
 {
     char words[MPI_MAX_LIBRARY_VERSION_STRING] = "";

@@ -40,6 +40,10 @@ int world_split(const char *name, int color, int key);
 /* Once for every world_split of that name; then its place may be taken by another split. */
 void world_release(const char *name);
 
+/* As world_sum, of a split's part: collective over its ranks. The bits may differ between them, but not those of
+ * integers. */
+void world_sum_within(int part, double *values, int64_t count);
+
 /* The ranks of a split's part agree on a number while they go on: asked now, answered with the largest of theirs. One
  * question at a time; the answer waits until all of them have asked. */
 void world_ask(int part, int number);

@@ -289,6 +289,11 @@ void mesh_close(mesh *m)
     if (m->on == MESH_ON_CUDA) disconnect_links(m);
 }
 
+const group *mesh_same_group(const mesh *m, const group *g, const mesh *in)
+{
+    return (const group *)((const char *)in + ((const char *)g - (const char *)m));
+}
+
 void mesh_restart(mesh *m)
 {
     group *g[] = { &m->gradient, &m->model, &m->all, &m->context_reversed, &m->expert, &m->expert_gradient };

@@ -40,6 +40,8 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
 /* If not on paper, every rank of the world calls it, in the order in which it opened: the splits that meshes share are
  * counted. */
 void mesh_close(mesh *m);
+/* A group of a mesh in another of the same layout and rank. */
+const group *mesh_same_group(const mesh *m, const group *g, const mesh *in);
 /* Transfers of every group and link are numbered from the first again. */
 void mesh_restart(mesh *m);
 /* A mesh of this rank alone. */

@@ -35,3 +35,15 @@ void say_kernels(const shadow_report *s)
     if (s->file[0]) say("Kernels    FAILED: to run the first mismatch again: ./xgsw --replay %s\n", s->file);
     if (s->unwritten[0]) say("Kernels    FAILED: the first mismatch could not be written: %s\n", s->unwritten);
 }
+
+void say_conservation(const conservation *c)
+{
+    if (c->comparisons)
+        say("Sums       %lld total%s of gradients before and after a sum over ranks; largest difference %.3g of what "
+            "is "
+            "allowed\n",
+            (long long)c->comparisons, plural(c->comparisons), c->worst);
+    if (c->replicas)
+        say("Weights    %lld cop%s compared with another rank's after the last step, %lld differ%s\n",
+            (long long)c->replicas, c->replicas == 1 ? "y" : "ies", (long long)c->unequal, c->unequal == 1 ? "s" : "");
+}

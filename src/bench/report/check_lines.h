@@ -6,3 +6,5 @@
 void say_check(const case_result *r, int which);
 /* Nothing where no operation was compared. */
 void say_kernels(const shadow_report *s);
+/* Nothing where ranks sum no gradients, or hold no weights in common. */
+void say_conservation(const conservation *c);

@@ -80,6 +80,15 @@ typedef enum { ACCEPTANCE_NONE, ACCEPTANCE_YES, ACCEPTANCE_NO } acceptance;
 extern const char *const acceptance_words[];
 enum { ACCEPTANCE_REASON = 2 * REASON_LENGTH };
 
+/* Sums of gradients over ranks in the steps, and weights after the last one (bench/conservation.h); all ranks'. */
+typedef struct {
+    int64_t comparisons, failed;          /* of a slice's totals before and after a sum */
+    double worst;                         /* largest difference, of what is allowed */
+    char sentence[REASON_LENGTH];         /* the first that failed */
+    int64_t replicas, unequal;            /* of weights, compared with another rank's */
+    char unequal_sentence[REASON_LENGTH]; /* the first that is not equal */
+} conservation;
+
 /* Of the median step times of a case that is run several times, up to this one. */
 typedef struct {
     int count;                               /* 0: it is run once */
@@ -143,10 +152,12 @@ typedef struct {
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;
     char hazard[512];
-    int64_t faults;        /* executions a planted fault struck, all ranks */
-    char struck[OP_TEXT];  /* which operation that was in the timed steps (bench/fault.h) */
-    shadow_report shadow;  /* operations beside the host's, all ranks; 0 of them: check is not kernels */
-    check_result check[2]; /* before, after */
+    int64_t faults;               /* executions a planted fault struck, all ranks */
+    char struck[OP_TEXT];         /* which operation that was in the timed steps (bench/fault.h) */
+    shadow_report shadow;         /* operations beside the host's, all ranks; 0 of them: check is not kernels */
+    check_result check[2];        /* before, after */
+    struct conserved_steps *sums; /* this rank's, while it trains */
+    conservation conserved;
     bool passed, valid, comparable;
     char comparison[REASON_LENGTH]; /* with which published cell, or why with none */
     acceptance acceptance;
