@@ -56,8 +56,8 @@ static void judge_conservation(case_result *r)
 {
     const conservation *c = &r->conserved;
     if (c->failed)
-        result_fail(r, "%lld of %lld totals changed in sums over ranks: %s", (long long)c->failed,
-                    (long long)c->comparisons, c->sentence);
+        result_fail(r, "%lld of %lld totals of gradients changed: %s", (long long)c->failed, (long long)c->comparisons,
+                    c->sentence);
     if (c->unequal)
         result_fail(r, "%lld cop%s of weights differ%s: %s", (long long)c->unequal, c->unequal == 1 ? "y" : "ies",
                     c->unequal == 1 ? "s" : "", c->unequal_sentence);

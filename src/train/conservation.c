@@ -41,17 +41,28 @@ int64_t conserved_at(const trainer *t, const bucket *b, bucket_sum which, sum_mo
     return (((b - t->stage.params.buckets) * BUCKET_SUMS + which) * SUM_MOMENTS + when) * MOMENT_WORDS;
 }
 
-mark conserve(trainer *t, queue *q, const bucket *b, bucket_sum which, sum_moment when, tensor x, int64_t place)
+static mark add_up(trainer *t, queue *q, tensor x, int64_t at, signed_sums_args args)
+{
+    tensor row = tensor_flat(tensor_slice(t->totals, 0, t->steps % REPORT_SLOTS, 1));
+    return submit(q, "conservation",
+                  signed_sums_op(x, t->stage.scalars, tensor_slice(row, 0, at, MOMENT_WORDS), &args));
+}
+
+void conserve_before(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x)
 {
     conserved_sum s = conserved_sum_of(t, b, which);
-    if (!s.over) return queue_mark(q);
-    tensor row = tensor_flat(tensor_slice(t->totals, 0, t->steps % REPORT_SLOTS, 1));
     signed_sums_args args = { .key = key_of(t, b),
-                              .place = place,
-                              .owners = when == BEFORE_SUM && s.scatters ? s.over->size : 1 };
-    return submit(q, "conservation",
-                  signed_sums_op(x, t->stage.scalars,
-                                 tensor_slice(row, 0, conserved_at(t, b, which, when), MOMENT_WORDS), &args));
+                              .place = which == SUM_OF_COPIES ? bucket_part(b).first : 0,
+                              .owners = s.over && s.scatters ? s.over->size : 1 };
+    if (s.over) add_up(t, q, x, conserved_at(t, b, which, BEFORE_SUM), args);
+}
+
+mark conserve_after(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x)
+{
+    const int64_t place[BUCKET_SUMS] = { 0, bucket_part(b).first, b->shard_first };
+    signed_sums_args args = { .key = key_of(t, b), .place = place[which], .owners = 1 };
+    if (!conserved_sum_of(t, b, which).over) return queue_mark(q);
+    return add_up(t, q, x, conserved_at(t, b, which, AFTER_SUM), args);
 }
 
 /* Drawn from seed and step, the same on all ranks. */

@@ -73,9 +73,10 @@ typedef struct {
 } conserved_sum;
 conserved_sum conserved_sum_of(const trainer *t, const bucket *b, bucket_sum which);
 void conservation_open(trainer *t, arena *a);
-/* Submits the totals of x, whose first element is the bucket's at `place`, if there is such a sum. Returns the queue's
+/* Submit the totals of x, what a rank has before the sum or after it, where there is such a sum. Returns the queue's
  * last mark. */
-mark conserve(trainer *t, queue *q, const bucket *b, bucket_sum which, sum_moment when, tensor x, int64_t place);
+void conserve_before(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x);
+mark conserve_after(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x);
 /* The microbatch of this step whose sums are conserved. */
 int64_t conserved_microbatch(const trainer *t);
 /* The totals of a step, to be read as trainer_report is; how many there are; where those of a sum begin, [SUM_SLICES,

@@ -124,6 +124,9 @@ def against_passed(case):
     yield from (f"its {name} are not finite" for name in rules.not_finite(case))
     if case["results/hazards"] > 0:
         yield f"it has {case['results/hazards']} hazards: {case['results/hazard']}"
+    for name, what in (("conserved_failed", "totals that a sum changed"), ("replicas_unequal", "unequal weights")):
+        if case["results/" + name] > 0:
+            yield f"it has {case['results/' + name]} {what}"
     for when in ("check_before", "check_after") if case.settings["check"] != "off" else ():
         if not (case.flag(when + "/done") and case[when + "/residual"] < THRESHOLD):
             yield f"{when} did not pass: residual {case[when + '/residual']:.4g}"

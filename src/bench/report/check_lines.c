@@ -44,6 +44,6 @@ void say_conservation(const conservation *c)
             "allowed\n",
             (long long)c->comparisons, plural(c->comparisons), c->worst);
     if (c->replicas)
-        say("Weights    %lld cop%s compared with another rank's after the last step, %lld differ%s\n",
+        say("Weights    %lld cop%s compared with the first rank's after the last step; %lld differ%s\n",
             (long long)c->replicas, c->replicas == 1 ? "y" : "ies", (long long)c->unequal, c->unequal == 1 ? "s" : "");
 }
