@@ -72,6 +72,23 @@ XGSW_SHARED uint32_t float_bits(float x)
     return bits;
 }
 
+/* Random signs: one key a step, 32 signs a run of elements. Bit i of a run's word, if set, makes element i negative. */
+enum { SIGN_RUN = 32 };
+XGSW_SHARED uint64_t signs_key(uint64_t key, double step)
+{
+    uint64_t bits;
+    memcpy(&bits, &step, sizeof bits);
+    return mix64(key ^ mix64(bits));
+}
+XGSW_SHARED uint32_t signs_of(uint64_t key, int64_t run)
+{
+    return (uint32_t)mix64(key + (uint64_t)run * 0x9E3779B97F4A7C15u);
+}
+XGSW_SHARED float signed_value(float x, uint32_t signs, int i)
+{
+    return float_from_bits(float_bits(x) ^ (signs >> i & 1u) << 31);
+}
+
 XGSW_SHARED float bf16_widen(uint16_t x) { return float_from_bits((uint32_t)x << 16); }
 
 /* Round to nearest even; a NaN becomes the canonical one, as a GPU's conversion makes it. */

@@ -60,6 +60,7 @@
 #define OPS_OUTSIDE_STEPS(ROW)                                                                                         \
     ROW(OP_INITIALIZE, initialize)                                                                                     \
     ROW(OP_DIGEST, digest)                                                                                             \
+    ROW(OP_SIGNED_SUMS, signed_sums)                                                                                   \
     ROW(OP_SCALE, scale)                                                                                               \
     ROW(OP_FLIP, flip)
 

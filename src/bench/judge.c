@@ -65,6 +65,17 @@ static void judge_fault(case_result *r)
     judge_struck(r, &r->check);
 }
 
+static void judge_conservation(case_result *r)
+{
+    const conservation *c = &r->conserved;
+    if (c->failed)
+        result_fail(r, "%lld of %lld totals of gradients changed: %s", (long long)c->failed, (long long)c->comparisons,
+                    c->sentence);
+    if (c->unequal)
+        result_fail(r, "%lld cop%s of weights differ%s: %s", (long long)c->unequal, c->unequal == 1 ? "y" : "ies",
+                    c->unequal == 1 ? "s" : "", c->unequal_sentence);
+}
+
 void judge_case(case_result *r)
 {
     judge_numbers(r);
@@ -73,6 +84,7 @@ void judge_case(case_result *r)
     judge_shadow(r, &r->shadow, "check");
     judge_shadow(r, &r->replay, "replay");
     if (r->replay_delivery.differing) result_fail(r, "replay: %s", r->replay_delivery.sentence);
+    judge_conservation(r);
     judge_fault(r);
     snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
     rules_apply(r);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
+#include "bench/conservation.h"
 #include "bench/fault.h"
 #include "bench/gather_case.h"
 #include "bench/launch/libraries.h"
@@ -38,6 +39,7 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
     mark_sync(end);
     clocks_step(&r->clock, mark_time(end));
     step_report s = trainer_report(t, step);
+    conserved_read(r->sums, t);
     r->loss[step] = s.scalar[SCALAR_LOSS];
     r->gradient_norm[step] = s.scalar[SCALAR_NORM];
     r->learning_rate[step] = s.scalar[SCALAR_LEARNING_RATE];
@@ -146,6 +148,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         trainer_build(&t, c, &m, &o, share);
         trainer_initialize(&t);
         r->sampler = machine_sampler(o.machine.kind);
+        r->sums = conserved_open(&t, c->minutes > 0.0 ? CONSERVED_STEPS : r->total);
     }
     machine_agree(o.machine.kind);
     name_part(name, c);
@@ -154,6 +157,9 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     if (m.takes_part) {
         train(r, &t, part, in);
         take_from_trainer(r, &t);
+    }
+    conserved_judge(r, m.takes_part ? &t : NULL);
+    if (m.takes_part) {
         if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, &t);
         result_add_machine(r, t.machine, &r->replay);
     }

@@ -105,6 +105,16 @@ typedef struct {
     uint64_t key;
     int64_t place;
 } digest_args;
+/* The tensor is the parts of `owners` ranks, one after another; its first element lies at `place`. Each part is cut
+ * into SUM_SLICES slices of whole SIGN_RUNs, of which some are empty where the part is small. */
+enum { SUM_SLICES = 16 };
+enum { SLICE_SIGNED, SLICE_SQUARES, SLICE_TOTALS };
+typedef struct {
+    uint64_t key;
+    int64_t place;
+    int owners;
+} signed_sums_args;
+XGSW_SHARED int64_t slice_begin(int64_t part, int slice) { return part / SIGN_RUN * slice / SUM_SLICES * SIGN_RUN; }
 typedef struct {
     double value;
 } fill_args;
@@ -137,6 +147,7 @@ typedef union {
     router_args router;
     balance_args balance;
     digest_args digest;
+    signed_sums_args signed_sums;
     fill_args fill;
     scale_args scale;
     flip_args flip;

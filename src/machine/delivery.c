@@ -222,16 +222,6 @@ static int by_group(const void *a, const void *b)
     return order ? order : (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-/* The sums, or the largest, of the group's ranks. */
-static void add_over(const group *g, double *values, int64_t count, bool largest)
-{
-    int *rank = malloc((size_t)g->size * sizeof *rank);
-    if (!rank) FAIL("no memory for %d ranks of a group", g->size);
-    for (int i = 0; i < g->size; i++) rank[i] = group_world_rank(g, i);
-    world_reduce_over(rank, g->size, values, count, largest);
-    free(rank);
-}
-
 /* Two numbers of each element: of an integer of 64 bits its halves, of I32, of which the largest is taken, itself, of
  * others the value and its magnitude. */
 static void split(const tensor *x, int64_t i, double pair[2])
@@ -272,7 +262,7 @@ static void judge_sum(machine *m, const kept_sum *s)
     tensor x = machine_view(m, s->parts);
     for (int64_t i = 0; i < n; i++) split(&x, i, pairs + 2 * i);
     machine_view_end(m, &x);
-    add_over(g, pairs, 2 * n, s->parts.type == I32);
+    world_reduce_group(g, pairs, 2 * n, s->parts.type == I32);
     if (s->op.kind == OP_REDUCE_SCATTER) first = n / g->size * g->rank, end = first + n / g->size;
     op_home home = { .cuda = m->options.kind == MACHINE_CUDA };
     tensor y = machine_view(m, s->result);

@@ -165,6 +165,11 @@ op initialize_op(tensor out, const initialize_args *args);
 /* sum [1] U64 += digest_element (base/numeric.h) of every element of x, any format, without gaps; element i lies at
  * args->place + i. The sum wraps and does not depend on the order of the elements. */
 op digest_op(tensor x, tensor sum, const digest_args *args);
+/* totals [SUM_SLICES, SLICE_TOTALS] F64 = for each slice of the owners' parts of x (args.h) the sum of its elements,
+ * each with the random sign of its place and of the step that the scalars name (signed_value), and the sum of their
+ * squares; in double, in an order that a machine always keeps. x: F32 or BF16 without gaps, each part and args->place
+ * multiples of SIGN_RUN. */
+op signed_sums_op(tensor x, tensor scalars, tensor totals, const signed_sums_args *args);
 op fill_op(tensor out, double value);
 /* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
  * BF16 views of equal shapes whose rows have no gaps. */

@@ -69,7 +69,7 @@ typedef struct {
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
 op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_of_embedding_backward,
     limit_of_column_sums, limit_of_rows, limit_of_norm_backward, limit_of_attention_forward,
-    limit_of_attention_backward, limit_of_scalars, limit_of_doubles;
+    limit_of_attention_backward, limit_of_scalars, limit_of_doubles, limit_of_signed_sums;
 
 /* Of an output that encode_op makes codes of: they take its place, an updated one is then only read; or they are made
  * beside it. */

@@ -158,6 +158,8 @@ const op_rule op_rules[OP_KINDS] = {
     [OP_FP8_SCALES] = { .operand = { OPTIONAL("scalars", "", READ), UPDATES("amax", ""),
                                      OPTIONAL("history", "", UPDATE), WRITES("scales", "") } },
     [OP_DIGEST] = { .operand = { READS("x", ""), UPDATES("sum", "") } },
+    [OP_SIGNED_SUMS] = { .operand = { READS("x", ""), READS("scalars", ""), WRITES("totals", "") },
+                         .limit = limit_of_signed_sums },
     [OP_INITIALIZE] = { .operand = { WRITES("out", "") } },
     [OP_SCALE] = { .operand = { UPDATES("x", "") } },
     [OP_FLIP] = { .operand = { UPDATES("x", "") } },

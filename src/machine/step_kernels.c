@@ -47,6 +47,20 @@ op digest_op(tensor x, tensor sum, const digest_args *args)
     return o;
 }
 
+op signed_sums_op(tensor x, tensor scalars, tensor totals, const signed_sums_args *args)
+{
+    op o = op_made(OP_SIGNED_SUMS, (tensor[]){ x, scalars, totals }, NULL);
+    o.args.signed_sums = *args;
+    need_scalars(&o, scalars);
+    need(is_float(x) && tensor_contiguous(&x), &o, "x is not of F32 or BF16, or has gaps");
+    need(args->owners > 0 && tensor_elements(&x) % ((int64_t)args->owners * SIGN_RUN) == 0 &&
+             args->place % SIGN_RUN == 0,
+         &o, "the parts are not made of whole runs of signs");
+    need(plain(totals, F64) && tensor_elements(&totals) == SUM_SLICES * SLICE_TOTALS, &o,
+         "totals are not two F64 a slice");
+    return o;
+}
+
 op fill_op(tensor out, double value)
 {
     op o = op_made(OP_FILL, (tensor[]){ out }, NULL);

@@ -2,6 +2,7 @@
 #include "machine/world.h"
 #include "base/fail.h"
 #include "base/say.h"
+#include "machine/fabric.h"
 #include "machine/kind.h"
 #include "machine/watch/watch.h"
 #include <malloc.h>
@@ -285,13 +286,16 @@ void world_release(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
-/* No wait of the whole world, whose number all ranks count alike. */
-void world_reduce_over(const int *rank, int ranks, double *values, int64_t count, bool largest)
+/* This is no wait of the whole world, whose number all ranks count alike. */
+void world_reduce_group(const group *g, double *values, int64_t count, bool largest)
 {
     MPI_Group all, some;
     MPI_Comm part;
+    int *rank = malloc((size_t)g->size * sizeof *rank);
+    if (!rank) FAIL("no memory for %d ranks of a group", g->size);
+    for (int i = 0; i < g->size; i++) rank[i] = group_world_rank(g, i);
     CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
-    CHECK(MPI_Group_incl(all, ranks, rank, &some));
+    CHECK(MPI_Group_incl(all, g->size, rank, &some));
     CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &part));
     for (int64_t done = 0; done < count; done += PIECE) {
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
@@ -304,6 +308,7 @@ void world_reduce_over(const int *rank, int ranks, double *values, int64_t count
     CHECK(MPI_Comm_free(&part));
     CHECK(MPI_Group_free(&some));
     CHECK(MPI_Group_free(&all));
+    free(rank);
 }
 
 const char *world_library(char *text, size_t length)

@@ -41,9 +41,11 @@ int world_split(const char *name, int color, int key);
 /* Once for every world_split of that name; then its place may be taken by another split. */
 void world_release(const char *name);
 
-/* In place: the sums, or the largest, over these ranks of the world, this one among them; the same bits on all of them.
- * Collective over them, in an order in which nobody waits in a circle. */
-void world_reduce_over(const int *rank, int ranks, double *values, int64_t count, bool largest);
+/* Replaces the values by their sums, or by the largest, over the ranks of a group; the same bits on all of them. It
+ * uses a communicator of its own. Collective over the group, in an order of groups in which nobody waits in a circle.
+ */
+struct group;
+void world_reduce_group(const struct group *g, double *values, int64_t count, bool largest);
 
 /* The ranks of a split's part agree on a number while they go on: asked now, answered with the largest of theirs. One
  * question at a time; the answer waits until all of them have asked. */

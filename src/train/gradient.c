@@ -5,7 +5,9 @@
 /* Partial sums are added up in their own format and rounded once; in place where that is the gradient's. */
 static void sum_partial(trainer *t, bucket *b)
 {
+    conserve_before(t, t->queues.compute, b, SUM_OF_HOLDERS, b->partial);
     queues_all_reduce(&t->queues, t->queues.tensor, "gain_gradients", b->holders, b->partial);
+    conserve_after(t, t->queues.compute, b, SUM_OF_HOLDERS, b->partial);
     if (b->partial.data != b->gradient.data)
         submit(t->queues.compute, "gain_gradients", copy_op(b->gradient, WRITE, b->partial));
 }
@@ -15,9 +17,12 @@ static void sum_microbatch(trainer *t, bucket *b, queue *q)
 {
     queue *g = t->queues.gradient;
     gradient_sum x = sharded_sum(&t->stage.sharded, b);
+    bool drawn = b->summed == conserved_microbatch(t);
     queue_follow(g, q);
+    if (drawn) conserve_before(t, g, b, SUM_OF_PARTS, b->microbatch);
     mark sent = submit(g, "gradients", all_to_all_op(b->parts, x.parts, b->microbatch));
     submit(g, "gradients", sum_parts_op(x.sum, x.parts));
+    if (drawn) conserve_after(t, g, b, SUM_OF_PARTS, x.sum);
     b->reduced = submit(g, "gradients", copy_op(b->gradient, b->summed ? UPDATE : WRITE, x.sum));
     b->summed++;
     sharded_give_gradient(&t->stage.sharded, b, sent);
@@ -26,20 +31,25 @@ static void sum_microbatch(trainer *t, bucket *b, queue *q)
 /* A step's, of what is whole on every rank. */
 static void sum_step(trainer *t, bucket *b, queue *q)
 {
+    queue *g = t->queues.gradient;
     if (b->holders) sum_partial(t, b);
     b->reduced = queue_mark(q);
     if (!b->parts) return;
-    queue_follow(t->queues.gradient, q);
-    b->reduced = submit(t->queues.gradient, "gradients", reduce_scatter_op(b->parts, b->gradient));
+    queue_follow(g, q);
+    conserve_before(t, g, b, SUM_OF_PARTS, b->gradient);
+    submit(g, "gradients", reduce_scatter_op(b->parts, b->gradient));
+    b->reduced = conserve_after(t, g, b, SUM_OF_PARTS, part_held(b, b->gradient));
 }
 
 /* Over the ranks that hold the same part. */
 static void sum_copies(trainer *t, bucket *b, queue *q)
 {
+    queue *g = t->queues.gradient;
     tensor part = part_held(b, b->gradient);
-    if (!b->parts) queue_follow(t->queues.gradient, q);
-    b->reduced = submit(t->queues.gradient, "gradients",
-                        b->owners ? reduce_scatter_op(b->sum, part) : all_reduce_op(b->sum, part));
+    if (!b->parts) queue_follow(g, q);
+    conserve_before(t, g, b, SUM_OF_COPIES, part);
+    submit(g, "gradients", b->owners ? reduce_scatter_op(b->sum, part) : all_reduce_op(b->sum, part));
+    b->reduced = conserve_after(t, g, b, SUM_OF_COPIES, gradient_shard(b));
 }
 
 void gradient_reduce(void *listener, bucket *b, queue *q)

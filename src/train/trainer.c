@@ -12,6 +12,7 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
     t->squares = tensor_taken(a, BATCH, tensor_1d(NULL, U64, EXACT_SUM_WORDS));
     t->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, 1));
     t->report = tensor_taken(a, BATCH, tensor_2d(NULL, F64, REPORT_SLOTS, STEP_SCALARS));
+    conservation_open(t, a);
     experts_open(t, a);
     scales_open(t, a);
 }

@@ -15,6 +15,8 @@ typedef struct trainer {
     schedule schedule;
     tensor squares, loss;                /* [EXACT_SUM_WORDS] U64; [1] F64: this rank's, then the global mean */
     tensor report;                       /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
+    tensor totals;                       /* conservation.c: [REPORT_SLOTS, totals] F64; absent on a rank alone */
+    tensor digests;                      /* [buckets, BUCKET_DIGESTS] U64; so too */
     tensor routed, routed_report;        /* of experts: figures of a step, all ranks'; [REPORT_SLOTS, figures] F64 */
     double *figures;                     /* those of a step that were read last */
     tensor scales_report, counts_report; /* of FP8: [REPORT_SLOTS, tensors, ..] as model/fp8.h has them */
@@ -56,6 +58,36 @@ void optimizer_initialize(trainer *t);
 mark optimizer_update(trainer *t);
 /* Weights that are kept as FP8 codes get new codes, by the scales as they stand. */
 void optimizer_encode(trainer *t);
+
+/* conservation.c. A gradient is summed over ranks up to three times: over the tensor ranks that hold all of it, over
+ * the shard ranks between which it is cut into parts, over the ranks that hold the same part. Before and after each sum
+ * a rank adds up what it has (signed_sums_op); of a gradient that is summed every microbatch, of one in a step. */
+typedef enum { SUM_OF_HOLDERS, SUM_OF_PARTS, SUM_OF_COPIES, BUCKET_SUMS } bucket_sum;
+typedef enum { BEFORE_SUM, AFTER_SUM, SUM_MOMENTS } sum_moment;
+typedef struct {
+    group *over;      /* NULL: there is no such sum */
+    bool scatters;    /* each rank has its part of the sum; else each has all of it */
+    bool in_fp32;     /* the ranks' parts are added in FP32 in rank order and rounded once; else in the type, by NCCL */
+    int64_t elements; /* of the sum on one rank */
+    dtype type;
+} conserved_sum;
+conserved_sum conserved_sum_of(const trainer *t, const bucket *b, bucket_sum which);
+void conservation_open(trainer *t, arena *a);
+/* Submit the totals of x, what a rank has before the sum or after it, where there is such a sum. Returns the queue's
+ * last mark. */
+void conserve_before(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x);
+mark conserve_after(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x);
+/* The microbatch of this step whose sums are conserved. */
+int64_t conserved_microbatch(const trainer *t);
+/* The totals of a step, to be read as trainer_report is; how many there are; where those of a sum begin, [SUM_SLICES,
+ * SLICE_TOTALS]. */
+int64_t trainer_totals_length(const trainer *t);
+void trainer_totals(const trainer *t, int64_t step, double *to);
+int64_t conserved_at(const trainer *t, const bucket *b, bucket_sum which, sum_moment when);
+/* Digests [buckets, BUCKET_DIGESTS] of the weights that are held, their transposed copies, and those that were gathered
+ * for use and are there still; 0 of what is not. Nothing on a rank alone. The caller waits; after the last step. */
+typedef enum { DIGEST_HELD, DIGEST_TRANSPOSED, DIGEST_GATHERED, BUCKET_DIGESTS } bucket_digest;
+void trainer_digest_weights(trainer *t, uint64_t *to);
 
 /* experts.c: what a mixture of experts reports of a step; nothing where there is none. */
 void experts_open(trainer *t, arena *a);

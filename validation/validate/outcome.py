@@ -57,6 +57,18 @@ def check_replay(case, f):
     f.demand(not case.flag("results/passed") or product <= 1, "passed, and a replayed product is wrong")
 
 
+def check_conservation(case, f):
+    """Ranks sum gradients and hold the same weights unless all are stages of one pipeline, whose ends may be tied."""
+    compared, failed, worst = (case["results/conserved_" + part] for part in ("comparisons", "failed", "worst"))
+    copies, unequal = case["results/replicas_compared"], case["results/replicas_unequal"]
+    f.demand(0 <= failed <= compared and (failed > 0) == (worst > 1), f"{failed} of {compared} sums, worst {worst}")
+    f.demand(0 <= unequal <= copies, f"{unequal} of {copies} copies of weights differ")
+    s = case.settings
+    sums, tied = s["ranks"] > s["pipeline"], s["tied_embedding"] and s["pipeline"] > 1
+    f.demand(case.interrupted or (compared > 0, copies > 0) == (sums, sums or tied),
+             f"{compared} sums and {copies} copies of weights were compared")
+
+
 def check_throttled(case, words, f):
     """Of all reasons for a clock that the devices tell, those that are throttling."""
     held = witness.THROTTLES.values()
@@ -123,5 +135,5 @@ def check_variation(case, f):
              "expert_loads_variation does not fit the least and the most load")
 
 
-OF_CASE = (check_residuals, check_faults, check_shadow, check_replay, check_list, check_variation)
+OF_CASE = (check_residuals, check_faults, check_shadow, check_replay, check_conservation, check_list, check_variation)
 OF_WHERE = (check_devices, check_words, placement.check)      # with the record's provenance

@@ -58,3 +58,15 @@ void say_kernels(const shadow_report *s)
         s->worst_operation);
     say_mismatch(s, "Kernels");
 }
+
+void say_conservation(const conservation *c)
+{
+    if (c->comparisons)
+        say("Sums       %lld total%s of gradients before and after a sum over ranks; largest difference %.3g of what "
+            "is "
+            "allowed\n",
+            (long long)c->comparisons, plural(c->comparisons), c->worst);
+    if (c->replicas)
+        say("Weights    %lld cop%s compared with the first rank's after the last step; %lld differ%s\n",
+            (long long)c->replicas, c->replicas == 1 ? "y" : "ies", (long long)c->unequal, c->unequal == 1 ? "s" : "");
+}

@@ -8,3 +8,5 @@ void say_check(const case_result *r);
 void say_kernels(const shadow_report *s);
 /* The same of the replayed steps. */
 void say_replay(const case_result *r);
+/* Nothing where ranks sum no gradients, or hold no weights in common. */
+void say_conservation(const conservation *c);

@@ -62,6 +62,7 @@ static void report_case_ends(void *state, const case_result *r)
     t->row[t->rows++] = summary_row_of(r);
     if (r->verdict != VERDICT_SKIPPED) say_kernels(&r->shadow);
     if (r->verdict != VERDICT_SKIPPED) say_replay(r);
+    if (r->verdict != VERDICT_SKIPPED) say_conservation(&r->conserved);
     if (r->verdict != VERDICT_SKIPPED && r->completed > r->given->warmup) say_numbers(r);
     say_verdict(r);
 }

@@ -84,6 +84,15 @@ typedef enum { ACCEPTANCE_NONE, ACCEPTANCE_YES, ACCEPTANCE_NO, ACCEPTANCE_LATER 
 extern const char *const acceptance_words[];
 enum { ACCEPTANCE_REASON = 2 * REASON_LENGTH };
 
+/* Sums of gradients over ranks in the steps, and weights after the last one (bench/conservation.h); all ranks'. */
+typedef struct {
+    int64_t comparisons, failed;          /* of a slice's totals before and after a sum */
+    double worst;                         /* largest difference, of what is allowed */
+    char sentence[REASON_LENGTH];         /* the first that failed */
+    int64_t replicas, unequal;            /* of weights, compared with another rank's */
+    char unequal_sentence[REASON_LENGTH]; /* the first that is not equal */
+} conservation;
+
 /* The mean step times of all repeats of a case. Only the last repeat has them. */
 typedef struct {
     int count;                               /* 0: it is run once, or a later repeat is judged */
@@ -156,6 +165,8 @@ typedef struct {
     delivery_report replay_delivery; /* their transfers, all ranks */
     double replay_seconds;           /* the longest of all ranks */
     check_result check;
+    struct conserved_steps *sums; /* this rank's, while it trains */
+    conservation conserved;
     bool passed, valid, comparable;
     char comparison[REASON_LENGTH]; /* with which published cell, or why with none */
     acceptance acceptance;

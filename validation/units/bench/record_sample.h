@@ -311,6 +311,8 @@ static inline void sample_judge(case_result *r, int which)
         snprintf(r->check.struck, sizeof r->check.struck, "all_reduce");
         snprintf(r->struck, sizeof r->struck, "all_reduce");
     }
+    if (r->given->layout.ranks > r->given->layout.degree[AXIS_PIPELINE])
+        r->conserved = (conservation){ .comparisons = 1600, .worst = 0.25, .replicas = 12 };
     r->load = (host_load){ .node_ranks = SAMPLE_RANKS, .cores = 64, .threads = 2, .sharing = 1, .quota = INFINITY };
     judge_case(r);
 }

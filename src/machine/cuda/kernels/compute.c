@@ -15,6 +15,7 @@ static size_t (*const scratch_of[OP_KINDS])(const cuda_call *) = {
     [OP_COLUMN_SUMS] = cuda_column_sums_scratch,
     [OP_CROSS_ENTROPY] = cuda_cross_entropy_scratch,
     [OP_SQUARE_SUM] = cuda_square_sum_scratch,
+    [OP_SIGNED_SUMS] = cuda_signed_sums_scratch,
 };
 
 cuda_call cuda_call_of(const op *o, void *scratch, size_t bytes, cudaStream_t stream)

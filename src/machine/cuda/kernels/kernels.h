@@ -17,3 +17,4 @@ XGSW_EXTERN size_t cuda_gelu_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_column_sums_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_cross_entropy_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_square_sum_scratch(const cuda_call *c);
+XGSW_EXTERN size_t cuda_signed_sums_scratch(const cuda_call *c);

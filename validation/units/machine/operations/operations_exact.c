@@ -72,6 +72,44 @@ static void squares_flag(void **state)
     }
 }
 
+/* Of integers, whose sums are exact: every element belongs to one slice of its owner's part, with the sign of its place
+ * and of the step. Parts of one run of signs have one slice, and BF16 values need not lie at 16 bytes. */
+static void signed_sums(void **state)
+{
+    static const struct {
+        dtype type;
+        int64_t part, place;
+        int owners, skipped;
+    } trial[] = { { F32, 7 * SIGN_RUN, 0, 3, 0 },
+                  { BF16, 70 * SIGN_RUN, 64, 2, 0 },
+                  { BF16, 19 * SIGN_RUN, 96, 1, 1 },
+                  { F32, SIGN_RUN, 32, 5, 0 },
+                  { BF16, 5000 * SIGN_RUN, 0, 1, 0 } };
+    double scalars[STEP_SCALARS] = { [SCALAR_STEP] = 17.0 };
+    uint64_t key = signs_key(5, 17.0);
+    for (size_t t = 0; t < sizeof trial / sizeof *trial; t++) {
+        int64_t part = trial[t].part, n = part * trial[t].owners;
+        double got[SUM_SLICES][SLICE_TOTALS], expected[SUM_SLICES][SLICE_TOTALS] = { { 0.0 } };
+        sample x = sample_open(trial[t].type, 1, (int64_t[]){ n + trial[t].skipped }, 0);
+        tensor view = tensor_slice(x.t, 0, trial[t].skipped, n);
+        for (int64_t i = 0; i < n; i++) {
+            double value = floor(100.0 * random_value(3, i));
+            int64_t place = trial[t].place + i;
+            int slice = 0;
+            element_set(&view, i, value);
+            while (slice_begin(part, slice + 1) <= i % part) slice++;
+            expected[slice][SLICE_SIGNED] += signs_of(key, place / SIGN_RUN) >> place % SIGN_RUN & 1u ? -value : value;
+            expected[slice][SLICE_SQUARES] += value * value;
+        }
+        RUN(q, submit(q, "sums",
+                      signed_sums_op(view, tensor_1d(scalars, F64, STEP_SCALARS),
+                                     tensor_1d(got, F64, SUM_SLICES * SLICE_TOTALS),
+                                     &(signed_sums_args){ 5, trial[t].place, trial[t].owners })));
+        assert_memory_equal(got, expected, sizeof got);
+        sample_close(&x);
+    }
+}
+
 /* A digest is the sum of its parts' digests, of bits and not of values; elements that change places change it. */
 static void digests(void **state)
 {
@@ -386,19 +424,13 @@ static void flops(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(squares),
-        cmocka_unit_test(squares_tie),
-        cmocka_unit_test(squares_flag),
-        cmocka_unit_test(digests),
-        cmocka_unit_test(clips),
-        cmocka_unit_test(learning_rates),
-        cmocka_unit_test(learning_rate_corners),
-        cmocka_unit_test(adamw_updates),
-        cmocka_unit_test(first_weights),
-        cmocka_unit_test(tokens_uniform),
-        cmocka_unit_test(tokens_ramp),
-        cmocka_unit_test(descriptions),
-        cmocka_unit_test(flops),
+        cmocka_unit_test(squares),        cmocka_unit_test(squares_tie),
+        cmocka_unit_test(squares_flag),   cmocka_unit_test(digests),
+        cmocka_unit_test(signed_sums),    cmocka_unit_test(clips),
+        cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners),
+        cmocka_unit_test(adamw_updates),  cmocka_unit_test(first_weights),
+        cmocka_unit_test(tokens_uniform), cmocka_unit_test(tokens_ramp),
+        cmocka_unit_test(descriptions),   cmocka_unit_test(flops),
     };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_exact", tests, NULL, NULL);
