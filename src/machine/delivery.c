@@ -275,7 +275,7 @@ static void judge_sum(machine *m, const kept_sum *s)
 void delivery_judge_sums(machine *m)
 {
     delivery *d = m->delivery;
-    qsort(d->sum, (size_t)d->sums, sizeof *d->sum, by_group);
+    if (d->sums) qsort(d->sum, (size_t)d->sums, sizeof *d->sum, by_group);
     for (int i = 0; i < d->sums; i++) judge_sum(m, &d->sum[i]);
     d->sums = 0;
     d->copies_used = 0;
