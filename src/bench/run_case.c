@@ -9,6 +9,7 @@
 #include "bench/memory.h"
 #include "bench/soak.h"
 #include "bench/window.h"
+#include "machine/delivery.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <math.h>
@@ -110,8 +111,19 @@ static void take_from_trainer(case_result *r, trainer *t)
 static void replay_at_full_shape(trainer *t)
 {
     machine_shadow(t->machine, SHADOW_SAMPLED);
+    machine_prove_transfers(t->machine, DELIVERY_FIRST, NULL);
     for (int i = 0; i < 2; i++) trainer_step(t);
     machine_sync(t->machine);
+}
+
+/* What transfers delivered in these steps; nothing if there were none. t: NULL on a rank that takes no part. */
+static void judge_replayed(case_result *r, trainer *t)
+{
+    delivery_report d = delivery_judge(t ? t->machine : NULL);
+    r->check.transfers += d.transfers;
+    if (d.differing && !r->check.differing) snprintf(r->check.difference, sizeof r->check.difference, "%s", d.sentence);
+    r->check.differing += d.differing;
+    r->check.passed = r->check.passed && d.differing == 0;
 }
 
 static void name_files(machine_options *on, const bench_case *c, const char *part)
@@ -150,6 +162,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         if (c->check == CHECK_KERNELS && !r->stopped) replay_at_full_shape(&t);
         result_add_machine(r, t.machine);
     }
+    if (c->check == CHECK_KERNELS) judge_replayed(r, m.takes_part ? &t : NULL);
     fault_struck(c, m.takes_part ? t.machine : NULL, r->struck);
     clocks_last_barrier(&r->clock);
     gather_case(r, m.takes_part ? &t : NULL, o.machine.kind);
