@@ -122,15 +122,15 @@ void queue_set_scratch(queue *q, void *memory, size_t bytes)
     q->scratch_bytes = bytes;
 }
 
-/* Files of mismatches are named by what runs and by rank. */
-static shadow *shadow_of(const machine_options *o)
+/* Files of mismatches are named by what runs and by rank. What a planted fault did is none to run again. */
+static shadow *shadow_of(const machine_options *o, bool struck)
 {
     char files[64] = "";
     op_home home = { .cuda = o->kind == MACHINE_CUDA,
                      .deterministic = o->tuning.deterministic,
                      .own_attention = o->tuning.own_attention,
                      .transfer_multiprocessors = o->tuning.transfer_multiprocessors };
-    if (o->world_rank >= 0)
+    if (o->world_rank >= 0 && !struck)
         snprintf(files, sizeof files, "%.40s%s%d", o->shadow_files, o->shadow_files[0] ? "-" : "", o->world_rank);
     return shadow_open(home, files);
 }
@@ -138,7 +138,7 @@ static shadow *shadow_of(const machine_options *o)
 void machine_shadow(machine *m, shadow_mode mode)
 {
     if (mode == SHADOW_OFF && !m->shadow) return;
-    if (!m->shadow) m->shadow = shadow_of(&m->options);
+    if (!m->shadow) m->shadow = shadow_of(&m->options, m->fault.kind != FAULT_NONE);
     shadow_set(m->shadow, mode);
 }
 
