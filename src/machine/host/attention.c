@@ -26,7 +26,7 @@ static attention_shape shape_of(const op *o)
                               .heads = q->dim[2],
                               .group = q->dim[2] / k->dim[2],
                               .d = q->dim[3],
-                              .padded = (q->dim[3] + LANES - 1) / LANES * LANES,
+                              .padded = (q->dim[3] + TILE_MULTIPLE - 1) / TILE_MULTIPLE * TILE_MULTIPLE,
                               .blocks = blocks_of(q->dim[0]),
                               .key_blocks = blocks_of(k->dim[0]),
                               .ahead = o->args.attention.causal ? k->dim[0] - q->dim[0] : k->dim[0],

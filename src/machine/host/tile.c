@@ -3,20 +3,19 @@
 #include "machine/host/tile.h"
 #include <math.h>
 
-/* Where registers are narrower than these vectors, gcc warns of calls that nobody makes: all is inline. */
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
 /* sum += x y */
 static inline __attribute__((always_inline)) lanes lanes_fma(float x, lanes y, lanes sum)
 {
-#pragma GCC unroll 16
-    for (int l = 0; l < LANES; l++) sum[l] = fmaf(x, y[l], sum[l]);
+    float *at = (float *)&sum;
+#pragma omp simd simdlen(LANES)
+    for (int l = 0; l < LANES; l++) at[l] = fmaf(x, y[l], at[l]);
     return sum;
 }
 
-/* Rows i .. i + 7, `vectors` (a constant) times 16 columns from j. */
+/* Computes rows i .. i + PANEL_ROWS - 1 of `vectors` (a constant) registers from column j. Reading b as volatile keeps
+ * gcc 12 from loading it again for every row, which halves the speed. */
 static inline __attribute__((always_inline)) void tile_panel(const tile_product *p, int64_t i, int64_t j,
                                                              const int vectors, const int adds)
 {
@@ -30,7 +29,7 @@ static inline __attribute__((always_inline)) void tile_panel(const tile_product 
             sum[r][v] = adds ? *(const lanes *)(c + r * p->c_row + v * LANES) : (lanes){ 0 };
     for (int64_t k = 0; k < p->depth; k++, a += p->a_depth, b += p->b_row) {
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) y[v] = *(const lanes *)(b + v * LANES);
+        for (int v = 0; v < vectors; v++) y[v] = *(const volatile lanes *)(b + v * LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < PANEL_ROWS; r++)
 #pragma GCC unroll 2
