@@ -56,9 +56,9 @@ static void load_tile(float *tile, const attention_shape *a, const tensor *t, he
 /* to [padded][BLOCK] = factor * from [BLOCK][padded]. */
 static void transpose_tile(float *restrict to, const float *restrict from, int64_t padded, float factor)
 {
-    for (int64_t k = 0; k < padded; k += LANES)
+    for (int64_t k = 0; k < padded; k += VECTOR_FLOATS)
         for (int64_t i = 0; i < BLOCK; i++)
-            for (int64_t l = 0; l < LANES; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
+            for (int64_t l = 0; l < VECTOR_FLOATS; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
 }
 
 /* row = sum, or row += sum where it is FP32 and added to. */
