@@ -89,6 +89,9 @@ XGSW_SHARED float signed_value(float x, uint32_t signs, int i)
     return float_from_bits(float_bits(x) ^ (signs >> i & 1u) << 31);
 }
 
+/* Returns x or 0. It masks bits, because gcc 12 makes no vectors of a product or sum that a condition may skip. */
+XGSW_SHARED float kept_if(bool kept, float x) { return float_from_bits(float_bits(x) & (0u - (uint32_t)kept)); }
+
 XGSW_SHARED float bf16_widen(uint16_t x) { return float_from_bits((uint32_t)x << 16); }
 
 /* Round to nearest even; a NaN becomes the canonical one, as a GPU's conversion makes it. */
@@ -117,13 +120,16 @@ XGSW_SHARED float exp_shared(float x)
     return p * float_from_bits((float_bits(shifted) - 0x4B400000u + 127u) << 23);
 }
 
-/* A probability e^(score - lse): at most 1, though rounding may put a score above the log-sum-exp that it is part of.
- */
-XGSW_SHARED float probability_shared(float score, float lse) { return exp_shared(score > lse ? 0.0f : score - lse); }
+/* Returns the probability e^(score - lse): at most 1, though rounding may put a score above its log-sum-exp. */
+XGSW_SHARED float probability_shared(float score, float lse)
+{
+    float logarithm = score - lse;
+    return exp_shared(logarithm > 0.0f ? 0.0f : logarithm);
+}
 
 /* The gradient p (dp - D) of a score, D = sum of p dp over the keys. A probability of 1 has D = dp: what their
  * roundings leave of the difference is no gradient, and large keys would make one of it. */
-XGSW_SHARED float score_gradient(float p, float dp, float dot) { return p == 1.0f ? 0.0f : p * (dp - dot); }
+XGSW_SHARED float score_gradient(float p, float dp, float dot) { return kept_if(p != 1.0f, p * (dp - dot)); }
 
 XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)); }
 
@@ -190,10 +196,10 @@ XGSW_SHARED pair_weights pair_softmax(float first, float second)
 /* max(x, 0)^2, and its derivative times d; not a number stays so. */
 XGSW_SHARED float squared_relu_value(float x)
 {
-    float positive = x < 0.0f ? 0.0f : x;
+    float positive = kept_if(!(x < 0.0f), x);
     return positive * positive;
 }
-XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * (x < 0.0f ? 0.0f : x) * d; }
+XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * kept_if(!(x < 0.0f), x) * d; }
 
 /* AdamW (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
 typedef struct {

@@ -27,7 +27,7 @@ static attention_shape shape_of(const op *o)
                               .heads = q->dim[2],
                               .group = q->dim[2] / k->dim[2],
                               .d = q->dim[3],
-                              .padded = (q->dim[3] + LANES - 1) / LANES * LANES,
+                              .padded = (q->dim[3] + TILE_MULTIPLE - 1) / TILE_MULTIPLE * TILE_MULTIPLE,
                               .blocks = blocks_of(q->dim[0]),
                               .key_blocks = blocks_of(k->dim[0]),
                               .ahead = o->args.attention.causal ? k->dim[0] - q->dim[0] : k->dim[0],
@@ -57,9 +57,9 @@ static void load_tile(float *tile, const attention_shape *a, const tensor *t, he
 /* to [padded][BLOCK] = factor * from [BLOCK][padded]. */
 static void transpose_tile(float *restrict to, const float *restrict from, int64_t padded, float factor)
 {
-    for (int64_t k = 0; k < padded; k += LANES)
+    for (int64_t k = 0; k < padded; k += VECTOR_FLOATS)
         for (int64_t i = 0; i < BLOCK; i++)
-            for (int64_t l = 0; l < LANES; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
+            for (int64_t l = 0; l < VECTOR_FLOATS; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
 }
 
 /* row = sum, or row += sum where it is FP32 and added to. */

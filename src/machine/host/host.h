@@ -31,6 +31,9 @@ void onednn_multiply(const tensor x[3], access_mode how, void *scratch);
 /* Bytes of scratch that onednn_multiply needs; builds what it runs. */
 size_t onednn_scratch(const tensor x[3], access_mode how);
 
+/* Returns whether the library multiplies faster if the rows of the right operand lie a little further apart. */
+bool onednn_reads_slowly(const tensor x[3]);
+
 /* Does this processor multiply BF16 by itself? Where it does not, oneDNN refuses, or is slower than in FP32. */
 bool onednn_multiplies_bf16(void);
 /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded. */

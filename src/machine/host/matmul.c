@@ -1,11 +1,12 @@
 /* Matrix products, single ones and those of several groups at once, on oneDNN. BF16 is widened to FP32 in scratch where
  * the processor cannot multiply it, FP8 codes to BF16 or FP32: the products are exact either way, and the sums are
- * rounded once. */
+ * rounded once. A right operand that the library would read slowly is copied into scratch, its rows further apart. */
 #include "machine/host/codes.h"
 #include "machine/host/host.h"
 #include "machine/host/row.h"
 
 enum { C, A, B, BIAS, A_SCALE, B_SCALE };
+enum { GAP = 16 }; /* elements */
 
 static int64_t columns(const tensor *t) { return t->dim[t->dims - 1]; }
 static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && columns(t) != 1; }
@@ -36,43 +37,48 @@ static bool widens(const tensor *t, dtype to) { return dtype_bytes(t->type) < dt
 
 static tensor contiguous_rows(tensor t) { return by_columns(&t) ? tensor_transposed(t) : t; }
 
-/* The same matrix in that format in scratch, without gaps, contiguous the way it was. */
-static tensor widened(const tensor *t, dtype to, void *scratch)
+/* The same matrix in that format, contiguous the way it was, with a gap of so many elements after each row. */
+static tensor copied(const tensor *t, dtype to, int64_t gap)
 {
     tensor rows = contiguous_rows(*t);
-    tensor wide = t->dims == 2 ? tensor_2d(scratch, to, rows.dim[0], rows.dim[1])
-                               : tensor_3d(scratch, to, rows.dim[0], rows.dim[1], rows.dim[2]);
-    return by_columns(t) ? tensor_transposed(wide) : wide;
+    int last = t->dims - 1;
+    tensor copy = last == 1 ? tensor_2d(NULL, to, rows.dim[0], rows.dim[1])
+                            : tensor_3d(NULL, to, rows.dim[0], rows.dim[1], rows.dim[2]);
+    copy.stride[last - 1] += gap;
+    if (last == 2) copy.stride[0] = copy.dim[1] * copy.stride[1];
+    return by_columns(t) ? tensor_transposed(copy) : copy;
 }
 
-/* Matrices as they are multiplied, those that are widened with places in scratch; returns the bytes they take. */
-static size_t widened_operands(const tensor x[3], dtype to, tensor wide[3], char *scratch)
+/* Matrices as they are multiplied, those that are copied with places in scratch; returns the bytes they take. */
+static size_t copied_operands(const tensor x[3], dtype to, tensor copy[3], char *scratch)
 {
     size_t used = 0;
     for (int i = C; i <= B; i++) {
-        wide[i] = x[i];
-        if (!widens(&x[i], to)) continue;
-        wide[i] = widened(&x[i], to, scratch ? scratch + used : NULL);
-        used += (tensor_span(&wide[i]) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+        copy[i] = widens(&x[i], to) ? copied(&x[i], to, 0) : x[i];
+        bool slow = i == B && onednn_reads_slowly(copy);
+        if (slow) copy[B] = copied(&x[B], to, GAP);
+        if (!slow && !widens(&x[i], to)) continue;
+        copy[i].data = scratch ? scratch + used : NULL;
+        used += (tensor_span(&copy[i]) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     }
     return used;
 }
 
-static void widen_row(const tensor *to, const tensor *from, int64_t row, const float *scale)
+static void copy_row(const tensor *to, const tensor *from, int64_t row, const float *scale)
 {
-    void *wide = tensor_row(to, row, 0), *narrow = tensor_row(from, row, 0);
+    void *copy = tensor_row(to, row, 0), *old = tensor_row(from, row, 0);
     int64_t n = columns(from);
-    if (from->type == BF16) row_load(wide, narrow, BF16, n);
-    else if (to->type == BF16) codes_read_bf16(from->type, wide, narrow, *scale, n);
-    else codes_read_f32(from->type, wide, narrow, *scale, n);
+    if (!is_fp8(from->type)) row_load(copy, old, from->type, n);
+    else if (to->type == BF16) codes_read_bf16(from->type, copy, old, *scale, n);
+    else codes_read_f32(from->type, copy, old, *scale, n);
 }
 
 /* scale: of codes. */
-static void widen(const tensor *from, const tensor *to, const float *scale)
+static void copy_rows(const tensor *from, const tensor *to, const float *scale)
 {
-    tensor narrow = contiguous_rows(*from), wide = contiguous_rows(*to);
+    tensor rows = contiguous_rows(*from), copy = contiguous_rows(*to);
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < tensor_row_count(&narrow); row++) widen_row(&wide, &narrow, row, scale);
+    for (int64_t row = 0; row < tensor_row_count(&rows); row++) copy_row(&copy, &rows, row, scale);
 }
 
 static void narrow(const tensor *from, const tensor *to)
@@ -87,9 +93,9 @@ static access_mode access_of(const op *o) { return has_bias(o) ? UPDATE : o->ope
 
 static size_t scratch_for(const tensor x[3], dtype to, access_mode how)
 {
-    tensor wide[3];
-    size_t bytes = widened_operands(x, to, wide, NULL);
-    return bytes + onednn_scratch(wide, how);
+    tensor copy[3];
+    size_t bytes = copied_operands(x, to, copy, NULL);
+    return bytes + onednn_scratch(copy, how);
 }
 
 /* The scales of FP8 are known when it is multiplied. */
@@ -116,16 +122,17 @@ static void fill_rows(const tensor *c, const tensor *bias)
 
 void host_matmul(const op *o, void *scratch)
 {
-    tensor x[3], wide[3];
+    tensor x[3], copy[3];
     operands_of(o, x);
     bool swapped = by_columns(&o->operand[C].tensor);
     dtype to = format_of(o);
     if (has_bias(o)) fill_rows(&o->operand[C].tensor, &o->operand[BIAS].tensor);
-    size_t used = widened_operands(x, to, wide, scratch);
+    size_t used = copied_operands(x, to, copy, scratch);
     for (int i = access_of(o) == UPDATE ? C : A; i <= B; i++)
-        if (widens(&x[i], to)) widen(&x[i], &wide[i], i == C ? NULL : scale_of(o, swapped ? A + B - i : i)->data);
-    onednn_multiply(wide, access_of(o), (char *)scratch + used);
-    if (widens(&x[C], to)) narrow(&wide[C], &x[C]);
+        if (copy[i].data != x[i].data)
+            copy_rows(&x[i], &copy[i], i == C ? NULL : scale_of(o, swapped ? A + B - i : i)->data);
+    onednn_multiply(copy, access_of(o), (char *)scratch + used);
+    if (widens(&x[C], to)) narrow(&copy[C], &x[C]);
 }
 
 size_t host_grouped_matmul_scratch(const op *o) { return host_matmul_scratch(o); }

@@ -107,10 +107,18 @@ void onednn_multiply(const tensor x[3], access_mode how, void *scratch)
 }
 
 /* Later instruction sets hold the bits of those they contain. */
-bool onednn_multiplies_bf16(void)
+static bool has_instructions(dnnl_cpu_isa_t isa)
 {
-    return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+    return ((unsigned)dnnl_get_effective_cpu_isa() & isa) == (unsigned)isa;
 }
+
+bool onednn_reads_slowly(const tensor x[3])
+{
+    product_key key = key_of(x, WRITE);
+    return !has_instructions(dnnl_cpu_isa_avx512_core) && product_reads_slowly(&key);
+}
+
+bool onednn_multiplies_bf16(void) { return has_instructions(dnnl_cpu_isa_avx512_core_bf16); }
 
 static const char *instructions(void)
 {

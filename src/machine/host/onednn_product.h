@@ -30,6 +30,8 @@ product_matrix product_describe(const product_key *key, int which);
  */
 dnnl_primitive_attr_t product_attributes(const product_key *key);
 
-/* The version's own part: what c holds is added; primitive, arguments and scratch_bytes of p->key. */
+/* The version's own part: what c holds is added; whether the product without AVX-512 reads the right operand slowly as
+ * it lies; primitive, arguments and scratch_bytes of p->key. */
 dnnl_status_t product_append_sum(dnnl_post_ops_t after);
+bool product_reads_slowly(const product_key *key);
 void product_build(product *p, dnnl_engine_t engine);

@@ -1,12 +1,14 @@
 /* Small FP32 matrix products that stay in the first caches. */
 #pragma once
-#include <stdint.h>
+#include "base/lanes.h"
 
-/* Rows and columns of c that are held in registers at a time. */
-enum { LANES = 16, PANEL_ROWS = 8, PANEL_VECTORS = 2 };
+/* The block of c whose sums stay in registers: PANEL_ROWS rows of PANEL_VECTORS registers. AVX has 16 registers,
+ * AVX-512 and NEON have 32. Bits do not depend on these numbers. */
+enum { PANEL_ROWS = VECTOR_FLOATS == 8 ? 4 : 8, PANEL_VECTORS = 2 };
 
 /* c[m, n] (+)= a[m, depth] b[depth, n]. Rows of b and c are contiguous; element (i, k) of a lies at i a_row + k
- * a_depth, so that a transposed costs nothing. m is a multiple of PANEL_ROWS, n of LANES. */
+ * a_depth, so a may be transposed at no cost. m and n are multiples of TILE_MULTIPLE. */
+enum { TILE_MULTIPLE = 16 };
 typedef struct {
     float *c;
     const float *a, *b;
