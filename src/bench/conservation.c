@@ -5,33 +5,10 @@
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* One false alarm in so many runs. */
 static const double FALSE_ALARMS = 1e-6;
-
-/* A result G = g_1 + ... + g_n is off by some e at each place, and the totals differ by D = sum of s e, s being random
- * signs of which e knows nothing. For |e| <= b Hoeffding (1963, theorem 2) gives P(|D| >= t) <= 2 exp(-t^2 / (2 V)), V
- * = sum of b^2. With N comparisons t = sqrt(2 ln(2 N / 1e-6) V) is passed by chance once in a million runs. Adding up D
- * itself, in double, costs nothing beside it.
- *
- * Added in FP32 and rounded once: b = h + (n - 1) 2^-24 sum of |g_r|, where h is half a unit in the last place of G, at
- * most 2^-8 |G| or, of subnormal BF16, 2^-134; of an FP32 result there is no h. (sum of |g_r|)^2 <= n sum of g_r^2.
- * Roots of sums of squares add up at most: sqrt(V) <= 2^-8 |G| + 2^-134 sqrt(elements) + (n - 1) 2^-24 sqrt(n sum of
- * g_r^2), where |G| is the root of the sum of squares over the slice.
- *
- * Added by NCCL in a type of unit u: n - 1 roundings, each of at most u times a partial sum of some of the ranks. Over
- * a slice the partial sum's squares add up to no more than those of G, where ranks have much in common, or those of all
- * g_r, where they have nothing; and roundings of different additions are independent: V = (n - 1) u^2 max(sum of G^2,
- * sum of g_r^2). */
-double conserved_limit(const conserved_slice *s, double comparisons)
-{
-    bool bf16 = s->type == BF16;
-    double n = s->ranks, unit = bf16 ? 0x1p-8 : 0x1p-24, root = bf16 ? sqrt(s->elements) * 0x1p-134 : 0.0;
-    if (s->in_fp32) root += (n - 1) * 0x1p-24 * sqrt(n * s->squares_before);
-    if (s->in_fp32 && bf16) root += unit * sqrt(s->squares_after);
-    if (!s->in_fp32) root = sqrt(n - 1) * (root + unit * sqrt(fmax(s->squares_before, s->squares_after)));
-    return sqrt(2.0 * log(2.0 * comparisons / FALSE_ALARMS)) * root;
-}
 
 conserved_steps *conserved_open(const trainer *t, int64_t steps)
 {
@@ -58,10 +35,6 @@ static void close(conserved_steps *k)
     free(k);
 }
 
-/* One sum of one bucket: what its ranks have, of each slot and slice. */
-typedef struct {
-    double before, squares_before, after, squares_after;
-} slice_sums;
 typedef struct {
     case_result *r;
     const trainer *t;
@@ -74,51 +47,53 @@ typedef struct {
     conserved_sum of;
     int64_t slots;
 } judged_sum;
+typedef struct {
+    double of[SLICE_TOTALS];
+} slice_totals;
 
-static int64_t slice_elements(const judged_sum *s, int slice)
+static int64_t slice_elements(const judged_sum *s, int64_t slice)
 {
-    return slice_begin(s->of.elements, slice + 1) - slice_begin(s->of.elements, slice);
+    return slice_begin(s->of.elements, (int)slice + 1) - slice_begin(s->of.elements, (int)slice);
 }
 
 /* Of an all_reduce every rank compares what it has; of what is scattered one compares for all. */
-static bool compares(const judged_sum *s) { return !s->of.scatters || s->of.over->rank == 0; }
+static bool compares(const judged_sum *s, int64_t slice)
+{
+    return slice_elements(s, slice) > 0 && (!s->of.scatters || s->of.over->rank == 0);
+}
 
 static void count(judging *j, const judged_sum *s)
 {
-    for (int i = 0; i < SUM_SLICES; i++)
-        if (compares(s) && slice_elements(s, i)) j->r->conserved.comparisons += s->slots;
+    for (int i = 0; i < SUM_SLICES; i++) j->r->conserved.comparisons += compares(s, i) ? s->slots : 0;
 }
 
-static slice_sums *collect(const judging *j, const judged_sum *s)
+/* A result G = g_1 + ... + g_n is off by some e at each place, and the totals differ by D = sum of s e, s being random
+ * signs of which e knows nothing. For |e| <= b Hoeffding (1963, theorem 2) gives P(|D| >= t) <= 2 exp(-t^2 / (2 V)), V
+ * = sum of b^2. With N comparisons t = sqrt(2 ln(2 N / 1e-6) V) is passed by chance once in a million runs. Adding up D
+ * itself, in double, costs nothing beside it.
+ *
+ * Added in FP32 and rounded once: b = h + (n - 1) 2^-24 sum of |g_r|, where h is half a unit in the last place of G, at
+ * most 2^-8 |G| or, of subnormal BF16, 2^-134; of an FP32 result there is no h. (sum of |g_r|)^2 <= n sum of g_r^2.
+ * Roots of sums of squares add up at most: sqrt(V) <= 2^-8 |G| + 2^-134 sqrt(elements) + (n - 1) 2^-24 sqrt(n sum of
+ * g_r^2), where |G| is the root of the sum of squares over the slice.
+ *
+ * Added by NCCL in a type of unit u: n - 1 roundings, each of at most u times a partial sum of some of the ranks. Over
+ * a slice the partial sum's squares add up to no more than those of G, where ranks have much in common, or those of all
+ * g_r, where they have nothing; and roundings of different additions are independent: V = (n - 1) u^2 max(sum of G^2,
+ * sum of g_r^2). */
+static double limit_of(const judged_sum *s, double elements, double squares_before, double squares_after)
 {
-    slice_sums *x = calloc((size_t)s->slots * SUM_SLICES + 1, sizeof *x);
-    if (!x) FAIL("no memory to compare sums of %lld steps", (long long)s->slots);
-    for (int64_t i = 0; i < s->slots * SUM_SLICES; i++) {
-        const double *step = &j->k->total[i / SUM_SLICES * j->k->length], *own[SUM_MOMENTS];
-        for (int when = 0; when < SUM_MOMENTS; when++)
-            own[when] = &step[conserved_at(j->t, s->b, s->which, (sum_moment)when) + i % SUM_SLICES * SLICE_TOTALS];
-        x[i] = (slice_sums){ own[0][SLICE_SIGNED], own[0][SLICE_SQUARES], own[1][SLICE_SIGNED], own[1][SLICE_SQUARES] };
-    }
-    return x;
-}
-
-/* After an all_reduce each rank's own results count. */
-static void add_ranks(const judged_sum *s, slice_sums *x)
-{
-    int64_t n = s->slots * SUM_SLICES;
-    double *own = calloc(2 * (size_t)n + 1, sizeof *own);
-    if (!own) FAIL("no memory to compare sums of %lld steps", (long long)s->slots);
-    for (int64_t i = 0; i < n; i++) own[2 * i] = x[i].after, own[2 * i + 1] = x[i].squares_after;
-    world_reduce_group(s->of.over, &x->before, n * (int64_t)(sizeof *x / sizeof(double)), false);
-    for (int64_t i = 0; i < n && !s->of.scatters; i++) x[i].after = own[2 * i], x[i].squares_after = own[2 * i + 1];
-    free(own);
+    bool bf16 = s->of.type == BF16;
+    double n = s->of.over->size, unit = bf16 ? 0x1p-8 : 0x1p-24, root = bf16 ? sqrt(elements) * 0x1p-134 : 0.0;
+    if (!s->of.in_fp32) return sqrt(n - 1) * (root + unit * sqrt(fmax(squares_before, squares_after)));
+    return root + (n - 1) * 0x1p-24 * sqrt(n * squares_before) + (bf16 ? unit * sqrt(squares_after) : 0.0);
 }
 
 /* Steps whose totals lie in a slot. */
 static int64_t steps_in(const conserved_steps *k, int64_t slot) { return (k->steps - slot - 1) / k->slots + 1; }
 
 /* i: slot and slice. */
-static void say_failure(const judging *j, const judged_sum *s, int64_t i, slice_sums x, double limit)
+static void say_failure(const judging *j, const judged_sum *s, int64_t i, const double total[SUM_MOMENTS], double limit)
 {
     int64_t slot = i / SUM_SLICES;
     conservation *c = &j->r->conserved;
@@ -129,30 +104,37 @@ static void say_failure(const judging *j, const judged_sum *s, int64_t i, slice_
         "limit of the difference %.3g",
         (long long)slot, steps_in(j->k, slot) > 1 ? " or a later one" : "",
         j->t->stage.params.row[s->b->first_param].name, s->of.over->size, s->of.over->axis, s->of.over->first,
-        (int)(i % SUM_SLICES), SUM_SLICES, x.before, x.after, limit);
+        (int)(i % SUM_SLICES), SUM_SLICES, total[BEFORE_SUM], total[AFTER_SUM], limit);
 }
 
-static void compare(judging *j, const judged_sum *s, int64_t i, slice_sums x)
+static void compare(judging *j, const judged_sum *s, int64_t i, const slice_totals *before, const slice_totals *after)
 {
-    int64_t elements = slice_elements(s, (int)(i % SUM_SLICES));
     int64_t owners = s->of.scatters ? s->of.over->size : 1;
-    conserved_slice of = { s->of.over->size, s->of.in_fp32,
-                           s->of.type,       (double)(elements * owners * steps_in(j->k, i / SUM_SLICES)),
-                           x.squares_before, x.squares_after };
-    double limit = conserved_limit(&of, j->comparisons), difference = fabs(x.after - x.before);
+    double elements = (double)(slice_elements(s, i % SUM_SLICES) * owners * steps_in(j->k, i / SUM_SLICES));
+    double limit = limit_of(s, elements, before->of[SLICE_SQUARES], after->of[SLICE_SQUARES]) *
+                   sqrt(2.0 * log(2.0 * j->comparisons / FALSE_ALARMS));
+    const double total[SUM_MOMENTS] = { before->of[SLICE_SIGNED], after->of[SLICE_SIGNED] };
+    double difference = fabs(total[AFTER_SUM] - total[BEFORE_SUM]), ratio = difference > 0.0 ? difference / limit : 0.0;
     bool passed = difference <= limit && isfinite(limit);
-    double ratio = difference == 0.0 ? 0.0 : difference / limit;
     if (!passed && !(isfinite(ratio) && ratio > 1.0)) ratio = (double)INFINITY;
-    if (!passed) say_failure(j, s, i, x, limit);
+    if (!passed) say_failure(j, s, i, total, limit);
     j->r->conserved.worst = fmax(j->r->conserved.worst, ratio);
 }
 
+/* Totals [moments, slots, slices] of this rank become those of all; after an all_reduce each rank's own count. */
 static void judge_sum(judging *j, const judged_sum *s)
 {
-    slice_sums *x = collect(j, s);
-    add_ranks(s, x);
-    for (int64_t i = 0; i < s->slots * SUM_SLICES && compares(s); i++)
-        if (slice_elements(s, (int)(i % SUM_SLICES))) compare(j, s, i, x[i]);
+    int64_t n = s->slots * SUM_SLICES;
+    slice_totals *x = calloc(SUM_MOMENTS * (size_t)n + 1, sizeof *x);
+    if (!x) FAIL("no memory to compare sums of %lld steps", (long long)s->slots);
+    for (int64_t i = 0; i < SUM_MOMENTS * s->slots; i++) {
+        sum_moment when = (sum_moment)(i / s->slots);
+        memcpy(&x[i * SUM_SLICES], &j->k->total[i % s->slots * j->k->length + conserved_at(j->t, s->b, s->which, when)],
+               SUM_SLICES * sizeof *x);
+    }
+    world_reduce_group(s->of.over, x->of, (s->of.scatters ? 2 : 1) * n * SLICE_TOTALS, false);
+    for (int64_t i = 0; i < n; i++)
+        if (compares(s, i % SUM_SLICES)) compare(j, s, i, &x[i], &x[n + i]);
     free(x);
 }
 

@@ -21,13 +21,3 @@ void conserved_read(conserved_steps *k, const trainer *t);
 /* Judges all steps read, and compares the weights as the last step left them, into r->conserved; frees r->sums. t: NULL
  * on a rank that takes no part. Collective over the world. */
 void conserved_judge(case_result *r, trainer *t);
-
-/* By how much two totals of a slice may differ. ranks: that are summed; elements: of the slice, of all owners; squares:
- * sums of squares of the ranks' elements, of the result's; comparisons: of the whole case. */
-typedef struct {
-    int ranks;
-    bool in_fp32;
-    dtype type;
-    double elements, squares_before, squares_after;
-} conserved_slice;
-double conserved_limit(const conserved_slice *s, double comparisons);
