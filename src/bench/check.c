@@ -103,16 +103,13 @@ static void hold_to_reference(const held_step *h)
 
 /* Within the limits of a gradient its norm could lack a bucket. But the trainer's sum is exact (to 2^-81 a square,
  * nothing beside a norm above 1e-4), and n squares added in double differ from it by at most n 2^-53 of it, the norm by
- * half of that. Gathered weights are copies: one wrong element is at the limit. */
+ * half of that. */
 static void hold_to_itself(check_result *c, const reference *r, const trainer *t, int step)
 {
     double limit = (double)r->values * 0x1p-53;
     worst_row norm = compare_norm_held(t, step);
     note(c, step == 0 ? &c->gradient_first : &c->gradient_fourth, CHECK_THRESHOLD * norm.r / limit, "norm",
          "the gradient that the ranks hold", step, norm.rank);
-    if (step < CHECK_STEPS - 1) return;
-    worst_row w = compare_gathered(t, r);
-    note(c, &c->weights, CHECK_THRESHOLD * w.r, "gathered weights", r->name[w.row], step, w.rank);
 }
 
 /* Adam's first steps follow the signs of gradients, which FP8 changes: FP32's weights are no measure of them either. A

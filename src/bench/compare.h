@@ -24,10 +24,6 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
 
 /* A weight as its type holds it; of codes the number that the code is, by the scale that trainer_scales has read. */
 double compare_as_kept(const trainer *t, const param *p, double value);
-/* Elements of a rank's whole weights that are not, bit for bit, what their owner holds; r is their number in the worst
- * row. The caller has waited for everything. Collective over the world. */
-worst_row compare_gathered(const trainer *t, const reference *r);
-
 /* A digest of the bits of this rank's weights, masters included. Between steps: it uses the place of the norm's sum. */
 uint64_t compare_digest(const trainer *t);
 

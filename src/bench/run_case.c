@@ -1,8 +1,10 @@
 /* One case. */
 #include "bench/run_case.h"
 #include "base/clock.h"
+#include "base/numeric.h"
 #include "bench/case_machine.h"
 #include "bench/check.h"
+#include "bench/compare.h"
 #include "bench/conservation.h"
 #include "bench/fault.h"
 #include "bench/gather_case.h"
@@ -134,6 +136,14 @@ static void name_part(char name[SPLIT_NAME], const bench_case *c)
     snprintf(name, SPLIT_NAME, "the first %d ranks", c->layout.ranks);
 }
 
+/* t: NULL on a rank that takes no part. Collective over the world. */
+static void digest_weights(case_result *r, const trainer *t)
+{
+    uint64_t sum = t ? digest_element((uint64_t)world_rank(), 0, compare_digest(t)) : 0;
+    world_sum_words(&sum, 1);
+    snprintf(r->weights_digest, sizeof r->weights_digest, "%016llx", (unsigned long long)sum);
+}
+
 static void timed_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
     trainer t;
@@ -159,6 +169,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         take_from_trainer(r, &t);
     }
     conserved_judge(r, m.takes_part ? &t : NULL);
+    digest_weights(r, m.takes_part ? &t : NULL);
     if (m.takes_part) {
         if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, &t);
         result_add_machine(r, t.machine, &r->replay);

@@ -1,8 +1,7 @@
 """Planted faults: cases of the check model's size on four ranks, and what must come of each. It ends FAILED, or it
 leaves losses, norms and final weights bit for bit as they are without it.
 
-Final weights: the check model's by the digest in check_model; of the timed steps, in which the fault strikes every
-step, those of all steps but the last by the losses and norms of the steps after."""
+The final weights are compared by their digests: that of the check model and that of the timed steps."""
 import sys
 from pathlib import Path
 
@@ -44,7 +43,7 @@ def executions(result, operation):
 
 
 def numbers(result):
-    return result["check_model"]["digest"], result["losses"], result["gradient_norms"]
+    return result["check_model"]["digest"], result["weights_digest"], result["losses"], result["gradient_norms"]
 
 
 def found_by(result):

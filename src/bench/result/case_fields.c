@@ -150,6 +150,8 @@ static const field of_results[] = {
     { "interrupted", NULL, "what asked it to stop before its end; empty: nothing", FIELD_TEXT, RESULT(stopped_by) },
     { "hazards", "1", "pairs of operations that nothing orders", FIELD_COUNT, RESULT(hazards) },
     { "hazard", NULL, "the first", FIELD_TEXT, RESULT(hazard) },
+    { "weights_digest", NULL, "of the bits of all ranks' weights after the last step", FIELD_TEXT,
+      RESULT(weights_digest) },
     { "faults", "1", "executions that a planted fault struck, checks included", FIELD_COUNT, RESULT(faults) },
     { "struck", NULL, "the operation that it struck in the timed steps", FIELD_TEXT, RESULT(struck) },
     { "conserved_comparisons", "1", "totals of gradients before and after a sum over ranks, compared", FIELD_COUNT,

@@ -158,6 +158,7 @@ typedef struct {
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;
     char hazard[512];
+    char weights_digest[17];         /* of all ranks' weights after the last step */
     int64_t faults;                  /* executions a planted fault struck, all ranks */
     char struck[OP_TEXT];            /* which operation that was in the timed steps (bench/fault.h) */
     shadow_report shadow;            /* operations beside the host's, all ranks; 0 of them: check = off */
