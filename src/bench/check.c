@@ -165,8 +165,7 @@ static void hold_scaling(const held_step *h, const bench_case *c)
 
 static check_limits limits_of(const check *k, int which) { return check_limits_of(&k->given, which == 1); }
 
-/* beside: the references have just made the same step; else only what they keep of it is compared. */
-static void hold_step(check_result *c, check *k, const trainer *t, int step, bool beside)
+static void hold_step(check_result *c, check *k, const trainer *t, int step)
 {
     for (int i = 0; i < k->references; i++) {
         held_step h = { .result = c,
@@ -177,8 +176,8 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step, boo
                         .found = &k->found[i],
                         .limits = limits_of(k, i) };
         hold_to_reference(&h);
-        if (k->routes && beside) hold_routing(&h);
-        if (k->scales && i == 0 && beside) hold_scaling(&h, &k->given);
+        if (k->routes) hold_routing(&h);
+        if (k->scales && i == 0) hold_scaling(&h, &k->given);
     }
     hold_to_itself(c, &k->reference[0], t, step);
 }
@@ -260,7 +259,7 @@ static outcome run_overlapping(check *k, const trainer_options *o, check_result 
         if (t) mark_sync(trainer_step(t));
         if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
         step_references(c, k, t, &of, step);
-        hold_step(c, k, t, step, true);
+        hold_step(c, k, t, step);
         free(of.scale);
     }
     for (int i = 0; i < k->references; i++) reference_end(&k->reference[i]);
@@ -268,7 +267,7 @@ static outcome run_overlapping(check *k, const trainer_options *o, check_result 
 }
 
 /* Trains once more: every operation is compared with the host's, every transfer is proven. A machine that may not
- * repeat its bits is held to the references as well. */
+ * repeat its bits is held to the references as well, unless these took the first run's choices or scales. */
 static outcome run_observed(check *k, const trainer_options *o, bool repeats, check_result *c, case_result *r)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
@@ -283,7 +282,7 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
         if (t) trainer_step(t);
         if (t) machine_sync(t->machine);
         if (t) delivery_judge_sums(t->machine);
-        if (!repeats) hold_step(c, k, t, step, false);
+        if (!repeats && !k->routes && !k->scales) hold_step(c, k, t, step);
     }
     delivery_report d = delivery_judge(t ? t->machine : NULL);
     c->transfers = d.transfers;

@@ -39,7 +39,7 @@ typedef struct {
     case_result *r;
     const trainer *t;
     conserved_steps *k;
-    double comparisons;
+    double comparisons, largest_squares; /* the latter of all slices before their sums */
 } judging;
 typedef struct {
     const bucket *b;
@@ -116,6 +116,7 @@ static void compare(judging *j, const judged_sum *s, int64_t i, const slice_tota
     const double total[SUM_MOMENTS] = { before->of[SLICE_SIGNED], after->of[SLICE_SIGNED] };
     double difference = fabs(total[AFTER_SUM] - total[BEFORE_SUM]), ratio = difference > 0.0 ? difference / limit : 0.0;
     bool passed = difference <= limit && isfinite(limit);
+    j->largest_squares = fmax(j->largest_squares, before->of[SLICE_SQUARES]);
     if (!passed && !(isfinite(ratio) && ratio > 1.0)) ratio = (double)INFINITY;
     if (!passed) say_failure(j, s, i, total, limit);
     j->r->conserved.worst = fmax(j->r->conserved.worst, ratio);
@@ -151,6 +152,19 @@ static void each_sum(judging *j, void (*f)(judging *j, const judged_sum *s))
         }
 }
 
+/* Totals that are all zero would agree, too. A kernel that adds up nothing is told from gradients that are zero by the
+ * gradient norm, which has an operation of its own. Collective over the world. */
+static void fail_zeros(judging *j)
+{
+    conservation *c = &j->r->conserved;
+    double norm = 0.0;
+    for (int64_t step = 0; step < j->r->completed; step++) norm = fmax(norm, j->r->gradient_norm[step]);
+    world_maximum(&j->largest_squares, 1);
+    if (j->comparisons == 0.0 || j->largest_squares != 0.0 || norm == 0.0 || !j->t || c->failed++) return;
+    c->worst = (double)INFINITY;
+    snprintf(c->sentence, sizeof c->sentence, "all totals are zero, but the gradient norm reaches %.3g", norm);
+}
+
 void conserved_judge(case_result *r, trainer *t)
 {
     conservation *c = &r->conserved;
@@ -160,6 +174,7 @@ void conserved_judge(case_result *r, trainer *t)
     world_sum(counts, 1);
     j.comparisons = counts[0];
     if (t) each_sum(&j, judge_sum);
+    fail_zeros(&j);
     replicas_compare(r, t);
     counts[0] = (double)c->failed;
     world_sum(counts, 1);

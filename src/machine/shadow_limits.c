@@ -132,15 +132,15 @@ shadow_limit limit_of_scalars(const op *o, const op_home *home, int which)
     return (shadow_limit){ .roundings = F64_UNITS + 3 * 0x1p-52 * largest_correction, .absolute = 3 * 0x1p-52 };
 }
 
-/* The i-th sum of n parts in a format of unit roundoff u is off by at most gamma = (n - 1) u / (1 - (n - 1) u) times
- * the sum of their magnitudes (Higham 2002, 4.2), whatever the order. The host adds FP32 and BF16 in FP32 and rounds
- * the result once, by half a unit in its last place; NCCL adds BF16 in BF16. The sum in double that it is compared
- * with, and sums of doubles on either machine, have u = 2^-53: twice that is allowed for. */
+/* A sum of n parts in a format of unit roundoff u is off by at most ((1 + u)^(n - 1) - 1) times the sum of their
+ * magnitudes (Higham 2002, lemma 3.1), whatever the order. The host adds FP32 and BF16 in FP32 and rounds the result
+ * once, by half a unit in its last place; NCCL adds BF16 in BF16, so that the bound of many ranks is wide. The sum in
+ * double that it is compared with, and sums of doubles on either machine, have u = 2^-53: twice that is allowed for. */
 double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes)
 {
     int exponent, digits = type == BF16 ? 8 : 24;
     double u = type == F64 ? 0x1p-52 : type == BF16 && home->cuda ? BF16_HALF_UNIT : F32_HALF_UNIT;
-    double n = (double)(ranks - 1), gamma = n * u < 0.5 ? n * u / (1 - n * u) : INFINITY;
+    double gamma = expm1((double)(ranks - 1) * log1p(u));
     frexp(result, &exponent);
     double half_unit = type == F64 ? 0.0 : ldexp(0.5, (exponent > -125 ? exponent : -125) - digits);
     return half_unit + gamma * magnitudes;

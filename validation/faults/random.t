@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Random faults over all families, precisions and layouts, in the check and in the timed steps alike (faults.py).
 
-    faults/random.t [SEED]       the default seed is the day's; 40 faults, 400 in the long suite"""
+    faults/random.t [SEED]       the default seed is 1; 40 faults, 400 in the long suite"""
 import os
 import random
 import sys
-import time
 from collections import Counter
 
 from faults import LAYOUTS, PRECISIONS, RANKS, executions, judge, run, wrong
@@ -14,7 +13,7 @@ from program import Tap
 FAULTS = 400 if "XGSW_TEST_LONG" in os.environ else 40
 KINDS = ["drop", "stale", "repeat", "scale", "flip", "unwait"]
 
-seed, tap = int(sys.argv[1]) if len(sys.argv) > 1 else int(time.time()) // 86400, Tap()
+seed, tap = int(sys.argv[1]) if len(sys.argv) > 1 else 1, Tap()
 draw = random.Random(seed)
 cells = draw.sample([(*layout, precision, "") for layout in LAYOUTS for precision in PRECISIONS], FAULTS // 10 + 4)
 healthy = dict(zip((cell[:3] for cell in cells), run(cells)))

@@ -38,10 +38,9 @@ void say_replay(const case_result *r)
 {
     const shadow_report *s = &r->replay;
     const delivery_report *d = &r->replay_delivery;
-    if (s->operations == 0) return;
+    if (s->operations + s->products + d->transfers == 0) return;
     say("Replay     %lld matrix product%s and %lld transfer%s checked, %lld operation%s compared with the host's; "
-        "largest "
-        "differences %.3g and %.3g of what is allowed   %.2f s\n",
+        "largest differences %.3g and %.3g of what is allowed   %.2f s\n",
         (long long)s->products, plural(s->products), (long long)d->transfers, plural(d->transfers),
         (long long)s->operations, plural(s->operations), s->worst_comparison, s->worst, r->replay_seconds);
     if (!(s->worst_comparison <= 1.0)) say("Replay     FAILED: %s\n", s->worst_product);
@@ -52,7 +51,8 @@ void say_replay(const case_result *r)
 void say_kernels(const shadow_report *s)
 {
     if (s->operations == 0) return;
-    say("Kernels    %lld operation%s beside the host's, %lld element%s; largest difference %.3g of what is allowed, "
+    say("Kernels    %lld operation%s compared with the host's, %lld element%s; largest difference %.3g of what is "
+        "allowed, "
         "%s\n",
         (long long)s->operations, plural(s->operations), (long long)s->elements, plural(s->elements), s->worst,
         s->worst_operation);

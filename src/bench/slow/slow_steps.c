@@ -56,8 +56,9 @@ void slow_steps_find(case_result *r, const char *hosts, size_t stride)
         if (r->step_seconds[s] <= SLOW_STEP * median || r->slow_steps++ >= SLOW_STEPS_NAMED) continue;
         int i = slow_rank(r, s, mean);
         if (i >= 0) snprintf(who, sizeof who, "rank %d on %.32s", i, hosts + (size_t)i * stride);
-        used += (size_t)snprintf(r->slow_step_names + used, room - used, "%s%lld (%.3g times, %s)", used ? ", " : "",
-                                 (long long)s, r->step_seconds[s] / median, who);
+        if (used < room)
+            used += (size_t)snprintf(r->slow_step_names + used, room - used, "%s%lld (%.3g times, %s)",
+                                     used ? ", " : "", (long long)s, r->step_seconds[s] / median, who);
     }
     free(mean);
 }
