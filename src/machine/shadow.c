@@ -86,7 +86,7 @@ static candidate *candidate_of(shadow *s, const op *o)
     if (new.product) write_form(new.name, o);
     else snprintf(new.name, sizeof new.name, "%s", o->origin.name ? o->origin.name : "");
     for (int i = 0; i < s->candidates; i++)
-        if (s->list[i].kind == new.kind && s->list[i].phase == new.phase && strcmp(s->list[i].name, new.name) == 0)
+        if (strcmp(s->list[i].name, new.name) == 0 && s->list[i].kind == new.kind && s->list[i].phase == new.phase)
             return &s->list[i];
     if (s->candidates == s->room) s->list = realloc(s->list, (size_t)(s->room = 2 * s->room + 64) * sizeof *s->list);
     if (!s->list) FAIL("no memory for the names of operations");
