@@ -1,4 +1,4 @@
-/* One case: build, check, warm up, time, check again, judge. */
+/* One case: check, build, warm up, time, replay, judge. */
 #pragma once
 #include "bench/judge.h"
 #include "bench/result/repeats.h"

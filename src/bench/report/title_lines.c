@@ -84,9 +84,8 @@ void say_title(const run_source *run)
     say_preloaded(run->libraries);
     say("Rules      " RULES_VERSION ": what VALID and Comparable mean, and why, is said in validation/RULES.md\n");
     say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
-    say("A case is PASSED if its check's residual is below %d, its operations and transfers are those of the "
-        "references, "
-        "its numbers finite, its order without hazards.\n",
+    say("A case is PASSED if its check's residual is below %d, operations and transfers are those of the references,\n"
+        "sums of gradients and copies of weights agree, numbers are finite, and the order has no hazards.\n",
         CHECK_THRESHOLD);
     if (run->cuda && run->cuda[0]) say_devices(run);
 }

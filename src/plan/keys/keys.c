@@ -140,7 +140,8 @@ static const key_row table[KEYS] = {
     [KEY_CHECK] = { "check", WORD(check_names), .fallback = "full", FIELD(check),
                     .explanation =
                         "model: train the check model before the steps and compare it with its references; full: "
-                        "also replay two steps after them, and check every form of matrix product, a sample of the "
+                        "also replay one or two steps after them, and check every form of matrix product, a sample of "
+                        "the "
                         "other operations, and transfers" },
     [KEY_EXPECT] = { "expect", FACTOR(expect_names, 1e-3, 1e15), .fallback = "none", FIELD(expect),
                      .explanation =
