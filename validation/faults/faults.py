@@ -37,6 +37,11 @@ def run(cases):
     return found
 
 
+def operations(result):
+    """Of a step: what a deck's fault can name. The totals that prove sums of gradients change no number."""
+    return [name for name in result["operations"] if name != "signed_sums"]
+
+
 def executions(result, operation):
     """Of a step, on rank 0."""
     return max(1, result["operations"][operation]["count"] // STEPS)

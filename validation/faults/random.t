@@ -7,7 +7,7 @@ import random
 import sys
 from collections import Counter
 
-from faults import LAYOUTS, PRECISIONS, RANKS, executions, judge, run, wrong
+from faults import LAYOUTS, PRECISIONS, RANKS, executions, judge, operations, run, wrong
 from program import Tap
 
 FAULTS = 400 if "XGSW_TEST_LONG" in os.environ else 40
@@ -22,7 +22,7 @@ tap.ok(not failed, f"seed {seed}: {len(healthy)} cases without a fault PASSED", 
 faults = []
 for _ in range(FAULTS):
     where = draw.choice(list(healthy))
-    operation = draw.choice(list(healthy[where]["operations"]))
+    operation = draw.choice(operations(healthy[where]))
     nth = draw.randint(1, executions(healthy[where], operation))
     faults.append((*where, f"{draw.choice(KINDS)} {operation} {nth} {draw.randrange(RANKS)}"))
 words = judge(faults, healthy)

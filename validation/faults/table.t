@@ -5,7 +5,7 @@ faults that cannot strike, or strike another operation in the check than in the 
 import os
 from collections import Counter
 
-from faults import LAYOUTS, NEVER, PRECISIONS, RANKS, executions, judge, run, wrong
+from faults import LAYOUTS, NEVER, PRECISIONS, RANKS, executions, judge, operations, run, wrong
 from program import PROGRAM, Tap, alone, deck_file, results
 
 KINDS = ["drop", "stale", "scale", "repeat", "flip"]
@@ -25,7 +25,7 @@ tap.ok(not failed, f"{len(healthy)} cases without a fault PASSED", failed)
 
 faults, seen = [], Counter()
 for where, result in healthy.items():
-    for at, operation in enumerate(result["operations"]):
+    for at, operation in enumerate(operations(result)):
         if seen[operation] and not EVERYTHING:
             continue
         seen[operation] += 1
