@@ -2,13 +2,11 @@
 #include "bench/conservation.h"
 #include "base/fail.h"
 #include "bench/replicas.h"
+#include "machine/shadow.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One false alarm in so many runs. */
-static const double FALSE_ALARMS = 1e-6;
 
 conserved_steps *conserved_open(const trainer *t, int64_t steps)
 {
@@ -47,9 +45,6 @@ typedef struct {
     conserved_sum of;
     int64_t slots;
 } judged_sum;
-typedef struct {
-    double of[SLICE_TOTALS];
-} slice_totals;
 
 static int64_t slice_elements(const judged_sum *s, int64_t slice)
 {
@@ -68,9 +63,8 @@ static void count(judging *j, const judged_sum *s)
 }
 
 /* A result G = g_1 + ... + g_n is off by some e at each place, and the totals differ by D = sum of s e, s being random
- * signs of which e knows nothing. For |e| <= b Hoeffding (1963, theorem 2) gives P(|D| >= t) <= 2 exp(-t^2 / (2 V)), V
- * = sum of b^2. With N comparisons t = sqrt(2 ln(2 N / 1e-6) V) is passed by chance once in a million runs. Adding up D
- * itself, in double, costs nothing beside it.
+ * signs of which e knows nothing. For |e| <= b it may be signed_sum_limit times sqrt(V), V = sum of b^2. This returns
+ * sqrt(V). Adding up D itself, in double, adds nothing to it.
  *
  * Added in FP32 and rounded once: b = h + (n - 1) 2^-24 sum of |g_r|, where h is half a unit in the last place of G, at
  * most 2^-8 |G| or, of subnormal BF16, 2^-134; of an FP32 result there is no h. (sum of |g_r|)^2 <= n sum of g_r^2.
@@ -111,8 +105,8 @@ static void compare(judging *j, const judged_sum *s, int64_t i, const slice_tota
 {
     int64_t owners = s->of.scatters ? s->of.over->size : 1;
     double elements = (double)(slice_elements(s, i % SUM_SLICES) * owners * steps_in(j->k, i / SUM_SLICES));
-    double limit = limit_of(s, elements, before->of[SLICE_SQUARES], after->of[SLICE_SQUARES]) *
-                   sqrt(2.0 * log(2.0 * j->comparisons / FALSE_ALARMS));
+    double limit =
+        limit_of(s, elements, before->of[SLICE_SQUARES], after->of[SLICE_SQUARES]) * signed_sum_limit(j->comparisons);
     const double total[SUM_MOMENTS] = { before->of[SLICE_SIGNED], after->of[SLICE_SIGNED] };
     double difference = fabs(total[AFTER_SUM] - total[BEFORE_SUM]), ratio = difference > 0.0 ? difference / limit : 0.0;
     bool passed = difference <= limit && isfinite(limit);

@@ -207,7 +207,7 @@ static void agree_on_shadow(shadow_report *s)
     s->left_out = (int64_t)counts[3];
     s->products = (int64_t)counts[4];
     s->comparisons = (int64_t)counts[5];
-    s->worst_comparison = worst[1] / product_limit(s->comparisons);
+    s->worst_comparison = worst[1] / signed_sum_limit((double)s->comparisons);
 }
 
 /* Findings of any rank fail the case on all of them. */

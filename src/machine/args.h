@@ -110,6 +110,9 @@ typedef struct {
 enum { SUM_SLICES = 16 };
 enum { SLICE_SIGNED, SLICE_SQUARES, SLICE_TOTALS };
 typedef struct {
+    double of[SLICE_TOTALS];
+} slice_totals;
+typedef struct {
     uint64_t key;
     int64_t place;
     int owners;

@@ -33,7 +33,7 @@ typedef struct {
     char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
     char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
     int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
-    double worst_comparison;        /* product_limit says how large it may be */
+    double worst_comparison;        /* signed_sum_limit says how large it may be */
     char worst_product[200];
 } shadow_report;
 

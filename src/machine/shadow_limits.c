@@ -206,3 +206,11 @@ shadow_limit limit_of_attention_backward(const op *o, const op_home *home, int w
     bool library = home->cuda && !home->own_attention && !home->deterministic;
     return library ? staged(limit, o, which) : limit;
 }
+
+/* ---- random signs ---- */
+
+double signed_sum_limit(double comparisons)
+{
+    static const double false_alarms = 1e-6;
+    return sqrt(2.0 * log(2.0 * fmax(comparisons, 1.0) / false_alarms));
+}

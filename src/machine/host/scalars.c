@@ -133,10 +133,6 @@ void host_step_clip(const op *o, void *scratch)
 
 /* ---- signed sums ---- */
 
-typedef struct {
-    double of[SLICE_TOTALS];
-} slice_totals;
-
 /* n: whole runs of signs, of which the first has this number. */
 static void add_tile(slice_totals *t, const float *restrict x, int64_t n, uint64_t key, int64_t run)
 {

@@ -55,7 +55,7 @@ static void right_ones_pass(void **state)
         assert_int_equal(r->elements, r->operations * ROWS * WIDTH);
         assert_int_equal(r->products, mode == SHADOW_SAMPLED); /* all have one form */
         assert_int_equal(r->comparisons, r->products * ROWS);
-        assert_true(r->worst_comparison <= product_limit(r->comparisons));
+        assert_true(r->worst_comparison <= signed_sum_limit((double)r->comparisons));
         close_product(&f);
     }
 }

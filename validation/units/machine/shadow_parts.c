@@ -79,7 +79,7 @@ static void every_name_of_a_step_is_shadowed(void **state)
         assert_int_equal(some.operations, 2 * names);
         assert_in_range(one.products, 10, 20); /* 15, of which some share a form; weights' gradients have two */
         assert_int_equal(some.products, one.products);
-        assert_true(some.worst_comparison > 0.0 && some.worst_comparison < product_limit(some.comparisons));
+        assert_true(some.worst_comparison > 0.0 && some.worst_comparison < signed_sum_limit((double)some.comparisons));
     }
 }
 

@@ -6,9 +6,6 @@
 
 enum { THREADS = 256, FLIGHT = 4, STRIPS = 32, CHUNK = THREADS * STRIPS * STRIP };
 
-struct slice_totals {
-    double of[SLICE_TOTALS];
-};
 struct warp_slice_totals {
     slice_totals of[THREADS / WARP];
 };

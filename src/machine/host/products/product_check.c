@@ -273,9 +273,3 @@ product_finding product_compare(const checked_product *p)
     free(sign);
     return all;
 }
-
-double product_limit(int64_t comparisons)
-{
-    static const double false_alarms = 1e-6;
-    return sqrt(2.0 * log(2.0 * fmax((double)comparisons, 1.0) / false_alarms));
-}

@@ -87,7 +87,7 @@ static double judged(const product *p, uint32_t draw)
     product_finding f = product_compare(&(checked_product){ &p->o, { 0 }, p->before, draw, read_host, NULL });
     int64_t rows = p->o.operand[0].tensor.stride[p->c.t.dims - 1] == 1 ? M : N, columns = M + N - rows;
     assert_int_equal(f.comparisons, (p->c.t.dims == 3 ? p->c.t.dim[0] : 1) * rows * ((columns + 255) / 256));
-    return f.worst / product_limit(f.comparisons);
+    return f.worst / signed_sum_limit((double)f.comparisons);
 }
 
 static void right_products_pass(void **state)
