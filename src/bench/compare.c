@@ -1,7 +1,6 @@
 /* Comparison with the reference. */
 #include "bench/compare.h"
 #include "base/fail.h"
-#include "base/fp8.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdlib.h>
@@ -124,15 +123,6 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
     worst.rank = rank_of_largest(own[worst.row]);
     free(own);
     return worst;
-}
-
-/* Codes are made of what BF16 has. */
-double compare_as_kept(const trainer *t, const param *p, double value)
-{
-    dtype type = t->stage.params.buckets[p->bucket].weight.type;
-    float bf16 = bf16_widen(bf16_round((float)value));
-    if (type == E4M3) return (double)e4m3_widen(e4m3_round(bf16 * t->scale[p->codes * FP8_FACTORS + FP8_SCALE]));
-    return type == BF16 ? (double)bf16 : value;
 }
 
 uint64_t compare_digest(const trainer *t)

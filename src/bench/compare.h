@@ -22,8 +22,6 @@ typedef enum { COMPARE_GRADIENT, COMPARE_ALONG, COMPARE_WEIGHT } compared;
 enum { ALONG_ELEMENTS = 2048 };
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start);
 
-/* A weight as its type holds it; of codes the number that the code is, by the scale that trainer_scales has read. */
-double compare_as_kept(const trainer *t, const param *p, double value);
 /* A digest of the bits of this rank's weights, masters included. Between steps: it uses the place of the norm's sum. */
 uint64_t compare_digest(const trainer *t);
 

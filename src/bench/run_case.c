@@ -146,38 +146,38 @@ static void digest_weights(case_result *r, const trainer *t)
 
 static void timed_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
-    trainer t;
     mesh m;
     char name[SPLIT_NAME];
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
+    trainer own, *t = m.takes_part ? &own : NULL;
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     watch_doing("building the case", -1);
-    if (m.takes_part) {
-        trainer_build(&t, c, &m, &o, share);
-        trainer_initialize(&t);
+    if (t) {
+        trainer_build(t, c, &m, &o, share);
+        trainer_initialize(t);
         r->sampler = machine_sampler(o.machine.kind);
-        r->sums = conserved_open(&t, c->minutes > 0.0 ? CONSERVED_STEPS : r->total);
+        r->sums = conserved_open(t, c->minutes > 0.0 ? CONSERVED_STEPS : r->total);
     }
     machine_agree(o.machine.kind);
     name_part(name, c);
-    int part = world_split(name, m.takes_part ? 0 : -1, world_rank());
+    int part = world_split(name, t ? 0 : -1, world_rank());
     clocks_first_barrier(&r->clock);
-    if (m.takes_part) {
-        train(r, &t, part, in);
-        take_from_trainer(r, &t);
+    if (t) {
+        train(r, t, part, in);
+        take_from_trainer(r, t);
     }
-    conserved_judge(r, m.takes_part ? &t : NULL);
-    digest_weights(r, m.takes_part ? &t : NULL);
-    if (m.takes_part) {
-        if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, &t);
-        result_add_machine(r, t.machine, &r->replay);
+    conserved_judge(r, t);
+    digest_weights(r, t);
+    if (t) {
+        if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, t);
+        result_add_machine(r, t->machine, &r->replay);
     }
-    r->replay_delivery = delivery_judge(m.takes_part ? t.machine : NULL);
-    fault_struck(c, m.takes_part ? t.machine : NULL, r->struck);
+    r->replay_delivery = delivery_judge(t ? t->machine : NULL);
+    fault_struck(c, t ? t->machine : NULL, r->struck);
     clocks_last_barrier(&r->clock);
-    gather_case(r, m.takes_part ? &t : NULL, o.machine.kind);
+    gather_case(r, t, o.machine.kind);
     world_release(name);
     mesh_close(&m);
 }

@@ -97,13 +97,17 @@ static bool parcel_of(const op *o, bool sent, int i, parcel *p)
     return true;
 }
 
+/* The same number for a group on all its ranks. */
+static uint64_t group_key(const group *g)
+{
+    return mix64(mix64(fnv1a(g->axis) | (uint64_t)g->channel << 32) ^ (uint64_t)(int64_t)g->first);
+}
+
 static uint64_t parcel_key(const op *o, bool sent, const parcel *p)
 {
     const group *g = o->args.fabric.group;
     uint64_t own = (uint64_t)group_world_rank(g, g->rank), other = (uint64_t)group_world_rank(g, p->peer);
-    uint64_t key = mix64(fnv1a(g->axis) | (uint64_t)g->channel << 32);
-    key = mix64(key ^ (uint64_t)(int64_t)g->first);
-    key = mix64(key ^ o->args.fabric.sequence);
+    uint64_t key = mix64(group_key(g) ^ o->args.fabric.sequence);
     key = mix64(key ^ (sent ? own << 32 | other : other << 32 | own));
     return mix64(key ^ (uint64_t)p->number);
 }
@@ -140,10 +144,9 @@ static size_t copy_bytes(const op *o)
     return (tensor_span(&o->operand[0].tensor) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
-size_t delivery_sum_bytes(const op *o)
-{
-    return o->kind == OP_REDUCE_SCATTER || o->kind == OP_ALL_REDUCE ? 2 * copy_bytes(o) : 0;
-}
+static bool adds(op_kind kind) { return kind == OP_REDUCE_SCATTER || kind == OP_ALL_REDUCE; }
+
+size_t delivery_sum_bytes(const op *o) { return adds(o->kind) ? 2 * copy_bytes(o) : 0; }
 
 static tensor copy_of(delivery *d, queue *q, const op *o)
 {
@@ -180,10 +183,9 @@ static void keep_result(delivery *d, queue *q)
 /* The first of its name, group and shape. The two ends of a link have different names. */
 static bool is_first(delivery *d, const op *o)
 {
-    const group *g = o->args.fabric.group;
-    uint64_t key = mix64(fnv1a(g->axis) | (uint64_t)g->channel << 32) ^ (uint64_t)o->kind << 48;
+    uint64_t key = group_key(o->args.fabric.group) ^ (uint64_t)o->kind << 48;
     if (o->kind != OP_EXCHANGE) key ^= fnv1a(o->origin.name ? o->origin.name : "");
-    key = mix64(mix64(key ^ (uint64_t)(int64_t)g->first) ^ (uint64_t)(o->operands ? op_bytes(o) : 0.0));
+    key = mix64(mix64(key) ^ (uint64_t)(o->operands ? op_bytes(o) : 0.0));
     for (int i = 0; i < d->seen_count; i++)
         if (d->seen[i] == key) return false;
     d->seen = realloc(d->seen, (size_t)(d->seen_count + 1) * sizeof *d->seen);
@@ -192,22 +194,20 @@ static bool is_first(delivery *d, const op *o)
     return true;
 }
 
-static bool moves(op_kind kind) { return kind == OP_ALL_GATHER || kind == OP_ALL_TO_ALL || kind == OP_EXCHANGE; }
-
 void delivery_before(delivery *d, queue *q, const op *o)
 {
-    d->proves = op_is_transfer(o->kind) && (d->mode == DELIVERY_ALL || (moves(o->kind) && is_first(d, o)));
+    d->proves = op_is_transfer(o->kind) && (d->mode == DELIVERY_ALL || (!adds(o->kind) && is_first(d, o)));
     if (!d->proves) return;
     d->report.transfers++;
-    if (moves(o->kind)) digest_side(d, q, o, true);
-    else keep_parts(d, q, o);
+    if (adds(o->kind)) keep_parts(d, q, o);
+    else digest_side(d, q, o, true);
 }
 
 void delivery_after(delivery *d, queue *q, const op *o)
 {
     if (!d->proves) return;
-    if (moves(o->kind)) digest_side(d, q, o, false);
-    else keep_result(d, q);
+    if (adds(o->kind)) keep_result(d, q);
+    else digest_side(d, q, o, false);
 }
 
 /* ---- judging ---- */

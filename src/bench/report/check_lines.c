@@ -51,9 +51,8 @@ void say_replay(const case_result *r)
 void say_kernels(const shadow_report *s)
 {
     if (s->operations == 0) return;
-    say("Kernels    %lld operation%s compared with the host's, %lld element%s; largest difference %.3g of what is "
-        "allowed, "
-        "%s\n",
+    say("Kernels    %lld operation%s compared with the host's, %lld element%s; "
+        "largest difference %.3g of what is allowed, %s\n",
         (long long)s->operations, plural(s->operations), (long long)s->elements, plural(s->elements), s->worst,
         s->worst_operation);
     say_mismatch(s, "Kernels");
@@ -62,9 +61,8 @@ void say_kernels(const shadow_report *s)
 void say_conservation(const conservation *c)
 {
     if (c->comparisons)
-        say("Sums       %lld total%s of gradients before and after a sum over ranks; largest difference %.3g of what "
-            "is "
-            "allowed\n",
+        say("Sums       %lld total%s of gradients before and after a sum over ranks; "
+            "largest difference %.3g of what is allowed\n",
             (long long)c->comparisons, plural(c->comparisons), c->worst);
     if (c->replicas)
         say("Weights    %lld cop%s compared with the first rank's after the last step; %lld differ%s\n",

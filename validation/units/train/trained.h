@@ -2,6 +2,7 @@
  * losses, norms, and whole gradients and weights in the logical order of the parameter table. */
 #pragma once
 #include "base/fail.h"
+#include "base/fp8.h"
 #include "bench/compare.h"
 #include "bench/routing.h"
 #include "bench/scaling.h"
@@ -208,6 +209,15 @@ static inline void halve_scales(const trained *r, trainer *t)
     free(pairs);
 }
 
+/* Returns a weight as its type holds it: of codes, which are made of what BF16 has, the code as a number. */
+static double as_kept(const trainer *t, const param *p, double value)
+{
+    dtype type = t->stage.params.buckets[p->bucket].weight.type;
+    float bf16 = bf16_widen(bf16_round((float)value));
+    if (type == E4M3) return (double)e4m3_widen(e4m3_round(bf16 * t->scale[p->codes * FP8_FACTORS + FP8_SCALE]));
+    return type == BF16 ? (double)bf16 : value;
+}
+
 /* Elements of this rank's whole weights that differ from what their owners hold, as rounded, and padding that is not
  * zero. */
 static inline double count_weight_errors(const trainer *t, const trained *r)
@@ -223,7 +233,7 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
         for (param_run run = { 0 }; param_next_run(row, f, &run);)
             for (int64_t k = 0; k < run.count; k++) {
                 double want = run.logical < 0 ? 0.0 : r->weight[r->base[row->logical] + run.logical + k];
-                errors += tensor_value(&whole, run.local + k - f.first) != compare_as_kept(t, row, want);
+                errors += tensor_value(&whole, run.local + k - f.first) != as_kept(t, row, want);
             }
         machine_view_end(t->machine, &whole);
     }
