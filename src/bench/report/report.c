@@ -60,10 +60,12 @@ static void report_case_ends(void *state, const case_result *r)
     report *t = state;
     progress_clear(&t->progress);
     t->row[t->rows++] = summary_row_of(r);
-    if (r->verdict != VERDICT_SKIPPED) say_kernels(&r->shadow);
-    if (r->verdict != VERDICT_SKIPPED) say_replay(r);
-    if (r->verdict != VERDICT_SKIPPED) say_conservation(&r->conserved);
-    if (r->verdict != VERDICT_SKIPPED && r->completed > r->given->warmup) say_numbers(r);
+    if (r->verdict != VERDICT_SKIPPED) {
+        say_kernels(&r->shadow);
+        say_replay(r);
+        say_conservation(&r->conserved);
+        if (r->completed > r->given->warmup) say_numbers(r);
+    }
     say_verdict(r);
 }
 
