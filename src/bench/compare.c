@@ -183,23 +183,3 @@ worst_row compare_norm(const trainer *t, const reference *r, int step)
 {
     return compare_scalar(t, step, SCALAR_NORM, r->norm[step]);
 }
-
-/* Norm of the gradient that the ranks hold, each element once. Collective. */
-static double held_norm(const trainer *t)
-{
-    double total = 0.0;
-    for (int i = 0; t && i < t->stage.params.bucket_count; i++) {
-        const bucket *b = &t->stage.params.buckets[i];
-        int64_t count = bucket_first_owner(b) ? b->shard_elements : 0;
-        tensor x = machine_view(t->machine, tensor_slice(gradient_shard(b), 0, 0, count));
-        for (int64_t k = 0; k < count; k++) {
-            double value = tensor_value(&x, k);
-            total += value * value;
-        }
-        machine_view_end(t->machine, &x);
-    }
-    world_sum(&total, 1);
-    return sqrt(total);
-}
-
-worst_row compare_norm_held(const trainer *t, int step) { return compare_scalar(t, step, SCALAR_NORM, held_norm(t)); }

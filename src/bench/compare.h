@@ -30,7 +30,5 @@ worst_row compare_losses(const trainer *t, const reference *r, int step);
 /* The same for a step's mean loss and gradient norm as every rank reports them. Collective over the world. */
 worst_row compare_mean_loss(const trainer *t, const reference *r, int step);
 worst_row compare_norm(const trainer *t, const reference *r, int step);
-/* The norm as every rank reports it, against that of the gradients that the ranks hold. Collective over the world. */
-worst_row compare_norm_held(const trainer *t, int step);
 /* The largest of what the ranks bring, and whose it is. Collective over the world. Not finite counts as 1e100. */
 worst_row compare_largest(double own);

@@ -13,15 +13,14 @@ static int64_t layers_of(const trainer *t) { return mixture_of(t)->choices.dim[1
 /* One router's decisions in one microbatch, to read. */
 typedef struct {
     tensor logits, choices;
-    int64_t tokens, experts, capacity; /* of all tokens, who compete */
+    int64_t tokens, experts;
 } decisions;
 
 static decisions decisions_open(const trainer *t, int64_t microbatch, int64_t layer)
 {
     const mixture *x = mixture_of(t);
     decisions d = { .logits = machine_view(t->machine, mixture_logits(x, microbatch, layer)),
-                    .choices = machine_view(t->machine, mixture_choices(x, microbatch, layer)),
-                    .capacity = x->args.rows / x->args.groups };
+                    .choices = machine_view(t->machine, mixture_choices(x, microbatch, layer)) };
     d.tokens = d.logits.dim[0];
     d.experts = d.logits.dim[1];
     return d;
@@ -37,63 +36,6 @@ static int32_t choice_at(const decisions *d, int64_t i) { return ((const int32_t
 static float logit_at(const decisions *d, int64_t token, int64_t e)
 {
     return (float)tensor_value(&d->logits, token * d->experts + e);
-}
-
-static top_two two_largest(const decisions *d, int64_t token)
-{
-    top_two t = top_two_none();
-    for (int64_t e = 0; e < d->experts; e++) t = top_two_with(t, (int)e, logit_at(d, token, e));
-    return t;
-}
-
-/* ---- the rule ---- */
-
-typedef struct {
-    float weight;
-    int64_t number;
-    int expert;
-} ranked_choice;
-
-/* By expert, the heaviest first, of equals the lower row. */
-static int heavier(const void *a, const void *b)
-{
-    const ranked_choice *x = a, *y = b;
-    if (x->expert != y->expert) return x->expert - y->expert;
-    if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
-    return x->number < y->number ? -1 : 1;
-}
-
-static int64_t broken_in(const decisions *d)
-{
-    int64_t broken = 0, first = 0, n = CHOICES * d->tokens;
-    ranked_choice *list = calloc((size_t)n, sizeof *list);
-    if (!list) FAIL("no memory for %lld choices", (long long)n);
-    for (int64_t token = 0; token < d->tokens; token++) {
-        top_two t = two_largest(d, token);
-        pair_weights w = pair_softmax(t.logit[0], t.logit[1]);
-        for (int k = 0; k < CHOICES; k++)
-            list[CHOICES * token + k] = (ranked_choice){ w.of[k], CHOICES * token + k, t.expert[k] };
-    }
-    qsort(list, (size_t)n, sizeof *list, heavier);
-    for (int64_t i = 0; i < n; i++) {
-        if (list[i].expert != list[first].expert) first = i;
-        int32_t expert = list[i].expert, want = i - first < d->capacity ? expert : choice_dropped(expert);
-        broken += choice_at(d, list[i].number) != want;
-    }
-    free(list);
-    return broken;
-}
-
-int64_t routing_broken(const trainer *t)
-{
-    int64_t broken = 0;
-    for (int64_t m = 0; t && m < t->given->microbatches; m++)
-        for (int64_t l = 0; l < layers_of(t); l++) {
-            decisions d = decisions_open(t, m, l);
-            broken += broken_in(&d);
-            decisions_close(t, &d);
-        }
-    return broken;
 }
 
 /* ---- from the mesh to the references ---- */

@@ -1,11 +1,9 @@
-/* What the routers of a check model decided: by the rule, and as the references would have, whose steps take it. */
+/* What the routers of a check model decided. The references take it, and say where they would have decided otherwise.
+ */
 #pragma once
 #include "bench/reference.h"
 #include "train/trainer.h"
 
-/* How many of this rank's choices of the last step are not the two largest of the logits that its routers computed, or
- * were dropped or kept against the rule. The caller has waited for the step. t NULL: takes no part. */
-int64_t routing_broken(const trainer *t);
 /* A sequence's choices as codes [layers, positions], each a pair of choices in one number, 0 where a rank has none: the
  * sum over the ranks is the whole. collect: this rank's part, of the last step. write: the whole, of one sequence, as
  * what one rank on the host is given before its next step in a microbatch of one sequence. */

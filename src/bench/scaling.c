@@ -81,61 +81,6 @@ scale_difference scaling_give(trainer *t, const double *scale)
     return d;
 }
 
-/* values [tensors] += what became codes in that step. */
-static void add_values(const trainer *t, int64_t step, double *values)
-{
-    int64_t n = trainer_fp8(t, step).tensors;
-    for (int64_t i = 0; i < n; i++) values[i] += (double)t->count[i * FP8_COUNTS + FP8_VALUES];
-}
-
-static bool is_misreported(const trainer *run, const trainer *alone, int64_t number, double values, double all)
-{
-    int64_t at = number * FP8_FACTORS + FP8_SCALE;
-    bool taken = fp8_delays(run->given);
-    return (taken && run->scale[at] != alone->scale[at]) || (number % FP8_KINDS != FP8_WEIGHT && values != all);
-}
-
-int64_t scaling_misreported(const trainer *run, const trainer *alone, int64_t step)
-{
-    int64_t n = fp8_tensors(alone->given), wrong = 0;
-    double *values = doubles(n), *all = doubles(n);
-    if (run) add_values(run, step, values);
-    add_values(alone, step, all);
-    world_sum(all, n);
-    for (int64_t i = 0; run && i < n; i++) wrong += is_misreported(run, alone, i, values[i], all[i]);
-    free(values);
-    free(all);
-    return wrong;
-}
-
-static double digest_of(const float *scale, int64_t n)
-{
-    uint32_t digest = 0;
-    for (int64_t i = 0; i < n; i++) digest = (digest ^ float_bits(scale[i])) * 16777619u;
-    return digest;
-}
-
-static double digest_of_latest(const trainer *t)
-{
-    tensor latest = machine_view(t->machine, t->stage.work.fp8.scales);
-    double digest = digest_of(latest.data, tensor_elements(&latest));
-    machine_view_end(t->machine, &latest);
-    return digest;
-}
-
-int64_t scaling_unlike(const trainer *t, const bench_case *c, int64_t step)
-{
-    int64_t alike = c->layout.degree[AXIS_TENSOR] * c->layout.degree[AXIS_CONTEXT], ranks = world_ranks(), unlike = 0;
-    double *latest = doubles(2 * ranks), *reported = latest + ranks;
-    if (t) latest[world_rank()] = digest_of_latest(t);
-    if (t) reported[world_rank()] = digest_of(t->scale, trainer_fp8(t, step).tensors * FP8_FACTORS);
-    world_sum(latest, 2 * ranks);
-    for (int64_t i = 0; i < c->layout.ranks; i++)
-        unlike += latest[i] != latest[i / alike * alike] || reported[i] != reported[0];
-    free(latest);
-    return unlike;
-}
-
 static bool holds_layer(const stage *s, int64_t layer)
 {
     for (int i = 0; i < s->given->layout.chunks_per_stage; i++)

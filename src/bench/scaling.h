@@ -22,14 +22,6 @@ typedef struct {
 run_scales scaling_of_run(const trainer *t, const bench_case *c);
 /* Against those of a trainer of all tokens by itself, before a step; which then takes `scale`. */
 scale_difference scaling_give(trainer *t, const double *scale);
-/* Tensors of which the run's report of that step has another scale than `alone`, if it took the run's; or, of inputs
- * and gradients, another number of values that became codes than all ranks' `alone` together: each does once, on
- * whichever rank. Collective over the world; run NULL: this rank takes no part. */
-int64_t scaling_misreported(const trainer *run, const trainer *alone, int64_t step);
-/* Current scaling, behind that step: how many ranks have other scales of the last microbatches than the first of their
- * tensor and context ranks, or report others than rank 0. Collective over the world; t NULL: this rank takes no part.
- */
-int64_t scaling_unlike(const trainer *t, const bench_case *c, int64_t step);
 /* Current scaling, after the run's step: gives the scales of the parts of the experts to a trainer that computes as
  * reference.h says, sequence by sequence (imitated_ranks). Collective over the world; t NULL: takes no part. */
 void scaling_give_current(const trainer *t, const bench_case *check, const trainer *alone);

@@ -33,8 +33,10 @@ tensor = %d
 """
 RUN, STOP = 0.004, 0.008  # seconds
 SLOW = 1.5                # misdeeds.c
-# Of the time that the slow rank takes, in parts of its peer's. Beyond that the record's standard error, three times.
-NEAR = 0.05
+# Two processors of a virtual machine may be two threads of one core. There a rank runs up to twice as fast while its
+# peer waits. So the time that the slow rank takes may be half or twice the expected one. units/bench/outliers.c checks
+# the arithmetic.
+CORE = 2
 tap = Tap()
 place = Place()
 SHIM = shim_path("machine/misdeeds")
@@ -105,22 +107,21 @@ def play(tensor, **more):
     return place.start(2, **more)
 
 
-def name_it(rank, factor, name, near=NEAR):
-    """factor: of the seconds that its own computing takes; near None: more than its peer's is enough."""
+def name_it(rank, factor, name):
+    """factor: of the seconds that its own computing takes."""
     excess, error, reasons = judged(rank)
     said = [r for r in reasons if r.startswith("outlier ")]
     tap.say(f"{name}: {100 * excess:.1f} % +- {100 * error:.1f}, {100 * (factor - 1):.1f} % expected")
     tap.ok(len(said) == 1 and said[0].startswith(f"outlier rank {rank} on ") and said[0] in place.text("out"),
            f"{name}: named, and NOT VALID", place.text("out"))
-    if near:
-        tap.ok(abs(1 + excess - factor) < near * factor + 3 * error, f"{name}: its excess is right", said)
+    tap.ok(factor / CORE < 1 + excess < factor * CORE, f"{name}: its excess is of the right size", said)
 
 
-def stopped(rank, tensor=1, near=NEAR):
+def stopped(rank, tensor=1):
     run = play(tensor)
     factor = stop_again_and_again(run, rank)
     tap.ok(run.wait() == 0, f"rank {rank} of 2, stopped: the run goes on", place.text("err"))
-    name_it(rank, factor, f"rank {rank}, stopped, tensor {tensor}", near)
+    name_it(rank, factor, f"rank {rank}, stopped, tensor {tensor}")
 
 
 def slow(rank, tensor=1):
@@ -146,5 +147,5 @@ if LONG:
     for _ in range(3):
         stopped(0), slow(0), slow(1, tensor=2)
     # Where it waits it burns its processor's time, too, and is stopped there more often than it computes.
-    stopped(1, tensor=2, near=None)
+    stopped(1, tensor=2)
 tap.done()

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOKS = 100 };
+enum { LOOKS = 100000 }; /* at most 10 ms; a reader on a busy processor loses many races */
 static const char *const folders[] = { "/dev/shm", "/tmp" };
 static const double SILENT_SECONDS = 1.0; /* before the kernel is asked for the state of a process */
 
@@ -119,9 +119,11 @@ void cell_store(board_cell *c, const watch_event *e)
     memcpy(word, e, sizeof *e);
     for (int i = 0; i < CELL_WORDS; i++) atomic_store_explicit(&c->word[next & 1][i], word[i], memory_order_relaxed);
     atomic_store_explicit(&c->version, next, memory_order_release);
+    /* The words of the next store must not be seen before this version. */
+    atomic_thread_fence(memory_order_release);
 }
 
-/* A writer that is stopped leaves the other half as it was. One that is too fast is believed after many looks. */
+/* Reads the half that is not being written. A look fails if the writer came back to this half meanwhile. */
 void cell_load(board_cell *c, watch_event *e)
 {
     uint64_t word[CELL_WORDS];

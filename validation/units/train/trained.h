@@ -32,11 +32,10 @@ typedef struct {
         *last_gradient; /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
-    /* Of models with experts: choices as in bench/routing.h, [steps, sequences, layers, positions], NULL where nothing
-     * keeps them; those that are not by the rule. Of a run whose choices
-     * were given: by how much its own logits would have others, and how often. */
+    /* Models with experts: choices as in bench/routing.h, [steps, sequences, layers, positions], NULL where nothing
+     * keeps them. A run whose choices were given: by how much its own logits would have others, and how often. */
     int64_t of_sequence; /* choices: layers x positions */
-    double *choices, broken;
+    double *choices;
     routing_flips flips;
     /* FP8, delayed scaling: [steps, tensors]. Of a run that was given scales, how its own differ (bench/scaling.h), of
      * all steps. */
@@ -263,10 +262,7 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
 static inline void take_choices(trained *r, const trainer *t, int64_t step)
 {
     for (int64_t i = 0; r->choices && i < r->sequences; i++) routing_collect(t, i, choices_at(r, step, i));
-    if (!t->given->choices_given) {
-        r->broken += r->choices ? (double)routing_broken(t) : 0.0;
-        return;
-    }
+    if (!t->given->choices_given) return;
     routing_flips f = routing_compare(t);
     r->flips.flips += f.flips;
     r->flips.margin = fmax(r->flips.margin, f.margin);
@@ -343,12 +339,11 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
         r->whole_weight_errors = count_weight_errors(&t, r);
         trainer_dismantle(&t);
     }
-    double found[] = { r->hazards, r->faults, r->whole_weight_errors, r->broken };
-    world_sum(found, 4);
+    double found[] = { r->hazards, r->faults, r->whole_weight_errors };
+    world_sum(found, 3);
     r->hazards = found[0];
     r->faults = found[1];
     r->whole_weight_errors = found[2];
-    r->broken = found[3];
     mesh_close(&m);
 }
 
