@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Libraries that are wrong at the timed shapes only, because the check model's are smaller: the replay fails every
-case. On the host these are oneDNN and MPI, by a preloaded library (wrong_shapes.c); on the emulated GPU it is one
-algorithm of cuBLASLt (EMULATOR_WRONG_PRODUCTS)."""
+case. On the host these are oneDNN and MPI, by a preloaded library (wrong_shapes.c). On the emulated GPU it is one
+algorithm of cuBLASLt (EMULATOR_WRONG_PRODUCTS), or what carries NCCL's messages, which is MPI there."""
 import os
 import subprocess
 import sys
@@ -10,17 +10,25 @@ import tempfile
 sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, results  # noqa: E402
 
-DECK = "size = small\nlayers = 2\nhidden = 256\nffn = 512\nheads = 8\nkv_heads = 4\nvocabulary = 2048\n" \
-       "sequence = {}\nmicro_batch = 1\nglobal_batch = 2\nrecord = none\nprecision = {}\nwarmup = 0\nsteps = {}\n" \
-       "backend = {}\n[llama3.1-8b]\n{}\n"
+DECK = "size = small\nlayers = {layers}\nhidden = 256\nffn = {ffn}\nheads = 8\nkv_heads = 4\nvocabulary = {vocabulary}\n" \
+       "sequence = {sequence}\nmicro_batch = 1\nglobal_batch = {batch}\nrecord = none\nprecision = {precision}\n" \
+       "warmup = 0\nsteps = {steps}\nbackend = {backend}\n[{workload}]\n{more}\n"
 EMULATOR = "build/emulator/xgsw-emulator"
 # The check model's largest product takes 65,536 bytes and 8.4 million multiplications, its largest message less than
-# 60,000 bytes (issue 28); PRODUCT and FLOPS are between that and the timed model's.
-PRODUCT, FLOPS, MESSAGE = 100000, 16000000, 60000
+# 60,000 bytes (issue 28); PRODUCT and FLOPS are between that and the timed model's. PIECE: of the timed model's
+# all_to_all over four expert ranks, 128 tokens / 4 ranks x 2 choices x hidden 256 of two bytes; no other message is as
+# long.
+PRODUCT, FLOPS, MESSAGE, PIECE = 100000, 16000000, 60000, 32768
+
+
+def deck_of(**what):
+    given = {"layers": 2, "ffn": 512, "vocabulary": 2048, "sequence": 128, "batch": 2, "precision": "bf16",
+             "steps": 2, "backend": "host", "workload": "llama3.1-8b", "more": ""}
+    return deck_file(DECK.format(**given | what))
 
 
 def run(deck, ranks, program, **variables):
-    environment = dict(os.environ, OMP_NUM_THREADS="1", **variables)
+    environment = dict(os.environ, OMP_NUM_THREADS="1", ASAN_OPTIONS="verify_asan_link_order=0", **variables)
     command = [program, deck] if ranks == 1 else ["run/local", "-q", "-n", str(ranks), "-x", program, deck]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
 
@@ -43,15 +51,21 @@ def main():
         subprocess.run([os.environ.get("MPICC", "mpicc"), "-shared", "-fPIC", "-O1", "-D_GNU_SOURCE", "-o", shim,
                         "validation/machine/wrong_shapes.c", "-ldl"], check=True)
         program = os.path.abspath(os.environ.get("XGSW", "./xgsw"))
-        deck = deck_file(DECK.format(128, "fp32 bf16 fp8", 2, "host", ""))
+        deck = deck_of(precision="fp32 bf16 fp8")
         judge(tap, "as it is", run(deck, 1, program), None, 3)
         for deed in ("zeros", "piece"):
             done = run(deck, 1, program, LD_PRELOAD=shim, WRONG_SHAPES=f"{deed} {PRODUCT}")
             judge(tap, f"oneDNN: {deed}", done, "matrix product", 3)
-        deck = deck_file(DECK.format(256, "bf16", 2, "host", "tensor = 2"))
+        deck = deck_of(sequence=256, more="tensor = 2")
         done = run(deck, 2, program, LD_PRELOAD=shim, WRONG_SHAPES=f"cut {MESSAGE}")
         judge(tap, "MPI: messages cut to 8 bytes", done, "what arrived is not what was sent")
-    deck = deck_file(DECK.format(128, "bf16 fp8", 1, "cuda", "algorithms = none"))
+        for backend, it in ("host", program), ("cuda", EMULATOR):
+            deck = deck_of(layers=1, ffn=256, vocabulary=512, batch=4, backend=backend, workload="grok1-314b",
+                           more="expert = 4")
+            for deed in ("exchange", "before"):
+                done = run(deck, 4, it, LD_PRELOAD=shim, WRONG_SHAPES=f"{deed} {PIECE}")
+                judge(tap, f"all_to_all on {backend}: {deed}", done, "all_to_all over expert: what arrived")
+    deck = deck_of(precision="bf16 fp8", steps=1, backend="cuda", more="algorithms = none")
     for deed in ("zeros", "piece", "terms"):
         done = run(deck, 1, EMULATOR, EMULATOR_WRONG_PRODUCTS=f"{deed} {FLOPS}")
         judge(tap, f"an algorithm of cuBLASLt: {deed}", done, "matrix product", 2)

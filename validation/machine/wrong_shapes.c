@@ -1,14 +1,17 @@
 /* Preloaded for validation/machine/timed_shapes.t: what libraries make wrong of large operands only, in every call.
  * WRONG_SHAPES="zeros BYTES": oneDNN returns zeros for products of as many bytes or more; "piece BYTES": their second
  * quarter stays as it was; "cut BYTES": of messages of as many bytes or more only the first 8 arrive, and MPI says that
- * all did. No header of oneDNN is needed: what is called here is the same in its versions 2 and 3. */
+ * all did. Of messages of exactly BYTES, which are the pieces of an all_to_all over all ranks: "exchange BYTES": rank 1
+ * has the pieces of ranks 2 and 3 in each other's place; "before BYTES": it has the piece of the step before from rank
+ * 0.
+ * No header of oneDNN is needed: what is called here is the same in its versions 2 and 3. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DESTINATION = 17, ARRIVES = 8, KEPT = 4096 };
+enum { DESTINATION = 17, ARRIVES = 8, KEPT = 4096, PIECES = 4 }; /* PIECES of a step, sent by one rank to another */
 typedef struct {
     int name;
     void *memory;
@@ -48,8 +51,30 @@ static struct {
 } awaited[KEPT];
 static int last;
 
+/* Is this rank asked to do this deed to a piece? */
+static int strikes_piece(const char *deed, int on, int bytes)
+{
+    int rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank == on && strikes(deed, (size_t)bytes) && !strikes(deed, (size_t)bytes - 1);
+}
+
+/* Returns what was sent one step before, and keeps this for the next step; what is returned stays until the second next
+ * one. */
+static const void *sent_before(const void *data, size_t bytes)
+{
+    static char *sent[2 * PIECES];
+    static int number;
+    char **now = &sent[number % (2 * PIECES)], *before = sent[(number + PIECES) % (2 * PIECES)];
+    number++;
+    if (!*now) *now = malloc(bytes);
+    memcpy(*now, data, bytes);
+    return before ? before : data;
+}
+
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
+    if (to == 1 && strikes_piece("before", 0, count)) data = sent_before(data, (size_t)count);
     return PMPI_Isend(data, strikes("cut", (size_t)count) ? ARRIVES : count, type, to, tag, comm, request);
 }
 
@@ -59,6 +84,7 @@ int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_C
         last = (last + 1) % KEPT;
         awaited[last].from = from, awaited[last].tag = tag, awaited[last].bytes = count;
     }
+    if ((from == 2 || from == 3) && strikes_piece("exchange", 1, count)) from = 5 - from;
     return PMPI_Irecv(data, count, type, from, tag, comm, request);
 }
 
