@@ -30,7 +30,7 @@ static const check_limits fp32 = {
     .gradient_fourth = 1e-3, /* 2.3e-4    1.1e-5   9.0e-5      2.2e-5   7.3e-5 */
     .norm_first = 1e-5,      /* 7.0e-8 */
     .norm_fourth = 1e-3,     /* 2.5e-6 */
-    .weights = 1e-2,         /* 3.7e-3    4.6e-4   4.3e-3      1.4e-3   1.0e-3: a gradient below its rounding turns */
+    .weights = 2.9e-2,       /* 3.7e-3    4.6e-4   4.3e-3      1.4e-3   9.7e-3: a gradient below its rounding turns */
     .balance = 2e-5,         /*                                         2.2e-7 */
     .margin = 1e-4,          /*                                         no choice differed */
 };
@@ -77,7 +77,7 @@ static const check_limits bf16_against_fp32 = {
     .gradient_first = 5e-2,  /* 2.2e-2    1.7e-2   2.5e-2      2.1e-2   2.1e-2 */
     .gradient_fourth = 2e-1, /* 2.8e-2    1.8e-2   5.1e-2      2.5e-2   2.7e-2 */
     .norm_first = 5e-3,      /* 2.5e-3 */
-    .norm_fourth = 2e-2,     /* 1.2e-2 */
+    .norm_fourth = 5.4e-2,   /* 1.8e-2 */
     .weights = 5.8e-1,       /* 2.2e-1    1.6e-1   (BF16)      2.9e-1   1.9e-1 */
     .balance = 4e-3,         /*                                         6.0e-4 */
     .margin = 1e-1,          /*                                         2.3e-2 */
@@ -88,16 +88,18 @@ static const check_limits bf16_against_fp32 = {
  * often the sum of the microbatches' and ranks' gradients is rounded. */
 static const check_limits first_step[2][2] = {
     {
-        /* BF16, of 129 and 59 healthy checks with AVX2 the largest loss, gradient, norm: */
-        { .loss_first = 1e-6, .gradient_first = 1.5e-2, .norm_first = 2.5e-3 }, /* 8.9e-16, 5.6e-3, 8.9e-5 */
-        { .loss_first = 1e-4, .gradient_first = 2.5e-2, .norm_first = 2.5e-3 }, /* 4.5e-6, 7.2e-3, 1.7e-4 */
+        /* BF16, of 380 and 180 healthy checks with AVX2 the largest loss, gradient, norm. With one tensor rank limits
+         * are three times these: context ranks add the keys of attention in the order of their strips, and then one
+         * value of BF16 tipped in a model of 24 layers. All others are within 8.9e-16, 5.6e-3, 8.9e-5. */
+        { .loss_first = 3.4e-5, .gradient_first = 3.9e-2, .norm_first = 2.5e-3 }, /* 1.1e-5, 1.3e-2, 3.2e-4 */
+        { .loss_first = 1e-4, .gradient_first = 2.5e-2, .norm_first = 2.5e-3 },   /* 4.5e-6, 7.2e-3, 1.7e-4 */
     },
     {
-        /* FP8, of 120 and 68 checks the largest loss, gradient, norm, part along the gradient: */
+        /* FP8, of 320 and 168 checks the largest loss, gradient, norm, part along the gradient: */
         { .loss_first = 1e-6, .gradient_first = 2e-2, .norm_first = 2.5e-4, .along = 1.2e-3 },
         /* 4.7e-9, 4.0e-3, 1.0e-4, 4.7e-4 */
-        { .loss_first = 1.1e-5, .gradient_first = 1.3e-1, .norm_first = 1.2e-3, .along = 5.6e-2 },
-        /* 3.4e-11, 4.8e-2, 4.8e-4, 1.9e-2: exact scales of 12 chunks; the limit is three times that */
+        { .loss_first = 1.1e-5, .gradient_first = 3e-1, .norm_first = 4.9e-3, .along = 5.6e-2 },
+        /* 3.4e-11, 1.0e-1, 1.6e-3, 1.9e-2: exact scales of 12 chunks; limits are three times these */
     },
 };
 
