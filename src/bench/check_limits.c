@@ -24,22 +24,22 @@ static check_limits deepened(check_limits limits, int64_t layers)
  * validation/measured/calibration-host.txt, and the largest of it here, of Llama 3.1  Llama 2  Nemotron-4  GPT-3 Grok-1
  */
 static const check_limits fp32 = {
-    .loss_first = 1e-6,      /* 1.5e-8    5.3e-9   1.1e-8      9.6e-9   6.3e-9: room for some hundred layers */
-    .loss_later = 2e-5,      /* 9.3e-7    3.9e-8   7.1e-7      5.7e-7   2.7e-7 */
-    .gradient_first = 1e-5,  /* 1.6e-6    9.5e-7   1.5e-6      1.2e-6   1.2e-6 */
-    .gradient_fourth = 1e-3, /* 2.3e-4    1.1e-5   9.0e-5      2.2e-5   7.3e-5 */
-    .norm_first = 1e-5,      /* 7.0e-8 */
-    .norm_fourth = 1e-3,     /* 2.5e-6 */
-    .weights = 2.9e-2,       /* 3.7e-3    4.6e-4   4.3e-3      1.4e-3   9.7e-3: a gradient below its rounding turns */
-    .balance = 2e-5,         /*                                         2.2e-7 */
-    .margin = 1e-4,          /*                                         no choice differed */
+    .loss_first = 1e-6,        /* 1.5e-8    5.3e-9   1.1e-8      9.6e-9   6.3e-9: room for some hundred layers */
+    .loss_later = 2e-5,        /* 9.3e-7    3.9e-8   7.1e-7      5.7e-7   2.7e-7 */
+    .gradient_first = 1e-5,    /* 1.6e-6    9.5e-7   1.5e-6      1.2e-6   1.2e-6 */
+    .gradient_fourth = 2.2e-3, /* 2.3e-4  1.1e-5   9.0e-5      2.2e-5   7.4e-4 */
+    .norm_first = 1e-5,        /* 7.0e-8 */
+    .norm_fourth = 1e-3,       /* 2.5e-6 */
+    .weights = 2.9e-2,         /* 3.7e-3    4.6e-4   4.3e-3      1.4e-3   9.7e-3: a gradient below its rounding turns */
+    .balance = 2e-5,           /*                                         2.2e-7 */
+    .margin = 1e-4,            /*                                         no choice differed */
 };
 static const check_limits bf16 = {
     .loss_first = 1e-3,        /* 3.4e-4  9.8e-5   1.8e-4      2.5e-4   1.8e-4 */
     .loss_later = 2e-3,        /* 5.8e-4  4.8e-4   6.0e-4      2.5e-4   3.4e-4 */
     .gradient_first = 4.7e-2,  /* 2.1e-2  1.3e-2   1.9e-2      2.3e-2   1.7e-2 */
     .gradient_fourth = 1.5e-1, /* 2.7e-2  1.9e-2   2.2e-2      2.6e-2   2.4e-2 */
-    .norm_fourth = 7.5e-3,     /* 2.9e-3 in 188 checks of all families; so below */
+    .norm_fourth = 1.6e-2,     /* 5.2e-3 in all families; so below */
     .weights = 5.7e-1,         /* 2.1e-1  2.8e-1   1.3e-1      2.3e-1   1.3e-1 */
     .balance = 2e-3,           /*                                       4.0e-4 */
     .margin = 1e-1,            /*                                       3.2e-2 */
@@ -85,21 +85,21 @@ static const check_limits bf16_against_fp32 = {
 
 /* The first step on the host against the reference of the same precision, with one tensor rank and with several. The
  * reference rounds as the run does (parallel/imitation.h). What differs is the order of sums in FP32, and in BF16 how
- * often the sum of the microbatches' and ranks' gradients is rounded. */
+ * often the sum of the microbatches' and ranks' gradients is rounded. oneDNN's order of sums depends on the rows of a
+ * product, of which each context rank has a share. So with context ranks a value of BF16 or FP8 tips in about one check
+ * of a hundred. Limits of which honest checks used more than two thirds are three times the largest. */
 static const check_limits first_step[2][2] = {
     {
-        /* BF16, of 380 and 180 healthy checks with AVX2 the largest loss, gradient, norm. With one tensor rank limits
-         * are three times these: context ranks add the keys of attention in the order of their strips, and then one
-         * value of BF16 tipped in a model of 24 layers. All others are within 8.9e-16, 5.6e-3, 8.9e-5. */
+        /* BF16, of 380 and 180 healthy checks with AVX2 the largest loss, gradient, norm: */
         { .loss_first = 3.4e-5, .gradient_first = 3.9e-2, .norm_first = 2.5e-3 }, /* 1.1e-5, 1.3e-2, 3.2e-4 */
         { .loss_first = 1e-4, .gradient_first = 2.5e-2, .norm_first = 2.5e-3 },   /* 4.5e-6, 7.2e-3, 1.7e-4 */
     },
     {
         /* FP8, of 320 and 168 checks the largest loss, gradient, norm, part along the gradient: */
-        { .loss_first = 1e-6, .gradient_first = 2e-2, .norm_first = 2.5e-4, .along = 1.2e-3 },
-        /* 4.7e-9, 4.0e-3, 1.0e-4, 4.7e-4 */
+        { .loss_first = 1.8e-5, .gradient_first = 2e-2, .norm_first = 2.5e-4, .along = 1.2e-3 },
+        /* 5.9e-6, 4.0e-3, 1.0e-4, 4.7e-4 */
         { .loss_first = 1.1e-5, .gradient_first = 3e-1, .norm_first = 4.9e-3, .along = 5.6e-2 },
-        /* 3.4e-11, 1.0e-1, 1.6e-3, 1.9e-2: exact scales of 12 chunks; limits are three times these */
+        /* 3.4e-11, 1.0e-1, 1.6e-3, 1.9e-2: exact scales of 12 chunks */
     },
 };
 
