@@ -10,7 +10,8 @@ import tempfile
 sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, results  # noqa: E402
 
-DECK = "size = small\nlayers = {layers}\nhidden = 256\nffn = {ffn}\nheads = 8\nkv_heads = 4\nvocabulary = {vocabulary}\n" \
+DECK = "size = small\nlayers = {layers}\nhidden = 256\nffn = {ffn}\nheads = 8\nkv_heads = 4\n" \
+       "vocabulary = {vocabulary}\n" \
        "sequence = {sequence}\nmicro_batch = 1\nglobal_batch = {batch}\nrecord = none\nprecision = {precision}\n" \
        "warmup = 0\nsteps = {steps}\nbackend = {backend}\n[{workload}]\n{more}\n"
 EMULATOR = "build/emulator/xgsw-emulator"
