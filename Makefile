@@ -324,6 +324,13 @@ build/fuzz/fuzz_%: validation/fuzz/%.c $(FUZZED) $(shell find src/base src/plan 
 	  -fno-sanitize-recover=all -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern -DBUILD_DEBUG=1 -Isrc -Ivalidation \
 	  $< $(FUZZED) -lm -o $@
 
+# The curves and gradients that the unit test float64 compares with: the float64 program's, of each of its decks.
+CURVES := $(patsubst validation/%.dat,build/%.curve,$(filter-out %-fp8.dat,$(wildcard validation/float64/*.dat)))
+$(BUILD)/units/float64 build/emulator/units/float64: | $(CURVES)
+build/float64/%.curve: validation/float64/%.dat $(wildcard validation/float64/*.py)
+	@mkdir -p $(@D); echo '  float64 $<'
+	$(Q)/usr/bin/python3 -B validation/float64/float64.py $(@D) $<
+
 # What was compiled from a source that has moved since is compiled anew from where that lies now.
 src/%.c src/%.cu validation/%.c validation/%.cpp: ;
 %.d: ;

@@ -1,6 +1,6 @@
 """The training of ../../src/DEFINITIONS.md once more, in float64 and with nothing else in common.
 
-    float64.py DECK...          for each deck NAME.dat write NAME.curve and NAME.gradient beside it
+    float64.py FOLDER DECK...   write NAME.gradient and NAME.curve to the folder for each deck NAME.dat
     float64.py --check          verify Philox, the FP8 formats and the hand-written backward pass; prints TAP
 
 Weights start as the exact float32 values of the definitions; everything after that is float64, and with the deck's
@@ -72,8 +72,9 @@ def train(deck, choose=None):
     return curve, scales, first, margin
 
 
-def write(path, curve, scales, gradient, margin):
-    lines, offset = [f"# {path.name}: float64.py; step, loss, gradient norm; first gradient"], 0
+def write(path, deck, curve, scales, gradient, margin):
+    """Write path.gradient, then path.curve."""
+    lines, offset = [f"# {deck}: float64.py; step, loss, gradient norm; first gradient"], 0
     lines += [f"# least margin of a choice or drop {margin:.1e}"] if np.isfinite(margin) else []
     lines += [" ".join([str(step)] + [f"{value:.16e}" for value in values]) for step, values in enumerate(curve)]
     lines += [" ".join(["scales", str(step)] + [f"{scale:.9g}" for scale in used]) for step, used in enumerate(scales)]
@@ -82,8 +83,8 @@ def write(path, curve, scales, gradient, margin):
         lines.append(f"gradient {name} {rows} {columns} {offset}")
         offset += g.size
     values = np.concatenate([g.ravel() for g in gradient.values()]).astype("<f4")
-    path.with_suffix(".curve").write_text("\n".join(lines) + "\n")
-    np.trim_zeros(values, "b").tofile(path.with_suffix(".gradient"))
+    np.trim_zeros(values, "b").tofile(f"{path}.gradient")
+    Path(f"{path}.curve").write_text("\n".join(lines) + "\n")
 
 
 # ----------------------------------------------------------------------------------------- check
@@ -189,11 +190,11 @@ def check():
 def main(arguments):
     if arguments == ["--check"]:
         return 0 if check() else 1
-    if not arguments or arguments[0].startswith("-"):
+    if len(arguments) < 2 or arguments[0].startswith("-"):
         print(__doc__)
         return 2
-    for path in map(Path, arguments):
-        write(path, *train(read_deck(path)))
+    for deck in map(Path, arguments[1:]):
+        write(Path(arguments[0], deck.stem), deck.name, *train(read_deck(deck)))
     return 0
 
 

@@ -1,5 +1,5 @@
-/* Training curves and first gradients against the independent float64 program (validation/float64/), FP32, on one rank
- * and on two. */
+/* Compares training curves and first gradients with those of the independent float64 program (validation/float64/),
+ * in FP32, on one rank and on two. make has that program write them to build/float64/. */
 #include "trained.h"
 #include <math.h>
 #include <setjmp.h>
@@ -126,11 +126,11 @@ static void compare(void **state)
     char path[256];
     trained t;
     bench_case c = case_compared(what);
-    snprintf(path, sizeof path, "validation/float64/%s.curve", what->deck);
+    snprintf(path, sizeof path, "build/float64/%s.curve", what->deck);
     curve want = read_curve(path);
     assert_int_equal(want.steps, c.warmup + c.steps);
     train_case(&t, &c, &(training){ .steps = want.steps });
-    snprintf(path, sizeof path, "validation/float64/%s.gradient", what->deck);
+    snprintf(path, sizeof path, "build/float64/%s.gradient", what->deck);
     double *gradient = gradient_of(&t, &want, path);
     assert_same(&t, &want, gradient, what);
     free(gradient);
