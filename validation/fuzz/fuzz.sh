@@ -9,8 +9,14 @@ here=build/fuzz
 rm -rf "${here:?}/$name"
 mkdir -p $here/$name
 make -s "$here/fuzz_$name"
-[ $name != deck ] || for deck in inputs/*.dat inputs/reference/*.dat validation/decks/bad/*.dat; do
+[ $name != deck ] || for deck in inputs/*.dat inputs/reference/*.dat; do
     [ "$(stat -c %s "$deck")" -ge "$longest" ] || { printf '\002'; cat "$deck"; } >"$here/$name/$(basename "$deck")"
+done
+# The refused decks whose row is one line without a repetition; the table says how it is written.
+titles='title\ntitle\n'
+[ $name != deck ] || sed -n '/^[# ]\|{/!s/ |//p' validation/decks/refused.list | while read -r row deck; do
+    deck=${deck/#@/"$titles[llama3.1-8b]\\n"}
+    printf '\002%b' "${deck/#\$/"$titles"}" >"$here/$name/$row"
 done
 FUZZ_SEEDS=$here/$name $here/fuzz_$name -runs="$executions" -max_len="$longest" -seed=1 -timeout=60 -rss_limit_mb=4096 \
     -artifact_prefix=$here/ -verbosity=0 -print_final_stats=1 $here/$name >"$here/$name.said" 2>&1 ||
