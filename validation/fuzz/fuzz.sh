@@ -12,7 +12,7 @@ make -s "$here/fuzz_$name"
 [ $name != deck ] || for deck in inputs/*.dat inputs/reference/*.dat; do
     [ "$(stat -c %s "$deck")" -ge "$longest" ] || { printf '\002'; cat "$deck"; } >"$here/$name/$(basename "$deck")"
 done
-# The refused decks whose row is one line without a repetition; the table says how it is written.
+# The first lines of the refused decks, but for those with a repetition; the table says how they are written.
 titles='title\ntitle\n'
 [ $name != deck ] || sed -n '/^[# ]\|{/!s/ |//p' validation/decks/refused.list | while read -r row deck; do
     deck=${deck/#@/"$titles[llama3.1-8b]\\n"}

@@ -62,7 +62,7 @@ static void is_refused(void **state)
     deck_source source = {
         .name = "", .text = bytes, .length = deck_bytes(wanted->deck, bytes), .ranks = 2, .cuda_missing = "REASON"
     };
-    expand(wanted->said, said);
+    strcpy(said + expand(wanted->said, said), "\n");
     clock_t start = clock();
     deck d = deck_read(&source);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
@@ -85,9 +85,9 @@ static int take_line(row *rows, int count, char *line)
     text[strcspn(text, "\n")] = '\0';
     if (*text == '\0' || *line == '#') return count;
     if (text > line && *text == '|') {
-        strcat(last->deck, text + 2);
+        strcat(*last->said ? last->said : last->deck, text + 2);
     } else if (text > line) {
-        strcat(strcat(last->said, text), "\\n");
+        strcat(strcat(last->said, *last->said ? "\\n" : ""), text);
     } else {
         snprintf(rows[count].name, sizeof rows->name, "%.*s", (int)(bar - line), line);
         strcpy(rows[count++].deck, bar + 2 + strspn(bar + 2, " "));
