@@ -175,6 +175,7 @@ UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(NO_UNIT),$(UN
 BENCHES := $(BENCH_C:validation/bench/%.c=$(BUILD)/bench/%)
 FUZZERS := $(if $(FUZZING),$(FUZZ_C:validation/fuzz/%.c=build/fuzz/fuzz_%))
 SHIMS   := $(SHIM_C:validation/%.c=$(BUILD)/shims/%.so)
+CURVES  := $(patsubst validation/%.dat,build/%.curve,$(filter-out %-fp8.dat,$(wildcard validation/float64/*.dat)))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
 CUDA_UNITS = $(if $(NVCC),$(shell \
                (validation/suite cuda; sed -n 's/^[a-z].* \(check\|look\) //p' validation/cuda/acceptance.list) \
@@ -212,7 +213,7 @@ bundle: ## install what is missing, lay out a folder (BUNDLE) that runs on nodes
 install: all ## install program, decks, launchers and a module file below PREFIX, a path that all nodes see
 	@run/install -x ./$(PROGRAM) $(if $(DESTDIR),-d $(DESTDIR)) $(PREFIX)
 
-bundle-parts: $(PROGRAM) $(CUDA_UNITS)
+bundle-parts: $(PROGRAM) $(CUDA_UNITS) $(CURVES)
 
 bench: all $(BENCHES) ## time the hot pieces
 	@XGSW=./$(PROGRAM) BUILD=$(BUILD) validation/bench/run
@@ -324,8 +325,7 @@ build/fuzz/fuzz_%: validation/fuzz/%.c $(FUZZED) $(shell find src/base src/plan 
 	  -fno-sanitize-recover=all -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern -DBUILD_DEBUG=1 -Isrc -Ivalidation \
 	  $< $(FUZZED) -lm -o $@
 
-# The curves and gradients that the unit test float64 compares with: the float64 program's, of each of its decks.
-CURVES := $(patsubst validation/%.dat,build/%.curve,$(filter-out %-fp8.dat,$(wildcard validation/float64/*.dat)))
+# The unit test float64 compares with what the float64 program makes of its decks.
 $(BUILD)/units/float64 build/emulator/units/float64: | $(CURVES)
 build/float64/%.curve: validation/float64/%.dat $(wildcard validation/float64/*.py)
 	@mkdir -p $(@D); echo '  float64 $<'
