@@ -84,7 +84,7 @@ static void train(case_result *r, trainer *t, int part, const run_state *in)
     machine_keep_steps(t->machine, r->total);
     for (int64_t step = 0; !ended; step++) {
         if (step == warmup && read < step) finish_step(r, t, read++, &before, in);
-        if (step == warmup) tally_clear_seconds(machine_tally(t->machine)), sampler_begin(r->sampler);
+        if (step == warmup) tally_begin(machine_tally(t->machine)), sampler_begin(r->sampler);
         if (step == warmup && soak_begin(r)) machine_keep_steps(t->machine, r->total);
         watch_doing("step", step);
         trainer_step(t);

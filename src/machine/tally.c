@@ -8,14 +8,13 @@
 
 void tally_clear(tally *t) { memset(t, 0, sizeof *t); }
 
-void tally_clear_seconds(tally *t)
+void tally_begin(tally *t)
 {
-    for (int k = 0; k < OP_KINDS; k++) t->kind[k].seconds = 0.0;
-    for (int p = 0; p < PHASES; p++) t->phase_seconds[p] = 0.0;
-    for (int a = 0; a < t->axes; a++) t->axis[a].exposed_seconds = 0.0;
-    memset(t->transfer, 0, sizeof t->transfer);
-    t->transfers = 0;
-    t->beside_seconds = t->idle_seconds = t->run_seconds = t->dispatch_seconds = 0.0;
+    const tally before = *t;
+    tally_clear(t);
+    t->axes = before.axes;
+    for (int a = 0; a < t->axes; a++)
+        t->axis[a] = (tally_axis){ .axis = before.axis[a].axis, .first = before.axis[a].first };
 }
 
 int tally_axis_of(tally *t, const char *axis)

@@ -18,7 +18,7 @@ typedef struct {
      * largest (gradients of experts are summed within data x context); -1: there are none. */
     int first;
 } tally_axis;
-/* One kind of transfer on one axis, "tensor all_gather", in the measured window. bytes: that one direction of this
+/* One kind of transfer on one axis, "tensor all_gather". bytes: that one direction of this
  * rank's link passes, at least. seconds: of execution, in which a rank waits for the others, too. */
 typedef struct {
     char name[TALLY_NAME];
@@ -46,8 +46,8 @@ typedef struct {
 } tally_step;
 
 void tally_clear(tally *t);
-/* A measured window begins: seconds and kinds of transfers start at zero, counts go on. */
-void tally_clear_seconds(tally *t);
+/* A measured window begins: everything starts at zero. The axes keep their places, which tally_step has too. */
+void tally_begin(tally *t);
 void tally_submit(tally *t, const op *o);
 /* Over all kinds. */
 int64_t tally_operations(const tally *t);

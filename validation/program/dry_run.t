@@ -164,7 +164,7 @@ def stages(text):
 
 def done(result):
     """The same of a run's rank 0."""
-    steps, kinds = result["warmup"] + result["steps"], result["operations"].values()
+    steps, kinds = result["steps"], result["operations"].values()
     operations, rest = divmod(sum(k["count"] for k in kinds), steps)
     return result["arena_bytes"], f"{sum(k['flops'] for k in kinds) / steps:.6e}", operations if rest == 0 else None
 

@@ -39,8 +39,8 @@ def check_lengths(case, f):
 
 
 def check_counts(case, f):
-    """Every step submits the same, so counts, flops and bytes are multiples of the steps."""
-    total = case.total
+    """Every step submits the same, so counts, flops and bytes are multiples of the timed steps."""
+    total = case.timed
     for name, *values in zip(*(case["operations/" + part] for part in ("name", "count", "flops", "bytes"))):
         f.demand(not any(value % total for value in values), f"{name}: {values} are no multiples of {total} steps")
         f.demand((values[0] > 0) == (values[2] > 0) and (values[0] > 0 or values[1] == 0),
@@ -53,8 +53,8 @@ def check_counts(case, f):
 
 
 def check_transfers(case, f):
-    """Kinds of transfers, of the timed steps, against the axes, of all."""
-    kinds, timed = case["transfer_kinds/name"], case["results/completed"] - case.settings["warmup"]
+    """Kinds of transfers against the axes."""
+    kinds = case["transfer_kinds/name"]
     seconds = np.maximum(case["transfer_kinds/seconds"], 1e-9)
     f.same("bytes_per_second", case["transfer_kinds/bytes_per_second"], case["transfer_kinds/bytes"] / seconds,
            ROUNDING)
@@ -63,7 +63,7 @@ def check_transfers(case, f):
     messages = table(case, "transfer_kinds", "name", "messages")
     for axis, count in table(case, "transfers", "axis", "messages").items():
         of_axis = sum(n for name, n in messages.items() if name.split()[0] == axis)
-        f.same(f"messages of {axis} in the timed steps", of_axis * case.total, count * timed)
+        f.same(f"messages of {axis}", of_axis, count)
     spent = table(case, "operations", "name", "seconds")
     for kind in TRANSFERS:
         of_kind = sum(s for name, s in table(case, "transfer_kinds", "name", "seconds").items()
@@ -99,10 +99,10 @@ def check_spans(case, f):
     f.demand(set(case["spans/phase"]) <= set(PHASES), "spans/phase is no phase")
     submitted = table(case, "operations", "name", "count")
     found = collections.Counter(case["spans/operation"])
-    if sum(submitted.values()) > MOST_SPANS * case.total:
+    if sum(submitted.values()) > MOST_SPANS * case.timed:
         return
     for name in set(found) | {name for name, count in submitted.items() if count}:
-        f.same(f"spans of {name}", found[name], submitted.get(name, 0) / case.total)
+        f.same(f"spans of {name}", found[name], submitted.get(name, 0) / case.timed)
 
 
 def check_products(case, f):
@@ -110,7 +110,7 @@ def check_products(case, f):
     s = case.settings
     if s["pipeline"] > 1 or s["experts"] or s["recompute"] not in ("none", "elementwise"):
         return
-    share = case.total * s["global_batch"] / s["ranks"]
+    share = case.timed * s["global_batch"] / s["ranks"]
     head = 6 * s["sequence"] * s["hidden"] * s["padded_vocabulary"]
     attention = 6 * s["layers"] * s["hidden"] * s["sequence"] ** 2
     flops = table(case, "operations", "name", "flops")

@@ -86,6 +86,11 @@ class Case(Tree):
         return len(self["steps/step"]) if self.settings["minutes"] != "none" else self.planned
 
     @property
+    def timed(self):
+        """Steps in the measured window, which counts and seconds of operations and transfers cover."""
+        return self.total - self.settings["warmup"]
+
+    @property
     def progress(self):
         """How far it came: "18 of 50 steps and 2 of 2 of warm-up"."""
         s, completed = self.settings, self["results/completed"]

@@ -53,7 +53,7 @@ static const field of_ranks[] = {
     { "waiting_gradient", "s", "the same, data x context", FIELD_REAL, RANK_TABLE(RANK_WAITING_GRADIENT) },
     { "waiting_all", "s", "the same, sums of a few numbers over all ranks or all that hold a model", FIELD_REAL,
       RANK_TABLE(RANK_WAITING_ALL) },
-    { "computing_flops", "flop", "that the rank was given in all steps", FIELD_REAL, PACE(flops) },
+    { "computing_flops", "flop", "that the rank was given in the timed steps", FIELD_REAL, PACE(flops) },
     { "computing_bytes", "bytes", "of operands, of operations that it was given", FIELD_REAL, PACE(bytes) },
     { "peers", "1", "other ranks that were given the same", FIELD_INTEGER, PACE(peers) },
     { "excess", "1", "of its own computing over its peers', of the timed steps", FIELD_REAL, PACE(excess) },
@@ -101,7 +101,7 @@ static const field of_samples[] = {
     { "own_seconds", "s", "of cores, that the rank used", FIELD_REAL, SAMPLE(now.own_seconds) },
 };
 
-/* Rank 0's: counts of all steps, seconds of the timed ones. */
+/* Rank 0, the timed steps. */
 static const field of_phases[] = {
     { "name", NULL, "of the phase", FIELD_LABEL, PER_PHASE, .word = phase_word },
     { "seconds", "s", "of operations that compute", FIELD_REAL, PER_PHASE, EACH(tally.phase_seconds, ) },
@@ -121,7 +121,7 @@ static const field of_transfers[] = {
       EACH(tally.axis, .exposed_seconds) },
 };
 
-/* Rank 0's, of the timed steps: a starved one shows. */
+/* Rank 0, the timed steps. A starved transfer shows. */
 static const field of_transfer_kinds[] = {
     { "name", NULL, "axis and kind", FIELD_TEXT, PER_TRANSFER, EACH(tally.transfer, .name) },
     { "messages", "1", "submitted", FIELD_COUNT, PER_TRANSFER, EACH(tally.transfer, .messages) },

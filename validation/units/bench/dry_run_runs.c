@@ -80,8 +80,8 @@ static void check_layout(outcome *o)
     assert_int_equal(o->r.completed, o->c.warmup + o->c.steps);
     check_bytes(told, o->r.bytes_by_kind, o->r.arena_bytes, o->m.at[AXIS_CONTEXT] == 0);
     check_most(o);
-    check_counts(&told->step, &o->r.tally, o->r.completed, buckets_of_the_first(&o->c, &o->m));
-    assert_true(o->submitted == (double)o->r.completed * paper_submitted_flops(&o->p, &o->c));
+    check_counts(&told->step, &o->r.tally, o->c.steps, buckets_of_the_first(&o->c, &o->m));
+    assert_true(o->submitted == (double)o->c.steps * paper_submitted_flops(&o->p, &o->c));
 }
 
 static void layout_close(outcome *o)

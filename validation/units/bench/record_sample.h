@@ -240,11 +240,10 @@ static inline void sample_checked(case_result *r, double residual)
 /* Rank 0's last step: one after another, each operation of a kind beside the others of it. */
 static inline void sample_spans(case_result *r, const bench_case *c)
 {
-    int64_t total = c->warmup + c->steps;
     double at = 0.0;
     r->spans = calloc((size_t)tally_operations(&r->tally), sizeof *r->spans);
     for (int k = 0; k < OP_KINDS; k++)
-        for (int64_t i = 0; i < r->tally.kind[k].count / total; i++, at += 1e-6)
+        for (int64_t i = 0; i < r->tally.kind[k].count / c->steps; i++, at += 1e-6)
             r->spans[r->span_count++] =
                 (span){ .kind = (op_kind)k,
                         .queue = op_is_transfer((op_kind)k) ? 2 : 0,
@@ -253,25 +252,24 @@ static inline void sample_spans(case_result *r, const bench_case *c)
                         .origin = { .name = "qkv", .phase = PHASE_FORWARD, .layer = (int)(i % 4) } };
 }
 
-/* Of the steps all that a step has, flops where its share is that of every rank; of the timed steps the seconds. */
+/* What all timed steps have, with the flops of a rank whose share is that of every rank. */
 static inline void sample_tally(case_result *r, const bench_case *c)
 {
-    double total = (double)(c->warmup + c->steps), timed = (double)c->steps, window = 0.0,
-           kept = (double)c->layout.ranks, s = (double)c->model.sequence, h = (double)c->model.hidden,
-           share = total * (double)c->global_batch / kept, head = 6.0 * s * h * (double)c->model.padded_vocabulary,
-           square = 6.0 * (double)c->model.layers * h * s * s;
+    double timed = (double)c->steps, window = 0.0, kept = (double)c->layout.ranks, s = (double)c->model.sequence,
+           h = (double)c->model.hidden, share = timed * (double)c->global_batch / kept,
+           head = 6.0 * s * h * (double)c->model.padded_vocabulary, square = 6.0 * (double)c->model.layers * h * s * s;
     for (int64_t t = c->warmup; t < r->completed; t++) window += r->rank_seconds[t * c->layout.ranks];
     tally_row *kind = r->tally.kind;
-    kind[OP_MATMUL] = (tally_row){ (int64_t)total * 84, share * (c->model_block_flops_per_sequence + head), 3e8 * total,
+    kind[OP_MATMUL] = (tally_row){ (int64_t)timed * 84, share * (c->model_block_flops_per_sequence + head), 3e8 * timed,
                                    0.5 * window };
-    kind[OP_ATTENTION_FORWARD] = (tally_row){ (int64_t)total * 4, share * square / 3, 1e6 * total, 0.125 * window };
+    kind[OP_ATTENTION_FORWARD] = (tally_row){ (int64_t)timed * 4, share * square / 3, 1e6 * timed, 0.125 * window };
     kind[OP_ATTENTION_BACKWARD] =
-        (tally_row){ (int64_t)total * 4, share * square * 2 / 3, 2e6 * total, 0.125 * window };
-    kind[OP_ALL_GATHER] = (tally_row){ (int64_t)total * 20, 0, 4e6 * total, 0.0625 * window };
-    kind[OP_ALL_REDUCE] = (tally_row){ (int64_t)total * 14, 0, 1e6 * total, 0.03125 * window };
+        (tally_row){ (int64_t)timed * 4, share * square * 2 / 3, 2e6 * timed, 0.125 * window };
+    kind[OP_ALL_GATHER] = (tally_row){ (int64_t)timed * 20, 0, 4e6 * timed, 0.0625 * window };
+    kind[OP_ALL_REDUCE] = (tally_row){ (int64_t)timed * 14, 0, 1e6 * timed, 0.03125 * window };
     r->tally.phase_seconds[PHASE_FORWARD] = 0.25 * window, r->tally.phase_seconds[PHASE_BACKWARD] = 0.5 * window;
-    r->tally.axis[0] = (tally_axis){ "tensor", (int64_t)total * 20, 4e6 * total, 0, 0.0625 * window, 0 };
-    r->tally.axis[1] = (tally_axis){ "data", (int64_t)total * 14, 1e6 * total, 0, 0.03125 * window, 0 };
+    r->tally.axis[0] = (tally_axis){ "tensor", (int64_t)timed * 20, 4e6 * timed, 0, 0.0625 * window, 0 };
+    r->tally.axis[1] = (tally_axis){ "data", (int64_t)timed * 14, 1e6 * timed, 0, 0.03125 * window, 0 };
     r->tally.axes = r->tally.transfers = 2;
     r->tally.transfer[0] = (tally_transfer){ "tensor all_gather", (int64_t)timed * 20, 4e6 * timed, 0.0625 * window,
                                              4e6 * timed / (0.0625 * window) };
