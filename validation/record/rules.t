@@ -42,7 +42,7 @@ def main():
         subprocess.run([os.path.join(UNITS, "rules"), "--record", path], check=True)
         record = read_record(path)
     valid = [case for case in record.cases if case.settings["validity"] == "VALID"]
-    planted = [case for case in record.cases if case not in valid]
+    planted = [case for case in record.cases if case.settings["validity"] != "VALID"]
     for case in record.cases:
         name, sentences = case.settings["model_name"], found(case, record.provenance)
         tap.ok(not sentences, f"{name}: {case.settings['validity']}, as the rules say", sentences)

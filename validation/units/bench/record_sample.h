@@ -6,7 +6,6 @@
 #undef access
 
 #include "bench/judge.h"
-#include "bench/record/chain.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"
@@ -354,11 +353,10 @@ static inline void sample_add(record *r, int which)
 static inline record *sample_place(run_source *run, const char *path, char *reason, size_t length)
 {
     static record_place place = { .none = true, .file = -1 };
-    static chain printed;
     place_forget_journal(&place);
     place_leave(&place);
     if (!place_take(&place, path, reason, length)) return NULL;
-    run->place = &place, run->chain = &printed;
+    run->place = &place;
     run->provenance = provenance_open(run);
     return record_open(run);
 }
