@@ -2,7 +2,7 @@
 #include "bench/session.h"
 #include "base/cgroup.h"
 #include "base/fail.h"
-#include "bench/launch/libraries.h"
+#include "bench/launch/preloaded.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/result/accept.h"
@@ -113,6 +113,7 @@ int session_run(const session *s, const deck *d)
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
     in.load = a.load;
     libraries_compare(run.libraries, true, in.libraries_differ);
+    preloaded_complaint(run.libraries, in.preloaded);
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
     watch_doing("opening the record", -1);

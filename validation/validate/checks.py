@@ -168,7 +168,7 @@ def checks_of(case):
     if case.recovered:
         return (check_settings, check_recovered)
     every = (check_settings, *schema.CHECKS, check_steps, check_experts, *outcome.OF_CASE, slow.check_ranks,
-             slow.check_slow_steps, witness.check_clocks, witness.check_samples)
+             slow.check_slow_steps, witness.check_samples)
     timed = case["results/completed"] > case.settings["warmup"]
     if case.interrupted:
         return (*every, *machine.STOPPED, check_fp8, check_speed) if timed else every

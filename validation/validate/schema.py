@@ -21,9 +21,9 @@ MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads
             "results/quota", "results/energy", "results/energy_per_token", "results/others_cores", "ranks/excess",
             "ranks/excess_error", "samples/clock", "samples/temperature", "samples/power", "samples/device_energy",
             "samples/core_clock", "samples/load", "samples/busy_seconds", "samples/package_energy",
-            "samples/own_seconds", "clocks/uptime_seconds", "clocks/uptime_clock")
+            "samples/own_seconds")
 # Of none, or of less than is usual.
-MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess", "clocks/clock_error")
+MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess")
 
 
 def read_fields(path=FIELDS_TABLE):
