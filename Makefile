@@ -150,10 +150,9 @@ NVCC_FLAGS := -std=c++17 -O3 --fmad=false $(if $(filter 1,$(WERROR)),-Werror all
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
 # Variants are whole files: machine/cuda_absent.c stands in for machine/cuda/, cudnn_absent.c for cudnn*.c; one oneDNN
-# interface; one way of calling the kernel.
+# interface.
 ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
-KERNEL  := $(firstword $(wildcard src/base/kernel_call_$(shell uname -m).c) src/base/kernel_call_other.c)
-ALL_C   := $(sort $(filter-out src/base/kernel_call_%,$(shell find src -name "*.c")) $(KERNEL))
+ALL_C   := $(sort $(shell find src -name "*.c"))
 CUDNN   := $(wildcard src/machine/cuda/cudnn/*.c)
 ABSENT  := $(if $(NVCC),src/machine/cuda_absent.c \
              $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),src/machine/cuda/%)

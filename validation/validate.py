@@ -2,22 +2,18 @@
 """Validates a record of xgsw: recomputes every number of its report from the per-step times and holds it against
 published ones.
 
-    validation/validate.py gsw.h5 [--tolerance PART] [--reference CELLS.csv] [--log OUTPUT] [--root HEX]
-    validation/validate.py gsw.h5 --sign KEY                signs the root: gsw.h5.sig (ssh-keygen -Y sign)
-    validation/validate.py gsw.h5 --verify ALLOWED_SIGNERS [--signer NAME]
+    validation/validate.py gsw.h5 [--tolerance PART] [--reference CELLS.csv] [--log OUTPUT]
     validation/validate.py --recover gsw.h5.journal-1      first makes a record of what a killed run left
 
 One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent,
 whatever it says of its cases (VALID, ACCEPTED), and how many could be compared; INCOMPLETE that its run ended early.
-UNSIGNED: its chain fits, but whoever holds a record can make one that does; RECORD.md says what --log, --root and
---verify add.
+With --log the record must have the SHA-256 and the numbers that its run printed.
 Status 0 PASSED, 1 FAILED, 75 INCOMPLETE; 2: arguments or file unusable.
 With --tolerance 0.05 a case that is slower than its published cell by more than 5 % is a failure, too.
 """
 
 import argparse
 import os
-import re
 import sys
 import warnings
 
@@ -27,9 +23,7 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-import h5py  # noqa: E402
-
-from validate import chain, checks, printed, recover, reference, signature  # noqa: E402
+from validate import checks, printed, recover, reference  # noqa: E402
 from validate.findings import count  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
@@ -41,12 +35,6 @@ def share(text):
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not from 0 up to 1")
     return value
-
-
-def root_digits(text):
-    if not re.fullmatch("[0-9a-fA-F]{64}", text):
-        raise argparse.ArgumentTypeError(f"{text} is not 64 hex digits, as the line Root of a run's output has them")
-    return text
 
 
 def read_arguments():
@@ -62,15 +50,7 @@ def read_arguments():
     parser.add_argument("--reference", default=CELLS, help="table of published cells (validation/reference/cells.csv)")
     parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record "
                         "says, of a case that a kill ended its step lines")
-    parser.add_argument("--root", type=root_digits, metavar="HEX", help="the root that the run printed")
-    parser.add_argument("--sign", metavar="KEY", help="sign the root with this key of ssh-keygen, if "
-                        "nothing is found")
-    parser.add_argument("--verify", metavar="ALLOWED_SIGNERS", help="RECORD.sig must be of a signer in this file")
-    parser.add_argument("--signer", metavar="NAME", help="of this one (with --verify)")
-    arguments = parser.parse_args()
-    if arguments.signer and not arguments.verify:
-        parser.error("--signer goes with --verify")
-    return arguments
+    return parser.parse_args()
 
 
 def unusable(sentence):
@@ -150,25 +130,13 @@ def check_output(output, record, of_case):
             if case.ran and output}
 
 
-def leave_out_another_run(arguments, record, output, f):
+def leave_out_another_run(record, output, f):
     """The output that is compared; of another run's nothing is, but that it is one."""
     sentence = printed.other_run(output, record) if output else ""
     if not sentence:
         return output
     f.sentences.insert(0, sentence)
-    arguments.log = None
     return None
-
-
-def check_chain(arguments, f, of_case):
-    """What vouches for the root, in words. It comes last: what is found is not signed."""
-    with h5py.File(arguments.record, "r") as file:
-        chain.check(file, f)
-        root = chain.recorded_root(file)
-    try:
-        return signature.vouchers(arguments, root, f, of_case)
-    except (OSError, signature.NoSigning) as error:
-        unusable(str(error))
 
 
 def print_failed(total, failing):
@@ -176,37 +144,33 @@ def print_failed(total, failing):
     return 1
 
 
-def print_sound(record, compared, words):
+def print_sound(record, compared, same_file):
     """The last line of a record without findings; the status."""
     ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
     valid = sum(case.settings["validity"] == "VALID" for case in ran)
     word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
     print(f"{word} {count(len(ran), 'case')} recomputed, {valid} of them VALID, {compared} compared with a published "
-          f"cell; {'; '.join(words) or 'UNSIGNED'}")
+          f"cell{'; SHA-256 as printed' if same_file else ''}")
     return 75 if missing else 0
 
 
 def report(arguments, record, rows, output):
     """Prints all of it, first what is wrong with the record as a whole, which may explain the rest; the status."""
     whole, of_case = checks.check_all(record)
-    output = leave_out_another_run(arguments, record, output, whole)
+    output = leave_out_another_run(record, output, whole)
     said = check_output(output, record, of_case)
     judged = {case.name: judge(case, of_case[case.name], rows, said.get(case.name, ""), arguments.tolerance)
               for case in record.cases}
-    words = check_chain(arguments, whole, of_case)
+    same_file = bool(output) and printed.check_sha256(arguments.record, output, whole)
     print_opening(arguments.record, record)
     for sentence in whole.sentences:
         print(sentence)
     for name, (line, _) in judged.items():
         print("\n    ".join((line, *of_case[name].sentences)))
-    if not words:
-        print(signature.UNSIGNED.format(record.root.get("root")))
     failing = ["the record as a whole"] * bool(whole.sentences) + [name for name, f in of_case.items() if f.sentences]
     total = sum(len(f.sentences) for f in (whole, *of_case.values()))
-    if total and words:
-        print("; ".join(words))
     compared = sum(held for _, held in judged.values())
-    return print_failed(total, failing) if total else print_sound(record, compared, words)
+    return print_failed(total, failing) if total else print_sound(record, compared, same_file)
 
 
 def main():

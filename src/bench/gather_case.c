@@ -62,22 +62,6 @@ static void gather_devices(case_result *r)
     compare_devices(r);
 }
 
-static void gather_clocks(case_result *r)
-{
-    int ranks = r->given->layout.ranks;
-    rank_clocks *all = world_gather(&r->clock.found, sizeof *all);
-    if (all) {
-        double *seconds = calloc((size_t)ranks, sizeof *seconds);
-        if (!seconds) FAIL("no memory for the clocks of %d ranks", ranks);
-        memcpy(r->clocks, all, (size_t)ranks * sizeof *all);
-        for (int64_t i = 0; i < r->completed * ranks; i++) seconds[i % ranks] += r->rank_seconds[i];
-        clocks_complaint(all, seconds, ranks, r->clock_wrong, sizeof r->clock_wrong);
-        free(seconds);
-    }
-    world_broadcast(r->clock_wrong, sizeof r->clock_wrong, 0);
-    free(all);
-}
-
 void gather_case(case_result *r, trainer *t, machine_kind kind)
 {
     gather_times(r);
@@ -85,7 +69,6 @@ void gather_case(case_result *r, trainer *t, machine_kind kind)
     if (t) trainer_dismantle(t);
     gather_devices(r);
     times_gather(&times, r);
-    gather_clocks(r);
     samples_gather(&r->samples, kind, r->given->layout.ranks, r->sampler);
     if (!r->throttled[0]) snprintf(r->throttled, sizeof r->throttled, "%s", r->samples.throttled);
     if (!r->clocks_unknown[0]) snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "%s", r->samples.lost);

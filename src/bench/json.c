@@ -1,8 +1,6 @@
 /* The machine-readable line of a case, "XGSW_RESULT {...}": the keys of the deck and the rows of the fields as JSON, a
  * number that is none as null. */
 #include "base/say.h"
-#include "bench/record/chain.h"
-#include "bench/record/place.h"
 #include "bench/result/fields.h"
 #include "bench/result/sinks.h"
 #include <math.h>
@@ -96,22 +94,14 @@ static void say_group(const field_group *g, const case_result *r)
 
 static void say_case(void *state, const case_result *r)
 {
-    const run_source *run = state;
     char word[KEY_TEXT];
+    (void)state;
     for (key_id key = 0; key < KEYS; key++) {
         say("%s\"%s\":", key ? "," : "XGSW_RESULT {", key_at(key)->name);
         say_value(setting_value(key, r->given, word));
     }
     for (int i = 0; i < field_groups(); i++) say_group(field_group_at(i), r);
-    if (!run->place->none) say(",\"chain_head\":\"%s\"", run->chain->newest.hex);
     say("}\n");
 }
 
-static bool open_line(void **state, const run_source *run, char *reason, size_t length)
-{
-    (void)reason, (void)length;
-    *state = (void *)(uintptr_t)run;
-    return true;
-}
-
-const sink json_sink = { .name = "XGSW_RESULT", .open = open_line, .case_ends = say_case };
+const sink json_sink = { .name = "XGSW_RESULT", .case_ends = say_case };

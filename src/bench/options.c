@@ -119,7 +119,6 @@ void options_print_help(void)
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"
-        "What a record proves, and signing it: validation/validate.py --help (--log, --root, --sign, --verify).\n"
         "A deck is looked for as given, then in the present folder's inputs/. --progress: stdout is a terminal, though "
         "the launcher\nhides it.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"

@@ -39,7 +39,6 @@ static void finish_step(case_result *r, trainer *t, int64_t step, double *before
 {
     mark end = t->finished[step % REPORT_SLOTS];
     mark_sync(end);
-    clocks_step(&r->clock, mark_time(end));
     step_report s = trainer_report(t, step);
     conserved_read(r->sums, t);
     r->loss[step] = s.scalar[SCALAR_LOSS];
@@ -79,7 +78,7 @@ static void train(case_result *r, trainer *t, int part, const run_state *in)
 {
     int64_t read = 0, warmup = r->given->warmup;
     bool ended = false;
-    double before = clocks_begin(&r->clock);
+    double before = clock_seconds();
     tally_clear(machine_tally(t->machine));
     machine_keep_steps(t->machine, r->total);
     for (int64_t step = 0; !ended; step++) {
@@ -96,7 +95,6 @@ static void train(case_result *r, trainer *t, int part, const run_state *in)
     r->window[1] = machine_device_of(t->kind);
     finish_step(r, t, read, &before, in);
     sampler_end(r->sampler);
-    clocks_end(&r->clock);
     machine_sync(t->machine);
 }
 
@@ -163,7 +161,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     machine_agree(o.machine.kind);
     name_part(name, c);
     int part = world_split(name, t ? 0 : -1, world_rank());
-    clocks_first_barrier(&r->clock);
+    world_barrier();
     if (t) {
         train(r, t, part, in);
         take_from_trainer(r, t);
@@ -176,7 +174,6 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     }
     r->replay_delivery = delivery_judge(t ? t->machine : NULL);
     fault_struck(c, t ? t->machine : NULL, r->struck);
-    clocks_last_barrier(&r->clock);
     gather_case(r, t, o.machine.kind);
     world_release(name);
     mesh_close(&m);
@@ -270,6 +267,7 @@ static void compare_libraries(case_result *r, const run_state *in)
     library_list now = libraries_loaded();
     libraries_compare(&now, false, r->libraries_differ);
     if (in->libraries_differ[0]) snprintf(r->libraries_differ, sizeof r->libraries_differ, "%s", in->libraries_differ);
+    snprintf(r->preloaded, sizeof r->preloaded, "%s", in->preloaded);
     libraries_free(&now);
 }
 

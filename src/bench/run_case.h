@@ -16,6 +16,7 @@ typedef struct {
     stop_clock stop;
     repeat_means *repeats;
     char libraries_differ[REASON_LENGTH]; /* between ranks, as they started; empty: they do not */
+    char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls; empty: none does */
 } run_state;
 
 /* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. */

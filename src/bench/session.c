@@ -2,8 +2,7 @@
 #include "bench/session.h"
 #include "base/cgroup.h"
 #include "base/fail.h"
-#include "bench/launch/libraries.h"
-#include "bench/record/chain.h"
+#include "bench/launch/preloaded.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/result/accept.h"
@@ -107,15 +106,14 @@ int session_run(const session *s, const deck *d)
     repeat_means repeats = { .first = 0 };
     run_state in = { .stop = stop_open(), .repeats = &repeats };
     record_place place = { .none = true, .file = -1 };
-    chain printed = { 0 };
     surroundings a = look_around(s, deck_on_cuda(d));
     run_source run = s->run;
     run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts;
     run.ranks = world_ranks(), run.threads = a.load.threads;
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
-    run.chain = &printed;
     in.load = a.load;
     libraries_compare(run.libraries, true, in.libraries_differ);
+    preloaded_complaint(run.libraries, in.preloaded);
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
     watch_doing("opening the record", -1);

@@ -168,7 +168,6 @@ typedef struct {
     planted_fault fault;
     double stall_seconds, time_limit; /* time_limit 0: none */
     char record[PATH_LENGTH];         /* HDF5 file of the run */
-    char nonce[NAME_LENGTH];          /* the site's own word for the run, or "none" */
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */

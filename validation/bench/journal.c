@@ -1,7 +1,6 @@
-/* What journal and chain cost: their part of the time of steps of 50 ms, which go through more memory than the caches
+/* What the journal costs: its part of the time of steps of 50 ms, which go through more memory than the caches
  * hold, in one run, in this folder. */
 #include "base/clock.h"
-#include "bench/record/chain.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/result/sinks.h"
@@ -39,8 +38,7 @@ int main(void)
 {
     deck planned = { .item = &given, .cases = 1 };
     record_place place;
-    chain printed;
-    run_source run = { .deck = &planned, .deck_text = "", .place = &place, .chain = &printed };
+    run_source run = { .deck = &planned, .deck_text = "", .place = &place };
     char reason[4096];
     void *journal;
     unsigned char *memory = malloc(MEMORY);
@@ -50,8 +48,8 @@ int main(void)
     case_result r;
     result_open(&r, &given);
     double begin = clock_seconds(), spent = journal_seconds(journal, &r, memory), all = clock_seconds() - begin;
-    printf("journal    and chain: %.1f us a step, %.4f %% of %d steps of %.0f ms\n", 1e6 * spent / STEPS,
-           100.0 * spent / all, STEPS, 1e3 * STEP_SECONDS);
+    printf("journal    %.1f us a step, %.4f %% of %d steps of %.0f ms\n", 1e6 * spent / STEPS, 100.0 * spent / all,
+           STEPS, 1e3 * STEP_SECONDS);
     place_forget_journal(&place);
     return spent / all < MOST ? 0 : 1;
 }

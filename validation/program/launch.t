@@ -53,7 +53,7 @@ REFUSED = (
      "EXPECT=quick: give reference, none or tokens/s"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "TOLERANCE": "0.1"}, "give EXPECT, too"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "STEPS": "2"}, "the first two are not timed"),
-    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "NONCE": "a#b"}, "NONCE=a#b: give one word without #"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "SEED": "a#b"}, "SEED=a#b: give one word without #"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "NUM_NODES": "1"}, "leave one out"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_CHECKPOINT": "true"}, "no checkpoints; unset it"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "LOAD_CHECKPOINT_PATH": "/x"}, "no checkpoints; unset it"),
@@ -68,7 +68,7 @@ REFUSED = (
 def launch(variables, *arguments, folder=None):
     """run/launch with these variables and no others of its kind."""
     ours = re.compile("SLURM|SBATCH|PBS|FLUX|ENABLE_|ADDITIONAL_|NUM_NODES|SCHEDULE|DTYPE|WORKLOAD|MODEL_SIZE|STEPS|"
-                      "HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|NONCE|"
+                      "HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|SEED|"
                       "(PP|TP|DP|VP|MBS|GA|SEQ_LEN)$")
     environment = {name: value for name, value in os.environ.items() if not ours.match(name)}
     environment.update(XGSW=os.path.abspath(PROGRAM), TOP=os.getcwd(), OMP_NUM_THREADS="1", **variables)
@@ -140,7 +140,7 @@ def check_variables(tap):
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
     tap.ok("-nccl-trace/bf16" in run.stdout and "warmup = 2\nsteps = 3\n" in run.stdout,
            "a trace: few steps, elsewhere", run.stdout)
-    expected = {"EXPECT": "reference", "TOLERANCE": "0.03", "REPEATS": "3", "NONCE": "late"}
+    expected = {"EXPECT": "reference", "TOLERANCE": "0.03", "REPEATS": "3", "SEED": "late"}
     run = launch({**cell, **expected}, "--print", "deck")
     tap.ok(run.returncode == 0 and {f"{name.lower()} = {value}" for name, value in expected.items()} <=
            set(keys(run.stdout)) and not run.stderr, "what is expected of the run is in its deck",

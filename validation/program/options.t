@@ -10,7 +10,7 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
     column_sums squared_relu_forward squared_relu_backward geglu_forward geglu_backward grouped_matmul
     router_forward router_backward permute unpermute_forward unpermute_backward cross_entropy adamw
     all_gather reduce_scatter all_reduce all_to_all exchange sum_parts quantize transpose fp8_scales""".split()
-KEYS = """size precision fp8_scale fp8_scaling backend record nonce steps warmup minutes repeats seed tokens tensor
+KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup minutes repeats seed tokens tensor
     pipeline context expert data shard chunks_per_stage capacity micro_batch global_batch sequence layers hidden ffn
     heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap weight_gradient_queue
     order order_seed share_devices deterministic attention algorithms transfer_sms peak_bf16 peak_fp8 learning_rate
@@ -94,7 +94,7 @@ tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" an
        "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)
 flat = set(KEYS) | {name for group, name in FIELDS if group in ("-", "results", "steps") and name != "step"}
 own = {group for group, _ in FIELDS} - {"-", "results", "steps", "ranks", "devices", "spans", "fp8_tensors",
-                                     "clocks", "samples"}
+                                     "samples"}
 tap.ok(set(case) == flat | own, "a result line has every key and every field of --fields that is not the record's only",
        set(case) ^ (flat | own))
 of_check, of_operations = ({name for of, name in FIELDS if of == group} for group in ("check_model", "operations"))

@@ -115,6 +115,7 @@ def of_results():
         yield name + " where there is none", put(f"case_0001/results/{name}", 0.5), name
     yield "a faster device", put(f"{CASE}/results/device", "NVIDIA H100 PCIe"), "recipe_mfu"
     yield "a device that was throttled", put(f"{CASE}/results/throttled", "rank 1: too hot"), "throttled"
+    yield "a preloaded library", put(f"{CASE}/results/preloaded", "a.so answers time"), "preloaded library answers"
     yield "other libraries on a rank", put(f"{CASE}/results/libraries_differ", "rank 1 on b"), "libraries differ"
     yield "total_seconds", put(f"{CASE}/results/total_seconds", 10.0), "total_seconds"
     yield "completed", put(f"{CASE}/results/completed", 8), "completed"
@@ -237,11 +238,6 @@ def of_samples():
 
 
 def of_witnesses():
-    wrong = "the clock of rank {} is wrong by {} % against {}".format
-    yield "a clock that lost", put(f"{CASE}/clocks/clock_error", -0.9, 1), wrong(1, "90.0", "the kernel's own")
-    yield "steps of another clock", scale(f"{CASE}/clocks/kernel_seconds", 2.0, 0), wrong(0, "50.0", "the kernel's own")
-    yield "another uptime", scale(f"{CASE}/clocks/uptime_seconds", 2.0, 2), wrong(2, "50.0", "/proc/uptime")
-    yield "a rank's other clock", scale(f"{CASE}/clocks/within_seconds", 2.2, 3), "against rank 0's"
     yield "a throttled sample", put(f"{CASE}/samples/clock_events", 0x40, 5), "rank 1 was throttled in a sample"
     yield "energy", scale(f"{CASE}/results/energy"), "energy"
     yield "energy of a sample", scale(f"{CASE}/samples/device_energy", 1.1, 2), "energy is"

@@ -168,7 +168,7 @@ def checks_of(case):
     if case.recovered:
         return (check_settings, check_recovered)
     every = (check_settings, *schema.CHECKS, check_steps, check_experts, *outcome.OF_CASE, slow.check_ranks,
-             slow.check_slow_steps, witness.check_clocks, witness.check_samples)
+             slow.check_slow_steps, witness.check_samples)
     timed = case["results/completed"] > case.settings["warmup"]
     if case.interrupted:
         return (*every, *machine.STOPPED, check_fp8, check_speed) if timed else every
@@ -228,15 +228,13 @@ def check_root(record, f):
         )
 
 
-def check_all(record, only=None):
-    """What is wrong with the file as a whole, and with each case by its name; of one that was skipped its settings.
-    only: the name of the one case that is looked at beside the whole."""
-    cases = [case for case in record.cases if only in (None, case.name)]
-    whole, of_case = Findings(), {case.name: Findings() for case in cases}
+def check_all(record):
+    """What is wrong with the file as a whole, and with each case by its name; of one that was skipped its settings."""
+    whole, of_case = Findings(), {case.name: Findings() for case in record.cases}
     for check in (check_root, origin.check):
         attempt(check, whole, record)
     settings = deck.check(record, whole)
-    for case in cases:
+    for case in record.cases:
         f = of_case[case.name]
         attempt(schema.check_attributes, f, case)
         if case.ran:

@@ -4,6 +4,7 @@ Its grammar: src/plan/deck/deck.h. Two lines of free text; `key = value  # remar
 the first section hold for all. A list of values sweeps, the later key of the table faster; of the cases of a section
 that do the same run, the first stands for all."""
 
+import hashlib
 import itertools
 import os
 import re
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from validate import resolve
 
 KEYS_TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "keys.txt")
-SINGLE = ("record", "nonce", "algorithms", "fault")     # whose value is no list
-OF_RUN = ("record", "nonce")                            # one for the whole run, in whichever section
+SINGLE = ("record", "algorithms", "fault")              # whose value is no list
+OF_RUN = ("record",)                                    # one for the whole run, in whichever section
 REALS = ("learning_rate",)                              # whose bounds look like integers
 
 
@@ -42,6 +43,8 @@ KEYS = read_keys()
 def typed(key, text):
     """As a record has it: integers and reals as numbers, a real that may be none as text."""
     values = KEYS[key][0]
+    if values.endswith(", a word"):     # whose SHA-256 begins with the number
+        return int(text) if re.fullmatch(r"[0-9.+-]+", text) else int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
     if re.fullmatch(r"\S+ to \S+", values):
         return float(text) if key in REALS or re.search(r"[.e]", values) else int(text)
     return f"{float(text):.15g}" if re.match(r"\S+ to \S+, none", values) and text[0] in "0123456789." else text

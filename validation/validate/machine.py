@@ -33,7 +33,7 @@ def check_names(case, f):
 
 def check_lengths(case, f):
     for group, key in (("operations", "name"), ("phases", "name"), ("transfers", "axis"), ("transfer_kinds", "name"),
-                       ("memory", "name"), ("spans", "name"), ("fp8", "name"), ("clocks", "rank"), ("samples", "rank")):
+                       ("memory", "name"), ("spans", "name"), ("fp8", "name"), ("samples", "rank")):
         lengths = {path: len(value) for path, value in case.values.items() if path.startswith(group + "/")}
         f.demand(len(set(lengths.values())) == 1, f"{group} has lists of different lengths: {lengths}")
 

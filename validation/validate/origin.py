@@ -8,7 +8,7 @@ import re
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 HASH = r"[0-9a-f]{64}"
 TEXTS = {
-    "run": r"[0-9a-f]{16}", "started": TIME, "written": TIME, "build_date": TIME, "deck_sha256": HASH,
+    "started": TIME, "written": TIME, "build_date": TIME, "deck_sha256": HASH,
     "binary_sha256": HASH, "git_commit": r"[0-9a-f]{40}|unknown|n/a", "build_compiler": r".*\d+\.\d+.*",
     "build_flags": r".*-DBUILD_DEBUG=[01].*", "build_mpi": r".+", "mpi_library": r".+",
     "hdf5_library": r"HDF5 \d+\.\d+\.\d+", "products_library": r".+", "cuda_library": r".+", "command_line": r".+",

@@ -1,6 +1,7 @@
 """What a run printed, held against its record: its XGSW_RESULT lines; of a case that a kill left without one its step
 lines."""
 
+import hashlib
 import json
 import math
 import re
@@ -20,6 +21,8 @@ OBJECTS = ("check_model",)
 # What a viewer of the record needs and the line does not have.
 RECORD_ONLY = {"NX_class", "default", "step"}
 
+# The line that says what sha256sum prints of the record.
+DIGEST = re.compile(r"([0-9a-f]{64})  \S")
 CASE = re.compile(r"Case (\d+) ")
 STEP = re.compile(r"(?:completed step: |global_step: +|global_step=)(\d+)")
 # Of a step line, in any of its three forms: the number's name in the record, where it stands, how it is printed.
@@ -34,9 +37,10 @@ STEP_NUMBERS = (
 @dataclass
 class Output:
     """results: case number -> the object of its XGSW_RESULT line; steps: case number -> {step: its line's numbers, as
-    they are printed}."""
+    they are printed}; sha256: of the record, empty if the run did not come to its last lines."""
 
     path: str
+    sha256: str = ""
     results: dict = field(default_factory=dict)
     steps: dict = field(default_factory=dict)
 
@@ -65,7 +69,8 @@ def read_result(text):
 
 def read_line(output, line, case):
     """The case that the line is of. A line without its end is what a kill left of it."""
-    begins, step = CASE.match(line), STEP.search(line)
+    begins, step, digest = CASE.match(line), STEP.search(line), DIGEST.match(line)
+    output.sha256 = digest[1] if digest else output.sha256
     if line.startswith(PREFIX) and line.endswith("\n"):
         item = read_result(line[len(PREFIX) :])
         output.results[item["case"]] = item
@@ -144,6 +149,15 @@ def check_printed(case, output, recovered, f):
         found = item.get(name)
         compare(found if isinstance(found, dict) else {}, group(case, (name,)), f)
     return ""
+
+
+def check_sha256(path, output, f):
+    """Compares the file's SHA-256 with the printed one. Returns whether they are equal."""
+    with open(path, "rb") as file:
+        found = hashlib.sha256(file.read()).hexdigest()
+    f.demand(output.sha256 in ("", found), f"the file's SHA-256 is {found}, the run printed {output.sha256}: it is "
+             "another record, or was changed since")
+    return output.sha256 == found
 
 
 def times(case, output):

@@ -8,8 +8,9 @@ import numpy as np
 from validate.findings import count
 
 
+RECORD_VERSION = 3
 # Of the run rules (validation/RULES.md).
-RULES_VERSION = "xgsw-2.1"
+RULES_VERSION = "xgsw-2.2"
 
 
 class Unreadable(Exception):
@@ -121,17 +122,16 @@ def read_case(name, group):
     return Case(**vars(read_tree(group)), name=name, settings=attributes(group))
 
 
-def read_file(file, known=None, changed=None):
-    """known: cases that were read before, by their names; of them the changed one is read."""
+def read_file(file):
     root = attributes(file)
     if root.get("creator") != "xgsw":
         raise Unreadable("no record of xgsw")
-    if root.get("record_version") != 2:
-        raise Unreadable(f"version {root.get('record_version')} of the record, this program reads version 2")
+    if root.get("record_version") != RECORD_VERSION:
+        raise Unreadable(f"version {root.get('record_version')} of the record, this program reads version "
+                         f"{RECORD_VERSION}")
     provenance = read_tree(file["provenance"]).values
     deck = np.asarray(file["provenance/deck"][()]).ravel()[0]
-    cases = [known[name] if known and name != changed else read_case(name, file[name])
-             for name in file if name.startswith("case_")]
+    cases = [read_case(name, file[name]) for name in file if name.startswith("case_")]
     for version in {case.settings.get("rules", "without a version") for case in cases} - {RULES_VERSION}:
         raise Unreadable(f"it was judged by the run rules {version}, this program knows {RULES_VERSION}: validate it "
                          "with the validate.py of the xgsw that wrote it")

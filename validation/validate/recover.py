@@ -11,14 +11,13 @@ import time
 import h5py
 import numpy as np
 
-from validate import chain
 from validate.record import Unreadable, read_beginning
 
-BEGIN = b"xgsw journal 2\n"
+BEGIN = b"xgsw journal 3\n"
 ENTRY = struct.Struct("<II16s")
 CHECKED = struct.Struct("<II")
 PIECE, STEP = 1, 2
-STEP_ENTRY = struct.Struct("<qq9d64s")
+STEP_ENTRY = struct.Struct("<qq9d")
 NUMBERS = ("step_seconds", "losses", "gradient_norms", "learning_rates", "balance_losses", "choices_dropped",
            "expert_loads_least", "expert_loads_most", "expert_loads_variation")
 VERDICTS = ("PASSED", "FAILED", "SKIPPED", "INTERRUPTED")
@@ -65,8 +64,8 @@ def read_journal(path):
         if kind == PIECE:
             pieces.append(payload)
         elif kind == STEP:
-            number, _, *values, link = STEP_ENTRY.unpack(payload)
-            steps.setdefault(number, []).append((values, link))
+            number, _, *values = STEP_ENTRY.unpack(payload)
+            steps.setdefault(number, []).append(values)
     if not pieces:
         raise Unreadable("its run ended before it had written where it comes from: no step was printed")
     return pieces, steps
@@ -91,7 +90,7 @@ def put(group, name, value, units):
 
 def add_steps(case, rows):
     """To a case that had not ended."""
-    columns = np.array([values for values, _ in rows], dtype=float).reshape(len(rows), len(NUMBERS)).T
+    columns = np.array(rows, dtype=float).reshape(len(rows), len(NUMBERS)).T
     steps = case.create_group("steps")
     steps.attrs["NX_class"], steps.attrs["signal"] = np.bytes_("NXdata"), np.bytes_("step_seconds")
     steps.attrs["axes"] = np.array([b"step"])
@@ -102,8 +101,6 @@ def add_steps(case, rows):
     results.attrs["NX_class"] = np.bytes_("NXcollection")
     put(results, "completed", len(rows), "1")
     put(results, "invalid_reasons", np.array([WHY.encode()]), None)
-    case.create_group("chain").attrs["NX_class"] = np.bytes_("NXcollection")
-    put(case, "chain/links", np.array([link for _, link in rows], dtype="S64" if rows else "S1"), None)
     case.attrs["default"] = np.bytes_("steps")
 
 
@@ -124,7 +121,6 @@ def fill(file, path, pieces, steps):
     for word in VERDICTS:
         file.attrs[word.lower()] = sum(case.attrs["verdict"] == word.encode() for case in cases)
     file.attrs["recovered"] = np.bytes_(f"of {os.path.basename(path)}")
-    chain.seal(file, links=False)
 
 
 def record_name(path):

@@ -21,10 +21,9 @@ MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads
             "results/quota", "results/energy", "results/energy_per_token", "results/others_cores", "ranks/excess",
             "ranks/excess_error", "samples/clock", "samples/temperature", "samples/power", "samples/device_energy",
             "samples/core_clock", "samples/load", "samples/busy_seconds", "samples/package_energy",
-            "samples/own_seconds", "clocks/uptime_seconds", "clocks/uptime_clock")
-CHAIN = "chain/"                                        # which has its own check
+            "samples/own_seconds")
 # Of none, or of less than is usual.
-MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess", "clocks/clock_error")
+MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess")
 
 
 def read_fields(path=FIELDS_TABLE):
@@ -46,11 +45,9 @@ def kind_of(dtype):
 def check_names(case, f):
     """All that a case has is in the table, and all of the table is there, in its units and type."""
     f.demand(not set(DATASETS) - set(case.values), "not there: " + " ".join(sorted(set(DATASETS) - set(case.values))))
-    unknown = {path for path in case.values if path not in DATASETS and not path.startswith(CHAIN)}
+    unknown = set(case.values) - set(DATASETS)
     f.demand(not unknown, "unknown: " + " ".join(sorted(unknown)))
     for path, dtype in case.types.items():
-        if path.startswith(CHAIN):
-            continue
         units, kind = DATASETS.get(path, ("-", None))
         recorded = case.units.get(path, "-")
         f.demand(kind is None or kind_of(dtype) == TYPES[kind], f"{path} is of type {dtype}, not {kind}")

@@ -1,10 +1,7 @@
-"""What stood beside the steps: the clocks' witnesses and the samples. Rules as in
-src/bench/monitor/ and src/machine/sample/."""
+"""The samples taken during the steps. Rules as in src/bench/monitor/ and src/machine/sample/."""
 
 import numpy as np
 
-# Two clocks that the kernel steers by 500 millionths each at most; /proc/uptime counts hundredths of a second.
-TOLERANCE, TICK = 1e-3, 0.01
 # NVML's bits of clocks that are held down, and their words in a record: src/machine/cuda/device/nvml.c. Other reasons,
 # as a card at its power limit, are no throttling.
 THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware temperature", 0x80: "power brake"}
@@ -12,44 +9,13 @@ THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware tem
 BEGUN = 1.0
 # At most 16 double operations in any order.
 ROUNDING = 1e-12
-CLOCKS = ("kernel_seconds", "uncertain_seconds", "clock_error", "uptime_seconds", "uptime_clock", "within_seconds",
-          "around_seconds")
 COUNTERS = ("device_energy", "package_energy", "own_seconds")
-
-
-def beyond(x, slack):
-    return np.sign(x) * np.maximum(np.abs(x) - slack, 0.0)
-
-
-def wrong_clocks(case):
-    """The ranks whose clock gained or lost more than it may, and by whose witness; none where no step ran."""
-    if case["results/completed"] == 0:
-        return
-    kernel, uncertain, error, up, up_clock, within, around = (case[f"clocks/{name}"] for name in CLOCKS)
-    spent = case["ranks/rank_seconds"][: case["results/completed"]].sum(axis=0)
-    with np.errstate(all="ignore"):
-        findings = {
-            "the kernel's own": np.maximum(np.abs(beyond(spent - kernel, uncertain) / kernel), np.abs(error)),
-            "/proc/uptime": np.nan_to_num(np.abs(beyond(up_clock - up, TICK + uncertain) / (up + TICK + uncertain))),
-            "rank 0's": np.maximum(within / around[0] - 1, 1 - around / within[0]),
-        }
-    for witness, gained in findings.items():
-        yield from (f"the clock of rank {rank} is wrong by {100 * gained[rank]:.1f} % against {witness}"
-                    for rank in np.flatnonzero(~(gained <= TOLERANCE)))
 
 
 def throttled_samples(case):
     events = case["samples/clock_events"]
     held = (events >= 0) & (events & sum(THROTTLES) != 0)
     return [int(rank) for rank in np.unique(case["samples/rank"][held])]
-
-
-def check_clocks(case, f):
-    for name in CLOCKS:
-        f.demand(case[f"clocks/{name}"].shape == (case.settings["ranks"],), f"clocks/{name} is not one number a rank")
-    f.demand((case["clocks/uncertain_seconds"] >= 0).all(), "clocks/uncertain_seconds are below 0")
-    wrong, said = list(wrong_clocks(case)), case["results/clock_wrong"]
-    f.demand(bool(wrong) == bool(said), f"clock_wrong says {said!r}, but " + ("; ".join(wrong) or "all clocks agree"))
 
 
 def check_samples(case, f):
@@ -79,7 +45,7 @@ def check_sampled(case, last, f):
     f.demand(set(told) <= set(ranks), "the energy is known, and ranks have no samples")
     spent = np.nansum(case["ranks/rank_seconds"][case.settings["warmup"] : case["results/completed"]], axis=0)
     short = [rank for rank, seconds in zip(ranks, case["samples/seconds"][last]) if on_cuda and
-             seconds < (1 - TOLERANCE) * spent[rank] - BEGUN]
+             seconds < spent[rank] - BEGUN]
     f.demand(not short, f"the samples of ranks {short} end before their steps")
 
 

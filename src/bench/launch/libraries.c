@@ -64,16 +64,12 @@ static void identify_file(const char *path, char identity[LIBRARY_IDENTITY])
 }
 
 /* The first library that the program asks for: what the linker has loaded before it was preloaded. */
-static const char *first_needed(const struct dl_phdr_info *program)
+static const char *first_needed(void)
 {
-    const ElfW(Dyn) *dynamic = NULL;
     const char *names = NULL;
-    for (int i = 0; i < program->dlpi_phnum; i++)
-        if (program->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(program->dlpi_addr + program->dlpi_phdr[i].p_vaddr);
-    for (const ElfW(Dyn) *d = dynamic; d && d->d_tag != DT_NULL; d++)
+    for (const ElfW(Dyn) *d = _DYNAMIC; d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_STRTAB) names = (const char *)d->d_un.d_ptr;
-    for (const ElfW(Dyn) *d = dynamic; names && d->d_tag != DT_NULL; d++)
+    for (const ElfW(Dyn) *d = _DYNAMIC; names && d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_NEEDED) return base_name(names + d->d_un.d_val);
     return NULL;
 }
@@ -98,7 +94,7 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *state)
 {
     walk *w = state;
     const char *name = info->dlpi_name;
-    if (w->list.count == 0 && !w->room) w->needed = first_needed(info);
+    if (w->list.count == 0 && !w->room) w->needed = first_needed();
     if (w->list.count == w->room) {
         w->room = w->room ? 2 * w->room : 64;
         w->list.item = realloc(w->list.item, (size_t)w->room * sizeof *w->list.item);

@@ -67,52 +67,16 @@ void case_write_settings(writer *w, const case_result *r)
         if (!field_group_at(i)->name[0]) write_attributes(w, group.path, field_group_at(i), r);
 }
 
-step_numbers step_numbers_of(const case_result *r, int64_t step, double seconds)
-{
-    step_numbers n = { r->given->number,
-                       step,
-                       { seconds, r->loss[step], r->gradient_norm[step], r->learning_rate[step] } };
-    for (int i = 0; i < ROUTED_FIGURES; i++) n.number[STEP_NUMBERS - ROUTED_FIGURES + i] = r->routed[i][step];
-    return n;
-}
-
-/* A link a step; the last. */
-static chain_link write_links(writer *w, const char *path, const case_result *r, chain_link newest)
-{
-    size_t n = (size_t)r->completed;
-    chain_link *link = calloc(n + 1, sizeof *link);
-    const char **text = calloc(n + 1, sizeof *text);
-    if (!link || !text) FAIL("out of memory for the links of %zu steps", n);
-    for (size_t i = 0; i < n; i++) {
-        step_numbers s = step_numbers_of(r, (int64_t)i, r->rank_seconds[i * (size_t)r->given->layout.ranks]);
-        newest = link[i] = chain_extend(&newest, &s, sizeof s);
-        text[i] = link[i].hex;
-    }
-    writer_group(w, path, "NXcollection");
-    writer_texts(w, writer_join(path, "links").path, text, (int64_t)n);
-    free(text);
-    free(link);
-    return newest;
-}
-
-static chain_link write_results(writer *w, const char *group, const case_result *r, const chain_link *before)
+static void write_results(writer *w, const char *group, const case_result *r)
 {
     writer_attribute(w, group, "default", datum_text("steps"));
     for (int i = 0; i < field_groups(); i++)
         if (field_group_at(i)->name[0])
             write_group(w, writer_join(group, field_group_at(i)->name).path, field_group_at(i), r);
-    return write_links(w, writer_join(group, "chain").path, r, *before);
 }
 
-chain_link case_write(writer *w, const case_result *r, const chain_link *before)
+void case_write(writer *w, const case_result *r)
 {
-    char digest[SHA256_HEX];
-    size_t from = writer_items(w);
-    writer_path group = case_group(r->given);
     case_write_settings(w, r);
-    chain_link steps = r->verdict == VERDICT_SKIPPED ? *before : write_results(w, group.path, r, before);
-    writer_digest(w, from, digest);
-    chain_link end = chain_extend(&steps, digest, SHA256_HEX - 1);
-    writer_attribute(w, group.path, "chain_head", datum_text(end.hex));
-    return end;
+    if (r->verdict != VERDICT_SKIPPED) write_results(w, case_group(r->given).path, r);
 }

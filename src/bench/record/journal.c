@@ -15,12 +15,6 @@
 #include <string.h>
 #include <sys/uio.h>
 
-typedef struct {
-    const record_place *place;
-    chain *chain;
-    chain_link before; /* the case at hand */
-} journal;
-
 /* One call writes 2,147,479,552 bytes at most, and fewer on a disk that becomes full: the next one says so. */
 static bool write_parts(int file, struct iovec part[2])
 {
@@ -72,18 +66,15 @@ static bool append_piece(const record_place *p, writer *w, char *reason, size_t 
 static bool open_journal(void **state, const run_source *run, char *reason, size_t length)
 {
     static const char begin[] = JOURNAL_BEGIN;
-    const record_place *p = run->place;
-    journal *j = calloc(1, sizeof *j);
-    if (!j) FAIL("out of memory for the journal");
-    *j = (journal){ .place = p, .chain = run->chain };
-    *state = j;
+    record_place *p = run->place;
+    *state = p;
     if (p->none) return true;
     signal(SIGXFSZ, SIG_IGN);
     struct iovec part = { (void *)(uintptr_t)begin, sizeof begin - 1 };
     if (writev(p->file, &part, 1) == (ssize_t)sizeof begin - 1) {
         writer *w = writer_open();
         record_write_root(w, NULL, 0, run->deck->cases);
-        j->before = j->chain->newest = provenance_write(run->provenance, w);
+        provenance_write(run->provenance, w);
         if (append_piece(p, w, reason, length)) return true;
     } else {
         snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
@@ -98,44 +89,44 @@ static void end_piece(const record_place *p, writer *w)
     if (!append_piece(p, w, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "journal: %s", reason);
 }
 
-/* Should the run be killed, that is the verdict. */
+/* INTERRUPTED is the verdict if the run is killed. */
 static void begin_case(void *state, const bench_case *c)
 {
-    const journal *j = state;
+    const record_place *p = state;
     case_result begun = { .given = c, .verdict = VERDICT_INTERRUPTED };
-    if (j->place->none) return;
+    if (p->none) return;
     accept_case(&begun);
     writer *w = writer_open();
     case_write_settings(w, &begun);
-    end_piece(j->place, w);
+    end_piece(p, w);
 }
 
 static void add_step(void *state, const case_result *r, int64_t step)
 {
-    const journal *j = state;
-    journal_step s = { .numbers = step_numbers_of(r, step, r->step_seconds[step]) };
-    if (j->place->none) return;
-    j->chain->newest = chain_extend(&j->chain->newest, &s.numbers, sizeof s.numbers);
-    memcpy(s.link, j->chain->newest.hex, sizeof s.link);
-    if (!append(j->place, JOURNAL_STEP, &s, sizeof s))
-        FAIL_STATUS(STATUS_RECORD, "journal: cannot write %s: %s", j->place->journal, strerror(errno));
+    const record_place *p = state;
+    journal_step s = { r->given->number,
+                       step,
+                       { r->step_seconds[step], r->loss[step], r->gradient_norm[step], r->learning_rate[step] } };
+    if (p->none) return;
+    for (int i = 0; i < ROUTED_FIGURES; i++) s.number[STEP_NUMBERS - ROUTED_FIGURES + i] = r->routed[i][step];
+    if (!append(p, JOURNAL_STEP, &s, sizeof s))
+        FAIL_STATUS(STATUS_RECORD, "journal: cannot write %s: %s", p->journal, strerror(errno));
 }
 
 static void end_case(void *state, const case_result *r)
 {
-    journal *j = state;
-    if (j->place->none) return;
+    const record_place *p = state;
+    if (p->none) return;
     writer *w = writer_open();
-    j->before = j->chain->newest = case_write(w, r, &j->before);
-    end_piece(j->place, w);
+    case_write(w, r);
+    end_piece(p, w);
 }
 
 /* The record holds everything, or no case has run: one that cannot be written ends the run before. */
 static void end_run(void *state, const run_source *run, const final_counts *n)
 {
-    const journal *j = state;
     (void)run, (void)n;
-    place_forget_journal(j->place);
+    place_forget_journal(state);
 }
 
 const sink journal_sink = { .name = "journal",
@@ -143,5 +134,4 @@ const sink journal_sink = { .name = "journal",
                             .case_begins = begin_case,
                             .step_ends = add_step,
                             .case_ends = end_case,
-                            .run_ends = end_run,
-                            .close = free };
+                            .run_ends = end_run };

@@ -7,13 +7,12 @@
  * Numbers are as the machine stores them: little-endian, IEEE. It is written without fsync: what was written outlives
  * the process, not the machine. */
 #pragma once
-#include "bench/record/chain.h"
 #include <stdint.h>
 
 typedef enum { JOURNAL_PIECE = 1, JOURNAL_STEP = 2 } journal_kind;
 
 /* Before each entry's bytes. check: the first hex digits of the SHA-256 of kind, bytes and what follows. */
-enum { JOURNAL_CHECK = 16, JOURNAL_LINK = SHA256_HEX - 1 };
+enum { JOURNAL_CHECK = 16 };
 typedef struct {
     uint32_t kind, bytes;
     char check[JOURNAL_CHECK];
@@ -21,8 +20,10 @@ typedef struct {
 /* Bytes of an entry: a case that has more, of many steps on many ranks, cannot be written. */
 #define JOURNAL_ENTRY_MOST ((int64_t)UINT32_MAX)
 
-/* link: of the run's chain, behind these numbers. */
+/* What is printed of a step. number: seconds of rank 0's clock, loss, gradient norm, learning rate, then
+ * routed_figure's. */
+enum { STEP_NUMBERS = 9 };
 typedef struct {
-    step_numbers numbers;
-    char link[JOURNAL_LINK];
+    int64_t case_number, step;
+    double number[STEP_NUMBERS];
 } journal_step;

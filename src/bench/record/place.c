@@ -67,15 +67,24 @@ static bool number_journal(char out[PLACE_LENGTH], const char *path, int number)
 
 static bool exists_beside(const char *record, const char *end)
 {
-    char path[PLACE_LENGTH + 16];
+    char path[PLACE_LENGTH + PLACE_END];
     snprintf(path, sizeof path, "%s%s", record, end);
     return exists(path);
 }
 
-/* A signature alone is that of a record which has been removed. */
+void place_verdict(char out[PLACE_LENGTH + PLACE_END], const char *record)
+{
+    size_t length = strlen(record);
+    bool ends = length > 3 && strcmp(record + length - 3, ".h5") == 0;
+    snprintf(out, PLACE_LENGTH + PLACE_END, "%.*s.verdict", (int)(ends ? length - 3 : length), record);
+}
+
+/* A signature or a verdict alone belongs to a record that has been removed. */
 static bool is_free(const char *record)
 {
-    return !exists(record) && !exists_beside(record, ".journal") && !exists_beside(record, ".sig");
+    char verdict[PLACE_LENGTH + PLACE_END];
+    place_verdict(verdict, record);
+    return !exists(record) && !exists(verdict) && !exists_beside(record, ".journal") && !exists_beside(record, ".sig");
 }
 
 /* A second name for the file, the first that is free; false and errno. A file system that has no links renames. */
@@ -166,15 +175,23 @@ bool place_take(record_place *p, const char *asked, char *reason, size_t length)
     return p->none || a == TAKEN;
 }
 
-/* That validate.py made of it; another that lies there is not replaced. */
-static bool take_signature_along(const char *record, const char *name, const sentence *s)
+/* Renames a file that belongs to the record. One of the new name is not replaced. */
+static bool take_along(const char *old, const char *new, const sentence *s)
 {
-    char old[PLACE_LENGTH + 8], new[PLACE_LENGTH + 8];
+    if (!exists(old)) return true;
+    if (exists(new)) return refuse(s, new, "exists, and is not replaced by that of the earlier record");
+    return rename(old, new) == 0 || refuse_errno(s, "rename", old);
+}
+
+static bool take_all_along(const char *record, const char *name, const sentence *s)
+{
+    char old[PLACE_LENGTH + PLACE_END], new[PLACE_LENGTH + PLACE_END];
     snprintf(old, sizeof old, "%s.sig", record);
     snprintf(new, sizeof new, "%s.sig", name);
-    if (!exists(old)) return true;
-    if (exists(new)) return refuse(s, new, "exists, and is not replaced by the signature of the earlier record");
-    return rename(old, new) == 0 || refuse_errno(s, "rename", old);
+    if (!take_along(old, new, s)) return false;
+    place_verdict(old, record);
+    place_verdict(new, name);
+    return take_along(old, new, s);
 }
 
 bool place_keep_earlier(record_place *p, char *reason, size_t length)
@@ -185,7 +202,7 @@ bool place_keep_earlier(record_place *p, char *reason, size_t length)
     if (p->kept || lstat(p->record, &present) != 0 || present.st_size == 0) return p->kept = true;
     if (!may_replace(p->record, &s)) return false;
     if (!name_anew(p->record, number_name, name)) return refuse_errno(&s, "rename", p->record);
-    return p->kept = take_signature_along(p->record, name, &s);
+    return p->kept = take_all_along(p->record, name, &s);
 }
 
 void place_forget_journal(const record_place *p)

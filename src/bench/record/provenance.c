@@ -6,20 +6,18 @@
 #include "bench/launch/libraries.h"
 #include "bench/launch/truth.h"
 #include "machine/world.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 512, TIME_BYTES = 32, RUN_BYTES = 17 };
+enum { LINE = 512, TIME_BYTES = 32 };
 struct provenance {
     const run_source *run;
-    char number[RUN_BYTES], started[TIME_BYTES], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
+    char started[TIME_BYTES], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
     char processor[LINE], kernel[LINE], hdf5[LINE];
     char *command_line;
 };
@@ -111,21 +109,12 @@ static void read_processor(char model[LINE])
     model[strcspn(model, "\n")] = 0;
 }
 
-/* Of no two runs the same; the kernel's random numbers. */
-static void number_run(char hex[RUN_BYTES])
-{
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number) FAIL("the kernel gives no random number");
-    snprintf(hex, RUN_BYTES, "%016" PRIx64, number);
-}
-
 provenance *provenance_open(const run_source *run)
 {
     provenance *p = calloc(1, sizeof *p);
     struct utsname name;
     if (!p) FAIL("out of memory for the record's provenance");
     p->run = run;
-    number_run(p->number);
     write_now(p->started);
     sha256_of(run->deck_text, run->deck_length, p->deck_sha256);
     p->command_line = command_line_of(run->argc, run->argv);
@@ -140,9 +129,7 @@ static void write_texts(const provenance *p, writer *w, const char *group)
 {
     const struct {
         const char *name, *value;
-    } text[] = { { "run", p->number },
-                 { "started", p->started },
-                 { "nonce", p->run->deck->item[0].nonce },
+    } text[] = { { "started", p->started },
                  { "deck", p->run->deck_text },
                  { "deck_name", p->run->deck_name },
                  { "deck_sha256", p->deck_sha256 },
@@ -227,7 +214,7 @@ static void write_devices(const run_source *run, writer *w, const char *group)
     free(memory);
 }
 
-/* What differs from one writing to the next. */
+/* Writes what may differ from one writing to the next. */
 static void write_moment(const provenance *p, writer *w, const char *group)
 {
     char now[TIME_BYTES];
@@ -238,11 +225,9 @@ static void write_moment(const provenance *p, writer *w, const char *group)
     write_environment(w, group);
 }
 
-chain_link provenance_write(const provenance *p, writer *w)
+void provenance_write(const provenance *p, writer *w)
 {
     static const char group[] = "/provenance";
-    chain_link first;
-    size_t from = writer_items(w);
     writer_group(w, group, "NXcollection");
     write_texts(p, w, group);
     writer_value(w, writer_join(group, "dirty").path, NULL, datum_flag(build_dirty));
@@ -250,9 +235,7 @@ chain_link provenance_write(const provenance *p, writer *w)
     writer_value(w, writer_join(group, "threads").path, "1", datum_integer(p->run->threads));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
-    writer_digest(w, from, first.hex);
     write_moment(p, w, group);
-    return first;
 }
 
 void provenance_close(provenance *p)

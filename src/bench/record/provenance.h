@@ -1,6 +1,5 @@
 /* Where a run comes from: deck, binary, libraries, hosts, environment. Collected once, when the record opens. */
 #pragma once
-#include "bench/record/chain.h"
 #include "bench/record/writer.h"
 #include "bench/result/run_source.h"
 
@@ -8,7 +7,6 @@ typedef struct provenance provenance;
 
 /* `run` outlives it. */
 provenance *provenance_open(const run_source *run);
-/* The group /provenance, with the time of writing. The chain's first link: a digest of what stays as it is from the
- * first writing to the last. */
-chain_link provenance_write(const provenance *p, writer *w);
+/* Writes the group /provenance, with the time of writing. */
+void provenance_write(const provenance *p, writer *w);
 void provenance_close(provenance *p);

@@ -6,10 +6,12 @@
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/replace.h"
+#include "bench/result/accept.h"
 #include "bench/result/sinks.h"
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { RECORD_VERSION = 2, COMMIT_SHARE = 20 };
+enum { RECORD_VERSION = 3, COMMIT_SHARE = 20 };
 
 struct record {
     const run_source *run;
@@ -62,14 +64,14 @@ bool record_commit(record *r, char *reason, size_t length)
     if (r->run->place->none) return true;
     writer *w = writer_open();
     record_write_root(w, r->result, r->count, r->run->deck->cases);
-    chain_link newest = provenance_write(r->run->provenance, w);
-    for (int64_t i = 0; i < r->count; i++) newest = case_write(w, r->result[i], &newest);
-    writer_seal(w, r->run->chain->root.hex);
+    provenance_write(r->run->provenance, w);
+    for (int64_t i = 0; i < r->count; i++) case_write(w, r->result[i]);
     void *bytes;
     size_t size;
     if (!writer_close(w, &bytes, &size, reason, length)) return false;
     bool written = place_keep_earlier(r->run->place, reason, length) &&
                    replace_file(r->run->place->record, bytes, size, reason, length);
+    if (written) sha256_of(bytes, size, r->run->place->sha256);
     free(bytes);
     return written;
 }
@@ -103,6 +105,22 @@ static void add_case(void *state, const case_result *result)
     r->seconds = r->ended - begin;
 }
 
+/* A run of which no case ran leaves an earlier record, and so its verdict, as they are. */
+static void write_verdict(void *state, const run_source *run, const final_counts *n)
+{
+    char line[ACCEPT_LINE], text[ACCEPT_LINE + 2 * PLACE_LENGTH], reason[2048], path[PLACE_LENGTH + PLACE_END];
+    const record_place *p = run->place;
+    (void)state;
+    if (p->none || !p->sha256[0]) return;
+    int length = snprintf(text, sizeof text, "%s  %s\n%s\n", p->sha256, p->record, accept_word(n));
+    if (n->expecting) length += snprintf(text + length, sizeof text - (size_t)length, "%s\n", accept_line(n, line));
+    place_verdict(path, p->record);
+    if (!replace_file(path, text, (size_t)length, reason, sizeof reason))
+        FAIL_STATUS(STATUS_RECORD, "verdict: %s", reason);
+}
+
 static void close_record(void *state) { record_close(state); }
 
-const sink record_sink = { .name = "record", .open = open_record, .case_ends = add_case, .close = close_record };
+const sink record_sink = {
+    .name = "record", .open = open_record, .case_ends = add_case, .run_ends = write_verdict, .close = close_record
+};

@@ -3,7 +3,6 @@
 #include "bench/record/writer.h"
 #include "base/fail.h"
 #include "bench/record/image.h"
-#include "bench/record/manifest.h"
 #include "machine/watch/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,6 @@ struct writer {
     char reason[REASON_BYTES];
     H5E_auto2_t print; /* how HDF5 printed its errors before this file */
     void *print_data;
-    manifest written; /* what HDF5 was given */
 };
 
 /* The call, unless one has failed; its return, or -1. */
@@ -92,57 +90,14 @@ bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t 
                  w->failed ? w->reason : "HDF5 closed the record, but left no file of its 1.10 format");
     else free(w->image);
     H5Eset_auto2(H5E_DEFAULT, w->print, w->print_data);
-    manifest_free(&w->written);
     free(w);
     return whole;
-}
-
-size_t writer_items(const writer *w) { return w->written.lines; }
-void writer_digest(const writer *w, size_t from, char hex[SHA256_HEX]) { manifest_digest(&w->written, from, hex); }
-
-void writer_seal(writer *w, char hex[SHA256_HEX])
-{
-    writer_digest(w, 0, hex);
-    writer_attribute(w, "/", "root", datum_text(hex));
-}
-
-/* "float64", "int64", "flag", "text12". */
-static void name_type(writer *w, hid_t type, size_t bytes, char out[32])
-{
-    switch (ASK(w, H5Tget_class(type))) {
-    case H5T_FLOAT: snprintf(out, 32, "float%zu", 8 * bytes); break;
-    case H5T_INTEGER: snprintf(out, 32, "int%zu", 8 * bytes); break;
-    case H5T_STRING: snprintf(out, 32, "text%zu", bytes); break;
-    default: snprintf(out, 32, "flag"); break;
-    }
-}
-
-/* "9x4"; "-": one value. */
-static void name_shape(writer *w, hid_t space, char out[48])
-{
-    hsize_t size[2] = { 0 };
-    int dimensions = (int)ASK(w, H5Sget_simple_extent_dims(space, size, NULL));
-    if (dimensions == 1) snprintf(out, 48, "%llu", (unsigned long long)size[0]);
-    else if (dimensions == 2) snprintf(out, 48, "%llux%llu", (unsigned long long)size[0], (unsigned long long)size[1]);
-    else strcpy(out, "-");
-}
-
-/* What HDF5 is given, as a line: an item has path, attribute and bytes. */
-static void note(writer *w, manifest_item x, hid_t type, hid_t space)
-{
-    char word[32], shape[48];
-    size_t bytes = (size_t)ASK(w, H5Tget_size(type)), values = (size_t)ASK(w, H5Sget_simple_extent_npoints(space));
-    name_type(w, type, bytes, word);
-    name_shape(w, space, shape);
-    x.type = word, x.shape = shape, x.length = bytes * values;
-    if (!w->failed) manifest_add(&w->written, &x);
 }
 
 void writer_group(writer *w, const char *path, const char *nexus_class)
 {
     hid_t group = ASK(w, H5Gcreate2(w->file, path, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     ASK(w, H5Gclose(group));
-    manifest_add(&w->written, &(manifest_item){ path, .type = "group", .shape = "-" });
     writer_attribute(w, path, "NX_class", datum_text(nexus_class));
 }
 
@@ -165,7 +120,6 @@ static hid_t make_space(writer *w, int dimensions, const hsize_t *size)
 static void put_attribute(writer *w, const char *path, const char *name, hid_t type, hsize_t count, const void *value)
 {
     hid_t space = make_space(w, count ? 1 : 0, &count);
-    note(w, (manifest_item){ path, .attribute = name, .bytes = value }, type, space);
     hid_t attribute =
         ASK(w, H5Acreate_by_name(w->file, path, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     ASK(w, H5Awrite(attribute, type, value));
@@ -194,7 +148,6 @@ static void put(writer *w, const char *path, const char *units, hid_t type, int 
                 const void *value)
 {
     hid_t space = make_space(w, dimensions, size), layout = make_layout(w, dimensions, size);
-    note(w, (manifest_item){ path, .bytes = value }, type, space);
     hid_t set = ASK(w, H5Dcreate2(w->file, path, type, space, H5P_DEFAULT, layout, H5P_DEFAULT));
     bool empty = dimensions && size[0] == 0;
     if (!empty) ASK(w, H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value));

@@ -1,7 +1,6 @@
 /* Writes one HDF5 file, addressed by paths, into memory. Every HDF5 call is checked; after the first that fails nothing
  * more is asked of HDF5 for this file, and writer_close says what failed. HDF5's own types stay behind this door. */
 #pragma once
-#include "base/sha256.h"
 #include "bench/result/datum.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,12 +14,6 @@ const char *writer_library(char *line, size_t length);
 writer *writer_open(void);
 /* Ends the file. True: *bytes (owned by the caller: free) holds it whole. False: a sentence in `reason`. */
 bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t reason_length);
-
-/* Groups, attributes and datasets written so far, and a digest over those behind the first `from` (manifest.h). */
-size_t writer_items(const writer *w);
-void writer_digest(const writer *w, size_t from, char hex[SHA256_HEX]);
-/* The last call before writer_close: the attribute `root` of the whole file, a digest over all that is in it. */
-void writer_seal(writer *w, char hex[SHA256_HEX]);
 
 /* A group; nexus_class: "NXentry", "NXdata", "NXcollection". */
 void writer_group(writer *w, const char *path, const char *nexus_class);

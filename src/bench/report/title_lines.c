@@ -74,7 +74,6 @@ void say_title(const run_source *run)
     say("%s", THICK_LINE);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld case%s\n", run->deck_name, (long long)d->cases, plural(d->cases));
-    if (strcmp(d->item[0].nonce, "none") != 0) say("Nonce      %s\n", d->item[0].nonce);
     say_left_out(d);
     say("Ranks      %d, %d thread%s each\n", run->ranks, run->threads, plural(run->threads));
     say_backends(d);

@@ -2,7 +2,6 @@
 #include "bench/report/verdict_lines.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "bench/record/chain.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
 #include "bench/report/summary.h"
@@ -68,7 +67,7 @@ void say_end(const run_source *run, const final_counts *n)
     if (!place->none)
         say("Record     %s%s\n", any_ran ? place->record : "not written: no case ran",
             any_ran && n->stopped ? ": all cases and steps up to the stop; run the deck again for the others" : "");
-    if (!place->none && any_ran) say("Root       %s\n", run->chain->root.hex);
+    if (place->sha256[0]) say("%s  %s\n", place->sha256, place->record);
     say("%s", THICK_LINE);
     say("%s\n", accept_word(n));
     if (n->expecting) say("%s\n", accept_line(n, line));

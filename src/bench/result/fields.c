@@ -39,6 +39,5 @@ void fields_print(void)
     }
     say("\nAnd every key of the deck (--keys), as the case used it. The record has a group of datasets for each group, "
         "and\nattributes of the case for -. The line XGSW_RESULT has the fields of -, results and steps side by side, "
-        "the others\nin objects of their group's name; rows of zeros are left out there.\n"
-        "chain_head, the chain's link behind a case, ends the line, and is an attribute of the case.\n");
+        "the others\nin objects of their group's name; rows of zeros are left out there.\n");
 }

@@ -1,4 +1,4 @@
-/* The rows of what a case has several of: steps, ranks, devices, clocks, samples, operations, transfers, checks. */
+/* The rows of what a case has several of: steps, ranks, devices, samples, operations, transfers, checks. */
 #include "bench/result/field_rows.h"
 
 /* Where a value lies: in a check; in every entry of a list. */
@@ -10,7 +10,6 @@
 #define DEVICE(when, member)                                                                                           \
     .listed = true, .offset = offsetof(case_result, devices), .stride = 2 * sizeof(machine_device),                    \
     .in_list = (when) * sizeof(machine_device) + offsetof(machine_device, member), .per = PER_RANK
-#define CLOCK(member) LIST(clocks), .in_list = offsetof(rank_clocks, member), .per = PER_RANK
 #define SAMPLE(member) LIST(samples.list), .in_list = offsetof(ranked_sample, member), .per = PER_SAMPLE
 
 static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
@@ -68,20 +67,6 @@ static const field of_devices[] = {
     { "power_at_end", "W", "each rank's", FIELD_KNOWN, DEVICE(1, power_watts) },
     { "throttled_at_begin", NULL, "why", FIELD_TEXT, DEVICE(0, throttle_reasons) },
     { "throttled_at_end", NULL, "why", FIELD_TEXT, DEVICE(1, throttle_reasons) },
-};
-
-/* Of all steps. What is told of a clock: bench/monitor/clocks.h. */
-static const field of_clocks[] = {
-    { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
-    { "kernel_seconds", "s", "that its steps took by the kernel's clock", FIELD_REAL, CLOCK(kernel_seconds) },
-    { "uncertain_seconds", "s", "of these, while clocks were read", FIELD_REAL, CLOCK(uncertain) },
-    { "clock_error", "1", "part of the time passed that its clock gained or lost by the end of a step, the largest",
-      FIELD_REAL, CLOCK(error) },
-    { "uptime_seconds", "s", "by /proc/uptime, around its steps", FIELD_REAL, CLOCK(uptime_seconds) },
-    { "uptime_clock", "s", "as long by its clock", FIELD_REAL, CLOCK(uptime_clock) },
-    { "within_seconds", "s", "by its clock, between the barriers before and behind the steps", FIELD_REAL,
-      CLOCK(within) },
-    { "around_seconds", "s", "by its clock, the barriers included", FIELD_REAL, CLOCK(around) },
 };
 
 /* Of the timed steps; what counts, counts from a rank's first sample. Of the node: its first rank's alone. */
@@ -193,7 +178,6 @@ static const field_group groups[] = {
     { "steps", LINE_FLAT, "step_seconds", { "step" }, FIELDS(of_steps) },
     { "ranks", LINE_ABSENT, "rank_seconds", { "step", "rank" }, FIELDS(of_ranks) },
     { "devices", LINE_ABSENT, FIELDS(of_devices) },
-    { "clocks", LINE_ABSENT, FIELDS(of_clocks) },
     { "samples", LINE_ABSENT, FIELDS(of_samples) },
     { "phases", LINE_ROWS, "seconds", { "." }, FIELDS(of_phases) },
     { "operations", LINE_ROWS, "seconds", { "." }, FIELDS(of_operations) },

@@ -62,8 +62,7 @@ void result_open(case_result *r, const bench_case *c)
     for (int i = 0; i < RANK_TABLES; i++) r->rank_table[i] = nan_array(total * c->layout.ranks);
     r->pace = calloc((size_t)c->layout.ranks, sizeof *r->pace);
     r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices);
-    r->clocks = calloc((size_t)c->layout.ranks, sizeof *r->clocks);
-    if (!r->pace || !r->devices || !r->clocks) FAIL("out of memory for the ranks of a result");
+    if (!r->pace || !r->devices) FAIL("out of memory for the ranks of a result");
     for (int i = 0; i < c->layout.ranks; i++) r->pace[i].excess = r->pace[i].error = NAN;
 }
 
@@ -128,7 +127,6 @@ void result_close(case_result *r)
     free(r->pace);
     free(r->fp8_scale);
     free(r->devices);
-    free(r->clocks);
     free(r->samples.list);
     free(r->spans);
     *r = (case_result){ .given = NULL };

@@ -3,7 +3,6 @@
 #pragma once
 #include "base/arena.h"
 #include "bench/launch/placement.h"
-#include "bench/monitor/clocks.h"
 #include "bench/monitor/samples.h"
 #include "machine/machine.h"
 #include "plan/bench_case.h"
@@ -146,14 +145,12 @@ typedef struct {
     char device[64];               /* its name, if that of all ranks is the same; else empty */
     char throttled[REASON_LENGTH]; /* the first rank whose device was, and why; empty: none */
     char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
-    clocks_watch clock;                   /* this rank's */
-    rank_clocks *clocks;                  /* [ranks used]: all ranks'; rank 0 only; owned */
-    char clock_wrong[REASON_LENGTH]; /* the first rank whose clock was, by how much, and who says so; empty: none */
-    sampler *sampler;                /* this rank's, while it trains */
-    sample_set samples;              /* all ranks', rank 0 */
-    double joules_per_token;         /* of samples.joules, the timed steps' tokens; NaN: not known */
-    char clocks_unknown[64];         /* the first rank whose device does not tell; empty: none */
-    char engines[8192];              /* of attention and products, rank 0: a line in words, then one for each product */
+    char preloaded[REASON_LENGTH]; /* the first preloaded library that answers calls of the program; empty: none */
+    sampler *sampler;              /* this rank's, while it trains */
+    sample_set samples;            /* all ranks', rank 0 */
+    double joules_per_token;       /* of samples.joules, the timed steps' tokens; NaN: not known */
+    char clocks_unknown[64];       /* the first rank whose device does not tell; empty: none */
+    char engines[8192];            /* of attention and products, rank 0: a line in words, then one for each product */
     span *spans;
     int64_t span_count; /* rank 0: operations of the last step in order of completion, from the first's begin; owned */
     int64_t hazards;

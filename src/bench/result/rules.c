@@ -87,9 +87,9 @@ static void placed_as_the_recipe(case_result *r)
         result_invalidate(r, "%s", split);
 }
 
-static void with_true_clocks(case_result *r)
+static void without_preloads(case_result *r)
 {
-    if (r->clock_wrong[0]) result_invalidate(r, "%s", r->clock_wrong);
+    if (r->preloaded[0]) result_invalidate(r, "preloaded: %s", r->preloaded);
 }
 
 static void without_outliers(case_result *r)
@@ -165,7 +165,7 @@ static void to_its_end(case_result *r)
 void rules_apply(case_result *r)
 {
     static void (*const rule[])(case_result *) = { rules_foresee,        without_crowding,   without_throttling,
-                                                   without_outliers,     with_true_clocks,   placed_as_the_recipe,
+                                                   without_outliers,     without_preloads,   placed_as_the_recipe,
                                                    with_equal_libraries, with_steady_steps,  as_before,
                                                    as_long_as_asked,     with_sound_numbers, to_its_end };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r);

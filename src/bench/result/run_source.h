@@ -20,6 +20,5 @@ typedef struct {
     const machine_device *devices;        /* [ranks] of such a run, rank 0 only; else NULL */
     const struct library_list *libraries; /* as the program started (bench/launch/libraries.h); NULL: not known */
     struct record_place *place;           /* of the record; rank 0 only */
-    struct chain *chain;                  /* as far as it has come; rank 0 only */
     struct provenance *provenance;        /* what the record says of it; rank 0 only */
 } run_source;

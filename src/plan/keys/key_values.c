@@ -1,7 +1,9 @@
 /* Values of keys: from the words of a deck into the fields of a case, and back. */
+#include "base/sha256.h"
 #include "plan/keys/keys.h"
 #include "plan/keys/names.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FAULT_WORDS = 4, NTH_MOST = 1000000000, RANK_MOST = 2147483647 };
@@ -47,7 +49,10 @@ void key_values(key_id key, char out[KEY_SENTENCE])
     const key_row *row = key_at(key);
     switch (row->kind) {
     case KIND_WORD: list_words(row->words, out, KEY_SENTENCE); break;
-    case KIND_INTEGER: snprintf(out, KEY_SENTENCE, "%lld to %lld", (long long)row->low, (long long)row->high); break;
+    case KIND_INTEGER:
+        snprintf(out, KEY_SENTENCE, "%lld to %lld%s", (long long)row->low, (long long)row->high,
+                 row->takes_word ? ", a word" : "");
+        break;
     case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
     case KIND_FACTOR: {
         char words[KEY_TEXT];
@@ -57,7 +62,6 @@ void key_values(key_id key, char out[KEY_SENTENCE])
     }
     case KIND_FAULT: strcpy(out, "KIND OPERATION NTH RANK"); break;
     case KIND_PATH: strcpy(out, "a path, none"); break;
-    case KIND_NONCE: strcpy(out, "a word, none"); break;
     }
 }
 
@@ -155,20 +159,27 @@ static bool read_path(text_view value, char *into, size_t size, char sentence[KE
     return false;
 }
 
-/* It is printed as it is: letters, digits and signs of ASCII. */
-static bool read_nonce(text_view value, char into[NAME_LENGTH], char sentence[KEY_SENTENCE])
+/* Does the value consist of digits, signs and points alone? */
+static bool is_numeral(text_view value)
 {
-    bool printable = text_words(value) == 1;
-    for (size_t i = 0; i < value.length; i++) printable &= value.at[i] > 0x20 && value.at[i] < 0x7F;
-    if (printable && value.length < NAME_LENGTH) return text_copy(into, NAME_LENGTH, value);
-    snprintf(sentence, KEY_SENTENCE, "takes one word of at most %d letters, digits and signs of ASCII",
-             NAME_LENGTH - 1);
-    return false;
+    size_t i = 0;
+    while (i < value.length && strchr("0123456789+-.", value.at[i])) i++;
+    return i == value.length;
+}
+
+/* Returns the first 32 bits of the word's SHA-256. */
+static int64_t hash_word(text_view word)
+{
+    char hex[SHA256_HEX];
+    sha256_of(word.at, word.length, hex);
+    hex[8] = 0;
+    return strtoll(hex, NULL, 16);
 }
 
 static bool read_choice(key_id key, text_view value, int64_t *out, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
+    if (row->takes_word && !is_numeral(value)) return *out = hash_word(value), true;
     if (row->kind == KIND_INTEGER) return read_bounded(value, row->low, row->high, out, sentence);
     *out = word_index(row->words, value);
     return *out >= 0 || refuse_word(row->words, value, sentence);
@@ -180,7 +191,6 @@ bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_S
     int64_t read = 0;
     if (row->kind == KIND_FAULT) return read_fault(value, &into->fault, sentence);
     if (row->kind == KIND_PATH) return read_path(value, (char *)into + row->offset, row->bytes, sentence);
-    if (row->kind == KIND_NONCE) return read_nonce(value, into->nonce, sentence);
     if (row->kind == KIND_FACTOR) return read_factor(key, value, into, sentence);
     if (row->kind == KIND_REAL) return read_real(key, value, into, sentence);
     if (!read_choice(key, value, &read, sentence)) return false;
@@ -218,7 +228,6 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
     case KIND_REAL: snprintf(out, KEY_TEXT, "%.15g", *(const double *)field_of(key, c)); break;
     case KIND_FACTOR: write_factor(row, *(const double *)field_of(key, c), out); break;
     case KIND_FAULT: write_fault(&c->fault, out); break;
-    case KIND_PATH:
-    case KIND_NONCE: strcpy(out, field_of(key, c)); break;
+    case KIND_PATH: strcpy(out, field_of(key, c)); break;
     }
 }

@@ -30,9 +30,6 @@ static const key_row table[KEYS] = {
                       .explanation = "auto: cuda where every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
                      .explanation = "HDF5 file, one for the whole run, or none" },
-    [KEY_NONCE] = { "nonce", .kind = KIND_NONCE, .fallback = "none", FIELD(nonce),
-                    .explanation = "a word of the site's own, one for the whole run, that a record made before it was "
-                                   "chosen cannot have" },
     [KEY_STEPS] = { "steps", INTEGER(1, 1000000), .fallback = "50", FIELD(steps), .explanation = "timed steps" },
     [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
                      .explanation = "untimed steps before them" },
@@ -43,8 +40,9 @@ static const key_row table[KEYS] = {
     [KEY_REPEATS] = { "repeats", INTEGER(1, REPEATS_MOST), .fallback = "1", FIELD(repeats),
                       .explanation =
                           "a case is run so many times; the means must agree, or the last one is not valid" },
-    [KEY_SEED] = { "seed", INTEGER(0, 4294967295), .fallback = "1", FIELD(seed),
-                   .explanation = "of the initial weights and the tokens" },
+    [KEY_SEED] = { "seed", INTEGER(0, 4294967295), .takes_word = true, .fallback = "1", FIELD(seed),
+                   .explanation = "determines the initial weights and the tokens; a word counts as the first 8 hex "
+                                  "digits of its SHA-256: a site that chooses a word gets losses of its own" },
     [KEY_TOKENS] = { "tokens", WORD(tokens_names), .rule = "recipe's", FIELD(tokens),
                      .explanation = "uniform draws, documents that count up, or all zero" },
     [KEY_TENSOR] = { "tensor", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_TENSOR]),
@@ -164,10 +162,10 @@ const key_row *key_at(key_id key) { return &table[key]; }
 bool key_sweeps(key_id key)
 {
     key_kind kind = table[key].kind;
-    return kind != KIND_FAULT && kind != KIND_PATH && kind != KIND_NONCE;
+    return kind != KIND_FAULT && kind != KIND_PATH;
 }
 
-bool key_is_of_run(key_id key) { return key == KEY_RECORD || key == KEY_NONCE; }
+bool key_is_of_run(key_id key) { return key == KEY_RECORD; }
 
 key_id key_find(text_view name)
 {
@@ -223,6 +221,6 @@ void keys_print(void)
     print_head();
     for (key_id key = 0; key < KEYS; key++) print_row(key);
     say("\nA list of values, separated by blanks, sweeps; the later key of this table varies faster (not record, "
-        "nonce, algorithms, fault).\n");
+        "algorithms, fault).\n");
     print_operations();
 }

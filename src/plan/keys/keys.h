@@ -12,7 +12,6 @@ typedef enum {
     KEY_FP8_SCALING,
     KEY_BACKEND,
     KEY_RECORD,
-    KEY_NONCE,
     KEY_STEPS,
     KEY_WARMUP,
     KEY_MINUTES,
@@ -63,7 +62,7 @@ typedef enum {
     KEYS
 } key_id;
 
-typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_FAULT, KIND_PATH, KIND_NONCE } key_kind;
+typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_FAULT, KIND_PATH } key_kind;
 
 typedef struct {
     const char *name;
@@ -71,6 +70,7 @@ typedef struct {
     const char *const *words; /* ended by NULL; KIND_WORD: in the order of the enumeration; KIND_FACTOR: instead of a
                                  number, the first kept as 0, the second as -1 */
     int64_t low, high;        /* KIND_INTEGER */
+    bool takes_word;          /* KIND_INTEGER: a word stands for the first 32 bits of its SHA-256 */
     double least, most;       /* KIND_REAL, KIND_FACTOR */
     const char *built;        /* the words that are trained so far; a run skips cases with others. NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
@@ -89,7 +89,7 @@ key_id key_nearest(text_view name);
 /* What to do about an unknown name: "the nearest is tensor", or where all are. Returns out. */
 enum { KEY_REMEDY = 64 };
 const char *key_remedy(text_view name, char out[KEY_REMEDY]);
-/* May the value be a list? Not for a fault (four words), a path and a nonce. */
+/* May the value be a list? A fault (four words) and a path may not. */
 bool key_sweeps(key_id key);
 /* Is there one for the whole run? */
 bool key_is_of_run(key_id key);

@@ -294,7 +294,6 @@ static void an_entry_may_take_several_writes(void **state)
     assert_string_equal(begin, JOURNAL_BEGIN);
     assert_true(e.kind == JOURNAL_PIECE && e.bytes > 1000);
     assert_int_equal(length, sizeof begin - 1 + sizeof e + e.bytes);
-    journal_sink.close(journal);
 }
 
 static int in_removed_folder(void)

@@ -49,8 +49,7 @@ static void write_text(const char *name, const char *text)
 static void run_once(const char *name, bool killed)
 {
     record_place place;
-    chain printed;
-    run_source run = { .place = &place, .chain = &printed };
+    run_source run = { .place = &place };
     bench_case first = { .number = 1 };
     deck planned = { .item = &first, .cases = 1 };
     run.deck = &planned, run.deck_text = "deck", run.deck_length = 4;
@@ -80,14 +79,15 @@ static void three_runs_leave_three_records(void **state)
     run_once(path, false);
     hash(path, first);
     write_text(beside("sample.h5.sig"), "of the first");
+    write_text(beside("sample.verdict"), "of the first");
     run_once(path, false);
     run_once(path, false);
     hash(beside("sample-1.h5"), kept);
     assert_string_equal(first, kept);
     assert_true(is_there(beside("sample-2.h5")));
     assert_true(is_there(path));
-    assert_true(is_there(beside("sample-1.h5.sig")));
-    assert_false(is_there(beside("sample.h5.sig")));
+    assert_true(is_there(beside("sample-1.h5.sig")) && is_there(beside("sample-1.verdict")));
+    assert_false(is_there(beside("sample.h5.sig")) || is_there(beside("sample.verdict")));
     assert_false(is_there(beside("sample.h5.journal")));
 }
 

@@ -6,7 +6,6 @@
 #undef access
 
 #include "bench/judge.h"
-#include "bench/record/chain.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"
@@ -190,12 +189,14 @@ static inline void sample_samples(case_result *r, const bench_case *c)
     bool devices = c->backend == BACKEND_CUDA;
     enum { EACH_RANK = 3 };
     size_t n = EACH_RANK * (size_t)c->layout.ranks;
-    double energy = 500.0 * r->clocks[0].kernel_seconds, none = devices ? 0.0 : NAN;
+    double seconds = 0.0, none = devices ? 0.0 : NAN;
+    for (int64_t t = 0; t < r->completed; t++) seconds += r->rank_seconds[t * c->layout.ranks];
+    double energy = 500.0 * seconds;
     r->samples = (sample_set){ .every = 1.0, .cost_share = 1e-4, .joules = NAN, .method = "", .node_cores = 2 };
     r->samples.list = calloc(n, sizeof *r->samples.list);
     for (size_t i = 0; i < n; i++) {
         double part = (double)(i % EACH_RANK) / (EACH_RANK - 1);
-        machine_sample s = { .seconds = part * r->clocks[0].kernel_seconds, .clock_hertz = none + 1.7e9 };
+        machine_sample s = { .seconds = part * seconds, .clock_hertz = none + 1.7e9 };
         s.temperature = none + 60.0, s.power_watts = none + 500.0, s.device_joules = none + part * energy;
         s.package_joules = NAN;
         s.events = devices ? 4 : -1;
@@ -205,15 +206,6 @@ static inline void sample_samples(case_result *r, const bench_case *c)
     if (!devices) return;
     r->samples.joules = energy * c->layout.ranks, r->samples.method = "invented counters";
     r->joules_per_token = r->samples.joules / (double)(c->steps * r->tokens_per_step);
-}
-
-static inline void sample_clocks(case_result *r, const bench_case *c)
-{
-    for (int rank = 0; rank < c->layout.ranks; rank++) {
-        double sum = 0.0;
-        for (int64_t t = 0; t < r->completed; t++) sum += r->rank_seconds[t * c->layout.ranks + rank];
-        r->clocks[rank] = (rank_clocks){ sum * (1.0 + 1e-4), 2e-6, 1e-5, sum + 0.004, sum + 0.001, sum, 1.1 * sum };
-    }
 }
 
 static inline check_result sample_check(double residual)
@@ -326,7 +318,6 @@ static inline case_result sample_result(const bench_case *c, int which)
     sample_fp8(&r, c);
     sample_speed(&r, c);
     sample_machine(&r, c);
-    sample_clocks(&r, c);
     sample_samples(&r, c);
     sample_judge(&r, which);
     return r;
@@ -352,11 +343,10 @@ static inline void sample_add(record *r, int which)
 static inline record *sample_place(run_source *run, const char *path, char *reason, size_t length)
 {
     static record_place place = { .none = true, .file = -1 };
-    static chain printed;
     place_forget_journal(&place);
     place_leave(&place);
     if (!place_take(&place, path, reason, length)) return NULL;
-    run->place = &place, run->chain = &printed;
+    run->place = &place;
     run->provenance = provenance_open(run);
     return record_open(run);
 }

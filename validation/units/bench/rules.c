@@ -96,6 +96,7 @@ static void own_layout(bench_case *c)
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
           "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept")                         \
     plant(other_libraries, HOST, , WRITE(r->libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")         \
+    plant(preloaded, RECIPE, , WRITE(r->preloaded, "a.so answers time"), "preloaded: a.so answers time")               \
     plant(loss_no_number, HOST, , r->loss[5] = NAN, "not a number")                                                    \
     plant(loss_infinite, HOST, , r->loss[5] = -INFINITY, "not a number")                                               \
     plant(norm_no_number, RECIPE, , r->gradient_norm[12] = NAN, "not a number")                                        \
@@ -150,7 +151,6 @@ static case_result judged(const plant *p, bench_case *c)
     snprintf(r.device, sizeof r.device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
     if (c->check != CHECK_OFF) sample_checked(&r, 1.25);
     p->to_result(&r, &load);
-    sample_clocks(&r, c);
     slow_steps_find(&r, "a", 0);
     result_summarize(&r);
     r.load = load;

@@ -1,0 +1,81 @@
+/* The calls are those that the program's own relocations name, so no list of them has to be kept. */
+#include "bench/launch/preloaded.h"
+#include "machine/world.h"
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const clocks[] = { "clock_gettime", "gettimeofday", "time", NULL };
+static const char *const families[] = { "MPI_", "dnnl_", "cuda", "cublas", "cudnn", "nccl", NULL };
+/* Profilers of files (Darshan) answer these two, which carry neither data nor time. */
+static const char *const harmless[] = { "MPI_Init_thread", "MPI_Finalize", NULL };
+/* One name of each library that is loaded later. Its functions are asked from its handle, so a preloaded library can
+ * only take the place of the whole, and then has this name. */
+static const char *const loaded_later[] = {
+    "cuInit", "cudaLaunchKernel", "cublasLtMatmul", "cudnnBackendExecute", "ncclGetUniqueId", "nvmlInit_v2", NULL
+};
+
+/* Is the name one of the words or, unless `whole`, does it begin with one? */
+static bool is_among(const char *name, const char *const *words, bool whole)
+{
+    for (; *words; words++)
+        if (whole ? strcmp(name, *words) == 0 : strncmp(name, *words, strlen(*words)) == 0) return true;
+    return false;
+}
+
+static bool is_judged(const char *name)
+{
+    return is_among(name, clocks, true) || (is_among(name, families, false) && !is_among(name, harmless, true));
+}
+
+/* Finds out which library answers a call, as the dynamic linker binds it. Leaves a sentence that is there. */
+static void look_up(const library_list *own, const char *name, char sentence[REASON_LENGTH])
+{
+    Dl_info answers;
+    void *symbol = sentence[0] ? NULL : dlsym(RTLD_DEFAULT, name);
+    if (!symbol || !dladdr(symbol, &answers)) return;
+    for (int i = 0; i < own->count; i++)
+        if (own->item[i].preloaded && strncmp(own->item[i].path, answers.dli_fname, LIBRARY_PATH - 1) == 0)
+            snprintf(sentence, REASON_LENGTH, "%.160s answers %s on rank %d on %s", own->item[i].path, name,
+                     world_rank(), world_host());
+}
+
+/* The program's relocations, of data and of calls, with what their symbols are named by. */
+typedef struct {
+    const ElfW(Rela) * first[2];
+    size_t count[2];
+    const ElfW(Sym) * symbol;
+    const char *names;
+} relocations;
+
+static relocations relocations_of_program(void)
+{
+    relocations r = { .names = NULL };
+    for (const ElfW(Dyn) *d = _DYNAMIC; d->d_tag != DT_NULL; d++) {
+        const void *at = (const void *)d->d_un.d_ptr;
+        switch (d->d_tag) {
+        case DT_SYMTAB: r.symbol = at; break;
+        case DT_STRTAB: r.names = at; break;
+        case DT_RELA: r.first[0] = at; break;
+        case DT_JMPREL: r.first[1] = at; break;
+        case DT_RELASZ: r.count[0] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+        case DT_PLTRELSZ: r.count[1] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+        default: break;
+        }
+    }
+    return r;
+}
+
+void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
+{
+    relocations r = relocations_of_program();
+    sentence[0] = 0;
+    for (int t = 0; t < 2; t++)
+        for (size_t i = 0; i < r.count[t]; i++) {
+            const char *name = r.names + r.symbol[ELF64_R_SYM(r.first[t][i].r_info)].st_name;
+            if (is_judged(name)) look_up(own, name, sentence);
+        }
+    for (int i = 0; loaded_later[i]; i++) look_up(own, loaded_later[i], sentence);
+    world_hear(sentence, REASON_LENGTH);
+}
