@@ -151,6 +151,7 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
                            .deck_text = f->bytes,
                            .deck_length = f->length,
                            .terminal = is_watched(o),
+                           .json = o->json,
                            .strict = o->strict } };
     deck d = read_deck(f, &s.devices);
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];

@@ -1,61 +1,65 @@
-/* The machine-readable line of a case, "XGSW_RESULT {...}": the keys of the deck and the rows of the fields as JSON, a
- * number that is none as null. */
+/* What scripts read of a case: the line "XGSW_RESULT {...}", which is short, and, with --json, one object of all keys
+ * of the deck and all fields. A number that is none is null. */
+#include "base/fail.h"
 #include "base/say.h"
+#include "bench/report/summary.h"
 #include "bench/result/fields.h"
 #include "bench/result/sinks.h"
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void say_text(const char *s)
+static void write_text(FILE *to, const char *s)
 {
-    say("\"");
+    fprintf(to, "\"");
     for (; *s; s++) {
-        if (*s == '"' || *s == '\\') say("\\%c", *s);
-        else if ((unsigned char)*s < 32) say("\\u%04x", (unsigned)*s);
-        else say("%c", *s);
+        if (*s == '"' || *s == '\\') fprintf(to, "\\%c", *s);
+        else if ((unsigned char)*s < 32) fprintf(to, "\\u%04x", (unsigned)*s);
+        else fprintf(to, "%c", *s);
     }
-    say("\"");
+    fprintf(to, "\"");
 }
 
 /* In as few digits as give the same number back. */
-static void say_real(double x)
+static void write_real(FILE *to, double x)
 {
     char text[32];
     snprintf(text, sizeof text, "%.15g", x);
     if (strtod(text, NULL) != x) snprintf(text, sizeof text, "%.17g", x);
-    say("%s", isfinite(x) ? text : "null");
+    fprintf(to, "%s", isfinite(x) ? text : "null");
 }
 
-static void say_value(datum v)
+static void write_value(FILE *to, datum v)
 {
     switch (v.kind) {
-    case VALUE_REAL: say_real(v.real); break;
-    case VALUE_INTEGER: say("%lld", (long long)v.integer); break;
-    case VALUE_FLAG: say(v.integer ? "true" : "false"); break;
-    case VALUE_TEXT: say_text(v.text); break;
+    case VALUE_REAL: write_real(to, v.real); break;
+    case VALUE_INTEGER: fprintf(to, "%lld", (long long)v.integer); break;
+    case VALUE_FLAG: fprintf(to, v.integer ? "true" : "false"); break;
+    case VALUE_TEXT: write_text(to, v.text); break;
     }
 }
 
-static void say_list(const field_group *g, const field *f, const case_result *r)
+static void write_list(FILE *to, const field_group *g, const field *f, const case_result *r)
 {
-    say("[");
+    fprintf(to, "[");
     for (int64_t i = 0; i < field_rows(f, r); i++) {
-        if (i) say(",");
-        say_value(field_value(g, f, r, i));
+        if (i) fprintf(to, ",");
+        write_value(to, field_value(g, f, r, i));
     }
-    say("]");
+    fprintf(to, "]");
 }
 
-/* Of row i, where the group stands in rows; the field that names the row stands before them. */
-static void say_fields(const field_group *g, const case_result *r, int64_t i, const char *comma)
+/* Writes row i where the group stands in rows; the field that names the row stands before them. */
+static void write_fields(FILE *to, const field_group *g, const case_result *r, int64_t i, const char *comma)
 {
     bool rows = g->line == LINE_ROWS;
     for (const field *f = g->field + rows; f < g->field + g->fields; f++) {
         if (f->kind == FIELD_ROW) continue;
-        say("%s\"%s\":", comma, f->name);
-        if (rows || f->per == PER_CASE) say_value(field_value(g, f, r, i));
-        else say_list(g, f, r);
+        fprintf(to, "%s\"%s\":", comma, f->name);
+        if (rows || f->per == PER_CASE) write_value(to, field_value(g, f, r, i));
+        else write_list(to, g, f, r);
         comma = ",";
     }
 }
@@ -70,38 +74,121 @@ static bool is_row_of_zeros(const field_group *g, const case_result *r, int64_t 
     return zeros;
 }
 
-static void say_rows(const field_group *g, const case_result *r)
+static void write_rows(FILE *to, const field_group *g, const case_result *r)
 {
     const char *comma = "";
     for (int64_t i = 0; i < field_rows(g->field, r); i++) {
         if (is_row_of_zeros(g, r, i)) continue;
-        say("%s\"%s\":{", comma, field_value(g, g->field, r, i).text);
-        say_fields(g, r, i, "");
-        say("}");
+        fprintf(to, "%s\"%s\":{", comma, field_value(g, g->field, r, i).text);
+        write_fields(to, g, r, i, "");
+        fprintf(to, "}");
         comma = ",";
     }
 }
 
-static void say_group(const field_group *g, const case_result *r)
+static void write_group(FILE *to, const field_group *g, const case_result *r)
 {
-    if (g->line == LINE_FLAT) say_fields(g, r, 0, ",");
+    if (g->line == LINE_FLAT) write_fields(to, g, r, 0, ",");
     if (g->line == LINE_FLAT || g->line == LINE_ABSENT) return;
-    say(",\"%s\":{", g->name);
-    if (g->line == LINE_ROWS) say_rows(g, r);
-    else say_fields(g, r, 0, "");
-    say("}");
+    fprintf(to, ",\"%s\":{", g->name);
+    if (g->line == LINE_ROWS) write_rows(to, g, r);
+    else write_fields(to, g, r, 0, "");
+    fprintf(to, "}");
 }
 
-static void say_case(void *state, const case_result *r)
+/* Writes all keys and fields. */
+static void write_case(FILE *to, const case_result *r)
 {
     char word[KEY_TEXT];
-    (void)state;
     for (key_id key = 0; key < KEYS; key++) {
-        say("%s\"%s\":", key ? "," : "XGSW_RESULT {", key_at(key)->name);
-        say_value(setting_value(key, r->given, word));
+        fprintf(to, "%s\"%s\":", key ? "," : "{", key_at(key)->name);
+        write_value(to, setting_value(key, r->given, word));
     }
-    for (int i = 0; i < field_groups(); i++) say_group(field_group_at(i), r);
-    say("}\n");
+    for (int i = 0; i < field_groups(); i++) write_group(to, field_group_at(i), r);
+    fprintf(to, "}\n");
 }
 
-const sink json_sink = { .name = "XGSW_RESULT", .case_ends = say_case };
+static void write_word(FILE *to, const char *name, const char *word)
+{
+    fprintf(to, ",\"%s\":", name);
+    write_text(to, word);
+}
+
+static void write_number(FILE *to, const char *name, double x)
+{
+    fprintf(to, ",\"%s\":", name);
+    write_real(to, x);
+}
+
+/* Writes what most scripts ask for: at most 600 bytes where the record's name has no more than 100. */
+static void write_brief(FILE *to, const case_result *r)
+{
+    const bench_case *c = r->given;
+    summary_row row = summary_row_of(r);
+    char layout[LAYOUT_TEXT];
+    fprintf(to, "XGSW_RESULT {\"case\":%d,\"ranks\":%d", c->number, c->layout.ranks);
+    write_word(to, "workload", c->workload);
+    write_word(to, "size", size_name(c->size));
+    write_word(to, "precision", precision_name(c->precision));
+    write_word(to, "backend", backend_name(c->backend));
+    write_word(to, "layout", layout_text(&c->layout, layout));
+    write_number(to, "mean_seconds", row.seconds);
+    write_number(to, "tokens_per_second", row.tokens_per_second);
+    write_number(to, "recipe_mfu", r->recipe_mfu);
+    write_number(to, "residual", row.residual);
+    write_word(to, "verdict", verdict_words[r->verdict]);
+    fprintf(to, ",\"valid\":%s", r->valid ? "true" : "false");
+    write_word(to, "acceptance", acceptance_words[r->acceptance]);
+    write_word(to, "record", c->record);
+    fprintf(to, "}\n");
+}
+
+/* Returns what `write` writes of a case; the caller frees it. */
+static char *text_of_case(void (*write)(FILE *to, const case_result *r), const case_result *r)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    if (to) write(to, r);
+    if (!to || fclose(to) != 0) FAIL("no memory for what scripts read of a case");
+    return text;
+}
+
+/* ---- the file of --json ---- */
+
+static bool open_file(void **state, const run_source *run, char *reason, size_t length)
+{
+    *state = NULL;
+    if (!run->json) return true;
+    *state = strcmp(run->json, "-") == 0 ? stdout : fopen(run->json, "w");
+    if (!*state) snprintf(reason, length, "cannot write %s: %s", run->json, strerror(errno));
+    return *state;
+}
+
+static void write_file(void *state, const case_result *r)
+{
+    FILE *to = state;
+    if (!to) return;
+    char *text = text_of_case(write_case, r);
+    if (fputs(text, to) < 0 || fflush(to) != 0)
+        FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
+    free(text);
+}
+
+static void close_file(void *state)
+{
+    if (state && state != stdout) fclose(state);
+}
+
+/* One write: a launcher that is told to stop takes the whole line, or nothing. */
+static void say_brief(void *state, const case_result *r)
+{
+    (void)state;
+    char *text = text_of_case(write_brief, r);
+    say("%s", text);
+    fflush(stdout);
+    free(text);
+}
+
+const sink json_sink = { .name = "--json", .open = open_file, .case_ends = write_file, .close = close_file };
+const sink line_sink = { .name = "XGSW_RESULT", .case_ends = say_brief };

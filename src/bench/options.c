@@ -74,6 +74,9 @@ options options_read(int argc, char **argv)
         else if (!strcmp(a, "--step-seconds")) read_seconds(&o, i + 1 < argc ? argv[++i] : "");
         else if (!strcmp(a, "--progress")) o.progress = true;
         else if (!strcmp(a, "--strict")) o.strict = true;
+        else if (!strcmp(a, "--json") && i + 1 < argc) o.json = argv[++i];
+        else if (!strcmp(a, "--json"))
+            snprintf(o.mistake, sizeof o.mistake, "--json needs a file; --json - writes to stdout");
         else if (!strcmp(a, "--replay") && i + 1 < argc) o.replay = argv[++i];
         else if (!strcmp(a, "--replay"))
             snprintf(o.mistake, sizeof o.mistake, "--replay needs the file that a mismatch named");
@@ -91,6 +94,8 @@ options options_read(int argc, char **argv)
         snprintf(o.mistake, sizeof o.mistake, "--step-seconds goes with --dry-run; a run measures its own");
     if (!o.mistake[0] && o.strict && o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--strict goes with a run; a dry run judges no case");
+    if (!o.mistake[0] && o.json && asked)
+        snprintf(o.mistake, sizeof o.mistake, "--json goes with a run; %s has no results", asked);
     if (!o.mistake[0] && o.device_bytes > 0.0 && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--device-memory goes with --dry-run; a run finds the devices' out");
     if (o.device_bytes == 0.0) o.device_bytes = DEVICE_BYTES;
@@ -113,7 +118,7 @@ void options_print_help(void)
         "                     [--device-memory GB]   and whether a rank fits a device of so much (default 80)\n"
         "       ./xgsw --keys [NAME]                 the deck's keys, or one: values, default, meaning; operations "
         "a fault can name\n"
-        "       ./xgsw --fields                      what is known of a case: units and meaning, in XGSW_RESULT "
+        "       ./xgsw --fields                      what is known of a case: units and meaning, in --json "
         "and the record\n"
         "       ./xgsw --list [NAME]                 the catalogue of workloads, or one, and recipe rows\n"
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
@@ -121,6 +126,7 @@ void options_print_help(void)
         "       ./xgsw --help                        this text\n"
         "A deck is looked for as given, then in the present folder's inputs/. --progress: stdout is a terminal, though "
         "the launcher\nhides it.\n"
+        "--json FILE: all keys and fields of each case, one object a line; - is stdout.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
         "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "
         "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record or report not "

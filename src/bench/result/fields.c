@@ -38,6 +38,6 @@ void fields_print(void)
                 g->line == LINE_ABSENT ? " (record only)" : "");
     }
     say("\nAnd every key of the deck (--keys), as the case used it. The record has a group of datasets for each group, "
-        "and\nattributes of the case for -. The line XGSW_RESULT has the fields of -, results and steps side by side, "
+        "and\nattributes of the case for -. The file of --json has the fields of -, results and steps side by side, "
         "the others\nin objects of their group's name; rows of zeros are left out there.\n");
 }

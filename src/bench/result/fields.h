@@ -1,5 +1,5 @@
 /* What a case is and what it leaves, as rows. A field's name, units and meaning stand here once; the record, the line
- * XGSW_RESULT and --fields fold these rows. A new result is a member of case_result, a row in case_fields.c (one
+ * --json and --fields fold these rows. A new result is a member of case_result, a row in case_fields.c (one
  * value) or part_fields.c (one a step, a rank, an operation, ...), and the line that computes it. */
 #pragma once
 #include "bench/result/datum.h"
@@ -49,7 +49,7 @@ typedef struct {
     const char *(*word)(const void *value);
 } field;
 
-/* How a group stands in the line XGSW_RESULT: its fields beside those of other groups; as an object of its own; as an
+/* How a group stands in the object of --json: its fields beside those of other groups; as an object of its own; as an
  * object of one entry a row, named by the group's first field; not at all. */
 typedef enum { LINE_FLAT, LINE_OBJECT, LINE_ROWS, LINE_ABSENT } line_form;
 typedef struct {

@@ -1,4 +1,4 @@
-/* Who is told what happens in a run: the journal, the report, the line XGSW_RESULT, the record. A sink is a row of
+/* Who is told what happens in a run: the journal, the report, the record, the file of --json, the line XGSW_RESULT. A sink is a row of
  * functions; what it does not care for stays NULL. Rank 0 has sinks, the other ranks have none. */
 #pragma once
 #include "bench/result/result.h"
@@ -26,9 +26,9 @@ typedef struct {
     void (*close)(void *state);
 } sink;
 
-extern const sink journal_sink, report_sink, json_sink, record_sink;
+extern const sink journal_sink, report_sink, record_sink, json_sink, line_sink;
 
-enum { SINKS = 4 };
+enum { SINKS = 5 };
 typedef struct {
     int open;
     void *state[SINKS];
