@@ -61,11 +61,14 @@ def numbers(machine, program):
     found = {}
     for ranks, path in decks(machine):
         command = [TOP / "run/local", "-q", "-n", str(ranks), "-x", program, path]
-        run = subprocess.run(command, capture_output=True, text=True, check=False,
-                             env={**os.environ, "OMP_NUM_THREADS": "1"})
+        for asked in ("--json", "-"), ():   # programs before the rules xgsw-2.2 have no --json
+            run = subprocess.run([*command, *asked], capture_output=True, text=True, check=False,
+                                 env={**os.environ, "OMP_NUM_THREADS": "1"})
+            if "--json is no option" not in run.stderr:
+                break
         for line in run.stdout.splitlines():
-            if line.startswith("XGSW_RESULT "):
-                result = json.loads(line.split(None, 1)[1])
+            result = json.loads(line[line.index("{"):]) if re.match(r"(XGSW_RESULT )?\{", line) else {}
+            if "losses" in result:
                 steps = zip(result["losses"], result["gradient_norms"])
                 found[path.stem, result["case"]] = [(written(loss), written(norm)) for loss, norm in steps]
         if run.returncode != 0:

@@ -111,7 +111,7 @@ def passed_of(said):
     if not lines:
         return None, said
     result = json.loads(lines[0].split(" ", 1)[1])
-    return result["passed"], "\n".join(line for line in said.splitlines() if line.startswith("Check"))
+    return result["verdict"] == "PASSED", "\n".join(line for line in said.splitlines() if line.startswith("Check"))
 
 
 def judged(folder, file):

@@ -30,7 +30,8 @@ def deck_of(**what):
 
 def run(deck, ranks, program, **variables):
     environment = dict(os.environ, OMP_NUM_THREADS="1", ASAN_OPTIONS="verify_asan_link_order=0", **variables)
-    command = [program, deck] if ranks == 1 else ["run/local", "-q", "-n", str(ranks), "-x", program, deck]
+    start = [program] if ranks == 1 else ["run/local", "-q", "-n", str(ranks), "-x", program]
+    command = [*start, deck, "--json", "-"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
 
 

@@ -48,7 +48,7 @@ cases=14
 make -s DEBUG=1 CUDA=0 xgsw-debug >/dev/null 2>&1 || make -s DEBUG=1 CUDA=0 >&2
 out=$(OMP_NUM_THREADS=1 run/local -q -n 4 -x ./xgsw-debug "$deck" 2>&1)
 status=$?
-count=$(grep -c '^XGSW_RESULT.*"passed":true' <<<"$out")
+count=$(grep -c '^XGSW_RESULT.*"verdict":"PASSED"' <<<"$out")
 [ "$status" = 0 ] && [ "$count" = $cases ] && echo "ok 1 - $cases cases pass in the debug build" ||
     { echo "not ok 1 - debug build"; tail -30 <<<"$out" | sed 's/^/# /'; }
 grep -q 'debug build' <<<"$out" && echo "ok 2 - and are NOT VALID: debug build" ||

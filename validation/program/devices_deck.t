@@ -13,7 +13,7 @@ sed 's/^warmup .*/warmup = 0/; s/^steps .*/steps = 1/; s/^size .*/size = small/
     inputs/gsw.dat >"$folder/gsw.dat"
 said=$(run/local -q -n 4 -x $program "$folder/gsw.dat" 2>&1)
 status=$?
-passed=$(grep -c '^XGSW_RESULT.*"backend":"cuda".*"passed":true' <<<"$said")
+passed=$(grep -c '^XGSW_RESULT.*"backend":"cuda".*"verdict":"PASSED"' <<<"$said")
 ok=ok
 [ $status = 0 ] && [ "$passed" = 10 ] &&
     grep -q '^Finished 10 cases: 10 PASSED, 0 FAILED, 0 SKIPPED$' <<<"$said" || ok="not ok"

@@ -24,7 +24,7 @@ status=$?
 # As many results as the deck has cases, at least the seven that training.t knows, and every one passed.
 cases=$(./xgsw --dry-run gsw.dat --ranks 4 | grep -c '^case ')
 results=$(grep -c '^XGSW_RESULT ' <<<"$out")
-passed=$(grep -c '^XGSW_RESULT .*"verdict":"PASSED".*"passed":true' <<<"$out")
+passed=$(grep -c '^XGSW_RESULT .*"verdict":"PASSED"' <<<"$out")
 [ $status = 0 ] && [ "$cases" -ge 7 ] && [ "$results" = "$cases" ] && [ "$passed" = "$cases" ]
 check $? "the default deck under MPICH: $cases cases, $results results, $passed passed"
 [ $failed = 0 ] || tail -20 <<<"$out" | cut -c1-200 | sed 's/^/# /'

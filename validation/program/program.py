@@ -45,17 +45,22 @@ def deck_file(text):
     return path
 
 
+def with_results(arguments):
+    """Asks a run for all fields of each case on stdout, where results() finds them."""
+    return arguments if any(word.startswith("--") for word in arguments) else (*arguments, "--json", "-")
+
+
 def alone(*arguments, threads=1, program=PROGRAM, variables=()):
     """The program without mpirun."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), **dict(variables))
-    return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False,
+    return subprocess.run([program, *with_results(arguments)], env=environment, capture_output=True, text=True, check=False,
                           timeout=300)
 
 
 def ranks(count, *arguments, program=PROGRAM, timeout=300):
     """The program under mpirun, one thread a rank."""
     environment = dict(os.environ, OMP_NUM_THREADS="1")
-    command = ["run/local", "-q", "-n", str(count), "-x", program, *arguments]
+    command = ["run/local", "-q", "-n", str(count), "-x", program, *with_results(arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=timeout)
 
 
@@ -81,6 +86,5 @@ def processor_seconds():
 
 
 def results(run):
-    """The result lines of a run, one dictionary a case."""
-    prefix = "XGSW_RESULT "
-    return [json.loads(line[len(prefix):]) for line in run.stdout.splitlines() if line.startswith(prefix)]
+    """What --json - printed, one dictionary a case."""
+    return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]

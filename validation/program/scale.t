@@ -26,11 +26,11 @@ per_rank=16384
 # What it may take more once: messages that came before their receive, one of 64 KiB on each of 8 queues.
 early_messages=$((8 * 65536))
 
-number() { sed -n "s/^XGSW_RESULT.*\"$1\":\([0-9.e+]*\)[,}].*/\1/p" <<<"$out"; }
+number() { sed -n "s/^{.*\"$1\":\([0-9.e+]*\)[,}].*/\1/p" <<<"$out"; }
 
 # The deck has one case, on all ranks, of which an eighth is data.
 says_all_ranks() { # RANKS
-    [ "$(grep -c '^XGSW_RESULT' <<<"$out")" = 1 ] && [ "$(number ranks)" = "$1" ] &&
+    [ "$(grep -c '^{' <<<"$out")" = 1 ] && [ "$(number ranks)" = "$1" ] &&
         [ "$(number data)" = $(($1 / 8)) ] && grep -q '"tensor":2,"pipeline":2,"context":2,' <<<"$out"
 }
 
@@ -42,12 +42,12 @@ grows_no_more() { # RANKS; the first count of a program is what the others are c
 
 run_deck() { # RANKS PROGRAM
     local begin=$SECONDS status
-    out=$(cd "$copy" && "$top/run/local" -q -n "$1" -x "$2" check-512.dat 2>&1)
+    out=$(cd "$copy" && "$top/run/local" -q -n "$1" -x "$2" check-512.dat --json - 2>&1)
     status=$?
     own=$(number own_outside_bytes)
     echo "# $1 ranks: $((SECONDS - begin)) s; bytes a rank outside the arena: $(number outside_bytes)," \
         "without what ranks share ${own:-unknown}"
-    [ $status = 0 ] && grep -q '^XGSW_RESULT.*"passed":true' <<<"$out"
+    [ $status = 0 ] && grep -q '^XGSW_RESULT.*"verdict":"PASSED"' <<<"$out"
     check $? "$mpi: passes at $1 ranks"
     [ $status = 0 ] || tail -15 <<<"$out" | cut -c1-200 | sed 's/^/# /'
     says_all_ranks "$1"
