@@ -7,6 +7,7 @@
  * No header of oneDNN is needed: what is called here is the same in its versions 2 and 3. */
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +18,17 @@ typedef struct {
     void *memory;
 } argument;
 
-/* Is this deed asked for, of operands of so many bytes? */
-static int strikes(const char *deed, size_t bytes)
+/* Returns the bytes that are asked for with this deed; with another deed, more than anything has. */
+static size_t bytes_asked(const char *deed)
 {
     static char asked[16];
-    static size_t least;
-    if (!asked[0] && sscanf(getenv("WRONG_SHAPES"), "%15s %zu", asked, &least) != 2) abort();
-    return strcmp(deed, asked) == 0 && bytes >= least;
+    static size_t bytes;
+    if (!asked[0] && sscanf(getenv("WRONG_SHAPES"), "%15s %zu", asked, &bytes) != 2) abort();
+    return strcmp(deed, asked) == 0 ? bytes : SIZE_MAX;
 }
+
+/* Is this deed asked for, of operands of so many bytes? */
+static int strikes(const char *deed, size_t bytes) { return bytes >= bytes_asked(deed); }
 
 int dnnl_primitive_execute(const void *primitive, void *stream, int count, const argument *x)
 {
@@ -56,7 +60,7 @@ static int strikes_piece(const char *deed, int on, int bytes)
 {
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank == on && strikes(deed, (size_t)bytes) && !strikes(deed, (size_t)bytes - 1);
+    return rank == on && (size_t)bytes == bytes_asked(deed);
 }
 
 /* Returns what was sent one step before, and keeps this for the next step; what is returned stays until the second next

@@ -123,7 +123,8 @@ void cell_store(board_cell *c, const watch_event *e)
     atomic_thread_fence(memory_order_release);
 }
 
-/* Reads the half that is not being written. A look fails if the writer came back to this half meanwhile. */
+/* Reads the half that is not being written. A look fails if the writer came back to this half meanwhile. After
+ * LOOKS of them the last one is believed. */
 void cell_load(board_cell *c, watch_event *e)
 {
     uint64_t word[CELL_WORDS];
