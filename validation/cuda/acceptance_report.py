@@ -18,14 +18,16 @@ def lines_of(run, part, ending=".log"):
 
 
 def result_lines(run, part):
-    """One dictionary a case. A line that was cut off is none."""
+    """Returns one dictionary a case: of a deck from its file of --json, of the peer from its log. A line that was cut
+    off is left out."""
+    texts = lines_of(run, part, ".json") if part.kind == "deck" else [
+        line.split(" ", 1)[1] for line in lines_of(run, part) if line.startswith("PEER_RESULT ")]
     told = []
-    for line in lines_of(run, part):
-        if line.startswith(("XGSW_RESULT ", "PEER_RESULT ")):
-            try:
-                told.append(json.loads(line.split(" ", 1)[1]))
-            except ValueError:
-                continue
+    for text in texts:
+        try:
+            told.append(json.loads(text))
+        except ValueError:
+            continue
     return told
 
 

@@ -256,61 +256,44 @@ def references(folder, sample):
     )
 
 
-def write_log(folder, sample, change):
-    """The lines a run would have printed for the record."""
+def write_log(folder, sample, change=lambda item: item, loss="%.6f"):
+    """The lines that a run would have printed for the record."""
     path = os.path.join(folder, "log")
     with h5py.File(sample, "r") as file, open(path, "w", encoding="utf-8") as out:
         for case in (file[name] for name in file if name + "/results" in file):
-            r, s = case["results"], case.attrs
+            results, steps, checked = case["results"], case["steps"], case["check_model"]
+            seconds = case["ranks/rank_seconds"][:, 0]
             plain = lambda v: v.decode() if isinstance(v, bytes) else v.item() if abs(v) < float("inf") else None
-            item = {name: plain(value) for name, value in s.items()}
-            item.update({name: plain(r[name][()]) for name in r if r[name].shape == ()})
-            item.update({name: [plain(v) for v in value[()]] for name, value in case["steps"].items()})
-            item.update({name: [plain(v) for v in r[name][()]] for name in r if r[name].shape != ()})
-            item["check_model"] = {name: plain(value[()]) for name, value in case["check_model"].items()}
-            out.write("step 1\nXGSW_RESULT " + json.dumps(change(item)) + "\n")
+            item = {name: plain(case.attrs[name]) for name in ("case", "precision", "verdict")}
+            item.update({name: plain(results[name][()]) for name in ("mean_seconds", "tokens_per_second", "recipe_mfu")})
+            item.update(residual=plain(checked["residual"][()]), valid=bool(results["valid"][()]))
+            out.write(f"Case {item['case']} is written\n")
+            for step in range(results["completed"][()]):
+                out.write(f"completed step: {step}, seconds: {seconds[step]:.4f}, "
+                          f"loss: {loss % steps['losses'][step]}, lr: {steps['learning_rates'][step]:.3e}, "
+                          f"grad_norm: {steps['gradient_norms'][step]:.6f}\n")
+            out.write("XGSW_RESULT " + json.dumps(change(item)) + "\n")
     return path
 
 
 def logs(folder, sample):
-    keep = lambda item: item
-    expect("the run's own output agrees", 0, [], sample, "--log", write_log(folder, sample, keep))
-    change = lambda item: {**item, "tokens_per_second": item["tokens_per_second"] * (1 + 1e-7)}
-    expect(
-        "an output with another number fails",
-        1,
-        ["printed tokens_per_second"],
-        sample,
-        "--log",
-        write_log(folder, sample, change),
-    )
-    change = lambda item: {**item, "losses": item["losses"][:-1]}
-    expect(
-        "an output with fewer losses fails", 1, ["printed losses"], sample, "--log", write_log(folder, sample, change)
-    )
-    change = lambda item: {name: value for name, value in item.items() if name != "precision"}
-    expect("an output that lacks a field fails", 1, ["incomplete: no precision"], sample, "--log",
-           write_log(folder, sample, change))
-    change = lambda item: {**item, "check_model": {**item["check_model"], "residual": 1.0}}
-    expect("an output with another residual fails", 1, ["printed residual"], sample, "--log",
-           write_log(folder, sample, change))
-    change = lambda item: {**item, "case": 99}
-    expect(
-        "an output without the case fails",
-        1,
-        ["no XGSW_RESULT line"],
-        sample,
-        "--log",
-        write_log(folder, sample, change),
-    )
+    def case(what, status, words, *change, **loss):
+        expect(what, status, words, sample, "--log", write_log(folder, sample, *change, **loss))
+
+    case("the run's own output agrees", 0, [])
+    case("an output with another speed fails", 1, ["printed tokens_per_second"],
+         lambda item: {**item, "tokens_per_second": item["tokens_per_second"] * (1 + 1e-13)})
+    case("an output with another residual fails", 1, ["printed residual"], lambda item: {**item, "residual": 1.0})
+    case("an output with other losses fails", 1, ["printed losses", "of step 0, recorded"], loss="%.5f")
+    case("an output with another precision fails", 1, ["printed precision fp4"], lambda item: {**item, "precision": "fp4"})
+    case("an output without the case fails", 1, ["no XGSW_RESULT line"], lambda item: {**item, "case": 99})
+    case("an output that lacks a number cannot be read", 2,
+         ["log cannot be read as output of a run: an XGSW_RESULT line has no residual"],
+         lambda item: {name: value for name, value in item.items() if name != "residual"})
 
 
-def damaged_lines(folder, sample):
-    """Of output that is none of a run, and of numbers that have no logarithm: a sentence, no traceback, no warning."""
-    for absent in "case", "step_seconds":
-        change = lambda item, name=absent: {key: value for key, value in item.items() if key != name}
-        expect(f"an output without {absent}", 2, ["log cannot be read as output of a run: an XGSW_RESULT line has no"],
-               sample, "--log", write_log(folder, sample, change))
+def no_logarithm(folder, sample):
+    """Numbers that have no logarithm give a sentence, no traceback and no warning."""
     path = spoil(folder, sample, "vocabulary", tampering.setting("vocabulary", -5))
     code, output = validate(path)
     report(code == 1 and "Warning" not in output and "FAILED: " in last(output), "a negative vocabulary", output)
@@ -370,7 +353,7 @@ def main():
         expectations(sample)
         references(folder, sample)
         logs(folder, sample)
-        damaged_lines(folder, sample)
+        no_logarithm(folder, sample)
         unusable_files(folder, sample)
         readers(folder, sample)
         other_pythons(folder, sample)

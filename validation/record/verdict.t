@@ -50,7 +50,7 @@ def digests(tap, place, status, said):
     status, text = validate(place, "gsw.h5", "--log", "other")
     tap.ok(status == 1 and "FAILED: 1 finding" in text and "is another record, or was changed since" in text,
            "a record of another SHA-256 fails", text)
-    write(place, "other", re.sub(r'("step_seconds":\[)[^]]*', lambda m: m[1] + ",".join(map(str, range(1, 13))), said))
+    write(place, "other", re.sub(r"(step_timing in s: )[\d.]+", r"\g<1>99.0000", said))
     status, text = validate(place, "gsw.h5", "--log", "other")
     tap.ok(status == 1 and "is the output of another run" in text, "another run's output is called that", text)
 

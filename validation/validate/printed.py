@@ -1,5 +1,4 @@
-"""What a run printed, held against its record: its XGSW_RESULT lines; of a case that a kill left without one its step
-lines."""
+"""Compares what a run printed with its record: its step lines, its XGSW_RESULT lines, the record's SHA-256."""
 
 import hashlib
 import json
@@ -7,19 +6,13 @@ import math
 import re
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from validate.findings import count
 
 PREFIX = "XGSW_RESULT "
-# Numbers are printed with nine significant digits or more.
-DIGITS = 1e-8
-
-# Groups of the record whose fields the line has side by side, and those that it has as objects.
-FLAT = ("results", "steps")
-OBJECTS = ("check_model",)
-# What a viewer of the record needs and the line does not have.
-RECORD_ONLY = {"NX_class", "default", "step"}
+# Numbers of the line have as many digits as give the same number back.
+DIGITS = 1e-15
+# Every XGSW_RESULT line has these.
+NEEDED = {"case", "mean_seconds", "tokens_per_second", "recipe_mfu", "residual", "verdict", "valid"}
 
 # The line that says what sha256sum prints of the record.
 DIGEST = re.compile(r"([0-9a-f]{64})  \S")
@@ -45,25 +38,17 @@ class Output:
     steps: dict = field(default_factory=dict)
 
 
-def numbers(value):
-    """A number or a list of numbers as floats, null as not a number; nothing for anything else."""
-    values = value if isinstance(value, list) else [value]
-    if not all(v is None or isinstance(v, (int, float)) for v in values):
-        return None
-    floats = [math.nan if v is None else float(v) for v in values]
-    return floats if isinstance(value, list) else floats[0]
-
-
 def step_numbers(line):
     found = {name: pattern.search(line) for name, pattern, _ in STEP_NUMBERS}
     return {name: match[1] for name, match in found.items()} if all(found.values()) else None
 
 
 def read_result(text):
-    """The object of an XGSW_RESULT line: it names its case and has the times of its steps."""
+    """Returns the object of an XGSW_RESULT line."""
     item = json.loads(text)
-    if not isinstance(item, dict) or not isinstance(numbers(item.get("step_seconds")), list) or "case" not in item:
-        raise ValueError("an XGSW_RESULT line has no case, or no list step_seconds")
+    absent = sorted(NEEDED - item.keys()) if isinstance(item, dict) else sorted(NEEDED)
+    if absent:
+        raise ValueError("an XGSW_RESULT line has no " + ", ".join(absent))
     return item
 
 
@@ -87,27 +72,21 @@ def read_output(path):
     return output
 
 
-def group(case, names):
-    return {path.split("/")[1]: value for path, value in case.values.items() if path.split("/")[0] in names}
-
-
 def recorded(case):
-    """name -> value of all that the line and the record both have side by side: settings, fields of the flat groups."""
-    fields = {**group(case, FLAT), **case.settings}
-    return {name: value for name, value in fields.items() if name not in RECORD_ONLY}
+    """Returns name -> value of what the line may have: settings, results, the residual of a case that was checked."""
+    results = {path.split("/")[1]: value for path, value in case.values.items() if path.startswith("results/")}
+    return {"residual": case.values.get("check_model/residual", math.nan), **results, **case.settings}
 
 
 def compare(item, known, f):
-    """What is printed, against what is recorded under the same names."""
-    absent = sorted(known.keys() - item.keys())
-    f.demand(not absent, "the XGSW_RESULT line is incomplete: no " + ", ".join(absent))
-    for name in item.keys() & known.keys():
-        printed = numbers(item[name])
-        if printed is None or isinstance(known[name], (str, list)):
+    """Compares what is printed with what is recorded under the same name. A number that is none is printed as null."""
+    for name in sorted(item.keys() & known.keys()):
+        if isinstance(known[name], str):
             f.demand(item[name] == known[name], f"printed {name} {item[name]}, recorded {known[name]}")
         else:
-            found = np.asarray(known[name], dtype=float)        # infinity is printed as null, too
-            f.same("printed " + name, printed, np.where(np.isfinite(found), found, np.nan), DIGITS)
+            found = float(known[name])
+            f.same("printed " + name, math.nan if item[name] is None else float(item[name]),
+                   found if math.isfinite(found) else math.nan, DIGITS)
 
 
 def seconds_of_rank_0(case):
@@ -120,7 +99,7 @@ def as_printed(case, name, form, step):
 
 
 def check_steps(case, steps, f):
-    """The step lines of a case without an XGSW_RESULT line; in words what was compared."""
+    """Compares the step lines of a case."""
     completed = case["results/completed"]
     for step, found in sorted(steps.items()):
         if step >= completed:
@@ -132,22 +111,20 @@ def check_steps(case, steps, f):
                      f"printed {name} {found[name]} of step {step}, recorded {known}")
     f.demand(steps or completed < 2, f"the output has no step of this case, the record {count(completed, 'step')}")
     f.numbers += len(STEP_NUMBERS) * len(steps)
-    return f"the output ends before its XGSW_RESULT line: {count(len(steps), 'step line')} compared instead"
 
 
 def check_printed(case, output, recovered, f):
-    """Everything printed for this case that the record holds too; in words what stood in for it. recovered: the record
-    was made of a journal. A stopped run, too, may be killed before it has printed what its record has."""
+    """Compares all that is printed of a case. recovered: the record was made of a journal. A run that was killed or
+    stopped may have no XGSW_RESULT line; the function returns that as a sentence, otherwise an empty one."""
+    steps = output.steps.get(case.settings["case"], {})
+    check_steps(case, steps, f)
     item = output.results.get(case.settings["case"])
-    if item is None and (recovered or case.settings["verdict"] == "INTERRUPTED"):
-        return check_steps(case, output.steps.get(case.settings["case"], {}), f)
-    if item is None:
-        f.add("the output has no XGSW_RESULT line for this case")
+    if item is not None:
+        compare(item, recorded(case), f)
         return ""
-    compare(item, recorded(case), f)
-    for name in OBJECTS:
-        found = item.get(name)
-        compare(found if isinstance(found, dict) else {}, group(case, (name,)), f)
+    if recovered or case.settings["verdict"] == "INTERRUPTED":
+        return f"the output ends before its XGSW_RESULT line: {count(len(steps), 'step line')} compared"
+    f.add("the output has no XGSW_RESULT line for this case")
     return ""
 
 
@@ -161,20 +138,15 @@ def check_sha256(path, output, f):
 
 
 def times(case, output):
-    """(printed, recorded) times of the steps that both have; from step lines where there is no XGSW_RESULT line."""
-    item, completed = output.results.get(case.settings["case"]), case["results/completed"]
-    if item is not None:
-        pairs = zip(numbers(item["step_seconds"]), case["steps/step_seconds"])
-        return [pair for pair in pairs if not np.isnan(pair).all()]
-    lines = output.steps.get(case.settings["case"], {})
-    return [(float(found["step_seconds"]), float(as_printed(case, "step_seconds", "%.4f", step)))
-            for step, found in lines.items() if step < completed]
+    """Returns (printed, recorded) times of the steps that both have."""
+    return [(found["step_seconds"], as_printed(case, "step_seconds", "%.4f", step))
+            for step, found in output.steps.get(case.settings["case"], {}).items() if step < case["results/completed"]]
 
 
 def other_run(output, record):
     """A sentence where most steps took another time than the output says; nothing where they agree."""
     pairs = [pair for case in record.cases if case.ran for pair in times(case, output)]
-    apart = sum(not abs(a - b) <= DIGITS * abs(b) for a, b in pairs)
+    apart = sum(a != b for a, b in pairs)
     if len(pairs) < 2 or 2 * apart < len(pairs):
         return ""
     return (f"{output.path} is the output of another run, or the record's step times were changed: {apart} of "
