@@ -152,7 +152,8 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
                            .deck_length = f->length,
                            .terminal = is_watched(o),
                            .json = o->json,
-                           .strict = o->strict } };
+                           .strict = o->strict,
+                           .verbose = o->verbose } };
     deck d = read_deck(f, &s.devices);
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
     int status = d.messages ? refuse_deck(&d) : unsuited ? refuse(s.devices.refused) : session_run(&s, &d);

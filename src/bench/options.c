@@ -74,6 +74,7 @@ options options_read(int argc, char **argv)
         else if (!strcmp(a, "--step-seconds")) read_seconds(&o, i + 1 < argc ? argv[++i] : "");
         else if (!strcmp(a, "--progress")) o.progress = true;
         else if (!strcmp(a, "--strict")) o.strict = true;
+        else if (!strcmp(a, "--verbose")) o.verbose = true;
         else if (!strcmp(a, "--json") && i + 1 < argc) o.json = argv[++i];
         else if (!strcmp(a, "--json"))
             snprintf(o.mistake, sizeof o.mistake, "--json needs a file; --json - writes to stdout");
@@ -128,6 +129,7 @@ void options_print_help(void)
         "the launcher\nhides it.\n"
         "--json FILE: all keys and fields of each case, one object a line; - is stdout.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
+        "--verbose: the report has more lines of each case; the record has these numbers in any run.\n"
         "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "
         "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record or report not "
         "written.\n");

@@ -10,6 +10,7 @@ typedef struct {
     int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts: as many as there are */
     double step_seconds;                  /* --step-seconds X; 0: not given */
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
+    bool verbose;                         /* the report has all lines */
     double device_bytes;                  /* --device-memory GB */
     bool progress;                        /* stdout is a terminal that a launcher hides */
     char mistake[256];                    /* non-empty: refused, why */

@@ -112,8 +112,7 @@ static void write_verdict(void *state, const run_source *run, const final_counts
     const record_place *p = run->place;
     (void)state;
     if (p->none || !p->sha256[0]) return;
-    int length = snprintf(text, sizeof text, "%s  %s\n%s\n", p->sha256, p->record, accept_word(n));
-    if (n->expecting) length += snprintf(text + length, sizeof text - (size_t)length, "%s\n", accept_line(n, line));
+    int length = snprintf(text, sizeof text, "%s  %s\n%s\n", p->sha256, p->record, accept_line(n, line));
     place_verdict(path, p->record);
     if (!replace_file(path, text, (size_t)length, reason, sizeof reason))
         FAIL_STATUS(STATUS_RECORD, "verdict: %s", reason);

@@ -3,26 +3,30 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "bench/check.h"
+#include <math.h>
 
-void say_check(const case_result *r)
+void say_check(const check_result *k)
+{
+    say("Check      residual %.4g, limit %d: four steps of a small model with the case's kernels, against references\n",
+        k->residual, CHECK_THRESHOLD);
+    if (!(k->residual < CHECK_THRESHOLD)) say("Check      FAILED: %s\n", k->worst);
+    if (k->differing) say("Check      FAILED: %s\n", k->difference);
+}
+
+void say_check_details(const case_result *r)
 {
     const check_result *k = &r->check;
-    if (!k->done) return;
-    say("Check      residual %8.4g %s %d   loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", k->residual,
-        k->residual < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, k->loss, k->gradient_first, k->gradient_fourth,
-        k->weights, k->seconds);
+    say("Check      loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", k->loss, k->gradient_first,
+        k->gradient_fourth, k->weights, k->seconds);
     if (r->given->precision == PRECISION_FP8)
-        say("Check      FP8      along the gradients %.4g  scales %.4g, %lld scale%s from the reference\n", k->along,
-            k->scales, (long long)k->scale_flips, k->scale_flips == 1 ? " differs" : "s differ");
+        say("Check      along the gradients %.4g  scales %.4g, %lld scale%s from the reference\n", k->along, k->scales,
+            (long long)k->scale_flips, k->scale_flips == 1 ? " differs" : "s differ");
     if (r->given->model.experts)
-        say("Check      experts  %8.4g %s %d   %lld choice%s from a reference's, their logits by %.3g at most\n",
-            k->routing, k->routing < CHECK_THRESHOLD ? "<" : ">=", CHECK_THRESHOLD, (long long)k->flips,
-            k->flips == 1 ? " differs" : "s differ", k->margin);
+        say("Check      experts %.4g; %lld choice%s from a reference's, their logits by %.3g at most\n", k->routing,
+            (long long)k->flips, k->flips == 1 ? " differs" : "s differ", k->margin);
     if (k->transfers || k->differing)
         say("Check      %lld transfer%s proven, %lld difference%s\n", (long long)k->transfers, plural(k->transfers),
             (long long)k->differing, plural(k->differing));
-    if (!(k->residual < CHECK_THRESHOLD)) say("Check      FAILED: %s\n", k->worst);
-    if (k->differing) say("Check      FAILED: %s\n", k->difference);
 }
 
 static void say_mismatch(const shadow_report *s, const char *what)
@@ -34,35 +38,49 @@ static void say_mismatch(const shadow_report *s, const char *what)
     if (s->unwritten[0]) say("%-10s FAILED: the first mismatch could not be written: %s\n", what, s->unwritten);
 }
 
+/* Returns the largest of all differences, each as a part of what is allowed. */
+static double largest_difference(const case_result *r)
+{
+    double replayed = fmax(r->replay.worst, r->replay.worst_comparison);
+    return fmax(fmax(replayed, r->shadow.worst), r->conserved.worst);
+}
+
 void say_replay(const case_result *r)
 {
-    const shadow_report *s = &r->replay;
+    const shadow_report *s = &r->replay, *k = &r->shadow;
     const delivery_report *d = &r->replay_delivery;
-    if (s->operations + s->products + d->transfers == 0) return;
-    say("Replay     %lld matrix product%s and %lld transfer%s checked, %lld operation%s compared with the host's; "
-        "largest differences %.3g and %.3g of what is allowed   %.2f s\n",
-        (long long)s->products, plural(s->products), (long long)d->transfers, plural(d->transfers),
-        (long long)s->operations, plural(s->operations), s->worst_comparison, s->worst, r->replay_seconds);
+    long long operations = k->operations + s->operations;
+    if (operations + s->products + d->transfers == 0) return;
+    say("Replay     %lld product%s, %lld transfer%s, %lld operation%s computed again; largest difference %.3g of its "
+        "limit\n",
+        (long long)s->products, plural(s->products), (long long)d->transfers, plural(d->transfers), operations,
+        plural(operations), largest_difference(r));
     if (!(s->worst_comparison <= 1.0)) say("Replay     FAILED: %s\n", s->worst_product);
     if (d->differing) say("Replay     FAILED: %s\n", d->sentence);
     say_mismatch(s, "Replay");
+    say_mismatch(k, "Kernels");
 }
 
-void say_kernels(const shadow_report *s)
+static void say_shadow(const char *name, const shadow_report *s)
 {
-    if (s->operations == 0) return;
-    say("Kernels    %lld operation%s compared with the host's, %lld element%s; "
-        "largest difference %.3g of what is allowed, %s\n",
-        (long long)s->operations, plural(s->operations), (long long)s->elements, plural(s->elements), s->worst,
-        s->worst_operation);
-    say_mismatch(s, "Kernels");
+    if (s->operations)
+        say("%-10s %lld operation%s compared with the host's, %lld element%s; largest difference %.3g of its limit, "
+            "%s\n",
+            name, (long long)s->operations, plural(s->operations), (long long)s->elements, plural(s->elements),
+            s->worst, s->worst_operation);
 }
 
-void say_conservation(const conservation *c)
+void say_replay_details(const case_result *r)
 {
+    const conservation *c = &r->conserved;
+    say_shadow("Kernels", &r->shadow);
+    say_shadow("Replay", &r->replay);
+    if (r->replay.products)
+        say("Replay     largest difference of a matrix product %.3g of its limit   %.2f s\n",
+            r->replay.worst_comparison, r->replay_seconds);
     if (c->comparisons)
-        say("Sums       %lld total%s of gradients before and after a sum over ranks; "
-            "largest difference %.3g of what is allowed\n",
+        say("Sums       %lld total%s of gradients before and after a sum over ranks; largest difference %.3g of its "
+            "limit\n",
             (long long)c->comparisons, plural(c->comparisons), c->worst);
     if (c->replicas)
         say("Weights    %lld cop%s compared with the first rank's after the last step; %lld differ%s\n",

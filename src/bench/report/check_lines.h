@@ -1,12 +1,10 @@
-/* The report's lines of what was checked: the check model beside its references, operations beside the host's. */
+/* The report's lines of what was checked: the check model, the replayed steps, sums and copies of weights. */
 #pragma once
 #include "bench/result/result.h"
 
-/* Prints nothing if there was no check. */
-void say_check(const case_result *r);
-/* Prints nothing if no operation was compared. */
-void say_kernels(const shadow_report *s);
-/* The same of the replayed steps. */
+/* Prints the residual and, where it failed, why. */
+void say_check(const check_result *k);
+void say_check_details(const case_result *r);
+/* Prints what was computed again, and what differed; nothing where nothing was compared. */
 void say_replay(const case_result *r);
-/* Nothing where ranks sum no gradients, or hold no weights in common. */
-void say_conservation(const conservation *c);
+void say_replay_details(const case_result *r);

@@ -1,34 +1,134 @@
 /* Numbers of a case. */
 #include "bench/report/number_lines.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/report/rank_lines.h"
 #include "bench/report/sample_lines.h"
+#include "bench/result/accept.h"
 #include "bench/result/repeats.h"
 #include "bench/result/rules.h"
 #include "bench/slow/slow_steps.h"
+#include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Where rank 0's measured window went: computing operations, transfers that nothing hid, the dispatcher. */
-static void say_profile(const case_result *r)
+static void say_step_time(const case_result *r)
 {
-    const tally *t = &r->tally;
+    const char *first = r->slow_step_names, *end = strstr(first, "), ");
+    say("Step time  mean %.4f s, median %.4f s, p95 %.4f s; ", r->mean_seconds, r->median_seconds, r->p95_seconds);
+    if (!r->slow_steps) say("no step took more than %.3g times the median\n", SLOW_STEP);
+    else
+        say("%lld slow step%s, first %.*s\n", (long long)r->slow_steps, plural(r->slow_steps),
+            end ? (int)(end + 1 - first) : (int)strlen(first), first);
+}
+
+static void say_mfu(const case_result *r)
+{
+    const char *precision = precision_name(r->given->precision);
+    if (!isnan(r->recipe_mfu))
+        say("; MFU %.1f %% of %.1f TFLOP/s", 100.0 * r->recipe_mfu,
+            case_peak(r->given, r->device, r->given->precision) / 1e12);
+    else if (r->device[0]) say("; no MFU: no %s peak known", precision);
+    else say("; no MFU: the ranks' devices differ");
+}
+
+/* What the deck expects, or else what is published of the case on this device. */
+static void say_expected(const case_result *r)
+{
+    const bench_case *c = r->given;
+    const recipe_row *cell = c->recipe_layout ? recipe_origin(c, r->device) : NULL;
+    double expected = r->expected_tokens_per_second;
+    if (isnan(expected) && cell) expected = tokens_per_second(cell->sequence, cell->global_batch, cell->step_seconds);
+    if (isnan(expected)) say("; nothing published for %s\n", c->size == SIZE_FULL ? "this device" : "a small model");
+    else
+        say("; %.1f %% of the %s %.1f tokens/s\n", 100.0 * r->tokens_per_second / expected,
+            c->expect > 0.0 ? "expected" : "published", expected);
+}
+
+static void say_speed(const case_result *r)
+{
+    say("Speed      %.1f tokens/s, %.1f a rank", r->tokens_per_second, r->tokens_per_second_per_gpu);
+    say_mfu(r);
+    say_expected(r);
+}
+
+/* ---- where rank 0's timed steps went ---- */
+
+typedef struct {
+    const char *before, *name;
+    double seconds;
+} share;
+enum { SHARES = OP_KINDS + TALLY_AXES + 1, SHARES_SHOWN = 3 };
+
+static int by_seconds(const void *a, const void *b)
+{
+    double x = ((const share *)a)->seconds, y = ((const share *)b)->seconds;
+    return (x < y) - (x > y);
+}
+
+/* Fills the shares, the largest first: computing operations, exposed waiting by axis, idle time. Returns their count.
+ */
+static int shares_of(const tally *t, share list[SHARES])
+{
+    int n = 0;
+    for (int k = 0; k < OP_KINDS; k++)
+        if (!op_is_transfer((op_kind)k)) list[n++] = (share){ "", op_kind_name((op_kind)k), t->kind[k].seconds };
+    for (int a = 0; a < t->axes; a++)
+        list[n++] = (share){ "waiting for ", t->axis[a].axis, t->axis[a].exposed_seconds };
+    list[n++] = (share){ "", "idle", t->idle_seconds };
+    qsort(list, (size_t)n, sizeof *list, by_seconds);
+    return n;
+}
+
+static double window_seconds(const case_result *r)
+{
     double total = 0.0;
     for (int64_t i = r->given->warmup; i < r->completed; i++) total += r->step_seconds[i];
-    say("Profile   ");
-    for (int k = 0; k < OP_KINDS; k++)
-        if (!op_is_transfer((op_kind)k) && t->kind[k].seconds > 0.005 * total)
-            say(" %s %.1f %%,", op_kind_name((op_kind)k), 100.0 * t->kind[k].seconds / total);
-    for (int a = 0; a < t->axes; a++)
-        say(" waiting for %s %.1f %%,", t->axis[a].axis, 100.0 * t->axis[a].exposed_seconds / total);
-    say(" idle %.1f %%, dispatch %.2f %%", 100.0 * t->idle_seconds / total, 100.0 * t->dispatch_seconds / total);
-    if (t->beside_seconds > 0.0)
-        say("; of these %.1f %% beside others (weight gradients, sums)", 100.0 * t->beside_seconds / total);
+    return total;
+}
+
+static void say_shares(const case_result *r)
+{
+    share list[SHARES];
+    double total = window_seconds(r), shown = 0.0;
+    int n = shares_of(&r->tally, list);
+    say("Time       ");
+    for (int i = 0; i < n && i < SHARES_SHOWN; i++) {
+        say("%s%s %.1f %%, ", list[i].before, list[i].name, 100.0 * list[i].seconds / total);
+        shown += list[i].seconds;
+    }
+    say("other %.1f %% (rank 0)\n", 100.0 * fmax(0.0, 1.0 - shown / total));
+}
+
+void say_numbers(const case_result *r)
+{
+    say_step_time(r);
+    say_speed(r);
+    say_shares(r);
+    say_ranks(r);
+}
+
+/* ---- with --verbose ---- */
+
+static void say_profile(const case_result *r)
+{
+    share list[SHARES];
+    double total = window_seconds(r);
+    int n = shares_of(&r->tally, list);
+    say("Profile    ");
+    for (int i = 0; i < n; i++)
+        if (list[i].seconds > 0.005 * total)
+            say("%s%s %.1f %%, ", list[i].before, list[i].name, 100.0 * list[i].seconds / total);
+    say("dispatch %.2f %%", 100.0 * r->tally.dispatch_seconds / total);
+    if (r->tally.beside_seconds > 0.0)
+        say("; of these %.1f %% at the same time as others (weight gradients, sums)",
+            100.0 * r->tally.beside_seconds / total);
     say("\n");
 }
 
-/* So that a starved one shows; without those of a few numbers. */
+/* Leaves out transfers of a few numbers. */
 static void say_transfers(const case_result *r)
 {
     const char *before = "Transfers  ";
@@ -39,20 +139,6 @@ static void say_transfers(const case_result *r)
         before = ", ";
     }
     if (before[0] == ',') say("\n");
-}
-
-static void say_peak(const case_result *r)
-{
-    const char *precision = precision_name(r->given->precision);
-    double known = gpu_peak(r->device, r->given->precision), given = deck_peak(r->given, r->given->precision);
-    if (!isnan(r->recipe_mfu))
-        say("; recipe MFU %.2f %%, model MFU %.2f %% of %.1f TFLOP/s%s\n", 100.0 * r->recipe_mfu, 100.0 * r->model_mfu,
-            case_peak(r->given, r->device, r->given->precision) / 1e12, known > 0.0 ? "" : ", given by the deck");
-    else if (r->device[0]) say("; MFU n/a: no %s peak is known for this device, %s\n", precision, r->device);
-    else say("; MFU n/a: the ranks' devices differ\n");
-    if (known > 0.0 && given > 0.0 && given != known)
-        say("Peak       peak_%s = %g of the deck is not used: %.1f TFLOP/s is known of this device\n", precision,
-            given / 1e12, known / 1e12);
 }
 
 static void say_ceiling(const case_result *r)
@@ -98,13 +184,6 @@ static void say_steadiness(const case_result *r)
         r->spread, SPREAD_LIMIT, r->drift, DRIFT_LIMIT);
 }
 
-static void say_slow_steps(const case_result *r)
-{
-    if (!r->slow_steps) return;
-    say("Slow steps %lld took more than %.3g times the median: %s%s\n", (long long)r->slow_steps, SLOW_STEP,
-        r->slow_step_names, r->slow_steps > SLOW_STEPS_NAMED ? ", ..." : "");
-}
-
 /* The last repeat is judged by the means of all. */
 static void say_repeats(const case_result *r)
 {
@@ -116,19 +195,46 @@ static void say_repeats(const case_result *r)
         s->count, last, s->median, s->minimum, s->maximum, 100.0 * s->spread, 100.0 * REPEATS_LIMIT);
 }
 
-void say_numbers(const case_result *r)
+static void say_peak(const case_result *r)
 {
-    say("Step time  mean %.4f s, median %.4f, p95 %.4f, min %.4f, max %.4f; %.4f by the recipe's rule: ",
-        r->mean_seconds, r->median_seconds, r->p95_seconds, r->minimum_seconds, r->maximum_seconds, r->recipe_seconds);
+    const char *precision = precision_name(r->given->precision);
+    double known = gpu_peak(r->device, r->given->precision), given = deck_peak(r->given, r->given->precision);
+    if (!isnan(r->model_mfu))
+        say("Peak       recipe MFU %.2f %%, model MFU %.2f %% of %.1f TFLOP/s%s\n", 100.0 * r->recipe_mfu,
+            100.0 * r->model_mfu, case_peak(r->given, r->device, r->given->precision) / 1e12,
+            known > 0.0 ? "" : ", given by the deck");
+    if (known > 0.0 && given > 0.0 && given != known)
+        say("Peak       peak_%s = %g of the deck is not used: %.1f TFLOP/s is known of this device\n", precision,
+            given / 1e12, known / 1e12);
+}
+
+static void say_recipe_time(const case_result *r)
+{
     int64_t asked = r->given->metric_steps, steps = r->completed - r->given->warmup,
             last = asked < steps ? asked : steps;
-    say(last == 1 ? "the last step\n" : "mean of the last %lld steps\n", (long long)last);
+    say("Step time  min %.4f s, max %.4f s; %.4f s by the recipe's rule: the mean of the last %lld\n",
+        r->minimum_seconds, r->maximum_seconds, r->recipe_seconds, (long long)last);
+    if (r->slow_steps)
+        say("Slow steps %lld took more than %.3g times the median: %s%s\n", (long long)r->slow_steps, SLOW_STEP,
+            r->slow_step_names, r->slow_steps > SLOW_STEPS_NAMED ? ", ..." : "");
+}
+
+static void say_memory(const case_result *r)
+{
+    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)",
+        (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
+    if (r->given->backend == BACKEND_CUDA)
+        say(", %.1f MB on a GPU (context, libraries, all processes), of which communicators %.1f MB on rank 0",
+            r->device_outside_bytes / 1e6, r->window[1].communicator_bytes / 1e6);
+    say("\n");
+}
+
+void say_number_details(const case_result *r)
+{
+    say_recipe_time(r);
     say_steadiness(r);
-    say_slow_steps(r);
     say_repeats(r);
     say_experts(r);
-    say("Speed      %.1f tokens/s, %.1f tokens/s/GPU, %.5f TFLOP/s/GPU", r->tokens_per_second,
-        r->tokens_per_second_per_gpu, r->tflops_per_gpu);
     say_peak(r);
     say_ceiling(r);
     say_fp8(r);
@@ -137,13 +243,9 @@ void say_numbers(const case_result *r)
     say("Engines    %.*s\n", (int)strcspn(r->engines, "\n"), r->engines);
     say_profile(r);
     say_transfers(r);
-    say_ranks(r);
-    if (isnan(r->days_per_trillion)) say("Days       n/a for 1T tokens: a proxy model\n");
-    else say("Days       %.2f for 1T tokens\n", r->days_per_trillion);
-    say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)",
-        (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
-    if (r->given->backend == BACKEND_CUDA)
-        say(", %.1f MB on a GPU (context, libraries, all processes), of which communicators %.1f MB on rank 0",
-            r->device_outside_bytes / 1e6, r->window[1].communicator_bytes / 1e6);
+    say_rank_details(r);
+    say("Rate       %.5f TFLOP/s a rank", r->tflops_per_gpu);
+    if (!isnan(r->days_per_trillion)) say("; %.2f days for 1T tokens", r->days_per_trillion);
     say("\n");
+    say_memory(r);
 }

@@ -2,5 +2,6 @@
 #pragma once
 #include "bench/result/result.h"
 
-/* Of a case with timed steps, on rank 0. */
+/* Both are for a case with timed steps, on rank 0. The second says more, for --verbose. */
 void say_numbers(const case_result *r);
+void say_number_details(const case_result *r);

@@ -43,10 +43,9 @@ void progress_estimate(const progress *p, const case_result *r, int64_t step)
     const bench_case *c = r->given;
     double seconds = r->step_seconds[step], left = steps_seconds_left(r, step, seconds);
     if (step != (c->warmup ? c->warmup - 1 : 0)) return;
-    say("Estimate   about %s for the rest of this case, at the %.4g s of the %s", duration_text(left, here), seconds,
-        c->warmup ? "last warm-up step" : "first step");
+    say("Estimate   about %s for the rest of this case", duration_text(left, here));
     if (c->number < p->deck->cases)
-        say("; %s for the whole deck, if the cases that follow compute as fast and are checked as long",
+        say("; %s for the deck, if later cases compute as fast",
             duration_text(left + cases_to_come(p, c, seconds), all));
     say("\n");
 }

@@ -53,21 +53,29 @@ static void say_paces(const case_result *r)
         slow += pace_is_outlier(&r->pace[i]);
         judged += !isnan(r->pace[i].excess);
     }
-    if (!paces_are_known(r)) say("; not known which rank is slow: their threads share cores");
-    else if (judged < ranks) say("; %d of %d have no peers or too few steps", ranks - judged, ranks);
-    if (slow) say("; %d rank%s %s slow\n", slow, plural(slow), slow > 1 ? "are" : "is");
-    else say(judged ? "; no rank is slow\n" : "\n");
+    if (!paces_are_known(r)) say("; not judged: their threads share cores\n");
+    else if (slow) say("; %d rank%s %s slow\n", slow, plural(slow), slow > 1 ? "are" : "is");
+    else if (judged == ranks) say("; no rank is slow\n");
+    else if (r->completed - r->given->warmup < BLOCKS) say("; not judged: fewer than %d steps\n", BLOCKS);
+    else say("; %d of %d not judged: no other has the same work\n", ranks - judged, ranks);
 }
 
 void say_ranks(const case_result *r)
 {
     if (r->given->layout.ranks == 1) return;
+    spread own = spread_of(r, RANK_COMPUTING);
+    say("Ranks      computing %.4f s a step; rank %d most, %.4f s", 1e-3 * own.mean, own.worst, 1e-3 * own.most);
+    say_paces(r);
+}
+
+void say_rank_details(const case_result *r)
+{
+    if (r->given->layout.ranks == 1) return;
     spread own = spread_of(r, RANK_COMPUTING), delay = spread_of(r, RANK_RUN_DELAY), late = spread_of(r, RANK_LATE);
-    say("Ranks      computing %.3g ms a step (least %.3g, most %.3g, rank %d)", own.mean, own.least, own.most,
-        own.worst);
+    say("Ranks      computing at least %.3g ms a step", own.least);
     say_waiting(r, own.mean);
     say("; last to come: rank %d, by %.3g ms", late.worst, late.most);
     if (delay.most > 0.01 * own.mean)
-        say("; processors ran others for %.3g ms (most %.3g, rank %d)", delay.mean, delay.most, delay.worst);
-    say_paces(r);
+        say("; processors ran other programs for %.3g ms (most %.3g, rank %d)", delay.mean, delay.most, delay.worst);
+    say("\n");
 }

@@ -2,5 +2,7 @@
 #pragma once
 #include "bench/result/result.h"
 
-/* Of a case with timed steps and several ranks, on rank 0: what they computed, what they waited for, who is slow. */
+/* Both are for a case with timed steps, on rank 0, and print nothing where there is one rank. The first says which rank
+ * is slow, the second what the ranks computed and waited for. */
 void say_ranks(const case_result *r);
+void say_rank_details(const case_result *r);

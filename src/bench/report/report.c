@@ -1,4 +1,5 @@
-/* The report, read like HPL's, as a sink: which lines are said when. What they say is in the files beside this one. */
+/* The report, read like HPL's, as a sink: which lines are said when. The other files of this folder have their words.
+ */
 #include "base/fail.h"
 #include "bench/report/case_lines.h"
 #include "bench/report/check_lines.h"
@@ -11,9 +12,9 @@
 #include "bench/result/sinks.h"
 #include <stdlib.h>
 
-/* What the report remembers: of the case at hand, and the rows of its last table. */
 typedef struct {
-    progress progress;
+    bool verbose;
+    progress progress; /* of the case at hand */
     int rows;
     summary_row row[];
 } report;
@@ -22,6 +23,7 @@ static bool report_open(void **state, const run_source *run, char *reason, size_
 {
     report *t = calloc(1, sizeof *t + (size_t)run->deck->cases * sizeof t->row[0]);
     if (!t) FAIL("no memory for %lld lines of the summary", (long long)run->deck->cases);
+    t->verbose = run->verbose;
     t->progress = (progress){ .deck = run->deck, .terminal = run->terminal };
     *state = t;
     return true;
@@ -35,15 +37,18 @@ static void report_run_begins(void *state, const run_source *run)
 
 static void report_case_begins(void *state, const bench_case *c)
 {
-    (void)state;
+    const report *t = state;
     say_case(c);
+    if (t->verbose) say_case_details(c);
 }
 
 static void report_check_ends(void *state, const case_result *r)
 {
     report *t = state;
     t->progress.check_seconds = r->check.done ? r->check.seconds : 0.0;
-    say_check(r);
+    if (!r->check.done) return;
+    say_check(&r->check);
+    if (t->verbose) say_check_details(r);
 }
 
 static void report_step_ends(void *state, const case_result *r, int64_t step)
@@ -51,7 +56,7 @@ static void report_step_ends(void *state, const case_result *r, int64_t step)
     const report *t = state;
     progress_clear(&t->progress);
     say_step(r, step);
-    progress_estimate(&t->progress, r, step);
+    if (t->verbose || r->given->number == 1) progress_estimate(&t->progress, r, step);
     progress_say(&t->progress, r, step);
 }
 
@@ -60,11 +65,11 @@ static void report_case_ends(void *state, const case_result *r)
     report *t = state;
     progress_clear(&t->progress);
     t->row[t->rows++] = summary_row_of(r);
-    if (r->verdict != VERDICT_SKIPPED) {
-        say_kernels(&r->shadow);
-        say_replay(r);
-        say_conservation(&r->conserved);
-        if (r->completed > r->given->warmup) say_numbers(r);
+    if (r->verdict != VERDICT_SKIPPED) say_replay(r);
+    if (r->verdict != VERDICT_SKIPPED && t->verbose) say_replay_details(r);
+    if (r->completed > r->given->warmup) {
+        say_numbers(r);
+        if (t->verbose) say_number_details(r);
     }
     say_verdict(r);
 }

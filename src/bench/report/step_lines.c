@@ -1,4 +1,4 @@
-/* The recipes' lines of a step; what a recipe leaves out comes last. */
+/* The recipes' lines of a step, in their words: users search for these. */
 #include "bench/report/step_lines.h"
 #include "base/clock.h"
 #include "base/say.h"
@@ -31,23 +31,21 @@ static void say_completed(const case_result *r, int64_t step)
     const bench_case *c = r->given;
     double seconds = r->step_seconds[step], tokens = (double)r->tokens_per_step;
     say("completed step: %lld, seconds: %.4f, TFLOP/s/device: %.5f, Tokens/s/device: %.3f, total_weights: %.0f, loss: "
-        "%.6f, lr: %.3e, grad_norm: %.6f, remaining: %.0f s%s\n",
+        "%.6f\n",
         (long long)step, seconds,
         flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks) / 1e12,
-        tokens / seconds / c->layout.ranks, tokens, r->loss[step], r->learning_rate[step], r->gradient_norm[step],
-        remaining_seconds(r, step), step < c->warmup ? " (warm-up)" : "");
+        tokens / seconds / c->layout.ranks, tokens, r->loss[step]);
 }
 
 static void say_iteration(const case_result *r, int64_t step)
 {
     const bench_case *c = r->given;
     int64_t last = steps_last(r, step);
-    say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | grad_norm: "
-        "%.6f | reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld | remaining: %.0f "
-        "s%s\n",
+    say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | "
+        "reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld\n",
         last > 9 ? 2 : 1, (long long)step, (long long)last, r->learning_rate[step], (long long)c->global_batch,
-        last > 9 ? 2 : 1, (long long)step, r->gradient_norm[step], r->loss[step], r->step_seconds[step],
-        (long long)((step + 1) * c->global_batch), remaining_seconds(r, step), step < c->warmup ? " | warm-up" : "");
+        last > 9 ? 2 : 1, (long long)step, r->loss[step], r->step_seconds[step],
+        (long long)((step + 1) * c->global_batch));
 }
 
 static void say_epoch(const case_result *r, int64_t step)
@@ -56,10 +54,9 @@ static void say_epoch(const case_result *r, int64_t step)
     long long steps = steps_last(r, step) + 1, done = step + 1, spent = (long long)r->spent_seconds,
               remaining = (long long)remaining_seconds(r, step);
     say("Epoch 0: : %lld%%| %lld/%lld [%02lld:%02lld<%02lld:%02lld, reduced_train_loss=%.6f, global_step=%lld.00, "
-        "consumed_samples=%lld.0, train_step_timing in s=%.4f, lr=%.3e, grad_norm=%.6f%s]\n",
+        "consumed_samples=%lld.0, train_step_timing in s=%.4f]\n",
         100 * done / steps, done, steps, spent / 60, spent % 60, remaining / 60, remaining % 60, r->loss[step],
-        (long long)step, done * (long long)c->global_batch, r->step_seconds[step], r->learning_rate[step],
-        r->gradient_norm[step], step < c->warmup ? ", warm-up" : "");
+        (long long)step, done * (long long)c->global_batch, r->step_seconds[step]);
 }
 
 void say_step(const case_result *r, int64_t step)

@@ -9,21 +9,35 @@
 summary_row summary_row_of(const case_result *r)
 {
     bool ran = r->verdict != VERDICT_SKIPPED, checked = r->check.done;
-    return (summary_row){ .given = r->given,
-                          .verdict = r->verdict,
-                          .seconds = ran ? r->mean_seconds : NAN,
-                          .tokens_per_second = ran ? r->tokens_per_second : NAN,
-                          .residual = ran && checked ? r->check.residual : NAN,
-                          .valid = r->valid,
-                          .acceptance = r->acceptance };
+    summary_row row = { .given = r->given,
+                        .verdict = r->verdict,
+                        .seconds = ran ? r->mean_seconds : NAN,
+                        .tokens_per_second = ran ? r->tokens_per_second : NAN,
+                        .residual = ran && checked ? r->check.residual : NAN,
+                        .valid = r->valid,
+                        .acceptance = r->acceptance };
+    if (r->invalid_reasons) snprintf(row.reason, sizeof row.reason, "%s", r->invalid_reason[0]);
+    return row;
 }
 
 const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT])
 {
-    const int *n = l->degree;
-    int used = snprintf(text, LAYOUT_TEXT, "T%d P%d C%d E%d D%d S%d", n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT],
-                        l->expert, n[AXIS_DATA], n[AXIS_SHARD]);
-    if (l->chunks_per_stage > 1) snprintf(text + used, LAYOUT_TEXT - (size_t)used, " V%d", l->chunks_per_stage);
+    const struct {
+        const char *name;
+        int degree;
+    } part[] = { { "tensor", l->degree[AXIS_TENSOR] },
+                 { "pipeline", l->degree[AXIS_PIPELINE] },
+                 { "chunks", l->chunks_per_stage },
+                 { "context", l->degree[AXIS_CONTEXT] },
+                 { "expert", l->expert },
+                 { "data", l->degree[AXIS_DATA] },
+                 { "shard", l->degree[AXIS_SHARD] } };
+    size_t used = 0;
+    snprintf(text, LAYOUT_TEXT, "one rank");
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (part[i].degree > 1)
+            used += (size_t)snprintf(text + used, LAYOUT_TEXT - used, "%s%s %d", used ? ", " : "", part[i].name,
+                                     part[i].degree);
     return text;
 }
 
@@ -115,6 +129,7 @@ static void print_row(const deck *d, const summary_row *row, const widths *w)
         : row->valid                    ? " VALID"
                                         : " NOT VALID");
     say("%s%s\n", row->acceptance ? " " : "", acceptance_words[row->acceptance]);
+    if (row->reason[0]) say("      %s\n", row->reason);
 }
 
 void summary_print(const deck *d, const summary_row *row, int rows)

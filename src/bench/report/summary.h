@@ -9,12 +9,12 @@ typedef struct {
     verdict verdict;
     double seconds, tokens_per_second, residual; /* NaN: none */
     bool valid;
+    char reason[REASON_LENGTH]; /* the first why it is NOT VALID; empty: none */
     acceptance acceptance;
 } summary_row;
 
-/* "T2 P2 C1 E1 D1 S1 V2": ranks of the axes tensor, pipeline, context, expert, data, shard; V: chunks of a stage, if
- * several. Returns text. */
-enum { LAYOUT_TEXT = 64 };
+/* Writes "tensor 2, pipeline 2, chunks 2": the axes with several ranks, and the chunks of a stage. Returns text. */
+enum { LAYOUT_TEXT = 128 };
 const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT]);
 
 summary_row summary_row_of(const case_result *r);

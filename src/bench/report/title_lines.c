@@ -3,7 +3,6 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "bench/check.h"
 #include "bench/launch/libraries.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
@@ -28,17 +27,18 @@ static void say_backends(const deck *d)
 
 enum { DEVICES_SHOWN = 64 };
 
-/* A line a rank, up to some. */
+/* Says a line a rank, up to some; without --verbose only rank 0's. */
 static void say_devices(const run_source *run)
 {
+    int shown = run->verbose ? DEVICES_SHOWN : 1;
     say("CUDA       %s\n", run->cuda);
-    for (int i = 0; run->devices && i < run->ranks && i < DEVICES_SHOWN; i++) {
+    for (int i = 0; run->devices && i < run->ranks && i < shown; i++) {
         const machine_device *d = &run->devices[i];
         say("Rank %-5d %s on %.*s, %s, driver %s, %d multiprocessors, %.1f GB%s\n", i, d->name, HOST_NAME_BYTES,
             run->hosts + (size_t)i * HOST_NAME_BYTES, d->identity, d->driver, d->multiprocessors, d->memory_bytes / 1e9,
             d->ecc ? ", ECC" : "");
     }
-    if (run->ranks > DEVICES_SHOWN) say("           and %d more: the record lists them\n", run->ranks - DEVICES_SHOWN);
+    if (run->ranks > shown) say("           and %d more: the record lists them\n", run->ranks - shown);
 }
 
 /* Of a sweep. */
@@ -73,18 +73,16 @@ void say_title(const run_source *run)
     say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
     say("%s", THICK_LINE);
     say("%s\n%s\n\n", d->title[0], d->title[1]);
-    say("Deck       %s, %lld case%s\n", run->deck_name, (long long)d->cases, plural(d->cases));
+    say("Deck       %s, %lld case%s on %d rank%s of %d thread%s\n", run->deck_name, (long long)d->cases,
+        plural(d->cases), run->ranks, plural(run->ranks), run->threads, plural(run->threads));
     say_left_out(d);
-    say("Ranks      %d, %d thread%s each\n", run->ranks, run->threads, plural(run->threads));
     say_backends(d);
     say_place(run->place);
-    say("Products   %s\n", run->products);
-    say("Messages   %s\n", run->mpi);
+    say("Libraries  %s; %s\n", run->products, run->mpi);
     say_preloaded(run->libraries);
-    say("Rules      " RULES_VERSION ": what VALID and Comparable mean, and why, is said in validation/RULES.md\n");
-    say("\nA \"GPU\" below is one rank. Step lines show rank 0's clock; summaries take the slowest rank.\n");
-    say("A case is PASSED if its check's residual is below %d, operations and transfers are those of the references,\n"
-        "sums of gradients and copies of weights agree, numbers are finite, and the order has no hazards.\n",
-        CHECK_THRESHOLD);
+    say("PASSED     what a case computed agrees with references: its residual, replayed products and transfers\n"
+        "VALID      its time may be compared: steady steps, a core or GPU for each rank (validation/RULES.md, "
+        "" RULES_VERSION ")\n"
+        "A rank counts as one GPU. Step lines have rank 0's clock; summaries take the slowest rank.\n");
     if (run->cuda && run->cuda[0]) say_devices(run);
 }

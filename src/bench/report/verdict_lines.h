@@ -2,7 +2,7 @@
 #pragma once
 #include "bench/result/sinks.h"
 
-/* Why a case FAILED, is NOT VALID, not comparable, not accepted; a case that was skipped, and why. */
+/* Says why a case FAILED, is NOT VALID, is not accepted, and last its verdict; of a skipped case why it was skipped. */
 void say_verdict(const case_result *r);
-/* Counts, record, and the run's verdict in a word. */
+/* Says the record, its SHA-256, and last the line that says everything. */
 void say_end(const run_source *run, const final_counts *n);

@@ -77,6 +77,12 @@ void accept_case(case_result *r)
     r->acceptance = r->not_accepted[0] ? ACCEPTANCE_NO : c->repeat < c->repeats ? ACCEPTANCE_LATER : ACCEPTANCE_YES;
 }
 
+/* Keeps "case 3: spread ..." of the first case for which it is called with a reason. */
+static void keep_first(char first[FINAL_REASON], const case_result *r, const char *reason)
+{
+    if (!first[0] && reason[0]) snprintf(first, FINAL_REASON, "case %d: %s", r->given->number, reason);
+}
+
 void accept_count(final_counts *n, const case_result *r, bool stopped)
 {
     bool missed = r->acceptance == ACCEPTANCE_NO;
@@ -89,8 +95,11 @@ void accept_count(final_counts *n, const case_result *r, bool stopped)
     n->expecting += r->acceptance != ACCEPTANCE_NONE;
     n->missed += missed && !stopped;
     n->lacking += !r->valid && !stopped;
-    if (missed && !n->not_accepted[0])
-        snprintf(n->not_accepted, sizeof n->not_accepted, "case %d: %s", r->given->number, r->not_accepted);
+    if (r->fail_reasons) keep_first(n->first_failed, r, r->fail_reason[0]);
+    if (r->invalid_reasons) keep_first(n->first_invalid, r, r->invalid_reason[0]);
+    keep_first(n->first_skipped, r, r->verdict == VERDICT_SKIPPED ? r->skipped : "");
+    keep_first(n->stopped_by, r, r->stopped_by);
+    keep_first(n->not_accepted, r, missed ? r->not_accepted : "");
 }
 
 static bool has_failed(const final_counts *n) { return n->failed || (n->strict && n->lacking); }
@@ -102,14 +111,38 @@ int accept_status(const final_counts *n)
     return n->stopped ? STATUS_STOPPED : trained ? STATUS_PASSED : STATUS_NOTHING;
 }
 
-const char *accept_word(const final_counts *n)
+/* "8 of 10 cases computed correctly, 7 results VALID, 1 SKIPPED". Returns text. */
+static const char *counts_text(const final_counts *n, char text[FINAL_REASON])
 {
-    return has_failed(n) ? "FAILED" : n->stopped ? "INTERRUPTED" : n->passed ? "PASSED" : "SKIPPED";
+    int cases = n->passed + n->failed + n->interrupted + n->skipped;
+    int used = snprintf(text, FINAL_REASON, "%d of %d case%s computed correctly, %d result%s VALID", n->passed, cases,
+                        plural(cases), n->valid, plural(n->valid));
+    if (n->skipped) snprintf(text + used, FINAL_REASON - (size_t)used, ", %d SKIPPED", n->skipped);
+    return text;
 }
 
-const char *accept_line(const final_counts *n, char text[ACCEPT_LINE])
+/* Why it is FAILED: what is wrong, or what --strict does not forgive. */
+static const char *failed_text(const final_counts *n)
 {
-    const char *why = n->not_accepted[0] ? n->not_accepted : has_failed(n) ? "the run FAILED" : "";
-    snprintf(text, ACCEPT_LINE, why[0] ? "NOT ACCEPTED: %s" : "ACCEPTED", why);
-    return text;
+    if (n->first_failed[0]) return n->first_failed;
+    return n->first_invalid[0] ? n->first_invalid : n->first_skipped;
+}
+
+/* A run that stopped between two cases has interrupted none. */
+static const char *stop_text(const final_counts *n) { return n->stopped_by[0] ? n->stopped_by : n->first_skipped; }
+
+const char *accept_line(const final_counts *n, char line[ACCEPT_LINE])
+{
+    char counts[FINAL_REASON];
+    const char *missed = n->not_accepted[0] ? n->not_accepted : has_failed(n) ? failed_text(n) : NULL;
+    counts_text(n, counts);
+    if (n->expecting && missed) snprintf(line, ACCEPT_LINE, "NOT ACCEPTED: %s; %s", missed, counts);
+    else if (n->failed) snprintf(line, ACCEPT_LINE, "FAILED: %s; %s", n->first_failed, counts);
+    else if (has_failed(n)) snprintf(line, ACCEPT_LINE, "FAILED, as --strict asks: %s; %s", failed_text(n), counts);
+    else if (n->stopped) snprintf(line, ACCEPT_LINE, "INTERRUPTED: %s; %s", stop_text(n), counts);
+    else if (!n->passed) snprintf(line, ACCEPT_LINE, "NOTHING TRAINED: %s", n->first_skipped);
+    else if (n->expecting) snprintf(line, ACCEPT_LINE, "ACCEPTED: %s", counts);
+    else if (!n->valid) snprintf(line, ACCEPT_LINE, "PASSED, but no result is VALID: %s; %s", n->first_invalid, counts);
+    else snprintf(line, ACCEPT_LINE, "PASSED: %s", counts);
+    return line;
 }

@@ -19,9 +19,8 @@ void accept_case(case_result *r);
 void accept_count(final_counts *n, const case_result *r, bool stopped);
 /* The run's exit status. A case that a stop took is held against nobody. */
 int accept_status(const final_counts *n);
-/* The run's verdict, in a word. */
-const char *accept_word(const final_counts *n);
-/* The last line of a run of which something is expected: "ACCEPTED", or "NOT ACCEPTED: " and why. A run that FAILED is
- * not accepted, though the case that failed be one of which nothing is expected. Returns text. */
-enum { ACCEPT_LINE = ACCEPTANCE_REASON + 64 };
-const char *accept_line(const final_counts *n, char text[ACCEPT_LINE]);
+/* Writes the run's last line, which says everything: the verdict, the most decisive reason, and how many cases are
+ * PASSED and VALID. A run of which a speed is expected is ACCEPTED or NOT ACCEPTED; one that FAILED is not accepted,
+ * even if nothing is expected of the case that failed. Returns line. */
+enum { ACCEPT_LINE = 2 * FINAL_REASON + 64 };
+const char *accept_line(const final_counts *n, char line[ACCEPT_LINE]);

@@ -14,6 +14,7 @@ typedef struct {
     bool terminal;                        /* somebody watches stdout */
     const char *json;                     /* file for an object of each case, "-" is stdout; NULL: none */
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
+    bool verbose;                         /* the report has all lines */
     int ranks, threads;                   /* OpenMP threads per rank */
     const char *hosts;                    /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
     const char *mpi, *products;           /* libraries as loaded */

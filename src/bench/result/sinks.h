@@ -1,16 +1,19 @@
-/* Who is told what happens in a run: the journal, the report, the record, the file of --json, the line XGSW_RESULT. A sink is a row of
- * functions; what it does not care for stays NULL. Rank 0 has sinks, the other ranks have none. */
+/* Who is told what happens in a run: the journal, the report, the record, the file of --json, the line XGSW_RESULT. A
+ * sink is a row of functions; what it does not care for stays NULL. Rank 0 has sinks, the other ranks have none. */
 #pragma once
 #include "bench/result/result.h"
 #include "bench/result/run_source.h"
 
+enum { FINAL_REASON = ACCEPTANCE_REASON + 32 };
 typedef struct {
     int passed, failed, skipped, interrupted, valid;
     int expecting;       /* cases of which the deck expects a speed */
     int missed, lacking; /* that are not accepted, that are not VALID; without those that a stop took */
     bool stopped;        /* before its end: a case was interrupted, or not begun */
     bool strict;         /* a case that is not VALID is a failure */
-    char not_accepted[ACCEPTANCE_REASON + 32]; /* the first case that is not, and why; empty: all are */
+    /* the first case that is so, and why; empty: none is */
+    char first_failed[FINAL_REASON], first_invalid[FINAL_REASON], first_skipped[FINAL_REASON];
+    char not_accepted[FINAL_REASON], stopped_by[FINAL_REASON];
 } final_counts;
 
 typedef struct {

@@ -164,13 +164,9 @@ static bool is_named(const char *device, const char *gpu)
 
 const recipe_row *recipe_origin(const bench_case *c, const char *device)
 {
-    const recipe_row *origin = NULL;
-    for (int i = 0; i < ROWS; i++) {
-        if (!recipe_is_origin(&rows[i], c)) continue;
-        if (is_named(device, rows[i].gpu)) return &rows[i];
-        if (strcmp(rows[i].gpu, "H100") == 0) origin = &rows[i];
-    }
-    return origin;
+    for (int i = 0; i < ROWS; i++)
+        if (recipe_is_origin(&rows[i], c) && is_named(device, rows[i].gpu)) return &rows[i];
+    return NULL;
 }
 
 const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
