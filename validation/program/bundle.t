@@ -19,7 +19,7 @@ check() { # STATUS DESCRIPTION [LOG]
     [ $# -lt 3 ] || tail -n 15 "$3" | cut -c1-200 | sed 's/^/# /'
 }
 passed() { # LOG
-    [ "$(tail -n 1 "$1")" = PASSED ] && [ "$(grep -c '^XGSW_RESULT .*"ranks":2,' "$1")" = 1 ]
+    tail -n 1 "$1" | grep -q "^PASSED" && [ "$(grep -c '^XGSW_RESULT .*"ranks":2,' "$1")" = 1 ]
 }
 
 copy_with_libraries() { # PROGRAM...

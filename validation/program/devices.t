@@ -18,7 +18,7 @@ def run_on(deck, **emulated):
     for name in names:
         os.environ.pop(name, None)
     os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
-    return ranks(2, deck_file(deck), program=PROGRAM)
+    return ranks(2, deck_file(deck), "--verbose", program=PROGRAM)
 
 
 def body(settings, record="none"):

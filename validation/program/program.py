@@ -47,14 +47,15 @@ def deck_file(text):
 
 def with_results(arguments):
     """Asks a run for all fields of each case on stdout, where results() finds them."""
-    return arguments if any(word.startswith("--") for word in arguments) else (*arguments, "--json", "-")
+    asks = any(word.startswith("--") and word not in ("--verbose", "--strict", "--progress") for word in arguments)
+    return arguments if asks else (*arguments, "--json", "-")
 
 
 def alone(*arguments, threads=1, program=PROGRAM, variables=()):
     """The program without mpirun."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), **dict(variables))
-    return subprocess.run([program, *with_results(arguments)], env=environment, capture_output=True, text=True, check=False,
-                          timeout=300)
+    return subprocess.run([program, *with_results(arguments)], env=environment, capture_output=True, text=True,
+                          check=False, timeout=300)
 
 
 def ranks(count, *arguments, program=PROGRAM, timeout=300):

@@ -82,7 +82,7 @@ idle() { # waits until the node is
 }
 
 passed() { # LOG
-    [ "$(tail -n 1 "$1" 2>/dev/null)" = PASSED ] && [ "$(grep -c '^XGSW_RESULT .*"ranks":2,' "$1")" = 1 ]
+    tail -n 1 "$1" 2>/dev/null | grep -q "^PASSED" && [ "$(grep -c '^XGSW_RESULT .*"ranks":2,' "$1")" = 1 ]
 }
 
 printf '%s\n' 'a small deck' 'of two ranks' 'backend = host' 'size = check' 'steps = 10' 'tensor = 2' '[llama3.1-8b]' \

@@ -270,8 +270,7 @@ def write_log(folder, sample, change=lambda item: item, loss="%.6f"):
             out.write(f"Case {item['case']} is written\n")
             for step in range(results["completed"][()]):
                 out.write(f"completed step: {step}, seconds: {seconds[step]:.4f}, "
-                          f"loss: {loss % steps['losses'][step]}, lr: {steps['learning_rates'][step]:.3e}, "
-                          f"grad_norm: {steps['gradient_norms'][step]:.6f}\n")
+                          f"loss: {loss % steps['losses'][step]}\n")
             out.write("XGSW_RESULT " + json.dumps(change(item)) + "\n")
     return path
 

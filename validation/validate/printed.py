@@ -21,8 +21,6 @@ STEP = re.compile(r"(?:completed step: |global_step: +|global_step=)(\d+)")
 # Of a step line, in any of its three forms: the number's name in the record, where it stands, how it is printed.
 STEP_NUMBERS = (
     ("losses", re.compile(r"\b(?:reduced_train_)?loss[:=] ?([-+.\w]+)"), "%.6f"),
-    ("gradient_norms", re.compile(r"\bgrad_norm[:=] ?([-+.\w]+)"), "%.6f"),
-    ("learning_rates", re.compile(r"\blr[:=] ?([-+.\w]+)"), "%.3e"),
     ("step_seconds", re.compile(r"(?:\bseconds: |\btrain_step_timing in s[:=] ?)([-+.\w]+)"), "%.4f"),
 )
 

@@ -24,6 +24,17 @@ static void say_step_time(const case_result *r)
             end ? (int)(end + 1 - first) : (int)strlen(first), first);
 }
 
+/* The last repeat is judged by the means of all. */
+static void say_repeats(const case_result *r)
+{
+    const repeated_seconds *s = &r->repeated;
+    long long last = r->given->repeats;
+    if (r->given->repeat < last) say("Repeats    %d of %lld: judged with repeat %lld\n", r->given->repeat, last, last);
+    if (s->count < 2) return;
+    say("Repeats    %d of %lld: median of the means %.4f s, min %.4f, max %.4f; spread %.1f %%, limit %.0f %%\n",
+        s->count, last, s->median, s->minimum, s->maximum, 100.0 * s->spread, 100.0 * REPEATS_LIMIT);
+}
+
 static void say_mfu(const case_result *r)
 {
     const char *precision = precision_name(r->given->precision);
@@ -105,6 +116,7 @@ static void say_shares(const case_result *r)
 void say_numbers(const case_result *r)
 {
     say_step_time(r);
+    say_repeats(r);
     say_speed(r);
     say_shares(r);
     say_ranks(r);
@@ -184,17 +196,6 @@ static void say_steadiness(const case_result *r)
         r->spread, SPREAD_LIMIT, r->drift, DRIFT_LIMIT);
 }
 
-/* The last repeat is judged by the means of all. */
-static void say_repeats(const case_result *r)
-{
-    const repeated_seconds *s = &r->repeated;
-    long long last = r->given->repeats;
-    if (r->given->repeat < last) say("Repeats    %d of %lld: judged with repeat %lld\n", r->given->repeat, last, last);
-    if (s->count < 2) return;
-    say("Repeats    %d of %lld: median of the means %.4f s, min %.4f, max %.4f; spread %.1f %%, limit %.0f %%\n",
-        s->count, last, s->median, s->minimum, s->maximum, 100.0 * s->spread, 100.0 * REPEATS_LIMIT);
-}
-
 static void say_peak(const case_result *r)
 {
     const char *precision = precision_name(r->given->precision);
@@ -233,7 +234,6 @@ void say_number_details(const case_result *r)
 {
     say_recipe_time(r);
     say_steadiness(r);
-    say_repeats(r);
     say_experts(r);
     say_peak(r);
     say_ceiling(r);
