@@ -14,13 +14,13 @@ REASON = "NOT VALID ", "FAILED "
 
 def readable(text):
     """Returns what is wrong: a case has at most 12 lines besides steps and reasons, none above 110 columns."""
-    lines = [line for line in text.splitlines() if not line.startswith((*STEP, "{"))]
-    wide = [line for line in lines if len(line) > 110 and not line.startswith(("XGSW_RESULT {", "PASSED, "))]
-    long_json = [line for line in lines if line.startswith("XGSW_RESULT {") and len(line) > 600]
+    lines = [line for line in text[: text.index("\ncase  ")].splitlines() if not line.startswith((*STEP, "{"))]
+    wrong = [line for line in lines if len(line) > (600 if line.startswith("XGSW_RESULT {") else 110)]
     begins = [i for i, line in enumerate(lines) if line.startswith("Case ")]
-    tall = [lines[i] for i, end in zip(begins, [*begins[1:], begins[0]])
-            if sum(bool(line) and not line.startswith(REASON) for line in lines[i:end]) > 12]
-    return wide + long_json + tall
+    for i, end in zip(begins, [*begins[1:], len(lines)]):
+        own = [line for line in lines[i:end] if line and not line.startswith(REASON)]
+        wrong += own if len(own) > 12 else []
+    return wrong
 
 
 tap = Tap()

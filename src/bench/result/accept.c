@@ -96,8 +96,8 @@ void accept_count(final_counts *n, const case_result *r, bool stopped)
     n->missed += missed && !stopped;
     n->lacking += !r->valid && !stopped;
     if (r->fail_reasons) keep_first(n->first_failed, r, r->fail_reason[0]);
-    if (r->invalid_reasons) keep_first(n->first_invalid, r, r->invalid_reason[0]);
-    keep_first(n->first_skipped, r, r->verdict == VERDICT_SKIPPED ? r->skipped : "");
+    if (r->verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->skipped);
+    else if (r->invalid_reasons) keep_first(n->first_invalid, r, r->invalid_reason[0]);
     keep_first(n->stopped_by, r, r->stopped_by);
     keep_first(n->not_accepted, r, missed ? r->not_accepted : "");
 }
