@@ -11,6 +11,7 @@ typedef struct {
     double step_seconds;                  /* --step-seconds X; 0: not given */
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     double device_bytes;                  /* --device-memory GB */
+    bool on_host;                         /* backend = auto is the host in a dry run */
     bool progress;                        /* stdout is a terminal that a launcher hides */
     char mistake[256];                    /* non-empty: refused, why */
 } options;
