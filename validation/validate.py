@@ -8,8 +8,8 @@ published ones.
 
 One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent,
 whatever it says of its cases (VALID, ACCEPTED), and how many could be compared; INCOMPLETE that its run ended early.
-With --deck-with ./xgsw that program resolves the recorded deck anew, for as many ranks, and every key of every case must
-have the recorded value. With --log the record must have the SHA-256 and the numbers that its run printed.
+With --deck-with ./xgsw that program resolves the recorded deck anew, for as many ranks, and every key of every case
+must have the recorded value. With --log the record must have the SHA-256 and the numbers that its run printed.
 Status 0 PASSED, 1 FAILED, 75 INCOMPLETE; 2: arguments or file unusable.
 With --tolerance 0.05 a case that is slower than its published cell by more than 5 % is a failure, too.
 """
@@ -47,11 +47,12 @@ def read_arguments():
     parser.add_argument(
         "--tolerance", type=share, help="a case slower than its published cell by more than this part is a finding"
     )
-    parser.add_argument("--reference", default=reference.CELLS, help="table of published cells (validation/reference/cells.csv)")
+    parser.add_argument("--reference", default=reference.CELLS,
+                        help="table of published cells (validation/reference/cells.csv)")
     parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record "
                         "says, of a case that a kill ended its step lines")
-    parser.add_argument("--deck-with", metavar="XGSW", help="a program that resolves the recorded deck anew; what differs "
-                        "from the record is a finding")
+    parser.add_argument("--deck-with", metavar="XGSW", help="a program that resolves the recorded deck anew; what "
+                        "differs from the record is a finding")
     return parser.parse_args()
 
 

@@ -61,8 +61,8 @@ def is_named(record, case, name):
 def every_setting(tap, record):
     """Each setting of a case that ran, but for those that say which case it is or what machine it ran on."""
     case = record.cases[0]
-    other = {"case", "backend", "backend_reason", "verdict", "validity", "rules", "acceptance", "not_accepted", "NX_class",
-             "default", "expected_tokens_per_second"}
+    other = {"case", "backend", "backend_reason", "verdict", "validity", "rules", "acceptance", "not_accepted",
+             "expected_tokens_per_second", "NX_class", "default"}
     silent = [name for name in sorted(case.settings.keys() - other) if not is_named(record, case, name)]
     tap.ok(not silent, f"each of {len(case.settings.keys() - other)} settings is named if it differs", silent)
 

@@ -14,8 +14,8 @@ class Unusable(Exception):
 
 
 def resolve(program, record, on_host):
-    """All cases of the deck by their numbers, a repeat each, if backend = auto takes the host or GPUs; and why the program
-    refuses the deck, if it does."""
+    """All cases of the deck by their numbers, a repeat each, if backend = auto takes the host or GPUs; and why the
+    program refuses the deck, if it does."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "recorded.dat")
         with open(path, "wb") as file:
