@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""validate.py --deck-with: the program that wrote a record resolves its deck to the recorded settings, and a setting that
-differs is named. And the table of fields is what the program prints. TAP."""
+"""validate.py --deck-with: the program that wrote a record resolves its deck to the recorded settings, and a setting
+that differs is named. And the table of fields is what the program prints. TAP."""
 
 import os
 import subprocess
@@ -12,8 +12,8 @@ from validate.findings import Findings
 from validate.record import read_record
 
 SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
-# backend = auto, a sweep of which a part is left out, repeats, a word as seed, rules that fill in what is not given, and
-# a case that is SKIPPED.
+# backend = auto, a sweep of which a part is left out, repeats, a word as seed, rules that fill in what is not given,
+# and a case that is SKIPPED.
 DECK = """a deck
 to be resolved anew
 check = off
