@@ -5,6 +5,7 @@
 #include "base/say.h"
 #include "bench/deck_file.h"
 #include "bench/dry_run.h"
+#include "bench/json.h"
 #include "bench/launch/libraries.h"
 #include "bench/launch/truth.h"
 #include "bench/options.h"
@@ -82,14 +83,21 @@ static int answer(const options *o)
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }
 
-static int dry_run_at(const options *o, const deck_file *f, int ranks)
+/* Without a report no case needs to be measured: scripts get what the rules say of a deck of any length. */
+static int dry_run_deck(const deck *d, const options *o, FILE *json)
+{
+    char sentence[256];
+    bool bounded = dry_run_is_bounded(d, sentence, sizeof sentence);
+    if (!bounded && json != stdout) return refuse(sentence);
+    return dry_run(d, o, json, bounded) ? STATUS_PASSED : STATUS_FAILED;
+}
+
+static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *json)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
+    if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
     deck d = deck_read(&source);
-    char sentence[256] = "";
-    bool counts = !d.messages && dry_run_is_bounded(&d, sentence, sizeof sentence);
-    int status = d.messages ? refuse_deck(&d) : counts ? STATUS_PASSED : refuse(sentence);
-    if (counts && !dry_run(&d, o->schedule, o->step_seconds, o->device_bytes)) status = STATUS_FAILED;
+    int status = d.messages ? refuse_deck(&d) : dry_run_deck(&d, o, json);
     deck_free(&d);
     return status;
 }
@@ -102,10 +110,13 @@ static int dry_run_all(const options *o)
 {
     char reason[1024];
     int status = STATUS_PASSED;
+    FILE *json = NULL;
     deck_file f = deck_file_read(o->deck, reason, sizeof reason);
     if (!f.bytes) return refuse(reason);
+    if (o->json && say_enabled() && !(json = json_open(o->json, reason, sizeof reason))) return refuse(reason);
     for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1); i++)
-        status = worse(status, dry_run_at(o, &f, o->rank_counts ? o->ranks[i] : 1));
+        status = worse(status, dry_run_at(o, &f, o->rank_counts ? o->ranks[i] : 1, json));
+    json_close(json);
     free(f.bytes);
     return status;
 }

@@ -3,11 +3,13 @@
 published ones.
 
     validation/validate.py gsw.h5 [--tolerance PART] [--reference CELLS.csv] [--log OUTPUT]
+                              [--deck-with XGSW]
     validation/validate.py --recover gsw.h5.journal-1      first makes a record of what a killed run left
 
 One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent,
 whatever it says of its cases (VALID, ACCEPTED), and how many could be compared; INCOMPLETE that its run ended early.
-With --log the record must have the SHA-256 and the numbers that its run printed.
+With --deck-with ./xgsw that program resolves the recorded deck anew, for as many ranks, and every key of every case
+must have the recorded value. With --log the record must have the SHA-256 and the numbers that its run printed.
 Status 0 PASSED, 1 FAILED, 75 INCOMPLETE; 2: arguments or file unusable.
 With --tolerance 0.05 a case that is slower than its published cell by more than 5 % is a failure, too.
 """
@@ -23,11 +25,9 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-from validate import checks, printed, recover, reference  # noqa: E402
+from validate import checks, printed, recover, reference, resolved  # noqa: E402
 from validate.findings import count  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
-
-CELLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "reference", "cells.csv")
 
 
 def share(text):
@@ -47,9 +47,12 @@ def read_arguments():
     parser.add_argument(
         "--tolerance", type=share, help="a case slower than its published cell by more than this part is a finding"
     )
-    parser.add_argument("--reference", default=CELLS, help="table of published cells (validation/reference/cells.csv)")
+    parser.add_argument("--reference", default=reference.CELLS,
+                        help="table of published cells (validation/reference/cells.csv)")
     parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record "
                         "says, of a case that a kill ended its step lines")
+    parser.add_argument("--deck-with", metavar="XGSW", help="a program that resolves the recorded deck anew; what "
+                        "differs from the record is a finding")
     return parser.parse_args()
 
 
@@ -144,19 +147,21 @@ def print_failed(total, failing):
     return 1
 
 
-def print_sound(record, compared, same_file):
+def print_sound(record, compared, more):
     """The last line of a record without findings; the status."""
     ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
     valid = sum(case.settings["validity"] == "VALID" for case in ran)
     word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
     print(f"{word} {count(len(ran), 'case')} recomputed, {valid} of them VALID, {compared} compared with a published "
-          f"cell{'; SHA-256 as printed' if same_file else ''}")
+          f"cell{more}")
     return 75 if missing else 0
 
 
 def report(arguments, record, rows, output):
     """Prints all of it, first what is wrong with the record as a whole, which may explain the rest; the status."""
     whole, of_case = checks.check_all(record)
+    if arguments.deck_with:
+        resolved.check(arguments.deck_with, record, whole, of_case)
     output = leave_out_another_run(record, output, whole)
     said = check_output(output, record, of_case)
     judged = {case.name: judge(case, of_case[case.name], rows, said.get(case.name, ""), arguments.tolerance)
@@ -170,7 +175,8 @@ def report(arguments, record, rows, output):
     failing = ["the record as a whole"] * bool(whole.sentences) + [name for name, f in of_case.items() if f.sentences]
     total = sum(len(f.sentences) for f in (whole, *of_case.values()))
     compared = sum(held for _, held in judged.values())
-    return print_failed(total, failing) if total else print_sound(record, compared, same_file)
+    more = "; SHA-256 as printed" * same_file + "; deck resolved anew" * bool(arguments.deck_with)
+    return print_failed(total, failing) if total else print_sound(record, compared, more)
 
 
 def main():
@@ -182,6 +188,8 @@ def main():
         status = report(arguments, record, rows, output)
         sys.stdout.flush()
         return status
+    except resolved.Unusable as error:
+        unusable(f"--deck-with {arguments.deck_with}: {error}")
     except BrokenPipeError:
         # Who reads has enough, as in validate.py ... | head; nothing is left to be flushed at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

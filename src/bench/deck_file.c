@@ -11,23 +11,31 @@
 
 enum { LARGEST_DECK = (1 << 20) + 1 };
 
+/* Writes the i-th path at which a deck is looked for: as named, in the present folder's inputs/, in the inputs/ next to
+ * the program, where an installation has them. False: there is no such path. */
+static bool deck_path(const char *name, int i, char *path, size_t length)
+{
+    char program[512] = "";
+    ssize_t folder = i == 2 ? readlink("/proc/self/exe", program, sizeof program) : 0;
+    while (folder > 0 && program[folder - 1] != '/') folder--;
+    snprintf(path, length, "%.*s%s%s", (int)(folder > 0 ? folder : 0), program, i ? "inputs/" : "", name);
+    return i == 0 || (i < 3 && name[0] != '/');
+}
+
 static FILE *open_deck(const char *name, char *path, size_t length)
 {
-    snprintf(path, length, "%s", name);
-    FILE *f = fopen(path, "rb");
-    if (f || errno != ENOENT || name[0] == '/') return f;
-    snprintf(path, length, "inputs/%s", name);
-    f = fopen(path, "rb");
-    if (!f) snprintf(path, length, "%s", name);
+    FILE *f = NULL;
+    errno = ENOENT;
+    for (int i = 0; !f && errno == ENOENT && deck_path(name, i, path, length); i++) f = fopen(path, "rb");
     return f;
 }
 
 static void say_not_found(const char *name, int error, char *reason, size_t length)
 {
-    char here[384];
+    char last[1024];
     int used = snprintf(reason, length, "%s: cannot be read: %s", name, strerror(error));
-    if (error == ENOENT && name[0] != '/' && getcwd(here, sizeof here) && used < (int)length)
-        snprintf(reason + used, length - (size_t)used, "; looked for it in %s and in %s/inputs", here, here);
+    if (error == ENOENT && deck_path(name, 2, last, sizeof last) && used < (int)length)
+        snprintf(reason + used, length - (size_t)used, ", nor inputs/%s, nor %s", name, last);
 }
 
 deck_file deck_file_read(const char *name, char *reason, size_t length)

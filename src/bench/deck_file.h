@@ -1,4 +1,5 @@
-/* A deck's bytes, of the file as named or of that in the present folder's inputs/. */
+/* A deck's bytes, of the file as named, or of that in the present folder's inputs/ or in the inputs/ next to the
+ * program. */
 #pragma once
 #include <stddef.h>
 

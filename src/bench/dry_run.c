@@ -3,6 +3,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "bench/forecast.h"
+#include "bench/json.h"
 #include "bench/result/accept.h"
 #include "bench/result/rules.h"
 #include "plan/deck/catalogue_list.h"
@@ -37,23 +38,28 @@ static void describe_layout(const bench_case *c)
         sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 
-static void describe_expected(const bench_case *c, const char *obstacle)
+/* Fills in which rules the case breaks, and why it cannot be accepted, whatever it computes. */
+static void foresee(foreseen_case *f)
 {
-    char expected[EXPECTED_TEXT];
+    case_result *r = f->result;
+    const bench_case *c = r->given;
+    if (!c->skipped[0]) rules_foresee(r);
     if (!accept_expects(c)) return;
-    say("  expected    %s", accept_text(c, "", expected));
-    if (obstacle[0] || isnan(accept_expected(c, "")))
-        say(": NOT ACCEPTED%s%s", obstacle[0] ? ", being " : "", obstacle);
-    say("\n");
+    accept_text(c, "", f->expected);
+    const char *obstacle = c->skipped[0]                   ? "SKIPPED"
+                           : r->invalid_reasons            ? "NOT VALID"
+                           : isnan(accept_expected(c, "")) ? "no published cell"
+                                                           : "";
+    snprintf(r->not_accepted, sizeof r->not_accepted, "%s", obstacle);
 }
 
-/* Of what is known before the run. */
-static void describe_verdict(const bench_case *c)
+static void describe_verdict(const foreseen_case *f)
 {
-    case_result foreseen = { .given = c };
-    rules_foresee(&foreseen);
-    for (int i = 0; i < foreseen.invalid_reasons; i++) say("  NOT VALID   %s\n", foreseen.invalid_reason[i]);
-    describe_expected(c, foreseen.invalid_reasons ? "NOT VALID" : "");
+    const case_result *r = f->result;
+    const char *why = r->not_accepted;
+    for (int i = 0; i < r->invalid_reasons; i++) say("  NOT VALID   %s\n", r->invalid_reason[i]);
+    if (f->expected[0])
+        say("  expected    %s%s%s%s\n", f->expected, why[0] ? ": NOT ACCEPTED (" : "", why, why[0] ? ")" : "");
 }
 
 /* Slots: what the pipeline's chunks are cut from. */
@@ -222,7 +228,7 @@ static void describe_not_built(const bench_case *c)
     if (reasons[0]) say("  not built: %s\n", reasons);
 }
 
-static bool describe(const bench_case *c, deck_time *time, double device_bytes)
+static void describe_title(const bench_case *c)
 {
     say("case %d: %s, size %s, %s, backend %s, %d rank%s\n", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->world_ranks, plural(c->world_ranks));
@@ -232,12 +238,13 @@ static bool describe(const bench_case *c, deck_time *time, double device_bytes)
     if (c->repeats > 1)
         say("  (run %lld times, as cases %d to %lld)\n", (long long)c->repeats, c->number,
             c->number + (long long)c->repeats - 1);
-    if (c->skipped[0]) {
-        say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n", c->skipped);
-        describe_expected(c, "SKIPPED");
-        say("\n");
-        return true;
-    }
+    if (c->skipped[0]) say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n", c->skipped);
+}
+
+/* Prints a case and what it takes, and fills in the latter. Returns whether its operations are ordered. */
+static bool describe_measured(foreseen_case *f, deck_time *time)
+{
+    const bench_case *c = f->result->given;
     paper p = paper_open(c);
     describe_layout(c);
     say("  model       ");
@@ -250,14 +257,24 @@ static bool describe(const bench_case *c, deck_time *time, double device_bytes)
     describe_not_built(c);
     describe_memory(&p);
     describe_most(c, &p);
-    forecast_fit(c, &p, device_bytes);
+    f->memory_bytes = forecast_fit(c, &p, f->device_bytes);
     forecast_published(c);
-    describe_verdict(c);
-    forecast_add(time, c, &p);
+    describe_verdict(f);
+    f->seconds = forecast_add(time, c, &p);
     describe_work(&p);
     describe_messages(c, &p);
     bool ordered = describe_hazards(&p);
     paper_close(&p);
+    return ordered;
+}
+
+/* Describes a case. Returns whether its operations are ordered. */
+static bool describe(foreseen_case *f, deck_time *time)
+{
+    bool ordered = true;
+    describe_title(f->result->given);
+    if (f->result->given->skipped[0]) describe_verdict(f);
+    else ordered = describe_measured(f, time);
     say("\n");
     return ordered;
 }
@@ -275,14 +292,20 @@ bool dry_run_is_bounded(const deck *d, char *sentence, size_t length)
     return passes <= MOST_PASSES;
 }
 
-bool dry_run(const deck *d, bool schedules, double step_seconds, double device_bytes)
+bool dry_run(const deck *d, const options *o, FILE *json, bool measured)
 {
-    bool ordered = true;
-    deck_time time = { .step_seconds = step_seconds };
+    bool ordered = true, speaks = say_enabled();
+    deck_time time = { .step_seconds = o->step_seconds };
+    say_enable(speaks && json != stdout);
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
-        ordered = describe(&d->item[i], &time, device_bytes) && ordered;
-        if (schedules && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
+        case_result result = { .given = &d->item[i] };
+        foreseen_case f = { &result, "", (double)NAN, o->device_bytes, (double)NAN };
+        foresee(&f);
+        if (measured) ordered = describe(&f, &time) && ordered;
+        if (measured && o->schedule && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
+        if (json) json_foresee(json, &f);
     }
     forecast_deck(&time);
+    say_enable(speaks);
     return ordered;
 }

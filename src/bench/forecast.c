@@ -21,7 +21,7 @@ double forecast_case(const bench_case *c, double step_seconds)
     return warmup + fmax((double)c->steps * step_seconds, 60.0 * c->minutes);
 }
 
-void forecast_fit(const bench_case *c, const paper *p, double device_bytes)
+double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
 {
     double most = 0.0, beside = 0.0;
     int rank = 0;
@@ -41,6 +41,7 @@ void forecast_fit(const bench_case *c, const paper *p, double device_bytes)
         say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB context, libraries and "
             "communicators\n",
             most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, beside / 1e9);
+    return p->measured ? most : (double)NAN;
 }
 
 static void say_published(const recipe_row *row, const bench_case *c)
@@ -78,16 +79,18 @@ static double seconds_of_step(const deck_time *t, const bench_case *c, double fl
     return row ? row->step_seconds : 0.0;
 }
 
-void forecast_add(deck_time *t, const bench_case *c, const paper *p)
+double forecast_add(deck_time *t, const bench_case *c, const paper *p)
 {
     double flops = busiest_flops(p);
     if (t->flops == 0.0) t->flops = flops, t->first = c->number;
     double step = seconds_of_step(t, c, flops);
     t->steps += c->repeats * (c->warmup + c->steps);
-    t->seconds += (double)c->repeats * forecast_case(c, step);
+    double seconds = (double)c->repeats * forecast_case(c, step);
+    t->seconds += seconds;
     t->cases += (int)c->repeats;
     t->unknown += step > 0.0 ? 0 : (int)c->repeats;
     t->soaks |= c->minutes > 0.0;
+    return seconds > 0.0 ? seconds : (double)NAN;
 }
 
 void forecast_deck(const deck_time *t)

@@ -8,8 +8,9 @@ const char *duration_text(double seconds, char text[DURATION_TEXT]);
 
 /* What all steps of a case take at so many seconds each; of a soak its minutes at least. */
 double forecast_case(const bench_case *c, double step_seconds);
-/* Prints whether every rank fits a device of so many bytes, with what libraries take; of a host what a rank needs. */
-void forecast_fit(const bench_case *c, const paper *p, double device_bytes);
+/* Prints whether every rank fits a device of so many bytes, with what libraries take; of a host what a rank needs.
+ * Returns the bytes of the rank that needs most; NaN: not known. */
+double forecast_fit(const bench_case *c, const paper *p, double device_bytes);
 /* Prints the published step of the recipe's cells that the case is, as the recipe counts; of a scaled case that of its
  * cell, whose work each of its ranks has. */
 void forecast_published(const bench_case *c);
@@ -24,7 +25,8 @@ typedef struct {
     int first, cases, unknown; /* unknown: cases whose step is neither measured nor published; their soak is counted */
     bool soaks;                /* some case does: its steps may be more */
 } deck_time;
-void forecast_add(deck_time *t, const bench_case *c, const paper *p);
+/* Returns the seconds of all the case's steps and repeats, at least; NaN: not known. */
+double forecast_add(deck_time *t, const bench_case *c, const paper *p);
 /* Prints it; nothing where no time is known. */
 void forecast_deck(const deck_time *t);
 

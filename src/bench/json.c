@@ -1,10 +1,12 @@
 /* What scripts read of a case: the line "XGSW_RESULT {...}", which is short, and, with --json, one object of all keys
- * of the deck and all fields. A number that is none is null. */
+ * of the deck and all fields, or of what a dry run knows. A number that is none is null. */
+#include "bench/json.h"
 #include "base/fail.h"
 #include "base/say.h"
 #include "bench/report/summary.h"
 #include "bench/result/fields.h"
 #include "bench/result/sinks.h"
+#include "plan/catalogue/catalogue.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -96,14 +98,20 @@ static void write_group(FILE *to, const field_group *g, const case_result *r)
     fprintf(to, "}");
 }
 
-/* Writes all keys and fields. */
-static void write_case(FILE *to, const case_result *r)
+/* Writes all keys, and the beginning of the object. */
+static void write_keys(FILE *to, const bench_case *c)
 {
     char word[KEY_TEXT];
     for (key_id key = 0; key < KEYS; key++) {
         fprintf(to, "%s\"%s\":", key ? "," : "{", key_at(key)->name);
-        write_value(to, setting_value(key, r->given, word));
+        write_value(to, setting_value(key, c, word));
     }
+}
+
+/* Writes all keys and fields. */
+static void write_case(FILE *to, const case_result *r)
+{
+    write_keys(to, r->given);
     for (int i = 0; i < field_groups(); i++) write_group(to, field_group_at(i), r);
     fprintf(to, "}\n");
 }
@@ -143,6 +151,36 @@ static void write_brief(FILE *to, const case_result *r)
     fprintf(to, "}\n");
 }
 
+static void write_reasons(FILE *to, const case_result *r)
+{
+    fprintf(to, ",\"invalid_reasons\":[");
+    for (int i = 0; i < r->invalid_reasons; i++) {
+        if (i) fprintf(to, ",");
+        write_text(to, r->invalid_reason[i]);
+    }
+    fprintf(to, "]");
+}
+
+void json_foresee(FILE *to, const foreseen_case *f)
+{
+    const bench_case *c = f->result->given;
+    const recipe_row *row = recipe_origin(c, ""); /* the published cell that it is, or is scaled from; NULL: none */
+    write_keys(to, c);
+    for (int i = 0; i < field_groups(); i++)
+        if (field_group_at(i)->of_case) write_group(to, field_group_at(i), f->result);
+    write_word(to, "skipped", c->skipped);
+    write_reasons(to, f->result);
+    write_word(to, "expected", f->expected);
+    write_word(to, "not_accepted", f->result->not_accepted);
+    write_number(to, "memory_bytes", f->memory_bytes);
+    write_number(to, "device_bytes", f->device_bytes);
+    write_number(to, "steps_seconds", f->seconds);
+    write_word(to, "published_gpu", row ? row->gpu : "");
+    write_number(to, "published_tokens_per_second",
+                 row ? tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds) : (double)NAN);
+    fprintf(to, "}\n");
+}
+
 /* Returns what `write` writes of a case; the caller frees it. */
 static char *text_of_case(void (*write)(FILE *to, const case_result *r), const case_result *r)
 {
@@ -156,13 +194,25 @@ static char *text_of_case(void (*write)(FILE *to, const case_result *r), const c
 
 /* ---- the file of --json ---- */
 
+FILE *json_open(const char *name, char *reason, size_t length)
+{
+    FILE *to = strcmp(name, "-") == 0 ? stdout : fopen(name, "w");
+    if (!to) snprintf(reason, length, "cannot write %s: %s", name, strerror(errno));
+    return to;
+}
+
+void json_close(FILE *to)
+{
+    if (!to || to == stdout) return; /* base/say.h knows whether stdout was written */
+    bool failed = ferror(to);
+    if (fclose(to) != 0 || failed)
+        FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
+}
+
 static bool open_file(void **state, const run_source *run, char *reason, size_t length)
 {
-    *state = NULL;
-    if (!run->json) return true;
-    *state = strcmp(run->json, "-") == 0 ? stdout : fopen(run->json, "w");
-    if (!*state) snprintf(reason, length, "cannot write %s: %s", run->json, strerror(errno));
-    return *state;
+    *state = run->json ? json_open(run->json, reason, length) : NULL;
+    return *state || !run->json;
 }
 
 static void write_file(void *state, const case_result *r)
@@ -175,10 +225,7 @@ static void write_file(void *state, const case_result *r)
     free(text);
 }
 
-static void close_file(void *state)
-{
-    if (state && state != stdout) fclose(state);
-}
+static void close_file(void *state) { json_close(state); }
 
 /* One write: a launcher that is told to stop takes the whole line, or nothing. */
 static void say_brief(void *state, const case_result *r)

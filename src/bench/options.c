@@ -72,6 +72,7 @@ options options_read(int argc, char **argv)
             snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
         else if (!strcmp(a, "--device-memory")) read_memory(&o, i + 1 < argc ? argv[++i] : "");
         else if (!strcmp(a, "--step-seconds")) read_seconds(&o, i + 1 < argc ? argv[++i] : "");
+        else if (!strcmp(a, "--on-host")) o.on_host = true;
         else if (!strcmp(a, "--progress")) o.progress = true;
         else if (!strcmp(a, "--strict")) o.strict = true;
         else if (!strcmp(a, "--verbose")) o.verbose = true;
@@ -95,8 +96,11 @@ options options_read(int argc, char **argv)
         snprintf(o.mistake, sizeof o.mistake, "--step-seconds goes with --dry-run; a run measures its own");
     if (!o.mistake[0] && o.strict && o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--strict goes with a run; a dry run judges no case");
-    if (!o.mistake[0] && o.json && asked)
-        snprintf(o.mistake, sizeof o.mistake, "--json goes with a run; %s has no results", asked);
+    if (!o.mistake[0] && o.json && asked && !o.dry_run)
+        snprintf(o.mistake, sizeof o.mistake, "--json goes with a run or a dry run; %s has no cases", asked);
+    if (!o.mistake[0] && o.on_host && !o.dry_run)
+        snprintf(o.mistake, sizeof o.mistake,
+                 "--on-host goes with --dry-run; for a run write backend = host into the deck");
     if (!o.mistake[0] && o.device_bytes > 0.0 && !o.dry_run)
         snprintf(o.mistake, sizeof o.mistake, "--device-memory goes with --dry-run; a run finds the devices' out");
     if (o.device_bytes == 0.0) o.device_bytes = DEVICE_BYTES;
@@ -117,6 +121,9 @@ void options_print_help(void)
         "                     [--step-seconds X]     and how long all its steps take, if one of the first case takes "
         "X\n"
         "                     [--device-memory GB]   and whether a rank fits a device of so much (default 80)\n"
+        "                     [--on-host]            with backend = auto the host, not a GPU\n"
+        "                     [--json FILE]          and one object a case: resolved keys, forecast; - prints only "
+        "these\n"
         "       ./xgsw --keys [NAME]                 the deck's keys, or one: values, default, meaning; operations "
         "a fault can name\n"
         "       ./xgsw --fields                      what is known of a case: units and meaning, in --json "
@@ -125,9 +132,10 @@ void options_print_help(void)
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"
-        "A deck is looked for as given, then in the present folder's inputs/. --progress: stdout is a terminal, though "
-        "the launcher\nhides it.\n"
-        "--json FILE: all keys and fields of each case, one object a line; - is stdout.\n"
+        "A deck is looked for as given, then in the present folder's inputs/, then in the inputs/ next to the "
+        "program.\n"
+        "--progress: stdout is a terminal, though the launcher hides it.\n"
+        "--json FILE: all keys and fields of each case of a run, one object a line; - is stdout.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
         "--verbose: the report has more lines of each case; the record has these numbers in any run.\n"
         "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "

@@ -12,6 +12,7 @@ typedef struct {
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     bool verbose;                         /* the report has all lines */
     double device_bytes;                  /* --device-memory GB */
+    bool on_host;                         /* backend = auto is the host in a dry run */
     bool progress;                        /* stdout is a terminal that a launcher hides */
     char mistake[256];                    /* non-empty: refused, why */
 } options;

@@ -95,6 +95,6 @@ tap.ok(run.returncode == 1 and run.stdout.splitlines()[-1].startswith("FAILED, a
 run = alone("--dry-run", "--ranks", "8", deck_file("expect = reference\nrepeats = 3\n[llama3.1-8b]\nsize = full\n"
                                                    "layers = 32 31\n"))
 tap.ok(run.returncode == 0 and f"  expected    {128 * 8192 / 12.27:.1f} tokens/s less 5 %\n" in run.stdout
-       and "  expected    a published cell, but none is of this case: NOT ACCEPTED\n" in run.stdout
+       and "  expected    a published cell, but none is of this case: NOT ACCEPTED (no published cell)\n" in run.stdout
        and "  (run 3 times, as cases 4 to 6)\n" in run.stdout, "a dry run says what is expected", run.stdout)
 tap.done()

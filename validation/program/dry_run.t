@@ -206,7 +206,7 @@ run = alone("--dry-run", "reference/llama3.1-70b-bf16.dat", "--ranks", "500")
 tap.ok("  NOT VALID   idle ranks: 20 of 500 take no part, " in run.stdout and "; start 480, " in run.stdout,
        "idle ranks that make the case not valid are told", run.stdout)
 run = alone("--dry-run", "none.dat")
-tap.ok(run.returncode == 2 and f"looked for it in {os.getcwd()} and in {os.getcwd()}/inputs\n" in run.stderr,
+tap.ok(run.returncode == 2 and f", nor inputs/none.dat, nor {os.getcwd()}/inputs/none.dat\n" in run.stderr,
        "a deck that is not there: where it was looked for", run.stderr)
 run = alone("--dry-run", "reference/grok1-314b-bf16.dat", "--ranks", "128")
 tap.ok("GEGLU, 8 experts, 2 active" in run.stdout and "overlap on" in run.stdout,
@@ -233,11 +233,11 @@ of_cells = [f"  scaled      {seconds} s a step on 192 {gpu}, as is published of 
                 ("14.670", "H100", 128, 256 * 8192 * 192 / 128), ("26.140", "A100", 64, 128 * 2048 * 192 / 64),
                 ("10.980", "H100", 64, 128 * 2048 * 192 / 64))]
 known = ["  NOT VALID   check off", "  NOT VALID   too few steps: 9 timed, 10 are needed",
-         "  expected    a published cell, but none is of this case: NOT ACCEPTED, being NOT VALID"]
+         "  expected    a published cell, but none is of this case: NOT ACCEPTED (NOT VALID)"]
 tap.ok([line.split(", recipe MFU")[0] for line in told] == of_cells[:1] + known + of_cells[1:] + known,
        "cases scaled from a cell, and what is known of verdicts before they run", "\n".join(told))
 run = alone("--dry-run", deck_file("expect = 1\n[llama3.1-70b]\nsize = full\n"), "--ranks", "8")
-tap.ok("  expected    1.0 tokens/s less 5 %: NOT ACCEPTED, being SKIPPED\n" in run.stdout, "a case that is skipped",
+tap.ok("  expected    1.0 tokens/s less 5 %: NOT ACCEPTED (SKIPPED)\n" in run.stdout, "a case that is skipped",
        run.stdout)
 run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\ntensor = 8\n"), "--ranks", "8")
 tap.ok(run.returncode == 0 and "  fits        NO, a device of 80 GB: " in run.stdout and "published" not in run.stdout,
@@ -275,4 +275,21 @@ for layout in ("tensor = 2\ndata = 2", "data = 4\nsharding = none", "tensor = 4\
     ran = [done(result) for result in results(ranks(4, deck))]
     tap.ok(len(ran) == 2 and told == ran, f"bytes, flops and operations told are those of rank 0: {layout!r}",
            f"{told} {ran}")
+
+written = deck_file("")
+run = alone("--dry-run", "gsw.dat", "--ranks", "1,4", "--json", written)
+with open(written, encoding="utf-8") as f:
+    lines = f.read()
+only = alone("--dry-run", "gsw.dat", "--ranks", "1,4", "--json", "-")
+told, bytes_of = results(only), re.findall(r"^  most .*, (\d+) bytes", run.stdout, re.M)
+described = re.findall("^case ", run.stdout, re.M)
+tap.ok(run.returncode == only.returncode == 0 and only.stdout == lines and len(told) == len(described),
+       "--json FILE writes what --json - prints alone, an object a case", only.stdout[-500:])
+laid_out = [case for case in told if not case["skipped"]]
+tap.ok(len(laid_out) < len(told) and len(bytes_of) == len(laid_out)
+       and all(case["memory_bytes"] > int(most) for case, most in zip(laid_out, bytes_of)),
+       "with the memory of the report, and of what libraries take", bytes_of)
+run = alone("--dry-run", deck_file(absurd), "--ranks", "1", "--json", "-")
+tap.ok(run.returncode == 0 and [case["memory_bytes"] for case in results(run)] == 6 * [None],
+       "a deck that is too long to be measured is resolved", run.stdout + run.stderr)
 tap.done()

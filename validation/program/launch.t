@@ -62,6 +62,9 @@ REFUSED = (
     ({"WORKLOAD": "gpt3-175b", "TP": "4"}, "PP x TP x DP are 32 GPUs, and the job has 64"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "SLURM_JOB_NUM_NODES": "1"}, "submit it with -N 2"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "SLURM_TIME": "soon"}, "SLURM_TIME=soon: give HOURS"),
+    ({"EXPEKT": "reference"}, "EXPEKT is not known here: is EXPECT meant?"),
+    ({"NUM_NODSE": "1", "DTPYE": "bf16"}, "NUM_NODSE is not known here: is NUM_NODES meant?"),
+    ({"Tolerance": "0.1"}, "Tolerance is not known here: is TOLERANCE meant?"),
 )
 
 
@@ -134,7 +137,8 @@ def check_variables(tap):
         run = launch({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}, *arguments)
         tap.ok(run.returncode == 2 and words in run.stderr, f"refused: {words}", run.stdout + run.stderr)
     cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}
-    run = launch({**cell, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2"}, "--print", "deck")
+    ordinary = {"SCHEDULER": "slurm", "Schedule": "1f1b", "SLURM_TIMES": "1", "STEPSIZE": "1", "SEEDS": "2"}
+    run = launch({**cell, **ordinary, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2"}, "--print", "deck")
     tap.ok(run.returncode == 0 and "not used: HF_TOKEN" in run.stderr and "ENABLE_SOMETHING is not known" in run.stderr
            and "ignored: TP" in run.stderr and "tensor" not in run.stdout, "what is not used is told", run.stderr)
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
@@ -160,31 +164,32 @@ def check_dry_run(tap):
         run = launch({**big, "NUM_NODES": "2"}, *action)
         tap.ok(run.returncode == 2 and "says: SKIPPED: the recipe's smallest layout needs 64" in run.stderr
                and not run.stdout, f"{' '.join(action)}: what would be skipped is refused", run.stdout + run.stderr)
-    for gpus, node, told in (("1000", "8", "8 of 1000 GPUs will be idle, which makes 1 of 1 cases NOT VALID: ask for "
-                              "JOB_TOTAL_GPUS=992\n"), ("500", "4", "JOB_TOTAL_GPUS=480\n"),
-                             ("72", "12", "8 of 72 GPUs will be idle, which makes 1 of 1 cases NOT VALID: ask for "
-                              "JOB_TOTAL_GPUS=64 GPUS_PER_NODE=4\n")):
+    for gpus, node, told in (("1000", "8", "1 of 1 cases will be NOT VALID: idle ranks: 8 of 1000 take no part, and "
+                              "the deck does not give the layout; start 992, or give the layout\n"
+                              "run/launch: so that none of the 8 GPUs is idle, ask for JOB_TOTAL_GPUS=992\n"),
+                             ("500", "4", "JOB_TOTAL_GPUS=480\n"),
+                             ("72", "12", "none of the 8 GPUs is idle, ask for JOB_TOTAL_GPUS=64 GPUS_PER_NODE=4\n")):
         run = launch({**big, "JOB_TOTAL_GPUS": gpus, "GPUS_PER_NODE": node}, "--print", "deck")
         tap.ok(run.returncode == 0 and run.stderr.endswith(told), f"{gpus} GPUs, some idle: {told.strip()}", run.stderr)
     cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}
     for steps, repeats, limit, warned in (("100", "1", "20:10", True), ("100", "1", "23:00", True),
                                           ("100", "1", "24:00", False), ("25", "4", "20:10", True)):
         run = launch({**cell, "STEPS": steps, "REPEATS": repeats, "SLURM_TIME": limit}, "--print", "slurm")
-        tap.ok(run.returncode == 0 and ("time 20.4 min for the 100 steps of " in run.stderr) == warned,
+        tap.ok(run.returncode == 0 and (" cases take at least 20.4 min, and the job ends" in run.stderr) == warned,
                f"SLURM_TIME={limit} for {repeats} x {steps} steps is{'' if warned else ' not'} warned of", run.stderr)
     for given, told in (
-            ({"NUM_NODES": "15", "EXPECT": "reference"}, "because of 1 of 1 cases: expected is a published cell, "
-             "but none is of this case\nrun/launch: the published speed of a GPU, on as many as are used, is "
+            ({"NUM_NODES": "15", "EXPECT": "reference"}, "NOT ACCEPTED: no published cell; expected is a published "
+             "cell, but none is of this case\nrun/launch: the published speed of a GPU, on as many as are used, is "
              "EXPECT=1275640 (H100)\n"),
-            ({"STEPS": "11", "EXPECT": "reference"}, "expected is 85458.5 tokens/s less 5 %, being NOT VALID\n"),
+            ({"STEPS": "11", "EXPECT": "reference"},
+             "1 of 1 cases will be NOT ACCEPTED: NOT VALID; expected is 85458.5 tokens/s less 5 %\n"),
             ({"STEPS": "11"}, "1 of 1 cases will be NOT VALID: too few steps: 9 timed, 10 are needed\n"),
-            ({"ENABLE_NCCLTRACE": "true"}, "too few steps: 3 timed, 10 are needed\n"),
-            ({"JOB_TOTAL_GPU": "8"}, "JOB_TOTAL_GPU is not known here: ignored\n")):
+            ({"ENABLE_NCCLTRACE": "true"}, "too few steps: 3 timed, 10 are needed\n")):
         run = launch({**cell, **given}, "--print", "deck")
         tap.ok(run.returncode == 0 and run.stderr.endswith(told), f"{given} is told of: {told.strip()}", run.stderr)
     run = launch({"DTYPE": "bf16", "MODEL_SIZE": "314b", "JOB_TOTAL_GPUS": "8"}, "--print", "deck")
-    tap.ok(run.returncode == 0 and "the model of 1 of 1 cases is the recipe's proxy with 2 layers" in run.stderr,
-           "so is a model with fewer layers", run.stderr)
+    tap.ok(run.returncode == 0 and "1 of 1 cases train the recipe's proxy, not the whole model; layers: 2\n" in
+           run.stderr, "so is a model with fewer layers", run.stderr)
     run = launch({"DTYPE": "bf16", "MODEL_SIZE": "405b", "NUM_NODES": "128", "GPUS_PER_NODE": "4"}, "--print", "deck")
     tap.ok(run.returncode == 0 and "tensor groups of 8 GPUs span nodes of 4, which makes their cases NOT VALID" in
            run.stderr, "so are tensor groups that nodes are too small for", run.stderr)
@@ -195,10 +200,10 @@ def check_own_decks(tap):
     with tempfile.TemporaryDirectory() as folder:
         for text, given, told in (
                 ("warmup = 2\nminutes = 45\nrepeats = 2\ntensor = 8\n[llama3.1-8b]\n", {},
-                 "time 90.0 min or more for the 104 steps or more of 2 cases, "),
+                 "the steps of 2 cases take at least 90.0 min, and the job ends after"),
                 ("tensor = 8\nlayers = 4\nsize = check\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
                  "[llama3.1-8b]\n",
-                 {}, "end within SLURM_TIME and can be VALID is not checked"),
+                 {}, "6 of 6 cases are too long to be measured: nobody checked whether they fit"),
                 ("tensor = 8\n[llama3.1-8b]\n", {"STEPS": "9", "DTYPE": "fp8"}, "ask for, ignored: DTYPE STEPS")):
             deck = os.path.join(folder, "own.dat")
             with open(deck, "w", encoding="utf-8") as f:
@@ -265,8 +270,15 @@ def check_install(tap):
                              text=True, check=False)
         tap.ok(run.returncode == 0 and f" {words['XGSW_TOP']}/xgsw llama3.1-8b-fp8-16-ID.dat\n" in run.stdout
                and os.path.isfile(f"{words['XGSW_TOP']}/validation/reference/cells.csv")
-               and re.fullmatch("(run/launch: (fits yes,|published) .*\n){2}", run.stderr),
+               and re.fullmatch("run/launch: 1 of 1 cases fit GPUs .*\nrun/launch: published for 16 H100: .*\n",
+                                run.stderr),
                "what it puts on the path runs from another folder", run.stdout + run.stderr)
+        run = subprocess.run("xgsw --dry-run ramp.dat && $XGSW_TOP/run/local -q -n 1 ramp.dat --dry-run && "
+                             "$XGSW_TOP/run/local --help", shell=True, cwd=folder, capture_output=True, text=True,
+                             env={**environment, "XGSW_TOP": words["XGSW_TOP"]}, check=False)
+        tap.ok(run.returncode == 0 and run.stdout.count("case 1: llama3.1-8b, small") == 2
+               and "Runs xgsw on this machine: " in run.stdout, "it finds its decks there; run/local --help explains",
+               run.stdout + run.stderr)
 
 
 tap = Tap()

@@ -1,106 +1,99 @@
 #!/usr/bin/env python3
-"""validate/deck.py resolves decks as the program does: random decks of all workloads, layouts and sizes on 1 to 2048
-ranks, every setting of every case. And its tables of keys and fields are those that the program prints. TAP."""
+"""validate.py --deck-with: the program that wrote a record resolves its deck to the recorded settings, and a setting
+that differs is named. And the table of fields is what the program prints. TAP."""
 
 import os
-import random
 import subprocess
-import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-sys.dont_write_bytecode = True
-sys.path[:0] = [HERE]
-import runs  # noqa: E402, F401  (sets the path, and asks for h5py)
-from program import Tap, alone  # noqa: E402
-from validate import catalogue, deck, schema  # noqa: E402
-from validate.findings import Findings  # noqa: E402
-from validate.record import read_record  # noqa: E402
+import runs
+from program import alone
+from validate import resolved, schema
+from validate.findings import Findings
+from validate.record import read_record
 
-LONG = "XGSW_TEST_LONG" in os.environ
-SOUND, SEED = 2000 if LONG else 60, 16
-RECORD_FILE = os.path.join(os.environ.get("BUILD", "build/mpicc"), "units", "record_file")
-DEGREES = ("1", "2", "4", "8")
-VALUES = {
-    "size": ("full", "full", "small", "check", "auto"), "precision": ("bf16", "fp8", "fp32", "bf16 fp8"),
-    "fp8_scale": ("exact", "power_of_two exact"), "steps": ("10", "12 50"), "warmup": ("0", "3"),
-    "seed": ("1", "1 2", "7", "tender-7 1"), "tokens": ("uniform", "ramp", "zeros uniform"), "tensor": DEGREES,
-    "pipeline": DEGREES, "context": ("1", "2"), "expert": ("1", "2", "8"), "data": ("1", "2", "2 4"),
-    "shard": ("1", "2"), "chunks_per_stage": ("1", "2", "5", "8", "12"), "capacity": ("1", "1 none", "1.25"),
-    "micro_batch": ("1", "2"), "global_batch": ("64", "128", "256 512"), "sequence": ("4096", "8192"),
-    "layers": ("2", "8", "30", "32"), "hidden": ("256",), "ffn": ("1024",), "heads": ("8",), "kv_heads": ("4", "8"),
-    "vocabulary": ("32000",), "recompute": ("none", "attention none"), "sharding": ("none", "none optimizer"),
-    "schedule": ("gpipe", "1f1b", "interleaved"), "strips": ("1", "2 4", "3"), "context_gradients": ("bf16 fp32",),
-    "overlap": ("off", "off on"), "order": ("hostile", "submitted hostile"), "order_seed": ("1 2",),
-    "attention": ("own auto",), "transfer_sms": ("0", "16 32"), "learning_rate": ("1e-3", "0.00025", "3e-4 1e-4"),
-    "learning_rate_warmup": ("5",), "check": ("off", "model"), "fault": ("drop  adamw 1 0",),
-    "backend": ("host", "cuda"),
-    "stall_seconds": ("7.5",), "time_limit": ("3600", "none"), "repeats": ("1", "3", "2 3"),
-    "minutes": ("0.5", "none 2"), "expect": ("reference", "1e5", "none 2000"), "tolerance": ("0.25", "0.05 0.1"),
-    "peak_bf16": ("500", "none 989"), "peak_fp8": ("1000", "none 1979"),
-}
-OFTEN = ("size", "precision", "tensor", "pipeline", "data", "chunks_per_stage", "layers")
+SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
+# backend = auto, a sweep of which a part is left out, repeats, a word as seed, rules that fill in what is not given,
+# and a case that is SKIPPED.
+DECK = """a deck
+to be resolved anew
+check = off
+steps = 2
+size = check
+[llama3.1-8b]
+seed = tender-7 3
+precision = fp32 fp8
+fp8_scale = power_of_two exact
+repeats = 2
+[grok1-314b]
+size = auto
+expect = 1e3
+layers = 2
+[nemotron4-340b]
+tensor = 4
+"""
 
 
-def some_deck(rng):
-    """Its text, and ranks for it. Layout keys are given together, mostly."""
-    keys = [key for key in VALUES if rng.random() < (0.3 if key in OFTEN else 0.06)]
-    body = "".join(f"{key} = {rng.choice(VALUES[key])}  # {key}\n" for key in keys if rng.random() < 0.5)
-    for workload in rng.sample(sorted(catalogue.WORKLOADS), rng.choice((1, 1, 2))):
-        own = "".join(f"{key} = {rng.choice(VALUES[key])}\n" for key in keys if rng.random() < 0.5)
-        body += f"[{workload}]\n{own}"
-    return f"a deck\nby chance\nrecord = none\n{body}", rng.choice((1, 2, 4, 6, 8, 16, 32, 64, 96, 128, 512, 2048))
+def validate(program, record):
+    run = subprocess.run([SCRIPT, "--deck-with", program, record], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout + run.stderr
 
 
-def compare(folder, text, ranks):
-    """Of a deck that the program takes: how many cases it has, and what differs."""
-    name, out = os.path.join(folder, "deck.dat"), os.path.join(folder, "deck.h5")
-    text = text.replace("record = none", f"record = {out}")
-    with open(name, "w", encoding="utf-8") as file:
-        file.write(text)
-    run = subprocess.run([RECORD_FILE, "--deck", name, str(ranks), out], capture_output=True, check=False)
-    if run.returncode:
-        return 0, []
-    record, f = read_record(out), Findings()
-    record.provenance["hosts"] = ["node"] * ranks
-    expected = deck.check(record, f)
-    for case in record.cases:
-        deck.check_settings(case, expected.get(case.settings["case"]), f)
-    f.demand(len(expected) == len(record.cases), f"{len(record.cases)} cases, not {len(expected)}")
-    return len(record.cases), f.sentences
+def spoilt(value):
+    return not value if isinstance(value, bool) else value + "x" if isinstance(value, str) else value * 2 + 1
 
 
-def random_decks(tap):
-    rng, sound, cases, tried, wrong = random.Random(SEED), 0, 0, 0, []
-    with tempfile.TemporaryDirectory() as folder:
-        while sound < SOUND and not wrong:
-            text, ranks = some_deck(rng)
-            count, sentences = compare(folder, text, ranks)
-            tried, sound, cases = tried + 1, sound + (count > 0), cases + count
-            wrong = [f"{ranks} ranks:", *text.splitlines(), *sentences] if sentences else []
-    tap.ok(not wrong, f"{sound} random decks of {cases} cases resolve to the program's settings ({tried} tried)",
-           "\n".join(wrong))
+def differences(record):
+    """Sentences about the record as a whole and about its cases."""
+    whole, of_case = Findings(), {case.name: Findings() for case in record.cases}
+    resolved.check(runs.XGSW, record, whole, of_case)
+    return [sentence for f in (whole, *of_case.values()) for sentence in f.sentences]
 
 
-def keys_drawn(tap):
-    rare = {"record", "fp8_scaling", "share_devices", "deterministic", "algorithms", "weight_gradient_queue"}
-    absent = deck.KEYS.keys() - VALUES.keys() - rare
-    tap.ok(not absent, "random decks draw every key but those that are named here", absent)
+def is_named(record, case, name):
+    """Is another value of the setting found?"""
+    kept = case.settings.get(name)
+    case.settings[name] = spoilt(kept)
+    sentences = differences(record)
+    case.settings[name] = kept
+    return any(sentence.startswith(f"{name} is ") for sentence in sentences)
+
+
+def every_setting(tap, record):
+    """Each setting of a case that ran, but for those that say which case it is or what machine it ran on."""
+    case = record.cases[0]
+    other = {"case", "backend", "backend_reason", "verdict", "validity", "rules", "acceptance", "not_accepted",
+             "expected_tokens_per_second", "NX_class", "default"}
+    silent = [name for name in sorted(case.settings.keys() - other) if not is_named(record, case, name)]
+    tap.ok(not silent, f"each of {len(case.settings.keys() - other)} settings is named if it differs", silent)
 
 
 def tables(tap):
-    for option, path in (("--keys", deck.KEYS_TABLE), ("--fields", schema.FIELDS_TABLE)):
-        with open(path, encoding="utf-8") as file:
-            same = file.read() == alone(option).stdout
-        name = os.path.relpath(path)
-        tap.ok(same, f"{name} is what xgsw {option} prints", f"./xgsw {option} > {name}")
+    with open(schema.FIELDS_TABLE, encoding="utf-8") as file:
+        same = file.read() == alone("--fields").stdout
+    name = os.path.relpath(schema.FIELDS_TABLE)
+    tap.ok(same, f"{name} is what xgsw --fields prints", f"./xgsw --fields > {name}")
 
 
 def main():
-    tap = Tap()
+    tap, place = runs.Tap(), runs.Place(DECK)
     tables(tap)
-    keys_drawn(tap)
-    random_decks(tap)
+    status, output, errors = place.run(2)
+    path = place.file(place.names(".h5")[0])
+    record = read_record(path)
+    tap.ok(status == 1 and len(record.cases) == 14, "the run leaves 14 cases", output[-500:] + errors)
+    code, told = validate(runs.XGSW, path)
+    tap.ok(code == 0 and told.endswith("; deck resolved anew\n"), "the deck resolves to what was recorded", told)
+    every_setting(tap, record)
+    record.deck = record.deck.replace(b"layers = 2", b"layers = 3")
+    found = differences(record)
+    tap.ok("layers is 2 in the record, the deck makes it 3" in found, "another deck is found", found)
+    record.deck += b"layers = none\n"
+    found = differences(record)
+    tap.ok(found and found[0].startswith("the deck cannot be resolved: "), "so is one that is refused", found)
+    for program in ("/nowhere/xgsw", "/bin/echo"):
+        code, told = validate(program, path)
+        tap.ok(code == 2 and told.startswith(f"validate.py: --deck-with {program}: "), f"{program} is of no use", told)
+    place.close()
     tap.done()
 
 

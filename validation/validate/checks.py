@@ -4,8 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from validate import accept, deck, formulas, machine, origin, outcome, reference, rules, schema, slow, witness
-from validate.catalogue import CELLS
+from validate import accept, formulas, machine, origin, outcome, reference, rules, schema, slow, witness
 from validate.findings import Findings
 from validate.outcome import CHECK
 
@@ -215,6 +214,9 @@ def check_root(record, f):
     for word in ("passed", "failed", "skipped", "interrupted"):
         count = sum(case.settings.get("verdict") == word.upper() for case in record.cases)
         f.same(f"number of cases {word}", record.root.get(word, 0 if word == "interrupted" else None), count)
+    names = [case.name for case in record.cases]
+    f.demand(names == [f"case_{n:04d}" for n in range(1, len(names) + 1)],
+             f"the cases are {' '.join(names)}, not the first {len(names)}")
     ran = [case for case in record.cases if case.ran]
     f.demand(ran, "no case ran: nothing to validate")
     f.demand("recovered" in record.root or not ran or record.root.get("default") == ran[0].name,
@@ -233,14 +235,11 @@ def check_all(record):
     whole, of_case = Findings(), {case.name: Findings() for case in record.cases}
     for check in (check_root, origin.check):
         attempt(check, whole, record)
-    settings = deck.check(record, whole)
     for case in record.cases:
         f = of_case[case.name]
         attempt(schema.check_attributes, f, case)
         if case.ran:
             attempt(check_case, f, case, record)
         # By the program's own table, whichever the case is compared with.
-        attempt(accept.check_acceptance, f, case, reference.read_cells(CELLS))
-        if settings:
-            attempt(deck.check_settings, f, case, settings.get(case.settings.get("case")))
+        attempt(accept.check_acceptance, f, case, reference.read_cells(reference.CELLS))
     return whole, of_case

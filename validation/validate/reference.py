@@ -2,7 +2,10 @@
 
 import csv
 import functools
+import os
 import re
+
+CELLS = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "cells.csv")
 
 KEYS = (
     "workload",

@@ -23,7 +23,7 @@ const recipe_row *draft_row(const case_draft *d)
 static const char *cuda_obstacle(const case_draft *d)
 {
     const deck_source *s = d->source;
-    if (s->dry_run) return NULL;
+    if (s->dry_run) return s->cuda_missing;
     if (!s->cuda_usable) return s->cuda_missing ? s->cuda_missing : "no rank has a usable GPU";
     if (d->c.precision == PRECISION_FP8 && s->cuda_without_fp8) return s->cuda_without_fp8;
     return d->c.share_devices ? NULL : s->cuda_shared;
@@ -38,7 +38,7 @@ static void resolve_backend(case_draft *d)
     if (d->c.backend == BACKEND_AUTO) {
         d->c.backend = obstacle ? BACKEND_HOST : BACKEND_CUDA;
         snprintf(d->c.backend_reason, REASON_LENGTH, "%s", obstacle ? obstacle : found);
-    } else if (d->c.backend == BACKEND_CUDA && obstacle) {
+    } else if (d->c.backend == BACKEND_CUDA && obstacle && !d->source->dry_run) {
         const char *way = obstacle == d->source->cuda_shared ? "share_devices = yes allows it" : "auto takes the host";
         draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, way);
     }

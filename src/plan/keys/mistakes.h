@@ -9,7 +9,7 @@ typedef struct {
     const char *text;
     size_t length;    /* the file's bytes */
     int ranks;        /* of the world */
-    bool dry_run;     /* backend auto means cuda; memory and devices do not matter */
+    bool dry_run;     /* backend auto means cuda unless cuda_missing says why not; memory and devices do not matter */
     bool cuda_usable; /* a usable GPU for every rank */
     /* Clauses: why not (the first rank without one), which ranks share one, whose multiplies no FP8; NULL: not said,
      * none do, all do. */

@@ -333,32 +333,11 @@ static int write_for_script(const char *name, bool failed)
     return 1;
 }
 
-static int write_deck_for_script(const char *name, int ranks, const char *out)
-{
-    static char text[65536];
-    static case_result result[1024];
-    FILE *file = fopen(name, "rb");
-    size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    deck_source source = { .name = name, .text = text, .length = bytes, .ranks = ranks, .cuda_usable = true };
-    deck planned = deck_read(&source);
-    run_source run = { .deck = &planned, .deck_name = name, .deck_text = text, .deck_length = bytes, .ranks = ranks };
-    if (file) fclose(file);
-    for (int i = 0; i < planned.messages; i++) fprintf(stderr, "%s\n", planned.message[i].line);
-    if (planned.messages) return 2;
-    record *r = sample_place(&run, out, reason, sizeof reason);
-    for (int64_t i = 0; r && i < planned.cases; i++) {
-        result_skip(&result[i], &planned.item[i], planned.item[i].skipped);
-        record_add(r, &result[i]);
-    }
-    return r && record_commit(r, reason, sizeof reason) ? 0 : 1;
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "--sample") == 0) return write_for_script(argv[2], argc > 3);
-    if (argc == 5 && strcmp(argv[1], "--deck") == 0) return write_deck_for_script(argv[2], atoi(argv[3]), argv[4]);
     const struct CMUnitTest tests[] = {
         TEST(reads_back_what_was_added),     TEST(says_where_it_comes_from),
         TEST(longer_texts_keep_their_bytes), TEST(every_dataset_is_guarded),
