@@ -6,6 +6,7 @@
 #include "bench/json.h"
 #include "bench/result/accept.h"
 #include "bench/result/rules.h"
+#include "plan/catalogue/catalogue.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/deck/deck.h"
 #include "plan/model/shapes.h"
@@ -45,11 +46,11 @@ static void foresee(foreseen_case *f)
     const bench_case *c = r->given;
     if (!c->skipped[0]) rules_foresee(r);
     if (!accept_expects(c)) return;
-    accept_text(c, "", f->expected);
-    const char *obstacle = c->skipped[0]                   ? "SKIPPED"
-                           : r->invalid_reasons            ? "NOT VALID"
-                           : isnan(accept_expected(c, "")) ? "no published cell"
-                                                           : "";
+    accept_text(c, PAPER_DEVICE, f->expected);
+    const char *obstacle = c->skipped[0]                             ? "SKIPPED"
+                           : r->invalid_reasons                      ? "NOT VALID"
+                           : isnan(accept_expected(c, PAPER_DEVICE)) ? "no published cell"
+                                                                     : "";
     snprintf(r->not_accepted, sizeof r->not_accepted, "%s", obstacle);
 }
 

@@ -74,7 +74,7 @@ static double busiest_flops(const paper *p)
 /* From the measured step, or else the published one; 0: not known. */
 static double seconds_of_step(const deck_time *t, const bench_case *c, double flops)
 {
-    const recipe_row *row = recipe_origin(c, "H100");
+    const recipe_row *row = recipe_origin(c, PAPER_DEVICE);
     if (t->step_seconds > 0.0) return t->step_seconds * flops / t->flops;
     return row ? row->step_seconds : 0.0;
 }

@@ -3,7 +3,6 @@
 #include "bench/json.h"
 #include "base/fail.h"
 #include "base/say.h"
-#include "bench/report/summary.h"
 #include "bench/result/fields.h"
 #include "bench/result/sinks.h"
 #include "plan/catalogue/catalogue.h"
@@ -132,7 +131,7 @@ static void write_number(FILE *to, const char *name, double x)
 static void write_brief(FILE *to, const case_result *r)
 {
     const bench_case *c = r->given;
-    summary_row row = summary_row_of(r);
+    bool ran = r->verdict != VERDICT_SKIPPED;
     char layout[LAYOUT_TEXT];
     fprintf(to, "XGSW_RESULT {\"case\":%d,\"ranks\":%d", c->number, c->layout.ranks);
     write_word(to, "workload", c->workload);
@@ -140,10 +139,10 @@ static void write_brief(FILE *to, const case_result *r)
     write_word(to, "precision", precision_name(c->precision));
     write_word(to, "backend", backend_name(c->backend));
     write_word(to, "layout", layout_text(&c->layout, layout));
-    write_number(to, "mean_seconds", row.seconds);
-    write_number(to, "tokens_per_second", row.tokens_per_second);
+    write_number(to, "mean_seconds", ran ? r->mean_seconds : (double)NAN);
+    write_number(to, "tokens_per_second", ran ? r->tokens_per_second : (double)NAN);
     write_number(to, "recipe_mfu", r->recipe_mfu);
-    write_number(to, "residual", row.residual);
+    write_number(to, "residual", r->check.done ? r->check.residual : (double)NAN);
     write_word(to, "verdict", verdict_words[r->verdict]);
     fprintf(to, ",\"valid\":%s", r->valid ? "true" : "false");
     write_word(to, "acceptance", acceptance_words[r->acceptance]);
@@ -164,7 +163,8 @@ static void write_reasons(FILE *to, const case_result *r)
 void json_foresee(FILE *to, const foreseen_case *f)
 {
     const bench_case *c = f->result->given;
-    const recipe_row *row = recipe_origin(c, ""); /* the published cell that it is, or is scaled from; NULL: none */
+    const recipe_row *row =
+        recipe_origin(c, PAPER_DEVICE); /* the published cell that it is, or is scaled from; NULL: none */
     write_keys(to, c);
     for (int i = 0; i < field_groups(); i++)
         if (field_group_at(i)->of_case) write_group(to, field_group_at(i), f->result);

@@ -176,6 +176,10 @@ typedef struct {
     char not_built[REASON_LENGTH]; /* non-empty: described by a dry run, skipped by a run; why */
 } bench_case;
 
+/* Writes "tensor 2, pipeline 2, chunks 2": the axes with several ranks, and the chunks of a stage. Returns text. */
+enum { LAYOUT_TEXT = 128 };
+const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT]);
+
 const char *size_name(case_size size);
 const char *precision_name(case_precision precision);
 const char *fp8_scale_name(fp8_scale_rule rule);

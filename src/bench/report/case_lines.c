@@ -3,7 +3,6 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "bench/launch/placement.h"
-#include "bench/report/summary.h"
 #include "plan/model/params.h"
 
 static void say_model(const model_shape *m)

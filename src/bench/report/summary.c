@@ -20,27 +20,6 @@ summary_row summary_row_of(const case_result *r)
     return row;
 }
 
-const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT])
-{
-    const struct {
-        const char *name;
-        int degree;
-    } part[] = { { "tensor", l->degree[AXIS_TENSOR] },
-                 { "pipeline", l->degree[AXIS_PIPELINE] },
-                 { "chunks", l->chunks_per_stage },
-                 { "context", l->degree[AXIS_CONTEXT] },
-                 { "expert", l->expert },
-                 { "data", l->degree[AXIS_DATA] },
-                 { "shard", l->degree[AXIS_SHARD] } };
-    size_t used = 0;
-    snprintf(text, LAYOUT_TEXT, "one rank");
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        if (part[i].degree > 1)
-            used += (size_t)snprintf(text + used, LAYOUT_TEXT - used, "%s%s %d", used ? ", " : "", part[i].name,
-                                     part[i].degree);
-    return text;
-}
-
 /* Columns before those of the deck's keys: what they say of a case. */
 typedef const char *column(const bench_case *c, char text[LAYOUT_TEXT]);
 

@@ -13,10 +13,6 @@ typedef struct {
     acceptance acceptance;
 } summary_row;
 
-/* Writes "tensor 2, pipeline 2, chunks 2": the axes with several ranks, and the chunks of a stage. Returns text. */
-enum { LAYOUT_TEXT = 128 };
-const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT]);
-
 summary_row summary_row_of(const case_result *r);
 /* Prints the rows of the cases that ended; nothing where there is but one. */
 void summary_print(const deck *d, const summary_row *row, int rows);

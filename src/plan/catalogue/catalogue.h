@@ -81,5 +81,7 @@ const recipe_row *recipe_smallest(const char *workload, case_precision precision
 const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
 /* Is it a published cell that the case is, or whose layout it has, data-parallel to more ranks: scaled? */
 bool recipe_is_origin(const recipe_row *row, const bench_case *c);
+/* The device of a dry run: every published layout has a cell of it. */
+#define PAPER_DEVICE "H100"
 /* Returns that row for the GPU whose name the device's name has; NULL: nothing is published for it. */
 const recipe_row *recipe_origin(const bench_case *c, const char *device);

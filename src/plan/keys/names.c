@@ -2,6 +2,7 @@
 #include "plan/keys/names.h"
 #include "base/op_kinds.h"
 #include "plan/bench_case.h"
+#include <stdio.h>
 
 static const char *const axis_names[] = { "tensor", "context", "shard", "data", "pipeline" };
 const char *const size_names[] = { "auto", "full", "small", "check", 0 };
@@ -40,3 +41,24 @@ const char *sharding_name(state_sharding sharding) { return sharding_names[shard
 const char *schedule_name(schedule_kind schedule) { return schedule_names[schedule]; }
 const char *attention_name(attention_choice attention) { return attention_names[attention]; }
 const char *fault_name(fault_kind kind) { return fault_names[kind]; }
+
+const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT])
+{
+    const struct {
+        const char *name;
+        int degree;
+    } part[] = { { "tensor", l->degree[AXIS_TENSOR] },
+                 { "pipeline", l->degree[AXIS_PIPELINE] },
+                 { "chunks", l->chunks_per_stage },
+                 { "context", l->degree[AXIS_CONTEXT] },
+                 { "expert", l->expert },
+                 { "data", l->degree[AXIS_DATA] },
+                 { "shard", l->degree[AXIS_SHARD] } };
+    size_t used = 0;
+    snprintf(text, LAYOUT_TEXT, "one rank");
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (part[i].degree > 1)
+            used += (size_t)snprintf(text + used, LAYOUT_TEXT - used, "%s%s %d", used ? ", " : "", part[i].name,
+                                     part[i].degree);
+    return text;
+}
