@@ -7,6 +7,7 @@
 #include "bench/record/provenance.h"
 #include "bench/result/accept.h"
 #include "bench/run_case.h"
+#include "machine/watch/nodes.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>

@@ -1,14 +1,6 @@
 /* What the nodes of a run tell each other when it stalls, without MPI: each has a file in a folder, where they see it.
  * The node of rank 0 asks when it is without progress; then all others write what their ranks do, and it judges. */
 #pragma once
-#include "machine/watch/state.h"
-
-/* The node of a rank. slots: ranks of it; 0: this rank is not the first of its node. */
-typedef struct {
-    uint64_t board;
-    int32_t slots;
-    char host[RANK_HOST];
-} node_place;
 
 /* Makes the folder, or removes an earlier run's files from it. For rank 0, before nodes_open. */
 void nodes_make(const char *folder);

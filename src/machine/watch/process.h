@@ -1,7 +1,6 @@
 /* What a process's main thread and the thread that watches share: process state, as the process is. */
 #pragma once
 #include "machine/watch/board.h"
-#include "machine/watch/nodes.h"
 #include <pthread.h>
 
 typedef struct {

@@ -52,3 +52,10 @@ bool rank_is_unheard(const rank_state *s); /* nothing is known of it here */
 void rank_lose(rank_state *s);             /* marks it so */
 /* Ages for times, or times for ages. */
 void states_turn(rank_state *s, int count, double now);
+
+/* The node of a rank. slots: ranks of it; 0: this rank is not the first of its node. */
+typedef struct {
+    uint64_t board;
+    int32_t slots;
+    char host[RANK_HOST];
+} node_place;

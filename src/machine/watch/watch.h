@@ -3,7 +3,7 @@
  * anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the one that is behind is
  * named, and every rank ends with status 86. */
 #pragma once
-#include "machine/watch/nodes.h"
+#include "machine/watch/state.h"
 
 void watch_start(void);
 /* In place of it, in a process that answers what needs no ranks and does not start MPI: ranks of its node that would

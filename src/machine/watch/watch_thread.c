@@ -119,7 +119,6 @@ static void hold_main_thread(void)
 
 static void end_run(int status)
 {
-    if (status == STATUS_HANG) hold_main_thread();
     watch.over = true;
     board_forget(watch.name);
     fail_end(status);
@@ -149,6 +148,7 @@ static void end_saying(board *b, const char *text, int status)
     ssize_t unused = write(STDERR_FILENO, text, strlen(text));
     (void)unused;
     double rest = watch.place ? OTHERS : 0.0;
+    if (status == STATUS_HANG) hold_main_thread();
     for (double began = clock_seconds(); clock_seconds() - began < rest;) watch_rest();
     b->told = status;
     end_run(status);
@@ -187,6 +187,7 @@ static void refuse_without(board *b, int slot)
 /* The one that speaks may be stopped itself. */
 static void obey(const board *b)
 {
+    hold_main_thread();
     for (double began = clock_seconds(); !b->told && clock_seconds() - began < TOLD;) watch_rest();
     end_run(b->told ? b->told : STATUS_HANG);
 }
