@@ -140,8 +140,11 @@ def play_on_nodes(name, ranks, misdeed, keys, folder):
 def run_on_two_nodes():
     """A rank is named by all nodes that speak, with its node and the operation; a run that ends well leaves no file."""
     names = ("one", "two") if subprocess.run(["unshare", "--uts", "true"], check=False).returncode == 0 else (r"\S+",) * 2
-    for number, (folder, ranks, rank, deed, keys, nodes) in enumerate(NODES):
-        status, seconds, said = play_on_nodes(f"nodes{number}", ranks, f"{rank} step {deed}", keys, folder)
+    with ThreadPoolExecutor(4) as pool:
+        plays = list(pool.map(lambda i: play_on_nodes(f"nodes{i}", NODES[i][1], f"{NODES[i][2]} step {NODES[i][3]}",
+                                                      NODES[i][4], NODES[i][0]), range(len(NODES))))
+    for number, (folder, ranks, rank, deed, _, nodes) in enumerate(NODES):
+        status, seconds, said = plays[number]
         lines = re.findall(r"^xgsw: (rank .*)", said, re.M)
         right = [line for line in lines if re.match(rf"rank {rank} on {names[rank // ranks]} (?!or rank)", line)
                  and re.search(r"(exchange|reduce_scatter|all_gather|all_reduce) \w+ \(step \d+, .*number \d+ of", line)]

@@ -20,15 +20,8 @@ static bool is_busy(const rank_state *s) { return s->presence == RANK_HERE && !s
 /* Returns what excuses a rank from being the one at fault: nothing; that nothing is known of it; that it waits. */
 static int excuse(const rank_state *s) { return s->waits ? 2 : rank_is_unheard(s); }
 
-/* Returns which of two that keep others waiting is asked further: who waits for nobody, then who waits, for somebody
- * else, then of whom nothing is known. */
-static bool leads_further(const rank_state *s, const rank_state *than)
-{
-    static const int after[] = { 0, 2, 1 };
-    return after[excuse(s)] < after[excuse(than)];
-}
-
-/* Returns one of those that keep state i waiting; -1: none does. */
+/* Returns one of those that keep state i waiting: one that waits for nobody; else the last that waits, for somebody
+ * further; else one of which nothing is known. -1: none does. */
 static int awaited_by(const rank_state *s, int count, int i)
 {
     int found = -1;
@@ -37,7 +30,7 @@ static int awaited_by(const rank_state *s, int count, int i)
     for (int m = 0; m < e->group.size; m++) {
         const rank_state *other = state_of_rank(s, count, watch_member(&e->group, m));
         if (!other || other == &s[i] || !holds(other, e)) continue;
-        if (found < 0 || leads_further(other, &s[found])) found = (int)(other - s);
+        if (found < 0 || (excuse(&s[found]) && !rank_is_unheard(other))) found = (int)(other - s);
     }
     return found;
 }
