@@ -152,7 +152,7 @@ def run_on_two_nodes():
         left = os.path.isdir(os.path.join(here, f"nodes{number}", "gsw.stall"))
         good = status == 86 and len(lines) == nodes and all(map(right.match, lines)) and left == (folder != "separate")
         check(good and seconds < START + STALL + BOUND,
-              f"two nodes, {folder} folder, rank {rank} of {2 * ranks}: {deed} (status {status}, {seconds:.1f} s)", said)
+              f"two nodes, {folder} folder: rank {rank} of {2 * ranks}: {deed} ({status}, {seconds:.1f} s)", said)
     status, _, said = play_on_nodes("nodes0", 1, "", "", "shared")
     check(status == 0 and "others wait" not in said and not os.path.exists(os.path.join(here, "nodes0", "gsw.stall")),
           "a run after one that hung is healthy, and no stall file is left", said)
