@@ -7,6 +7,7 @@
 #include "bench/record/provenance.h"
 #include "bench/result/accept.h"
 #include "bench/run_case.h"
+#include "machine/watch/nodes.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>
@@ -100,9 +101,28 @@ static void tell_watch(const record_place *place, char sentence[WATCH_SENTENCE])
     watch_leaves(sentence[0] ? sentence : NULL);
 }
 
+/* The nodes of a run tell each other of a stall in a folder by the record. Returns whether they do. Collective. */
+static bool open_nodes(const record_place *place, char folder[PLACE_LENGTH + PLACE_END])
+{
+    folder[0] = 0;
+    if (world_node_ranks() == world_ranks()) return false;
+    if (!place->none) place_end(folder, place->record, ".stall");
+    if (!place->none) nodes_make(folder);
+    world_broadcast(folder, PLACE_LENGTH + PLACE_END, 0);
+    if (folder[0]) nodes_open(folder);
+    return folder[0];
+}
+
+static void close_nodes(const char *folder)
+{
+    nodes_close();
+    world_barrier();
+    if (world_rank() == 0) nodes_remove(folder);
+}
+
 int session_run(const session *s, const deck *d)
 {
-    char left[WATCH_SENTENCE];
+    char left[WATCH_SENTENCE], folder[PLACE_LENGTH + PLACE_END];
     repeat_means repeats = { .first = 0 };
     run_state in = { .stop = stop_open(), .repeats = &repeats };
     record_place place = { .none = true, .file = -1 };
@@ -121,10 +141,12 @@ int session_run(const session *s, const deck *d)
     world_barrier();
     if (world_all(opened)) {
         tell_watch(&place, left);
+        bool files = open_nodes(&place, folder);
         sinks_run_begins(&in.told, &run);
         final_counts n = run_cases(d, &in, run.strict);
         watch_doing("writing the record", -1);
         watch_leaves(NULL);
+        if (files) close_nodes(folder);
         sinks_run_ends(&in.told, &run, &n);
         status = accept_status(&n);
     }

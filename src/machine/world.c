@@ -84,14 +84,13 @@ static void node_open(void)
     CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
-static void nodes_connect(void)
+static void nodes_meet(void)
 {
     if (world.node_ranks == world.ranks) return;
-    link_address own = watch_address(), *all = calloc((size_t)world.ranks, sizeof *all);
-    if (!all) FAIL("no memory for the addresses of the ranks");
+    node_place own = watch_place(), *all = calloc((size_t)world.ranks, sizeof *all);
+    if (!all) FAIL("no memory for the nodes of the ranks");
     CHECK(MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, MPI_COMM_WORLD));
-    watch_connect(all);
-    free(all);
+    watch_places(all);
 }
 
 /* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken
@@ -116,7 +115,7 @@ void world_start(int *argc, char ***argv)
     say_enable(world.rank == 0);
     watch_world(world.rank, world.ranks);
     node_open();
-    nodes_connect();
+    nodes_meet();
     watch_wait_end();
     watch_doing("setting up", -1);
 }
@@ -150,7 +149,7 @@ int world_node_core(int i)
 const char *world_host(void) { return world.host; }
 
 /* MPICH's launcher loses what was said just before the end. MPI itself may be a part of a hang; then no rank ends
- * before all nodes know of it, which they look for every 50 ms. */
+ * before all ranks of its node know of it, which they look for every 50 ms. */
 void world_abort(int status)
 {
     const struct timespec pause = { 0, status == STATUS_HANG ? 500000000 : 100000000 };

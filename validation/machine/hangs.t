@@ -55,12 +55,12 @@ def ranks_of(session):
     return found
 
 
-def play(number, misdeed="", launch=None, variables=()):
-    """Status, seconds since the deed (or the start), and what was said."""
+def play(number, misdeed="", launch=None, variables=(), keys=""):
+    """Returns the status, the seconds since the deed (or the start), and what was said."""
     folder = os.path.join(here, str(number))
-    os.mkdir(folder)
+    os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "deck.dat"), "w") as deck:
-        deck.write(DECK)
+        deck.write(DECK + keys)
     environment = dict(os.environ, OMP_NUM_THREADS="1", MISDEED=misdeed, TMPDIR=folder, **dict(variables))
     run = launch or [os.path.abspath("run/local"), "-q", "-n", str(RANKS), "-x", XGSW]
     if misdeed and not launch:
@@ -121,13 +121,43 @@ def run_all(scenes, at_once):
             judge(rank, point, deed, p.result())
 
 
+# Messages between two ranks of two nodes: without the other node's files a node knows for whom its own ranks wait.
+PIPELINE = "pipeline = 2\nglobal_batch = 32\n"
+NODES = (  # folder, ranks a node, rank, deed, keys, nodes that say who it is
+    ("shared", 1, 1, "stop", "", 1), ("shared", 1, 0, "stop", "", 1), ("shared", 2, 3, "stop", "", 1),
+    ("shared", 2, 0, "stop", "", 1), ("shared", 1, 1, "endless", "", 1),
+    ("separate", 2, 3, "stop", PIPELINE, 2), ("separate", 2, 0, "endless", PIPELINE, 2),
+    ("hanging", 2, 3, "stop", PIPELINE, 2))
+
+
+def play_on_nodes(name, ranks, misdeed, keys, folder):
+    place = 'cd "$TMPDIR" && ' if folder == "separate" else ""  # remote_shell gives each node one
+    deck = os.path.join(here, name, "deck.dat")
+    launch, variables = two_nodes(ranks, "env", f"LD_PRELOAD={SHARED}", "sh", "-c", f"{place}exec {XGSW} {deck}")
+    return play(name, misdeed, launch, [*variables.items()] + [("FOLDER_HANGS", "1")] * (folder == "hanging"), keys)
+
+
 def run_on_two_nodes():
-    """The rank that is stopped is named by the other node, also where it is the one that judges; before MPI connects
-    them by its own."""
-    scenes = [(1, 1, "step"), (0, 1, "step"), (3, 2, "step"), (0, 2, "step")]
-    for rank, ranks, point in scenes + LONG * [(3, 2, "start")]:
-        judge(rank, point, "stop", play(f"nodes{rank}{ranks}{point}", f"{rank} {point} stop",
-                                        *two_nodes(ranks, "env", f"LD_PRELOAD={SHARED}", XGSW)))
+    """All nodes that speak name one rank, its node and the operation; a run that ends well leaves no file."""
+    unshare = subprocess.run(["unshare", "--uts", "true"], check=False)  # as remote_shell asks
+    names = ("one", "two") if unshare.returncode == 0 else (r"\S+", r"\S+")
+    with ThreadPoolExecutor(4) as pool:
+        plays = list(pool.map(lambda i: play_on_nodes(f"nodes{i}", NODES[i][1], f"{NODES[i][2]} step {NODES[i][3]}",
+                                                      NODES[i][4], NODES[i][0]), range(len(NODES))))
+    for number, (folder, ranks, rank, deed, _, nodes) in enumerate(NODES):
+        status, seconds, said = plays[number]
+        lines = re.findall(r"^xgsw: (rank .*)", said, re.M)
+        right = re.compile(rf"rank {rank} on {names[rank // ranks]} (?!or rank).*\b"
+                           r"(exchange|reduce_scatter|all_gather|all_reduce) \w+ \(step \d+, .*number \d+ of")
+        left = os.path.isdir(os.path.join(here, f"nodes{number}", "gsw.stall"))
+        good = status == 86 and len(lines) == nodes and all(map(right.match, lines)) and left == (folder != "separate")
+        check(good and seconds < START + STALL + BOUND,
+              f"two nodes, {folder} folder: rank {rank} of {2 * ranks}: {deed} ({status}, {seconds:.1f} s)", said)
+    status, _, said = play_on_nodes("nodes0", 1, "", "", "shared")
+    check(status == 0 and "others wait" not in said and not os.path.exists(os.path.join(here, "nodes0", "gsw.stall")),
+          "a run after one that hung is healthy, and no stall file is left", said)
+    if LONG:
+        judge(3, "start", "stop", play_on_nodes("start", 2, "3 start stop", "", "shared"))
 
 
 def healthy(count):

@@ -1,7 +1,7 @@
 /* Preloaded into a rank for validation/machine/hangs.t and slow.t: MISDEED="RANK POINT DEED" of one rank at one point
  * of its run. Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather
  * (results after the steps), commit (fsync), end (before MPI_Finalize), exit (behind it). "1 start slow": rank 1
- * takes 1.5 times as long. */
+ * takes 1.5 times as long. FOLDER_HANGS: no fsync of any rank returns after some steps. */
 #include <dlfcn.h>
 #include <math.h>
 #include <mpi.h>
@@ -122,6 +122,7 @@ int fsync(int file)
 {
     int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
     commit("commit");
+    while (getenv("FOLDER_HANGS") && messages > MESSAGE / 4) pause();
     return next(file);
 }
 

@@ -7,43 +7,7 @@ program=build/emulator/units/nccl_ranks
 # Seconds: a stall that is meant, one that is not; a scene ends within the limit and the bound.
 limit=2 long=20 bound=30
 export OMP_NUM_THREADS=1 XGSW_TEST_MACHINE=cuda
-here=$(mktemp -d)
-trap 'rm -rf "$here"' EXIT
-
-check() { # STATUS DESCRIPTION
-    [ $pass = judge ] || return 0
-    count=$((count + 1))
-    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
-    failures=$((failures + 1))
-    echo "not ok $count - $2"
-    echo "status $status after $seconds s; it said:" | cat - <(printf '%s\n' "$said") | sed 's/^/#   /'
-}
-
-play() { # FILE SCENE RANKS LIMIT
-    local begin=${EPOCHREALTIME/./}
-    timeout -k 5 90 run/local -q -n "$3" -x "$program" "$2" "$4" >"$1" 2>&1
-    echo "$? $(((${EPOCHREALTIME/./} - begin) / 1000000))" >"$1.end"
-}
-
-# STATUS "abort": the emulator ended the program.
-scene() { # SCENE RANKS LIMIT STATUS WORDS DESCRIPTION
-    local right=0
-    number=$((number + 1))
-    if [ $pass = play ]; then
-        [ "$(jobs -rp | wc -l)" -lt 4 ] || wait -n
-        play "$here/$number" "$1" "$2" "$3" &
-        return
-    fi
-    said=$(cat "$here/$number")
-    read -r status seconds <"$here/$number.end"
-    case $4 in
-    abort) [ $status != 0 ] && [ $status != 124 ] && [ $status != 86 ] || right=1 ;;
-    *) [ $status = "$4" ] || right=1 ;;
-    esac
-    grep -q "$5" <<<"$said" || right=1
-    [ $seconds -lt $(($3 + bound)) ] || right=1
-    check $right "$6"
-}
+. validation/machine/scenes
 
 scenes() {
     scene shared_links 2 $limit 86 "waits for exchange receive (step 2, gradient)" \
@@ -77,11 +41,4 @@ scenes() {
     check $? "after five seconds"
 }
 
-# They wait more than they compute: they are played side by side, then judged in their order.
-for pass in play judge; do
-    count=0 failures=0 number=0 said= status=0 seconds=0
-    scenes
-    wait
-done
-echo "1..$count"
-exit $failures
+play_and_judge

@@ -72,18 +72,18 @@ static bool exists_beside(const char *record, const char *end)
     return exists(path);
 }
 
-void place_verdict(char out[PLACE_LENGTH + PLACE_END], const char *record)
+void place_end(char out[PLACE_LENGTH + PLACE_END], const char *record, const char *end)
 {
     size_t length = strlen(record);
     bool ends = length > 3 && strcmp(record + length - 3, ".h5") == 0;
-    snprintf(out, PLACE_LENGTH + PLACE_END, "%.*s.verdict", (int)(ends ? length - 3 : length), record);
+    snprintf(out, PLACE_LENGTH + PLACE_END, "%.*s%s", (int)(ends ? length - 3 : length), record, end);
 }
 
 /* A signature or a verdict alone belongs to a record that has been removed. */
 static bool is_free(const char *record)
 {
     char verdict[PLACE_LENGTH + PLACE_END];
-    place_verdict(verdict, record);
+    place_end(verdict, record, ".verdict");
     return !exists(record) && !exists(verdict) && !exists_beside(record, ".journal") && !exists_beside(record, ".sig");
 }
 
@@ -189,8 +189,8 @@ static bool take_all_along(const char *record, const char *name, const sentence 
     snprintf(old, sizeof old, "%s.sig", record);
     snprintf(new, sizeof new, "%s.sig", name);
     if (!take_along(old, new, s)) return false;
-    place_verdict(old, record);
-    place_verdict(new, name);
+    place_end(old, record, ".verdict");
+    place_end(new, name, ".verdict");
     return take_along(old, new, s);
 }
 

@@ -25,8 +25,8 @@ bool place_take(record_place *p, const char *asked, char *reason, size_t length)
 /* Renames an earlier run's record, its verdict and its signature: once, before this run's is first written. The
  * record's name leads to the old one until then. */
 bool place_keep_earlier(record_place *p, char *reason, size_t length);
-/* Writes the name of the file with the verdict on a record: gsw.h5 -> gsw.verdict. */
-void place_verdict(char out[PLACE_LENGTH + PLACE_END], const char *record);
+/* Writes the name of a file that belongs to a record; end ".verdict": gsw.h5 -> gsw.verdict. */
+void place_end(char out[PLACE_LENGTH + PLACE_END], const char *record, const char *end);
 /* The journal is no longer needed. */
 void place_forget_journal(const record_place *p);
 void place_leave(record_place *p);

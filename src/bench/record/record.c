@@ -2,10 +2,10 @@
 #include "bench/record/record.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/replace.h"
 #include "bench/record/groups.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
-#include "bench/record/replace.h"
 #include "bench/result/accept.h"
 #include "bench/result/sinks.h"
 #include <stdio.h>
@@ -113,7 +113,7 @@ static void write_verdict(void *state, const run_source *run, const final_counts
     (void)state;
     if (p->none || !p->sha256[0]) return;
     int length = snprintf(text, sizeof text, "%s  %s\n%s\n", p->sha256, p->record, accept_line(n, line));
-    place_verdict(path, p->record);
+    place_end(path, p->record, ".verdict");
     if (!replace_file(path, text, (size_t)length, reason, sizeof reason))
         FAIL_STATUS(STATUS_RECORD, "verdict: %s", reason);
 }

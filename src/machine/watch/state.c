@@ -36,6 +36,13 @@ bool rank_is_stopped(const rank_state *s) { return s->presence == RANK_HERE && s
 bool rank_is_absent(const rank_state *s) { return s->presence == RANK_ABSENT; }
 bool rank_is_unheard(const rank_state *s) { return s->presence == RANK_HERE && s->process == 'L'; }
 
+void rank_lose(rank_state *s)
+{
+    s->presence = RANK_HERE;
+    s->process = 'L';
+    s->waits = false;
+}
+
 void states_turn(rank_state *s, int count, double now)
 {
     for (int i = 0; i < count; i++) {

@@ -48,20 +48,14 @@ bool rank_has_entered(const rank_state *s, const watch_event *e);
 bool rank_is_dead(const rank_state *s);
 bool rank_is_stopped(const rank_state *s);
 bool rank_is_absent(const rank_state *s);
-bool rank_is_unheard(const rank_state *s); /* its node is not heard of any more */
+bool rank_is_unheard(const rank_state *s); /* nothing is known of it here */
+void rank_lose(rank_state *s);             /* marks it so */
 /* Ages for times, or times for ages. */
 void states_turn(rank_state *s, int count, double now);
 
-enum { LINK_ADDRESSES = 4 };
-/* A process that listens: IPv4 addresses and port in network order. board: which it stands for, 0: none. */
+/* The node of a rank. slots: ranks of it; 0: this rank is not the first of its node. */
 typedef struct {
     uint64_t board;
-    uint32_t address[LINK_ADDRESSES];
-    uint16_t port, slots;
-} link_address;
-/* A node's word: seconds since one of its ranks completed something; those that a rank, which has waited for longer,
- * would wait (0: none has); whether one is gone. */
-typedef struct {
-    double quiet, limit;
-    bool gone;
-} node_word;
+    int32_t slots;
+    char host[RANK_HOST];
+} node_place;

@@ -15,9 +15,13 @@ static bool holds(const rank_state *s, const watch_event *e)
     return !rank_has_entered(s, e) || (!s->waits && s->presence == RANK_HERE);
 }
 
-static bool is_busy(const rank_state *s) { return s->presence == RANK_HERE && !s->waits; }
+static bool is_busy(const rank_state *s) { return s->presence == RANK_HERE && !s->waits && !rank_is_unheard(s); }
 
-/* Of those that keep state i waiting: one that waits for nobody, else the first. -1: none does. */
+/* Returns what excuses a rank from being the one at fault: nothing; that nothing is known of it; that it waits. */
+static int excuse(const rank_state *s) { return s->waits ? 2 : rank_is_unheard(s); }
+
+/* Returns one of those that keep state i waiting: one that waits for nobody; else the last that waits, for somebody
+ * further; else one of which nothing is known. -1: none does. */
 static int awaited_by(const rank_state *s, int count, int i)
 {
     int found = -1;
@@ -26,7 +30,7 @@ static int awaited_by(const rank_state *s, int count, int i)
     for (int m = 0; m < e->group.size; m++) {
         const rank_state *other = state_of_rank(s, count, watch_member(&e->group, m));
         if (!other || other == &s[i] || !holds(other, e)) continue;
-        if (found < 0 || s[found].waits) found = (int)(other - s);
+        if (found < 0 || (excuse(&s[found]) && !rank_is_unheard(other))) found = (int)(other - s);
     }
     return found;
 }
@@ -49,8 +53,8 @@ static int first_that(const rank_state *s, int count, bool (*is)(const rank_stat
     return -1;
 }
 
-/* Every rank that waits blames one. Who is blamed and waits for nobody is it; of those that wait for each other the one
- * most often blamed, and of these the one that completed most: it left something out and went on. */
+/* Every rank that waits blames one. The one with the least excuse is it; of those that wait for each other the one most
+ * often blamed, and of these the one that completed most: it left something out and went on. */
 static int most_blamed(const rank_state *s, int count)
 {
     int *votes = calloc((size_t)count, sizeof *votes), best = -1;
@@ -60,8 +64,8 @@ static int most_blamed(const rank_state *s, int count)
     }
     for (int i = 0; votes && i < count; i++) {
         if (votes[i] == 0) continue;
-        bool better = best < 0 || s[i].waits < s[best].waits;
-        bool equal = best >= 0 && s[i].waits == s[best].waits;
+        bool better = best < 0 || excuse(&s[i]) < excuse(&s[best]);
+        bool equal = best >= 0 && excuse(&s[i]) == excuse(&s[best]);
         better = better ||
                  (equal && (votes[i] > votes[best] || (votes[i] == votes[best] && s[i].heartbeat > s[best].heartbeat)));
         if (better) best = i;
@@ -85,6 +89,7 @@ static bool is_left_behind(const rank_state *s, int count, int i)
 static verdict_culprit follow(const rank_state *s, int count, int who)
 {
     int from = waiter_for(s, count, who), at = who;
+    if (rank_is_unheard(&s[who])) return (verdict_culprit){ CAUSE_UNHEARD, who, from };
     for (int hop = 0; hop < count && s[at].waits; hop++) {
         int next = awaited_by(s, count, at);
         if (next < 0 && is_left_behind(s, count, at)) return (verdict_culprit){ CAUSE_LEFT, who, from };
@@ -104,8 +109,8 @@ static int longest_waiting(const rank_state *s, int count)
 
 verdict_culprit verdict_find(const rank_state *s, int count)
 {
-    static bool (*const is[])(const rank_state *s) = { rank_is_dead, rank_is_stopped, rank_is_absent, rank_is_unheard };
-    for (int i = 0; i < 4; i++) {
+    static bool (*const is[])(const rank_state *s) = { rank_is_dead, rank_is_stopped, rank_is_absent };
+    for (int i = 0; i < 3; i++) {
         int who = first_that(s, count, is[i]);
         if (who >= 0) return (verdict_culprit){ (cause)i, who, waiter_for(s, count, who) };
     }

@@ -3,8 +3,9 @@
 #include "machine/watch/state.h"
 #include <stddef.h>
 
-/* In the order in which they are believed; BEHIND: has not entered what others wait for; LEFT: so too, since
- * it waits for what all others have completed; UNDELIVERED: all have entered it, and it does not end. */
+/* GONE, STOPPED and ABSENT in the order in which they are believed; UNHEARD: nothing is known of its node; BEHIND: has
+ * not entered what others wait for; LEFT: so too, since it waits for what all others have completed; UNDELIVERED: all
+ * have entered it, and it does not end. */
 typedef enum {
     CAUSE_GONE,
     CAUSE_STOPPED,
@@ -24,4 +25,6 @@ typedef struct {
 verdict_culprit verdict_find(const rank_state *states, int count);
 /* What every rank does, of many those that differ, and a sentence that names the culprit; times against now. */
 enum { VERDICT_BYTES = 1 << 15 };
+void verdict_table(const rank_state *states, int count, double now,
+                   char text[VERDICT_BYTES]); /* without the sentence */
 void verdict_say(const rank_state *states, int count, double quiet, double now, char text[VERDICT_BYTES]);

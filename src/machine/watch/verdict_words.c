@@ -93,8 +93,7 @@ static void describe(const rank_state *s, char line[LINE])
 {
     words w = { line, LINE, 0 };
     line[0] = 0;
-    add_doing(&w, s);
-    add(&w, ": ");
+    if (!rank_is_unheard(s) || s->pid) add_doing(&w, s), add(&w, ": ");
     add_state(&w, s);
 }
 
@@ -141,10 +140,22 @@ static void add_table(words *w, const rank_state *s, int count, double now)
 
 static void add_while(words *w, const rank_state *s)
 {
-    if (rank_is_absent(s)) return;
+    if (rank_is_absent(s) || s->pid == 0) return;
     add(w, " (pid %d, ", (int)s->pid);
     add_doing(w, s);
     add(w, ")");
+}
+
+/* Of whose group others are not heard of either: the one at fault may be any of them. */
+static void add_others(words *w, const rank_state *s, int count, const rank_state *who, const watch_event *e)
+{
+    int others = 0;
+    for (int m = 0; m < e->group.size; m++) {
+        int rank = watch_member(&e->group, m);
+        if (rank >= count || &s[rank] == who || !rank_is_unheard(&s[rank])) continue;
+        if (others++ < SHOWN) add(w, " or rank %d on %s", rank, s[rank].host);
+    }
+    if (others > SHOWN) add(w, " or another of that group");
 }
 
 static void add_culprit(words *w, const rank_state *s, int count, const verdict_culprit *c)
@@ -154,9 +165,8 @@ static void add_culprit(words *w, const rank_state *s, int count, const verdict_
     bool is_behind = c->cause == CAUSE_BEHIND || c->cause == CAUSE_LEFT;
     add(w, "xgsw: rank %d on %s", who->rank, who->host);
     add_while(w, who);
-    if (c->cause == CAUSE_UNDELIVERED && e && e->group.size > count)
-        add(w, " waits for ranks of other nodes, of which nothing is known: ");
-    else if (c->cause == CAUSE_UNDELIVERED) add(w, " and all that it needs have entered what does not end: ");
+    if (c->cause == CAUSE_UNHEARD && e) add_others(w, s, count, who, e);
+    if (c->cause == CAUSE_UNDELIVERED) add(w, " and all that it needs have entered what does not end: ");
     else if (is_behind) add(w, e && rank_has_entered(who, e) ? " is stuck in " : " has not entered ");
     else {
         add(w, " ");
@@ -164,11 +174,19 @@ static void add_culprit(words *w, const rank_state *s, int count, const verdict_
         if (e) add(w, "; rank %d waits for ", s[c->waiting].rank);
     }
     if (e) add_event(w, e);
-    if (e && c->cause < CAUSE_BEHIND && e->group.key && !rank_has_entered(who, e)) add(w, ", which it has not entered");
+    if (e && c->cause < CAUSE_UNHEARD && e->group.key && !rank_has_entered(who, e))
+        add(w, ", which it has not entered");
     if (!is_behind) return;
     add(w, "; it ");
     add_state(w, who);
     if (c->cause == CAUSE_LEFT) add(w, ", which all others have completed");
+}
+
+void verdict_table(const rank_state *s, int count, double now, char text[VERDICT_BYTES])
+{
+    words w = { text, VERDICT_BYTES, 0 };
+    text[0] = 0;
+    add_table(&w, s, count, now);
 }
 
 void verdict_say(const rank_state *s, int count, double quiet, double now, char text[VERDICT_BYTES])

@@ -9,7 +9,6 @@
 
 /* POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
 enum { POLLS = 8 };
-static const double CONNECT = 6.0;
 
 watch_process watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
 
@@ -113,14 +112,12 @@ static void take_slot(board *b, int slot)
     watch.board = b;
 }
 
-/* Signals are the main thread's. */
-static void start_thread(void)
+void watch_begin_thread(pthread_t *thread, void *(*run)(void *))
 {
     sigset_t all, before;
     sigfillset(&all);
-    watch.main = pthread_self();
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&watch.thread, NULL, watch_thread, NULL)) FAIL("no thread that watches the run");
+    if (pthread_create(thread, NULL, run, NULL)) FAIL("no thread that watches the run");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -136,7 +133,8 @@ void watch_start(void)
     if (!b && (!(b = board_alone()) || !board_claim(b, 0, rank))) FAIL("no memory to watch the run");
     take_slot(b, slot);
     watch_doing("starting MPI", -1);
-    start_thread();
+    watch.main = pthread_self();
+    watch_begin_thread(&watch.thread, watch_thread);
 }
 
 void watch_leave(const char *asked)
@@ -170,24 +168,15 @@ void watch_world(int rank, int ranks)
     watch.ranks = ranks;
 }
 
-link_address watch_address(void)
+node_place watch_place(void)
 {
     board *b = watch.board;
-    if (watch.slot != 0) return (link_address){ .board = 0 };
-    link_address here = link_listen();
-    here.board = b->identity;
-    here.slots = (uint16_t)b->slots;
+    node_place here = { .board = b->identity, .slots = watch.slot == 0 ? b->slots : 0 };
+    watch_text(here.host, sizeof here.host, own()->host);
     return here;
 }
 
-/* Waits for the connection, lest a rank be lost before it is known. */
-void watch_connect(const link_address *everybody)
-{
-    links *l = link_open(everybody, watch.ranks, watch_board());
-    if (!l) FAIL("no memory for what nodes tell each other");
-    watch.link = l;
-    for (double began = clock_seconds(); !watch.linked && clock_seconds() - began < CONNECT;) watch_rest();
-}
+void watch_places(const node_place *of_rank) { watch.place = of_rank; }
 
 /* Where the watch ends the run, the main thread does not. */
 void watch_ending(void)

@@ -3,7 +3,7 @@
  * anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the one that is behind is
  * named, and every rank ends with status 86. */
 #pragma once
-#include "machine/watch/link.h"
+#include "machine/watch/state.h"
 
 void watch_start(void);
 /* In place of it, in a process that answers what needs no ranks and does not start MPI: ranks of its node that would
@@ -16,9 +16,9 @@ void watch_world(int rank, int ranks);
 uint64_t watch_board(void);
 bool watch_move(const char *name, int slot, int slots);
 void watch_forget(void);
-/* The run spans nodes: where this rank is reached if it stands for its board; then everybody's. */
-link_address watch_address(void);
-void watch_connect(const link_address *everybody);
+/* Returns the node of this rank. Then takes those of all ranks, where the run spans nodes; they stay as they are. */
+node_place watch_place(void);
+void watch_places(const node_place *of_rank);
 /* This rank ends the run itself; does not return where the watch ends it already. */
 void watch_ending(void);
 /* MPI has ended: waits until all ranks of the node have come here. */

@@ -1,4 +1,4 @@
-/* The thread that watches: looks at the board, talks to other nodes, judges, and ends the run. */
+/* The thread that watches: looks at the board, judges, and ends the run. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/watch/process.h"
@@ -17,13 +17,14 @@ enum { LOOK_MILLISECONDS = 50 };
  * not see what happened meanwhile. GRACE: some launchers give the others of one that is gone a second. LEFT: a script
  * that asked may still start a run. TOLD: for the one that speaks. */
 static const double FRESH = 1.0, GAP = 5.0, GRACE = 0.2, LEFT = 10.0, TOLD = 2.0;
-/* Nodes may start so many times a rank's patience apart. */
-static const double START = 10.0;
+/* So many times a rank's patience nodes may start apart, or work for all ranks without a word. */
+static const double FAR = 10.0;
+/* Seconds in which other nodes hear that the run ends, or each says what it knows, before the first one ends it. */
+static const double OTHERS = 1.5;
 
 static struct {
     uint64_t seen;
     double seen_at, looked_at, gone_at, left_at;
-    bool said;
 } thread;
 
 void watch_rest(void)
@@ -32,8 +33,7 @@ void watch_rest(void)
     nanosleep(&pause, NULL);
 }
 
-/* The first whose thread is awake speaks for the node. */
-static bool speaks(const board *b, double now)
+bool watch_speaks(const board *b, double now)
 {
     for (int i = 0; i < watch.slot; i++)
         if (b->slot[i].presence == RANK_HERE && now - b->slot[i].tick < FRESH) return false;
@@ -64,15 +64,15 @@ static bool is_held_here(const board *b, const watch_event *e, double now)
     return false;
 }
 
-/* Of what ranks of other nodes do nothing is known: who waits for them waits on, but not for ever for their start. */
+/* Tells whether this node may judge a wait by itself. It does not know what ranks of other nodes do for all ranks: such
+ * a wait is not judged at once, but in the end. */
 static bool may_judge(const board *b, const watch_event *e, double patiences, double now)
 {
-    bool sees_all = !watch.link && b->slots == watch.ranks, starts = !watch.link && e->order == 1;
-    return e->group.key != WORLD_KEY || sees_all || (starts && patiences > START) || is_held_here(b, e, now);
+    bool sees_all = b->slots == watch.ranks;
+    return e->group.key != WORLD_KEY || sees_all || patiences > FAR || is_held_here(b, e, now);
 }
 
-/* The least that a rank would wait of those that have waited longer; 0: none has. */
-static double exceeded_limit(const board *b, bool alone, double now)
+double watch_exceeded(const board *b, bool alone, double now)
 {
     double least = 0.0;
     for (int i = 0; i < b->slots; i++) {
@@ -119,13 +119,12 @@ static void hold_main_thread(void)
 
 static void end_run(int status)
 {
-    if (status == STATUS_HANG) hold_main_thread();
     watch.over = true;
     board_forget(watch.name);
     fail_end(status);
 }
 
-static void read_board(const board *b, double now, rank_state *s)
+void watch_read_board(const board *b, double now, rank_state *s)
 {
     for (int i = 0; i < b->slots; i++) {
         board_read(b, i, now, &s[i]);
@@ -148,6 +147,9 @@ static void end_saying(board *b, const char *text, int status)
 {
     ssize_t unused = write(STDERR_FILENO, text, strlen(text));
     (void)unused;
+    double rest = watch.place ? OTHERS : 0.0;
+    if (status == STATUS_HANG) hold_main_thread();
+    for (double began = clock_seconds(); clock_seconds() - began < rest;) watch_rest();
     b->told = status;
     end_run(status);
 }
@@ -159,11 +161,11 @@ static void add_what_is_left(char *text, size_t length)
     if (leaves) snprintf(text + used, length - used, "xgsw: %s\n", leaves);
 }
 
-static void tell(board *b, const rank_state *s, int count, double quiet)
+void watch_tell(board *b, const rank_state *all, double quiet)
 {
     static char text[VERDICT_BYTES + WATCH_SENTENCE];
     if (!may_tell(b)) return;
-    verdict_say(s, count, quiet, clock_seconds(), text);
+    verdict_say(all, watch.ranks, quiet, clock_seconds(), text);
     add_what_is_left(text, sizeof text);
     end_saying(b, text, STATUS_HANG);
 }
@@ -185,72 +187,52 @@ static void refuse_without(board *b, int slot)
 /* The one that speaks may be stopped itself. */
 static void obey(const board *b)
 {
+    hold_main_thread();
     for (double began = clock_seconds(); !b->told && clock_seconds() - began < TOLD;) watch_rest();
     end_run(b->told ? b->told : STATUS_HANG);
 }
 
-static rank_state *states_of(int count)
+rank_state *watch_all_states(const board *b, double now)
 {
-    rank_state *s = calloc((size_t)count, sizeof *s);
-    if (!s) end_run(STATUS_HANG);
-    return s;
+    const node_place *place = watch.place;
+    rank_state *all = calloc((size_t)watch.ranks, sizeof *all), *here = calloc((size_t)b->slots, sizeof *here);
+    if (!all || !here) end_run(STATUS_HANG);
+    for (int i = 0; i < watch.ranks; i++) {
+        all[i] = (rank_state){ .rank = i };
+        rank_lose(&all[i]);
+        watch_text(all[i].host, sizeof all[i].host, place ? place[i].host : "another node");
+    }
+    watch_read_board(b, now, here);
+    for (int i = 0; i < b->slots; i++)
+        if (here[i].rank >= 0 && here[i].rank < watch.ranks) all[here[i].rank] = here[i];
+    free(here);
+    return all;
 }
 
-static void judge_node(board *b, const node_word *word, double now)
+double watch_patience(void) { return watch.own->limit + watch.own->allowance; }
+/* An idle node looks for a question once in an eighth of the patience; the rest is for the file system. */
+double watch_lateness(void) { return 0.25 * watch_patience() + 3.0; }
+
+/* Tells whether the node of rank 0 may still judge. */
+static bool is_judged_elsewhere(double excess, double now)
 {
-    if (!word->gone && (word->limit == 0.0 || word->quiet <= word->limit)) return;
-    rank_state *s = states_of(b->slots);
-    read_board(b, now, s);
-    tell(b, s, b->slots, word->quiet);
-    free(s);
+    return watch.shares && (excess < watch_lateness() || now - watch.heard < watch_lateness());
 }
 
-static void judge_run(board *b, links *l, double now)
-{
-    node_word word = link_word(l, now);
-    if (!word.gone && (word.limit == 0.0 || word.quiet <= word.limit)) return;
-    rank_state *s = states_of(watch.ranks);
-    link_states(l, now, s);
-    link_end(l);
-    tell(b, s, watch.ranks, word.quiet);
-    free(s);
-}
-
-static void say_unreached(const links *l, double now)
-{
-    int n = link_unreached(l, now);
-    if (n == 0 || thread.said || !link_judges(l)) return;
-    fprintf(stderr, "xgsw: %d nodes cannot be reached by TCP: a hang is judged by each node for itself\n", n);
-    thread.said = true;
-}
-
-static bool talk(board *b, links *l, const node_word *word, double now)
-{
-    rank_state *s = states_of(b->slots);
-    read_board(b, now, s);
-    states_turn(s, b->slots, now);
-    bool ends = link_talk(l, word, s, now);
-    free(s);
-    return ends;
-}
-
-/* For its node, of which this rank speaks. */
+/* For its node, for which this rank speaks. */
 static void judge(board *b, double quiet, double now)
 {
-    links *l = watch.link;
     if (!one_is_gone(b) || thread.gone_at == 0.0) thread.gone_at = now;
     bool gone = now - thread.gone_at > GRACE;
     int left = who_left(b);
     if (left < 0 || thread.left_at == 0.0) thread.left_at = now;
     if (now - thread.left_at > LEFT) refuse_without(b, left);
-    node_word word = { quiet, exceeded_limit(b, false, now), gone };
-    if (l && talk(b, l, &word, now)) b->alarm = b->told = STATUS_HANG;
-    if (l) watch.linked = link_made(l);
-    if (l) say_unreached(l, now);
-    if (l && link_judges(l)) judge_run(b, l, now);
-    if (l && !link_is_alone(l, now) && !gone) return;
-    word.limit = exceeded_limit(b, true, now);
-    judge_node(b, &word, now);
+    double limit = watch_exceeded(b, true, now);
+    bool stalls = limit > 0.0 && quiet > limit && !is_judged_elsewhere(quiet - limit, now);
+    if (!gone && !stalls) return;
+    rank_state *all = watch_all_states(b, now);
+    watch_tell(b, all, quiet);
+    free(all);
 }
 
 static void look(board *b)
@@ -258,8 +240,8 @@ static void look(board *b)
     double now = clock_seconds();
     watch.own->tick = now;
     double quiet = quiet_seconds(b, now);
-    if (speaks(b, now)) judge(b, quiet, now);
-    else watch.linked = true;
+    watch.quiet = quiet;
+    if (watch_speaks(b, now)) judge(b, quiet, now);
     if (b->alarm) obey(b);
 }
 

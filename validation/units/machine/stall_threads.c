@@ -1,14 +1,11 @@
-/* What one thread says of itself another reads whole, and what a node says another node. In check-long a sanitizer
- * looks on (machine/thread_races.t). */
+/* What one thread says of itself another reads whole. In check-long a sanitizer looks on (machine/thread_races.t). */
 #include "base/clock.h"
 #include "machine/watch/board.h"
-#include "machine/watch/link.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -60,49 +57,10 @@ static void a_living_rank_keeps_its_slot(void **state)
     assert_true(b->slot[0].rank == 3);
 }
 
-/* A node's letters are larger than what a socket takes at once. At most SECONDS until it is heard; so long its answer
- * may be under way. */
-enum { RANKS = 5000, SECONDS = 10, ANSWER = 1 };
-static bool is_heard(const link_address *everybody, uint64_t own)
-{
-    rank_state *states = calloc(RANKS, sizeof *states);
-    links *l = link_open(everybody, 2 * RANKS, own);
-    const node_word word = { .quiet = 0.0 };
-    bool made = false;
-    for (double began = clock_seconds(); l && states && !made && clock_seconds() - began < SECONDS; usleep(10000)) {
-        link_talk(l, &word, states, clock_seconds());
-        made = link_made(l);
-    }
-    for (double heard = clock_seconds(); made && clock_seconds() - heard < ANSWER; usleep(10000))
-        link_talk(l, &word, states, clock_seconds());
-    free(states);
-    return made;
-}
-
-/* The first node judges, and need not know where the other listens. */
-static void nodes_of_many_ranks_hear_each_other(void **state)
-{
-    link_address *everybody = calloc(2 * RANKS, sizeof *everybody);
-    int ends[2], status = 1;
-    assert_int_equal(pipe(ends), 0);
-    everybody[RANKS] = (link_address){ .board = 2, .slots = RANKS };
-    pid_t other = fork();
-    if (other == 0) _exit(read(ends[0], everybody, sizeof *everybody) < 1 || !is_heard(everybody, 2));
-    everybody[0] = link_listen();
-    everybody[0].board = 1;
-    everybody[0].slots = RANKS;
-    assert_int_equal(write(ends[1], everybody, sizeof *everybody), sizeof *everybody);
-    assert_true(is_heard(everybody, 1));
-    assert_int_equal(waitpid(other, &status, 0), other);
-    assert_int_equal(status, 0);
-    free(everybody);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(an_event_is_read_whole),
-                                        cmocka_unit_test(a_living_rank_keeps_its_slot),
-                                        cmocka_unit_test(nodes_of_many_ranks_hear_each_other) };
+                                        cmocka_unit_test(a_living_rank_keeps_its_slot) };
     if (!(b = board_alone()) || !board_claim(b, 0, 3)) return 1;
     return cmocka_run_group_tests_name("stall_threads", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Temporary name, fsync, rename, fsync of the folder. */
-#include "bench/record/replace.h"
+#include "base/replace.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
