@@ -32,8 +32,8 @@ case, lines = results(run), run.stdout.splitlines()
 tap.ok(run.returncode == 1 and len(case) == 5 and [c["verdict"] for c in case] == ["PASSED"] * 4 + ["SKIPPED"],
        "a run that is NOT ACCEPTED ends with status 1", run.stdout[-600:] + run.stderr)
 tap.ok(re.fullmatch(
-    r"NOT ACCEPTED: case 1: [\d.]+ tokens/s, expected 1000000000000.0 tokens/s less 50 %(; NOT VALID: .+)?; 4 of 5 cases "
-    r"computed correctly, \d results? VALID, 1 SKIPPED", lines[-1]),
+    r"NOT ACCEPTED: case 1: [\d.]+ tokens/s, expected 1000000000000.0 tokens/s less 50 %(; NOT VALID: .+)?; "
+    r"4 of 5 cases computed correctly, \d results? VALID, 1 SKIPPED", lines[-1]),
     "its last line says so, and why", "\n".join(lines[-3:]))
 by_validity = ("NOT ACCEPTED", "ACCEPTED")[case[2]["valid"]]
 tap.ok([c["acceptance"] for c in case] == ["NOT ACCEPTED", "NOT ACCEPTED", by_validity, "", ""]
@@ -60,8 +60,8 @@ tap.ok(soak["completed"] == len(soak["losses"]) >= 12 and took >= 1.2 and (neede
 tap.ok(soak["losses"][:12] == plain["losses"], "its losses are those of a case that ends earlier, bit for bit")
 table = [line for line in lines[lines.index(next(line for line in lines if line.startswith("case "))):]]
 rows = [line.split()[5:8] for line in table if re.match(r" +\d+  ", line)]
-tap.ok(table[0].split()[5:7] == ["layout", "repeat"] and rows[0] == ["data", "2", "1/2"] and rows[4][:2] == ["tensor", "4"],
-       "the last table tells layouts and repeats apart", table)
+tap.ok(table[0].split()[5:7] == ["layout", "repeat"] and rows[0] == ["data", "2", "1/2"]
+       and rows[4][:2] == ["tensor", "4"], "the last table tells layouts and repeats apart", table)
 log = os.path.join(DECKS.name, "accept.log")
 with open(log, "w", encoding="utf-8") as file:
     file.write(run.stdout)
@@ -87,9 +87,11 @@ tap.ok(run.returncode == 3 and run.stdout.splitlines()[-1].startswith("NOTHING T
 deck = deck_file(SMALL + skipped + "[llama3.1-8b]\n")
 run = alone(deck)
 tap.ok(run.returncode == 0 and run.stdout.splitlines()[-1] ==
-       "PASSED, but no result is VALID: case 2: check off; 1 of 2 cases computed correctly, 0 results VALID, 1 SKIPPED", "one that skips a case ends with 0", run.stdout)
+       "PASSED, but no result is VALID: case 2: check off; 1 of 2 cases computed correctly, 0 results VALID, 1 SKIPPED",
+       "one that skips a case ends with 0", run.stdout)
 run = alone("--strict", deck)
-tap.ok(run.returncode == 1 and run.stdout.splitlines()[-1].startswith("FAILED, as --strict asks: case 2: "), "but fails with --strict", run.stdout)
+tap.ok(run.returncode == 1 and run.stdout.splitlines()[-1].startswith("FAILED, as --strict asks: case 2: "),
+       "but fails with --strict", run.stdout)
 
 # --- on paper ---
 run = alone("--dry-run", "--ranks", "8", deck_file("expect = reference\nrepeats = 3\n[llama3.1-8b]\nsize = full\n"

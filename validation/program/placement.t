@@ -76,7 +76,8 @@ REFUSED = (
 )
 with ThreadPoolExecutor(3) as pool:
     refused = [pool.submit(run, command, variables) for command, variables, _ in REFUSED]
-    split = pool.submit(run, *two_nodes(2, "-x", "OMP_NUM_THREADS", "--map-by", "node", XGSW, "tensor.dat", "--verbose"))
+    split = pool.submit(run, *two_nodes(2, "-x", "OMP_NUM_THREADS", "--map-by", "node", XGSW, "tensor.dat",
+                                        "--verbose"))
     preloaded = pool.submit(run, unlike("env", "LD_PRELOAD=" + slow, XGSW, "a.dat"))
     asked = pool.submit(run, [*every, XGSW, "--help"])
     scripts = pool.submit(run, unlike("sh", "-c", f"{XGSW} --version >/dev/null; sleep 4; {XGSW} a.dat",

@@ -79,7 +79,8 @@ def stop(way):
         wrong += [f"status {status}"] * (status != 75)
         wrong += [f"said {said and said[0]}, printed {len(printed_steps(text))}, recorded {steps}"] * (
             not said or not int(said[1]) == steps == len(printed_steps(text)) or steps < 20)
-        wrong += ["it does not end with INTERRUPTED"] * (not text.strip().splitlines()[-1].startswith("INTERRUPTED: case 1: "))
+        ends = text.strip().splitlines()[-1]
+        wrong += [f"it ends with {ends}"] * (not ends.startswith("INTERRUPTED: case 1: "))
         code, words = validate(place)
         wrong += [f"validate.py: {code} {words}"] * (code != 75 or "INCOMPLETE: case 1 was interrupted" not in words[0])
         wrong += ["a journal is left"] * (place.names(".journal") != [])

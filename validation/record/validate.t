@@ -264,7 +264,7 @@ def write_log(folder, sample, change=lambda item: item, loss="%.6f"):
             seconds = case["ranks/rank_seconds"][:, 0]
             plain = lambda v: v.decode() if isinstance(v, bytes) else v.item() if abs(v) < float("inf") else None
             item = {name: plain(case.attrs[name]) for name in ("case", "precision", "verdict")}
-            item.update({name: plain(results[name][()]) for name in ("mean_seconds", "tokens_per_second", "recipe_mfu")})
+            item.update((name, plain(results[name][()])) for name in ("mean_seconds", "tokens_per_second", "recipe_mfu"))
             item.update(residual=plain(checked["residual"][()]), valid=bool(results["valid"][()]))
             out.write(f"Case {item['case']} is written\n")
             for step in range(results["completed"][()]):
@@ -283,7 +283,8 @@ def logs(folder, sample):
          lambda item: {**item, "tokens_per_second": item["tokens_per_second"] * (1 + 1e-13)})
     case("an output with another residual fails", 1, ["printed residual"], lambda item: {**item, "residual": 1.0})
     case("an output with other losses fails", 1, ["printed losses", "of step 0, recorded"], loss="%.5f")
-    case("an output with another precision fails", 1, ["printed precision fp4"], lambda item: {**item, "precision": "fp4"})
+    case("an output with another precision fails", 1, ["printed precision fp4"],
+         lambda item: {**item, "precision": "fp4"})
     case("an output without the case fails", 1, ["no XGSW_RESULT line"], lambda item: {**item, "case": 99})
     case("an output that lacks a number cannot be read", 2,
          ["log cannot be read as output of a run: an XGSW_RESULT line has no residual"],
