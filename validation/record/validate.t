@@ -264,7 +264,8 @@ def write_log(folder, sample, change=lambda item: item, loss="%.6f"):
             seconds = case["ranks/rank_seconds"][:, 0]
             plain = lambda v: v.decode() if isinstance(v, bytes) else v.item() if abs(v) < float("inf") else None
             item = {name: plain(case.attrs[name]) for name in ("case", "precision", "verdict")}
-            item.update((name, plain(results[name][()])) for name in ("mean_seconds", "tokens_per_second", "recipe_mfu"))
+            names = "mean_seconds", "tokens_per_second", "recipe_mfu"
+            item.update((name, plain(results[name][()])) for name in names)
             item.update(residual=plain(checked["residual"][()]), valid=bool(results["valid"][()]))
             out.write(f"Case {item['case']} is written\n")
             for step in range(results["completed"][()]):
