@@ -101,7 +101,7 @@ def printed_steps(text):
         begins, step = CASE.match(line), STEP.search(line)
         if begins:
             case = int(begins[1])
-        if step and line.endswith(" s"):
+        if step and "consumed_samples: " in line:
             steps[case, int(step[1])] = step[2]
     return steps
 

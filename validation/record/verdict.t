@@ -82,7 +82,7 @@ def main():
     seeds(tap, place)
     place.close()
     place = Place(DECK)
-    place.start(0, shim=(shim_path("record/shim"), "print 52 after")).wait(timeout=120)
+    place.start(0, shim=(shim_path("record/shim"), "print 40 after")).wait(timeout=120)
     recovered(tap, place, place.text("out"))
     place.close()
     tap.done()

@@ -155,7 +155,7 @@ static void a_run_ends_by_its_cases(void **state)
         { "afP", false, STATUS_FAILED,
           "NOT ACCEPTED: case 1: missed; 2 of 3 cases computed correctly, 2 results VALID" },
         { "ps", true, STATUS_FAILED,
-          "FAILED, as --strict asks: case 1: unsteady; 1 of 2 cases computed correctly, 1 result VALID, 1 SKIPPED" },
+          "FAILED, as --strict asks: case 1: too large; 1 of 2 cases computed correctly, 1 result VALID, 1 SKIPPED" },
         { "pn", true, STATUS_FAILED,
           "FAILED, as --strict asks: case 1: unsteady; 2 of 2 cases computed correctly, 1 result VALID" },
         { "pis", true, STATUS_STOPPED,
