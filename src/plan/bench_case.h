@@ -156,9 +156,8 @@ typedef struct {
     bool overlap, weight_gradient_queue;
     execution_order order;
     uint32_t order_seed;
-    bool share_devices, deterministic; /* these six steer GPUs only */
+    bool share_devices, deterministic; /* these five steer GPUs only */
     attention_choice attention;
-    char algorithms[PATH_LENGTH]; /* file of those found for products, or "none" */
     int transfer_sms;
     bool transfer_sms_given;
     double peak_bf16, peak_fp8; /* TFLOP/s of a device that no table knows; 0: not given */

@@ -22,7 +22,7 @@ def run_on(deck, **emulated):
 
 
 def body(settings, record="none"):
-    return (f"record = {record}\ncheck = off\nsteps = 1\nalgorithms = none\n[llama3.1-8b]\nsize = check\n"
+    return (f"record = {record}\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\n"
             f"precision = fp32\n"
             f"tensor = 2\n{settings}\n")
 
@@ -96,7 +96,7 @@ tap.ok("cuBLASLt, 16 multiprocessors left to transfers; transfers NCCL 2.26.5, b
        "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
-    whole = "check = off\nalgorithms = none\nbackend = cuda\n" \
+    whole = "check = off\nbackend = cuda\n" \
             "[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
     run = run_on(f"record = none\n{whole}".replace("layers = 40", "layers = 7"), NCCL_MEGABYTES=5000)
     tap.ok(re.search(r"SKIPPED: needs [0-9.]+ GB of memory on a device of 1 rank, [0-9.]+ GB more than is available "

@@ -13,7 +13,7 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
 KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup minutes repeats seed tokens tensor
     pipeline context expert data shard chunks_per_stage capacity micro_batch global_batch sequence layers hidden ffn
     heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap weight_gradient_queue
-    order order_seed share_devices deterministic attention algorithms transfer_sms peak_bf16 peak_fp8 learning_rate
+    order order_seed share_devices deterministic attention transfer_sms peak_bf16 peak_fp8 learning_rate
     learning_rate_warmup check expect tolerance fault stall_seconds time_limit""".split()
 
 tap = Tap()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from validate import resolve
 
 KEYS_TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "keys.txt")
-SINGLE = ("record", "algorithms", "fault")              # whose value is no list
+SINGLE = ("record", "fault")              # whose value is no list
 OF_RUN = ("record",)                                    # one for the whole run, in whichever section
 REALS = ("learning_rate",)                              # whose bounds look like integers
 

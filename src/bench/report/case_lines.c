@@ -34,9 +34,8 @@ static void say_layout(const bench_case *c)
     if (n[AXIS_PIPELINE] > 1)
         say("Schedule   %s, chunks_per_stage %d\n", schedule_name(c->schedule), c->layout.chunks_per_stage);
     if (c->backend == BACKEND_CUDA)
-        say("Devices    deterministic %s, attention %s, algorithms %s, %d multiprocessors for transfers by kernels\n",
-            c->deterministic ? "yes" : "no", attention_name(c->attention), c->algorithms,
-            c->layout.ranks > 1 ? c->transfer_sms : 0);
+        say("Devices    deterministic %s, attention %s, %d multiprocessors for transfers by kernels\n",
+            c->deterministic ? "yes" : "no", attention_name(c->attention), c->layout.ranks > 1 ? c->transfer_sms : 0);
     if (c->order == ORDER_HOSTILE) say("Order      hostile, seed %u\n", c->order_seed);
     if (c->fault.kind != FAULT_NONE)
         say("FAULT      %s %s %lld %d is planted: this case must not pass, unless the fault changes nothing\n",

@@ -117,9 +117,6 @@ static const key_row table[KEYS] = {
                             .explanation = "yes: the same bits in every run, on GPUs too (the host's always are)" },
     [KEY_ATTENTION] = { "attention", WORD(attention_names), .fallback = "auto", FIELD(attention),
                         .explanation = "on GPUs; auto: the library's where it is there, else own kernels; own: those" },
-    [KEY_ALGORITHMS] = { "algorithms", .kind = KIND_PATH, .fallback = "xgsw.algorithms", FIELD(algorithms),
-                         .explanation =
-                             "file of the algorithms that trial found for a GPU's products, for later runs, or none" },
     [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .rule = "by tensor", FIELD(transfer_sms),
                            .explanation =
                                "multiprocessors of a GPU for transfers made by kernels: these take no more, and "
@@ -221,6 +218,6 @@ void keys_print(void)
     print_head();
     for (key_id key = 0; key < KEYS; key++) print_row(key);
     say("\nA list of values, separated by blanks, sweeps; the later key of this table varies faster (not record, "
-        "algorithms, fault).\n");
+        "fault).\n");
     print_operations();
 }

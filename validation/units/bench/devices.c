@@ -127,18 +127,15 @@ static void keys_reach_the_machine(void **state)
     bench_case c = case_of(head, world_ranks());
     machine_options on = case_machine(&c);
     assert_false(on.tuning.deterministic || on.tuning.own_attention || on.shadow);
-    assert_string_equal(on.tuning.algorithm_cache, "xgsw.algorithms");
     assert_int_equal(on.tuning.transfer_multiprocessors, 0);
     assert_int_equal(case_room(&c).groups, 1);
     snprintf(text, sizeof text, "%stensor = %d\n", head, world_ranks());
     c = case_of(text, world_ranks());
     assert_int_equal(case_room(&c).multiprocessors, world_ranks() > 1 ? 16 : 0);
-    snprintf(text, sizeof text, "%s%s", head,
-             "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 9\n");
+    snprintf(text, sizeof text, "%s%s", head, "deterministic = yes\nattention = own\ntransfer_sms = 9\n");
     c = case_of(text, world_ranks());
     on = case_machine(&c);
     assert_true(on.tuning.deterministic && on.tuning.own_attention);
-    assert_null(on.tuning.algorithm_cache);
     assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 9 : 0);
 }
 
