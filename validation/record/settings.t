@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [HERE]
 import runs  # noqa: E402, F401  (sets the path, and asks for h5py)
 from program import Tap, alone  # noqa: E402
-from validate import catalogue, deck, schema  # noqa: E402
+from validate import catalogue, deck, rules, schema  # noqa: E402
 from validate.findings import Findings  # noqa: E402
 from validate.record import read_record  # noqa: E402
 
@@ -89,11 +89,14 @@ def keys_drawn(tap):
 
 
 def tables(tap):
-    for option, path in (("--keys", deck.KEYS_TABLE), ("--fields", schema.FIELDS_TABLE)):
+    for options, path in ((("--keys", "--keys developer"), deck.KEYS_TABLE), (("--fields",), schema.FIELDS_TABLE)):
+        printed = "".join(alone(*option.split()).stdout for option in options)
         with open(path, encoding="utf-8") as file:
-            same = file.read() == alone(option).stdout
-        name = os.path.relpath(path)
-        tap.ok(same, f"{name} is what xgsw {option} prints", f"./xgsw {option} > {name}")
+            same = file.read() == printed
+        name, program = os.path.relpath(path), "; ".join(f"./xgsw {option}" for option in options)
+        tap.ok(same, f"{name} is what xgsw {' and '.join(options)} print", f"({program}) > {name}")
+    developers = alone("--keys", "developer").stdout.split("\n\n")[0].split("\n")[1:]
+    tap.ok([line.split()[0] for line in developers] == list(rules.DEVELOPER_KEYS), "rules.py knows the keys for developers")
 
 
 def main():

@@ -30,11 +30,10 @@ class Section:
 
 
 def read_keys(path=KEYS_TABLE):
-    """name -> (values, default), in the order of the table, as `xgsw --keys` prints it."""
+    """name -> (values, default), in the order of the tables of `xgsw --keys` and `xgsw --keys developer`."""
     with open(path, encoding="utf-8") as file:
-        table = file.read().split("\n\n")[0].split("\n")
-    return {name: (values, default) for name, values, default, _ in
-            (re.split(r"\s{2,}", line, maxsplit=3) for line in table[1:])}
+        rows = [re.split(r" {2,}", line, maxsplit=3) for line in file]
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 4 and row[0] != "key"}
 
 
 KEYS = read_keys()

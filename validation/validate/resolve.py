@@ -9,7 +9,7 @@ from validate.record import RULES_VERSION
 LAYOUT = ("tensor", "pipeline", "context", "expert", "data", "shard", "chunks_per_stage")
 UNIT = ("tensor", "context", "pipeline", "shard")          # ranks that one data rank spans
 # Keys whose default is a rule; the others' is the table's.
-RULED = ("tokens", "recompute", "sharding", "schedule", "strips", "order_seed", "transfer_sms", "learning_rate",
+RULED = ("tokens", "recompute", "sharding", "schedule", "strips", "transfer_sms", "learning_rate",
          "learning_rate_warmup", "micro_batch", "global_batch", *LAYOUT, *SHAPE)
 
 
@@ -85,6 +85,8 @@ def take_shape(c):
     w, check = c.w, c["size"] == "check"
     shape = full_shape(c) if c["size"] == "full" else check_shape(c) if check else w.small
     positions = 2 * shape[-1] if check else w.position_rows
+    if w.full[3] == w.full[4] and "heads" in c.given:
+        c.rule("kv_heads", c["heads"])
     for key, value in zip(SHAPE, shape):
         c.rule(key, value)
     std = w.init_std if c["size"] == "full" else catalogue.init_std_of_width(w, c["hidden"])
@@ -138,7 +140,6 @@ def take_recipe(c):
     c.rule("recompute", c.w.recompute)
     c.rule("sharding", unsharded(c, c.w.sharding))
     c.rule("transfer_sms", 16 if c["tensor"] > 1 else 0)
-    c.rule("order_seed", c["seed"])
     c.rule("schedule", by_chunks(c))
 
 

@@ -53,7 +53,7 @@ static void knows_its_defaults(void **state)
     assert_int_equal(c.schedule, SCHEDULE_1F1B);
     assert_true(c.overlap);
     assert_int_equal(c.order, ORDER_SUBMITTED);
-    assert_int_equal(c.order_seed, c.seed);
+    assert_int_equal(c.order_seed, 1);
     assert_int_equal(c.check, CHECK_FULL);
     assert_int_equal(c.fault.kind, FAULT_NONE);
     assert_true(c.stall_seconds == 60.0);
@@ -219,6 +219,7 @@ static void keys_are_found(void **state)
         assert_int_equal(key_find(text_of(key_at(key)->name)), key);
         assert_int_equal(key_nearest(text_of(key_at(key)->name)), key);
         assert_true((key_at(key)->fallback == NULL) != (key_at(key)->rule == NULL));
+        assert_true(key < USER_KEYS || key_at(key)->fallback);
     }
     assert_int_equal(key_find(text_of("nonsense")), KEYS);
 }
