@@ -101,8 +101,10 @@ static void say_steadiness(const case_result *r)
 static void say_slow_steps(const case_result *r)
 {
     if (!r->slow_steps) return;
-    say("Slow steps %lld took more than %.3g times the median: %s%s\n", (long long)r->slow_steps, SLOW_STEP,
-        r->slow_step_names, r->slow_steps > SLOW_STEPS_NAMED ? ", ..." : "");
+    say("Slow steps %lld took more than %.3g times the median: %s", (long long)r->slow_steps, SLOW_STEP,
+        r->slow_step_names);
+    if (r->slow_steps > SLOW_STEPS_NAMED) say(" and %lld more", (long long)r->slow_steps - SLOW_STEPS_NAMED);
+    say("\n");
 }
 
 /* The last repeat is judged by the means of all. */

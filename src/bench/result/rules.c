@@ -136,8 +136,10 @@ static void as_long_as_asked(case_result *r)
     if (minutes >= r->given->minutes) return;
     if (r->stopped) result_invalidate(r, "a soak of %.4g minutes, not %.4g", minutes, r->given->minutes);
     else
-        result_invalidate(r, "a soak of %.4g minutes, not %.4g: %lld steps of %d ranks are the most that are kept",
-                          minutes, r->given->minutes, (long long)r->completed, r->given->layout.ranks);
+        result_invalidate(
+            r,
+            "a soak of %.4g minutes, not %.4g: %lld steps of %d ranks are the most that are kept; give fewer minutes",
+            minutes, r->given->minutes, (long long)r->completed, r->given->layout.ranks);
 }
 
 /* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are

@@ -97,7 +97,7 @@ static void own_layout(bench_case *c)
     plant(split_as_it_likes, PROXY, own_layout(c), r->placement.across[AXIS_TENSOR] = true, "")                        \
     plant(unlike_before, HOST, c->repeats = 2, spread_means(r), "the means of 2 repeats spread by 5.0 %")              \
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
-          "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept")                         \
+          "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \
     plant(other_libraries, HOST, , WRITE(r->libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")         \
     plant(preloaded, RECIPE, , WRITE(r->preloaded, "a.so answers time"), "preloaded: a.so answers time")               \
     plant(loss_no_number, HOST, , r->loss[5] = NAN, "not a number")                                                    \
