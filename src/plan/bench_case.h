@@ -172,7 +172,6 @@ typedef struct {
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */
     double recipe_block_flops_per_sequence, model_block_flops_per_sequence; /* of these, the blocks' products */
     char skipped[REASON_LENGTH];   /* non-empty: cannot be laid out or run; why */
-    char not_built[REASON_LENGTH]; /* non-empty: described by a dry run, skipped by a run; why */
 } bench_case;
 
 const char *size_name(case_size size);

@@ -110,6 +110,5 @@ void draft_resolve(case_draft *d)
     count_flops(&d->c, d->workload->formula);
     resolve_names(d);
     recipe_compare(d);
-    built_reasons(&d->c, true, d->c.not_built); /* without the backend: a case on paper needs none */
     draft_compare(d);
 }

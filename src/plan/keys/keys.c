@@ -183,12 +183,10 @@ const char *key_remedy(text_view name, char out[KEY_REMEDY])
 
 static void print_row(key_id key)
 {
-    char values[KEY_SENTENCE], built[KEY_SENTENCE] = "";
+    char values[KEY_SENTENCE];
     key_values(key, values);
     const key_row *row = key_at(key);
-    if (row->built) snprintf(built, sizeof built, "; trained so far: %s", row->built);
-    say("%-20s  %-28s  %-15s  %s%s\n", row->name, values, row->fallback ? row->fallback : row->rule, row->explanation,
-        built);
+    say("%-20s  %-28s  %-15s  %s\n", row->name, values, row->fallback ? row->fallback : row->rule, row->explanation);
 }
 
 static void print_rows(key_id from, key_id to)

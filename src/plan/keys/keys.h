@@ -72,7 +72,6 @@ typedef struct {
     int64_t low, high;        /* KIND_INTEGER */
     bool takes_word;          /* KIND_INTEGER: a word stands for the first 32 bits of its SHA-256 */
     double least, most;       /* KIND_REAL, KIND_FACTOR */
-    const char *built;        /* the words that are trained so far; a run skips cases with others. NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
     const char *rule;         /* that rule, in words; NULL: there is a fallback */
     size_t offset, bytes;     /* field of bench_case */
