@@ -171,7 +171,7 @@ typedef struct {
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */
     double recipe_block_flops_per_sequence, model_block_flops_per_sequence; /* of these, the blocks' products */
-    char skipped[REASON_LENGTH];   /* non-empty: cannot be laid out or run; why */
+    char skipped[REASON_LENGTH]; /* non-empty: cannot be laid out or run; why */
 } bench_case;
 
 const char *size_name(case_size size);
