@@ -96,7 +96,8 @@ def tables(tap):
         name, program = os.path.relpath(path), "; ".join(f"./xgsw {option}" for option in options)
         tap.ok(same, f"{name} is what xgsw {' and '.join(options)} print", f"({program}) > {name}")
     developers = alone("--keys", "developer").stdout.split("\n\n")[0].split("\n")[1:]
-    tap.ok([line.split()[0] for line in developers] == list(rules.DEVELOPER_KEYS), "rules.py knows the keys for developers")
+    tap.ok([line.split()[0] for line in developers] == list(rules.DEVELOPER_KEYS),
+           "rules.py knows the keys for developers")
 
 
 def main():

@@ -98,4 +98,5 @@ def check_slow_steps(case, f):
     slow, names = list(slow_steps(case)), case["results/slow_step_names"]
     f.same("slow_steps", case["results/slow_steps"], len(slow))
     named = re.sub(r"( times, rank \d+) on .*?\)(?=, \d+ \(|$)", r"\1)", names)
-    f.demand(named == ", ".join(slow[:SLOW_NAMED]), f"the first slow steps are {slow[:SLOW_NAMED]}, named are {names!r}")
+    first = slow[:SLOW_NAMED]
+    f.demand(named == ", ".join(first), f"the first slow steps are {first}, named are {names!r}")
