@@ -3,7 +3,6 @@
 #include "base/build_info.h"
 #include "machine/world.h"
 #include "parallel/mesh.h"
-#include <string.h>
 
 /* Transfers of tensor and expert, which use one queue, of context, and of all other groups in turn. */
 machine_room case_room(const bench_case *c)
@@ -24,7 +23,6 @@ machine_options case_machine(const bench_case *c)
         .world_rank = world_rank(),
         .tuning = { .deterministic = c->deterministic,
                     .own_attention = c->attention == ATTENTION_OWN,
-                    .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
-                    .algorithm_cache = strcmp(c->algorithms, "none") ? c->algorithms : NULL },
+                    .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0 },
     };
 }

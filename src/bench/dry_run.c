@@ -108,15 +108,7 @@ static void describe_flops(const bench_case *c, const paper *p)
         c->recipe_flops_per_sequence, c->model_flops_per_sequence, batch * c->recipe_flops_per_sequence, model);
     say("              the ranks' model flops sum to %.6e, %s the model's; submitted ", (double)paper_model_flops(p),
         equal ? "exactly" : "NOT");
-    if (p->measured)
-        say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
-    else say("n/a\n");
-}
-
-static void say_figure(bool known, int64_t figure)
-{
-    if (known) say(" %14lld", (long long)figure);
-    else say(" %14s", "n/a");
+    say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
 }
 
 /* One line a stage; its rank's bytes, exact. */
@@ -129,9 +121,8 @@ static void describe_memory(const paper *p)
         const paper_stage *s = &p->stage[i];
         say("  %5d %7d %7lld %5lld %14lld", i, s->rank, (long long)s->layers, (long long)s->live,
             (long long)s->parameters);
-        for (int k = 0; k < ARENA_KINDS; k++) say_figure(p->measured || k <= OPTIMIZER, (int64_t)s->bytes[k]);
-        say_figure(p->measured, (int64_t)s->total);
-        say("\n");
+        for (int k = 0; k < ARENA_KINDS; k++) say(" %14zu", s->bytes[k]);
+        say(" %14zu\n", s->total);
     }
 }
 
@@ -142,11 +133,8 @@ static void describe_most(const bench_case *c, const paper *p)
         if (p->stage[i].parameters > parameters->parameters) parameters = &p->stage[i];
         if (p->stage[i].total > bytes->total) bytes = &p->stage[i];
     }
-    const char *without = p->measured ? "" : " without activations, batch and scratch";
-    say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB%s) on rank %d, and on the ranks like it\n",
-        (long long)parameters->parameters, parameters->rank, bytes->total, (double)bytes->total / 1e9, without,
-        bytes->rank);
-    if (!p->measured) return;
+    say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB) on rank %d, and on the ranks like it\n",
+        (long long)parameters->parameters, parameters->rank, bytes->total, (double)bytes->total / 1e9, bytes->rank);
     if (c->backend == BACKEND_CUDA)
         say("              scratch of the CUDA libraries %s\n", machine_built(MACHINE_CUDA) ? "included" : "n/a");
     else
@@ -159,9 +147,8 @@ static void describe_work(const paper *p)
     say("\n  stage    model flops      submitted     operations  a rank and step\n");
     for (int i = 0; i < p->stages; i++) {
         const paper_stage *s = &p->stage[i];
-        say("  %5d %14.6e", i, (double)s->model_flops);
-        if (p->measured) say(" %14.6e %14lld\n", tally_flops(&s->step), (long long)tally_operations(&s->step));
-        else say(" %14s %14s\n", "n/a", "n/a");
+        say("  %5d %14.6e %14.6e %14lld\n", i, (double)s->model_flops, tally_flops(&s->step),
+            (long long)tally_operations(&s->step));
     }
 }
 
@@ -191,10 +178,6 @@ static void describe_axis(const bench_case *c, const paper *p, const group *g)
 static void describe_messages(const bench_case *c, const paper *p)
 {
     mesh m;
-    if (!p->measured) {
-        say("\n  messages    n/a\n");
-        return;
-    }
     mesh_open(&m, &c->layout, 0, MESH_PAPER);
     const group *groups[] = { &m.axis[AXIS_TENSOR],
                               &m.axis[AXIS_CONTEXT],
@@ -215,7 +198,6 @@ static void describe_messages(const bench_case *c, const paper *p)
 /* Returns whether there were none. */
 static bool describe_hazards(const paper *p)
 {
-    if (!p->measured) return true;
     if (p->hazards.count == 0) say("\n  hazards     none\n");
     else say("\n  hazards     %lld, NOT ORDERED:\n", (long long)p->hazards.count);
     for (int i = 0; i < p->hazards.sentences; i++) say("              %s\n", p->hazards.sentence[i]);
@@ -224,9 +206,7 @@ static bool describe_hazards(const paper *p)
 
 static void describe_not_built(const bench_case *c)
 {
-    char reasons[REASON_LENGTH];
-    built_reasons(c, machine_built(MACHINE_CUDA), reasons);
-    if (reasons[0]) say("  not built: %s\n", reasons);
+    if (c->backend == BACKEND_CUDA && !machine_built(MACHINE_CUDA)) say("  not built: backend cuda\n");
 }
 
 static void describe_title(const bench_case *c)

@@ -25,7 +25,7 @@ double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
 {
     double most = 0.0, beside = 0.0;
     int rank = 0;
-    for (int i = 0; p->measured && i < p->stages; i++) {
+    for (int i = 0; i < p->stages; i++) {
         mesh m;
         mesh_open(&m, &c->layout, p->stage[i].rank, MESH_PAPER);
         double outside = c->backend == BACKEND_CUDA ? memory_room_outside(&m) : 0.0;
@@ -33,15 +33,14 @@ double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
         if ((double)p->stage[i].total + outside <= most) continue;
         most = (double)p->stage[i].total + outside, beside = outside, rank = p->stage[i].rank;
     }
-    if (!p->measured) say("  fits        n/a: what activations take is not known\n");
-    else if (c->backend != BACKEND_CUDA)
+    if (c->backend != BACKEND_CUDA)
         say("  fits        where each of a node's ranks finds %.3f GB, and what MPI and the libraries take\n",
             most / 1e9);
     else
         say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB context, libraries and "
             "communicators\n",
             most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, beside / 1e9);
-    return p->measured ? most : (double)NAN;
+    return most;
 }
 
 static void say_published(const recipe_row *row, const bench_case *c)
@@ -66,8 +65,7 @@ void forecast_published(const bench_case *c)
 static double busiest_flops(const paper *p)
 {
     double most = 0.0;
-    for (int i = 0; i < p->stages; i++)
-        most = fmax(most, p->measured ? tally_flops(&p->stage[i].step) : (double)p->stage[i].model_flops);
+    for (int i = 0; i < p->stages; i++) most = fmax(most, tally_flops(&p->stage[i].step));
     return most;
 }
 

@@ -24,15 +24,6 @@ static void measure_stage(paper *p, paper_stage *s, const bench_case *c)
     mesh_close(&m);
 }
 
-static void ask_formulas(paper_stage *s, const bench_case *c, int at)
-{
-    rank_states held = states_of(c, (int[AXES]){ [AXIS_PIPELINE] = at });
-    s->parameters = held.parameters;
-    s->bytes[WEIGHTS] = (size_t)held.weights;
-    s->bytes[GRADIENTS] = (size_t)held.gradients;
-    s->bytes[OPTIMIZER] = (size_t)held.optimizer;
-}
-
 static int64_t most_live(const bench_case *c, int at)
 {
     schedule list = schedule_make(c, at);
@@ -53,7 +44,7 @@ static void count_model_flops(paper_stage *s, const bench_case *c, int at)
 
 paper paper_open(const bench_case *c)
 {
-    paper p = { .measured = !c->not_built[0], .stages = c->layout.degree[AXIS_PIPELINE] };
+    paper p = { .stages = c->layout.degree[AXIS_PIPELINE] };
     p.stage = calloc((size_t)p.stages, sizeof *p.stage);
     if (!p.stage) FAIL("no memory for %d stages on paper", p.stages);
     for (int i = 0; i < p.stages; i++) {
@@ -61,8 +52,7 @@ paper paper_open(const bench_case *c)
         s->rank = i * stage_ranks(c);
         s->layers = stage_layers(c, i);
         s->live = most_live(c, i);
-        if (p.measured) measure_stage(&p, s, c);
-        else ask_formulas(s, c, i);
+        measure_stage(&p, s, c);
         count_model_flops(s, c, i);
         for (int k = 0; k < ARENA_KINDS; k++) s->total += s->bytes[k];
     }

@@ -13,19 +13,17 @@ typedef struct {
     int64_t parameters;           /* of this rank; padding excluded */
     flop_count model_flops;       /* of this rank and a step */
     flop_count stage_model_flops; /* of all ranks of the stage */
-    size_t bytes[ARENA_KINDS];    /* of kinds that are not known: 0 */
-    size_t total;                 /* of all kinds that are known */
-    tally step;                   /* as submitted; empty if the case is not measured */
+    size_t bytes[ARENA_KINDS], total;
+    tally step; /* as submitted */
 } paper_stage;
 
 typedef struct {
-    bool measured; /* else only what formulas tell: weights, gradients, optimizer, model flops */
     int stages;
     paper_stage *stage;    /* owned */
-    hazard_report hazards; /* of all measured stages; the first stage's sentences that has any */
+    hazard_report hazards; /* of all stages; the first stage's sentences that has any */
 } paper;
 
-/* Measures every stage of the case, or, if it is not built, asks the formulas. Allocates no training memory. */
+/* Measures every stage of the case. Allocates no training memory. */
 paper paper_open(const bench_case *c);
 void paper_close(paper *p);
 /* Of a step, over all ranks of the mesh. */

@@ -241,9 +241,7 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     *share = (measure){ .parameters = 0 };
     watch_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
     machine_leave_room(case_room(c));
-    reason[0] = 0;
-    if (c->not_built[0]) snprintf(reason, REASON_LENGTH, "not built: %.200s", c->not_built);
-    if (c->skipped[0]) snprintf(reason, REASON_LENGTH, "%s", c->skipped);
+    snprintf(reason, REASON_LENGTH, "%s", c->skipped);
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
     watch_doing("measuring the case on paper", -1);

@@ -14,7 +14,6 @@ typedef struct {
     bool deterministic;           /* the same bits in every run */
     bool own_attention;           /* its own kernels, though the library's may be faster */
     int transfer_multiprocessors; /* products leave so many to transfers */
-    const char *algorithm_cache;  /* file of the algorithms chosen for products; NULL: none */
 } machine_tuning;
 
 /* Which operations are compared with the host (machine/shadow.h). FULL: every operation runs once more. SAMPLED: in

@@ -156,9 +156,8 @@ typedef struct {
     bool overlap, weight_gradient_queue;
     execution_order order;
     uint32_t order_seed;
-    bool share_devices, deterministic; /* these six steer GPUs only */
+    bool share_devices, deterministic; /* these five steer GPUs only */
     attention_choice attention;
-    char algorithms[PATH_LENGTH]; /* file of those found for products, or "none" */
     int transfer_sms;
     bool transfer_sms_given;
     double peak_bf16, peak_fp8; /* TFLOP/s of a device that no table knows; 0: not given */
@@ -172,8 +171,7 @@ typedef struct {
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */
     double recipe_block_flops_per_sequence, model_block_flops_per_sequence; /* of these, the blocks' products */
-    char skipped[REASON_LENGTH];   /* non-empty: cannot be laid out or run; why */
-    char not_built[REASON_LENGTH]; /* non-empty: described by a dry run, skipped by a run; why */
+    char skipped[REASON_LENGTH]; /* non-empty: cannot be laid out or run; why */
 } bench_case;
 
 /* Writes "tensor 2, pipeline 2, chunks 2": the axes with several ranks, and the chunks of a stage. Returns text. */

@@ -8,7 +8,7 @@ sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
 SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
-DECK = "backend = cuda\nalgorithms = none\nrecord = none\ncheck = full\nsize = " + SIZE + \
+DECK = "backend = cuda\nrecord = none\ncheck = full\nsize = " + SIZE + \
          "\nsequence = 128\nwarmup = 0\nsteps = 1\n" \
        "precision = fp32 bf16\nstall_seconds = 120\n"
 

@@ -13,7 +13,7 @@ CUTS = {
     4: ["tensor = 2\npipeline = 2\nchunks_per_stage = 2", "tensor = 2\ncontext = 2",
         "tensor = 2\ndata = 2\noverlap = off"],
 }
-COMMON = "backend = cuda\nshare_devices = yes\nalgorithms = none\nrecord = none\nsize = " + SIZE + \
+COMMON = "backend = cuda\nshare_devices = yes\nrecord = none\nsize = " + SIZE + \
          "\nsequence = 128\nwarmup = 1\nsteps = 3\n" \
          "precision = fp32 bf16\nstall_seconds = 120\n"
 

@@ -12,7 +12,7 @@ from program import Tap, deck_file, ranks, results  # noqa: E402
 
 LIMITS = {"fp32": (1e-6, 1e-5, 2e-5), "bf16": (1e-3, 3e-2, 4e-3)}    # first loss, first norm, later losses
 SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
-DECK = "algorithms = none\nrecord = none\ncheck = off\nsize = " + SIZE + "\nsequence = 128\nwarmup = 0\nsteps = 10\n"
+DECK = "record = none\ncheck = off\nsize = " + SIZE + "\nsequence = 128\nwarmup = 0\nsteps = 10\n"
 
 
 def apart(a, b):

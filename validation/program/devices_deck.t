@@ -9,7 +9,7 @@ trap 'rm -rf "$folder"' EXIT
 [ -x $program ] || { echo "Bail out! no $program: make emulator"; exit 1; }
 echo 1..2
 sed 's/^warmup .*/warmup = 0/; s/^steps .*/steps = 1/; s/^size .*/size = small/
-    s/^precision = fp32 bf16/&\nbackend = cuda\nrecord = none\nalgorithms = none/' \
+    s/^precision = fp32 bf16/&\nbackend = cuda\nrecord = none/' \
     inputs/gsw.dat >"$folder/gsw.dat"
 said=$(run/local -q -n 4 -x $program --verbose "$folder/gsw.dat" 2>&1)
 status=$?

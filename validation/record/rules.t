@@ -15,6 +15,7 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
+import numpy as np  # noqa: E402
 from program import Tap  # noqa: E402
 from validate import rules, slow  # noqa: E402
 from validate.findings import Findings  # noqa: E402
@@ -37,6 +38,10 @@ def call_valid(case):
 
 def main():
     tap, broken = Tap(), set()
+    tables = [np.random.default_rng(n).integers(0, 4, (50, n)) / 3 for n in range(2, 8)]     # with ties
+    expected = [[np.median(np.delete(t, i, axis=1), axis=1) for i in range(t.shape[1])] for t in tables]
+    tap.ok(all(np.array_equal(slow.medians_of_others(t).T, e) for t, e in zip(tables, expected)),
+           "the median of a rank's peers, of 2 to 7 ranks")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rules.h5")
         subprocess.run([os.path.join(UNITS, "rules"), "--record", path], check=True)

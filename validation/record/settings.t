@@ -7,7 +7,7 @@ import subprocess
 
 import runs
 from program import alone
-from validate import resolved, schema
+from validate import resolved, rules, schema
 from validate.findings import Findings
 from validate.record import read_record
 
@@ -72,6 +72,9 @@ def tables(tap):
         same = file.read() == alone("--fields").stdout
     name = os.path.relpath(schema.FIELDS_TABLE)
     tap.ok(same, f"{name} is what xgsw --fields prints", f"./xgsw --fields > {name}")
+    developers = alone("--keys", "developer").stdout.split("\n\n")[0].split("\n")[1:]
+    tap.ok([line.split()[0] for line in developers] == list(rules.DEVELOPER_KEYS),
+           "rules.py knows the keys for developers")
 
 
 def main():

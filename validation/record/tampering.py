@@ -202,7 +202,7 @@ def of_rules():
     yield "no run rules", lambda file: file[CASE].attrs.__delitem__("rules"), "the run rules without a version"
     yield "spread", scale(r + "spread", 1.01), "spread is"
     yield "drift", scale(r + "drift", 1.01), "drift is"
-    yield "two ranks on a device", put(r + "device_ranks", 2), "VALID, but its ranks share a device"
+    yield "a key for developers", setting("share_devices", "yes"), "VALID, but share_devices is yes"
     yield "idle ranks", setting("world_ranks", 33, "case_0003"), "VALID, but 1 rank took no part"
     yield "threads", put("case_0001/results/rank_threads", 3), "VALID, but 96 threads of a node had 64 cores"
     yield "a reason of nothing", put("case_0004/results/invalid_reasons", b"debug build", 0), "no reason says"
@@ -247,7 +247,6 @@ def of_witnesses():
 def of_file():
     yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
-    yield "a device of two ranks", put("provenance/device_identity", b"GPU-0", 1), "share a device"
     yield "debug build", put("provenance/debug", True), "debug build"
     yield "a case left out", drop("case_0003"), "number of cases"
     yield "a skipped case left out", drop("case_0005"), "skipped"

@@ -10,6 +10,9 @@ from validate.findings import count
 STEPS, SPREAD, DRIFT = 10, 1.2, 1.1
 # A loss so many times the first one, and that of a uniform guess, is of training that diverged.
 DIVERGED = 2.0
+# Keys for tests of the program, with their defaults.
+DEVELOPER_KEYS = {"weight_gradient_queue": "on", "order": "submitted", "order_seed": 1, "share_devices": "no",
+                  "attention": "auto", "fault": "none"}
 # Reasons that a record keeps of a case.
 REASONS = 8
 # Times are divided, which is off by 2^-53 each time: 2e-15 is more than that.
@@ -38,11 +41,6 @@ def is_timed(case):
     return len(case.measured) >= STEPS
 
 
-def faulty(case, _):
-    if case.settings["fault"] != "none":
-        return f"a fault is planted: {case.settings['fault']}"
-
-
 def debugged(_, provenance):
     if provenance["debug"]:
         return "it ran in a debug build"
@@ -58,13 +56,6 @@ def oversubscribed(case, _):
     wanted = r["node_ranks"] * r["rank_threads"]
     if case.settings["backend"] == "host" and wanted > min(r["node_cores"], r["quota"]):
         return f"{wanted} threads of a node had {r['node_cores']} cores and a quota of {r['quota']:g}"
-
-
-def shared(case, provenance):
-    identities = list(provenance["device_identity"])[: case.settings["ranks"]]
-    twice = case["results/device_ranks"] > 1 or len(set(identities)) < len(identities)
-    if case.settings["backend"] == "cuda" and twice:
-        return "its ranks share a device"
 
 
 def idle(case, _):
@@ -130,15 +121,17 @@ def is_set(name, value, sentence):
     return lambda case, _: sentence if case.settings[name] == value else None
 
 
+def changed(key, default):
+    return lambda case, _: f"{key} is {case.settings[key]}" if case.settings[key] != default else None
+
+
 # How a reason begins in the record, and what breaks the rule, in words, where the facts do.
 RULES = {
     "check off": is_set("check", "off", "its check is off"),
-    "fault planted": faulty,
     "learning rate 0": is_set("learning_rate", 0, "its learning rate is 0"),
     "tokens are all zero": is_set("tokens", "zeros", "its tokens are zeros"),
-    "hostile order": is_set("order", "hostile", "its order is hostile"),
+    **{f"{key} = .*: a key for developers": changed(key, default) for key, default in DEVELOPER_KEYS.items()},
     "oversubscribed": oversubscribed,
-    "ranks share a device": shared,
     "idle ranks": idle,
     "throttled device": has("results/throttled", "a device was throttled"),
     "clocks not known": blind,

@@ -55,7 +55,8 @@ static bool append_piece(const record_place *p, writer *w, char *reason, size_t 
     if (!writer_close(w, &bytes, &size, reason, length)) return false;
     bool fits = (int64_t)size <= JOURNAL_ENTRY_MOST, written = fits && append(p, JOURNAL_PIECE, bytes, size);
     if (!fits)
-        snprintf(reason, length, "cannot write %s: the case has %zu bytes, an entry %lld at most; give fewer steps",
+        snprintf(reason, length,
+                 "cannot write %s: the case has %zu bytes, an entry %lld at most; give fewer minutes or steps",
                  p->journal, size, (long long)JOURNAL_ENTRY_MOST);
     else if (!written) snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
     free(bytes);

@@ -74,9 +74,8 @@ void say_case_details(const bench_case *c)
     if (c->precision == PRECISION_FP8)
         say("Scales     %s, %s\n", fp8_scale_name(c->fp8_scale), fp8_scaling_name(c->fp8_scaling));
     if (c->backend == BACKEND_CUDA)
-        say("Devices    deterministic %s, attention %s, algorithms %s, %d multiprocessors for transfers by kernels\n",
-            c->deterministic ? "yes" : "no", attention_name(c->attention), c->algorithms,
-            c->layout.ranks > 1 ? c->transfer_sms : 0);
+        say("Devices    deterministic %s, attention %s, %d multiprocessors for transfers by kernels\n",
+            c->deterministic ? "yes" : "no", attention_name(c->attention), c->layout.ranks > 1 ? c->transfer_sms : 0);
     say("Placement  %s\n", placement_here(&c->layout).text);
     say("Batch      global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s\n",
         (long long)c->global_batch, (long long)c->microbatches, c->microbatches == 1 ? "" : "es",

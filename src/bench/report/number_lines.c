@@ -215,9 +215,11 @@ static void say_recipe_time(const case_result *r)
             last = asked < steps ? asked : steps;
     say("Step time  min %.4f s, max %.4f s; %.4f s by the recipe's rule: the mean of the last %lld\n",
         r->minimum_seconds, r->maximum_seconds, r->recipe_seconds, (long long)last);
-    if (r->slow_steps)
-        say("Slow steps %lld took more than %.3g times the median: %s%s\n", (long long)r->slow_steps, SLOW_STEP,
-            r->slow_step_names, r->slow_steps > SLOW_STEPS_NAMED ? ", ..." : "");
+    if (!r->slow_steps) return;
+    say("Slow steps %lld took more than %.3g times the median: %s", (long long)r->slow_steps, SLOW_STEP,
+        r->slow_step_names);
+    if (r->slow_steps > SLOW_STEPS_NAMED) say(" and %lld more", (long long)r->slow_steps - SLOW_STEPS_NAMED);
+    say("\n");
 }
 
 static void say_memory(const case_result *r)

@@ -17,7 +17,7 @@ static double cases_to_come(const progress *p, const bench_case *now, double ste
     double seconds = 0.0;
     for (int64_t i = now->number; i < p->deck->cases; i++) {
         const bench_case *c = &p->deck->item[i];
-        if (c->skipped[0] || c->not_built[0]) continue;
+        if (c->skipped[0]) continue;
         seconds += forecast_case(c, forecast_step(now, step_seconds, c)) + p->check_seconds;
     }
     return seconds;

@@ -3,21 +3,28 @@
 #include "base/build_info.h"
 #include "base/text.h"
 #include "bench/result/repeats.h"
+#include "plan/keys/keys.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What is set so that less is done, or something else, than in training. */
 static void as_in_training(case_result *r)
 {
     const bench_case *c = r->given;
-    const planted_fault *f = &c->fault;
     if (c->check == CHECK_OFF) result_invalidate(r, "check off");
-    if (f->kind != FAULT_NONE)
-        result_invalidate(r, "fault planted: %s %s %lld %d", fault_name(f->kind), f->operation, (long long)f->nth,
-                          f->rank);
     if (c->optimizer.learning_rate == 0.0) result_invalidate(r, "learning rate 0: nothing is learned");
     if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
-    if (c->order == ORDER_HOSTILE) result_invalidate(r, "hostile order");
+}
+
+static void without_keys_for_developers(case_result *r)
+{
+    for (key_id key = USER_KEYS; key < KEYS; key++) {
+        char value[KEY_TEXT];
+        key_write(key, r->given, value);
+        if (strcmp(value, key_at(key)->fallback))
+            result_invalidate(r, "%s = %s: a key for developers", key_at(key)->name, value);
+    }
 }
 
 /* What a user of the machine would not have, though it was bought. */
@@ -42,6 +49,7 @@ static void of_enough_steps(case_result *r, int64_t steps)
 void rules_foresee(case_result *r)
 {
     as_in_training(r);
+    without_keys_for_developers(r);
     if (build_debug) result_invalidate(r, "debug build");
     without_idle_ranks(r);
     if (r->given->minutes == 0.0) of_enough_steps(r, r->given->steps);
@@ -65,10 +73,7 @@ static void say_crowding(case_result *r)
 /* On devices the host only submits: its cores may be fewer than its threads. */
 static void without_crowding(case_result *r)
 {
-    bool on_devices = r->given->backend == BACKEND_CUDA;
-    if (!on_devices && load_is_crowded(&r->load)) say_crowding(r);
-    if (on_devices && r->load.sharing > 1)
-        result_invalidate(r, "ranks share a device: up to %d on one", r->load.sharing);
+    if (r->given->backend == BACKEND_HOST && load_is_crowded(&r->load)) say_crowding(r);
 }
 
 static void without_throttling(case_result *r)
@@ -131,8 +136,10 @@ static void as_long_as_asked(case_result *r)
     if (minutes >= r->given->minutes) return;
     if (r->stopped) result_invalidate(r, "a soak of %.4g minutes, not %.4g", minutes, r->given->minutes);
     else
-        result_invalidate(r, "a soak of %.4g minutes, not %.4g: %lld steps of %d ranks are the most that are kept",
-                          minutes, r->given->minutes, (long long)r->completed, r->given->layout.ranks);
+        result_invalidate(
+            r,
+            "a soak of %.4g minutes, not %.4g: %lld steps of %d ranks are the most that are kept; give fewer minutes",
+            minutes, r->given->minutes, (long long)r->completed, r->given->layout.ranks);
 }
 
 /* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are

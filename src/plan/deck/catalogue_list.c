@@ -49,25 +49,12 @@ static void print_workload(const workload_row *w)
         w->sharding == SHARDING_OPTIMIZER ? " where data x context > 1" : "");
 }
 
-/* What keeps the row from being trained. */
-static void print_reasons(const recipe_row *r)
-{
-    char reasons[REASON_LENGTH];
-    bench_case c = { .precision = r->precision,
-                     .layout = { .degree = { [AXIS_SHARD] = r->shard }, .expert = r->expert } };
-    text_copy(c.workload, NAME_LENGTH, text_of(r->workload));
-    built_reasons(&c, true, reasons);
-    if (reasons[0]) say("  not built: %s", reasons);
-}
-
 static void print_recipe(const recipe_row *r, const workload_row *w)
 {
     bool proxy = r->layers != w->full.layers;
-    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s", precision_name(r->precision), r->gpus,
+    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s\n", precision_name(r->precision), r->gpus,
         r->gpu, (long long)r->sequence, (long long)r->layers, r->tensor, r->pipeline, r->context, r->expert, r->data,
         r->shard, r->chunks_per_stage, (long long)r->micro_batch, (long long)r->global_batch, proxy ? "  proxy" : "");
-    print_reasons(r);
-    say("\n");
 }
 
 void workload_print(const workload_row *w)

@@ -17,15 +17,8 @@ typedef struct {
 } deck;
 
 /* Reads the whole deck. Mistakes are collected, in the order of their lines, and nothing is replaced: with one there
- * are no cases. Keys that contradict one another are compared in the sections whose every value could be read. What is
- * not built yet is resolved all the same, and says so (not_built).
- */
+ * are no cases. Keys that contradict one another are compared in the sections whose every value could be read. */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);
 /* Does a case take the CUDA backend? */
 bool deck_on_cuda(const deck *d);
-
-/* Writes what no run trains yet of a case, such as "workload gpt3-175b, precision fp8, expert 8"; empty: all of it is
- * trained. Asks for the workload, the backend and the keys whose row in the table says what is built. cuda_built: its
- * kernels are there. */
-void built_reasons(const bench_case *c, bool cuda_built, char out[REASON_LENGTH]);

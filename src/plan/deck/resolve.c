@@ -63,7 +63,6 @@ static void resolve_recipe(case_draft *d)
     d->c.head_deferral = d->workload->head_deferral;
     d->c.transfer_sms_given = draft_given(d, KEY_TRANSFER_SMS);
     if (!d->c.transfer_sms_given) d->c.transfer_sms = d->c.layout.degree[AXIS_TENSOR] > 1 ? 16 : 0;
-    if (!draft_given(d, KEY_ORDER_SEED)) d->c.order_seed = d->c.seed;
     if (!draft_given(d, KEY_SCHEDULE)) d->c.schedule = schedule_by_chunks(&d->c.layout);
 }
 
@@ -111,6 +110,5 @@ void draft_resolve(case_draft *d)
     count_flops(&d->c, d->workload->formula);
     resolve_names(d);
     recipe_compare(d);
-    built_reasons(&d->c, true, d->c.not_built); /* without the backend: a case on paper needs none */
     draft_compare(d);
 }

@@ -36,6 +36,13 @@ static model_shape check_shape(const case_draft *d)
     return m;
 }
 
+/* Has the family as many key-value heads as query heads, so that both follow `heads`? */
+static bool heads_are_equal(const case_draft *d)
+{
+    const model_shape *full = &d->workload->full;
+    return full->heads == full->kv_heads && draft_given(d, KEY_HEADS) && !draft_given(d, KEY_KV_HEADS);
+}
+
 void shape_resolve(case_draft *d)
 {
     bench_case by_size = { .model = d->c.size == SIZE_FULL    ? full_shape(d)
@@ -43,6 +50,7 @@ void shape_resolve(case_draft *d)
                                                               : check_shape(d) };
     for (key_id key = KEY_SEQUENCE; key <= KEY_VOCABULARY; key++)
         if (draft_given(d, key)) key_store(key, &by_size, key_integer(key, &d->c));
+    if (heads_are_equal(d)) by_size.model.kv_heads = by_size.model.heads;
     d->c.model = by_size.model;
     d->c.model.init = d->workload->full.init;
     if (d->c.size != SIZE_FULL) d->c.model.init_std = shape_init_std(d->workload, d->c.model.hidden);

@@ -41,13 +41,7 @@ typedef enum {
     KEY_STRIPS,
     KEY_CONTEXT_GRADIENTS,
     KEY_OVERLAP,
-    KEY_WEIGHT_GRADIENT_QUEUE,
-    KEY_ORDER,
-    KEY_ORDER_SEED,
-    KEY_SHARE_DEVICES,
     KEY_DETERMINISTIC,
-    KEY_ATTENTION,
-    KEY_ALGORITHMS,
     KEY_TRANSFER_SMS,
     KEY_PEAK_BF16,
     KEY_PEAK_FP8,
@@ -56,9 +50,15 @@ typedef enum {
     KEY_CHECK,
     KEY_EXPECT,
     KEY_TOLERANCE,
-    KEY_FAULT,
     KEY_STALL_SECONDS,
     KEY_TIME_LIMIT,
+    USER_KEYS, /* the keys from here on are for developers: all have a fallback */
+    KEY_WEIGHT_GRADIENT_QUEUE = USER_KEYS,
+    KEY_ORDER,
+    KEY_ORDER_SEED,
+    KEY_SHARE_DEVICES,
+    KEY_ATTENTION,
+    KEY_FAULT,
     KEYS
 } key_id;
 
@@ -72,7 +72,6 @@ typedef struct {
     int64_t low, high;        /* KIND_INTEGER */
     bool takes_word;          /* KIND_INTEGER: a word stands for the first 32 bits of its SHA-256 */
     double least, most;       /* KIND_REAL, KIND_FACTOR */
-    const char *built;        /* the words that are trained so far; a run skips cases with others. NULL: all */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */
     const char *rule;         /* that rule, in words; NULL: there is a fallback */
     size_t offset, bytes;     /* field of bench_case */
@@ -107,5 +106,7 @@ int64_t key_integer(key_id key, const bench_case *c);
 void key_store(key_id key, bench_case *into, int64_t value);
 /* Prints one key's row (--keys NAME). */
 void key_print(key_id key);
-/* Prints the table of keys (--keys): name, values, default, explanation; then the operation names a fault can name. */
+/* Prints the table of the keys for users (--keys): name, values, default, explanation. */
 void keys_print(void);
+/* Prints the table of the keys for developers (--keys developer), then the names of operations for `fault`. */
+void keys_print_developer(void);

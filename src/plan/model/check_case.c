@@ -78,7 +78,7 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.check = CHECK_OFF;
     single.fault = (planted_fault){ .kind = FAULT_NONE };
     single.microbatches = c->global_batch / c->micro_batch;
-    single.skipped[0] = single.not_built[0] = '\0';
+    single.skipped[0] = '\0';
     shape_complete(&single.model, 1);
     return single;
 }

@@ -79,18 +79,14 @@ static void expect(const bench_case *c, host_load load, const char *throttled, c
     result_close(&r);
 }
 
-static void sharing_and_throttling_are_not_valid(void **state)
+static void crowding_and_throttling_are_not_valid(void **state)
 {
-    static const char crowded[] = "oversubscribed: 8 ranks of 2 threads on 8 cores",
-                      shared[] = "ranks share a device: up to 2 on one";
+    static const char crowded[] = "oversubscribed: 8 ranks of 2 threads on 8 cores";
     bench_case c = case_of(head, world_ranks());
     c.backend = BACKEND_HOST;
     expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", crowded, true);
-    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", shared, false);
     c.backend = BACKEND_CUDA;
     expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", crowded, false);
-    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", shared, true);
-    expect(&c, (host_load){ 8, 8, 2, 1, INFINITY }, "", shared, false);
     expect(&c, (host_load){ 8, 8, 2, 1, INFINITY }, "rank 3: too hot", "throttled device: rank 3: too hot", true);
 }
 
@@ -127,18 +123,15 @@ static void keys_reach_the_machine(void **state)
     bench_case c = case_of(head, world_ranks());
     machine_options on = case_machine(&c);
     assert_false(on.tuning.deterministic || on.tuning.own_attention || on.shadow);
-    assert_string_equal(on.tuning.algorithm_cache, "xgsw.algorithms");
     assert_int_equal(on.tuning.transfer_multiprocessors, 0);
     assert_int_equal(case_room(&c).groups, 1);
     snprintf(text, sizeof text, "%stensor = %d\n", head, world_ranks());
     c = case_of(text, world_ranks());
     assert_int_equal(case_room(&c).multiprocessors, world_ranks() > 1 ? 16 : 0);
-    snprintf(text, sizeof text, "%s%s", head,
-             "deterministic = yes\nattention = own\nalgorithms = none\ntransfer_sms = 9\n");
+    snprintf(text, sizeof text, "%s%s", head, "deterministic = yes\nattention = own\ntransfer_sms = 9\n");
     c = case_of(text, world_ranks());
     on = case_machine(&c);
     assert_true(on.tuning.deterministic && on.tuning.own_attention);
-    assert_null(on.tuning.algorithm_cache);
     assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 9 : 0);
 }
 
@@ -173,7 +166,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_that_share_are_found),
         cmocka_unit_test(a_survey_names_the_first_rank_that_lacks_one),
-        cmocka_unit_test(sharing_and_throttling_are_not_valid),
+        cmocka_unit_test(crowding_and_throttling_are_not_valid),
         cmocka_unit_test(clocks_that_are_not_known_are_not_valid),
         cmocka_unit_test(what_is_refused_depends_on_the_devices),
         cmocka_unit_test(keys_reach_the_machine),

@@ -74,17 +74,20 @@ static void own_layout(bench_case *c)
     plant(drift_up, HOST, , slow_down(r, 6, 1, 1.14), "drift 1.1")                                                     \
     plant(drift_down, RECIPE, , slow_down(r, 6, 1, 0.88), "drift 0.8")                                                 \
     plant(check_off, HOST, c->check = CHECK_OFF, , "check off")                                                        \
-    plant(fault_harmless, HOST, plant_fault(c, FAULT_REPEAT), strike(r, "a", "a"), "fault planted: repeat adamw 1 0")  \
-    plant(fault_never_struck, HOST, plant_fault(c, FAULT_DROP), , "fault planted: drop adamw 1 0")                     \
-    plant(fault_elsewhere, HOST, plant_fault(c, FAULT_FLIP), strike(r, "a", "b"), "fault planted: flip adamw 1 0")     \
+    plant(fault_harmless, HOST, plant_fault(c, FAULT_REPEAT), strike(r, "a", "a"), "fault = repeat adamw 1 0: a key")  \
+    plant(fault_never_struck, HOST, plant_fault(c, FAULT_DROP), , "fault = drop adamw 1 0: a key")                     \
+    plant(fault_elsewhere, HOST, plant_fault(c, FAULT_FLIP), strike(r, "a", "b"), "fault = flip adamw 1 0: a key")     \
     plant(rate_of_zero, HOST, c->optimizer.learning_rate = 0.0, , "learning rate 0: nothing is learned")               \
     plant(tokens_of_zeros, RECIPE, c->tokens = TOKENS_ZEROS, , "tokens are all zero")                                  \
-    plant(hostile, HOST, c->order = ORDER_HOSTILE, , "hostile order")                                                  \
+    plant(hostile, HOST, c->order = ORDER_HOSTILE, , "order = hostile: a key for developers")                          \
+    plant(own_order, HOST, c->order_seed = 9, , "order_seed = 9: a key for developers")                                \
+    plant(one_queue, HOST, c->weight_gradient_queue = false, , "weight_gradient_queue = off: a key for developers")    \
+    plant(shared_gpus, RECIPE, c->share_devices = true, , "share_devices = yes: a key for developers")                 \
+    plant(own_kernels, RECIPE, c->attention = ATTENTION_OWN, , "attention = own: a key for developers")                \
     plant(too_many_threads, HOST, , load->threads = 3, "oversubscribed: 4 ranks of 3 threads on 8 cores")              \
     plant(too_many_ranks, HOST, , load->node_ranks = 5, "oversubscribed: 5 ranks of 2 threads on 8 cores")             \
     plant(small_quota, HOST, , load->quota = 7.5, "oversubscribed: 4 ranks of 2 threads on a quota of 7.50")           \
     plant(few_cores_beside_gpus, RECIPE, , load->cores = 1, "")                                                        \
-    plant(shared_gpus, RECIPE, , load->sharing = 2, "ranks share a device: up to 2 on one")                            \
     plant(idle, HOST, c->world_ranks = 6; c->idle_asked = false, , "idle ranks: 2 of 6 take no part")                  \
     plant(idle_on_gpus, RECIPE, c->world_ranks = 9; c->idle_asked = false, , "idle ranks: 1 of 9 take no part")        \
     plant(idle_as_asked, HOST, c->world_ranks = 6; c->idle_asked = true, , "")                                         \
@@ -94,7 +97,7 @@ static void own_layout(bench_case *c)
     plant(split_as_it_likes, PROXY, own_layout(c), r->placement.across[AXIS_TENSOR] = true, "")                        \
     plant(unlike_before, HOST, c->repeats = 2, spread_means(r), "the means of 2 repeats spread by 5.0 %")              \
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
-          "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept")                         \
+          "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \
     plant(other_libraries, HOST, , WRITE(r->libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")         \
     plant(preloaded, RECIPE, , WRITE(r->preloaded, "a.so answers time"), "preloaded: a.so answers time")               \
     plant(loss_no_number, HOST, , r->loss[5] = NAN, "not a number")                                                    \

@@ -187,6 +187,8 @@ static void check_shape_follows_its_keys(void **state)
     bench_case w = case_of("[llama3.1-8b]\nsize = check\nhidden = 128\n", 1, false);
     assert_int_equal(w.model.heads, 4);
     assert_int_equal(w.model.head_dim, 32);
+    bench_case g = case_of("[gpt3-175b]\nsize = small\nheads = 4\n", 1, false);
+    assert_int_equal(g.model.kv_heads, 4);
 }
 
 /* The smallest depth that the pipeline's chunks divide, embedding and loss counted as in the case itself. */

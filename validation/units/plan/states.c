@@ -2,6 +2,7 @@
 #include "deck_source.h"
 #include "model/param.h"
 #include "plan/model/rank_share.h"
+#include <stdlib.h>
 
 static bench_case cell_case(const recipe_row *r)
 {
@@ -30,7 +31,6 @@ static void decks_are_the_cells(void **state)
         assert_int_equal(c.micro_batch, r->micro_batch);
         assert_int_equal(c.global_batch, r->global_batch);
         assert_int_equal(c.layout.ranks, r->gpus);
-        assert_string_equal(c.not_built, "");
     }
 }
 
@@ -71,140 +71,65 @@ static void model_flops_add_up(void **state)
     flops_add_up(&large);
 }
 
-/* Over stages, tensor and expert ranks; what tensor ranks share counts once, and so does a tied embedding. */
-static void parameters_add_up(void **state)
+static void is_near(size_t found, int64_t expected, int64_t padding)
 {
-    for (int i = 0; recipe_at(i); i++) {
-        bench_case c = cell_case(recipe_at(i));
-        const int *degree = c.layout.degree;
-        int64_t sum = 0, shard = degree[AXIS_SHARD];
-        for (int p = 0; p < degree[AXIS_PIPELINE]; p++)
-            for (int t = 0; t < degree[AXIS_TENSOR]; t++) {
-                rank_states s = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t });
-                sum += s.parameters + (c.layout.expert - 1) * s.experts - (t > 0 ? s.replicated : 0);
-            }
-        if (c.model.tied_embedding && degree[AXIS_PIPELINE] > 1) sum -= c.model.vocabulary * c.model.hidden;
-        if (sum * shard != model_parameters(&c.model))
-            fail_msg("%s on %d ranks: %lld x %lld", c.workload, c.layout.ranks, (long long)sum, (long long)shard);
-    }
+    if (llabs((long long)found - expected) > padding) fail_msg("%zu bytes, %lld by hand", found, (long long)expected);
 }
 
-static int64_t distance(size_t a, int64_t b) { return (int64_t)a > b ? (int64_t)a - b : b - (int64_t)a; }
-
-/* The table of parameters rounds each bucket up to 32 elements for every owner of every part. */
-static void agrees_with_the_table(const bench_case *c, int tensor_rank)
+/* Bytes of the first rank of a stage, as the table of parameters lays them out: it rounds each bucket up to 32 elements
+ * for every owner of every part, and each of a bucket's arrays up to 64 bytes. */
+static void expect_states(const bench_case *c, int stage, int64_t weights, int64_t gradients, int64_t optimizer)
 {
     mesh m;
     arena a;
     param_table t;
     arena_open(&a, NULL, 0);
-    mesh_open(&m, &c->layout, tensor_rank, MESH_PAPER);
+    mesh_open(&m, &c->layout, stage * (c->layout.ranks / c->layout.degree[AXIS_PIPELINE]), MESH_PAPER);
     param_table_open(&t, c, &m, &a);
-    rank_states s = states_of(c, m.at);
     int64_t owners = m.gradient.size, padding = t.bucket_count * 32 * owners * m.axis[AXIS_SHARD].size,
             align = 64 * 6 * t.bucket_count;
-    assert_int_equal(s.parameters, param_count_local(&t));
-    assert_true(distance(a.by_kind[WEIGHTS], s.weights) <= padding * 4 + align);
-    assert_true(distance(a.by_kind[GRADIENTS], s.gradients) <= padding * 8 + align);
-    assert_true(distance(a.by_kind[OPTIMIZER], s.optimizer) <= padding / owners * 12 + align);
+    is_near(a.by_kind[WEIGHTS], weights, padding * 4 + align);
+    is_near(a.by_kind[GRADIENTS], gradients, padding * 8 + align);
+    is_near(a.by_kind[OPTIMIZER], optimizer, padding / owners * 12 + align);
     param_table_close(&t);
     mesh_close(&m);
 }
 
-static void agrees_where_it_is_built(void **state)
-{
-    static const char *const decks[] = {
-        "[llama3.1-8b]\nsize = full\ndata = 8\n",
-        "[llama3.1-8b]\nsize = full\ndata = 8\nsharding = none\n",
-        "[llama3.1-8b]\nsize = full\ndata = 8\nprecision = fp32\n",
-        "[llama3.1-8b]\nsize = full\n",
-        "[llama3.1-70b]\nsize = full\ntensor = 4\n",
-        "[llama3.1-405b]\nsize = full\ntensor = 8\n",
-        "[llama3.1-405b]\nsize = full\nlayers = 8\n",
-        "[llama2-70b]\nsize = full\ntensor = 8\nsharding = optimizer\n",
-        "[llama2-70b]\nsize = full\ntensor = 8\n",
-        "[llama2-70b]\nsize = full\n",
-        "[llama2-70b]\nsize = full\nshard = 16\ntensor = 2\nsharding = optimizer\n",
-        "[llama3.1-70b]\nsize = full\nshard = 8\ntensor = 2\npipeline = 2\n",
-        "[nemotron4-340b]\nsize = full\ntensor = 8\npipeline = 8\n",
-        "[grok1-314b]\nsize = full\n",
-        "[grok1-314b]\nsize = full\nshard = 8\ntensor = 2\n",
-        "[gpt3-175b]\nsize = full\n",
-        "[gpt3-175b]\nsize = full\nshard = 8\ntensor = 4\n",
-        "[gpt3-175b]\nsize = full\nshard = 8\ntensor = 2\npipeline = 2\nsharding = optimizer\n",
-    };
-    for (size_t i = 0; i < sizeof decks / sizeof decks[0]; i++) {
-        bench_case c = case_of(decks[i], 64, true);
-        agrees_with_the_table(&c, 0);
-        agrees_with_the_table(&c, c.layout.degree[AXIS_TENSOR] - 1);
-    }
-}
-
-/* By hand: a middle stage of grok (8 layers, one of 8 experts), a 64th of llama 2, a stage of nemotron. */
+/* By hand: a middle stage of grok (8 layers, one of 8 experts) and a 64th of llama 2, whose gains are whole on each
+ * rank but for the optimizer. Its gradients are FP32, and the sums over tensor ranks need no others. */
 static void states_by_hand(void **state)
 {
     bench_case grok = case_of("[grok1-314b]\nsize = full\n", 512, true),
                llama2 = case_of("[llama2-70b]\nsize = full\n", 64, true);
-    bench_case nemotron = case_of("[nemotron4-340b]\nsize = full\n", 128, true);
-    rank_states g = states_of(&grok, (int[AXES]){ [AXIS_PIPELINE] = 1 }), l = states_of(&llama2, (int[AXES]){ 0 }),
-                n = states_of(&nemotron, (int[AXES]){ [AXIS_PIPELINE] = 1 });
     int64_t expert = 8 * 3 * 6144ll * 32768 / 4, attention = 8 * 6144ll * (2 * 1536 + 2 * 256),
-            small = 8 * (2 + 8) * 6144ll;
-    assert_int_equal(g.experts, expert);
-    assert_int_equal(g.parameters, expert + attention + small);
-    assert_int_equal(g.replicated, small);
-    assert_int_equal(g.weights, 2 * g.parameters);
-    assert_int_equal(g.gradients, 2 * g.parameters + 4 * small);
-    assert_int_equal(g.optimizer, 12 * (expert / 2 + attention / 16 + small / 16)); /* data 8 x context 2 */
-    assert_int_equal(l.parameters * 64, model_parameters(&llama2.model));
-    int64_t others = 63 * 161 * 8192ll / 64; /* gains, of which weights and gradients are whole */
-    assert_int_equal(l.weights, 2 * (l.parameters + others));
-    assert_int_equal(l.gradients,
-                     4 * (l.parameters + others)); /* FP32 sums: those of the gains over tensor ranks need no others */
-    assert_int_equal(l.optimizer, 12 * l.parameters);
-    assert_int_equal(n.optimizer, 4 * n.parameters / 2); /* no master, BF16 moments, two data ranks */
+            small = 8 * (2 + 8) * 6144ll, held = expert + attention + small;
+    expect_states(&grok, 1, 2 * held, 2 * held + 4 * small, 12 * (expert / 2 + attention / 16 + small / 16));
+    int64_t part = model_parameters(&llama2.model) / 64, gains = 63 * 161 * 8192ll / 64;
+    expect_states(&llama2, 0, 2 * (part + gains), 4 * (part + gains), 12 * part);
 }
 
-/* By hand: FP8 nemotron has a BF16 master of its FP8 weights alone; 12 layers a stage, FP32 embedding, BF16 head and
- * norms. */
+/* By hand: FP8 nemotron has a BF16 master of its FP8 weights alone, which lie there twice; 12 layers a stage, FP32
+ * embedding, BF16 norms, BF16 gradients with FP32 sums of the norms, two data ranks. */
 static void masters_by_hand(void **state)
 {
     bench_case c = case_of("[nemotron4-340b]\nsize = full\nprecision = fp8\n", 128, true);
     int64_t h = 18432, matrices = 12 * h * (2 * 12 * 192 + 2 * 192 + 2 * 73728 / 8), norms = 12 * 4 * h,
             table = 32000 * h;
-    rank_states first = states_of(&c, (int[AXES]){ 0 }), middle = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = 3 }),
-                last = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = 7 });
-    assert_int_equal(first.optimizer, (6 * matrices + 4 * (norms + table)) / 2); /* two data ranks */
-    assert_int_equal(middle.optimizer, (6 * matrices + 4 * norms) / 2);
-    assert_int_equal(last.optimizer, (6 * matrices + 4 * (norms + table + 2 * h)) / 2);
-    assert_int_equal(first.weights, 2 * (matrices + norms) + 4 * table);
-    assert_int_equal(last.weights, 2 * (matrices + norms + table + 2 * h));
+    expect_states(&c, 3, 2 * (matrices + norms), 2 * matrices + 6 * norms, (6 * matrices + 4 * norms) / 2);
+    expect_states(&c, 0, 2 * (matrices + norms) + 4 * table, 2 * (matrices + table) + 6 * norms,
+                  (6 * matrices + 4 * (norms + table)) / 2);
 }
 
-/* By hand: GPT-3's gradients are FP32 and need no sums beside them; a table that one stage uses twice has two. */
+/* By hand: GPT-3's gradients are FP32 and need no sums beside them. The last stage's gradient of the tied table is
+ * received; a stage that uses the table twice has two. */
 static void gradients_by_hand(void **state)
 {
     bench_case whole = case_of("[gpt3-175b]\nsize = full\n", 64, true),
-               small = case_of("[gpt3-52k]\nsize = full\ntensor = 1\n", 1, true),
-               cut = case_of("[gpt3-52k]\nsize = full\npipeline = 2\n", 2, true);
-    int64_t h = 12288, split = 4 * 1536 * h + 2 * 6144 * h + 3 * 1536 + 6144, every = 4 * h + 2 * h,
-            tables = (6400 + 6400 + 16384) * h; /* the last stage's of the tied table is received */
-    rank_states first = states_of(&whole, (int[AXES]){ 0 }), one = states_of(&small, (int[AXES]){ 0 });
-    assert_int_equal(first.gradients, 4 * (12 * (split + every) + tables));
-    assert_int_equal(one.gradients, 4 * (75424 + 1024 * 16));
-    assert_int_equal(one.weights, 2 * 75424);
-    assert_int_equal(one.optimizer, 12 * 75424);
-    int64_t halves = 0;
-    for (int stage = 0; stage < 2; stage++) halves += states_of(&cut, (int[AXES]){ [AXIS_PIPELINE] = stage }).gradients;
-    assert_int_equal(halves, one.gradients + 2 * 4 * 1024 * 16); /* each end receives the other's */
-}
-
-/* One FP8 weight takes as much as a BF16 one, because its transpose lies beside it. */
-static void fp8_keeps_two_copies(void **state)
-{
-    bench_case wide = case_of("[llama3.1-8b]\nsize = full\n", 8, true),
-               narrow = case_of("[llama3.1-8b]\nsize = full\nprecision = fp8\n", 8, true);
-    assert_int_equal(states_of(&wide, (int[AXES]){ 0 }).weights, states_of(&narrow, (int[AXES]){ 0 }).weights);
+               small = case_of("[gpt3-52k]\nsize = full\ntensor = 1\n", 1, true);
+    int64_t h = 12288, layers = 12 * (4 * 1536 * h + 2 * 6144 * h + 3 * 1536 + 6144 + 4 * h + 2 * h),
+            held = layers + (6400 + 16384) * h;
+    expect_states(&whole, 0, 2 * held, 4 * (held + 6400 * h), 12 * held);
+    expect_states(&small, 0, 2 * 75424, 4 * (75424 + 1024 * 16), 12 * 75424);
 }
 
 enum { MOST_ELEMENTS = 1 << 20 };
@@ -256,11 +181,8 @@ static void owned_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decks_are_the_cells), cmocka_unit_test(model_flops_add_up),
-        cmocka_unit_test(parameters_add_up),   cmocka_unit_test(agrees_where_it_is_built),
-        cmocka_unit_test(states_by_hand),      cmocka_unit_test(masters_by_hand),
-        cmocka_unit_test(gradients_by_hand),   cmocka_unit_test(fp8_keeps_two_copies),
-        cmocka_unit_test(owned_once),
+        cmocka_unit_test(decks_are_the_cells), cmocka_unit_test(model_flops_add_up), cmocka_unit_test(states_by_hand),
+        cmocka_unit_test(masters_by_hand),     cmocka_unit_test(gradients_by_hand),  cmocka_unit_test(owned_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

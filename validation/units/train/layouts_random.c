@@ -75,7 +75,7 @@ static bench_case draw_layout(source *s)
         draw_deck(s, text);
         deck_source given = { .name = "layouts", .text = text, .length = strlen(text), .ranks = world_ranks() };
         deck d = deck_read(&given);
-        bool legal = !d.messages && d.cases == 1 && !d.item[0].skipped[0] && !d.item[0].not_built[0];
+        bool legal = !d.messages && d.cases == 1 && !d.item[0].skipped[0];
         legal = legal && d.item[0].layout.ranks > 1 && d.item[0].global_batch <= TRAINED_SEQUENCES;
         bench_case c = legal ? d.item[0] : (bench_case){ 0 };
         deck_free(&d);

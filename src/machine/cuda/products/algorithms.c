@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/kernels/kernels.h"
-#include "machine/cuda/products/algorithm_cache.h"
 #include "machine/watch/watch.h"
 #include <math.h>
 #include <stdio.h>
@@ -217,29 +216,25 @@ static void choose(room *r, product *p, const machine_tuning *t)
     bool fits = r->bytes >= bytes_of(&p->key);
     algorithm_first(p, t->transfer_multiprocessors);
     p->deterministic = t->deterministic;
-    bool known = !t->deterministic && algorithm_cache_find(p), large = product_flops(&p->key) >= smallest_tried;
-    if (!t->deterministic && !known && fits && large && clock_seconds() < r->until) choose_by_trials(r, p);
-    if (p->source == ALGORITHM_TRIED) algorithm_cache_add(p);
+    bool large = product_flops(&p->key) >= smallest_tried;
+    if (!t->deterministic && fits && large && clock_seconds() < r->until) choose_by_trials(r, p);
     if (fits) run_once(r, p);
 }
 
 void algorithms_choose(product *const *list, size_t count, const machine_tuning *t, void *memory, size_t bytes)
 {
     if (count == 0) return;
-    if (!t->deterministic) algorithm_cache_read(t->algorithm_cache);
     room r = room_open(list, count, memory, bytes);
     for (size_t i = 0; i < count; i++) {
         choose(&r, list[i], t);
         watch_progress();
     }
     room_close(&r);
-    if (!t->deterministic) algorithm_cache_write(t->algorithm_cache);
 }
 
 size_t algorithm_describe(const product *p, char *text, size_t length)
 {
-    static const char *const sources[] = { "no algorithm", "the library's first answer", "the fastest tried",
-                                           "tried in an earlier run" };
+    static const char *const sources[] = { "no algorithm", "the library's first answer", "the fastest tried" };
     char shape[PRODUCT_TEXT], configuration[PRODUCT_TEXT], time[64] = "";
     if (p->microseconds > 0.0)
         snprintf(time, sizeof time, ", %.1f us, %.1f TFLOP/s", p->microseconds,

@@ -1,5 +1,4 @@
-/* Which of the library's algorithms makes a product: its first answer, the fastest of trials, or what earlier runs
- * found. */
+/* Which of the library's algorithms makes a product: its first answer or the fastest of trials. */
 #pragma once
 #include "machine/cuda/products/product.h"
 #include "machine/kind.h"
@@ -8,7 +7,7 @@
 void algorithm_first(product *p, int multiprocessors_left);
 /* An algorithm for each, in that order, by trials in the memory, all together no longer than TUNE_SECONDS; what time or
  * memory does not suffice for, and everything if deterministic (trials differ from run to run), is made by the
- * library's first answer. The algorithm cache is read first, and what it lacks is added (algorithm_cache.h). */
+ * library's first answer. */
 enum { TUNE_SECONDS = 30 };
 void algorithms_choose(product *const *list, size_t count, const machine_tuning *t, void *memory, size_t bytes);
 /* Products of fewer flops get the library's first answer without trials (1e10, if nobody says); trials begin after so

@@ -254,7 +254,8 @@ static bool suits(const product *p, const candidate *c)
            (reduction == CUBLASLT_REDUCTION_SCHEME_NONE || reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-bool product_accepts(const product *p, candidate *c)
+/* Can the algorithm make this product here, rounding once? Fills the workspace it takes. */
+static bool accepts(const product *p, candidate *c)
 {
     const cublasLtMatrixLayout_t *x = p->layout;
     cublasLtMatmulHeuristicResult_t result = { .state = CUBLAS_STATUS_SUCCESS };
@@ -275,7 +276,7 @@ int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES])
     CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceDestroy(wish));
     for (int i = 0; i < found; i++) {
         list[kept].algorithm = result[i].algo;
-        kept += result[i].state == CUBLAS_STATUS_SUCCESS && product_accepts(p, &list[kept]);
+        kept += result[i].state == CUBLAS_STATUS_SUCCESS && accepts(p, &list[kept]);
     }
     for (int i = 0; i < found && kept == 0;
          i++) { /* a library whose check refuses all that it proposes is believed the latter */

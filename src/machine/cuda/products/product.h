@@ -24,8 +24,8 @@ struct product_key {
         format[MATRICES], update, bias;
 };
 
-/* Where the algorithm comes from: the library's first answer, trials, or trials of an earlier run. */
-typedef enum { ALGORITHM_NONE, ALGORITHM_FIRST, ALGORITHM_TRIED, ALGORITHM_KEPT } algorithm_source;
+/* Where the algorithm comes from: the library's first answer, or trials. */
+typedef enum { ALGORITHM_NONE, ALGORITHM_FIRST, ALGORITHM_TRIED } algorithm_source;
 
 typedef struct {
     cublasLtMatmulAlgo_t algorithm;
@@ -65,8 +65,6 @@ void product_ready(product *p);
 /* What the library proposes, best first, as far as it can run here; returns how many. */
 enum { PRODUCT_CANDIDATES = 16 };
 int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES]);
-/* Can the algorithm make this product here, rounding once? Fills the workspace it takes. */
-bool product_accepts(const product *p, candidate *c);
 /* Queues it. x: addresses of the three matrices, of the bias, if the product has one, and of the scales [FP8_FACTORS]
  * of FP8 codes; workspace: p's bytes, aligned
  * to WORKSPACE_ALIGNMENT. */
