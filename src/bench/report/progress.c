@@ -42,7 +42,7 @@ void progress_estimate(const progress *p, const case_result *r, int64_t step)
     char here[DURATION_TEXT], all[DURATION_TEXT];
     const bench_case *c = r->given;
     double seconds = r->step_seconds[step], left = steps_seconds_left(r, step, seconds);
-    if (step != (c->warmup ? c->warmup - 1 : 0)) return;
+    if (step != (c->warmup ? c->warmup - 1 : 0) || left <= 0.0) return;
     say("Estimate   about %s for the rest of this case", duration_text(left, here));
     if (c->number < p->deck->cases)
         say("; %s for the deck, if later cases compute as fast",
