@@ -11,7 +11,7 @@ echo 1..2
 sed 's/^warmup .*/warmup = 0/; s/^steps .*/steps = 1/; s/^size .*/size = small/
     s/^precision = fp32 bf16/&\nbackend = cuda\nrecord = none/' \
     inputs/gsw.dat >"$folder/gsw.dat"
-said=$(run/local -q -n 4 -x $program --verbose "$folder/gsw.dat" 2>&1)
+said=$(run/local -q -n 4 -x $program "$folder/gsw.dat" --verbose 2>&1)
 status=$?
 passed=$(grep -c '^XGSW_RESULT.*"backend":"cuda".*"verdict":"PASSED"' <<<"$said")
 ok=ok
