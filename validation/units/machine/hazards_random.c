@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-enum { PROGRAMS = 100000, LONGEST = 48, BYTES = 64 };
+enum { PROGRAMS = 30000, LONGEST = 48, BYTES = 64 };
 
 typedef struct {
     uint32_t program, draws;
