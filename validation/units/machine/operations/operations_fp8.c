@@ -223,33 +223,6 @@ static void scales_follow_the_history(void **state)
         for (int exact = 0; exact < 2; exact++) check_scales(steps[i], exact);
 }
 
-/* An amax is forgotten after FP8_HISTORY steps, not before. */
-static void an_amax_is_forgotten(void **state)
-{
-    double scalar[STEP_SCALARS] = { 0 };
-    int32_t amax[FP8_KINDS] = { 0 }, *past = calloc((size_t)FP8_HISTORY * FP8_KINDS, sizeof *past);
-    float scales[FP8_KINDS][FP8_FACTORS];
-    fp8_scales_operands o = { .scalars = tensor_1d(scalar, F64, STEP_SCALARS),
-                              .amax = tensor_1d(amax, I32, FP8_KINDS),
-                              .history = tensor_2d(past, I32, FP8_HISTORY, FP8_KINDS),
-                              .scales = tensor_1d(scales, F32, FP8_KINDS * FP8_FACTORS) };
-    RUN(
-        q, for (int step = -1; step <= FP8_HISTORY - 1; step++) {
-            machine_sync(queue_machine(q));
-            scalar[SCALAR_STEP] = step;
-            if (!p_.on_paper)
-                for (int i = 0; i < FP8_KINDS; i++) amax[i] = amax_bits(step < 0 ? 448.0f : 1.0f);
-            submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ .exact = false }));
-            machine_sync(queue_machine(q));
-            float want = step < FP8_HISTORY - 1 ? 1.0f : 256.0f;
-            if (!p_.on_paper)
-                assert_true(scales[FP8_INPUT][FP8_SCALE] == want && scales[FP8_WEIGHT][FP8_SCALE] == want);
-            if (!p_.on_paper)
-                assert_true(scales[FP8_GRADIENT][FP8_SCALE] == (step < FP8_HISTORY - 1 ? 128.0f : 32768.0f));
-        });
-    free(past);
-}
-
 /* ---- AdamW ---- */
 
 typedef struct {
@@ -351,15 +324,10 @@ static void a_weight_in_place_has_an_amax(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes_in_parts),
-        cmocka_unit_test(quantizes_every_shape),
-        cmocka_unit_test(quantizes_with_any_scale),
-        cmocka_unit_test(transposes),
-        cmocka_unit_test(scales_follow_the_history),
-        cmocka_unit_test(scales_follow_an_amax),
-        cmocka_unit_test(an_amax_is_forgotten),
-        cmocka_unit_test(weights_become_codes),
-        cmocka_unit_test(a_weight_in_place_has_an_amax),
+        cmocka_unit_test(quantizes_in_parts),        cmocka_unit_test(quantizes_every_shape),
+        cmocka_unit_test(quantizes_with_any_scale),  cmocka_unit_test(transposes),
+        cmocka_unit_test(scales_follow_the_history), cmocka_unit_test(scales_follow_an_amax),
+        cmocka_unit_test(weights_become_codes),      cmocka_unit_test(a_weight_in_place_has_an_amax),
     };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_fp8", tests, NULL, NULL);
