@@ -119,25 +119,6 @@ static void who_cannot_write_says_why(void **state)
     files = "7";
 }
 
-/* A changed byte, a cut file and something else are refused. */
-static void other_files_are_refused(void **state)
-{
-    char reason[300];
-    op_copy c;
-    shadow_report r = added_with(3, 1);
-    FILE *f = fopen(r.file, "r+b");
-    fseek(f, -1, SEEK_END);
-    fputc(0x55, f);
-    fclose(f);
-    assert_false(op_file_read(r.file, &c, reason, sizeof reason));
-    assert_non_null(strstr(reason, "changed"));
-    assert_int_equal(truncate(r.file, 900), 0);
-    assert_false(op_file_read(r.file, &c, reason, sizeof reason));
-    assert_int_equal(replay("/dev/null"), 2);
-    assert_int_equal(replay("no such file"), 2);
-    remove(r.file);
-}
-
 static const op_home gpu = { .cuda = true };
 
 /* Adam's corrections may be off by what pow is, in the first step most, and by no more. */
@@ -172,10 +153,8 @@ static void common_keys_widen_dq(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass),
-                                        cmocka_unit_test(wrong_results_are_named),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass), cmocka_unit_test(wrong_results_are_named),
                                         cmocka_unit_test(who_cannot_write_says_why),
-                                        cmocka_unit_test(other_files_are_refused),
                                         cmocka_unit_test(corrections_may_be_as_far_as_pow),
                                         cmocka_unit_test(common_keys_widen_dq) };
     return cmocka_run_group_tests(tests, NULL, NULL);
