@@ -167,7 +167,7 @@ FUZZ_C  := $(filter validation/fuzz/%,$(TEST_C))
 # All others are libraries that tests preload into a run.
 SHIM_C  := $(filter-out $(UNIT_C) $(BENCH_C) $(FUZZ_C) validation/emulator/%,$(TEST_C))
 FUZZING := $(wildcard $(shell clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(shell uname -m).a)
-NO_UNIT := $(if $(HAS_CUDNN),,$(filter %/cudnn_graphs.c %/cudnn_kernels.c,$(UNIT_C)))
+NO_UNIT := $(if $(HAS_CUDNN),,$(filter %/cudnn_kernels.c,$(UNIT_C)))
 LEFT_OUT = $(foreach file,$(NO_UNIT),$(file) (no cudnn_backend.h)) \
            $(if $(FUZZING),,$(foreach file,$(FUZZ_C),$(file) (no clang with libFuzzer)))
 UNITS   := $(patsubst %.c,$(BUILD)/units/%,$(notdir $(filter-out $(NO_UNIT),$(UNIT_C))))
@@ -177,7 +177,7 @@ SHIMS   := $(SHIM_C:validation/%.c=$(BUILD)/shims/%.so)
 CURVES  := $(patsubst validation/%.dat,build/%.curve,$(filter-out %-fp8.dat,$(wildcard validation/float64/*.dat)))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
 CUDA_UNITS = $(if $(NVCC),$(shell \
-               (validation/suite cuda; sed -n 's/^[a-z].* \(check\|look\) //p' validation/cuda/acceptance.list) \
+               (validation/suite cuda; sed -n 's/^[a-z].* check //p' validation/cuda/acceptance.list) \
                | sed -n 's|^\([a-z_0-9]*\)\( .*\)*$$|$(BUILD)/units/\1|p' | sort -u))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ $(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
 # A test is built by its name, wherever in validation/units or the emulator's tests it lies.
 # Tests of operations see each one before the machine does.
 vpath %.c $(sort $(dir $(UNIT_C))) validation/emulator/tests
-$(addprefix $(BUILD)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
+$(addprefix $(BUILD)/units/,operation% shadow): WRAP := -Wl,--wrap=op_submit
 $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(MPICC) $(CFLAGS) -Ivalidation $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \

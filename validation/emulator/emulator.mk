@@ -82,7 +82,7 @@ $(EMULATOR)/units/%: $(EMULATOR)/validation/emulator/tests/%.cpp.o $(EMULATOR)/l
 	$(Q)$(EMULATOR_C) $< $(EMULATOR_PARTS) -lcmocka -o $@
 
 # Tests that see each operation before the machine does.
-$(addprefix $(EMULATOR)/units/,operation% shadow step_kernels): WRAP := -Wl,--wrap=op_submit
+$(addprefix $(EMULATOR)/units/,operation% shadow): WRAP := -Wl,--wrap=op_submit
 $(EMULATOR)/units/shadow_machine: WRAP := -Wl,--wrap=cuda_swiglu_forward
 # The plain versions in double that operations are compared with are the test's own: they need no sanitizers, and are
 # the slow part.

@@ -62,6 +62,12 @@ def found(some, capability="900"):
         return {(call, way): (said[call, way], kernels(folder, some.index(call), way)) for call, way in said}
 
 
+# (call, what becomes of it): heads of other widths, a sequence that is no multiple of a tile, and rows that are no
+# 16-byte pieces, which own kernels compute.
+OTHERS = {(500, 500, 1, 4, 2, 64, "fused"): "planned", (500, 1000, 2, 4, 2, 64, "apart"): "planned",
+          (128, 128, 1, 4, 2, 16, "fused"): "planned", (64, 64, 1, 4, 2, 12, "fused"): "not for the library"}
+
+
 def words(call):
     s, t, b, heads, kv, d, rows = call
     return f"{s} queries, {t} keys, b {b}, heads {heads}/{kv}, d {d}, {rows}"
@@ -86,6 +92,8 @@ def main():
         return
     for (call, way), (said, names) in results.items():
         tap.ok(is_hopper(call, way, said, names), f"{words(call)}, {way}: {', '.join(names)}", said)
+    for (call, way), (said, _) in found(list(OTHERS)).items():
+        tap.ok(said == OTHERS[call], f"{words(call)}, {way}: {OTHERS[call]}", said)
     for (call, way), (said, names) in found(some[:1], "800").items():
         tap.ok(said == "planned" and not is_hopper(call, way, said, names),
                f"an A100 gets no kernel for Hopper, {way}: {', '.join(names)}", said)

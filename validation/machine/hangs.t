@@ -184,7 +184,8 @@ if LONG:
     healthy(200)
 else:
     run_all([(0, "commit", "asleep"), (0, "step", "stop"), (1, "step", "endless"), (2, "step", "stop"),
-             (0, "gather", "stop"), (2, "gather", "skip"), (1, "end", "stop"), (0, "exit", "stop")], 4)
+             (0, "gather", "stop"), (2, "gather", "skip"), (1, "end", "stop"), (0, "exit", "stop"),
+             (1, "step", "skip"), (2, "step", "kill"), (1, "step", "count")], 4)
 run_on_two_nodes()
 shutil.rmtree(here)
 print(f"1..{len(verdicts)}")

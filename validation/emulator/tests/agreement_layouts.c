@@ -1,7 +1,7 @@
 /* Models in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights
  * within the limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of
  * the devices' work. Where experts were chosen otherwise, beside one rank that takes the devices' choices. A list of
- * layouts of every family, a third of them by turns of the day, of these every second of fewer than 8 ranks in 2
+ * layouts of every family, a quarter of them by turns of the day, of these every second of fewer than 8 ranks in 2
  * orders; `long` all of them in 10, and besides every cut x sharding x overlap with two recompute masks, dealt out
  * among them. Of these the layouts of as many ranks as there are. EMULATOR_SEED is the first order;
  * EMULATOR_WORKLOAD=NAME takes only that one's. */
@@ -20,76 +20,40 @@ typedef struct {
 static const layout chosen[] = {
     { 1, "llama3.1-70b", "recompute = attention; layers = 2" },
     { 1, "llama2-70b", "precision = bf16; recompute = attention_mlp; micro_batch = 2" },
+    { 1, "gpt3-175b", "recompute = elementwise" },
+    { 1, "grok1-314b", "precision = bf16; capacity = none; recompute = mlp" },
     { 2, "llama3.1-70b", "tensor = 2; strips = 4; recompute = mlp" },
-    { 2, "llama2-70b", "precision = bf16; tensor = 2; overlap = off" },
     { 2, "llama2-70b", "context = 2; recompute = layer; context_gradients = bf16" },
     { 2, "llama3.1-70b", "pipeline = 2; chunks_per_stage = 3; layers = 6; recompute = attention_mlp" },
-    { 2, "llama2-70b", "precision = bf16; shard = 2; recompute = attention_mlp" },
+    { 2, "nemotron4-340b", "precision = bf16; shard = 2; recompute = attention_mlp" },
+    { 2, "gpt3-175b", "precision = bf16; pipeline = 2; recompute = attention_mlp" },
+    { 2, "grok1-314b", "expert = 2; data = 2; recompute = attention_mlp" },
+    { 2, "grok1-314b", "precision = bf16; expert = 2; context = 2; sharding = optimizer" },
     { 3, "llama3.1-70b", "data = 3; sharding = optimizer" },
-    { 4, "llama2-70b", "shard = 2; data = 2; recompute = layer" },
-    { 4, "llama3.1-70b", "shard = 2; context = 2; sharding = optimizer; overlap = off" },
+    { 3, "gpt3-175b", "data = 3; sharding = optimizer; recompute = mlp; global_batch = 3" },
     { 4, "llama2-70b", "shard = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; recompute = attention_mlp" },
     { 4, "llama3.1-70b", "tensor = 4; vocabulary = 130; overlap = off; recompute = layer; global_batch = 1" },
     { 4, "llama2-70b", "tensor = 2; data = 2; sharding = optimizer; recompute = attention; micro_batch = 2" },
-    { 4, "llama3.1-70b", "context = 4; sharding = optimizer; recompute = attention_mlp" },
     { 4, "llama3.1-70b",
       "precision = bf16; tensor = 2; context = 2; strips = 2; context_gradients = bf16; recompute = elementwise" },
-    { 4, "llama3.1-70b", "context = 2; data = 2; sharding = none" },
     { 4, "llama2-70b", "pipeline = 4; schedule = gpipe; layers = 6; recompute = layer" },
-    { 5, "llama2-70b", "data = 5; sharding = optimizer; recompute = layer; global_batch = 5" },
-    { 6, "llama3.1-70b",
-      "tensor = 2; data = 3; sharding = optimizer; overlap = off; recompute = mlp; global_batch = 3" },
-    { 7, "llama3.1-70b", "precision = bf16; data = 7; sharding = optimizer; global_batch = 7" },
     { 4, "nemotron4-340b", "tensor = 2; pipeline = 2; chunks_per_stage = 2; layers = 2; strips = 2" },
-    { 4, "nemotron4-340b", "precision = bf16; tensor = 2; context = 2; sharding = optimizer; recompute = layer" },
-    { 2, "nemotron4-340b", "precision = bf16; shard = 2; recompute = attention_mlp" },
-    { 2, "nemotron4-340b", "pipeline = 2; layers = 2; recompute = mlp" },
-    { 7, "nemotron4-340b", "data = 7; sharding = optimizer; recompute = elementwise; global_batch = 7" },
-    { 1, "gpt3-175b", "recompute = elementwise" },
-    { 1, "gpt3-175b", "precision = bf16; recompute = layer; micro_batch = 2" },
-    { 2, "gpt3-175b", "precision = bf16; pipeline = 2; recompute = attention_mlp" },
-    { 3, "gpt3-175b", "data = 3; sharding = optimizer; recompute = mlp; global_batch = 3" },
-    { 4, "gpt3-175b", "tensor = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; overlap = off" },
-    { 4, "gpt3-175b", "precision = bf16; pipeline = 4; schedule = gpipe; layers = 6; recompute = layer" },
     { 4, "gpt3-175b", "context = 2; tensor = 2; strips = 2; sharding = optimizer" },
-    { 2, "gpt3-175b", "shard = 2; recompute = attention_elementwise" },
-    { 4, "gpt3-175b", "precision = bf16; shard = 2; pipeline = 2; layers = 2; recompute = layer" },
-    { 1, "grok1-314b", "recompute = layer; capacity = 0.5" },
-    { 1, "grok1-314b", "precision = bf16; capacity = none; recompute = mlp" },
-    { 2, "grok1-314b", "expert = 2; data = 2; recompute = attention_mlp" },
-    { 2, "grok1-314b", "precision = bf16; expert = 2; context = 2; sharding = optimizer" },
-    { 2, "grok1-314b", "precision = bf16; shard = 2; recompute = attention" },
     { 4, "grok1-314b", "shard = 2; data = 2; recompute = layer" },
-    { 4, "grok1-314b", "tensor = 2; data = 2; expert = 2; overlap = off; recompute = mlp" },
     { 4, "grok1-314b", "precision = bf16; data = 4; expert = 4; sharding = optimizer; recompute = layer" },
-    { 4, "grok1-314b", "data = 2; expert = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; capacity = none" },
-    { 4, "grok1-314b", "precision = bf16; tensor = 2; context = 2; expert = 2; recompute = elementwise" },
+    { 5, "llama2-70b", "data = 5; sharding = optimizer; recompute = layer; global_batch = 5" },
     { 6, "grok1-314b", "tensor = 2; data = 3; sharding = optimizer; recompute = attention; global_batch = 3" },
-    { 8, "grok1-314b", "tensor = 2; data = 2; context = 2; expert = 2; sharding = optimizer" },
-    { 8, "grok1-314b", "precision = bf16; data = 4; expert = 4; pipeline = 2; recompute = layer" },
-    { 8, "gpt3-175b", "tensor = 2; data = 2; context = 2; sharding = optimizer; recompute = attention" },
-    { 8, "gpt3-175b", "precision = bf16; tensor = 2; data = 2; pipeline = 2; sharding = optimizer" },
-    { 8, "nemotron4-340b", "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; recompute = mlp" },
-    { 8, "nemotron4-340b", "precision = bf16; shard = 2; data = 2; tensor = 2; global_batch = 8" },
+    { 7, "llama3.1-70b", "precision = bf16; data = 7; sharding = optimizer; global_batch = 7" },
     { 8, "llama2-70b", "tensor = 8; recompute = attention; global_batch = 1" },
-    { 8, "llama3.1-70b", "data = 8; sharding = optimizer; recompute = mlp; global_batch = 8" },
-    { 8, "llama3.1-70b", "tensor = 4; data = 2; strips = 2; recompute = attention_mlp; global_batch = 2" },
     { 8, "llama3.1-70b", "context = 8; sharding = optimizer; recompute = layer; global_batch = 1" },
-    { 8, "llama2-70b",
-      "precision = bf16; tensor = 2; data = 2; context = 2; sharding = optimizer; recompute = layer; global_batch = "
-      "2" },
-    { 8, "llama2-70b",
-      "precision = bf16; shard = 2; data = 2; tensor = 2; strips = 2; recompute = attention_mlp; global_batch = 8" },
     { 8, "llama3.1-70b", "shard = 8; global_batch = 8" },
-    { 8, "llama3.1-70b", "pipeline = 8; layers = 6; recompute = layer" },
-    { 8, "llama2-70b", "precision = bf16; pipeline = 4; chunks_per_stage = 2; layers = 6; recompute = attention_mlp" },
-    { 8, "llama2-70b",
-      "tensor = 2; context = 2; pipeline = 2; strips = 4; sharding = optimizer; recompute = elementwise" },
-    { 8, "llama3.1-70b", "tensor = 2; data = 2; pipeline = 2; sharding = optimizer; overlap = off" },
     { 8, "llama3.1-70b",
       "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; sharding = none; recompute = layer" },
-    { 8, "llama3.1-70b",
-      "precision = bf16; tensor = 2; pipeline = 4; schedule = gpipe; layers = 6; recompute = attention_mlp" },
+    { 8, "nemotron4-340b", "precision = bf16; shard = 2; data = 2; tensor = 2; global_batch = 8" },
+    { 8, "gpt3-175b", "precision = bf16; tensor = 2; data = 2; pipeline = 2; sharding = optimizer" },
+    { 8, "grok1-314b", "tensor = 2; data = 2; context = 2; expert = 2; sharding = optimizer" },
+    { 8, "llama2-70b",
+      "tensor = 2; context = 2; pipeline = 2; strips = 4; sharding = optimizer; recompute = elementwise" },
 };
 enum { CHOSEN = sizeof chosen / sizeof chosen[0] };
 
@@ -258,13 +222,13 @@ static void train_layout(void **state)
     trained_close(&host);
 }
 
-/* Of those chosen for as many ranks a third a day, one at least. */
+/* Of those chosen for as many ranks a quarter a day, one at least. */
 static bool is_turn(int i, uint32_t seed)
 {
     uint32_t before = 0, all = 0;
     for (int k = 0; k < CHOSEN; k++)
         if (list[k].ranks == list[i].ranks) all++, before += k < i;
-    uint32_t turns = all < 3 ? all : 3;
+    uint32_t turns = all < 4 ? all : 4;
     return before % turns == seed % turns;
 }
 

@@ -1,6 +1,5 @@
-/* The CUDA executor and transfers, on two ranks: what computing waits for is exposed, receives posted ahead hold nobody
- * up, collectives run in the order in which they were submitted. With an argument, for machine/cuda_stall.t, what ends
- * the run: rank 1 does not come. */
+/* The CUDA executor and transfers, on two ranks: what computing waits for is exposed, collectives run in the order in
+ * which they were submitted. With an argument, for machine/cuda_stall.t, what ends the run: rank 1 does not come. */
 #include "base/clock.h"
 #include "machine/cuda/device/call.h"
 #include "machine/submit.h"
@@ -136,33 +135,6 @@ static void a_transfer_nobody_waits_for_is_not_exposed(void **state)
     assert_true(exposed_on("pipeline") == 0.0);
 }
 
-/* Rank 0 posts both receives on one queue before rank 1 sends; the second is sent only when rank 1 has what rank 0
- * makes of the first. Who waited for the second receive instead of the first would wait for ever. */
-static void receives_posted_ahead_hold_nobody_up(void **state)
-{
-    for (int round = 0; round < 20; round++) {
-        if (world_rank() == 0) {
-            mark a = pass(f.q[FIRST], "a", &ways[1], false, cell(10));
-            mark b = pass(f.q[FIRST], "b", &ways[1], false, cell(11));
-            queue_wait(f.q[COMPUTE], a);
-            queue_wait(f.q[SECOND], submit(f.q[COMPUTE], "c", copy_op(cell(12), WRITE, cell(10))));
-            mark_sync(pass(f.q[SECOND], "c", &ways[0], true, cell(12)));
-            mark_sync(b);
-            float got;
-            machine_read(f.m, &got, cell(11));
-            assert_true(got == (float)round);
-        } else {
-            submit(f.q[COMPUTE], "a", fill_op(cell(10), round));
-            queue_wait(f.q[FIRST], queue_mark(f.q[COMPUTE]));
-            pass(f.q[FIRST], "a", &ways[1], true, cell(10));
-            queue_wait(f.q[COMPUTE], pass(f.q[SECOND], "c", &ways[0], false, cell(12)));
-            queue_wait(f.q[FIRST], submit(f.q[COMPUTE], "b", copy_op(cell(11), WRITE, cell(12))));
-            mark_sync(pass(f.q[FIRST], "b", &ways[1], true, cell(11)));
-            machine_sync(f.m);
-        }
-    }
-}
-
 /* Three groups that take turns, on queues that nothing else orders. That one transfer waits for another is no
  * computing's loss. */
 static void collectives_run_in_the_order_of_submission(void **state)
@@ -217,7 +189,6 @@ int main(int count, char **arguments)
         cmocka_unit_test(each_rank_has_a_device_of_its_own),
         cmocka_unit_test_setup_teardown(computing_that_waits_for_a_transfer_is_exposed, open_floor, close_floor),
         cmocka_unit_test_setup_teardown(a_transfer_nobody_waits_for_is_not_exposed, open_floor, close_floor),
-        cmocka_unit_test_setup_teardown(receives_posted_ahead_hold_nobody_up, open_floor, close_floor),
         cmocka_unit_test_setup_teardown(collectives_run_in_the_order_of_submission, open_floor, close_floor),
     };
     int failed = cmocka_run_group_tests_name("cuda_executor_ranks", tests, NULL, NULL);

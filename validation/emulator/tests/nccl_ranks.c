@@ -6,10 +6,9 @@
 #include "machine/cuda/transfers/fabric.h"
 #include "machine/cuda/transfers/windows.h"
 #include "machine/watch/watch.h"
-#include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
 
-enum { ELEMENTS = 300, MICROBATCHES = 12, CELLS = 8 };
+enum { ELEMENTS = 300, CELLS = 8 };
 enum { FIRST, SECOND, COMPUTE }; /* queues */
 
 static test_floor f;
@@ -94,97 +93,6 @@ static void first_transfer(group *g)
 {
     transfer both[] = { { true, 1 - g->rank, cell[2] }, { false, 1 - g->rank, cell[3] } };
     if (g->size == 2) submit(f.q[FIRST], "first", exchange_op(g, both, 2));
-}
-
-/* ---- one forward, one backward ---- */
-
-typedef struct {
-    mesh *m;
-    tensor activation, gradient, out;
-    mark arrived;
-} stage_work; /* [MICROBATCHES, ELEMENTS] */
-
-static tensor of_microbatch(tensor x, int i) { return tensor_flat(tensor_slice(x, 0, i, 1)); }
-
-/* Action i of a stage: as many forwards first as there are stages behind it, then backward and forward in turn. */
-static bool is_forward(const mesh *m, int i, int *microbatch)
-{
-    int stages = m->layout.degree[AXIS_PIPELINE], ahead = stages - 1 - m->at[AXIS_PIPELINE];
-    int turn = i - ahead, forwards = i < ahead ? i : ahead + (turn + 1) / 2;
-    bool forward = (i < ahead || turn % 2 == 0) && forwards < MICROBATCHES;
-    *microbatch = forward ? forwards : i - (forwards < MICROBATCHES ? forwards : MICROBATCHES);
-    return forward;
-}
-
-static void receive_input(stage_work *w, int i)
-{
-    int microbatch;
-    if (i >= 2 * MICROBATCHES) return;
-    bool forward = is_forward(w->m, i, &microbatch);
-    int link = forward ? LINK_FORWARD_IN : LINK_BACKWARD_IN;
-    group *g = &w->m->link[link];
-    if (g->size == 2)
-        receive_from(f.q[link], g, LINK_SENDER, of_microbatch(forward ? w->activation : w->gradient, microbatch));
-    w->arrived = queue_mark(f.q[link]);
-}
-
-static void act(stage_work *w, int i, queue *compute)
-{
-    int microbatch;
-    bool forward = is_forward(w->m, i, &microbatch);
-    int link = forward ? LINK_FORWARD_OUT : LINK_BACKWARD_OUT;
-    tensor out = tensor_flat(tensor_slice(w->out, 0, i, 1)),
-           in = of_microbatch(forward ? w->activation : w->gradient, microbatch);
-    queue_wait(compute, w->arrived);
-    receive_input(w, i + 1);
-    submit(compute, "work", copy_op(out, WRITE, in));
-    queue_follow(f.q[link], compute);
-    if (w->m->link[link].size == 2) send_to(f.q[link], &w->m->link[link], LINK_RECEIVER, out);
-}
-
-static tensor taken(int64_t rows)
-{
-    return tensor_2d(machine_memory_take(MACHINE_CUDA, (size_t)rows * ELEMENTS * 4), F32, rows, ELEMENTS);
-}
-
-/* What the first stage's activations and the last one's gradients are. */
-static void set_inputs(tensor x, float first)
-{
-    static float values[MICROBATCHES][ELEMENTS];
-    for (int i = 0; i < MICROBATCHES; i++)
-        for (int k = 0; k < ELEMENTS; k++) values[i][k] = first + (float)i;
-    machine_upload(f.m, x, values);
-}
-
-static bool inputs_are(tensor x, float first)
-{
-    static float values[MICROBATCHES][ELEMENTS];
-    bool right = true;
-    machine_sync(f.m);
-    machine_read(f.m, values, x);
-    for (int i = 0; i < MICROBATCHES; i++)
-        for (int k = 0; k < ELEMENTS; k++) right = right && values[i][k] == first + (float)i;
-    return right;
-}
-
-static void links_under_1f1b(void **state)
-{
-    mesh m;
-    mesh_layout layout = {
-        .degree = { 1, 1, 1, 1, world_ranks() }, .expert = 1, .chunks_per_stage = 1, .ranks = world_ranks()
-    };
-    mesh_open(&m, &layout, world_rank(), MESH_ON_CUDA);
-    stage_work w = { &m, taken(MICROBATCHES), taken(MICROBATCHES), taken(2 * MICROBATCHES), { 0 } };
-    queue *compute = machine_queue(f.m, "compute");
-    set_inputs(w.activation, world_rank() == 0 ? 1.0f : -1.0f);
-    set_inputs(w.gradient, is_last() ? 100.0f : -1.0f);
-    receive_input(&w, 0);
-    for (int i = 0; i < 2 * MICROBATCHES; i++) act(&w, i, compute);
-    machine_sync(f.m);
-    assert_on_all(inputs_are(w.activation, 1.0f) && inputs_are(w.gradient, 100.0f), "what went through the pipeline");
-    tensor all[] = { w.activation, w.gradient, w.out };
-    for (int i = 0; i < 3; i++) machine_memory_give_back(MACHINE_CUDA, all[i].data);
-    mesh_close(&m);
 }
 
 /* ---- communicators ---- */
@@ -439,11 +347,8 @@ static void play(const char *name)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(receives_ahead_hold_up_no_send),
-        cmocka_unit_test(links_under_1f1b),
-        cmocka_unit_test(communicators_are_kept_and_made_again),
-        cmocka_unit_test(sums_are_made_in_orders_of_their_own),
-        cmocka_unit_test(the_room_is_shared_out),
+        cmocka_unit_test(receives_ahead_hold_up_no_send),       cmocka_unit_test(communicators_are_kept_and_made_again),
+        cmocka_unit_test(sums_are_made_in_orders_of_their_own), cmocka_unit_test(the_room_is_shared_out),
         cmocka_unit_test(windows_are_written_by_engines),
     };
     int failures = 0;

@@ -2,7 +2,7 @@
  * is known to the last bit. Every test is a process of its own, for the products that are known are process state. */
 #pragma once
 #include "base/fail.h"
-#include "base/fp8.h"
+#include "base/numeric.h"
 #include "machine/args.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/matmul.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { ARENA = 1 << 20, GAP_VALUE = 0x4B, OUTPUT = 1 << 16, SCALE_BYTES = 256 };
+enum { ARENA = 1 << 20, GAP_VALUE = 0x4B, OUTPUT = 1 << 16 };
 
 /* ---- device and products ---- */
 
@@ -43,12 +43,9 @@ static inline void device_close(void)
     cuda_matmul_close();
 }
 
-static inline bool is_fp8(dtype type) { return type == E4M3 || type == E5M2; }
-
-/* A matrix on the device and what the host knows of it; behind it its scale, of FP8 codes. */
+/* A matrix on the device and what the host knows of it. */
 typedef struct {
     tensor t;
-    float scale;
     char *bytes;
     size_t length;
     char *at;
@@ -59,15 +56,13 @@ static inline int64_t place_of(const tensor *t, int64_t i, int64_t j) { return i
 static inline double element(const matrix *x, int64_t i, int64_t j)
 {
     int64_t at = place_of(&x->t, i, j) + ((char *)x->t.data - x->at) / (int64_t)dtype_bytes(x->t.type);
-    if (is_fp8(x->t.type)) return (double)(fp8_value(x->t.type, (uint8_t)x->bytes[at]) / x->scale);
     return (double)(x->t.type == BF16 ? bf16_widen(((uint16_t *)x->bytes)[at]) : ((float *)x->bytes)[at]);
 }
 
 static inline void element_set(matrix *x, int64_t i, int64_t j, double value)
 {
     int64_t at = place_of(&x->t, i, j) + ((char *)x->t.data - x->at) / (int64_t)dtype_bytes(x->t.type);
-    if (is_fp8(x->t.type)) x->bytes[at] = (char)fp8_code(x->t.type, (float)value * x->scale);
-    else if (x->t.type == BF16) ((uint16_t *)x->bytes)[at] = bf16_round((float)value);
+    if (x->t.type == BF16) ((uint16_t *)x->bytes)[at] = bf16_round((float)value);
     else ((float *)x->bytes)[at] = (float)value;
 }
 
@@ -91,17 +86,13 @@ typedef struct {
 static inline matrix matrix_open(dtype type, int64_t rows, int64_t columns, layout l, int number)
 {
     int64_t lines = l.by_columns ? columns : rows, length = (l.by_columns ? rows : columns) + l.gap;
-    matrix x = { .length = ((size_t)(lines * length + l.first) * dtype_bytes(type) + 255) / 256 * 256 + SCALE_BYTES,
-                 .scale = number % 2 ? 2.0f : 0.25f,
+    matrix x = { .length = ((size_t)(lines * length + l.first) * dtype_bytes(type) + 255) / 256 * 256,
                  .at = device.memory + device.used };
-    float pair[FP8_FACTORS] = { x.scale, 1.0f / x.scale };
     x.bytes = malloc(x.length + 1);
     memset(x.bytes, GAP_VALUE, x.length);
-    memcpy(x.bytes + x.length - SCALE_BYTES, pair, sizeof pair);
     x.t = (tensor){
         .data = x.at + (size_t)l.first * dtype_bytes(type), .type = type, .dims = 2, .dim = { rows, columns }
     };
-    if (is_fp8(type)) x.t.scale = (float *)(void *)(x.at + x.length - SCALE_BYTES);
     x.t.stride[l.by_columns] = length;
     x.t.stride[!l.by_columns] = 1;
     for (int64_t i = 0; i < rows; i++)
@@ -121,16 +112,9 @@ static inline void matrix_close(matrix *x)
 
 static inline op product_of(const matrix *c, access_mode how, const matrix *a, const matrix *b)
 {
-    tensor scale[2] = { a->t.scale ? tensor_1d(a->t.scale, F32, FP8_FACTORS) : tensor_none(),
-                        b->t.scale ? tensor_1d(b->t.scale, F32, FP8_FACTORS) : tensor_none() };
     return (op){ .kind = OP_MATMUL,
-                 .operands = 6,
-                 .operand = { { c->t, how },
-                              { a->t, READ },
-                              { b->t, READ },
-                              { .access = READ },
-                              { scale[0], READ },
-                              { scale[1], READ } },
+                 .operands = 3,
+                 .operand = { { c->t, how }, { a->t, READ }, { b->t, READ } },
                  .origin.name = "layers.3.down" };
 }
 
@@ -200,7 +184,6 @@ typedef struct {
 static const shape shapes[] = { { 1, 1, 1 },    { 3, 5, 7 },   { 16, 64, 32 }, { 33, 25, 61 },
                                 { 24, 1, 200 }, { 1, 31, 17 }, { 32, 40, 131 } };
 static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 } };
-enum { SHAPES = sizeof shapes / sizeof *shapes, FORMATS = sizeof all_formats / sizeof *all_formats, LAYOUTS = 16 };
 
 /* Bits of number: columns contiguous in a, b, c; gaps of 3 or, with the first element one further on, of 8. */
 static inline void one_product(const shape *s, formats f, access_mode how, int number, void (*before)(const op *))
@@ -220,16 +203,6 @@ static inline void one_product(const shape *s, formats f, access_mode how, int n
     matrix_close(&c);
     matrix_close(&b);
     matrix_close(&a);
-}
-
-static inline void all_products(void (*before)(const op *))
-{
-    for (int s = 0; s < SHAPES; s++)
-        for (int f = 0; f < FORMATS; f++)
-            for (int number = 0; number < LAYOUTS; number++) {
-                one_product(&shapes[s], all_formats[f], WRITE, number, before);
-                one_product(&shapes[s], all_formats[f], UPDATE, number, before);
-            }
 }
 
 static inline void nothing(const op *o) { (void)o; }

@@ -1,5 +1,5 @@
-/* The hazard checker: what is ordered, what touches, and what a sentence names. Random programs are in
- * hazards_random.c. */
+/* The hazard checker: what a sentence names, what is counted, and what is forgotten. What is ordered and what touches:
+ * random programs, in hazards_random.c. */
 #include "machine/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,82 +65,6 @@ static void missing_wait_is_named(void **state)
     assert_string_equal(sentence(0), "copy first (setup) and copy second (setup) touch the same bytes unordered");
 }
 
-/* [earlier access][later access] of two queues without waits. */
-static void who_collides(void **state)
-{
-    static const access_mode all[] = { READ, WRITE, UPDATE };
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++) {
-            close_checker(NULL);
-            open_checker(NULL);
-            touch(0, "earlier", all[i], 0, 64);
-            touch(1, "later", all[j], 0, 64);
-            assert_int_equal(found(), i || j);
-        }
-}
-
-static void one_queue_is_ordered(void **state)
-{
-    writes(0, "a");
-    reads(0, "b");
-    touch(0, "c", UPDATE, 8, 40);
-    writes(0, "d");
-    assert_int_equal(found(), 0);
-}
-
-/* Ping-pong: write, read elsewhere, write again, each waited for. */
-static void waits_order_in_both_directions(void **state)
-{
-    for (int i = 0; i < 10; i++) {
-        wait_for(1, 0, writes(0, "out"));
-        wait_for(0, 1, reads(1, "back"));
-    }
-    assert_int_equal(found(), 0);
-}
-
-static void a_wait_orders_one_direction(void **state)
-{
-    wait_for(1, 0, writes(0, "first"));
-    reads(1, "reader");
-    writes(0, "second");
-    assert_int_equal(found(), 1);
-    assert_non_null(strstr(sentence(0), "copy reader (setup) and copy second (setup)"));
-}
-
-static void a_wait_covers_what_came_before_the_mark_only(void **state)
-{
-    uint64_t early = touch(0, "early", WRITE, 64, 128);
-    writes(0, "late");
-    wait_for(1, 0, early);
-    touch(1, "fine", READ, 64, 128);
-    assert_int_equal(found(), 0);
-    reads(1, "too soon");
-    assert_int_equal(found(), 1);
-}
-
-static void waits_are_transitive(void **state)
-{
-    wait_for(1, 0, writes(0, "a"));
-    wait_for(2, 1, touch(1, "b", WRITE, 64, 128));
-    wait_for(3, 2, touch(2, "c", WRITE, 128, 192));
-    writes(3, "d");
-    assert_int_equal(found(), 0);
-    reads(2, "e");
-    assert_int_equal(found(), 1);
-}
-
-/* A mark taken before a wait does not carry what the queue waited for afterwards. */
-static void marks_are_not_later_than_they_were(void **state)
-{
-    uint64_t before = touch(1, "before", WRITE, 64, 128);
-    wait_for(1, 0, writes(0, "a"));
-    touch(1, "after", WRITE, 64, 128);
-    wait_for(2, 1, before);
-    reads(2, "b");
-    assert_int_equal(found(), 1);
-    assert_non_null(strstr(sentence(0), "copy a (setup) and copy b (setup)"));
-}
-
 static void hazard_ordered_says_what_a_wait_would_change(void **state)
 {
     uint64_t a = writes(0, "a"), b = writes(0, "b");
@@ -152,27 +76,6 @@ static void hazard_ordered_says_what_a_wait_would_change(void **state)
     wait_for(2, 1, c);
     assert_true(hazard_ordered(checker, 2, 0, a));
     assert_true(hazard_ordered(checker, 0, 0, b));
-}
-
-/* A range of queue 0 against one of queue 1: collide or not. */
-static void ranges_collide_where_they_overlap(void **state)
-{
-    static const struct {
-        int64_t begin[2], end[2];
-        bool collide;
-    } row[] = {
-        { { 0, 64 }, { 64, 128 }, false },  { { 64, 0 }, { 128, 64 }, false }, { { 0, 56 }, { 64, 128 }, true },
-        { { 56, 0 }, { 128, 64 }, true },   { { 0, 24 }, { 128, 32 }, true },  { { 24, 0 }, { 32, 128 }, true },
-        { { 0, 0 }, { 64, 64 }, true },     { { 0, 0 }, { 64, 8 }, true },     { { 0, 56 }, { 64, 64 }, true },
-        { { 0, 512 }, { 64, 576 }, false },
-    };
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        close_checker(NULL);
-        open_checker(NULL);
-        touch(0, "a", WRITE, row[i].begin[0], row[i].end[0]);
-        touch(1, "b", READ, row[i].begin[1], row[i].end[1]);
-        assert_int_equal(found(), row[i].collide);
-    }
 }
 
 /* Pieces written by several queues, then read as a whole: each unordered piece is found, and only those. */
@@ -199,14 +102,6 @@ static void every_reader_is_remembered(void **state)
     assert_non_null(strstr(sentence(1), "copy two "));
 }
 
-static void only_the_last_reader_matters(void **state)
-{
-    reads(0, "early");
-    wait_for(1, 0, reads(0, "late"));
-    writes(1, "writer");
-    assert_int_equal(found(), 0);
-}
-
 /* A view with gaps counts from its first to its last byte. */
 static void views_count_as_bounding_ranges(void **state)
 {
@@ -227,26 +122,6 @@ static void nothing_is_touched_by_no_elements(void **state)
     touch(1, "empty", WRITE, 8, 8);
     submit_two(1, "absent", (operand){ tensor_none(), WRITE }, (operand){ tensor_none(), UPDATE });
     assert_int_equal(found(), 0);
-}
-
-static void operands_of_one_operation_may_overlap(void **state)
-{
-    submit_two(0, "in place", (operand){ bytes(0, 64), UPDATE }, (operand){ bytes(32, 96), READ });
-    assert_int_equal(found(), 0);
-    touch(1, "b", WRITE, 88, 96);
-    assert_int_equal(found(), 1);
-}
-
-static void join_orders_everything(void **state)
-{
-    writes(0, "a");
-    touch(1, "b", WRITE, 64, 128);
-    hazard_join(checker);
-    for (int q = 0; q < QUEUES; q++) assert_true(hazard_ordered(checker, q, 0, 1) && hazard_ordered(checker, q, 1, 1));
-    touch(2, "c", WRITE, 0, 128);
-    assert_int_equal(found(), 0);
-    reads(3, "d");
-    assert_int_equal(found(), 1);
 }
 
 static void pass_time(int on, int64_t operations)
@@ -349,22 +224,11 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, open_checker, close_checker)
     const struct CMUnitTest tests[] = {
         CASE(missing_wait_is_named),
-        CASE(who_collides),
-        CASE(one_queue_is_ordered),
-        CASE(waits_order_in_both_directions),
-        CASE(a_wait_orders_one_direction),
-        CASE(a_wait_covers_what_came_before_the_mark_only),
-        CASE(waits_are_transitive),
-        CASE(marks_are_not_later_than_they_were),
         CASE(hazard_ordered_says_what_a_wait_would_change),
-        CASE(ranges_collide_where_they_overlap),
         CASE(pieces_of_a_range),
         CASE(every_reader_is_remembered),
-        CASE(only_the_last_reader_matters),
         CASE(views_count_as_bounding_ranges),
         CASE(nothing_is_touched_by_no_elements),
-        CASE(operands_of_one_operation_may_overlap),
-        CASE(join_orders_everything),
         CASE(old_marks_stay_sound),
         CASE(sentences_are_few_but_all_are_counted),
         CASE(a_machine_checks_what_passes),

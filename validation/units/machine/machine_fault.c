@@ -166,31 +166,6 @@ static void every_format_is_struck(void **state)
     assert_true(x.u64[N / 2] == 3);
 }
 
-/* A view with gaps: only its elements are struck. */
-static void views_are_struck(void **state)
-{
-    static const struct {
-        fault_kind kind;
-        double first, other;
-    } row[] = { { FAULT_DROP, 0, 0 }, { FAULT_SCALE, 6, 10 } };
-    double in[2] = { 1, 2 }, out[8];
-    for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < 8; i++) out[i] = 5.0;
-        fault s = planted(row[k].kind, OP_SUM, 1);
-        test_floor f = floor_open((machine_options){ 0 }, 0);
-        op o = { .kind = OP_SUM,
-                 .operands = 2,
-                 .operand = { { tensor_slice(tensor_2d(out, F64, 4, 2), 1, 1, 1), WRITE },
-                              { tensor_1d(in, F64, 2), READ } } };
-        machine_plant(f.m, &s);
-        machine_step(f.m, 0);
-        op_submit(f.q[0], &o);
-        machine_sync(f.m);
-        for (int i = 0; i < 8; i++) assert_true(out[i] == (i % 2 == 0 ? 5.0 : i == 1 ? row[k].first : row[k].other));
-        floor_close(&f);
-    }
-}
-
 /* The wait before the operation is left out: the hazard is named. */
 static void unwait_leaves_out_the_wait(void **state)
 {
@@ -252,7 +227,6 @@ int main(void)
         cmocka_unit_test(executions_are_counted_within_a_step),
         cmocka_unit_test(flip_inverts_one_bit_of_one_element),
         cmocka_unit_test(every_format_is_struck),
-        cmocka_unit_test(views_are_struck),
         cmocka_unit_test(unwait_leaves_out_the_wait),
         cmocka_unit_test(struck_operations_keep_their_place),
         cmocka_unit_test(a_deck_names_what_a_step_submits),

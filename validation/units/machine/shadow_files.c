@@ -78,14 +78,6 @@ static void what_chooses_the_kernel_is_kept(void **state)
     op_copy_free(&c);
 }
 
-static void a_reader_finds_what_it_is(void **state)
-{
-    char bytes[LONGEST + 1];
-    bytes[file_of((op_home){ .cuda = true }, bytes)] = 0;
-    assert_non_null(strstr(bytes, "norm_forward a file (step 1, microbatch 0, chunk 0, layer 2, forward)\non the GPU"));
-    assert_non_null(strstr(bytes, "x: read f32, place 4, twin -1, 3/40 40/1\n"));
-}
-
 static void an_operation_of_a_gpu_needs_one(void **state)
 {
     char bytes[LONGEST], why[256];
@@ -122,30 +114,6 @@ static void what_is_not_as_written_is_refused(void **state)
     assert_int_equal(replay(path), 0);
 }
 
-/* The digest made to fit what was changed: read or refused, but never beyond its bytes, and no name that a terminal
- * would take for a command. */
-static void who_knows_the_digest_gets_no_further(void **state)
-{
-    enum { LINES = 2048, CHANGES = 4000 };
-    static char bytes[LONGEST];
-    char hex[SHA256_HEX], reason[300];
-    size_t length = file_of((op_home){ 0 }, bytes), body = strcspn(bytes, "\n") + 1, read = 0;
-    uint32_t drawn = 1;
-    for (int i = 0; i < CHANGES; i++) {
-        drawn = drawn * 1664525u + 1013904223u;
-        char *at = bytes + body + LINES + (drawn >> 8) % (length - body - LINES), was = *at;
-        *at = i % 3 ? (char)(drawn >> 24) : '\033';
-        sha256_of(bytes + body, length - body, hex);
-        memcpy(bytes + body - 1 - strlen(hex), hex, strlen(hex));
-        write_bytes(bytes, length);
-        op_copy c;
-        if (op_file_read(path, &c, reason, sizeof reason)) read++, assert_null(strchr(c.op.origin.name, '\033'));
-        op_copy_free(&c);
-        *at = was;
-    }
-    assert_true(read > 0 && read < CHANGES);
-}
-
 static int clean(void **state)
 {
     remove(path);
@@ -154,11 +122,11 @@ static int clean(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_chooses_the_kernel_is_kept),
-                                        cmocka_unit_test(a_reader_finds_what_it_is),
-                                        cmocka_unit_test(an_operation_of_a_gpu_needs_one),
-                                        cmocka_unit_test(what_is_not_as_written_is_refused),
-                                        cmocka_unit_test(who_knows_the_digest_gets_no_further) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_chooses_the_kernel_is_kept),
+        cmocka_unit_test(an_operation_of_a_gpu_needs_one),
+        cmocka_unit_test(what_is_not_as_written_is_refused),
+    };
     float *value = (float *)ground;
     for (int i = 0; i < MEMORY / 4; i++) value[i] = 0.25f + 0.01f * (float)(i % 50);
     say_enable(false);

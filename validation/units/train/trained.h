@@ -11,6 +11,7 @@
 #include "plan/model/check_case.h"
 #include "train/measure.h"
 #include "units/machine/sharing.h"
+#include "units/test_length.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,9 +74,6 @@ static inline bool tests_cuda(void)
     const char *backend = getenv("XGSW_BACKEND");
     return backend && strcmp(backend, "cuda") == 0;
 }
-
-/* Does the test's row in tests.list say `long`? */
-static inline bool test_is_long(void) { return getenv("XGSW_TEST_LONG") != NULL; }
 
 /* What a test draws by: the day's number, so that every day draws other things, or XGSW_TEST_SEED. Collective over the
  * world; rank 0 prints it. */

@@ -142,6 +142,11 @@ static inline void compare(const char *name, const sample *got, const double *ex
     }
 }
 
+/* Set by tests of operations that make the host's bits, or nearly: on an emulated GPU the shadow then compares what
+ * each of them writes with what the host makes of the same bytes. */
+static bool beside_host;
+void emulator_seed(unsigned long long seed) __attribute__((weak)); /* is there an emulator? */
+
 /* The machine of one pass: the first is on paper, the second is prepared for what that one noted. */
 typedef struct {
     machine *machine;
@@ -155,6 +160,7 @@ static inline size_t scratch_taken(size_t bytes) { return (bytes / ARENA_ALIGNME
 static inline pass pass_open(int number, const preparation *noted)
 {
     machine_options options = { .kind = tested_machine(), .on_paper = number == 0, .prove_access = true };
+    if (number && beside_host && emulator_seed) options.shadow = SHADOW_FULL;
     pass p = { .machine = machine_open(&options), .on_paper = options.on_paper };
     size_t bytes = noted->scratch[0];
     p.queue = machine_queue(p.machine, "compute");
@@ -172,6 +178,8 @@ static inline void pass_close(pass *p, preparation *noted)
     if (p->on_paper) *noted = machine_prepared(p->machine);
     else preparation_free(noted);
     assert_int_equal(machine_hazards(p->machine)->count, 0);
+    const shadow_report *shadowed = p->on_paper ? NULL : machine_shadowed(p->machine);
+    if (shadowed && shadowed->failed) fail_msg("not as on the host: %s", shadowed->sentence);
     machine_close(p->machine);
     machine_memory_give_back(tested_machine(), p->scratch);
 }

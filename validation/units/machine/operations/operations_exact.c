@@ -1,5 +1,5 @@
 /* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's
- * scalars and the AdamW update. Also what is said of operations. */
+ * scalars and the AdamW update. */
 #include "base/random.h"
 #include "machine/op.h"
 #include "operations.h"
@@ -16,12 +16,13 @@ static wide value_of(const uint64_t *words)
     return (wide)words[3] << 96 | (wide)words[2] << 64 | (wide)words[1] << 32 | words[0];
 }
 
-/* Magnitudes 2^low .. 2^high; the sum is `before` at first. */
-static void check_squares(dtype type, int64_t n, int low, int high, uint64_t before)
+/* Magnitudes 2^low .. 2^high; the sum is `before` at first. `skip` elements in, kernels may move no packs. */
+static void check_squares(dtype type, int64_t n, int low, int high, uint64_t before, int64_t skip)
 {
-    sample x = sample_open(type, 1, &n, 0);
+    sample x = sample_open(type, 1, (int64_t[]){ n + skip }, 0);
     uint64_t words[EXACT_SUM_WORDS] = { before };
     wide expected = before;
+    x.t = tensor_slice(x.t, 0, skip, n), x.elements = n;
     for (int64_t i = 0; i < n; i++)
         element_set(&x.t, i,
                     random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
@@ -36,12 +37,12 @@ static void check_squares(dtype type, int64_t n, int low, int high, uint64_t bef
 static void squares(void **state)
 {
     for (dtype type = F32; type <= BF16; type++) {
-        check_squares(type, 1, 0, 0, 0);
-        check_squares(type, 5000, -30, 0, 0xFFFFFFFFu);
-        check_squares(type, 3000, -140, -20, 0);
-        check_squares(type, 3001, -60, 20, 77);
-        check_squares(type, 70000, 7, 7, 0);
-        check_squares(type, 2048, -45, -38, 0);
+        check_squares(type, 1, 0, 0, 0, 0);
+        check_squares(type, 5000, -30, 0, 0xFFFFFFFFu, 0);
+        check_squares(type, 3000, -140, -20, 0, 1);
+        check_squares(type, 3001, -60, 20, 77, 0);
+        check_squares(type, 150001, 7, 7, 0, 1);
+        check_squares(type, 2048, -45, -38, 0, 0);
     }
 }
 
@@ -219,15 +220,21 @@ typedef struct {
     bool master;
 } adamw_formats;
 
-/* In double from the rounded inputs. FP32 makes about eight roundings of the update, one of each result. */
+/* Odd lengths start one element in, where kernels may move no packs. In double from the rounded inputs. FP32 makes
+ * about eight roundings of the update, one of each result. */
+static sample skipped(dtype type, int64_t n)
+{
+    sample x = sample_open(type, 1, (int64_t[]){ n + n % 2 }, 0);
+    x.t = tensor_slice(x.t, 0, n % 2, n), x.elements = n;
+    return x;
+}
+
 static void check_adamw(adamw_formats f, int64_t n)
 {
     const adamw_rule rule = { 0.9f, 0.95f, 1e-5f, 0.1f };
     double scalar[STEP_SCALARS] = { 4, 1e-3, 1 / (1 - pow(0.9, 5)), 1 / (1 - pow(0.95, 5)), 0.37, 0, 0 };
-    sample g = sample_open(f.gradient, 1, &n, 0), w = sample_open(f.weight, 1, &n, 0),
-           master = sample_open(F32, 1, &n, 0);
-    sample m = sample_open(f.moments, 1, &n, 0), v = sample_open(f.moments, 1, &n, 0),
-           *values = f.master ? &master : &w;
+    sample g = skipped(f.gradient, n), w = skipped(f.weight, n), master = skipped(F32, n);
+    sample m = skipped(f.moments, n), v = skipped(f.moments, n), *values = f.master ? &master : &w;
     sample_randomize(&g, 1, 1e-2, 0.0);
     sample_randomize(&w, 2, 0.05, 0.0);
     sample_randomize(&master, 3, 0.05, 0.0);
@@ -266,6 +273,7 @@ static void adamw_updates(void **state)
                                              { F32, F32, F32, true } };
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         check_adamw(formats[i], 7);
+        check_adamw(formats[i], 37);
         check_adamw(formats[i], 5000);
     }
 }
@@ -385,54 +393,25 @@ static void tokens_ramp(void **state)
     run_tokens((tokens_args){ .kind = TOKENS_ZEROS, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 }, 2,
                &token, &label);
     for (int64_t i = 0; i < token.elements; i++) assert_true(token.value[i] == 0.0 && label.value[i] == 0.0);
+    tokens_args far = { .kind = TOKENS_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY };
+    far.place =
+        (position_args){ 1000003,
+                         0 }; /* past the documents that a block of a GPU places at a time: compared with the host */
+    run_tokens(far, 2, &token, &label);
     sample_close(&token);
     sample_close(&label);
-}
-
-/* ---- what is said of operations ---- */
-
-static void descriptions(void **state)
-{
-    char text[200];
-    op o = { .kind = OP_MATMUL, .origin = { 2, 1, -1, 3, PHASE_BACKWARD, "layers.3.down" } };
-    assert_string_equal(op_describe(&o, text, sizeof text),
-                        "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)");
-    for (op_kind kind = 0; kind < OP_KINDS; kind++) assert_int_equal(op_kind_named(op_kind_name(kind)), kind);
-    assert_int_equal(op_kind_named("nonsense"), OP_KINDS);
-    for (phase p = 0; p < PHASES; p++) assert_non_null(phase_name(p));
-}
-
-static void flops(void **state)
-{
-    op o = { .kind = OP_MATMUL, .operands = 3 };
-    o.operand[0].tensor = tensor_2d(NULL, F32, 3, 5);
-    o.operand[1].tensor = tensor_2d(NULL, F32, 3, 7);
-    o.operand[2].tensor = tensor_2d(NULL, BF16, 7, 5);
-    assert_true(op_flops(&o) == 2 * 3 * 5 * 7);
-    assert_true(op_bytes(&o) == 4 * 15 + 4 * 21 + 2 * 35);
-    o.kind = OP_ATTENTION_FORWARD;
-    o.operand[0].tensor = o.operand[1].tensor = tensor_4d(NULL, BF16, 10, 2, 4, 6);
-    o.args.attention.causal = true;
-    assert_true(op_flops(&o) == 2 * 2.0 * (10 * 10 / 2) * 2 * 4 * 6);
-    o.args.attention.causal = false;
-    o.operand[1].tensor = tensor_4d(NULL, BF16, 3, 2, 4, 6);
-    assert_true(op_flops(&o) == 2 * 2.0 * (10 * 3) * 2 * 4 * 6);
-    o.kind = OP_ADAMW;
-    assert_true(op_flops(&o) == 0);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(squares),        cmocka_unit_test(squares_tie),
-        cmocka_unit_test(squares_flag),   cmocka_unit_test(digests),
-        cmocka_unit_test(signed_sums),    cmocka_unit_test(clips),
-        cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners),
-        cmocka_unit_test(adamw_updates),  cmocka_unit_test(first_weights),
-        cmocka_unit_test(tokens_uniform), cmocka_unit_test(tokens_ramp),
-        cmocka_unit_test(descriptions),   cmocka_unit_test(flops),
+        cmocka_unit_test(squares),        cmocka_unit_test(squares_tie),           cmocka_unit_test(squares_flag),
+        cmocka_unit_test(digests),        cmocka_unit_test(signed_sums),           cmocka_unit_test(clips),
+        cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners), cmocka_unit_test(adamw_updates),
+        cmocka_unit_test(first_weights),  cmocka_unit_test(tokens_uniform),        cmocka_unit_test(tokens_ramp),
     };
     world_start(&argc, &argv);
+    beside_host = true;
     int failed = cmocka_run_group_tests_name("operations_exact", tests, NULL, NULL);
     world_stop();
     return failed;

@@ -223,33 +223,6 @@ static void scales_follow_the_history(void **state)
         for (int exact = 0; exact < 2; exact++) check_scales(steps[i], exact);
 }
 
-/* An amax is forgotten after FP8_HISTORY steps, not before. */
-static void an_amax_is_forgotten(void **state)
-{
-    double scalar[STEP_SCALARS] = { 0 };
-    int32_t amax[FP8_KINDS] = { 0 }, *past = calloc((size_t)FP8_HISTORY * FP8_KINDS, sizeof *past);
-    float scales[FP8_KINDS][FP8_FACTORS];
-    fp8_scales_operands o = { .scalars = tensor_1d(scalar, F64, STEP_SCALARS),
-                              .amax = tensor_1d(amax, I32, FP8_KINDS),
-                              .history = tensor_2d(past, I32, FP8_HISTORY, FP8_KINDS),
-                              .scales = tensor_1d(scales, F32, FP8_KINDS * FP8_FACTORS) };
-    RUN(
-        q, for (int step = -1; step <= FP8_HISTORY - 1; step++) {
-            machine_sync(queue_machine(q));
-            scalar[SCALAR_STEP] = step;
-            if (!p_.on_paper)
-                for (int i = 0; i < FP8_KINDS; i++) amax[i] = amax_bits(step < 0 ? 448.0f : 1.0f);
-            submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ .exact = false }));
-            machine_sync(queue_machine(q));
-            float want = step < FP8_HISTORY - 1 ? 1.0f : 256.0f;
-            if (!p_.on_paper)
-                assert_true(scales[FP8_INPUT][FP8_SCALE] == want && scales[FP8_WEIGHT][FP8_SCALE] == want);
-            if (!p_.on_paper)
-                assert_true(scales[FP8_GRADIENT][FP8_SCALE] == (step < FP8_HISTORY - 1 ? 128.0f : 32768.0f));
-        });
-    free(past);
-}
-
 /* ---- AdamW ---- */
 
 typedef struct {
@@ -348,105 +321,13 @@ static void a_weight_in_place_has_an_amax(void **state)
     }
 }
 
-/* ---- refusals ---- */
-
-static float one[FP8_FACTORS] = { 1.0f, 1.0f };
-static tensor shape(dtype type, int64_t rows, int64_t columns)
-{
-    static char ground[64];
-    tensor t = tensor_2d(ground, type, rows, columns);
-    t.scale = type == E4M3 || type == E5M2 ? one : NULL;
-    return t;
-}
-
-static void refuses(op o, const char *why)
-{
-    if (!o.lacks || strcmp(o.lacks, why) != 0)
-        fail_msg("%s: not \"%s\" but \"%s\"", op_kind_name(o.kind), why, o.lacks ? o.lacks : "");
-}
-
-static tensor without_scale(tensor t)
-{
-    t.scale = NULL;
-    return t;
-}
-
-static void quantize_refuses(void **state)
-{
-    tensor x = shape(BF16, 32, 8), codes = shape(E4M3, 32, 8), t = shape(E4M3, 8, 32), gaps = codes;
-    tensor amaxes = shape(I32, 1, 2), floats = shape(F32, 1, 1), counts = shape(U64, 1, FP8_COUNTS);
-    gaps.stride[0] = 9;
-    const char *differ = "codes and their transposed copy differ in format or scale",
-               *other = "the transposed codes have another shape",
-               *many = "codes are not as many as values, without gaps";
-    assert_null(quantize_op(x, (encoding){ .codes = codes, .transposed = t }).lacks);
-    assert_null(quantize_op(x, (encoding){ .codes = tensor_none() }).lacks);
-    refuses(quantize_op(codes, (encoding){ .codes = codes }), "x is not rows of numbers");
-    refuses(quantize_op(tensor_transposed(x), (encoding){ .codes = t }), "x is not rows of numbers");
-    refuses(quantize_op(x, (encoding){ .codes = x }), many);
-    refuses(quantize_op(x, (encoding){ .codes = t }), many);
-    refuses(quantize_op(x, (encoding){ .codes = gaps }), many);
-    refuses(quantize_op(x, (encoding){ .transposed = codes }), other);
-    refuses(quantize_op(shape(BF16, 31, 8), (encoding){ .transposed = shape(E4M3, 8, 31) }), other);
-    refuses(quantize_op(x, (encoding){ .transposed = tensor_3d(x.data, E4M3, 3, 8, 16) }), other);
-    refuses(quantize_op(x, (encoding){ .codes = codes, .transposed = shape(E5M2, 8, 32) }), differ);
-    refuses(quantize_op(x, (encoding){ .codes = codes, .transposed = without_scale(t) }), differ);
-    refuses(quantize_op(x, (encoding){ .codes = without_scale(codes) }), "codes without a scale");
-    refuses(quantize_op(x, (encoding){ .amax = amaxes }), "amax is not one number");
-    refuses(quantize_op(x, (encoding){ .amax = floats }), "amax is not one number");
-    refuses(quantize_op(x, (encoding){ .counts = counts }), "counts are not those of codes");
-    refuses(quantize_op(x, (encoding){ .codes = codes, .counts = amaxes }), "counts are not those of codes");
-}
-
-static void others_refuse(void **state)
-{
-    tensor codes = shape(E4M3, 32, 8), t = shape(E4M3, 8, 32), amax = shape(I32, 1, 3), scales = shape(F32, 1, 6);
-    tensor scalars = shape(F64, 1, STEP_SCALARS), past = shape(I32, FP8_HISTORY, 3), n = shape(F32, 1, 256);
-    adamw_operands a = { .scalars = tensor_flat(scalars),
-                         .gradient = n,
-                         .weight = tensor_rows(tensor_flat(codes)),
-                         .master = n,
-                         .first = n,
-                         .second = n };
-    a.weight = tensor_2d(codes.data, E4M3, 1, 256);
-    assert_null(transpose_op(t, codes).lacks);
-    refuses(transpose_op(shape(E5M2, 8, 32), codes), "these are not matrices of FP8 codes");
-    refuses(transpose_op(shape(BF16, 8, 32), shape(BF16, 32, 8)), "these are not matrices of FP8 codes");
-    refuses(transpose_op(shape(E4M3, 8, 8), shape(E4M3, 8, 8)), "the transposed codes have another shape");
-    refuses(transpose_op(t, tensor_transposed(t)), "a row has gaps");
-    refuses(adamw_op(&a, (adamw_rule){ 0 }), "a weight of codes has no master or no scale");
-    a.weight.scale = one;
-    assert_null(adamw_op(&a, (adamw_rule){ 0 }).lacks);
-    a.amax = scales;
-    refuses(adamw_op(&a, (adamw_rule){ 0 }), "amax is not one number");
-    a.amax = tensor_none(), a.counts = scales;
-    refuses(adamw_op(&a, (adamw_rule){ 0 }), "counts are not those of codes");
-    a.counts = tensor_none(), a.master = tensor_none();
-    refuses(adamw_op(&a, (adamw_rule){ 0 }), "a weight of codes has no master or no scale");
-    fp8_scales_operands s = { scalars, amax, past, scales };
-    assert_null(fp8_scales_op(s, (fp8_scales_args){ 0 }).lacks);
-    s.history = shape(I32, 3, FP8_HISTORY);
-    refuses(fp8_scales_op(s, (fp8_scales_args){ 0 }), "the history is not amaxes of its steps");
-    s.scales = shape(F32, 1, 3);
-    refuses(fp8_scales_op(s, (fp8_scales_args){ 0 }), "amaxes and scales are not as many");
-    s.scalars = shape(F64, 1, 3);
-    refuses(fp8_scales_op(s, (fp8_scales_args){ 0 }), "these are not the step's scalars");
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes_in_parts),
-        cmocka_unit_test(quantizes_every_shape),
-        cmocka_unit_test(quantizes_with_any_scale),
-        cmocka_unit_test(transposes),
-        cmocka_unit_test(scales_follow_the_history),
-        cmocka_unit_test(scales_follow_an_amax),
-        cmocka_unit_test(an_amax_is_forgotten),
-        cmocka_unit_test(weights_become_codes),
-        cmocka_unit_test(a_weight_in_place_has_an_amax),
-        cmocka_unit_test(quantize_refuses),
-        cmocka_unit_test(others_refuse),
+        cmocka_unit_test(quantizes_in_parts),        cmocka_unit_test(quantizes_every_shape),
+        cmocka_unit_test(quantizes_with_any_scale),  cmocka_unit_test(transposes),
+        cmocka_unit_test(scales_follow_the_history), cmocka_unit_test(scales_follow_an_amax),
+        cmocka_unit_test(weights_become_codes),      cmocka_unit_test(a_weight_in_place_has_an_amax),
     };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("operations_fp8", tests, NULL, NULL);

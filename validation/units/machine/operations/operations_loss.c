@@ -66,7 +66,7 @@ static void norm_sum(void **state)
 
 /* columns per rank; ranks * columns >= valid: the rest is padding */
 typedef struct {
-    int64_t s, b, columns, ranks, valid;
+    int64_t s, b, columns, ranks, valid, gap;
 } loss_shape;
 typedef struct {
     loss_shape n;
@@ -85,7 +85,7 @@ static loss_trial loss_open(loss_shape n, dtype type)
     loss_trial t = { .n = n, .type = type, .scale = 0.25f, .labels = sample_open(I32, 2, (int64_t[]){ n.s, n.b }, 0) };
     t.partials = sample_open(F32, 4, (int64_t[]){ n.ranks, n.s, n.b, 3 }, 0);
     for (int r = 0; r < n.ranks; r++) {
-        t.logits[r] = sample_open(type, 3, (int64_t[]){ n.s, n.b, n.columns }, 0);
+        t.logits[r] = sample_open(type, 3, (int64_t[]){ n.s, n.b, n.columns }, n.gap);
         t.loss[r] = sample_open(F64, 1, &n.b, 0);
         sample_randomize(&t.logits[r], (uint32_t)r, 8.0, 0.0);
     }
@@ -153,17 +153,19 @@ static void check_loss(loss_shape n, dtype type)
 static void losses(void **state)
 {
     for (dtype type = F32; type <= BF16; type++) {
-        check_loss((loss_shape){ 5, 2, 7, 1, 7 }, type);
-        check_loss((loss_shape){ 4, 1, 2500, 1, 2497 }, type);
-        check_loss((loss_shape){ 6, 3, 64, 4, 200 }, type);
-        check_loss((loss_shape){ 3, 1, 16, 4, 30 }, type); /* the last ranks hold padding only */
+        check_loss((loss_shape){ 5, 2, 7, 1, 7, 3 }, type);
+        check_loss((loss_shape){ 4, 1, 2504, 1, 2497, 8 }, type);
+        check_loss((loss_shape){ 6, 3, 64, 4, 200, 0 }, type);
+        check_loss((loss_shape){ 3, 1, 16, 4, 30, 0 }, type); /* the last ranks hold padding only */
+        check_loss((loss_shape){ 1, 2, 20000, 1, 19999, 0 }, type);
+        check_loss((loss_shape){ 1100, 1, 16, 1, 14, 0 }, type);
     }
 }
 
 /* With a GPU's bits, of which a sum of bits would make a number. */
 static void loss_not_a_number(void **state)
 {
-    loss_trial t = loss_open((loss_shape){ 3, 1, 40, 2, 80 }, F32);
+    loss_trial t = loss_open((loss_shape){ 3, 1, 40, 2, 80, 0 }, F32);
     element_set(&t.logits[1].t, 45, (double)float_from_bits(0x7FFFFFFFu));
     loss_run(&t);
     assert_true(isnan(element(&t.loss[0].t, 0)) && isnan(element(&t.loss[1].t, 0)));
@@ -175,6 +177,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = { cmocka_unit_test(norm_sum), cmocka_unit_test(losses),
                                         cmocka_unit_test(loss_not_a_number) };
     world_start(&argc, &argv);
+    beside_host = true;
     int failed = cmocka_run_group_tests_name("operations_loss", tests, NULL, NULL);
     world_stop();
     return failed;

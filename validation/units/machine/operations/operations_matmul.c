@@ -1,6 +1,7 @@
 /* Matrix products in every layout, format and access, on odd sizes and views with gaps, against double. Also what
  * oneDNN must not do: round FP32 inputs, or round an updated BF16 result twice. */
 #include "operations.h"
+#include "units/test_length.h"
 
 typedef struct {
     int64_t m, n, k;
@@ -12,6 +13,7 @@ typedef struct {
     dtype input, output;
 } formats;
 static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 } };
+enum { SHAPES = sizeof shapes / sizeof *shapes, FORMATS = sizeof all_formats / sizeof *all_formats };
 
 enum { A_TRANSPOSED = 1, B_TRANSPOSED = 2, C_TRANSPOSED = 4, GAPS = 8, LAYOUTS = 16 };
 
@@ -62,11 +64,18 @@ static void check_product(const shape *s, formats f, access_mode how, int layout
     sample_close(&c);
 }
 
+/* Formats take turns from shape to shape and from layout to layout; `long`: each has all. */
+static bool is_turn(size_t number, size_t format, int layout)
+{
+    return test_is_long() || (number + (size_t)layout) % FORMATS == format;
+}
+
 static void products(void **state)
 {
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (size_t f = 0; f < sizeof all_formats / sizeof *all_formats; f++)
+    for (size_t s = 0; s < SHAPES; s++)
+        for (size_t f = 0; f < FORMATS; f++)
             for (int layout = 0; layout < LAYOUTS; layout++) {
+                if (!is_turn(s, f, layout)) continue;
                 check_product(&shapes[s], all_formats[f], WRITE, layout);
                 check_product(&shapes[s], all_formats[f], UPDATE, layout);
             }
@@ -99,10 +108,11 @@ static void check_bias(const shape *s, formats f, int layout)
 
 static void biases(void **state)
 {
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (size_t f = 0; f < sizeof all_formats / sizeof *all_formats; f++)
+    for (size_t s = 0; s < SHAPES; s++)
+        for (size_t f = 0; f < FORMATS; f++)
             for (int layout = 0; layout < LAYOUTS; layout++)
-                if (shapes[s].n > 1 && !(layout & C_TRANSPOSED)) check_bias(&shapes[s], all_formats[f], layout);
+                if (is_turn(s, f, layout) && shapes[s].n > 1 && !(layout & C_TRANSPOSED))
+                    check_bias(&shapes[s], all_formats[f], layout);
 }
 
 /* Products of several groups: their matrices one after the other, or interleaved row by row; with gaps between rows of
@@ -155,10 +165,12 @@ static void check_groups(const shape *s, int64_t groups, formats f, access_mode 
 
 static void groups_of_products(void **state)
 {
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (size_t f = 0; f < sizeof all_formats / sizeof *all_formats; f++)
+    for (size_t s = 0; s < SHAPES; s++)
+        for (size_t f = 0; f < FORMATS; f++)
             for (int layout = 0; layout < 32; layout++)
-                check_groups(&shapes[s], 1 + (int64_t)s % 4, all_formats[f], layout % 3 ? WRITE : UPDATE, layout);
+                if (is_turn(s, f, layout))
+                    check_groups(&shapes[s], 1 + (int64_t)s % 4, all_formats[f], layout / 2 % 3 ? WRITE : UPDATE,
+                                 layout);
 }
 
 /* Slices of a fused matrix: operands that share their rows. */

@@ -186,6 +186,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(faults),
     };
     world_start(&argc, &argv);
+    beside_host = true;
     int failed = cmocka_run_group_tests_name("operations_moves", tests, NULL, NULL);
     world_stop();
     return failed;
