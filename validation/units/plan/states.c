@@ -1,93 +1,8 @@
-/* What each rank holds and computes, for every cell of the recipes: sums over the ranks are the whole, to the unit. */
+/* What each rank holds, against the table of parameters and by hand. That all ranks' flops and parameters are the
+ * model's is held by units/bench/dry_run_ranks.c, and for every cell of the recipes by program/dry_run.t. */
 #include "deck_source.h"
 #include "model/param.h"
 #include "plan/model/rank_share.h"
-
-static bench_case cell_case(const recipe_row *r)
-{
-    char body[256];
-    snprintf(body, sizeof body, "[%s]\nsize = full\nprecision = %s\n", r->workload, precision_name(r->precision));
-    return case_of(body, r->gpus, true);
-}
-
-/* A deck without layout keys is the cell. */
-static void decks_are_the_cells(void **state)
-{
-    for (int i = 0; recipe_at(i); i++) {
-        const recipe_row *r = recipe_at(i);
-        bench_case c = cell_case(r);
-        if (!c.recipe_layout)
-            fail_msg("%s %s %d: not the recipe's", r->workload, precision_name(r->precision), r->gpus);
-        assert_int_equal(c.layout.degree[AXIS_TENSOR], r->tensor);
-        assert_int_equal(c.layout.degree[AXIS_PIPELINE], r->pipeline);
-        assert_int_equal(c.layout.degree[AXIS_CONTEXT], r->context);
-        assert_int_equal(c.layout.degree[AXIS_SHARD], r->shard);
-        assert_int_equal(c.layout.degree[AXIS_DATA], r->data);
-        assert_int_equal(c.layout.expert, r->expert);
-        assert_int_equal(c.layout.chunks_per_stage, r->chunks_per_stage);
-        assert_int_equal(c.model.layers, r->layers);
-        assert_int_equal(c.model.sequence, r->sequence);
-        assert_int_equal(c.micro_batch, r->micro_batch);
-        assert_int_equal(c.global_batch, r->global_batch);
-        assert_int_equal(c.layout.ranks, r->gpus);
-        assert_string_equal(c.not_built, "");
-    }
-}
-
-/* Ranks of one stage and tensor rank compute the same: each counts as often as there are such ranks. */
-static flop_count summed_flops(const bench_case *c)
-{
-    const int *degree = c->layout.degree;
-    flop_count sum = 0, alike = (flop_count)degree[AXIS_DATA] * degree[AXIS_SHARD] * degree[AXIS_CONTEXT];
-    for (int p = 0; p < degree[AXIS_PIPELINE]; p++)
-        for (int t = 0; t < degree[AXIS_TENSOR]; t++) {
-            int at[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t },
-                other[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t };
-            other[AXIS_DATA] = degree[AXIS_DATA] - 1;
-            other[AXIS_CONTEXT] = degree[AXIS_CONTEXT] - 1;
-            other[AXIS_SHARD] = degree[AXIS_SHARD] - 1;
-            assert_true(rank_model_flops(c, at) == rank_model_flops(c, other));
-            sum += alike * rank_model_flops(c, at);
-        }
-    return sum;
-}
-
-static void flops_add_up(const bench_case *c)
-{
-    flop_count sum = summed_flops(c), whole = c->global_batch * model_flop_count(&c->model);
-    if (sum != whole)
-        fail_msg("%s on %d ranks: %.17g of %.17g", c->workload, c->layout.ranks, (double)sum, (double)whole);
-    assert_true(step_model_flops(c) == whole);
-}
-
-static void model_flops_add_up(void **state)
-{
-    for (int i = 0; recipe_at(i); i++) {
-        bench_case c = cell_case(recipe_at(i));
-        flops_add_up(&c);
-    }
-    bench_case large = case_of("[llama3.1-405b]\nsize = full\n", 16384, true);
-    assert_int_equal(large.layout.ranks, 16384);
-    flops_add_up(&large);
-}
-
-/* Over stages, tensor and expert ranks; what tensor ranks share counts once, and so does a tied embedding. */
-static void parameters_add_up(void **state)
-{
-    for (int i = 0; recipe_at(i); i++) {
-        bench_case c = cell_case(recipe_at(i));
-        const int *degree = c.layout.degree;
-        int64_t sum = 0, shard = degree[AXIS_SHARD];
-        for (int p = 0; p < degree[AXIS_PIPELINE]; p++)
-            for (int t = 0; t < degree[AXIS_TENSOR]; t++) {
-                rank_states s = states_of(&c, (int[AXES]){ [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t });
-                sum += s.parameters + (c.layout.expert - 1) * s.experts - (t > 0 ? s.replicated : 0);
-            }
-        if (c.model.tied_embedding && degree[AXIS_PIPELINE] > 1) sum -= c.model.vocabulary * c.model.hidden;
-        if (sum * shard != model_parameters(&c.model))
-            fail_msg("%s on %d ranks: %lld x %lld", c.workload, c.layout.ranks, (long long)sum, (long long)shard);
-    }
-}
 
 static int64_t distance(size_t a, int64_t b) { return (int64_t)a > b ? (int64_t)a - b : b - (int64_t)a; }
 
@@ -199,14 +114,6 @@ static void gradients_by_hand(void **state)
     assert_int_equal(halves, one.gradients + 2 * 4 * 1024 * 16); /* each end receives the other's */
 }
 
-/* One FP8 weight takes as much as a BF16 one, because its transpose lies beside it. */
-static void fp8_keeps_two_copies(void **state)
-{
-    bench_case wide = case_of("[llama3.1-8b]\nsize = full\n", 8, true),
-               narrow = case_of("[llama3.1-8b]\nsize = full\nprecision = fp8\n", 8, true);
-    assert_int_equal(states_of(&wide, (int[AXES]){ 0 }).weights, states_of(&narrow, (int[AXES]){ 0 }).weights);
-}
-
 enum { MOST_ELEMENTS = 1 << 20 };
 
 /* How often the ranks that speak own each element of the model; rows lie one behind another, by their logical number.
@@ -256,11 +163,8 @@ static void owned_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decks_are_the_cells), cmocka_unit_test(model_flops_add_up),
-        cmocka_unit_test(parameters_add_up),   cmocka_unit_test(agrees_where_it_is_built),
-        cmocka_unit_test(states_by_hand),      cmocka_unit_test(masters_by_hand),
-        cmocka_unit_test(gradients_by_hand),   cmocka_unit_test(fp8_keeps_two_copies),
-        cmocka_unit_test(owned_once),
+        cmocka_unit_test(agrees_where_it_is_built), cmocka_unit_test(states_by_hand), cmocka_unit_test(masters_by_hand),
+        cmocka_unit_test(gradients_by_hand),        cmocka_unit_test(owned_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
