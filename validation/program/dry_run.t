@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The dry run: every cell of the reference, bytes per parameter of the recipe's anchor, bytes, flops and
-operations equal to those of a run. (Of all ranks and by kind: units/dry_run_runs.c.)"""
+"""The dry run: every cell of the reference, bytes per parameter of the recipe's anchor, and what is told of a deck. (That
+bytes, flops and operations are those of a run: units/bench/dry_run_runs.c.)"""
 import csv
 import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from program import Tap, alone, deck_file, processor_seconds, ranks, results
+from program import Tap, alone, deck_file, processor_seconds, results
 
 CELLS = "validation/reference/cells.csv"
 ROWS = "validation/measured/dry-run-rows.txt"   # `validation/program/dry_run.t rows` prints its lines
@@ -155,20 +155,6 @@ def check_published(tap):
     tap.ok(rounded == PUBLISHED, "parameters round to what is published", rounded)
 
 
-def stages(text):
-    """Of each stage: bytes of its rank, submitted flops as printed, operations of a step."""
-    told = re.findall(r"^ +\d+ +\d+ .* (\d+)$", text, re.M), re.findall(r"^ +\d+ +[0-9.e+]+ +([0-9.e+]+) +(\d+)$", text,
-        re.M)
-    return [(int(total), flops, int(operations)) for total, (flops, operations) in zip(*told)]
-
-
-def done(result):
-    """The same of a run's rank 0."""
-    steps, kinds = result["steps"], result["operations"].values()
-    operations, rest = divmod(sum(k["count"] for k in kinds), steps)
-    return result["arena_bytes"], f"{sum(k['flops'] for k in kinds) / steps:.6e}", operations if rest == 0 else None
-
-
 ABSENT = "backend cuda" if re.search("^CUDA +not built$", alone("--version").stdout, re.M) else None
 if "rows" in sys.argv:
     print("\n".join(row_lines(cells(), texts(dry_runs(cells())))[0]))
@@ -264,17 +250,6 @@ for name, count in DECKS:
     tap.ok(run.returncode == 0 and told == len(scratch) == run.stdout.count("\n  layout ") > 0
            and run.stdout.count("case ") == told,
            f"{name}.dat dry-runs for GPUs, with or without one", run.stdout[-2000:] + run.stderr)
-
-for layout in ("tensor = 2\ndata = 2", "data = 4\nsharding = none", "tensor = 4\nrecompute = layer",
-               "data = 2\ntensor = 2\nrecompute = mlp\nmicro_batch = 2",
-               "tensor = 2\npipeline = 2\nchunks_per_stage = 2", "context = 2\npipeline = 2\ntensor = 1",
-               "tensor = 2\ncontext = 2\noverlap = on"):
-    deck = deck_file(f"backend = host\nprecision = fp32 bf16\nsteps = 1\ncheck = off\nrecord = none\n[llama3.1-8b]\n"
-                     f"size = small\nlayers = 4\n{layout}\n")
-    told = [stages(text)[0] for text in cases(alone("--dry-run", deck, "--ranks", "4").stdout)]
-    ran = [done(result) for result in results(ranks(4, deck))]
-    tap.ok(len(ran) == 2 and told == ran, f"bytes, flops and operations told are those of rank 0: {layout!r}",
-           f"{told} {ran}")
 
 written = deck_file("")
 run = alone("--dry-run", "gsw.dat", "--ranks", "1,4", "--json", written)
