@@ -4,6 +4,7 @@
 #include "plan/keys/keys.h"
 #include <glob.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void reads_titles_and_sections(void **state)
 {
@@ -232,6 +233,37 @@ static size_t read_file(const char *path, char *into, size_t size)
     return length;
 }
 
+/* Each deck of inputs/reference, at the rank counts of its cells, is these cells; together they are all cells. */
+static void reference_decks_are_the_cells(void **state)
+{
+    glob_t found;
+    int met = 0, decks = 0;
+    assert_int_equal(glob("inputs/reference/*.dat", 0, NULL, &found), 0);
+    for (int i = 0; recipe_at(i); i++) {
+        const recipe_row *r = recipe_at(i);
+        char path[128], body[8192];
+        snprintf(path, sizeof path, "inputs/reference/%s-%s.dat", r->workload, precision_name(r->precision));
+        if (access(path, R_OK)) continue;
+        read_file(path, body, sizeof body);
+        deck d = dry_deck_of(body, r->gpus);
+        assert_int_equal(d.messages, 0);
+        assert_int_equal(d.cases, 1);
+        const bench_case *c = &d.item[0];
+        assert_string_equal(c->workload, r->workload);
+        assert_int_equal(c->precision, r->precision);
+        assert_int_equal(c->layout.ranks, r->gpus);
+        assert_true(c->recipe_layout && !c->skipped[0]);
+        assert_true(strstr(body, "To run it") && !c->not_built[0]);
+        met++;
+        decks +=
+            i == 0 || strcmp(recipe_at(i - 1)->workload, r->workload) || recipe_at(i - 1)->precision != r->precision;
+        deck_free(&d);
+    }
+    assert_int_equal(met, RECIPE_CELLS);
+    assert_int_equal(found.gl_pathc, decks);
+    globfree(&found);
+}
+
 /* The decks that come with the program can be read on a few ranks; the recipes' on any number. */
 static void shipped_decks_are_read(void **state)
 {
@@ -270,6 +302,7 @@ int main(void)
         cmocka_unit_test(echo_reads_back),
         cmocka_unit_test(keys_are_found),
         cmocka_unit_test(measures_distance),
+        cmocka_unit_test(reference_decks_are_the_cells),
         cmocka_unit_test(shipped_decks_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
