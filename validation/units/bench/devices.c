@@ -1,7 +1,6 @@
-/* What cases on devices are told, refused and judged by, without a device: on any number of ranks. */
+/* What cases on devices are told and refused by, without a device: on any number of ranks. */
 #include "bench/devices.h"
 #include "bench/case_machine.h"
-#include "bench/judge.h"
 #include "bench/window.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
@@ -48,58 +47,6 @@ static void a_survey_names_the_first_rank_that_lacks_one(void **state)
     snprintf(wanted, sizeof wanted, "rank 0 on %s: %s", world_host(), why);
     if (world_rank() == 0) assert_string_equal(s.missing, wanted);
     assert_memory_equal(s.missing, "rank 0 on ", 10);
-}
-
-static bool is_told(const case_result *r, const char *reason)
-{
-    for (int i = 0; i < r->invalid_reasons; i++)
-        if (strcmp(r->invalid_reason[i], reason) == 0) return true;
-    return false;
-}
-
-/* Ten healthy steps, judged. */
-static case_result judged(const bench_case *c, host_load load, const char *throttled, const char *clocks_unknown)
-{
-    case_result r;
-    result_open(&r, c);
-    for (int64_t i = 0; i < c->steps; i++) r.loss[i] = r.gradient_norm[i] = 1.0;
-    r.completed = c->steps;
-    snprintf(r.throttled, sizeof r.throttled, "%s", throttled);
-    snprintf(r.clocks_unknown, sizeof r.clocks_unknown, "%s", clocks_unknown);
-    r.load = load;
-    judge_case(&r);
-    return r;
-}
-
-static void expect(const bench_case *c, host_load load, const char *throttled, const char *reason, bool told)
-{
-    case_result r = judged(c, load, throttled, "");
-    assert_true(r.passed);
-    assert_int_equal(is_told(&r, reason), told);
-    result_close(&r);
-}
-
-static void crowding_and_throttling_are_not_valid(void **state)
-{
-    static const char crowded[] = "oversubscribed: 8 ranks of 2 threads on 8 cores";
-    bench_case c = case_of(head, world_ranks());
-    c.backend = BACKEND_HOST;
-    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", crowded, true);
-    c.backend = BACKEND_CUDA;
-    expect(&c, (host_load){ 8, 8, 2, 2, INFINITY }, "", crowded, false);
-    expect(&c, (host_load){ 8, 8, 2, 1, INFINITY }, "rank 3: too hot", "throttled device: rank 3: too hot", true);
-}
-
-static void clocks_that_are_not_known_are_not_valid(void **state)
-{
-    bench_case c = case_of(head, world_ranks());
-    for (int on_cuda = 0; on_cuda < 2; on_cuda++) {
-        c.backend = on_cuda ? BACKEND_CUDA : BACKEND_HOST;
-        case_result r = judged(&c, (host_load){ 8, 8, 1, 1, INFINITY }, "", "rank 3");
-        assert_int_equal(is_told(&r, "clocks not known: NVML does not tell rank 3 (nor nvidia-smi -q -d PERFORMANCE)"),
-                         on_cuda);
-        result_close(&r);
-    }
 }
 
 /* 130 positions are no sequence of two context ranks' zig-zag at full size; what is small cannot have them refused. */
@@ -151,27 +98,15 @@ static void ranks_that_lie_alike_have_windows(void **state)
     }
 }
 
-static void the_host_has_engines(void **state)
-{
-    char text[256];
-    assert_true(machine_built(MACHINE_HOST));
-    assert_non_null(strstr(machine_engines(MACHINE_HOST, text, sizeof text), "oneDNN"));
-    assert_true(strlen(machine_engines(MACHINE_CUDA, text, sizeof text)) > 0);
-    assert_false(machine_shares_devices());
-}
-
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_that_share_are_found),
         cmocka_unit_test(a_survey_names_the_first_rank_that_lacks_one),
-        cmocka_unit_test(crowding_and_throttling_are_not_valid),
-        cmocka_unit_test(clocks_that_are_not_known_are_not_valid),
         cmocka_unit_test(what_is_refused_depends_on_the_devices),
         cmocka_unit_test(keys_reach_the_machine),
         cmocka_unit_test(ranks_that_lie_alike_have_windows),
-        cmocka_unit_test(the_host_has_engines),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     world_stop();

@@ -1,7 +1,5 @@
-/* Which groups span nodes, for nodes that are made up, and who is judged by it. */
+/* Which groups span nodes, for nodes that are made up. */
 #include "bench/launch/placement.h"
-#include "bench/judge.h"
-#include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,40 +62,8 @@ static void groups_that_span_nodes_are_found(void **state)
     }
 }
 
-static bool is_told(const case_result *r, const char *reason)
-{
-    for (int i = 0; i < r->invalid_reasons; i++)
-        if (strcmp(r->invalid_reason[i], reason) == 0) return true;
-    return false;
-}
-
-/* A split tensor group is a recipe's fault, and a warning elsewhere; other libraries are everybody's. */
-static void a_recipe_is_judged_by_it(void **state)
-{
-    static const char head[] =
-        "a\nb\nbackend = host\nsteps = 10\nwarmup = 0\ncheck = off\n[llama3.1-8b]\nsize = check\n";
-    const row *cyclic = &rows[4];
-    for (int recipe = 0; recipe < 2; recipe++) {
-        case_result r;
-        bench_case c = case_of(head, 1);
-        c.recipe_gpus = recipe, c.layout = layout_of(cyclic);
-        result_open(&r, &c);
-        for (int64_t i = 0; i < c.steps; i++) r.loss[i] = r.gradient_norm[i] = 1.0;
-        r.completed = c.steps;
-        r.placement = placed(cyclic, &c.layout);
-        snprintf(r.libraries_differ, sizeof r.libraries_differ, "rank 1 on b");
-        r.load = (host_load){ 1, 8, 1, 1, 8.0 };
-        judge_case(&r);
-        assert_int_equal(is_told(&r, cyclic->complaint), recipe);
-        assert_true(is_told(&r, "libraries differ: rank 1 on b"));
-        assert_false(r.valid);
-        result_close(&r);
-    }
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(groups_that_span_nodes_are_found),
-                                        cmocka_unit_test(a_recipe_is_judged_by_it) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(groups_that_span_nodes_are_found) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,40 +6,12 @@
 #include "base/sha256.h"
 #include "bench/record/writer.h"
 #include "bench/result/fields.h"
-#include "record_sample.h"
-#include <dirent.h>
+#include "record_folder.h"
 #include <fcntl.h>
 #include <hdf5.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-static char folder[64], path[128], reason[512];
-
-static int make_folder(void **state)
-{
-    snprintf(folder, sizeof folder, "/tmp/xgsw-record-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    chmod(folder, 0755);
-    snprintf(path, sizeof path, "%s/sample.h5", folder);
-    *reason = 0;
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
-static int files_in_folder(void)
-{
-    int count = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *e; (e = readdir(d));) count += e->d_name[0] != '.';
-    closedir(d);
-    return count;
-}
+static char reason[512];
 
 static void write_sample(const int *which, int count)
 {

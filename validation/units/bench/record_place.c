@@ -1,29 +1,11 @@
 /* Where records go: whose files are replaced, what becomes of earlier records and of journals that killed runs left. */
 #include "base/sha256.h"
-#include "record_sample.h"
-#include <dirent.h>
+#include "record_folder.h"
 #include <fcntl.h>
 #include <hdf5.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
-static char folder[64], path[128], reason[4096];
-
-static int make_folder(void **state)
-{
-    snprintf(folder, sizeof folder, "/tmp/xgsw-place-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/sample.h5", folder);
-    *reason = 0;
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
+static char reason[4096];
 
 static const char *beside(const char *name)
 {

@@ -142,14 +142,6 @@ static void a_word_is_a_seed(void **state)
     deck_free(&d);
 }
 
-static void order_seed_counts_as_used_if_some_case_is_hostile(void **state)
-{
-    deck d = deck_of(TITLES "order_seed = 3\n[llama3.1-8b]\norder = submitted hostile\n[llama3.1-8b]\n", 1);
-    assert_int_equal(d.messages, 0);
-    assert_int_equal(d.cases, 3);
-    deck_free(&d);
-}
-
 static void reads_any_line_end_and_utf8(void **state)
 {
     const char *unix_lines = "Grüße\nδεύτερος\n[llama3.1-8b]\nsteps = 3 # größer\n";
@@ -291,7 +283,6 @@ int main(void)
         cmocka_unit_test(takes_a_thousand_cases),
         cmocka_unit_test(fp8_keys_count_as_used_if_some_case_is_fp8),
         cmocka_unit_test(a_word_is_a_seed),
-        cmocka_unit_test(order_seed_counts_as_used_if_some_case_is_hostile),
         cmocka_unit_test(reads_any_line_end_and_utf8),
         cmocka_unit_test(echo_reads_back),
         cmocka_unit_test(keys_are_found),

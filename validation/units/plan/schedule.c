@@ -142,33 +142,8 @@ static void check_memory(const bench_case *c, const schedule_costs *costs)
     step_free(&s);
 }
 
-/* The forwards before the first backward are the warm-up and the first of the steady state. */
-static void check_warmup(const bench_case *c, const schedule_costs *costs)
-{
-    if (c->schedule != SCHEDULE_INTERLEAVED) return;
-    step s = step_make(c);
-    for (int stage = 0; stage < s.stages; stage++) {
-        int64_t forwards = 0, chunks = c->layout.chunks_per_stage;
-        while (s.list[stage].action[forwards].verb == FORWARD) forwards++;
-        int64_t warmup = 2 * (s.stages - stage - 1) + (chunks - 1) * s.stages;
-        assert_int_equal(forwards, smaller(warmup + 1, c->microbatches * chunks));
-    }
-    step_free(&s);
-}
-
 static void every_schedule_takes_its_time(void **state) { each_pipeline(check_times); }
 static void every_schedule_keeps_its_memory(void **state) { each_pipeline(check_memory); }
-static void interleaved_warms_up_as_published(void **state) { each_pipeline(check_warmup); }
-
-static void live_chunks(void **state)
-{
-    bench_case c = case_with(SCHEDULE_INTERLEAVED, 2, 2, 4);
-    schedule s = schedule_make(&c, 0);
-    assert_int_equal(schedule_live_chunk(&s, 0), 4);
-    assert_int_equal(schedule_live_chunk(&s, 1), 2);
-    schedule_free(&s);
-}
-
 /* 1f1b counts of microbatches that the pipeline does not divide, down to one. */
 static void fewer_and_odd_microbatches(void **state)
 {
@@ -367,8 +342,6 @@ int main(void)
         cmocka_unit_test(deferred_weights_drain),
         cmocka_unit_test(every_schedule_takes_its_time),
         cmocka_unit_test(every_schedule_keeps_its_memory),
-        cmocka_unit_test(interleaved_warms_up_as_published),
-        cmocka_unit_test(live_chunks),
         cmocka_unit_test(fewer_and_odd_microbatches),
         cmocka_unit_test(a_drain_costs_what_it_costs),
         cmocka_unit_test(a_spoiled_list_is_refused),

@@ -29,20 +29,6 @@ static void small_has_ten_million_parameters(void **state)
     assert_int_equal(c.optimizer.learning_rate_warmup, 0);
 }
 
-/* The family's constants hold in every size. */
-static void rope_and_init_follow_the_family(void **state)
-{
-    bench_case small = case_of("[llama3.1-70b]\nsize = small\n", 1, false),
-               scaled = case_of("[llama3.1-405b]\nsize = check\n", 1, false);
-    assert_false(small.model.rope_scaling);
-    assert_true(scaled.model.rope_scaling);
-    assert_true(small.model.rope_base == 500000.0 && scaled.model.rope_base == 500000.0);
-    assert_true(small.model.norm_epsilon == 1e-5);
-    assert_false(small.model.labels_next_token);
-    assert_close(small.model.init_std, 0.008944 * sqrt(8192.0 / 256.0));
-    assert_close(scaled.model.init_std, 0.02 * sqrt(16384.0 / 64.0));
-}
-
 static void full_is_the_recipe(void **state)
 {
     bench_case c = case_of("[llama3.1-405b]\nsize = full\n", 512, true);
@@ -88,17 +74,6 @@ static void llama2_follows_its_recipe(void **state)
     bench_case llama31 = case_of("[llama3.1-8b]\nsize = full\n", 8, true);
     assert_true(std_of(&llama31.model, PARAM_Q) == 0.01 && std_of(&llama31.model, PARAM_EMBEDDING) == 0.01);
     assert_true(std_of(&llama31.model, PARAM_DOWN) == llama31.model.output_init_std);
-}
-
-/* GPT-3 shards nothing on one data rank and the optimizer on more, and turns no heads. */
-static void gpt3_follows_its_recipe(void **state)
-{
-    bench_case one = case_of("[gpt3-175b]\nsize = full\n", 64, true),
-               two = case_of("[gpt3-175b]\nsize = full\n", 128, true),
-               context = case_of("[llama3.1-8b]\nsize = check\ncontext = 2\ndata = 1\n", 2, true);
-    assert_int_equal(one.sharding, SHARDING_NONE);
-    assert_int_equal(two.sharding, SHARDING_OPTIMIZER);
-    assert_int_equal(context.sharding, SHARDING_OPTIMIZER);
 }
 
 /* The other families' check models: as many heads as groups without groups, experts for every expert rank. */
@@ -214,49 +189,6 @@ static void check_layers_follow_the_pipeline(void **state)
     }
 }
 
-static void check_case_keeps_what_is_under_test(void **state)
-{
-    bench_case c = case_of(
-        "[llama3.1-8b]\ntensor = 2\nprecision = fp32\nrecompute = layer\norder = hostile\ntokens = zeros\nwarmup = 3\n"
-        "learning_rate = 1\nfault = drop all_reduce 1 0\n",
-        4, false);
-    bench_case check = check_case(&c);
-    assert_memory_equal(&check.layout, &c.layout, sizeof c.layout);
-    assert_int_equal(check.size, SIZE_CHECK);
-    assert_int_equal(check.precision, PRECISION_FP32);
-    assert_int_equal(check.recompute, RECOMPUTE_LAYER);
-    assert_int_equal(check.sharding, c.sharding);
-    assert_int_equal(check.order, ORDER_HOSTILE);
-    assert_int_equal(check.fault.kind, FAULT_DROP);
-    assert_int_equal(check.tokens, TOKENS_UNIFORM);
-    assert_int_equal(check.steps, 4);
-    assert_int_equal(check.warmup, 0);
-    assert_int_equal(check.global_batch, 4);
-    assert_true(check.optimizer.learning_rate == 1e-3);
-    assert_true(check.recipe_flops_per_sequence == formula_flops(&llama_formula, &check.model));
-}
-
-static void single_rank_case_is_alone_and_healthy(void **state)
-{
-    bench_case c = case_of(
-        "[llama3.1-8b]\ntensor = 2\nsize = check\nrecompute = layer\norder = hostile\nfault = drop all_reduce 1 0\n", 8,
-        false);
-    bench_case single = single_rank_case(&c, false), wide = single_rank_case(&c, true);
-    assert_int_equal(single.layout.ranks, 1);
-    for (int axis = 0; axis < AXES; axis++) assert_int_equal(single.layout.degree[axis], 1);
-    assert_int_equal(single.precision, PRECISION_BF16);
-    assert_int_equal(wide.precision, PRECISION_FP32);
-    assert_int_equal(single.sharding, SHARDING_NONE);
-    assert_int_equal(single.recompute, RECOMPUTE_NONE);
-    assert_int_equal(single.fault.kind, FAULT_NONE);
-    assert_int_equal(single.order, ORDER_SUBMITTED);
-    assert_int_equal(single.global_batch, c.global_batch);
-    assert_int_equal(single.microbatches, 8);
-    assert_int_equal(c.model.padded_vocabulary, 256);
-    assert_int_equal(single.model.padded_vocabulary, 256);
-    assert_int_equal(single.model.vocabulary, 253);
-}
-
 /* By rows, the most of 4, 2, 1 that divides the positions; a given number falls to the next that does; the check model
  * is cut into as many. */
 static void strips_divide_the_positions(void **state)
@@ -287,20 +219,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_has_ten_million_parameters),
-        cmocka_unit_test(rope_and_init_follow_the_family),
         cmocka_unit_test(full_is_the_recipe),
         cmocka_unit_test(llama2_follows_its_recipe),
-        cmocka_unit_test(gpt3_follows_its_recipe),
         cmocka_unit_test(check_shape_follows_the_family),
         cmocka_unit_test(learning_rate_replaces_the_largest),
         cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),
         cmocka_unit_test(shape_keys_override_any_size),
         cmocka_unit_test(check_shape_follows_the_mesh),
-        cmocka_unit_test(strips_divide_the_positions),
         cmocka_unit_test(check_shape_follows_its_keys),
+        cmocka_unit_test(strips_divide_the_positions),
         cmocka_unit_test(check_layers_follow_the_pipeline),
-        cmocka_unit_test(check_case_keeps_what_is_under_test),
-        cmocka_unit_test(single_rank_case_is_alone_and_healthy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

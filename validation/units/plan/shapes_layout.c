@@ -39,20 +39,14 @@ static row rows[] = {
       "the recipe's smallest layout needs 8 ranks, there are 4" },
     { "405b, 126 layers on 64", FULL("405b") "layers = 126\n", 64, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true,
       "the recipe's smallest layout needs 512 ranks, there are 64" },
-    /* the recipe's rows, and rank counts between them */
-    { "8b on 8", FULL("8b"), 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
+    /* rank counts between the recipe's rows, which deck.c has */
     { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "8b on 9", FULL("8b"), 9, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "8b on 12", FULL("8b"), 12, true, 1, 1, 2, 6, 1, 1, 12, 32, 192, 32, false, NONE },
     { "8b on 2048", FULL("8b"), 2048, true, 1, 1, 2, 1024, 1, 1, 2048, 32, 32768, 32, false, NONE },
-    { "70b on 64", FULL("70b"), 64, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, NONE },
     { "70b on 100", FULL("70b"), 100, true, 4, 4, 2, 3, 1, 5, 96, 80, 192, 64, false, NONE },
-    { "405b on 32", FULL("405b"), 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, true, NONE },
     { "405b on 48", FULL("405b"), 48, true, 8, 1, 2, 3, 1, 1, 48, 8, 96, 32, false, NONE },
-    { "405b on 64", FULL("405b"), 64, true, 8, 4, 2, 1, 1, 8, 64, 30, 64, 64, true, NONE },
-    { "405b on 128", FULL("405b"), 128, true, 8, 4, 2, 2, 1, 8, 128, 62, 128, 64, true, NONE },
     { "405b on 256", FULL("405b"), 256, true, 8, 4, 2, 4, 1, 8, 256, 62, 256, 64, false, NONE },
-    { "405b on 512", FULL("405b"), 512, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true, NONE },
     { "405b on 640", FULL("405b"), 640, true, 8, 8, 2, 5, 1, 8, 640, 126, 320, 64, false, NONE },
     /* layers selects the row of that depth */
     { "405b, 8 layers on 512", FULL("405b") "layers = 8\n", 512, true, 8, 1, 2, 32, 1, 1, 512, 8, 1024, 32, false,
@@ -70,7 +64,6 @@ static row rows[] = {
       32, 128, 32, true, NONE },
     { "405b, tensor 8 on 8", FULL("405b") "tensor = 8\n", 8, true, 8, 1, 1, 1, 1, 1, 8, 126, 2, 2, false, NONE },
     /* other families: a batch that does not grow below 512 GPUs, depth and sequence by row, expert ranks */
-    { "grok on 32", "[grok1-314b]\nsize = full\n", 32, true, 4, 1, 1, 8, 1, 1, 32, 4, 1024, 128, true, "" },
     { "grok on 40", "[grok1-314b]\nsize = full\n", 40, true, 4, 1, 1, 10, 1, 1, 40, 4, 1024, 102, false,
       "expert 8 does not divide data x context, 10 with 40 ranks" },
     { "grok on 96", "[grok1-314b]\nsize = full\n", 96, true, 4, 1, 2, 12, 1, 1, 96, 8, 1024, 85, false,
@@ -82,9 +75,6 @@ static row rows[] = {
     { "grok on 64, data 16 of depth 4", "[grok1-314b]\nsize = full\nlayers = 4\n", 64, true, 4, 1, 1, 16, 1, 1, 64, 4,
       1024, 64, false, "" },
     { "grok on 768", "[grok1-314b]\nsize = full\n", 768, true, 4, 8, 2, 12, 1, 8, 768, 64, 1536, 128, false, "" },
-    { "70b, fp8 on 64", FULL("70b") "precision = fp8\n", 64, true, 4, 8, 1, 2, 1, 5, 64, 80, 128, 64, true, NONE },
-    { "llama2 on 512", "[llama2-70b]\nsize = full\n", 512, true, 1, 1, 1, 4, 128, 1, 512, 80, 1024, 1, true, NONE },
-    { "gpt3 on 128", "[gpt3-175b]\nsize = full\n", 128, true, 8, 8, 1, 2, 1, 3, 128, 96, 256, 64, false, "" },
     /* the recipe's way of computing: nothing sharded on one data rank, its schedule, overlap */
     { "gpt3 on 64, optimizer", "[gpt3-175b]\nsize = full\nsharding = optimizer\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96,
       128, 64, true, "" },

@@ -1,75 +1,9 @@
-/* What each rank holds and computes, for every cell of the recipes: sums over the ranks are the whole, to the unit. */
+/* What each rank holds, against the table of parameters and by hand. That all ranks' flops and parameters are the
+ * model's is held by units/bench/dry_run_ranks.c, and for every cell of the recipes by program/dry_run.t. */
 #include "deck_source.h"
 #include "model/param.h"
 #include "plan/model/rank_share.h"
 #include <stdlib.h>
-
-static bench_case cell_case(const recipe_row *r)
-{
-    char body[256];
-    snprintf(body, sizeof body, "[%s]\nsize = full\nprecision = %s\n", r->workload, precision_name(r->precision));
-    return case_of(body, r->gpus, true);
-}
-
-/* A deck without layout keys is the cell. */
-static void decks_are_the_cells(void **state)
-{
-    for (int i = 0; recipe_at(i); i++) {
-        const recipe_row *r = recipe_at(i);
-        bench_case c = cell_case(r);
-        if (!c.recipe_layout)
-            fail_msg("%s %s %d: not the recipe's", r->workload, precision_name(r->precision), r->gpus);
-        assert_int_equal(c.layout.degree[AXIS_TENSOR], r->tensor);
-        assert_int_equal(c.layout.degree[AXIS_PIPELINE], r->pipeline);
-        assert_int_equal(c.layout.degree[AXIS_CONTEXT], r->context);
-        assert_int_equal(c.layout.degree[AXIS_SHARD], r->shard);
-        assert_int_equal(c.layout.degree[AXIS_DATA], r->data);
-        assert_int_equal(c.layout.expert, r->expert);
-        assert_int_equal(c.layout.chunks_per_stage, r->chunks_per_stage);
-        assert_int_equal(c.model.layers, r->layers);
-        assert_int_equal(c.model.sequence, r->sequence);
-        assert_int_equal(c.micro_batch, r->micro_batch);
-        assert_int_equal(c.global_batch, r->global_batch);
-        assert_int_equal(c.layout.ranks, r->gpus);
-    }
-}
-
-/* Ranks of one stage and tensor rank compute the same: each counts as often as there are such ranks. */
-static flop_count summed_flops(const bench_case *c)
-{
-    const int *degree = c->layout.degree;
-    flop_count sum = 0, alike = (flop_count)degree[AXIS_DATA] * degree[AXIS_SHARD] * degree[AXIS_CONTEXT];
-    for (int p = 0; p < degree[AXIS_PIPELINE]; p++)
-        for (int t = 0; t < degree[AXIS_TENSOR]; t++) {
-            int at[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t },
-                other[AXES] = { [AXIS_PIPELINE] = p, [AXIS_TENSOR] = t };
-            other[AXIS_DATA] = degree[AXIS_DATA] - 1;
-            other[AXIS_CONTEXT] = degree[AXIS_CONTEXT] - 1;
-            other[AXIS_SHARD] = degree[AXIS_SHARD] - 1;
-            assert_true(rank_model_flops(c, at) == rank_model_flops(c, other));
-            sum += alike * rank_model_flops(c, at);
-        }
-    return sum;
-}
-
-static void flops_add_up(const bench_case *c)
-{
-    flop_count sum = summed_flops(c), whole = c->global_batch * model_flop_count(&c->model);
-    if (sum != whole)
-        fail_msg("%s on %d ranks: %.17g of %.17g", c->workload, c->layout.ranks, (double)sum, (double)whole);
-    assert_true(step_model_flops(c) == whole);
-}
-
-static void model_flops_add_up(void **state)
-{
-    for (int i = 0; recipe_at(i); i++) {
-        bench_case c = cell_case(recipe_at(i));
-        flops_add_up(&c);
-    }
-    bench_case large = case_of("[llama3.1-405b]\nsize = full\n", 16384, true);
-    assert_int_equal(large.layout.ranks, 16384);
-    flops_add_up(&large);
-}
 
 static void is_near(size_t found, int64_t expected, int64_t padding)
 {
@@ -181,8 +115,10 @@ static void owned_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decks_are_the_cells), cmocka_unit_test(model_flops_add_up), cmocka_unit_test(states_by_hand),
-        cmocka_unit_test(masters_by_hand),     cmocka_unit_test(gradients_by_hand),  cmocka_unit_test(owned_once),
+        cmocka_unit_test(states_by_hand),
+        cmocka_unit_test(masters_by_hand),
+        cmocka_unit_test(gradients_by_hand),
+        cmocka_unit_test(owned_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,7 +196,7 @@ static inline void print_spread(const bench_case *c, const char *what, const spr
 }
 
 /* Prints the distances of the case, or of several that differ in `what`, and holds them to the limits. Worst seen from
- * the same precision (commit fcecf56: agreement, and layouts_random and agreement_experts `long`, 8 ranks, and 600
+ * the same precision (commit fcecf56: listed and drawn layouts, `long`, 8 ranks, and 600
  * drawn layouts of up to 3):   loss: first, later    gradient: first, last   weights   norm      largest over its limit
  *   FP32: Llama            4.3e-8   3.5e-6       1.5e-6   4.8e-4        3.3e-3    2.2e-5    0.48
  *         Nemotron-4       2.8e-8   1.7e-6       1.5e-6   1.5e-4        8.6e-4    3.9e-6    0.15

@@ -1,7 +1,6 @@
 /* Overlap of tensor-parallel communication: gathers and scatters in strips against what conjugate.h says of them, with
- * and without overlap; training with either, in strips, with weight gradients on a queue of their own. That transfers
- * lie beside products is overlap_spans.c's. */
-#include "bench/check.h"
+ * and without overlap. That training has the same bits either way is bitwise.c's, that transfers lie beside products
+ * overlap_spans.c's. */
 #include "machine/watch/watch.h"
 #include "parallel/conjugate.h"
 #include "trained.h"
@@ -10,9 +9,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-enum { DECK = 1024, SCRATCH_BYTES = 1 << 18, SEEDS = 3 };
-
-/* ---- strips ---- */
+enum { SCRATCH_BYTES = 1 << 18, SEEDS = 3 };
 
 /* part: rows of a rank. */
 typedef struct {
@@ -255,75 +252,12 @@ static void strips_have_the_same_bits(void **state)
     }
 }
 
-/* ---- training ---- */
-
-enum { STEPS = 4 };
-
-/* Even numbers of ranks: half of them data ranks, if there are four. keys: further lines. */
-static bench_case train_case_of(const char *precision, const char *keys)
-{
-    char text[DECK];
-    int ranks = world_ranks(), data = ranks == 4 ? 2 : 1, cut = ranks / data;
-    snprintf(
-        text, sizeof text,
-        "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = "
-        "%d\nsequence = %d\n"
-        "vocabulary = 250\nglobal_batch = 8\nmicro_batch = 2\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-        "tensor = %d\ndata = %d\nsharding = optimizer\nprecision = %s\n%s",
-        32 * cut, 64 * cut, 2 * cut, cut, 24 * cut, STEPS, cut, data, precision, keys);
-    return case_of(text, ranks);
-}
-
-static void same_training(const trained *want, const bench_case *c, training how)
-{
-    trained got;
-    how.steps = STEPS;
-    train_case(&got, c, &how);
-    size_t bytes = (size_t)want->base[want->rows] * sizeof(double);
-    assert_true(got.hazards == 0.0 && got.whole_weight_errors == 0.0);
-    assert_memory_equal(got.loss, want->loss, sizeof got.loss);
-    assert_memory_equal(got.norm, want->norm, sizeof got.norm);
-    assert_memory_equal(got.weight, want->weight, bytes);
-    assert_memory_equal(got.gradient, want->gradient, bytes);
-    assert_memory_equal(got.last_gradient, want->last_gradient, bytes);
-    trained_close(&got);
-}
-
-/* The bits of strips = K are the same with and without overlap and a queue of weight gradients, whatever is recomputed,
- * in hostile orders, every rank its own. */
-static void training_has_the_same_bits(void **state)
-{
-    static const char *const ways[] = { "overlap = off\n", "weight_gradient_queue = off\n",
-                                        "overlap = off\nweight_gradient_queue = off\nrecompute = layer\n",
-                                        "recompute = mlp\n", "recompute = elementwise\n" };
-    (void)state;
-    for (int p = 0; p < 4; p++) {
-        const char *precision = p % 2 ? "bf16" : "fp32", *strips = p / 2 ? "strips = 4\n" : "strips = 2\n";
-        trained want;
-        char keys[256];
-        bench_case c = train_case_of(precision, strips);
-        train_case(&want, &c, &(training){ .steps = STEPS });
-        assert_true(want.hazards == 0.0 && losses_are_positive(&want));
-        for (int i = 0; i < 5; i++) {
-            snprintf(keys, sizeof keys, "%s%s", strips, ways[i]);
-            bench_case again = train_case_of(precision, keys);
-            assert_int_equal(again.strips, c.strips);
-            same_training(&want, &again,
-                          (training){ .hostile = i > 0,
-                                      .order_seed = 1000 * (uint32_t)i + (uint32_t)world_rank(),
-                                      .prove_access = i == 2 });
-        }
-        trained_close(&want);
-    }
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gathers_in_order),
         cmocka_unit_test(scatters_sums_in_rank_order),
         cmocka_unit_test(strips_have_the_same_bits),
-        cmocka_unit_test(training_has_the_same_bits),
     };
     world_start(&argc, &argv);
     watch_limit(30.0);

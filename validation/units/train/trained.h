@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16 };
+enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16, TRAINED_DECK = 2048 };
 typedef struct {
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
@@ -105,6 +105,29 @@ static inline bench_case case_of(const char *text, int ranks)
     deck_free(&d);
     if (tests_cuda()) c.backend = BACKEND_CUDA;
     return c;
+}
+
+/* Does a list of keys give a value to this one? */
+static inline bool keys_give(const char *keys, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = keys; (at = strstr(at, name)) != NULL; at += length)
+        if ((at == keys || at[-1] == ' ') && strncmp(at + length, " =", 2) == 0) return true;
+    return false;
+}
+
+/* Writes a deck of one case into text: the keys, and those of the defaults that are not among them. Both are lists with
+ * a semicolon and a space between two. */
+static inline void deck_write(char text[TRAINED_DECK], const char *workload, const char *keys, const char *defaults)
+{
+    char name[32];
+    int used = snprintf(text, TRAINED_DECK, "test\n\n[%s]\n%s\n", workload, keys);
+    for (const char *at = defaults; sscanf(at, "%31[a-z_]", name) == 1;) {
+        int length = (int)strcspn(at, ";");
+        if (!keys_give(keys, name)) used += snprintf(text + used, TRAINED_DECK - (size_t)used, "%.*s\n", length, at);
+        at += length + (int)strspn(at + length, "; ");
+    }
+    for (char *c = text; *c; c++) *c = *c == ';' ? '\n' : *c;
 }
 
 /* How a case is laid out, in words. */
