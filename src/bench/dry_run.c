@@ -44,13 +44,14 @@ static void foresee(foreseen_case *f)
 {
     case_result *r = f->result;
     const bench_case *c = r->given;
+    const char *device = c->backend == BACKEND_CUDA ? PAPER_DEVICE : "host";
     if (!c->skipped[0]) rules_foresee(r);
     if (!accept_expects(c)) return;
-    accept_text(c, PAPER_DEVICE, f->expected);
-    const char *obstacle = c->skipped[0]                             ? "SKIPPED"
-                           : r->invalid_reasons                      ? "NOT VALID"
-                           : isnan(accept_expected(c, PAPER_DEVICE)) ? "no published cell"
-                                                                     : "";
+    accept_text(c, device, f->expected);
+    const char *obstacle = c->skipped[0]                       ? "SKIPPED"
+                           : r->invalid_reasons                ? "NOT VALID"
+                           : isnan(accept_expected(c, device)) ? "no published cell"
+                                                               : "";
     snprintf(r->not_accepted, sizeof r->not_accepted, "%s", obstacle);
 }
 

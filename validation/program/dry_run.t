@@ -220,7 +220,7 @@ of_cells = [f"  scaled      {seconds} s a step on 192 {gpu}, as is published of 
                 ("14.670", "H100", 128, 256 * 8192 * 192 / 128), ("26.140", "A100", 64, 128 * 2048 * 192 / 64),
                 ("10.980", "H100", 64, 128 * 2048 * 192 / 64))]
 known = ["  NOT VALID   check off", "  NOT VALID   too few steps: 9 timed, 10 are needed",
-         "  expected    a published cell, but none is of this case: NOT ACCEPTED (NOT VALID)"]
+         "  expected    a published cell, but none is of this case on this device: NOT ACCEPTED (NOT VALID)"]
 tap.ok([line.split(", recipe MFU")[0] for line in told] == of_cells[:1] + known + of_cells[1:] + known,
        "cases scaled from a cell, and what is known of verdicts before they run", "\n".join(told))
 run = alone("--dry-run", deck_file("expect = 1\n[llama3.1-70b]\nsize = full\n"), "--ranks", "8")

@@ -179,8 +179,8 @@ def check_dry_run(tap):
                f"SLURM_TIME={limit} for {repeats} x {steps} steps is{'' if warned else ' not'} warned of", run.stderr)
     for given, told in (
             ({"NUM_NODES": "15", "EXPECT": "reference"}, "NOT ACCEPTED: no published cell; expected is a published "
-             "cell, but none is of this case\nrun/launch: the published speed of a GPU, on as many as are used, is "
-             "EXPECT=1275640 (H100)\n"),
+             "cell, but none is of this case on this device\n"
+             "run/launch: the published speed of a GPU, on as many as are used, is EXPECT=1275640 (H100)\n"),
             ({"STEPS": "11", "EXPECT": "reference"},
              "1 of 1 cases will be NOT ACCEPTED: NOT VALID; expected is 85458.5 tokens/s less 5 %\n"),
             ({"STEPS": "11"}, "1 of 1 cases will be NOT VALID: too few steps: 9 timed, 10 are needed\n"),

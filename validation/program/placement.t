@@ -91,7 +91,7 @@ with ThreadPoolExecutor(3) as pool:
 status, seconds, said = asked.result()
 tap.ok(status == 0 and said.count("usage: ") == 1, "what all ranks are asked one of them answers", said)
 status, seconds, said = scripts.result()
-tap.ok(status == 0 and "; 1 of 1 case computed" in said,
+tap.ok(status == 0 and ", 1 not checked" in said,
        "a script of one rank may ask, and others begin, before it runs", said)
 status, seconds, said = split.result()
 tap.ok(status == 0 and re.search(r"^Placement  2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),

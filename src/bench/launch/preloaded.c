@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const clocks[] = { "clock_gettime", "gettimeofday", "time", NULL };
@@ -67,6 +68,15 @@ static relocations relocations_of_program(void)
     return r;
 }
 
+/* An auditing library may put itself between the program and any call; the linker does not name it. */
+static void audit_complaint(char sentence[REASON_LENGTH])
+{
+    const char *audit = getenv("LD_AUDIT");
+    if (audit && audit[0] && !sentence[0])
+        snprintf(sentence, REASON_LENGTH, "LD_AUDIT=%.160s may answer any call on rank %d on %s", audit, world_rank(),
+                 world_host());
+}
+
 void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
 {
     relocations r = relocations_of_program();
@@ -77,5 +87,6 @@ void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
             if (is_judged(name)) look_up(own, name, sentence);
         }
     for (int i = 0; loaded_later[i]; i++) look_up(own, loaded_later[i], sentence);
+    audit_complaint(sentence);
     world_hear(sentence, REASON_LENGTH);
 }

@@ -52,7 +52,8 @@ static void say_expected(const case_result *r)
     const recipe_row *cell = c->recipe_layout ? recipe_origin(c, r->device) : NULL;
     double expected = r->expected_tokens_per_second;
     if (isnan(expected) && cell) expected = tokens_per_second(cell->sequence, cell->global_batch, cell->step_seconds);
-    if (isnan(expected)) say("; nothing published for %s\n", c->size == SIZE_FULL ? "this device" : "a small model");
+    const char *lacking = c->size != SIZE_FULL ? "a small model" : c->recipe_layout ? "this device" : "this layout";
+    if (isnan(expected)) say("; nothing published for %s\n", lacking);
     else
         say("; %.1f %% of the %s %.1f tokens/s\n", 100.0 * r->tokens_per_second / expected,
             c->expect > 0.0 ? "expected" : "published", expected);

@@ -16,7 +16,8 @@ summary_row summary_row_of(const case_result *r)
                         .residual = ran && checked ? r->check.residual : NAN,
                         .valid = r->valid,
                         .acceptance = r->acceptance };
-    if (r->invalid_reasons) snprintf(row.reason, sizeof row.reason, "%s", r->invalid_reason[0]);
+    const char *reason = r->fail_reasons ? r->fail_reason[0] : r->invalid_reasons ? r->invalid_reason[0] : "";
+    snprintf(row.reason, sizeof row.reason, "%s", reason);
     return row;
 }
 

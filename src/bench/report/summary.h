@@ -9,7 +9,7 @@ typedef struct {
     verdict verdict;
     double seconds, tokens_per_second, residual; /* NaN: none */
     bool valid;
-    char reason[REASON_LENGTH]; /* the first why it is NOT VALID; empty: none */
+    char reason[REASON_LENGTH]; /* the first why it is FAILED, or else NOT VALID; empty: none */
     acceptance acceptance;
 } summary_row;
 

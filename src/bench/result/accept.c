@@ -21,7 +21,7 @@ double accept_expected(const bench_case *c, const char *device)
 const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT])
 {
     double expected = accept_expected(c, device);
-    if (isnan(expected)) snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case");
+    if (isnan(expected)) snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case on this device");
     else snprintf(text, EXPECTED_TEXT, "%.1f tokens/s less %.15g %%", expected, 100.0 * c->tolerance);
     return text;
 }
@@ -87,6 +87,7 @@ void accept_count(final_counts *n, const case_result *r, bool stopped)
 {
     bool missed = r->acceptance == ACCEPTANCE_NO;
     n->passed += r->verdict == VERDICT_PASSED;
+    n->unchecked += r->verdict == VERDICT_PASSED && r->given->check == CHECK_OFF;
     n->failed += r->verdict == VERDICT_FAILED;
     n->skipped += r->verdict == VERDICT_SKIPPED;
     n->interrupted += r->verdict == VERDICT_INTERRUPTED;
@@ -99,7 +100,7 @@ void accept_count(final_counts *n, const case_result *r, bool stopped)
     if (r->verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->skipped);
     else if (r->invalid_reasons) keep_first(n->first_invalid, r, r->invalid_reason[0]);
     keep_first(n->stopped_by, r, r->stopped_by);
-    keep_first(n->not_accepted, r, missed ? r->not_accepted : "");
+    keep_first(n->not_accepted, r, missed && !stopped ? r->not_accepted : "");
 }
 
 static bool has_failed(const final_counts *n) { return n->failed || (n->strict && n->lacking); }
@@ -111,13 +112,15 @@ int accept_status(const final_counts *n)
     return n->stopped ? STATUS_STOPPED : trained ? STATUS_PASSED : STATUS_NOTHING;
 }
 
-/* "8 of 10 cases computed correctly, 7 results VALID, 1 SKIPPED". Returns text. */
+/* "8 of 10 cases computed correctly, 7 results VALID, 1 SKIPPED, 1 not checked". Returns text. */
 static const char *counts_text(const final_counts *n, char text[FINAL_REASON])
 {
     int cases = n->passed + n->failed + n->interrupted + n->skipped;
-    int used = snprintf(text, FINAL_REASON, "%d of %d case%s computed correctly, %d result%s VALID", n->passed, cases,
-                        plural(cases), n->valid, plural(n->valid));
-    if (n->skipped) snprintf(text + used, FINAL_REASON - (size_t)used, ", %d SKIPPED", n->skipped);
+    char skipped[32] = "", unchecked[32] = "";
+    if (n->skipped) snprintf(skipped, sizeof skipped, ", %d SKIPPED", n->skipped);
+    if (n->unchecked) snprintf(unchecked, sizeof unchecked, ", %d not checked", n->unchecked);
+    snprintf(text, FINAL_REASON, "%d of %d case%s computed correctly, %d result%s VALID%s%s", n->passed - n->unchecked,
+             cases, plural(cases), n->valid, plural(n->valid), skipped, unchecked);
     return text;
 }
 
@@ -134,11 +137,11 @@ static const char *stop_text(const final_counts *n) { return n->stopped_by[0] ? 
 const char *accept_line(const final_counts *n, char line[ACCEPT_LINE])
 {
     char counts[FINAL_REASON];
-    const char *missed = n->not_accepted[0] ? n->not_accepted : has_failed(n) ? failed_text(n) : NULL;
+    const char *wrong = has_failed(n) ? failed_text(n) : n->not_accepted;
     counts_text(n, counts);
-    if (n->expecting && missed) snprintf(line, ACCEPT_LINE, "NOT ACCEPTED: %s; %s", missed, counts);
-    else if (n->failed) snprintf(line, ACCEPT_LINE, "FAILED: %s; %s", n->first_failed, counts);
-    else if (has_failed(n)) snprintf(line, ACCEPT_LINE, "FAILED, as --strict asks: %s; %s", failed_text(n), counts);
+    if (n->expecting && wrong[0]) snprintf(line, ACCEPT_LINE, "NOT ACCEPTED: %s; %s", wrong, counts);
+    else if (n->failed) snprintf(line, ACCEPT_LINE, "FAILED: %s; %s", wrong, counts);
+    else if (has_failed(n)) snprintf(line, ACCEPT_LINE, "FAILED, as --strict asks: %s; %s", wrong, counts);
     else if (n->stopped) snprintf(line, ACCEPT_LINE, "INTERRUPTED: %s; %s", stop_text(n), counts);
     else if (!n->passed) snprintf(line, ACCEPT_LINE, "NOTHING TRAINED: %s", n->first_skipped);
     else if (n->expecting) snprintf(line, ACCEPT_LINE, "ACCEPTED: %s", counts);

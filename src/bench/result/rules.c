@@ -189,7 +189,7 @@ void rules_compare(case_result *r)
     else snprintf(why, REASON_LENGTH, "%s", c->incomparable);
     r->comparable = why[0] == 0;
     if (r->comparable && c->recipe_layout)
-        snprintf(why, REASON_LENGTH, "with the published cell of %d GPUs", c->recipe_gpus);
+        snprintf(why, REASON_LENGTH, "the recipe's layout of %d GPUs", c->recipe_gpus);
     else if (r->comparable)
         snprintf(why, REASON_LENGTH, "scaled: the recipe's layout of %d GPUs, data-parallel to %d", c->recipe_gpus,
                  c->layout.ranks);

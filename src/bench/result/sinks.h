@@ -7,6 +7,7 @@
 enum { FINAL_REASON = ACCEPTANCE_REASON + 32 };
 typedef struct {
     int passed, failed, skipped, interrupted, valid;
+    int unchecked;       /* of those that PASSED: check = off */
     int expecting;       /* cases of which the deck expects a speed */
     int missed, lacking; /* that are not accepted, that are not VALID; without those that a stop took */
     bool stopped;        /* before its end: a case was interrupted, or not begun */

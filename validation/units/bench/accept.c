@@ -86,11 +86,11 @@ static void a_reference_is_the_published_cell(void **state)
                two = case_of("expect = reference\n[gpt3-175b]\nsize = full\n", 64, true);
     case_result r = judged(&other, 1e9);
     assert_true(fabs(accept_expected(&cell, "NVIDIA H100 80GB HBM3") - 128 * 8192 / 12.27) < 1e-6);
-    assert_acceptance(&r, ACCEPTANCE_NO, "expected is a published cell, but none is of this case");
+    assert_acceptance(&r, ACCEPTANCE_NO, "expected is a published cell, but none is of this case on this device");
     r.valid = false;
     result_invalidate(&r, "check off");
     assert_acceptance(&r, ACCEPTANCE_NO,
-                      "expected is a published cell, but none is of this case; NOT VALID: check off");
+                      "expected is a published cell, but none is of this case on this device; NOT VALID: check off");
     result_fail(&r, "2 hazards"), result_fail(&r, "a residual");
     r.verdict = VERDICT_FAILED;
     assert_acceptance(&r, ACCEPTANCE_NO, "FAILED: 2 hazards; and 1 more reason");
@@ -144,7 +144,7 @@ static void a_run_ends_by_its_cases(void **state)
         { "pS", false, STATUS_FAILED,
           "NOT ACCEPTED: case 1: missed; 1 of 2 cases computed correctly, 1 result VALID, 1 SKIPPED" },
         { "pIS", false, STATUS_STOPPED,
-          "NOT ACCEPTED: case 1: missed; 1 of 3 cases computed correctly, 1 result VALID, 1 SKIPPED" },
+          "INTERRUPTED: case 1: SIGTERM; 1 of 3 cases computed correctly, 1 result VALID, 1 SKIPPED" },
         { "PIS", false, STATUS_FAILED,
           "NOT ACCEPTED: case 1: missed; 1 of 3 cases computed correctly, 1 result VALID, 1 SKIPPED" },
         { "aa", true, STATUS_PASSED, "ACCEPTED: 2 of 2 cases computed correctly, 2 results VALID" },
@@ -153,7 +153,7 @@ static void a_run_ends_by_its_cases(void **state)
         { "an", true, STATUS_FAILED,
           "NOT ACCEPTED: case 1: unsteady; 2 of 2 cases computed correctly, 1 result VALID" },
         { "afP", false, STATUS_FAILED,
-          "NOT ACCEPTED: case 1: missed; 2 of 3 cases computed correctly, 2 results VALID" },
+          "NOT ACCEPTED: case 1: wrong; 2 of 3 cases computed correctly, 2 results VALID" },
         { "ps", true, STATUS_FAILED,
           "FAILED, as --strict asks: case 1: too large; 1 of 2 cases computed correctly, 1 result VALID, 1 SKIPPED" },
         { "pn", true, STATUS_FAILED,

@@ -244,9 +244,9 @@ static void what_is_comparable(void **state)
         bool comparable;
         const char *comparison;
     } rows[] = {
-        { "[llama3.1-8b]\nsize = full\n", 8, true, "with the published cell of 8 GPUs" },
-        { "[llama3.1-405b]\nsize = full\n", 32, true, "with the published cell of 32 GPUs" },
-        { "[gpt3-175b]\nsize = full\ntokens = zeros\n", 64, true, "with the published cell of 64 GPUs" },
+        { "[llama3.1-8b]\nsize = full\n", 8, true, "the recipe's layout of 8 GPUs" },
+        { "[llama3.1-405b]\nsize = full\n", 32, true, "the recipe's layout of 32 GPUs" },
+        { "[gpt3-175b]\nsize = full\ntokens = zeros\n", 64, true, "the recipe's layout of 64 GPUs" },
         { "[llama3.1-8b]\nsize = full\n", 500, true, "scaled: the recipe's layout of 128 GPUs, data-parallel to 500" },
         { "[llama3.1-8b]\nsize = full\n", 1000, true,
           "scaled: the recipe's layout of 128 GPUs, data-parallel to 1000" },
