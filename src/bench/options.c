@@ -3,6 +3,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "plan/bench_case.h"
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,86 @@ static void read_seconds(options *o, const char *word)
             word);
 }
 
+static void read_memory(options *o, const char *word)
+{
+    bool read = text_real(text_of(word), &o->device_bytes) == NUMBER_READ && o->device_bytes > 0.0;
+    if (!read)
+        snprintf(o->mistake, sizeof o->mistake,
+                 "--device-memory %.80s: give a device's memory in GB, 10^9 bytes, as in --device-memory 141", word);
+    o->device_bytes *= 1e9;
+}
+
+static void read_json(options *o, const char *word) { o->json = word; }
+
+static void read_replay(options *o, const char *word) { o->replay = word; }
+
+/* Options without a value, and where each is kept. */
+static const struct {
+    const char *name;
+    size_t flag;
+} flags[] = {
+    { "--help", offsetof(options, help) },       { "-h", offsetof(options, help) },
+    { "--version", offsetof(options, version) }, { "--fields", offsetof(options, fields) },
+    { "--dry-run", offsetof(options, dry_run) }, { "--schedule", offsetof(options, schedule) },
+    { "--on-host", offsetof(options, on_host) }, { "--progress", offsetof(options, progress) },
+    { "--strict", offsetof(options, strict) },   { "--verbose", offsetof(options, verbose) },
+};
+
+/* Options with a value, what reads it, and what is said where it is missing. */
+static const struct {
+    const char *name;
+    void (*read)(options *o, const char *word);
+    const char *missing;
+} valued[] = {
+    { "--ranks", read_ranks, "a count, as in --ranks 8,512" },
+    { "--device-memory", read_memory, "a device's memory in GB, as in --device-memory 141" },
+    { "--step-seconds", read_seconds, "the seconds of a step, as in --step-seconds 12.3" },
+    { "--json", read_json, "a file; --json - writes to stdout" },
+    { "--replay", read_replay, "the file that a mismatch named" },
+};
+
+static bool take_flag(options *o, const char *word)
+{
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(word, flags[i].name) == 0) return *(bool *)((char *)o + flags[i].flag) = true;
+    return false;
+}
+
+/* Takes --keys or --list and the one name that may follow. */
+static bool take_table(options *o, char **word)
+{
+    bool keys = strcmp(*word, "--keys") == 0, list = strcmp(*word, "--list") == 0;
+    o->keys |= keys, o->list |= list;
+    if ((keys || list) && word[1] && word[1][0] != '-') o->name = word[1];
+    return keys || list;
+}
+
+static bool take_valued(options *o, char **word)
+{
+    for (size_t i = 0; i < sizeof valued / sizeof *valued; i++) {
+        if (strcmp(*word, valued[i].name) != 0) continue;
+        if (word[1]) valued[i].read(o, word[1]);
+        else snprintf(o->mistake, sizeof o->mistake, "%s needs %s", *word, valued[i].missing);
+        return true;
+    }
+    return false;
+}
+
+/* Takes the next option, or the deck. Returns how many words it was. */
+static int take(options *o, char **word)
+{
+    const char *name = o->name;
+    if (take_flag(o, *word)) return 1;
+    if (take_table(o, word)) return o->name != name ? 2 : 1;
+    if (take_valued(o, word)) return 2;
+    if (strncmp(*word, "--ranks=", 8) == 0) read_ranks(o, *word + 8);
+    else if ((*word)[0] == '-' && (*word)[1])
+        snprintf(o->mistake, sizeof o->mistake, "%.80s is no option; --help lists them", *word);
+    else if (o->deck) snprintf(o->mistake, sizeof o->mistake, "two decks, %.80s and %.80s: give one", o->deck, *word);
+    else o->deck = *word;
+    return 1;
+}
+
 const char *options_asked(const options *o)
 {
     if (o->help) return "--help";
@@ -44,71 +125,36 @@ const char *options_asked(const options *o)
     return o->dry_run ? "--dry-run" : NULL;
 }
 
-static void read_memory(options *o, const char *word)
+/* Returns why options do not go together, or NULL. */
+static const char *contradiction(const options *o)
 {
-    bool read = text_real(text_of(word), &o->device_bytes) == NUMBER_READ && o->device_bytes > 0.0;
-    if (!read)
-        snprintf(o->mistake, sizeof o->mistake,
-                 "--device-memory %.80s: give a device's memory in GB, 10^9 bytes, as in --device-memory 141", word);
-    o->device_bytes *= 1e9;
+    const char *asked = options_asked(o);
+    const struct {
+        bool wrong;
+        const char *why;
+    } rule[] = {
+        { (!asked || o->dry_run) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
+        { o->rank_counts && !o->dry_run, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run" },
+        { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
+        { o->strict && o->dry_run, "--strict goes with a run; a dry run judges no case" },
+        { o->json && asked && !o->dry_run, "--json goes with a run or a dry run: nothing else has cases" },
+        { o->on_host && !o->dry_run, "--on-host goes with --dry-run; for a run write backend = host into the deck" },
+        { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds the devices' out" },
+        { o->deck && (o->keys || o->list), "--keys and --list answer for all or for one name, and take no deck" },
+        { o->schedule && !o->dry_run, "--schedule goes with --dry-run; a run shows no lists" },
+    };
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
+        if (rule[i].wrong) return rule[i].why;
+    return NULL;
 }
 
 options options_read(int argc, char **argv)
 {
     options o = { 0 };
-    for (int i = 1; i < argc && !o.mistake[0]; i++) {
-        const char *a = argv[i];
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) o.help = true;
-        else if (!strcmp(a, "--version")) o.version = true;
-        else if (!strcmp(a, "--keys") || !strcmp(a, "--list")) {
-            *(a[2] == 'k' ? &o.keys : &o.list) = true;
-            if (i + 1 < argc && argv[i + 1][0] != '-') o.name = argv[++i];
-        } else if (!strcmp(a, "--fields")) o.fields = true;
-        else if (!strcmp(a, "--dry-run")) o.dry_run = true;
-        else if (!strcmp(a, "--schedule")) o.schedule = true;
-        else if (!strcmp(a, "--ranks") && i + 1 < argc) read_ranks(&o, argv[++i]);
-        else if (!strncmp(a, "--ranks=", 8)) read_ranks(&o, a + 8);
-        else if (!strcmp(a, "--ranks"))
-            snprintf(o.mistake, sizeof o.mistake, "--ranks needs a count, as in --ranks 8,512");
-        else if (!strcmp(a, "--device-memory")) read_memory(&o, i + 1 < argc ? argv[++i] : "");
-        else if (!strcmp(a, "--step-seconds")) read_seconds(&o, i + 1 < argc ? argv[++i] : "");
-        else if (!strcmp(a, "--on-host")) o.on_host = true;
-        else if (!strcmp(a, "--progress")) o.progress = true;
-        else if (!strcmp(a, "--strict")) o.strict = true;
-        else if (!strcmp(a, "--verbose")) o.verbose = true;
-        else if (!strcmp(a, "--json") && i + 1 < argc) o.json = argv[++i];
-        else if (!strcmp(a, "--json"))
-            snprintf(o.mistake, sizeof o.mistake, "--json needs a file; --json - writes to stdout");
-        else if (!strcmp(a, "--replay") && i + 1 < argc) o.replay = argv[++i];
-        else if (!strcmp(a, "--replay"))
-            snprintf(o.mistake, sizeof o.mistake, "--replay needs the file that a mismatch named");
-        else if (a[0] == '-' && a[1]) snprintf(o.mistake, sizeof o.mistake, "%.80s is no option; --help lists them", a);
-        else if (o.deck) snprintf(o.mistake, sizeof o.mistake, "two decks, %.80s and %.80s: give one", o.deck, a);
-        else o.deck = a;
-    }
-    const char *asked = options_asked(&o);
-    bool needs_deck = !asked || strcmp(asked, "--dry-run") == 0;
-    if (!o.mistake[0] && needs_deck && !o.deck)
-        snprintf(o.mistake, sizeof o.mistake, "no deck is given: try xgsw gsw.dat, or --help");
-    if (!o.mistake[0] && o.rank_counts && !o.dry_run)
-        snprintf(o.mistake, sizeof o.mistake, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run");
-    if (!o.mistake[0] && o.step_seconds > 0.0 && !o.dry_run)
-        snprintf(o.mistake, sizeof o.mistake, "--step-seconds goes with --dry-run; a run measures its own");
-    if (!o.mistake[0] && o.strict && o.dry_run)
-        snprintf(o.mistake, sizeof o.mistake, "--strict goes with a run; a dry run judges no case");
-    if (!o.mistake[0] && o.json && asked && !o.dry_run)
-        snprintf(o.mistake, sizeof o.mistake, "--json goes with a run or a dry run; %s has no cases", asked);
-    if (!o.mistake[0] && o.on_host && !o.dry_run)
-        snprintf(o.mistake, sizeof o.mistake,
-                 "--on-host goes with --dry-run; for a run write backend = host into the deck");
-    if (!o.mistake[0] && o.device_bytes > 0.0 && !o.dry_run)
-        snprintf(o.mistake, sizeof o.mistake, "--device-memory goes with --dry-run; a run finds the devices' out");
+    for (int i = 1; i < argc && !o.mistake[0];) i += take(&o, argv + i);
+    const char *why = o.mistake[0] ? NULL : contradiction(&o);
+    if (why) snprintf(o.mistake, sizeof o.mistake, "%s", why);
     if (o.device_bytes == 0.0) o.device_bytes = DEVICE_BYTES;
-    if (!o.mistake[0] && o.deck && (o.keys || o.list))
-        snprintf(o.mistake, sizeof o.mistake, "%s answers for all or for one name; %.80s is one more",
-                 o.keys ? "--keys" : "--list", o.deck);
-    if (!o.mistake[0] && o.schedule && !o.dry_run)
-        snprintf(o.mistake, sizeof o.mistake, "--schedule goes with --dry-run; a run shows no lists");
     return o;
 }
 

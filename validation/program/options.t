@@ -57,11 +57,11 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
                          (["--step-seconds", "0", "--dry-run", "gsw.dat"], "--step-seconds 0"),
                          (["--step-seconds", "2", "gsw.dat"], "--step-seconds goes with --dry-run"),
                          (["--on-host", "gsw.dat"], "--on-host goes with --dry-run"),
-                         (["--json", "-", "--keys"], "--keys has no cases"),
+                         (["--json", "-", "--keys"], "nothing else has cases"),
                          (["--strict", "--dry-run", "gsw.dat"], "--strict goes with a run"),
                          (["--device-memory", "big", "--dry-run", "gsw.dat"], "--device-memory big: give"),
                          (["--device-memory", "141", "gsw.dat"], "--device-memory goes with --dry-run"),
-                         (["--keys", "tensor", "pipeline"], "--keys answers for all or for one name; pipeline is one"),
+                         (["--keys", "tensor", "pipeline"], "answer for all or for one name"),
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
                          (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
