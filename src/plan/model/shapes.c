@@ -43,7 +43,7 @@ static int64_t check_layers(const mesh_layout *layout, int slots)
 }
 
 /* A product of a normed row has at most this spread: with the 405B's own 2.56, attention scores spread over 6.6 and the
- * gradients of BF16 and FP32 differ by 0.4 on one rank, more than many a fault makes (src/README.md). */
+ * gradients of BF16 and FP32 differ by 0.4 on one rank, more than many a fault makes (src/DECISIONS.md). */
 static const double check_spread = 0.81;
 
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int strips, int slots)
