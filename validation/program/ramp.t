@@ -11,7 +11,7 @@ CASES = ["[llama3.1-8b]\nprecision = fp32\ntokens = ramp\n",
          "[nemotron4-340b]\nprecision = bf16\n",     # no master; ramp is the default of this and the next
          "[grok1-314b]\nprecision = fp32\n"]
 tap = Tap()
-run = alone(deck_file(KEYS + "".join(CASES)), threads=2)
+run = alone(deck_file(KEYS + "".join(CASES)))
 cases = results(run)
 tap.ok(run.returncode == 0 and len(cases) == 4 and all(c["passed"] and c["tokens"] == "ramp" for c in cases),
        "three families train on ramp tokens, Nemotron-4 and Grok-1 unasked", run.stdout[-3000:] + run.stderr)
