@@ -4,6 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes path.tmp-PID with the old file's mode, fsyncs it, renames it to path and fsyncs the folder. On an error the
- * old file is untouched, the temporary one is removed, and `reason` holds a sentence. */
-bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length);
+/* Writes path.tmp-PID with the old file's mode, fsyncs it if `synced`, renames it to path and fsyncs the folder too.
+ * On an error the old file is untouched, the temporary one is removed, and `reason` holds a sentence. */
+bool replace_file(const char *path, const void *bytes, size_t length, bool synced, char *reason, size_t reason_length);
