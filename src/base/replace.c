@@ -96,15 +96,25 @@ static bool sync_folder(const replacement *r)
     return synced || refuse(r, "sync", name, strerror(error));
 }
 
-bool replace_file(const char *path, const void *bytes, size_t length, bool synced, char *reason, size_t reason_length)
+static bool replace(replacement *r, const void *bytes, size_t length)
 {
-    replacement r = { .path = path, .reason = reason, .reason_length = reason_length, .synced = synced };
-    if (!name_temporary(&r) || !within_limit(&r, length)) return false;
-    int file = create(&r);
+    if (!name_temporary(r) || !within_limit(r, length)) return false;
+    int file = create(r);
     if (file < 0) return false;
-    bool replaced = fill(&r, file, bytes, length);
-    if (replaced && rename(r.temporary, path) != 0) replaced = refuse(&r, "rename to", path, strerror(errno));
-    if (replaced) return !synced || sync_folder(&r);
-    unlink(r.temporary);
+    bool replaced = fill(r, file, bytes, length);
+    if (replaced && rename(r->temporary, r->path) != 0) replaced = refuse(r, "rename to", r->path, strerror(errno));
+    if (replaced) return !r->synced || sync_folder(r);
+    unlink(r->temporary);
     return false;
+}
+
+bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length)
+{
+    replacement r = { .path = path, .reason = reason, .reason_length = reason_length, .synced = true };
+    return replace(&r, bytes, length);
+}
+
+bool replace_file_unsynced(const char *path, const void *bytes, size_t length)
+{
+    return replace(&(replacement){ .path = path }, bytes, length);
 }

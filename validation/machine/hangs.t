@@ -170,7 +170,8 @@ def run_on_two_nodes():
             shutil.copy(__file__, users)
         before = sorted(os.listdir(users))
         status, _, said = play_on_nodes(name, 1, "", "", "shared")
-        check(status == 0 and len(before) > 1 and sorted(os.listdir(users)) == before and "judges a stall by itself" in said,
+        same = len(before) > 1 and sorted(os.listdir(users)) == before
+        check(status == 0 and same and "each node judges a stall by itself" in said,
               f"a user's {name} NAME.stall is left alone, and a sentence says so ({status})", said)
     if LONG:
         judge(3, "start", "stop", play_on_nodes("start", 2, "3 start stop", "", "shared"))

@@ -1,8 +1,8 @@
 /* Preloaded into a rank for validation/machine/hangs.t and slow.t: MISDEED="RANK POINT DEED" of one rank at one point
  * of its run. Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather
  * (results after the steps), commit (fsync), end (before MPI_Finalize), exit (behind it). "1 start slow": rank 1
- * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds. FOLDER_HANGS=RANK or "all": no open of that rank of a
- * file of NAME.stall returns after some steps. */
+ * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds. FOLDER_HANGS: no open of a file of
+ * NAME.stall returns, all: after some steps, RANK: in that rank, from gather on. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
@@ -134,12 +134,12 @@ int open(const char *path, int flags, ...)
 {
     int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
     const char *hangs = getenv("FOLDER_HANGS");
-    bool here = hangs && own_rank() && (strcmp(hangs, "all") == 0 || strcmp(hangs, own_rank()) == 0);
+    bool all = hangs && strcmp(hangs, "all") == 0, here = hangs && own_rank() && strcmp(hangs, own_rank()) == 0;
     va_list rest;
     va_start(rest, flags);
     mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
-    while (here && messages > MESSAGE / 4 && strstr(path, ".stall/")) pause();
+    while (((all && messages > MESSAGE / 4) || (here && gathers)) && strstr(path, ".stall/")) pause();
     return next(path, flags, mode);
 }
 

@@ -70,7 +70,7 @@ bool record_commit(record *r, char *reason, size_t length)
     size_t size;
     if (!writer_close(w, &bytes, &size, reason, length)) return false;
     bool written = place_keep_earlier(r->run->place, reason, length) &&
-                   replace_file(r->run->place->record, bytes, size, true, reason, length);
+                   replace_file(r->run->place->record, bytes, size, reason, length);
     if (written) sha256_of(bytes, size, r->run->place->sha256);
     free(bytes);
     return written;
@@ -114,7 +114,7 @@ static void write_verdict(void *state, const run_source *run, const final_counts
     if (p->none || !p->sha256[0]) return;
     int length = snprintf(text, sizeof text, "%s  %s\n%s\n", p->sha256, p->record, accept_line(n, line));
     place_end(path, p->record, ".verdict");
-    if (!replace_file(path, text, (size_t)length, true, reason, sizeof reason))
+    if (!replace_file(path, text, (size_t)length, reason, sizeof reason))
         FAIL_STATUS(STATUS_RECORD, "verdict: %s", reason);
 }
 

@@ -90,7 +90,8 @@ static void write_node(run_state says, double now)
         memcpy(bytes + text, &word, sizeof word);
         memcpy(bytes + text + sizeof word, s, states);
         memcpy(bytes + length - sizeof seal, &seal, sizeof seal);
-        if (replace_file(path, bytes, length, word.says != own->word.says, reason, sizeof reason))
+        if (word.says == own->word.says ? replace_file_unsynced(path, bytes, length)
+                                        : replace_file(path, bytes, length, reason, sizeof reason))
             own->heard = now, own->word = word;
     }
     free(bytes);
@@ -179,6 +180,7 @@ static void follow(double now)
     files.asks = first->word.says == RUN_ASKS;
     if (first->word.says == RUN_ENDS) b->alarm = b->told = STATUS_HANG;
     else if (watch.shares && (files.asks || files.node[files.own].heard == 0.0)) write_node(first->word.says, now);
+    else files.node[files.own].word.says = RUN_GOES_ON; /* the next answer is news */
 }
 
 static void *look(void *unused)
