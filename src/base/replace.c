@@ -15,6 +15,7 @@ typedef struct {
     char temporary[PATH_MAX];
     char *reason;
     size_t reason_length;
+    bool synced;
 } replacement;
 
 /* Says what could not be done and why; always false. */
@@ -72,10 +73,10 @@ static bool write_all(int file, const char *bytes, size_t length)
     return true;
 }
 
-/* The temporary file, whole and on the disk. Closes it on every way out. */
+/* The temporary file, whole, and on the disk if it is synced. Closes it on every way out. */
 static bool fill(const replacement *r, int file, const void *bytes, size_t length)
 {
-    bool filled = write_all(file, bytes, length) && fsync(file) == 0;
+    bool filled = write_all(file, bytes, length) && (!r->synced || fsync(file) == 0);
     int error = errno;
     if (close(file) == 0 && filled) return true;
     return refuse(r, "write", r->temporary, strerror(filled ? errno : error));
@@ -95,15 +96,25 @@ static bool sync_folder(const replacement *r)
     return synced || refuse(r, "sync", name, strerror(error));
 }
 
+static bool replace(replacement *r, const void *bytes, size_t length)
+{
+    if (!name_temporary(r) || !within_limit(r, length)) return false;
+    int file = create(r);
+    if (file < 0) return false;
+    bool replaced = fill(r, file, bytes, length);
+    if (replaced && rename(r->temporary, r->path) != 0) replaced = refuse(r, "rename to", r->path, strerror(errno));
+    if (replaced) return !r->synced || sync_folder(r);
+    unlink(r->temporary);
+    return false;
+}
+
 bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length)
 {
-    replacement r = { .path = path, .reason = reason, .reason_length = reason_length };
-    if (!name_temporary(&r) || !within_limit(&r, length)) return false;
-    int file = create(&r);
-    if (file < 0) return false;
-    bool replaced = fill(&r, file, bytes, length);
-    if (replaced && rename(r.temporary, path) != 0) replaced = refuse(&r, "rename to", path, strerror(errno));
-    if (replaced) return sync_folder(&r);
-    unlink(r.temporary);
-    return false;
+    replacement r = { .path = path, .reason = reason, .reason_length = reason_length, .synced = true };
+    return replace(&r, bytes, length);
+}
+
+bool replace_file_unsynced(const char *path, const void *bytes, size_t length)
+{
+    return replace(&(replacement){ .path = path }, bytes, length);
 }

@@ -7,3 +7,5 @@
 /* Writes path.tmp-PID with the old file's mode, fsyncs it, renames it to path and fsyncs the folder. On an error the
  * old file is untouched, the temporary one is removed, and `reason` holds a sentence. */
 bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length);
+/* Does so without fsync: after a crash of the machine the new bytes may be lost. Returns false without a sentence. */
+bool replace_file_unsynced(const char *path, const void *bytes, size_t length);

@@ -107,7 +107,11 @@ static bool open_nodes(const record_place *place, char folder[PLACE_LENGTH + PLA
     folder[0] = 0;
     if (world_node_ranks() == world_ranks()) return false;
     if (!place->none) place_end(folder, place->record, ".stall");
-    if (!place->none) nodes_make(folder);
+    if (folder[0] && !nodes_make(folder)) {
+        fprintf(stderr, "xgsw: %s cannot be made, is a link or holds other files: each node judges a stall by itself\n",
+                folder);
+        folder[0] = 0;
+    }
     world_broadcast(folder, PLACE_LENGTH + PLACE_END, 0);
     if (folder[0]) nodes_open(folder);
     return folder[0];
@@ -146,8 +150,8 @@ int session_run(const session *s, const deck *d)
         final_counts n = run_cases(d, &in, run.strict);
         watch_doing("writing the record", -1);
         watch_leaves(NULL);
-        if (files) close_nodes(folder);
         sinks_run_ends(&in.told, &run, &n);
+        if (files) close_nodes(folder);
         status = accept_status(&n);
     }
     sinks_close(&in.told);

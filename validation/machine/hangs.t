@@ -130,11 +130,11 @@ NODES = (  # folder, ranks a node, rank, deed, keys, nodes that say who it is
     ("hanging", 2, 3, "stop", PIPELINE, 2))
 
 
-def play_on_nodes(name, ranks, misdeed, keys, folder):
+def play_on_nodes(name, ranks, misdeed, keys, folder, hangs="all"):
     place = 'cd "$TMPDIR" && ' if folder == "separate" else ""  # remote_shell gives each node one
     deck = os.path.join(here, name, "deck.dat")
     launch, variables = two_nodes(ranks, "env", f"LD_PRELOAD={SHARED}", "sh", "-c", f"{place}exec {XGSW} {deck}")
-    return play(name, misdeed, launch, [*variables.items()] + [("FOLDER_HANGS", "1")] * (folder == "hanging"), keys)
+    return play(name, misdeed, launch, [*variables.items()] + [("FOLDER_HANGS", hangs)] * (folder == "hanging"), keys)
 
 
 def run_on_two_nodes():
@@ -156,6 +156,23 @@ def run_on_two_nodes():
     status, _, said = play_on_nodes("nodes0", 1, "", "", "shared")
     check(status == 0 and "others wait" not in said and not os.path.exists(os.path.join(here, "nodes0", "gsw.stall")),
           "a run after one that hung is healthy, and no stall file is left", said)
+    status, _, said = play_on_nodes("late", 1, "1 gather late", "", "hanging", hangs="1")
+    check(status == 0 and "PASSED" in said and "others wait" not in said,
+          f"a healthy run whose second node answers once, then no more, and comes late ({status})", said)
+    files = os.path.join(here, "nodes1", "gsw.stall")  # what a hang left
+    for name in "folder", "link":
+        users = os.path.join(here, name, "gsw.stall")
+        os.makedirs(os.path.dirname(users))
+        if name == "link":
+            os.symlink(files, users)
+        else:
+            shutil.copytree(files, users)
+            shutil.copy(__file__, users)
+        before = sorted(os.listdir(users))
+        status, _, said = play_on_nodes(name, 1, "", "", "shared")
+        same = len(before) > 1 and sorted(os.listdir(users)) == before
+        check(status == 0 and same and "each node judges a stall by itself" in said,
+              f"a user's {name} NAME.stall is left alone, and a sentence says so ({status})", said)
     if LONG:
         judge(3, "start", "stop", play_on_nodes("start", 2, "3 start stop", "", "shared"))
 

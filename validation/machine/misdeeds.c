@@ -1,18 +1,22 @@
 /* Preloaded into a rank for validation/machine/hangs.t and slow.t: MISDEED="RANK POINT DEED" of one rank at one point
  * of its run. Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather
  * (results after the steps), commit (fsync), end (before MPI_Finalize), exit (behind it). "1 start slow": rank 1
- * takes 1.5 times as long. FOLDER_HANGS: no fsync of any rank returns after some steps. */
+ * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds. FOLDER_HANGS: no open of a file of
+ * NAME.stall returns, all: after some steps, RANK: in that rank, from gather on. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <math.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MESSAGE = 100 };
+enum { MESSAGE = 100, LATE = 9 };
 static int broadcasts, messages, gathers;
 
 static const char *own_rank(void)
@@ -80,6 +84,7 @@ static const char *commit(const char *point)
     if (strcmp(deed, "exit") == 0) _exit(0);
     for (volatile int ever = strcmp(deed, "endless") == 0; ever;) continue;
     if (strcmp(deed, "slow") == 0) slow_down();
+    if (strcmp(deed, "late") == 0) sleep(LATE);
     if (strcmp(deed, "asleep") == 0)
         for (;;) pause();
     return deed;
@@ -122,8 +127,20 @@ int fsync(int file)
 {
     int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
     commit("commit");
-    while (getenv("FOLDER_HANGS") && messages > MESSAGE / 4) pause();
     return next(file);
+}
+
+int open(const char *path, int flags, ...)
+{
+    int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+    const char *hangs = getenv("FOLDER_HANGS");
+    bool all = hangs && strcmp(hangs, "all") == 0, here = hangs && own_rank() && strcmp(hangs, own_rank()) == 0;
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    while (((all && messages > MESSAGE / 4) || (here && gathers)) && strstr(path, ".stall/")) pause();
+    return next(path, flags, mode);
 }
 
 int MPI_Finalize(void)

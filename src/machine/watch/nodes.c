@@ -1,5 +1,5 @@
 /* The file system may hang: then this thread does, and the thread that watches judges in time what this node knows.
- * A file begins with text for people; after a zero byte follow a word and the states of the node's ranks. */
+ * A file begins with text for people; after a zero byte follow a word, the states of the node's ranks and a seal. */
 #include "machine/watch/nodes.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -7,24 +7,29 @@
 #include "machine/watch/process.h"
 #include "machine/watch/verdict.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Between looks: seconds while the node of rank 0 asks, else so many patiences. SILENT: seconds after which a node that
- * answered before is not heard of any more. */
-static const double ASKED = 0.4, IDLE = 0.125, SILENT = 3.0;
+/* Between looks: so many patiences, a quarter of that while the node of rank 0 asks, but at most once in ASKED seconds.
+ * CLOSING: seconds for the last look. */
+static const double IDLE = 0.125, ASKED = 0.4, CLOSING = 3.0;
 
-typedef enum { RUN_GOES_ON, RUN_ASKS, RUN_ENDS } run_state; /* what the node of rank 0 says */
+typedef enum { RUN_GOES_ON, RUN_ASKS, RUN_ENDS } run_state; /* what the node of rank 0 says, and the others repeat */
 typedef struct {
     uint64_t run;
-    double stamp, quiet, limit; /* stamp: another one each time; quiet, limit: as watch.quiet, watch_exceeded */
+    double stamp, quiet;    /* stamp: another one each time; quiet: as watch.quiet */
+    double limit, of_alone; /* as watch_exceeded, and so if nothing is known of other nodes */
     int32_t says, slots;
 } node_word;
+/* The seal is this and the file's length (exclusive or): what somebody made of such a file has none. */
+static const uint64_t SEAL = UINT64_C(0x7867737773746c31);
 typedef struct {
     char name[RANK_HOST + 16];
     int32_t slots;
@@ -58,36 +63,48 @@ static node_word *read_node(const node *n)
     node_word *w = calloc(1, length);
     int file = path_of(n->name, path) ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) : -1;
     bool whole = w && file >= 0 && fstat(file, &is) == 0 &&
-                 pread(file, w, length, is.st_size - (off_t)length) == (ssize_t)length;
+                 pread(file, w, length, is.st_size - (off_t)(length + sizeof SEAL)) == (ssize_t)length;
     if (file >= 0) close(file);
     if (whole && w->run == watch.place[0].board && w->slots == n->slots) return w;
     free(w);
     return NULL;
 }
 
+/* It is on the disk where it says something new: the last states stay after the run. Else only others are to see it. */
 static void write_node(run_state says, double now)
 {
     char path[PATH_MAX], reason[PATH_MAX + 256];
     node *own = &files.node[files.own];
     size_t states = (size_t)own->slots * sizeof(rank_state);
-    node_word word = { watch.place[0].board, now,       watch.quiet, watch_exceeded(watch.board, false, now),
-                       (int32_t)says,        own->slots };
-    char *bytes = malloc(VERDICT_BYTES + sizeof word + states);
+    node_word word = { watch.place[0].board, now, watch.quiet, 0.0, 0.0, (int32_t)says, own->slots };
+    word.limit = watch_exceeded(watch.board, false, now);
+    word.of_alone = watch_exceeded(watch.board, true, now);
+    char *bytes = malloc(VERDICT_BYTES + sizeof word + states + sizeof SEAL);
     rank_state *s = malloc(states);
     if (bytes && s && path_of(own->name, path)) {
         watch_read_board(watch.board, now, s);
         verdict_table(s, own->slots, now, bytes);
         states_turn(s, own->slots, now);
-        size_t text = strlen(bytes) + 1;
+        size_t text = strlen(bytes) + 1, length = text + sizeof word + states + sizeof SEAL;
+        uint64_t seal = SEAL ^ length;
         memcpy(bytes + text, &word, sizeof word);
         memcpy(bytes + text + sizeof word, s, states);
-        if (replace_file(path, bytes, text + sizeof word + states, reason, sizeof reason)) own->heard = now;
+        memcpy(bytes + length - sizeof seal, &seal, sizeof seal);
+        if (word.says == own->word.says ? replace_file_unsynced(path, bytes, length)
+                                        : replace_file(path, bytes, length, reason, sizeof reason))
+            own->heard = now, own->word = word;
     }
     free(bytes);
     free(s);
 }
 
 /* ---- the node of rank 0 ---- */
+
+/* Tells whether a node answers the question. */
+static bool answers(const node *n, double now)
+{
+    return n->heard >= files.asked_at && now - n->heard <= watch_lateness();
+}
 
 /* Takes the states of a node's ranks into those of all. */
 static void hear(node *n, rank_state *all)
@@ -101,7 +118,7 @@ static void hear(node *n, rank_state *all)
     states_turn(s, n->slots, n->heard);
     for (int k = 0; k < n->slots; k++) {
         if (s[k].rank < 0 || s[k].rank >= watch.ranks) continue;
-        if (now - n->heard > SILENT && s[k].presence == RANK_HERE) rank_lose(&s[k]);
+        if (!answers(n, now) && s[k].presence == RANK_HERE) rank_lose(&s[k]);
         all[s[k].rank] = s[k];
     }
     free(w);
@@ -109,18 +126,16 @@ static void hear(node *n, rank_state *all)
 
 /* Tells whether no rank of any node has completed anything for longer than one that waits would wait. A node whose file
  * was seen has some time to answer; one that never was judges by itself. */
-static bool run_stalls(double now, double *quiet)
+static bool run_stalls(bool sees_all, double now, double *quiet)
 {
-    bool sees_all = true;
     double least = 0.0;
     *quiet = watch.quiet;
     for (int i = 1; i < files.nodes; i++) {
         const node *n = &files.node[i];
-        sees_all = sees_all && n->heard > 0.0;
+        double limit = sees_all ? n->word.limit : n->word.of_alone;
         if (n->heard > 0.0 && n->heard < files.asked_at && now - files.asked_at < watch_lateness()) return false;
-        if (n->heard < files.asked_at) continue;
-        double of_node = n->word.quiet + now - n->heard, limit = n->word.limit;
-        if (of_node < *quiet) *quiet = of_node;
+        if (!answers(n, now)) continue;
+        if (n->word.quiet < *quiet) *quiet = n->word.quiet; /* not longer: it may have gone on since it answered */
         if (limit > 0.0 && (least == 0.0 || limit < least)) least = limit;
     }
     double own = watch_exceeded(watch.board, !sees_all, now);
@@ -130,15 +145,17 @@ static bool run_stalls(double now, double *quiet)
 
 static void lead(double now)
 {
-    bool asks = watch.quiet > 0.5 * watch_patience();
+    bool asks = watch.quiet > 0.5 * watch_patience(), sees_all = true;
     double quiet;
     if (asks && !files.asks) files.asked_at = now;
     files.asks = asks;
     write_node(asks ? RUN_ASKS : RUN_GOES_ON, now);
     rank_state *all = watch_all_states(watch.board, now);
-    for (int i = 1; i < files.nodes; i++)
+    for (int i = 1; i < files.nodes; i++) {
         if (asks || files.node[i].heard == 0.0) hear(&files.node[i], all);
-    if (asks && run_stalls(clock_seconds(), &quiet)) {
+        sees_all = sees_all && answers(&files.node[i], clock_seconds());
+    }
+    if (asks && !files.over && run_stalls(sees_all, clock_seconds(), &quiet)) {
         write_node(RUN_ENDS, clock_seconds());
         watch_tell(watch.board, all, quiet);
     }
@@ -162,7 +179,8 @@ static void follow(double now)
     free(w);
     files.asks = first->word.says == RUN_ASKS;
     if (first->word.says == RUN_ENDS) b->alarm = b->told = STATUS_HANG;
-    else if (files.asks || files.node[files.own].heard == 0.0) write_node(RUN_GOES_ON, now);
+    else if (watch.shares && (files.asks || files.node[files.own].heard == 0.0)) write_node(first->word.says, now);
+    else files.node[files.own].word.says = RUN_GOES_ON; /* the next answer is news */
 }
 
 static void *look(void *unused)
@@ -170,7 +188,8 @@ static void *look(void *unused)
     double last = 0.0;
     for (; !files.over && !watch.over; watch_rest()) {
         double now = clock_seconds(), idle = IDLE * watch_patience();
-        if (now - last < (files.asks && ASKED < idle ? ASKED : idle) || !watch_speaks(watch.board, now)) continue;
+        if (now - last < (files.asks ? fmin(idle, fmax(ASKED, 0.25 * idle)) : idle) || !watch_speaks(watch.board, now))
+            continue;
         if (files.own == 0) lead(now);
         else follow(now);
         last = now;
@@ -190,10 +209,37 @@ static void name_node(node *n, int rank)
     n->slots = p->slots;
 }
 
-void nodes_make(const char *folder)
+static bool is_of_node(int folder, const char *name)
 {
-    nodes_remove(folder);
-    mkdir(folder, 0777);
+    uint64_t seal;
+    struct stat is;
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    bool ours = file >= 0 && fstat(file, &is) == 0 && S_ISREG(is.st_mode) &&
+                pread(file, &seal, sizeof seal, is.st_size - (off_t)sizeof seal) == sizeof seal &&
+                seal == (SEAL ^ (uint64_t)is.st_size);
+    if (file >= 0) close(file);
+    return ours;
+}
+
+/* Removes the files of nodes from a folder if it may. Returns whether it holds nothing else, and is no link. */
+static bool clear(const char *folder, bool removes)
+{
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *opened = file < 0 ? NULL : fdopendir(file);
+    bool clean = opened;
+    for (const struct dirent *e; opened && (e = readdir(opened));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        bool ours = is_of_node(file, e->d_name);
+        clean = clean && ours;
+        if (ours && removes) unlinkat(file, e->d_name, 0);
+    }
+    if (opened) closedir(opened);
+    return clean;
+}
+
+bool nodes_make(const char *folder)
+{
+    return mkdir(folder, 0777) == 0 || (errno == EEXIST && clear(folder, false) && clear(folder, true));
 }
 
 void nodes_open(const char *folder)
@@ -212,17 +258,14 @@ void nodes_open(const char *folder)
 
 void nodes_close(void)
 {
+    double began = clock_seconds(), bound = fmin(CLOSING, 0.5 * watch_patience()); /* the others wait */
     files.over = true;
-    pthread_join(files.thread, NULL);
+    while (pthread_tryjoin_np(files.thread, NULL) && clock_seconds() - began < bound) watch_rest();
     watch.shares = false;
 }
 
 void nodes_remove(const char *folder)
 {
-    char path[PATH_MAX];
-    DIR *opened = opendir(folder);
-    for (const struct dirent *e; opened && (e = readdir(opened));)
-        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < PATH_MAX) unlink(path);
-    if (opened) closedir(opened);
+    clear(folder, true);
     rmdir(folder);
 }

@@ -1,12 +1,14 @@
 /* What the nodes of a run tell each other when it stalls, without MPI: each has a file in a folder, where they see it.
  * The node of rank 0 asks when it is without progress; then all others write what their ranks do, and it judges. */
 #pragma once
+#include <stdbool.h>
 
-/* Makes the folder, or removes an earlier run's files from it. For rank 0, before nodes_open. */
-void nodes_make(const char *folder);
+/* Makes the folder, or removes an earlier run's files from it. Returns false and changes nothing where it cannot be
+ * made, is a link or holds anything else. For rank 0, before nodes_open. */
+bool nodes_make(const char *folder);
 /* Reads and writes files there from now on: a thread does, in each rank. */
 void nodes_open(const char *folder);
-/* Does so no more. */
+/* Does so no more. A thread that a file system holds for seconds is left to itself. */
 void nodes_close(void);
-/* Removes the folder. For rank 0, after all have closed it. */
+/* Removes the files of nodes, and the folder if it holds nothing else. For rank 0, after all have closed it. */
 void nodes_remove(const char *folder);
