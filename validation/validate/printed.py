@@ -71,9 +71,11 @@ def read_output(path):
 
 
 def recorded(case):
-    """Returns name -> value of what the line may have: settings, results, the residual of a case that was checked."""
+    """Returns name -> value of what the line may have: settings, results, the residual of a case that was checked. The
+    line names the record that was written, the setting the one that the deck asks for."""
     results = {path.split("/")[1]: value for path, value in case.values.items() if path.startswith("results/")}
-    return {"residual": case.values.get("check_model/residual", math.nan), **results, **case.settings}
+    settings = {name: value for name, value in case.settings.items() if name != "record"}
+    return {"residual": case.values.get("check_model/residual", math.nan), **results, **settings}
 
 
 def compare(item, known, f):

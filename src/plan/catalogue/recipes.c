@@ -162,7 +162,7 @@ static bool has_word(const char *device, const char *word)
     return false;
 }
 
-/* Is the device the GPU of a cell? Cells are of SXM modules; other cards of the same chip and parts of it are slower. */
+/* Is the device the GPU of a cell? Cells are of SXM modules; other cards of the chip and parts of it are slower. */
 static bool is_named(const char *device, const char *gpu)
 {
     return has_word(device, gpu) && !has_word(device, "PCIe") && !has_word(device, "PCIE") &&
