@@ -286,7 +286,8 @@ def check_install(tap):
         run = subprocess.run("xgsw --dry-run ramp.dat && $XGSW_TOP/run/local -q -n 1 ramp.dat --dry-run && "
                              "$XGSW_TOP/run/local --help && mkdir inputs && touch inputs/x.dat && "
                              "$XGSW_TOP/run/local -q -n 1 -- --dry-run --json x.dat", shell=True, cwd=folder,
-                             capture_output=True, text=True, env={**environment, "XGSW_TOP": words["XGSW_TOP"]}, check=False)
+                             capture_output=True, text=True,
+                             env={**environment, "XGSW_TOP": words["XGSW_TOP"]}, check=False)
         written = glob.glob(f"{folder}/*.dat") + glob.glob(f"{folder}/inputs/*.dat")
         tap.ok(run.returncode == 0 and run.stdout.count("case 1: llama3.1-8b, small") == 2
                and "case 10: " in run.stdout
