@@ -114,7 +114,7 @@ static int dry_run_all(const options *o)
     FILE *json = NULL;
     deck_file f = deck_file_read(o->deck, reason, sizeof reason);
     if (!f.bytes) return refuse(reason);
-    if (o->json && say_enabled() && !(json = json_open(o->json, reason, sizeof reason))) return refuse(reason);
+    if (o->json && say_enabled() && !(json = json_open(o->json, f.path, reason, sizeof reason))) return refuse(reason);
     for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1); i++)
         status = worse(status, dry_run_at(o, &f, o->rank_counts ? o->ranks[i] : 1, json));
     json_close(json);

@@ -129,17 +129,8 @@ def judge(case, f, rows, said, tolerance):
 def check_output(output, record, of_case):
     """Of each case in words what its output was compared with, where that is not usual."""
     recovered = "recovered" in record.root
-    return {case.name: printed.check_printed(case, output, recovered, of_case[case.name]) for case in record.cases
-            if case.ran and output}
-
-
-def leave_out_another_run(record, output, f):
-    """The output that is compared; of another run's nothing is, but that it is one."""
-    sentence = printed.other_run(output, record) if output else ""
-    if not sentence:
-        return output
-    f.sentences.insert(0, sentence)
-    return None
+    return {case.name: checks.attempt(printed.check_printed, of_case[case.name], case, output, recovered)
+            for case in record.cases if case.ran and output}
 
 
 def print_failed(total, failing):
@@ -161,12 +152,14 @@ def report(arguments, record, rows, output):
     """Prints all of it, first what is wrong with the record as a whole, which may explain the rest; the status."""
     whole, of_case = checks.check_all(record)
     if arguments.deck_with:
-        resolved.check(arguments.deck_with, record, whole, of_case)
-    output = leave_out_another_run(record, output, whole)
+        checks.attempt(resolved.check, whole, arguments.deck_with, record, of_case)
+    # Of another run's output nothing is compared, but that it is one.
+    if output and not checks.attempt(printed.check_same_run, whole, output, record):
+        output = None
     said = check_output(output, record, of_case)
-    judged = {case.name: judge(case, of_case[case.name], rows, said.get(case.name, ""), arguments.tolerance)
+    judged = {case.name: judge(case, of_case[case.name], rows, said.get(case.name), arguments.tolerance)
               for case in record.cases}
-    same_file = bool(output) and printed.check_sha256(arguments.record, output, whole)
+    same_file = bool(output) and printed.check_sha256(arguments.record, output, "recovered" in record.root, whole)
     print_opening(arguments.record, record)
     for sentence in whole.sentences:
         print(sentence)

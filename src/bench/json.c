@@ -3,6 +3,7 @@
 #include "bench/json.h"
 #include "base/fail.h"
 #include "base/say.h"
+#include "bench/record/place.h"
 #include "bench/result/fields.h"
 #include "bench/result/sinks.h"
 #include "plan/catalogue/catalogue.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void write_text(FILE *to, const char *s)
 {
@@ -108,8 +110,9 @@ static void write_keys(FILE *to, const bench_case *c)
 }
 
 /* Writes all keys and fields. */
-static void write_case(FILE *to, const case_result *r)
+static void write_case(FILE *to, const case_result *r, const record_place *place)
 {
+    (void)place;
     write_keys(to, r->given);
     for (int i = 0; i < field_groups(); i++) write_group(to, field_group_at(i), r);
     fprintf(to, "}\n");
@@ -128,7 +131,7 @@ static void write_number(FILE *to, const char *name, double x)
 }
 
 /* Writes what most scripts ask for: at most 600 bytes where the record's name has no more than 100. */
-static void write_brief(FILE *to, const case_result *r)
+static void write_brief(FILE *to, const case_result *r, const record_place *place)
 {
     const bench_case *c = r->given;
     bool ran = r->verdict != VERDICT_SKIPPED;
@@ -146,7 +149,7 @@ static void write_brief(FILE *to, const case_result *r)
     write_word(to, "verdict", verdict_words[r->verdict]);
     fprintf(to, ",\"valid\":%s", r->valid ? "true" : "false");
     write_word(to, "acceptance", acceptance_words[r->acceptance]);
-    write_word(to, "record", c->record);
+    write_word(to, "record", place->none ? "none" : place->record);
     fprintf(to, "}\n");
 }
 
@@ -181,22 +184,33 @@ void json_foresee(FILE *to, const foreseen_case *f)
     fprintf(to, "}\n");
 }
 
+typedef void case_writer(FILE *to, const case_result *r, const record_place *place);
+
 /* Returns what `write` writes of a case; the caller frees it. */
-static char *text_of_case(void (*write)(FILE *to, const case_result *r), const case_result *r)
+static char *text_of_case(case_writer *write, const case_result *r, const record_place *place)
 {
     char *text = NULL;
     size_t length;
     FILE *to = open_memstream(&text, &length);
-    if (to) write(to, r);
+    if (to) write(to, r, place);
     if (!to || fclose(to) != 0) FAIL("no memory for what scripts read of a case");
     return text;
 }
 
 /* ---- the file of --json ---- */
 
-FILE *json_open(const char *name, char *reason, size_t length)
+/* Do both paths lead to one file that exists? */
+static bool is_same_file(const char *a, const char *b)
 {
-    FILE *to = strcmp(name, "-") == 0 ? stdout : fopen(name, "w");
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length)
+{
+    if (strcmp(name, "-") == 0) return stdout;
+    if (is_same_file(name, deck_path)) return snprintf(reason, length, "%s is the deck: name another file", name), NULL;
+    FILE *to = fopen(name, "w");
     if (!to) snprintf(reason, length, "cannot write %s: %s", name, strerror(errno));
     return to;
 }
@@ -209,17 +223,24 @@ void json_close(FILE *to)
         FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
 }
 
+/* The record may not exist yet; its journal does. */
 static bool open_file(void **state, const run_source *run, char *reason, size_t length)
 {
-    *state = run->json ? json_open(run->json, reason, length) : NULL;
-    return *state || !run->json;
+    char journal[2 * PLACE_LENGTH];
+    const record_place *place = run->place;
+    if (!run->json) return true;
+    snprintf(journal, sizeof journal, "%s.journal", run->json);
+    if (!place->none && (is_same_file(journal, place->journal) || is_same_file(run->json, place->journal)))
+        return snprintf(reason, length, "%s is the record: name another file", run->json), false;
+    *state = json_open(run->json, run->deck_name, reason, length);
+    return *state;
 }
 
 static void write_file(void *state, const case_result *r)
 {
     FILE *to = state;
     if (!to) return;
-    char *text = text_of_case(write_case, r);
+    char *text = text_of_case(write_case, r, NULL);
     if (fputs(text, to) < 0 || fflush(to) != 0)
         FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
     free(text);
@@ -227,15 +248,21 @@ static void write_file(void *state, const case_result *r)
 
 static void close_file(void *state) { json_close(state); }
 
+static bool open_line(void **state, const run_source *run, char *reason, size_t length)
+{
+    (void)reason, (void)length;
+    *state = run->place;
+    return true;
+}
+
 /* One write: a launcher that is told to stop takes the whole line, or nothing. */
 static void say_brief(void *state, const case_result *r)
 {
-    (void)state;
-    char *text = text_of_case(write_brief, r);
+    char *text = text_of_case(write_brief, r, state);
     say("%s", text);
     fflush(stdout);
     free(text);
 }
 
 const sink json_sink = { .name = "--json", .open = open_file, .case_ends = write_file, .close = close_file };
-const sink line_sink = { .name = "XGSW_RESULT", .case_ends = say_brief };
+const sink line_sink = { .name = "XGSW_RESULT", .open = open_line, .case_ends = say_brief };

@@ -13,8 +13,9 @@ typedef struct {
     double seconds; /* of all its steps and repeats, at least; NaN: not known */
 } foreseen_case;
 
-/* Opens the file of --json for writing; "-" is stdout. NULL and a sentence in reason: it cannot be written. */
-FILE *json_open(const char *name, char *reason, size_t length);
+/* Opens the file of --json for writing; "-" is stdout. NULL and a sentence in reason: it cannot be written, or is the
+ * deck. */
+FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length);
 /* Closes it unless it is stdout or NULL, and fails if it could not be written. */
 void json_close(FILE *to);
 /* Writes all keys of the case with the values that it uses, what follows from them, and the forecast. */

@@ -86,7 +86,9 @@ static bool open_sinks(sinks *told, record_place *place, run_source *run)
     }
     run->place = place;
     run->provenance = provenance_open(run);
-    return sinks_open(told, run);
+    if (sinks_open(told, run)) return true;
+    place_forget_journal(place);
+    return false;
 }
 
 /* All ranks know where the journal is: any of them may be the one that says how the run ended. Collective. */

@@ -137,9 +137,12 @@ def check_variables(tap):
         run = launch({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}, *arguments)
         tap.ok(run.returncode == 2 and words in run.stderr, f"refused: {words}", run.stdout + run.stderr)
     cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}
-    ordinary = {"SCHEDULER": "slurm", "Schedule": "1f1b", "SLURM_TIMES": "1", "STEPSIZE": "1", "SEEDS": "2"}
+    ordinary = {"scheduler": "slurm", "Schedule": "1f1b", "SLURM_TIMES": "1", "STEPSIZE": "1", "SEEDS": "2",
+                "SBATCH_ACOUNT": "me", "EXPEKT": "", "SEQLEN": "8", "NGPUS_PER_NODE": "4", "NUMNODES": "4",
+                "HOST_FILE": "hosts"}
     run = launch({**cell, **ordinary, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2"}, "--print", "deck")
     tap.ok(run.returncode == 0 and "not used: HF_TOKEN" in run.stderr and "ENABLE_SOMETHING is not known" in run.stderr
+           and "HOST_FILE is ignored: HOSTFILE is read here" in run.stderr and "scheduler" not in run.stderr
            and "ignored: TP" in run.stderr and "tensor" not in run.stdout, "what is not used is told", run.stderr)
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
     tap.ok("-nccl-trace/bf16" in run.stdout and "warmup = 2\nsteps = 3\n" in run.stdout,
@@ -210,6 +213,13 @@ def check_own_decks(tap):
                 f.write(f"a deck\nof one's own\n{text}")
             run = launch({"JOB_TOTAL_GPUS": "8", **given}, "--print", "slurm", deck)
             tap.ok(run.returncode == 0 and told in run.stderr, f"of a deck of one's own: {told}", run.stderr)
+        deck = os.path.join(folder, "my own.dat")
+        for key, status, words in (("tensor", 0, "\nrecord = my_own-8-ID.h5\n"), ("tensr", 2, f"{deck}:5: tensr: ")):
+            with open(deck, "w", encoding="utf-8") as f:
+                f.write(f"a deck\nof 200 kB\nrecord = a.h5\n[llama3.1-8b]\n{key} = 8\n" + 2000 * f"# {98 * 'x'}\n")
+            run = launch({"JOB_TOTAL_GPUS": "8"}, "--print", "slurm", deck)
+            tap.ok(run.returncode == status and words in run.stdout + run.stderr, f"a long deck with {key}",
+                   run.stdout[:500] + run.stderr)
 
 
 def check_runs(tap):
@@ -274,10 +284,16 @@ def check_install(tap):
                                 run.stderr),
                "what it puts on the path runs from another folder", run.stdout + run.stderr)
         run = subprocess.run("xgsw --dry-run ramp.dat && $XGSW_TOP/run/local -q -n 1 ramp.dat --dry-run && "
-                             "$XGSW_TOP/run/local --help", shell=True, cwd=folder, capture_output=True, text=True,
+                             "$XGSW_TOP/run/local --help && mkdir inputs && touch inputs/x.dat && "
+                             "$XGSW_TOP/run/local -q -n 1 -- --dry-run --json x.dat", shell=True, cwd=folder,
+                             capture_output=True, text=True,
                              env={**environment, "XGSW_TOP": words["XGSW_TOP"]}, check=False)
+        written = glob.glob(f"{folder}/*.dat") + glob.glob(f"{folder}/inputs/*.dat")
         tap.ok(run.returncode == 0 and run.stdout.count("case 1: llama3.1-8b, small") == 2
-               and "Runs xgsw on this machine: " in run.stdout, "it finds its decks there; run/local --help explains",
+               and "case 10: " in run.stdout
+               and "Runs xgsw on this machine: " in run.stdout and "Options of xgsw come after" in run.stdout
+               and [os.path.getsize(path) > 0 for path in written] == [True, False],
+               "it finds its decks there; run/local takes the default deck with options alone, --help explains",
                run.stdout + run.stderr)
 
 

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """The command line: what it answers, what it refuses, with which status."""
+import fcntl
+import json
 import os
 import re
+import tempfile
 
 from program import Tap, alone, deck_file, ranks, results
 
@@ -84,6 +87,20 @@ tap.ok(run.returncode == 0 and ", 1 not checked" in run.stdout,
 run = ranks(2, deck_file("record = /tmp\n[llama3.1-8b]\n"))
 tap.ok(run.returncode == 2 and "record: /tmp is not a regular file" in run.stderr and run.stdout == "",
        "refused: a record that cannot be written", run.stdout + run.stderr)
+with tempfile.TemporaryDirectory() as folder:
+    path = f"{folder}/a.h5"
+    deck = deck_file(f"record = {path}\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\n")
+    for name, words in (("/nowhere/x.json", "cannot write /nowhere/x.json"), (deck, "is the deck: name another file"),
+                        (path, "is the record: name another file")):
+        run = alone(deck, "--json", name)
+        tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout and not os.listdir(folder),
+               f"refused: --json {name}, without a file left", run.stdout + run.stderr)
+    with open(f"{path}.journal", "wb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)     # as another run that lives
+        run = alone(deck)
+    brief = json.loads(run.stdout.split("XGSW_RESULT ")[-1].splitlines()[0])
+    tap.ok(run.returncode == 0 and brief["record"] == f"{folder}/a-1.h5" and os.path.exists(brief["record"]),
+           "XGSW_RESULT names the record that was written", brief)
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
 tap.ok(run.returncode == 2
        and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr),

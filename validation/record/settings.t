@@ -45,7 +45,7 @@ def spoilt(value):
 def differences(record):
     """Sentences about the record as a whole and about its cases."""
     whole, of_case = Findings(), {case.name: Findings() for case in record.cases}
-    resolved.check(runs.XGSW, record, whole, of_case)
+    resolved.check(runs.XGSW, record, of_case, whole)
     return [sentence for f in (whole, *of_case.values()) for sentence in f.sentences]
 
 

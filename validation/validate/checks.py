@@ -175,14 +175,15 @@ def checks_of(case):
 
 
 def attempt(check, f, *arguments):
-    """What is missing or of the wrong kind is a finding, too."""
+    """What is missing or of the wrong kind is a finding, too. Returns what the check returns, otherwise None."""
     try:
-        check(*arguments, f)
+        return check(*arguments, f)
     except formulas.NoFormula as error:
         f.add(str(error))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration,
             ArithmeticError) as error:
         f.add(f"{check.__name__} cannot be made: {type(error).__name__} {error}")
+    return None
 
 
 def check_case(case, record, f):

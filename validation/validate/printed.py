@@ -16,6 +16,9 @@ NEEDED = {"case", "mean_seconds", "tokens_per_second", "recipe_mfu", "residual",
 
 # The line that says what sha256sum prints of the record.
 DIGEST = re.compile(r"([0-9a-f]{64})  \S")
+# The line before it, and the last line of a run that came to its end.
+RECORD = re.compile(r"Record     \S")
+END = re.compile(r"(PASSED|FAILED|ACCEPTED|NOT ACCEPTED|INTERRUPTED|NOTHING TRAINED)[:,] ")
 CASE = re.compile(r"Case (\d+) ")
 STEP = re.compile(r"(?:completed step: |global_step: +|global_step=)(\d+)")
 # Of a step line, in any of its three forms: the number's name in the record, where it stands, how it is printed.
@@ -28,10 +31,12 @@ STEP_NUMBERS = (
 @dataclass
 class Output:
     """results: case number -> the object of its XGSW_RESULT line; steps: case number -> {step: its line's numbers, as
-    they are printed}; sha256: of the record, empty if the run did not come to its last lines."""
+    they are printed}; sha256: of the record, empty if the run did not come to its last lines; ended: it came to the
+    very last."""
 
     path: str
     sha256: str = ""
+    ended: bool = False
     results: dict = field(default_factory=dict)
     steps: dict = field(default_factory=dict)
 
@@ -50,10 +55,11 @@ def read_result(text):
     return item
 
 
-def read_line(output, line, case):
-    """The case that the line is of. A line without its end is what a kill left of it."""
-    begins, step, digest = CASE.match(line), STEP.search(line), DIGEST.match(line)
+def read_line(output, line, before, case):
+    """The case that the line is of. A line without its end is what a kill left of it. before: the line before it."""
+    begins, step, digest = CASE.match(line), STEP.search(line), RECORD.match(before) and DIGEST.match(line)
     output.sha256 = digest[1] if digest else output.sha256
+    output.ended = output.ended or bool(END.match(line))
     if line.startswith(PREFIX) and line.endswith("\n"):
         item = read_result(line[len(PREFIX) :])
         output.results[item["case"]] = item
@@ -63,17 +69,19 @@ def read_line(output, line, case):
 
 
 def read_output(path):
-    output, case = Output(path), 0
+    output, before, case = Output(path), "", 0
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
-            case = read_line(output, line, case)
+            before, case = line, read_line(output, line, before, case)
     return output
 
 
 def recorded(case):
-    """Returns name -> value of what the line may have: settings, results, the residual of a case that was checked."""
+    """Returns name -> value of what the line may have: settings, results, the residual of a case that was checked. The
+    line names the record that was written, the setting the one that the deck asks for."""
     results = {path.split("/")[1]: value for path, value in case.values.items() if path.startswith("results/")}
-    return {"residual": case.values.get("check_model/residual", math.nan), **results, **case.settings}
+    settings = {name: value for name, value in case.settings.items() if name != "record"}
+    return {"residual": case.values.get("check_model/residual", math.nan), **results, **settings}
 
 
 def compare(item, known, f):
@@ -126,8 +134,11 @@ def check_printed(case, output, recovered, f):
     return ""
 
 
-def check_sha256(path, output, f):
-    """Compares the file's SHA-256 with the printed one. Returns whether they are equal."""
+def check_sha256(path, output, recovered, f):
+    """Compares the file's SHA-256 with the printed one. Returns whether they are equal. A run that came to its end has
+    printed it; of its journal it is not."""
+    f.demand(output.sha256 or recovered or not output.ended, "the output ends with a verdict, and has no SHA-256 of "
+             "the record after the line Record")
     with open(path, "rb") as file:
         found = hashlib.sha256(file.read()).hexdigest()
     f.demand(output.sha256 in ("", found), f"the file's SHA-256 is {found}, the run printed {output.sha256}: it is "
@@ -141,11 +152,12 @@ def times(case, output):
             for step, found in output.steps.get(case.settings["case"], {}).items() if step < case["results/completed"]]
 
 
-def other_run(output, record):
-    """A sentence where most steps took another time than the output says; nothing where they agree."""
+def check_same_run(output, record, f):
+    """Returns whether most steps took the time that the output says."""
     pairs = [pair for case in record.cases if case.ran for pair in times(case, output)]
     apart = sum(a != b for a, b in pairs)
     if len(pairs) < 2 or 2 * apart < len(pairs):
-        return ""
-    return (f"{output.path} is the output of another run, or the record's step times were changed: {apart} of "
-            f"{len(pairs)} steps took another time than it prints")
+        return True
+    f.sentences.insert(0, f"{output.path} is the output of another run, or the record's step times were changed: "
+                       f"{apart} of {len(pairs)} steps took another time than it prints")
+    return False

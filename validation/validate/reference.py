@@ -84,12 +84,14 @@ def check_comparable(case, f):
 
 
 def is_named(device, gpu):
-    """By a whole word, of letters and digits: an "NVIDIA GH200 480GB" is no H200 (src/plan/catalogue/recipes.c)."""
-    return gpu in re.findall("[A-Za-z0-9]+", device)
+    """Is it the GPU of a cell? By whole words, of letters and digits: an "NVIDIA GH200 480GB" is no H200, and cards
+    with a connector of another kind and parts of a GPU are slower (src/plan/catalogue/recipes.c)."""
+    words = re.findall("[A-Za-z0-9]+", device)
+    return gpu in words and not {"PCIe", "PCIE", "NVL", "MIG"}.intersection(words)
 
 
 def find_rows(case, rows):
-    """The rows that match, those of the case's device if there are such, and why there are none."""
+    """The rows that match and are of the case's device, and why there are none."""
     s = as_in_cell(case)
     alike = [row for row in rows if all(row[key] == s[key] for key in ("workload", "precision", "ranks"))]
     if not alike:
@@ -97,8 +99,10 @@ def find_rows(case, rows):
     nearest = min(alike, key=lambda row: len(differences(case, row)))
     apart = differences(case, nearest)
     matching = [row for row in alike if not differences(case, row)]
-    matching = [row for row in matching if is_named(case["results/device"], row["gpu"])] or matching
-    return matching, "no row matches: " + ", ".join(f"{key} {s[key]} (reference {nearest[key]})" for key in apart)
+    if matching:
+        device = case["results/device"]
+        return [row for row in matching if is_named(device, row["gpu"])], f"nothing is published for {device}"
+    return [], "no row matches: " + ", ".join(f"{key} {s[key]} (reference {nearest[key]})" for key in apart)
 
 
 def compare(case, rows, tolerance, f):

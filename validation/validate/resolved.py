@@ -50,7 +50,7 @@ def check_case(case, expected, f):
                  f"{name} is {found!r} in the record, the deck makes it {value!r}")
 
 
-def check(program, record, whole, of_case):
+def check(program, record, of_case, whole):
     """Adds each key whose value differs. What auto took is what the record says."""
     auto = {case.settings.get("backend") for case in record.cases if case.settings.get("backend_reason") != GIVEN}
     answers = {backend: resolve(program, record, backend == "host") for backend in auto or {"host"}}

@@ -72,16 +72,14 @@ static bool open_journal(void **state, const run_source *run, char *reason, size
     if (p->none) return true;
     signal(SIGXFSZ, SIG_IGN);
     struct iovec part = { (void *)(uintptr_t)begin, sizeof begin - 1 };
-    if (writev(p->file, &part, 1) == (ssize_t)sizeof begin - 1) {
-        writer *w = writer_open();
-        record_write_root(w, NULL, 0, run->deck->cases);
-        provenance_write(run->provenance, w);
-        if (append_piece(p, w, reason, length)) return true;
-    } else {
+    if (writev(p->file, &part, 1) != (ssize_t)sizeof begin - 1) {
         snprintf(reason, length, "cannot write %s: %s", p->journal, strerror(errno));
+        return false;
     }
-    place_forget_journal(p);
-    return false;
+    writer *w = writer_open();
+    record_write_root(w, NULL, 0, run->deck->cases);
+    provenance_write(run->provenance, w);
+    return append_piece(p, w, reason, length);
 }
 
 static void end_piece(const record_place *p, writer *w)

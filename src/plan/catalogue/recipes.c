@@ -153,13 +153,20 @@ bool recipe_is_origin(const recipe_row *row, const bench_case *c)
            row->gpus == c->recipe_gpus;
 }
 
-/* By a whole word: an "NVIDIA GH200 480GB" is no H200. */
-static bool is_named(const char *device, const char *gpu)
+/* Has the name this whole word? An "NVIDIA GH200 480GB" is no H200. */
+static bool has_word(const char *device, const char *word)
 {
-    size_t length = strlen(gpu);
-    for (const char *at = device; (at = strstr(at, gpu)); at += length)
+    size_t length = strlen(word);
+    for (const char *at = device; (at = strstr(at, word)); at += length)
         if ((at == device || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length])) return true;
     return false;
+}
+
+/* Is the device the GPU of a cell? Cells are of SXM modules; other cards of the chip and parts of it are slower. */
+static bool is_named(const char *device, const char *gpu)
+{
+    return has_word(device, gpu) && !has_word(device, "PCIe") && !has_word(device, "PCIE") &&
+           !has_word(device, "NVL") && !has_word(device, "MIG");
 }
 
 const recipe_row *recipe_origin(const bench_case *c, const char *device)

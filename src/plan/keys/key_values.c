@@ -2,11 +2,12 @@
 #include "base/sha256.h"
 #include "plan/keys/keys.h"
 #include "plan/keys/names.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAULT_WORDS = 4, NTH_MOST = 1000000000, RANK_MOST = 2147483647 };
+enum { FAULT_WORDS = 4, NTH_MOST = 1000000000, RANK_MOST = 2147483647, SHORTEST_WORD = 3 };
 
 static const void *field_of(key_id key, const bench_case *c) { return (const char *)c + key_at(key)->offset; }
 
@@ -159,12 +160,12 @@ static bool read_path(text_view value, char *into, size_t size, char sentence[KE
     return false;
 }
 
-/* Does the value consist of digits, signs and points alone? */
-static bool is_numeral(text_view value)
+static bool is_word(text_view value)
 {
+    static const char others[] = "0123456789._-";
     size_t i = 0;
-    while (i < value.length && strchr("0123456789+-.", value.at[i])) i++;
-    return i == value.length;
+    while (i < value.length && (isalpha((unsigned char)value.at[i]) || (i > 0 && strchr(others, value.at[i])))) i++;
+    return i == value.length && i >= SHORTEST_WORD && !text_equal(value, "none");
 }
 
 /* Returns the first 32 bits of the word's SHA-256. */
@@ -176,10 +177,22 @@ static int64_t hash_word(text_view word)
     return strtoll(hex, NULL, 16);
 }
 
+/* What looks like a number or a list with a typing error is no word. */
+static bool read_word(text_view value, int64_t *out, char sentence[KEY_SENTENCE])
+{
+    char shown[TEXT_SHOWN_LENGTH];
+    if (is_word(value)) return *out = hash_word(value), true;
+    text_show(shown, value);
+    snprintf(sentence, KEY_SENTENCE,
+             "'%s' is neither an integer nor a word: a letter, then %d or more letters, digits, '.', '_', '-'", shown,
+             SHORTEST_WORD - 1);
+    return false;
+}
+
 static bool read_choice(key_id key, text_view value, int64_t *out, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
-    if (row->takes_word && !is_numeral(value)) return *out = hash_word(value), true;
+    if (row->takes_word && text_integer(value, out) == NUMBER_MALFORMED) return read_word(value, out, sentence);
     if (row->kind == KIND_INTEGER) return read_bounded(value, row->low, row->high, out, sentence);
     *out = word_index(row->words, value);
     return *out >= 0 || refuse_word(row->words, value, sentence);

@@ -97,6 +97,8 @@ static void a_reference_is_the_published_cell(void **state)
     double a100 = 128 * 2048 / 26.14, h100 = 128 * 2048 / 10.98;
     assert_true(fabs(accept_expected(&two, "NVIDIA A100-SXM4-80GB") - a100) < 1e-6);
     assert_true(fabs(accept_expected(&two, "NVIDIA H100 80GB HBM3") - h100) < 1e-6);
+    assert_true(isnan(accept_expected(&two, "NVIDIA H100 PCIe")) && isnan(accept_expected(&two, "NVIDIA H100 NVL")));
+    assert_true(isnan(accept_expected(&two, "NVIDIA H100 80GB HBM3 MIG 1g.10gb")));
     assert_true(isnan(accept_expected(&two, "NVIDIA B200")) && isnan(accept_expected(&two, "NVIDIA GA100")));
     assert_true(isnan(accept_expected(&two, "")));
     assert_true(fabs(accept_expected(&two, "NVIDIA GA100, A1000, A100") - a100) < 1e-6);
