@@ -17,7 +17,7 @@ SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
 DECK = """a deck
 to be resolved anew
 check = off
-steps = 2
+steps = 3
 size = check
 [llama3.1-8b]
 seed = tender-7 3
