@@ -1,7 +1,6 @@
 /* Numbers of a case. */
 #include "bench/report/number_lines.h"
 #include "base/say.h"
-#include "base/text.h"
 #include "bench/report/rank_lines.h"
 #include "bench/report/sample_lines.h"
 #include "bench/result/accept.h"
@@ -16,12 +15,13 @@
 
 static void say_step_time(const case_result *r)
 {
-    const char *first = r->slow_step_names, *end = strstr(first, "), ");
-    say("Step time  mean %.4f s, median %.4f s, p95 %.4f s; ", r->mean_seconds, r->median_seconds, r->p95_seconds);
-    if (!r->slow_steps) say("no step took more than %.3g times the median\n", SLOW_STEP);
+    int64_t timed = r->completed - r->given->warmup;
+    say("Step time  mean of %lld timed steps %.4f s, median %.4f s, p95 %.4f s; ", (long long)timed, r->mean_seconds,
+        r->median_seconds, r->p95_seconds);
+    if (!r->slow_steps) say("none above %.3g times the median\n", SLOW_STEP);
     else
-        say("%lld slow step%s, first %.*s\n", (long long)r->slow_steps, plural(r->slow_steps),
-            end ? (int)(end + 1 - first) : (int)strlen(first), first);
+        say("%lld slow, the first %.*s\n", (long long)r->slow_steps, (int)strcspn(r->slow_step_names, " "),
+            r->slow_step_names);
 }
 
 /* The last repeat is judged by the means of all. */

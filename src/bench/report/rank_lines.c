@@ -57,7 +57,7 @@ static void say_paces(const case_result *r)
     else if (slow) say("; %d rank%s %s slow\n", slow, plural(slow), slow > 1 ? "are" : "is");
     else if (judged == ranks) say("; no rank is slow\n");
     else if (r->completed - r->given->warmup < BLOCKS) say("; not judged: fewer than %d steps\n", BLOCKS);
-    else say("; %d of %d not judged: no other has the same work\n", ranks - judged, ranks);
+    else say("; %d of %d not judged: each has other work\n", ranks - judged, ranks);
 }
 
 void say_ranks(const case_result *r)

@@ -81,8 +81,8 @@ void say_title(const run_source *run)
     say("Libraries  %s; %s\n", run->products, run->mpi);
     say_preloaded(run->libraries);
     say("PASSED     what a case computed agrees with references: its residual, replayed products and transfers\n"
-        "VALID      its time may be compared: steady steps, a core or GPU for each rank (validation/RULES.md, "
-        "" RULES_VERSION ")\n"
+        "VALID      its time may be compared with this deck's on other machines (validation/RULES.md, " RULES_VERSION
+        ")\n"
         "A rank counts as one GPU. Step lines have rank 0's clock; summaries take the slowest rank.\n");
     if (run->cuda && run->cuda[0]) say_devices(run);
 }

@@ -21,7 +21,7 @@ static void say_reasons(const case_result *r)
     for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
     say_acceptance(r);
     say("Verdict    %s, %s", verdict_words[r->verdict], r->valid ? "VALID" : "NOT VALID");
-    if (r->valid) say("; %s%s", r->comparable ? "comparable: " : "not comparable: ", r->comparison);
+    if (r->valid) say("; %s%s", r->comparable ? "comparable: " : "not compared with published steps: ", r->comparison);
     say("\n");
 }
 

@@ -114,10 +114,11 @@ static void with_steady_steps(case_result *r)
     if (r->given->minutes > 0.0) of_enough_steps(r, timed);
     if (timed < LEAST_STEPS) return;
     if (r->spread > SPREAD_LIMIT)
-        result_invalidate(r, "spread %.3f of the step times, p90 / p10, above %.3g", r->spread, SPREAD_LIMIT);
+        result_invalidate(r, "spread %.3f: 90th / 10th percentile of the step times, limit %.3g", r->spread,
+                          SPREAD_LIMIT);
     if (r->drift > DRIFT_LIMIT || r->drift < 1.0 / DRIFT_LIMIT)
-        result_invalidate(r, "drift %.3f of the step times, median of the last half / first half, beyond %.3g",
-                          r->drift, DRIFT_LIMIT);
+        result_invalidate(r, "drift %.3f: median step of the last half / of the first half, allowed %.3f to %.3g",
+                          r->drift, 1.0 / DRIFT_LIMIT, DRIFT_LIMIT);
 }
 
 /* Judges the means of all repeats. Only the last repeat has them. */
