@@ -316,8 +316,9 @@ $(BUILD)/shims/%.so: validation/%.c $(BUILD)/flags
 	$(Q)$(MPICC) $(subst $(OPTIMIZE),-O1,$(CFLAGS)) $(HDF5_CFLAGS) -shared -fPIC -Wl,--as-needed $< -ldl -lm -o $@
 
 # Fuzzers of the deck's parser and of the reader of --replay's files, with clang's libFuzzer and sanitizers.
-FUZZED := $(filter src/plan/%,$(ALL_C)) $(addprefix src/machine/,op_file.c op_rules.c shadow_limits.c tensor.c) \
-          src/machine/watch/state.c $(filter-out %/processor.c,$(filter src/base/%,$(ALL_C)))
+FUZZED := $(filter src/plan/%,$(ALL_C)) $(addprefix src/machine/op/,op_rules.c shadow_limits.c tensor.c) \
+          src/machine/prove/op_file.c src/machine/watch/state.c \
+          $(filter-out %/processor.c,$(filter src/base/%,$(ALL_C)))
 build/fuzz/fuzz_%: validation/fuzz/%.c $(FUZZED) $(shell find src/base src/plan src/machine -name "*.h")
 	@mkdir -p $(@D); echo '  fuzzer  $<'
 	$(Q)clang -std=c11 -D_GNU_SOURCE -O2 -g1 -fsanitize=fuzzer,address,undefined,float-cast-overflow \

@@ -1,6 +1,6 @@
 /* This build has no CUDA machine: what stands in its place cannot run, and on paper knows no scratch. */
 #include "base/fail.h"
-#include "machine/backend.h"
+#include "machine/queue/backend.h"
 #include <stdio.h>
 
 static const char absent[] = "this build has no CUDA machine (build where nvcc is, or set CUDA_HOME)";

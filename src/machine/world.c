@@ -2,8 +2,8 @@
 #include "machine/world.h"
 #include "base/fail.h"
 #include "base/say.h"
-#include "machine/fabric.h"
-#include "machine/kind.h"
+#include "machine/op/fabric.h"
+#include "machine/queue/kind.h"
 #include "machine/watch/watch.h"
 #include <malloc.h>
 #include <mpi.h>

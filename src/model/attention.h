@@ -7,7 +7,7 @@
  * reversed one, so each half has a group whose members are in its order. */
 #pragma once
 #include "base/arena.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "parallel/queues.h"
 
 enum { PIECES = 2 };

@@ -1,7 +1,7 @@
 /* The ends of the network. */
 #include "model/ends.h"
 #include "base/fail.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "parallel/origin.h"
 #include "parallel/zigzag.h"
 #include <stdlib.h>

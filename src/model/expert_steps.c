@@ -1,7 +1,7 @@
 /* Tokens go to the ranks that hold the experts which they chose, and come back. Rows of an expert lie interleaved with
  * those of the rank's other experts, so that what ranks send one another, and what tensor ranks gather, needs no
- * sorting (machine/args.h, router_args). */
-#include "machine/submit.h"
+ * sorting (machine/op/args.h, router_args). */
+#include "machine/queue/submit.h"
 #include "model/step_call.h"
 
 /* [rows of an expert from all of `ranks`, own experts, columns] */

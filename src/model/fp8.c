@@ -1,6 +1,6 @@
 /* Buffers and state of FP8. */
 #include "model/fp8.h"
-#include "machine/kernels.h"
+#include "machine/op/kernels.h"
 
 fp8_mode fp8_mode_of(const bench_case *c)
 {

@@ -1,5 +1,5 @@
 /* Codes of what products multiply: made behind the step that makes the value, and transposed. */
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "model/step_call.h"
 
 /* NULL: the product multiplies values, and nobody asks for their amax. */

@@ -1,5 +1,5 @@
 /* Activations between the products of an MLP. */
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "model/step_call.h"
 
 tensor ffn_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->ffn); }

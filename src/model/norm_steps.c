@@ -1,5 +1,5 @@
 /* Norms of the residual stream. */
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "model/step_call.h"
 
 tensor residual_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->part, n->rows, n->hidden); }

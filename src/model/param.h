@@ -3,7 +3,7 @@
  * loops over rows, buckets or fragments; no layer is named above model/. */
 #pragma once
 #include "base/arena.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "parallel/mesh.h"
 #include "plan/model/params.h"
 

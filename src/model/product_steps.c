@@ -1,5 +1,5 @@
 /* Products with weights that are split over the tensor ranks. W [out, in]: forward y = x W^T, backward dx = dy W. */
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "model/step_call.h"
 
 tensor logits_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->vocabulary); }

@@ -1,6 +1,6 @@
 /* Tokens choose two experts each; and the memory that the steps of a mixture of experts share. */
 #include "base/fail.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "model/step_call.h"
 #include "parallel/zigzag.h"
 #include <stdlib.h>

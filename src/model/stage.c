@@ -1,7 +1,7 @@
 /* A stage's memory, and its verbs in the order of the network. */
 #include "model/stage.h"
 #include "base/fail.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include <stdlib.h>
 
 static void open_chunks(stage *s, int stage_number)

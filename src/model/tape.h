@@ -3,7 +3,7 @@
  * all chunks and microbatches of the stage: as many as the schedule ever has in flight at once. */
 #pragma once
 #include "base/arena.h"
-#include "machine/tensor.h"
+#include "machine/op/tensor.h"
 #include "plan/model/chunks.h"
 #include "plan/schedule/schedule.h"
 

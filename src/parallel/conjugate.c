@@ -1,6 +1,6 @@
 /* Conjugate pairs. */
 #include "parallel/conjugate.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 
 static tensor strip(const sequence_parallel *p, tensor x, int j)
 {

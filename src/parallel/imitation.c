@@ -1,6 +1,6 @@
 /* Partial products of several tensor ranks, made by one. */
 #include "parallel/imitation.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 
 scattered_sum imitation_open(const sequence_parallel *p, tensor shape, arena *a)
 {

@@ -2,7 +2,7 @@
  * rank = (((pipeline D + data) S + shard) C + context) T + tensor, with as many ranks D, S, C, T. Of expert > 1, which
  * shard > 1 excludes, the expert rank is (data C + context) mod expert. */
 #pragma once
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "plan/bench_case.h"
 
 /* A link is a group of two, sender and receiver, along which neighbours in the pipeline hand each other activations

@@ -1,7 +1,7 @@
-/* Who asks for the operations that are submitted next (machine/op.h). It is steered here alone: each call sets the
+/* Who asks for the operations that are submitted next (machine/op/op.h). It is steered here alone: each call sets the
  * whole origin and returns the one before, for origin_restore. */
 #pragma once
-#include "machine/machine.h"
+#include "machine/queue/machine.h"
 
 /* Outside any microbatch; of a microbatch of a chunk in that step, in no layer; of a layer of the model, or none (-1).
  */

@@ -1,7 +1,7 @@
 /* The zig-zag split of a sequence over C context ranks: of 2C equal pieces rank c holds the pieces c and 2C - 1 - c,
  * one after the other, so that the positions of every rank see equally many keys. */
 #pragma once
-#include "machine/fabric.h"
+#include "machine/op/fabric.h"
 
 /* length: local positions. */
 typedef struct {

@@ -1,5 +1,6 @@
 /* What shows that sums over ranks are right: totals of each gradient before and after its sum, which a sum conserves,
- * and digests of weights that several ranks hold. Who compares them: bench/conservation.c, bench/replicas.c. */
+ * and digests of weights that several ranks hold. Who compares them: bench/check/conservation.c,
+ * bench/check/replicas.c. */
 #include "base/random.h"
 #include "train/trainer.h"
 

@@ -1,7 +1,7 @@
 /* One trainer: a case laid out on this rank, and one training step as operations submitted to queues. It never blocks,
  * reads no result, allocates nothing inside a step. Steps of all ranks of the mesh are submitted alike. */
 #pragma once
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "model/stage.h"
 #include "plan/schedule/schedule.h"
 
@@ -125,8 +125,8 @@ const float *trainer_scales(const trainer *t);
 /* Others in their place. */
 void trainer_give_scales(trainer *t, const float *pairs);
 
-/* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate (machine/args.h).
- * The caller has waited for its mark. */
+/* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate
+ * (machine/op/args.h). The caller has waited for its mark. */
 typedef struct {
     double scalar[STEP_SCALARS];
     routed_report routed;

@@ -1,6 +1,6 @@
 /* What the host's kernels take per byte that they name as operands, one thread, seconds of the processor: of Llama's
  * and of the other families' layers. A line each: kind, format, GB/s. */
-#include "machine/kernels.h"
+#include "machine/op/kernels.h"
 #include "base/fail.h"
 #include "base/fp8.h"
 #include "machine/host/host.h"

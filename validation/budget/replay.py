@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the check of products (src/machine/shadow.h) costs at the recipes' shapes, and what it finds, on paper.
+"""What the check of products (src/machine/prove/shadow.h) costs at the recipes' shapes, and what it finds, on paper.
 
     validation/budget/replay.py          # from the repository's root; needs numpy; a minute
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Power of the conservation check (src/bench/conservation.c): how likely one faulty sum over n ranks is found.
+"""Power of the conservation check (src/bench/check/conservation.c): how likely one faulty sum over n ranks is found.
 
 BF16 gradients, normal and independent between ranks. Signs are random, so totals that differ by d element by element
 differ by a normal number of deviation |d|. healthy: four deviations of a sum without a fault, of its limit."""

@@ -1,6 +1,6 @@
 /* A fuzzer of the reader of --replay's files. What it gives is what the digest is of, behind the lines for people; the
  * digest is made to fit, so that all of the reader is reached. */
-#include "machine/op_file.h"
+#include "machine/prove/op_file.h"
 #include "base/sha256.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -64,7 +64,7 @@ includes_down() {
         }'
 }
 
-# Backends know nothing of each other, and nobody else of what is in them: machine/backend.h is all there is to see.
+# Backends know nothing of each other, and nobody else knows what is in them: queue/backend.h is all there is to see.
 backends_apart() {
     includes | awk '
         function backend(path,   part) {
@@ -183,7 +183,7 @@ top_level() {
 }
 
 check "includes go down" includes_down
-check "backends are known by machine/backend.h only" backends_apart
+check "backends are known by machine/queue/backend.h only" backends_apart
 check "third-party headers stay behind their doors" doors
 check "no preprocessor conditional in src" conditionals
 check "no circle of modules" circles module

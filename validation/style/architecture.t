@@ -34,7 +34,7 @@ put() { # FILE LINE...: writes a source that is sound but for these lines
 
 sound_tree() {
     rm -rf "$tree"
-    put src/main.c '#include <stdio.h>' '#include "bench/run_case.h"' '#include "base/say.h"' \
+    put src/main.c '#include <stdio.h>' '#include "bench/run/run_case.h"' '#include "base/say.h"' \
         'int main(void) { return 0; }'
     put src/base/say.h 'void say(const char *, ...);'
     put src/base/say.c '#include "base/say.h"' 'static int calls; /* base may remember */'
@@ -46,9 +46,9 @@ sound_tree() {
         'static inline int twice(int x)' '{' '    static const char quote = '"'\"'"';' \
         '    return 2 * x; /* int lost; */' '}'
     put src/machine/world.c '#include <mpi.h>' 'static int rank;'
-    put src/machine/backend.h
-    put src/machine/cuda_absent.c '#include "machine/backend.h"'
-    put src/machine/kind.c '#include "machine/backend.h"' '#include <pthread.h>'
+    put src/machine/queue/backend.h
+    put src/machine/cuda_absent.c '#include "machine/queue/backend.h"'
+    put src/machine/kind.c '#include "machine/queue/backend.h"' '#include <pthread.h>'
     put src/machine/host/host.h
     put src/machine/host/fabric.c '#include <mpi.h>' '#include <omp.h>'
     put src/machine/host/onednn_v2.c '#include "machine/host/host.h"' '#include <oneapi/dnnl/dnnl.h>'
@@ -56,7 +56,7 @@ sound_tree() {
     put src/machine/world.h 'int f(int a, int b, int c, int d, int e);'
     put src/parallel/mesh.c '#include "plan/deck/deck.h"' '#include "machine/world.h"'
     put src/train/checkpoint/save.c '#include <hdf5.h>'
-    put src/bench/run_case.h '#include "train/step.h"'
+    put src/bench/run/run_case.h '#include "train/step.h"'
     put src/bench/record/file.c '#include <hdf5.h>'
     put validation/units/plan/deck.c
     mkdir -p "$tree/validation/smoke" "$tree/run" "$tree/inputs"
@@ -90,7 +90,7 @@ verdict $? "a sound tree passes"
 grep -q 'top level .* # SKIP' <<<"$report"
 verdict $? "without git the top level is skipped aloud"
 
-plant "includes go down" src/base/x.c '#include "bench/run_case.h"'
+plant "includes go down" src/base/x.c '#include "bench/run/run_case.h"'
 plant "includes go down" src/plan/x.c '#include "machine/world.h"'
 plant "includes go down" src/machine/x.c '#include "plan/deck/deck.h"'
 plant "includes go down" src/model/deep/x.h '  #  include "train/step.h"'
@@ -104,7 +104,7 @@ plant "backends" src/machine/paper/x.c '#include "machine/host/host.h"'
 plant "backends" src/machine/kind.c '#include "machine/host/host.h"'
 plant "backends" src/machine/cuda_absent.c '#include "machine/cuda/cuda.h"'
 plant "backends" src/train/x.c '#include "machine/cuda/cuda.h"'
-plant "third-party" src/machine/tally.c '#include <mpi.h>'
+plant "third-party" src/machine/queue/tally.c '#include <mpi.h>'
 plant "third-party" src/bench/x.c '#include <mpi.h>'
 plant "third-party" src/machine/x.c '#include <cuda.h>'
 plant "third-party" src/machine/host/x.c '#include <cublasLt.h>'

@@ -1,4 +1,4 @@
-"""Who is slow, from the recorded seconds of each rank and step: as src/bench/slow/outliers.h defines it."""
+"""Who is slow, from the recorded seconds of each rank and step: as src/bench/health/outliers.h defines it."""
 
 import re
 
@@ -7,7 +7,7 @@ import numpy as np
 # Sums of at most 10^6 doubles, in another order: 1e6 x 2^-53.
 ROUNDING = 1e-9
 BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
-# A step so many times the median is slow (src/bench/slow/slow_steps.h); so many are named.
+# A step so many times the median is slow (src/bench/health/slow_steps.h); so many are named.
 SLOW, SLOW_NAMED = 1.5, 8
 WAITING = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
 TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("waiting_" + axis for axis in WAITING))

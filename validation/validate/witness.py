@@ -1,4 +1,4 @@
-"""The samples taken during the steps. Rules as in src/bench/monitor/ and src/machine/sample/."""
+"""The samples taken during the steps. Rules as in src/bench/health/ and src/machine/sample/."""
 
 import numpy as np
 

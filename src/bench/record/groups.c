@@ -1,7 +1,7 @@
 /* The rows of the fields as attributes and datasets. */
 #include "bench/record/groups.h"
 #include "base/fail.h"
-#include "bench/result/fields.h"
+#include "bench/facts/fields.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* A case of the record, or a part of it, as HDF5 groups. */
 #pragma once
+#include "bench/facts/result.h"
 #include "bench/record/writer.h"
-#include "bench/result/result.h"
 
 /* "/case_0001" */
 writer_path case_group(const bench_case *c);

@@ -2,12 +2,12 @@
 #include "bench/record/journal.h"
 #include "base/fail.h"
 #include "base/sha256.h"
+#include "bench/facts/accept.h"
+#include "bench/facts/sinks.h"
 #include "bench/record/groups.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"
-#include "bench/result/accept.h"
-#include "bench/result/sinks.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

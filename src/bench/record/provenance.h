@@ -1,7 +1,7 @@
 /* Where a run comes from: deck, binary, libraries, hosts, environment. Collected once, when the record opens. */
 #pragma once
+#include "bench/facts/run_source.h"
 #include "bench/record/writer.h"
-#include "bench/result/run_source.h"
 
 typedef struct provenance provenance;
 

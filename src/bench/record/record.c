@@ -3,11 +3,11 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/replace.h"
+#include "bench/facts/accept.h"
+#include "bench/facts/sinks.h"
 #include "bench/record/groups.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
-#include "bench/result/accept.h"
-#include "bench/result/sinks.h"
 #include <stdio.h>
 #include <stdlib.h>
 

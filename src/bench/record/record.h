@@ -1,9 +1,9 @@
 /* The record: one HDF5 file per run, written by rank 0 only, whole to a temporary name, fsynced and renamed,
  * so that at any moment the named file is complete. */
 #pragma once
+#include "bench/facts/result.h"
+#include "bench/facts/run_source.h"
 #include "bench/record/writer.h"
-#include "bench/result/result.h"
-#include "bench/result/run_source.h"
 
 typedef struct record record;
 

@@ -1,7 +1,7 @@
 /* Writes one HDF5 file, addressed by paths, into memory. Every HDF5 call is checked; after the first that fails nothing
  * more is asked of HDF5 for this file, and writer_close says what failed. HDF5's own types stay behind this door. */
 #pragma once
-#include "bench/result/datum.h"
+#include "bench/facts/datum.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "bench/report/check_lines.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "bench/check.h"
+#include "bench/check/check.h"
 #include <math.h>
 
 void say_check(const check_result *k)

@@ -1,6 +1,6 @@
 /* The report's lines of what was checked: the check model, the replayed steps, sums and copies of weights. */
 #pragma once
-#include "bench/result/result.h"
+#include "bench/facts/result.h"
 
 /* Prints the residual and, where it failed, why. */
 void say_check(const check_result *k);

@@ -1,12 +1,12 @@
 /* Numbers of a case. */
 #include "bench/report/number_lines.h"
 #include "base/say.h"
+#include "bench/facts/accept.h"
+#include "bench/facts/repeats.h"
+#include "bench/facts/rules.h"
+#include "bench/health/slow_steps.h"
 #include "bench/report/rank_lines.h"
 #include "bench/report/sample_lines.h"
-#include "bench/result/accept.h"
-#include "bench/result/repeats.h"
-#include "bench/result/rules.h"
-#include "bench/slow/slow_steps.h"
 #include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Seconds left. */
 #include "bench/report/progress.h"
 #include "base/say.h"
-#include "bench/forecast.h"
+#include "bench/paper/forecast.h"
 #include "bench/report/step_lines.h"
 #include <stdio.h>
 

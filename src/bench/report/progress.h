@@ -1,7 +1,7 @@
 /* How long it will still take: an estimate that stays in the report, and on a terminal a line that the next one
  * replaces. */
 #pragma once
-#include "bench/result/result.h"
+#include "bench/facts/result.h"
 #include "plan/deck/deck.h"
 
 typedef struct {

@@ -2,8 +2,8 @@
 #include "bench/report/rank_lines.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "bench/slow/gather.h"
-#include "bench/slow/outliers.h"
+#include "bench/health/gather.h"
+#include "bench/health/outliers.h"
 #include <math.h>
 
 /* Milliseconds a step: of each rank, then over the ranks. */

@@ -1,6 +1,7 @@
 /* The report, read like HPL's, as a sink: which lines are said when. The other files of this folder have their words.
  */
 #include "base/fail.h"
+#include "bench/facts/sinks.h"
 #include "bench/report/case_lines.h"
 #include "bench/report/check_lines.h"
 #include "bench/report/number_lines.h"
@@ -9,7 +10,6 @@
 #include "bench/report/summary.h"
 #include "bench/report/title_lines.h"
 #include "bench/report/verdict_lines.h"
-#include "bench/result/sinks.h"
 #include <stdlib.h>
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* A step's line, with the words that users of the workload's recipe look for. */
 #pragma once
-#include "bench/result/result.h"
+#include "bench/facts/result.h"
 
 /* What the steps behind this one take, if each takes so many seconds; which is the last of them, if they take the mean
  * of those that there were. Of a soak both follow from its minutes. */

@@ -1,7 +1,7 @@
 /* The last table of the report: a line for each case; a column for the layout where cases differ in it, for repeats
  * where there are some, for each key that the deck sweeps. */
 #pragma once
-#include "bench/result/result.h"
+#include "bench/facts/result.h"
 #include "plan/deck/deck.h"
 
 typedef struct {

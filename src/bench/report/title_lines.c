@@ -3,10 +3,10 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "base/text.h"
+#include "bench/facts/rules.h"
 #include "bench/launch/libraries.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
-#include "bench/result/rules.h"
 #include <string.h>
 
 static bool is_backend_told(const deck *d, int64_t i)

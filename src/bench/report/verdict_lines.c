@@ -1,9 +1,9 @@
 /* Verdicts and their reasons. */
 #include "bench/report/verdict_lines.h"
 #include "base/say.h"
+#include "bench/facts/accept.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
-#include "bench/result/accept.h"
 
 static void say_acceptance(const case_result *r)
 {

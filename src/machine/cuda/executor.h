@@ -1,7 +1,7 @@
-/* The CUDA executor behind machine/backend.h: queues are streams, marks are events. It launches when it is told to
- * submit; the host waits in sync, and where a queue is a hundred operations ahead of the device. */
+/* The CUDA executor behind machine/queue/backend.h: queues are streams, marks are events. It launches when it is told
+ * to submit; the host waits in sync, and where a queue is a hundred operations ahead of the device. */
 #pragma once
-#include "machine/backend.h"
+#include "machine/queue/backend.h"
 
 /* Bytes of scratch that an operation needs, a transfer or not. From shapes only. */
 size_t cuda_scratch_of(const machine_tuning *t, const op *o);

@@ -1,8 +1,8 @@
 /* What the CUDA executor keeps of its queues: executor.c launches on them, poll.c looks at what they have completed. */
 #pragma once
-#include "machine/backend.h"
 #include "machine/cuda/device/device_clock.h"
 #include "machine/cuda/device/memory.h"
+#include "machine/queue/backend.h"
 
 /* A driver takes about a thousand entries of a stream; beyond that a launch blocks, unwatched and untimed. An operation
  * is one to a dozen launches, its waits and an event: on the average of a step fewer than eight. */

@@ -1,7 +1,7 @@
 /* Rows of FP8 codes in host memory: made of floats, read as floats or BF16, transposed. */
 #pragma once
 #include "base/dtype.h"
-#include "machine/args.h"
+#include "machine/op/args.h"
 #include <stdint.h>
 
 /* What values showed while they became codes; amax: amax_bits of the largest. */

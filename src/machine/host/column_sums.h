@@ -1,7 +1,7 @@
 /* Sums over rows: groups of rows are cut into parts whose sums are added in order, so that they are the same on any
  * number of threads. */
 #pragma once
-#include "machine/op.h"
+#include "machine/op/op.h"
 
 typedef struct {
     int64_t groups, parts, part, rows, columns; /* parts of a group, rows of a part, and of a group */

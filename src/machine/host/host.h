@@ -2,7 +2,7 @@
  * products: one function host_NAME per operation kind; scratch is the queue's, at least host_scratch_of(o) long and
  * 64-byte aligned. */
 #pragma once
-#include "machine/backend.h"
+#include "machine/queue/backend.h"
 
 /* Bytes of scratch the op needs, a transfer or not, whatever the settings; builds and caches the oneDNN primitive of a
  * product. */
@@ -71,7 +71,7 @@ void access_proof_before(access_proof *p, const op *o);
 /* Ends the run, naming the operation and the operand, if a READ operand changed. */
 void access_proof_after(access_proof *p, const op *o);
 
-/* The executor behind machine/backend.h. */
+/* The executor behind machine/queue/backend.h. */
 void *executor_open(const machine_options *options, history *h);
 void executor_close(void *state);
 void executor_submit(void *state, const submission *s);

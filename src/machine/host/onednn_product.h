@@ -1,7 +1,7 @@
 /* A matrix product as a oneDNN primitive. onednn.c keeps the primitives; how one is built differs between the library's
  * versions 2 and 3, and the Makefile takes onednn_v2.c or onednn_v3.c. */
 #pragma once
-#include "machine/op.h"
+#include "machine/op/op.h"
 #include <dnnl.h>
 
 /* What a primitive depends on: c[m, n] (+)= a[m, k] b[k, n], of so many groups, whose matrices lie `apart` (groups 0:

@@ -2,7 +2,7 @@
  * through a tile of TILE floats, widened before and rounded once after. */
 #pragma once
 #include "base/numeric.h"
-#include "machine/op.h"
+#include "machine/op/op.h"
 
 enum { TILE = 1024 };
 

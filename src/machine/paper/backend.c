@@ -1,5 +1,5 @@
 /* The machine on paper: it stands for one of another kind, notes what that one would need, and runs nothing. */
-#include "machine/backend.h"
+#include "machine/queue/backend.h"
 #include "base/arena.h"
 #include "base/fail.h"
 #include "machine/watch/watch.h"

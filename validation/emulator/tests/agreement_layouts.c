@@ -1,8 +1,8 @@
 /* Models in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights
- * within the limits of bench/check.h, no hazard, gathered weights the owners', and the same bits whatever the order of
- * the devices' work. Where experts were chosen otherwise, beside one rank that takes the devices' choices. A list of
- * layouts of every family, a quarter of them by turns of the day, of these every second of fewer than 8 ranks in 2
- * orders; `long` all of them in 10, and besides every cut x sharding x overlap with two recompute masks, dealt out
+ * within the limits of bench/check/check.h, no hazard, gathered weights the owners', and the same bits whatever the
+ * order of the devices' work. Where experts were chosen otherwise, beside one rank that takes the devices' choices. A
+ * list of layouts of every family, a quarter of them by turns of the day, of these every second of fewer than 8 ranks
+ * in 2 orders; `long` all of them in 10, and besides every cut x sharding x overlap with two recompute masks, dealt out
  * among them. Of these the layouts of as many ranks as there are. EMULATOR_SEED is the first order;
  * EMULATOR_WORKLOAD=NAME takes only that one's. */
 #include "emulator.h"

@@ -3,8 +3,8 @@
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/kernels/compute.h"
-#include "machine/kernels.h"
-#include "machine/machine.h"
+#include "machine/op/kernels.h"
+#include "machine/queue/machine.h"
 #include "machine/world.h"
 #include <setjmp.h>
 #include <stdarg.h>

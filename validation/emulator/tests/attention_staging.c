@@ -3,7 +3,7 @@
  * parts, and the whole. */
 #include "machine/cuda/attention/attention_staging.h"
 #include "base/numeric.h"
-#include "machine/machine.h"
+#include "machine/queue/machine.h"
 #include "machine/world.h"
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What the CUDA machine says of its device: name, memory, clocks and power, and the connections that it has. */
-#include "machine/machine.h"
+#include "machine/queue/machine.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * which they were submitted. With an argument, for machine/cuda_stall.t, what ends the run: rank 1 does not come. */
 #include "base/clock.h"
 #include "machine/cuda/device/call.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include "units/machine/sharing.h"

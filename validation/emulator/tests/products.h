@@ -3,10 +3,10 @@
 #pragma once
 #include "base/fail.h"
 #include "base/numeric.h"
-#include "machine/args.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/products/product.h"
+#include "machine/op/args.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* A kernel that is wrong, on the emulated GPU: the shadow names the operation and writes it, the file fails again as
  * long as the kernel is wrong, and a right kernel passes both. The wrong one is the real one and a flipped bit after
  * it. */
-#include "bench/replay.h"
+#include "bench/check/replay.h"
 #include "machine/cuda/kernels/kernels.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

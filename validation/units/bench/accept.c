@@ -1,12 +1,12 @@
 /* Which cases are accepted and how a run ends, for results that are made up; the repeats of a case; how far one came.
  */
-#include "bench/result/accept.h"
+#include "bench/facts/accept.h"
 #include "base/fail.h"
-#include "bench/judge.h"
+#include "bench/facts/judge.h"
+#include "bench/facts/repeats.h"
 #include "bench/record/journal.h"
-#include "bench/result/repeats.h"
-#include "bench/soak.h"
-#include "bench/stop.h"
+#include "bench/run/soak.h"
+#include "bench/run/stop.h"
 #include "machine/world.h"
 #include "units/plan/deck_source.h"
 #include <math.h>

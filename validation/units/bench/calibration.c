@@ -1,13 +1,13 @@
-/* Spread of the check's ratios over healthy layouts: what the limits in bench/check_limits.c were chosen by. Every
- * check draws its layout of up to as many ranks as the world has, its workload, precision, FP8's scales, shard and
- * expert ranks, capacity, schedule, chunks, overlap, recompute mask, sharding, context_gradients and seed. Ratios are
- * in units of what depth adds to the limits. A limit of which a healthy check uses more than two thirds becomes three
- * times its ratio. CALIBRATION_CHECKS=N draws so many, CALIBRATION_SEED=N others; CALIBRATION_WORKLOAD=NAME and
+/* Spread of the check's ratios over healthy layouts: what the limits in bench/check/check_limits.c were chosen by.
+ * Every check draws its layout of up to as many ranks as the world has, its workload, precision, FP8's scales, shard
+ * and expert ranks, capacity, schedule, chunks, overlap, recompute mask, sharding, context_gradients and seed. Ratios
+ * are in units of what depth adds to the limits. A limit of which a healthy check uses more than two thirds becomes
+ * three times its ratio. CALIBRATION_CHECKS=N draws so many, CALIBRATION_SEED=N others; CALIBRATION_WORKLOAD=NAME and
  * CALIBRATION_PRECISION=NAME leave the others out. The processor's instructions change sums: repeat with
  * ONEDNN_MAX_CPU_ISA=AVX2, AVX512_CORE and AVX512_CORE_BF16. */
 #include "base/random.h"
-#include "bench/case_machine.h"
-#include "bench/check.h"
+#include "bench/check/check.h"
+#include "bench/run/case_machine.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* A sum of gradients over ranks that is skipped, dropped or done twice in one step, among steps without a fault, is
  * found and the step named; so are weights whose gathering is skipped in the last step. What has no fault passes. */
-#include "bench/conservation.h"
+#include "bench/check/conservation.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>

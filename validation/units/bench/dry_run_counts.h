@@ -1,6 +1,6 @@
 /* For tests of the dry run: what a rank of a stage counted over some steps against what the dry run tells of one. */
 #pragma once
-#include "machine/tally.h"
+#include "machine/queue/tally.h"
 #include "model/param.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The dry run measures one rank of each pipeline stage and says it of all ranks of the stage. Here every rank is
  * measured. */
-#include "bench/paper.h"
+#include "bench/paper/paper.h"
 #include "dry_run_counts.h"
 #include "plan/catalogue/flops.h"
 #include "plan/model/chunks.h"

@@ -1,8 +1,8 @@
 /* What every rank of a run counts and lays out is what the dry run tells of its stage: the first stage, the last, and
  * those between. */
 #include "base/say.h"
-#include "bench/paper.h"
-#include "bench/run_case.h"
+#include "bench/paper/paper.h"
+#include "bench/run/run_case.h"
 #include "dry_run_counts.h"
 #include "units/train/trained.h"
 

@@ -1,6 +1,6 @@
 /* Who is slow, of ranks whose times are made up: by a known part, among peers of several kinds, with noise. */
-#include "bench/slow/outliers.h"
-#include "bench/slow/gather.h"
+#include "bench/health/outliers.h"
+#include "bench/health/gather.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

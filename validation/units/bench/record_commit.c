@@ -1,8 +1,8 @@
 /* A commit's calls of the system pass through this program: they come in the order that leaves a whole record whenever
  * power fails, go on where one takes less than it was given, and say which limit they meet. (What any failing call
  * leaves of a run: record/failures.t.) */
+#include "bench/facts/sinks.h"
 #include "bench/record/journal.h"
-#include "bench/result/sinks.h"
 #include "record_folder.h"
 #include <fcntl.h>
 #include <sys/resource.h>

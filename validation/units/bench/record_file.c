@@ -4,8 +4,8 @@
 #define H5_USE_110_API
 #include "base/build_info.h"
 #include "base/sha256.h"
+#include "bench/facts/fields.h"
 #include "bench/record/writer.h"
-#include "bench/result/fields.h"
 #include "record_folder.h"
 #include <fcntl.h>
 #include <hdf5.h>

@@ -1,17 +1,17 @@
 /* Invented results whose numbers fit together, and the record they make. For the tests of the record. */
 #pragma once
-/* machine/op.h has its own access. */
+/* machine/op/op.h has its own access. */
 #define access access_of_unistd
 #include <unistd.h>
 #undef access
 
-#include "bench/judge.h"
+#include "bench/facts/judge.h"
+#include "bench/facts/statistics.h"
+#include "bench/health/gather.h"
+#include "bench/health/slow_steps.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"
-#include "bench/result/statistics.h"
-#include "bench/slow/gather.h"
-#include "bench/slow/slow_steps.h"
 #include "plan/deck/deck.h"
 #include "plan/model/params.h"
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The reference's sum of losses: every sequence is added once, whoever brings it and however many there are, and
  * reaches the rank that compares it. Values are whole numbers, so that sums are exact. */
-#include "bench/reference.h"
+#include "bench/check/reference.h"
 #include "units/machine/fabric_ranks.h"
 
 enum { LENGTHS = 6 };

@@ -1,6 +1,6 @@
 /* The run rules: each is broken by a result that is sound otherwise, which then says so, and nothing else. With
  * --record FILE all of these are written, and record/rules.t derives the rules from that again. */
-#include "bench/result/rules.h"
+#include "bench/facts/rules.h"
 #include "record_sample.h"
 #include "units/plan/deck_source.h"
 #include <signal.h>

@@ -3,7 +3,7 @@
  * environment names: XGSW_TEST_MACHINE=cuda, else the host. */
 #pragma once
 #include "base/fp8.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "machine/world.h"
 #include "sharing.h"
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The hazard checker: what a sentence names, what is counted, and what is forgotten. What is ordered and what touches:
  * random programs, in hazards_random.c. */
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

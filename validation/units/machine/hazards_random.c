@@ -1,7 +1,7 @@
 /* Random programs: the hazard checker against a brute-force oracle, the explicit happens-before graph of each program.
  */
 #include "base/numeric.h"
-#include "machine/hazard.h"
+#include "machine/queue/hazard.h"
 #include "units/test_length.h"
 #include <malloc.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * proven: a fault that changes something is found, and nothing else is. What each kind of fault does:
  * machine_fault.c. */
 #include "fabric_ranks.h"
-#include "machine/delivery.h"
+#include "machine/prove/delivery.h"
 #include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 

@@ -1,7 +1,7 @@
 /* Samples: what files tell of a node, from folders like those of the system; the sampling thread, on a device that does
  * what it is told. */
 #include "machine/sample/sampler.h"
-#include "bench/monitor/samples.h"
+#include "bench/health/samples.h"
 #include "machine/world.h"
 #include <math.h>
 #include <setjmp.h>

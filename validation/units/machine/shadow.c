@@ -1,6 +1,6 @@
 /* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes. */
-#include "machine/shadow.h"
-#include "bench/replay.h"
+#include "machine/prove/shadow.h"
+#include "bench/check/replay.h"
 #include "units/machine/operations/operations.h"
 #include <string.h>
 #include <unistd.h>

@@ -2,10 +2,10 @@
  * it was. */
 #include "base/say.h"
 #include "base/sha256.h"
-#include "bench/replay.h"
-#include "machine/kernels.h"
-#include "machine/machine.h"
-#include "machine/op_file.h"
+#include "bench/check/replay.h"
+#include "machine/op/kernels.h"
+#include "machine/prove/op_file.h"
+#include "machine/queue/machine.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* XGSW_TEST_SHARE_DEVICES=yes: a test's ranks may share a GPU; known before the first communicator. */
 #pragma once
-#include "machine/machine.h"
+#include "machine/queue/machine.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The tally: what was asked for, equal on every machine, and how long it took. */
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* Agreement of layouts with one rank (agreement.h): losses per sequence, gradients of the first and the fourth step,
- * weights and norms within the limits of bench/check.c; no hazard; gathered weights are the owners'. Of a list, layouts
- * of as many ranks as there are or fewer, a third of them by turns of the day, and others of every family, drawn by the
- * day's seed and in hostile order; `long` takes the whole list and draws more. XGSW_TEST_SEED is another seed. */
+ * weights and norms within the limits of bench/check/check.c; no hazard; gathered weights are the owners'. Of a list,
+ * layouts of as many ranks as there are or fewer, a third of them by turns of the day, and others of every family,
+ * drawn by the day's seed and in hostile order; `long` takes the whole list and draws more. XGSW_TEST_SEED is another
+ * seed. */
 #include "agreement.h"
 #include "base/random.h"
 

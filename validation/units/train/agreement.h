@@ -1,9 +1,9 @@
 /* Agreement of a case with one rank: how far losses per sequence, gradients of the first and the last step, weights and
- * norms are apart, in units of the limits of bench/check.h. Of a mixture of experts every choice is by the rule; where
- * one differs from the one rank's, the one rank is trained once more with the case's choices, each of which its own
- * logits would have made but for the calibrated margin; likewise with the scales of FP8. */
+ * norms are apart, in units of the limits of bench/check/check.h. Of a mixture of experts every choice is by the rule;
+ * where one differs from the one rank's, the one rank is trained once more with the case's choices, each of which its
+ * own logits would have made but for the calibrated margin; likewise with the scales of FP8. */
 #pragma once
-#include "bench/check.h"
+#include "bench/check/check.h"
 #include "plan/catalogue/catalogue.h"
 #include "trained.h"
 #include <setjmp.h>
@@ -74,8 +74,8 @@ static inline void raise_spread(spread *to, const spread *s)
     to->flips += s->flips;
 }
 
-/* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check.c). The one rank
- * need not round as the case's tensor ranks do: the limits are those of GPUs, whose sums differ from it too. */
+/* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check/check.c). The one
+ * rank need not round as the case's tensor ranks do: the limits are those of GPUs, whose sums differ from it too. */
 static inline double spread_in_limits(const spread *s, const bench_case *c, bool against_fp32)
 {
     storage_rule kept = storage_of(c);

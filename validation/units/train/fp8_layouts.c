@@ -15,7 +15,7 @@ static const char *const workloads[FAMILIES] = { "llama3.1-8b", "llama2-70b", "n
                                                  "gpt3-175b" };
 static const double LOSS_LIMIT = 5e-3;
 /* How far the reference's largest / amax may be from a power of two in the first step. An exact scale is as far from
- * the reference's as one element of a BF16 gradient is, 2e-2 (bench/check_limits.c). */
+ * the reference's as one element of a BF16 gradient is, 2e-2 (bench/check/check_limits.c). */
 static double limit_of_scales(const bench_case *c)
 {
     return c->model.experts ? routed_alone : c->fp8_scale == FP8_EXACT ? 0x1p-5 : 0x1p-6;

@@ -3,9 +3,9 @@
 #pragma once
 #include "base/fail.h"
 #include "base/fp8.h"
-#include "bench/compare.h"
-#include "bench/routing.h"
-#include "bench/scaling.h"
+#include "bench/check/compare.h"
+#include "bench/check/routing.h"
+#include "bench/check/scaling.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
 #include "plan/model/check_case.h"
@@ -33,13 +33,14 @@ typedef struct {
         *last_gradient; /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
-    /* Models with experts: choices as in bench/routing.h, [steps, sequences, layers, positions], NULL where nothing
-     * keeps them. A run whose choices were given: by how much its own logits would have others, and how often. */
+    /* Models with experts: choices as in bench/check/routing.h, [steps, sequences, layers, positions], NULL where
+     * nothing keeps them. A run whose choices were given: by how much its own logits would have others, and how often.
+     */
     int64_t of_sequence; /* choices: layers x positions */
     double *choices;
     routing_flips flips;
-    /* FP8, delayed scaling: [steps, tensors]. Of a run that was given scales, how its own differ (bench/scaling.h), of
-     * all steps. */
+    /* FP8, delayed scaling: [steps, tensors]. Of a run that was given scales, how its own differ
+     * (bench/check/scaling.h), of all steps. */
     int64_t tensors;
     double *scale;
     scale_difference scales;
@@ -396,8 +397,8 @@ static inline bool losses_are_positive(const trained *x)
     return positive;
 }
 
-/* r (bench/compare.h) for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name: of
- * it. start NULL: zero. */
+/* r (bench/check/compare.h) for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name:
+ * of it. start NULL: zero. */
 static inline double worst_change(const trained *x, const double *got, const double *want, const double *start,
                                   const char **name)
 {
@@ -418,7 +419,7 @@ static inline double worst_change(const trained *x, const double *got, const dou
     return worst;
 }
 
-/* COMPARE_ALONG (bench/compare.h) for the worst parameter. */
+/* COMPARE_ALONG (bench/check/compare.h) for the worst parameter. */
 static inline double worst_along(const trained *x, const double *got, const double *want)
 {
     double whole = 0.0, worst = 0.0;

@@ -1,8 +1,8 @@
 /* Attention: which engine computes it, cuDNN or own kernels. The launchers are in kernels.h. */
 #pragma once
 #include "machine/cuda/attention/attention_kernels.h"
-#include "machine/kind.h"
-#include "machine/op.h"
+#include "machine/op/op.h"
+#include "machine/queue/kind.h"
 
 /* Under which settings scratch is asked for and operations run, until others are given. Needs no device. */
 void cuda_attention_settings(const machine_tuning *t);

@@ -1,8 +1,8 @@
 /* An operation as a kernel's launcher takes it. C and C++ both take this file (XGSW_EXTERN, on the command line, is how
  * each spells a function of C). */
 #pragma once
-#include "machine/args.h"
-#include "machine/tensor.h"
+#include "machine/op/args.h"
+#include "machine/op/tensor.h"
 #include <cuda_runtime.h>
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* This rank's GPU: which it is, whether it will do, what it is like now. */
 #pragma once
-#include "machine/kind.h"
+#include "machine/queue/kind.h"
 #include "machine/sample/sampler.h"
 
 /* Can this process run on a GPU of its own? If not, why: a clause. Makes its context there. */

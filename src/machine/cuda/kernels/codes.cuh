@@ -1,8 +1,8 @@
 /* Codes of FP8 in registers: four in a word, the first in the lowest byte. */
 #pragma once
 #include "base/fp8.h"
-#include "machine/args.h"
 #include "machine/cuda/kernels/element.cuh"
+#include "machine/op/args.h"
 
 /* Eight bytes of codes. */
 struct __attribute__((may_alias, aligned(8))) code_words {

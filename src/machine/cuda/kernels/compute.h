@@ -3,7 +3,7 @@
  * GPU. */
 #pragma once
 #include "machine/cuda/device/call.h"
-#include "machine/op.h"
+#include "machine/op/op.h"
 
 /* Bytes of scratch the op needs; queues it. */
 size_t cuda_scratch_bytes(const op *o);

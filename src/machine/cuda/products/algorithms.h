@@ -1,7 +1,7 @@
 /* Which of the library's algorithms makes a product: its first answer or the fastest of trials. */
 #pragma once
 #include "machine/cuda/products/product.h"
-#include "machine/kind.h"
+#include "machine/queue/kind.h"
 
 /* The library's first answer that works here. */
 void algorithm_first(product *p, int multiprocessors_left);

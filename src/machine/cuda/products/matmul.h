@@ -2,8 +2,8 @@
  * The launcher, cuda_matmul, is in kernels.h. All of it is process state: what one case has found, the next one knows.
  */
 #pragma once
-#include "machine/kind.h"
-#include "machine/op.h"
+#include "machine/op/op.h"
+#include "machine/queue/kind.h"
 
 /* The product will be run: remembers its shape for cuda_matmul_tune. Needs no device. */
 void cuda_matmul_prepare(const op *o);

@@ -3,8 +3,8 @@
  * the output's format. Of the library's epilogues the bias alone is used: no other fits the models. */
 #include "machine/cuda/products/product.h"
 #include "base/fail.h"
-#include "machine/args.h"
 #include "machine/cuda/device/device.h"
+#include "machine/op/args.h"
 #include <stdio.h>
 
 enum { LARGEST_WORKSPACE = 32 << 20, SMALLEST_WORKSPACE = 64 << 10, SPLITS = 32 };

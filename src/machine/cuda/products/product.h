@@ -2,7 +2,7 @@
 #pragma once
 #include "base/dtype.h"
 #include "machine/cuda/device/libraries.h"
-#include "machine/kind.h"
+#include "machine/queue/kind.h"
 #include <stdbool.h>
 #include <stdint.h>
 

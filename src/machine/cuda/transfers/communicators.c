@@ -11,7 +11,7 @@
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/transfers/thread_blocks.h"
-#include "machine/kind.h"
+#include "machine/queue/kind.h"
 #include "machine/watch/watch.h"
 #include <stdio.h>
 #include <stdlib.h>

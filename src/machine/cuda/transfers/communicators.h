@@ -1,7 +1,7 @@
 /* NCCL communicators: parts of the world, made when a group is connected and kept for who asks again. */
 #pragma once
 #include "machine/cuda/transfers/nccl_call.h"
-#include "machine/fabric.h"
+#include "machine/op/fabric.h"
 #include "machine/world.h"
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* Transfers among GPUs by NCCL. */
 #pragma once
-#include "machine/op.h"
+#include "machine/op/op.h"
 #include <cuda_runtime.h>
 
 /* Queues the transfer. */

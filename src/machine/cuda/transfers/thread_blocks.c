@@ -8,7 +8,7 @@
  * the GPU would wait until products leave that. */
 #include "machine/cuda/transfers/thread_blocks.h"
 #include "base/fail.h"
-#include "machine/kind.h"
+#include "machine/queue/kind.h"
 
 enum { LINK_BLOCKS = 8, COLLECTIVE_BLOCKS = 16, MOST_BLOCKS = 32 };
 

@@ -1,7 +1,7 @@
 /* Memory that NCCL maps: from its window to the windows of the other ranks copy engines move what is gathered, and no
  * multiprocessor is taken. Of the process, as the communicators are. */
 #pragma once
-#include "machine/fabric.h"
+#include "machine/op/fabric.h"
 
 /* Memory for an arena: where the loaded NCCL can, all of it is a window of every communicator of those groups whose
  * ranks are of this node. Collective over the groups, in one order; as many bytes on all of their ranks, who then

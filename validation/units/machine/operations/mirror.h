@@ -3,7 +3,7 @@
  * with
  * --wrap=op_submit, so that fillers submit through here. */
 #pragma once
-#include "machine/machine.h"
+#include "machine/queue/machine.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

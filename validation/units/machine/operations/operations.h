@@ -4,7 +4,7 @@
 #pragma once
 #include "base/fail.h"
 #include "base/fp8.h"
-#include "machine/submit.h"
+#include "machine/queue/submit.h"
 #include "machine/world.h"
 #include "mirror.h"
 #include <omp.h>

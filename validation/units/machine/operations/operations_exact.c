@@ -1,7 +1,7 @@
 /* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's
  * scalars and the AdamW update. */
 #include "base/random.h"
-#include "machine/op.h"
+#include "machine/op/op.h"
 #include "operations.h"
 
 /* ---- exact sums of squares ---- */

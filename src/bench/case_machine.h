@@ -1,9 +1,0 @@
-/* The machine that a case asks for. */
-#pragma once
-#include "machine/machine.h"
-#include "plan/bench_case.h"
-
-/* Its options on this rank. */
-machine_options case_machine(const bench_case *c);
-/* What transfers have of its device; the same on all ranks. */
-machine_room case_room(const bench_case *c);

@@ -1,0 +1,181 @@
+/* Totals before and after each sum over ranks. */
+#include "bench/check/conservation.h"
+#include "base/fail.h"
+#include "bench/check/replicas.h"
+#include "machine/prove/shadow.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+conserved_steps *conserved_open(const trainer *t, int64_t steps)
+{
+    conserved_steps *k = calloc(1, sizeof *k);
+    if (k) k->slots = steps < CONSERVED_STEPS ? steps : CONSERVED_STEPS, k->length = trainer_totals_length(t);
+    if (k) k->total = calloc((size_t)(k->slots * k->length) + 1, sizeof *k->total);
+    if (k) k->step = calloc((size_t)k->length + 1, sizeof *k->step);
+    if (!k || !k->total || !k->step) FAIL("no memory for the totals of %lld steps", (long long)steps);
+    return k;
+}
+
+void conserved_read(conserved_steps *k, const trainer *t)
+{
+    double *to = &k->total[k->steps % k->slots * k->length];
+    trainer_totals(t, k->steps++, k->step);
+    for (int64_t i = 0; i < k->length; i++) to[i] += k->step[i];
+}
+
+static void close(conserved_steps *k)
+{
+    if (!k) return;
+    free(k->total);
+    free(k->step);
+    free(k);
+}
+
+typedef struct {
+    case_result *r;
+    const trainer *t;
+    conserved_steps *k;
+    double comparisons, largest_squares; /* the latter of all slices before their sums */
+} judging;
+typedef struct {
+    const bucket *b;
+    bucket_sum which;
+    conserved_sum of;
+    int64_t slots;
+} judged_sum;
+
+static int64_t slice_elements(const judged_sum *s, int64_t slice)
+{
+    return slice_begin(s->of.elements, (int)slice + 1) - slice_begin(s->of.elements, (int)slice);
+}
+
+/* Of an all_reduce every rank compares what it has; of what is scattered one compares for all. */
+static bool compares(const judged_sum *s, int64_t slice)
+{
+    return slice_elements(s, slice) > 0 && (!s->of.scatters || s->of.over->rank == 0);
+}
+
+static void count(judging *j, const judged_sum *s)
+{
+    for (int i = 0; i < SUM_SLICES; i++) j->r->conserved.comparisons += compares(s, i) ? s->slots : 0;
+}
+
+/* A result G = g_1 + ... + g_n is off by some e at each place, and the totals differ by D = sum of s e, s being random
+ * signs of which e knows nothing. For |e| <= b it may be signed_sum_limit times sqrt(V), V = sum of b^2. This returns
+ * sqrt(V). Adding up D itself, in double, adds nothing to it.
+ *
+ * Added in FP32 and rounded once: b = h + (n - 1) 2^-24 sum of |g_r|, where h is half a unit in the last place of G, at
+ * most 2^-8 |G| or, of subnormal BF16, 2^-134; of an FP32 result there is no h. (sum of |g_r|)^2 <= n sum of g_r^2.
+ * Roots of sums of squares add up at most: sqrt(V) <= 2^-8 |G| + 2^-134 sqrt(elements) + (n - 1) 2^-24 sqrt(n sum of
+ * g_r^2), where |G| is the root of the sum of squares over the slice.
+ *
+ * Added by NCCL in a type of unit u: n - 1 roundings, each of at most u times a partial sum of some of the ranks. Over
+ * a slice the partial sum's squares add up to no more than those of G, where ranks have much in common, or those of all
+ * g_r, where they have nothing; and roundings of different additions are independent: V = (n - 1) u^2 max(sum of G^2,
+ * sum of g_r^2). */
+static double limit_of(const judged_sum *s, double elements, double squares_before, double squares_after)
+{
+    bool bf16 = s->of.type == BF16;
+    double n = s->of.over->size, unit = bf16 ? 0x1p-8 : 0x1p-24, root = bf16 ? sqrt(elements) * 0x1p-134 : 0.0;
+    if (!s->of.in_fp32) return sqrt(n - 1) * (root + unit * sqrt(fmax(squares_before, squares_after)));
+    return root + (n - 1) * 0x1p-24 * sqrt(n * squares_before) + (bf16 ? unit * sqrt(squares_after) : 0.0);
+}
+
+/* Steps whose totals lie in a slot. */
+static int64_t steps_in(const conserved_steps *k, int64_t slot) { return (k->steps - slot - 1) / k->slots + 1; }
+
+/* i: slot and slice. */
+static void say_failure(const judging *j, const judged_sum *s, int64_t i, const double total[SUM_MOMENTS], double limit)
+{
+    int64_t slot = i / SUM_SLICES;
+    conservation *c = &j->r->conserved;
+    if (c->failed++) return;
+    snprintf(
+        c->sentence, sizeof c->sentence,
+        "step %lld%s, %.48s, sum over %d %s ranks from rank %d, slice %d of %d: %.7g before the sum, %.7g after it, "
+        "limit of the difference %.3g",
+        (long long)slot, steps_in(j->k, slot) > 1 ? " or a later one" : "",
+        j->t->stage.params.row[s->b->first_param].name, s->of.over->size, s->of.over->axis, s->of.over->first,
+        (int)(i % SUM_SLICES), SUM_SLICES, total[BEFORE_SUM], total[AFTER_SUM], limit);
+}
+
+static void compare(judging *j, const judged_sum *s, int64_t i, const slice_totals *before, const slice_totals *after)
+{
+    int64_t owners = s->of.scatters ? s->of.over->size : 1;
+    double elements = (double)(slice_elements(s, i % SUM_SLICES) * owners * steps_in(j->k, i / SUM_SLICES));
+    double limit =
+        limit_of(s, elements, before->of[SLICE_SQUARES], after->of[SLICE_SQUARES]) * signed_sum_limit(j->comparisons);
+    const double total[SUM_MOMENTS] = { before->of[SLICE_SIGNED], after->of[SLICE_SIGNED] };
+    double difference = fabs(total[AFTER_SUM] - total[BEFORE_SUM]), ratio = difference > 0.0 ? difference / limit : 0.0;
+    bool passed = difference <= limit && isfinite(limit);
+    j->largest_squares = fmax(j->largest_squares, before->of[SLICE_SQUARES]);
+    if (!passed && !(isfinite(ratio) && ratio > 1.0)) ratio = (double)INFINITY;
+    if (!passed) say_failure(j, s, i, total, limit);
+    j->r->conserved.worst = fmax(j->r->conserved.worst, ratio);
+}
+
+/* Totals [moments, slots, slices] of this rank become those of all; after an all_reduce each rank's own count. */
+static void judge_sum(judging *j, const judged_sum *s)
+{
+    int64_t n = s->slots * SUM_SLICES;
+    slice_totals *x = calloc(SUM_MOMENTS * (size_t)n + 1, sizeof *x);
+    if (!x) FAIL("no memory to compare sums of %lld steps", (long long)s->slots);
+    for (int64_t i = 0; i < SUM_MOMENTS * s->slots; i++) {
+        sum_moment when = (sum_moment)(i / s->slots);
+        memcpy(&x[i * SUM_SLICES], &j->k->total[i % s->slots * j->k->length + conserved_at(j->t, s->b, s->which, when)],
+               SUM_SLICES * sizeof *x);
+    }
+    world_reduce_group(s->of.over, x->of, (s->of.scatters ? 2 : 1) * n * SLICE_TOTALS, false);
+    for (int64_t i = 0; i < n; i++)
+        if (compares(s, i % SUM_SLICES)) compare(j, s, i, &x[i], &x[n + i]);
+    free(x);
+}
+
+/* Every rank of a group goes through its sums in the same order: they are of one stage. */
+static void each_sum(judging *j, void (*f)(judging *j, const judged_sum *s))
+{
+    const param_table *p = &j->t->stage.params;
+    for (const bucket *b = p->buckets; b < p->buckets + p->bucket_count + (p->head != NULL); b++)
+        for (int which = 0; which < BUCKET_SUMS; which++) {
+            judged_sum s = { .b = b, .which = (bucket_sum)which, .of = conserved_sum_of(j->t, b, (bucket_sum)which) };
+            s.slots = j->k->steps < j->k->slots ? j->k->steps : j->k->slots;
+            if (!s.of.over) continue;
+            f(j, &s);
+        }
+}
+
+/* Totals that are all zero would agree, too. A kernel that adds up nothing is told from gradients that are zero by the
+ * gradient norm, which has an operation of its own. Collective over the world. */
+static void fail_zeros(judging *j)
+{
+    conservation *c = &j->r->conserved;
+    double norm = 0.0;
+    for (int64_t step = 0; step < j->r->completed; step++) norm = fmax(norm, j->r->gradient_norm[step]);
+    world_maximum(&j->largest_squares, 1);
+    if (j->comparisons == 0.0 || j->largest_squares != 0.0 || norm == 0.0 || !j->t || c->failed++) return;
+    c->worst = (double)INFINITY;
+    snprintf(c->sentence, sizeof c->sentence, "all totals are zero, but the gradient norm reaches %.3g", norm);
+}
+
+void conserved_judge(case_result *r, trainer *t)
+{
+    conservation *c = &r->conserved;
+    judging j = { .r = r, .t = t, .k = r->sums };
+    if (t) each_sum(&j, count);
+    double counts[2] = { (double)c->comparisons, 0.0 };
+    world_sum(counts, 1);
+    j.comparisons = counts[0];
+    if (t) each_sum(&j, judge_sum);
+    fail_zeros(&j);
+    replicas_compare(r, t);
+    counts[0] = (double)c->failed;
+    world_sum(counts, 1);
+    world_maximum(&c->worst, 1);
+    world_hear(c->sentence, sizeof c->sentence);
+    c->comparisons = (int64_t)j.comparisons;
+    c->failed = (int64_t)counts[0];
+    close(r->sums);
+    r->sums = NULL;
+}

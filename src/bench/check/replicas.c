@@ -1,0 +1,84 @@
+/* Digests of weights, compared group by group with the first rank's: a copy that differs differs in one of them. */
+#include "bench/check/replicas.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+    case_result *r;
+    const trainer *t;
+    const uint64_t *digest;
+} comparison;
+
+/* A digest in halves that a double has exactly. */
+enum { HALVES = 2 };
+static double half_of(uint64_t digest, int half) { return (double)(uint32_t)(digest >> 32 * half); }
+
+/* The members of a group that hold the same weights, by the digests from one kind to before another; b: NULL on a
+ * member that does not. The group's first rank has them. */
+typedef struct {
+    const bucket *b;
+    const group *g;
+    int from, end;
+} replicas;
+
+static void differ(comparison *c, const replicas *s, int which)
+{
+    static const char *const words[BUCKET_DIGESTS] = { "", ", transposed", ", as gathered" };
+    conservation *to = &c->r->conserved;
+    if (to->unequal++) return;
+    snprintf(to->unequal_sentence, sizeof to->unequal_sentence,
+             "after the last step the weights of %.60s%s on rank %d are not those of rank %d",
+             c->t->stage.params.row[s->b->first_param].name, words[which], world_rank(), group_world_rank(s->g, 0));
+}
+
+static void compare_within(comparison *c, const replicas *s)
+{
+    const uint64_t *own = c->digest + (s->b ? (s->b - c->t->stage.params.buckets) * BUCKET_DIGESTS : 0);
+    double first[BUCKET_DIGESTS][HALVES] = { { 0.0 } };
+    for (int i = s->from; i < s->end && s->g->rank == 0; i++)
+        for (int half = 0; half < HALVES; half++) first[i][half] = half_of(own[i], half);
+    world_reduce_group(s->g, &first[0][0], BUCKET_DIGESTS * HALVES, false);
+    for (int i = s->from; i < s->end && s->b && s->g->rank > 0; i++) {
+        c->r->conserved.replicas += own[i] != 0;
+        if (half_of(own[i], 0) != first[i][0] || half_of(own[i], 1) != first[i][1]) differ(c, s, i);
+    }
+}
+
+/* Between shard ranks weights that are gathered for use are alike only where they were gathered. */
+static void compare_bucket(comparison *c, const bucket *b)
+{
+    group *const of[] = { b->sum, b->parts, b->holders };
+    for (int i = 0; i < 3; i++) {
+        if (!of[i] || of[i]->size == 1) continue;
+        bool apart = of[i] == b->parts && b->gathered_for_use;
+        compare_within(c, &(replicas){ b, of[i], apart ? DIGEST_GATHERED : DIGEST_HELD, BUCKET_DIGESTS });
+    }
+}
+
+/* A tied embedding's ends: the first stage and the last. */
+static void compare_ends(comparison *c)
+{
+    const group *stages = &c->t->mesh->axis[AXIS_PIPELINE];
+    if (c->t->given->model.tied_embedding && stages->size > 1)
+        compare_within(c, &(replicas){ c->t->stage.params.looked_up, stages, DIGEST_HELD, DIGEST_GATHERED });
+}
+
+void replicas_compare(case_result *r, trainer *t)
+{
+    conservation *to = &r->conserved;
+    const param_table *p = t ? &t->stage.params : NULL;
+    uint64_t *digest = calloc(t ? (size_t)tensor_elements(&t->digests) + 1 : 1, sizeof *digest);
+    comparison c = { r, t, digest };
+    if (!digest) FAIL("no memory for the digests of weights");
+    if (t) trainer_digest_weights(t, digest);
+    for (int i = 0; t && i < p->bucket_count; i++) compare_bucket(&c, &p->buckets[i]);
+    if (t) compare_ends(&c);
+    free(digest);
+    double counts[2] = { (double)to->replicas, (double)to->unequal };
+    world_sum(counts, 2);
+    world_hear(to->unequal_sentence, sizeof to->unequal_sentence);
+    to->replicas = (int64_t)counts[0];
+    to->unequal = (int64_t)counts[1];
+}

@@ -1,0 +1,157 @@
+/* Routing, checked. */
+#include "bench/check/routing.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { CODES = 256 }; /* of one choice: -128 .. 127 */
+
+static const mixture *mixture_of(const trainer *t) { return &t->stage.work.experts; }
+static int64_t layers_of(const trainer *t) { return mixture_of(t)->choices.dim[1]; }
+
+/* One router's decisions in one microbatch, to read. */
+typedef struct {
+    tensor logits, choices;
+    int64_t tokens, experts;
+} decisions;
+
+static decisions decisions_open(const trainer *t, int64_t microbatch, int64_t layer)
+{
+    const mixture *x = mixture_of(t);
+    decisions d = { .logits = machine_view(t->machine, mixture_logits(x, microbatch, layer)),
+                    .choices = machine_view(t->machine, mixture_choices(x, microbatch, layer)) };
+    d.tokens = d.logits.dim[0];
+    d.experts = d.logits.dim[1];
+    return d;
+}
+
+static void decisions_close(const trainer *t, decisions *d)
+{
+    machine_view_end(t->machine, &d->logits);
+    machine_view_end(t->machine, &d->choices);
+}
+
+static int32_t choice_at(const decisions *d, int64_t i) { return ((const int32_t *)d->choices.data)[i]; }
+static float logit_at(const decisions *d, int64_t token, int64_t e)
+{
+    return (float)tensor_value(&d->logits, token * d->experts + e);
+}
+
+/* ---- from the mesh to the references ---- */
+
+/* A choice of an expert that there is, as a number that is not 0. */
+static double code_of(int32_t choice, int64_t experts)
+{
+    int64_t expert = choice_expert(choice) % experts;
+    return (double)(CODES / 2 + (choice < 0 ? choice_dropped((int32_t)expert) : expert));
+}
+static int32_t choice_of(int64_t code) { return (int32_t)(code % CODES - CODES / 2); }
+
+/* Which layer of the model the stage's layer is. */
+static int64_t model_layer(const mixture *x, int64_t layer)
+{
+    const chunk_extent *e = x->chunk;
+    for (; layer >= e->layers; e++) layer -= e->layers;
+    return e->first_layer + layer;
+}
+
+void routing_collect(const trainer *t, int64_t sequence, double *codes)
+{
+    const bench_case *c = t->given;
+    const mesh *m = t->mesh;
+    int64_t b = c->micro_batch, microbatch = sequence / b / t->stage.data_ranks;
+    if (sequence / b % t->stage.data_ranks != t->stage.data_rank) return;
+    const capacity_groups g = { c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_CONTEXT], c->strips };
+    int rank = m->at[AXIS_CONTEXT] * g.tensor + m->at[AXIS_TENSOR];
+    for (int64_t l = 0; l < layers_of(t); l++) {
+        decisions d = decisions_open(t, microbatch, l);
+        double *of_layer = codes + model_layer(mixture_of(t), l) * c->model.sequence;
+        for (int64_t i = 0; i < d.tokens / b; i++) {
+            int64_t at = CHOICES * (i * b + sequence % b);
+            of_layer[mixture_position(&g, c->model.sequence, rank, i)] =
+                code_of(choice_at(&d, at), d.experts) + CODES * code_of(choice_at(&d, at + 1), d.experts);
+        }
+        decisions_close(t, &d);
+    }
+}
+
+static void read_codes(const double *codes, int64_t n, int32_t *choice)
+{
+    for (int64_t i = 0; i < n; i++) {
+        choice[CHOICES * i] = choice_of((int64_t)codes[i]);
+        choice[CHOICES * i + 1] = choice_of((int64_t)codes[i] / CODES);
+    }
+}
+
+void routing_write(const trainer *t, int64_t microbatch, const double *codes)
+{
+    for (int64_t l = 0; l < layers_of(t); l++) {
+        tensor to = mixture_choices(mixture_of(t), microbatch, l);
+        read_codes(codes + l * to.dim[0], to.dim[0], to.data);
+    }
+}
+
+/* Of all ranks. */
+static void share_codes(const trainer *t, int64_t sequence, double *codes, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) codes[i] = 0.0;
+    if (t) routing_collect(t, sequence, codes);
+    world_sum(codes, n);
+}
+
+/* Sequence r + ranks m is microbatch m of rank r's reference. */
+void routing_give(const trainer *t, reference of[], int references)
+{
+    const bench_case *c = &of[0].given;
+    int64_t n = c->model.layers * c->model.sequence;
+    double *codes = reference_doubles(n);
+    for (int64_t s = 0; s < c->global_batch; s++) {
+        share_codes(t, s, codes, n);
+        for (int i = 0; s % world_ranks() == world_rank() && i < references; i++)
+            routing_write(&of[i].trainer, s / world_ranks(), codes);
+    }
+    free(codes);
+}
+
+int32_t *routing_calibration(const trainer *t, const bench_case *check)
+{
+    int64_t n = check->model.layers * check->model.sequence, share = check->global_batch / world_ranks() + 1;
+    double *codes = reference_doubles(n);
+    int32_t *choices = calloc((size_t)(share * n * CHOICES), sizeof *choices);
+    if (!choices) FAIL("no memory for the choices of a calibration");
+    for (int64_t s = 0; s < check->global_batch; s++) {
+        share_codes(t, s, codes, n);
+        if (s % world_ranks() == world_rank()) read_codes(codes, n, choices + s / world_ranks() * n * CHOICES);
+    }
+    free(codes);
+    return choices;
+}
+
+/* ---- as the references would have it ---- */
+
+/* By how much the largest logit that was not chosen exceeds the smaller one that was. */
+static double excess(const decisions *d, int64_t token)
+{
+    int32_t a = choice_expert(choice_at(d, CHOICES * token)), b = choice_expert(choice_at(d, CHOICES * token + 1));
+    double chosen = fmin(logit_at(d, token, a), logit_at(d, token, b)), other = -INFINITY;
+    for (int64_t e = 0; e < d->experts; e++)
+        if (e != a && e != b) other = fmax(other, logit_at(d, token, e));
+    return other - chosen;
+}
+
+routing_flips routing_compare(const trainer *t)
+{
+    routing_flips f = { 0 };
+    for (int64_t m = 0; m < t->given->microbatches; m++)
+        for (int64_t l = 0; l < layers_of(t); l++) {
+            decisions d = decisions_open(t, m, l);
+            for (int64_t token = 0; token < d.tokens; token++) {
+                double margin = excess(&d, token);
+                f.flips += margin > 0.0;
+                f.margin = fmax(f.margin, margin);
+            }
+            decisions_close(t, &d);
+        }
+    return f;
+}

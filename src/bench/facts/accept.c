@@ -1,0 +1,155 @@
+/* Expectations. */
+#include "bench/facts/accept.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "plan/catalogue/catalogue.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool accept_expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
+
+double accept_published(const bench_case *c, const char *device)
+{
+    const recipe_row *cell = c->recipe_layout ? recipe_origin(c, device) : NULL;
+    return cell ? tokens_per_second(cell->sequence, cell->global_batch, cell->step_seconds) : (double)NAN;
+}
+
+double accept_expected(const bench_case *c, const char *device)
+{
+    if (c->expect == EXPECT_REFERENCE) return accept_published(c, device);
+    return c->expect > 0.0 ? c->expect : (double)NAN;
+}
+
+const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT])
+{
+    double expected = accept_expected(c, device);
+    if (isnan(expected)) snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case on this device");
+    else snprintf(text, EXPECTED_TEXT, "%.1f tokens/s less %.15g %%", expected, 100.0 * c->tolerance);
+    return text;
+}
+
+/* Behind what the sentence has. */
+static void add_reason(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_reason(case_result *r, const char *format, ...)
+{
+    size_t used = strlen(r->not_accepted), room = sizeof r->not_accepted - used;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(r->not_accepted + used, room, format, arguments);
+    va_end(arguments);
+}
+
+/* "NOT VALID: check off; and 1 more reason". */
+static void add_list(case_result *r, const char *word, const char *first, int count)
+{
+    add_reason(r, "%s%s%s%s", r->not_accepted[0] ? "; " : "", word, first[0] ? ": " : "", first);
+    if (count > 1) add_reason(r, "; and %d more reason%s", count - 1, plural(count - 1));
+}
+
+static void against_speed(case_result *r)
+{
+    char expected[EXPECTED_TEXT];
+    accept_text(r->given, r->device, expected);
+    if (isnan(r->expected_tokens_per_second)) add_reason(r, "expected is %s", expected);
+    else if (r->tokens_per_second < (1.0 - r->given->tolerance) * r->expected_tokens_per_second)
+        add_reason(r, "%.1f tokens/s, expected %s", r->tokens_per_second, expected);
+}
+
+/* The most decisive reason first: what was computed is wrong or nothing, there is nothing to expect, it is too slow, it
+ * is not VALID. The speed of what is wrong does not matter. */
+static void find_reasons(case_result *r)
+{
+    switch (r->verdict) {
+    case VERDICT_FAILED: add_list(r, "FAILED", r->fail_reason[0], r->fail_reasons); break;
+    case VERDICT_SKIPPED: add_list(r, "SKIPPED", r->skipped, 1); break;
+    case VERDICT_INTERRUPTED: add_list(r, "INTERRUPTED", r->stopped_by, 1); break;
+    default: against_speed(r);
+    }
+    if (r->verdict == VERDICT_PASSED && !r->valid) add_list(r, "NOT VALID", r->invalid_reason[0], r->invalid_reasons);
+}
+
+void accept_case(case_result *r)
+{
+    const bench_case *c = r->given;
+    r->expected_tokens_per_second = accept_expected(c, r->device);
+    r->acceptance = ACCEPTANCE_NONE;
+    r->not_accepted[0] = 0;
+    if (!accept_expects(c)) return;
+    find_reasons(r);
+    r->acceptance = r->not_accepted[0] ? ACCEPTANCE_NO : c->repeat < c->repeats ? ACCEPTANCE_LATER : ACCEPTANCE_YES;
+}
+
+/* Keeps "case 3: spread ..." of the first case for which it is called with a reason. */
+static void keep_first(char first[FINAL_REASON], const case_result *r, const char *reason)
+{
+    if (!first[0] && reason[0]) snprintf(first, FINAL_REASON, "case %d: %s", r->given->number, reason);
+}
+
+void accept_count(final_counts *n, const case_result *r, bool stopped)
+{
+    bool missed = r->acceptance == ACCEPTANCE_NO;
+    n->passed += r->verdict == VERDICT_PASSED;
+    n->unchecked += r->verdict == VERDICT_PASSED && r->given->check == CHECK_OFF;
+    n->failed += r->verdict == VERDICT_FAILED;
+    n->skipped += r->verdict == VERDICT_SKIPPED;
+    n->interrupted += r->verdict == VERDICT_INTERRUPTED;
+    n->valid += r->valid;
+    n->stopped |= stopped;
+    n->expecting += r->acceptance != ACCEPTANCE_NONE;
+    n->missed += missed && !stopped;
+    n->lacking += !r->valid && !stopped;
+    if (r->fail_reasons) keep_first(n->first_failed, r, r->fail_reason[0]);
+    if (r->verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->skipped);
+    else if (r->invalid_reasons) keep_first(n->first_invalid, r, r->invalid_reason[0]);
+    keep_first(n->stopped_by, r, r->stopped_by);
+    keep_first(n->not_accepted, r, missed && !stopped ? r->not_accepted : "");
+}
+
+static bool has_failed(const final_counts *n) { return n->failed || (n->strict && n->lacking); }
+
+int accept_status(const final_counts *n)
+{
+    bool trained = n->passed + n->interrupted > 0;
+    if (has_failed(n) || n->missed) return STATUS_FAILED;
+    return n->stopped ? STATUS_STOPPED : trained ? STATUS_PASSED : STATUS_NOTHING;
+}
+
+/* "8 of 10 cases computed correctly, 7 results VALID, 1 SKIPPED, 1 not checked". Returns text. */
+static const char *counts_text(const final_counts *n, char text[FINAL_REASON])
+{
+    int cases = n->passed + n->failed + n->interrupted + n->skipped;
+    char skipped[32] = "", unchecked[32] = "";
+    if (n->skipped) snprintf(skipped, sizeof skipped, ", %d SKIPPED", n->skipped);
+    if (n->unchecked) snprintf(unchecked, sizeof unchecked, ", %d not checked", n->unchecked);
+    snprintf(text, FINAL_REASON, "%d of %d case%s computed correctly, %d result%s VALID%s%s", n->passed - n->unchecked,
+             cases, plural(cases), n->valid, plural(n->valid), skipped, unchecked);
+    return text;
+}
+
+/* Why it is FAILED: what is wrong, or what --strict does not forgive. */
+static const char *failed_text(const final_counts *n)
+{
+    if (n->first_failed[0]) return n->first_failed;
+    return n->first_invalid[0] ? n->first_invalid : n->first_skipped;
+}
+
+/* A run that stopped between two cases has interrupted none. */
+static const char *stop_text(const final_counts *n) { return n->stopped_by[0] ? n->stopped_by : n->first_skipped; }
+
+const char *accept_line(const final_counts *n, char line[ACCEPT_LINE])
+{
+    char counts[FINAL_REASON];
+    const char *wrong = has_failed(n) ? failed_text(n) : n->not_accepted;
+    counts_text(n, counts);
+    if (n->expecting && wrong[0]) snprintf(line, ACCEPT_LINE, "NOT ACCEPTED: %s; %s", wrong, counts);
+    else if (n->failed) snprintf(line, ACCEPT_LINE, "FAILED: %s; %s", wrong, counts);
+    else if (has_failed(n)) snprintf(line, ACCEPT_LINE, "FAILED, as --strict asks: %s; %s", wrong, counts);
+    else if (n->stopped) snprintf(line, ACCEPT_LINE, "INTERRUPTED: %s; %s", stop_text(n), counts);
+    else if (!n->passed) snprintf(line, ACCEPT_LINE, "NOTHING TRAINED: %s", n->first_skipped);
+    else if (n->expecting) snprintf(line, ACCEPT_LINE, "ACCEPTED: %s", counts);
+    else if (!n->valid) snprintf(line, ACCEPT_LINE, "PASSED, but no result is VALID: %s; %s", n->first_invalid, counts);
+    else snprintf(line, ACCEPT_LINE, "PASSED: %s", counts);
+    return line;
+}

@@ -1,0 +1,193 @@
+/* The rows of what a case has several of: steps, ranks, devices, samples, operations, transfers, checks. */
+#include "bench/facts/field_rows.h"
+
+/* Where a value lies: in a check; in every entry of a list. */
+#define CHECK(member) .offset = offsetof(check_result, member)
+#define LIST(list) .listed = true, .offset = offsetof(case_result, list), .stride = sizeof(*((case_result *)0)->list)
+#define SPAN(member) LIST(spans), .in_list = offsetof(span, member), .per = PER_SPAN
+#define RANK_TABLE(table) PER_STEP, .across = PER_RANK, LIST(rank_table[table])
+#define PACE(member) LIST(pace), .in_list = offsetof(rank_pace, member), .per = PER_RANK
+#define DEVICE(when, member)                                                                                           \
+    .listed = true, .offset = offsetof(case_result, devices), .stride = 2 * sizeof(machine_device),                    \
+    .in_list = (when) * sizeof(machine_device) + offsetof(machine_device, member), .per = PER_RANK
+#define SAMPLE(member) LIST(samples.list), .in_list = offsetof(ranked_sample, member), .per = PER_SAMPLE
+
+static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
+static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
+static const char *fp8_word(const void *at) { return fp8_kind_name(*(const fp8_kind *)at); }
+static const char *memory_word(const void *at) { return arena_kind_name(*(const arena_kind *)at); }
+
+/* Warm-up first. */
+static const field of_steps[] = {
+    { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
+    { "step_seconds", "s", "of the slowest rank", FIELD_REAL, PER_STEP, LIST(step_seconds) },
+    { "losses", "1", "mean of the global batch", FIELD_REAL, PER_STEP, LIST(loss) },
+    { "gradient_norms", "1", "before clipping", FIELD_REAL, PER_STEP, LIST(gradient_norm) },
+    { "learning_rates", "1", "as used", FIELD_REAL, PER_STEP, LIST(learning_rate) },
+    { "balance_losses", "1", "of experts, summed over layers, mean of the global batch; not in losses", FIELD_REAL,
+      PER_STEP, LIST(routed[ROUTED_BALANCE]) },
+    { "choices_dropped", "1", "of experts, beyond the capacity, in all layers", FIELD_REAL, PER_STEP,
+      LIST(routed[ROUTED_DROPS]) },
+    { "expert_loads_least", "1", "choices of the expert of a layer that has least, before dropping", FIELD_REAL,
+      PER_STEP, LIST(routed[ROUTED_LEAST]) },
+    { "expert_loads_most", "1", "of the one that has most", FIELD_REAL, PER_STEP, LIST(routed[ROUTED_MOST]) },
+    { "expert_loads_variation", "1", "standard deviation over all layers' experts / mean", FIELD_REAL, PER_STEP,
+      LIST(routed[ROUTED_VARIATION]) },
+};
+
+static const field of_ranks[] = {
+    { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
+    { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
+    { "rank_seconds", "s", "each rank's step", FIELD_REAL, PER_STEP, .across = PER_RANK, LIST(rank_seconds) },
+    { "computing_seconds", "s", "of operations that waited for nobody", FIELD_REAL, RANK_TABLE(RANK_COMPUTING) },
+    { "run_delay_seconds", "s", "its processor ran others while it computed; host", FIELD_REAL,
+      RANK_TABLE(RANK_RUN_DELAY) },
+    { "late_seconds", "s", "another of its groups was longer in collectives", FIELD_REAL, RANK_TABLE(RANK_LATE) },
+    { "waiting_tensor", "s", "nothing could run but transfers on the axis", FIELD_REAL,
+      RANK_TABLE(RANK_WAITING_TENSOR) },
+    { "waiting_context", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_CONTEXT) },
+    { "waiting_expert", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_EXPERT) },
+    { "waiting_shard", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_SHARD) },
+    { "waiting_pipeline", "s", "the same", FIELD_REAL, RANK_TABLE(RANK_WAITING_PIPELINE) },
+    { "waiting_gradient", "s", "the same, data x context", FIELD_REAL, RANK_TABLE(RANK_WAITING_GRADIENT) },
+    { "waiting_all", "s", "the same, sums of a few numbers over all ranks or all that hold a model", FIELD_REAL,
+      RANK_TABLE(RANK_WAITING_ALL) },
+    { "computing_flops", "flop", "that the rank was given in the timed steps", FIELD_REAL, PACE(flops) },
+    { "computing_bytes", "bytes", "of operands, of operations that it was given", FIELD_REAL, PACE(bytes) },
+    { "peers", "1", "other ranks that were given the same", FIELD_INTEGER, PACE(peers) },
+    { "excess", "1", "of its own computing over its peers', of the timed steps", FIELD_REAL, PACE(excess) },
+    { "excess_error", "1", "standard error of that", FIELD_REAL, PACE(error) },
+};
+
+/* As the timed steps begin, and as they end. */
+static const field of_devices[] = {
+    { "clock_at_begin", "Hz", "each rank's", FIELD_KNOWN, DEVICE(0, clock_hertz) },
+    { "clock_at_end", "Hz", "each rank's", FIELD_KNOWN, DEVICE(1, clock_hertz) },
+    { "power_at_begin", "W", "each rank's", FIELD_KNOWN, DEVICE(0, power_watts) },
+    { "power_at_end", "W", "each rank's", FIELD_KNOWN, DEVICE(1, power_watts) },
+    { "throttled_at_begin", NULL, "why", FIELD_TEXT, DEVICE(0, throttle_reasons) },
+    { "throttled_at_end", NULL, "why", FIELD_TEXT, DEVICE(1, throttle_reasons) },
+};
+
+/* Of the timed steps; what counts, counts from a rank's first sample. Of the node: its first rank's alone. */
+static const field of_samples[] = {
+    { "rank", "1", "whose", FIELD_INTEGER, SAMPLE(rank) },
+    { "seconds", "s", "since the rank's first", FIELD_REAL, SAMPLE(now.seconds) },
+    { "clock", "Hz", "of the device", FIELD_REAL, SAMPLE(now.clock_hertz) },
+    { "temperature", "degC", "of the device", FIELD_REAL, SAMPLE(now.temperature) },
+    { "power", "W", "of the device", FIELD_REAL, SAMPLE(now.power_watts) },
+    { "device_energy", "J", "of the device", FIELD_REAL, SAMPLE(now.device_joules) },
+    { "clock_events", "1", "NVML's bits of why the clock is what it is; -1: not told", FIELD_INTEGER,
+      SAMPLE(now.events) },
+    { "core_clock", "Hz", "mean of up to 16 cores of the node", FIELD_REAL, SAMPLE(now.core_hertz) },
+    { "load", "1", "processes and threads of the node that run or could run", FIELD_REAL, SAMPLE(now.load) },
+    { "busy_seconds", "s", "of the cores that the node's ranks may use", FIELD_REAL, SAMPLE(now.busy_seconds) },
+    { "package_energy", "J", "of the node's processors", FIELD_REAL, SAMPLE(now.package_joules) },
+    { "own_seconds", "s", "of cores, that the rank used", FIELD_REAL, SAMPLE(now.own_seconds) },
+};
+
+/* Rank 0, the timed steps. */
+static const field of_phases[] = {
+    { "name", NULL, "of the phase", FIELD_LABEL, PER_PHASE, .word = phase_word },
+    { "seconds", "s", "of operations that compute", FIELD_REAL, PER_PHASE, EACH(tally.phase_seconds, ) },
+};
+static const field of_operations[] = {
+    { "name", NULL, "of the kind of operation", FIELD_LABEL, PER_OPERATION, .word = operation_word },
+    { "count", "1", "submitted", FIELD_COUNT, PER_OPERATION, EACH(tally.kind, .count) },
+    { "flops", "flop", "that the mathematics needs", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .flops) },
+    { "bytes", "bytes", "of operands", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .bytes) },
+    { "seconds", "s", "of execution", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .seconds) },
+};
+static const field of_transfers[] = {
+    { "axis", NULL, "of the mesh", FIELD_NAME, PER_AXIS, EACH(tally.axis, .axis) },
+    { "messages", "1", "submitted", FIELD_COUNT, PER_AXIS, EACH(tally.axis, .messages) },
+    { "bytes", "bytes", "of operands", FIELD_REAL, PER_AXIS, EACH(tally.axis, .bytes) },
+    { "exposed_seconds", "s", "in which the compute queue waited for it", FIELD_REAL, PER_AXIS,
+      EACH(tally.axis, .exposed_seconds) },
+};
+
+/* Rank 0, the timed steps. A starved transfer shows. */
+static const field of_transfer_kinds[] = {
+    { "name", NULL, "axis and kind", FIELD_TEXT, PER_TRANSFER, EACH(tally.transfer, .name) },
+    { "messages", "1", "submitted", FIELD_COUNT, PER_TRANSFER, EACH(tally.transfer, .messages) },
+    { "bytes", "bytes", "one way over the rank's link", FIELD_REAL, PER_TRANSFER, EACH(tally.transfer, .bytes) },
+    { "seconds", "s", "of execution, waits included", FIELD_REAL, PER_TRANSFER, EACH(tally.transfer, .seconds) },
+    { "bytes_per_second", "bytes/s", "bytes of these seconds", FIELD_REAL, PER_TRANSFER,
+      EACH(tally.transfer, .bytes_per_second) },
+};
+
+/* Rank 0's last step, in order of completion; seconds since its first operation began. */
+static const field of_spans[] = {
+    { "begin", "s", "of execution", FIELD_REAL, SPAN(begin) },
+    { "end", "s", "of execution", FIELD_REAL, SPAN(end) },
+    { "queue", "1", "its number", FIELD_INTEGER, SPAN(queue) },
+    { "layer", "1", "-1: of none", FIELD_INTEGER, SPAN(origin.layer) },
+    { "microbatch", "1", "-1: of none", FIELD_COUNT, SPAN(origin.microbatch) },
+    { "operation", NULL, "its kind", FIELD_WORD, SPAN(kind), .word = operation_word },
+    { "name", NULL, "of what it computes", FIELD_NAME, SPAN(origin.name) },
+    { "phase", NULL, "of the step", FIELD_WORD, SPAN(origin.phase), .word = phase_word },
+};
+
+static const field of_memory[] = {
+    { "name", NULL, "what it is for", FIELD_LABEL, PER_MEMORY_KIND, .word = memory_word },
+    { "bytes", "bytes", "of rank 0's arena", FIELD_BYTES, PER_MEMORY_KIND, EACH(bytes_by_kind, ) },
+};
+
+/* All ranks', of the timed steps. */
+static const field of_fp8[] = {
+    { "name", NULL, "of the kind of tensor", FIELD_LABEL, PER_FP8_KIND, .word = fp8_word },
+    { "underflowed", "1", "part of the values that became 0", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .underflowed) },
+    { "saturated", "1", "part that became the format's largest number", FIELD_REAL, PER_FP8_KIND,
+      EACH(fp8, .saturated) },
+    { "scale_least", "1", "smallest scale of a tensor", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .scale_least) },
+    { "scale_most", "1", "largest", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .scale_most) },
+};
+
+/* Tensor number (layer x 4 + product) x 3 + kind; products in the order of a layer. */
+static const field of_fp8_tensors[] = {
+    { "scales", "1", "of a step and tensor: what its values were multiplied by; of current scaling the least",
+      FIELD_REAL, PER_STEP, .across = PER_FP8_TENSOR, LIST(fp8_scale) },
+};
+
+static const field of_check[] = {
+    { "done", NULL, "the check model was trained", FIELD_FLAG, CHECK(done) },
+    { "passed", NULL, "the residual is below 16, and there are no differences", FIELD_FLAG, CHECK(passed) },
+    { "residual", "1", "the largest of the parts below: worst ratio to its limit x 16", FIELD_REAL, CHECK(residual) },
+    { "loss", "1", "of losses", FIELD_REAL, CHECK(loss) },
+    { "gradient_first", "1", "of the first step's gradients", FIELD_REAL, CHECK(gradient_first) },
+    { "gradient_fourth", "1", "of the fourth step's gradients", FIELD_REAL, CHECK(gradient_fourth) },
+    { "along", "1", "of the first step's gradients, their parts along the reference's; FP8", FIELD_REAL, CHECK(along) },
+    { "weights", "1", "of the weights after it", FIELD_REAL, CHECK(weights) },
+    { "routing", "1", "of the choices of experts", FIELD_REAL, CHECK(routing) },
+    { "flips", "1", "choices that a reference would have made otherwise", FIELD_COUNT, CHECK(flips) },
+    { "margin", "1", "of these, the largest difference of two logits", FIELD_REAL, CHECK(margin) },
+    { "scales", "1", "of the scales of FP8", FIELD_REAL, CHECK(scales) },
+    { "scale_flips", "1", "scales that the reference would have made otherwise", FIELD_COUNT, CHECK(scale_flips) },
+    { "seconds", "s", "the check's cost", FIELD_REAL, CHECK(seconds) },
+    { "worst", NULL, "parameter, step and rank of the residual", FIELD_TEXT, CHECK(worst) },
+    { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, CHECK(faults) },
+    { "struck", NULL, "the operation that it struck", FIELD_TEXT, CHECK(struck) },
+    { "transfers", "1", "that were proven", FIELD_COUNT, CHECK(transfers) },
+    { "differing", "1", "sums over ranks, kinds of transfers on an axis, and runs that differ", FIELD_COUNT,
+      CHECK(differing) },
+    { "difference", NULL, "the first of them", FIELD_TEXT, CHECK(difference) },
+    { "digest", NULL, "of the losses, norms and final weights of all ranks", FIELD_TEXT, CHECK(digest) },
+};
+
+static const field_group groups[] = {
+    { "steps", LINE_FLAT, "step_seconds", { "step" }, FIELDS(of_steps) },
+    { "ranks", LINE_ABSENT, "rank_seconds", { "step", "rank" }, FIELDS(of_ranks) },
+    { "devices", LINE_ABSENT, FIELDS(of_devices) },
+    { "samples", LINE_ABSENT, FIELDS(of_samples) },
+    { "phases", LINE_ROWS, "seconds", { "." }, FIELDS(of_phases) },
+    { "operations", LINE_ROWS, "seconds", { "." }, FIELDS(of_operations) },
+    { "transfers", LINE_ROWS, FIELDS(of_transfers) },
+    { "transfer_kinds", LINE_ROWS, FIELDS(of_transfer_kinds) },
+    { "spans", LINE_ABSENT, "end", { "begin" }, FIELDS(of_spans) },
+    { "fp8", LINE_ROWS, FIELDS(of_fp8) },
+    { "fp8_tensors", LINE_ABSENT, FIELDS(of_fp8_tensors) },
+    { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
+    { "check_model", LINE_OBJECT, .offset = offsetof(case_result, check), FIELDS(of_check) },
+};
+
+const field_list part_fields = { groups, sizeof groups / sizeof *groups };

@@ -1,0 +1,23 @@
+/* The run rules: what a VALID result may not have, and which result is comparable with a published one. VALID
+ * depends on the version of the rules. validation/RULES.md explains them; validation/validate/rules.py derives them
+ * again from the record. Whoever changes a rule or a limit changes all three, and the version. */
+#pragma once
+#include "bench/facts/result.h"
+
+/* A change of a rule or a limit raises the second number. */
+#define RULES_VERSION "xgsw-2.3"
+/* A mean of fewer steps depends on single ones, and a tenth of fewer is no step. */
+enum { LEAST_STEPS = 10 };
+/* The limit of the 90th over the 10th percentile of the step times. An undisturbed machine stays within a few percent,
+ * so something disturbed steps that differ by a fifth. */
+#define SPREAD_LIMIT 1.2
+/* Of the medians of the window's halves, either way: what still warms up or slows down by a tenth within the window has
+ * no speed yet, and a longer run would tell another. */
+#define DRIFT_LIMIT 1.1
+
+/* Adds a reason for every rule that is broken whatever machine the case runs on: of r only `given` is read. */
+void rules_foresee(case_result *r);
+/* Adds a reason for every rule that the case breaks; its numbers are summarized. On all ranks alike. */
+void rules_apply(case_result *r);
+/* Is the result, whose verdict is known, comparable with a published one, and with which, or why not? */
+void rules_compare(case_result *r);

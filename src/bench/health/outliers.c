@@ -1,0 +1,86 @@
+/* Ranks beside their peers. */
+#include "bench/health/outliers.h"
+#include "base/fail.h"
+#include "bench/facts/statistics.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* LIMIT: see validation/measured/slow-host.txt for the spread of clean runs. ERRORS: standard errors of nine degrees of
+ * freedom; by chance one comparison in 130 exceeds three of them, and then has to exceed the limit, too. */
+static const double LIMIT = 0.1, ERRORS = 3.0, WORK_ALIKE = 0.01;
+
+static bool alike(double a, double b) { return fabs(a - b) <= WORK_ALIKE * fmax(a, b); }
+static bool are_peers(const rank_pace *a, const rank_pace *b)
+{
+    return alike(a->flops, b->flops) && alike(a->bytes, b->bytes);
+}
+
+/* Ranks of one kind of work. */
+typedef struct {
+    int count, *rank;
+    double *sorted; /* their seconds of a step */
+} kind;
+
+/* Those whose work is that of `first`, which comes first among them, and that are of no other kind. */
+static void list_kind(rank_pace *pace, int ranks, int first, kind *k)
+{
+    k->count = 0;
+    for (int r = first; r < ranks; r++)
+        if (pace[r].peers < 0 && are_peers(&pace[first], &pace[r])) k->rank[k->count++] = r;
+    for (int i = 0; i < k->count; i++) pace[k->rank[i]].peers = k->count - 1;
+}
+
+/* Of n sorted numbers without the one at `place`. */
+static double median_of_others(const double *sorted, int n, int place)
+{
+    int low = (n - 2) / 2, high = (n - 1) / 2;
+    return 0.5 * (sorted[low + (low >= place)] + sorted[high + (high >= place)]);
+}
+
+/* What a rank's blocks add up to. */
+typedef struct {
+    double own[BLOCKS], peers[BLOCKS];
+} block_sums;
+
+/* own: of all ranks, in a step of that block. */
+static void add_step(const kind *k, const double *own, int block, block_sums *sums)
+{
+    for (int i = 0; i < k->count; i++) k->sorted[i] = own[k->rank[i]];
+    sort_numbers(k->sorted, k->count);
+    for (int i = 0; i < k->count; i++) {
+        double x = own[k->rank[i]];
+        sums[k->rank[i]].own[block] += x;
+        sums[k->rank[i]].peers[block] += median_of_others(k->sorted, k->count, (int)place_in(k->sorted, k->count, x));
+    }
+}
+
+static void judge(rank_pace *p, const block_sums *s)
+{
+    double own = 0.0, peers = 0.0, squares = 0.0;
+    for (int b = 0; b < BLOCKS; b++) own += s->own[b], peers += s->peers[b];
+    double mean = (own - peers) / BLOCKS;
+    for (int b = 0; b < BLOCKS; b++) squares += pow(s->own[b] - s->peers[b] - mean, 2.0);
+    p->excess = own / peers - 1.0;
+    p->error = sqrt(BLOCKS * squares / (BLOCKS - 1)) / peers;
+}
+
+void find_paces(const double *own, int64_t steps, int ranks, rank_pace *pace)
+{
+    size_t n = (size_t)ranks;
+    kind k = { .rank = malloc(n * sizeof *k.rank), .sorted = malloc(n * sizeof *k.sorted) };
+    block_sums *sums = calloc(n, sizeof *sums);
+    if (!k.rank || !k.sorted || !sums) FAIL("no memory to compare %d ranks", ranks);
+    for (int r = 0; r < ranks; r++) pace[r].excess = pace[r].error = NAN, pace[r].peers = -1;
+    for (int r = 0; r < ranks; r++) {
+        if (pace[r].peers >= 0) continue;
+        list_kind(pace, ranks, r, &k);
+        if (k.count < 2 || steps < BLOCKS) continue;
+        for (int64_t s = 0; s < steps; s++) add_step(&k, own + s * ranks, (int)(s * BLOCKS / steps), sums);
+        for (int i = 0; i < k.count; i++) judge(&pace[k.rank[i]], &sums[k.rank[i]]);
+    }
+    free(k.rank);
+    free(k.sorted);
+    free(sums);
+}
+
+bool pace_is_outlier(const rank_pace *p) { return p->excess - ERRORS * p->error > LIMIT; }

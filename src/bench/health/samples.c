@@ -1,0 +1,128 @@
+/* Counters count from a rank's first sample, so its last one has the sums of the window. */
+#include "bench/health/samples.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a rank brings beside its samples. */
+typedef struct {
+    int64_t count;
+    int cores; /* of its node */
+} share;
+
+/* Rank by rank; each has sent as many as the one that has most. last: of each rank, NULL where it tells no rate. */
+static void list_samples(sample_set *all, const machine_sample *sent, int64_t most, const share *of,
+                         const machine_sample **last)
+{
+    if (!(all->list = calloc((size_t)all->count + 1, sizeof *all->list)))
+        FAIL("no memory for %lld samples", (long long)all->count);
+    ranked_sample *next = all->list;
+    for (int r = 0; next < all->list + all->count; r++) {
+        for (int64_t i = 0; i < of[r].count; i++) *next++ = (ranked_sample){ r, sent[r * most + i] };
+        bool long_enough = of[r].count && next[-1].now.seconds >= SAMPLE_SECONDS;
+        last[r] = long_enough ? &next[-1].now : NULL;
+    }
+}
+
+/* Of the nodes' first ranks, which alone look at packages. */
+static double package_joules(const machine_sample *const *last, int ranks)
+{
+    double sum = 0.0;
+    for (int r = 0; r < ranks; r++)
+        if (world_node(r) == r) sum += last[r] ? last[r]->package_joules : NAN;
+    return sum;
+}
+
+static double device_joules(const machine_sample *const *last, int ranks)
+{
+    double sum = machine_shares_devices() ? NAN : 0.0;
+    for (int r = 0; r < ranks; r++) sum += last[r] ? last[r]->device_joules : NAN;
+    return sum;
+}
+
+static void add_energy(sample_set *all, machine_kind kind, const machine_sample *const *last, int ranks)
+{
+    bool devices = kind == MACHINE_CUDA;
+    all->joules = devices ? device_joules(last, ranks) : package_joules(last, ranks);
+    if (!isnan(all->joules)) all->method = devices ? "NVML's counters of whole boards" : "RAPL's counters of packages";
+}
+
+/* What kept the cores of a node busy beside its ranks. */
+static double others_on(int node, const machine_sample *const *last, int ranks)
+{
+    double cores = last[node] ? last[node]->busy_seconds / last[node]->seconds : NAN;
+    for (int r = node; r < ranks; r++)
+        if (world_node(r) == node) cores -= last[r] ? last[r]->own_seconds / last[r]->seconds : NAN;
+    return cores < 0.0 ? 0.0 : cores;
+}
+
+static void add_others(sample_set *all, const share *of, const machine_sample *const *last, int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        double cores = world_node(r) == r ? others_on(r, last, ranks) : NAN;
+        if (isnan(cores) || cores <= all->others_cores) continue;
+        all->others_cores = cores;
+        all->node_cores = of[r].cores;
+    }
+}
+
+/* On rank 0. */
+static void fold(sample_set *all, machine_kind kind, int ranks, const machine_sample *sent, const share *of)
+{
+    int64_t most = 0;
+    const machine_sample **last = calloc((size_t)ranks + 1, sizeof *last);
+    if (!last) FAIL("no memory for the samples of %d ranks", ranks);
+    for (int r = 0; r < ranks; r++) all->count += of[r].count;
+    for (int r = 0; r < world_ranks(); r++) most = of[r].count > most ? of[r].count : most;
+    list_samples(all, sent, most, of, last);
+    add_energy(all, kind, last, ranks);
+    add_others(all, of, last, ranks);
+    free(last);
+}
+
+/* Each rank brings as many as the one that has most. */
+static void gather(sample_set *all, machine_kind kind, int ranks, const sample_report *own)
+{
+    double most = (double)own->count;
+    world_maximum(&most, 1);
+    const share mine = { own->count, world_node_cores() };
+    machine_sample *part = calloc((size_t)most + 1, sizeof *part);
+    if (!part) FAIL("no memory for %.0f samples", most);
+    if (own->count) memcpy(part, own->list, (size_t)own->count * sizeof *part);
+    share *of = world_gather(&mine, sizeof mine);
+    machine_sample *sent = world_gather(part, (size_t)most * sizeof *part);
+    if (of) fold(all, kind, ranks, sent, of);
+    free(of);
+    free(sent);
+    free(part);
+}
+
+static void say_throttled(sample_set *all, const sample_report *own)
+{
+    if (own->throttled[0])
+        snprintf(all->throttled, sizeof all->throttled, "rank %d: %s, %.0f s after the window began", world_rank(),
+                 own->throttled, own->throttled_at);
+    world_hear(all->throttled, sizeof all->throttled);
+}
+
+static void say_lost(sample_set *all, const sample_report *own)
+{
+    if (own->lost) snprintf(all->lost, sizeof all->lost, "rank %d, whose samples were lost", world_rank());
+    world_hear(all->lost, sizeof all->lost);
+}
+
+void samples_gather(sample_set *all, machine_kind kind, int ranks, sampler *own)
+{
+    sample_report r = own ? sampler_read(own) : (sample_report){ .throttled = "" };
+    double seconds = r.count ? r.list[r.count - 1].seconds : 0.0;
+    double most[] = { r.every, seconds > 0.0 ? r.cost_seconds / seconds : 0.0 };
+    world_maximum(most, 2);
+    *all = (sample_set){ .every = most[0], .cost_share = most[1], .joules = NAN, .method = "", .others_cores = NAN };
+    gather(all, kind, ranks, &r);
+    say_throttled(all, &r);
+    say_lost(all, &r);
+    if (own) sampler_close(own);
+}

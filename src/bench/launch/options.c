@@ -1,0 +1,189 @@
+/* The command line. */
+#include "bench/launch/options.h"
+#include "base/say.h"
+#include "base/text.h"
+#include "plan/bench_case.h"
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST_RANKS = 1 << 20 };
+
+static void read_ranks(options *o, const char *words)
+{
+    for (const char *at = words; !o->mistake[0];) {
+        char *end;
+        long n = strtol(at, &end, 10);
+        if (end == at || n < 1 || n > LARGEST_RANKS || o->rank_counts == OPTION_RANKS || (*end && *end != ','))
+            snprintf(o->mistake, sizeof o->mistake,
+                     "--ranks %.80s: give 1 to %d counts from 1 to %d, separated by commas", words, OPTION_RANKS,
+                     LARGEST_RANKS);
+        else o->ranks[o->rank_counts++] = (int)n;
+        if (!*end) break;
+        at = end + 1;
+    }
+}
+
+static void read_seconds(options *o, const char *word)
+{
+    if (text_real(text_of(word), &o->step_seconds) != NUMBER_READ || o->step_seconds <= 0.0)
+        snprintf(
+            o->mistake, sizeof o->mistake,
+            "--step-seconds %.80s: give the seconds of a measured step of the first case, as in --step-seconds 12.3",
+            word);
+}
+
+static void read_memory(options *o, const char *word)
+{
+    bool read = text_real(text_of(word), &o->device_bytes) == NUMBER_READ && o->device_bytes > 0.0;
+    if (!read)
+        snprintf(o->mistake, sizeof o->mistake,
+                 "--device-memory %.80s: give a device's memory in GB, 10^9 bytes, as in --device-memory 141", word);
+    o->device_bytes *= 1e9;
+}
+
+static void read_json(options *o, const char *word) { o->json = word; }
+
+static void read_replay(options *o, const char *word) { o->replay = word; }
+
+/* Options without a value, and where each is kept. */
+static const struct {
+    const char *name;
+    size_t flag;
+} flags[] = {
+    { "--help", offsetof(options, help) },       { "-h", offsetof(options, help) },
+    { "--version", offsetof(options, version) }, { "--fields", offsetof(options, fields) },
+    { "--dry-run", offsetof(options, dry_run) }, { "--schedule", offsetof(options, schedule) },
+    { "--on-host", offsetof(options, on_host) }, { "--progress", offsetof(options, progress) },
+    { "--strict", offsetof(options, strict) },   { "--verbose", offsetof(options, verbose) },
+};
+
+/* Options with a value, what reads it, and what is said where it is missing. */
+static const struct {
+    const char *name;
+    void (*read)(options *o, const char *word);
+    const char *missing;
+} valued[] = {
+    { "--ranks", read_ranks, "a count, as in --ranks 8,512" },
+    { "--device-memory", read_memory, "a device's memory in GB, as in --device-memory 141" },
+    { "--step-seconds", read_seconds, "the seconds of a step, as in --step-seconds 12.3" },
+    { "--json", read_json, "a file; --json - writes to stdout" },
+    { "--replay", read_replay, "the file that a mismatch named" },
+};
+
+static bool take_flag(options *o, const char *word)
+{
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(word, flags[i].name) == 0) return *(bool *)((char *)o + flags[i].flag) = true;
+    return false;
+}
+
+/* Takes --keys or --list and the one name that may follow. */
+static bool take_table(options *o, char **word)
+{
+    bool keys = strcmp(*word, "--keys") == 0, list = strcmp(*word, "--list") == 0;
+    o->keys |= keys, o->list |= list;
+    if ((keys || list) && word[1] && word[1][0] != '-') o->name = word[1];
+    return keys || list;
+}
+
+static bool take_valued(options *o, char **word)
+{
+    for (size_t i = 0; i < sizeof valued / sizeof *valued; i++) {
+        if (strcmp(*word, valued[i].name) != 0) continue;
+        if (word[1]) valued[i].read(o, word[1]);
+        else snprintf(o->mistake, sizeof o->mistake, "%s needs %s", *word, valued[i].missing);
+        return true;
+    }
+    return false;
+}
+
+/* Takes the next option, or the deck. Returns how many words it was. */
+static int take(options *o, char **word)
+{
+    const char *name = o->name;
+    if (take_flag(o, *word)) return 1;
+    if (take_table(o, word)) return o->name != name ? 2 : 1;
+    if (take_valued(o, word)) return 2;
+    if (strncmp(*word, "--ranks=", 8) == 0) read_ranks(o, *word + 8);
+    else if ((*word)[0] == '-' && (*word)[1])
+        snprintf(o->mistake, sizeof o->mistake, "%.80s is no option; --help lists them", *word);
+    else if (o->deck) snprintf(o->mistake, sizeof o->mistake, "two decks, %.80s and %.80s: give one", o->deck, *word);
+    else o->deck = *word;
+    return 1;
+}
+
+const char *options_asked(const options *o)
+{
+    if (o->help) return "--help";
+    if (o->version) return "--version";
+    if (o->keys) return "--keys";
+    if (o->fields) return "--fields";
+    if (o->list) return "--list";
+    if (o->replay) return "--replay";
+    return o->dry_run ? "--dry-run" : NULL;
+}
+
+/* Returns why options do not go together, or NULL. */
+static const char *contradiction(const options *o)
+{
+    const char *asked = options_asked(o);
+    const struct {
+        bool wrong;
+        const char *why;
+    } rule[] = {
+        { (!asked || o->dry_run) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
+        { o->rank_counts && !o->dry_run, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run" },
+        { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
+        { o->strict && o->dry_run, "--strict goes with a run; a dry run judges no case" },
+        { o->json && asked && !o->dry_run, "--json goes with a run or a dry run: nothing else has cases" },
+        { o->on_host && !o->dry_run, "--on-host goes with --dry-run; for a run write backend = host into the deck" },
+        { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds the devices' out" },
+        { o->deck && (o->keys || o->list), "--keys and --list answer for all or for one name, and take no deck" },
+        { o->schedule && !o->dry_run, "--schedule goes with --dry-run; a run shows no lists" },
+    };
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
+        if (rule[i].wrong) return rule[i].why;
+    return NULL;
+}
+
+options options_read(int argc, char **argv)
+{
+    options o = { 0 };
+    for (int i = 1; i < argc && !o.mistake[0];) i += take(&o, argv + i);
+    const char *why = o.mistake[0] ? NULL : contradiction(&o);
+    if (why) snprintf(o.mistake, sizeof o.mistake, "%s", why);
+    if (o.device_bytes == 0.0) o.device_bytes = DEVICE_BYTES;
+    return o;
+}
+
+void options_print_help(void)
+{
+    say("usage: mpirun -np N ./xgsw DECK             run every case of the deck, e.g. gsw.dat\n"
+        "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
+        "                             [--schedule]   and what each pipeline stage does when, as lists and "
+        "as a picture\n"
+        "                     [--step-seconds X]     and how long all its steps take, if one of the first case takes "
+        "X\n"
+        "                     [--device-memory GB]   and whether a rank fits a device of so much (default 80)\n"
+        "                     [--on-host]            with backend = auto the host, not a GPU\n"
+        "                     [--json FILE]          and one object a case: resolved keys, forecast; - prints only "
+        "these\n"
+        "       ./xgsw --keys [NAME | developer]     the deck's keys, one key, or the keys for tests of the program\n"
+        "       ./xgsw --fields                      what is known of a case: units and meaning, in --json "
+        "and the record\n"
+        "       ./xgsw --list [NAME]                 the catalogue of workloads, or one, and recipe rows\n"
+        "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
+        "       ./xgsw --version                     versions of everything it was built with\n"
+        "       ./xgsw --help                        this text\n"
+        "A deck is looked for as given, then in the present folder's inputs/, then in the inputs/ next to the "
+        "program.\n"
+        "--progress: stdout is a terminal, though the launcher hides it.\n"
+        "--json FILE: all keys and fields of each case of a run, one object a line; - is stdout.\n"
+        "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
+        "--verbose: the report has more lines of each case; the record has these numbers in any run.\n"
+        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "
+        "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record or report not "
+        "written.\n");
+}

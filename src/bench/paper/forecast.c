@@ -1,0 +1,113 @@
+/* Forecasts. */
+#include "bench/paper/forecast.h"
+#include "base/say.h"
+#include "base/text.h"
+#include "bench/paper/memory.h"
+#include "plan/catalogue/catalogue.h"
+#include <math.h>
+#include <stdio.h>
+
+const char *duration_text(double seconds, char text[DURATION_TEXT])
+{
+    double minutes = seconds / 60.0, hours = minutes / 60.0;
+    if (seconds < 120.0) snprintf(text, DURATION_TEXT, seconds < 10.0 ? "%.1f s" : "%.0f s", seconds);
+    else snprintf(text, DURATION_TEXT, minutes < 120.0 ? "%.1f min" : "%.1f h", minutes < 120.0 ? minutes : hours);
+    return text;
+}
+
+double forecast_case(const bench_case *c, double step_seconds)
+{
+    double warmup = (double)c->warmup * step_seconds;
+    return warmup + fmax((double)c->steps * step_seconds, 60.0 * c->minutes);
+}
+
+double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
+{
+    double most = 0.0, beside = 0.0;
+    int rank = 0;
+    for (int i = 0; i < p->stages; i++) {
+        mesh m;
+        mesh_open(&m, &c->layout, p->stage[i].rank, MESH_PAPER);
+        double outside = c->backend == BACKEND_CUDA ? memory_room_outside(&m) : 0.0;
+        mesh_close(&m);
+        if ((double)p->stage[i].total + outside <= most) continue;
+        most = (double)p->stage[i].total + outside, beside = outside, rank = p->stage[i].rank;
+    }
+    if (c->backend != BACKEND_CUDA)
+        say("  fits        where each of a node's ranks finds %.3f GB, and what MPI and the libraries take\n",
+            most / 1e9);
+    else
+        say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB context, libraries and "
+            "communicators\n",
+            most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, beside / 1e9);
+    return most;
+}
+
+static void say_published(const recipe_row *row, const bench_case *c)
+{
+    char text[DURATION_TEXT], cell[64] = "";
+    double seconds = row->step_seconds,
+           mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks,
+                                         gpu_peak(row->gpu, c->precision));
+    if (!c->recipe_layout) snprintf(cell, sizeof cell, ", as is published of %d", row->gpus);
+    say("  %-11s %.3f s a step on %d %s%s: %.0f tokens/s, recipe MFU %.1f %%; %lld steps%s take %s\n",
+        cell[0] ? "scaled" : "published", seconds, c->layout.ranks, row->gpu, cell,
+        tokens_per_second(c->model.sequence, c->global_batch, seconds), 100.0 * mfu, (long long)(c->warmup + c->steps),
+        c->minutes > 0.0 ? " or more" : "", duration_text(forecast_case(c, seconds), text));
+}
+
+void forecast_published(const bench_case *c)
+{
+    for (int i = 0; recipe_at(i); i++)
+        if (recipe_is_origin(recipe_at(i), c)) say_published(recipe_at(i), c);
+}
+
+static double busiest_flops(const paper *p)
+{
+    double most = 0.0;
+    for (int i = 0; i < p->stages; i++) most = fmax(most, tally_flops(&p->stage[i].step));
+    return most;
+}
+
+/* From the measured step, or else the published one; 0: not known. */
+static double seconds_of_step(const deck_time *t, const bench_case *c, double flops)
+{
+    const recipe_row *row = recipe_origin(c, PAPER_DEVICE);
+    if (t->step_seconds > 0.0) return t->step_seconds * flops / t->flops;
+    return row ? row->step_seconds : 0.0;
+}
+
+double forecast_add(deck_time *t, const bench_case *c, const paper *p)
+{
+    double flops = busiest_flops(p);
+    if (t->flops == 0.0) t->flops = flops, t->first = c->number;
+    double step = seconds_of_step(t, c, flops);
+    t->steps += c->repeats * (c->warmup + c->steps);
+    double seconds = (double)c->repeats * forecast_case(c, step);
+    t->seconds += seconds;
+    t->cases += (int)c->repeats;
+    t->unknown += step > 0.0 ? 0 : (int)c->repeats;
+    t->soaks |= c->minutes > 0.0;
+    return seconds > 0.0 ? seconds : (double)NAN;
+}
+
+void forecast_deck(const deck_time *t)
+{
+    char text[DURATION_TEXT];
+    if (t->seconds == 0.0) return;
+    say("time        %s%s for the %lld step%s%s of %d case%s, ", duration_text(t->seconds, text),
+        t->unknown ? " or more" : "", (long long)t->steps, plural(t->steps), t->soaks ? " or more" : "", t->cases,
+        plural(t->cases));
+    if (t->step_seconds == 0.0) say("at the published steps");
+    else say("at %g s a step of case %d", t->step_seconds, t->first);
+    if (t->step_seconds > 0.0 && t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
+    if (t->unknown) say("; %d of them have none: counted is only how long they soak", t->unknown);
+    say("; start and checks not counted\n");
+}
+
+double forecast_step(const bench_case *measured, double seconds, const bench_case *other)
+{
+    double own = (double)measured->global_batch * measured->model_flops_per_sequence / measured->layout.ranks,
+           others = (double)other->global_batch * other->model_flops_per_sequence / other->layout.ranks;
+    return seconds * others / own;
+}

@@ -1,0 +1,86 @@
+/* Memory of the machine at hand. */
+#include "bench/paper/memory.h"
+#include "base/cgroup.h"
+#include "base/text.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdio.h>
+
+/* The figure in kB of the line that matches the format, as bytes; 0 if the system does not say. */
+static double figure_of(const char *path, const char *format)
+{
+    char line[128];
+    double kilobytes = 0.0;
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, format, &kilobytes) == 1) break;
+    if (f) fclose(f);
+    return kilobytes * 1024.0;
+}
+
+static double available_bytes(machine_kind kind)
+{
+    if (kind != MACHINE_HOST) return machine_device_of(kind).free_bytes;
+    double system = figure_of("/proc/meminfo", "MemAvailable: %lf"), left = cgroup_limits_here().memory_left;
+    return system > 0.0 ? fmin(system, left) : isfinite(left) ? left : 0.0;
+}
+
+/* Ranks that take from the same memory. */
+static int sharers(machine_kind kind, const host_load *load)
+{
+    if (kind == MACHINE_HOST) return load->node_ranks;
+    return load->sharing > 1 ? load->sharing : 1;
+}
+
+double memory_room_outside(const mesh *m)
+{
+    const group *const apart[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
+    if (m->on == MESH_ON_CUDA) return 1.5e9;
+    int communicators = m->all.size > 1 ? 2 : 0; /* of the world; of those that take turns */
+    for (int i = 0; i < 3; i++) communicators += apart[i]->size > 1;
+    for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
+    return 1.5e9 + 0.3e9 * communicators;
+}
+
+bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,
+                     char skipped[REASON_LENGTH])
+{
+    double need = m->takes_part ? (double)(r->window > r->arena.used ? r->window : r->arena.used) : 0.0;
+    if (m->takes_part && kind == MACHINE_CUDA) need += memory_room_outside(m);
+    need *= sharers(kind, load);
+    double have = available_bytes(kind), lack = have > 0.0 ? need - have : 0.0;
+    double worst[3] = { lack, need, m->on == MESH_ON_CUDA ? machine_device_of(kind).communicator_bytes : 0.0 };
+    world_maximum(worst, 3);
+    if (worst[0] <= 0.0) return true;
+    int used =
+        snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d rank%s, %.1f GB more than is available",
+                 worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load),
+                 plural(sharers(kind, load)), worst[0] / 1e9);
+    if (m->on == MESH_ON_CUDA)
+        snprintf(skipped + used, REASON_LENGTH - (size_t)used, " beside communicators of %.1f GB a rank",
+                 worst[2] / 1e9);
+    return false;
+}
+
+double memory_outside_on_device(const machine_device *looked_at, size_t arena_bytes)
+{
+    double outside = fmax(looked_at->memory_bytes - looked_at->free_bytes - (double)arena_bytes, 0.0);
+    world_maximum(&outside, 1);
+    return outside;
+}
+
+void memory_forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (!f) return;
+    fputs("5", f);
+    fclose(f);
+}
+
+outside_memory memory_outside(size_t arena_bytes)
+{
+    double outside = figure_of("/proc/self/status", "VmHWM: %lf") - (double)arena_bytes;
+    double most[2] = { fmax(outside, 0.0), fmax(outside - figure_of("/proc/self/status", "RssShmem: %lf"), 0.0) };
+    world_maximum(most, 2);
+    return (outside_memory){ most[0], most[1] };
+}

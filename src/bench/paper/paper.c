@@ -1,0 +1,76 @@
+/* Ranks of a case on paper. */
+#include "bench/paper/paper.h"
+#include "base/fail.h"
+#include "bench/run/case_machine.h"
+#include "plan/model/chunks.h"
+#include "plan/schedule/schedule.h"
+#include <stdlib.h>
+
+/* Ranks of one stage. */
+static int stage_ranks(const bench_case *c) { return c->layout.ranks / c->layout.degree[AXIS_PIPELINE]; }
+
+static void measure_stage(paper *p, paper_stage *s, const bench_case *c)
+{
+    mesh m;
+    trainer_options o = { .machine = case_machine(c) };
+    mesh_open(&m, &c->layout, s->rank, MESH_PAPER);
+    measure r = measure_case(c, &m, &o);
+    s->parameters = r.parameters;
+    s->step = r.step;
+    for (int k = 0; k < ARENA_KINDS; k++) s->bytes[k] = r.arena.by_kind[k];
+    if (p->hazards.count == 0) p->hazards = r.hazards;
+    else p->hazards.count += r.hazards.count;
+    measure_free(&r);
+    mesh_close(&m);
+}
+
+static int64_t most_live(const bench_case *c, int at)
+{
+    schedule list = schedule_make(c, at);
+    int64_t live = schedule_live(&list);
+    schedule_free(&list);
+    return live;
+}
+
+/* Only the vocabulary's padding makes tensor ranks differ. */
+static void count_model_flops(paper_stage *s, const bench_case *c, int at)
+{
+    int ranks = c->layout.degree[AXIS_TENSOR];
+    s->model_flops = rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at });
+    for (int i = 0; i < ranks; i++)
+        s->stage_model_flops +=
+            stage_ranks(c) / ranks * rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at, [AXIS_TENSOR] = i });
+}
+
+paper paper_open(const bench_case *c)
+{
+    paper p = { .stages = c->layout.degree[AXIS_PIPELINE] };
+    p.stage = calloc((size_t)p.stages, sizeof *p.stage);
+    if (!p.stage) FAIL("no memory for %d stages on paper", p.stages);
+    for (int i = 0; i < p.stages; i++) {
+        paper_stage *s = &p.stage[i];
+        s->rank = i * stage_ranks(c);
+        s->layers = stage_layers(c, i);
+        s->live = most_live(c, i);
+        measure_stage(&p, s, c);
+        count_model_flops(s, c, i);
+        for (int k = 0; k < ARENA_KINDS; k++) s->total += s->bytes[k];
+    }
+    return p;
+}
+
+void paper_close(paper *p) { free(p->stage); }
+
+flop_count paper_model_flops(const paper *p)
+{
+    flop_count flops = 0;
+    for (int i = 0; i < p->stages; i++) flops += p->stage[i].stage_model_flops;
+    return flops;
+}
+
+double paper_submitted_flops(const paper *p, const bench_case *c)
+{
+    double flops = 0.0;
+    for (int i = 0; i < p->stages; i++) flops += tally_flops(&p->stage[i].step) * stage_ranks(c);
+    return flops;
+}

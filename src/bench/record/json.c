@@ -1,0 +1,268 @@
+/* What scripts read of a case: the line "XGSW_RESULT {...}", which is short, and, with --json, one object of all keys
+ * of the deck and all fields, or of what a dry run knows. A number that is none is null. */
+#include "bench/record/json.h"
+#include "base/fail.h"
+#include "base/say.h"
+#include "bench/facts/fields.h"
+#include "bench/facts/sinks.h"
+#include "bench/record/place.h"
+#include "plan/catalogue/catalogue.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void write_text(FILE *to, const char *s)
+{
+    fprintf(to, "\"");
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') fprintf(to, "\\%c", *s);
+        else if ((unsigned char)*s < 32) fprintf(to, "\\u%04x", (unsigned)*s);
+        else fprintf(to, "%c", *s);
+    }
+    fprintf(to, "\"");
+}
+
+/* In as few digits as give the same number back. */
+static void write_real(FILE *to, double x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", x);
+    if (strtod(text, NULL) != x) snprintf(text, sizeof text, "%.17g", x);
+    fprintf(to, "%s", isfinite(x) ? text : "null");
+}
+
+static void write_value(FILE *to, datum v)
+{
+    switch (v.kind) {
+    case VALUE_REAL: write_real(to, v.real); break;
+    case VALUE_INTEGER: fprintf(to, "%lld", (long long)v.integer); break;
+    case VALUE_FLAG: fprintf(to, v.integer ? "true" : "false"); break;
+    case VALUE_TEXT: write_text(to, v.text); break;
+    }
+}
+
+static void write_list(FILE *to, const field_group *g, const field *f, const case_result *r)
+{
+    fprintf(to, "[");
+    for (int64_t i = 0; i < field_rows(f, r); i++) {
+        if (i) fprintf(to, ",");
+        write_value(to, field_value(g, f, r, i));
+    }
+    fprintf(to, "]");
+}
+
+/* Writes row i where the group stands in rows; the field that names the row stands before them. */
+static void write_fields(FILE *to, const field_group *g, const case_result *r, int64_t i, const char *comma)
+{
+    bool rows = g->line == LINE_ROWS;
+    for (const field *f = g->field + rows; f < g->field + g->fields; f++) {
+        if (f->kind == FIELD_ROW) continue;
+        fprintf(to, "%s\"%s\":", comma, f->name);
+        if (rows || f->per == PER_CASE) write_value(to, field_value(g, f, r, i));
+        else write_list(to, g, f, r);
+        comma = ",";
+    }
+}
+
+static bool is_row_of_zeros(const field_group *g, const case_result *r, int64_t i)
+{
+    bool zeros = true;
+    for (const field *f = g->field + 1; f < g->field + g->fields; f++) {
+        datum v = field_value(g, f, r, i);
+        zeros &= v.real == 0.0 && v.integer == 0;
+    }
+    return zeros;
+}
+
+static void write_rows(FILE *to, const field_group *g, const case_result *r)
+{
+    const char *comma = "";
+    for (int64_t i = 0; i < field_rows(g->field, r); i++) {
+        if (is_row_of_zeros(g, r, i)) continue;
+        fprintf(to, "%s\"%s\":{", comma, field_value(g, g->field, r, i).text);
+        write_fields(to, g, r, i, "");
+        fprintf(to, "}");
+        comma = ",";
+    }
+}
+
+static void write_group(FILE *to, const field_group *g, const case_result *r)
+{
+    if (g->line == LINE_FLAT) write_fields(to, g, r, 0, ",");
+    if (g->line == LINE_FLAT || g->line == LINE_ABSENT) return;
+    fprintf(to, ",\"%s\":{", g->name);
+    if (g->line == LINE_ROWS) write_rows(to, g, r);
+    else write_fields(to, g, r, 0, "");
+    fprintf(to, "}");
+}
+
+/* Writes all keys, and the beginning of the object. */
+static void write_keys(FILE *to, const bench_case *c)
+{
+    char word[KEY_TEXT];
+    for (key_id key = 0; key < KEYS; key++) {
+        fprintf(to, "%s\"%s\":", key ? "," : "{", key_at(key)->name);
+        write_value(to, setting_value(key, c, word));
+    }
+}
+
+/* Writes all keys and fields. */
+static void write_case(FILE *to, const case_result *r, const record_place *place)
+{
+    (void)place;
+    write_keys(to, r->given);
+    for (int i = 0; i < field_groups(); i++) write_group(to, field_group_at(i), r);
+    fprintf(to, "}\n");
+}
+
+static void write_word(FILE *to, const char *name, const char *word)
+{
+    fprintf(to, ",\"%s\":", name);
+    write_text(to, word);
+}
+
+static void write_number(FILE *to, const char *name, double x)
+{
+    fprintf(to, ",\"%s\":", name);
+    write_real(to, x);
+}
+
+/* Writes what most scripts ask for: at most 600 bytes where the record's name has no more than 100. */
+static void write_brief(FILE *to, const case_result *r, const record_place *place)
+{
+    const bench_case *c = r->given;
+    bool ran = r->verdict != VERDICT_SKIPPED;
+    char layout[LAYOUT_TEXT];
+    fprintf(to, "XGSW_RESULT {\"case\":%d,\"ranks\":%d", c->number, c->layout.ranks);
+    write_word(to, "workload", c->workload);
+    write_word(to, "size", size_name(c->size));
+    write_word(to, "precision", precision_name(c->precision));
+    write_word(to, "backend", backend_name(c->backend));
+    write_word(to, "layout", layout_text(&c->layout, layout));
+    write_number(to, "mean_seconds", ran ? r->mean_seconds : (double)NAN);
+    write_number(to, "tokens_per_second", ran ? r->tokens_per_second : (double)NAN);
+    write_number(to, "recipe_mfu", r->recipe_mfu);
+    write_number(to, "residual", r->check.done ? r->check.residual : (double)NAN);
+    write_word(to, "verdict", verdict_words[r->verdict]);
+    fprintf(to, ",\"valid\":%s", r->valid ? "true" : "false");
+    write_word(to, "acceptance", acceptance_words[r->acceptance]);
+    write_word(to, "record", place->none ? "none" : place->record);
+    fprintf(to, "}\n");
+}
+
+static void write_reasons(FILE *to, const case_result *r)
+{
+    fprintf(to, ",\"invalid_reasons\":[");
+    for (int i = 0; i < r->invalid_reasons; i++) {
+        if (i) fprintf(to, ",");
+        write_text(to, r->invalid_reason[i]);
+    }
+    fprintf(to, "]");
+}
+
+void json_foresee(FILE *to, const foreseen_case *f)
+{
+    const bench_case *c = f->result->given;
+    const recipe_row *row =
+        recipe_origin(c, PAPER_DEVICE); /* the published cell that it is, or is scaled from; NULL: none */
+    write_keys(to, c);
+    for (int i = 0; i < field_groups(); i++)
+        if (field_group_at(i)->of_case) write_group(to, field_group_at(i), f->result);
+    write_word(to, "skipped", c->skipped);
+    write_reasons(to, f->result);
+    write_word(to, "expected", f->expected);
+    write_word(to, "not_accepted", f->result->not_accepted);
+    write_number(to, "memory_bytes", f->memory_bytes);
+    write_number(to, "device_bytes", f->device_bytes);
+    write_number(to, "steps_seconds", f->seconds);
+    write_word(to, "published_gpu", row ? row->gpu : "");
+    write_number(to, "published_tokens_per_second",
+                 row ? tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds) : (double)NAN);
+    fprintf(to, "}\n");
+}
+
+typedef void case_writer(FILE *to, const case_result *r, const record_place *place);
+
+/* Returns what `write` writes of a case; the caller frees it. */
+static char *text_of_case(case_writer *write, const case_result *r, const record_place *place)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    if (to) write(to, r, place);
+    if (!to || fclose(to) != 0) FAIL("no memory for what scripts read of a case");
+    return text;
+}
+
+/* ---- the file of --json ---- */
+
+/* Do both paths lead to one file that exists? */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length)
+{
+    if (strcmp(name, "-") == 0) return stdout;
+    if (is_same_file(name, deck_path)) return snprintf(reason, length, "%s is the deck: name another file", name), NULL;
+    FILE *to = fopen(name, "w");
+    if (!to) snprintf(reason, length, "cannot write %s: %s", name, strerror(errno));
+    return to;
+}
+
+void json_close(FILE *to)
+{
+    if (!to || to == stdout) return; /* base/say.h knows whether stdout was written */
+    bool failed = ferror(to);
+    if (fclose(to) != 0 || failed)
+        FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
+}
+
+/* The record may not exist yet; its journal does. */
+static bool open_file(void **state, const run_source *run, char *reason, size_t length)
+{
+    char journal[2 * PLACE_LENGTH];
+    const record_place *place = run->place;
+    if (!run->json) return true;
+    snprintf(journal, sizeof journal, "%s.journal", run->json);
+    if (!place->none && (is_same_file(journal, place->journal) || is_same_file(run->json, place->journal)))
+        return snprintf(reason, length, "%s is the record: name another file", run->json), false;
+    *state = json_open(run->json, run->deck_name, reason, length);
+    return *state;
+}
+
+static void write_file(void *state, const case_result *r)
+{
+    FILE *to = state;
+    if (!to) return;
+    char *text = text_of_case(write_case, r, NULL);
+    if (fputs(text, to) < 0 || fflush(to) != 0)
+        FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
+    free(text);
+}
+
+static void close_file(void *state) { json_close(state); }
+
+static bool open_line(void **state, const run_source *run, char *reason, size_t length)
+{
+    (void)reason, (void)length;
+    *state = run->place;
+    return true;
+}
+
+/* One write: a launcher that is told to stop takes the whole line, or nothing. */
+static void say_brief(void *state, const case_result *r)
+{
+    char *text = text_of_case(write_brief, r, state);
+    say("%s", text);
+    fflush(stdout);
+    free(text);
+}
+
+const sink json_sink = { .name = "--json", .open = open_file, .case_ends = write_file, .close = close_file };
+const sink line_sink = { .name = "XGSW_RESULT", .open = open_line, .case_ends = say_brief };

@@ -1,0 +1,22 @@
+/* One object a case, for scripts: of a run by its sink (bench/facts/sinks.h), of a dry run here. */
+#pragma once
+#include "bench/facts/accept.h"
+#include "bench/paper/forecast.h"
+#include <stdio.h>
+
+/* What a dry run knows of a case. */
+typedef struct {
+    case_result *result;          /* the case, and why it is NOT VALID and NOT ACCEPTED whatever it computes */
+    char expected[EXPECTED_TEXT]; /* the speed that the deck expects, in words; empty: none */
+    double memory_bytes;          /* of the rank that needs most; NaN: not known */
+    double device_bytes;
+    double seconds; /* of all its steps and repeats, at least; NaN: not known */
+} foreseen_case;
+
+/* Opens the file of --json for writing; "-" is stdout. NULL and a sentence in reason: it cannot be written, or is the
+ * deck. */
+FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length);
+/* Closes it unless it is stdout or NULL, and fails if it could not be written. */
+void json_close(FILE *to);
+/* Writes all keys of the case with the values that it uses, what follows from them, and the forecast. */
+void json_foresee(FILE *to, const foreseen_case *f);

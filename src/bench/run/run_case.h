@@ -1,0 +1,23 @@
+/* One case: check, build, warm up, time, replay, judge. */
+#pragma once
+#include "bench/facts/judge.h"
+#include "bench/facts/repeats.h"
+#include "bench/facts/sinks.h"
+#include "bench/run/stop.h"
+#include "train/measure.h"
+
+/* Measures the case on paper: this rank's share, the caller's, empty where the rank takes no part. Can the case run
+ * here? If not, the reason, before anything is allocated. Collective over the world. */
+bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH]);
+/* What all cases of a run share: `told` hears of their checks and steps, `stop` may end them early. */
+typedef struct {
+    host_load load;
+    sinks told;
+    stop_clock stop;
+    repeat_means *repeats;
+    char libraries_differ[REASON_LENGTH]; /* between ranks, as they started; empty: they do not */
+    char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls; empty: none does */
+} run_state;
+
+/* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. */
+void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in);

@@ -1,0 +1,164 @@
+/* A run. */
+#include "bench/run/session.h"
+#include "base/cgroup.h"
+#include "base/fail.h"
+#include "bench/facts/accept.h"
+#include "bench/launch/preloaded.h"
+#include "bench/record/place.h"
+#include "bench/record/provenance.h"
+#include "bench/run/run_case.h"
+#include "machine/watch/nodes.h"
+#include "machine/watch/watch.h"
+#include "machine/world.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIBRARY_LENGTH = 512 };
+typedef struct {
+    char *hosts, mpi[LIBRARY_LENGTH], products[LIBRARY_LENGTH], cuda[LIBRARY_LENGTH];
+    host_load load;
+} surroundings;
+
+/* Host names of all ranks on rank 0, and the load of the most crowded node. Collective. */
+static surroundings look_around(const session *s, bool cuda)
+{
+    surroundings a = { .load = { .threads = machine_threads(MACHINE_HOST) } };
+    char own[HOST_NAME_BYTES] = "";
+    snprintf(own, sizeof own, "%s", world_host());
+    a.hosts = world_gather(own, sizeof own);
+    double crowd[4] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads, -cgroup_limits_here().cpus };
+    world_maximum(crowd, 4);
+    a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2], s->devices.sharing, -crowd[3] };
+    world_library(a.mpi, sizeof a.mpi);
+    machine_library(MACHINE_HOST, a.products, sizeof a.products);
+    if (cuda) machine_library(MACHINE_CUDA, a.cuda, sizeof a.cuda);
+    return a;
+}
+
+/* Once a case has been stopped, or not begun, none is. */
+static void run_one(const bench_case *c, case_result *r, const run_state *in, int *stopped)
+{
+    char reason[REASON_LENGTH];
+    measure share = { .parameters = 0 };
+    if (!*stopped) *stopped = stop_agreed(&in->stop, c);
+    if (*stopped) snprintf(reason, sizeof reason, "the run stopped before it: %s", stop_words(*stopped));
+    bool can = !*stopped && case_can_run(c, &in->load, &share, reason);
+    if (can) result_open(r, c);
+    else result_skip(r, c, reason);
+    if (can) run_case(c, &share, r, in);
+    if (can) *stopped = r->stopped;
+    accept_case(r);
+    measure_free(&share);
+    watch_doing("writing the record", -1);
+    sinks_case_ends(&in->told, r);
+}
+
+/* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
+static final_counts run_cases(const deck *d, const run_state *in, bool strict)
+{
+    final_counts n = { .strict = strict };
+    bool keeps = world_rank() == 0 && strcmp(d->item[0].record, "none") != 0;
+    int64_t kept = keeps ? d->cases : 1;
+    int stopped = 0;
+    case_result *result = calloc((size_t)kept, sizeof *result);
+    if (!result) FAIL("out of memory for %lld results", (long long)kept);
+    for (int64_t i = 0; i < d->cases; i++) {
+        case_result *r = &result[keeps ? i : 0];
+        run_one(&d->item[i], r, in, &stopped);
+        accept_count(&n, r, stopped != 0);
+        if (!keeps) result_close(r);
+        world_barrier();
+    }
+    for (int64_t i = 0; keeps && i < kept; i++) result_close(&result[i]);
+    free(result);
+    return n;
+}
+
+/* On rank 0. False: said on stderr. */
+static bool open_sinks(sinks *told, record_place *place, run_source *run)
+{
+    char why[2048];
+    if (!place_take(place, run->deck->item[0].record, why, sizeof why)) {
+        fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", run->deck_name,
+                why);
+        return false;
+    }
+    run->place = place;
+    run->provenance = provenance_open(run);
+    if (sinks_open(told, run)) return true;
+    place_forget_journal(place);
+    return false;
+}
+
+/* All ranks know where the journal is: any of them may be the one that says how the run ended. Collective. */
+static void tell_watch(const record_place *place, char sentence[WATCH_SENTENCE])
+{
+    sentence[0] = 0;
+    if (!place->none)
+        snprintf(sentence, WATCH_SENTENCE,
+                 "the steps printed so far are in %s: validation/validate.py --recover %s makes a record of them",
+                 place->journal, place->journal);
+    world_broadcast(sentence, WATCH_SENTENCE, 0);
+    watch_leaves(sentence[0] ? sentence : NULL);
+}
+
+/* The nodes of a run tell each other of a stall in a folder by the record. Returns whether they do. Collective. */
+static bool open_nodes(const record_place *place, char folder[PLACE_LENGTH + PLACE_END])
+{
+    folder[0] = 0;
+    if (world_node_ranks() == world_ranks()) return false;
+    if (!place->none) place_end(folder, place->record, ".stall");
+    if (folder[0] && !nodes_make(folder)) {
+        fprintf(stderr, "xgsw: %s cannot be made, is a link or holds other files: each node judges a stall by itself\n",
+                folder);
+        folder[0] = 0;
+    }
+    world_broadcast(folder, PLACE_LENGTH + PLACE_END, 0);
+    if (folder[0]) nodes_open(folder);
+    return folder[0];
+}
+
+static void close_nodes(const char *folder)
+{
+    nodes_close();
+    world_barrier();
+    if (world_rank() == 0) nodes_remove(folder);
+}
+
+int session_run(const session *s, const deck *d)
+{
+    char left[WATCH_SENTENCE], folder[PLACE_LENGTH + PLACE_END];
+    repeat_means repeats = { .first = 0 };
+    run_state in = { .stop = stop_open(), .repeats = &repeats };
+    record_place place = { .none = true, .file = -1 };
+    surroundings a = look_around(s, deck_on_cuda(d));
+    run_source run = s->run;
+    run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts;
+    run.ranks = world_ranks(), run.threads = a.load.threads;
+    run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
+    in.load = a.load;
+    libraries_compare(run.libraries, true, in.libraries_differ);
+    preloaded_complaint(run.libraries, in.preloaded);
+    machine_share_devices(a.load.sharing > 1);
+    int status = STATUS_REFUSED;
+    watch_doing("opening the record", -1);
+    bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);
+    world_barrier();
+    if (world_all(opened)) {
+        tell_watch(&place, left);
+        bool files = open_nodes(&place, folder);
+        sinks_run_begins(&in.told, &run);
+        final_counts n = run_cases(d, &in, run.strict);
+        watch_doing("writing the record", -1);
+        watch_leaves(NULL);
+        sinks_run_ends(&in.told, &run, &n);
+        if (files) close_nodes(folder);
+        status = accept_status(&n);
+    }
+    sinks_close(&in.told);
+    provenance_close(run.provenance);
+    place_leave(&place);
+    free(a.hosts);
+    return status;
+}

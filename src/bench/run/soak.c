@@ -1,0 +1,74 @@
+/* Room is address space: what no step reaches is never touched. */
+#include "bench/run/soak.h"
+#include "base/clock.h"
+#include "bench/facts/fields.h"
+#include "bench/record/journal.h"
+#include "bench/run/stop.h"
+#include "machine/world.h"
+#include <math.h>
+
+/* ROOM: the warm-up's steps may be so many times slower than the others, as on a machine that was busy then.
+ * STEPS_GATHERED: a number of each step is brought from each rank at once. Of the journal's entry are left free
+ * RANK_BYTES for each rank, its samples and single numbers, and CASE_BYTES for all else that does not grow with steps,
+ * such as spans. */
+enum {
+    ROOM = 4,
+    STEPS_GATHERED = WORLD_GATHER_MOST / sizeof(double),
+    RANK_BYTES = SAMPLES_KEPT * sizeof(ranked_sample) + 4096,
+    CASE_BYTES = 1 << 26
+};
+
+/* Returns the bytes of a step in the record: its numbers have 8 bytes each. */
+static int64_t bytes_of_step(const case_result *r)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < field_groups(); i++) {
+        const field_group *g = field_group_at(i);
+        for (const field *f = g->field; f < g->field + g->fields; f++)
+            if (f->per == PER_STEP) bytes += 8 * field_columns(f, r);
+    }
+    return bytes;
+}
+
+int64_t soak_steps_most(const case_result *r)
+{
+    const bench_case *c = r->given;
+    int64_t asked = c->warmup + c->steps,
+            room = JOURNAL_ENTRY_MOST - CASE_BYTES - c->layout.ranks * (int64_t)RANK_BYTES;
+    int64_t most = room / bytes_of_step(r);
+    if (most > STEPS_GATHERED) most = STEPS_GATHERED;
+    return most > asked ? most : asked;
+}
+
+bool soak_begin(case_result *r)
+{
+    const bench_case *c = r->given;
+    double fastest = INFINITY, seconds = 60.0 * c->minutes;
+    if (c->minutes == 0.0) return false;
+    for (int64_t i = 0; i < c->warmup; i++) fastest = fmin(fastest, r->step_seconds[i]);
+    double wanted = (double)(c->warmup + c->steps) + ceil(ROOM * seconds / fastest);
+    r->soaks_until = clock_seconds() + seconds;
+    result_resize(r, (int64_t)fmin(wanted, (double)soak_steps_most(r)));
+    return true;
+}
+
+bool soak_widen(case_result *r, int64_t step)
+{
+    bool is_full = r->given->minutes > 0.0 && step >= r->given->warmup && step + 3 >= r->total;
+    int64_t most = is_full ? soak_steps_most(r) : 0;
+    if (r->total >= most) return false;
+    result_resize(r, r->total < most / 2 ? 2 * r->total : most);
+    return true;
+}
+
+int soak_reason(const case_result *r, int64_t step)
+{
+    const bench_case *c = r->given;
+    bool is_done = step + 2 >= c->warmup + c->steps && clock_seconds() >= r->soaks_until;
+    return c->minutes > 0.0 && step >= c->warmup && (is_done || step + 2 >= r->total) ? STOP_SOAKED : 0;
+}
+
+void soak_end(case_result *r)
+{
+    if (r->given->minutes > 0.0) result_resize(r, r->completed);
+}

@@ -1,0 +1,123 @@
+/* Groups, and fillers of the transfers. */
+#include "machine/op/fabric.h"
+#include "base/random.h"
+#include "machine/op/filler.h"
+
+group group_line(const char *axis, int first, int stride, int size, int rank)
+{
+    return (group){ .axis = axis,
+                    .size = size,
+                    .rank = rank,
+                    .first = first,
+                    .dims = 1,
+                    .dim = { { size, stride } },
+                    .handle = -1,
+                    .handle_step = 1 };
+}
+
+int group_world_rank(const group *g, int member)
+{
+    int rank = g->first;
+    for (int i = 0; i < g->dims; i++) {
+        rank += member % g->dim[i].count * g->dim[i].stride;
+        member /= g->dim[i].count;
+    }
+    return rank;
+}
+
+/* One key on all its members, another for each axis, channel and set of ranks. */
+static watch_group watched(const group *g)
+{
+    watch_group w = { .first = g->first, .size = g->size, .dims = g->dims };
+    uint64_t key = fnv1a(g->axis) ^ (uint64_t)g->channel << 32;
+    for (int i = 0; i < g->dims; i++) {
+        w.count[i] = g->dim[i].count, w.stride[i] = g->dim[i].stride;
+        key = (key * 1000003u + (uint64_t)w.count[i]) * 1000003u + (uint64_t)w.stride[i];
+    }
+    w.key = (key * 1000003u + (uint64_t)g->first) | 1u << 31;
+    return w;
+}
+
+watch_event transfer_event(const op *o)
+{
+    const tensor *x = &o->operand[0].tensor;
+    watch_event e = op_event(o->kind, &o->origin);
+    e.group = watched(o->args.fabric.group);
+    e.number = (int64_t)o->args.fabric.sequence + 1;
+    e.order = o->args.fabric.era << 32 | (uint64_t)e.number;
+    watch_text(e.axis, sizeof e.axis, o->args.fabric.group->axis);
+    if (o->operands == 0 || !tensor_present(x)) return e;
+    e.elements = tensor_elements(x);
+    watch_text(e.type, sizeof e.type, dtype_name(x->type));
+    return e;
+}
+
+group group_reversed(const group *g)
+{
+    group r = *g;
+    r.first = group_world_rank(g, g->size - 1);
+    r.rank = g->size - 1 - g->rank;
+    r.dim[0].stride = -g->dim[0].stride;
+    r.handle_first = g->handle_first + (g->size - 1) * g->handle_step;
+    r.handle_step = -g->handle_step;
+    r.channel = CHANNEL_REVERSED;
+    r.connection = NULL;
+    return r;
+}
+
+static op transfer_op(op_kind kind, group *g, const tensor *operands, const access_mode *chosen)
+{
+    op o = op_made(kind, operands, chosen);
+    o.args.fabric.group = g;
+    return o;
+}
+
+op all_gather_op(group *g, tensor to, tensor from)
+{
+    bool in_place = !tensor_present(&from);
+    op o = transfer_op(OP_ALL_GATHER, g, (tensor[]){ to, from }, (access_mode[]){ in_place ? UPDATE : WRITE });
+    need(tensor_contiguous(&to) && tensor_elements(&to) % g->size == 0, &o, "the parts are not equal and contiguous");
+    need(in_place || (tensor_contiguous(&from) && from.type == to.type &&
+                      tensor_elements(&from) * g->size == tensor_elements(&to)),
+         &o, "the parts do not make the whole");
+    return o;
+}
+
+op reduce_scatter_op(group *g, tensor x)
+{
+    op o = transfer_op(OP_REDUCE_SCATTER, g, (tensor[]){ x }, NULL);
+    need(tensor_contiguous(&x) && tensor_elements(&x) % g->size == 0, &o, "the parts are not equal and contiguous");
+    need(x.type != I32 && !is_fp8(x), &o, "numbers that do not add");
+    return o;
+}
+
+op all_reduce_op(group *g, tensor x)
+{
+    op o = transfer_op(OP_ALL_REDUCE, g, (tensor[]){ x }, NULL);
+    need(tensor_contiguous(&x) && !is_fp8(x), &o, "a tensor with gaps, or of codes");
+    return o;
+}
+
+op all_to_all_op(group *g, tensor to, tensor from)
+{
+    op o = transfer_op(OP_ALL_TO_ALL, g, (tensor[]){ to, from }, NULL);
+    need(tensor_contiguous(&from) && tensor_elements(&from) % g->size == 0, &o,
+         "the parts are not equal and contiguous");
+    need(tensor_contiguous(&to) && to.type == from.type && tensor_elements(&to) == tensor_elements(&from), &o,
+         "what comes is not as large as what goes");
+    return o;
+}
+
+op exchange_op(group *g, const transfer *list, int count)
+{
+    op o = transfer_op(OP_EXCHANGE, g, NULL, NULL);
+    need(count <= OP_OPERANDS, &o, "more transfers than an operation has operands");
+    need(count == 0 || g->size > 1, &o, "a group of one");
+    for (int i = 0; i < count && i < OP_OPERANDS; i++) {
+        need(tensor_contiguous(&list[i].tensor), &o, "a tensor with gaps");
+        need(list[i].peer >= 0 && list[i].peer < g->size, &o, "a peer that is not of the group");
+        o.operand[o.operands++] = (operand){ list[i].tensor, list[i].send ? READ : WRITE };
+        o.args.fabric.peer[i] = (int16_t)list[i].peer;
+    }
+    return o;
+}

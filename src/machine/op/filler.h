@@ -1,0 +1,46 @@
+/* What fillers share: making an op, noting what it lacks, the formats and shapes that kernels take. */
+#pragma once
+#include "machine/op/op.h"
+
+/* Notes the first need that is not met. */
+static inline void need(bool condition, op *o, const char *what)
+{
+    if (!condition && !o->lacks) o->lacks = what;
+}
+
+/* Operands in the rule's order, absent ones included (tensor_none; of [RULE_OPERANDS] the last ones that are not
+ * written); chosen: the accesses that the rule leaves open. */
+static inline op op_made(op_kind kind, const tensor *operands, const access_mode *chosen)
+{
+    op o = { .kind = kind };
+    for (const operand_rule *r = op_rules[kind].operand; r->name; r++) {
+        tensor t = operands[o.operands];
+        need(r->optional || tensor_present(&t), &o, "an operand is missing");
+        o.operand[o.operands++] = (operand){ t, r->chosen ? *chosen++ : r->access };
+    }
+    return o;
+}
+
+static inline bool is_float(tensor t) { return t.type == F32 || t.type == BF16; }
+static inline bool is_fp8(tensor t) { return t.type == E4M3 || t.type == E5M2; }
+static inline int64_t columns(tensor t) { return t.dims ? t.dim[t.dims - 1] : 0; }
+static inline int64_t rows(tensor t) { return columns(t) ? tensor_elements(&t) / columns(t) : 0; }
+static inline bool rows_by(tensor t, int64_t m, int64_t n) { return rows(t) == m && columns(t) == n; }
+
+/* Of a product c = a b, of matrices or of groups of them: fp8_kernels.c. */
+void need_formats(op *o, tensor c, tensor a, tensor b);
+
+/* Rows of numbers a kernel can walk: each row without gaps. */
+static inline bool walkable(tensor t)
+{
+    return t.dims > 0 && is_float(t) && (columns(t) == 1 || t.stride[t.dims - 1] == 1);
+}
+static inline bool plain(tensor t, dtype type) { return t.type == type && tensor_contiguous(&t); }
+static inline bool same_elements(tensor a, tensor b) { return tensor_elements(&a) == tensor_elements(&b); }
+
+static inline bool same_shape(tensor a, tensor b)
+{
+    bool same = a.dims == b.dims;
+    for (int i = 0; same && i < a.dims; i++) same = a.dim[i] == b.dim[i];
+    return same;
+}

@@ -1,0 +1,317 @@
+/* Digests of what transfers move, and sums over ranks made again. */
+#include "machine/prove/delivery.h"
+#include "base/fail.h"
+#include "base/random.h"
+#include "machine/queue/machine_state.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Digests are added up for each queue, since queues are not ordered, kind of transfer and axis: [arrived, sent]. */
+enum {
+    DELIVERY_AXES = 16,
+    DELIVERY_ROWS = 3 * DELIVERY_AXES,
+    DELIVERY_SUMS = HAZARD_QUEUES * DELIVERY_ROWS * 2,
+};
+
+/* A sum over ranks: what this rank brought, and what it has afterwards. */
+typedef struct {
+    op op;
+    tensor parts, result;
+} kept_sum;
+
+struct delivery {
+    machine_kind kind;
+    delivery_mode mode;
+    bool proves; /* the transfer at hand */
+    uint64_t *digests;
+    const char *axis[DELIVERY_ROWS];
+    uint64_t *seen; /* which transfers were the first of their name, group and shape */
+    int seen_count;
+    char *copies;
+    size_t copies_bytes, copies_used;
+    kept_sum *sum;
+    int sums, sums_capacity;
+    delivery_report report;
+};
+
+static const op_kind moving[] = { OP_ALL_GATHER, OP_ALL_TO_ALL, OP_EXCHANGE };
+
+delivery *delivery_open(machine_kind kind, delivery_mode mode, size_t sum_bytes)
+{
+    delivery *d = calloc(1, sizeof *d);
+    size_t bytes = DELIVERY_SUMS * sizeof(uint64_t);
+    if (!d) FAIL("no memory to prove transfers");
+    d->kind = kind;
+    d->mode = mode;
+    d->digests = machine_memory_take(kind, bytes);
+    machine_memory_clear(kind, d->digests, 0, bytes);
+    d->copies_bytes = sum_bytes;
+    if (sum_bytes) d->copies = machine_memory_take(kind, sum_bytes);
+    return d;
+}
+
+void delivery_close(delivery *d)
+{
+    machine_memory_give_back(d->kind, d->digests);
+    if (d->copies) machine_memory_give_back(d->kind, d->copies);
+    free(d->seen);
+    free(d->sum);
+    free(d);
+}
+
+/* ---- digests of both sides ---- */
+
+/* What goes to, or came from, one member of the group. */
+typedef struct {
+    tensor tensor;
+    int peer;
+    int64_t place; /* of its first element in the receiver's tensor */
+    int number;    /* among those of an exchange with the same peer in the same direction */
+} parcel;
+
+static bool exchanged(const op *o, bool sent, int i, parcel *p)
+{
+    if (i == o->operands) return false;
+    access_mode side = sent ? READ : WRITE;
+    *p = (parcel){ .peer = o->args.fabric.peer[i] };
+    for (int k = 0; k < i; k++) p->number += o->operand[k].access == side && o->args.fabric.peer[k] == p->peer;
+    if (o->operand[i].access == side) p->tensor = tensor_flat(o->operand[i].tensor);
+    return true;
+}
+
+/* Parcel i of a transfer; one without a tensor stands for none. False: there are no more. */
+static bool parcel_of(const op *o, bool sent, int i, parcel *p)
+{
+    const group *g = o->args.fabric.group;
+    if (o->kind == OP_EXCHANGE) return exchanged(o, sent, i, p);
+    if (i == g->size) return false;
+    const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
+    int64_t n = tensor_elements(to) / g->size;
+    bool gathers = o->kind == OP_ALL_GATHER, own = sent && gathers;
+    tensor whole = tensor_flat(sent && tensor_present(from) ? *from : *to);
+    int part = own ? (tensor_present(from) ? 0 : g->rank) : i;
+    *p = (parcel){ tensor_slice(whole, 0, part * n, n), i, (sent ? g->rank : i) * n, 0 };
+    return true;
+}
+
+/* The same number for a group on all its ranks. */
+static uint64_t group_key(const group *g)
+{
+    return mix64(mix64(fnv1a(g->axis) | (uint64_t)g->channel << 32) ^ (uint64_t)(int64_t)g->first);
+}
+
+static uint64_t parcel_key(const op *o, bool sent, const parcel *p)
+{
+    const group *g = o->args.fabric.group;
+    uint64_t own = (uint64_t)group_world_rank(g, g->rank), other = (uint64_t)group_world_rank(g, p->peer);
+    uint64_t key = mix64(group_key(g) ^ o->args.fabric.sequence);
+    key = mix64(key ^ (sent ? own << 32 | other : other << 32 | own));
+    return mix64(key ^ (uint64_t)p->number);
+}
+
+/* Of transfers of one kind on one axis; axes that share a row are added up. */
+static int row_of(delivery *d, const op *o)
+{
+    const char *axis = o->args.fabric.group->axis;
+    int kind = 0, row;
+    while (moving[kind] != o->kind) kind++;
+    row = kind * DELIVERY_AXES + (int)(fnv1a(axis) % DELIVERY_AXES);
+    d->axis[row] = axis;
+    return row;
+}
+
+static void digest_side(delivery *d, queue *q, const op *o, bool sent)
+{
+    parcel p;
+    int at = (q->index * DELIVERY_ROWS + row_of(d, o)) * 2 + sent;
+    op digest = { .kind = OP_DIGEST, .operands = 2, .origin = o->origin };
+    digest.operand[1] = (operand){ tensor_1d(d->digests + at, U64, 1), UPDATE };
+    for (int i = 0; parcel_of(o, sent, i, &p); i++) {
+        if (tensor_elements(&p.tensor) == 0) continue;
+        digest.operand[0] = (operand){ p.tensor, READ };
+        digest.args.digest = (digest_args){ parcel_key(o, sent, &p), p.place };
+        submit_run(q, &digest);
+    }
+}
+
+/* ---- sums ---- */
+
+static size_t copy_bytes(const op *o)
+{
+    return (tensor_span(&o->operand[0].tensor) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+}
+
+static bool adds(op_kind kind) { return kind == OP_REDUCE_SCATTER || kind == OP_ALL_REDUCE; }
+
+size_t delivery_sum_bytes(const op *o) { return adds(o->kind) ? 2 * copy_bytes(o) : 0; }
+
+static tensor copy_of(delivery *d, queue *q, const op *o)
+{
+    tensor x = tensor_flat(o->operand[0].tensor), to = x;
+    size_t bytes = copy_bytes(o);
+    if (bytes > d->copies_bytes - d->copies_used) FAIL("more sums over ranks in a step than were counted on paper");
+    to.data = d->copies + d->copies_used;
+    d->copies_used += bytes;
+    op copy = { .kind = OP_COPY, .operands = 2, .origin = o->origin };
+    copy.operand[0] = (operand){ to, WRITE };
+    copy.operand[1] = (operand){ x, READ };
+    submit_run(q, &copy);
+    return to;
+}
+
+static void keep_parts(delivery *d, queue *q, const op *o)
+{
+    if (d->sums == d->sums_capacity) {
+        d->sums_capacity = 2 * d->sums_capacity + 64;
+        d->sum = realloc(d->sum, (size_t)d->sums_capacity * sizeof *d->sum);
+        if (!d->sum) FAIL("no memory for %d sums over ranks", d->sums_capacity);
+    }
+    d->sum[d->sums++] = (kept_sum){ .op = *o, .parts = copy_of(d, q, o) };
+}
+
+static void keep_result(delivery *d, queue *q)
+{
+    kept_sum *s = &d->sum[d->sums - 1];
+    s->result = copy_of(d, q, &s->op);
+}
+
+/* ---- which transfers are proven ---- */
+
+/* The first of its name, group and shape. The two ends of a link have different names. */
+static bool is_first(delivery *d, const op *o)
+{
+    uint64_t key = group_key(o->args.fabric.group) ^ (uint64_t)o->kind << 48;
+    if (o->kind != OP_EXCHANGE) key ^= fnv1a(o->origin.name ? o->origin.name : "");
+    key = mix64(mix64(key) ^ (uint64_t)(o->operands ? op_bytes(o) : 0.0));
+    for (int i = 0; i < d->seen_count; i++)
+        if (d->seen[i] == key) return false;
+    d->seen = realloc(d->seen, (size_t)(d->seen_count + 1) * sizeof *d->seen);
+    if (!d->seen) FAIL("no memory for the names of transfers");
+    d->seen[d->seen_count++] = key;
+    return true;
+}
+
+void delivery_before(delivery *d, queue *q, const op *o)
+{
+    d->proves = op_is_transfer(o->kind) && (d->mode == DELIVERY_ALL || (!adds(o->kind) && is_first(d, o)));
+    if (!d->proves) return;
+    d->report.transfers++;
+    if (adds(o->kind)) keep_parts(d, q, o);
+    else digest_side(d, q, o, true);
+}
+
+void delivery_after(delivery *d, queue *q, const op *o)
+{
+    if (!d->proves) return;
+    if (adds(o->kind)) keep_result(d, q);
+    else digest_side(d, q, o, false);
+}
+
+/* ---- judging ---- */
+
+/* Group by group in one order on all ranks, and of a group in the order of submission: a rank has one group of each
+ * axis and channel, so nobody waits in a circle. */
+static int by_group(const void *a, const void *b)
+{
+    const fabric_args *x = &((const kept_sum *)a)->op.args.fabric, *y = &((const kept_sum *)b)->op.args.fabric;
+    int order = strcmp(x->group->axis, y->group->axis);
+    if (!order) order = (x->group->channel > y->group->channel) - (x->group->channel < y->group->channel);
+    return order ? order : (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+/* Two numbers of each element: of an integer of 64 bits its halves, of I32, of which the largest is taken, itself, of
+ * others the value and its magnitude. */
+static void split(const tensor *x, int64_t i, double pair[2])
+{
+    uint64_t word = x->type == U64 ? ((const uint64_t *)x->data)[i] : 0;
+    double value = tensor_value(x, i);
+    pair[0] = x->type == U64 ? (double)(word & 0xFFFFFFFFu) : value;
+    pair[1] = x->type == U64 ? (double)(word >> 32) : fabs(value);
+}
+
+/* Is element i of the result what the parts add up to? */
+static bool agrees(const tensor *x, int64_t i, const double pair[2], const op_home *home, int ranks)
+{
+    double value = tensor_value(x, i);
+    if (x->type == U64) return ((const uint64_t *)x->data)[i] == (uint64_t)pair[0] + ((uint64_t)pair[1] << 32);
+    if (x->type == I32 || !isfinite(pair[0]) || !isfinite(value))
+        return value == pair[0] || (isnan(value) && isnan(pair[0]));
+    return fabs(value - pair[0]) <= limit_of_rank_sum(home, x->type, ranks, value, pair[1]);
+}
+
+static void note_difference(delivery_report *r, const kept_sum *s, int64_t i, double value, double want)
+{
+    char what[OP_TEXT];
+    if (r->differing++) return;
+    snprintf(r->sentence, sizeof r->sentence,
+             "%s over %s: element %lld is %.9g, the parts of its %d ranks add up to %.9g",
+             op_describe(&s->op, what, sizeof what), s->op.args.fabric.group->axis, (long long)i, value,
+             s->op.args.fabric.group->size, want);
+}
+
+/* Of a scattered sum this rank's part alone counts. */
+static void judge_sum(machine *m, const kept_sum *s)
+{
+    const group *g = s->op.args.fabric.group;
+    int64_t n = tensor_elements(&s->parts), first = 0, end = n;
+    double *pairs = malloc((size_t)(2 * n + 1) * sizeof *pairs);
+    if (!pairs) FAIL("no memory to add %lld numbers", (long long)n);
+    tensor x = machine_view(m, s->parts);
+    for (int64_t i = 0; i < n; i++) split(&x, i, pairs + 2 * i);
+    machine_view_end(m, &x);
+    world_reduce_group(g, pairs, 2 * n, s->parts.type == I32);
+    if (s->op.kind == OP_REDUCE_SCATTER) first = n / g->size * g->rank, end = first + n / g->size;
+    op_home home = { .cuda = m->options.kind == MACHINE_CUDA };
+    tensor y = machine_view(m, s->result);
+    while (first < end && agrees(&y, first, pairs + 2 * first, &home, g->size)) first++;
+    if (first < end) note_difference(&m->delivery->report, s, first, tensor_value(&y, first), pairs[2 * first]);
+    machine_view_end(m, &y);
+    free(pairs);
+}
+
+void delivery_judge_sums(machine *m)
+{
+    delivery *d = m->delivery;
+    if (d->sums) qsort(d->sum, (size_t)d->sums, sizeof *d->sum, by_group);
+    for (int i = 0; i < d->sums; i++) judge_sum(m, &d->sum[i]);
+    d->sums = 0;
+    d->copies_used = 0;
+}
+
+/* [arrived, sent] of each row. */
+static void add_queues(machine *m, uint64_t *side)
+{
+    uint64_t sum[DELIVERY_SUMS];
+    machine_read(m, sum, tensor_1d(m->delivery->digests, U64, DELIVERY_SUMS));
+    for (int i = 0; i < DELIVERY_SUMS; i++) side[i % (2 * DELIVERY_ROWS)] += sum[i];
+}
+
+static void judge_row(delivery_report *r, const delivery *d, int row)
+{
+    char sentence[sizeof r->sentence] = "";
+    if (d && d->axis[row])
+        snprintf(sentence, sizeof sentence, "%s over %s: what arrived is not what was sent",
+                 op_kind_name(moving[row / DELIVERY_AXES]), d->axis[row]);
+    world_hear(sentence, sizeof sentence);
+    if (!r->sentence[0]) memcpy(r->sentence, sentence, sizeof sentence);
+    r->differing++;
+}
+
+delivery_report delivery_judge(machine *m)
+{
+    const delivery *d = m ? m->delivery : NULL;
+    delivery_report r = d ? d->report : (delivery_report){ 0 };
+    uint64_t side[2 * DELIVERY_ROWS] = { 0 }, counts[2] = { (uint64_t)r.transfers, (uint64_t)r.differing };
+    if (d) add_queues(m, side);
+    world_sum_words(side, 2 * DELIVERY_ROWS);
+    world_sum_words(counts, 2);
+    world_hear(r.sentence, sizeof r.sentence);
+    r.transfers = (int64_t)counts[0];
+    r.differing = (int64_t)counts[1];
+    for (int row = 0; row < DELIVERY_ROWS; row++)
+        if (side[2 * row] != side[2 * row + 1]) judge_row(&r, d, row);
+    return r;
+}

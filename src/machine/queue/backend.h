@@ -1,0 +1,83 @@
+/* What a backend is: a table of functions, filled in one place. The dispatcher (submit.c) counts and checks; backends
+ * run, or note what would be run. */
+#pragma once
+#include "machine/op/fabric.h"
+#include "machine/queue/history.h"
+#include "machine/queue/kind.h"
+#include "machine/queue/preparation.h"
+#include "machine/sample/sampler.h"
+
+/* An operation of another queue that comes first. */
+typedef struct {
+    int queue;
+    uint64_t serial;
+} dependency;
+/* An operation on its way: number `serial` of the queue, from 1. The backend copies what it keeps. */
+typedef struct {
+    int queue;
+    uint64_t serial;
+    const op *op;
+    const dependency *wait; /* [waits], of each queue one at most */
+    int waits;
+    void *scratch; /* the queue's, for one operation at a time */
+    size_t scratch_bytes;
+    bool yields; /* the queue's operations, to those of others */
+} submission;
+
+typedef struct backend backend;
+struct backend {
+    /* ---- of the process: what a kind of machine is ---- */
+    /* Sets what its libraries read of the environment; does that suit several ranks? NULL: nothing is read. */
+    void (*environment)(void);
+    bool (*suits)(char *why, size_t length);
+    bool (*usable)(char *why, size_t length);          /* can this process run it? If not, why: a clause */
+    const char *(*library)(char *text, size_t length); /* what it computes with, as loaded */
+    const char *(*engines)(char *text, size_t length); /* of attention and products, as chosen so far */
+    int (*threads)(void);                              /* per rank */
+    machine_device (*device)(void);                    /* this rank's; its first use chooses it */
+    void (*state)(device_state *now); /* of that, for the sampling thread; NULL: there is nothing to tell */
+    bool addressable;                 /* the caller may read and write machine memory itself */
+
+    /* The block behind an arena; window: the same, where groups' transfers may be made in it (NULL: it makes no
+     * difference). clear: every byte takes the value; synchronizes. */
+    void *(*take)(size_t bytes);
+    void *(*window)(size_t bytes, group *const *of, int groups);
+    bool (*window_moves)(const group *g); /* NULL: there are none */
+    void (*give_back)(void *memory);
+    void (*clear)(void *memory, int byte, size_t bytes);
+
+    /* What ranks found out each for itself becomes the same on all. Collective over the world; NULL: nothing is. */
+    void (*agree)(void);
+    /* Communicators: collective over the world, in the same order on all ranks (machine/queue/kind.h). */
+    void (*connect)(group *g, const char *name, int color, int key);
+    void (*disconnect)(const char *name);
+
+    /* Bytes of scratch that the operation needs under these settings. Needs no device; NULL: not known. */
+    size_t (*scratch_of)(const machine_tuning *t, const op *o);
+    /* Runs a computing operation at once, on host memory, without a machine; NULL: cannot. */
+    void (*compute)(const op *o, void *scratch);
+
+    /* ---- of a machine ---- */
+
+    /* What completes is told to the history. */
+    void *(*open)(const machine_options *options, history *h);
+    void (*close)(void *state);
+    /* Before the first operation: what is best found by trial is found, in memory that nobody uses yet. NULL: nothing
+     * is. */
+    void (*tune)(void *state, const preparation *p, void *memory, size_t bytes);
+    void (*submit)(void *state, const submission *s);
+    void (*sync)(void *state, int queue, uint64_t serial);
+    /* Bytes between the caller and machine memory whose writers have completed. They synchronize. */
+    void (*upload)(void *state, void *to, const void *from, size_t bytes);
+    void (*download)(void *state, void *to, const void *from, size_t bytes);
+    preparation (*prepared)(void *state); /* on paper only, else NULL: what was noted so far, handed over */
+};
+
+const backend *host_backend(void);
+const backend *cuda_backend(void); /* a build without CUDA has one that is not usable (machine/cuda_absent.c) */
+const backend *paper_backend(void);
+const backend *backend_of(machine_kind kind);
+
+/* What ends a run on every backend: too little scratch; a wait for what was never submitted. */
+void backend_check_scratch(const op *o, size_t needed, size_t given);
+_Noreturn void backend_fail_never(const op *o, const dependency *w);

@@ -1,0 +1,240 @@
+/* The hazard checker: vector clocks and an ordered list of byte ranges. */
+#include "machine/queue/hazard.h"
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLOCK_HISTORY = 1 << 14 };
+typedef struct {
+    uint64_t serial;
+    op_kind kind;
+    origin origin;
+} visit; /* serial 0: none */
+typedef struct {
+    visit writer;
+    int writer_queue;
+    visit reader[HAZARD_QUEUES]; /* the last one of each queue */
+} visits;
+/* The list has its free places where a range last came or went, since the next one is near: so few ranges are moved. It
+ * holds where the visits lie, not them. */
+typedef struct {
+    uintptr_t begin, end;
+    visits *by;
+} range;
+enum { VISITS_BLOCK = 256 };
+typedef struct visits_block {
+    struct visits_block *next;
+    visits item[VISITS_BLOCK];
+} visits_block;
+
+struct hazard {
+    vector_clock now[HAZARD_QUEUES];      /* what each queue's next operation is known to follow */
+    vector_clock *history[HAZARD_QUEUES]; /* of its operation serial % CLOCK_HISTORY */
+    range *ranges;                        /* by address, disjoint; its free places lie before range number `gap` */
+    int64_t count, capacity, gap;
+    visits **spare;
+    int64_t spares; /* [capacity] not in use */
+    visits_block *blocks;
+    hazard_report report;
+};
+
+hazard *hazard_open(void)
+{
+    hazard *h = calloc(1, sizeof *h);
+    if (!h) FAIL("no memory for the hazard checker");
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        h->history[i] = calloc(CLOCK_HISTORY, sizeof(vector_clock));
+        if (!h->history[i]) FAIL("no memory for the hazard checker's clocks");
+    }
+    return h;
+}
+
+void hazard_close(hazard *h)
+{
+    for (int i = 0; i < HAZARD_QUEUES; i++) free(h->history[i]);
+    for (visits_block *b = h->blocks, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(h->spare);
+    free(h->ranges);
+    free(h);
+}
+
+hazard_report *hazard_read(hazard *h) { return &h->report; }
+
+void hazard_report_add(hazard_report *to, const hazard_report *from)
+{
+    to->count += from->count;
+    for (int i = 0; i < from->sentences && to->sentences < HAZARD_SENTENCES; i++)
+        memcpy(to->sentence[to->sentences++], from->sentence[i], sizeof to->sentence[0]);
+}
+
+static void clock_merge(vector_clock *into, const vector_clock *other)
+{
+    for (int i = 0; i < HAZARD_QUEUES; i++)
+        if (other->at[i] > into->at[i]) into->at[i] = other->at[i];
+}
+
+bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial)
+{
+    return serial <= h->now[queue].at[target];
+}
+
+vector_clock hazard_past(const hazard *h, int target, uint64_t serial)
+{
+    vector_clock past = { .at = { 0 } };
+    if (h->now[target].at[target] < serial + CLOCK_HISTORY) past = h->history[target][serial % CLOCK_HISTORY];
+    if (serial > past.at[target]) past.at[target] = serial;
+    return past;
+}
+
+void hazard_follow(hazard *h, int queue, const vector_clock *past) { clock_merge(&h->now[queue], past); }
+
+static range *range_at(const hazard *h, int64_t i) { return &h->ranges[i < h->gap ? i : i + h->capacity - h->count]; }
+
+static void gap_move(hazard *h, int64_t to)
+{
+    int64_t places = h->capacity - h->count, from = h->gap;
+    range *r = h->ranges;
+    if (to == from) return;
+    if (to < from) memmove(r + to + places, r + to, (size_t)(from - to) * sizeof *r);
+    else memmove(r + from, r + from + places, (size_t)(to - from) * sizeof *r);
+    h->gap = to;
+}
+
+/* As many visits more as a block holds, and a place in the list for each. */
+static void ranges_grow(hazard *h)
+{
+    visits_block *b = malloc(sizeof *b);
+    gap_move(h, h->count);
+    h->capacity += VISITS_BLOCK;
+    h->ranges = realloc(h->ranges, (size_t)h->capacity * sizeof *h->ranges);
+    h->spare = realloc(h->spare, (size_t)h->capacity * sizeof *h->spare);
+    if (!b || !h->ranges || !h->spare)
+        FAIL("no memory for %lld byte ranges of the hazard checker", (long long)h->capacity);
+    b->next = h->blocks;
+    h->blocks = b;
+    for (int i = 0; i < VISITS_BLOCK; i++) h->spare[h->spares++] = &b->item[i];
+}
+
+/* A fresh range before position i. */
+static range *ranges_insert(hazard *h, int64_t i, uintptr_t begin, uintptr_t end)
+{
+    if (h->spares == 0) ranges_grow(h);
+    gap_move(h, i);
+    h->count++;
+    h->gap++;
+    h->ranges[i] = (range){ begin, end, h->spare[--h->spares] };
+    *h->ranges[i].by = (visits){ 0 };
+    return &h->ranges[i];
+}
+
+static void ranges_remove(hazard *h, int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < first + count; i++) h->spare[h->spares++] = range_at(h, i)->by;
+    gap_move(h, first);
+    h->count -= count;
+}
+
+/* The first range that ends after the address. */
+static int64_t ranges_find(const hazard *h, uintptr_t address)
+{
+    int64_t low = 0, high = h->count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (range_at(h, middle)->end > address) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/* Makes the address a boundary. */
+static void ranges_split(hazard *h, uintptr_t address)
+{
+    int64_t i = ranges_find(h, address);
+    if (i == h->count || range_at(h, i)->begin >= address) return;
+    range *left = ranges_insert(h, i, range_at(h, i)->begin, address), *right = range_at(h, i + 1);
+    *left->by = *right->by;
+    right->begin = address;
+}
+
+/* Two operations may meet in many ranges: they make one sentence. */
+static void report(hazard *h, const op *o, const visit *earlier)
+{
+    hazard_report *r = &h->report;
+    op before = { .kind = earlier->kind, .origin = earlier->origin };
+    char first[OP_TEXT], second[OP_TEXT], sentence[sizeof r->sentence[0]];
+    r->count++;
+    if (r->sentences == HAZARD_SENTENCES) return;
+    op_describe(&before, first, sizeof first);
+    op_describe(o, second, sizeof second);
+    snprintf(sentence, sizeof sentence, "%s and %s touch the same bytes unordered", first, second);
+    for (int i = 0; i < r->sentences; i++)
+        if (strcmp(r->sentence[i], sentence) == 0) return;
+    memcpy(r->sentence[r->sentences++], sentence, sizeof sentence);
+}
+
+static bool ordered(const vector_clock *known, int queue, const visit *v) { return v->serial <= known->at[queue]; }
+
+static void range_check(hazard *h, const range *r, const vector_clock *known, const op *o, bool writes)
+{
+    if (!ordered(known, r->by->writer_queue, &r->by->writer)) report(h, o, &r->by->writer);
+    for (int i = 0; writes && i < HAZARD_QUEUES; i++)
+        if (!ordered(known, i, &r->by->reader[i])) report(h, o, &r->by->reader[i]);
+}
+
+/* A read marks every range of [begin, end), filling gaps with fresh ones. */
+static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
+{
+    for (int64_t i = ranges_find(h, begin); begin < end; i++) {
+        if (i == h->count || range_at(h, i)->begin > begin) {
+            uintptr_t stop = i == h->count || range_at(h, i)->begin > end ? end : range_at(h, i)->begin;
+            ranges_insert(h, i, begin, stop);
+        }
+        range_at(h, i)->by->reader[queue] = *v;
+        begin = range_at(h, i)->end;
+    }
+}
+
+/* A write makes one range of [begin, end). */
+static void ranges_write(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
+{
+    int64_t first = ranges_find(h, begin), last = first;
+    while (last < h->count && range_at(h, last)->begin < end) last++;
+    if (last == first) ranges_insert(h, first, begin, end), last++;
+    if (last > first + 1) ranges_remove(h, first + 1, last - first - 1);
+    range *written = range_at(h, first);
+    written->begin = begin;
+    written->end = end;
+    *written->by = (visits){ .writer = *v, .writer_queue = queue };
+}
+
+static void operand_visit(hazard *h, const operand *x, int queue, const visit *v, const op *o)
+{
+    uintptr_t begin = (uintptr_t)x->tensor.data, end = begin + tensor_span(&x->tensor);
+    if (begin == end) return;
+    ranges_split(h, begin);
+    ranges_split(h, end);
+    for (int64_t i = ranges_find(h, begin); i < h->count && range_at(h, i)->begin < end; i++)
+        range_check(h, range_at(h, i), &h->now[queue], o, x->access != READ);
+    if (x->access == READ) ranges_read(h, begin, end, queue, v);
+    else ranges_write(h, begin, end, queue, v);
+}
+
+void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o)
+{
+    h->now[queue].at[queue] = serial;
+    h->history[queue][serial % CLOCK_HISTORY] = h->now[queue];
+    visit v = { serial, o->kind, o->origin };
+    for (int i = 0; i < o->operands; i++)
+        if (tensor_present(&o->operand[i].tensor)) operand_visit(h, &o->operand[i], queue, &v, o);
+}
+
+void hazard_join(hazard *h)
+{
+    vector_clock all = { { 0 } };
+    for (int i = 0; i < HAZARD_QUEUES; i++) clock_merge(&all, &h->now[i]);
+    for (int i = 0; i < HAZARD_QUEUES; i++) h->now[i] = all;
+}

@@ -1,0 +1,119 @@
+/* Kinds of machines: what one is asked to be, and what this process can say of a kind, and get from it, without opening
+ * a machine. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct group; /* machine/op/fabric.h */
+
+typedef enum { MACHINE_HOST, MACHINE_CUDA } machine_kind;
+
+/* Settings of the CUDA machine; the host has none. */
+typedef struct {
+    bool deterministic;           /* the same bits in every run */
+    bool own_attention;           /* its own kernels, though the library's may be faster */
+    int transfer_multiprocessors; /* products leave so many to transfers */
+} machine_tuning;
+
+/* Which operations are compared with the host (machine/prove/shadow.h). FULL: every operation runs once more. SAMPLED:
+ * in each step one operation of every name, kind and phase, and of that a part (machine/prove/shadow_part.c), at full
+ * shape: the first in the first step; later one that is drawn from the step's number among as many as the step before
+ * had. Also, in the first step, the first matrix product of every form, the whole of it. */
+typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
+/* What the shadow found. */
+typedef struct {
+    int64_t operations, elements; /* compared */
+    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
+    char first_left_out[200];
+    double worst;
+    char worst_operation[200]; /* largest error in units of its tolerance */
+    int64_t failed;
+    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
+    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
+    int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
+    double worst_comparison;        /* signed_sum_limit says how large it may be */
+    char worst_product[200];
+} shadow_report;
+
+/* Which transfers are proven (machine/prove/delivery.h). ALL: every one. FIRST: those that move bytes, of each name,
+ * group and shape the first. */
+typedef enum { DELIVERY_ALL, DELIVERY_FIRST } delivery_mode;
+typedef struct {
+    int64_t transfers, differing;
+    char sentence[256]; /* of the first that differs */
+} delivery_report;
+
+typedef struct {
+    machine_kind kind;
+    bool on_paper; /* a machine of that kind that runs nothing: operations are counted, checked and noted; every mark
+                      is complete at once, and addresses may be paper */
+    bool hostile;  /* the host runs queue heads in random order of order_seed */
+    uint32_t order_seed;
+    bool prove_access; /* NaN into WRITE operands and scratch before; on the host READ operands are compared after */
+    int world_rank;
+    int64_t span_capacity; /* spans kept; 0: none */
+    int64_t mark_history;  /* completion times kept per queue, if more than MARK_HISTORY */
+    machine_tuning tuning;
+    shadow_mode shadow;    /* operations also on the host, compared (machine/prove/shadow.h) */
+    char shadow_files[44]; /* what mismatches' files are named by, beside the rank */
+} machine_options;
+
+/* What this rank computes on. identity: the same for two ranks only if they share it; empty on the host. */
+typedef struct {
+    char name[64], identity[48], driver[32];
+    int multiprocessors;
+    double memory_bytes, free_bytes;
+    double communicator_bytes;       /* of what is not free, what this rank's communicators hold */
+    bool ecc;                        /* errors are corrected */
+    bool fp8;                        /* its tensor cores, or the host, multiply FP8 codes */
+    bool clocks_known, throttled;    /* clocks are being held down, as far as it is known */
+    double clock_hertz, power_watts; /* now; 0: not known */
+    char throttle_reasons[96];
+} machine_device;
+
+/* The first statement of a program, and of world_start: sets what the machines' libraries read of the environment,
+ * before there are threads. */
+void machine_environment(void);
+/* Does the environment suit machines of that kind on several ranks? If not, why: a clause. */
+bool machine_suits(machine_kind kind, char *why, size_t length);
+/* Is it part of this build? One that is not can be opened on paper all the same, where it needs no scratch. */
+bool machine_built(machine_kind kind);
+/* Can it run here? */
+bool machine_usable(machine_kind kind, char *why, size_t length); /* why not: a clause, if not */
+machine_device machine_device_of(machine_kind kind);              /* this rank's */
+/* Looks at this rank's device, on the first rank of a node at the node, too (machine/sample/sampler.h). */
+struct sampler *machine_sampler(machine_kind kind);
+int machine_threads(machine_kind kind);                                    /* per rank */
+const char *machine_library(machine_kind kind, char *text, size_t length); /* it computes with, as loaded */
+/* What runs attention and products, as chosen by the operations so far: a line, then one for each product. */
+const char *machine_engines(machine_kind kind, char *text, size_t length);
+
+/* Memory for an arena on that kind of machine. */
+void *machine_memory_take(machine_kind kind, size_t bytes);
+/* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes; collective over them. */
+void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups);
+/* Are gathers and all-to-alls of the group made in the window that was taken last, without multiprocessors? */
+bool machine_window_moves(machine_kind kind, const struct group *g);
+void machine_memory_give_back(machine_kind kind, void *memory);
+void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes);
+
+/* What ranks found out in machine_tune, each for itself, becomes the same on all. Collective over the world. */
+void machine_agree(machine_kind kind);
+
+/* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
+void machine_share_devices(bool yes);
+bool machine_shares_devices(void);
+/* What transfers have of a device: the multiprocessors that products leave to them (0: none in particular), for so many
+ * links and groups (at least one) whose transfers run beside each other. Said by all ranks alike while no group is
+ * connected. */
+typedef struct {
+    int multiprocessors, links, groups;
+} machine_room;
+void machine_leave_room(machine_room to_transfers);
+machine_room machine_room_left(void);
+/* The group gets the communicator of the split of the world of that name, color and key (world_split), or what this
+ * kind of machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as
+ * often. */
+void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key);
+void group_disconnect(machine_kind kind, const char *name);

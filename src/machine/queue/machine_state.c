@@ -1,0 +1,164 @@
+/* Machines and their queues: opened, waited for, read, closed. What is submitted to them goes through submit.c. */
+#include "machine/queue/machine_state.h"
+#include "base/fail.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+machine *machine_open(const machine_options *options)
+{
+    machine *m = calloc(1, sizeof *m);
+    if (!m) FAIL("no memory for a machine");
+    m->options = *options;
+    m->backend = options->on_paper ? paper_backend() : backend_of(options->kind);
+    history_open(&m->history, options, &m->tally);
+    m->state = m->backend->open(&m->options, &m->history);
+    m->hazard = hazard_open();
+    m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
+    m->dropped_wait = -1;
+    machine_shadow(m, options->on_paper ? SHADOW_OFF : options->shadow);
+    return m;
+}
+
+void machine_close(machine *m)
+{
+    m->backend->close(m->state);
+    if (m->shadow) shadow_close(m->shadow);
+    if (m->delivery) delivery_close(m->delivery);
+    hazard_close(m->hazard);
+    history_close(&m->history);
+    free(m);
+}
+
+queue *machine_queue(machine *m, const char *name)
+{
+    if (m->queues == HAZARD_QUEUES) FAIL("queue %s: a machine has %d queues", name, HAZARD_QUEUES);
+    queue *q = &m->queue[m->queues];
+    *q = (queue){ .machine = m, .index = m->queues++, .name = name };
+    return q;
+}
+
+int machine_queues(const machine *m) { return m->queues; }
+queue *machine_queue_at(machine *m, int i) { return &m->queue[i]; }
+
+machine *queue_machine(const queue *q) { return q->machine; }
+mark queue_mark(const queue *q) { return (mark){ q->serial ? (queue *)q : NULL, q->serial }; }
+
+void mark_sync(mark m)
+{
+    if (!m.queue) return;
+    machine *owner = m.queue->machine;
+    owner->backend->sync(owner->state, m.queue->index, m.serial);
+}
+
+void machine_sync(machine *m)
+{
+    for (int i = 0; i < m->queues; i++) mark_sync(queue_mark(&m->queue[i]));
+    hazard_join(m->hazard);
+}
+
+double mark_time(mark m) { return m.queue ? history_end(&m.queue->machine->history, m.queue->index, m.serial) : 0.0; }
+
+origin machine_origin_now(const machine *m) { return m->now; }
+
+origin machine_origin(machine *m, origin where)
+{
+    origin before = m->now;
+    m->now = where;
+    return before;
+}
+
+void machine_step(machine *m, int64_t step)
+{
+    m->now.step = step;
+    if (m->shadow) shadow_step(m->shadow, step);
+    m->waits = 0;
+    fault_step(m);
+}
+
+preparation machine_prepared(machine *m) { return m->backend->prepared(m->state); }
+
+void machine_tune(machine *m, const preparation *p, void *memory, size_t bytes)
+{
+    if (m->backend->tune) m->backend->tune(m->state, p, memory, bytes);
+}
+
+void machine_upload(machine *m, tensor to, const void *from)
+{
+    machine_sync(m);
+    m->backend->upload(m->state, to.data, from, tensor_span(&to));
+}
+
+void machine_read(machine *m, void *to, tensor from)
+{
+    m->backend->download(m->state, to, from.data, tensor_span(&from));
+}
+
+tensor machine_view(machine *m, tensor t)
+{
+    if (m->backend->addressable || tensor_span(&t) == 0) return t;
+    tensor view = t;
+    view.data = malloc(tensor_span(&t));
+    if (!view.data) FAIL("no memory for a copy of %zu bytes", tensor_span(&t));
+    machine_read(m, view.data, t);
+    return view;
+}
+
+void machine_view_store(machine *m, tensor t, const tensor *view)
+{
+    if (view->data != t.data) machine_upload(m, t, view->data);
+}
+
+void machine_view_end(machine *m, tensor *view)
+{
+    if (!m->backend->addressable && tensor_span(view)) free(view->data);
+    view->data = NULL;
+}
+
+void queue_yield(queue *q) { q->yields = true; }
+
+void queue_set_scratch(queue *q, void *memory, size_t bytes)
+{
+    q->scratch = memory;
+    q->scratch_bytes = bytes;
+}
+
+/* Files of mismatches are named by what runs and by rank. What a planted fault did is none to run again. */
+static shadow *shadow_of(const machine_options *o, bool struck)
+{
+    char files[64] = "";
+    op_home home = { .cuda = o->kind == MACHINE_CUDA,
+                     .deterministic = o->tuning.deterministic,
+                     .own_attention = o->tuning.own_attention,
+                     .transfer_multiprocessors = o->tuning.transfer_multiprocessors };
+    if (o->world_rank >= 0 && !struck)
+        snprintf(files, sizeof files, "%.40s%s%d", o->shadow_files, o->shadow_files[0] ? "-" : "", o->world_rank);
+    return shadow_open(home, files);
+}
+
+void machine_shadow(machine *m, shadow_mode mode)
+{
+    if (mode == SHADOW_OFF && !m->shadow) return;
+    if (!m->shadow) m->shadow = shadow_of(&m->options, m->fault.kind != FAULT_NONE);
+    shadow_set(m->shadow, mode);
+}
+
+void machine_prove_transfers(machine *m, delivery_mode mode, const tally *step)
+{
+    if (m->delivery) delivery_close(m->delivery);
+    m->delivery = delivery_open(m->options.kind, mode, step ? step->sum_bytes : 0);
+}
+
+const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? shadow_read(m->shadow) : NULL; }
+const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
+void machine_add_hazards(machine *m, const hazard_report *found) { hazard_report_add(hazard_read(m->hazard), found); }
+tally *machine_tally(machine *m) { return &m->tally; }
+
+const span *machine_spans(const machine *m, int64_t *count)
+{
+    const history *h = &m->history;
+    *count = h->span_count < h->span_capacity ? h->span_count : h->span_capacity;
+    return h->spans;
+}
+
+void machine_keep_steps(machine *m, int64_t steps) { history_keep_steps(&m->history, steps); }
+const tally_step *machine_steps(const machine *m) { return m->history.step; }

@@ -1,0 +1,21 @@
+/* What a machine on paper notes of the operations that it meets, so that one that runs them can be made ready before
+ * the first of them. */
+#pragma once
+#include "machine/op/op.h"
+#include "machine/queue/hazard.h"
+
+/* origin.name and a transfer's group may be gone by the time a note is read: the op lacks both. */
+enum { NOTE_NAME = 48 };
+typedef struct {
+    op op; /* addresses are those on paper */
+    char name[NOTE_NAME];
+} op_note;
+
+typedef struct {
+    size_t scratch[HAZARD_QUEUES]; /* bytes that the operations of each queue need */
+    op_note *note;                 /* one for each kind, formats and shapes, in the order of submission; owned */
+    int notes, capacity;
+    uint64_t places; /* of all collectives' operands, in their order: ranks that lie alike have the same number */
+} preparation;
+
+void preparation_free(preparation *p);
