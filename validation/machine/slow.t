@@ -134,7 +134,7 @@ def names_nobody(number, tensor):
     run = play(tensor)
     tap.ok(run.wait() == 0, f"clean run {number} goes on", place.text("err"))
     excess, error, reasons = judged(1)
-    tap.say(f"clean run, tensor {tensor}: rank 1 {100 * excess:+.1f} % +- {100 * error:.1f}", *reasons)
+    tap.say(f"clean run, tensor {tensor}: rank 1 {100 * excess:+.1f} % +- {100 * error:.1f}; {reasons}")
     return not any("outlier" in r for r in reasons) and "no rank is slow" in place.text("out")
 
 
