@@ -2,6 +2,12 @@
 #include "model/fp8.h"
 #include "machine/op/kernels.h"
 
+const char *fp8_kind_name(fp8_kind kind)
+{
+    static const char *const names[FP8_KINDS] = { "input", "weight", "gradient" };
+    return names[kind];
+}
+
 fp8_mode fp8_mode_of(const bench_case *c)
 {
     return c->calibrates ? FP8_OBSERVES : c->precision == PRECISION_FP8 ? FP8_ENCODES : FP8_OFF;

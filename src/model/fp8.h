@@ -43,6 +43,7 @@ static inline int64_t fp8_number(int64_t layer, int64_t product, fp8_kind kind)
     return (layer * FP8_PRODUCTS + product) * FP8_KINDS + kind;
 }
 
+const char *fp8_kind_name(fp8_kind kind);
 fp8_mode fp8_mode_of(const bench_case *c);
 /* Do the scales of its steps follow from the steps before? */
 bool fp8_delays(const bench_case *c);

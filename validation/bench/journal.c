@@ -1,7 +1,7 @@
 /* What the journal costs: its part of the time of steps of 50 ms, which go through more memory than the caches
  * hold, in one run, in this folder. */
 #include "base/clock.h"
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "bench/check/fault.h"
 #include "bench/check/routing.h"
 #include "bench/check/scaling.h"
-#include "bench/run/case_machine.h"
-#include "bench/run/window.h"
+#include "bench/launch/case_machine.h"
+#include "bench/launch/window.h"
 #include "machine/prove/delivery.h"
 #include "machine/world.h"
 #include <math.h>
@@ -206,7 +206,7 @@ static outcome outcome_of(const trainer *t)
 }
 
 /* Adds what the run itself says, all ranks'; takes it apart. */
-static outcome end_run(check_result *c, const check *k, trainer *t, case_result *r)
+static outcome end_run(check_result *c, const check *k, trainer *t, machine_findings *found)
 {
     outcome left = outcome_of(t);
     double faults = t ? (double)machine_faults(t->machine) : 0.0;
@@ -214,14 +214,14 @@ static outcome end_run(check_result *c, const check *k, trainer *t, case_result 
     c->faults += (int64_t)faults;
     fault_struck(&k->given, t ? t->machine : NULL, c->struck);
     if (!t) return left;
-    result_add_machine(r, t->machine, &r->shadow);
+    findings_add(found, t->machine, &found->shadow);
     trainer_dismantle(t);
     return left;
 }
 
 /* Trains as the timed steps do, with queues that overlap. The references go beside it: those of a mixture of experts
  * and of FP8 take its choices and scales. */
-static outcome run_overlapping(check *k, const trainer_options *o, check_result *c, case_result *r)
+static outcome run_overlapping(check *k, const trainer_options *o, check_result *c, machine_findings *found)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
     if (t) {
@@ -239,12 +239,12 @@ static outcome run_overlapping(check *k, const trainer_options *o, check_result 
         free(of.scale);
     }
     for (int i = 0; i < k->references; i++) reference_end(&k->reference[i]);
-    return end_run(c, k, t, r);
+    return end_run(c, k, t, found);
 }
 
 /* Trains once more: every operation is compared with the host's, every transfer is proven. A machine that may not
  * repeat its bits is held to the references as well, unless these took the first run's choices or scales. */
-static outcome run_observed(check *k, const trainer_options *o, bool repeats, check_result *c, case_result *r)
+static outcome run_observed(check *k, const trainer_options *o, bool repeats, check_result *c, machine_findings *found)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
     if (t) trainer_build(t, &k->given, &k->mesh, o, &k->share);
@@ -264,7 +264,7 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
     c->transfers = d.transfers;
     c->differing = d.differing;
     snprintf(c->difference, sizeof c->difference, "%s", d.sentence);
-    return end_run(c, k, t, r);
+    return end_run(c, k, t, found);
 }
 
 /* One number for the losses, norms and weights of all ranks. */
@@ -294,14 +294,14 @@ static void compare_runs(check_result *c, const outcome *first, const outcome *s
     if (!c->differing++) memcpy(c->difference, sentence, sizeof sentence);
 }
 
-check_result check_run(check *k, const machine_options *on, case_result *r)
+check_result check_run(check *k, const machine_options *on, machine_findings *found)
 {
     trainer_options o = { .machine = *on, .fault = fault_agreed(&k->given, &k->share) };
     bool repeats = on->kind == MACHINE_HOST || on->tuning.deterministic;
     check_result c = { .done = true };
     double begin = clock_seconds();
     memset(k->found, 0, sizeof k->found);
-    outcome first = run_overlapping(k, &o, &c, r), second = run_observed(k, &o, repeats, &c, r);
+    outcome first = run_overlapping(k, &o, &c, found), second = run_observed(k, &o, repeats, &c, found);
     if (repeats) compare_runs(&c, &first, &second);
     snprintf(c.digest, sizeof c.digest, "%016llx", (unsigned long long)digest_of(&first));
     c.passed = c.residual < CHECK_THRESHOLD && c.differing == 0;

@@ -3,8 +3,8 @@
  * shadow.h) and every transfer proven (machine/prove/delivery.h): where the machine repeats its bits, it repeats the
  * first run's losses, norms and weights. */
 #pragma once
+#include "bench/check/findings.h"
 #include "bench/check/reference.h"
-#include "bench/facts/result.h"
 #include "machine/queue/machine.h"
 #include "train/measure.h"
 
@@ -51,5 +51,5 @@ typedef struct {
 void check_open(check *k, const bench_case *c);
 void check_close(check *k);
 /* Trains the check model on the mesh twice, as the timed steps run and observed, and compares. Once for each
- * check_open. Adds hazards, faults and what the shadow saw to r. Collective over the world. */
-check_result check_run(check *k, const machine_options *on, case_result *r);
+ * check_open. Adds what the machines found to `found`. Collective over the world. */
+check_result check_run(check *k, const machine_options *on, machine_findings *found);

@@ -34,7 +34,7 @@ static void close(conserved_steps *k)
 }
 
 typedef struct {
-    case_result *r;
+    conservation *found;
     const trainer *t;
     conserved_steps *k;
     double comparisons, largest_squares; /* the latter of all slices before their sums */
@@ -59,7 +59,7 @@ static bool compares(const judged_sum *s, int64_t slice)
 
 static void count(judging *j, const judged_sum *s)
 {
-    for (int i = 0; i < SUM_SLICES; i++) j->r->conserved.comparisons += compares(s, i) ? s->slots : 0;
+    for (int i = 0; i < SUM_SLICES; i++) j->found->comparisons += compares(s, i) ? s->slots : 0;
 }
 
 /* A result G = g_1 + ... + g_n is off by some e at each place, and the totals differ by D = sum of s e, s being random
@@ -90,7 +90,7 @@ static int64_t steps_in(const conserved_steps *k, int64_t slot) { return (k->ste
 static void say_failure(const judging *j, const judged_sum *s, int64_t i, const double total[SUM_MOMENTS], double limit)
 {
     int64_t slot = i / SUM_SLICES;
-    conservation *c = &j->r->conserved;
+    conservation *c = j->found;
     if (c->failed++) return;
     snprintf(
         c->sentence, sizeof c->sentence,
@@ -113,7 +113,7 @@ static void compare(judging *j, const judged_sum *s, int64_t i, const slice_tota
     j->largest_squares = fmax(j->largest_squares, before->of[SLICE_SQUARES]);
     if (!passed && !(isfinite(ratio) && ratio > 1.0)) ratio = (double)INFINITY;
     if (!passed) say_failure(j, s, i, total, limit);
-    j->r->conserved.worst = fmax(j->r->conserved.worst, ratio);
+    j->found->worst = fmax(j->found->worst, ratio);
 }
 
 /* Totals [moments, slots, slices] of this rank become those of all; after an all_reduce each rank's own count. */
@@ -148,34 +148,32 @@ static void each_sum(judging *j, void (*f)(judging *j, const judged_sum *s))
 
 /* Totals that are all zero would agree, too. A kernel that adds up nothing is told from gradients that are zero by the
  * gradient norm, which has an operation of its own. Collective over the world. */
-static void fail_zeros(judging *j)
+static void fail_zeros(judging *j, double norm)
 {
-    conservation *c = &j->r->conserved;
-    double norm = 0.0;
-    for (int64_t step = 0; step < j->r->completed; step++) norm = fmax(norm, j->r->gradient_norm[step]);
+    conservation *c = j->found;
     world_maximum(&j->largest_squares, 1);
     if (j->comparisons == 0.0 || j->largest_squares != 0.0 || norm == 0.0 || !j->t || c->failed++) return;
     c->worst = (double)INFINITY;
     snprintf(c->sentence, sizeof c->sentence, "all totals are zero, but the gradient norm reaches %.3g", norm);
 }
 
-void conserved_judge(case_result *r, trainer *t)
+conservation conserved_judge(conserved_steps *k, trainer *t, double norm)
 {
-    conservation *c = &r->conserved;
-    judging j = { .r = r, .t = t, .k = r->sums };
+    conservation c = { .comparisons = 0 };
+    judging j = { .found = &c, .t = t, .k = k };
     if (t) each_sum(&j, count);
-    double counts[2] = { (double)c->comparisons, 0.0 };
+    double counts[2] = { (double)c.comparisons, 0.0 };
     world_sum(counts, 1);
     j.comparisons = counts[0];
     if (t) each_sum(&j, judge_sum);
-    fail_zeros(&j);
-    replicas_compare(r, t);
-    counts[0] = (double)c->failed;
+    fail_zeros(&j, norm);
+    replicas_compare(&c, t);
+    counts[0] = (double)c.failed;
     world_sum(counts, 1);
-    world_maximum(&c->worst, 1);
-    world_hear(c->sentence, sizeof c->sentence);
-    c->comparisons = (int64_t)j.comparisons;
-    c->failed = (int64_t)counts[0];
-    close(r->sums);
-    r->sums = NULL;
+    world_maximum(&c.worst, 1);
+    world_hear(c.sentence, sizeof c.sentence);
+    c.comparisons = (int64_t)j.comparisons;
+    c.failed = (int64_t)counts[0];
+    close(k);
+    return c;
 }

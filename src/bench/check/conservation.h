@@ -1,7 +1,7 @@
 /* Sums of gradients over ranks in the timed steps, and equal weights after them, judged on the host: what every rank
  * added up before and after each sum (train/trainer.h) is compared by MPI, outside the transfers under test. */
 #pragma once
-#include "bench/facts/result.h"
+#include "bench/check/findings.h"
 #include "train/trainer.h"
 
 /* Totals of the steps: in host memory, of so many steps apart; of a step beyond them they are added to those of the
@@ -18,6 +18,6 @@ typedef struct conserved_steps {
 conserved_steps *conserved_open(const trainer *t, int64_t steps);
 void conserved_read(conserved_steps *k, const trainer *t);
 
-/* Judges all steps read, and compares the weights as the last step left them, into r->conserved; frees r->sums. t: NULL
- * on a rank that takes no part. Collective over the world. */
-void conserved_judge(case_result *r, trainer *t);
+/* Judges all steps read, and compares the weights as the last step left them; frees k. t: NULL on a rank that takes no
+ * part. norm: the largest gradient norm of the steps. Collective over the world. */
+conservation conserved_judge(conserved_steps *k, trainer *t, double norm);

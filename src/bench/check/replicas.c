@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    case_result *r;
+    conservation *found;
     const trainer *t;
     const uint64_t *digest;
 } comparison;
@@ -26,7 +26,7 @@ typedef struct {
 static void differ(comparison *c, const replicas *s, int which)
 {
     static const char *const words[BUCKET_DIGESTS] = { "", ", transposed", ", as gathered" };
-    conservation *to = &c->r->conserved;
+    conservation *to = c->found;
     if (to->unequal++) return;
     snprintf(to->unequal_sentence, sizeof to->unequal_sentence,
              "after the last step the weights of %.60s%s on rank %d are not those of rank %d",
@@ -41,7 +41,7 @@ static void compare_within(comparison *c, const replicas *s)
         for (int half = 0; half < HALVES; half++) first[i][half] = half_of(own[i], half);
     world_reduce_group(s->g, &first[0][0], BUCKET_DIGESTS * HALVES, false);
     for (int i = s->from; i < s->end && s->b && s->g->rank > 0; i++) {
-        c->r->conserved.replicas += own[i] != 0;
+        c->found->replicas += own[i] != 0;
         if (half_of(own[i], 0) != first[i][0] || half_of(own[i], 1) != first[i][1]) differ(c, s, i);
     }
 }
@@ -65,12 +65,11 @@ static void compare_ends(comparison *c)
         compare_within(c, &(replicas){ c->t->stage.params.looked_up, stages, DIGEST_HELD, DIGEST_GATHERED });
 }
 
-void replicas_compare(case_result *r, trainer *t)
+void replicas_compare(conservation *to, trainer *t)
 {
-    conservation *to = &r->conserved;
     const param_table *p = t ? &t->stage.params : NULL;
     uint64_t *digest = calloc(t ? (size_t)tensor_elements(&t->digests) + 1 : 1, sizeof *digest);
-    comparison c = { r, t, digest };
+    comparison c = { to, t, digest };
     if (!digest) FAIL("no memory for the digests of weights");
     if (t) trainer_digest_weights(t, digest);
     for (int i = 0; t && i < p->bucket_count; i++) compare_bucket(&c, &p->buckets[i]);

@@ -2,9 +2,9 @@
 #include "bench/check/scaling.h"
 #include "base/fail.h"
 #include "base/fp8.h"
-#include "bench/facts/result.h"
 #include "machine/world.h"
 #include "model/family.h"
+#include "model/fp8.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

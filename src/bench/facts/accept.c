@@ -34,51 +34,54 @@ const char *accept_text(const bench_case *c, const char *device, char text[EXPEC
 static void add_reason(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add_reason(case_result *r, const char *format, ...)
 {
-    size_t used = strlen(r->not_accepted), room = sizeof r->not_accepted - used;
+    size_t used = strlen(r->ruling.not_accepted), room = sizeof r->ruling.not_accepted - used;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(r->not_accepted + used, room, format, arguments);
+    vsnprintf(r->ruling.not_accepted + used, room, format, arguments);
     va_end(arguments);
 }
 
 /* "NOT VALID: check off; and 1 more reason". */
 static void add_list(case_result *r, const char *word, const char *first, int count)
 {
-    add_reason(r, "%s%s%s%s", r->not_accepted[0] ? "; " : "", word, first[0] ? ": " : "", first);
+    add_reason(r, "%s%s%s%s", r->ruling.not_accepted[0] ? "; " : "", word, first[0] ? ": " : "", first);
     if (count > 1) add_reason(r, "; and %d more reason%s", count - 1, plural(count - 1));
 }
 
 static void against_speed(case_result *r)
 {
     char expected[EXPECTED_TEXT];
-    accept_text(r->given, r->device, expected);
-    if (isnan(r->expected_tokens_per_second)) add_reason(r, "expected is %s", expected);
-    else if (r->tokens_per_second < (1.0 - r->given->tolerance) * r->expected_tokens_per_second)
-        add_reason(r, "%.1f tokens/s, expected %s", r->tokens_per_second, expected);
+    accept_text(r->given, r->figures.device, expected);
+    if (isnan(r->ruling.expected_tokens_per_second)) add_reason(r, "expected is %s", expected);
+    else if (r->figures.tokens_per_second < (1.0 - r->given->tolerance) * r->ruling.expected_tokens_per_second)
+        add_reason(r, "%.1f tokens/s, expected %s", r->figures.tokens_per_second, expected);
 }
 
 /* The most decisive reason first: what was computed is wrong or nothing, there is nothing to expect, it is too slow, it
  * is not VALID. The speed of what is wrong does not matter. */
 static void find_reasons(case_result *r)
 {
-    switch (r->verdict) {
-    case VERDICT_FAILED: add_list(r, "FAILED", r->fail_reason[0], r->fail_reasons); break;
-    case VERDICT_SKIPPED: add_list(r, "SKIPPED", r->skipped, 1); break;
-    case VERDICT_INTERRUPTED: add_list(r, "INTERRUPTED", r->stopped_by, 1); break;
+    switch (r->ruling.verdict) {
+    case VERDICT_FAILED: add_list(r, "FAILED", r->ruling.fails.list[0].sentence, r->ruling.fails.count); break;
+    case VERDICT_SKIPPED: add_list(r, "SKIPPED", r->ruling.skipped, 1); break;
+    case VERDICT_INTERRUPTED: add_list(r, "INTERRUPTED", r->ruling.stopped_by, 1); break;
     default: against_speed(r);
     }
-    if (r->verdict == VERDICT_PASSED && !r->valid) add_list(r, "NOT VALID", r->invalid_reason[0], r->invalid_reasons);
+    if (r->ruling.verdict == VERDICT_PASSED && !r->ruling.valid)
+        add_list(r, "NOT VALID", r->ruling.invalids.list[0].sentence, r->ruling.invalids.count);
 }
 
 void accept_case(case_result *r)
 {
     const bench_case *c = r->given;
-    r->expected_tokens_per_second = accept_expected(c, r->device);
-    r->acceptance = ACCEPTANCE_NONE;
-    r->not_accepted[0] = 0;
+    r->ruling.expected_tokens_per_second = accept_expected(c, r->figures.device);
+    r->ruling.acceptance = ACCEPTANCE_NONE;
+    r->ruling.not_accepted[0] = 0;
     if (!accept_expects(c)) return;
     find_reasons(r);
-    r->acceptance = r->not_accepted[0] ? ACCEPTANCE_NO : c->repeat < c->repeats ? ACCEPTANCE_LATER : ACCEPTANCE_YES;
+    r->ruling.acceptance = r->ruling.not_accepted[0] ? ACCEPTANCE_NO
+                           : c->repeat < c->repeats  ? ACCEPTANCE_LATER
+                                                     : ACCEPTANCE_YES;
 }
 
 /* Keeps "case 3: spread ..." of the first case for which it is called with a reason. */
@@ -89,22 +92,22 @@ static void keep_first(char first[FINAL_REASON], const case_result *r, const cha
 
 void accept_count(final_counts *n, const case_result *r, bool stopped)
 {
-    bool missed = r->acceptance == ACCEPTANCE_NO;
-    n->passed += r->verdict == VERDICT_PASSED;
-    n->unchecked += r->verdict == VERDICT_PASSED && r->given->check == CHECK_OFF;
-    n->failed += r->verdict == VERDICT_FAILED;
-    n->skipped += r->verdict == VERDICT_SKIPPED;
-    n->interrupted += r->verdict == VERDICT_INTERRUPTED;
-    n->valid += r->valid;
+    bool missed = r->ruling.acceptance == ACCEPTANCE_NO;
+    n->passed += r->ruling.verdict == VERDICT_PASSED;
+    n->unchecked += r->ruling.verdict == VERDICT_PASSED && r->given->check == CHECK_OFF;
+    n->failed += r->ruling.verdict == VERDICT_FAILED;
+    n->skipped += r->ruling.verdict == VERDICT_SKIPPED;
+    n->interrupted += r->ruling.verdict == VERDICT_INTERRUPTED;
+    n->valid += r->ruling.valid;
     n->stopped |= stopped;
-    n->expecting += r->acceptance != ACCEPTANCE_NONE;
+    n->expecting += r->ruling.acceptance != ACCEPTANCE_NONE;
     n->missed += missed && !stopped;
-    n->lacking += !r->valid && !stopped;
-    if (r->fail_reasons) keep_first(n->first_failed, r, r->fail_reason[0]);
-    if (r->verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->skipped);
-    else if (r->invalid_reasons) keep_first(n->first_invalid, r, r->invalid_reason[0]);
-    keep_first(n->stopped_by, r, r->stopped_by);
-    keep_first(n->not_accepted, r, missed && !stopped ? r->not_accepted : "");
+    n->lacking += !r->ruling.valid && !stopped;
+    if (r->ruling.fails.count) keep_first(n->first_failed, r, r->ruling.fails.list[0].sentence);
+    if (r->ruling.verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->ruling.skipped);
+    else if (r->ruling.invalids.count) keep_first(n->first_invalid, r, r->ruling.invalids.list[0].sentence);
+    keep_first(n->stopped_by, r, r->ruling.stopped_by);
+    keep_first(n->not_accepted, r, missed && !stopped ? r->ruling.not_accepted : "");
 }
 
 static bool has_failed(const final_counts *n) { return n->failed || (n->strict && n->lacking); }

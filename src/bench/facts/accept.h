@@ -1,6 +1,6 @@
 /* Is a case as fast as the deck expects, and how does a run end? */
 #pragma once
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 
 /* Does the deck expect anything of the case? */
 bool accept_expects(const bench_case *c);

@@ -7,19 +7,19 @@ static int64_t extent_of(field_extent e, const case_result *r)
 {
     switch (e) {
     case PER_CASE: return 1;
-    case PER_STEP: return r->loss ? r->total : 0;
+    case PER_STEP: return r->seen.loss ? r->seen.total : 0;
     case PER_RANK: return r->given->layout.ranks;
     case PER_PHASE: return PHASES;
     case PER_OPERATION: return OP_KINDS;
-    case PER_AXIS: return r->tally.axes;
-    case PER_TRANSFER: return r->tally.transfers;
+    case PER_AXIS: return r->seen.tally.axes;
+    case PER_TRANSFER: return r->seen.tally.transfers;
     case PER_MEMORY_KIND: return ARENA_KINDS;
-    case PER_SPAN: return r->span_count;
+    case PER_SPAN: return r->seen.span_count;
     case PER_FP8_KIND: return r->given->precision == PRECISION_FP8 ? FP8_KINDS : 0;
-    case PER_FP8_TENSOR: return r->fp8_tensors;
-    case PER_SAMPLE: return r->samples.count;
-    case PER_FAIL_REASON: return r->fail_reasons;
-    case PER_INVALID_REASON: return r->invalid_reasons;
+    case PER_FP8_TENSOR: return r->seen.fp8_tensors;
+    case PER_SAMPLE: return r->seen.samples.count;
+    case PER_FAIL_REASON: return r->ruling.fails.count;
+    case PER_INVALID_REASON: return r->ruling.invalids.count;
     }
     return 0;
 }
@@ -27,11 +27,18 @@ static int64_t extent_of(field_extent e, const case_result *r)
 int64_t field_rows(const field *f, const case_result *r) { return extent_of(f->per, r); }
 int64_t field_columns(const field *f, const case_result *r) { return extent_of(f->across, r); }
 
+/* NULL: the list is not there, since no step was timed. */
 static const void *place_of(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const char *at = (g->of_case ? (const char *)r->given : (const char *)r) + g->offset + f->offset;
     if (f->listed) memcpy(&at, (const void *)at, sizeof at);
-    return at + f->in_list + (size_t)i * f->stride;
+    return at ? at + f->in_list + (size_t)i * f->stride : NULL;
+}
+
+static datum unknown(field_kind kind)
+{
+    if (kind == FIELD_REAL || kind == FIELD_KNOWN) return datum_real(NAN);
+    return kind == FIELD_INTEGER || kind == FIELD_COUNT ? datum_integer(0) : datum_text("");
 }
 
 static double real_at(const void *at)
@@ -44,6 +51,7 @@ static double real_at(const void *at)
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const void *at = place_of(g, f, r, i);
+    if (!at) return unknown(f->kind);
     switch (f->kind) {
     case FIELD_REAL: return datum_real(real_at(at));
     case FIELD_KNOWN: return datum_real(real_at(at) > 0.0 ? real_at(at) : NAN);

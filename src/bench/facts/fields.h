@@ -1,6 +1,6 @@
 /* What a case is and what it leaves, as rows. A field's name, units and meaning stand here once; the record, the line
- * --json and --fields fold these rows. A new result is a member of case_result, a row in case_fields.c (one
- * value) or part_fields.c (one a step, a rank, an operation, ...), and the line that computes it. */
+ * --json and --fields fold these rows. A new result is a member of facts or figures, a row in case_fields.c
+ * (one value) or part_fields.c (one a step, a rank, an operation, ...), and the line that fills it. */
 #pragma once
 #include "bench/facts/datum.h"
 #include "bench/facts/result.h"
@@ -61,6 +61,12 @@ typedef struct {
     const field *field;
     int fields;
 } field_group;
+
+/* Where a value lies that is in every entry of an array. */
+#define EACH(array, member)                                                                                            \
+    .offset = offsetof(case_result, array[0] member), .stride = sizeof(((case_result *)0)->array[0])
+/* A list as the last members of its group. */
+#define FIELDS(list) .field = list, .fields = sizeof(list) / sizeof *(list)
 
 /* The groups of what a case has one value of; of what it has several of: for each step, rank, operation, check ... In
  * the order of --fields. */

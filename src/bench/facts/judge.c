@@ -4,20 +4,20 @@
 #include "bench/check/check.h"
 #include "bench/facts/repeats.h"
 #include "bench/facts/rules.h"
-#include "bench/run/stop.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void judge_numbers(case_result *r)
+static void judge_numbers(const case_result *r, reasons *to)
 {
-    int64_t total = r->total;
-    if (r->completed < total && !r->stopped)
-        result_fail(r, "only %lld of %lld step%s ran", (long long)r->completed, (long long)total, plural(total));
-    for (int64_t i = 0; i < r->completed; i++) {
-        bool outgrown = isfinite(r->loss[i]) && isinf(r->gradient_norm[i]);
-        if (isfinite(r->loss[i]) && isfinite(r->gradient_norm[i])) continue;
-        result_fail(r,
+    int64_t total = r->seen.total;
+    if (r->seen.completed < total && !r->seen.stopped)
+        reasons_add(to, "steps", -1, "only %lld of %lld step%s ran", (long long)r->seen.completed, (long long)total,
+                    plural(total));
+    for (int64_t i = 0; i < r->seen.completed; i++) {
+        bool outgrown = isfinite(r->seen.loss[i]) && isinf(r->seen.gradient_norm[i]);
+        if (isfinite(r->seen.loss[i]) && isfinite(r->seen.gradient_norm[i])) continue;
+        reasons_add(to, "numbers", -1,
                     outgrown ? "the gradient norm of step %lld is above 1.6e7 (2^24), beyond the exact sum"
                              : "loss or gradient norm of step %lld is not finite",
                     (long long)i);
@@ -25,71 +25,78 @@ static void judge_numbers(case_result *r)
     }
 }
 
-static void judge_check(case_result *r, const check_result *c)
+static void judge_check(const check_result *c, reasons *to)
 {
     if (!c->done) return;
     if (!(c->residual < CHECK_THRESHOLD))
-        result_fail(r, "check: residual %.3g, limit %d: %s", c->residual, CHECK_THRESHOLD, c->worst);
+        reasons_add(to, "residual", -1, "check: residual %.3g, limit %d: %s", c->residual, CHECK_THRESHOLD, c->worst);
     if (c->differing)
-        result_fail(r, "check: %lld difference%s; the first: %s", (long long)c->differing, plural(c->differing),
-                    c->difference);
+        reasons_add(to, "differences", -1, "check: %lld difference%s; the first: %s", (long long)c->differing,
+                    plural(c->differing), c->difference);
 }
 
-static void judge_shadow(case_result *r, const shadow_report *s, const char *when)
+static void judge_shadow(const shadow_report *s, const char *when, reasons *to)
 {
     if (s->failed)
-        result_fail(r, "%s: %lld operation%s from the host's; the first: %.300s", when, (long long)s->failed,
-                    s->failed == 1 ? " differs" : "s differ", s->sentence);
+        reasons_add(to, "shadow", -1, "%s: %lld operation%s from the host's; the first: %.300s", when,
+                    (long long)s->failed, s->failed == 1 ? " differs" : "s differ", s->sentence);
     if (!(s->worst_comparison <= 1.0))
-        result_fail(r, "%s: the matrix product %s is wrong: a sum of its columns is off by %.3g times what is allowed",
+        reasons_add(to, "product", -1,
+                    "%s: the matrix product %s is wrong: a sum of its columns is off by %.3g times what is allowed",
                     when, s->worst_product, s->worst_comparison);
 }
 
 /* A fault that the check does not see is harmless only if the timed steps suffer the same. */
-static void judge_struck(case_result *r, const check_result *c)
+static void judge_struck(const facts *f, reasons *to)
 {
-    if (!c->done || !r->faults) return;
+    const check_result *c = &f->check;
+    if (!c->done || !f->machine.faults) return;
     if (c->faults == 0)
-        result_fail(r, "the planted fault never struck in the check: its model has fewer such operations");
-    else if (strcmp(c->struck, r->struck) != 0)
-        result_fail(r,
+        reasons_add(to, "fault", -1,
+                    "the planted fault never struck in the check: its model has fewer such operations");
+    else if (strcmp(c->struck, f->struck) != 0)
+        reasons_add(to, "fault", -1,
                     "the planted fault struck %s in the check, but %s in the timed steps: the check says nothing of it",
-                    c->struck, r->struck[0] ? r->struck : "nothing");
+                    c->struck, f->struck[0] ? f->struck : "nothing");
 }
 
-static void judge_fault(case_result *r)
+static void judge_fault(const case_result *r, reasons *to)
 {
-    if (r->given->fault.kind == FAULT_NONE || r->stopped) return;
-    if (r->faults == 0) result_fail(r, "the planted fault never struck");
-    if (r->given->check == CHECK_OFF) result_fail(r, "a fault is planted and the check that would see it is off");
-    judge_struck(r, &r->check);
+    if (r->given->fault.kind == FAULT_NONE || r->seen.stopped) return;
+    if (r->seen.machine.faults == 0) reasons_add(to, "fault", -1, "the planted fault never struck");
+    if (r->given->check == CHECK_OFF)
+        reasons_add(to, "fault", -1, "a fault is planted and the check that would see it is off");
+    judge_struck(&r->seen, to);
 }
 
-static void judge_conservation(case_result *r)
+static void judge_conservation(const conservation *c, reasons *to)
 {
-    const conservation *c = &r->conserved;
     if (c->failed)
-        result_fail(r, "%lld of %lld totals of gradients changed: %s", (long long)c->failed, (long long)c->comparisons,
-                    c->sentence);
+        reasons_add(to, "conservation", -1, "%lld of %lld totals of gradients changed: %s", (long long)c->failed,
+                    (long long)c->comparisons, c->sentence);
     if (c->unequal)
-        result_fail(r, "%lld cop%s of weights differ%s: %s", (long long)c->unequal, c->unequal == 1 ? "y" : "ies",
-                    c->unequal == 1 ? "s" : "", c->unequal_sentence);
+        reasons_add(to, "replicas", -1, "%lld cop%s of weights differ%s: %s", (long long)c->unequal,
+                    c->unequal == 1 ? "y" : "ies", c->unequal == 1 ? "s" : "", c->unequal_sentence);
 }
 
 void judge_case(case_result *r)
 {
-    judge_numbers(r);
-    judge_check(r, &r->check);
-    if (r->hazards) result_fail(r, "%lld hazard%s: %s", (long long)r->hazards, plural(r->hazards), r->hazard);
-    judge_shadow(r, &r->shadow, "check");
-    judge_shadow(r, &r->replay, "replay");
-    if (r->replay_delivery.differing) result_fail(r, "replay: %s", r->replay_delivery.sentence);
-    judge_conservation(r);
-    judge_fault(r);
-    snprintf(r->stopped_by, sizeof r->stopped_by, "%s", stop_words(r->stopped));
-    rules_apply(r);
-    r->passed = r->fail_reasons == 0 && !r->stopped;
-    r->verdict = r->fail_reasons ? VERDICT_FAILED : r->stopped ? VERDICT_INTERRUPTED : VERDICT_PASSED;
-    r->valid = r->invalid_reasons == 0;
+    const facts *f = &r->seen;
+    ruling *of = &r->ruling;
+    reasons *to = &of->fails;
+    judge_numbers(r, to);
+    judge_check(&f->check, to);
+    if (f->machine.hazards)
+        reasons_add(to, "hazards", -1, "%lld hazard%s: %s", (long long)f->machine.hazards, plural(f->machine.hazards),
+                    f->machine.hazard);
+    judge_shadow(&f->machine.shadow, "check", to);
+    judge_shadow(&f->machine.replay, "replay", to);
+    if (f->replay_delivery.differing) reasons_add(to, "transfers", -1, "replay: %s", f->replay_delivery.sentence);
+    judge_conservation(&f->conserved, to);
+    judge_fault(r, to);
+    rules_apply(r, &of->invalids);
+    of->passed = to->count == 0 && !f->stopped;
+    of->verdict = to->count ? VERDICT_FAILED : f->stopped ? VERDICT_INTERRUPTED : VERDICT_PASSED;
+    of->valid = of->invalids.count == 0;
     rules_compare(r);
 }

@@ -2,5 +2,5 @@
 #pragma once
 #include "bench/facts/result.h"
 
-/* From what the case left and what surrounded it, which the result keeps; on all ranks alike. */
+/* Fills r->ruling from the facts, the figures and the case; its stopped_by is given. */
 void judge_case(case_result *r);

@@ -1,16 +1,17 @@
 /* The rows of what a case has several of: steps, ranks, devices, samples, operations, transfers, checks. */
-#include "bench/facts/field_rows.h"
+#include "bench/facts/fields.h"
+#include "model/fp8.h"
 
 /* Where a value lies: in a check; in every entry of a list. */
 #define CHECK(member) .offset = offsetof(check_result, member)
 #define LIST(list) .listed = true, .offset = offsetof(case_result, list), .stride = sizeof(*((case_result *)0)->list)
-#define SPAN(member) LIST(spans), .in_list = offsetof(span, member), .per = PER_SPAN
-#define RANK_TABLE(table) PER_STEP, .across = PER_RANK, LIST(rank_table[table])
-#define PACE(member) LIST(pace), .in_list = offsetof(rank_pace, member), .per = PER_RANK
+#define SPAN(member) LIST(seen.spans), .in_list = offsetof(span, member), .per = PER_SPAN
+#define RANK_TABLE(which) PER_STEP, .across = PER_RANK, LIST(seen.ranks.table[which])
+#define PACE(member) LIST(figures.pace), .in_list = offsetof(rank_pace, member), .per = PER_RANK
 #define DEVICE(when, member)                                                                                           \
-    .listed = true, .offset = offsetof(case_result, devices), .stride = 2 * sizeof(machine_device),                    \
+    .listed = true, .offset = offsetof(case_result, seen.devices), .stride = 2 * sizeof(machine_device),               \
     .in_list = (when) * sizeof(machine_device) + offsetof(machine_device, member), .per = PER_RANK
-#define SAMPLE(member) LIST(samples.list), .in_list = offsetof(ranked_sample, member), .per = PER_SAMPLE
+#define SAMPLE(member) LIST(seen.samples.list), .in_list = offsetof(ranked_sample, member), .per = PER_SAMPLE
 
 static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
 static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
@@ -20,25 +21,25 @@ static const char *memory_word(const void *at) { return arena_kind_name(*(const 
 /* Warm-up first. */
 static const field of_steps[] = {
     { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
-    { "step_seconds", "s", "of the slowest rank", FIELD_REAL, PER_STEP, LIST(step_seconds) },
-    { "losses", "1", "mean of the global batch", FIELD_REAL, PER_STEP, LIST(loss) },
-    { "gradient_norms", "1", "before clipping", FIELD_REAL, PER_STEP, LIST(gradient_norm) },
-    { "learning_rates", "1", "as used", FIELD_REAL, PER_STEP, LIST(learning_rate) },
+    { "step_seconds", "s", "of the slowest rank", FIELD_REAL, PER_STEP, LIST(figures.step_seconds) },
+    { "losses", "1", "mean of the global batch", FIELD_REAL, PER_STEP, LIST(seen.loss) },
+    { "gradient_norms", "1", "before clipping", FIELD_REAL, PER_STEP, LIST(seen.gradient_norm) },
+    { "learning_rates", "1", "as used", FIELD_REAL, PER_STEP, LIST(seen.learning_rate) },
     { "balance_losses", "1", "of experts, summed over layers, mean of the global batch; not in losses", FIELD_REAL,
-      PER_STEP, LIST(routed[ROUTED_BALANCE]) },
+      PER_STEP, LIST(seen.routed[ROUTED_BALANCE]) },
     { "choices_dropped", "1", "of experts, beyond the capacity, in all layers", FIELD_REAL, PER_STEP,
-      LIST(routed[ROUTED_DROPS]) },
+      LIST(seen.routed[ROUTED_DROPS]) },
     { "expert_loads_least", "1", "choices of the expert of a layer that has least, before dropping", FIELD_REAL,
-      PER_STEP, LIST(routed[ROUTED_LEAST]) },
-    { "expert_loads_most", "1", "of the one that has most", FIELD_REAL, PER_STEP, LIST(routed[ROUTED_MOST]) },
+      PER_STEP, LIST(seen.routed[ROUTED_LEAST]) },
+    { "expert_loads_most", "1", "of the one that has most", FIELD_REAL, PER_STEP, LIST(seen.routed[ROUTED_MOST]) },
     { "expert_loads_variation", "1", "standard deviation over all layers' experts / mean", FIELD_REAL, PER_STEP,
-      LIST(routed[ROUTED_VARIATION]) },
+      LIST(seen.routed[ROUTED_VARIATION]) },
 };
 
 static const field of_ranks[] = {
     { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
     { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
-    { "rank_seconds", "s", "each rank's step", FIELD_REAL, PER_STEP, .across = PER_RANK, LIST(rank_seconds) },
+    { "rank_seconds", "s", "each rank's step", FIELD_REAL, PER_STEP, .across = PER_RANK, LIST(seen.ranks.step) },
     { "computing_seconds", "s", "of operations that waited for nobody", FIELD_REAL, RANK_TABLE(RANK_COMPUTING) },
     { "run_delay_seconds", "s", "its processor ran others while it computed; host", FIELD_REAL,
       RANK_TABLE(RANK_RUN_DELAY) },
@@ -89,31 +90,31 @@ static const field of_samples[] = {
 /* Rank 0, the timed steps. */
 static const field of_phases[] = {
     { "name", NULL, "of the phase", FIELD_LABEL, PER_PHASE, .word = phase_word },
-    { "seconds", "s", "of operations that compute", FIELD_REAL, PER_PHASE, EACH(tally.phase_seconds, ) },
+    { "seconds", "s", "of operations that compute", FIELD_REAL, PER_PHASE, EACH(seen.tally.phase_seconds, ) },
 };
 static const field of_operations[] = {
     { "name", NULL, "of the kind of operation", FIELD_LABEL, PER_OPERATION, .word = operation_word },
-    { "count", "1", "submitted", FIELD_COUNT, PER_OPERATION, EACH(tally.kind, .count) },
-    { "flops", "flop", "that the mathematics needs", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .flops) },
-    { "bytes", "bytes", "of operands", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .bytes) },
-    { "seconds", "s", "of execution", FIELD_REAL, PER_OPERATION, EACH(tally.kind, .seconds) },
+    { "count", "1", "submitted", FIELD_COUNT, PER_OPERATION, EACH(seen.tally.kind, .count) },
+    { "flops", "flop", "that the mathematics needs", FIELD_REAL, PER_OPERATION, EACH(seen.tally.kind, .flops) },
+    { "bytes", "bytes", "of operands", FIELD_REAL, PER_OPERATION, EACH(seen.tally.kind, .bytes) },
+    { "seconds", "s", "of execution", FIELD_REAL, PER_OPERATION, EACH(seen.tally.kind, .seconds) },
 };
 static const field of_transfers[] = {
-    { "axis", NULL, "of the mesh", FIELD_NAME, PER_AXIS, EACH(tally.axis, .axis) },
-    { "messages", "1", "submitted", FIELD_COUNT, PER_AXIS, EACH(tally.axis, .messages) },
-    { "bytes", "bytes", "of operands", FIELD_REAL, PER_AXIS, EACH(tally.axis, .bytes) },
+    { "axis", NULL, "of the mesh", FIELD_NAME, PER_AXIS, EACH(seen.tally.axis, .axis) },
+    { "messages", "1", "submitted", FIELD_COUNT, PER_AXIS, EACH(seen.tally.axis, .messages) },
+    { "bytes", "bytes", "of operands", FIELD_REAL, PER_AXIS, EACH(seen.tally.axis, .bytes) },
     { "exposed_seconds", "s", "in which the compute queue waited for it", FIELD_REAL, PER_AXIS,
-      EACH(tally.axis, .exposed_seconds) },
+      EACH(seen.tally.axis, .exposed_seconds) },
 };
 
 /* Rank 0, the timed steps. A starved transfer shows. */
 static const field of_transfer_kinds[] = {
-    { "name", NULL, "axis and kind", FIELD_TEXT, PER_TRANSFER, EACH(tally.transfer, .name) },
-    { "messages", "1", "submitted", FIELD_COUNT, PER_TRANSFER, EACH(tally.transfer, .messages) },
-    { "bytes", "bytes", "one way over the rank's link", FIELD_REAL, PER_TRANSFER, EACH(tally.transfer, .bytes) },
-    { "seconds", "s", "of execution, waits included", FIELD_REAL, PER_TRANSFER, EACH(tally.transfer, .seconds) },
+    { "name", NULL, "axis and kind", FIELD_TEXT, PER_TRANSFER, EACH(seen.tally.transfer, .name) },
+    { "messages", "1", "submitted", FIELD_COUNT, PER_TRANSFER, EACH(seen.tally.transfer, .messages) },
+    { "bytes", "bytes", "one way over the rank's link", FIELD_REAL, PER_TRANSFER, EACH(seen.tally.transfer, .bytes) },
+    { "seconds", "s", "of execution, waits included", FIELD_REAL, PER_TRANSFER, EACH(seen.tally.transfer, .seconds) },
     { "bytes_per_second", "bytes/s", "bytes of these seconds", FIELD_REAL, PER_TRANSFER,
-      EACH(tally.transfer, .bytes_per_second) },
+      EACH(seen.tally.transfer, .bytes_per_second) },
 };
 
 /* Rank 0's last step, in order of completion; seconds since its first operation began. */
@@ -130,23 +131,23 @@ static const field of_spans[] = {
 
 static const field of_memory[] = {
     { "name", NULL, "what it is for", FIELD_LABEL, PER_MEMORY_KIND, .word = memory_word },
-    { "bytes", "bytes", "of rank 0's arena", FIELD_BYTES, PER_MEMORY_KIND, EACH(bytes_by_kind, ) },
+    { "bytes", "bytes", "of rank 0's arena", FIELD_BYTES, PER_MEMORY_KIND, EACH(seen.bytes_by_kind, ) },
 };
 
 /* All ranks', of the timed steps. */
 static const field of_fp8[] = {
     { "name", NULL, "of the kind of tensor", FIELD_LABEL, PER_FP8_KIND, .word = fp8_word },
-    { "underflowed", "1", "part of the values that became 0", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .underflowed) },
+    { "underflowed", "1", "part of the values that became 0", FIELD_REAL, PER_FP8_KIND, EACH(seen.fp8, .underflowed) },
     { "saturated", "1", "part that became the format's largest number", FIELD_REAL, PER_FP8_KIND,
-      EACH(fp8, .saturated) },
-    { "scale_least", "1", "smallest scale of a tensor", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .scale_least) },
-    { "scale_most", "1", "largest", FIELD_REAL, PER_FP8_KIND, EACH(fp8, .scale_most) },
+      EACH(seen.fp8, .saturated) },
+    { "scale_least", "1", "smallest scale of a tensor", FIELD_REAL, PER_FP8_KIND, EACH(seen.fp8, .scale_least) },
+    { "scale_most", "1", "largest", FIELD_REAL, PER_FP8_KIND, EACH(seen.fp8, .scale_most) },
 };
 
 /* Tensor number (layer x 4 + product) x 3 + kind; products in the order of a layer. */
 static const field of_fp8_tensors[] = {
     { "scales", "1", "of a step and tensor: what its values were multiplied by; of current scaling the least",
-      FIELD_REAL, PER_STEP, .across = PER_FP8_TENSOR, LIST(fp8_scale) },
+      FIELD_REAL, PER_STEP, .across = PER_FP8_TENSOR, LIST(seen.fp8_scale) },
 };
 
 static const field of_check[] = {
@@ -187,7 +188,7 @@ static const field_group groups[] = {
     { "fp8", LINE_ROWS, FIELDS(of_fp8) },
     { "fp8_tensors", LINE_ABSENT, FIELDS(of_fp8_tensors) },
     { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
-    { "check_model", LINE_OBJECT, .offset = offsetof(case_result, check), FIELDS(of_check) },
+    { "check_model", LINE_OBJECT, .offset = offsetof(case_result, seen.check), FIELDS(of_check) },
 };
 
 const field_list part_fields = { groups, sizeof groups / sizeof *groups };

@@ -13,13 +13,14 @@ void repeats_add(repeat_means *m, case_result *r)
 {
     int first = r->given->number - r->given->repeat + 1;
     if (m->first != first) *m = (repeat_means){ .first = first };
-    if (r->given->repeats < 2 || isnan(r->mean_seconds)) return;
-    insert(m, r->mean_seconds);
+    if (r->given->repeats < 2 || isnan(r->figures.mean_seconds)) return;
+    insert(m, r->figures.mean_seconds);
     if (r->given->repeat < r->given->repeats) return;
     double least = m->seconds[0], most = m->seconds[m->count - 1];
-    r->repeated = (repeated_seconds){ .count = m->count,
-                                      .median = 0.5 * (m->seconds[(m->count - 1) / 2] + m->seconds[m->count / 2]),
-                                      .minimum = least,
-                                      .maximum = most,
-                                      .spread = most / least - 1.0 };
+    r->figures.repeated =
+        (repeated_seconds){ .count = m->count,
+                            .median = 0.5 * (m->seconds[(m->count - 1) / 2] + m->seconds[m->count / 2]),
+                            .minimum = least,
+                            .maximum = most,
+                            .spread = most / least - 1.0 };
 }

@@ -10,5 +10,6 @@ typedef struct {
     double seconds[REPEATS_MOST]; /* ascending */
 } repeat_means;
 
-/* Adds the mean of a case that has run; sets r->repeated of the last repeat. Cases come in the order of the deck. */
+/* Adds the mean of a case that has run; sets r->figures.repeated of the last repeat. Cases come in the order of the
+ * deck. */
 void repeats_add(repeat_means *m, case_result *r);

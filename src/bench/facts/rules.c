@@ -8,190 +8,229 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { OUTLIERS_NAMED = 3 };
+
 /* What is set so that less is done, or something else, than in training. */
-static void as_in_training(case_result *r)
+static void as_in_training(const bench_case *c, reasons *to)
 {
-    const bench_case *c = r->given;
-    if (c->check == CHECK_OFF) result_invalidate(r, "check off");
-    if (c->optimizer.learning_rate == 0.0) result_invalidate(r, "learning rate 0: nothing is learned");
-    if (c->tokens == TOKENS_ZEROS) result_invalidate(r, "tokens are all zero");
+    if (c->check == CHECK_OFF) reasons_add(to, "check off", -1, "check off");
+    if (c->optimizer.learning_rate == 0.0) reasons_add(to, "learning rate", -1, "learning rate 0: nothing is learned");
+    if (c->tokens == TOKENS_ZEROS) reasons_add(to, "tokens", -1, "tokens are all zero");
 }
 
-static void without_keys_for_developers(case_result *r)
+static void without_keys_for_developers(const bench_case *c, reasons *to)
 {
     for (key_id key = USER_KEYS; key < KEYS; key++) {
         char value[KEY_TEXT];
-        key_write(key, r->given, value);
+        key_write(key, c, value);
         if (strcmp(value, key_at(key)->fallback))
-            result_invalidate(r, "%s = %s: a key for developers", key_at(key)->name, value);
+            reasons_add(to, "developer key", -1, "%s = %s: a key for developers", key_at(key)->name, value);
     }
 }
 
 /* What a user of the machine would not have, though it was bought. */
-static void without_idle_ranks(case_result *r)
+static void without_idle_ranks(const bench_case *c, reasons *to)
 {
-    const bench_case *c = r->given;
     int idle = c->world_ranks - c->layout.ranks;
     if (idle > 0 && !c->idle_asked)
-        result_invalidate(r,
-                          "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give "
-                          "the layout",
-                          idle, c->world_ranks, c->layout.ranks);
+        reasons_add(to, "idle ranks", -1,
+                    "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give "
+                    "the layout",
+                    idle, c->world_ranks, c->layout.ranks);
 }
 
-static void of_enough_steps(case_result *r, int64_t steps)
+static void of_enough_steps(int64_t steps, reasons *to)
 {
     if (steps < LEAST_STEPS)
-        result_invalidate(r, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
+        reasons_add(to, "steps", -1, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
 }
 
 /* How many steps a soak takes is known only after it. */
-void rules_foresee(case_result *r)
+void rules_foresee(const bench_case *c, reasons *to)
 {
-    as_in_training(r);
-    without_keys_for_developers(r);
-    if (build_debug) result_invalidate(r, "debug build");
-    without_idle_ranks(r);
-    if (r->given->minutes == 0.0) of_enough_steps(r, r->given->steps);
+    as_in_training(c, to);
+    without_keys_for_developers(c, to);
+    if (build_debug) reasons_add(to, "debug build", -1, "debug build");
+    without_idle_ranks(c, to);
+    if (c->minutes == 0.0) of_enough_steps(c->steps, to);
 }
 
 static int64_t timed_steps(const case_result *r)
 {
-    return r->completed > r->given->warmup ? r->completed - r->given->warmup : 0;
+    return r->seen.completed > r->given->warmup ? r->seen.completed - r->given->warmup : 0;
 }
 
-static void say_crowding(case_result *r)
+static void say_crowding(const host_load *l, reasons *to)
 {
     char supply[64];
-    const host_load *l = &r->load;
     if (l->node_ranks * l->threads > l->cores) snprintf(supply, sizeof supply, "%d core%s", l->cores, plural(l->cores));
     else snprintf(supply, sizeof supply, "a quota of %.2f processors", l->quota);
-    result_invalidate(r, "oversubscribed: %d rank%s of %d thread%s on %s", l->node_ranks, plural(l->node_ranks),
-                      l->threads, plural(l->threads), supply);
+    reasons_add(to, "oversubscribed", -1, "oversubscribed: %d rank%s of %d thread%s on %s", l->node_ranks,
+                plural(l->node_ranks), l->threads, plural(l->threads), supply);
 }
 
 /* On devices the host only submits: its cores may be fewer than its threads. */
-static void without_crowding(case_result *r)
+static void without_crowding(const case_result *r, reasons *to)
 {
-    if (r->given->backend == BACKEND_HOST && load_is_crowded(&r->load)) say_crowding(r);
+    if (r->given->backend == BACKEND_HOST && load_is_crowded(&r->seen.load)) say_crowding(&r->seen.load, to);
 }
 
-static void without_throttling(case_result *r)
+static void without_throttling(const case_result *r, reasons *to)
 {
-    if (r->throttled[0]) result_invalidate(r, "throttled device: %s", r->throttled);
-    if (r->given->backend == BACKEND_CUDA && r->clocks_unknown[0])
-        result_invalidate(r, "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)",
-                          r->clocks_unknown);
+    if (r->figures.throttled[0]) reasons_add(to, "throttled", -1, "throttled device: %s", r->figures.throttled);
+    if (r->given->backend == BACKEND_CUDA && r->figures.clocks_unknown[0])
+        reasons_add(to, "clocks", -1, "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)",
+                    r->figures.clocks_unknown);
 }
 
 /* A recipe's tensor groups lie within a node; a layout of one's own may do as it likes. */
-static void placed_as_the_recipe(case_result *r)
+static void placed_as_the_recipe(const case_result *r, reasons *to)
 {
     char split[REASON_LENGTH];
-    if (r->given->recipe_gpus && placement_complaint(&r->placement, &r->given->layout, split))
-        result_invalidate(r, "%s", split);
+    if (r->given->recipe_gpus && placement_complaint(&r->seen.placement, &r->given->layout, split))
+        reasons_add(to, "placement", -1, "%s", split);
 }
 
-static void without_preloads(case_result *r)
+static void without_preloads(const case_result *r, reasons *to)
 {
-    if (r->preloaded[0]) result_invalidate(r, "preloaded: %s", r->preloaded);
+    if (r->seen.preloaded[0]) reasons_add(to, "preloaded", -1, "preloaded: %s", r->seen.preloaded);
 }
 
-static void without_outliers(case_result *r)
+/* "outlier rank 1 on host: its own computing took 203 % longer than its peers'". */
+static void name_outlier(const case_result *r, int rank, reasons *to)
 {
-    for (int i = 0; i < OUTLIERS && r->outlier[i][0]; i++) result_invalidate(r, "%s", r->outlier[i]);
+    const rank_pace *p = &r->figures.pace[rank];
+    const char *device = r->seen.devices[2 * rank].identity;
+    const double *late = r->seen.ranks.table[RANK_LATE];
+    double seconds = 0.0;
+    for (int64_t s = r->given->warmup; s < r->seen.completed; s++) seconds += late[s * r->given->layout.ranks + rank];
+    reasons_add(to, "outlier", rank,
+                "outlier rank %d on %.32s%s%.40s: its own computing took %.3g %% longer than its peers' (%d rank%s of "
+                "the same work; +- %.2g %%); it came %.3g ms a step late to collectives",
+                rank, r->seen.ranks.work[rank].host, device[0] ? ", " : "", device, 100.0 * p->excess, p->peers,
+                plural(p->peers), 100.0 * p->error, 1e3 * seconds / (double)timed_steps(r));
 }
 
-static void with_equal_libraries(case_result *r)
+/* Returns the next slowest after one of that excess, or -1. */
+static int next_outlier(const case_result *r, double before)
 {
-    if (r->libraries_differ[0]) result_invalidate(r, "libraries differ: %s", r->libraries_differ);
+    int worst = -1;
+    const rank_pace *pace = r->figures.pace;
+    for (int i = 0; pace && i < r->given->layout.ranks; i++)
+        if (pace_is_outlier(&pace[i]) && pace[i].excess < before && (worst < 0 || pace[i].excess > pace[worst].excess))
+            worst = i;
+    return worst;
+}
+
+/* The slowest first. */
+static void without_outliers(const case_result *r, reasons *to)
+{
+    int rank = next_outlier(r, INFINITY);
+    for (int i = 0; i < OUTLIERS_NAMED && rank >= 0; i++) {
+        name_outlier(r, rank, to);
+        rank = next_outlier(r, r->figures.pace[rank].excess);
+    }
+}
+
+static void with_equal_libraries(const case_result *r, reasons *to)
+{
+    if (r->seen.libraries_differ[0]) reasons_add(to, "libraries", -1, "libraries differ: %s", r->seen.libraries_differ);
 }
 
 /* Few steps have a few steps' spread. */
-static void with_steady_steps(case_result *r)
+static void with_steady_steps(const case_result *r, reasons *to)
 {
     int64_t timed = timed_steps(r);
-    if (r->given->minutes > 0.0) of_enough_steps(r, timed);
+    if (r->given->minutes > 0.0) of_enough_steps(timed, to);
     if (timed < LEAST_STEPS) return;
-    if (r->spread > SPREAD_LIMIT)
-        result_invalidate(r, "spread %.3f: 90th / 10th percentile of the step times, limit %.3g", r->spread,
-                          SPREAD_LIMIT);
-    if (r->drift > DRIFT_LIMIT || r->drift < 1.0 / DRIFT_LIMIT)
-        result_invalidate(r, "drift %.3f: median step of the last half / of the first half, allowed %.3f to %.3g",
-                          r->drift, 1.0 / DRIFT_LIMIT, DRIFT_LIMIT);
+    if (r->figures.spread > SPREAD_LIMIT)
+        reasons_add(to, "spread", -1, "spread %.3f: 90th / 10th percentile of the step times, limit %.3g",
+                    r->figures.spread, SPREAD_LIMIT);
+    if (r->figures.drift > DRIFT_LIMIT || r->figures.drift < 1.0 / DRIFT_LIMIT)
+        reasons_add(to, "drift", -1,
+                    "drift %.3f: median step of the last half / of the first half, allowed %.3f to %.3g",
+                    r->figures.drift, 1.0 / DRIFT_LIMIT, DRIFT_LIMIT);
 }
 
 /* Judges the means of all repeats. Only the last repeat has them. */
-static void as_before(case_result *r)
+static void as_before(const case_result *r, reasons *to)
 {
-    if (r->repeated.spread > REPEATS_LIMIT)
-        result_invalidate(r, "the means of %d repeats spread by %.1f %%, limit %.0f %%", r->repeated.count,
-                          100.0 * r->repeated.spread, 100.0 * REPEATS_LIMIT);
+    if (r->figures.repeated.spread > REPEATS_LIMIT)
+        reasons_add(to, "repeats", -1, "the means of %d repeats spread by %.1f %%, limit %.0f %%",
+                    r->figures.repeated.count, 100.0 * r->figures.repeated.spread, 100.0 * REPEATS_LIMIT);
 }
 
 /* A soak that nobody stops ends before its time only where the record has no room for more steps (bench/run/soak.h). */
-static void as_long_as_asked(case_result *r)
+static void as_long_as_asked(const case_result *r, reasons *to)
 {
     double minutes = 0.0;
-    for (int64_t i = r->given->warmup; i < r->completed; i++) minutes += r->step_seconds[i] / 60.0;
+    for (int64_t i = r->given->warmup; i < r->seen.completed; i++) minutes += r->figures.step_seconds[i] / 60.0;
     if (minutes >= r->given->minutes) return;
-    if (r->stopped) result_invalidate(r, "a soak of %.4g minutes, not %.4g", minutes, r->given->minutes);
+    if (r->seen.stopped) reasons_add(to, "soak", -1, "a soak of %.4g minutes, not %.4g", minutes, r->given->minutes);
     else
-        result_invalidate(
-            r,
+        reasons_add(
+            to, "soak", -1,
             "a soak of %.4g minutes, not %.4g: %lld steps of %d ranks are the most that are kept; give fewer minutes",
-            minutes, r->given->minutes, (long long)r->completed, r->given->layout.ranks);
+            minutes, r->given->minutes, (long long)r->seen.completed, r->given->layout.ranks);
 }
 
 /* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are
  * not those of training, and are compared with no other's. A model that knows nothing costs ln(vocabulary), an
  * untrained one little more: a loss of twice that comes of large logits that are wrong. */
-static void with_sound_numbers(case_result *r)
+static void with_sound_numbers(const case_result *r, reasons *to)
 {
-    double first = r->completed ? r->loss[0] : 0.0, limit = 2.0 * fmax(log((double)r->given->model.vocabulary), first);
+    double first = r->seen.completed ? r->seen.loss[0] : 0.0,
+           limit = 2.0 * fmax(log((double)r->given->model.vocabulary), first);
     int64_t worst = 0;
-    for (int64_t i = 0; i < r->completed; i++) {
-        if (isfinite(r->loss[i]) && isinf(r->gradient_norm[i]))
-            result_invalidate(r, "a gradient norm beyond the exact sum");
-        else if (!isfinite(r->loss[i]) || !isfinite(r->gradient_norm[i])) result_invalidate(r, "not a number");
-        if (r->gradient_norm[i] == 0.0) result_invalidate(r, "a gradient is zero: training has collapsed");
-        if (r->loss[i] > r->loss[worst]) worst = i;
+    for (int64_t i = 0; i < r->seen.completed; i++) {
+        if (isfinite(r->seen.loss[i]) && isinf(r->seen.gradient_norm[i]))
+            reasons_add(to, "numbers", -1, "a gradient norm beyond the exact sum");
+        else if (!isfinite(r->seen.loss[i]) || !isfinite(r->seen.gradient_norm[i]))
+            reasons_add(to, "numbers", -1, "not a number");
+        if (r->seen.gradient_norm[i] == 0.0)
+            reasons_add(to, "collapse", -1, "a gradient is zero: training has collapsed");
+        if (r->seen.loss[i] > r->seen.loss[worst]) worst = i;
     }
-    if (r->completed && r->loss[worst] > limit)
-        result_invalidate(
-            r, "the loss rose to %.4g in step %lld, above %.4g, twice that of an untrained model: training diverged",
-            r->loss[worst], (long long)worst, limit);
+    if (r->seen.completed && r->seen.loss[worst] > limit)
+        reasons_add(
+            to, "divergence", -1,
+            "the loss rose to %.4g in step %lld, above %.4g, twice that of an untrained model: training diverged",
+            r->seen.loss[worst], (long long)worst, limit);
 }
 
-static void to_its_end(case_result *r)
+static void to_its_end(const case_result *r, reasons *to)
 {
     char progress[PROGRESS_TEXT];
-    if (r->fail_reasons) result_invalidate(r, "failed");
-    if (r->stopped) result_invalidate(r, "interrupted after %s: %s", result_progress(r, progress), r->stopped_by);
+    if (r->ruling.fails.count) reasons_add(to, "failed", -1, "failed");
+    if (r->seen.stopped)
+        reasons_add(to, "interrupted", -1, "interrupted after %s: %s", result_progress(r, progress),
+                    r->ruling.stopped_by);
 }
 
-void rules_apply(case_result *r)
+void rules_apply(const case_result *r, reasons *to)
 {
-    static void (*const rule[])(case_result *) = { rules_foresee,        without_crowding,   without_throttling,
-                                                   without_outliers,     without_preloads,   placed_as_the_recipe,
-                                                   with_equal_libraries, with_steady_steps,  as_before,
-                                                   as_long_as_asked,     with_sound_numbers, to_its_end };
-    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r);
+    static void (*const rule[])(const case_result *, reasons *) = {
+        without_crowding,     without_throttling,   without_outliers,  without_preloads,
+        placed_as_the_recipe, with_equal_libraries, with_steady_steps, as_before,
+        as_long_as_asked,     with_sound_numbers,   to_its_end
+    };
+    rules_foresee(r->given, to);
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r, to);
 }
 
 void rules_compare(case_result *r)
 {
     const bench_case *c = r->given;
-    char *why = r->comparison;
-    if (r->verdict != VERDICT_PASSED) snprintf(why, REASON_LENGTH, "%s", verdict_words[r->verdict]);
-    else if (!r->valid) snprintf(why, REASON_LENGTH, "NOT VALID");
+    char *why = r->ruling.comparison;
+    if (r->ruling.verdict != VERDICT_PASSED) snprintf(why, REASON_LENGTH, "%s", verdict_words[r->ruling.verdict]);
+    else if (!r->ruling.valid) snprintf(why, REASON_LENGTH, "NOT VALID");
     else if (c->backend != BACKEND_CUDA)
         snprintf(why, REASON_LENGTH, "backend %s: its ranks are processes, not GPUs", backend_name(c->backend));
     else snprintf(why, REASON_LENGTH, "%s", c->incomparable);
-    r->comparable = why[0] == 0;
-    if (r->comparable && c->recipe_layout)
+    r->ruling.comparable = why[0] == 0;
+    if (r->ruling.comparable && c->recipe_layout)
         snprintf(why, REASON_LENGTH, "the recipe's layout of %d GPUs", c->recipe_gpus);
-    else if (r->comparable)
+    else if (r->ruling.comparable)
         snprintf(why, REASON_LENGTH, "scaled: the recipe's layout of %d GPUs, data-parallel to %d", c->recipe_gpus,
                  c->layout.ranks);
 }

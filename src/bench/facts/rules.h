@@ -15,9 +15,9 @@ enum { LEAST_STEPS = 10 };
  * no speed yet, and a longer run would tell another. */
 #define DRIFT_LIMIT 1.1
 
-/* Adds a reason for every rule that is broken whatever machine the case runs on: of r only `given` is read. */
-void rules_foresee(case_result *r);
-/* Adds a reason for every rule that the case breaks; its numbers are summarized. On all ranks alike. */
-void rules_apply(case_result *r);
-/* Is the result, whose verdict is known, comparable with a published one, and with which, or why not? */
+/* Adds a reason for every rule that a case breaks whatever machine it runs on. */
+void rules_foresee(const bench_case *c, reasons *to);
+/* Adds a reason for every rule that the case breaks; of r the ruling's fails and stopped_by are known. */
+void rules_apply(const case_result *r, reasons *to);
+/* Sets whether the result, whose verdict is known, is comparable with a published one, and with which, or why not. */
 void rules_compare(case_result *r);

@@ -1,7 +1,7 @@
 /* Ranks beside their peers. */
 #include "bench/health/outliers.h"
 #include "base/fail.h"
-#include "bench/facts/statistics.h"
+#include "bench/health/statistics.h"
 #include <math.h>
 #include <stdlib.h>
 

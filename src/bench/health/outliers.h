@@ -9,9 +9,16 @@
  *     error = sqrt(BLOCKS) standard deviation(d) / sum m.
  * One step that hung, however long, has excess = error, and names nobody. */
 #pragma once
-#include "bench/facts/result.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 enum { BLOCKS = 10 };
+/* What a rank was given in all steps together, and how it did in the timed ones. */
+typedef struct {
+    double flops, bytes;  /* of computing operations */
+    double excess, error; /* NaN: not known */
+    int peers;
+} rank_pace;
 
 /* own: [steps, ranks] seconds. Fills excess, error and peers of each rank; NaN: it has no peers, or there are
  * fewer than BLOCKS steps. */

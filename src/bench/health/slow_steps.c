@@ -1,64 +1,70 @@
 /* Slow steps. */
 #include "bench/health/slow_steps.h"
 #include "base/fail.h"
-#include "bench/facts/statistics.h"
+#include "bench/health/statistics.h"
 #include <stdio.h>
 #include <stdlib.h>
 
+typedef struct {
+    const rank_times *times;
+    int ranks;
+    const double *step, *mean; /* mean: [ranks + 1] busy seconds of a timed step */
+} look;
+
 /* Rank number `ranks` stands for all of them, which take as long as the step. */
-static double busy_seconds(const case_result *r, int64_t step, int rank)
+static double busy_seconds(const look *l, int64_t step, int rank)
 {
-    int64_t ranks = r->given->layout.ranks, i = step * ranks + rank;
-    if (rank == ranks) return r->step_seconds[step];
-    double busy = r->rank_seconds[i];
-    for (int table = RANK_WAITING_TENSOR; table < RANK_TABLES; table++) busy -= r->rank_table[table][i];
+    int64_t i = step * l->ranks + rank;
+    if (rank == l->ranks) return l->step[step];
+    double busy = l->times->step[i];
+    for (int table = RANK_WAITING_TENSOR; table < RANK_TABLES; table++) busy -= l->times->table[table][i];
     return busy;
 }
 
 /* Returns the means over the timed steps, [ranks + 1]; owned by the caller. */
-static double *mean_busy_seconds(const case_result *r)
+static double *mean_busy_seconds(const look *l, int64_t first, int64_t completed)
 {
-    int ranks = r->given->layout.ranks;
-    int64_t first = r->given->warmup, steps = r->completed - first;
-    double *mean = calloc((size_t)ranks + 1, sizeof *mean);
-    if (!mean) FAIL("no memory for the times of %d ranks", ranks);
-    for (int64_t s = first; s < r->completed; s++)
-        for (int i = 0; i <= ranks; i++) mean[i] += busy_seconds(r, s, i) / (double)steps;
+    double *mean = calloc((size_t)l->ranks + 1, sizeof *mean);
+    if (!mean) FAIL("no memory for the times of %d ranks", l->ranks);
+    for (int64_t s = first; s < completed; s++)
+        for (int i = 0; i <= l->ranks; i++) mean[i] += busy_seconds(l, s, i) / (double)(completed - first);
     return mean;
 }
 
-static double excess(const case_result *r, int64_t step, int rank, const double *mean)
+static double excess(const look *l, int64_t step, int rank)
 {
-    double before = step > 0 ? busy_seconds(r, step - 1, rank) - mean[rank] : 0.0;
-    return before + busy_seconds(r, step, rank) - mean[rank];
+    double before = step > 0 ? busy_seconds(l, step - 1, rank) - l->mean[rank] : 0.0;
+    return before + busy_seconds(l, step, rank) - l->mean[rank];
 }
 
 /* Returns the rank that was slow in the step, or -1. */
-static int slow_rank(const case_result *r, int64_t step, const double *mean)
+static int slow_rank(const look *l, int64_t step)
 {
-    int ranks = r->given->layout.ranks, slow = -1;
-    double most = 0.5 * excess(r, step, ranks, mean);
-    for (int i = 0; i < ranks; i++) {
-        double own = excess(r, step, i, mean);
+    int slow = -1;
+    double most = 0.5 * excess(l, step, l->ranks);
+    for (int i = 0; i < l->ranks; i++) {
+        double own = excess(l, step, i);
         if (own >= most) most = own, slow = i;
     }
     return slow;
 }
 
-void slow_steps_find(case_result *r, const char *hosts, size_t stride)
+slow_steps slow_steps_find(const rank_times *t, int ranks, const double *step, int64_t first, int64_t completed)
 {
-    int64_t first = r->given->warmup;
-    double median = median_of(r->step_seconds + first, r->completed - first), *mean = mean_busy_seconds(r);
-    size_t used = 0, room = sizeof r->slow_step_names;
-    r->slow_steps = 0;
-    for (int64_t s = first; s < r->completed; s++) {
+    slow_steps found = { .count = 0 };
+    look l = { t, ranks, step, NULL };
+    double median = median_of(step + first, completed - first), *mean = mean_busy_seconds(&l, first, completed);
+    size_t used = 0, room = sizeof found.names;
+    l.mean = mean;
+    for (int64_t s = first; s < completed; s++) {
         char who[64] = "all ranks waited";
-        if (r->step_seconds[s] <= SLOW_STEP * median || r->slow_steps++ >= SLOW_STEPS_NAMED) continue;
-        int i = slow_rank(r, s, mean);
-        if (i >= 0) snprintf(who, sizeof who, "rank %d on %.32s", i, hosts + (size_t)i * stride);
+        if (step[s] <= SLOW_STEP * median || found.count++ >= SLOW_STEPS_NAMED) continue;
+        int i = slow_rank(&l, s);
+        if (i >= 0) snprintf(who, sizeof who, "rank %d on %.32s", i, t->work[i].host);
         if (used < room)
-            used += (size_t)snprintf(r->slow_step_names + used, room - used, "%s%lld (%.3g times, %s)",
-                                     used ? ", " : "", (long long)s, r->step_seconds[s] / median, who);
+            used += (size_t)snprintf(found.names + used, room - used, "%s%lld (%.3g times, %s)", used ? ", " : "",
+                                     (long long)s, step[s] / median, who);
     }
     free(mean);
+    return found;
 }

@@ -5,11 +5,14 @@
  * rank of the largest excess was slow, if that is at least half of the excess of the two steps' time. Otherwise all
  * ranks waited, as for a slow network. */
 #pragma once
-#include "bench/facts/result.h"
+#include "bench/health/rank_times.h"
 
 #define SLOW_STEP 1.5
 enum { SLOW_STEPS_NAMED = 8 };
+typedef struct {
+    int64_t count;
+    char names[640]; /* of the first: "14 (2.9 times, rank 1 on host), 20 (...)" */
+} slow_steps;
 
-/* Fills slow_steps and slow_step_names. Needs the tables of all ranks, so it runs on rank 0. The name of rank i's host
- * is at hosts + i * stride. */
-void slow_steps_find(case_result *r, const char *hosts, size_t stride);
+/* step: [completed] seconds of the slowest rank; the timed steps are those from `first` on. */
+slow_steps slow_steps_find(const rank_times *t, int ranks, const double *step, int64_t first, int64_t completed);

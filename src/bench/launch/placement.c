@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "machine/world.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,3 +150,5 @@ bool placement_complaint(const placement *p, const mesh_layout *l, char sentence
                  most);
     return true;
 }
+
+bool load_is_crowded(const host_load *l) { return l->node_ranks * l->threads > fmin(l->cores, l->quota); }

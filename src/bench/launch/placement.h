@@ -1,4 +1,4 @@
-/* Where a case's ranks lie: on which nodes, and which of its groups span some. */
+/* Where a case's ranks lie: on which nodes, which of its groups span some, and how crowded the nodes are. */
 #pragma once
 #include "plan/bench_case.h"
 
@@ -16,3 +16,12 @@ placement placement_of(const mesh_layout *l, const int *node);
 placement placement_here(const mesh_layout *l);
 /* What is wrong with it, and the remedy; false: no tensor group spans nodes. */
 bool placement_complaint(const placement *p, const mesh_layout *l, char sentence[REASON_LENGTH]);
+
+/* node_ranks, cores: of the most crowded node; threads per rank; sharing: ranks on the most crowded device, of a case
+ * on devices. */
+typedef struct {
+    int node_ranks, cores, threads, sharing;
+    double quota; /* cores that the tightest control group pays for; INFINITY: no limit */
+} host_load;
+/* Do a node's ranks have more threads than it has cores, or than its quota pays for? */
+bool load_is_crowded(const host_load *l);

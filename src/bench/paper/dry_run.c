@@ -45,21 +45,21 @@ static void foresee(foreseen_case *f)
     case_result *r = f->result;
     const bench_case *c = r->given;
     const char *device = c->backend == BACKEND_CUDA ? PAPER_DEVICE : "host";
-    if (!c->skipped[0]) rules_foresee(r);
+    if (!c->skipped[0]) rules_foresee(c, &r->ruling.invalids);
     if (!accept_expects(c)) return;
     accept_text(c, device, f->expected);
     const char *obstacle = c->skipped[0]                       ? "SKIPPED"
-                           : r->invalid_reasons                ? "NOT VALID"
+                           : r->ruling.invalids.count          ? "NOT VALID"
                            : isnan(accept_expected(c, device)) ? "no published cell"
                                                                : "";
-    snprintf(r->not_accepted, sizeof r->not_accepted, "%s", obstacle);
+    snprintf(r->ruling.not_accepted, sizeof r->ruling.not_accepted, "%s", obstacle);
 }
 
 static void describe_verdict(const foreseen_case *f)
 {
     const case_result *r = f->result;
-    const char *why = r->not_accepted;
-    for (int i = 0; i < r->invalid_reasons; i++) say("  NOT VALID   %s\n", r->invalid_reason[i]);
+    const char *why = r->ruling.not_accepted;
+    for (int i = 0; i < r->ruling.invalids.count; i++) say("  NOT VALID   %s\n", r->ruling.invalids.list[i].sentence);
     if (f->expected[0])
         say("  expected    %s%s%s%s\n", f->expected, why[0] ? ": NOT ACCEPTED (" : "", why, why[0] ? ")" : "");
 }

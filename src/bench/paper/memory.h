@@ -1,6 +1,6 @@
 /* Does a case fit, and what do the libraries take beside its arena? */
 #pragma once
-#include "bench/facts/judge.h"
+#include "bench/launch/placement.h"
 #include "train/measure.h"
 
 /* If all ranks of a node, or of a device, together want more than is available there, says so with the figures. A mesh

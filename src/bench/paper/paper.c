@@ -1,7 +1,7 @@
 /* Ranks of a case on paper. */
 #include "bench/paper/paper.h"
 #include "base/fail.h"
-#include "bench/run/case_machine.h"
+#include "bench/launch/case_machine.h"
 #include "plan/model/chunks.h"
 #include "plan/schedule/schedule.h"
 #include <stdlib.h>

@@ -78,5 +78,5 @@ static void write_results(writer *w, const char *group, const case_result *r)
 void case_write(writer *w, const case_result *r)
 {
     case_write_settings(w, r);
-    if (r->verdict != VERDICT_SKIPPED) write_results(w, case_group(r->given).path, r);
+    if (r->ruling.verdict != VERDICT_SKIPPED) write_results(w, case_group(r->given).path, r);
 }

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/sha256.h"
 #include "bench/facts/accept.h"
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 #include "bench/record/groups.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
@@ -92,7 +92,7 @@ static void end_piece(const record_place *p, writer *w)
 static void begin_case(void *state, const bench_case *c)
 {
     const record_place *p = state;
-    case_result begun = { .given = c, .verdict = VERDICT_INTERRUPTED };
+    case_result begun = { .given = c, .ruling.verdict = VERDICT_INTERRUPTED };
     if (p->none) return;
     accept_case(&begun);
     writer *w = writer_open();
@@ -100,14 +100,16 @@ static void begin_case(void *state, const bench_case *c)
     end_piece(p, w);
 }
 
-static void add_step(void *state, const case_result *r, int64_t step)
+static void add_step(void *state, const case_result *r, const step_now *now)
 {
+    int64_t step = now->step;
     const record_place *p = state;
     journal_step s = { r->given->number,
                        step,
-                       { r->step_seconds[step], r->loss[step], r->gradient_norm[step], r->learning_rate[step] } };
+                       { r->seen.own_seconds[step], r->seen.loss[step], r->seen.gradient_norm[step],
+                         r->seen.learning_rate[step] } };
     if (p->none) return;
-    for (int i = 0; i < ROUTED_FIGURES; i++) s.number[STEP_NUMBERS - ROUTED_FIGURES + i] = r->routed[i][step];
+    for (int i = 0; i < ROUTED_FIGURES; i++) s.number[STEP_NUMBERS - ROUTED_FIGURES + i] = r->seen.routed[i][step];
     if (!append(p, JOURNAL_STEP, &s, sizeof s))
         FAIL_STATUS(STATUS_RECORD, "journal: cannot write %s: %s", p->journal, strerror(errno));
 }
@@ -124,13 +126,10 @@ static void end_case(void *state, const case_result *r)
 /* The record holds everything, or no case has run: one that cannot be written ends the run before. */
 static void end_run(void *state, const run_source *run, const final_counts *n)
 {
-    (void)run, (void)n;
-    place_forget_journal(state);
+    (void)run;
+    if (n) place_forget_journal(state);
 }
 
-const sink journal_sink = { .name = "journal",
-                            .open = open_journal,
-                            .case_begins = begin_case,
-                            .step_ends = add_step,
-                            .case_ends = end_case,
-                            .run_ends = end_run };
+const sink journal_sink = {
+    .name = "journal", .open = open_journal, .begin = begin_case, .step = add_step, .end = end_case, .close = end_run
+};

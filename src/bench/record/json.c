@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/say.h"
 #include "bench/facts/fields.h"
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 #include "bench/record/place.h"
 #include "plan/catalogue/catalogue.h"
 #include <errno.h>
@@ -134,7 +134,7 @@ static void write_number(FILE *to, const char *name, double x)
 static void write_brief(FILE *to, const case_result *r, const record_place *place)
 {
     const bench_case *c = r->given;
-    bool ran = r->verdict != VERDICT_SKIPPED;
+    bool ran = r->ruling.verdict != VERDICT_SKIPPED;
     char layout[LAYOUT_TEXT];
     fprintf(to, "XGSW_RESULT {\"case\":%d,\"ranks\":%d", c->number, c->layout.ranks);
     write_word(to, "workload", c->workload);
@@ -142,13 +142,13 @@ static void write_brief(FILE *to, const case_result *r, const record_place *plac
     write_word(to, "precision", precision_name(c->precision));
     write_word(to, "backend", backend_name(c->backend));
     write_word(to, "layout", layout_text(&c->layout, layout));
-    write_number(to, "mean_seconds", ran ? r->mean_seconds : (double)NAN);
-    write_number(to, "tokens_per_second", ran ? r->tokens_per_second : (double)NAN);
-    write_number(to, "recipe_mfu", r->recipe_mfu);
-    write_number(to, "residual", r->check.done ? r->check.residual : (double)NAN);
-    write_word(to, "verdict", verdict_words[r->verdict]);
-    fprintf(to, ",\"valid\":%s", r->valid ? "true" : "false");
-    write_word(to, "acceptance", acceptance_words[r->acceptance]);
+    write_number(to, "mean_seconds", ran ? r->figures.mean_seconds : (double)NAN);
+    write_number(to, "tokens_per_second", ran ? r->figures.tokens_per_second : (double)NAN);
+    write_number(to, "recipe_mfu", r->figures.recipe_mfu);
+    write_number(to, "residual", r->seen.check.done ? r->seen.check.residual : (double)NAN);
+    write_word(to, "verdict", verdict_words[r->ruling.verdict]);
+    fprintf(to, ",\"valid\":%s", r->ruling.valid ? "true" : "false");
+    write_word(to, "acceptance", acceptance_words[r->ruling.acceptance]);
     write_word(to, "record", place->none ? "none" : place->record);
     fprintf(to, "}\n");
 }
@@ -156,9 +156,9 @@ static void write_brief(FILE *to, const case_result *r, const record_place *plac
 static void write_reasons(FILE *to, const case_result *r)
 {
     fprintf(to, ",\"invalid_reasons\":[");
-    for (int i = 0; i < r->invalid_reasons; i++) {
+    for (int i = 0; i < r->ruling.invalids.count; i++) {
         if (i) fprintf(to, ",");
-        write_text(to, r->invalid_reason[i]);
+        write_text(to, r->ruling.invalids.list[i].sentence);
     }
     fprintf(to, "]");
 }
@@ -174,7 +174,7 @@ void json_foresee(FILE *to, const foreseen_case *f)
     write_word(to, "skipped", c->skipped);
     write_reasons(to, f->result);
     write_word(to, "expected", f->expected);
-    write_word(to, "not_accepted", f->result->not_accepted);
+    write_word(to, "not_accepted", f->result->ruling.not_accepted);
     write_number(to, "memory_bytes", f->memory_bytes);
     write_number(to, "device_bytes", f->device_bytes);
     write_number(to, "steps_seconds", f->seconds);
@@ -246,7 +246,11 @@ static void write_file(void *state, const case_result *r)
     free(text);
 }
 
-static void close_file(void *state) { json_close(state); }
+static void close_file(void *state, const run_source *run, const final_counts *n)
+{
+    (void)run, (void)n;
+    json_close(state);
+}
 
 static bool open_line(void **state, const run_source *run, char *reason, size_t length)
 {
@@ -264,5 +268,5 @@ static void say_brief(void *state, const case_result *r)
     free(text);
 }
 
-const sink json_sink = { .name = "--json", .open = open_file, .case_ends = write_file, .close = close_file };
-const sink line_sink = { .name = "XGSW_RESULT", .open = open_line, .case_ends = say_brief };
+const sink json_sink = { .name = "--json", .open = open_file, .end = write_file, .close = close_file };
+const sink line_sink = { .name = "XGSW_RESULT", .open = open_line, .end = say_brief };

@@ -1,7 +1,6 @@
-/* One object a case, for scripts: of a run by its sink (bench/facts/sinks.h), of a dry run here. */
+/* One object a case, for scripts: of a run by its sink (bench/facts/sink.h), of a dry run here. */
 #pragma once
 #include "bench/facts/accept.h"
-#include "bench/paper/forecast.h"
 #include <stdio.h>
 
 /* What a dry run knows of a case. */

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/replace.h"
 #include "bench/facts/accept.h"
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 #include "bench/record/groups.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
@@ -36,7 +36,7 @@ void record_add(record *r, const case_result *result)
     if (!longer) FAIL("out of memory for case %d of the record", result->given->number);
     r->result = longer;
     r->result[r->count++] = result;
-    r->any_ran |= result->verdict != VERDICT_SKIPPED;
+    r->any_ran |= result->ruling.verdict != VERDICT_SKIPPED;
 }
 
 /* h5web follows `default` from the root to the step times of the first case that ran. */
@@ -45,8 +45,8 @@ void record_write_root(writer *w, const case_result *const *result, int64_t coun
     int64_t with[VERDICTS] = { 0 };
     const case_result *shown = NULL;
     for (int64_t i = count - 1; i >= 0; i--) {
-        with[result[i]->verdict]++;
-        if (result[i]->verdict != VERDICT_SKIPPED) shown = result[i];
+        with[result[i]->ruling.verdict]++;
+        if (result[i]->ruling.verdict != VERDICT_SKIPPED) shown = result[i];
     }
     writer_attribute(w, "/", "NX_class", datum_text("NXroot"));
     writer_attribute(w, "/", "creator", datum_text("xgsw"));
@@ -98,7 +98,7 @@ static void add_case(void *state, const case_result *result)
     record *r = state;
     record_add(r, result);
     double begin = clock_seconds();
-    bool due = r->count == r->run->deck->cases || result->stopped || begin - r->ended >= COMMIT_SHARE * r->seconds;
+    bool due = r->count == r->run->deck->cases || result->seen.stopped || begin - r->ended >= COMMIT_SHARE * r->seconds;
     if (!r->any_ran || !due) return;
     if (!record_commit(r, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "record: %s", reason);
     r->ended = clock_seconds();
@@ -106,11 +106,10 @@ static void add_case(void *state, const case_result *result)
 }
 
 /* A run of which no case ran leaves an earlier record, and so its verdict, as they are. */
-static void write_verdict(void *state, const run_source *run, const final_counts *n)
+static void write_verdict(const run_source *run, const final_counts *n)
 {
     char line[ACCEPT_LINE], text[ACCEPT_LINE + 2 * PLACE_LENGTH], reason[2048], path[PLACE_LENGTH + PLACE_END];
     const record_place *p = run->place;
-    (void)state;
     if (p->none || !p->sha256[0]) return;
     int length = snprintf(text, sizeof text, "%s  %s\n%s\n", p->sha256, p->record, accept_line(n, line));
     place_end(path, p->record, ".verdict");
@@ -118,8 +117,10 @@ static void write_verdict(void *state, const run_source *run, const final_counts
         FAIL_STATUS(STATUS_RECORD, "verdict: %s", reason);
 }
 
-static void close_record(void *state) { record_close(state); }
+static void close_record(void *state, const run_source *run, const final_counts *n)
+{
+    if (n) write_verdict(run, n);
+    record_close(state);
+}
 
-const sink record_sink = {
-    .name = "record", .open = open_record, .case_ends = add_case, .run_ends = write_verdict, .close = close_record
-};
+const sink record_sink = { .name = "record", .open = open_record, .end = add_case, .close = close_record };

@@ -15,7 +15,7 @@ void say_check(const check_result *k)
 
 void say_check_details(const case_result *r)
 {
-    const check_result *k = &r->check;
+    const check_result *k = &r->seen.check;
     say("Check      loss %.4g  gradient %.4g, %.4g  weights %.4g   %.2f s\n", k->loss, k->gradient_first,
         k->gradient_fourth, k->weights, k->seconds);
     if (r->given->precision == PRECISION_FP8)
@@ -41,14 +41,14 @@ static void say_mismatch(const shadow_report *s, const char *what)
 /* Returns the largest of all differences, each as a part of what is allowed. */
 static double largest_difference(const case_result *r)
 {
-    double replayed = fmax(r->replay.worst, r->replay.worst_comparison);
-    return fmax(fmax(replayed, r->shadow.worst), r->conserved.worst);
+    double replayed = fmax(r->seen.machine.replay.worst, r->seen.machine.replay.worst_comparison);
+    return fmax(fmax(replayed, r->seen.machine.shadow.worst), r->seen.conserved.worst);
 }
 
 void say_replay(const case_result *r)
 {
-    const shadow_report *s = &r->replay, *k = &r->shadow;
-    const delivery_report *d = &r->replay_delivery;
+    const shadow_report *s = &r->seen.machine.replay, *k = &r->seen.machine.shadow;
+    const delivery_report *d = &r->seen.replay_delivery;
     long long operations = k->operations + s->operations;
     if (operations + s->products + d->transfers == 0) return;
     say("Replay     %lld matrix product%s, %lld transfer%s, %lld operation%s repeated; at most %.3g %% of the limit\n",
@@ -71,12 +71,12 @@ static void say_shadow(const char *name, const shadow_report *s)
 
 void say_replay_details(const case_result *r)
 {
-    const conservation *c = &r->conserved;
-    say_shadow("Kernels", &r->shadow);
-    say_shadow("Replay", &r->replay);
-    if (r->replay.products)
+    const conservation *c = &r->seen.conserved;
+    say_shadow("Kernels", &r->seen.machine.shadow);
+    say_shadow("Replay", &r->seen.machine.replay);
+    if (r->seen.machine.replay.products)
         say("Replay     largest difference of a matrix product %.3g of its limit   %.2f s\n",
-            r->replay.worst_comparison, r->replay_seconds);
+            r->seen.machine.replay.worst_comparison, r->seen.replay_seconds);
     if (c->comparisons)
         say("Sums       %lld total%s of gradients before and after a sum over ranks; largest difference %.3g of its "
             "limit\n",

@@ -7,6 +7,7 @@
 #include "bench/health/slow_steps.h"
 #include "bench/report/rank_lines.h"
 #include "bench/report/sample_lines.h"
+#include "model/fp8.h"
 #include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
@@ -15,19 +16,19 @@
 
 static void say_step_time(const case_result *r)
 {
-    int64_t timed = r->completed - r->given->warmup;
-    say("Step time  mean of %lld timed steps %.4f s, median %.4f s, p95 %.4f s; ", (long long)timed, r->mean_seconds,
-        r->median_seconds, r->p95_seconds);
-    if (!r->slow_steps) say("none above %.3g times the median\n", SLOW_STEP);
+    int64_t timed = r->seen.completed - r->given->warmup;
+    say("Step time  mean of %lld timed steps %.4f s, median %.4f s, p95 %.4f s; ", (long long)timed,
+        r->figures.mean_seconds, r->figures.median_seconds, r->figures.p95_seconds);
+    if (!r->figures.slow.count) say("none above %.3g times the median\n", SLOW_STEP);
     else
-        say("%lld slow, the first %.*s\n", (long long)r->slow_steps, (int)strcspn(r->slow_step_names, " "),
-            r->slow_step_names);
+        say("%lld slow, the first %.*s\n", (long long)r->figures.slow.count, (int)strcspn(r->figures.slow.names, " "),
+            r->figures.slow.names);
 }
 
 /* The last repeat is judged by the means of all. */
 static void say_repeats(const case_result *r)
 {
-    const repeated_seconds *s = &r->repeated;
+    const repeated_seconds *s = &r->figures.repeated;
     long long last = r->given->repeats;
     if (r->given->repeat < last) say("Repeats    %d of %lld: judged with repeat %lld\n", r->given->repeat, last, last);
     if (s->count < 2) return;
@@ -38,10 +39,10 @@ static void say_repeats(const case_result *r)
 static void say_mfu(const case_result *r)
 {
     const char *precision = precision_name(r->given->precision);
-    if (!isnan(r->recipe_mfu))
-        say("; MFU %.1f %% of %.1f TFLOP/s", 100.0 * r->recipe_mfu,
-            case_peak(r->given, r->device, r->given->precision) / 1e12);
-    else if (r->device[0]) say("; no MFU: no %s peak known", precision);
+    if (!isnan(r->figures.recipe_mfu))
+        say("; MFU %.1f %% of %.1f TFLOP/s", 100.0 * r->figures.recipe_mfu,
+            case_peak(r->given, r->figures.device, r->given->precision) / 1e12);
+    else if (r->figures.device[0]) say("; no MFU: no %s peak known", precision);
     else say("; no MFU: the ranks' devices differ");
 }
 
@@ -49,18 +50,18 @@ static void say_mfu(const case_result *r)
 static void say_expected(const case_result *r)
 {
     const bench_case *c = r->given;
-    double expected = r->expected_tokens_per_second;
-    if (isnan(expected)) expected = accept_published(c, r->device);
+    double expected = r->ruling.expected_tokens_per_second;
+    if (isnan(expected)) expected = accept_published(c, r->figures.device);
     const char *lacking = c->size != SIZE_FULL ? "a small model" : c->recipe_layout ? "this device" : "this layout";
     if (isnan(expected)) say("; nothing published for %s\n", lacking);
     else
-        say("; %.1f %% of the %s %.1f tokens/s\n", 100.0 * r->tokens_per_second / expected,
+        say("; %.1f %% of the %s %.1f tokens/s\n", 100.0 * r->figures.tokens_per_second / expected,
             c->expect > 0.0 ? "expected" : "published", expected);
 }
 
 static void say_speed(const case_result *r)
 {
-    say("Speed      %.1f tokens/s, %.1f a rank", r->tokens_per_second, r->tokens_per_second_per_gpu);
+    say("Speed      %.1f tokens/s, %.1f a rank", r->figures.tokens_per_second, r->figures.tokens_per_second_per_gpu);
     say_mfu(r);
     say_expected(r);
 }
@@ -96,7 +97,7 @@ static int shares_of(const tally *t, share list[SHARES])
 static double window_seconds(const case_result *r)
 {
     double total = 0.0;
-    for (int64_t i = r->given->warmup; i < r->completed; i++) total += r->step_seconds[i];
+    for (int64_t i = r->given->warmup; i < r->seen.completed; i++) total += r->figures.step_seconds[i];
     return total;
 }
 
@@ -104,7 +105,7 @@ static void say_shares(const case_result *r)
 {
     share list[SHARES];
     double total = window_seconds(r), shown = 0.0;
-    int n = shares_of(&r->tally, list);
+    int n = shares_of(&r->seen.tally, list);
     say("Time       ");
     for (int i = 0; i < n && i < SHARES_SHOWN; i++) {
         say("%s%s %.1f %%, ", list[i].before, list[i].name, 100.0 * list[i].seconds / total);
@@ -128,15 +129,15 @@ static void say_profile(const case_result *r)
 {
     share list[SHARES];
     double total = window_seconds(r);
-    int n = shares_of(&r->tally, list);
+    int n = shares_of(&r->seen.tally, list);
     say("Profile    ");
     for (int i = 0; i < n; i++)
         if (list[i].seconds > 0.005 * total)
             say("%s%s %.1f %%, ", list[i].before, list[i].name, 100.0 * list[i].seconds / total);
-    say("dispatch %.2f %%", 100.0 * r->tally.dispatch_seconds / total);
-    if (r->tally.beside_seconds > 0.0)
+    say("dispatch %.2f %%", 100.0 * r->seen.tally.dispatch_seconds / total);
+    if (r->seen.tally.beside_seconds > 0.0)
         say("; of these %.1f %% at the same time as others (weight gradients, sums)",
-            100.0 * r->tally.beside_seconds / total);
+            100.0 * r->seen.tally.beside_seconds / total);
     say("\n");
 }
 
@@ -144,7 +145,7 @@ static void say_profile(const case_result *r)
 static void say_transfers(const case_result *r)
 {
     const char *before = "Transfers  ";
-    for (const tally_transfer *x = r->tally.transfer; x < r->tally.transfer + r->tally.transfers; x++) {
+    for (const tally_transfer *x = r->seen.tally.transfer; x < r->seen.tally.transfer + r->seen.tally.transfers; x++) {
         if (x->bytes < 1e4 * (double)x->messages) continue;
         say("%s%s %.3g GB/s (%lld of %.3g MB)", before, x->name, x->bytes_per_second / 1e9, (long long)x->messages,
             x->bytes / (double)x->messages / 1e6);
@@ -155,17 +156,18 @@ static void say_transfers(const case_result *r)
 
 static void say_ceiling(const case_result *r)
 {
-    if (isnan(r->recipe_ceiling)) return;
+    if (isnan(r->figures.recipe_ceiling)) return;
     say("Ceiling    recipe MFU %.2f %%, model MFU %.2f %% with attention and LM head at the BF16 peak; reached %.1f "
         "%%, "
         "%.1f %% of it\n",
-        100.0 * r->recipe_ceiling, 100.0 * r->model_ceiling, 100.0 * r->recipe_reached, 100.0 * r->model_reached);
+        100.0 * r->figures.recipe_ceiling, 100.0 * r->figures.model_ceiling, 100.0 * r->figures.recipe_reached,
+        100.0 * r->figures.model_reached);
 }
 
 /* Underflowed, saturated, range of scales. */
 static void say_fp8(const case_result *r)
 {
-    const fp8_figures *x = r->fp8;
+    const fp8_figures *x = r->seen.fp8;
     if (r->given->precision != PRECISION_FP8) return;
     say("FP8       ");
     for (int i = 0; i < FP8_KINDS; i++)
@@ -177,32 +179,32 @@ static void say_fp8(const case_result *r)
 /* Of the last step. */
 static void say_experts(const case_result *r)
 {
-    int64_t last = r->completed - 1;
+    int64_t last = r->seen.completed - 1;
     if (!r->given->model.experts || last < 0) return;
-    double tokens = (double)(r->tokens_per_step * r->given->model.layers),
+    double tokens = (double)(r->figures.tokens_per_step * r->given->model.layers),
            choices = tokens * (double)r->given->model.active;
     say("Experts    balance loss %.6f, dropped %.0f of %.0f choices; before that an expert of a layer has %.0f to "
         "%.0f, variation %.3f\n",
-        r->routed[ROUTED_BALANCE][last], r->routed[ROUTED_DROPS][last], choices, r->routed[ROUTED_LEAST][last],
-        r->routed[ROUTED_MOST][last], r->routed[ROUTED_VARIATION][last]);
+        r->seen.routed[ROUTED_BALANCE][last], r->seen.routed[ROUTED_DROPS][last], choices,
+        r->seen.routed[ROUTED_LEAST][last], r->seen.routed[ROUTED_MOST][last], r->seen.routed[ROUTED_VARIATION][last]);
 }
 
 /* With the limits of the run rules. */
 static void say_steadiness(const case_result *r)
 {
-    if (isnan(r->drift)) return;
+    if (isnan(r->figures.drift)) return;
     say("Steadiness spread %.3f (p90 / p10, at most %.3g), drift %.3f (last half / first half, at most %.3g either "
         "way)\n",
-        r->spread, SPREAD_LIMIT, r->drift, DRIFT_LIMIT);
+        r->figures.spread, SPREAD_LIMIT, r->figures.drift, DRIFT_LIMIT);
 }
 
 static void say_peak(const case_result *r)
 {
     const char *precision = precision_name(r->given->precision);
-    double known = gpu_peak(r->device, r->given->precision), given = deck_peak(r->given, r->given->precision);
-    if (!isnan(r->model_mfu))
-        say("Peak       recipe MFU %.2f %%, model MFU %.2f %% of %.1f TFLOP/s%s\n", 100.0 * r->recipe_mfu,
-            100.0 * r->model_mfu, case_peak(r->given, r->device, r->given->precision) / 1e12,
+    double known = gpu_peak(r->figures.device, r->given->precision), given = deck_peak(r->given, r->given->precision);
+    if (!isnan(r->figures.model_mfu))
+        say("Peak       recipe MFU %.2f %%, model MFU %.2f %% of %.1f TFLOP/s%s\n", 100.0 * r->figures.recipe_mfu,
+            100.0 * r->figures.model_mfu, case_peak(r->given, r->figures.device, r->given->precision) / 1e12,
             known > 0.0 ? "" : ", given by the deck");
     if (known > 0.0 && given > 0.0 && given != known)
         say("Peak       peak_%s = %g of the deck is not used: %.1f TFLOP/s is known of this device\n", precision,
@@ -211,24 +213,25 @@ static void say_peak(const case_result *r)
 
 static void say_recipe_time(const case_result *r)
 {
-    int64_t asked = r->given->metric_steps, steps = r->completed - r->given->warmup,
+    int64_t asked = r->given->metric_steps, steps = r->seen.completed - r->given->warmup,
             last = asked < steps ? asked : steps;
     say("Step time  min %.4f s, max %.4f s; %.4f s by the recipe's rule: the mean of the last %lld\n",
-        r->minimum_seconds, r->maximum_seconds, r->recipe_seconds, (long long)last);
-    if (!r->slow_steps) return;
-    say("Slow steps %lld took more than %.3g times the median: %s", (long long)r->slow_steps, SLOW_STEP,
-        r->slow_step_names);
-    if (r->slow_steps > SLOW_STEPS_NAMED) say(" and %lld more", (long long)r->slow_steps - SLOW_STEPS_NAMED);
+        r->figures.minimum_seconds, r->figures.maximum_seconds, r->figures.recipe_seconds, (long long)last);
+    if (!r->figures.slow.count) return;
+    say("Slow steps %lld took more than %.3g times the median: %s", (long long)r->figures.slow.count, SLOW_STEP,
+        r->figures.slow.names);
+    if (r->figures.slow.count > SLOW_STEPS_NAMED)
+        say(" and %lld more", (long long)r->figures.slow.count - SLOW_STEPS_NAMED);
     say("\n");
 }
 
 static void say_memory(const case_result *r)
 {
     say("Memory     arena %.3f MB on rank 0; outside it at most %.1f MB a rank (libraries, MPI, references)",
-        (double)r->arena_bytes / 1e6, r->outside_bytes / 1e6);
+        (double)r->seen.arena_bytes / 1e6, r->seen.outside_bytes / 1e6);
     if (r->given->backend == BACKEND_CUDA)
         say(", %.1f MB on a GPU (context, libraries, all processes), of which communicators %.1f MB on rank 0",
-            r->device_outside_bytes / 1e6, r->window[1].communicator_bytes / 1e6);
+            r->seen.device_outside_bytes / 1e6, r->seen.devices[1].communicator_bytes / 1e6);
     say("\n");
 }
 
@@ -242,12 +245,12 @@ void say_number_details(const case_result *r)
     say_fp8(r);
     say_clocks(r);
     say_samples(r);
-    say("Engines    %.*s\n", (int)strcspn(r->engines, "\n"), r->engines);
+    say("Engines    %.*s\n", (int)strcspn(r->seen.engines, "\n"), r->seen.engines);
     say_profile(r);
     say_transfers(r);
     say_rank_details(r);
-    say("Rate       %.5f TFLOP/s a rank", r->tflops_per_gpu);
-    if (!isnan(r->days_per_trillion)) say("; %.2f days for 1T tokens", r->days_per_trillion);
+    say("Rate       %.5f TFLOP/s a rank", r->figures.tflops_per_gpu);
+    if (!isnan(r->figures.days_per_trillion)) say("; %.2f days for 1T tokens", r->figures.days_per_trillion);
     say("\n");
     say_memory(r);
 }

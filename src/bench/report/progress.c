@@ -23,12 +23,12 @@ static double cases_to_come(const progress *p, const bench_case *now, double ste
     return seconds;
 }
 
-void progress_say(const progress *p, const case_result *r, int64_t step)
+void progress_say(const progress *p, const case_result *r, const step_now *now)
 {
     char here[DURATION_TEXT], all[DURATION_TEXT];
     const bench_case *c = r->given;
-    double mean = r->spent_seconds / (double)(step + 1), left = steps_seconds_left(r, step, mean);
-    int64_t total = steps_last(r, step) + 1;
+    int64_t step = now->step, total = steps_last(c, now) + 1;
+    double mean = now->spent_seconds / (double)(step + 1), left = steps_seconds_left(c, now, mean);
     if (!p->terminal) return;
     say("case %d of %lld, step %lld of %lld: about %s left in it, %s in the deck", c->number, (long long)p->deck->cases,
         (long long)(step + 1), (long long)total, duration_text(left, here),
@@ -37,12 +37,12 @@ void progress_say(const progress *p, const case_result *r, int64_t step)
 }
 
 /* Before the first timed step where there is a warm-up, else after it. */
-void progress_estimate(const progress *p, const case_result *r, int64_t step)
+void progress_estimate(const progress *p, const case_result *r, const step_now *now)
 {
     char here[DURATION_TEXT], all[DURATION_TEXT];
     const bench_case *c = r->given;
-    double seconds = r->step_seconds[step], left = steps_seconds_left(r, step, seconds);
-    if (step != (c->warmup ? c->warmup - 1 : 0) || left <= 0.0) return;
+    double seconds = r->seen.own_seconds[now->step], left = steps_seconds_left(c, now, seconds);
+    if (now->step != (c->warmup ? c->warmup - 1 : 0) || left <= 0.0) return;
     say("Estimate   about %s for the rest of this case", duration_text(left, here));
     if (c->number < p->deck->cases)
         say("; %s for the deck, if later cases compute as fast",

@@ -2,7 +2,6 @@
 #include "bench/report/rank_lines.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "bench/health/gather.h"
 #include "bench/health/outliers.h"
 #include <math.h>
 
@@ -16,8 +15,9 @@ static double mean_of_rank(const case_result *r, rank_table table, int rank)
 {
     const bench_case *c = r->given;
     double seconds = 0.0;
-    for (int64_t s = c->warmup; s < r->completed; s++) seconds += r->rank_table[table][s * c->layout.ranks + rank];
-    return 1e3 * seconds / (double)(r->completed - c->warmup);
+    for (int64_t s = c->warmup; s < r->seen.completed; s++)
+        seconds += r->seen.ranks.table[table][s * c->layout.ranks + rank];
+    return 1e3 * seconds / (double)(r->seen.completed - c->warmup);
 }
 
 static spread spread_of(const case_result *r, rank_table table)
@@ -50,13 +50,13 @@ static void say_paces(const case_result *r)
 {
     int slow = 0, judged = 0, ranks = r->given->layout.ranks;
     for (int i = 0; i < ranks; i++) {
-        slow += pace_is_outlier(&r->pace[i]);
-        judged += !isnan(r->pace[i].excess);
+        slow += pace_is_outlier(&r->figures.pace[i]);
+        judged += !isnan(r->figures.pace[i].excess);
     }
-    if (!paces_are_known(r)) say("; not judged: their threads share cores\n");
+    if (!paces_are_known(&r->seen, r->given)) say("; not judged: their threads share cores\n");
     else if (slow) say("; %d rank%s %s slow\n", slow, plural(slow), slow > 1 ? "are" : "is");
     else if (judged == ranks) say("; no rank is slow\n");
-    else if (r->completed - r->given->warmup < BLOCKS) say("; not judged: fewer than %d steps\n", BLOCKS);
+    else if (r->seen.completed - r->given->warmup < BLOCKS) say("; not judged: fewer than %d steps\n", BLOCKS);
     else say("; %d of %d not judged: each has other work\n", ranks - judged, ranks);
 }
 

@@ -1,14 +1,13 @@
 /* The report, read like HPL's, as a sink: which lines are said when. The other files of this folder have their words.
  */
 #include "base/fail.h"
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 #include "bench/report/case_lines.h"
 #include "bench/report/check_lines.h"
 #include "bench/report/number_lines.h"
 #include "bench/report/progress.h"
 #include "bench/report/step_lines.h"
 #include "bench/report/summary.h"
-#include "bench/report/title_lines.h"
 #include "bench/report/verdict_lines.h"
 #include <stdlib.h>
 
@@ -29,66 +28,62 @@ static bool report_open(void **state, const run_source *run, char *reason, size_
     return true;
 }
 
-static void report_run_begins(void *state, const run_source *run)
-{
-    (void)state;
-    say_title(run);
-}
-
-static void report_case_begins(void *state, const bench_case *c)
+static void report_begin(void *state, const bench_case *c)
 {
     const report *t = state;
     say_case(c);
     if (t->verbose) say_case_details(c);
 }
 
-static void report_check_ends(void *state, const case_result *r)
+/* Before the first step, or where a case ends without one. */
+static void report_check(report *t, const case_result *r)
 {
-    report *t = state;
-    t->progress.check_seconds = r->check.done ? r->check.seconds : 0.0;
-    if (!r->check.done) return;
-    say_check(&r->check);
+    const check_result *c = &r->seen.check;
+    t->progress.check_seconds = c->done ? c->seconds : 0.0;
+    if (!c->done) return;
+    say_check(c);
     if (t->verbose) say_check_details(r);
 }
 
-static void report_step_ends(void *state, const case_result *r, int64_t step)
-{
-    const report *t = state;
-    progress_clear(&t->progress);
-    say_step(r, step);
-    if (t->verbose || r->given->number == 1) progress_estimate(&t->progress, r, step);
-    progress_say(&t->progress, r, step);
-}
-
-static void report_case_ends(void *state, const case_result *r)
+static void report_step(void *state, const case_result *r, const step_now *now)
 {
     report *t = state;
+    if (now->step == 0) report_check(t, r);
+    progress_clear(&t->progress);
+    say_step(r, now);
+    if (t->verbose || r->given->number == 1) progress_estimate(&t->progress, r, now);
+    progress_say(&t->progress, r, now);
+}
+
+static void report_end(void *state, const case_result *r)
+{
+    report *t = state;
+    bool ran = r->ruling.verdict != VERDICT_SKIPPED;
     progress_clear(&t->progress);
     t->row[t->rows++] = summary_row_of(r);
-    if (r->verdict != VERDICT_SKIPPED) say_replay(r);
-    if (r->verdict != VERDICT_SKIPPED && t->verbose) say_replay_details(r);
-    if (r->completed > r->given->warmup) {
+    if (ran && r->seen.completed == 0) report_check(t, r);
+    if (ran) say_replay(r);
+    if (ran && t->verbose) say_replay_details(r);
+    if (r->seen.completed > r->given->warmup) {
         say_numbers(r);
         if (t->verbose) say_number_details(r);
     }
     say_verdict(r);
 }
 
-static void report_run_ends(void *state, const run_source *run, const final_counts *n)
+static void report_close(void *state, const run_source *run, const final_counts *n)
 {
-    const report *t = state;
-    summary_print(run->deck, t->row, t->rows);
-    say_end(run, n);
+    report *t = state;
+    if (n) {
+        summary_print(run->deck, t->row, t->rows);
+        say_end(run, n);
+    }
+    free(t);
 }
-
-static void report_close(void *state) { free(state); }
 
 const sink report_sink = { .name = "report",
                            .open = report_open,
-                           .run_begins = report_run_begins,
-                           .case_begins = report_case_begins,
-                           .check_ends = report_check_ends,
-                           .step_ends = report_step_ends,
-                           .case_ends = report_case_ends,
-                           .run_ends = report_run_ends,
+                           .begin = report_begin,
+                           .step = report_step,
+                           .end = report_end,
                            .close = report_close };

@@ -8,15 +8,17 @@
 
 summary_row summary_row_of(const case_result *r)
 {
-    bool ran = r->verdict != VERDICT_SKIPPED, checked = r->check.done;
+    bool ran = r->ruling.verdict != VERDICT_SKIPPED, checked = r->seen.check.done;
     summary_row row = { .given = r->given,
-                        .verdict = r->verdict,
-                        .seconds = ran ? r->mean_seconds : NAN,
-                        .tokens_per_second = ran ? r->tokens_per_second : NAN,
-                        .residual = ran && checked ? r->check.residual : NAN,
-                        .valid = r->valid,
-                        .acceptance = r->acceptance };
-    const char *reason = r->fail_reasons ? r->fail_reason[0] : r->invalid_reasons ? r->invalid_reason[0] : "";
+                        .verdict = r->ruling.verdict,
+                        .seconds = ran ? r->figures.mean_seconds : NAN,
+                        .tokens_per_second = ran ? r->figures.tokens_per_second : NAN,
+                        .residual = ran && checked ? r->seen.check.residual : NAN,
+                        .valid = r->ruling.valid,
+                        .acceptance = r->ruling.acceptance };
+    const char *reason = r->ruling.fails.count      ? r->ruling.fails.list[0].sentence
+                         : r->ruling.invalids.count ? r->ruling.invalids.list[0].sentence
+                                                    : "";
     snprintf(row.reason, sizeof row.reason, "%s", reason);
     return row;
 }

@@ -8,20 +8,22 @@
 static void say_acceptance(const case_result *r)
 {
     char expected[EXPECTED_TEXT];
-    if (r->acceptance == ACCEPTANCE_NONE) return;
-    say("Expected   %s: %s%s%s\n", accept_text(r->given, r->device, expected), acceptance_words[r->acceptance],
-        r->not_accepted[0] ? ": " : "", r->not_accepted);
+    if (r->ruling.acceptance == ACCEPTANCE_NONE) return;
+    say("Expected   %s: %s%s%s\n", accept_text(r->given, r->figures.device, expected),
+        acceptance_words[r->ruling.acceptance], r->ruling.not_accepted[0] ? ": " : "", r->ruling.not_accepted);
 }
 
 static void say_reasons(const case_result *r)
 {
     char progress[PROGRESS_TEXT];
-    if (r->stopped) say("INTERRUPTED after %s: %s\n", result_progress(r, progress), r->stopped_by);
-    for (int i = 0; i < r->fail_reasons; i++) say("FAILED     %s\n", r->fail_reason[i]);
-    for (int i = 0; i < r->invalid_reasons; i++) say("NOT VALID  %s\n", r->invalid_reason[i]);
+    if (r->seen.stopped) say("INTERRUPTED after %s: %s\n", result_progress(r, progress), r->ruling.stopped_by);
+    for (int i = 0; i < r->ruling.fails.count; i++) say("FAILED     %s\n", r->ruling.fails.list[i].sentence);
+    for (int i = 0; i < r->ruling.invalids.count; i++) say("NOT VALID  %s\n", r->ruling.invalids.list[i].sentence);
     say_acceptance(r);
-    say("Verdict    %s, %s", verdict_words[r->verdict], r->valid ? "VALID" : "NOT VALID");
-    if (r->valid) say("; %s%s", r->comparable ? "comparable: " : "not compared with published steps: ", r->comparison);
+    say("Verdict    %s, %s", verdict_words[r->ruling.verdict], r->ruling.valid ? "VALID" : "NOT VALID");
+    if (r->ruling.valid)
+        say("; %s%s",
+            r->ruling.comparable ? "comparable: " : "not compared with published steps: ", r->ruling.comparison);
     say("\n");
 }
 
@@ -29,13 +31,13 @@ static void say_skipped(const case_result *r)
 {
     const bench_case *c = r->given;
     say("\nCase %d     %s, size %s, %s: SKIPPED: %s\n", c->number, c->workload, size_name(c->size),
-        precision_name(c->precision), r->skipped);
+        precision_name(c->precision), r->ruling.skipped);
     say_acceptance(r);
 }
 
 void say_verdict(const case_result *r)
 {
-    if (r->verdict == VERDICT_SKIPPED) say_skipped(r);
+    if (r->ruling.verdict == VERDICT_SKIPPED) say_skipped(r);
     else say_reasons(r);
 }
 

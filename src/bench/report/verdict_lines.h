@@ -1,6 +1,6 @@
 /* The report's last lines: of a case, and of the run. */
 #pragma once
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 
 /* Says why a case FAILED, is NOT VALID, is not accepted, and last its verdict; of a skipped case why it was skipped. */
 void say_verdict(const case_result *r);

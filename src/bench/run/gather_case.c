@@ -1,75 +1,82 @@
-/* From all ranks to rank 0; what the run rules need goes to all. */
+/* From all ranks to rank 0. */
 #include "bench/run/gather_case.h"
 #include "base/fail.h"
-#include "bench/health/gather.h"
+#include "bench/launch/case_machine.h"
 #include "bench/run/soak.h"
+#include "machine/prove/shadow.h"
 #include "machine/world.h"
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Ranks that take no part bring nothing; the mesh is the first ranks of the world. */
-static void gather_times(case_result *r)
+void gather_ranks(facts *f, const bench_case *c, machine *m, rank_window *own)
 {
-    world_broadcast(&r->completed, sizeof r->completed, 0);
-    soak_end(r);
-    int64_t total = r->total;
-    size_t bytes = (size_t)total * sizeof(double);
-    double *all = world_gather(r->step_seconds, bytes);
-    for (int64_t i = 0; all && i < r->completed; i++) {
-        r->step_seconds[i] = 0.0;
-        for (int rank = 0; rank < r->given->layout.ranks; rank++) {
-            double seconds = all[rank * total + i];
-            r->rank_seconds[i * r->given->layout.ranks + rank] = seconds;
-            if (seconds > r->step_seconds[i]) r->step_seconds[i] = seconds;
-        }
+    world_broadcast(&f->completed, sizeof f->completed, 0);
+    world_broadcast(&f->stopped, sizeof f->stopped, 0);
+    soak_end(f, c);
+    own_times times = times_of_rank(m, f->own_seconds, f->total);
+    f->ranks = times_gather(&times, f->completed, c->layout.ranks);
+    f->devices = world_gather(own->window, sizeof own->window);
+    samples_gather(&f->samples, case_machine(c).kind, c->layout.ranks, own->sampler);
+}
+
+/* SUM: of all ranks' counts. MOST: their largest number. FIRST: the text of the first rank whose count `by` is not 0.
+ * WORST: the text of the rank whose number `by` is largest. */
+typedef enum { SUM, MOST, FIRST, WORST } gather_way;
+typedef struct {
+    gather_way way;
+    size_t at, by, bytes;
+} gather_row;
+
+#define AT(member) offsetof(facts, member), 0, 0
+#define TEXT(member, by) offsetof(facts, member), offsetof(facts, by), sizeof((facts *)0)->member
+#define REPORT(of)                                                                                                     \
+    { FIRST, TEXT(of.sentence, of.failed) }, { FIRST, TEXT(of.file, of.failed) },                                      \
+        { FIRST, TEXT(of.unwritten, of.failed) }, { FIRST, TEXT(of.first_left_out, of.left_out) },                     \
+        { WORST, TEXT(of.worst_operation, of.worst) }, { WORST, TEXT(of.worst_product, of.worst_comparison) },         \
+        { SUM, AT(of.operations) }, { SUM, AT(of.elements) }, { SUM, AT(of.failed) }, { SUM, AT(of.left_out) },        \
+        { SUM, AT(of.products) }, { SUM, AT(of.comparisons) }, { MOST, AT(of.worst) },                                 \
+    {                                                                                                                  \
+        MOST, AT(of.worst_comparison)                                                                                  \
     }
-    free(all);
-    double *shared[] = { r->loss, r->gradient_norm, r->learning_rate, r->step_seconds };
-    for (int i = 0; i < 4; i++) world_broadcast(shared[i], bytes, 0);
-    for (int i = 0; i < ROUTED_FIGURES; i++) world_broadcast(r->routed[i], bytes, 0);
-    world_broadcast(&r->stopped, sizeof r->stopped, 0);
-}
 
-/* The first device that was held back, or does not tell, and whether all are of one name; on all ranks alike. Who
- * stopped in the warm-up has not looked as the window began: that entry has no name. */
-static void compare_devices(case_result *r)
+/* Texts come before the numbers that choose them. */
+static const gather_row rows[] = { { FIRST, TEXT(machine.hazard, machine.hazards) },
+                                   { SUM, AT(machine.hazards) },
+                                   { SUM, AT(machine.faults) },
+                                   REPORT(machine.shadow),
+                                   REPORT(machine.replay),
+                                   { MOST, AT(replay_seconds) } };
+
+static void gather_row_of(char *f, const gather_row *row)
 {
-    int ranks = r->given->layout.ranks;
-    const char *first = NULL;
-    for (int i = 0; r->devices && i < 2 * ranks; i++) {
-        const machine_device *d = &r->devices[i];
-        if (!d->name[0]) continue;
-        bool alike = !first || strcmp(d->name, first) == 0;
-        if (!first) snprintf(r->device, sizeof r->device, "%s", first = d->name);
-        if (d->throttled && !r->throttled[0])
-            snprintf(r->throttled, sizeof r->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
-        if (!d->clocks_known && !r->clocks_unknown[0])
-            snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "rank %d", i / 2);
-        if (!alike) r->device[0] = 0;
+    int64_t *count = (int64_t *)(void *)(f + row->at), *chosen = (int64_t *)(void *)(f + row->by);
+    double *number = (double *)(void *)(f + row->at), *by = (double *)(void *)(f + row->by), sum, most;
+    int from;
+    switch (row->way) {
+    case SUM:
+        sum = (double)*count;
+        world_sum(&sum, 1);
+        *count = (int64_t)sum;
+        break;
+    case MOST: world_maximum(number, 1); break;
+    case FIRST:
+        from = world_first(*chosen > 0);
+        if (from < world_ranks()) world_broadcast(f + row->at, row->bytes, from);
+        break;
+    case WORST:
+        most = *by;
+        world_maximum(&most, 1);
+        world_broadcast(f + row->at, row->bytes, world_first(*by == most));
+        break;
     }
-    world_broadcast(r->device, sizeof r->device, 0);
-    world_broadcast(r->throttled, sizeof r->throttled, 0);
-    world_broadcast(r->clocks_unknown, sizeof r->clocks_unknown, 0);
 }
 
-static void gather_devices(case_result *r)
-{
-    size_t ranks = (size_t)r->given->layout.ranks;
-    machine_device *all = world_gather(r->window, sizeof r->window);
-    if (all) memcpy(r->devices, all, ranks * sizeof r->window);
-    free(all);
-    compare_devices(r);
-}
+/* The largest comparison is told in units of the limit for as many comparisons as there were. */
+static void scale_comparison(shadow_report *s) { s->worst_comparison /= signed_sum_limit((double)s->comparisons); }
 
-void gather_case(case_result *r, trainer *t, machine_kind kind)
+void gather_findings(facts *f)
 {
-    gather_times(r);
-    rank_times times = times_of_rank(r, t ? t->machine : NULL);
-    if (t) trainer_dismantle(t);
-    gather_devices(r);
-    times_gather(&times, r);
-    samples_gather(&r->samples, kind, r->given->layout.ranks, r->sampler);
-    if (!r->throttled[0]) snprintf(r->throttled, sizeof r->throttled, "%s", r->samples.throttled);
-    if (!r->clocks_unknown[0]) snprintf(r->clocks_unknown, sizeof r->clocks_unknown, "%s", r->samples.lost);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) gather_row_of((char *)f, &rows[i]);
+    scale_comparison(&f->machine.shadow);
+    scale_comparison(&f->machine.replay);
 }

@@ -6,12 +6,12 @@
 #include "bench/check/compare.h"
 #include "bench/check/conservation.h"
 #include "bench/check/fault.h"
+#include "bench/launch/case_machine.h"
 #include "bench/launch/libraries.h"
+#include "bench/launch/window.h"
 #include "bench/paper/memory.h"
-#include "bench/run/case_machine.h"
 #include "bench/run/gather_case.h"
 #include "bench/run/soak.h"
-#include "bench/run/window.h"
 #include "machine/prove/delivery.h"
 #include "machine/prove/shadow.h"
 #include "machine/watch/watch.h"
@@ -23,104 +23,144 @@
 /* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
 enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10, SECOND_REPLAY = 40 };
 
+/* The timed steps of a case on this rank, which takes part. */
+typedef struct {
+    const bench_case *given;
+    const run_state *in;
+    facts *seen;
+    case_result *told; /* the result, as the sinks see it */
+    trainer *trainer;
+    conserved_steps *sums;
+    rank_window window;
+    int part;                                /* of the world: the ranks that take part */
+    double before, spent_seconds, soak_ends; /* by this rank's clock */
+} timed_steps;
+
 /* The trainer has read the step's scales. */
-static void add_fp8(case_result *r, const trainer *t, const fp8_report *f, int64_t step)
+static void add_fp8(timed_steps *x, const fp8_report *f, int64_t step)
 {
     fp8_figures kind[FP8_KINDS];
+    int64_t timed = step - x->given->warmup;
     for (int i = 0; i < FP8_KINDS; i++)
         kind[i] = (fp8_figures){ f->underflow[i], f->saturated[i], f->scale_least[i], f->scale_most[i] };
     for (int64_t i = 0; i < f->tensors; i++)
-        r->fp8_scale[step * f->tensors + i] = (double)t->scale[i * FP8_FACTORS + FP8_SCALE];
-    if (f->tensors) result_add_fp8(r, step, kind);
+        x->seen->fp8_scale[step * f->tensors + i] = (double)x->trainer->scale[i * FP8_FACTORS + FP8_SCALE];
+    if (f->tensors && timed >= 0) facts_add_fp8(x->seen, timed, kind);
+}
+
+static void add_report(timed_steps *x, const step_report *s, int64_t step)
+{
+    facts *f = x->seen;
+    const double routed[ROUTED_FIGURES] = { s->routed.balance, s->routed.dropped, s->routed.least, s->routed.most,
+                                            s->routed.variation };
+    f->loss[step] = s->scalar[SCALAR_LOSS];
+    f->gradient_norm[step] = s->scalar[SCALAR_NORM];
+    f->learning_rate[step] = s->scalar[SCALAR_LEARNING_RATE];
+    for (int i = 0; i < ROUTED_FIGURES; i++) f->routed[i][step] = s->routed.experts ? routed[i] : (double)NAN;
+    add_fp8(x, &s->fp8, step);
+}
+
+/* Seconds until a soak may end; 0: it is none. */
+static double soak_seconds(const timed_steps *x)
+{
+    if (x->given->minutes == 0.0) return 0.0;
+    return x->soak_ends > 0.0 ? fmax(0.0, x->soak_ends - clock_seconds()) : 60.0 * x->given->minutes;
 }
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
-static void finish_step(case_result *r, trainer *t, int64_t step, double *before, const run_state *in)
+static void finish_step(timed_steps *x, int64_t step)
 {
-    mark end = t->finished[step % REPORT_SLOTS];
+    mark end = x->trainer->finished[step % REPORT_SLOTS];
     mark_sync(end);
-    step_report s = trainer_report(t, step);
-    conserved_read(r->sums, t);
-    r->loss[step] = s.scalar[SCALAR_LOSS];
-    r->gradient_norm[step] = s.scalar[SCALAR_NORM];
-    r->learning_rate[step] = s.scalar[SCALAR_LEARNING_RATE];
-    const double routed[ROUTED_FIGURES] = { s.routed.balance, s.routed.dropped, s.routed.least, s.routed.most,
-                                            s.routed.variation };
-    for (int i = 0; i < ROUTED_FIGURES; i++) r->routed[i][step] = s.routed.experts ? routed[i] : (double)NAN;
-    add_fp8(r, t, &s.fp8, step);
-    r->step_seconds[step] = mark_time(end) - *before;
-    *before = mark_time(end);
-    r->spent_seconds += r->step_seconds[step];
-    r->completed = step + 1;
-    sinks_step_ends(&in->told, r, step);
+    step_report s = trainer_report(x->trainer, step);
+    conserved_read(x->sums, x->trainer);
+    add_report(x, &s, step);
+    x->seen->own_seconds[step] = mark_time(end) - x->before;
+    x->before = mark_time(end);
+    x->spent_seconds += x->seen->own_seconds[step];
+    x->seen->completed = step + 1;
+    sinks_step(&x->in->told, x->told, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
 }
 
 /* Did a rank have a reason to end when the step before this one had been submitted? All that take part learn it here,
  * when they have submitted as many steps, and the last of these are asked nothing; a soak has no last one until they
  * say so. A step waits for the one before, so nobody waits for an answer. */
-static bool ends(case_result *r, int part, int64_t step, const run_state *in)
+static bool ends(timed_steps *x, int64_t step)
 {
     int answer = 0;
-    int64_t last = r->given->minutes > 0.0 ? INT64_MAX : r->total - 1;
-    double ahead = r->completed ? 2.0 * r->spent_seconds / (double)r->completed : 0.0;
+    facts *f = x->seen;
+    int64_t last = x->given->minutes > 0.0 ? INT64_MAX : f->total - 1;
+    double ahead = f->completed ? 2.0 * x->spent_seconds / (double)f->completed : 0.0;
     if (step > 0 && step < last) answer = world_answer();
-    if (answer != STOP_SOAKED) r->stopped = answer;
+    if (answer != STOP_SOAKED) f->stopped = answer;
     if (answer || step + 1 >= last) return answer || step == last;
-    int reason = stop_reason(&in->stop, r->given, ahead);
-    world_ask(part, reason ? reason : soak_reason(r, step));
+    int reason = stop_reason(&x->in->stop, x->given, ahead);
+    world_ask(x->part, reason ? reason : soak_reason(f, x->given, x->soak_ends, step));
     return false;
+}
+
+/* The timed steps begin. */
+static void begin_window(timed_steps *x)
+{
+    machine *m = x->trainer->machine;
+    tally_begin(machine_tally(m));
+    sampler_begin(x->window.sampler);
+    x->soak_ends = soak_begin(x->seen, x->given);
+    if (x->soak_ends > 0.0) machine_keep_steps(m, x->seen->total);
 }
 
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
  * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero.
  * A look at the device costs the step nothing: its operations are submitted and run on. */
-static void train(case_result *r, trainer *t, int part, const run_state *in)
+static void train(timed_steps *x)
 {
-    int64_t read = 0, warmup = r->given->warmup;
+    int64_t read = 0, warmup = x->given->warmup;
     bool ended = false;
-    double before = clock_seconds();
+    trainer *t = x->trainer;
+    x->before = clock_seconds();
     tally_clear(machine_tally(t->machine));
-    machine_keep_steps(t->machine, r->total);
+    machine_keep_steps(t->machine, x->seen->total);
     for (int64_t step = 0; !ended; step++) {
-        if (step == warmup && read < step) finish_step(r, t, read++, &before, in);
-        if (step == warmup) tally_begin(machine_tally(t->machine)), sampler_begin(r->sampler);
-        if (step == warmup && soak_begin(r)) machine_keep_steps(t->machine, r->total);
+        if (step == warmup && read < step) finish_step(x, read++);
+        if (step == warmup) begin_window(x);
         watch_doing("step", step);
         trainer_step(t);
-        if (step == warmup) r->window[0] = machine_device_of(t->kind);
-        if (read < step) finish_step(r, t, read++, &before, in);
-        if (soak_widen(r, step)) machine_keep_steps(t->machine, r->total);
-        ended = ends(r, part, step, in);
+        if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
+        if (read < step) finish_step(x, read++);
+        if (soak_widen(x->seen, x->given, step)) machine_keep_steps(t->machine, x->seen->total);
+        ended = ends(x, step);
     }
-    r->window[1] = machine_device_of(t->kind);
-    finish_step(r, t, read, &before, in);
-    sampler_end(r->sampler);
+    x->window.window[1] = machine_device_of(t->kind);
+    finish_step(x, read);
+    sampler_end(x->window.sampler);
     machine_sync(t->machine);
 }
 
-static void take_from_trainer(case_result *r, trainer *t)
+static void take_from_trainer(timed_steps *x)
 {
-    r->tally = *machine_tally(t->machine);
-    r->arena_bytes = t->arena.used;
-    memcpy(r->bytes_by_kind, t->arena.by_kind, sizeof r->bytes_by_kind);
-    double seconds = 0.0;
-    for (int64_t i = r->given->warmup; i < r->completed; i++) seconds += r->step_seconds[i];
-    result_add_time(r, t->machine, r->completed - 1, seconds);
-    machine_engines(t->kind, r->engines, sizeof r->engines);
+    facts *f = x->seen;
+    const trainer *t = x->trainer;
+    f->tally = *machine_tally(t->machine);
+    f->arena_bytes = t->arena.used;
+    memcpy(f->bytes_by_kind, t->arena.by_kind, sizeof f->bytes_by_kind);
+    double seconds = x->given->backend == BACKEND_HOST ? -f->tally.dispatch_seconds : 0.0;
+    for (int64_t i = x->given->warmup; i < f->completed; i++) seconds += f->own_seconds[i];
+    facts_add_time(f, t->machine, f->completed - 1, seconds);
+    machine_engines(t->kind, f->engines, sizeof f->engines);
 }
 
 /* Runs more steps, of which every form of matrix product and a sample of the other operations is compared with the
  * host: in the first step the first of each form or name, in a second any of each name. Short cases have no second, so
  * that these steps take a twentieth of the case. */
-static void replay_at_full_shape(case_result *r, trainer *t)
+static void replay_at_full_shape(facts *f, trainer *t)
 {
     double begin = clock_seconds();
     watch_doing("the replay of timed steps", -1);
     machine_shadow(t->machine, SHADOW_SAMPLED);
     machine_prove_transfers(t->machine, DELIVERY_FIRST, NULL);
-    for (int i = 0; i < (r->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
+    for (int i = 0; i < (f->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
-    r->replay_seconds = clock_seconds() - begin;
+    f->replay_seconds = clock_seconds() - begin;
 }
 
 static void name_files(machine_options *on, const bench_case *c, const char *part)
@@ -135,90 +175,57 @@ static void name_part(char name[SPLIT_NAME], const bench_case *c)
 }
 
 /* t: NULL on a rank that takes no part. Collective over the world. */
-static void digest_weights(case_result *r, const trainer *t)
+static void digest_weights(facts *f, const trainer *t)
 {
     uint64_t sum = t ? digest_element((uint64_t)world_rank(), 0, compare_digest(t)) : 0;
     world_sum_words(&sum, 1);
-    snprintf(r->weights_digest, sizeof r->weights_digest, "%016llx", (unsigned long long)sum);
+    snprintf(f->weights_digest, sizeof f->weights_digest, "%016llx", (unsigned long long)sum);
 }
 
-static void timed_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
+static double largest_norm(const facts *f)
+{
+    double norm = 0.0;
+    for (int64_t step = 0; step < f->completed; step++) norm = fmax(norm, f->gradient_norm[step]);
+    return norm;
+}
+
+static void build(timed_steps *x, const trainer_options *o, mesh *m, const measure *share)
+{
+    trainer_build(x->trainer, x->given, m, o, share);
+    trainer_initialize(x->trainer);
+    x->window.sampler = machine_sampler(o->machine.kind);
+    x->sums = conserved_open(x->trainer, x->given->minutes > 0.0 ? CONSERVED_STEPS : x->seen->total);
+}
+
+static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
     mesh m;
+    trainer own;
     char name[SPLIT_NAME];
+    facts *f = &r->seen;
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
-    trainer own, *t = m.takes_part ? &own : NULL;
+    timed_steps x = { .given = c, .in = in, .seen = f, .told = r, .trainer = m.takes_part ? &own : NULL };
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     watch_doing("building the case", -1);
-    if (t) {
-        trainer_build(t, c, &m, &o, share);
-        trainer_initialize(t);
-        r->sampler = machine_sampler(o.machine.kind);
-        r->sums = conserved_open(t, c->minutes > 0.0 ? CONSERVED_STEPS : r->total);
-    }
+    if (x.trainer) build(&x, &o, &m, share);
     machine_agree(o.machine.kind);
     name_part(name, c);
-    int part = world_split(name, t ? 0 : -1, world_rank());
+    x.part = world_split(name, x.trainer ? 0 : -1, world_rank());
     world_barrier();
-    if (t) {
-        train(r, t, part, in);
-        take_from_trainer(r, t);
-    }
-    conserved_judge(r, t);
-    digest_weights(r, t);
-    if (t) {
-        if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, t);
-        result_add_machine(r, t->machine, &r->replay);
-    }
-    r->replay_delivery = delivery_judge(t ? t->machine : NULL);
-    fault_struck(c, t ? t->machine : NULL, r->struck);
-    gather_case(r, t, o.machine.kind);
+    if (x.trainer) train(&x), take_from_trainer(&x);
+    f->conserved = conserved_judge(x.sums, x.trainer, largest_norm(f));
+    digest_weights(f, x.trainer);
+    if (x.trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x.trainer);
+    if (x.trainer) findings_add(&f->machine, own.machine, &f->machine.replay);
+    f->replay_delivery = delivery_judge(x.trainer ? own.machine : NULL);
+    fault_struck(c, x.trainer ? own.machine : NULL, f->struck);
+    gather_ranks(f, c, x.trainer ? own.machine : NULL, &x.window);
+    f->device_outside_bytes = memory_outside_on_device(&x.window.window[1], f->arena_bytes);
+    if (x.trainer) trainer_dismantle(&own);
     world_release(name);
     mesh_close(&m);
-}
-
-/* The worst and the first mismatch are those of the rank that brings them. */
-static void agree_on_shadow(shadow_report *s)
-{
-    double counts[6] = { (double)s->operations, (double)s->elements, (double)s->failed,
-                         (double)s->left_out,   (double)s->products, (double)s->comparisons },
-           worst[2] = { s->worst, s->worst_comparison };
-    world_maximum(worst, 2);
-    int from = world_first(s->worst == worst[0]), product = world_first(s->worst_comparison == worst[1]);
-    int failed = world_first(s->failed > 0), left_out = world_first(s->left_out > 0);
-    world_sum(counts, 6);
-    world_broadcast(s->worst_operation, sizeof s->worst_operation, from);
-    world_broadcast(s->worst_product, sizeof s->worst_product, product);
-    if (left_out < world_ranks()) world_broadcast(s->first_left_out, sizeof s->first_left_out, left_out);
-    if (failed < world_ranks()) {
-        world_broadcast(s->sentence, sizeof s->sentence, failed);
-        world_broadcast(s->file, sizeof s->file, failed);
-        world_broadcast(s->unwritten, sizeof s->unwritten, failed);
-    }
-    s->worst = worst[0];
-    s->operations = (int64_t)counts[0];
-    s->elements = (int64_t)counts[1];
-    s->failed = (int64_t)counts[2];
-    s->left_out = (int64_t)counts[3];
-    s->products = (int64_t)counts[4];
-    s->comparisons = (int64_t)counts[5];
-    s->worst_comparison = worst[1] / signed_sum_limit((double)s->comparisons);
-}
-
-/* Findings of any rank fail the case on all of them. */
-static void agree(case_result *r)
-{
-    double counts[2] = { (double)r->hazards, (double)r->faults };
-    int first = world_first(r->hazards > 0);
-    world_sum(counts, 2);
-    if (counts[0] > 0.0) world_broadcast(r->hazard, sizeof r->hazard, first);
-    r->hazards = (int64_t)counts[0];
-    r->faults = (int64_t)counts[1];
-    agree_on_shadow(&r->shadow);
-    agree_on_shadow(&r->replay);
-    world_maximum(&r->replay_seconds, 1);
 }
 
 /* Communicators of GPUs are kept for the case: what they leave is seen before anything is taken. */
@@ -253,50 +260,63 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
 }
 
 /* Is nobody asking to stop? Collective over the world. */
-static bool goes_on(case_result *r, const run_state *in)
+static bool goes_on(facts *f, const bench_case *c, const run_state *in)
 {
-    if (!r->stopped) r->stopped = stop_agreed(&in->stop, r->given);
-    return !r->stopped;
+    if (!f->stopped) f->stopped = stop_agreed(&in->stop, c);
+    return !f->stopped;
 }
 
 /* What the case has loaded, too. */
-static void compare_libraries(case_result *r, const run_state *in)
+static void compare_libraries(facts *f, const run_state *in)
 {
     library_list now = libraries_loaded();
-    libraries_compare(&now, false, r->libraries_differ);
-    if (in->libraries_differ[0]) snprintf(r->libraries_differ, sizeof r->libraries_differ, "%s", in->libraries_differ);
-    snprintf(r->preloaded, sizeof r->preloaded, "%s", in->preloaded);
+    libraries_compare(&now, false, f->libraries_differ);
+    if (in->libraries_differ[0]) snprintf(f->libraries_differ, sizeof f->libraries_differ, "%s", in->libraries_differ);
+    snprintf(f->preloaded, sizeof f->preloaded, "%s", in->preloaded);
     libraries_free(&now);
+}
+
+static void prove_case(const bench_case *c, case_result *r, const run_state *in)
+{
+    check k;
+    facts *f = &r->seen;
+    machine_options on = case_machine(c);
+    name_files(&on, c, "check");
+    double begin = clock_seconds();
+    watch_doing("the check's references", -1);
+    check_open(&k, c);
+    double prepared = clock_seconds() - begin;
+    watch_doing("the check", -1);
+    if (goes_on(f, c, in)) f->check = check_run(&k, &on, &f->machine);
+    check_close(&k);
+    if (f->check.done) f->check.seconds += prepared;
+}
+
+/* Adds what remains in memory outside the arenas. Collective over the world. */
+static void measure_memory(facts *f, const bench_case *c)
+{
+    outside_memory outside = memory_outside(c->backend == BACKEND_HOST ? f->arena_bytes : 0);
+    f->outside_bytes = outside.bytes;
+    f->own_outside_bytes = outside.own;
 }
 
 void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in)
 {
-    check k;
-    machine_options on = case_machine(c), on_check = on;
-    name_files(&on_check, c, "check");
+    facts *f = &r->seen;
     double begin = clock_seconds();
-    bool checks = c->check != CHECK_OFF;
     memory_forget_peak();
-    r->placement = placement_here(&c->layout);
-    r->load = in->load;
-    sinks_case_begins(&in->told, c);
-    watch_doing("the check's references", -1);
-    if (checks) check_open(&k, c);
-    double prepared = clock_seconds() - begin;
-    watch_doing("the check", -1);
-    if (checks && goes_on(r, in)) r->check = check_run(&k, &on_check, r);
-    if (checks) check_close(&k);
-    if (r->check.done) r->check.seconds += prepared;
-    sinks_check_ends(&in->told, r);
-    if (goes_on(r, in)) timed_steps(c, share, r, in);
-    agree(r);
-    compare_libraries(r, in);
-    outside_memory outside = memory_outside(on.kind == MACHINE_HOST ? r->arena_bytes : 0);
-    r->outside_bytes = outside.bytes;
-    r->own_outside_bytes = outside.own;
-    r->device_outside_bytes = memory_outside_on_device(&r->window[1], r->arena_bytes);
-    result_summarize(r);
+    f->placement = placement_here(&c->layout);
+    f->load = in->load;
+    sinks_begin(&in->told, c);
+    if (c->check != CHECK_OFF) prove_case(c, r, in);
+    if (goes_on(f, c, in)) time_steps(c, share, r, in);
+    gather_findings(f);
+    compare_libraries(f, in);
+    measure_memory(f, c);
+    f->total_seconds = clock_seconds() - begin;
+    if (world_rank() != 0) return;
+    r->figures = figures_of(f, c);
     repeats_add(in->repeats, r);
-    r->total_seconds = clock_seconds() - begin;
+    snprintf(r->ruling.stopped_by, sizeof r->ruling.stopped_by, "%s", stop_words(f->stopped));
     judge_case(r);
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include "bench/facts/judge.h"
 #include "bench/facts/repeats.h"
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 #include "bench/run/stop.h"
 #include "train/measure.h"
 

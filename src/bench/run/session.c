@@ -6,6 +6,7 @@
 #include "bench/launch/preloaded.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
+#include "bench/report/title_lines.h"
 #include "bench/run/run_case.h"
 #include "machine/watch/nodes.h"
 #include "machine/watch/watch.h"
@@ -47,11 +48,11 @@ static void run_one(const bench_case *c, case_result *r, const run_state *in, in
     if (can) result_open(r, c);
     else result_skip(r, c, reason);
     if (can) run_case(c, &share, r, in);
-    if (can) *stopped = r->stopped;
-    accept_case(r);
+    if (can) *stopped = r->seen.stopped;
+    if (world_rank() == 0) accept_case(r);
     measure_free(&share);
     watch_doing("writing the record", -1);
-    sinks_case_ends(&in->told, r);
+    sinks_end(&in->told, r);
 }
 
 /* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
@@ -66,7 +67,7 @@ static final_counts run_cases(const deck *d, const run_state *in, bool strict)
     for (int64_t i = 0; i < d->cases; i++) {
         case_result *r = &result[keeps ? i : 0];
         run_one(&d->item[i], r, in, &stopped);
-        accept_count(&n, r, stopped != 0);
+        if (world_rank() == 0) accept_count(&n, r, stopped != 0);
         if (!keeps) result_close(r);
         world_barrier();
     }
@@ -86,7 +87,7 @@ static bool open_sinks(sinks *told, record_place *place, run_source *run)
     }
     run->place = place;
     run->provenance = provenance_open(run);
-    if (sinks_open(told, run)) return true;
+    if (sinks_open(told, run)) return say_title(run), true;
     place_forget_journal(place);
     return false;
 }
@@ -148,15 +149,14 @@ int session_run(const session *s, const deck *d)
     if (world_all(opened)) {
         tell_watch(&place, left);
         bool files = open_nodes(&place, folder);
-        sinks_run_begins(&in.told, &run);
         final_counts n = run_cases(d, &in, run.strict);
         watch_doing("writing the record", -1);
         watch_leaves(NULL);
-        sinks_run_ends(&in.told, &run, &n);
+        sinks_close(&in.told, &n);
         if (files) close_nodes(folder);
         status = accept_status(&n);
-    }
-    sinks_close(&in.told);
+        world_broadcast(&status, sizeof status, 0);
+    } else sinks_close(&in.told, NULL);
     provenance_close(run.provenance);
     place_leave(&place);
     free(a.hosts);

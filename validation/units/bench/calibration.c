@@ -7,7 +7,7 @@
  * ONEDNN_MAX_CPU_ISA=AVX2, AVX512_CORE and AVX512_CORE_BF16. */
 #include "base/random.h"
 #include "bench/check/check.h"
-#include "bench/run/case_machine.h"
+#include "bench/launch/case_machine.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>

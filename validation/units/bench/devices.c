@@ -1,7 +1,7 @@
 /* What cases on devices are told and refused by, without a device: on any number of ranks. */
 #include "bench/run/devices.h"
-#include "bench/run/case_machine.h"
-#include "bench/run/window.h"
+#include "bench/launch/case_machine.h"
+#include "bench/launch/window.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* A commit's calls of the system pass through this program: they come in the order that leaves a whole record whenever
  * power fails, go on where one takes less than it was given, and say which limit they meet. (What any failing call
  * leaves of a run: record/failures.t.) */
-#include "bench/facts/sinks.h"
+#include "bench/facts/sink.h"
 #include "bench/record/journal.h"
 #include "record_folder.h"
 #include <fcntl.h>

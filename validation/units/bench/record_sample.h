@@ -6,9 +6,9 @@
 #undef access
 
 #include "bench/facts/judge.h"
-#include "bench/facts/statistics.h"
 #include "bench/health/gather.h"
 #include "bench/health/slow_steps.h"
+#include "bench/health/statistics.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"

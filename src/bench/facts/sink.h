@@ -1,5 +1,6 @@
 /* Who is told what happens in a run: the journal, the report, the record, the file of --json, the line XGSW_RESULT. A
- * sink is a row of functions; what it does not care for stays NULL. Rank 0 has sinks, the other ranks have none. */
+ * sink has three functions for a case, begin, step and end, and two for the run; what it does not need is NULL. Rank 0
+ * has sinks, the other ranks have none. */
 #pragma once
 #include "bench/facts/result.h"
 #include "bench/facts/run_source.h"
@@ -17,34 +18,36 @@ typedef struct {
     char not_accepted[FINAL_REASON], stopped_by[FINAL_REASON];
 } final_counts;
 
+/* A step that has ended, from 0. */
+typedef struct {
+    int64_t step;
+    double spent_seconds; /* in all steps so far, by rank 0's clock */
+    double soak_seconds;  /* until a soak may end; 0: it is none */
+} step_now;
+
 typedef struct {
     const char *name;
     /* Before anything else. False and a sentence in `reason`: it cannot be opened, and the run is refused. */
     bool (*open)(void **state, const run_source *run, char *reason, size_t length);
-    void (*run_begins)(void *state, const run_source *run);
-    void (*case_begins)(void *state, const bench_case *c);
-    void (*check_ends)(void *state, const case_result *r);
-    void (*step_ends)(void *state, const case_result *r, int64_t step);
-    void (*case_ends)(void *state, const case_result *r); /* of a skipped case, too */
-    void (*run_ends)(void *state, const run_source *run, const final_counts *n);
-    void (*close)(void *state);
+    void (*begin)(void *state, const bench_case *c); /* a case begins */
+    void (*step)(void *state, const case_result *r, const step_now *now);
+    void (*end)(void *state, const case_result *r);                           /* a case ends; of a skipped one, too */
+    void (*close)(void *state, const run_source *run, const final_counts *n); /* n: NULL if the run is refused */
 } sink;
 
 extern const sink journal_sink, report_sink, record_sink, json_sink, line_sink;
 
 enum { SINKS = 5 };
 typedef struct {
+    const run_source *run;
     int open;
     void *state[SINKS];
 } sinks;
 
 /* Of rank 0. False: said on stderr. */
 bool sinks_open(sinks *s, const run_source *run);
-void sinks_close(sinks *s);
 /* Each tells its event to all sinks. */
-void sinks_run_begins(const sinks *s, const run_source *run);
-void sinks_case_begins(const sinks *s, const bench_case *c);
-void sinks_check_ends(const sinks *s, const case_result *r);
-void sinks_step_ends(const sinks *s, const case_result *r, int64_t step);
-void sinks_case_ends(const sinks *s, const case_result *r);
-void sinks_run_ends(const sinks *s, const run_source *run, const final_counts *n);
+void sinks_begin(const sinks *s, const bench_case *c);
+void sinks_step(const sinks *s, const case_result *r, const step_now *now);
+void sinks_end(const sinks *s, const case_result *r);
+void sinks_close(const sinks *s, const final_counts *n);

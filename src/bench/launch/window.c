@@ -1,6 +1,6 @@
 /* Ranks of a stage run the same operations on equal shares, so their arenas are laid out alike; what is gathered from
  * window to window relies on that, so it is compared. */
-#include "bench/run/window.h"
+#include "bench/launch/window.h"
 #include "base/fail.h"
 #include "machine/world.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* From what a deck says of the machine to the machine's own options. */
-#include "bench/run/case_machine.h"
+#include "bench/launch/case_machine.h"
 #include "base/build_info.h"
 #include "machine/world.h"
 #include "parallel/mesh.h"

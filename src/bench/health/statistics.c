@@ -1,5 +1,5 @@
 /* Of step times. */
-#include "bench/facts/statistics.h"
+#include "bench/health/statistics.h"
 #include "base/fail.h"
 #include <math.h>
 #include <stdlib.h>

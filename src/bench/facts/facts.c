@@ -1,0 +1,115 @@
+/* Lists of facts: what is not known is NaN. */
+#include "bench/facts/facts.h"
+#include "base/fail.h"
+#include "model/fp8.h"
+#include <math.h>
+#include <stdlib.h>
+
+static double *nan_array(int64_t length)
+{
+    double *array = malloc(((size_t)length + 1) * sizeof *array);
+    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
+    for (int64_t i = 0; i < length; i++) array[i] = NAN;
+    return array;
+}
+
+facts facts_none(void)
+{
+    facts f = { .samples = { .joules = NAN, .method = "", .others_cores = NAN } };
+    for (int i = 0; i < FP8_KINDS; i++) f.fp8[i] = (fp8_figures){ NAN, NAN, NAN, NAN };
+    f.check =
+        (check_result){ .residual = NAN, .loss = NAN, .gradient_first = NAN, .gradient_fourth = NAN, .weights = NAN };
+    return f;
+}
+
+/* Of one number for each step. */
+enum { LISTS = 4 + ROUTED_FIGURES };
+static void lists_of(facts *f, double **list[LISTS])
+{
+    double **const first[] = { &f->loss, &f->gradient_norm, &f->learning_rate, &f->own_seconds };
+    for (int i = 0; i < LISTS; i++) list[i] = i < 4 ? first[i] : &f->routed[i - 4];
+}
+
+facts facts_open(const bench_case *c)
+{
+    facts f = facts_none();
+    double **list[LISTS];
+    lists_of(&f, list);
+    f.total = c->warmup + c->steps;
+    for (int i = 0; i < LISTS; i++) *list[i] = nan_array(f.total);
+    f.fp8_tensors = c->precision == PRECISION_FP8 ? fp8_tensors(c) : 0;
+    f.fp8_scale = nan_array(f.total * f.fp8_tensors);
+    return f;
+}
+
+static double *longer(double *list, int64_t length)
+{
+    double *array = realloc(list, ((size_t)length + 1) * sizeof *array);
+    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
+    return array;
+}
+
+void facts_resize(facts *f, int64_t total)
+{
+    double **list[LISTS];
+    lists_of(f, list);
+    for (int i = 0; i < LISTS; i++) *list[i] = longer(*list[i], total);
+    f->fp8_scale = longer(f->fp8_scale, total * f->fp8_tensors);
+    f->total = total;
+}
+
+void facts_close(facts *f)
+{
+    double **list[LISTS];
+    lists_of(f, list);
+    for (int i = 0; i < LISTS; i++) free(*list[i]);
+    free(f->fp8_scale);
+    times_free(&f->ranks);
+    free(f->devices);
+    free(f->samples.list);
+    free(f->spans);
+}
+
+/* The mean of the parts: every step makes codes of as many values. */
+void facts_add_fp8(facts *f, int64_t timed, const fp8_figures kind[FP8_KINDS])
+{
+    double before = (double)timed;
+    for (int i = 0; i < FP8_KINDS; i++) {
+        fp8_figures old = timed > 0 ? f->fp8[i] : kind[i], *sum = &f->fp8[i];
+        sum->underflowed = (before * old.underflowed + kind[i].underflowed) / (before + 1.0);
+        sum->saturated = (before * old.saturated + kind[i].saturated) / (before + 1.0);
+        sum->scale_least = fmin(old.scale_least, kind[i].scale_least);
+        sum->scale_most = fmax(old.scale_most, kind[i].scale_most);
+    }
+}
+
+static int by_end(const void *a, const void *b)
+{
+    double x = ((const span *)a)->end, y = ((const span *)b)->end;
+    return (x > y) - (x < y);
+}
+
+static void add_spans(facts *f, const machine *m, int64_t step)
+{
+    int64_t count;
+    const span *all = machine_spans(m, &count);
+    f->spans = malloc((size_t)(count ? count : 1) * sizeof *f->spans);
+    if (!f->spans) FAIL("out of memory for %lld spans of a result", (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        if (all[i].origin.step == step) f->spans[f->span_count++] = all[i];
+    double first = INFINITY;
+    for (int64_t i = 0; i < f->span_count; i++) first = fmin(first, f->spans[i].begin);
+    for (int64_t i = 0; i < f->span_count; i++) f->spans[i].begin -= first, f->spans[i].end -= first;
+    qsort(f->spans, (size_t)f->span_count, sizeof *f->spans, by_end);
+}
+
+void facts_add_time(facts *f, const machine *m, int64_t step, double seconds)
+{
+    tally *t = &f->tally;
+    add_spans(f, m, step);
+    t->idle_seconds = seconds;
+    for (int p = 0; p < PHASES; p++) t->idle_seconds -= t->phase_seconds[p];
+    for (int a = 0; a < t->axes; a++) t->idle_seconds -= t->axis[a].exposed_seconds;
+    t->idle_seconds += t->beside_seconds;
+    if (t->idle_seconds < 0.0) t->idle_seconds = 0.0;
+}

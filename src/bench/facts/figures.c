@@ -1,0 +1,140 @@
+/* Figures of a case. */
+#include "bench/facts/figures.h"
+#include "base/fail.h"
+#include "bench/health/statistics.h"
+#include "plan/catalogue/flops.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+figures figures_none(const bench_case *c)
+{
+    figures g = { .tokens_per_step = c->global_batch * c->model.sequence };
+    g.mean_seconds = g.median_seconds = g.p95_seconds = g.minimum_seconds = g.maximum_seconds = g.recipe_seconds = NAN;
+    g.spread = g.drift = NAN;
+    g.repeated = (repeated_seconds){ 0, NAN, NAN, NAN, NAN };
+    g.tokens_per_second = g.tokens_per_second_per_gpu = g.tflops_per_gpu = NAN;
+    g.recipe_mfu = g.model_mfu = g.recipe_ceiling = g.model_ceiling = g.recipe_reached = g.model_reached = NAN;
+    g.days_per_trillion = g.joules_per_token = NAN;
+    return g;
+}
+
+/* The step of the slowest rank. */
+static double *slowest(const facts *f, int ranks)
+{
+    double *seconds = malloc(((size_t)f->total + 1) * sizeof *seconds);
+    if (!seconds) FAIL("no memory for %lld step times", (long long)f->total);
+    for (int64_t s = 0; s < f->total; s++) {
+        seconds[s] = s < f->completed ? 0.0 : (double)NAN;
+        for (int i = 0; i < ranks && s < f->completed; i++) seconds[s] = fmax(seconds[s], f->ranks.step[s * ranks + i]);
+    }
+    return seconds;
+}
+
+/* Of the timed steps that finished. */
+static void summarize_seconds(figures *g, const facts *f, const bench_case *c)
+{
+    int64_t n = f->completed - c->warmup, half = n / 2;
+    const double *first = g->step_seconds + c->warmup;
+    double *sorted = malloc((size_t)n * sizeof *sorted);
+    if (!sorted) FAIL("no memory to sort %lld step times", (long long)n);
+    memcpy(sorted, first, (size_t)n * sizeof *sorted);
+    sort_numbers(sorted, n);
+    g->minimum_seconds = sorted[0];
+    g->maximum_seconds = sorted[n - 1];
+    g->mean_seconds = mean_of_last(first, n, n);
+    g->median_seconds = median_of(first, n);
+    g->p95_seconds = quantile(sorted, n, 0.95);
+    g->spread = quantile(sorted, n, 0.9) / quantile(sorted, n, 0.1);
+    g->drift = median_of(first + n - half, half) / median_of(first, half);
+    g->recipe_seconds = mean_of_last(first, n, c->metric_steps);
+    free(sorted);
+}
+
+static void summarize_ceiling(figures *g, const bench_case *c)
+{
+    double fp8 = case_peak(c, g->device, PRECISION_FP8), bf16 = case_peak(c, g->device, PRECISION_BF16);
+    if (c->precision != PRECISION_FP8) return;
+    g->recipe_ceiling = mixed_ceiling(c->recipe_flops_per_sequence, c->recipe_block_flops_per_sequence, fp8, bf16);
+    g->model_ceiling = mixed_ceiling(c->model_flops_per_sequence, c->model_block_flops_per_sequence, fp8, bf16);
+    g->recipe_reached = g->recipe_mfu / g->recipe_ceiling;
+    g->model_reached = g->model_mfu / g->model_ceiling;
+}
+
+static void summarize_speed(figures *g, const facts *f, const bench_case *c)
+{
+    double step = g->mean_seconds, peak = case_peak(c, g->device, c->precision);
+    int gpus = c->layout.ranks;
+    g->tokens_per_second = tokens_per_second(c->model.sequence, c->global_batch, step);
+    g->tokens_per_second_per_gpu = g->tokens_per_second / gpus;
+    g->tflops_per_gpu = flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, step, gpus) / 1e12;
+    g->recipe_mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, step, gpus, peak);
+    g->model_mfu = model_flops_utilization(c->global_batch, c->model_flops_per_sequence, step, gpus, peak);
+    summarize_ceiling(g, c);
+    g->joules_per_token = f->samples.joules / (double)((f->completed - c->warmup) * g->tokens_per_step);
+    g->days_per_trillion = c->proxy ? NAN : days_per_trillion(g->tokens_per_second);
+}
+
+/* The first device that was held back, or does not tell, and whether all are of one name. Who stopped in the warm-up
+ * has not looked as the window began: that entry has no name. */
+static void compare_devices(figures *g, const facts *f, int ranks)
+{
+    const char *first = NULL;
+    for (int i = 0; f->devices && i < 2 * ranks; i++) {
+        const machine_device *d = &f->devices[i];
+        if (!d->name[0]) continue;
+        bool alike = !first || strcmp(d->name, first) == 0;
+        if (!first) snprintf(g->device, sizeof g->device, "%s", first = d->name);
+        if (d->throttled && !g->throttled[0])
+            snprintf(g->throttled, sizeof g->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
+        if (!d->clocks_known && !g->clocks_unknown[0])
+            snprintf(g->clocks_unknown, sizeof g->clocks_unknown, "rank %d", i / 2);
+        if (!alike) g->device[0] = 0;
+    }
+    if (!g->throttled[0]) snprintf(g->throttled, sizeof g->throttled, "%s", f->samples.throttled);
+    if (!g->clocks_unknown[0]) snprintf(g->clocks_unknown, sizeof g->clocks_unknown, "%s", f->samples.lost);
+}
+
+bool paces_are_known(const facts *f, const bench_case *c)
+{
+    return c->backend == BACKEND_CUDA || f->load.threads == 1 || !load_is_crowded(&f->load);
+}
+
+/* A rank's own seconds of a step are those of computing without the run delay: a crowded processor is not the rank's.
+ */
+static rank_pace *paces_of(const facts *f, const bench_case *c)
+{
+    int ranks = c->layout.ranks;
+    int64_t first = c->warmup * ranks, steps = f->completed - c->warmup, timed = steps > 0 ? steps : 0;
+    rank_pace *pace = calloc((size_t)ranks, sizeof *pace);
+    double *own = malloc(((size_t)(timed * ranks) + 1) * sizeof *own);
+    if (!pace || !own) FAIL("no memory for the paces of %d ranks", ranks);
+    for (int i = 0; i < ranks; i++)
+        pace[i] = (rank_pace){ .flops = f->ranks.work[i].flops, .bytes = f->ranks.work[i].bytes };
+    for (int64_t i = 0; i < timed * ranks; i++)
+        own[i] = fmax(f->ranks.table[RANK_COMPUTING][first + i] - f->ranks.table[RANK_RUN_DELAY][first + i], 0.0);
+    find_paces(own, paces_are_known(f, c) ? timed : 0, ranks, pace);
+    free(own);
+    return pace;
+}
+
+figures figures_of(const facts *f, const bench_case *c)
+{
+    figures g = figures_none(c);
+    compare_devices(&g, f, c->layout.ranks);
+    if (!f->ranks.step) return g;
+    g.step_seconds = slowest(f, c->layout.ranks);
+    g.pace = paces_of(f, c);
+    g.slow = slow_steps_find(&f->ranks, c->layout.ranks, g.step_seconds, c->warmup, f->completed);
+    if (f->completed <= c->warmup) return g;
+    summarize_seconds(&g, f, c);
+    summarize_speed(&g, f, c);
+    return g;
+}
+
+void figures_free(figures *g)
+{
+    free(g->step_seconds);
+    free(g->pace);
+}

@@ -1,0 +1,130 @@
+/* Tables of steps x ranks, from one row of each rank after another. */
+#include "bench/health/rank_times.h"
+#include "base/fail.h"
+#include "machine/world.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The axes of groups that transfer (parallel/mesh.c), and the table of what was waited for on them. */
+enum { GATHERED_AXES = 8 };
+static const struct {
+    const char *axis;
+    rank_table waiting;
+} gathered[GATHERED_AXES] = { { "tensor", RANK_WAITING_TENSOR },     { "context", RANK_WAITING_CONTEXT },
+                              { "expert", RANK_WAITING_EXPERT },     { "shard", RANK_WAITING_SHARD },
+                              { "pipeline", RANK_WAITING_PIPELINE }, { "gradient", RANK_WAITING_GRADIENT },
+                              { "model", RANK_WAITING_ALL },         { "all", RANK_WAITING_ALL } };
+
+/* Rows of a rank: its steps, the tables, then its seconds in collectives on each axis. */
+enum { ROW_TABLES = 1, ROW_COLLECTIVES = ROW_TABLES + RANK_TABLES, ROWS = ROW_COLLECTIVES + GATHERED_AXES };
+
+/* The world rank of the first member of this rank's group on each axis; -1: no collectives. */
+typedef struct axis_firsts {
+    int first[GATHERED_AXES];
+} axis_firsts;
+
+static int gathered_axis(const char *name)
+{
+    for (int a = 0; a < GATHERED_AXES; a++)
+        if (strcmp(gathered[a].axis, name) == 0) return a;
+    FAIL("the axis %s is not one whose waits are gathered", name);
+}
+
+static void *taken(size_t count, size_t bytes)
+{
+    void *memory = calloc(count, bytes);
+    if (!memory) FAIL("no memory for the times of ranks: %zu numbers", count);
+    return memory;
+}
+
+static double *row_of(const own_times *t, int row) { return t->row + row * t->steps; }
+
+static void take_axis(own_times *t, const tally_axis *axis, int column, const tally_step *step)
+{
+    int a = gathered_axis(axis->axis);
+    t->axes->first[a] = axis->first;
+    for (int64_t s = 0; s < t->steps; s++) {
+        row_of(t, ROW_TABLES + (int)gathered[a].waiting)[s] += step[s].waiting[column];
+        row_of(t, ROW_COLLECTIVES + a)[s] = step[s].collectives[column];
+    }
+}
+
+static void take_work(rank_work *w, const tally *t)
+{
+    for (int k = 0; k < OP_KINDS; k++) {
+        if (op_is_transfer((op_kind)k)) continue;
+        w->flops += t->kind[k].flops;
+        w->bytes += t->kind[k].bytes;
+    }
+}
+
+own_times times_of_rank(machine *m, const double *step, int64_t steps)
+{
+    own_times t = { .steps = steps };
+    t.row = taken((size_t)(ROWS * steps) + 1, sizeof *t.row);
+    t.axes = taken(1, sizeof *t.axes);
+    for (int a = 0; a < GATHERED_AXES; a++) t.axes->first[a] = -1;
+    snprintf(t.work.host, sizeof t.work.host, "%s", world_host());
+    memcpy(row_of(&t, 0), step, (size_t)steps * sizeof *step);
+    if (!m) return t;
+    const tally *counted = machine_tally(m);
+    const tally_step *of = machine_steps(m);
+    for (int64_t s = 0; s < steps; s++) {
+        row_of(&t, ROW_TABLES + RANK_COMPUTING)[s] = of[s].computing;
+        row_of(&t, ROW_TABLES + RANK_RUN_DELAY)[s] = of[s].run_delay;
+    }
+    for (int a = 0; a < counted->axes; a++) take_axis(&t, &counted->axis[a], a, of);
+    take_work(&t.work, counted);
+    return t;
+}
+
+/* A row of each rank, [ranks, steps], becomes a table [steps, ranks]; NaN: the step did not end. */
+static double *table_of(const double *all, int64_t steps, int64_t completed, int ranks)
+{
+    double *table = taken((size_t)(steps * ranks) + 1, sizeof *table);
+    for (int64_t s = 0; s < steps; s++)
+        for (int i = 0; i < ranks; i++) table[s * ranks + i] = s < completed ? all[i * steps + s] : (double)NAN;
+    return table;
+}
+
+/* Adds to the table `late` by how much longer another member was in the axis's collectives; in: [ranks, steps]. */
+static void add_lateness(const double *in, int64_t steps, int ranks, const axis_firsts *of, int a, double *late)
+{
+    double *longest = taken((size_t)ranks, sizeof *longest);
+    for (int64_t s = 0; s < steps; s++) {
+        memset(longest, 0, (size_t)ranks * sizeof *longest);
+        for (int i = 0; i < ranks; i++) {
+            double *most = of[i].first[a] < 0 ? NULL : &longest[of[i].first[a]];
+            if (most) *most = fmax(*most, in[i * steps + s]);
+        }
+        for (int i = 0; i < ranks; i++)
+            if (of[i].first[a] >= 0) late[s * ranks + i] += longest[of[i].first[a]] - in[i * steps + s];
+    }
+    free(longest);
+}
+
+rank_times times_gather(own_times *t, int64_t completed, int ranks)
+{
+    axis_firsts *of = world_gather(t->axes, sizeof *of);
+    rank_times x = { .work = world_gather(&t->work, sizeof t->work) };
+    for (int row = 0; row < ROWS; row++) {
+        double *all = world_gather(row_of(t, row), (size_t)t->steps * sizeof *all);
+        if (all && row < ROW_TABLES) x.step = table_of(all, t->steps, completed, ranks);
+        else if (all && row < ROW_COLLECTIVES) x.table[row - ROW_TABLES] = table_of(all, t->steps, completed, ranks);
+        else if (all) add_lateness(all, t->steps, ranks, of, row - ROW_COLLECTIVES, x.table[RANK_LATE]);
+        free(all);
+    }
+    free(of);
+    free(t->row);
+    free(t->axes);
+    return x;
+}
+
+void times_free(rank_times *t)
+{
+    free(t->step);
+    for (int i = 0; i < RANK_TABLES; i++) free(t->table[i]);
+    free(t->work);
+}

@@ -1,0 +1,48 @@
+/* Where the ranks' seconds of each step went, brought together on rank 0. This folder holds what tells a slow or
+ * disturbed machine: times of ranks, samples of clocks and load, outliers, slow steps. */
+#pragma once
+#include "machine/queue/machine.h"
+
+/* Waiting: exposed, by axis. */
+typedef enum {
+    RANK_COMPUTING,
+    RANK_RUN_DELAY,
+    RANK_LATE,
+    RANK_WAITING_TENSOR,
+    RANK_WAITING_CONTEXT,
+    RANK_WAITING_EXPERT,
+    RANK_WAITING_SHARD,
+    RANK_WAITING_PIPELINE,
+    RANK_WAITING_GRADIENT,
+    RANK_WAITING_ALL,
+    RANK_TABLES
+} rank_table;
+
+/* flops, bytes: of computing operations, all steps. */
+typedef struct {
+    double flops, bytes;
+    char host[64];
+} rank_work;
+
+/* Tables [steps, ranks] in seconds, and work [ranks]; owned. On ranks other than 0 they are NULL. */
+typedef struct {
+    double *step, *table[RANK_TABLES];
+    rank_work *work;
+} rank_times;
+
+/* What this rank brings: rows of one number a step (rank_times.c); owned. */
+typedef struct {
+    double *row;
+    int64_t steps;
+    struct axis_firsts *axes;
+    rank_work work;
+} own_times;
+
+/* Takes this rank's times from its machine; NULL: it takes no part. step: [steps] seconds by its clock. */
+own_times times_of_rank(machine *m, const double *step, int64_t steps);
+/* Frees what was brought. Collective over the world. A late rank is found without clocks that agree: a collective ends
+ * for all ranks at one time, so the last to come was shortest in it. Of an axis in a step
+ *     late = largest of the group's seconds in collectives - own,
+ * summed over axes. */
+rank_times times_gather(own_times *brought, int64_t completed, int ranks);
+void times_free(rank_times *t);
