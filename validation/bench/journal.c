@@ -28,7 +28,7 @@ static double journal_seconds(void *journal, const case_result *r, unsigned char
     for (int64_t step = 0; step < STEPS; step++) {
         compute(memory + step % 8 * (MEMORY / 8));
         double begin = clock_seconds();
-        journal_sink.step_ends(journal, r, step);
+        journal_sink.step(journal, r, &(step_now){ .step = step });
         spent += clock_seconds() - begin;
     }
     return spent;

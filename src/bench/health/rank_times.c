@@ -89,34 +89,37 @@ static double *table_of(const double *all, int64_t steps, int64_t completed, int
     return table;
 }
 
-/* Adds to the table `late` by how much longer another member was in the axis's collectives; in: [ranks, steps]. */
-static void add_lateness(const double *in, int64_t steps, int ranks, const axis_firsts *of, int a, double *late)
+/* Adds to the table of lateness by how much longer another member was in an axis's collectives.
+ * in: [ranks, steps]; first: [ranks] of the axis. */
+static void add_lateness(const double *in, const int *first, int64_t steps, int ranks, double *late)
 {
     double *longest = taken((size_t)ranks, sizeof *longest);
     for (int64_t s = 0; s < steps; s++) {
         memset(longest, 0, (size_t)ranks * sizeof *longest);
-        for (int i = 0; i < ranks; i++) {
-            double *most = of[i].first[a] < 0 ? NULL : &longest[of[i].first[a]];
-            if (most) *most = fmax(*most, in[i * steps + s]);
-        }
         for (int i = 0; i < ranks; i++)
-            if (of[i].first[a] >= 0) late[s * ranks + i] += longest[of[i].first[a]] - in[i * steps + s];
+            if (first[i] >= 0) longest[first[i]] = fmax(longest[first[i]], in[i * steps + s]);
+        for (int i = 0; i < ranks; i++)
+            if (first[i] >= 0) late[s * ranks + i] += longest[first[i]] - in[i * steps + s];
     }
     free(longest);
 }
 
 rank_times times_gather(own_times *t, int64_t completed, int ranks)
 {
-    axis_firsts *of = world_gather(t->axes, sizeof *of);
     rank_times x = { .work = world_gather(&t->work, sizeof t->work) };
-    for (int row = 0; row < ROWS; row++) {
+    for (int row = 0; row < ROW_COLLECTIVES; row++) {
         double *all = world_gather(row_of(t, row), (size_t)t->steps * sizeof *all);
-        if (all && row < ROW_TABLES) x.step = table_of(all, t->steps, completed, ranks);
-        else if (all && row < ROW_COLLECTIVES) x.table[row - ROW_TABLES] = table_of(all, t->steps, completed, ranks);
-        else if (all) add_lateness(all, t->steps, ranks, of, row - ROW_COLLECTIVES, x.table[RANK_LATE]);
+        double **to = row < ROW_TABLES ? &x.step : &x.table[row - ROW_TABLES];
+        if (all) *to = table_of(all, t->steps, completed, ranks);
         free(all);
     }
-    free(of);
+    for (int a = 0; a < GATHERED_AXES; a++) {
+        double *all = world_gather(row_of(t, ROW_COLLECTIVES + a), (size_t)t->steps * sizeof *all);
+        int *first = world_gather(&t->axes->first[a], sizeof *first);
+        if (all) add_lateness(all, first, t->steps, ranks, x.table[RANK_LATE]);
+        free(first);
+        free(all);
+    }
     free(t->row);
     free(t->axes);
     return x;

@@ -18,8 +18,8 @@ static case_result judged(const bench_case *c, double tokens_per_second)
 {
     case_result r;
     result_open(&r, c);
-    r.passed = r.valid = true;
-    r.tokens_per_second = tokens_per_second;
+    r.ruling.passed = r.ruling.valid = true;
+    r.figures.tokens_per_second = tokens_per_second;
     return r;
 }
 
@@ -33,8 +33,8 @@ static bench_case expecting(const char *keys)
 static void assert_acceptance(case_result *r, acceptance wanted, const char *why)
 {
     accept_case(r);
-    assert_int_equal(r->acceptance, wanted);
-    assert_string_equal(r->not_accepted, why);
+    assert_int_equal(r->ruling.acceptance, wanted);
+    assert_string_equal(r->ruling.not_accepted, why);
 }
 
 static void the_tolerance_is_the_border(void **state)
@@ -42,18 +42,18 @@ static void the_tolerance_is_the_border(void **state)
     bench_case c = expecting("expect = 1000\ntolerance = 0.25\n"), none = expecting("");
     case_result r = judged(&c, 750.0);
     assert_acceptance(&r, ACCEPTANCE_YES, "");
-    assert_true(r.expected_tokens_per_second == 1000.0);
+    assert_true(r.ruling.expected_tokens_per_second == 1000.0);
     c.repeats = 2, c.repeat = 1;
     assert_acceptance(&r, ACCEPTANCE_LATER, "");
-    r.tokens_per_second = 749.9;
+    r.figures.tokens_per_second = 749.9;
     assert_acceptance(&r, ACCEPTANCE_NO, "749.9 tokens/s, expected 1000.0 tokens/s less 25 %");
-    r.valid = false;
-    for (int i = 0; i < 3; i++) result_invalidate(&r, "rule %d", i);
+    r.ruling.valid = false;
+    for (int i = 0; i < 3; i++) reasons_add(&r.ruling.invalids, "rule", -1, "rule %d", i);
     assert_acceptance(&r, ACCEPTANCE_NO,
                       "749.9 tokens/s, expected 1000.0 tokens/s less 25 %; NOT VALID: rule 0; and 2 more reasons");
     r.given = &none;
     assert_acceptance(&r, ACCEPTANCE_NONE, "");
-    assert_true(isnan(r.expected_tokens_per_second));
+    assert_true(isnan(r.ruling.expected_tokens_per_second));
     result_close(&r);
 }
 
@@ -61,16 +61,16 @@ static void what_is_no_measurement_is_not_accepted(void **state)
 {
     bench_case c = expecting("expect = 1\n");
     case_result r = judged(&c, 1e6);
-    r.valid = false;
-    result_invalidate(&r, "check off");
+    r.ruling.valid = false;
+    reasons_add(&r.ruling.invalids, "check off", -1, "check off");
     assert_acceptance(&r, ACCEPTANCE_NO, "NOT VALID: check off");
-    result_invalidate(&r, "debug build");
+    reasons_add(&r.ruling.invalids, "debug build", -1, "debug build");
     assert_acceptance(&r, ACCEPTANCE_NO, "NOT VALID: check off; and 1 more reason");
-    r.verdict = VERDICT_FAILED;
-    result_fail(&r, "2 hazards");
+    r.ruling.verdict = VERDICT_FAILED;
+    reasons_add(&r.ruling.fails, "hazards", -1, "2 hazards");
     assert_acceptance(&r, ACCEPTANCE_NO, "FAILED: 2 hazards");
-    r.verdict = VERDICT_INTERRUPTED;
-    snprintf(r.stopped_by, sizeof r.stopped_by, "SIGTERM");
+    r.ruling.verdict = VERDICT_INTERRUPTED;
+    snprintf(r.ruling.stopped_by, sizeof r.ruling.stopped_by, "SIGTERM");
     assert_acceptance(&r, ACCEPTANCE_NO, "INTERRUPTED: SIGTERM");
     result_close(&r);
     result_skip(&r, &c, "needs 8 ranks, there are 4");
@@ -87,12 +87,13 @@ static void a_reference_is_the_published_cell(void **state)
     case_result r = judged(&other, 1e9);
     assert_true(fabs(accept_expected(&cell, "NVIDIA H100 80GB HBM3") - 128 * 8192 / 12.27) < 1e-6);
     assert_acceptance(&r, ACCEPTANCE_NO, "expected is a published cell, but none is of this case on this device");
-    r.valid = false;
-    result_invalidate(&r, "check off");
+    r.ruling.valid = false;
+    reasons_add(&r.ruling.invalids, "check off", -1, "check off");
     assert_acceptance(&r, ACCEPTANCE_NO,
                       "expected is a published cell, but none is of this case on this device; NOT VALID: check off");
-    result_fail(&r, "2 hazards"), result_fail(&r, "a residual");
-    r.verdict = VERDICT_FAILED;
+    reasons_add(&r.ruling.fails, "hazards", -1, "2 hazards"),
+        reasons_add(&r.ruling.fails, "residual", -1, "a residual");
+    r.ruling.verdict = VERDICT_FAILED;
     assert_acceptance(&r, ACCEPTANCE_NO, "FAILED: 2 hazards; and 1 more reason");
     double a100 = 128 * 2048 / 26.14, h100 = 128 * 2048 / 10.98;
     assert_true(fabs(accept_expected(&two, "NVIDIA A100-SXM4-80GB") - a100) < 1e-6);
@@ -118,13 +119,15 @@ static case_result ended(const bench_case *c, char letter)
     static const verdict of[] = { ['a'] = VERDICT_PASSED,      ['f'] = VERDICT_FAILED, ['s'] = VERDICT_SKIPPED,
                                   ['i'] = VERDICT_INTERRUPTED, ['n'] = VERDICT_PASSED, ['p'] = VERDICT_PASSED };
     char small_letter = (char)(letter | 32);
-    case_result r = { .given = c, .verdict = of[(int)small_letter], .valid = strchr("ap", small_letter) };
-    r.acceptance = letter == 'a' ? ACCEPTANCE_YES : letter == small_letter ? ACCEPTANCE_NONE : ACCEPTANCE_NO;
-    if (r.acceptance == ACCEPTANCE_NO) snprintf(r.not_accepted, sizeof r.not_accepted, "missed");
-    if (r.verdict == VERDICT_FAILED) result_fail(&r, "wrong");
-    if (!r.valid) result_invalidate(&r, "unsteady");
-    if (r.verdict == VERDICT_SKIPPED) snprintf(r.skipped, sizeof r.skipped, "too large");
-    if (r.verdict == VERDICT_INTERRUPTED) snprintf(r.stopped_by, sizeof r.stopped_by, "SIGTERM");
+    case_result r = { .given = c };
+    r.ruling.verdict = of[(int)small_letter];
+    r.ruling.valid = strchr("ap", small_letter);
+    r.ruling.acceptance = letter == 'a' ? ACCEPTANCE_YES : letter == small_letter ? ACCEPTANCE_NONE : ACCEPTANCE_NO;
+    if (r.ruling.acceptance == ACCEPTANCE_NO) snprintf(r.ruling.not_accepted, sizeof r.ruling.not_accepted, "missed");
+    if (r.ruling.verdict == VERDICT_FAILED) reasons_add(&r.ruling.fails, "residual", -1, "wrong");
+    if (!r.ruling.valid) reasons_add(&r.ruling.invalids, "spread", -1, "unsteady");
+    if (r.ruling.verdict == VERDICT_SKIPPED) snprintf(r.ruling.skipped, sizeof r.ruling.skipped, "too large");
+    if (r.ruling.verdict == VERDICT_INTERRUPTED) snprintf(r.ruling.stopped_by, sizeof r.ruling.stopped_by, "SIGTERM");
     return r;
 }
 
@@ -172,7 +175,7 @@ static void a_run_ends_by_its_cases(void **state)
         bool stopped = false;
         for (const char *letter = endings[i].cases; *letter; letter++) {
             case_result r = ended(&c, *letter);
-            stopped |= r.verdict == VERDICT_INTERRUPTED;
+            stopped |= r.ruling.verdict == VERDICT_INTERRUPTED;
             accept_count(&n, &r, stopped);
         }
         if (accept_status(&n) != endings[i].status) fail_msg("%s: status %d", endings[i].cases, accept_status(&n));
@@ -189,17 +192,18 @@ static void repeats_must_agree(void **state)
     for (int i = 0; i < 8; i++) {
         case_result r = judged(&d.item[i], 1.0);
         assert_int_equal(d.item[i].repeat, 1 + i % 4);
-        r.mean_seconds = i < 4 ? seconds[i] : 7.0;
+        r.figures.mean_seconds = i < 4 ? seconds[i] : 7.0;
         repeats_add(&means, &r);
-        r.load = (host_load){ .node_ranks = 1, .cores = 1, .threads = 1, .quota = INFINITY };
+        r.seen.load = (host_load){ .node_ranks = 1, .cores = 1, .threads = 1, .quota = INFINITY };
         judge_case(&r);
         bool is_told = false;
-        for (int k = 0; k < r.invalid_reasons; k++) is_told |= strstr(r.invalid_reason[k], "repeats spread") != NULL;
+        for (int k = 0; k < r.ruling.invalids.count; k++)
+            is_told |= strstr(r.ruling.invalids.list[k].sentence, "repeats spread") != NULL;
         assert_int_equal(is_told, i == 3);
         if (i == 3)
-            assert_true(r.repeated.count == 3 && r.repeated.median == 1.0 && r.repeated.minimum == 0.98 &&
-                        r.repeated.maximum == 1.04);
-        if (i == 7) assert_true(r.repeated.count == 4 && r.repeated.spread == 0.0);
+            assert_true(r.figures.repeated.count == 3 && r.figures.repeated.median == 1.0 &&
+                        r.figures.repeated.minimum == 0.98 && r.figures.repeated.maximum == 1.04);
+        if (i == 7) assert_true(r.figures.repeated.count == 4 && r.figures.repeated.spread == 0.0);
         result_close(&r);
     }
     deck_free(&d);
@@ -211,26 +215,25 @@ static void a_soak_ends_by_the_clock(void **state)
     char text[PROGRESS_TEXT];
     bench_case c = expecting("minutes = 0.01\nwarmup = 2\nsteps = 3\n");
     case_result r = judged(&c, 1.0);
-    r.step_seconds[0] = 1.0, r.step_seconds[1] = 0.1;
-    soak_begin(&r);
-    assert_int_equal(r.total, 2 + 3 + 24);
-    r.soaks_until = INFINITY;
+    r.seen.own_seconds[0] = 1.0, r.seen.own_seconds[1] = 0.1;
+    soak_begin(&r.seen, &c);
+    assert_int_equal(r.seen.total, 2 + 3 + 24);
     for (int64_t step = 0; step < 1000; step++) {
-        int64_t room = r.total;
-        assert_int_equal(soak_widen(&r, step),
+        int64_t room = r.seen.total;
+        assert_int_equal(soak_widen(&r.seen, &c, step),
                          step == 26 || step == 55 || step == 113 || step == 229 || step == 461 || step == 925);
-        assert_int_equal(r.total, room < r.total ? 2 * room : room);
-        r.loss[step] = (double)step;
-        assert_int_equal(soak_reason(&r, step), 0);
+        assert_int_equal(r.seen.total, room < r.seen.total ? 2 * room : room);
+        r.seen.loss[step] = (double)step;
+        assert_int_equal(soak_reason(&r.seen, &c, INFINITY, step), 0);
     }
-    for (int64_t step = 0; step < 1000; step++) assert_true(r.loss[step] == (double)step);
-    r.soaks_until = 0.0;
-    for (int64_t step = 0; step < 29; step++) assert_int_equal(soak_reason(&r, step), step < 3 ? 0 : STOP_SOAKED);
-    r.completed = 6;
-    soak_end(&r);
-    assert_int_equal(r.total, 6);
+    for (int64_t step = 0; step < 1000; step++) assert_true(r.seen.loss[step] == (double)step);
+    for (int64_t step = 0; step < 29; step++)
+        assert_int_equal(soak_reason(&r.seen, &c, 0.0, step), step < 3 ? 0 : STOP_SOAKED);
+    r.seen.completed = 6;
+    soak_end(&r.seen, &c);
+    assert_int_equal(r.seen.total, 6);
     assert_string_equal(result_progress(&r, text), "4 of at least 3 steps and 2 of 2 of warm-up");
-    r.completed = 1;
+    r.seen.completed = 1;
     assert_string_equal(result_progress(&r, text), "0 of at least 3 steps and 1 of 2 of warm-up");
     result_close(&r);
 }
@@ -240,20 +243,20 @@ static void a_soak_has_the_steps_that_can_be_kept(void **state)
 {
     bench_case c = expecting("minutes = 100000\nwarmup = 2\nsteps = 300\n");
     case_result r = judged(&c, 1.0);
-    r.step_seconds[0] = r.step_seconds[1] = 1e-7;
-    soak_begin(&r);
-    assert_int_equal(r.total, WORLD_GATHER_MOST / 8);
-    assert_false(soak_widen(&r, r.total - 3));
-    assert_int_equal(soak_reason(&r, r.total - 2), STOP_SOAKED);
+    r.seen.own_seconds[0] = r.seen.own_seconds[1] = 1e-7;
+    soak_begin(&r.seen, &c);
+    assert_int_equal(r.seen.total, WORLD_GATHER_MOST / 8);
+    assert_false(soak_widen(&r.seen, &c, r.seen.total - 3));
+    assert_int_equal(soak_reason(&r.seen, &c, 0.0, r.seen.total - 2), STOP_SOAKED);
     result_close(&r);
     r = judged(&c, 1.0);
-    r.step_seconds[0] = r.step_seconds[1] = 1e-7;
+    r.seen.own_seconds[0] = r.seen.own_seconds[1] = 1e-7;
     c.layout.ranks = 10000;
-    soak_begin(&r);
+    soak_begin(&r.seen, &c);
     int64_t tables = 8 * (RANK_TABLES + 1) * (int64_t)c.layout.ranks;
-    assert_true(r.total * tables <= JOURNAL_ENTRY_MOST && r.total * tables > JOURNAL_ENTRY_MOST / 2);
+    assert_true(r.seen.total * tables <= JOURNAL_ENTRY_MOST && r.seen.total * tables > JOURNAL_ENTRY_MOST / 2);
     c.layout.ranks = 1000000;
-    assert_int_equal(soak_steps_most(&r), 302);
+    assert_int_equal(soak_steps_most(&r.seen, &c), 302);
     result_close(&r);
 }
 

@@ -148,17 +148,15 @@ static void add_ratios(spread s[REFERENCES], check *k, const bench_case *c)
 static bool calibrate(spread s[REFERENCES], const bench_case *c)
 {
     check k;
-    case_result r;
+    machine_findings found = { .hazards = 0 };
     char title[TITLE];
     machine_options on = case_machine(c);
-    result_open(&r, c);
     check_open(&k, c);
-    check_result x = check_run(&k, &on, &r);
+    check_result x = check_run(&k, &on, &found);
     add_ratios(s, &k, c);
     title_of(title, c);
     if (!x.passed && world_rank() == 0) printf("# %s: %s, residual %.1f\n", title, x.worst, x.residual);
     check_close(&k);
-    result_close(&r);
     return x.passed;
 }
 

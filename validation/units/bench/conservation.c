@@ -24,25 +24,24 @@ static conservation trained_with(const bench_case *c, fault_kind kind, op_kind o
     trainer t;
     mesh m;
     trainer_options o = { .machine = { .kind = kind_of(c), .world_rank = world_rank() } };
-    case_result r = { .given = c };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
     measure share = measure_case(c, &m, &o);
     trainer_build(&t, c, &m, &o, &share);
     trainer_initialize(&t);
-    r.sums = conserved_open(&t, STEPS);
+    conserved_steps *sums = conserved_open(&t, STEPS);
     fault planted = { .kind = kind, .operation = operation, .nth = 1, .world_rank = world_rank() };
     for (int64_t step = 0; step < STEPS; step++) {
         machine_plant(t.machine, step == struck ? &planted : &(fault){ .kind = FAULT_NONE });
         mark_sync(trainer_step(&t));
-        conserved_read(r.sums, &t);
+        conserved_read(sums, &t);
     }
     machine_sync(t.machine);
-    conserved_judge(&r, &t);
+    conservation found = conserved_judge(sums, &t, 1.0);
     assert_int_equal(machine_hazards(t.machine)->count, 0);
     trainer_dismantle(&t);
     measure_free(&share);
     mesh_close(&m);
-    return r.conserved;
+    return found;
 }
 
 typedef struct {

@@ -50,10 +50,10 @@ static void run_layout(outcome *o, int layout)
     result_open(&o->r, &o->c);
     assert_true(case_can_run(&o->c, &in.load, &measured, reason));
     run_case(&o->c, &measured, &o->r, &in);
-    o->verdict = o->r.verdict;
+    o->verdict = o->r.ruling.verdict;
     measure_free(&measured);
-    o->most = (double)o->r.arena_bytes;
-    o->submitted = tally_flops(&o->r.tally);
+    o->most = (double)o->r.seen.arena_bytes;
+    o->submitted = tally_flops(&o->r.seen.tally);
     world_maximum(&o->most, 1);
     world_sum(&o->submitted, 1);
 }
@@ -70,10 +70,10 @@ static void check_layout(outcome *o)
     const paper_stage *told = &o->p.stage[o->m.at[AXIS_PIPELINE]];
     assert_int_equal(o->c.layout.ranks, world_ranks());
     assert_int_equal(o->verdict, VERDICT_PASSED);
-    assert_int_equal(o->r.completed, o->c.warmup + o->c.steps);
-    check_bytes(told, o->r.bytes_by_kind, o->r.arena_bytes, o->m.at[AXIS_CONTEXT] == 0);
+    assert_int_equal(o->r.seen.completed, o->c.warmup + o->c.steps);
+    check_bytes(told, o->r.seen.bytes_by_kind, o->r.seen.arena_bytes, o->m.at[AXIS_CONTEXT] == 0);
     check_most(o);
-    check_counts(&told->step, &o->r.tally, o->c.steps, buckets_of_the_first(&o->c, &o->m));
+    check_counts(&told->step, &o->r.seen.tally, o->c.steps, buckets_of_the_first(&o->c, &o->m));
     assert_true(o->submitted == (double)o->c.steps * paper_submitted_flops(&o->p, &o->c));
 }
 

@@ -1,6 +1,6 @@
 /* Who is slow, of ranks whose times are made up: by a known part, among peers of several kinds, with noise. */
 #include "bench/health/outliers.h"
-#include "bench/health/gather.h"
+#include "bench/facts/figures.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,16 +128,18 @@ static void few_steps_say_nothing(void **state)
 /* Two ranks, of which the second computes twice as long: judged, or not where their threads share cores. */
 static void assert_judged(host_load load, case_backend backend, bool judged)
 {
-    double own[2 * STEPS], delay[2 * STEPS] = { 0.0 };
+    static double zeros[2 * STEPS];
+    double own[2 * STEPS];
+    rank_work work[2] = { { .flops = 1.0 }, { .flops = 1.0 } };
     bench_case c = { .backend = backend, .layout.ranks = 2 };
-    rank_pace pace[2] = { { .flops = 1.0 }, { .flops = 1.0 } };
-    case_result r = { .given = &c, .load = load, .completed = STEPS, .pace = pace };
+    facts f = { .load = load, .completed = STEPS, .total = STEPS, .ranks = { .step = own, .work = work } };
     for (int i = 0; i < 2 * STEPS; i++) own[i] = i % 2 ? 0.2 : 0.1;
-    r.rank_table[RANK_COMPUTING] = own, r.rank_table[RANK_RUN_DELAY] = delay;
-    judge_paces(&r);
-    assert_int_equal(pace[1].peers, 1);
-    assert_int_equal(pace_is_outlier(&pace[1]), judged);
-    assert_int_equal(isnan(pace[1].excess) != 0, !judged);
+    for (int table = 0; table < RANK_TABLES; table++) f.ranks.table[table] = table == RANK_COMPUTING ? own : zeros;
+    figures g = figures_of(&f, &c);
+    assert_int_equal(g.pace[1].peers, 1);
+    assert_int_equal(pace_is_outlier(&g.pace[1]), judged);
+    assert_int_equal(isnan(g.pace[1].excess) != 0, !judged);
+    figures_free(&g);
 }
 
 static void ranks_whose_threads_share_cores_are_not_judged(void **state)

@@ -61,8 +61,8 @@ static void reads_back_what_was_added(void **state)
     bench_case c = sample_case(SAMPLE_HOST);
     case_result r = sample_result(&c, SAMPLE_HOST);
     hid_t file = open_sample();
-    assert_true(read_real(file, "/case_0001/results/median_seconds") == r.median_seconds);
-    assert_true(read_real(file, "/case_0001/results/tokens_per_second_per_gpu") == r.tokens_per_second / 4);
+    assert_true(read_real(file, "/case_0001/results/median_seconds") == r.figures.median_seconds);
+    assert_true(read_real(file, "/case_0001/results/tokens_per_second_per_gpu") == r.figures.tokens_per_second / 4);
     assert_true(isnan(read_real(file, "/case_0001/results/recipe_mfu")));
     assert_true(read_real(file, "/case_0001/check_model/residual") == 1.25);
     assert_true(read_real(file, "/case_0008/check_model/residual") == 400.0);
@@ -71,8 +71,8 @@ static void reads_back_what_was_added(void **state)
           table = H5Dopen2(file, "/case_0001/ranks/rank_seconds", H5P_DEFAULT);
     assert_true(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, steps) >= 0);
     assert_true(H5Dread(table, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, ranks) >= 0);
-    assert_memory_equal(steps, r.step_seconds, sizeof steps);
-    assert_memory_equal(ranks, r.rank_seconds, sizeof ranks);
+    assert_memory_equal(steps, r.figures.step_seconds, sizeof steps);
+    assert_memory_equal(ranks, r.seen.ranks.step, sizeof ranks);
     H5Dclose(set), H5Dclose(table);
     assert_string_equal(read_text(file, "/case_0001", "verdict"), "PASSED");
     assert_string_equal(read_text(file, "/case_0001", "validity"), "VALID");
@@ -188,7 +188,7 @@ static void what_changes_before_a_commit_is_written(void **state)
     case_result result = sample_result(&c, SAMPLE_HOST);
     record_add(r, &result);
     for (int i = 1; i <= 3; i++) {
-        result.total_seconds = i;
+        result.seen.total_seconds = i;
         assert_true(record_commit(r, reason, sizeof reason));
     }
     hid_t file = open_sample();
@@ -222,9 +222,9 @@ static void fp8_is_summed_over_steps(void **state)
 {
     bench_case c = sample_case(SAMPLE_FP8);
     case_result r = sample_result(&c, SAMPLE_FP8), other = { .given = &sample_given[SAMPLE_HOST] };
-    assert_true(fabs(r.fp8[FP8_INPUT].underflowed - 1e-4) < 1e-18 && r.fp8[FP8_INPUT].saturated == 0.0);
-    assert_true(r.fp8[FP8_INPUT].scale_least == 16.0 && r.fp8[FP8_INPUT].scale_most == 256.0);
-    assert_true(r.fp8[FP8_GRADIENT].scale_least == 32768.0 && r.fp8[FP8_GRADIENT].scale_most == 1048576.0);
+    assert_true(fabs(r.seen.fp8[FP8_INPUT].underflowed - 1e-4) < 1e-18 && r.seen.fp8[FP8_INPUT].saturated == 0.0);
+    assert_true(r.seen.fp8[FP8_INPUT].scale_least == 16.0 && r.seen.fp8[FP8_INPUT].scale_most == 256.0);
+    assert_true(r.seen.fp8[FP8_GRADIENT].scale_least == 32768.0 && r.seen.fp8[FP8_GRADIENT].scale_most == 1048576.0);
     for (int i = 0; i < field_groups(); i++) {
         const field_group *g = field_group_at(i);
         if (strcmp(g->name, "fp8")) continue;

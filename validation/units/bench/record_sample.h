@@ -6,9 +6,6 @@
 #undef access
 
 #include "bench/facts/judge.h"
-#include "bench/health/gather.h"
-#include "bench/health/slow_steps.h"
-#include "bench/health/statistics.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/record/record.h"
@@ -96,36 +93,44 @@ static inline double sample_learning_rate(const bench_case *c, int64_t t)
            0.5 * (o->learning_rate - o->learning_rate_minimum) * (1.0 + cos(3.141592653589793 * part));
 }
 
-static inline void sample_steps(case_result *r, const bench_case *c, double seconds)
+/* Half of a step is computing, a tenth of that delayed. */
+static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
 {
-    for (int64_t t = 0; t < c->warmup + c->steps; t++) {
-        double slowest = 0.0;
-        for (int rank = 0; rank < c->layout.ranks; rank++) {
-            double *own = &r->rank_seconds[t * c->layout.ranks + rank];
-            *own = seconds * (0.98 + 0.02 * sample_noise(t, rank)) * (t == 0 ? 3.0 : 1.0);
-            slowest = *own > slowest ? *own : slowest;
+    int ranks = c->layout.ranks;
+    size_t n = (size_t)(f->total * ranks);
+    rank_times *x = &f->ranks;
+    x->step = calloc(n, sizeof *x->step);
+    x->work = calloc((size_t)ranks, sizeof *x->work);
+    f->devices = calloc((size_t)ranks * 2, sizeof *f->devices);
+    for (int table = 0; table < RANK_TABLES; table++) x->table[table] = calloc(n, sizeof *x->table[table]);
+    for (size_t i = 0; i < n; i++) {
+        int64_t t = (int64_t)i / ranks;
+        x->step[i] = seconds * (0.98 + 0.02 * sample_noise(t, (int)i % ranks)) * (t == 0 ? 3.0 : 1.0);
+        for (int table = 0; table < RANK_TABLES; table++) x->table[table][i] = 0.01 * x->step[i];
+        x->table[RANK_COMPUTING][i] = 0.5 * x->step[i];
+        x->table[RANK_RUN_DELAY][i] = 0.05 * x->step[i];
+    }
+    for (int i = 0; i < ranks; i++) {
+        x->work[i] = (rank_work){ .flops = 1e12, .bytes = 1e9, .host = "host" };
+        for (int when = 0; when < 2; when++) {
+            machine_device *d = &f->devices[2 * i + when];
+            d->clocks_known = true;
+            snprintf(d->name, sizeof d->name, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
         }
-        r->step_seconds[t] = slowest;
-        r->loss[t] = log((double)c->model.vocabulary) - 0.01 * (double)t + 1e-3 * sample_noise(t, -1);
-        r->gradient_norm[t] = 1.0 + sample_noise(t, -2);
-        r->learning_rate[t] = sample_learning_rate(c, t);
-        static const double routed[] = { 0.041, 12.0, 480.0, 560.0, 0.05 };
-        for (int i = 0; c->model.experts && i < ROUTED_FIGURES; i++) r->routed[i][t] = routed[i];
-        r->completed++;
     }
 }
 
-/* Half of a step is computing, a tenth of that delayed. */
-static inline void sample_ranks(case_result *r, const bench_case *c)
+static inline void sample_steps(facts *f, const bench_case *c)
 {
-    int ranks = c->layout.ranks;
-    for (int64_t i = 0; i < (c->warmup + c->steps) * ranks; i++) {
-        for (int table = 0; table < RANK_TABLES; table++) r->rank_table[table][i] = 0.01 * r->rank_seconds[i];
-        r->rank_table[RANK_COMPUTING][i] = 0.5 * r->rank_seconds[i];
-        r->rank_table[RANK_RUN_DELAY][i] = 0.05 * r->rank_seconds[i];
+    for (int64_t t = 0; t < c->warmup + c->steps; t++) {
+        f->own_seconds[t] = f->ranks.step[t * c->layout.ranks];
+        f->loss[t] = log((double)c->model.vocabulary) - 0.01 * (double)t + 1e-3 * sample_noise(t, -1);
+        f->gradient_norm[t] = 1.0 + sample_noise(t, -2);
+        f->learning_rate[t] = sample_learning_rate(c, t);
+        static const double routed[] = { 0.041, 12.0, 480.0, 560.0, 0.05 };
+        for (int i = 0; c->model.experts && i < ROUTED_FIGURES; i++) f->routed[i][t] = routed[i];
+        f->completed++;
     }
-    for (int i = 0; i < ranks; i++) r->pace[i] = (rank_pace){ .flops = 1e12, .bytes = 1e9 };
-    judge_paces(r), slow_steps_find(r, "host", 0);
 }
 
 /* Of the timed steps alone a number in ten thousand of the inputs became 0, in the mean. */
@@ -136,51 +141,11 @@ static inline void sample_fp8(case_result *r, const bench_case *c)
         fp8_figures step[FP8_KINDS] = { { 1e-4 + odd, 0.0, 16.0, t == 4 ? 256.0 : 128.0 },
                                         { 0.0, 0.0, 1024.0, 2048.0 },
                                         { 1e-3, 1e-6, t == 5 ? 32768.0 : 65536.0, 1048576.0 } };
-        for (int64_t i = 0; i < r->fp8_tensors; i++)
-            r->fp8_scale[t * r->fp8_tensors + i] = i < FP8_KINDS ? step[i].scale_least : step[i % FP8_KINDS].scale_most;
-        result_add_fp8(r, t, step);
+        for (int64_t i = 0; i < r->seen.fp8_tensors; i++)
+            r->seen.fp8_scale[t * r->seen.fp8_tensors + i] =
+                i < FP8_KINDS ? step[i].scale_least : step[i % FP8_KINDS].scale_most;
+        if (t >= c->warmup) facts_add_fp8(&r->seen, t - c->warmup, step);
     }
-}
-
-static inline int sample_order(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static inline double sample_ceiling(double flops, double blocks)
-{
-    return flops / 1979e12 / (blocks / 1979e12 + (flops - blocks) / 989e12);
-}
-
-static inline void sample_speed(case_result *r, const bench_case *c)
-{
-    double window[64], ranks = c->layout.ranks, batch = (double)c->global_batch;
-    int64_t n = c->steps;
-    memcpy(window, r->step_seconds + c->warmup, (size_t)n * sizeof *window);
-    qsort(window, (size_t)n, sizeof *window, sample_order);
-    r->mean_seconds = mean_of_last(window, n, n), r->p95_seconds = quantile(window, n, 0.95);
-    r->median_seconds = n % 2 ? window[n / 2] : 0.5 * (window[n / 2 - 1] + window[n / 2]);
-    r->spread = quantile(window, n, 0.9) / quantile(window, n, 0.1);
-    r->drift =
-        median_of(r->step_seconds + c->warmup + n - n / 2, n / 2) / median_of(r->step_seconds + c->warmup, n / 2);
-    r->minimum_seconds = window[0], r->maximum_seconds = window[n - 1];
-    r->recipe_seconds = 0.0;
-    for (int64_t i = n - c->metric_steps; i < n; i++)
-        r->recipe_seconds += r->step_seconds[c->warmup + i] / (double)c->metric_steps;
-    r->tokens_per_second = batch * (double)c->model.sequence / r->mean_seconds;
-    r->tokens_per_second_per_gpu = r->tokens_per_second / ranks;
-    r->tflops_per_gpu = batch * c->recipe_flops_per_sequence / r->mean_seconds / ranks / 1e12;
-    if (!c->proxy) r->days_per_trillion = 1e12 / r->tokens_per_second / 86400.0;
-    snprintf(r->device, sizeof r->device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
-    if (c->backend != BACKEND_CUDA) return;
-    double peak = c->precision == PRECISION_FP8 ? 1979e12 : 989e12;
-    r->recipe_mfu = batch * c->recipe_flops_per_sequence / r->mean_seconds / ranks / peak;
-    r->model_mfu = batch * c->model_flops_per_sequence / r->mean_seconds / ranks / peak;
-    if (c->precision != PRECISION_FP8) return;
-    r->recipe_ceiling = sample_ceiling(c->recipe_flops_per_sequence, c->recipe_block_flops_per_sequence);
-    r->model_ceiling = sample_ceiling(c->model_flops_per_sequence, c->model_block_flops_per_sequence);
-    r->recipe_reached = r->recipe_mfu / r->recipe_ceiling, r->model_reached = r->model_mfu / r->model_ceiling;
 }
 
 /* Three samples a rank: of devices of 500 W each, or of a host that tells nothing. */
@@ -190,22 +155,21 @@ static inline void sample_samples(case_result *r, const bench_case *c)
     enum { EACH_RANK = 3 };
     size_t n = EACH_RANK * (size_t)c->layout.ranks;
     double seconds = 0.0, none = devices ? 0.0 : NAN;
-    for (int64_t t = 0; t < r->completed; t++) seconds += r->rank_seconds[t * c->layout.ranks];
+    for (int64_t t = 0; t < r->seen.completed; t++) seconds += r->seen.ranks.step[t * c->layout.ranks];
     double energy = 500.0 * seconds;
-    r->samples = (sample_set){ .every = 1.0, .cost_share = 1e-4, .joules = NAN, .method = "", .node_cores = 2 };
-    r->samples.list = calloc(n, sizeof *r->samples.list);
+    r->seen.samples = (sample_set){ .every = 1.0, .cost_share = 1e-4, .joules = NAN, .method = "", .node_cores = 2 };
+    r->seen.samples.list = calloc(n, sizeof *r->seen.samples.list);
     for (size_t i = 0; i < n; i++) {
         double part = (double)(i % EACH_RANK) / (EACH_RANK - 1);
         machine_sample s = { .seconds = part * seconds, .clock_hertz = none + 1.7e9 };
         s.temperature = none + 60.0, s.power_watts = none + 500.0, s.device_joules = none + part * energy;
         s.package_joules = NAN;
         s.events = devices ? 4 : -1;
-        r->samples.list[i] = (ranked_sample){ (int)i / EACH_RANK, s };
+        r->seen.samples.list[i] = (ranked_sample){ (int)i / EACH_RANK, s };
     }
-    r->samples.count = (int64_t)n;
+    r->seen.samples.count = (int64_t)n;
     if (!devices) return;
-    r->samples.joules = energy * c->layout.ranks, r->samples.method = "invented counters";
-    r->joules_per_token = r->samples.joules / (double)(c->steps * r->tokens_per_step);
+    r->seen.samples.joules = energy * c->layout.ranks, r->seen.samples.method = "invented counters";
 }
 
 static inline check_result sample_check(double residual)
@@ -225,18 +189,18 @@ static inline check_result sample_check(double residual)
 /* With operations that were compared. */
 static inline void sample_checked(case_result *r, double residual)
 {
-    r->check = sample_check(residual);
-    r->shadow = (shadow_report){ .operations = 500, .elements = 70000 };
+    r->seen.check = sample_check(residual);
+    r->seen.machine.shadow = (shadow_report){ .operations = 500, .elements = 70000 };
 }
 
 /* Rank 0's last step: one after another, each operation of a kind beside the others of it. */
 static inline void sample_spans(case_result *r, const bench_case *c)
 {
     double at = 0.0;
-    r->spans = calloc((size_t)tally_operations(&r->tally), sizeof *r->spans);
+    r->seen.spans = calloc((size_t)tally_operations(&r->seen.tally), sizeof *r->seen.spans);
     for (int k = 0; k < OP_KINDS; k++)
-        for (int64_t i = 0; i < r->tally.kind[k].count / c->steps; i++, at += 1e-6)
-            r->spans[r->span_count++] =
+        for (int64_t i = 0; i < r->seen.tally.kind[k].count / c->steps; i++, at += 1e-6)
+            r->seen.spans[r->seen.span_count++] =
                 (span){ .kind = (op_kind)k,
                         .queue = op_is_transfer((op_kind)k) ? 2 : 0,
                         .begin = at,
@@ -250,8 +214,8 @@ static inline void sample_tally(case_result *r, const bench_case *c)
     double timed = (double)c->steps, window = 0.0, kept = (double)c->layout.ranks, s = (double)c->model.sequence,
            h = (double)c->model.hidden, share = timed * (double)c->global_batch / kept,
            head = 6.0 * s * h * (double)c->model.padded_vocabulary, square = 6.0 * (double)c->model.layers * h * s * s;
-    for (int64_t t = c->warmup; t < r->completed; t++) window += r->rank_seconds[t * c->layout.ranks];
-    tally_row *kind = r->tally.kind;
+    for (int64_t t = c->warmup; t < r->seen.completed; t++) window += r->seen.ranks.step[t * c->layout.ranks];
+    tally_row *kind = r->seen.tally.kind;
     kind[OP_MATMUL] = (tally_row){ (int64_t)timed * 84, share * (c->model_block_flops_per_sequence + head), 3e8 * timed,
                                    0.5 * window };
     kind[OP_ATTENTION_FORWARD] = (tally_row){ (int64_t)timed * 4, share * square / 3, 1e6 * timed, 0.125 * window };
@@ -259,25 +223,26 @@ static inline void sample_tally(case_result *r, const bench_case *c)
         (tally_row){ (int64_t)timed * 4, share * square * 2 / 3, 2e6 * timed, 0.125 * window };
     kind[OP_ALL_GATHER] = (tally_row){ (int64_t)timed * 20, 0, 4e6 * timed, 0.0625 * window };
     kind[OP_ALL_REDUCE] = (tally_row){ (int64_t)timed * 14, 0, 1e6 * timed, 0.03125 * window };
-    r->tally.phase_seconds[PHASE_FORWARD] = 0.25 * window, r->tally.phase_seconds[PHASE_BACKWARD] = 0.5 * window;
-    r->tally.axis[0] = (tally_axis){ "tensor", (int64_t)timed * 20, 4e6 * timed, 0, 0.0625 * window, 0 };
-    r->tally.axis[1] = (tally_axis){ "data", (int64_t)timed * 14, 1e6 * timed, 0, 0.03125 * window, 0 };
-    r->tally.axes = r->tally.transfers = 2;
-    r->tally.transfer[0] = (tally_transfer){ "tensor all_gather", (int64_t)timed * 20, 4e6 * timed, 0.0625 * window,
-                                             4e6 * timed / (0.0625 * window) };
-    r->tally.transfer[1] = (tally_transfer){ "data all_reduce", (int64_t)timed * 14, 1e6 * timed, 0.03125 * window,
-                                             1e6 * timed / (0.03125 * window) };
-    r->tally.dispatch_seconds = 0.015625 * window;
-    r->tally.idle_seconds = window * (1.0 - 0.75 - 0.09375 - (c->backend == BACKEND_HOST ? 0.015625 : 0.0));
+    r->seen.tally.phase_seconds[PHASE_FORWARD] = 0.25 * window,
+    r->seen.tally.phase_seconds[PHASE_BACKWARD] = 0.5 * window;
+    r->seen.tally.axis[0] = (tally_axis){ "tensor", (int64_t)timed * 20, 4e6 * timed, 0, 0.0625 * window, 0 };
+    r->seen.tally.axis[1] = (tally_axis){ "data", (int64_t)timed * 14, 1e6 * timed, 0, 0.03125 * window, 0 };
+    r->seen.tally.axes = r->seen.tally.transfers = 2;
+    r->seen.tally.transfer[0] = (tally_transfer){ "tensor all_gather", (int64_t)timed * 20, 4e6 * timed,
+                                                  0.0625 * window, 4e6 * timed / (0.0625 * window) };
+    r->seen.tally.transfer[1] = (tally_transfer){ "data all_reduce", (int64_t)timed * 14, 1e6 * timed, 0.03125 * window,
+                                                  1e6 * timed / (0.03125 * window) };
+    r->seen.tally.dispatch_seconds = 0.015625 * window;
+    r->seen.tally.idle_seconds = window * (1.0 - 0.75 - 0.09375 - (c->backend == BACKEND_HOST ? 0.015625 : 0.0));
 }
 
 static inline void sample_machine(case_result *r, const bench_case *c)
 {
     int node[SAMPLE_RANKS] = { 0 };
-    for (int k = 0; k < ARENA_KINDS; k++) r->arena_bytes += r->bytes_by_kind[k] = (size_t)(64 * (k + 1));
-    r->outside_bytes = 1e8, r->own_outside_bytes = 5e7, r->total_seconds = 1000.0;
-    r->placement = placement_of(&c->layout, node);
-    snprintf(r->engines, sizeof r->engines, "attention and products of a sample; products oneDNN 2.6.0");
+    for (int k = 0; k < ARENA_KINDS; k++) r->seen.arena_bytes += r->seen.bytes_by_kind[k] = (size_t)(64 * (k + 1));
+    r->seen.outside_bytes = 1e8, r->seen.own_outside_bytes = 5e7, r->seen.total_seconds = 1000.0;
+    r->seen.placement = placement_of(&c->layout, node);
+    snprintf(r->seen.engines, sizeof r->seen.engines, "attention and products of a sample; products oneDNN 2.6.0");
     sample_tally(r, c);
     sample_spans(r, c);
 }
@@ -287,23 +252,25 @@ static inline void sample_judge(case_result *r, int which)
 {
     if (r->given->check != CHECK_OFF) sample_checked(r, 1.25);
     if (r->given->check == CHECK_FULL) {
-        r->replay = (shadow_report){ .operations = 60,
-                                     .elements = 600,
-                                     .worst = 0.25,
-                                     .products = 30,
-                                     .comparisons = 3000,
-                                     .worst_comparison = 0.5 };
-        r->replay_seconds = 2.0;
+        r->seen.machine.replay = (shadow_report){ .operations = 60,
+                                                  .elements = 600,
+                                                  .worst = 0.25,
+                                                  .products = 30,
+                                                  .comparisons = 3000,
+                                                  .worst_comparison = 0.5 };
+        r->seen.replay_seconds = 2.0;
     }
     if (which == SAMPLE_FAILED) {
-        r->check = sample_check(400.0);
-        r->faults = 54, r->check.faults = 36;
-        snprintf(r->check.struck, sizeof r->check.struck, "all_reduce");
-        snprintf(r->struck, sizeof r->struck, "all_reduce");
+        r->seen.check = sample_check(400.0);
+        r->seen.machine.faults = 54, r->seen.check.faults = 36;
+        snprintf(r->seen.check.struck, sizeof r->seen.check.struck, "all_reduce");
+        snprintf(r->seen.struck, sizeof r->seen.struck, "all_reduce");
     }
     if (r->given->layout.ranks > r->given->layout.degree[AXIS_PIPELINE])
-        r->conserved = (conservation){ .comparisons = 1600, .worst = 0.25, .replicas = 12 };
-    r->load = (host_load){ .node_ranks = SAMPLE_RANKS, .cores = 64, .threads = 2, .sharing = 1, .quota = INFINITY };
+        r->seen.conserved = (conservation){ .comparisons = 1600, .worst = 0.25, .replicas = 12 };
+    r->seen.load =
+        (host_load){ .node_ranks = SAMPLE_RANKS, .cores = 64, .threads = 2, .sharing = 1, .quota = INFINITY };
+    r->figures = figures_of(&r->seen, r->given);
     judge_case(r);
 }
 
@@ -313,10 +280,9 @@ static inline case_result sample_result(const bench_case *c, int which)
     static const double seconds[SAMPLES] = { 0.2, 12.27, 5.4, 0.1, 0.0, 0.2, 9.33, 0.2 };
     case_result r;
     result_open(&r, c);
-    sample_steps(&r, c, seconds[which]);
-    sample_ranks(&r, c);
+    sample_ranks(&r.seen, c, seconds[which]);
+    sample_steps(&r.seen, c);
     sample_fp8(&r, c);
-    sample_speed(&r, c);
     sample_machine(&r, c);
     sample_samples(&r, c);
     sample_judge(&r, which);

@@ -1,6 +1,7 @@
 /* The run rules: each is broken by a result that is sound otherwise, which then says so, and nothing else. With
  * --record FILE all of these are written, and record/rules.t derives the rules from that again. */
 #include "bench/facts/rules.h"
+#include "bench/run/stop.h"
 #include "record_sample.h"
 #include "units/plan/deck_source.h"
 #include <signal.h>
@@ -8,39 +9,40 @@
 static void slow_down(case_result *r, int64_t from, int64_t every, double times)
 {
     int ranks = r->given->layout.ranks;
-    for (int64_t t = r->given->warmup + from; t < r->completed; t += every)
-        for (int rank = -1; rank < ranks; rank++)
-            *(rank < 0 ? &r->step_seconds[t] : &r->rank_seconds[t * ranks + rank]) *= times;
+    for (int64_t t = r->given->warmup + from; t < r->seen.completed; t += every)
+        for (int rank = 0; rank < ranks; rank++) r->seen.ranks.step[t * ranks + rank] *= times;
 }
 
 /* Four of 40 equal steps take 2.9 times as long, since a rank is busy for so much longer; -1: since all wait. */
 static void hold_up(case_result *r, int slow)
 {
     int ranks = r->given->layout.ranks;
-    for (int64_t i = 0; i < r->completed * ranks; i++) {
+    for (int64_t i = 0; i < r->seen.completed * ranks; i++) {
         double more = i / ranks % 10 == 5 ? 1.9 * 0.2 : 0.0;
-        r->rank_seconds[i] = r->step_seconds[i / ranks] = 0.2 + more;
-        r->rank_table[RANK_WAITING_GRADIENT][i] = 0.01 + (i % ranks == slow ? 0.0 : more);
+        r->seen.ranks.step[i] = 0.2 + more;
+        r->seen.ranks.table[RANK_WAITING_GRADIENT][i] = 0.01 + (i % ranks == slow ? 0.0 : more);
     }
 }
 
 static void stop_after(case_result *r, int64_t steps, int why)
 {
-    for (int64_t t = steps; t < r->completed; t++) {
-        r->step_seconds[t] = r->loss[t] = r->gradient_norm[t] = r->learning_rate[t] = NAN;
+    facts *f = &r->seen;
+    for (int64_t t = steps; t < f->completed; t++) {
+        f->loss[t] = f->gradient_norm[t] = f->learning_rate[t] = NAN;
         for (int rank = 0; rank < r->given->layout.ranks; rank++)
-            r->rank_seconds[t * r->given->layout.ranks + rank] = NAN;
+            f->ranks.step[t * r->given->layout.ranks + rank] = NAN;
     }
-    r->completed = steps, r->stopped = why;
+    f->completed = steps, f->stopped = why;
+    if (why) snprintf(r->ruling.stopped_by, sizeof r->ruling.stopped_by, "%s", stop_words(why));
 }
 
-static void spread_means(case_result *r) { r->repeated = (repeated_seconds){ .count = 2, .spread = 0.0501 }; }
+static void spread_means(case_result *r) { r->figures.repeated = (repeated_seconds){ .count = 2, .spread = 0.0501 }; }
 
 static void strike(case_result *r, const char *in_check, const char *in_steps)
 {
-    r->faults = r->check.faults = 12;
-    snprintf(r->check.struck, sizeof r->check.struck, "%s", in_check);
-    snprintf(r->struck, sizeof r->struck, "%s", in_steps);
+    r->seen.machine.faults = r->seen.check.faults = 12;
+    snprintf(r->seen.check.struck, sizeof r->seen.check.struck, "%s", in_check);
+    snprintf(r->seen.struck, sizeof r->seen.struck, "%s", in_steps);
 }
 
 static void plant_fault(bench_case *c, fault_kind kind)
@@ -91,28 +93,28 @@ static void own_layout(bench_case *c)
     plant(idle, HOST, c->world_ranks = 6; c->idle_asked = false, , "idle ranks: 2 of 6 take no part")                  \
     plant(idle_on_gpus, RECIPE, c->world_ranks = 9; c->idle_asked = false, , "idle ranks: 1 of 9 take no part")        \
     plant(idle_as_asked, HOST, c->world_ranks = 6; c->idle_asked = true, , "")                                         \
-    plant(throttled, RECIPE, , WRITE(r->throttled, "rank 3: too hot"), "throttled device: rank 3: too hot")            \
-    plant(clocks_unknown, RECIPE, , WRITE(r->clocks_unknown, "rank 3"), "clocks not known: NVML does not tell rank 3") \
-    plant(split_tensor_group, PROXY, , r->placement.across[AXIS_TENSOR] = true, "tensor groups span nodes")            \
-    plant(split_as_it_likes, PROXY, own_layout(c), r->placement.across[AXIS_TENSOR] = true, "")                        \
+    plant(throttled, RECIPE, , WRITE(r->seen.samples.throttled, "rank 3: too hot"), "throttled device: rank 3: too hot")            \
+    plant(clocks_unknown, RECIPE, , WRITE(r->seen.samples.lost, "rank 3"), "clocks not known: NVML does not tell rank 3") \
+    plant(split_tensor_group, PROXY, , r->seen.placement.across[AXIS_TENSOR] = true, "tensor groups span nodes")            \
+    plant(split_as_it_likes, PROXY, own_layout(c), r->seen.placement.across[AXIS_TENSOR] = true, "")                        \
     plant(unlike_before, HOST, c->repeats = 2, spread_means(r), "the means of 2 repeats spread by 5.0 %")              \
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
           "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \
-    plant(other_libraries, HOST, , WRITE(r->libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")         \
-    plant(preloaded, RECIPE, , WRITE(r->preloaded, "a.so answers time"), "preloaded: a.so answers time")               \
-    plant(loss_no_number, HOST, , r->loss[5] = NAN, "not a number")                                                    \
-    plant(loss_infinite, HOST, , r->loss[5] = -INFINITY, "not a number")                                               \
-    plant(norm_no_number, RECIPE, , r->gradient_norm[12] = NAN, "not a number")                                        \
-    plant(norm_infinite, HOST, , r->gradient_norm[0] = INFINITY, "a gradient norm beyond the exact sum")               \
-    plant(collapsed, HOST, , r->gradient_norm[7] = 0.0, "a gradient is zero: training has collapsed")                  \
-    plant(diverged, RECIPE, , r->loss[9] = 30.0, "the loss rose to 30 in step 9")                                      \
+    plant(other_libraries, HOST, , WRITE(r->seen.libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")         \
+    plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so answers time"), "preloaded: a.so answers time")               \
+    plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "not a number")                                                    \
+    plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "not a number")                                               \
+    plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "not a number")                                        \
+    plant(norm_infinite, HOST, , r->seen.gradient_norm[0] = INFINITY, "a gradient norm beyond the exact sum")               \
+    plant(collapsed, HOST, , r->seen.gradient_norm[7] = 0.0, "a gradient is zero: training has collapsed")                  \
+    plant(diverged, RECIPE, , r->seen.loss[9] = 30.0, "the loss rose to 30 in step 9")                                      \
     plant(stopped, HOST, , stop_after(r, 6, SIGTERM), "interrupted after 4 of 11 steps")                               \
     plant(stopped_late, RECIPE, , stop_after(r, 12, SIGUSR1), "interrupted after 10 of 11 steps")                      \
     plant(cut_short, HOST, , stop_after(r, 12, 0), "failed")                                                           \
-    plant(failed_check, HOST, , r->check = sample_check(17.0), "failed")                                               \
-    plant(other_transfers, RECIPE, , r->check.differing = 1, "failed")                                                 \
-    plant(hazards, HOST, , r->hazards = 1, "failed")                                                                   \
-    plant(other_kernels, RECIPE, , r->shadow.failed = 1, "failed")
+    plant(failed_check, HOST, , r->seen.check = sample_check(17.0), "failed")                                               \
+    plant(other_transfers, RECIPE, , r->seen.check.differing = 1, "failed")                                                 \
+    plant(hazards, HOST, , r->seen.machine.hazards = 1, "failed")                                                                   \
+    plant(other_kernels, RECIPE, , r->seen.machine.shadow.failed = 1, "failed")
 /* clang-format on */
 
 #define DEFINE(name, sample, to_case, to_result, reason)                                                               \
@@ -148,23 +150,23 @@ static case_result judged(const plant *p, bench_case *c)
     c->number = number;
     p->to_case(c);
     result_open(&r, c);
-    sample_steps(&r, c, 0.2);
-    sample_ranks(&r, c);
+    sample_ranks(&r.seen, c, 0.2);
+    sample_steps(&r.seen, c);
     sample_machine(&r, c);
-    snprintf(r.device, sizeof r.device, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
     if (c->check != CHECK_OFF) sample_checked(&r, 1.25);
     p->to_result(&r, &load);
-    slow_steps_find(&r, "a", 0);
-    result_summarize(&r);
-    r.load = load;
+    r.seen.load = load;
+    repeated_seconds repeated = r.figures.repeated;
+    r.figures = figures_of(&r.seen, c);
+    r.figures.repeated = repeated;
     judge_case(&r);
     return r;
 }
 
 static bool is_told(const case_result *r, const char *reason)
 {
-    for (int i = 0; i < r->invalid_reasons; i++)
-        if (strncmp(r->invalid_reason[i], reason, strlen(reason)) == 0) return true;
+    for (int i = 0; i < r->ruling.invalids.count; i++)
+        if (strncmp(r->ruling.invalids.list[i].sentence, reason, strlen(reason)) == 0) return true;
     return false;
 }
 
@@ -176,10 +178,12 @@ static void each_rule_that_is_broken_is_told(void **state)
         const plant *p = &plants[i];
         bench_case c = { .number = 1 };
         case_result r = judged(p, &c);
-        bool sound = p->reason[0] == 0, failed = r.fail_reasons && strcmp(p->reason, "failed");
-        if (r.valid != sound || !is_told(&r, p->reason) != sound || r.invalid_reasons != !sound + failed)
-            fail_msg("%s: %d reasons, the first: %s", p->name, r.invalid_reasons, r.invalid_reason[0]);
-        assert_int_equal(r.valid && !r.comparable, sound && (c.backend == BACKEND_HOST || !c.recipe_gpus));
+        bool sound = p->reason[0] == 0, failed = r.ruling.fails.count && strcmp(p->reason, "failed");
+        if (r.ruling.valid != sound || !is_told(&r, p->reason) != sound || r.ruling.invalids.count != !sound + failed)
+            fail_msg("%s: %d reasons, the first: %s", p->name, r.ruling.invalids.count,
+                     r.ruling.invalids.list[0].sentence);
+        assert_int_equal(r.ruling.valid && !r.ruling.comparable,
+                         sound && (c.backend == BACKEND_HOST || !c.recipe_gpus));
         result_close(&r);
     }
 }
@@ -191,31 +195,37 @@ static void a_soak_has_the_steps_that_it_came_to(void **state)
     bench_case c = { .number = 1 };
     case_result r = judged(&plants[0], &c);
     c.steps = 3, c.minutes = 1e-3;
-    rules_apply(&r);
-    assert_int_equal(r.invalid_reasons, 0);
+    rules_apply(&r, &r.ruling.invalids);
+    assert_int_equal(r.ruling.invalids.count, 0);
     c.minutes = 0.0;
-    rules_apply(&r);
-    assert_true(r.invalid_reasons == 1 && is_told(&r, "too few steps: 3 timed"));
+    rules_apply(&r, &r.ruling.invalids);
+    assert_true(r.ruling.invalids.count == 1 && is_told(&r, "too few steps: 3 timed"));
     result_close(&r);
 }
 
 /* As numpy's percentile and median; of an odd number the middle step is in neither half. */
 static void steps_are_summarized(void **state)
 {
+    static const struct {
+        int64_t completed;
+        double median, spread, drift;
+    } rows[] = { { 13, 6.0, 10.0 / 2.0, 9.0 / 3.0 }, { 12, 5.5, 9.1 / 1.9, 8.0 / 3.0 }, { 3, 1.0, 1.0, NAN } };
     (void)state;
     bench_case c = sample_case(SAMPLE_HOST);
     case_result r;
     result_open(&r, &c);
-    for (int64_t t = 0; t < 13; t++) r.step_seconds[t] = t < 2 ? 99.0 : (double)(t - 1);
-    r.completed = 13;
-    result_summarize(&r);
-    assert_true(r.median_seconds == 6.0 && r.spread == 10.0 / 2.0 && r.drift == 9.0 / 3.0);
-    r.completed = 12;
-    result_summarize(&r);
-    assert_true(fabs(r.spread - 9.1 / 1.9) < 1e-15 && r.drift == 8.0 / 3.0);
-    r.completed = 3;
-    result_summarize(&r);
-    assert_true(r.spread == 1.0 && isnan(r.drift));
+    sample_ranks(&r.seen, &c, 1.0);
+    for (int64_t i = 0; i < 13 * c.layout.ranks; i++) {
+        int64_t t = i / c.layout.ranks;
+        r.seen.ranks.step[i] = t < 2 ? 99.0 : (double)(t - 1);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        r.seen.completed = rows[i].completed;
+        figures g = figures_of(&r.seen, &c);
+        assert_true(g.median_seconds == rows[i].median && fabs(g.spread - rows[i].spread) < 1e-15);
+        assert_true(isnan(rows[i].drift) ? isnan(g.drift) : g.drift == rows[i].drift);
+        figures_free(&g);
+    }
     result_close(&r);
 }
 
@@ -225,14 +235,16 @@ static void slow_steps_count_and_are_named(void **state)
     (void)state;
     bench_case c = { .number = 1 };
     case_result r = judged(&plants[PLANT_all_waited], &c);
-    assert_int_equal(strncmp(r.slow_step_names, "5 (2.9 times, all ranks waited), 15 (", 37), 0);
+    assert_int_equal(strncmp(r.figures.slow.names, "5 (2.9 times, all ranks waited), 15 (", 37), 0);
     result_close(&r);
     r = judged(&plants[PLANT_held_up], &c);
-    assert_true(r.valid && r.median_seconds == 0.2 && fabs(r.p95_seconds - 0.58) < 1e-15 && r.slow_steps == 4);
-    double tokens = (double)r.tokens_per_step, mean = 0.2 * 47.6 / 40.0;
-    assert_true(fabs(r.mean_seconds - mean) < 1e-15 && fabs(r.tokens_per_second * mean / tokens - 1.0) < 1e-14);
-    assert_string_equal(r.slow_step_names, "5 (2.9 times, rank 2 on a), 15 (2.9 times, rank 2 on a), "
-                                           "25 (2.9 times, rank 2 on a), 35 (2.9 times, rank 2 on a)");
+    assert_true(r.ruling.valid && r.figures.median_seconds == 0.2 && fabs(r.figures.p95_seconds - 0.58) < 1e-15 &&
+                r.figures.slow.count == 4);
+    double tokens = (double)r.figures.tokens_per_step, mean = 0.2 * 47.6 / 40.0;
+    assert_true(fabs(r.figures.mean_seconds - mean) < 1e-15 &&
+                fabs(r.figures.tokens_per_second * mean / tokens - 1.0) < 1e-14);
+    assert_string_equal(r.figures.slow.names, "5 (2.9 times, rank 2 on host), 15 (2.9 times, rank 2 on host), "
+                                              "25 (2.9 times, rank 2 on host), 35 (2.9 times, rank 2 on host)");
     result_close(&r);
 }
 
@@ -278,14 +290,14 @@ static void what_is_comparable(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bench_case c = case_of(rows[i].body, rows[i].ranks, true);
-        case_result r = { .given = &c, .verdict = VERDICT_PASSED, .valid = true };
+        case_result r = { .given = &c, .ruling = { .verdict = VERDICT_PASSED, .valid = true } };
         rules_compare(&r);
-        assert_string_equal(r.comparison, rows[i].comparison);
-        assert_int_equal(r.comparable, rows[i].comparable);
+        assert_string_equal(r.ruling.comparison, rows[i].comparison);
+        assert_int_equal(r.ruling.comparable, rows[i].comparable);
         assert_int_equal(c.recipe_layout, c.recipe_gpus == c.layout.ranks);
-        r.valid = false;
+        r.ruling.valid = false;
         rules_compare(&r);
-        assert_true(!r.comparable && strcmp(r.comparison, "NOT VALID") == 0);
+        assert_true(!r.ruling.comparable && strcmp(r.ruling.comparison, "NOT VALID") == 0);
     }
 }
 
