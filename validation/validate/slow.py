@@ -77,7 +77,8 @@ def check_ranks(case, f):
     f.demand(np.allclose(case["ranks/excess_error"], error, rtol=ROUNDING, atol=ROUNDING, equal_nan=True),
              "excess_error is not what the tables give")
     slow = [r for r in np.argsort(-excess, kind="stable") if excess[r] - ERRORS * error[r] > LIMIT][:NAMED]
-    named = [int(m[1]) for m in (re.match(r"outlier rank (\d+) ", x) for x in case["results/invalid_reasons"]) if m]
+    reasons = zip(case["results/invalid_rules"], case["results/invalid_ranks"])
+    named = [rank for rule, rank in reasons if rule == "outlier"]
     f.demand(named == slow, f"ranks {slow} are outliers, named are {named}")
 
 

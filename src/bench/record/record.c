@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RECORD_VERSION = 3, COMMIT_SHARE = 20 };
+enum { RECORD_VERSION = 4, COMMIT_SHARE = 20 };
 
 struct record {
     const run_source *run;
