@@ -32,11 +32,6 @@ schedule schedule_make(const bench_case *c, int stage)
     return s;
 }
 
-void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch)
-{
-    s->action[s->length++] = (schedule_action){ verb, (int)chunk, microbatch };
-}
-
 void schedule_free(schedule *s)
 {
     free(s->action);
