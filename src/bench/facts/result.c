@@ -1,6 +1,6 @@
 /* A result: what is not known is NaN. */
 #include "bench/facts/result.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "bench/facts/statistics.h"
 #include "machine/world.h"
@@ -17,8 +17,7 @@ const char *const acceptance_words[] = { "", "ACCEPTED", "NOT ACCEPTED", "judged
 
 static double *nan_array(int64_t length)
 {
-    double *array = malloc((size_t)length * sizeof *array);
-    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
+    double *array = allocate(length, sizeof *array, "numbers of a result");
     for (int64_t i = 0; i < length; i++) array[i] = NAN;
     return array;
 }
@@ -60,17 +59,14 @@ void result_open(case_result *r, const bench_case *c)
     if (world_rank() != 0) return;
     r->rank_seconds = nan_array(total * c->layout.ranks);
     for (int i = 0; i < RANK_TABLES; i++) r->rank_table[i] = nan_array(total * c->layout.ranks);
-    r->pace = calloc((size_t)c->layout.ranks, sizeof *r->pace);
-    r->devices = calloc((size_t)c->layout.ranks * 2, sizeof *r->devices);
-    if (!r->pace || !r->devices) FAIL("out of memory for the ranks of a result");
+    r->pace = allocate(c->layout.ranks, sizeof *r->pace, "the paces of ranks");
+    r->devices = allocate(c->layout.ranks, 2 * sizeof *r->devices, "the devices of ranks");
     for (int i = 0; i < c->layout.ranks; i++) r->pace[i].excess = r->pace[i].error = NAN;
 }
 
 static double *longer(double *list, int64_t length)
 {
-    double *array = realloc(list, ((size_t)length + 1) * sizeof *array);
-    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
-    return array;
+    return reallocate(list, length, sizeof *list, "numbers of a result");
 }
 
 static void resize_table(double **table, int64_t length)
@@ -137,8 +133,7 @@ static void summarize_seconds(case_result *r)
 {
     int64_t n = r->completed - r->given->warmup, half = n / 2;
     const double *first = r->step_seconds + r->given->warmup;
-    double *sorted = malloc((size_t)n * sizeof *sorted);
-    if (!sorted) FAIL("no memory to sort %lld step times", (long long)n);
+    double *sorted = allocate(n, sizeof *sorted, "sorting step times");
     memcpy(sorted, first, (size_t)n * sizeof *sorted);
     sort_numbers(sorted, n);
     r->minimum_seconds = sorted[0];
@@ -209,8 +204,7 @@ static void add_spans(case_result *r, const machine *m, int64_t step)
 {
     int64_t count;
     const span *all = machine_spans(m, &count);
-    r->spans = malloc((size_t)(count ? count : 1) * sizeof *r->spans);
-    if (!r->spans) FAIL("out of memory for %lld spans of a result", (long long)count);
+    r->spans = allocate(count, sizeof *r->spans, "spans of a result");
     for (int64_t i = 0; i < count; i++)
         if (all[i].origin.step == step) r->spans[r->span_count++] = all[i];
     double first = INFINITY;

@@ -1,13 +1,13 @@
 /* Tables of steps x ranks, one row of a rank after another. */
 #include "bench/health/gather.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "bench/health/outliers.h"
 #include "bench/health/slow_steps.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The axes of groups that transfer (parallel/mesh.c), and the table of what was waited for on them. */
@@ -36,12 +36,7 @@ static int gathered_axis(const char *name)
     FAIL("the axis %s is not one whose waits are gathered", name);
 }
 
-static void *taken(size_t count, size_t bytes)
-{
-    void *memory = calloc(count, bytes);
-    if (!memory) FAIL("no memory for the times of ranks: %zu numbers", count);
-    return memory;
-}
+static void *taken(size_t count, size_t bytes) { return allocate((int64_t)count, bytes, "the times of ranks"); }
 
 static double *row_of(const rank_times *t, int row) { return t->seconds + row * t->steps; }
 

@@ -1,9 +1,8 @@
 /* Slow steps. */
 #include "bench/health/slow_steps.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/facts/statistics.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Rank number `ranks` stands for all of them, which take as long as the step. */
 static double busy_seconds(const case_result *r, int64_t step, int rank)
@@ -20,8 +19,7 @@ static double *mean_busy_seconds(const case_result *r)
 {
     int ranks = r->given->layout.ranks;
     int64_t first = r->given->warmup, steps = r->completed - first;
-    double *mean = calloc((size_t)ranks + 1, sizeof *mean);
-    if (!mean) FAIL("no memory for the times of %d ranks", ranks);
+    double *mean = allocate(ranks + 1, sizeof *mean, "the times of ranks");
     for (int64_t s = first; s < r->completed; s++)
         for (int i = 0; i <= ranks; i++) mean[i] += busy_seconds(r, s, i) / (double)steps;
     return mean;
