@@ -1,8 +1,7 @@
 /* Open addressing, at most half full. */
 #include "base/key_table.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 static size_t hash(const key_table *t, const void *key)
@@ -25,8 +24,7 @@ static void grow(key_table *t)
 {
     key_table old = *t;
     t->slots = old.slots ? 2 * old.slots : 256;
-    t->slot = calloc(t->slots, sizeof *t->slot);
-    if (!t->slot) FAIL("no memory for a table of %zu things", t->slots);
+    t->slot = allocate((int64_t)t->slots, sizeof *t->slot, "a table of things by key");
     for (size_t i = 0; i < old.slots; i++)
         if (old.slot[i]) *place(t, old.slot[i]) = old.slot[i];
     free(old.slot);

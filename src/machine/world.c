@@ -1,6 +1,7 @@
 /* The door to MPI for start-up, agreement and sums. The process's place in the world is process state, as MPI's is. */
 #include "machine/world.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/say.h"
 #include "machine/op/fabric.h"
 #include "machine/queue/kind.h"
@@ -80,15 +81,14 @@ static void node_open(void)
     CHECK(MPI_Bcast(&first, 1, MPI_INT, 0, node));
     share_board(node);
     CHECK(MPI_Comm_free(&node));
-    if (!(world.node = calloc((size_t)world.ranks, sizeof *world.node))) FAIL("no memory for the nodes of the ranks");
+    world.node = allocate(world.ranks, sizeof *world.node, "the nodes of the ranks");
     CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
 static void nodes_meet(void)
 {
     if (world.node_ranks == world.ranks) return;
-    node_place own = watch_place(), *all = calloc((size_t)world.ranks, sizeof *all);
-    if (!all) FAIL("no memory for the nodes of the ranks");
+    node_place own = watch_place(), *all = allocate(world.ranks, sizeof *all, "the nodes of the ranks");
     CHECK(MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, MPI_COMM_WORLD));
     watch_places(all);
 }
@@ -224,8 +224,7 @@ void *world_gather(const void *part, size_t bytes)
 {
     MPI_Request request;
     if (bytes > PIECE) FAIL("gather of %zu bytes a rank", bytes);
-    void *whole = world.rank == 0 ? malloc((size_t)world.ranks * bytes + 1) : NULL;
-    if (world.rank == 0 && !whole) FAIL("no memory for %zu bytes of each of %d ranks", bytes, world.ranks);
+    void *whole = world.rank == 0 ? allocate(world.ranks, bytes, "bytes of each rank") : NULL;
     CHECK(MPI_Igather(part, (int)bytes, MPI_BYTE, whole, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
     finish(&request, "gather");
     return whole;
@@ -290,8 +289,7 @@ void world_reduce_group(const group *g, double *values, int64_t count, bool larg
 {
     MPI_Group all, some;
     MPI_Comm part;
-    int *rank = malloc((size_t)g->size * sizeof *rank);
-    if (!rank) FAIL("no memory for %d ranks of a group", g->size);
+    int *rank = allocate(g->size, sizeof *rank, "the ranks of a group");
     for (int i = 0; i < g->size; i++) rank[i] = group_world_rank(g, i);
     CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
     CHECK(MPI_Group_incl(all, g->size, rank, &some));

@@ -1,9 +1,8 @@
 /* Rotation and attention of fused queries, keys and values. */
-#include "base/fail.h"
+#include "base/memory.h"
 #include "model/step_call.h"
 #include "parallel/zigzag.h"
 #include <math.h>
-#include <stdlib.h>
 
 tensor heads_shape(const rank_extents *n)
 {
@@ -78,8 +77,7 @@ static void open_rotations(workspace *w, arena *a)
     const rank_extents *n = &w->extents;
     const model_shape *m = &w->given->model;
     w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, rotated_width(m) / 2, 2));
-    float *table = malloc(tensor_span(&w->rope));
-    if (!table) FAIL("no memory for the table of rotations");
+    float *table = allocate(1, tensor_span(&w->rope), "the table of rotations");
     write_rotations(m, zigzag_of(w->context[0], m->sequence), table);
     machine_upload(w->queues.machine, w->rope, table);
     free(table);

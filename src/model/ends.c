@@ -1,10 +1,9 @@
 /* The ends of the network. */
 #include "model/ends.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/queue/submit.h"
 #include "parallel/origin.h"
 #include "parallel/zigzag.h"
-#include <stdlib.h>
 
 static end_state *state_of(const network_ends *e, int64_t microbatch) { return &e->state[microbatch % e->states]; }
 static queue *compute(const network_ends *e) { return e->work->queues.compute; }
@@ -34,8 +33,7 @@ static void open_states(network_ends *e, const chunk_extent *chunk, int64_t live
 {
     const rank_extents *n = &e->work->extents;
     e->states = ends_in_flight(e->work->given, chunk, live);
-    e->state = calloc((size_t)e->states + 1, sizeof *e->state);
-    if (!e->state) FAIL("no memory for %lld microbatches", (long long)e->states);
+    e->state = allocate(e->states, sizeof *e->state, "the microbatches in flight");
     for (int64_t m = 0; m < e->states; m++) {
         e->state[m].tokens = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->rows));
         e->state[m].labels = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->rows));

@@ -1,9 +1,9 @@
 /* The table is built: rows from the list of parameters, buckets from the rows that are kept alike. */
 #include "base/fail.h"
+#include "base/memory.h"
 #include "model/fp8.h"
 #include "plan/model/chunks.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BUCKET_PARTS = 8, SHARD_ALIGNMENT = 32 };
@@ -236,14 +236,13 @@ static void take_memory(bucket *b, const param_kept *kept, arena *a)
 void param_table_open(param_table *t, const bench_case *c, mesh *m, arena *a)
 {
     builder b = { .t = t, .c = c, .m = m, .list = params_of_case(c) };
-    size_t layers = (size_t)c->model.layers, rules = (size_t)b.list.count, experts = (size_t)c->model.experts + 1;
+    int64_t blocks = 1 + c->model.layers, rules = b.list.count, experts = c->model.experts + 1;
     *t = (param_table){ .microbatches = c->microbatches,
                         .places = stage_places(c, m->at[AXIS_PIPELINE]),
                         .norm = c->sharding == SHARDING_OPTIMIZER || c->layout.expert > 1 ? &m->all : &m->model };
-    t->row = calloc((1 + layers) * rules * experts + 1, sizeof *t->row);
-    t->buckets = calloc((1 + layers) * rules + 1, sizeof *t->buckets);
-    t->number = calloc((1 + layers) * PARAM_NAMES, sizeof *t->number);
-    if (!t->row || !t->buckets || !t->number) FAIL("no memory for the table of parameters of %zu layers", layers);
+    t->row = allocate(blocks * rules * experts + 1, sizeof *t->row, "the table of parameters");
+    t->buckets = allocate(blocks * rules + 1, sizeof *t->buckets, "the buckets of parameters");
+    t->number = allocate(blocks * PARAM_NAMES, sizeof *t->number, "the numbers of parameters");
     add_rows(&b);
     if (c->model.tied_embedding) tie_ends(&b);
     for (int i = 0; i < t->bucket_count; i++) take_memory(&t->buckets[i], &bucket_rule(t, &t->buckets[i])->kept, a);

@@ -105,6 +105,15 @@ void column_weight_gradient(step_call *c)
     weight_gradient(c, sequence_gather_end(&c->work->tensor, &c->input, c->work->queues.weight), step_d_made(c, 0));
 }
 
+void step_gather_input(step_call *c, const layer_step *s, mark after)
+{
+    workspace *w = c->work;
+    tensor part = fp8_input(c, s), whole = fp8_gathered(part, w->gathered);
+    if (s != w->left) workspace_await(w, w->queues.tensor, whole);
+    if (s == w->left) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : whole };
+    else c->input = sequence_gather_begin(&w->tensor, s[-1].name, part, whole, after);
+}
+
 static void column_backward(step_call *c)
 {
     fp8_encode_gradient(c, step_d_made(c, 0));

@@ -1,9 +1,8 @@
 /* Tokens choose two experts each; and the memory that the steps of a mixture of experts share. */
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
 #include "parallel/zigzag.h"
-#include <stdlib.h>
 
 static int64_t tokens_of(const rank_extents *n) { return n->part * n->rows; }
 
@@ -43,8 +42,7 @@ static void open_order(workspace *w, arena *a)
     mixture *x = &w->experts;
     x->order =
         tensor_taken(a, ACTIVATIONS, tensor_2d(NULL, I32, x->args.groups, tokens_of(&w->extents) / x->args.groups));
-    int32_t *order = malloc(tensor_span(&x->order));
-    if (!order) FAIL("no memory for the order of tokens");
+    int32_t *order = allocate(1, tensor_span(&x->order), "the order of tokens");
     write_order(w->given, order);
     machine_upload(w->queues.machine, x->order, order);
     free(order);

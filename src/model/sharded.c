@@ -1,7 +1,7 @@
 /* Units gathered in the order of their use, and gradients' buffers. */
 #include "model/sharded.h"
 #include "base/fail.h"
-#include <stdlib.h>
+#include "base/memory.h"
 
 enum { NO_UNIT = -1 };
 
@@ -45,8 +45,7 @@ static void make_order(sharded *s, const chunk_extent *chunk, const schedule *or
 {
     int64_t most = 0;
     for (int64_t i = 0; i < order->length; i++) most += chunk[order->action[i].chunk].layers + 2;
-    s->order = malloc((size_t)most * sizeof *s->order);
-    if (!s->order) FAIL("no memory for the order of %lld gatherings", (long long)most);
+    s->order = allocate(most, sizeof *s->order, "the order of gatherings");
     for (int64_t i = 0; i < order->length; i++) add_action(s, &order->action[i], &chunk[order->action[i].chunk]);
 }
 

@@ -1,14 +1,12 @@
 /* A stage's memory, and its verbs in the order of the network. */
 #include "model/stage.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/queue/submit.h"
-#include <stdlib.h>
 
 static void open_chunks(stage *s, int stage_number)
 {
     int chunks = s->given->layout.chunks_per_stage;
-    s->chunk = malloc((size_t)chunks * sizeof *s->chunk);
-    if (!s->chunk) FAIL("no memory for %d chunks", chunks);
+    s->chunk = allocate(chunks, sizeof *s->chunk, "the chunks of a stage");
     for (int i = 0; i < chunks; i++) s->chunk[i] = chunk_of(s->given, stage_number, i);
 }
 

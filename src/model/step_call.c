@@ -112,12 +112,3 @@ void step_contributed(const step_call *c, param_rows rows, queue *q)
 {
     if (rows.count) param_contributed(c->work->params, step_row(c, rows), rows.count, q);
 }
-
-void step_gather_input(step_call *c, const layer_step *s, mark after)
-{
-    workspace *w = c->work;
-    tensor part = fp8_input(c, s), whole = fp8_gathered(part, w->gathered);
-    if (s != w->left) workspace_await(w, w->queues.tensor, whole);
-    if (s == w->left) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : whole };
-    else c->input = sequence_gather_begin(&w->tensor, s[-1].name, part, whole, after);
-}

@@ -1,14 +1,9 @@
 /* The tape. */
 #include "model/tape.h"
 #include "base/fail.h"
-#include <stdlib.h>
+#include "base/memory.h"
 
-static void *zeroed(int64_t count, size_t bytes)
-{
-    void *p = calloc((size_t)(count ? count : 1), bytes);
-    if (!p) FAIL("no memory for %lld entries of the tape", (long long)count);
-    return p;
-}
+static void *entries(int64_t count, size_t bytes) { return allocate(count, bytes, "entries of the tape"); }
 
 static bool has_input(const chunk_extent *e) { return e->layers > 0 || e->has_loss; }
 
@@ -40,7 +35,7 @@ static flight most_in_flight(const chunk_extent *chunk, const schedule *s)
     return most;
 }
 
-static pool pool_open(int64_t size) { return (pool){ .number = zeroed(size, sizeof(int64_t)), .size = size }; }
+static pool pool_open(int64_t size) { return (pool){ .number = entries(size, sizeof(int64_t)), .size = size }; }
 
 static void pool_fill(pool *p)
 {
@@ -58,9 +53,9 @@ static void pool_give(pool *p, int64_t number) { p->number[p->free++] = number; 
 static tape_chunk open_chunk(const chunk_extent *e, int64_t live)
 {
     tape_chunk c = { .layers = e->layers, .window = live + 1, .has_input = has_input(e) };
-    c.input = zeroed(c.window, sizeof *c.input);
-    c.record = zeroed(c.window * c.layers, sizeof *c.record);
-    c.x = zeroed(c.window * c.layers, sizeof *c.x);
+    c.input = entries(c.window, sizeof *c.input);
+    c.record = entries(c.window * c.layers, sizeof *c.record);
+    c.x = entries(c.window * c.layers, sizeof *c.x);
     return c;
 }
 
@@ -82,11 +77,11 @@ void tape_open(tape *t, const tape_layout *layout, arena *a)
                  .slots = layout->slots,
                  .inputs = pool_open(most.residuals),
                  .records = pool_open(most.layers) };
-    t->chunk = zeroed(t->chunks, sizeof *t->chunk);
+    t->chunk = entries(t->chunks, sizeof *t->chunk);
     for (int i = 0; i < t->chunks; i++)
         t->chunk[i] = open_chunk(&layout->chunk[i], schedule_live_chunk(layout->order, i));
-    t->x = zeroed(most.residuals, sizeof *t->x);
-    t->record = zeroed(most.layers * t->slots, sizeof *t->record);
+    t->x = entries(most.residuals, sizeof *t->x);
+    t->record = entries(most.layers * t->slots, sizeof *t->record);
     for (int64_t i = 0; i < most.residuals; i++) t->x[i] = tensor_taken(a, ACTIVATIONS, layout->shape[SLOT_INPUT]);
     for (int slot = SLOT_INPUT + 1; slot < t->slots; slot++) open_slot(t, layout, slot, a);
 }

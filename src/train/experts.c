@@ -1,8 +1,7 @@
 /* What a mixture of experts reports of a step: balance loss, and the load of each expert of each layer. */
-#include "base/fail.h"
+#include "base/memory.h"
 #include "train/trainer.h"
 #include <math.h>
-#include <stdlib.h>
 
 static const mixture *mixture_of(const trainer *t) { return &t->stage.work.experts; }
 static bool has_experts(const trainer *t) { return tensor_present(&mixture_of(t)->load); }
@@ -13,8 +12,7 @@ void experts_open(trainer *t, arena *a)
     int64_t figures = 1 + tensor_elements(&mixture_of(t)->load);
     t->routed = tensor_taken(a, BATCH, tensor_1d(NULL, F64, figures));
     t->routed_report = tensor_taken(a, BATCH, tensor_2d(NULL, F64, REPORT_SLOTS, figures));
-    t->figures = malloc((size_t)figures * sizeof *t->figures);
-    if (!t->figures) FAIL("no memory for %lld figures of experts", (long long)figures);
+    t->figures = allocate(figures, sizeof *t->figures, "figures of experts");
 }
 
 void experts_close(trainer *t) { free(t->figures); }

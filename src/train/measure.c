@@ -1,7 +1,6 @@
 /* Measuring and building. */
 #include "train/measure.h"
-#include "base/fail.h"
-#include <stdlib.h>
+#include "base/memory.h"
 #include <string.h>
 
 enum { MEASURED_STEPS = 2 }; /* the second step waits for the weights that the first one gathered */
@@ -77,8 +76,7 @@ static void add_calibration(measure *r, const bench_case *c, mesh *m, const trai
 {
     bench_case bf16 = calibration_of(c, o);
     trainer_options plain = without_fault(o);
-    r->calibration = malloc(sizeof *r->calibration);
-    if (!r->calibration) FAIL("no memory for a measure");
+    r->calibration = allocate(1, sizeof *r->calibration, "a measure");
     *r->calibration = measure_trainer(&bf16, m, &plain);
     hazard_report_add(&r->hazards, &r->calibration->hazards);
     if (r->calibration->arena.used > r->arena.used)
@@ -151,12 +149,7 @@ typedef struct {
     hazard_report hazards;
 } calibrated;
 
-static int32_t *integers(int64_t n)
-{
-    int32_t *x = calloc((size_t)n, sizeof *x);
-    if (!x) FAIL("no memory for %lld numbers of a calibration", (long long)n);
-    return x;
-}
+static int32_t *integers(int64_t n) { return allocate(n, sizeof(int32_t), "a calibration"); }
 
 /* Gradients of the first step's whole batch, without an update. */
 static calibrated calibrate(const bench_case *c, mesh *m, const trainer_options *o, const measure *r)

@@ -1,10 +1,9 @@
 /* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow; of current
  * scaling those that they would make are reported. */
-#include "base/fail.h"
 #include "base/fp8.h"
+#include "base/memory.h"
 #include "train/trainer.h"
 #include <math.h>
-#include <stdlib.h>
 
 static const fp8_state *fp8_of(const trainer *t) { return &t->stage.work.fp8; }
 
@@ -18,10 +17,9 @@ void scales_open(trainer *t, arena *a)
     if (fp8_of(t)->mode == FP8_OFF) return;
     t->scales_report = tensor_taken(a, BATCH, tensor_3d(NULL, F32, REPORT_SLOTS, n, FP8_FACTORS));
     t->counts_report = tensor_taken(a, BATCH, tensor_3d(NULL, U64, REPORT_SLOTS, n, FP8_COUNTS));
-    t->first_amax = calloc((size_t)n, sizeof *t->first_amax);
-    t->scale = calloc((size_t)(n * FP8_FACTORS), sizeof *t->scale);
-    t->count = calloc((size_t)(n * FP8_COUNTS), sizeof *t->count);
-    if (!t->first_amax || !t->scale || !t->count) FAIL("no memory for the scales of %lld tensors", (long long)n);
+    t->first_amax = allocate(n, sizeof *t->first_amax, "amaxes");
+    t->scale = allocate(n * FP8_FACTORS, sizeof *t->scale, "scales");
+    t->count = allocate(n * FP8_COUNTS, sizeof *t->count, "counts of clipped numbers");
 }
 
 void scales_close(trainer *t)

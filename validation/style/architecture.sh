@@ -96,7 +96,8 @@ doors() {
 
 conditionals() { sources | xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif|else|endif)\b'; }
 
-circles() { includes | awk -v of="$1" -f "$here/circles.awk" | LC_ALL=C sort; }
+calls() { sources | xargs -r awk -f "$here/reader.awk" -f "$here/calls.awk"; }
+circles() { "$1" | awk -v of="$2" -f "$here/circles.awk" | LC_ALL=C sort; }
 
 # All that is written by hand and no text or data: C, CUDA, C++, scripts, the Makefile.
 written() {
@@ -186,8 +187,9 @@ check "includes go down" includes_down
 check "backends are known by machine/queue/backend.h only" backends_apart
 check "third-party headers stay behind their doors" doors
 check "no preprocessor conditional in src" conditionals
-check "no circle of modules" circles module
-check "no circle of folders" circles folder
+check "no circle of modules" circles includes module
+check "no circle of folders" circles includes folder
+check "no circle of calls" circles calls module
 check "no source includes another" source_includes
 check "no file over $MOST_LINES lines" long_files
 check "no line over $MOST_COLUMNS columns" long_lines

@@ -1,5 +1,5 @@
-# Prints the includes that close a circle between modules (FILE.c, FILE.h and so on together are one) or, with
-# of=folder, folders. Reads lines FILE:LINE "TARGET, as architecture.sh's includes() writes them.
+# Prints the includes or calls that close a circle between modules (FILE.c, FILE.h and so on together are one) or, with
+# of=folder, folders. Reads lines FILE:LINE "TARGET, as architecture.sh's includes() and calls() write them.
 
 function name(path) {
     sub(/\.[a-z]+$/, "", path)
@@ -7,7 +7,7 @@ function name(path) {
     return path
 }
 
-# Remembers the first place where `from` includes `to`; to_of[from, 1 .. count[from]] are all that it includes.
+# Remembers the first place where `from` names `to`; to_of[from, 1 .. count[from]] are all that it names.
 function include(from, to, place) {
     if (from == to || (from, to) in first) return
     first[from, to] = place

@@ -1,9 +1,8 @@
 /* Comparison with the reference. */
 #include "bench/check/compare.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/world.h"
 #include <math.h>
-#include <stdlib.h>
 
 static const double not_finite = 1e100;
 
@@ -151,8 +150,7 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
 {
     int64_t n = r->own_sequences;
     double *loss = reference_doubles(n + 1);
-    int64_t *sequence = calloc((size_t)n + 1, sizeof *sequence);
-    if (!sequence) FAIL("no memory to compare %lld losses", (long long)n);
+    int64_t *sequence = allocate(n, sizeof *sequence, "comparing losses");
     worst_row worst = { -1.0, 0, 0 };
     for (int64_t i = 0; i < n; i++) sequence[i] = reference_sequence(r, i);
     tensor held = holds_losses(t) ? machine_view(t->machine, t->stage.loss) : tensor_none();

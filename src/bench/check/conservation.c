@@ -1,20 +1,20 @@
 /* Totals before and after each sum over ranks. */
 #include "bench/check/conservation.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "bench/check/replicas.h"
 #include "machine/prove/shadow.h"
 #include "machine/world.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 conserved_steps *conserved_open(const trainer *t, int64_t steps)
 {
-    conserved_steps *k = calloc(1, sizeof *k);
-    if (k) k->slots = steps < CONSERVED_STEPS ? steps : CONSERVED_STEPS, k->length = trainer_totals_length(t);
-    if (k) k->total = calloc((size_t)(k->slots * k->length) + 1, sizeof *k->total);
-    if (k) k->step = calloc((size_t)k->length + 1, sizeof *k->step);
-    if (!k || !k->total || !k->step) FAIL("no memory for the totals of %lld steps", (long long)steps);
+    conserved_steps *k = allocate(1, sizeof *k, "conserved sums");
+    k->slots = steps < CONSERVED_STEPS ? steps : CONSERVED_STEPS;
+    k->length = trainer_totals_length(t);
+    k->total = allocate(k->slots * k->length, sizeof *k->total, "the totals of steps");
+    k->step = allocate(k->length, sizeof *k->step, "the totals of a step");
     return k;
 }
 
@@ -120,8 +120,7 @@ static void compare(judging *j, const judged_sum *s, int64_t i, const slice_tota
 static void judge_sum(judging *j, const judged_sum *s)
 {
     int64_t n = s->slots * SUM_SLICES;
-    slice_totals *x = calloc(SUM_MOMENTS * (size_t)n + 1, sizeof *x);
-    if (!x) FAIL("no memory to compare sums of %lld steps", (long long)s->slots);
+    slice_totals *x = allocate(SUM_MOMENTS * n, sizeof *x, "comparing the sums of steps");
     for (int64_t i = 0; i < SUM_MOMENTS * s->slots; i++) {
         sum_moment when = (sum_moment)(i / s->slots);
         memcpy(&x[i * SUM_SLICES], &j->k->total[i % s->slots * j->k->length + conserved_at(j->t, s->b, s->which, when)],

@@ -1,20 +1,14 @@
 /* The reference computation. */
 #include "bench/check/reference.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/check/scaling.h"
 #include "machine/world.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LOSS_BLOCK = 1024 };
 
-double *reference_doubles(int64_t n)
-{
-    double *x = calloc((size_t)(n ? n : 1), sizeof *x);
-    if (!x) FAIL("no memory for %lld numbers of the reference", (long long)n);
-    return x;
-}
+double *reference_doubles(int64_t n) { return allocate(n, sizeof(double), "numbers of the reference"); }
 
 /* The sequences that this rank computes are rank, rank + ranks, ...: one a microbatch. */
 static int64_t own_share(const bench_case *c)
@@ -64,9 +58,8 @@ double reference_sum_losses(const reference *r, const int64_t *sequence, const d
 static void open_reference(reference *r, const param_table *t)
 {
     r->rows = t->rows;
-    r->base = calloc((size_t)t->rows + 1, sizeof *r->base);
-    r->name = calloc((size_t)t->rows, sizeof *r->name);
-    if (!r->base || !r->name) FAIL("no memory for the reference's %d parameters", t->rows);
+    r->base = allocate(t->rows + 1, sizeof *r->base, "the reference's parameters");
+    r->name = allocate(t->rows, sizeof *r->name, "the names of parameters");
     for (int i = 0; i < t->rows; i++) {
         r->base[i + 1] = r->base[i] + t->row[i].rule.rows * t->row[i].rule.columns;
         memcpy(r->name[i], t->row[i].name, sizeof *r->name);
@@ -123,8 +116,7 @@ static double norm_of(const double *x, int64_t n)
 
 static void sum_losses(const trainer *t, reference *r, int step, int64_t share)
 {
-    int64_t *sequence = calloc((size_t)share + 1, sizeof *sequence);
-    if (!sequence) FAIL("no memory for %lld sequences", (long long)share);
+    int64_t *sequence = allocate(share, sizeof *sequence, "the numbers of sequences");
     for (int64_t m = 0; m < share; m++) sequence[m] = m * world_ranks() + world_rank();
     tensor held = machine_view(t->machine, t->stage.loss);
     r->total_loss[step] = reference_sum_losses(r, sequence, held.data, share, r->loss + step * r->own_sequences);

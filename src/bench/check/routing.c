@@ -1,9 +1,8 @@
 /* Routing, checked. */
 #include "bench/check/routing.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/world.h"
 #include <math.h>
-#include <stdlib.h>
 
 enum { CODES = 256 }; /* of one choice: -128 .. 127 */
 
@@ -118,8 +117,7 @@ int32_t *routing_calibration(const trainer *t, const bench_case *check)
 {
     int64_t n = check->model.layers * check->model.sequence, share = check->global_batch / world_ranks() + 1;
     double *codes = reference_doubles(n);
-    int32_t *choices = calloc((size_t)(share * n * CHOICES), sizeof *choices);
-    if (!choices) FAIL("no memory for the choices of a calibration");
+    int32_t *choices = allocate(share * n * CHOICES, sizeof *choices, "the choices of a calibration");
     for (int64_t s = 0; s < check->global_batch; s++) {
         share_codes(t, s, codes, n);
         if (s % world_ranks() == world_rank()) read_codes(codes, n, choices + s / world_ranks() * n * CHOICES);

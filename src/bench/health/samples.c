@@ -1,10 +1,9 @@
 /* Counters count from a rank's first sample, so its last one has the sums of the window. */
 #include "bench/health/samples.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What a rank brings beside its samples. */
@@ -17,9 +16,7 @@ typedef struct {
 static void list_samples(sample_set *all, const machine_sample *sent, int64_t most, const share *of,
                          const machine_sample **last)
 {
-    if (!(all->list = calloc((size_t)all->count + 1, sizeof *all->list)))
-        FAIL("no memory for %lld samples", (long long)all->count);
-    ranked_sample *next = all->list;
+    ranked_sample *next = all->list = allocate(all->count, sizeof *all->list, "all samples");
     for (int r = 0; next < all->list + all->count; r++) {
         for (int64_t i = 0; i < of[r].count; i++) *next++ = (ranked_sample){ r, sent[r * most + i] };
         bool long_enough = of[r].count && next[-1].now.seconds >= SAMPLE_SECONDS;
@@ -73,8 +70,7 @@ static void add_others(sample_set *all, const share *of, const machine_sample *c
 static void fold(sample_set *all, machine_kind kind, int ranks, const machine_sample *sent, const share *of)
 {
     int64_t most = 0;
-    const machine_sample **last = calloc((size_t)ranks + 1, sizeof *last);
-    if (!last) FAIL("no memory for the samples of %d ranks", ranks);
+    const machine_sample **last = allocate(ranks, sizeof *last, "the last samples of ranks");
     for (int r = 0; r < ranks; r++) all->count += of[r].count;
     for (int r = 0; r < world_ranks(); r++) most = of[r].count > most ? of[r].count : most;
     list_samples(all, sent, most, of, last);
@@ -89,8 +85,7 @@ static void gather(sample_set *all, machine_kind kind, int ranks, const sample_r
     double most = (double)own->count;
     world_maximum(&most, 1);
     const share mine = { own->count, world_node_cores() };
-    machine_sample *part = calloc((size_t)most + 1, sizeof *part);
-    if (!part) FAIL("no memory for %.0f samples", most);
+    machine_sample *part = allocate((int64_t)most, sizeof *part, "samples");
     if (own->count) memcpy(part, own->list, (size_t)own->count * sizeof *part);
     share *of = world_gather(&mine, sizeof mine);
     machine_sample *sent = world_gather(part, (size_t)most * sizeof *part);

@@ -1,10 +1,9 @@
 /* A deck's bytes. */
 #include "bench/launch/deck_file.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/world.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,8 +47,7 @@ deck_file deck_file_read(const char *name, char *reason, size_t length)
         return d;
     }
     bool folder = fstat(fileno(f), &kind) == 0 && S_ISDIR(kind.st_mode);
-    d.bytes = malloc(LARGEST_DECK + 1);
-    if (!d.bytes) FAIL("no memory for a deck");
+    d.bytes = allocate(1, LARGEST_DECK + 1, "a deck");
     d.length = folder ? 0 : fread(d.bytes, 1, LARGEST_DECK, f);
     d.bytes[d.length] = 0;
     if (folder || ferror(f)) {
@@ -85,8 +83,7 @@ deck_file deck_file_share(const char *name, char *reason, size_t length)
     world_broadcast(d.path, sizeof d.path, 0);
     world_broadcast(reason, length, 0);
     if (!sent[1]) return d;
-    if (world_rank() != 0) d.bytes = malloc(sent[0] + 1);
-    if (!d.bytes) FAIL("no memory for a deck of %zu bytes", sent[0]);
+    if (world_rank() != 0) d.bytes = allocate(1, sent[0] + 1, "a deck");
     d.length = sent[0];
     world_broadcast(d.bytes, d.length, 0);
     d.bytes[d.length] = 0;

@@ -1,6 +1,6 @@
 /* Shared libraries, as the dynamic linker lists them. */
 #include "bench/launch/libraries.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "machine/world.h"
 #include <link.h>
@@ -97,8 +97,7 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *state)
     if (w->list.count == 0 && !w->room) w->needed = first_needed();
     if (w->list.count == w->room) {
         w->room = w->room ? 2 * w->room : 64;
-        w->list.item = realloc(w->list.item, (size_t)w->room * sizeof *w->list.item);
-        if (!w->list.item) FAIL("no memory for %d names of libraries", w->room);
+        w->list.item = reallocate(w->list.item, w->room, sizeof *w->list.item, "the names of libraries");
     }
     if (!name[0] || strncmp(name, "linux-", 6) == 0) return 0;
     if (w->needed && strcmp(base_name(name), w->needed) == 0) w->needed = NULL;
@@ -155,8 +154,7 @@ void libraries_compare(const library_list *own, bool whole, char sentence[REASON
 {
     library_list first = { .count = own->count };
     world_broadcast(&first.count, sizeof first.count, 0);
-    if (!(first.item = calloc((size_t)first.count + 1, sizeof *first.item)))
-        FAIL("no memory for %d names of libraries", first.count);
+    first.item = allocate(first.count, sizeof *first.item, "the names of libraries");
     if (world_rank() == 0) memcpy(first.item, own->item, (size_t)own->count * sizeof *own->item);
     world_broadcast(first.item, (size_t)first.count * sizeof *first.item, 0);
     sentence[0] = 0;

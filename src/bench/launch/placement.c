@@ -1,17 +1,15 @@
 /* Placement. */
 #include "bench/launch/placement.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int *numbers(int ranks)
 {
-    int *of = calloc((size_t)ranks, sizeof *of);
-    if (!of) FAIL("no memory for the nodes of %d ranks", ranks);
+    int *of = allocate(ranks, sizeof *of, "the nodes of ranks");
     return of;
 }
 

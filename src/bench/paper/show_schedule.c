@@ -1,10 +1,9 @@
 /* The schedule of a case, shown. */
-#include "base/fail.h"
+#include "base/memory.h"
 #include "base/say.h"
 #include "base/text.h"
 #include "bench/paper/dry_run.h"
 #include "plan/schedule/schedule_simulate.h"
-#include <stdlib.h>
 
 enum { MOST_ACTIONS = 1000000 }; /* of all stages together: more is nothing to look at */
 
@@ -44,8 +43,7 @@ static void show_simulated(const bench_case *c, const schedule *list)
 
 static void show_stages(const bench_case *c)
 {
-    schedule *list = calloc((size_t)stages_of(c), sizeof *list);
-    if (!list) FAIL("no memory for the schedules of %d stages", stages_of(c));
+    schedule *list = allocate(stages_of(c), sizeof *list, "the schedules of stages");
     for (int stage = 0; stage < stages_of(c); stage++) list[stage] = schedule_make(c, stage);
     show_lists(c, list);
     show_simulated(c, list);

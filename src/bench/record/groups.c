@@ -1,9 +1,8 @@
 /* The rows of the fields as attributes and datasets. */
 #include "bench/record/groups.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/facts/fields.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 static bool is_integer(const field *f)
 {
@@ -13,10 +12,9 @@ static bool is_integer(const field *f)
 static void write_list(writer *w, const char *path, const field_group *g, const field *f, const case_result *r)
 {
     int64_t rows = field_rows(f, r), columns = field_columns(f, r), n = rows * columns;
-    double *real = malloc(((size_t)n + 1) * sizeof *real);
-    int64_t *integer = malloc(((size_t)n + 1) * sizeof *integer);
-    const char **text = malloc(((size_t)n + 1) * sizeof *text);
-    if (!real || !integer || !text) FAIL("out of memory for %lld values of the record", (long long)n);
+    double *real = allocate(n, sizeof *real, "numbers of the record");
+    int64_t *integer = allocate(n, sizeof *integer, "integers of the record");
+    const char **text = allocate(n, sizeof *text, "texts of the record");
     for (int64_t i = 0; i < n; i++) {
         datum v = field_value(g, f, r, i);
         real[i] = v.real, integer[i] = v.integer, text[i] = v.text;

@@ -2,6 +2,7 @@
 #include "bench/record/provenance.h"
 #include "base/build_info.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "bench/launch/libraries.h"
 #include "bench/launch/truth.h"
@@ -51,8 +52,7 @@ static void write_environment(writer *w, const char *group)
 {
     int64_t all = 0, variables = 0;
     while (environ[all]) all++;
-    const char **kept = calloc((size_t)all + 1, sizeof *kept);
-    if (!kept) FAIL("out of memory for the environment");
+    const char **kept = allocate(all, sizeof *kept, "the environment");
     for (int64_t i = 0; i < all; i++)
         if (is_recorded(environ[i])) kept[variables++] = environ[i];
     qsort(kept, (size_t)variables, sizeof *kept, by_name);
@@ -111,9 +111,8 @@ static void read_processor(char model[LINE])
 
 provenance *provenance_open(const run_source *run)
 {
-    provenance *p = calloc(1, sizeof *p);
+    provenance *p = allocate(1, sizeof *p, "the record's provenance");
     struct utsname name;
-    if (!p) FAIL("out of memory for the record's provenance");
     p->run = run;
     write_now(p->started);
     sha256_of(run->deck_text, run->deck_length, p->deck_sha256);
@@ -156,13 +155,11 @@ static void write_texts(const provenance *p, writer *w, const char *group)
 static void write_hosts(const run_source *run, writer *w, const char *group)
 {
     int ranks = run->hosts ? run->ranks : 0;
-    const char **names = calloc((size_t)ranks + 1, sizeof *names);
-    if (!names) FAIL("out of memory for the hosts of %d ranks", ranks);
+    const char **names = allocate(ranks, sizeof *names, "the hosts of ranks");
     for (int rank = 0; rank < ranks; rank++) names[rank] = run->hosts + (size_t)rank * HOST_NAME_BYTES;
     writer_texts(w, writer_join(group, "hosts").path, names, ranks);
     free(names);
-    int64_t *node = calloc((size_t)ranks + 1, sizeof *node);
-    if (!node) FAIL("out of memory for the nodes of %d ranks", ranks);
+    int64_t *node = allocate(ranks, sizeof *node, "the nodes of ranks");
     for (int rank = 0; rank < ranks; rank++) node[rank] = world_node(rank);
     writer_integers(w, writer_join(group, "nodes").path, "1", node, ranks);
     free(node);
@@ -173,10 +170,9 @@ static void write_libraries(const run_source *run, writer *w, const char *group)
 {
     enum { BOTH = LIBRARY_PATH + LIBRARY_IDENTITY };
     library_list now = libraries_loaded();
-    char(*line)[BOTH] = calloc((size_t)now.count + 1, sizeof *line);
-    const char **text = calloc((size_t)now.count + 1, sizeof *text);
+    char(*line)[BOTH] = allocate(now.count, sizeof *line, "lines of libraries");
+    const char **text = allocate(now.count, sizeof *text, "texts of libraries");
     int preloaded = 0;
-    if (!line || !text) FAIL("out of memory for %d libraries of the record", now.count);
     for (int i = 0; i < now.count; i++) {
         snprintf(line[i], BOTH, "%s %s", now.item[i].path, now.item[i].identity);
         text[i] = line[i];
@@ -192,23 +188,21 @@ static void write_libraries(const run_source *run, writer *w, const char *group)
 
 static void write_devices(const run_source *run, writer *w, const char *group)
 {
-    int devices = run->devices ? run->ranks : 0;
-    size_t n = (size_t)devices;
-    const char **text = calloc(3 * n + 1, sizeof *text);
-    int64_t *multiprocessors = calloc(2 * n + 1, sizeof *multiprocessors), *ecc = multiprocessors + n;
-    double *memory = calloc(n + 1, sizeof *memory);
-    if (!text || !multiprocessors || !memory) FAIL("out of memory for %d devices of the record", devices);
-    for (size_t i = 0; i < n; i++) {
+    int n = run->devices ? run->ranks : 0;
+    const char **text = allocate(3 * n, sizeof *text, "the names of devices");
+    int64_t *multiprocessors = allocate(2 * n, sizeof *multiprocessors, "multiprocessors"), *ecc = multiprocessors + n;
+    double *memory = allocate(n, sizeof *memory, "the memory of devices");
+    for (int i = 0; i < n; i++) {
         const machine_device *d = &run->devices[i];
         text[i] = d->name, text[n + i] = d->identity, text[2 * n + i] = d->driver;
         multiprocessors[i] = d->multiprocessors, ecc[i] = d->ecc, memory[i] = d->memory_bytes;
     }
-    writer_texts(w, writer_join(group, "device_name").path, text, devices);
-    writer_texts(w, writer_join(group, "device_identity").path, text + n, devices);
-    writer_texts(w, writer_join(group, "device_driver").path, text + 2 * n, devices);
-    writer_integers(w, writer_join(group, "device_multiprocessors").path, "1", multiprocessors, devices);
-    writer_integers(w, writer_join(group, "device_ecc").path, "1", ecc, devices);
-    writer_reals(w, writer_join(group, "device_memory").path, "bytes", memory, devices);
+    writer_texts(w, writer_join(group, "device_name").path, text, n);
+    writer_texts(w, writer_join(group, "device_identity").path, text + n, n);
+    writer_texts(w, writer_join(group, "device_driver").path, text + 2 * n, n);
+    writer_integers(w, writer_join(group, "device_multiprocessors").path, "1", multiprocessors, n);
+    writer_integers(w, writer_join(group, "device_ecc").path, "1", ecc, n);
+    writer_reals(w, writer_join(group, "device_memory").path, "bytes", memory, n);
     free(text);
     free(multiprocessors);
     free(memory);

@@ -2,6 +2,7 @@
 #include "bench/record/record.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/replace.h"
 #include "bench/facts/accept.h"
 #include "bench/facts/sink.h"
@@ -9,7 +10,6 @@
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { RECORD_VERSION = 4, COMMIT_SHARE = 20 };
 
@@ -23,8 +23,7 @@ struct record {
 
 record *record_open(const run_source *run)
 {
-    record *r = calloc(1, sizeof *r);
-    if (!r) FAIL("out of memory for the record");
+    record *r = allocate(1, sizeof *r, "the record");
     r->run = run;
     return r;
 }
@@ -32,9 +31,7 @@ record *record_open(const run_source *run)
 void record_add(record *r, const case_result *result)
 {
     if (r->run->place->none) return;
-    const case_result **longer = realloc(r->result, (size_t)(r->count + 1) * sizeof *longer);
-    if (!longer) FAIL("out of memory for case %d of the record", result->given->number);
-    r->result = longer;
+    r->result = reallocate(r->result, r->count + 1, sizeof *r->result, "the cases of the record");
     r->result[r->count++] = result;
     r->any_ran |= result->ruling.verdict != VERDICT_SKIPPED;
 }

@@ -1,11 +1,10 @@
 /* HDF5 1.10 format: V110 bounds, fixed-length strings, Fletcher checksums on lists; single values lie compact in their
  * object's header, which has a checksum of its own. */
 #include "bench/record/writer.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/record/image.h"
 #include "machine/watch/watch.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { COMPACT_BYTES = 32768, CHUNK_VALUES = 1 << 17, REASON_BYTES = 512 };
@@ -59,9 +58,8 @@ const char *writer_library(char *line, size_t length)
 
 writer *writer_open(void)
 {
-    writer *w = calloc(1, sizeof *w);
-    image *i = calloc(1, sizeof *i);
-    if (!w || !i) FAIL("out of memory for the record");
+    writer *w = allocate(1, sizeof *w, "the record");
+    image *i = allocate(1, sizeof *i, "the record");
     w->image = i;
     H5Eget_auto2(H5E_DEFAULT, &w->print, &w->print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -163,8 +161,7 @@ static char *pad_texts(const char *const *values, int64_t count, size_t *width)
 {
     *width = 1;
     for (int64_t i = 0; i < count; i++) *width = strlen(values[i]) > *width ? strlen(values[i]) : *width;
-    char *padded = calloc((size_t)count + 1, *width);
-    if (!padded) FAIL("out of memory for the texts of the record");
+    char *padded = allocate(count, *width, "the texts of the record");
     for (int64_t i = 0; i < count; i++) memcpy(padded + (size_t)i * *width, values[i], strlen(values[i]));
     return padded;
 }

@@ -1,6 +1,6 @@
 /* Devices of the ranks. */
 #include "bench/run/devices.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/facts/run_source.h"
 #include "machine/world.h"
 #include <stdio.h>
@@ -22,8 +22,7 @@ static int by_identity(const void *a, const void *b)
 
 bool devices_shared(const machine_device *device, int ranks, int pair[2], int *most)
 {
-    ranked *sorted = malloc((size_t)ranks * sizeof *sorted);
-    if (!sorted) FAIL("no memory to compare %d devices", ranks);
+    ranked *sorted = allocate(ranks, sizeof *sorted, "comparing devices");
     for (int i = 0; i < ranks; i++) sorted[i] = (ranked){ &device[i], i };
     qsort(sorted, (size_t)ranks, sizeof *sorted, by_identity);
     pair[0] = ranks, *most = 1;

@@ -2,6 +2,7 @@
 #include "bench/run/session.h"
 #include "base/cgroup.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "bench/facts/accept.h"
 #include "bench/launch/preloaded.h"
 #include "bench/record/place.h"
@@ -12,7 +13,6 @@
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LIBRARY_LENGTH = 512 };
@@ -62,8 +62,7 @@ static final_counts run_cases(const deck *d, const run_state *in, bool strict)
     bool keeps = world_rank() == 0 && strcmp(d->item[0].record, "none") != 0;
     int64_t kept = keeps ? d->cases : 1;
     int stopped = 0;
-    case_result *result = calloc((size_t)kept, sizeof *result);
-    if (!result) FAIL("out of memory for %lld results", (long long)kept);
+    case_result *result = allocate(kept, sizeof *result, "results");
     for (int64_t i = 0; i < d->cases; i++) {
         case_result *r = &result[keeps ? i : 0];
         run_one(&d->item[i], r, in, &stopped);

@@ -2,7 +2,7 @@
  * when it is complete. Whoever waits looks at all queues (poll.c). */
 #include "machine/cuda/executor.h"
 #include "base/clock.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/kernels/compute.h"
@@ -10,12 +10,10 @@
 #include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/fabric.h"
 #include "machine/watch/watch.h"
-#include <stdlib.h>
 
 void *cuda_executor_open(const machine_options *options, history *h)
 {
-    cuda_executor *e = calloc(1, sizeof *e);
-    if (!e) FAIL("no memory for the executor");
+    cuda_executor *e = allocate(1, sizeof *e, "the executor");
     cuda_device_use();
     cuda_matmul_open();
     cuda_attention_open(&options->tuning);
@@ -62,8 +60,7 @@ static void open_queue(const cuda_executor *e, cuda_queue *q, const submission *
 {
     CUDA_CHECK(cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, priority_of(e, first)));
     q->beside = first->yields;
-    q->ring = calloc(QUEUE_OPS, sizeof *q->ring);
-    if (!q->ring) FAIL("no memory for a queue of %d operations", QUEUE_OPS);
+    q->ring = allocate(QUEUE_OPS, sizeof *q->ring, "the operations of a queue");
 }
 
 /* The stream waits for the event itself, never for a later one of its queue: between ranks that could be a circle. */

@@ -3,10 +3,10 @@
  * would not on a GPU. */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "machine/host/host.h"
 #include "machine/host/run_delay.h"
 #include "machine/watch/watch.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { QUEUE_OPS = 2048 };
@@ -40,8 +40,7 @@ typedef struct {
 
 void *executor_open(const machine_options *options, history *h)
 {
-    executor *e = calloc(1, sizeof *e);
-    if (!e) FAIL("no memory for the executor");
+    executor *e = allocate(1, sizeof *e, "the executor");
     e->options = *options;
     e->history = h;
     e->delay = run_delay_open(clock_seconds());
@@ -62,9 +61,8 @@ void executor_close(void *state)
 
 static void open_queue(host_queue *q)
 {
-    q->ring = calloc(QUEUE_OPS, sizeof *q->ring);
+    q->ring = allocate(QUEUE_OPS, sizeof *q->ring, "the operations of a queue");
     q->transfer = host_transfer_open();
-    if (!q->ring) FAIL("no memory for a queue of %d operations", QUEUE_OPS);
 }
 
 static entry *head_of(host_queue *q) { return q->head < q->tail ? &q->ring[q->head % QUEUE_OPS] : NULL; }

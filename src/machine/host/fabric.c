@@ -5,9 +5,9 @@
  * scratch do not grow with the group. Sums hear ranks in rank order: the first WINDOW ranks are expected by everybody
  * at once, so their messages all arrive, then the next ones' do, and nobody is left waiting. */
 #include "base/fail.h"
+#include "base/memory.h"
 #include "machine/host/host.h"
 #include <mpi.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PIECE_BYTES = 1 << 30, WHOLE_BYTES = 1 << 14, WINDOW = 16 };
@@ -60,26 +60,18 @@ static void check(int code, const op *o)
     FAIL("%s: %s", op_describe(o, what, sizeof what), words);
 }
 
-static void *enlarged(void *memory, int count, size_t bytes)
-{
-    memory = realloc(memory, (size_t)count * bytes);
-    if (!memory) FAIL("no memory for %d requests", count);
-    return memory;
-}
-
 /* Enough for a window of peers; more where a part is sent in many pieces. */
 static void enlarge(messages *s)
 {
     s->capacity = s->capacity ? 2 * s->capacity : WINDOW;
-    s->request = enlarged(s->request, s->capacity, sizeof *s->request);
-    s->status = enlarged(s->status, s->capacity, sizeof *s->status);
-    s->expected = enlarged(s->expected, s->capacity, sizeof *s->expected);
+    s->request = reallocate(s->request, s->capacity, sizeof *s->request, "requests");
+    s->status = reallocate(s->status, s->capacity, sizeof *s->status, "the status of requests");
+    s->expected = reallocate(s->expected, s->capacity, sizeof *s->expected, "expected messages");
 }
 
 host_transfer *host_transfer_open(void)
 {
-    host_transfer *t = calloc(1, sizeof *t);
-    if (!t) FAIL("no memory for a transfer");
+    host_transfer *t = allocate(1, sizeof *t, "a transfer");
     t->out.sends = true;
     enlarge(&t->in);
     enlarge(&t->out);

@@ -2,11 +2,11 @@
  * prepared; running it allocates nothing. The cache is process state, like the library's own. */
 #include "base/fail.h"
 #include "base/key_table.h"
+#include "base/memory.h"
 #include "machine/host/host.h"
 #include "machine/host/onednn_product.h"
 #include <omp.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static struct {
     key_table products;
@@ -77,8 +77,7 @@ static void open_library(void)
 
 static product *built(const product_key *key)
 {
-    product *p = calloc(1, sizeof *p);
-    if (!p) FAIL("no memory for a matrix product");
+    product *p = allocate(1, sizeof *p, "a matrix product");
     open_library();
     p->key = *key;
     product_build(p, cache.engine);

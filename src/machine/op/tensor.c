@@ -2,7 +2,7 @@
 #include "machine/op/tensor.h"
 #include "base/fail.h"
 #include "base/fp8.h"
-#include <stdlib.h>
+#include "base/memory.h"
 
 tensor tensor_none(void) { return (tensor){ .dims = 0 }; }
 
@@ -179,8 +179,7 @@ static void gather(tensor to, tensor t, tensor_reader *read, void *from, char *b
 void tensor_gather(tensor to, tensor t, tensor_reader *read, void *from)
 {
     size_t bytes = tensor_span(&t) < BUFFER_BYTES ? tensor_span(&t) : BUFFER_BYTES;
-    char *buffer = malloc(bytes + 1);
-    if (!buffer) FAIL("no memory for a buffer of %zu bytes", bytes);
+    char *buffer = allocate(1, bytes, "a buffer");
     gather(to, t, read, from, buffer);
     free(buffer);
 }

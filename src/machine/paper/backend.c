@@ -1,10 +1,9 @@
 /* The machine on paper: it stands for one of another kind, notes what that one would need, and runs nothing. */
 #include "machine/queue/backend.h"
 #include "base/arena.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/watch/watch.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Kernels are chosen by formats, shapes and alignment. */
 static bool operands_alike(const operand *a, const operand *b)
@@ -29,8 +28,7 @@ static bool ops_alike(const op *a, const op *b)
 static void enlarge(preparation *p)
 {
     p->capacity = p->capacity ? 2 * p->capacity : 128;
-    p->note = realloc(p->note, (size_t)p->capacity * sizeof *p->note);
-    if (!p->note) FAIL("no memory to note %d operations", p->capacity);
+    p->note = reallocate(p->note, p->capacity, sizeof *p->note, "notes of operations");
 }
 
 /* Notes the operation if no other like it was noted. */
@@ -63,8 +61,7 @@ typedef struct {
 
 static void *open_paper(const machine_options *options, history *h)
 {
-    paper *p = calloc(1, sizeof *p);
-    if (!p) FAIL("no memory for a machine on paper");
+    paper *p = allocate(1, sizeof *p, "a machine on paper");
     p->tuning = options->tuning;
     p->kind = backend_of(options->kind);
     return p;

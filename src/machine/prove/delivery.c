@@ -1,6 +1,7 @@
 /* Digests of what transfers move, and sums over ranks made again. */
 #include "machine/prove/delivery.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "machine/queue/machine_state.h"
 #include "machine/world.h"
@@ -41,9 +42,8 @@ static const op_kind moving[] = { OP_ALL_GATHER, OP_ALL_TO_ALL, OP_EXCHANGE };
 
 delivery *delivery_open(machine_kind kind, delivery_mode mode, size_t sum_bytes)
 {
-    delivery *d = calloc(1, sizeof *d);
+    delivery *d = allocate(1, sizeof *d, "proving transfers");
     size_t bytes = DELIVERY_SUMS * sizeof(uint64_t);
-    if (!d) FAIL("no memory to prove transfers");
     d->kind = kind;
     d->mode = mode;
     d->digests = machine_memory_take(kind, bytes);
@@ -166,8 +166,7 @@ static void keep_parts(delivery *d, queue *q, const op *o)
 {
     if (d->sums == d->sums_capacity) {
         d->sums_capacity = 2 * d->sums_capacity + 64;
-        d->sum = realloc(d->sum, (size_t)d->sums_capacity * sizeof *d->sum);
-        if (!d->sum) FAIL("no memory for %d sums over ranks", d->sums_capacity);
+        d->sum = reallocate(d->sum, d->sums_capacity, sizeof *d->sum, "sums over ranks");
     }
     d->sum[d->sums++] = (kept_sum){ .op = *o, .parts = copy_of(d, q, o) };
 }
@@ -188,8 +187,7 @@ static bool is_first(delivery *d, const op *o)
     key = mix64(mix64(key) ^ (uint64_t)(o->operands ? op_bytes(o) : 0.0));
     for (int i = 0; i < d->seen_count; i++)
         if (d->seen[i] == key) return false;
-    d->seen = realloc(d->seen, (size_t)(d->seen_count + 1) * sizeof *d->seen);
-    if (!d->seen) FAIL("no memory for the names of transfers");
+    d->seen = reallocate(d->seen, d->seen_count + 1, sizeof *d->seen, "the names of transfers");
     d->seen[d->seen_count++] = key;
     return true;
 }
@@ -257,8 +255,7 @@ static void judge_sum(machine *m, const kept_sum *s)
 {
     const group *g = s->op.args.fabric.group;
     int64_t n = tensor_elements(&s->parts), first = 0, end = n;
-    double *pairs = malloc((size_t)(2 * n + 1) * sizeof *pairs);
-    if (!pairs) FAIL("no memory to add %lld numbers", (long long)n);
+    double *pairs = allocate(2 * n, sizeof *pairs, "adding numbers");
     tensor x = machine_view(m, s->parts);
     for (int64_t i = 0; i < n; i++) split(&x, i, pairs + 2 * i);
     machine_view_end(m, &x);

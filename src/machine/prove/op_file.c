@@ -2,6 +2,7 @@
  * operands' spans, in order, without twins. */
 #include "machine/prove/op_file.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "machine/op/op.h"
 #include <errno.h>
@@ -15,8 +16,7 @@ static const char first_words[] = "xgsw operation 3";
 
 static void *block(size_t bytes)
 {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) FAIL("no memory for an operand of %zu bytes", bytes);
+    void *memory = allocate(1, bytes, "an operand");
     memset(memory, 0xFF, bytes);
     return memory;
 }

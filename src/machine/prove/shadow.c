@@ -1,13 +1,13 @@
 /* The shadow. */
 #include "machine/prove/shadow.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "machine/queue/backend.h"
 #include "machine/watch/watch.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* How many operations of one name, kind and phase there were in this step and in the one before. A product's name is
@@ -37,8 +37,7 @@ struct shadow {
 
 shadow *shadow_open(op_home home, const char *files)
 {
-    shadow *s = calloc(1, sizeof *s);
-    if (!s) FAIL("no memory for a shadow");
+    shadow *s = allocate(1, sizeof *s, "a shadow");
     s->home = home;
     snprintf(s->files, sizeof s->files, "%s", files);
     return s;
@@ -88,8 +87,8 @@ static candidate *candidate_of(shadow *s, const op *o)
     for (int i = 0; i < s->candidates; i++)
         if (strcmp(s->list[i].name, new.name) == 0 && s->list[i].kind == new.kind && s->list[i].phase == new.phase)
             return &s->list[i];
-    if (s->candidates == s->room) s->list = realloc(s->list, (size_t)(s->room = 2 * s->room + 64) * sizeof *s->list);
-    if (!s->list) FAIL("no memory for the names of operations");
+    if (s->candidates == s->room)
+        s->list = reallocate(s->list, s->room = 2 * s->room + 64, sizeof *s->list, "the names of operations");
     s->list[s->candidates] = new;
     return &s->list[s->candidates++];
 }
@@ -237,8 +236,7 @@ static void keep(shadow *s, const op *o, const finding *f)
 static void *result_of(const shadow *s, int i, tensor_reader *read, void *from)
 {
     tensor like = s->reference.op.operand[i].tensor, t = s->part.op.operand[i].tensor;
-    like.data = malloc(tensor_span(&like) + 1);
-    if (!like.data) FAIL("no memory for a copy of %zu bytes", tensor_span(&like));
+    like.data = allocate(1, tensor_span(&like), "a copy of an operand");
     if (s->before.home.part) tensor_gather(like, t, read, from);
     else read(from, like.data, t);
     return like.data;

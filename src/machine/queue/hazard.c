@@ -1,8 +1,7 @@
 /* The hazard checker: vector clocks and an ordered list of byte ranges. */
 #include "machine/queue/hazard.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CLOCK_HISTORY = 1 << 14 };
@@ -41,12 +40,9 @@ struct hazard {
 
 hazard *hazard_open(void)
 {
-    hazard *h = calloc(1, sizeof *h);
-    if (!h) FAIL("no memory for the hazard checker");
-    for (int i = 0; i < HAZARD_QUEUES; i++) {
-        h->history[i] = calloc(CLOCK_HISTORY, sizeof(vector_clock));
-        if (!h->history[i]) FAIL("no memory for the hazard checker's clocks");
-    }
+    hazard *h = allocate(1, sizeof *h, "the hazard checker");
+    for (int i = 0; i < HAZARD_QUEUES; i++)
+        h->history[i] = allocate(CLOCK_HISTORY, sizeof(vector_clock), "the hazard checker's clocks");
     return h;
 }
 
@@ -107,13 +103,11 @@ static void gap_move(hazard *h, int64_t to)
 /* As many visits more as a block holds, and a place in the list for each. */
 static void ranges_grow(hazard *h)
 {
-    visits_block *b = malloc(sizeof *b);
+    visits_block *b = allocate(1, sizeof *b, "visits of byte ranges");
     gap_move(h, h->count);
     h->capacity += VISITS_BLOCK;
-    h->ranges = realloc(h->ranges, (size_t)h->capacity * sizeof *h->ranges);
-    h->spare = realloc(h->spare, (size_t)h->capacity * sizeof *h->spare);
-    if (!b || !h->ranges || !h->spare)
-        FAIL("no memory for %lld byte ranges of the hazard checker", (long long)h->capacity);
+    h->ranges = reallocate(h->ranges, h->capacity, sizeof *h->ranges, "byte ranges");
+    h->spare = reallocate(h->spare, h->capacity, sizeof *h->spare, "spare visits");
     b->next = h->blocks;
     h->blocks = b;
     for (int i = 0; i < VISITS_BLOCK; i++) h->spare[h->spares++] = &b->item[i];

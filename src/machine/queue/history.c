@@ -1,17 +1,16 @@
 /* The history of a machine's queues. */
 #include "machine/queue/history.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "machine/watch/watch.h"
-#include <stdlib.h>
 #include <string.h>
 
 void history_open(history *h, const machine_options *options, tally *t)
 {
     *h = (history){ .tally = t, .kept = MARK_HISTORY, .span_capacity = options->span_capacity };
     if (options->mark_history > MARK_HISTORY) h->kept = (uint64_t)options->mark_history;
-    h->end = calloc(HAZARD_QUEUES * h->kept, sizeof *h->end);
-    if (h->span_capacity) h->spans = calloc((size_t)h->span_capacity, sizeof *h->spans);
-    if (!h->end || (h->span_capacity && !h->spans)) FAIL("no memory for the history of a machine");
+    h->end = allocate(HAZARD_QUEUES * (int64_t)h->kept, sizeof *h->end, "the history of a machine");
+    if (h->span_capacity) h->spans = allocate(h->span_capacity, sizeof *h->spans, "spans of operations");
 }
 
 void history_close(history *h)
@@ -26,11 +25,10 @@ static double *end_of(const history *h, int queue, uint64_t serial)
     return &h->end[(uint64_t)queue * h->kept + serial % h->kept];
 }
 
-/* calloc, since rows that are never written are then never touched. */
+/* Rows that are never written are never touched. */
 void history_keep_steps(history *h, int64_t steps)
 {
-    tally_step *step = calloc((size_t)steps, sizeof *step);
-    if (!step) FAIL("no memory for the seconds of %lld steps", (long long)steps);
+    tally_step *step = allocate(steps, sizeof *step, "the seconds of steps");
     if (h->steps) memcpy(step, h->step, (size_t)h->steps * sizeof *step);
     free(h->step);
     h->step = step, h->steps = steps;

@@ -1,13 +1,12 @@
 /* Machines and their queues: opened, waited for, read, closed. What is submitted to them goes through submit.c. */
 #include "machine/queue/machine_state.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 machine *machine_open(const machine_options *options)
 {
-    machine *m = calloc(1, sizeof *m);
-    if (!m) FAIL("no memory for a machine");
+    machine *m = allocate(1, sizeof *m, "a machine");
     m->options = *options;
     m->backend = options->on_paper ? paper_backend() : backend_of(options->kind);
     history_open(&m->history, options, &m->tally);
@@ -97,8 +96,7 @@ tensor machine_view(machine *m, tensor t)
 {
     if (m->backend->addressable || tensor_span(&t) == 0) return t;
     tensor view = t;
-    view.data = malloc(tensor_span(&t));
-    if (!view.data) FAIL("no memory for a copy of %zu bytes", tensor_span(&t));
+    view.data = allocate(1, tensor_span(&t), "a copy of a tensor");
     machine_read(m, view.data, t);
     return view;
 }

@@ -3,12 +3,12 @@
 #include "machine/sample/sampler.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -163,8 +163,8 @@ static void start_thread(sampler *s)
 sampler *sampler_open(const sample_subject *of)
 {
     int end[2];
-    sampler *s = calloc(1, sizeof *s);
-    if (!s || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) FAIL("no memory for samples");
+    sampler *s = allocate(1, sizeof *s, "the sampler");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) FAIL("no sockets for the sampler");
     s->of = *of;
     s->rank_end = end[0], s->thread_end = end[1];
     node_open(&s->node, "/proc", "/sys");

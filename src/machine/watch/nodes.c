@@ -3,6 +3,7 @@
 #include "machine/watch/nodes.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/replace.h"
 #include "machine/watch/process.h"
 #include "machine/watch/verdict.h"
@@ -246,8 +247,7 @@ void nodes_open(const char *folder)
 {
     board *b = watch.board;
     snprintf(files.folder, sizeof files.folder, "%s", folder);
-    files.node = calloc((size_t)watch.ranks, sizeof *files.node);
-    if (!files.node) FAIL("no memory for %d nodes", watch.ranks);
+    files.node = allocate(watch.ranks, sizeof *files.node, "the nodes");
     for (int i = 0; i < watch.ranks; i++) {
         if (!watch.place[i].slots) continue;
         if (watch.place[i].board == b->identity) files.own = files.nodes;

@@ -1,9 +1,8 @@
 /* From the written deck to cases: sections in order, lists unrolled, each case resolved; then what nothing used. */
 #include "plan/deck/deck.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "plan/deck/draft.h"
 #include "plan/deck/same_run.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { DECK_CASES = 1000 };
@@ -67,9 +66,9 @@ static case_draft draft_of(const reading *r, int i, int index)
 static void add_case(reading *r, const bench_case *c)
 {
     deck *d = &r->result;
-    size_t cases = (size_t)d->cases;
-    if ((cases & (cases - 1)) == 0) d->item = realloc(d->item, (cases ? 2 * cases : 1) * sizeof *d->item);
-    if (!d->item) FAIL("no memory for case %zu of the deck", cases + 1);
+    int64_t cases = d->cases;
+    if ((cases & (cases - 1)) == 0)
+        d->item = reallocate(d->item, cases ? 2 * cases : 1, sizeof *d->item, "the cases of the deck");
     d->item[cases] = *c;
     d->item[cases].number = (int)cases + 1;
     d->item[cases].stands_for = 1;

@@ -16,12 +16,6 @@ bool draft_given(const case_draft *d, key_id key);
 void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The depth given, if the recipe has rows of it, else 0: any. */
-int64_t draft_depth(const case_draft *d);
-/* The recipe's row for the ranks used and the depth of the resolved model, below the smallest that one; any depth if it
- * has no such row. */
-const recipe_row *draft_row(const case_draft *d);
-
 /* plan/deck/layout.c: degrees, ranks used; size auto resolved on the way; skipped if the ranks do not suffice. */
 void layout_resolve(case_draft *d);
 /* plan/deck/shape.c: the whole model by size, overridden by the shape keys given. */
@@ -31,6 +25,11 @@ void shape_resolve(case_draft *d);
 void batch_resolve(case_draft *d);
 /* plan/deck/recipe_layout.c: recipe_gpus, recipe_layout, incomparable, of a case that is resolved otherwise. */
 void recipe_compare(case_draft *d);
+/* The depth given, if the recipe has rows of it, else 0: any. */
+int64_t draft_depth(const case_draft *d);
+/* The recipe's row for the ranks used and the depth of the resolved model, below the smallest that one; any depth if it
+ * has no such row. */
+const recipe_row *draft_row(const case_draft *d);
 /* Width, heads and vocabulary of the recipe's model, at any depth? */
 bool has_recipe_width(const case_draft *d);
 /* What a sharding comes to on a layout; the recipes' schedule, and the default. */

@@ -5,6 +5,18 @@
 #include "plan/keys/names.h"
 #include <stdio.h>
 
+static int64_t listed_depth(const case_draft *d)
+{
+    return recipe_smallest(d->workload->name, d->c.precision, d->c.model.layers) ? d->c.model.layers : 0;
+}
+
+int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? listed_depth(d) : 0; }
+
+const recipe_row *draft_row(const case_draft *d)
+{
+    return recipe_nearest(d->workload->name, d->c.precision, listed_depth(d), d->c.layout.ranks);
+}
+
 /* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */
 state_sharding sharding_between(const mesh_layout *l, state_sharding sharding)
 {

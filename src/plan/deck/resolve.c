@@ -6,18 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int64_t listed_depth(const case_draft *d)
-{
-    return recipe_smallest(d->workload->name, d->c.precision, d->c.model.layers) ? d->c.model.layers : 0;
-}
-
-int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? listed_depth(d) : 0; }
-
-const recipe_row *draft_row(const case_draft *d)
-{
-    return recipe_nearest(d->workload->name, d->c.precision, listed_depth(d), d->c.layout.ranks);
-}
-
 /* What keeps every rank from a GPU of its own, or of others if the deck lets them share, that multiplies what the case
  * does; NULL: nothing. */
 static const char *cuda_obstacle(const case_draft *d)

@@ -1,7 +1,6 @@
 /* Line by line: two titles, then `key = value ...`, `[workload]`, each with a remark or none. */
 #include "plan/keys/deck_text.h"
-#include "base/fail.h"
-#include <stdlib.h>
+#include "base/memory.h"
 #include <string.h>
 
 typedef struct {
@@ -16,10 +15,9 @@ typedef struct {
 static void open_section(scanner *s, const workload_row *workload)
 {
     written_deck *d = &s->deck;
-    size_t sections = (size_t)d->sections;
+    int64_t sections = d->sections;
     if ((sections & (sections - 1)) == 0)
-        d->section = realloc(d->section, (sections ? 2 * sections : 1) * sizeof *d->section);
-    if (!d->section) FAIL("no memory for section %zu of the deck", sections);
+        d->section = reallocate(d->section, sections ? 2 * sections : 1, sizeof *d->section, "the deck's sections");
     d->section[sections] = (deck_section){ .workload = workload, .line = s->line, .sound = true };
     d->sections++;
 }

@@ -37,40 +37,11 @@ static int word_index(const char *const *words, text_view value)
     return -1;
 }
 
-static void list_words(const char *const *words, char *out, size_t size)
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (int i = 0; words[i] && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? " " : "", words[i]);
-}
-
-void key_values(key_id key, char out[KEY_SENTENCE])
-{
-    const key_row *row = key_at(key);
-    switch (row->kind) {
-    case KIND_WORD: list_words(row->words, out, KEY_SENTENCE); break;
-    case KIND_INTEGER:
-        snprintf(out, KEY_SENTENCE, "%lld to %lld%s", (long long)row->low, (long long)row->high,
-                 row->takes_word ? ", a word" : "");
-        break;
-    case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
-    case KIND_FACTOR: {
-        char words[KEY_TEXT];
-        list_words(row->words, words, sizeof words);
-        snprintf(out, KEY_SENTENCE, "%g to %g, %.64s", row->least, row->most, words);
-        break;
-    }
-    case KIND_FAULT: strcpy(out, "KIND OPERATION NTH RANK"); break;
-    case KIND_PATH: strcpy(out, "a path, none"); break;
-    }
-}
-
 static bool refuse_word(const char *const *words, text_view value, char sentence[KEY_SENTENCE])
 {
     char shown[TEXT_SHOWN_LENGTH], list[KEY_SENTENCE / 2 + KEY_SENTENCE / 4];
     text_show(shown, value);
-    list_words(words, list, sizeof list);
+    names_list(words, list, sizeof list);
     snprintf(sentence, KEY_SENTENCE, "'%s' is none of: %s", shown, list);
     return false;
 }
@@ -116,7 +87,7 @@ static bool read_factor(key_id key, text_view value, bench_case *into, char sent
     if (word < 0) {
         size_t used = strlen(sentence);
         used += (size_t)snprintf(sentence + used, KEY_SENTENCE - used, "; nor is it one of: ");
-        list_words(words, sentence + used, KEY_SENTENCE - used);
+        names_list(words, sentence + used, KEY_SENTENCE - used);
         return false;
     }
     *(double *)((char *)into + key_at(key)->offset) = 0.0 - word;

@@ -4,6 +4,7 @@
 #include "plan/keys/names.h"
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #define FIELD(member) .offset = offsetof(bench_case, member), .bytes = sizeof(((bench_case *)0)->member)
 #define WORD(list) .kind = KIND_WORD, .words = list
@@ -179,6 +180,27 @@ const char *key_remedy(text_view name, char out[KEY_REMEDY])
     if (nearest == KEYS) snprintf(out, KEY_REMEDY, "--keys lists them");
     else snprintf(out, KEY_REMEDY, "the nearest is %s", table[nearest].name);
     return out;
+}
+
+void key_values(key_id key, char out[KEY_SENTENCE])
+{
+    const key_row *row = key_at(key);
+    switch (row->kind) {
+    case KIND_WORD: names_list(row->words, out, KEY_SENTENCE); break;
+    case KIND_INTEGER:
+        snprintf(out, KEY_SENTENCE, "%lld to %lld%s", (long long)row->low, (long long)row->high,
+                 row->takes_word ? ", a word" : "");
+        break;
+    case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
+    case KIND_FACTOR: {
+        char words[KEY_TEXT];
+        names_list(row->words, words, sizeof words);
+        snprintf(out, KEY_SENTENCE, "%g to %g, %.64s", row->least, row->most, words);
+        break;
+    }
+    case KIND_FAULT: strcpy(out, "KIND OPERATION NTH RANK"); break;
+    case KIND_PATH: strcpy(out, "a path, none"); break;
+    }
 }
 
 static void print_row(key_id key)

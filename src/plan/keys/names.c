@@ -42,6 +42,14 @@ const char *schedule_name(schedule_kind schedule) { return schedule_names[schedu
 const char *attention_name(attention_choice attention) { return attention_names[attention]; }
 const char *fault_name(fault_kind kind) { return fault_names[kind]; }
 
+void names_list(const char *const *words, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; words[i] && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? " " : "", words[i]);
+}
+
 const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT])
 {
     const struct {

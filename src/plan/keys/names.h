@@ -1,5 +1,6 @@
 /* The words of a deck, each list in the order of its enumeration and ended by NULL. */
 #pragma once
+#include <stddef.h>
 
 typedef const char *word_list[];
 extern const word_list size_names, precision_names, fp8_scale_names, fp8_scaling_names, backend_names, tokens_names,
@@ -7,3 +8,5 @@ extern const word_list size_names, precision_names, fp8_scale_names, fp8_scaling
     answer_names, attention_names, fault_names, none_names, expect_names;
 /* Operations that a fault can name. */
 extern const word_list operation_names;
+/* Writes the words of a list, separated by blanks. */
+void names_list(const char *const *words, char *out, size_t size);

@@ -1,7 +1,6 @@
 /* The list of a stage: made by the schedule of its case, and what can be read off it. */
 #include "plan/schedule/schedule.h"
-#include "base/fail.h"
-#include <stdlib.h>
+#include "base/memory.h"
 
 #define RULE(constant, write, name) [constant] = write,
 static void (*const rules[])(schedule *s, schedule_place p) = { SCHEDULES(RULE) };
@@ -25,16 +24,10 @@ schedule schedule_make(const bench_case *c, int stage)
 {
     schedule_place p = { c->layout.degree[AXIS_PIPELINE], stage, c->layout.chunks_per_stage, c->microbatches };
     int64_t most = (2 * p.chunks + 1) * p.microbatches;
-    schedule s = { .action = malloc((size_t)most * sizeof *s.action) };
-    if (!s.action) FAIL("no memory for a schedule of %lld actions", (long long)most);
+    schedule s = { .action = allocate(most, sizeof *s.action, "a schedule") };
     rules[c->schedule](&s, p);
     drain(&s, c, p);
     return s;
-}
-
-void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch)
-{
-    s->action[s->length++] = (schedule_action){ verb, (int)chunk, microbatch };
 }
 
 void schedule_free(schedule *s)

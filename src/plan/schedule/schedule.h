@@ -27,7 +27,10 @@ typedef struct {
 #define SCHEDULE_PROTOTYPE(constant, write, name) void write(schedule *s, schedule_place p);
 SCHEDULES(SCHEDULE_PROTOTYPE)
 /* Appends an action; the list has room for every action of its stage. */
-void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch);
+static inline void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, int64_t microbatch)
+{
+    s->action[s->length++] = (schedule_action){ verb, (int)chunk, microbatch };
+}
 
 /* Does the backward of this microbatch leave the weight gradient of the LM head to the drain? The case's head_deferral
  * last microbatches do, in a pipeline: after its last backward the last stage makes them up, W after W, where it would

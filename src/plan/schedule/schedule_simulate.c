@@ -1,8 +1,7 @@
 /* The simulator: every stage goes on as far as its links let it, until none moves. When an action starts follows from
  * what was done before it alone, so it does not matter which stage is asked first. */
 #include "plan/schedule/schedule_simulate.h"
-#include "base/fail.h"
-#include <stdlib.h>
+#include "base/memory.h"
 #include <string.h>
 
 const schedule_costs schedule_unit_costs = { { [FORWARD] = 1, [BACKWARD] = 2 } };
@@ -22,12 +21,7 @@ typedef struct {
     int64_t *at, *free_at; /* [stages]: next action; when the one before it ended */
 } simulation;
 
-static void *room(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count, size);
-    if (!memory) FAIL("no memory to simulate a schedule");
-    return memory;
-}
+static void *room(int64_t count, size_t size) { return allocate(count, size, "simulating a schedule"); }
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 

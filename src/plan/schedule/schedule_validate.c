@@ -1,9 +1,8 @@
 /* Is it a step of training? First each stage's list by itself, then each link: what is sent must be what is
  * expected. */
-#include "base/fail.h"
+#include "base/memory.h"
 #include "plan/schedule/schedule_simulate.h"
 #include <stdarg.h>
-#include <stdlib.h>
 
 typedef struct {
     const bench_case *given;
@@ -84,11 +83,10 @@ static bool inspect_stage(const inspection *i, const schedule *s)
 
 static bool inspect_stages(const bench_case *c, const schedule *list, char *mistake)
 {
-    size_t chunks = (size_t)c->layout.chunks_per_stage;
+    int chunks = c->layout.chunks_per_stage;
     bool right = true;
     for (int stage = 0; stage < c->layout.degree[AXIS_PIPELINE] && right; stage++) {
-        inspection i = { c, stage, calloc(3 * chunks, sizeof *i.next), mistake };
-        if (!i.next) FAIL("no memory to validate a schedule of %zu chunks", chunks);
+        inspection i = { c, stage, allocate(3 * chunks, sizeof *i.next, "validating a schedule"), mistake };
         right = inspect_stage(&i, &list[stage]);
         free(i.next);
     }

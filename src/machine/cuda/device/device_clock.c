@@ -2,9 +2,8 @@
  * it would be hundreds. So the event that times are counted from moves along. */
 #include "machine/cuda/device/device_clock.h"
 #include "base/clock.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/cuda/device/call.h"
-#include <stdlib.h>
 
 static const double ADVANCE_SECONDS = 4.0;
 
@@ -16,8 +15,7 @@ struct device_clock {
 device_clock *device_clock_open(void)
 {
     cudaStream_t stream;
-    device_clock *c = calloc(1, sizeof *c);
-    if (!c) FAIL("no memory for the device's clock");
+    device_clock *c = allocate(1, sizeof *c, "the device's clock");
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CUDA_CHECK(cudaEventCreate(&c->base));
     CUDA_CHECK(cudaEventRecord(c->base, stream));

@@ -1,9 +1,9 @@
 /* Device memory is taken once a case and never grows. */
 #include "machine/cuda/device/memory.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { STAGING_BYTES = 8 << 20 };
@@ -42,8 +42,7 @@ void cuda_memory_clear(void *memory, int byte, size_t bytes)
 
 staging *staging_open(void)
 {
-    staging *s = calloc(1, sizeof *s);
-    if (!s) FAIL("no memory for staging");
+    staging *s = allocate(1, sizeof *s, "staging");
     CUDA_CHECK(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
     CUDA_CHECK(cudaMallocHost(&s->pinned, STAGING_BYTES));
     return s;

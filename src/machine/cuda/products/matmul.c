@@ -3,6 +3,7 @@
 #include "machine/cuda/products/matmul.h"
 #include "base/fail.h"
 #include "base/key_table.h"
+#include "base/memory.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/products/algorithms.h"
 #include <stdio.h>
@@ -114,8 +115,7 @@ static bool multiplies(const tensor x[MATRICES], const product_key *key)
 
 static product *noted(const op *o, const product_key *key)
 {
-    product *p = calloc(1, sizeof *p);
-    if (!p) FAIL("no memory for a matrix product");
+    product *p = allocate(1, sizeof *p, "a matrix product");
     p->key = *key;
     snprintf(p->name, sizeof p->name, "%s", o->origin.name ? o->origin.name : "");
     key_table_add(&table, p);
@@ -185,8 +185,7 @@ static bool has_run(const product *p, const machine_tuning *unused) { return p->
 /* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
 static product **listed(bool (*is_so)(const product *, const machine_tuning *), const machine_tuning *t, size_t *count)
 {
-    product **list = calloc(table.used + 1, sizeof *list);
-    if (!list) FAIL("no memory for a list of %zu matrix products", table.used);
+    product **list = allocate((int64_t)table.used, sizeof *list, "a list of matrix products");
     *count = 0;
     for (size_t i = 0; i < table.slots; i++)
         if (table.slot[i] && is_so(table.slot[i], t)) list[(*count)++] = table.slot[i];

@@ -1,13 +1,12 @@
 /* Freivalds' check. A matrix is read in slabs of whole lines, which run along its dimension without gaps; of a slab
  * each thread takes panels of rows. */
-#include "base/fail.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "machine/host/codes.h"
 #include "machine/host/row.h"
 #include "machine/prove/shadow.h"
 #include "machine/watch/watch.h"
 #include <math.h>
-#include <stdlib.h>
 
 /* ROWS of a panel, of which TOGETHER are multiplied at a time, in registers. */
 enum { SLAB_BYTES = 1 << 26, ROWS = 64, TOGETHER = 8, VECTOR = __BIGGEST_ALIGNMENT__ / 8 };
@@ -33,12 +32,7 @@ typedef struct {
     double half, square, largest;
 } row_units;
 
-static void *taken(int64_t n, size_t bytes)
-{
-    void *memory = calloc((size_t)n + 1, bytes);
-    if (!memory) FAIL("no memory to check a product: %lld numbers", (long long)n);
-    return memory;
-}
+static void *taken(int64_t n, size_t bytes) { return allocate(n, bytes, "checking a product"); }
 
 static block_sums sums_of(int64_t rows, int64_t columns)
 {

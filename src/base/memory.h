@@ -1,0 +1,10 @@
+/* Memory of the host that must be there, and that free() gives back. Without it the run ends with "no memory for WHAT:
+ * N bytes". A count of 0 gives a pointer, too. */
+#pragma once
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Zeros. */
+void *allocate(int64_t count, size_t bytes, const char *what);
+/* As realloc: keeps the old bytes, and leaves the new ones undefined. */
+void *reallocate(void *memory, int64_t count, size_t bytes, const char *what);
