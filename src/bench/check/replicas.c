@@ -1,6 +1,6 @@
 /* Digests of weights, compared group by group with the first rank's: a copy that differs differs in one of them. */
 #include "bench/check/replicas.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,9 +68,8 @@ static void compare_ends(comparison *c)
 void replicas_compare(conservation *to, trainer *t)
 {
     const param_table *p = t ? &t->stage.params : NULL;
-    uint64_t *digest = calloc(t ? (size_t)tensor_elements(&t->digests) + 1 : 1, sizeof *digest);
+    uint64_t *digest = allocate(t ? tensor_elements(&t->digests) + 1 : 1, sizeof *digest, "digests of weights");
     comparison c = { to, t, digest };
-    if (!digest) FAIL("no memory for the digests of weights");
     if (t) trainer_digest_weights(t, digest);
     for (int i = 0; t && i < p->bucket_count; i++) compare_bucket(&c, &p->buckets[i]);
     if (t) compare_ends(&c);

@@ -1,20 +1,14 @@
 /* Scales of the run and of its reference. */
 #include "bench/check/scaling.h"
-#include "base/fail.h"
 #include "base/fp8.h"
+#include "base/memory.h"
 #include "machine/world.h"
 #include "model/family.h"
 #include "model/fp8.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-static double *doubles(int64_t n)
-{
-    double *x = calloc((size_t)n, sizeof *x);
-    if (!x) FAIL("no memory for the scales of %lld tensors", (long long)n);
-    return x;
-}
+static double *doubles(int64_t n) { return allocate(n, sizeof(double), "the scales of tensors"); }
 
 run_scales scaling_of_run(const trainer *t, const bench_case *c)
 {
@@ -63,9 +57,8 @@ scale_difference scaling_give(trainer *t, const double *scale)
 {
     int64_t n = fp8_tensors(t->given);
     scale_difference d = { 0 };
-    float *pairs = calloc((size_t)(n * FP8_FACTORS), sizeof *pairs);
-    int32_t *amax = calloc((size_t)n, sizeof *amax);
-    if (!pairs || !amax) FAIL("no memory for the scales of %lld tensors", (long long)n);
+    float *pairs = allocate(n * FP8_FACTORS, sizeof *pairs, "the scales of tensors");
+    int32_t *amax = allocate(n, sizeof *amax, "the amaxes of tensors");
     const float *own = trainer_scales(t);
     read_amaxes(t, amax, n);
     for (int64_t i = 0; i < n; i++) {

@@ -1,14 +1,13 @@
 /* Lists of facts: what is not known is NaN. */
 #include "bench/facts/facts.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "model/fp8.h"
 #include <math.h>
 #include <stdlib.h>
 
 static double *nan_array(int64_t length)
 {
-    double *array = malloc(((size_t)length + 1) * sizeof *array);
-    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
+    double *array = allocate(length + 1, sizeof *array, "numbers of a result");
     for (int64_t i = 0; i < length; i++) array[i] = NAN;
     return array;
 }
@@ -44,9 +43,7 @@ facts facts_open(const bench_case *c)
 
 static double *longer(double *list, int64_t length)
 {
-    double *array = realloc(list, ((size_t)length + 1) * sizeof *array);
-    if (!array) FAIL("out of memory for %lld numbers of a result", (long long)length);
-    return array;
+    return reallocate(list, length + 1, sizeof *list, "numbers of a result");
 }
 
 void facts_resize(facts *f, int64_t total)
@@ -93,8 +90,7 @@ static void add_spans(facts *f, const machine *m, int64_t step)
 {
     int64_t count;
     const span *all = machine_spans(m, &count);
-    f->spans = malloc((size_t)(count ? count : 1) * sizeof *f->spans);
-    if (!f->spans) FAIL("out of memory for %lld spans of a result", (long long)count);
+    f->spans = allocate(count + 1, sizeof *f->spans, "the spans of a result");
     for (int64_t i = 0; i < count; i++)
         if (all[i].origin.step == step) f->spans[f->span_count++] = all[i];
     double first = INFINITY;

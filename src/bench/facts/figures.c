@@ -1,6 +1,6 @@
 /* Figures of a case. */
 #include "bench/facts/figures.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/health/statistics.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
@@ -23,8 +23,7 @@ figures figures_none(const bench_case *c)
 /* The step of the slowest rank. */
 static double *slowest(const facts *f, int ranks)
 {
-    double *seconds = malloc(((size_t)f->total + 1) * sizeof *seconds);
-    if (!seconds) FAIL("no memory for %lld step times", (long long)f->total);
+    double *seconds = allocate(f->total + 1, sizeof *seconds, "step times");
     for (int64_t s = 0; s < f->total; s++) {
         seconds[s] = s < f->completed ? 0.0 : (double)NAN;
         for (int i = 0; i < ranks && s < f->completed; i++) seconds[s] = fmax(seconds[s], f->ranks.step[s * ranks + i]);
@@ -37,8 +36,7 @@ static void summarize_seconds(figures *g, const facts *f, const bench_case *c)
 {
     int64_t n = f->completed - c->warmup, half = n / 2;
     const double *first = g->step_seconds + c->warmup;
-    double *sorted = malloc((size_t)n * sizeof *sorted);
-    if (!sorted) FAIL("no memory to sort %lld step times", (long long)n);
+    double *sorted = allocate(n, sizeof *sorted, "sorted step times");
     memcpy(sorted, first, (size_t)n * sizeof *sorted);
     sort_numbers(sorted, n);
     g->minimum_seconds = sorted[0];
@@ -107,9 +105,8 @@ static rank_pace *paces_of(const facts *f, const bench_case *c)
 {
     int ranks = c->layout.ranks;
     int64_t first = c->warmup * ranks, steps = f->completed - c->warmup, timed = steps > 0 ? steps : 0;
-    rank_pace *pace = calloc((size_t)ranks, sizeof *pace);
-    double *own = malloc(((size_t)(timed * ranks) + 1) * sizeof *own);
-    if (!pace || !own) FAIL("no memory for the paces of %d ranks", ranks);
+    rank_pace *pace = allocate(ranks, sizeof *pace, "the paces of ranks");
+    double *own = allocate(timed * ranks + 1, sizeof *own, "the own seconds of ranks");
     for (int i = 0; i < ranks; i++)
         pace[i] = (rank_pace){ .flops = f->ranks.work[i].flops, .bytes = f->ranks.work[i].bytes };
     for (int64_t i = 0; i < timed * ranks; i++)

@@ -1,9 +1,8 @@
 /* Ranks beside their peers. */
 #include "bench/health/outliers.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/health/statistics.h"
 #include <math.h>
-#include <stdlib.h>
 
 /* LIMIT: see validation/measured/slow-host.txt for the spread of clean runs. ERRORS: standard errors of nine degrees of
  * freedom; by chance one comparison in 130 exceeds three of them, and then has to exceed the limit, too. */
@@ -66,10 +65,9 @@ static void judge(rank_pace *p, const block_sums *s)
 
 void find_paces(const double *own, int64_t steps, int ranks, rank_pace *pace)
 {
-    size_t n = (size_t)ranks;
-    kind k = { .rank = malloc(n * sizeof *k.rank), .sorted = malloc(n * sizeof *k.sorted) };
-    block_sums *sums = calloc(n, sizeof *sums);
-    if (!k.rank || !k.sorted || !sums) FAIL("no memory to compare %d ranks", ranks);
+    kind k = { .rank = allocate(ranks, sizeof *k.rank, "ranks of a kind"),
+               .sorted = allocate(ranks, sizeof *k.sorted, "sorted times") };
+    block_sums *sums = allocate(ranks, sizeof *sums, "comparing ranks");
     for (int r = 0; r < ranks; r++) pace[r].excess = pace[r].error = NAN, pace[r].peers = -1;
     for (int r = 0; r < ranks; r++) {
         if (pace[r].peers >= 0) continue;

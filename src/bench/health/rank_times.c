@@ -1,6 +1,7 @@
 /* Tables of steps x ranks, from one row of each rank after another. */
 #include "bench/health/rank_times.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@ static const struct {
 /* Rows of a rank: its steps, the tables, then its seconds in collectives on each axis. */
 enum { ROW_TABLES = 1, ROW_COLLECTIVES = ROW_TABLES + RANK_TABLES, ROWS = ROW_COLLECTIVES + GATHERED_AXES };
 
+static const char TIMES[] = "the times of ranks";
+
 /* The world rank of the first member of this rank's group on each axis; -1: no collectives. */
 typedef struct axis_firsts {
     int first[GATHERED_AXES];
@@ -30,13 +33,6 @@ static int gathered_axis(const char *name)
     for (int a = 0; a < GATHERED_AXES; a++)
         if (strcmp(gathered[a].axis, name) == 0) return a;
     FAIL("the axis %s is not one whose waits are gathered", name);
-}
-
-static void *taken(size_t count, size_t bytes)
-{
-    void *memory = calloc(count, bytes);
-    if (!memory) FAIL("no memory for the times of ranks: %zu numbers", count);
-    return memory;
 }
 
 static double *row_of(const own_times *t, int row) { return t->row + row * t->steps; }
@@ -63,8 +59,8 @@ static void take_work(rank_work *w, const tally *t)
 own_times times_of_rank(machine *m, const double *step, int64_t steps)
 {
     own_times t = { .steps = steps };
-    t.row = taken((size_t)(ROWS * steps) + 1, sizeof *t.row);
-    t.axes = taken(1, sizeof *t.axes);
+    t.row = allocate(ROWS * steps + 1, sizeof *t.row, TIMES);
+    t.axes = allocate(1, sizeof *t.axes, TIMES);
     for (int a = 0; a < GATHERED_AXES; a++) t.axes->first[a] = -1;
     snprintf(t.work.host, sizeof t.work.host, "%s", world_host());
     memcpy(row_of(&t, 0), step, (size_t)steps * sizeof *step);
@@ -83,7 +79,7 @@ own_times times_of_rank(machine *m, const double *step, int64_t steps)
 /* A row of each rank, [ranks, steps], becomes a table [steps, ranks]; NaN: the step did not end. */
 static double *table_of(const double *all, int64_t steps, int64_t completed, int ranks)
 {
-    double *table = taken((size_t)(steps * ranks) + 1, sizeof *table);
+    double *table = allocate(steps * ranks + 1, sizeof *table, TIMES);
     for (int64_t s = 0; s < steps; s++)
         for (int i = 0; i < ranks; i++) table[s * ranks + i] = s < completed ? all[i * steps + s] : (double)NAN;
     return table;
@@ -93,7 +89,7 @@ static double *table_of(const double *all, int64_t steps, int64_t completed, int
  * in: [ranks, steps]; first: [ranks] of the axis. */
 static void add_lateness(const double *in, const int *first, int64_t steps, int ranks, double *late)
 {
-    double *longest = taken((size_t)ranks, sizeof *longest);
+    double *longest = allocate(ranks, sizeof *longest, TIMES);
     for (int64_t s = 0; s < steps; s++) {
         memset(longest, 0, (size_t)ranks * sizeof *longest);
         for (int i = 0; i < ranks; i++)

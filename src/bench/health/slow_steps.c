@@ -1,6 +1,6 @@
 /* Slow steps. */
 #include "bench/health/slow_steps.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/health/statistics.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +24,7 @@ static double busy_seconds(const look *l, int64_t step, int rank)
 /* Returns the means over the timed steps, [ranks + 1]; owned by the caller. */
 static double *mean_busy_seconds(const look *l, int64_t first, int64_t completed)
 {
-    double *mean = calloc((size_t)l->ranks + 1, sizeof *mean);
-    if (!mean) FAIL("no memory for the times of %d ranks", l->ranks);
+    double *mean = allocate(l->ranks + 1, sizeof *mean, "the times of ranks");
     for (int64_t s = first; s < completed; s++)
         for (int i = 0; i <= l->ranks; i++) mean[i] += busy_seconds(l, s, i) / (double)(completed - first);
     return mean;

@@ -1,6 +1,6 @@
 /* Of step times. */
 #include "bench/health/statistics.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,7 @@ double quantile(const double *sorted, int64_t n, double q)
 double median_of(const double *x, int64_t n)
 {
     if (n < 1) return NAN;
-    double *sorted = malloc((size_t)n * sizeof *sorted);
-    if (!sorted) FAIL("no memory to sort %lld step times", (long long)n);
+    double *sorted = allocate(n, sizeof *sorted, "sorting step times");
     memcpy(sorted, x, (size_t)n * sizeof *sorted);
     sort_numbers(sorted, n);
     double median = 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);

@@ -1,9 +1,8 @@
 /* Ranks of a stage run the same operations on equal shares, so their arenas are laid out alike; what is gathered from
  * window to window relies on that, so it is compared. */
 #include "bench/launch/window.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/world.h"
-#include <stdlib.h>
 
 typedef struct {
     uint64_t bytes, places;
@@ -11,10 +10,9 @@ typedef struct {
 
 static share *gathered(share own)
 {
-    size_t ranks = (size_t)world_ranks();
-    share *at_first = world_gather(&own, sizeof own), *all = at_first ? at_first : calloc(ranks, sizeof *all);
-    if (!all) FAIL("no memory for the shares of %zu ranks", ranks);
-    world_broadcast(all, ranks * sizeof *all, 0);
+    share *at_first = world_gather(&own, sizeof own);
+    share *all = at_first ? at_first : allocate(world_ranks(), sizeof *all, "the shares of ranks");
+    world_broadcast(all, (size_t)world_ranks() * sizeof *all, 0);
     return all;
 }
 

@@ -1,10 +1,9 @@
 /* Ranks of a case on paper. */
 #include "bench/paper/paper.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/launch/case_machine.h"
 #include "plan/model/chunks.h"
 #include "plan/schedule/schedule.h"
-#include <stdlib.h>
 
 /* Ranks of one stage. */
 static int stage_ranks(const bench_case *c) { return c->layout.ranks / c->layout.degree[AXIS_PIPELINE]; }
@@ -45,8 +44,7 @@ static void count_model_flops(paper_stage *s, const bench_case *c, int at)
 paper paper_open(const bench_case *c)
 {
     paper p = { .stages = c->layout.degree[AXIS_PIPELINE] };
-    p.stage = calloc((size_t)p.stages, sizeof *p.stage);
-    if (!p.stage) FAIL("no memory for %d stages on paper", p.stages);
+    p.stage = allocate(p.stages, sizeof *p.stage, "stages on paper");
     for (int i = 0; i < p.stages; i++) {
         paper_stage *s = &p.stage[i];
         s->rank = i * stage_ranks(c);

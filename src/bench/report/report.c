@@ -1,6 +1,6 @@
 /* The report, read like HPL's, as a sink: which lines are said when. The other files of this folder have their words.
  */
-#include "base/fail.h"
+#include "base/memory.h"
 #include "bench/facts/sink.h"
 #include "bench/report/case_lines.h"
 #include "bench/report/check_lines.h"
@@ -9,7 +9,6 @@
 #include "bench/report/step_lines.h"
 #include "bench/report/summary.h"
 #include "bench/report/verdict_lines.h"
-#include <stdlib.h>
 
 typedef struct {
     bool verbose;
@@ -20,8 +19,7 @@ typedef struct {
 
 static bool report_open(void **state, const run_source *run, char *reason, size_t length)
 {
-    report *t = calloc(1, sizeof *t + (size_t)run->deck->cases * sizeof t->row[0]);
-    if (!t) FAIL("no memory for %lld lines of the summary", (long long)run->deck->cases);
+    report *t = allocate(1, sizeof *t + (size_t)run->deck->cases * sizeof t->row[0], "lines of the summary");
     t->verbose = run->verbose;
     t->progress = (progress){ .deck = run->deck, .terminal = run->terminal };
     *state = t;
