@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "base/say.h"
 #include "machine/op/fabric.h"
-#include "machine/queue/kind.h"
 #include "machine/watch/watch.h"
 #include <malloc.h>
 #include <mpi.h>
@@ -97,7 +96,6 @@ static void nodes_meet(void)
  * from what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
 void world_start(int *argc, char ***argv)
 {
-    machine_environment();
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
     mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK);
     int provided, length;

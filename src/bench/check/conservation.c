@@ -2,7 +2,7 @@
 #include "bench/check/conservation.h"
 #include "base/fail.h"
 #include "bench/check/replicas.h"
-#include "machine/prove/shadow.h"
+#include "machine/op/limits.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <stdlib.h>

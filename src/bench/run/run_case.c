@@ -12,8 +12,8 @@
 #include "bench/run/gather_case.h"
 #include "bench/run/soak.h"
 #include "bench/run/window.h"
+#include "machine/op/limits.h"
 #include "machine/prove/delivery.h"
-#include "machine/prove/shadow.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <math.h>

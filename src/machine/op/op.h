@@ -58,7 +58,7 @@ watch_event op_event(op_kind kind, const origin *at);
 
 /* ---- what one of each kind is: one rule a kind, folded by fillers, tally and shadow ---- */
 
-/* How far a machine's results may be from the host's (shadow_limits.c): |x - reference| <= roundings units in the last
+/* How far a machine's results may be from the host's (limits.h): |x - reference| <= roundings units in the last
  * place of the larger + absolute x largest |reference| of the tensor; exact: no difference at all. */
 typedef struct {
     bool exact;
@@ -67,9 +67,6 @@ typedef struct {
 
 /* Of one operand of an operation whose operands lie in host memory, or nowhere. */
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
-op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_of_embedding_backward,
-    limit_of_column_sums, limit_of_rows, limit_of_norm_backward, limit_of_attention_forward,
-    limit_of_attention_backward, limit_of_scalars, limit_of_doubles, limit_of_signed_sums;
 
 /* Of an output that encode_op makes codes of: they take its place, an updated one is then only read; or they are made
  * beside it. */

@@ -1,7 +1,7 @@
 /* The rules of all kinds of operations. The shadow compares a sample of a large operation: one batch row and the query
  * heads of one key head of attention; some positions of what is computed row by row; some elements of the rest.
  * Products have a check of their own (machine/prove/shadow.h). */
-#include "machine/op/op.h"
+#include "machine/op/limits.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -96,7 +96,7 @@ const op_rule op_rules[OP_KINDS] = {
                           .sample = { { 'f', COLUMNS } } },
     [OP_GELU_BACKWARD] = { .operand = { READS("x", "*f"), READS("bias", "f"), READS("d_out", "*f"), ENCODED("dx", "*f"),
                                         BY_CALLER("bias_gradient", "f"), CODES_OF_COLUMNS },
-                           .limit = limit_of_column_sums,
+                           .limit = limit_of_gelu_backward,
                            .sample = { { 'f', COLUMNS } } },
     [OP_COLUMN_SUMS] = { .operand = { READS("x", "*n"), BY_CALLER("sums", "*n") },
                          .limit = limit_of_column_sums,

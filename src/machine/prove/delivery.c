@@ -2,6 +2,7 @@
 #include "machine/prove/delivery.h"
 #include "base/fail.h"
 #include "base/random.h"
+#include "machine/op/limits.h"
 #include "machine/queue/machine_state.h"
 #include "machine/world.h"
 #include <math.h>

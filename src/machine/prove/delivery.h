@@ -14,7 +14,3 @@ void delivery_judge_sums(machine *m);
  * NULL on a rank that takes no part; else it is synchronized. Collective over the world; the same result on all ranks.
  */
 delivery_report delivery_judge(machine *m);
-
-/* How far a sum over ranks may be from the sum in double: `ranks` parts of that type, the result, and the sum of the
- * parts' magnitudes (shadow_limits.c). */
-double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes);

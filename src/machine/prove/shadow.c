@@ -158,6 +158,13 @@ static double largest_of(const tensor *t)
     return largest;
 }
 
+shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
+{
+    op_limit *limit = op_rules[o->kind].limit;
+    bool itself = !home->cuda && !home->part;
+    return limit && !itself ? limit(o, home, which) : (shadow_limit){ .exact = true };
+}
+
 /* Error in units of what is allowed; infinite where nothing is. */
 static double ratio_of(element x, element want, shadow_limit limit, double largest)
 {

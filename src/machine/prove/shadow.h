@@ -53,7 +53,7 @@ typedef struct {
 } checked_product;
 
 /* A comparison is a row of C in one block; of a C whose columns have no gaps, a column in 256 rows. worst: the largest
- * |C x - A (B x)|, in units of the root of the sum of b^2 over the block's row (signed_sum_limit). */
+ * |C x - A (B x)|, in units of the root of the sum of b^2 over the block's row (signed_sum_limit of limits.h). */
 typedef struct {
     int64_t comparisons;
     double worst;
@@ -63,12 +63,3 @@ typedef struct {
 void *product_before(const op *o, tensor_reader *read, void *from);
 /* Compares. The signs are drawn here, after C is complete; A and B are still as they were multiplied. */
 product_finding product_compare(const checked_product *p);
-
-/* Returns how large a sum of errors with random signs may be among so many comparisons of all ranks, in units of the
- * root of the sum of b^2, where b bounds an error: sqrt(2 ln(2 comparisons / 1e-6)). Derivation: the signs are
- * independent of each other and of the errors, so by Hoeffding's inequality (1963, theorem 2) the probability that the
- * sum exceeds t is at most 2 exp(-t^2 / (2 sum of b^2)). With this t it is at most 1e-6 / comparisons: one false alarm
- * in a million runs. For a product b is half a unit in the last place of an element, which is rounded once, plus
- * `absolute` of limit_of_product times C's largest value, for how the terms are added. Rounding in double adds less
- * than 2^-20 of b. */
-double signed_sum_limit(double comparisons);

@@ -72,8 +72,8 @@ typedef struct {
     char throttle_reasons[96];
 } machine_device;
 
-/* The first statement of a program, and of world_start: sets what the machines' libraries read of the environment,
- * before there are threads. */
+/* The first statement of a program: sets what the machines' libraries read of the environment, before there are
+ * threads. */
 void machine_environment(void);
 /* Does the environment suit machines of that kind on several ranks? If not, why: a clause. */
 bool machine_suits(machine_kind kind, char *why, size_t length);

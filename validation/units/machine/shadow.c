@@ -1,6 +1,7 @@
 /* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes. */
 #include "machine/prove/shadow.h"
 #include "bench/check/replay.h"
+#include "machine/op/limits.h"
 #include "units/machine/operations/operations.h"
 #include <string.h>
 #include <unistd.h>

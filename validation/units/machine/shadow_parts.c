@@ -1,6 +1,7 @@
 /* What the sampled shadow takes: one of every name, kind and phase that a step submits, any of them, and parts that are
  * right where the operation is and wrong where it is wrong. */
 #include "base/fp8.h"
+#include "machine/op/limits.h"
 #include "machine/op/op.h"
 #include "machine/prove/op_file.h"
 #include "machine/prove/shadow.h"

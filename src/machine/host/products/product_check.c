@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "machine/host/codes.h"
 #include "machine/host/row.h"
+#include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
 #include "machine/watch/watch.h"
 #include <math.h>
