@@ -1,6 +1,7 @@
 /* Measuring and building. */
 #include "train/measure.h"
 #include "base/fail.h"
+#include "machine/prove/prove.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,16 +42,15 @@ static measure measure_trainer(const bench_case *c, mesh *m, const trainer_optio
     machine_options options = o->machine;
     trainer t;
     options.on_paper = true;
-    options.shadow = SHADOW_OFF;
     mesh_restart(m);
     arena_open(&r.arena, NULL, 0);
     machine *paper = machine_open(&options);
-    machine_plant(paper, &o->fault);
+    prove_plant(paper, &o->fault);
     trainer_open(&t, c, m, paper, &r.arena);
     trainer_initialize(&t);
     measure_steps(&r, &t);
     measure_queues(&r, paper);
-    machine_fault_found(paper, &r.fault);
+    prove_fault_found(paper, &r.fault);
     r.hazards = *machine_hazards(paper);
     r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);
@@ -131,7 +131,7 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     machine *on = machine_open(&options);
     machine_tune(on, &r->prepared, memory, bytes);
     machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, bytes);
-    machine_plant(on, &o->fault);
+    prove_plant(on, &o->fault);
     mesh_restart(m);
     trainer_open(t, c, m, on, &a);
     for (int i = 0; i < machine_queues(on); i++) {

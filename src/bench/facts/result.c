@@ -259,8 +259,8 @@ void result_add_machine(case_result *r, const machine *m, shadow_report *seen)
     const hazard_report *h = machine_hazards(m);
     if (h->count && !r->hazards) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
     r->hazards += h->count;
-    r->faults += machine_faults(m);
-    if (machine_shadowed(m)) add_shadow(seen, machine_shadowed(m));
+    r->faults += prove_faults(m);
+    if (prove_shadowed(m)) add_shadow(seen, prove_shadowed(m));
 }
 
 static void add_reason(char list[CASE_REASONS][REASON_LENGTH], int *count, const char *format, va_list arguments)

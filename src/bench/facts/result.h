@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "bench/health/samples.h"
 #include "bench/launch/placement.h"
-#include "machine/queue/machine.h"
+#include "machine/prove/prove.h"
 #include "plan/bench_case.h"
 
 typedef struct {

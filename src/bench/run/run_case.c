@@ -13,7 +13,7 @@
 #include "bench/run/soak.h"
 #include "bench/run/window.h"
 #include "machine/op/limits.h"
-#include "machine/prove/delivery.h"
+#include "machine/prove/prove.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <math.h>
@@ -116,8 +116,8 @@ static void replay_at_full_shape(case_result *r, trainer *t)
 {
     double begin = clock_seconds();
     watch_doing("the replay of timed steps", -1);
-    machine_shadow(t->machine, SHADOW_SAMPLED);
-    machine_prove_transfers(t->machine, DELIVERY_FIRST, NULL);
+    prove_shadow(t->machine, SHADOW_SAMPLED);
+    prove_transfers(t->machine, DELIVERY_FIRST, NULL);
     for (int i = 0; i < (r->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
     r->replay_seconds = clock_seconds() - begin;
@@ -125,7 +125,7 @@ static void replay_at_full_shape(case_result *r, trainer *t)
 
 static void name_files(machine_options *on, const bench_case *c, const char *part)
 {
-    snprintf(on->shadow_files, sizeof on->shadow_files, "case%d-%s", c->number, part);
+    snprintf(on->name, sizeof on->name, "case%d-%s", c->number, part);
 }
 
 /* The ranks that take part, as a part of the world. */
@@ -172,7 +172,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
         if (c->check == CHECK_FULL && !r->stopped) replay_at_full_shape(r, t);
         result_add_machine(r, t->machine, &r->replay);
     }
-    r->replay_delivery = delivery_judge(t ? t->machine : NULL);
+    r->replay_delivery = prove_judge_transfers(t ? t->machine : NULL);
     fault_struck(c, t ? t->machine : NULL, r->struck);
     gather_case(r, t, o.machine.kind);
     world_release(name);

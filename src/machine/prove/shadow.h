@@ -1,9 +1,27 @@
 /* Shadow: computing operations of a machine run once more by the host, on copies of their operands, and compared. It
  * synchronizes before and after every one of them; transfers pass. */
 #pragma once
-#include "machine/op/op.h"
 #include "machine/prove/op_file.h"
-#include "machine/queue/kind.h"
+
+/* Which operations are compared with the host. FULL: every operation runs once more. SAMPLED:
+ * in each step one operation of every name, kind and phase, and of that a part (shadow_part.c), at full
+ * shape: the first in the first step; later one that is drawn from the step's number among as many as the step before
+ * had. Also, in the first step, the first matrix product of every form, the whole of it. */
+typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
+/* What the shadow found. */
+typedef struct {
+    int64_t operations, elements; /* compared */
+    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
+    char first_left_out[200];
+    double worst;
+    char worst_operation[200]; /* largest error in units of its tolerance */
+    int64_t failed;
+    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
+    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
+    int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
+    double worst_comparison;        /* signed_sum_limit says how large it may be */
+    char worst_product[200];
+} shadow_report;
 
 typedef struct shadow shadow;
 /* home: the machine that is shadowed. files: "check-3", the middle of the names of mismatches' files; empty: none is

@@ -65,6 +65,13 @@ void tally_submit(tally *t, const op *o)
     x->bytes += op_rules[o->kind].passes ? sent_bytes(o) : fmax(sent_bytes(o), bytes - sent_bytes(o));
 }
 
+size_t tally_sum_bytes(const op *o)
+{
+    size_t bytes = tensor_span(&o->operand[0].tensor);
+    bool adds = o->kind == OP_REDUCE_SCATTER || o->kind == OP_ALL_REDUCE;
+    return adds ? 2 * ((bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT) : 0;
+}
+
 int64_t tally_operations(const tally *t)
 {
     int64_t count = 0;
