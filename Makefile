@@ -317,7 +317,7 @@ $(BUILD)/shims/%.so: validation/%.c $(BUILD)/flags
 
 # Fuzzers of the deck's parser and of the reader of --replay's files, with clang's libFuzzer and sanitizers.
 FUZZED := $(filter src/plan/%,$(ALL_C)) $(addprefix src/machine/op/,op_rules.c limits.c tensor.c) \
-          src/machine/prove/op_file.c src/machine/watch/state.c \
+          src/machine/prove/op_file.c src/machine/op/activity.c \
           $(filter-out %/processor.c,$(filter src/base/%,$(ALL_C)))
 build/fuzz/fuzz_%: validation/fuzz/%.c $(FUZZED) $(shell find src/base src/plan src/machine -name "*.h")
 	@mkdir -p $(@D); echo '  fuzzer  $<'

@@ -12,6 +12,7 @@
 #include "bench/run/gather_case.h"
 #include "bench/run/soak.h"
 #include "bench/run/window.h"
+#include "machine/op/activity.h"
 #include "machine/op/limits.h"
 #include "machine/prove/prove.h"
 #include "machine/watch/watch.h"
@@ -85,7 +86,7 @@ static void train(case_result *r, trainer *t, int part, const run_state *in)
         if (step == warmup && read < step) finish_step(r, t, read++, &before, in);
         if (step == warmup) tally_begin(machine_tally(t->machine)), sampler_begin(r->sampler);
         if (step == warmup && soak_begin(r)) machine_keep_steps(t->machine, r->total);
-        watch_doing("step", step);
+        activity_doing("step", step);
         trainer_step(t);
         if (step == warmup) r->window[0] = machine_device_of(t->kind);
         if (read < step) finish_step(r, t, read++, &before, in);
@@ -115,7 +116,7 @@ static void take_from_trainer(case_result *r, trainer *t)
 static void replay_at_full_shape(case_result *r, trainer *t)
 {
     double begin = clock_seconds();
-    watch_doing("the replay of timed steps", -1);
+    activity_doing("the replay of timed steps", -1);
     prove_shadow(t->machine, SHADOW_SAMPLED);
     prove_transfers(t->machine, DELIVERY_FIRST, NULL);
     for (int i = 0; i < (r->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
@@ -151,7 +152,7 @@ static void timed_steps(const bench_case *c, const measure *share, case_result *
     trainer own, *t = m.takes_part ? &own : NULL;
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
-    watch_doing("building the case", -1);
+    activity_doing("building the case", -1);
     if (t) {
         trainer_build(t, c, &m, &o, share);
         trainer_initialize(t);
@@ -244,7 +245,7 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     snprintf(reason, REASON_LENGTH, "%s", c->skipped);
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
-    watch_doing("measuring the case on paper", -1);
+    activity_doing("measuring the case on paper", -1);
     if (m.takes_part) *share = measure_case(c, &m, &o);
     window_agree(c, share);
     bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
@@ -280,10 +281,10 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     r->placement = placement_here(&c->layout);
     r->load = in->load;
     sinks_case_begins(&in->told, c);
-    watch_doing("the check's references", -1);
+    activity_doing("the check's references", -1);
     if (checks) check_open(&k, c);
     double prepared = clock_seconds() - begin;
-    watch_doing("the check", -1);
+    activity_doing("the check", -1);
     if (checks && goes_on(r, in)) r->check = check_run(&k, &on_check, r);
     if (checks) check_close(&k);
     if (r->check.done) r->check.seconds += prepared;

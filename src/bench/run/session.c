@@ -7,6 +7,7 @@
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/run/run_case.h"
+#include "machine/op/activity.h"
 #include "machine/watch/nodes.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
@@ -50,7 +51,7 @@ static void run_one(const bench_case *c, case_result *r, const run_state *in, in
     if (can) *stopped = r->stopped;
     accept_case(r);
     measure_free(&share);
-    watch_doing("writing the record", -1);
+    activity_doing("writing the record", -1);
     sinks_case_ends(&in->told, r);
 }
 
@@ -142,7 +143,7 @@ int session_run(const session *s, const deck *d)
     preloaded_complaint(run.libraries, in.preloaded);
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
-    watch_doing("opening the record", -1);
+    activity_doing("opening the record", -1);
     bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);
     world_barrier();
     if (world_all(opened)) {
@@ -150,7 +151,7 @@ int session_run(const session *s, const deck *d)
         bool files = open_nodes(&place, folder);
         sinks_run_begins(&in.told, &run);
         final_counts n = run_cases(d, &in, run.strict);
-        watch_doing("writing the record", -1);
+        activity_doing("writing the record", -1);
         watch_leaves(NULL);
         sinks_run_ends(&in.told, &run, &n);
         if (files) close_nodes(folder);

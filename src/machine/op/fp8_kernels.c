@@ -8,11 +8,6 @@ tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n)
     return groups ? tensor_3d(NULL, type, groups, n, padded) : tensor_2d(NULL, type, n, padded);
 }
 
-tensor fp8_scale_tensor(tensor codes)
-{
-    return is_fp8(codes) && codes.scale ? tensor_1d(codes.scale, F32, FP8_FACTORS) : tensor_none();
-}
-
 static bool in_sixteens(int64_t n) { return n % FP8_ALIGNMENT == 0; }
 
 /* What cuBLASLt asks of FP8 on Hopper, of [m, k] and [k, n], or such of groups. */

@@ -124,8 +124,6 @@ op encode_rotated_op(op o, tensor whole, encoding to);
 op transpose_op(tensor out, tensor x);
 /* groups 0: [n, padded m]; else [groups, n, padded m]. No data. */
 tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n);
-/* What codes were multiplied by, [FP8_FACTORS] F32, as an operand; absent of what is no FP8. */
-tensor fp8_scale_tensor(tensor codes);
 
 /* sums F32 [n] or [groups, n] without gaps (+)= sums of columns of x, whose rows are as many for each group, one group
  * after another: the gradient of what was added to all rows of a group. */

@@ -1,9 +1,9 @@
 /* Operations are values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them, submit.h
  * has them run; op_rules.c says what one of each kind is. */
 #pragma once
+#include "machine/op/activity.h"
 #include "machine/op/args.h"
 #include "machine/op/tensor.h"
-#include "machine/watch/state.h"
 
 /* WRITE: every element is written, none is read. UPDATE: read and written. */
 typedef enum { READ, WRITE, UPDATE } access_mode;
@@ -53,8 +53,8 @@ double op_bytes(const op *o);
 enum { OP_TEXT = 200 };
 const char *op_describe(const op *o, char *text, size_t length);
 
-/* For machine/watch/watch.h, without group and size. */
-watch_event op_event(op_kind kind, const origin *at);
+/* The operation as an activity, without group and size. */
+activity op_activity(op_kind kind, const origin *at);
 
 /* ---- what one of each kind is: one rule a kind, folded by fillers, tally and shadow ---- */
 

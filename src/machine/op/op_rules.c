@@ -216,11 +216,11 @@ const char *op_describe(const op *o, char *text, size_t length)
     return text;
 }
 
-watch_event op_event(op_kind kind, const origin *at)
+activity op_activity(op_kind kind, const origin *at)
 {
-    watch_event e = { .step = at->step, .microbatch = (int32_t)at->microbatch, .layer = at->layer };
-    watch_text(e.kind, sizeof e.kind, op_kind_name(kind));
-    watch_text(e.name, sizeof e.name, at->name);
-    watch_text(e.phase, sizeof e.phase, phase_name(at->phase));
+    activity e = { .step = at->step, .microbatch = (int32_t)at->microbatch, .layer = at->layer };
+    activity_text(e.kind, sizeof e.kind, op_kind_name(kind));
+    activity_text(e.name, sizeof e.name, at->name);
+    activity_text(e.phase, sizeof e.phase, phase_name(at->phase));
     return e;
 }

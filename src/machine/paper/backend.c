@@ -2,7 +2,7 @@
 #include "machine/queue/backend.h"
 #include "base/arena.h"
 #include "base/fail.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -90,7 +90,7 @@ static void submit(void *state, const submission *s)
     if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
     if (p->kind->tune) note(&p->noted, s->op);
     if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.places, s->op);
-    watch_progress();
+    activity_progress();
 }
 
 static preparation prepared(void *state)

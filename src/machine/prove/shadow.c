@@ -2,8 +2,8 @@
 #include "machine/prove/shadow.h"
 #include "base/fail.h"
 #include "base/random.h"
+#include "machine/op/activity.h"
 #include "machine/queue/backend.h"
-#include "machine/watch/watch.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -120,7 +120,7 @@ static void run_on_host(const op *o)
     void *scratch = host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
     host->compute(o, scratch);
     host->give_back(scratch);
-    watch_progress();
+    activity_progress();
 }
 
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)

@@ -1,8 +1,8 @@
 /* The dispatcher: every operation passes here once, on its way to a backend. It is numbered, counted and checked for
  * hazards, and given to the machine's prover if there is one. */
 #include "base/clock.h"
+#include "machine/op/activity.h"
 #include "machine/queue/machine_state.h"
-#include "machine/watch/watch.h"
 
 /* Whatever the queue runs next comes after m anyway. */
 static bool already_ordered(const queue *q, mark m)
@@ -52,7 +52,7 @@ void submit_number(op *o)
     if (!op_is_transfer(o->kind)) return;
     struct group *g = o->args.fabric.group;
     o->args.fabric.sequence = g->sequence++;
-    o->args.fabric.era = watch_era();
+    o->args.fabric.era = activity_era();
 }
 
 mark submit_run(queue *q, const op *o)

@@ -4,9 +4,9 @@
 #include "base/random.h"
 #include "machine/host/codes.h"
 #include "machine/host/row.h"
+#include "machine/op/activity.h"
 #include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
-#include "machine/watch/watch.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -159,7 +159,7 @@ static void run_matrix(const panel_work *w, const matrix *m)
         m->read(m->from, buffer, part);
         part.data = buffer;
         run_slab(w, &part, turned ? 0 : first, turned ? first : 0, turned);
-        watch_progress();
+        activity_progress();
     }
     free(buffer);
 }
