@@ -151,12 +151,13 @@ NVCC_FLAGS := -std=c++17 -O3 --fmad=false $(if $(filter 1,$(WERROR)),-Werror all
 
 # Variants are whole files: cuda_absent.c stands in for all others of machine/cuda/, cudnn_absent.c for cudnn*.c; one
 # oneDNN interface.
-ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
+ONEDNNS := $(wildcard src/machine/host/products/onednn_v*.c)
+ONEDNN  := $(filter %/onednn_v$(ONEDNN_MAJOR).c,$(ONEDNNS))
 ALL_C   := $(sort $(shell find src -name "*.c"))
 CUDNN   := $(wildcard src/machine/cuda/cudnn/*.c)
 ABSENT  := $(if $(NVCC),%/cuda_absent.c $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),\
              $(filter-out %/cuda_absent.c,$(filter src/machine/cuda/%,$(ALL_C))))
-SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcard $(ONEDNN))
+SOURCES := $(filter-out $(ABSENT) $(ONEDNNS),$(ALL_C)) $(ONEDNN)
 KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
@@ -245,7 +246,7 @@ endef
 
 found: # says what this build uses, or stops
 	$(if $(MISSING),$(error $(NEEDS)))
-	$(if $(wildcard $(ONEDNN))$(if $(wildcard src/machine/host/onednn_v*),,none yet),,$(error $(ONEDNN) is not written))
+	$(if $(ONEDNN),,$(error onednn_v$(ONEDNN_MAJOR).c is not written))
 	@printf '%-8s%s\n' MPI '$(MPI_NAME)' HDF5 '$(call version,hdf5)' oneDNN '$(call version,onednn)' \
 	  CUDA '$(if $(NVCC),$(NVCC_SAYS) for $(CUDA_ARCH)$(if $(HAS_CUDNN),$(,) cuDNN),none$(,) builds without it)' \
 	  builds './$(PROGRAM) for $(MARCH) in $(BUILD)$(if $(filter 1,$(DEBUG)), with sanitizers)'

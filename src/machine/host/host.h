@@ -1,6 +1,6 @@
-/* The host machine: queues of operations run on this rank's cores. Its kernels are plain C, OpenMP, oneDNN for
- * products: one function host_NAME per operation kind; scratch is the queue's, at least host_scratch_of(o) long and
- * 64-byte aligned. */
+/* host/: the host machine, whose queues run on this rank's cores; its kernels lie in the folders below. A kernel is a
+ * function host_NAME for each kind of operation, in plain C with OpenMP, products by oneDNN. Scratch is the queue's, at
+ * least host_scratch_of(o) long and 64-byte aligned. */
 #pragma once
 #include "machine/queue/backend.h"
 

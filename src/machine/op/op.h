@@ -1,4 +1,5 @@
-/* Operations are values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them, submit.h
+/* op/: operations, the tensors and groups they work on, and what can be said of them without a machine. Operations are
+ * values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them, submit.h
  * has them run; op_rules.c says what one of each kind is. */
 #pragma once
 #include "machine/op/activity.h"

@@ -1,4 +1,4 @@
-/* The machine on paper: it stands for one of another kind, notes what that one would need, and runs nothing. */
+/* paper/: the machine on paper. It stands for one of another kind, notes what that one would need, and runs nothing. */
 #include "machine/queue/backend.h"
 #include "base/arena.h"
 #include "base/fail.h"

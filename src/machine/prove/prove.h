@@ -1,6 +1,6 @@
-/* Proving a machine's operations, beside the dispatcher: operations are compared with the host (shadow.h), transfers
- * are proven right (delivery.h), faults are planted that a check must find (fault.h). A machine of which nothing of
- * this is asked runs its operations as they are submitted. */
+/* prove/: a machine's operations are proven, beside the dispatcher: operations are compared with the host (shadow.h),
+ * transfers are proven right (delivery.h), faults are planted that a check must find (fault.h). A machine of which
+ * nothing of this is asked runs its operations as they are submitted. */
 #pragma once
 #include "machine/prove/delivery.h"
 #include "machine/prove/fault.h"

@@ -1,4 +1,5 @@
-/* A machine runs operations that are submitted to its queues, in order, and wait for marks of other queues. The trainer
+/* queue/: machines, their queues, and the way of an operation through them: checked, counted, handed to a backend. A
+ * machine runs operations that are submitted to its queues, in order, and wait for marks of other queues. The trainer
  * only submits; who runs them is a backend. None of these calls is collective. */
 #pragma once
 #include "base/arena.h"

@@ -1,7 +1,7 @@
-/* Whether the run goes on. In every rank a thread looks, from before MPI starts until after it has ended, without MPI.
- * Each rank publishes its activity (machine/op/activity.h) where all ranks of its node can read it. When no rank has
- * completed anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the one that is
- * behind is named, and every rank ends with status 86. */
+/* watch/: whether the run goes on. In every rank a thread looks, from before MPI starts until after it has ended,
+ * without MPI. Each rank publishes its activity (machine/op/activity.h) where all ranks of its node can read it. When
+ * no rank has completed anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the
+ * one that is behind is named, and every rank ends with status 86. */
 #pragma once
 #include "machine/watch/state.h"
 

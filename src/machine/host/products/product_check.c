@@ -2,8 +2,8 @@
  * each thread takes panels of rows. */
 #include "base/fail.h"
 #include "base/random.h"
-#include "machine/host/codes.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/codes.h"
+#include "machine/host/rows/row.h"
 #include "machine/op/activity.h"
 #include "machine/op/limits.h"
 #include "machine/prove/shadow.h"

@@ -1,5 +1,5 @@
 /* Building a product with oneDNN 2. */
-#include "machine/host/onednn_product.h"
+#include "machine/host/products/onednn_product.h"
 #include <string.h>
 
 static dnnl_status_t add_before_rounding(dnnl_post_ops_t after) { return dnnl_post_ops_append_sum(after, 1.0f); }

@@ -1,5 +1,5 @@
 /* What the versions of the library share in building a product. */
-#include "machine/host/onednn_product.h"
+#include "machine/host/products/onednn_product.h"
 #include "base/fail.h"
 
 void product_check(dnnl_status_t status, const char *call)

@@ -1,5 +1,5 @@
 /* Building a product with oneDNN 3. */
-#include "machine/host/onednn_product.h"
+#include "machine/host/products/onednn_product.h"
 
 static dnnl_status_t add_before_rounding(dnnl_post_ops_t after)
 {

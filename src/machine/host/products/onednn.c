@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/key_table.h"
 #include "machine/host/host.h"
-#include "machine/host/onednn_product.h"
+#include "machine/host/products/onednn_product.h"
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
