@@ -38,7 +38,7 @@ static void measure_queues(measure *r, machine *paper)
 
 static measure measure_trainer(const bench_case *c, mesh *m, const trainer_options *o)
 {
-    measure r = { .fault = o->fault };
+    measure r = { 0 };
     machine_options options = o->machine;
     trainer t;
     options.on_paper = true;
@@ -50,7 +50,7 @@ static measure measure_trainer(const bench_case *c, mesh *m, const trainer_optio
     trainer_initialize(&t);
     measure_steps(&r, &t);
     measure_queues(&r, paper);
-    prove_fault_found(paper, &r.fault);
+    r.fault = prove_planted(paper);
     r.hazards = *machine_hazards(paper);
     r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);

@@ -33,8 +33,8 @@ typedef struct group {
     int handle;       /* communicator of machine/world.h; unused if size is 1 */
     int handle_first, handle_step; /* member i is its rank handle_first + i handle_step */
     fabric_channel channel;
-    uint64_t sequence;      /* transfers submitted so far */
-    uint64_t step_sequence; /* of them before this step */
+    uint64_t sequence;            /* transfers submitted so far */
+    uint64_t step, step_sequence; /* the last step with a transfer, and those before it (machine/prove/fault.c) */
 } group;
 
 /* The ranks first, first + stride, ... of the world, own one `rank`; the members are all ranks of the communicator. */

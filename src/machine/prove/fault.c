@@ -1,6 +1,5 @@
 /* Faults that a deck plants: which operation is struck, and what is done to it. */
 #include "machine/prove/fault.h"
-#include "base/fail.h"
 #include "machine/queue/machine_state.h"
 #include <string.h>
 
@@ -12,19 +11,10 @@ static bool hits_group(const fault *f, const fabric_args *a)
            g->first == f->transfer_first && a->sequence - g->step_sequence == f->transfer_sequence;
 }
 
-static void know_group(planting *p, const fabric_args *a)
-{
-    for (int i = 0; i < p->groups; i++)
-        if (p->group[i] == a->group) return;
-    if (p->groups == FAULT_GROUPS) FAIL("more than %d groups on one machine", FAULT_GROUPS);
-    a->group->step_sequence = a->sequence;
-    p->group[p->groups++] = a->group;
-}
-
 void fault_step(planting *p)
 {
     p->executed = 0;
-    for (int i = 0; i < p->groups; i++) p->group[i]->step_sequence = p->group[i]->sequence;
+    p->steps++;
 }
 
 /* The struck transfer by its group and its number in the step: the other ranks of the group know it by that. */
@@ -36,7 +26,7 @@ static void find_transfer(planting *p, const fabric_args *a)
     f->transfer_channel = (int)a->group->channel;
     f->transfer_first = a->group->first;
     f->transfer_sequence = a->sequence - a->group->step_sequence;
-    f->transfer_known = p->found = true;
+    f->transfer_known = true;
 }
 
 static bool concerns(const planting *p, const machine *m, const op *o)
@@ -49,9 +39,12 @@ static bool is_next(const planting *p, const machine *m)
     return p->executed + 1 == p->fault.nth && m->options.world_rank == p->fault.world_rank;
 }
 
-bool fault_unwaits(const planting *p, const machine *m, const op *o)
+bool fault_leaves_out(planting *p, const machine *m, const op *o, int64_t wait)
 {
-    return p->fault.kind == FAULT_UNWAIT && concerns(p, m, o) && is_next(p, m);
+    bool unwaits = p->fault.kind == FAULT_UNWAIT && concerns(p, m, o) && is_next(p, m);
+    if (!unwaits && wait != p->dropped_wait) return false;
+    p->unwaited = *o;
+    return p->left_out = true;
 }
 
 /* What is done to this operation. Counts it. */
@@ -115,10 +108,12 @@ static bool run_struck(queue *q, op *o, fault_kind kind)
     return false;
 }
 
-void fault_run(planting *p, queue *q, op *o, bool unwaited)
+void fault_run(planting *p, queue *q, op *o)
 {
-    if (op_is_transfer(o->kind)) know_group(p, &o->args.fabric);
+    struct group *g = op_is_transfer(o->kind) ? o->args.fabric.group : NULL;
+    if (g && g->step != p->steps) g->step = p->steps, g->step_sequence = o->args.fabric.sequence;
     fault_kind kind = fault_now(p, q->machine, o);
     bool struck = run_struck(q, o, kind);
-    if (struck || (kind == FAULT_UNWAIT && unwaited)) p->strikes++, p->struck = *o;
+    if (struck || (kind == FAULT_UNWAIT && p->left_out)) p->strikes++, p->struck = *o;
+    p->left_out = false;
 }

@@ -4,7 +4,7 @@
 
 /* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's
  * both ends), found as the transfer of that group and sequence within the step, which the caller learns from
- * prove_fault_found of a machine on paper. */
+ * prove_planted of a machine on paper. */
 typedef struct {
     fault_kind kind;
     op_kind operation;
@@ -16,21 +16,20 @@ typedef struct {
     uint64_t transfer_sequence;           /* within the step, from 0 */
 } fault;
 
-enum { FAULT_GROUPS = 32 };
 /* A fault on its machine, and what came of it. */
 typedef struct {
-    fault fault;
-    bool found;       /* the machine met the transfer and completed `fault` with its name */
-    int64_t executed; /* operations of that kind in this step */
-    struct group *group[FAULT_GROUPS];
-    int groups;
+    fault fault;          /* completed with the transfer's name when the machine met it */
+    int64_t dropped_wait; /* of the step, over all queues; -1: none */
+    uint64_t steps;       /* so far, this one included */
+    int64_t executed;     /* operations of the fault's kind in this step */
+    bool left_out;        /* a wait of the operation at hand */
     int64_t strikes;
-    op struck; /* the last */
+    op struck, unwaited; /* the last ones */
 } planting;
 
-/* A step counts the transfers of each group: from the first that the machine sees of it, or from fault_step. */
+/* A step begins: operations and each group's transfers are counted from here. */
 void fault_step(planting *p);
-/* Returns whether the operation, the next that runs, shall leave out its waits. */
-bool fault_unwaits(const planting *p, const machine *m, const op *o);
-/* Runs the operation, struck if the fault is meant for it. unwaited: a wait was left out before it. */
-void fault_run(planting *p, queue *q, op *o, bool unwaited);
+/* Returns whether the operation, the next that runs, shall leave out this wait. */
+bool fault_leaves_out(planting *p, const machine *m, const op *o, int64_t wait);
+/* Runs the operation, struck if the fault is meant for it. */
+void fault_run(planting *p, queue *q, op *o);

@@ -8,9 +8,6 @@
 typedef struct {
     machine *machine;
     planting planting;
-    int64_t dropped_wait;
-    bool left_out; /* a wait of the operation at hand */
-    op unwaited;
     shadow *shadow;     /* NULL: nothing is shadowed */
     delivery *delivery; /* NULL: transfers are not proven */
 } proving;
@@ -18,9 +15,7 @@ typedef struct {
 static bool leaves_out(void *state, const op *o, int64_t wait)
 {
     proving *p = state;
-    if (wait != p->dropped_wait && !fault_unwaits(&p->planting, p->machine, o)) return false;
-    p->unwaited = *o;
-    return p->left_out = true;
+    return fault_leaves_out(&p->planting, p->machine, o, wait);
 }
 
 static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
@@ -37,9 +32,8 @@ static void run(void *state, queue *q, op *o)
         shadow_before(p->shadow, &asked, read_tensor, p->machine);
     }
     if (p->delivery) delivery_before(p->delivery, q, &asked);
-    fault_run(&p->planting, q, o, p->left_out);
+    fault_run(&p->planting, q, o);
     if (p->delivery) delivery_after(p->delivery, q, &asked);
-    p->left_out = false;
     if (!shadowed) return;
     mark_sync(queue_mark(q));
     shadow_after(p->shadow, &asked, read_tensor, p->machine);
@@ -66,7 +60,7 @@ static proving *proving_of(machine *m)
     if (m->prover) return m->proving;
     proving *p = calloc(1, sizeof *p);
     if (!p) FAIL("no memory to prove operations");
-    *p = (proving){ .machine = m, .dropped_wait = -1 };
+    *p = (proving){ .machine = m, .planting.dropped_wait = -1 };
     m->proving = p;
     m->prover = &table;
     return p;
@@ -93,12 +87,6 @@ void prove_shadow(machine *m, shadow_mode mode)
     shadow_set(p->shadow, mode);
 }
 
-const shadow_report *prove_shadowed(const machine *m)
-{
-    const proving *p = m->proving;
-    return p && p->shadow ? shadow_read(p->shadow) : NULL;
-}
-
 void prove_transfers(machine *m, delivery_mode mode, const tally *step)
 {
     proving *p = proving_of(m);
@@ -106,37 +94,31 @@ void prove_transfers(machine *m, delivery_mode mode, const tally *step)
     p->delivery = delivery_open(m->options.kind, mode, step ? step->sum_bytes : 0);
 }
 
-void prove_judge_sums(machine *m) { delivery_judge_sums(proving_of(m)->delivery, m); }
-
-delivery_report prove_judge_transfers(machine *m)
-{
-    const proving *p = m ? m->proving : NULL;
-    return delivery_judge(p ? p->delivery : NULL, m);
-}
-
 void prove_plant(machine *m, const fault *f)
 {
     if (f->kind != FAULT_NONE || m->prover) proving_of(m)->planting.fault = *f;
 }
 
-int64_t prove_faults(const machine *m)
-{
-    const proving *p = m->proving;
-    return p ? p->planting.strikes : 0;
-}
-
-const op *prove_struck(const machine *m) { return &((const proving *)m->proving)->planting.struck; }
-
-bool prove_fault_found(const machine *m, fault *f)
-{
-    const proving *p = m->proving;
-    if (p && p->planting.found) *f = p->planting.fault;
-    return p && p->planting.found;
-}
-
 void prove_drop_wait(machine *m, int64_t index)
 {
-    if (index >= 0 || m->prover) proving_of(m)->dropped_wait = index;
+    if (index >= 0 || m->prover) proving_of(m)->planting.dropped_wait = index;
 }
 
-const op *prove_unwaited(const machine *m) { return &((const proving *)m->proving)->unwaited; }
+/* ---- what was found ---- */
+
+static const proving *found(const machine *m)
+{
+    static const proving nothing = { NULL };
+    return m && m->proving ? m->proving : &nothing;
+}
+
+const shadow_report *prove_shadowed(const machine *m)
+{
+    return found(m)->shadow ? shadow_read(found(m)->shadow) : NULL;
+}
+void prove_judge_sums(machine *m) { delivery_judge_sums(found(m)->delivery, m); }
+delivery_report prove_judge_transfers(machine *m) { return delivery_judge(found(m)->delivery, m); }
+int64_t prove_faults(const machine *m) { return found(m)->planting.strikes; }
+const op *prove_struck(const machine *m) { return &found(m)->planting.struck; }
+fault prove_planted(const machine *m) { return found(m)->planting.fault; }
+const op *prove_unwaited(const machine *m) { return &found(m)->planting.unwaited; }

@@ -21,8 +21,8 @@ delivery_report prove_judge_transfers(machine *m);
 void prove_plant(machine *m, const fault *f);
 int64_t prove_faults(const machine *m);   /* how often the fault struck, this rank */
 const op *prove_struck(const machine *m); /* the operation that it last struck; valid if it ever did */
-/* Fills what names the transfer if world_rank's nth operation was a transfer in the steps submitted so far. */
-bool prove_fault_found(const machine *m, fault *f);
+/* Returns the planted fault, completed with the transfer it names if the steps submitted so far have it. */
+fault prove_planted(const machine *m);
 
 /* Leaves out the index-th wait that orders something, counted over all queues since the last machine_step (tests); -1:
  * none. */

@@ -125,10 +125,10 @@ static fault known_strike(fault s, const buffers *b)
         prove_plant(paper.m, &s);
         submit_setup(&paper, &x);
         for (int step = 0; step < STEPS; step++) submit_step(&paper, b, step);
-        prove_fault_found(paper.m, &s);
+        s = prove_planted(paper.m);
         floor_close(&paper);
     }
-    for (int i = 0; i < GROUPS; i++) groups[i].g.sequence = groups[i].g.step_sequence = 0;
+    for (int i = 0; i < GROUPS; i++) groups[i].g.sequence = groups[i].g.step = 0;
     world_broadcast(&s, sizeof s, s.world_rank);
     return s;
 }
