@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { LOOK_MILLISECONDS = 50 };
 /* Seconds. FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one is not run, which did
  * not see what happened meanwhile. GRACE: some launchers give the others of one that is gone a second. LEFT: a script
  * that asked may still start a run. TOLD: for the one that speaks. */
@@ -20,10 +22,26 @@ static const double FAR = 10.0;
 /* Seconds in which other nodes hear that the run ends, or each says what it knows, before the first one ends it. */
 static const double OTHERS = 1.5;
 
+watch_process watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
 static struct {
     uint64_t seen;
     double seen_at, looked_at, gone_at, left_at;
 } thread;
+
+void watch_begin_thread(pthread_t *made, void *(*run)(void *))
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(made, NULL, run, NULL)) FAIL("no thread that watches the run");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void watch_rest(void)
+{
+    const struct timespec pause = { 0, LOOK_MILLISECONDS * 1000000L };
+    nanosleep(&pause, NULL);
+}
 
 bool watch_speaks(const board *b, double now)
 {
