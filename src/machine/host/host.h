@@ -13,7 +13,7 @@ void host_compute(const op *o, void *scratch);
 #define HOST_KERNEL(constant, name) void host_##name(const op *o, void *scratch);
 OPS_COMPUTED(HOST_KERNEL)
 
-/* Of the kernels that need scratch. */
+/* Bytes of scratch, for the kernels that need it. */
 size_t host_matmul_scratch(const op *o);
 size_t host_grouped_matmul_scratch(const op *o);
 size_t host_embedding_backward_scratch(const op *o);
@@ -34,7 +34,7 @@ size_t onednn_scratch(const tensor x[3], access_mode how);
 /* Returns whether the library multiplies faster if the rows of the right operand lie a little further apart. */
 bool onednn_reads_slowly(const tensor x[3]);
 
-/* Does this processor multiply BF16 by itself? Where it does not, oneDNN refuses, or is slower than in FP32. */
+/* Returns whether this processor multiplies BF16 by itself. If not, oneDNN refuses, or is slower than in FP32. */
 bool onednn_multiplies_bf16(void);
 /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded. */
 const char *onednn_library(char *text, size_t length);

@@ -33,7 +33,7 @@ static inline tensor fp8_scale_tensor(tensor x)
     return is_fp8(x) && x.scale ? tensor_1d(x.scale, F32, FP8_FACTORS) : tensor_none();
 }
 
-/* Of a product c = a b, of matrices or of groups of them: fp8_kernels.c. */
+/* Needs the formats of a product c = a b, of matrices or of groups of them (fp8_kernels.c). */
 void need_formats(op *o, tensor c, tensor a, tensor b);
 
 /* Rows of numbers a kernel can walk: each row without gaps. */

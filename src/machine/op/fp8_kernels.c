@@ -37,7 +37,7 @@ static bool is_transposed_of(tensor t, int64_t m, int64_t n)
     return is_fp8(t) && m % groups == 0 && same_shape(t, shape) && tensor_contiguous(&t);
 }
 
-/* Of values [m, n], as the last operands. */
+/* Adds codes of values [m, n] as the last operands. */
 static void add_encoding(op *o, int64_t m, int64_t n, encoding to)
 {
     bool by_rows = tensor_present(&to.codes), by_columns = tensor_present(&to.transposed);
@@ -150,7 +150,7 @@ size_t encoded_bytes(const op *o)
     return (tensor_span(&values) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
-/* Of [s, b, heads, d] the first heads, and of each its start (rope_args). */
+/* The first heads of [s, b, heads, d], and the start of each (rope_args). */
 static op copied_for_rotation(op *values, tensor copy)
 {
     tensor whole = values->operand[0].tensor, x = whole;

@@ -117,8 +117,8 @@ shadow_limit limit_of_signed_sums(const op *o, const op_home *home, int which)
     return (shadow_limit){ .absolute = (32 * sqrt(elements_of(&o->operand[0].tensor)) + 16) * 0x1p-53 };
 }
 
-/* Of the step's scalars pow and cos are each machine's own: CUDA's are within 2 units of 2^-52, the host's within 1. 1
- * / (1 - beta^t) multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the
+/* The step's scalars use each machine's own pow and cos: CUDA's are within 2 units of 2^-52, the host's within 1. 1 /
+ * (1 - beta^t) multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the
  * maximum rate, far below the largest scalar. */
 shadow_limit limit_of_scalars(const op *o, const op_home *home, int which)
 {

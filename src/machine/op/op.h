@@ -66,11 +66,10 @@ typedef struct {
     double roundings, absolute;
 } shadow_limit;
 
-/* Of one operand of an operation whose operands lie in host memory, or nowhere. */
+/* The limit of one operand; the operands lie in host memory, or nowhere. */
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
 
-/* Of an output that encode_op makes codes of: they take its place, an updated one is then only read; or they are made
- * beside it. */
+/* Where encode_op puts the codes of an output: in its place, an updated one is then only read; or next to it. */
 typedef enum { ENCODED_NOT, ENCODED_INSTEAD, ENCODED_BESIDE } encoding_rule;
 
 /* name: as kernels.h calls it. axes: a letter for each of the first dimensions, or after a '*' of the last ones;

@@ -19,8 +19,8 @@ static double grouped_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)c->dim[2] * (double)a->dim[2];
 }
 
-/* Of one product of attention: 2 d flops for every pair of query and key that the mask lets through, of the pairs of a
- * position with itself half. */
+/* One product of attention takes 2 d flops for every pair of query and key that the mask lets through; the pairs of a
+ * position with itself count half. */
 static double pairs_flops(const op *o)
 {
     const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;

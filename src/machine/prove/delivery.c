@@ -113,7 +113,7 @@ static uint64_t parcel_key(const op *o, bool sent, const parcel *p)
     return mix64(key ^ (uint64_t)p->number);
 }
 
-/* Of transfers of one kind on one axis; axes that share a row are added up. */
+/* The row of transfers of one kind on one axis; axes that share a row are added up. */
 static int row_of(delivery *d, const op *o)
 {
     const char *axis = o->args.fabric.group->axis;
@@ -228,7 +228,7 @@ static void split(const tensor *x, int64_t i, double pair[2])
     pair[1] = x->type == U64 ? (double)(word >> 32) : fabs(value);
 }
 
-/* Is element i of the result what the parts add up to? */
+/* Returns whether element i of the result is what the parts add up to. */
 static bool agrees(const tensor *x, int64_t i, const double pair[2], const op_home *home, int ranks)
 {
     double value = tensor_value(x, i);
@@ -248,7 +248,7 @@ static void note_difference(delivery_report *r, const kept_sum *s, int64_t i, do
              s->op.args.fabric.group->size, want);
 }
 
-/* Of a scattered sum this rank's part alone counts. */
+/* Compares this rank's part alone if the sum is scattered. */
 static void judge_sum(delivery *d, machine *m, const kept_sum *s)
 {
     const group *g = s->op.args.fabric.group;

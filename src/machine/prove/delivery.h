@@ -6,8 +6,7 @@
 #pragma once
 #include "machine/queue/machine.h"
 
-/* Which transfers are proven. ALL: every one. FIRST: those that move bytes, of each name,
- * group and shape the first. */
+/* The transfers that are proven. ALL: every one. FIRST: the first of each name, group and shape that moves bytes. */
 typedef enum { DELIVERY_ALL, DELIVERY_FIRST } delivery_mode;
 typedef struct {
     int64_t transfers, differing;

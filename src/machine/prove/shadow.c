@@ -94,8 +94,8 @@ static candidate *candidate_of(shadow *s, const op *o)
     return &s->list[s->candidates++];
 }
 
-/* Which of a step's is taken: a function of what it is and of the step, so that all runs take the same ones. A product,
- * which is checked whole, is taken once: in the first step that has it. */
+/* The one of a step's that is taken: a function of what it is and of the step, so that all runs take the same ones. A
+ * product, which is checked whole, is taken once: in the first step that has it. */
 static int64_t chosen(const shadow *s, const candidate *c)
 {
     if (c->product) return c->before ? -1 : 0;

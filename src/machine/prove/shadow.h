@@ -3,10 +3,10 @@
 #pragma once
 #include "machine/prove/op_file.h"
 
-/* Which operations are compared with the host. FULL: every operation runs once more. SAMPLED:
- * in each step one operation of every name, kind and phase, and of that a part (shadow_part.c), at full
- * shape: the first in the first step; later one that is drawn from the step's number among as many as the step before
- * had. Also, in the first step, the first matrix product of every form, the whole of it. */
+/* The operations that are compared with the host. FULL: every operation runs once more. SAMPLED: in each step a part
+ * (shadow_part.c) of one operation of every name, kind and phase, at full shape: the first in the first step; later one
+ * that is drawn from the step's number among as many as the step before had. Also, in the first step, the first matrix
+ * product of every form, the whole of it. */
 typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
 /* What the shadow found. */
 typedef struct {
@@ -30,14 +30,14 @@ shadow *shadow_open(op_home home, const char *files);
 void shadow_set(shadow *s, shadow_mode mode);
 void shadow_step(shadow *s, int64_t step); /* a step begins */
 void shadow_close(shadow *s);
-/* Is it to be shadowed? Asked once for every operation, in order. */
+/* Returns whether it is to be shadowed. Asked once for every operation, in order. */
 bool shadow_wants(shadow *s, const op *o);
 /* Before: all that the operation waits for is complete. After: it is complete itself. */
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from);
 void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from);
 const shadow_report *shadow_read(const shadow *s);
 
-/* Of an operation with operands in host memory, or none. */
+/* The limit of one operand; the operands lie in host memory, or nowhere. */
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which);
 
 /* What the sampled shadow takes of an operation (shadow_part.c): such a part of its operands that the host makes the

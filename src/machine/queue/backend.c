@@ -2,7 +2,7 @@
 #include "machine/queue/backend.h"
 #include "base/fail.h"
 
-/* Of the process, as its devices are. */
+/* Process state, as the devices are. */
 static bool devices_are_shared;
 static machine_room room;
 

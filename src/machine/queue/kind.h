@@ -46,11 +46,11 @@ typedef struct {
 /* The first statement of a program: sets what the machines' libraries read of the environment, before there are
  * threads. */
 void machine_environment(void);
-/* Does the environment suit machines of that kind on several ranks? If not, why: a clause. */
+/* Returns whether the environment suits machines of that kind on several ranks; if not, why: a clause. */
 bool machine_suits(machine_kind kind, char *why, size_t length);
-/* Is it part of this build? One that is not can be opened on paper all the same, where it needs no scratch. */
+/* Returns whether it is part of this build. One that is not can be opened on paper if it needs no scratch. */
 bool machine_built(machine_kind kind);
-/* Can it run here? */
+/* Returns whether it can run here. */
 bool machine_usable(machine_kind kind, char *why, size_t length); /* why not: a clause, if not */
 machine_device machine_device_of(machine_kind kind);              /* this rank's */
 /* Looks at this rank's device, on the first rank of a node at the node, too (machine/sample/sampler.h). */

@@ -45,7 +45,7 @@ void mark_sync(mark m);
  */
 double mark_time(mark m);
 
-/* Who asks for the operations that follow; returns who asked for those before. */
+/* Sets who asks for the operations that follow, and returns who asked for those before. */
 origin machine_origin(machine *m, origin where);
 origin machine_origin_now(const machine *m);
 /* A step begins: executions are counted from here. */

@@ -25,7 +25,7 @@ int tally_axis_of(tally *t, const char *axis)
     return t->axes - 1;
 }
 
-/* Of too many kinds the last row holds the rest. */
+/* The last row holds the rest if there are too many kinds. */
 static tally_transfer *transfer_row(tally *t, const char *axis, op_kind kind)
 {
     char name[TALLY_NAME];

@@ -28,7 +28,8 @@ board *board_alone(void);
 bool board_claim(board *b, int slot, int rank);
 /* Nobody else will attach. */
 void board_forget(const char *name);
-/* Who has claimed the slot leaves without MPI. The last of all ranks to do so takes the board of that name with it. */
+/* The rank that has claimed the slot leaves without MPI. The last of all ranks to do so takes the board of that name
+ * with it. */
 void board_leave(board *b, int slot, const char *name);
 
 bool board_is_gone(const board *b, int slot);

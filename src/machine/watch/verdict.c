@@ -9,7 +9,7 @@ static const rank_state *state_of_rank(const rank_state *s, int count, int rank)
     return NULL;
 }
 
-/* Who has entered it and waits for nobody is stuck in its part. */
+/* A rank that has entered it and waits for nobody is stuck inside it. */
 static bool holds(const rank_state *s, const activity *e)
 {
     return !rank_has_entered(s, e) || (!s->waits && s->presence == RANK_HERE);
@@ -85,7 +85,7 @@ static bool is_left_behind(const rank_state *s, int count, int i)
     return e->group.key != 0;
 }
 
-/* Who waits for an operation that all have entered keeps others waiting, but is not behind. */
+/* A rank that waits for an operation that all have entered keeps others waiting, but is not behind. */
 static verdict_culprit follow(const rank_state *s, int count, int who)
 {
     int from = waiter_for(s, count, who), at = who;

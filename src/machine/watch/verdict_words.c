@@ -146,7 +146,7 @@ static void add_while(words *w, const rank_state *s)
     add(w, ")");
 }
 
-/* Of whose group others are not heard of either: the one at fault may be any of them. */
+/* Adds how many others of its group are not heard of either: any of them may be at fault. */
 static void add_others(words *w, const rank_state *s, int count, const rank_state *who, const activity *e)
 {
     int others = 0;
