@@ -149,14 +149,15 @@ NVCC_FLAGS := -std=c++17 -O3 --fmad=false $(if $(filter 1,$(WERROR)),-Werror all
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
-# Variants are whole files: machine/cuda_absent.c stands in for machine/cuda/, cudnn_absent.c for cudnn*.c; one oneDNN
-# interface.
-ONEDNN  := src/machine/host/onednn_v$(ONEDNN_MAJOR).c
+# Variants are whole files: cuda_absent.c stands in for all others of machine/cuda/, cudnn_absent.c for cudnn*.c; one
+# oneDNN interface.
+ONEDNNS := $(wildcard src/machine/host/products/onednn_v*.c)
+ONEDNN  := $(filter %/onednn_v$(ONEDNN_MAJOR).c,$(ONEDNNS))
 ALL_C   := $(sort $(shell find src -name "*.c"))
 CUDNN   := $(wildcard src/machine/cuda/cudnn/*.c)
-ABSENT  := $(if $(NVCC),src/machine/cuda_absent.c \
-             $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),src/machine/cuda/%)
-SOURCES := $(filter-out $(ABSENT) src/machine/host/onednn_v%,$(ALL_C)) $(wildcard $(ONEDNN))
+ABSENT  := $(if $(NVCC),%/cuda_absent.c $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),\
+             $(filter-out %/cuda_absent.c,$(filter src/machine/cuda/%,$(ALL_C))))
+SOURCES := $(filter-out $(ABSENT) $(ONEDNNS),$(ALL_C)) $(ONEDNN)
 KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
@@ -245,7 +246,7 @@ endef
 
 found: # says what this build uses, or stops
 	$(if $(MISSING),$(error $(NEEDS)))
-	$(if $(wildcard $(ONEDNN))$(if $(wildcard src/machine/host/onednn_v*),,none yet),,$(error $(ONEDNN) is not written))
+	$(if $(ONEDNN),,$(error onednn_v$(ONEDNN_MAJOR).c is not written))
 	@printf '%-8s%s\n' MPI '$(MPI_NAME)' HDF5 '$(call version,hdf5)' oneDNN '$(call version,onednn)' \
 	  CUDA '$(if $(NVCC),$(NVCC_SAYS) for $(CUDA_ARCH)$(if $(HAS_CUDNN),$(,) cuDNN),none$(,) builds without it)' \
 	  builds './$(PROGRAM) for $(MARCH) in $(BUILD)$(if $(filter 1,$(DEBUG)), with sanitizers)'
@@ -316,8 +317,8 @@ $(BUILD)/shims/%.so: validation/%.c $(BUILD)/flags
 	$(Q)$(MPICC) $(subst $(OPTIMIZE),-O1,$(CFLAGS)) $(HDF5_CFLAGS) -shared -fPIC -Wl,--as-needed $< -ldl -lm -o $@
 
 # Fuzzers of the deck's parser and of the reader of --replay's files, with clang's libFuzzer and sanitizers.
-FUZZED := $(filter src/plan/%,$(ALL_C)) $(addprefix src/machine/op/,op_rules.c shadow_limits.c tensor.c) \
-          src/machine/prove/op_file.c src/machine/watch/state.c \
+FUZZED := $(filter src/plan/%,$(ALL_C)) $(addprefix src/machine/op/,op_rules.c limits.c tensor.c) \
+          src/machine/prove/op_file.c src/machine/op/activity.c \
           $(filter-out %/processor.c,$(filter src/base/%,$(ALL_C)))
 build/fuzz/fuzz_%: validation/fuzz/%.c $(FUZZED) $(shell find src/base src/plan src/machine -name "*.h")
 	@mkdir -p $(@D); echo '  fuzzer  $<'

@@ -13,6 +13,7 @@
 #include "bench/record/json.h"
 #include "bench/record/writer.h"
 #include "bench/run/session.h"
+#include "machine/op/activity.h"
 #include "machine/queue/machine.h"
 #include "machine/watch/launcher.h"
 #include "machine/watch/watch.h"
@@ -186,7 +187,7 @@ static int run(const options *o, const process *p)
                  machine_threads(MACHINE_HOST), MOST_THREADS);
         return refuse(reason);
     }
-    watch_doing("reading the deck", -1);
+    activity_doing("reading the deck", -1);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
     int status = f.bytes ? run_deck(&f, o, p) : refuse(reason);
     free(f.bytes);

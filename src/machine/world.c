@@ -3,8 +3,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/say.h"
+#include "machine/op/activity.h"
 #include "machine/op/fabric.h"
-#include "machine/queue/kind.h"
 #include "machine/watch/watch.h"
 #include <malloc.h>
 #include <mpi.h>
@@ -97,7 +97,6 @@ static void nodes_meet(void)
  * from what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
 void world_start(int *argc, char ***argv)
 {
-    machine_environment();
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
     mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK);
     int provided, length;
@@ -116,20 +115,20 @@ void world_start(int *argc, char ***argv)
     watch_world(world.rank, world.ranks);
     node_open();
     nodes_meet();
-    watch_wait_end();
-    watch_doing("setting up", -1);
+    activity_wait_end();
+    activity_doing("setting up", -1);
 }
 
 /* Entered when all ranks have come: a mpirun of Open MPI 4.1 whose ranks end inside MPI_Finalize waits for itself
  * (PMIx_server_finalize). */
 void world_stop(void)
 {
-    watch_doing("ending MPI", -1);
+    activity_doing("ending MPI", -1);
     world_barrier();
     watch_wait_for_all("MPI_Finalize");
     free(world.node);
     MPI_Finalize();
-    watch_wait_end();
+    activity_wait_end();
     watch_stop();
 }
 
@@ -166,10 +165,10 @@ static void finish(MPI_Request *request, const char *what)
     for (;;) {
         CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;
-        watch_yield();
+        activity_yield();
     }
-    watch_wait_end();
-    watch_progress();
+    activity_wait_end();
+    activity_progress();
 }
 
 void world_broadcast(void *data, size_t bytes, int root)
@@ -299,8 +298,8 @@ void world_reduce_group(const group *g, double *values, int64_t count, bool larg
         MPI_Request request;
         CHECK(MPI_Iallreduce(MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, largest ? MPI_MAX : MPI_SUM, part,
                              &request));
-        for (int complete = 0; !complete; watch_yield()) CHECK(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
-        watch_progress();
+        for (int complete = 0; !complete; activity_yield()) CHECK(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
+        activity_progress();
     }
     CHECK(MPI_Comm_free(&part));
     CHECK(MPI_Group_free(&some));

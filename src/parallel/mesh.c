@@ -292,7 +292,7 @@ void mesh_close(mesh *m)
 void mesh_restart(mesh *m)
 {
     group *g[] = { &m->gradient, &m->model, &m->all, &m->context_reversed, &m->expert, &m->expert_gradient };
-    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step_sequence = 0;
-    for (int i = 0; i < 6; i++) g[i]->sequence = g[i]->step_sequence = 0;
-    for (int i = 0; i < LINKS; i++) m->link[i].sequence = m->link[i].step_sequence = 0;
+    for (int i = 0; i < AXES; i++) m->axis[i].sequence = m->axis[i].step = 0;
+    for (int i = 0; i < 6; i++) g[i]->sequence = g[i]->step = 0;
+    for (int i = 0; i < LINKS; i++) m->link[i].sequence = m->link[i].step = 0;
 }

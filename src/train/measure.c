@@ -1,6 +1,7 @@
 /* Measuring and building. */
 #include "train/measure.h"
 #include "base/memory.h"
+#include "machine/prove/prove.h"
 #include <string.h>
 
 enum { MEASURED_STEPS = 2 }; /* the second step waits for the weights that the first one gathered */
@@ -36,20 +37,19 @@ static void measure_queues(measure *r, machine *paper)
 
 static measure measure_trainer(const bench_case *c, mesh *m, const trainer_options *o)
 {
-    measure r = { .fault = o->fault };
+    measure r = { 0 };
     machine_options options = o->machine;
     trainer t;
     options.on_paper = true;
-    options.shadow = SHADOW_OFF;
     mesh_restart(m);
     arena_open(&r.arena, NULL, 0);
     machine *paper = machine_open(&options);
-    machine_plant(paper, &o->fault);
+    prove_plant(paper, &o->fault);
     trainer_open(&t, c, m, paper, &r.arena);
     trainer_initialize(&t);
     measure_steps(&r, &t);
     measure_queues(&r, paper);
-    machine_fault_found(paper, &r.fault);
+    r.fault = prove_planted(paper);
     r.hazards = *machine_hazards(paper);
     r.parameters = param_count_local(&t.stage.params);
     trainer_close(&t);
@@ -129,7 +129,7 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     machine *on = machine_open(&options);
     machine_tune(on, &r->prepared, memory, bytes);
     machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, bytes);
-    machine_plant(on, &o->fault);
+    prove_plant(on, &o->fault);
     mesh_restart(m);
     trainer_open(t, c, m, on, &a);
     for (int i = 0; i < machine_queues(on); i++) {

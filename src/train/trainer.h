@@ -1,6 +1,7 @@
 /* One trainer: a case laid out on this rank, and one training step as operations submitted to queues. It never blocks,
  * reads no result, allocates nothing inside a step. Steps of all ranks of the mesh are submitted alike. */
 #pragma once
+#include "machine/prove/fault.h"
 #include "machine/queue/submit.h"
 #include "model/stage.h"
 #include "plan/schedule/schedule.h"

@@ -60,7 +60,7 @@ def longest(cell):
 
 
 def absolute(k, form):
-    """limit_of_product's, of C's largest value (shadow_limits.c): BF16; FP8 with sums of 128 promoted; FP8 fast."""
+    """limit_of_product's, of C's largest value (limits.c): BF16; FP8 with sums of 128 promoted; FP8 fast."""
     share = (2 * math.sqrt(k) + 16) * 2**-24
     kept = k if form == "fast" else min(k, 128)
     return share + (k / 16 * 2**-24 if form == "bf16" else (kept / 32 + 2 * math.sqrt(kept)) * 2**-14)

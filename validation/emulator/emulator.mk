@@ -18,8 +18,8 @@ EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MA
 EMULATOR_FOLLOWED := -fno-sanitize=address -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic $(EMULATOR_LINK)
 
-EMULATOR_ABSENT   := src/machine/cuda_absent.c src/machine/host/onednn_v% $(filter-out %/cudnn_absent.c,$(CUDNN))
-EMULATOR_SOURCES  := $(filter-out $(EMULATOR_ABSENT),$(ALL_C)) $(wildcard $(ONEDNN)) \
+EMULATOR_ABSENT   := src/machine/cuda/cuda_absent.c $(ONEDNNS) $(filter-out %/cudnn_absent.c,$(CUDNN))
+EMULATOR_SOURCES  := $(filter-out $(EMULATOR_ABSENT),$(ALL_C)) $(ONEDNN) \
                      $(sort $(shell find src/machine/cuda -name "*.cu"))
 EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
 EMULATOR_TESTS    := $(wildcard validation/emulator/tests/*.c validation/emulator/tests/*.cpp)

@@ -15,7 +15,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "validation/program"))
 from program import Tap, deck_file  # noqa: E402
 
-CUDA, HOST = "src/machine/cuda/kernels/router.cu", "src/machine/host/router.c"
+CUDA, HOST = "src/machine/cuda/kernels/router.cu", "src/machine/host/network/router.c"
 PROGRAM, UNIT = "build/emulator/xgsw-emulator", "build/emulator/units/operations_experts"
 # Half of an even share, so that much is dropped; logits of few bits, so that some are equal.
 DECK = """record = none

@@ -8,8 +8,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 cd "${ARCHITECTURE_ROOT:-$here/../..}" || exit 1
 
 # Of a file, a line, a folder (FILE.c and FILE.h together are one module), and of src/ (functions with more than five
-# parameters). The last two are what there is: they may only be lowered.
-MOST_LINES=500 MOST_COLUMNS=120 MOST_MODULES=29 MOST_LONG_LISTS=42
+# parameters; it is what there is and may only be lowered).
+MOST_LINES=500 MOST_COLUMNS=120 MOST_MODULES=12 MOST_LONG_LISTS=42
+# Folders with more modules, which may only be lowered. cuda/kernels has a file for each kernel, as nvcc compiles them.
+MORE_MODULES="src/machine/cuda/kernels=28 src/model=24 src/base=18 src/bench/facts=14"
 LAYOUT=14 # the major version of clang-format that laid the tree out: another lays it out otherwise
 
 count=0 failures=0
@@ -119,7 +121,9 @@ long_lines() {
 
 full_folders() {
     sources | sed -E 's/\.[a-z]+$//' | sort -u | sed 's|/[^/]*$||' | sort | uniq -c |
-        awk -v most=$MOST_MODULES '$1 > most { print $2 ":1: " $1 " modules" }'
+        awk -v most=$MOST_MODULES -v more="$MORE_MODULES" '
+            BEGIN { for (i = split(more, row, " "); i > 0; i--) { split(row[i], at, "="); limit[at[1]] = at[2] } }
+            $1 > ($2 in limit ? limit[$2] : most) { print $2 ":1: " $1 " modules" }'
 }
 
 long_parameter_lists() { sources | xargs -r awk -v most=5 -f "$here/reader.awk" -f "$here/parameters.awk"; }

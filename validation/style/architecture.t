@@ -47,7 +47,6 @@ sound_tree() {
         '    return 2 * x; /* int lost; */' '}'
     put src/machine/world.c '#include <mpi.h>' 'static int rank;'
     put src/machine/queue/backend.h
-    put src/machine/cuda_absent.c '#include "machine/queue/backend.h"'
     put src/machine/kind.c '#include "machine/queue/backend.h"' '#include <pthread.h>'
     put src/machine/host/host.h
     put src/machine/host/fabric.c '#include <mpi.h>' '#include <omp.h>'
@@ -104,7 +103,6 @@ plant "includes go down" src/attic/x.c '#include "base/say.h"'
 plant "backends" src/machine/host/x.c '#include "machine/cuda/cuda.h"'
 plant "backends" src/machine/paper/x.c '#include "machine/host/host.h"'
 plant "backends" src/machine/kind.c '#include "machine/host/host.h"'
-plant "backends" src/machine/cuda_absent.c '#include "machine/cuda/cuda.h"'
 plant "backends" src/train/x.c '#include "machine/cuda/cuda.h"'
 plant "third-party" src/machine/queue/tally.c '#include <mpi.h>'
 plant "third-party" src/bench/x.c '#include <mpi.h>'

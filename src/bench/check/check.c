@@ -8,7 +8,7 @@
 #include "bench/check/scaling.h"
 #include "bench/launch/case_machine.h"
 #include "bench/launch/window.h"
-#include "machine/prove/delivery.h"
+#include "machine/prove/prove.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
@@ -209,7 +209,7 @@ static outcome outcome_of(const trainer *t)
 static outcome end_run(check_result *c, const check *k, trainer *t, machine_findings *found)
 {
     outcome left = outcome_of(t);
-    double faults = t ? (double)machine_faults(t->machine) : 0.0;
+    double faults = t ? (double)prove_faults(t->machine) : 0.0;
     world_sum(&faults, 1);
     c->faults += (int64_t)faults;
     fault_struck(&k->given, t ? t->machine : NULL, c->struck);
@@ -250,17 +250,17 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
     if (t) trainer_build(t, &k->given, &k->mesh, o, &k->share);
     machine_agree(o->machine.kind);
     if (t) {
-        machine_shadow(t->machine, SHADOW_FULL);
-        machine_prove_transfers(t->machine, DELIVERY_ALL, &k->share.step);
+        prove_shadow(t->machine, SHADOW_FULL);
+        prove_transfers(t->machine, DELIVERY_ALL, &k->share.step);
         trainer_initialize(t);
     }
     for (int step = 0; step < CHECK_STEPS; step++) {
         if (t) trainer_step(t);
         if (t) machine_sync(t->machine);
-        if (t) delivery_judge_sums(t->machine);
+        if (t) prove_judge_sums(t->machine);
         if (!repeats && !k->routes && !k->scales) hold_step(c, k, t, step);
     }
-    delivery_report d = delivery_judge(t ? t->machine : NULL);
+    delivery_report d = prove_judge_transfers(t ? t->machine : NULL);
     c->transfers = d.transfers;
     c->differing = d.differing;
     snprintf(c->difference, sizeof c->difference, "%s", d.sentence);

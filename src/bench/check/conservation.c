@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "bench/check/replicas.h"
-#include "machine/prove/shadow.h"
+#include "machine/op/limits.h"
 #include "machine/world.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* A deck's planted fault. */
 #include "bench/check/fault.h"
+#include "machine/prove/prove.h"
 #include "machine/world.h"
 #include <stdio.h>
 
@@ -36,6 +37,6 @@ void fault_struck(const bench_case *c, const machine *m, char text[OP_TEXT])
 {
     text[0] = 0;
     if (c->fault.kind == FAULT_NONE || c->fault.rank >= world_ranks()) return;
-    if (world_rank() == c->fault.rank && m && machine_faults(m)) describe(machine_struck(m), text);
+    if (world_rank() == c->fault.rank && m && prove_faults(m)) describe(prove_struck(m), text);
     world_broadcast(text, OP_TEXT, c->fault.rank);
 }

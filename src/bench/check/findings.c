@@ -32,6 +32,6 @@ void findings_add(machine_findings *f, const machine *m, shadow_report *seen)
     const hazard_report *h = machine_hazards(m);
     if (h->count && !f->hazards) snprintf(f->hazard, sizeof f->hazard, "%s", h->sentence[0]);
     f->hazards += h->count;
-    f->faults += machine_faults(m);
-    if (machine_shadowed(m)) add_shadow(seen, machine_shadowed(m));
+    f->faults += prove_faults(m);
+    if (prove_shadowed(m)) add_shadow(seen, prove_shadowed(m));
 }

@@ -1,7 +1,7 @@
 /* What the proofs of a case found, as plain data. This folder holds what proves a case: the check model, its
  * references, sums that are conserved, copies of weights that are equal, planted faults. */
 #pragma once
-#include "machine/queue/machine.h"
+#include "machine/prove/prove.h"
 #include "plan/bench_case.h"
 
 typedef struct {

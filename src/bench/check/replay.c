@@ -4,7 +4,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "machine/prove/op_file.h"
-#include "machine/queue/machine.h"
+#include "machine/prove/prove.h"
 #include <stdio.h>
 
 /* Memory in which the library's algorithms are tried. */
@@ -17,7 +17,6 @@ static machine_options options_of(const op_copy *c)
                               .tuning = { .deterministic = c->home.deterministic,
                                           .own_attention = c->home.own_attention,
                                           .transfer_multiprocessors = c->home.transfer_multiprocessors },
-                              .shadow = SHADOW_FULL,
                               .world_rank = -1 };
 }
 
@@ -68,6 +67,7 @@ static shadow_report run_again(const op_copy *c)
     machine_options options = options_of(c);
     void *taken[OP_OPERANDS] = { NULL };
     machine *m = machine_open(&options);
+    prove_shadow(m, SHADOW_FULL);
     queue *q = machine_queue(m, "replay");
     op o = placed(m, options.kind, c, taken);
     preparation p = prepared_for(options, &o);
@@ -77,7 +77,7 @@ static shadow_report run_again(const op_copy *c)
     if (options.kind == MACHINE_CUDA) tune(m, options.kind, &o, &p);
     op_submit(q, &o);
     machine_sync(m);
-    shadow_report r = *machine_shadowed(m);
+    shadow_report r = *prove_shadowed(m);
     machine_close(m);
     preparation_free(&p);
     machine_memory_give_back(options.kind, scratch);

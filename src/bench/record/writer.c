@@ -3,7 +3,7 @@
 #include "bench/record/writer.h"
 #include "base/memory.h"
 #include "bench/record/image.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -152,7 +152,7 @@ static void put(writer *w, const char *path, const char *units, hid_t type, int 
     ASK(w, H5Dclose(set));
     ASK(w, H5Pclose(layout));
     ASK(w, H5Sclose(space));
-    watch_progress(); /* a table of steps x ranks may have taken seconds */
+    activity_progress(); /* a table of steps x ranks may have taken seconds */
     if (units) writer_attribute(w, path, "units", datum_text(units));
 }
 

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "bench/launch/case_machine.h"
 #include "bench/run/soak.h"
-#include "machine/prove/shadow.h"
+#include "machine/op/limits.h"
 #include "machine/world.h"
 #include <stddef.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
 #include "bench/paper/memory.h"
 #include "bench/run/gather_case.h"
 #include "bench/run/soak.h"
-#include "machine/prove/delivery.h"
-#include "machine/prove/shadow.h"
+#include "machine/op/activity.h"
+#include "machine/prove/prove.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <math.h>
@@ -123,7 +123,7 @@ static void train(timed_steps *x)
     for (int64_t step = 0; !ended; step++) {
         if (step == warmup && read < step) finish_step(x, read++);
         if (step == warmup) begin_window(x);
-        watch_doing("step", step);
+        activity_doing("step", step);
         trainer_step(t);
         if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
         if (read < step) finish_step(x, read++);
@@ -155,9 +155,9 @@ static void take_from_trainer(timed_steps *x)
 static void replay_at_full_shape(facts *f, trainer *t)
 {
     double begin = clock_seconds();
-    watch_doing("the replay of timed steps", -1);
-    machine_shadow(t->machine, SHADOW_SAMPLED);
-    machine_prove_transfers(t->machine, DELIVERY_FIRST, NULL);
+    activity_doing("the replay of timed steps", -1);
+    prove_shadow(t->machine, SHADOW_SAMPLED);
+    prove_transfers(t->machine, DELIVERY_FIRST, NULL);
     for (int i = 0; i < (f->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
     f->replay_seconds = clock_seconds() - begin;
@@ -165,7 +165,7 @@ static void replay_at_full_shape(facts *f, trainer *t)
 
 static void name_files(machine_options *on, const bench_case *c, const char *part)
 {
-    snprintf(on->shadow_files, sizeof on->shadow_files, "case%d-%s", c->number, part);
+    snprintf(on->name, sizeof on->name, "case%d-%s", c->number, part);
 }
 
 /* The ranks that take part, as a part of the world. */
@@ -208,7 +208,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     timed_steps x = { .given = c, .in = in, .seen = f, .told = r, .trainer = m.takes_part ? &own : NULL };
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
-    watch_doing("building the case", -1);
+    activity_doing("building the case", -1);
     if (x.trainer) build(&x, &o, &m, share);
     machine_agree(o.machine.kind);
     name_part(name, c);
@@ -219,7 +219,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     digest_weights(f, x.trainer);
     if (x.trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x.trainer);
     if (x.trainer) findings_add(&f->machine, own.machine, &f->machine.replay);
-    f->replay_delivery = delivery_judge(x.trainer ? own.machine : NULL);
+    f->replay_delivery = prove_judge_transfers(x.trainer ? own.machine : NULL);
     fault_struck(c, x.trainer ? own.machine : NULL, f->struck);
     gather_ranks(f, c, x.trainer ? own.machine : NULL, &x.window);
     f->device_outside_bytes = memory_outside_on_device(&x.window.window[1], f->arena_bytes);
@@ -251,7 +251,7 @@ bool case_can_run(const bench_case *c, const host_load *load, measure *share, ch
     snprintf(reason, REASON_LENGTH, "%s", c->skipped);
     if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
-    watch_doing("measuring the case on paper", -1);
+    activity_doing("measuring the case on paper", -1);
     if (m.takes_part) *share = measure_case(c, &m, &o);
     window_agree(c, share);
     bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
@@ -283,10 +283,10 @@ static void prove_case(const bench_case *c, case_result *r, const run_state *in)
     machine_options on = case_machine(c);
     name_files(&on, c, "check");
     double begin = clock_seconds();
-    watch_doing("the check's references", -1);
+    activity_doing("the check's references", -1);
     check_open(&k, c);
     double prepared = clock_seconds() - begin;
-    watch_doing("the check", -1);
+    activity_doing("the check", -1);
     if (goes_on(f, c, in)) f->check = check_run(&k, &on, &f->machine);
     check_close(&k);
     if (f->check.done) f->check.seconds += prepared;

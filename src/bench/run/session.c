@@ -9,6 +9,7 @@
 #include "bench/record/provenance.h"
 #include "bench/report/title_lines.h"
 #include "bench/run/run_case.h"
+#include "machine/op/activity.h"
 #include "machine/watch/nodes.h"
 #include "machine/watch/watch.h"
 #include "machine/world.h"
@@ -51,7 +52,7 @@ static void run_one(const bench_case *c, case_result *r, const run_state *in, in
     if (can) *stopped = r->seen.stopped;
     if (world_rank() == 0) accept_case(r);
     measure_free(&share);
-    watch_doing("writing the record", -1);
+    activity_doing("writing the record", -1);
     sinks_end(&in->told, r);
 }
 
@@ -142,14 +143,14 @@ int session_run(const session *s, const deck *d)
     preloaded_complaint(run.libraries, in.preloaded);
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
-    watch_doing("opening the record", -1);
+    activity_doing("opening the record", -1);
     bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);
     world_barrier();
     if (world_all(opened)) {
         tell_watch(&place, left);
         bool files = open_nodes(&place, folder);
         final_counts n = run_cases(d, &in, run.strict);
-        watch_doing("writing the record", -1);
+        activity_doing("writing the record", -1);
         watch_leaves(NULL);
         sinks_close(&in.told, &n);
         if (files) close_nodes(folder);

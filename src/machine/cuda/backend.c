@@ -1,4 +1,5 @@
-/* The CUDA machine's table. */
+/* cuda/: the CUDA machine. Queues lie here; kernels, calls of libraries and transfers in the folders below. This is its
+ * table of functions. */
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"

@@ -9,7 +9,7 @@
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/fabric.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 
 void *cuda_executor_open(const machine_options *options, history *h)
 {
@@ -115,8 +115,8 @@ static void launch(const cuda_executor *e, const submission *s)
     backend_check_scratch(s->op, scratch, s->scratch_bytes);
     if (e->options.prove_access) poison(q, s, scratch);
     if (op_is_transfer(s->op->kind)) {
-        watch_event entered = transfer_event(s->op);
-        watch_enter(&entered);
+        activity entered = transfer_activity(s->op);
+        activity_enter(&entered);
         cuda_transfer(s->op, q->stream);
         return;
     }
@@ -135,7 +135,7 @@ static entry *append(cuda_executor *e, const submission *s)
     if (!x->event) CUDA_CHECK(cudaEventCreate(&x->event));
     x->kind = o->kind;
     x->origin = o->origin;
-    x->watched = op_is_transfer(o->kind) ? transfer_event(o) : op_event(o->kind, &o->origin);
+    x->watched = op_is_transfer(o->kind) ? transfer_activity(o) : op_activity(o->kind, &o->origin);
     if (op_is_transfer(o->kind)) q->axis = o->args.fabric.group->axis;
     x->axis = q->axis;
     x->submitted = clock_seconds();

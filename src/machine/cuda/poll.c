@@ -5,7 +5,7 @@
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/communicators.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <math.h>
 
 static uint64_t completed(const cuda_executor *e, int queue) { return e->history->completed[queue]; }
@@ -128,10 +128,10 @@ static void tell(cuda_executor *e, int queue, double begin, const entry **told)
 {
     const entry *x = culprit(e, queue);
     if (x == *told) return;
-    if (*told) watch_wait_end();
-    watch_event w = x->watched;
+    if (*told) activity_wait_end();
+    activity w = x->watched;
     w.since = begin;
-    watch_wait(&w);
+    activity_wait(&w);
     *told = x;
 }
 
@@ -145,8 +145,8 @@ void poll_until(cuda_executor *e, int queue, uint64_t serial)
         advance_clock(e);
         tell(e, queue, begin, &told);
         communicators_check();
-        watch_yield();
+        activity_yield();
     }
-    if (told) watch_wait_end();
+    if (told) activity_wait_end();
     e->history->tally->run_seconds += clock_seconds() - begin;
 }

@@ -18,8 +18,8 @@ typedef struct {
 typedef struct {
     op_kind kind;
     origin origin;
-    watch_event watched; /* of a transfer; else its group has no key */
-    const char *axis;    /* as a wait's */
+    activity watched; /* of a transfer; else its group has no key */
+    const char *axis; /* as a wait's */
     cuda_wait wait[QUEUE_WAITS];
     int waits;
     double submitted;

@@ -7,7 +7,7 @@
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/queue.h"
 #include "machine/cuda/transfers/fabric.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 
 /* The operation on the arena itself; false if it was noted of another arena. */
 static bool placed(const op *noted, void *memory, size_t bytes, op *o)
@@ -31,7 +31,7 @@ static void run_one(const op *noted, void *memory, size_t bytes, cudaStream_t st
     size_t scratch = (cuda_scratch_bytes(noted) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     if (scratch > bytes || !placed(noted, memory, bytes, &o)) return;
     cuda_compute(&o, (char *)memory + bytes - scratch, scratch, stream);
-    watch_progress();
+    activity_progress();
 }
 
 /* Before the first step, every operation that it will submit runs once, one for each kind, formats and shapes, on

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "machine/host/host.h"
 #include "machine/host/run_delay.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <string.h>
 
 enum { QUEUE_OPS = 2048 };
@@ -26,7 +26,7 @@ typedef struct {
     bool running;        /* the head is a transfer in flight */
     double began;
     host_transfer *transfer;
-    watch_event watched; /* the same, for those who look on */
+    activity watched; /* the same, for those who look on */
     access_proof proof;
 } host_queue;
 
@@ -118,9 +118,9 @@ static void start(executor *e, host_queue *q)
         access_proof_before(&q->proof, o);
     }
     if (op_is_transfer(o->kind)) {
-        q->watched = transfer_event(o);
+        q->watched = transfer_activity(o);
         q->watched.since = q->began;
-        watch_enter(&q->watched);
+        activity_enter(&q->watched);
         host_transfer_start(q->transfer, o, x->scratch);
         q->running = true;
         return;
@@ -191,9 +191,9 @@ static void wait_for_transfers(executor *e)
     if (!q) q = oldest_transfer(e);
     if (!q) fail_deadlocked(e);
     const op *o = &head_of(q)->op; /* it stays where it is when it is complete */
-    watch_wait(&q->watched);
-    while (!poll_transfers(e)) watch_yield();
-    watch_wait_end();
+    activity_wait(&q->watched);
+    while (!poll_transfers(e)) activity_yield();
+    activity_wait_end();
     history_exposed(e->history, o->args.fabric.group->axis, o->origin.step, clock_seconds() - begin);
 }
 

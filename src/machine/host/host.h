@@ -1,6 +1,6 @@
-/* The host machine: queues of operations run on this rank's cores. Its kernels are plain C, OpenMP, oneDNN for
- * products: one function host_NAME per operation kind; scratch is the queue's, at least host_scratch_of(o) long and
- * 64-byte aligned. */
+/* host/: the host machine, whose queues run on this rank's cores; its kernels lie in the folders below. A kernel is a
+ * function host_NAME for each kind of operation, in plain C with OpenMP, products by oneDNN. Scratch is the queue's, at
+ * least host_scratch_of(o) long and 64-byte aligned. */
 #pragma once
 #include "machine/queue/backend.h"
 
@@ -13,7 +13,7 @@ void host_compute(const op *o, void *scratch);
 #define HOST_KERNEL(constant, name) void host_##name(const op *o, void *scratch);
 OPS_COMPUTED(HOST_KERNEL)
 
-/* Of the kernels that need scratch. */
+/* Bytes of scratch, for the kernels that need it. */
 size_t host_matmul_scratch(const op *o);
 size_t host_grouped_matmul_scratch(const op *o);
 size_t host_embedding_backward_scratch(const op *o);
@@ -34,7 +34,7 @@ size_t onednn_scratch(const tensor x[3], access_mode how);
 /* Returns whether the library multiplies faster if the rows of the right operand lie a little further apart. */
 bool onednn_reads_slowly(const tensor x[3]);
 
-/* Does this processor multiply BF16 by itself? Where it does not, oneDNN refuses, or is slower than in FP32. */
+/* Returns whether this processor multiplies BF16 by itself. If not, oneDNN refuses, or is slower than in FP32. */
 bool onednn_multiplies_bf16(void);
 /* "oneDNN 2.6.3 (avx512_core_bf16)" as loaded. */
 const char *onednn_library(char *text, size_t length);

@@ -1,7 +1,7 @@
 /* Sums over ranks. */
 #include "base/numeric.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 enum { SUM_BLOCK = 1024 };
 

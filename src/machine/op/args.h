@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
     float epsilon;
 } norm_args;
-/* Of so many local positions p is position first + p of the sequence, in the second half skip more. */
+/* Local position p is position first + p of the sequence; in the second half of the local positions, skip more. */
 typedef struct {
     int64_t first, skip;
 } position_args;
@@ -84,14 +84,13 @@ XGSW_SHARED int32_t choice_expert(int32_t choice) { return choice < 0 ? -1 - cho
 typedef struct {
     float balance;
 } balance_args; /* the balance loss is so many times the sum over experts of statistics 0 and 1 */
-/* Of a sequence and expert: the sum of its probabilities, how many tokens chose it, and of these how many were dropped.
- */
+/* Statistics of an expert in a sequence: the sum of its probabilities, the tokens that chose it, those it dropped. */
 enum { ROUTED_PROBABILITY, ROUTED_CHOSEN, ROUTED_DROPPED, ROUTED_STATISTICS };
 /* FP8: amaxes of so many steps, the one before the first step included. */
 enum { FP8_HISTORY = 1024 };
 /* What values are multiplied by to become codes, and what codes are multiplied by in a product: 1 over it. */
 enum { FP8_SCALE, FP8_INVERSE, FP8_FACTORS };
-/* Of values that became codes: those that were not zero and did; those larger than the largest number; all. */
+/* Counts of FP8 encoding: nonzero values rounded to zero; saturated values; all values. */
 enum { FP8_UNDERFLOWS, FP8_SATURATIONS, FP8_VALUES, FP8_COUNTS };
 typedef struct {
     int64_t heads, width;

@@ -26,9 +26,9 @@ int group_world_rank(const group *g, int member)
 }
 
 /* One key on all its members, another for each axis, channel and set of ranks. */
-static watch_group watched(const group *g)
+static activity_group watched(const group *g)
 {
-    watch_group w = { .first = g->first, .size = g->size, .dims = g->dims };
+    activity_group w = { .first = g->first, .size = g->size, .dims = g->dims };
     uint64_t key = fnv1a(g->axis) ^ (uint64_t)g->channel << 32;
     for (int i = 0; i < g->dims; i++) {
         w.count[i] = g->dim[i].count, w.stride[i] = g->dim[i].stride;
@@ -38,17 +38,17 @@ static watch_group watched(const group *g)
     return w;
 }
 
-watch_event transfer_event(const op *o)
+activity transfer_activity(const op *o)
 {
     const tensor *x = &o->operand[0].tensor;
-    watch_event e = op_event(o->kind, &o->origin);
+    activity e = op_activity(o->kind, &o->origin);
     e.group = watched(o->args.fabric.group);
     e.number = (int64_t)o->args.fabric.sequence + 1;
     e.order = o->args.fabric.era << 32 | (uint64_t)e.number;
-    watch_text(e.axis, sizeof e.axis, o->args.fabric.group->axis);
+    activity_text(e.axis, sizeof e.axis, o->args.fabric.group->axis);
     if (o->operands == 0 || !tensor_present(x)) return e;
     e.elements = tensor_elements(x);
-    watch_text(e.type, sizeof e.type, dtype_name(x->type));
+    activity_text(e.type, sizeof e.type, dtype_name(x->type));
     return e;
 }
 

@@ -33,14 +33,14 @@ typedef struct group {
     int handle;       /* communicator of machine/world.h; unused if size is 1 */
     int handle_first, handle_step; /* member i is its rank handle_first + i handle_step */
     fabric_channel channel;
-    uint64_t sequence;      /* transfers submitted so far */
-    uint64_t step_sequence; /* of them before this step */
+    uint64_t sequence;            /* transfers submitted so far */
+    uint64_t step, step_sequence; /* the last step with a transfer, and those before it (machine/prove/fault.c) */
 } group;
 
 /* The ranks first, first + stride, ... of the world, own one `rank`; the members are all ranks of the communicator. */
 group group_line(const char *axis, int first, int stride, int size, int rank);
-/* A transfer of a group, for machine/watch/watch.h. */
-watch_event transfer_event(const op *o);
+/* A transfer of a group as an activity. */
+activity transfer_activity(const op *o);
 int group_world_rank(const group *g, int member);
 /* The same ranks in the other order, by the same communicator where that has a handle; of a group_line. */
 group group_reversed(const group *g);

@@ -27,7 +27,13 @@ static inline int64_t columns(tensor t) { return t.dims ? t.dim[t.dims - 1] : 0;
 static inline int64_t rows(tensor t) { return columns(t) ? tensor_elements(&t) / columns(t) : 0; }
 static inline bool rows_by(tensor t, int64_t m, int64_t n) { return rows(t) == m && columns(t) == n; }
 
-/* Of a product c = a b, of matrices or of groups of them: fp8_kernels.c. */
+/* What codes were multiplied by, [FP8_FACTORS] F32, as an operand; absent if x is not of FP8. */
+static inline tensor fp8_scale_tensor(tensor x)
+{
+    return is_fp8(x) && x.scale ? tensor_1d(x.scale, F32, FP8_FACTORS) : tensor_none();
+}
+
+/* Needs the formats of a product c = a b, of matrices or of groups of them (fp8_kernels.c). */
 void need_formats(op *o, tensor c, tensor a, tensor b);
 
 /* Rows of numbers a kernel can walk: each row without gaps. */

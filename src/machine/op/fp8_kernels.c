@@ -8,11 +8,6 @@ tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n)
     return groups ? tensor_3d(NULL, type, groups, n, padded) : tensor_2d(NULL, type, n, padded);
 }
 
-tensor fp8_scale_tensor(tensor codes)
-{
-    return is_fp8(codes) && codes.scale ? tensor_1d(codes.scale, F32, FP8_FACTORS) : tensor_none();
-}
-
 static bool in_sixteens(int64_t n) { return n % FP8_ALIGNMENT == 0; }
 
 /* What cuBLASLt asks of FP8 on Hopper, of [m, k] and [k, n], or such of groups. */
@@ -42,7 +37,7 @@ static bool is_transposed_of(tensor t, int64_t m, int64_t n)
     return is_fp8(t) && m % groups == 0 && same_shape(t, shape) && tensor_contiguous(&t);
 }
 
-/* Of values [m, n], as the last operands. */
+/* Adds codes of values [m, n] as the last operands. */
 static void add_encoding(op *o, int64_t m, int64_t n, encoding to)
 {
     bool by_rows = tensor_present(&to.codes), by_columns = tensor_present(&to.transposed);
@@ -155,7 +150,7 @@ size_t encoded_bytes(const op *o)
     return (tensor_span(&values) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
-/* Of [s, b, heads, d] the first heads, and of each its start (rope_args). */
+/* The first heads of [s, b, heads, d], and the start of each (rope_args). */
 static op copied_for_rotation(op *values, tensor copy)
 {
     tensor whole = values->operand[0].tensor, x = whole;

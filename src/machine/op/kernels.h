@@ -6,9 +6,9 @@
 /* c[m, n] = a[m, k] b[k, n] (WRITE) or c += a b inside the product (UPDATE). Any view with one unit stride.
  * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32, or BF16 if they are. */
 op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
-/* Of FP8 codes, E4M3 or E5M2 but not both E5M2, the product of the values: over both scales. As GPUs want them, rows of
- * a and columns of b without gaps, rows, columns and k in multiples of FP8_ALIGNMENT where they lie one behind the
- * other; c BF16 or F32. Of two E4M3, sums may keep fewer bits than FP32 has, where a machine is faster so. */
+/* FP8 codes, E4M3 or E5M2 but not both E5M2, give the product of their values, over both scales. As GPUs want them,
+ * rows of a and columns of b have no gaps; rows, columns and k are multiples of FP8_ALIGNMENT where they lie one after
+ * the other; c is BF16 or F32. Sums of two E4M3 may keep fewer bits than FP32 if a machine is faster so. */
 enum { FP8_ALIGNMENT = 16 };
 /* c = a b + bias, rounded once; bias [n], of c's type, absent: matmul_op. Rows of c have no gaps and
  * several columns; of FP8 codes, c is BF16. */
@@ -124,8 +124,6 @@ op encode_rotated_op(op o, tensor whole, encoding to);
 op transpose_op(tensor out, tensor x);
 /* groups 0: [n, padded m]; else [groups, n, padded m]. No data. */
 tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n);
-/* What codes were multiplied by, [FP8_FACTORS] F32, as an operand; absent of what is no FP8. */
-tensor fp8_scale_tensor(tensor codes);
 
 /* sums F32 [n] or [groups, n] without gaps (+)= sums of columns of x, whose rows are as many for each group, one group
  * after another: the gradient of what was added to all rows of a group. */

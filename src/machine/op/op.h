@@ -1,9 +1,10 @@
-/* Operations are values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them, submit.h
+/* op/: operations, the tensors and groups they work on, and what can be said of them without a machine. Operations are
+ * values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them, submit.h
  * has them run; op_rules.c says what one of each kind is. */
 #pragma once
+#include "machine/op/activity.h"
 #include "machine/op/args.h"
 #include "machine/op/tensor.h"
-#include "machine/watch/state.h"
 
 /* WRITE: every element is written, none is read. UPDATE: read and written. */
 typedef enum { READ, WRITE, UPDATE } access_mode;
@@ -53,26 +54,22 @@ double op_bytes(const op *o);
 enum { OP_TEXT = 200 };
 const char *op_describe(const op *o, char *text, size_t length);
 
-/* For machine/watch/watch.h, without group and size. */
-watch_event op_event(op_kind kind, const origin *at);
+/* The operation as an activity, without group and size. */
+activity op_activity(op_kind kind, const origin *at);
 
 /* ---- what one of each kind is: one rule a kind, folded by fillers, tally and shadow ---- */
 
-/* How far a machine's results may be from the host's (shadow_limits.c): |x - reference| <= roundings units in the last
+/* How far a machine's results may be from the host's (limits.h): |x - reference| <= roundings units in the last
  * place of the larger + absolute x largest |reference| of the tensor; exact: no difference at all. */
 typedef struct {
     bool exact;
     double roundings, absolute;
 } shadow_limit;
 
-/* Of one operand of an operation whose operands lie in host memory, or nowhere. */
+/* The limit of one operand; the operands lie in host memory, or nowhere. */
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
-op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_of_embedding_backward,
-    limit_of_column_sums, limit_of_rows, limit_of_norm_backward, limit_of_attention_forward,
-    limit_of_attention_backward, limit_of_scalars, limit_of_doubles, limit_of_signed_sums;
 
-/* Of an output that encode_op makes codes of: they take its place, an updated one is then only read; or they are made
- * beside it. */
+/* Where encode_op puts the codes of an output: in its place, an updated one is then only read; or next to it. */
 typedef enum { ENCODED_NOT, ENCODED_INSTEAD, ENCODED_BESIDE } encoding_rule;
 
 /* name: as kernels.h calls it. axes: a letter for each of the first dimensions, or after a '*' of the last ones;

@@ -1,7 +1,7 @@
 /* The rules of all kinds of operations. The shadow compares a sample of a large operation: one batch row and the query
  * heads of one key head of attention; some positions of what is computed row by row; some elements of the rest.
  * Products have a check of their own (machine/prove/shadow.h). */
-#include "machine/op/op.h"
+#include "machine/op/limits.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static double grouped_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)c->dim[2] * (double)a->dim[2];
 }
 
-/* Of one product of attention: 2 d flops for every pair of query and key that the mask lets through, of the pairs of a
- * position with itself half. */
+/* One product of attention takes 2 d flops for every pair of query and key that the mask lets through; the pairs of a
+ * position with itself count half. */
 static double pairs_flops(const op *o)
 {
     const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;
@@ -96,7 +96,7 @@ const op_rule op_rules[OP_KINDS] = {
                           .sample = { { 'f', COLUMNS } } },
     [OP_GELU_BACKWARD] = { .operand = { READS("x", "*f"), READS("bias", "f"), READS("d_out", "*f"), ENCODED("dx", "*f"),
                                         BY_CALLER("bias_gradient", "f"), CODES_OF_COLUMNS },
-                           .limit = limit_of_column_sums,
+                           .limit = limit_of_gelu_backward,
                            .sample = { { 'f', COLUMNS } } },
     [OP_COLUMN_SUMS] = { .operand = { READS("x", "*n"), BY_CALLER("sums", "*n") },
                          .limit = limit_of_column_sums,
@@ -216,11 +216,11 @@ const char *op_describe(const op *o, char *text, size_t length)
     return text;
 }
 
-watch_event op_event(op_kind kind, const origin *at)
+activity op_activity(op_kind kind, const origin *at)
 {
-    watch_event e = { .step = at->step, .microbatch = (int32_t)at->microbatch, .layer = at->layer };
-    watch_text(e.kind, sizeof e.kind, op_kind_name(kind));
-    watch_text(e.name, sizeof e.name, at->name);
-    watch_text(e.phase, sizeof e.phase, phase_name(at->phase));
+    activity e = { .step = at->step, .microbatch = (int32_t)at->microbatch, .layer = at->layer };
+    activity_text(e.kind, sizeof e.kind, op_kind_name(kind));
+    activity_text(e.name, sizeof e.name, at->name);
+    activity_text(e.phase, sizeof e.phase, phase_name(at->phase));
     return e;
 }

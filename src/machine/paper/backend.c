@@ -1,8 +1,8 @@
-/* The machine on paper: it stands for one of another kind, notes what that one would need, and runs nothing. */
+/* paper/: the machine on paper. It stands for one of another kind, notes what that one would need, and runs nothing. */
 #include "machine/queue/backend.h"
 #include "base/arena.h"
 #include "base/memory.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <stdio.h>
 
 /* Kernels are chosen by formats, shapes and alignment. */
@@ -87,7 +87,7 @@ static void submit(void *state, const submission *s)
     if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
     if (p->kind->tune) note(&p->noted, s->op);
     if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.places, s->op);
-    watch_progress();
+    activity_progress();
 }
 
 static preparation prepared(void *state)

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "machine/op/limits.h"
 #include "machine/queue/machine_state.h"
 #include "machine/world.h"
 #include <math.h>
@@ -112,7 +113,7 @@ static uint64_t parcel_key(const op *o, bool sent, const parcel *p)
     return mix64(key ^ (uint64_t)p->number);
 }
 
-/* Of transfers of one kind on one axis; axes that share a row are added up. */
+/* The row of transfers of one kind on one axis; axes that share a row are added up. */
 static int row_of(delivery *d, const op *o)
 {
     const char *axis = o->args.fabric.group->axis;
@@ -139,14 +140,9 @@ static void digest_side(delivery *d, queue *q, const op *o, bool sent)
 
 /* ---- sums ---- */
 
-static size_t copy_bytes(const op *o)
-{
-    return (tensor_span(&o->operand[0].tensor) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
-}
+static size_t copy_bytes(const op *o) { return tally_sum_bytes(o) / 2; }
 
 static bool adds(op_kind kind) { return kind == OP_REDUCE_SCATTER || kind == OP_ALL_REDUCE; }
-
-size_t delivery_sum_bytes(const op *o) { return adds(o->kind) ? 2 * copy_bytes(o) : 0; }
 
 static tensor copy_of(delivery *d, queue *q, const op *o)
 {
@@ -230,7 +226,7 @@ static void split(const tensor *x, int64_t i, double pair[2])
     pair[1] = x->type == U64 ? (double)(word >> 32) : fabs(value);
 }
 
-/* Is element i of the result what the parts add up to? */
+/* Returns whether element i of the result is what the parts add up to. */
 static bool agrees(const tensor *x, int64_t i, const double pair[2], const op_home *home, int ranks)
 {
     double value = tensor_value(x, i);
@@ -250,8 +246,8 @@ static void note_difference(delivery_report *r, const kept_sum *s, int64_t i, do
              s->op.args.fabric.group->size, want);
 }
 
-/* Of a scattered sum this rank's part alone counts. */
-static void judge_sum(machine *m, const kept_sum *s)
+/* Compares this rank's part alone if the sum is scattered. */
+static void judge_sum(delivery *d, machine *m, const kept_sum *s)
 {
     const group *g = s->op.args.fabric.group;
     int64_t n = tensor_elements(&s->parts), first = 0, end = n;
@@ -261,28 +257,27 @@ static void judge_sum(machine *m, const kept_sum *s)
     machine_view_end(m, &x);
     world_reduce_group(g, pairs, 2 * n, s->parts.type == I32);
     if (s->op.kind == OP_REDUCE_SCATTER) first = n / g->size * g->rank, end = first + n / g->size;
-    op_home home = { .cuda = m->options.kind == MACHINE_CUDA };
+    op_home home = { .cuda = d->kind == MACHINE_CUDA };
     tensor y = machine_view(m, s->result);
     while (first < end && agrees(&y, first, pairs + 2 * first, &home, g->size)) first++;
-    if (first < end) note_difference(&m->delivery->report, s, first, tensor_value(&y, first), pairs[2 * first]);
+    if (first < end) note_difference(&d->report, s, first, tensor_value(&y, first), pairs[2 * first]);
     machine_view_end(m, &y);
     free(pairs);
 }
 
-void delivery_judge_sums(machine *m)
+void delivery_judge_sums(delivery *d, machine *m)
 {
-    delivery *d = m->delivery;
     if (d->sums) qsort(d->sum, (size_t)d->sums, sizeof *d->sum, by_group);
-    for (int i = 0; i < d->sums; i++) judge_sum(m, &d->sum[i]);
+    for (int i = 0; i < d->sums; i++) judge_sum(d, m, &d->sum[i]);
     d->sums = 0;
     d->copies_used = 0;
 }
 
 /* [arrived, sent] of each row. */
-static void add_queues(machine *m, uint64_t *side)
+static void add_queues(const delivery *d, machine *m, uint64_t *side)
 {
     uint64_t sum[DELIVERY_SUMS];
-    machine_read(m, sum, tensor_1d(m->delivery->digests, U64, DELIVERY_SUMS));
+    machine_read(m, sum, tensor_1d(d->digests, U64, DELIVERY_SUMS));
     for (int i = 0; i < DELIVERY_SUMS; i++) side[i % (2 * DELIVERY_ROWS)] += sum[i];
 }
 
@@ -297,12 +292,11 @@ static void judge_row(delivery_report *r, const delivery *d, int row)
     r->differing++;
 }
 
-delivery_report delivery_judge(machine *m)
+delivery_report delivery_judge(const delivery *d, machine *m)
 {
-    const delivery *d = m ? m->delivery : NULL;
     delivery_report r = d ? d->report : (delivery_report){ 0 };
     uint64_t side[2 * DELIVERY_ROWS] = { 0 }, counts[2] = { (uint64_t)r.transfers, (uint64_t)r.differing };
-    if (d) add_queues(m, side);
+    if (d) add_queues(d, m, side);
     world_sum_words(side, 2 * DELIVERY_ROWS);
     world_sum_words(counts, 2);
     world_hear(r.sentence, sizeof r.sentence);

@@ -4,17 +4,27 @@
  * in double by MPI. Digests and copies are operations of the transfer's own queue: nothing waits for them, and a fault
  * that is planted on the transfer lies between them. */
 #pragma once
-#include "machine/op/op.h"
 #include "machine/queue/machine.h"
+
+/* The transfers that are proven. ALL: every one. FIRST: the first of each name, group and shape that moves bytes. */
+typedef enum { DELIVERY_ALL, DELIVERY_FIRST } delivery_mode;
+typedef struct {
+    int64_t transfers, differing;
+    char sentence[256]; /* of the first that differs */
+} delivery_report;
+
+typedef struct delivery delivery;
+/* sum_bytes: machine memory for the copies of one step's sums over ranks (tally.sum_bytes). */
+delivery *delivery_open(machine_kind kind, delivery_mode mode, size_t sum_bytes);
+void delivery_close(delivery *d);
+/* Submits what comes before, and after, a transfer that is submitted to the queue. */
+void delivery_before(delivery *d, queue *q, const op *o);
+void delivery_after(delivery *d, queue *q, const op *o);
 
 /* Makes the sums since the last call again and compares every element. The machine is synchronized. Collective over
  * the ranks of each group. */
-void delivery_judge_sums(machine *m);
-/* Compares the sums of both sides' digests, of all transfers since the start, and adds up the findings of all ranks. m:
- * NULL on a rank that takes no part; else it is synchronized. Collective over the world; the same result on all ranks.
- */
-delivery_report delivery_judge(machine *m);
-
-/* How far a sum over ranks may be from the sum in double: `ranks` parts of that type, the result, and the sum of the
- * parts' magnitudes (shadow_limits.c). */
-double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes);
+void delivery_judge_sums(delivery *d, machine *m);
+/* Compares the sums of both sides' digests, of all transfers since the start, and adds up the findings of all ranks. d:
+ * NULL on a rank that takes no part; else its machine is synchronized. Collective over the world; the same result on
+ * all ranks. */
+delivery_report delivery_judge(const delivery *d, machine *m);

@@ -1,54 +1,60 @@
 /* Faults that a deck plants: which operation is struck, and what is done to it. */
-#include "base/fail.h"
+#include "machine/prove/fault.h"
 #include "machine/queue/machine_state.h"
 #include <string.h>
 
 /* drop, stale and repeat of a transfer strike its whole group, so that the result is wrong, not stuck. */
-static bool fault_hits_group(const machine *m, const op *o)
+static bool hits_group(const fault *f, const fabric_args *a)
 {
-    const fault *s = &m->fault;
-    const struct group *g = o->args.fabric.group;
-    return s->transfer_known && s->kind <= FAULT_REPEAT && strcmp(g->axis, s->transfer_axis) == 0 &&
-           (int)g->channel == s->transfer_channel && g->first == s->transfer_first &&
-           g->sequence - g->step_sequence == s->transfer_sequence;
+    const struct group *g = a->group;
+    return f->transfer_known && strcmp(g->axis, f->transfer_axis) == 0 && (int)g->channel == f->transfer_channel &&
+           g->first == f->transfer_first && a->sequence - g->step_sequence == f->transfer_sequence;
 }
 
-void fault_know_group(machine *m, struct group *g)
+void fault_step(planting *p)
 {
-    for (int i = 0; i < m->groups; i++)
-        if (m->group[i] == g) return;
-    if (m->groups == MACHINE_GROUPS) FAIL("more than %d groups on one machine", MACHINE_GROUPS);
-    g->step_sequence = g->sequence;
-    m->group[m->groups++] = g;
-}
-
-void fault_step(machine *m)
-{
-    memset(m->executed, 0, sizeof m->executed);
-    for (int i = 0; i < m->groups; i++) m->group[i]->step_sequence = m->group[i]->sequence;
+    p->executed = 0;
+    p->steps++;
 }
 
 /* The struck transfer by its group and its number in the step: the other ranks of the group know it by that. */
-static void find_transfer(machine *m, const op *o)
+static void find_transfer(planting *p, const fabric_args *a)
 {
-    fault *s = &m->fault;
-    const struct group *g = o->args.fabric.group;
-    if (s->transfer_known) return;
-    strncpy(s->transfer_axis, g->axis, sizeof s->transfer_axis - 1);
-    s->transfer_channel = (int)g->channel;
-    s->transfer_first = g->first;
-    s->transfer_sequence = g->sequence - g->step_sequence;
-    s->transfer_known = m->fault_found = true;
+    fault *f = &p->fault;
+    if (f->transfer_known) return;
+    strncpy(f->transfer_axis, a->group->axis, sizeof f->transfer_axis - 1);
+    f->transfer_channel = (int)a->group->channel;
+    f->transfer_first = a->group->first;
+    f->transfer_sequence = a->sequence - a->group->step_sequence;
+    f->transfer_known = true;
 }
 
-fault_kind fault_now(machine *m, const op *o)
+static bool concerns(const planting *p, const machine *m, const op *o)
 {
-    const fault *s = &m->fault;
-    if (s->kind == FAULT_NONE || m->now.step < 0 || o->kind != s->operation) return FAULT_NONE;
-    bool here = ++m->executed[o->kind] == s->nth && m->options.world_rank == s->world_rank;
-    bool by_group = op_is_transfer(o->kind) && s->kind <= FAULT_REPEAT;
-    if (by_group && here) find_transfer(m, o);
-    return (by_group ? fault_hits_group(m, o) : here) ? s->kind : FAULT_NONE;
+    return p->fault.kind != FAULT_NONE && m->now.step >= 0 && o->kind == p->fault.operation;
+}
+
+static bool is_next(const planting *p, const machine *m)
+{
+    return p->executed + 1 == p->fault.nth && m->options.world_rank == p->fault.world_rank;
+}
+
+bool fault_leaves_out(planting *p, const machine *m, const op *o, int64_t wait)
+{
+    bool unwaits = p->fault.kind == FAULT_UNWAIT && concerns(p, m, o) && is_next(p, m);
+    if (!unwaits && wait != p->dropped_wait) return false;
+    p->unwaited = *o;
+    return p->left_out = true;
+}
+
+/* What is done to this operation. Counts it. */
+static fault_kind fault_now(planting *p, const machine *m, const op *o)
+{
+    if (!concerns(p, m, o)) return FAULT_NONE;
+    bool here = is_next(p, m), by_group = op_is_transfer(o->kind) && p->fault.kind <= FAULT_REPEAT;
+    p->executed++;
+    if (by_group && here) find_transfer(p, &o->args.fabric);
+    return (by_group ? hits_group(&p->fault, &o->args.fabric) : here) ? p->fault.kind : FAULT_NONE;
 }
 
 static bool is_float(dtype type) { return type != I32 && type != U64; }
@@ -79,7 +85,8 @@ static void fault_out(queue *q, const op *o)
     submit_run(q, &nothing);
 }
 
-bool fault_submit(queue *q, op *o, fault_kind kind)
+/* Returns whether anything was changed. */
+static bool run_struck(queue *q, op *o, fault_kind kind)
 {
     switch (kind) {
     case FAULT_DROP:
@@ -101,12 +108,12 @@ bool fault_submit(queue *q, op *o, fault_kind kind)
     return false;
 }
 
-void machine_plant(machine *m, const fault *s) { m->fault = *s; }
-int64_t machine_faults(const machine *m) { return m->faults; }
-const op *machine_struck(const machine *m) { return &m->struck; }
-
-bool machine_fault_found(const machine *m, fault *s)
+void fault_run(planting *p, queue *q, op *o)
 {
-    if (m->fault_found) *s = m->fault;
-    return m->fault_found;
+    struct group *g = op_is_transfer(o->kind) ? o->args.fabric.group : NULL;
+    if (g && g->step != p->steps) g->step = p->steps, g->step_sequence = o->args.fabric.sequence;
+    fault_kind kind = fault_now(p, q->machine, o);
+    bool struck = run_struck(q, o, kind);
+    if (struck || (kind == FAULT_UNWAIT && p->left_out)) p->strikes++, p->struck = *o;
+    p->left_out = false;
 }

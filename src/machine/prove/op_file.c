@@ -83,7 +83,7 @@ static void describe(const op_copy *c, char lines[LINES_BYTES])
     fclose(f);
 }
 
-/* Of a program whose copies are as large and whose enumerations as long, and of what follows the title. */
+/* Writes the title: the sizes of copies and enumerations in this program, and the digest of what follows. */
 static size_t title(char text[TITLE_BYTES], const void *body, size_t bytes)
 {
     char hex[SHA256_HEX];

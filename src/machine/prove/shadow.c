@@ -3,8 +3,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "machine/op/activity.h"
 #include "machine/queue/backend.h"
-#include "machine/watch/watch.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -93,8 +93,8 @@ static candidate *candidate_of(shadow *s, const op *o)
     return &s->list[s->candidates++];
 }
 
-/* Which of a step's is taken: a function of what it is and of the step, so that all runs take the same ones. A product,
- * which is checked whole, is taken once: in the first step that has it. */
+/* The one of a step's that is taken: a function of what it is and of the step, so that all runs take the same ones. A
+ * product, which is checked whole, is taken once: in the first step that has it. */
 static int64_t chosen(const shadow *s, const candidate *c)
 {
     if (c->product) return c->before ? -1 : 0;
@@ -119,7 +119,7 @@ static void run_on_host(const op *o)
     void *scratch = host->take((bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
     host->compute(o, scratch);
     host->give_back(scratch);
-    watch_progress();
+    activity_progress();
 }
 
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
@@ -155,6 +155,13 @@ static double largest_of(const tensor *t)
     double largest = 0.0;
     for (int64_t i = 0; i < tensor_elements(t); i++) largest = fmax(largest, fabs(tensor_value(t, tensor_place(t, i))));
     return largest;
+}
+
+shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
+{
+    op_limit *limit = op_rules[o->kind].limit;
+    bool itself = !home->cuda && !home->part;
+    return limit && !itself ? limit(o, home, which) : (shadow_limit){ .exact = true };
 }
 
 /* Error in units of what is allowed; infinite where nothing is. */

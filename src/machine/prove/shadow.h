@@ -1,9 +1,27 @@
 /* Shadow: computing operations of a machine run once more by the host, on copies of their operands, and compared. It
  * synchronizes before and after every one of them; transfers pass. */
 #pragma once
-#include "machine/op/op.h"
 #include "machine/prove/op_file.h"
-#include "machine/queue/kind.h"
+
+/* The operations that are compared with the host. FULL: every operation runs once more. SAMPLED: in each step a part
+ * (shadow_part.c) of one operation of every name, kind and phase, at full shape: the first in the first step; later one
+ * that is drawn from the step's number among as many as the step before had. Also, in the first step, the first matrix
+ * product of every form, the whole of it. */
+typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
+/* What the shadow found. */
+typedef struct {
+    int64_t operations, elements; /* compared */
+    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
+    char first_left_out[200];
+    double worst;
+    char worst_operation[200]; /* largest error in units of its tolerance */
+    int64_t failed;
+    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
+    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
+    int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
+    double worst_comparison;        /* signed_sum_limit says how large it may be */
+    char worst_product[200];
+} shadow_report;
 
 typedef struct shadow shadow;
 /* home: the machine that is shadowed. files: "check-3", the middle of the names of mismatches' files; empty: none is
@@ -12,14 +30,14 @@ shadow *shadow_open(op_home home, const char *files);
 void shadow_set(shadow *s, shadow_mode mode);
 void shadow_step(shadow *s, int64_t step); /* a step begins */
 void shadow_close(shadow *s);
-/* Is it to be shadowed? Asked once for every operation, in order. */
+/* Returns whether it is to be shadowed. Asked once for every operation, in order. */
 bool shadow_wants(shadow *s, const op *o);
 /* Before: all that the operation waits for is complete. After: it is complete itself. */
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from);
 void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from);
 const shadow_report *shadow_read(const shadow *s);
 
-/* Of an operation with operands in host memory, or none. */
+/* The limit of one operand; the operands lie in host memory, or nowhere. */
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which);
 
 /* What the sampled shadow takes of an operation (shadow_part.c): such a part of its operands that the host makes the
@@ -53,7 +71,7 @@ typedef struct {
 } checked_product;
 
 /* A comparison is a row of C in one block; of a C whose columns have no gaps, a column in 256 rows. worst: the largest
- * |C x - A (B x)|, in units of the root of the sum of b^2 over the block's row (signed_sum_limit). */
+ * |C x - A (B x)|, in units of the root of the sum of b^2 over the block's row (signed_sum_limit of limits.h). */
 typedef struct {
     int64_t comparisons;
     double worst;
@@ -63,12 +81,3 @@ typedef struct {
 void *product_before(const op *o, tensor_reader *read, void *from);
 /* Compares. The signs are drawn here, after C is complete; A and B are still as they were multiplied. */
 product_finding product_compare(const checked_product *p);
-
-/* Returns how large a sum of errors with random signs may be among so many comparisons of all ranks, in units of the
- * root of the sum of b^2, where b bounds an error: sqrt(2 ln(2 comparisons / 1e-6)). Derivation: the signs are
- * independent of each other and of the errors, so by Hoeffding's inequality (1963, theorem 2) the probability that the
- * sum exceeds t is at most 2 exp(-t^2 / (2 sum of b^2)). With this t it is at most 1e-6 / comparisons: one false alarm
- * in a million runs. For a product b is half a unit in the last place of an element, which is rounded once, plus
- * `absolute` of limit_of_product times C's largest value, for how the terms are added. Rounding in double adds less
- * than 2^-20 of b. */
-double signed_sum_limit(double comparisons);

@@ -1,68 +1,8 @@
-/* Backends: which one a kind of machine has, what callers ask of it by kind, and what all backends share. */
+/* What all backends share: what transfers have of the devices, and what ends a run. */
 #include "machine/queue/backend.h"
 #include "base/fail.h"
-#include "machine/world.h"
 
-const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
-
-void machine_environment(void)
-{
-    const backend *b = cuda_backend();
-    if (b->environment) b->environment();
-}
-
-bool machine_suits(machine_kind kind, char *why, size_t length)
-{
-    const backend *b = backend_of(kind);
-    return !b->suits || b->suits(why, length);
-}
-
-bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
-bool machine_usable(machine_kind kind, char *why, size_t length) { return backend_of(kind)->usable(why, length); }
-machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }
-sampler *machine_sampler(machine_kind kind)
-{
-    const sample_subject of = { .every = SAMPLE_SECONDS,
-                                .device = backend_of(kind)->state,
-                                .cores = world_node_rank() == 0 ? world_node_cores() : 0,
-                                .core = world_node_core };
-    return sampler_open(&of);
-}
-
-int machine_threads(machine_kind kind) { return backend_of(kind)->threads(); }
-const char *machine_library(machine_kind kind, char *text, size_t length)
-{
-    return backend_of(kind)->library(text, length);
-}
-const char *machine_engines(machine_kind kind, char *text, size_t length)
-{
-    return backend_of(kind)->engines(text, length);
-}
-
-void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
-void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups)
-{
-    const backend *b = backend_of(kind);
-    return b->window ? b->window(bytes, of, groups) : b->take(bytes);
-}
-bool machine_window_moves(machine_kind kind, const struct group *g)
-{
-    const backend *b = backend_of(kind);
-    return b->window_moves && b->window_moves(g);
-}
-void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
-void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes)
-{
-    backend_of(kind)->clear(memory, byte, bytes);
-}
-
-void machine_agree(machine_kind kind)
-{
-    const backend *b = backend_of(kind);
-    if (b->agree) b->agree();
-}
-
-/* Of the process, as its devices are. */
+/* Process state, as the devices are. */
 static bool devices_are_shared;
 static machine_room room;
 
@@ -70,12 +10,6 @@ void machine_share_devices(bool yes) { devices_are_shared = yes; }
 bool machine_shares_devices(void) { return devices_are_shared; }
 void machine_leave_room(machine_room to_transfers) { room = to_transfers; }
 machine_room machine_room_left(void) { return room; }
-
-void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key)
-{
-    backend_of(kind)->connect(g, name, color, key);
-}
-void group_disconnect(machine_kind kind, const char *name) { backend_of(kind)->disconnect(name); }
 
 void backend_check_scratch(const op *o, size_t needed, size_t given)
 {

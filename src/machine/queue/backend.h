@@ -74,7 +74,7 @@ struct backend {
 };
 
 const backend *host_backend(void);
-const backend *cuda_backend(void); /* a build without CUDA has one that is not usable (machine/cuda_absent.c) */
+const backend *cuda_backend(void); /* a build without CUDA has one that is not usable (machine/cuda/cuda_absent.c) */
 const backend *paper_backend(void);
 const backend *backend_of(machine_kind kind);
 

@@ -17,7 +17,7 @@ typedef struct {
 
 hazard *hazard_open(void);
 void hazard_close(hazard *h);
-/* Does the queue's next operation already follow operation `serial` (from 1) of queue `target`? */
+/* Returns whether the queue's next operation already follows operation `serial` (from 1) of queue `target`. */
 bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial);
 /* Operation `serial` of queue `target` and all that it followed; if it is thousands of operations old, itself only. */
 vector_clock hazard_past(const hazard *h, int target, uint64_t serial);

@@ -2,7 +2,7 @@
 #include "machine/queue/history.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <string.h>
 
 void history_open(history *h, const machine_options *options, tally *t)
@@ -64,11 +64,11 @@ void history_complete(history *h, const span *s)
     tally_seconds(h->tally, s->kind, s->axis, s->origin.phase, s->end - s->begin);
     add_to_step(h, s);
     if (h->spans) h->spans[h->span_count++ % h->span_capacity] = *s;
-    watch_event e = op_event(s->kind, &s->origin);
+    activity e = op_activity(s->kind, &s->origin);
     e.number = (int64_t)s->number;
-    watch_text(e.axis, sizeof e.axis, s->axis);
+    activity_text(e.axis, sizeof e.axis, s->axis);
     e.since = s->end;
-    watch_completed(&e);
+    activity_completed(&e);
 }
 
 bool history_keeps(const history *h, int queue, uint64_t serial) { return h->completed[queue] < serial + h->kept; }

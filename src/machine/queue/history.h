@@ -37,6 +37,6 @@ void history_keep_steps(history *h, int64_t steps);
 void history_exposed(history *h, const char *axis, int64_t step, double seconds);
 /* In which this rank computed, could run, and its processor ran others. */
 void history_run_delay(history *h, int64_t step, double seconds);
-/* Is the time of that operation still kept? Then when it completed; 0 for serial 0. */
+/* Returns whether the time of that operation is still kept; and when it completed, 0 for serial 0. */
 bool history_keeps(const history *h, int queue, uint64_t serial);
 double history_end(const history *h, int queue, uint64_t serial);

@@ -16,34 +16,6 @@ typedef struct {
     int transfer_multiprocessors; /* products leave so many to transfers */
 } machine_tuning;
 
-/* Which operations are compared with the host (machine/prove/shadow.h). FULL: every operation runs once more. SAMPLED:
- * in each step one operation of every name, kind and phase, and of that a part (machine/prove/shadow_part.c), at full
- * shape: the first in the first step; later one that is drawn from the step's number among as many as the step before
- * had. Also, in the first step, the first matrix product of every form, the whole of it. */
-typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
-/* What the shadow found. */
-typedef struct {
-    int64_t operations, elements; /* compared */
-    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
-    char first_left_out[200];
-    double worst;
-    char worst_operation[200]; /* largest error in units of its tolerance */
-    int64_t failed;
-    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
-    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
-    int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
-    double worst_comparison;        /* signed_sum_limit says how large it may be */
-    char worst_product[200];
-} shadow_report;
-
-/* Which transfers are proven (machine/prove/delivery.h). ALL: every one. FIRST: those that move bytes, of each name,
- * group and shape the first. */
-typedef enum { DELIVERY_ALL, DELIVERY_FIRST } delivery_mode;
-typedef struct {
-    int64_t transfers, differing;
-    char sentence[256]; /* of the first that differs */
-} delivery_report;
-
 typedef struct {
     machine_kind kind;
     bool on_paper; /* a machine of that kind that runs nothing: operations are counted, checked and noted; every mark
@@ -55,8 +27,7 @@ typedef struct {
     int64_t span_capacity; /* spans kept; 0: none */
     int64_t mark_history;  /* completion times kept per queue, if more than MARK_HISTORY */
     machine_tuning tuning;
-    shadow_mode shadow;    /* operations also on the host, compared (machine/prove/shadow.h) */
-    char shadow_files[44]; /* what mismatches' files are named by, beside the rank */
+    char name[44]; /* names the files that it writes, with the rank */
 } machine_options;
 
 /* What this rank computes on. identity: the same for two ranks only if they share it; empty on the host. */
@@ -72,14 +43,14 @@ typedef struct {
     char throttle_reasons[96];
 } machine_device;
 
-/* The first statement of a program, and of world_start: sets what the machines' libraries read of the environment,
- * before there are threads. */
+/* The first statement of a program: sets what the machines' libraries read of the environment, before there are
+ * threads. */
 void machine_environment(void);
-/* Does the environment suit machines of that kind on several ranks? If not, why: a clause. */
+/* Returns whether the environment suits machines of that kind on several ranks; if not, why: a clause. */
 bool machine_suits(machine_kind kind, char *why, size_t length);
-/* Is it part of this build? One that is not can be opened on paper all the same, where it needs no scratch. */
+/* Returns whether it is part of this build. One that is not can be opened on paper if it needs no scratch. */
 bool machine_built(machine_kind kind);
-/* Can it run here? */
+/* Returns whether it can run here. */
 bool machine_usable(machine_kind kind, char *why, size_t length); /* why not: a clause, if not */
 machine_device machine_device_of(machine_kind kind);              /* this rank's */
 /* Looks at this rank's device, on the first rank of a node at the node, too (machine/sample/sampler.h). */

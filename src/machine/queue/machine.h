@@ -1,4 +1,5 @@
-/* A machine runs operations that are submitted to its queues, in order, and wait for marks of other queues. The trainer
+/* queue/: machines, their queues, and the way of an operation through them: checked, counted, handed to a backend. A
+ * machine runs operations that are submitted to its queues, in order, and wait for marks of other queues. The trainer
  * only submits; who runs them is a backend. None of these calls is collective. */
 #pragma once
 #include "base/arena.h"
@@ -13,20 +14,6 @@ typedef struct {
     queue *queue;
     uint64_t serial;
 } mark;
-
-/* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's
- * both ends), found as the transfer of that group and sequence within the step, which the caller learns from
- * machine_fault_found of a machine on paper. */
-typedef struct {
-    fault_kind kind;
-    op_kind operation;
-    int64_t nth;
-    int world_rank;
-    bool transfer_known;
-    char transfer_axis[16];
-    int transfer_channel, transfer_first; /* the group: machine/op/fabric.h */
-    uint64_t transfer_sequence;           /* within the step, from 0 */
-} fault;
 
 machine *machine_open(const machine_options *options);
 void machine_close(machine *m); /* ends queues; sync first */
@@ -58,7 +45,7 @@ void mark_sync(mark m);
  */
 double mark_time(mark m);
 
-/* Who asks for the operations that follow; returns who asked for those before. */
+/* Sets who asks for the operations that follow, and returns who asked for those before. */
 origin machine_origin(machine *m, origin where);
 origin machine_origin_now(const machine *m);
 /* A step begins: executions are counted from here. */
@@ -79,26 +66,8 @@ tensor machine_view(machine *m, tensor t);
 void machine_view_store(machine *m, tensor t, const tensor *view);
 void machine_view_end(machine *m, tensor *view);
 
-void machine_plant(machine *m, const fault *s);
-int64_t machine_faults(const machine *m);   /* how often it struck, this rank */
-const op *machine_struck(const machine *m); /* the operation that it last struck; valid if it ever did */
-/* Fills what names the transfer if world_rank's nth operation was a transfer in the steps submitted so far. */
-bool machine_fault_found(const machine *m, fault *s);
-
-/* Leaves out the index-th effective queue_wait counted over all queues since the last machine_step (tests); -1: none.
- */
-void machine_drop_wait(machine *m, int64_t index);
+/* Waits of the queues that ordered something since the last machine_step, those left out included. */
 int64_t machine_waits(const machine *m);
-/* The last operation before which a wait was left out. */
-const op *machine_unwaited(const machine *m);
-
-/* From here on operations are shadowed so. */
-void machine_shadow(machine *m, shadow_mode mode);
-/* From here on transfers are proven so (machine/prove/delivery.h judges). step: the counts of a step, for memory; NULL:
- * no sums are proven. */
-void machine_prove_transfers(machine *m, delivery_mode mode, const tally *step);
-/* Of all that was shadowed; NULL if nothing was asked for. */
-const shadow_report *machine_shadowed(const machine *m);
 const hazard_report *machine_hazards(const machine *m);           /* count and first sentences */
 void machine_add_hazards(machine *m, const hazard_report *found); /* by a machine whose place this one takes */
 tally *machine_tally(machine *m);

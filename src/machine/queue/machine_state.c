@@ -2,7 +2,6 @@
 #include "machine/queue/machine_state.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include <stdio.h>
 
 machine *machine_open(const machine_options *options)
 {
@@ -13,16 +12,13 @@ machine *machine_open(const machine_options *options)
     m->state = m->backend->open(&m->options, &m->history);
     m->hazard = hazard_open();
     m->now = (origin){ .step = -1, .microbatch = -1, .chunk = -1, .layer = -1, .phase = PHASE_SETUP };
-    m->dropped_wait = -1;
-    machine_shadow(m, options->on_paper ? SHADOW_OFF : options->shadow);
     return m;
 }
 
 void machine_close(machine *m)
 {
     m->backend->close(m->state);
-    if (m->shadow) shadow_close(m->shadow);
-    if (m->delivery) delivery_close(m->delivery);
+    if (m->prover) m->prover->close(m->proving);
     hazard_close(m->hazard);
     history_close(&m->history);
     free(m);
@@ -69,9 +65,8 @@ origin machine_origin(machine *m, origin where)
 void machine_step(machine *m, int64_t step)
 {
     m->now.step = step;
-    if (m->shadow) shadow_step(m->shadow, step);
     m->waits = 0;
-    fault_step(m);
+    if (m->prover) m->prover->step(m->proving, step);
 }
 
 preparation machine_prepared(machine *m) { return m->backend->prepared(m->state); }
@@ -120,33 +115,7 @@ void queue_set_scratch(queue *q, void *memory, size_t bytes)
     q->scratch_bytes = bytes;
 }
 
-/* Files of mismatches are named by what runs and by rank. What a planted fault did is none to run again. */
-static shadow *shadow_of(const machine_options *o, bool struck)
-{
-    char files[64] = "";
-    op_home home = { .cuda = o->kind == MACHINE_CUDA,
-                     .deterministic = o->tuning.deterministic,
-                     .own_attention = o->tuning.own_attention,
-                     .transfer_multiprocessors = o->tuning.transfer_multiprocessors };
-    if (o->world_rank >= 0 && !struck)
-        snprintf(files, sizeof files, "%.40s%s%d", o->shadow_files, o->shadow_files[0] ? "-" : "", o->world_rank);
-    return shadow_open(home, files);
-}
-
-void machine_shadow(machine *m, shadow_mode mode)
-{
-    if (mode == SHADOW_OFF && !m->shadow) return;
-    if (!m->shadow) m->shadow = shadow_of(&m->options, m->fault.kind != FAULT_NONE);
-    shadow_set(m->shadow, mode);
-}
-
-void machine_prove_transfers(machine *m, delivery_mode mode, const tally *step)
-{
-    if (m->delivery) delivery_close(m->delivery);
-    m->delivery = delivery_open(m->options.kind, mode, step ? step->sum_bytes : 0);
-}
-
-const shadow_report *machine_shadowed(const machine *m) { return m->shadow ? shadow_read(m->shadow) : NULL; }
+int64_t machine_waits(const machine *m) { return m->waits; }
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 void machine_add_hazards(machine *m, const hazard_report *found) { hazard_report_add(hazard_read(m->hazard), found); }
 tally *machine_tally(machine *m) { return &m->tally; }

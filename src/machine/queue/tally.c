@@ -25,7 +25,7 @@ int tally_axis_of(tally *t, const char *axis)
     return t->axes - 1;
 }
 
-/* Of too many kinds the last row holds the rest. */
+/* The last row holds the rest if there are too many kinds. */
 static tally_transfer *transfer_row(tally *t, const char *axis, op_kind kind)
 {
     char name[TALLY_NAME];
@@ -63,6 +63,13 @@ void tally_submit(tally *t, const op *o)
     tally_transfer *x = transfer_row(t, g->axis, o->kind);
     x->messages++;
     x->bytes += op_rules[o->kind].passes ? sent_bytes(o) : fmax(sent_bytes(o), bytes - sent_bytes(o));
+}
+
+size_t tally_sum_bytes(const op *o)
+{
+    size_t bytes = tensor_span(&o->operand[0].tensor);
+    bool adds = o->kind == OP_REDUCE_SCATTER || o->kind == OP_ALL_REDUCE;
+    return adds ? 2 * ((bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT) : 0;
 }
 
 int64_t tally_operations(const tally *t)

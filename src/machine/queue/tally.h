@@ -49,6 +49,8 @@ void tally_clear(tally *t);
 /* A measured window begins: everything starts at zero. The axes keep their places, which tally_step has too. */
 void tally_begin(tally *t);
 void tally_submit(tally *t, const op *o);
+/* Returns the bytes that copies of what a sum over ranks adds and of its result take; 0 for other operations. */
+size_t tally_sum_bytes(const op *o);
 /* Over all kinds. */
 int64_t tally_operations(const tally *t);
 double tally_flops(const tally *t);

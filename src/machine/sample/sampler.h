@@ -1,6 +1,6 @@
-/* What a rank's device and node do while its steps are timed: a thread of its own looks once a second, since a driver
- * may take its time. It computes nothing, takes no memory and no lock, and the steps do not wait for it. Knows base/
- * alone. */
+/* sample/: what a rank's device and node do while its steps are timed: a thread of its own looks once a second, since a
+ * driver may take its time. It computes nothing, takes no memory and no lock, and the steps do not wait for it. Knows
+ * base/ alone. */
 #pragma once
 #include "machine/sample/node.h"
 #include <stdint.h>

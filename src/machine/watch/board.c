@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOKS = 100000 }; /* at most 10 ms; a reader on a busy processor loses many races */
 static const char *const folders[] = { "/dev/shm", "/tmp" };
 static const double SILENT_SECONDS = 1.0; /* before the kernel is asked for the state of a process */
 
@@ -110,34 +109,6 @@ void board_leave(board *b, int slot, const char *name)
     board_forget(name);
 }
 
-/* ---- values ---- */
-
-void cell_store(board_cell *c, const watch_event *e)
-{
-    uint64_t word[CELL_WORDS] = { 0 };
-    uint64_t next = atomic_load_explicit(&c->version, memory_order_relaxed) + 1;
-    memcpy(word, e, sizeof *e);
-    for (int i = 0; i < CELL_WORDS; i++) atomic_store_explicit(&c->word[next & 1][i], word[i], memory_order_relaxed);
-    atomic_store_explicit(&c->version, next, memory_order_release);
-    /* The words of the next store must not be seen before this version. */
-    atomic_thread_fence(memory_order_release);
-}
-
-/* Reads the half that is not being written. A look fails if the writer came back to this half meanwhile. After
- * LOOKS of them the last one is believed. */
-void cell_load(board_cell *c, watch_event *e)
-{
-    uint64_t word[CELL_WORDS];
-    for (int look = 0; look < LOOKS; look++) {
-        uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
-        for (int i = 0; i < CELL_WORDS; i++)
-            word[i] = atomic_load_explicit(&c->word[version & 1][i], memory_order_relaxed);
-        atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&c->version, memory_order_relaxed) == version) break;
-    }
-    memcpy(e, word, sizeof *e);
-}
-
 /* ---- reading ---- */
 
 /* The letter behind the name, which is in parentheses and may hold any. */
@@ -175,17 +146,17 @@ void board_read(const board *b, int slot, double now, rank_state *s)
     if (s->presence == RANK_ABSENT) return;
     s->rank = from->rank;
     s->pid = from->pid;
-    s->heartbeat = from->heartbeat;
+    s->heartbeat = from->activity.progress;
     s->silent = now - from->tick;
-    s->patience = from->limit + from->allowance;
+    s->patience = from->limit + from->activity.allowance;
     s->process = s->presence == RANK_ENDED ? 'R' : state_of(from, s->silent);
     memcpy(s->host, from->host, sizeof s->host);
-    s->waits = from->waits;
-    cell_load(&from->doing, &s->doing);
-    cell_load(&from->waiting, &s->waiting);
-    cell_load(&from->completed, &s->completed);
-    for (int i = 0; i < RANK_GROUPS; i++) {
-        s->entered[i].key = from->entered[i].key;
-        s->entered[i].order = from->entered[i].order;
+    s->waits = from->activity.waits;
+    activity_load(&from->activity.doing, &s->doing);
+    activity_load(&from->activity.waiting, &s->waiting);
+    activity_load(&from->activity.completed, &s->completed);
+    for (int i = 0; i < ACTIVITY_GROUPS; i++) {
+        s->entered[i].key = from->activity.entered[i].key;
+        s->entered[i].order = from->activity.entered[i].order;
     }
 }

@@ -8,7 +8,7 @@
 bool nodes_make(const char *folder);
 /* Reads and writes files there from now on: a thread does, in each rank. */
 void nodes_open(const char *folder);
-/* Does so no more. A thread that a file system holds for seconds is left to itself. */
+/* Stops that. A thread that a file system holds for seconds is left to itself. */
 void nodes_close(void);
 /* Removes the files of nodes, and the folder if it holds nothing else. For rank 0, after all have closed it. */
 void nodes_remove(const char *folder);

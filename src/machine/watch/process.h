@@ -11,9 +11,6 @@ typedef struct {
     _Atomic(const char *) leaves;
     char name[BOARD_NAME];
     atomic_int ranks, slot;
-    int depth;
-    unsigned polls;
-    uint64_t era;
     pthread_t main, thread;
     atomic_bool over;
     atomic_bool shares;          /* the node of rank 0 was heard, or is this one */
@@ -21,8 +18,6 @@ typedef struct {
 } watch_process;
 extern watch_process watch;
 
-/* The group of all ranks. */
-enum { WORLD_KEY = 1 };
 /* Starts a thread that takes no signals, which are the main thread's. */
 void watch_begin_thread(pthread_t *thread, void *(*run)(void *));
 void watch_rest(void); /* until the next look */

@@ -2,7 +2,7 @@
 #include "machine/watch/state.h"
 #include <string.h>
 
-int watch_member(const watch_group *g, int32_t member)
+int rank_of_member(const activity_group *g, int32_t member)
 {
     int rank = g->first;
     for (int i = 0; i < g->dims; i++) {
@@ -12,21 +12,14 @@ int watch_member(const watch_group *g, int32_t member)
     return rank;
 }
 
-void watch_text(char *to, uint64_t length, const char *from)
-{
-    size_t used = from ? strnlen(from, length - 1) : 0;
-    if (used) memcpy(to, from, used);
-    memset(to + used, 0, length - used);
-}
-
 uint64_t rank_entered(const rank_state *s, uint64_t key)
 {
-    for (int i = 0; i < RANK_GROUPS; i++)
+    for (int i = 0; i < ACTIVITY_GROUPS; i++)
         if (s->entered[i].key == key) return s->entered[i].order;
     return 0;
 }
 
-bool rank_has_entered(const rank_state *s, const watch_event *e)
+bool rank_has_entered(const rank_state *s, const activity *e)
 {
     return s->presence != RANK_ABSENT && rank_entered(s, e->group.key) >= e->order;
 }

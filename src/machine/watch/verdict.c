@@ -9,8 +9,8 @@ static const rank_state *state_of_rank(const rank_state *s, int count, int rank)
     return NULL;
 }
 
-/* Who has entered it and waits for nobody is stuck in its part. */
-static bool holds(const rank_state *s, const watch_event *e)
+/* A rank that has entered it and waits for nobody is stuck inside it. */
+static bool holds(const rank_state *s, const activity *e)
 {
     return !rank_has_entered(s, e) || (!s->waits && s->presence == RANK_HERE);
 }
@@ -25,10 +25,10 @@ static int excuse(const rank_state *s) { return s->waits ? 2 : rank_is_unheard(s
 static int awaited_by(const rank_state *s, int count, int i)
 {
     int found = -1;
-    const watch_event *e = &s[i].waiting;
+    const activity *e = &s[i].waiting;
     if (!s[i].waits || !e->group.key) return -1;
     for (int m = 0; m < e->group.size; m++) {
-        const rank_state *other = state_of_rank(s, count, watch_member(&e->group, m));
+        const rank_state *other = state_of_rank(s, count, rank_of_member(&e->group, m));
         if (!other || other == &s[i] || !holds(other, e)) continue;
         if (found < 0 || (excuse(&s[found]) && !rank_is_unheard(other))) found = (int)(other - s);
     }
@@ -77,15 +77,15 @@ static int most_blamed(const rank_state *s, int count)
 /* Have all others of its group gone on to the next operation? */
 static bool is_left_behind(const rank_state *s, int count, int i)
 {
-    const watch_event *e = &s[i].waiting;
+    const activity *e = &s[i].waiting;
     for (int m = 0; m < e->group.size; m++) {
-        const rank_state *other = state_of_rank(s, count, watch_member(&e->group, m));
+        const rank_state *other = state_of_rank(s, count, rank_of_member(&e->group, m));
         if (other && other != &s[i] && rank_entered(other, e->group.key) <= e->order) return false;
     }
     return e->group.key != 0;
 }
 
-/* Who waits for an operation that all have entered keeps others waiting, but is not behind. */
+/* A rank that waits for an operation that all have entered keeps others waiting, but is not behind. */
 static verdict_culprit follow(const rank_state *s, int count, int who)
 {
     int from = waiter_for(s, count, who), at = who;

@@ -1,4 +1,4 @@
-/* Who keeps a run from going on, judged by what is known of its ranks; a pure function. */
+/* Finds the rank that keeps a run from going on, by what is known of its ranks; a pure function. */
 #pragma once
 #include "machine/watch/state.h"
 #include <stddef.h>

@@ -24,7 +24,7 @@ static void add(words *w, const char *format, ...)
     if (w->used >= w->length) w->used = w->length - 1;
 }
 
-static void add_origin(words *w, const watch_event *e)
+static void add_origin(words *w, const activity *e)
 {
     if (e->step < 0 && e->microbatch < 0 && e->layer < 0 && !e->phase[0]) return;
     add(w, " (");
@@ -34,20 +34,20 @@ static void add_origin(words *w, const watch_event *e)
     add(w, "%s)", e->phase);
 }
 
-static void add_group(words *w, const watch_event *e)
+static void add_group(words *w, const activity *e)
 {
-    const watch_group *g = &e->group;
+    const activity_group *g = &e->group;
     if (!g->key) return;
     add(w, ", number %" PRIu64 " of %s [", (uint64_t)e->number, e->axis);
     for (int i = 0; i < g->size; i++) {
         if (g->size > SHOWN && i == SHOWN / 2) add(w, " ...");
         if (g->size > SHOWN && i >= SHOWN / 2 && i < g->size - 1) continue;
-        add(w, "%s%d", i ? " " : "", watch_member(g, i));
+        add(w, "%s%d", i ? " " : "", rank_of_member(g, i));
     }
     add(w, "]");
 }
 
-static void add_event(words *w, const watch_event *e)
+static void add_event(words *w, const activity *e)
 {
     add(w, "%s%s%s", e->kind, e->name[0] ? " " : "", e->name);
     add_origin(w, e);
@@ -146,12 +146,12 @@ static void add_while(words *w, const rank_state *s)
     add(w, ")");
 }
 
-/* Of whose group others are not heard of either: the one at fault may be any of them. */
-static void add_others(words *w, const rank_state *s, int count, const rank_state *who, const watch_event *e)
+/* Adds how many others of its group are not heard of either: any of them may be at fault. */
+static void add_others(words *w, const rank_state *s, int count, const rank_state *who, const activity *e)
 {
     int others = 0;
     for (int m = 0; m < e->group.size; m++) {
-        int rank = watch_member(&e->group, m);
+        int rank = rank_of_member(&e->group, m);
         if (rank >= count || &s[rank] == who || !rank_is_unheard(&s[rank])) continue;
         if (others++ < SHOWN) add(w, " or rank %d on %s", rank, s[rank].host);
     }
@@ -161,7 +161,7 @@ static void add_others(words *w, const rank_state *s, int count, const rank_stat
 static void add_culprit(words *w, const rank_state *s, int count, const verdict_culprit *c)
 {
     const rank_state *who = &s[c->who];
-    const watch_event *e = c->waiting >= 0 ? &s[c->waiting].waiting : NULL;
+    const activity *e = c->waiting >= 0 ? &s[c->waiting].waiting : NULL;
     bool is_behind = c->cause == CAUSE_BEHIND || c->cause == CAUSE_LEFT;
     add(w, "xgsw: rank %d on %s", who->rank, who->host);
     add_while(w, who);

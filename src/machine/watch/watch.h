@@ -1,7 +1,7 @@
-/* Whether the run goes on. In every rank a thread looks, from before MPI starts until after it has ended, without MPI.
- * Each rank says what it does where all ranks of its node can read it, with plain stores. When no rank has completed
- * anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the one that is behind is
- * named, and every rank ends with status 86. */
+/* watch/: whether the run goes on. In every rank a thread looks, from before MPI starts until after it has ended,
+ * without MPI. Each rank publishes its activity (machine/op/activity.h) where all ranks of its node can read it. When
+ * no rank has completed anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the
+ * one that is behind is named, and every rank ends with status 86. */
 #pragma once
 #include "machine/watch/state.h"
 
@@ -25,28 +25,10 @@ void watch_ending(void);
 void watch_stop(void);
 
 void watch_limit(double seconds);
-/* So much longer is waited until the next call: for what takes time with the number of ranks. */
-void watch_allow(double seconds);
-
 /* A sentence that is said where the watch ends the run, of what is left of it; it must stay as it is until another is
  * given, and is no longer than this. NULL: none. */
 enum { WATCH_SENTENCE = 4096 };
 void watch_leaves(const char *sentence);
 
-/* What the main thread does from here on; number -1: it has none. */
-void watch_doing(const char *what, int64_t number);
-/* It completed something: an operation, or something without a name. */
-void watch_completed(const watch_event *e);
-void watch_progress(void);
-/* It has entered an operation of a group. */
-void watch_enter(const watch_event *e);
-/* It waits. A wait within a wait is a part of it. */
-void watch_wait(const watch_event *e);
-void watch_wait_end(void);
-/* Between two polls: lets others run that share its core. */
-void watch_yield(void);
-
-/* The next operation of all ranks, entered and waited for, until watch_wait_end. */
+/* The next operation of all ranks, entered and waited for, until activity_wait_end. */
 void watch_wait_for_all(const char *what);
-/* How many there were. */
-uint64_t watch_era(void);

@@ -22,10 +22,20 @@ static const double FAR = 10.0;
 /* Seconds in which other nodes hear that the run ends, or each says what it knows, before the first one ends it. */
 static const double OTHERS = 1.5;
 
+watch_process watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
 static struct {
     uint64_t seen;
     double seen_at, looked_at, gone_at, left_at;
 } thread;
+
+void watch_begin_thread(pthread_t *made, void *(*run)(void *))
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(made, NULL, run, NULL)) FAIL("no thread that watches the run");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
 
 void watch_rest(void)
 {
@@ -44,7 +54,7 @@ bool watch_speaks(const board *b, double now)
 static double quiet_seconds(const board *b, double now)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < b->slots; i++) sum += b->slot[i].heartbeat + (uint64_t)b->slot[i].presence;
+    for (int i = 0; i < b->slots; i++) sum += b->slot[i].activity.progress + (uint64_t)b->slot[i].presence;
     double gap = now - thread.looked_at;
     if (gap > GAP) thread.seen_at += gap;
     if (sum != thread.seen || thread.seen_at > now) thread.seen_at = now;
@@ -54,7 +64,7 @@ static double quiet_seconds(const board *b, double now)
 }
 
 /* A rank of this node, known to keep waiting who waits for e. */
-static bool is_held_here(const board *b, const watch_event *e, double now)
+static bool is_held_here(const board *b, const activity *e, double now)
 {
     for (int i = 0; i < b->slots; i++) {
         rank_state s;
@@ -66,10 +76,10 @@ static bool is_held_here(const board *b, const watch_event *e, double now)
 
 /* Tells whether this node may judge a wait by itself. It does not know what ranks of other nodes do for all ranks: such
  * a wait is not judged at once, but in the end. */
-static bool may_judge(const board *b, const watch_event *e, double patiences, double now)
+static bool may_judge(const board *b, const activity *e, double patiences, double now)
 {
     bool sees_all = b->slots == watch.ranks;
-    return e->group.key != WORLD_KEY || sees_all || patiences > FAR || is_held_here(b, e, now);
+    return e->group.key != ACTIVITY_WORLD || sees_all || patiences > FAR || is_held_here(b, e, now);
 }
 
 double watch_exceeded(const board *b, bool alone, double now)
@@ -77,10 +87,10 @@ double watch_exceeded(const board *b, bool alone, double now)
     double least = 0.0;
     for (int i = 0; i < b->slots; i++) {
         board_slot *s = (board_slot *)&b->slot[i];
-        watch_event e;
-        double limit = s->limit + s->allowance;
-        if (s->presence == RANK_ENDING || !s->waits) continue;
-        cell_load(&s->waiting, &e);
+        activity e;
+        double limit = s->limit + s->activity.allowance;
+        if (s->presence == RANK_ENDING || !s->activity.waits) continue;
+        activity_load(&s->activity.waiting, &e);
         double waited = now - e.since;
         if (waited <= limit || (alone && !may_judge(b, &e, waited / limit, now))) continue;
         if (least == 0.0 || limit < least) least = limit;
@@ -131,7 +141,7 @@ void watch_read_board(const board *b, double now, rank_state *s)
         if (s[i].presence != RANK_ABSENT) continue;
         s[i].rank =
             watch.own->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
-        watch_text(s[i].host, sizeof s[i].host, watch.own->host);
+        activity_text(s[i].host, sizeof s[i].host, watch.own->host);
     }
 }
 
@@ -173,9 +183,9 @@ void watch_tell(board *b, const rank_state *all, double quiet)
 static void refuse_without(board *b, int slot)
 {
     char text[512];
-    watch_event asked;
+    activity asked;
     if (!may_tell(b)) return;
-    cell_load(&b->slot[slot].doing, &asked);
+    activity_load(&b->slot[slot].activity.doing, &asked);
     snprintf(
         text, sizeof text,
         "xgsw: rank %d on %s has answered %s and ended, and the others wait for it in MPI_Init: give all ranks the "
@@ -200,7 +210,7 @@ rank_state *watch_all_states(const board *b, double now)
     for (int i = 0; i < watch.ranks; i++) {
         all[i] = (rank_state){ .rank = i };
         rank_lose(&all[i]);
-        watch_text(all[i].host, sizeof all[i].host, place ? place[i].host : "another node");
+        activity_text(all[i].host, sizeof all[i].host, place ? place[i].host : "another node");
     }
     watch_read_board(b, now, here);
     for (int i = 0; i < b->slots; i++)
@@ -209,7 +219,7 @@ rank_state *watch_all_states(const board *b, double now)
     return all;
 }
 
-double watch_patience(void) { return watch.own->limit + watch.own->allowance; }
+double watch_patience(void) { return watch.own->limit + watch.own->activity.allowance; }
 /* An idle node looks for a question once in an eighth of the patience; the rest is for the file system. */
 double watch_lateness(void) { return 0.25 * watch_patience() + 3.0; }
 

@@ -3,6 +3,7 @@
  * it. */
 #include "bench/check/replay.h"
 #include "machine/cuda/kernels/kernels.h"
+#include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,12 +28,13 @@ void __wrap_cuda_swiglu_forward(const cuda_call *c)
 
 static shadow_report run_swiglu(shadow_mode mode, const char *files)
 {
-    machine_options options = { .kind = MACHINE_CUDA, .shadow = mode, .world_rank = 5 };
-    snprintf(options.shadow_files, sizeof options.shadow_files, "%s", files);
+    machine_options options = { .kind = MACHINE_CUDA, .world_rank = 5 };
+    snprintf(options.name, sizeof options.name, "%s", files);
     float value[ROWS * 2 * HALF];
     for (int i = 0; i < ROWS * 2 * HALF; i++) value[i] = 0.01f * (float)(i % 97) - 0.4f;
     char *memory = machine_memory_take(MACHINE_CUDA, 4096 + sizeof value);
     machine *m = machine_open(&options);
+    prove_shadow(m, mode);
     queue *q = machine_queue(m, "compute");
     tensor gate_up = tensor_2d(memory + 12, F32, ROWS, 2 * HALF),
            out = tensor_2d(memory + sizeof value + 40, F32, ROWS, HALF);
@@ -40,7 +42,7 @@ static shadow_report run_swiglu(shadow_mode mode, const char *files)
     machine_origin(m, (origin){ .step = 1, .microbatch = 0, .chunk = 0, .layer = 2, .phase = PHASE_FORWARD });
     submit(q, "act", swiglu_forward_op(gate_up, out));
     machine_sync(m);
-    shadow_report r = *machine_shadowed(m);
+    shadow_report r = *prove_shadowed(m);
     machine_close(m);
     machine_memory_give_back(MACHINE_CUDA, memory);
     return r;

@@ -31,7 +31,7 @@ static conservation trained_with(const bench_case *c, fault_kind kind, op_kind o
     conserved_steps *sums = conserved_open(&t, STEPS);
     fault planted = { .kind = kind, .operation = operation, .nth = 1, .world_rank = world_rank() };
     for (int64_t step = 0; step < STEPS; step++) {
-        machine_plant(t.machine, step == struck ? &planted : &(fault){ .kind = FAULT_NONE });
+        prove_plant(t.machine, step == struck ? &planted : &(fault){ .kind = FAULT_NONE });
         mark_sync(trainer_step(&t));
         conserved_read(sums, &t);
     }

@@ -69,7 +69,7 @@ static void keys_reach_the_machine(void **state)
     char text[512];
     bench_case c = case_of(head, world_ranks());
     machine_options on = case_machine(&c);
-    assert_false(on.tuning.deterministic || on.tuning.own_attention || on.shadow);
+    assert_false(on.tuning.deterministic || on.tuning.own_attention);
     assert_int_equal(on.tuning.transfer_multiprocessors, 0);
     assert_int_equal(case_room(&c).groups, 1);
     snprintf(text, sizeof text, "%stensor = %d\n", head, world_ranks());

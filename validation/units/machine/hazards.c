@@ -1,5 +1,6 @@
 /* The hazard checker: what a sentence names, what is counted, and what is forgotten. What is ordered and what touches:
  * random programs, in hazards_random.c. */
+#include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,7 +201,7 @@ static void a_dropped_wait_is_found(void **state)
     for (int drop = -1; drop < 3; drop++) {
         queue *q[3];
         machine *m = paper(q);
-        machine_drop_wait(m, drop);
+        prove_drop_wait(m, drop);
         machine_step(m, 0);
         mark filled = submit(q[0], "x", fill_op(x, 1.0));
         queue_wait(q[1], filled);

@@ -1,5 +1,6 @@
 /* Planted faults on small programs: each kind does exactly what the definitions say, where and when they say. */
 #include "fabric_ranks.h"
+#include "machine/prove/prove.h"
 #include "plan/keys/names.h"
 
 enum { N = 5 };
@@ -12,7 +13,7 @@ static fault planted(fault_kind kind, op_kind operation, int64_t nth)
 static test_floor struck_floor(const fault *s)
 {
     test_floor f = floor_open((machine_options){ .prove_access = s->kind != FAULT_UNWAIT }, 1 << 20);
-    machine_plant(f.m, s);
+    prove_plant(f.m, s);
     return f;
 }
 
@@ -51,7 +52,7 @@ static cells run_struck(fault s, int64_t faults)
     machine_step(f.m, 0);
     three_copies(f.q[0], &x);
     machine_sync(f.m);
-    assert_int_equal(machine_faults(f.m), faults);
+    assert_int_equal(prove_faults(f.m), faults);
     floor_close(&f);
     return x;
 }
@@ -113,7 +114,7 @@ static void executions_are_counted_within_a_step(void **state)
         three_copies(f.q[step], &x);
         machine_sync(f.m);
         assert_true(all_equal(x.b, 11.0f) && all_equal(x.c, 0.0f) && all_equal(x.d, 30.0f));
-        assert_int_equal(machine_faults(f.m), step + 1);
+        assert_int_equal(prove_faults(f.m), step + 1);
     }
     floor_close(&f);
 }
@@ -137,7 +138,7 @@ static void fill_struck(fault_kind kind, dtype type, void *x, int64_t faults)
     machine_step(f.m, 0);
     submit(f.q[0], "x", fill_op(tensor_1d(x, type, N), 3.0));
     machine_sync(f.m);
-    assert_int_equal(machine_faults(f.m), faults);
+    assert_int_equal(prove_faults(f.m), faults);
     floor_close(&f);
 }
 
@@ -176,12 +177,12 @@ static void unwait_leaves_out_the_wait(void **state)
     submit(f.q[0], "a", fill_op(tensor_1d(x.a, F32, N), 1.0));
     queue_wait(f.q[1], queue_mark(f.q[0]));
     submit(f.q[1], "b", copy_op(tensor_1d(x.b, F32, N), WRITE, tensor_1d(x.a, F32, N)));
-    assert_int_equal(machine_hazards(f.m)->count + machine_faults(f.m), 0);
+    assert_int_equal(machine_hazards(f.m)->count + prove_faults(f.m), 0);
     queue_wait(f.q[2], queue_mark(f.q[0]));
     queue_wait(f.q[2], queue_mark(f.q[1]));
     submit(f.q[2], "c", copy_op(tensor_1d(x.c, F32, N), WRITE, tensor_1d(x.b, F32, N)));
     machine_sync(f.m);
-    assert_int_equal(machine_faults(f.m), 1);
+    assert_int_equal(prove_faults(f.m), 1);
     assert_int_equal(machine_hazards(f.m)->count, 1);
     assert_non_null(strstr(machine_hazards(f.m)->sentence[0], "copy b (step 0, setup) and copy c (step 0, setup)"));
     assert_true(x.c[0] == 1.0f || x.c[0] == 10.0f);
@@ -196,7 +197,7 @@ static void struck_operations_keep_their_place(void **state)
         cells x = fresh();
         fault s = planted(kinds[k], OP_COPY, 1);
         test_floor f = floor_open((machine_options){ .hostile = true, .order_seed = (uint32_t)k }, 0);
-        machine_plant(f.m, &s);
+        prove_plant(f.m, &s);
         machine_step(f.m, 0);
         submit(f.q[0], "a", fill_op(tensor_1d(x.a, F32, N), 1.0));
         queue_wait(f.q[1], queue_mark(f.q[0]));
@@ -206,7 +207,7 @@ static void struck_operations_keep_their_place(void **state)
         submit(f.q[2], "b", fill_op(tensor_1d(x.b, F32, N), 8.0));
         machine_sync(f.m);
         assert_int_equal(machine_hazards(f.m)->count, 0);
-        assert_int_equal(machine_faults(f.m), 1);
+        assert_int_equal(prove_faults(f.m), 1);
         assert_true(all_equal(x.a, 7.0f) && all_equal(x.b, 8.0f));
         floor_close(&f);
     }

@@ -3,7 +3,7 @@
  * proven: a fault that changes something is found, and nothing else is. What each kind of fault does:
  * machine_fault.c. */
 #include "fabric_ranks.h"
-#include "machine/prove/delivery.h"
+#include "machine/prove/prove.h"
 #include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 
@@ -122,13 +122,13 @@ static fault known_strike(fault s, const buffers *b)
     float x = 1.0f;
     if (world_rank() == s.world_rank) {
         test_floor paper = floor_open((machine_options){ .on_paper = true }, 0);
-        machine_plant(paper.m, &s);
+        prove_plant(paper.m, &s);
         submit_setup(&paper, &x);
         for (int step = 0; step < STEPS; step++) submit_step(&paper, b, step);
-        machine_fault_found(paper.m, &s);
+        s = prove_planted(paper.m);
         floor_close(&paper);
     }
-    for (int i = 0; i < GROUPS; i++) groups[i].g.sequence = groups[i].g.step_sequence = 0;
+    for (int i = 0; i < GROUPS; i++) groups[i].g.sequence = groups[i].g.step = 0;
     world_broadcast(&s, sizeof s, s.world_rank);
     return s;
 }
@@ -205,22 +205,22 @@ static void run_struck(fault wanted, buffers *b, bool hostile)
         floor_open((machine_options){ .hostile = hostile, .order_seed = (uint32_t)s.nth, .prove_access = true },
                    LARGE * 4 * 8 + 64);
     tally step_counts = { .sum_bytes = TRANSFERS * 2 * ((size_t)(b->n * world_ranks() * 4) + ARENA_ALIGNMENT) };
-    machine_plant(f.m, &s);
+    prove_plant(f.m, &s);
     submit_setup(&f, &x);
-    machine_prove_transfers(f.m, DELIVERY_ALL, &step_counts);
+    prove_transfers(f.m, DELIVERY_ALL, &step_counts);
     for (int step = 0; step < STEPS; step++) {
         set_buffers(b);
         submit_step(&f, b, step);
         machine_sync(f.m);
-        delivery_judge_sums(f.m);
+        prove_judge_sums(f.m);
         for (int i = 0; i < TRANSFERS; i++) {
             faults += strikes_here(&s, i);
             changed = changed || is_changed(b, i);
             right = right && (strikes_here(&s, i) || !is_changed(b, i));
         }
     }
-    right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && machine_faults(f.m) == faults;
-    delivery_report found = delivery_judge(f.m);
+    right = right && x == (float)(world_ranks() * (world_ranks() + 1) / 2) && prove_faults(f.m) == faults;
+    delivery_report found = prove_judge_transfers(f.m);
     changed = world_first(changed) < world_ranks();
     floor_close(&f);
     assert_on_all((found.differing > 0) == changed && found.transfers == STEPS * TRANSFERS * world_ranks(),

@@ -1,6 +1,7 @@
 /* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes. */
-#include "machine/prove/shadow.h"
 #include "bench/check/replay.h"
+#include "machine/op/limits.h"
+#include "machine/prove/prove.h"
 #include "units/machine/operations/operations.h"
 #include <string.h>
 #include <unistd.h>
@@ -19,11 +20,12 @@ static fixture open_product(shadow_mode mode)
     fixture f = { .a = sample_open(BF16, 2, (int64_t[]){ ROWS, INNER }, 0),
                   .b = sample_open(BF16, 2, (int64_t[]){ INNER, WIDTH }, 0),
                   .c = sample_open(F32, 2, (int64_t[]){ ROWS, WIDTH }, 5) };
-    machine_options options = { .kind = MACHINE_HOST, .shadow = mode };
+    machine_options options = { .kind = MACHINE_HOST };
     sample_randomize(&f.a, 1, 1.0, 0.0);
     sample_randomize(&f.b, 2, 1.0, 0.0);
     sample_randomize(&f.c, 3, 1.0, 0.0);
     f.machine = machine_open(&options);
+    prove_shadow(f.machine, mode);
     f.queue = machine_queue(f.machine, "compute");
     f.scratch = aligned_alloc(ARENA_ALIGNMENT, 1 << 20);
     queue_set_scratch(f.queue, f.scratch, 1 << 20);
@@ -49,7 +51,7 @@ static void right_ones_pass(void **state)
             submit(f.queue, name[i], matmul_op(f.c.t, UPDATE, f.a.t, f.b.t));
         }
         machine_sync(f.machine);
-        const shadow_report *r = machine_shadowed(f.machine);
+        const shadow_report *r = prove_shadowed(f.machine);
         assert_int_equal(r->failed, 0);
         assert_int_equal(r->operations, mode == SHADOW_FULL ? 64 : 0);
         assert_int_equal(r->elements, r->operations * ROWS * WIDTH);

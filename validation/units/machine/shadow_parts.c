@@ -1,9 +1,10 @@
 /* What the sampled shadow takes: one of every name, kind and phase that a step submits, any of them, and parts that are
  * right where the operation is and wrong where it is wrong. */
 #include "base/fp8.h"
+#include "machine/op/limits.h"
 #include "machine/op/op.h"
 #include "machine/prove/op_file.h"
-#include "machine/prove/shadow.h"
+#include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
@@ -50,7 +51,7 @@ static shadow_report shadowed_steps(const bench_case *c, shadow_mode mode, int s
     trainer_build(&t, c, &m, &o, &share);
     measure_free(&share);
     trainer_initialize(&t);
-    machine_shadow(t.machine, mode);
+    prove_shadow(t.machine, mode);
     for (int i = 0; i < steps; i++) mark_sync(trainer_step(&t));
     machine_sync(t.machine);
     shadow_report r = { 0 };
@@ -58,7 +59,7 @@ static shadow_report shadowed_steps(const bench_case *c, shadow_mode mode, int s
     const span *all = machine_spans(t.machine, &count);
     assert_in_range(count, 1, SPANS - 1);
     *names = distinct(all, count);
-    if (mode != SHADOW_OFF) r = *machine_shadowed(t.machine);
+    if (mode != SHADOW_OFF) r = *prove_shadowed(t.machine);
     trainer_dismantle(&t);
     mesh_close(&m);
     return r;

@@ -1,11 +1,13 @@
-/* XGSW_TEST_SHARE_DEVICES=yes: a test's ranks may share a GPU; known before the first communicator. */
+/* What main() says before ranks start: the environment of the machines' libraries, and whether ranks may share a GPU
+ * (XGSW_TEST_SHARE_DEVICES=yes). */
 #pragma once
 #include "machine/queue/machine.h"
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((constructor)) static void ranks_may_share_devices(void)
+__attribute__((constructor)) static void prepare_devices(void)
 {
+    machine_environment();
     const char *share = getenv("XGSW_TEST_SHARE_DEVICES");
     machine_share_devices(share && strcmp(share, "yes") == 0);
 }

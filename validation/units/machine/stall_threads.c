@@ -14,9 +14,9 @@ static board *b;
 static atomic_bool done;
 
 /* All its fields say the same. */
-static watch_event event_of(int64_t n)
+static activity event_of(int64_t n)
 {
-    watch_event e = { .step = n, .number = n, .elements = n, .order = (uint64_t)n, .since = (double)n };
+    activity e = { .step = n, .number = n, .elements = n, .order = (uint64_t)n, .since = (double)n };
     memset(e.name, (int)('a' + n % 26), sizeof e.name - 1);
     return e;
 }
@@ -24,9 +24,9 @@ static watch_event event_of(int64_t n)
 static void *tell(void *unused)
 {
     for (int64_t n = 1; n <= EVENTS; n++) {
-        watch_event e = event_of(n);
-        cell_store(&b->slot[0].completed, &e);
-        b->slot[0].heartbeat = (uint64_t)n;
+        activity e = event_of(n);
+        activity_store(&b->slot[0].activity.completed, &e);
+        b->slot[0].activity.progress = (uint64_t)n;
     }
     done = true;
     return unused;
@@ -40,7 +40,7 @@ static void an_event_is_read_whole(void **state)
     while (!done) {
         rank_state s;
         board_read(b, 0, clock_seconds(), &s);
-        watch_event whole = event_of(s.completed.step);
+        activity whole = event_of(s.completed.step);
         if (s.completed.step) assert_memory_equal(&whole, &s.completed, sizeof whole);
         assert_true(s.completed.step >= latest);
         latest = s.completed.step;

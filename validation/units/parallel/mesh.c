@@ -122,9 +122,9 @@ static void restart_numbers_from_the_first(void **state)
     group *all[AXES + 3 + LINKS] = { &m.gradient, &m.model, &m.all };
     for (int i = 0; i < AXES; i++) all[3 + i] = &m.axis[i];
     for (int i = 0; i < LINKS; i++) all[3 + AXES + i] = &m.link[i];
-    for (int i = 0; i < AXES + 3 + LINKS; i++) all[i]->sequence = all[i]->step_sequence = 5;
+    for (int i = 0; i < AXES + 3 + LINKS; i++) all[i]->sequence = all[i]->step = 5;
     mesh_restart(&m);
-    for (int i = 0; i < AXES + 3 + LINKS; i++) assert_true(all[i]->sequence == 0 && all[i]->step_sequence == 0);
+    for (int i = 0; i < AXES + 3 + LINKS; i++) assert_true(all[i]->sequence == 0 && all[i]->step == 0);
 }
 
 int main(void)

@@ -27,12 +27,12 @@ static inline paper on_paper(const bench_case *c, int steps, place dropped)
     trainer_open(&t, c, &m, on, &a);
     trainer_initialize(&t);
     for (int s = 0; s < steps; s++) {
-        machine_drop_wait(on, s == dropped.step ? dropped.index : -1);
+        prove_drop_wait(on, s == dropped.step ? dropped.index : -1);
         trainer_step(&t);
         if (s == dropped.step) result.waits = machine_waits(on);
     }
     result.hazards = *machine_hazards(on);
-    if (dropped.index >= 0) op_describe(machine_unwaited(on), result.before, sizeof result.before);
+    if (dropped.index >= 0) op_describe(prove_unwaited(on), result.before, sizeof result.before);
     trainer_close(&t);
     machine_close(on);
     mesh_close(&m);

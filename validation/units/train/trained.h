@@ -6,6 +6,7 @@
 #include "bench/check/compare.h"
 #include "bench/check/routing.h"
 #include "bench/check/scaling.h"
+#include "machine/prove/prove.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
 #include "plan/model/check_case.h"
@@ -307,7 +308,7 @@ static inline void take_machine(trained *r, const trainer *t)
     r->waits = machine_waits(t->machine);
     r->hazards = (double)h->count;
     if (h->count) snprintf(r->hazard, sizeof r->hazard, "%s", h->sentence[0]);
-    r->faults = (double)machine_faults(t->machine);
+    r->faults = (double)prove_faults(t->machine);
     r->arena_bytes = t->arena.used;
 }
 
@@ -335,7 +336,7 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     for (int64_t s = 0; m.takes_part && s < how->steps; s++) {
         for (int64_t i = 0; how->choices && i < r->sequences; i++) routing_write(&t, i, choices_at(how->choices, s, i));
         take_scales(r, &t, s, how);
-        machine_drop_wait(t.machine, s == how->drop_step ? how->drop_wait - 1 : -1);
+        prove_drop_wait(t.machine, s == how->drop_step ? how->drop_wait - 1 : -1);
         mark_sync(trainer_step(&t));
         take_step(r, &t, s, how->steps);
         if (c->model.experts) take_choices(r, &t, s);

@@ -1,4 +1,4 @@
-/* Attention: which engine computes it, cuDNN or own kernels. The launchers are in kernels.h. */
+/* attention/: which engine computes it, cuDNN or own kernels. The launchers are in kernels.h. */
 #pragma once
 #include "machine/cuda/attention/attention_kernels.h"
 #include "machine/op/op.h"

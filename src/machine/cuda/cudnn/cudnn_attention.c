@@ -5,7 +5,7 @@
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/attention/attention_staging.h"
 #include "machine/cuda/cudnn/cudnn_attention_graph.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <float.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,7 +142,7 @@ static void make_plan(attention_plan *p)
     p->tried = true;
     attention_graph(&g, &p->spec);
     p->plan = graph_plan(&g, library.device, attention_workspace(&p->spec));
-    watch_progress(); /* it may have compiled for seconds */
+    activity_progress(); /* it may have compiled for seconds */
     if (p->plan) return;
     memcpy(p->reason, g.reason, sizeof p->reason);
     graph_close(&g);

@@ -1,5 +1,6 @@
-/* A graph of cuDNN operations on tensors of four dimensions, built node by node, and a plan that runs it. Arithmetic
- * inside is FP32. Building allocates and may take seconds; it needs a device, or only the description of one. */
+/* cudnn/: attention by cuDNN. A graph of cuDNN operations on tensors of four dimensions, built node by node, and a plan
+ * that runs it. Arithmetic inside is FP32. Building allocates and may take seconds; it needs a device, or only the
+ * description of one. */
 #pragma once
 #include "machine/cuda/cudnn/cudnn_library.h"
 #include <stdint.h>

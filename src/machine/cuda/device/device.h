@@ -1,4 +1,5 @@
-/* This rank's GPU: which it is, whether it will do, what it is like now. */
+/* device/: this rank's GPU, its memory, clock and libraries. Which GPU it is, whether it will do, what it is like now.
+ */
 #pragma once
 #include "machine/queue/kind.h"
 #include "machine/sample/sampler.h"

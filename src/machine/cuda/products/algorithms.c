@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/kernels/kernels.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,7 +227,7 @@ void algorithms_choose(product *const *list, size_t count, const machine_tuning 
     room r = room_open(list, count, memory, bytes);
     for (size_t i = 0; i < count; i++) {
         choose(&r, list[i], t);
-        watch_progress();
+        activity_progress();
     }
     room_close(&r);
 }

@@ -1,4 +1,5 @@
-/* A matrix product as cuBLASLt takes it, and the door to that library. */
+/* products/: matrix products by cuBLASLt and the choice of its algorithms. A matrix product as cuBLASLt takes it, and
+ * the door to that library. */
 #pragma once
 #include "base/dtype.h"
 #include "machine/cuda/device/libraries.h"

@@ -11,8 +11,8 @@
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/transfers/thread_blocks.h"
+#include "machine/op/activity.h"
 #include "machine/queue/kind.h"
-#include "machine/watch/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,17 +158,17 @@ static void open_stream(void)
 
 static void finish(const cuda_communicator *c)
 {
-    watch_event e = { .kind = "first transfer", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
-    watch_text(e.name, sizeof e.name, c->name);
-    watch_wait(&e);
+    activity e = { .kind = "first transfer", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
+    activity_text(e.name, sizeof e.name, c->name);
+    activity_wait(&e);
     for (cudaError_t state; (state = cudaStreamQuery(communicators.stream)) != cudaSuccess;) {
         if (state != cudaErrorNotReady) CUDA_CHECK(state);
         cudaGetLastError(); /* else the next launch would seem to have failed */
         communicators_check();
-        watch_yield();
+        activity_yield();
     }
-    watch_wait_end();
-    watch_progress();
+    activity_wait_end();
+    activity_progress();
 }
 
 /* Two ranks meet inside NCCL when they first submit a transfer between them, in the call: who submits waits there for
@@ -220,13 +220,13 @@ static part_index part_for(const group *g) { return g->apart ? APART : TURNS; }
 void cuda_connect(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
-    watch_allow(SETUP_SECONDS_PER_RANK * world_ranks());
+    activity_allow(SETUP_SECONDS_PER_RANK * world_ranks());
     make_room();
     split *s = split_named(name);
     if (!s) s = split_make(name);
     s->users++;
     if (!s->made[part_for(g)]) make_part(s, part_for(g), g, name, color, key);
-    watch_allow(0.0);
+    activity_allow(0.0);
     g->connection = s;
 }
 

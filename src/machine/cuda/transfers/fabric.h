@@ -1,4 +1,4 @@
-/* Transfers among GPUs by NCCL. */
+/* transfers/: transfers among GPUs by NCCL. */
 #pragma once
 #include "machine/op/op.h"
 #include <cuda_runtime.h>

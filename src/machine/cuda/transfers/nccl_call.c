@@ -2,7 +2,7 @@
 #include "machine/cuda/transfers/nccl_call.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "machine/watch/watch.h"
+#include "machine/op/activity.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -60,15 +60,15 @@ void nccl_begin(const char *who, const char *call)
     stand_aside();
     calls.who = who;
     calls.call = call;
-    watch_event e = { .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
+    activity e = { .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
     snprintf(e.kind, sizeof e.kind, "%.*s", call_length(), call);
-    watch_text(e.name, sizeof e.name, who);
-    watch_wait(&e);
+    activity_text(e.name, sizeof e.name, who);
+    activity_wait(&e);
 }
 
 void nccl_end(ncclResult_t result, const char *file, int line)
 {
-    watch_wait_end();
+    activity_wait_end();
     if (result == ncclSuccess) return;
     stand_aside();
     fail_at(file, line, STATUS_FAILED, "%.*s for %s: %s; %s", call_length(), calls.call, calls.who,

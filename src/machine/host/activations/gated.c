@@ -1,6 +1,7 @@
-/* silu(gate) * up and gelu(gate) * up, gate and up being the halves of one row (Shazeer 2020). */
+/* activations/: what stands between two products of a layer. silu(gate) * up and gelu(gate) * up, gate and up being the
+ * halves of one row (Shazeer 2020). */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 static void forward_tile(const op *o, int64_t row, int64_t at, int64_t n)
 {

@@ -1,7 +1,7 @@
 /* gelu of a product and its bias (Hendrycks & Gimpel 2016); backward also makes the bias' gradient. */
-#include "machine/host/column_sums.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/network/column_sums.h"
+#include "machine/host/rows/row.h"
 
 static void forward_tile(const op *o, int64_t row, int64_t at, int64_t n)
 {

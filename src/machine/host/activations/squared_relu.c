@@ -1,6 +1,6 @@
 /* max(x, 0)^2 (So et al. 2021). */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 static void forward_tile(const op *o, int64_t row, int64_t at, int64_t n)
 {

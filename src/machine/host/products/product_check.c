@@ -2,10 +2,11 @@
  * each thread takes panels of rows. */
 #include "base/memory.h"
 #include "base/random.h"
-#include "machine/host/codes.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/codes.h"
+#include "machine/host/rows/row.h"
+#include "machine/op/activity.h"
+#include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
-#include "machine/watch/watch.h"
 #include <math.h>
 
 /* ROWS of a panel, of which TOGETHER are multiplied at a time, in registers. */
@@ -152,7 +153,7 @@ static void run_matrix(const panel_work *w, const matrix *m)
         m->read(m->from, buffer, part);
         part.data = buffer;
         run_slab(w, &part, turned ? 0 : first, turned ? first : 0, turned);
-        watch_progress();
+        activity_progress();
     }
     free(buffer);
 }

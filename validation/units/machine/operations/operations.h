@@ -4,6 +4,7 @@
 #pragma once
 #include "base/fail.h"
 #include "base/fp8.h"
+#include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include "machine/world.h"
 #include "mirror.h"
@@ -160,8 +161,8 @@ static inline size_t scratch_taken(size_t bytes) { return (bytes / ARENA_ALIGNME
 static inline pass pass_open(int number, const preparation *noted)
 {
     machine_options options = { .kind = tested_machine(), .on_paper = number == 0, .prove_access = true };
-    if (number && beside_host && emulator_seed) options.shadow = SHADOW_FULL;
     pass p = { .machine = machine_open(&options), .on_paper = options.on_paper };
+    if (number && beside_host && emulator_seed) prove_shadow(p.machine, SHADOW_FULL);
     size_t bytes = noted->scratch[0];
     p.queue = machine_queue(p.machine, "compute");
     p.scratch = machine_memory_take(options.kind, scratch_taken(bytes));
@@ -178,7 +179,7 @@ static inline void pass_close(pass *p, preparation *noted)
     if (p->on_paper) *noted = machine_prepared(p->machine);
     else preparation_free(noted);
     assert_int_equal(machine_hazards(p->machine)->count, 0);
-    const shadow_report *shadowed = p->on_paper ? NULL : machine_shadowed(p->machine);
+    const shadow_report *shadowed = p->on_paper ? NULL : prove_shadowed(p->machine);
     if (shadowed && shadowed->failed) fail_msg("not as on the host: %s", shadowed->sentence);
     machine_close(p->machine);
     machine_memory_give_back(tested_machine(), p->scratch);

@@ -111,7 +111,7 @@ static bool power_of_two(float x) { return !(float_bits(x) & 0x7FFFFFu); }
 
 /* As operations_matmul.c of a sum of k terms in FP32: 4 sqrt(k) + 4 roundings of the size that partial sums of random
  * signs have. A scale that is no power of two rounds the values, or the product and itself, at most three times more,
- * each time a term's share. Tensor cores keep 14 bits (shadow_limits.c): k / 32 times half a unit of the sum, and 2
+ * each time a term's share. Tensor cores keep 14 bits (limits.c): k / 32 times half a unit of the sum, and 2
  * sqrt(k) of the products. */
 static double limit_of(const product *p)
 {

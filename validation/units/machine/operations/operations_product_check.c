@@ -1,5 +1,6 @@
 /* The check of whole products: right ones pass in every form, and stay near their bound; of wrong ones those are found
  * that the size of a rounding lets be found. */
+#include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
 #include "units/machine/operations/operations.h"
 

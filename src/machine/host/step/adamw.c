@@ -1,7 +1,8 @@
-/* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2). */
-#include "machine/host/codes.h"
+/* step/: kernels of what surrounds the network in a step. AdamW over one bucket (Loshchilov & Hutter 2019, algorithm
+ * 2). */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/codes.h"
+#include "machine/host/rows/row.h"
 
 enum { SCALARS, GRADIENT, WEIGHT, MASTER, FIRST, SECOND, SCALE, AMAX, COUNTS };
 

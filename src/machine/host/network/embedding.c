@@ -1,6 +1,6 @@
 /* Rows of the embedding table by token, with those of positions, and the sums of their gradients. */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 static void copy_row(const tensor *to, int64_t to_row, const tensor *from, int64_t from_row, int64_t n)
 {

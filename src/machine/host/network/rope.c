@@ -1,6 +1,6 @@
 /* Rotary positions: half-split pairs (x[i], x[i + d/2]) turn by the angles of their position (Su et al. 2021). */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 enum { LARGEST_HALF = LARGEST_HEAD_DIM / 2 };
 

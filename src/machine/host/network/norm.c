@@ -1,7 +1,7 @@
 /* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (Ba et al. 2016), with an optional addition before them. */
 #include "base/lanes.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 /* Gain gradients are summed over blocks of rows first, then over blocks in order: the same on any number of threads. */
 enum { LARGEST_BLOCKS = 64, SMALLEST_BLOCK = 16, COLUMNS = 128 };

@@ -1,8 +1,8 @@
 /* FP8's operations: codes made of values, transposed, and the scales of the next step. */
 #include "base/fp8.h"
-#include "machine/host/codes.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/codes.h"
+#include "machine/host/rows/row.h"
 
 enum { X, CODES, TRANSPOSED, SCALE, AMAX, COUNTS };
 /* A column of the transposed copy is written in runs of BLOCK_ROWS, so that whole cache lines are. */

@@ -1,6 +1,6 @@
 /* Rows of tokens to the experts' buffers, and back as weighted sums. */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 static const int32_t *numbers(const tensor *t) { return t->data; }
 

@@ -1,8 +1,8 @@
 /* Building a product with oneDNN 2. */
-#include "machine/host/onednn_product.h"
+#include "machine/host/products/onednn_product.h"
 #include <string.h>
 
-dnnl_status_t product_append_sum(dnnl_post_ops_t after) { return dnnl_post_ops_append_sum(after, 1.0f); }
+static dnnl_status_t add_before_rounding(dnnl_post_ops_t after) { return dnnl_post_ops_append_sum(after, 1.0f); }
 
 static dnnl_memory_desc_t describe(const product_key *key, int which)
 {
@@ -66,7 +66,7 @@ void product_build(product *p, dnnl_engine_t engine)
     static const int names[3] = { DNNL_ARG_DST, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS };
     dnnl_memory_desc_t d[3] = { describe(&p->key, DESTINATION), describe(&p->key, LEFT), describe(&p->key, RIGHT) };
     dnnl_matmul_desc_t matmul;
-    dnnl_primitive_attr_t how = product_attributes(&p->key);
+    dnnl_primitive_attr_t how = product_attributes(&p->key, add_before_rounding);
     product_check(dnnl_matmul_desc_init(&matmul, &d[LEFT], &d[RIGHT], NULL, &d[DESTINATION]), "dnnl_matmul_desc_init");
     dnnl_primitive_desc_t plan = choose(&matmul, how, engine, prefers_sgemm(&p->key));
     product_check(dnnl_primitive_create(&p->primitive, plan), "dnnl_primitive_create");

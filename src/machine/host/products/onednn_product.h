@@ -26,12 +26,12 @@ typedef struct {
     dnnl_data_type_t format;
 } product_matrix;
 product_matrix product_describe(const product_key *key, int which);
-/* Scratchpad from the caller; UPDATE adds what c holds inside the product, before it is rounded. Owned by the caller.
- */
-dnnl_primitive_attr_t product_attributes(const product_key *key);
+/* Scratchpad from the caller; UPDATE adds what c holds inside the product, before it is rounded, as `append` says.
+ * Owned by the caller. */
+typedef dnnl_status_t append_sum(dnnl_post_ops_t after);
+dnnl_primitive_attr_t product_attributes(const product_key *key, append_sum *append);
 
-/* The version's own part: what c holds is added; whether the product without AVX-512 reads the right operand slowly as
- * it lies; primitive, arguments and scratch_bytes of p->key. */
-dnnl_status_t product_append_sum(dnnl_post_ops_t after);
+/* The version's own part: whether the product without AVX-512 reads the right operand slowly as it lies; primitive,
+ * arguments and scratch_bytes of p->key. */
 bool product_reads_slowly(const product_key *key);
 void product_build(product *p, dnnl_engine_t engine);

@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "base/fp8.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 static void value_set(const tensor *t, int64_t i, double value)
 {

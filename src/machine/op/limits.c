@@ -4,9 +4,7 @@
  * here. The others add the same terms in another order: n terms of size x give about sqrt(n) x 2^-24 of difference,
  * bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value; and what is rounded once on either side
  * differs by at most 2 halves of a unit in the last place on top. */
-#include "base/numeric.h"
-#include "machine/prove/delivery.h"
-#include "machine/prove/shadow.h"
+#include "machine/op/limits.h"
 #include <math.h>
 
 /* Half a unit in the last place, relative to the smallest number that has it. */
@@ -45,13 +43,6 @@ static double cut_sums(double terms, bool fast)
     return (kept / FP8_DEPTH + 2 * sqrt(kept)) * FP8_SUM_HALF_UNIT;
 }
 
-shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
-{
-    op_limit *limit = op_rules[o->kind].limit;
-    bool itself = !home->cuda && !home->part;
-    return limit && !itself ? limit(o, home, which) : (shadow_limit){ .exact = true };
-}
-
 shadow_limit limit_of_product(const op *o, const op_home *home, int which)
 {
     const tensor *a = &o->operand[1].tensor, *b = &o->operand[2].tensor;
@@ -84,13 +75,17 @@ shadow_limit limit_of_embedding_backward(const op *o, const op_home *home, int w
     return limit_of_sums(o, which, elements_of(&o->operand[0].tensor), 0.0);
 }
 
-/* The operand whose access the caller chooses holds sums over rows of the first; what else is written is made element
- * by element. */
+/* Sums over rows of the first operand. */
 shadow_limit limit_of_column_sums(const op *o, const op_home *home, int which)
 {
     const tensor *x = &o->operand[0].tensor, *sums = &o->operand[which].tensor;
-    if (!op_rules[o->kind].operand[which].chosen) return (shadow_limit){ .exact = true };
     return limit_of_sums(o, which, elements_of(x) / elements_of(sums), 0.0);
+}
+
+shadow_limit limit_of_gelu_backward(const op *o, const op_home *home, int which)
+{
+    enum { BIAS_GRADIENT = 4 };
+    return which == BIAS_GRADIENT ? limit_of_column_sums(o, home, which) : (shadow_limit){ .exact = true };
 }
 
 /* Sums along rows of the first operand; a loss is a sum of doubles, each off as such a sum is. */
@@ -122,8 +117,8 @@ shadow_limit limit_of_signed_sums(const op *o, const op_home *home, int which)
     return (shadow_limit){ .absolute = (32 * sqrt(elements_of(&o->operand[0].tensor)) + 16) * 0x1p-53 };
 }
 
-/* Of the step's scalars pow and cos are each machine's own: CUDA's are within 2 units of 2^-52, the host's within 1. 1
- * / (1 - beta^t) multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the
+/* The step's scalars use each machine's own pow and cos: CUDA's are within 2 units of 2^-52, the host's within 1. 1 /
+ * (1 - beta^t) multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the
  * maximum rate, far below the largest scalar. */
 shadow_limit limit_of_scalars(const op *o, const op_home *home, int which)
 {

@@ -1,6 +1,6 @@
 /* Small products on vectors of the compiler's own kind, so that any processor runs them. A file of its own keeps
  * strides variables: known ones tempt gcc 12 to load 16 floats of a where it needs one. */
-#include "machine/host/tile.h"
+#include "machine/host/rows/tile.h"
 
 /* A vector that lies anywhere in an array of floats. */
 typedef lanes placed_lanes __attribute__((aligned(sizeof(float)), may_alias));

@@ -1,6 +1,5 @@
 /* Rows, part by part. */
-#include "machine/host/row.h"
-#include "machine/host/host.h"
+#include "machine/host/rows/row.h"
 
 void row_parts(const op *o, const tensor *all, row_part *f)
 {

@@ -1,7 +1,7 @@
 /* Sums of columns over rows. */
-#include "machine/host/column_sums.h"
+#include "machine/host/network/column_sums.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 enum { LARGEST_PARTS = 64, SMALLEST_PART = 16 };
 

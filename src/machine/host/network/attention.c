@@ -1,11 +1,11 @@
-/* Attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms 1 and 2). Scores are kept transposed,
- * [key][query]: the softmax then runs over whole vectors of queries, and of all operands only those of a query block
- * are ever transposed. Head dims are padded with zeros to a multiple of 16; rows beyond a tensor's positions are zero,
- * and what they give is masked or not stored. */
+/* network/: kernels of the network, a file for each. Attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms
+ * 1 and 2). Scores are kept transposed, [key][query]: the softmax then runs over whole vectors of queries, and of all
+ * operands only those of a query block are ever transposed. Head dims are padded with zeros to a multiple of 16; rows
+ * beyond a tensor's positions are zero, and what they give is masked or not stored. */
 #include "base/lanes.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
-#include "machine/host/tile.h"
+#include "machine/host/rows/row.h"
+#include "machine/host/rows/tile.h"
 
 enum { BLOCK = 64, TILE_FLOATS = BLOCK * LARGEST_HEAD_DIM };
 enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };

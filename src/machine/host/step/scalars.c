@@ -1,7 +1,7 @@
 /* The step's scalars: learning rate, bias corrections, gradient norm and clip factor; sums of gradients' elements with
  * random signs. */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 static double learning_rate(const step_begin_args *a, int64_t step)
 {

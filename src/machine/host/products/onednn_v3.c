@@ -1,7 +1,7 @@
 /* Building a product with oneDNN 3. */
-#include "machine/host/onednn_product.h"
+#include "machine/host/products/onednn_product.h"
 
-dnnl_status_t product_append_sum(dnnl_post_ops_t after)
+static dnnl_status_t add_before_rounding(dnnl_post_ops_t after)
 {
     return dnnl_post_ops_append_sum(after, 1.0f, 0, dnnl_data_type_undef);
 }
@@ -29,7 +29,7 @@ void product_build(product *p, dnnl_engine_t engine)
     static const int names[3] = { DNNL_ARG_DST, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS };
     dnnl_memory_desc_t d[3] = { describe(&p->key, DESTINATION), describe(&p->key, LEFT), describe(&p->key, RIGHT) };
     dnnl_primitive_desc_t plan;
-    dnnl_primitive_attr_t how = product_attributes(&p->key);
+    dnnl_primitive_attr_t how = product_attributes(&p->key, add_before_rounding);
     product_check(dnnl_matmul_primitive_desc_create(&plan, engine, d[LEFT], d[RIGHT], NULL, d[DESTINATION], how),
                   "dnnl_matmul_primitive_desc_create");
     product_check(dnnl_primitive_create(&p->primitive, plan), "dnnl_primitive_create");

@@ -1,7 +1,7 @@
 /* Normal numbers of the definitions into one rank's part of a logical matrix. */
 #include "base/random.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 static void normal_tile(float *to, int64_t n, const initialize_args *a, uint64_t index)
 {

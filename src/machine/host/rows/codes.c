@@ -1,7 +1,7 @@
 /* FP8 codes, row by row and block by block. */
-#include "machine/host/codes.h"
+#include "machine/host/rows/codes.h"
 #include "base/fp8.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 codes_seen codes_seen_by_both(codes_seen a, codes_seen b)
 {

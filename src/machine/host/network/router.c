@@ -1,7 +1,7 @@
 /* Routing of tokens to two experts each, under a capacity, and its backward (Shazeer et al. 2017; Fedus et al. 2022,
  * section 2.2, for the balance loss). */
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 enum { LOGITS, ORDER, CHOSEN, CHOSEN_WEIGHTS, PLACE, SOURCE, STATISTICS };
 

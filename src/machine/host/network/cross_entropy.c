@@ -1,7 +1,7 @@
 /* Cross-entropy over a vocabulary of which each rank holds some columns. */
 #include "base/lanes.h"
 #include "machine/host/host.h"
-#include "machine/host/row.h"
+#include "machine/host/rows/row.h"
 
 /* Columns of this rank that are no padding. */
 static int64_t valid_columns(const op *o)

@@ -1,0 +1,141 @@
+/* Publishing what the main thread does. Its place is process state, as the thread is. */
+#include "machine/op/activity.h"
+#include "base/clock.h"
+#include <sched.h>
+#include <string.h>
+
+/* POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
+enum { POLLS = 8 };
+enum { LOOKS = 100000 }; /* at most 10 ms; a reader on a busy processor loses many races */
+
+static activity_state alone;
+static _Atomic(activity_state *) place = &alone;
+static int depth; /* of waits */
+static unsigned polls;
+static uint64_t era;
+
+void activity_text(char *to, uint64_t length, const char *from)
+{
+    size_t used = from ? strnlen(from, length - 1) : 0;
+    if (used) memcpy(to, from, used);
+    memset(to + used, 0, length - used);
+}
+
+void activity_store(activity_cell *c, const activity *e)
+{
+    uint64_t word[ACTIVITY_WORDS] = { 0 };
+    uint64_t next = atomic_load_explicit(&c->version, memory_order_relaxed) + 1;
+    memcpy(word, e, sizeof *e);
+    for (int i = 0; i < ACTIVITY_WORDS; i++)
+        atomic_store_explicit(&c->word[next & 1][i], word[i], memory_order_relaxed);
+    atomic_store_explicit(&c->version, next, memory_order_release);
+    /* The words of the next store must not be seen before this version. */
+    atomic_thread_fence(memory_order_release);
+}
+
+/* Reads the half that is not being written. A look fails if the writer came back to this half meanwhile. After
+ * LOOKS of them the last one is believed. */
+void activity_load(activity_cell *c, activity *e)
+{
+    uint64_t word[ACTIVITY_WORDS];
+    for (int look = 0; look < LOOKS; look++) {
+        uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
+        for (int i = 0; i < ACTIVITY_WORDS; i++)
+            word[i] = atomic_load_explicit(&c->word[version & 1][i], memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&c->version, memory_order_relaxed) == version) break;
+    }
+    memcpy(e, word, sizeof *e);
+}
+
+/* ---- what the main thread tells ---- */
+
+static activity_state *own(void) { return atomic_load_explicit(&place, memory_order_relaxed); }
+
+static void copy_cell(activity_cell *to, activity_cell *from)
+{
+    activity a;
+    activity_load(from, &a);
+    activity_store(to, &a);
+}
+
+void activity_publish(activity_state *at)
+{
+    activity_state *before = own();
+    at->allowance = before->allowance;
+    copy_cell(&at->doing, &before->doing);
+    copy_cell(&at->waiting, &before->waiting);
+    at->waits = before->waits;
+    for (int i = 0; i < ACTIVITY_GROUPS; i++) {
+        at->entered[i].order = before->entered[i].order;
+        at->entered[i].key = before->entered[i].key;
+    }
+    place = at;
+}
+
+void activity_allow(double seconds) { own()->allowance = seconds; }
+
+/* One thread writes it: no need to lock the bus. */
+void activity_progress(void)
+{
+    activity_state *s = own();
+    uint64_t n = atomic_load_explicit(&s->progress, memory_order_relaxed);
+    atomic_store_explicit(&s->progress, n + 1, memory_order_relaxed);
+}
+
+void activity_doing(const char *what, int64_t number)
+{
+    activity e = { .number = number + 1, .since = clock_seconds() };
+    activity_text(e.kind, sizeof e.kind, what);
+    activity_store(&own()->doing, &e);
+    activity_progress();
+}
+
+void activity_completed(const activity *e)
+{
+    activity_store(&own()->completed, e);
+    activity_progress();
+}
+
+/* A group that has no place takes one that another had. */
+void activity_enter(const activity *e)
+{
+    activity_state *s = own();
+    int at = 0;
+    while (at < ACTIVITY_GROUPS && s->entered[at].key && s->entered[at].key != e->group.key) at++;
+    if (at == ACTIVITY_GROUPS) at = (int)(e->group.key % ACTIVITY_GROUPS);
+    atomic_store_explicit(&s->entered[at].order, e->order, memory_order_relaxed);
+    atomic_store_explicit(&s->entered[at].key, e->group.key, memory_order_release);
+}
+
+void activity_wait(const activity *e)
+{
+    if (depth++) return;
+    activity_state *s = own();
+    activity_store(&s->waiting, e);
+    atomic_store_explicit(&s->waits, true, memory_order_release);
+}
+
+void activity_wait_end(void)
+{
+    if (--depth == 0) atomic_store_explicit(&own()->waits, false, memory_order_release);
+}
+
+void activity_wait_for_all(const char *what, int ranks)
+{
+    activity e = { .axis = "world", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
+    activity_text(e.kind, sizeof e.kind, what);
+    e.order = ++era;
+    e.number = (int64_t)e.order;
+    e.group = (activity_group){ ACTIVITY_WORLD, 0, ranks, 1, { ranks }, { 1 } };
+    activity_enter(&e);
+    activity_wait(&e);
+}
+
+uint64_t activity_era(void) { return era; }
+
+/* MPICH never yields while it polls: ranks that share a core would wait for each other's time slices. */
+void activity_yield(void)
+{
+    if (++polls % POLLS == 0) sched_yield();
+}

@@ -1,0 +1,69 @@
+/* What this rank's main thread does, waits for and has completed: plain values at a place that others read. The place
+ * is the process's own until somebody gives another one. */
+#pragma once
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ranks that do something together: first, and so many counts and strides in world rank, the fastest first. The same
+ * key on all of them, 0: there are none. ACTIVITY_WORLD: the key of all ranks. */
+enum { ACTIVITY_DIMS = 5, ACTIVITY_WORLD = 1 };
+typedef struct {
+    uint64_t key;
+    int32_t first, size, dims, count[ACTIVITY_DIMS], stride[ACTIVITY_DIMS];
+} activity_group;
+
+/* An operation, a call of a library or a part of the run. number: among those of its group, from 1; 0: it has none.
+ * order: grows from one of a group's to the next, alike on all its ranks, also where their numbers start anew. step,
+ * microbatch, layer -1: of none. */
+typedef struct {
+    char kind[24], name[48], axis[16], phase[16], type[8];
+    int64_t step, number, elements;
+    uint64_t order;
+    int32_t microbatch, layer;
+    activity_group group;
+    double since; /* clock_seconds of the node; sent elsewhere: the age */
+} activity;
+void activity_text(char *to, uint64_t length, const char *from); /* cut where it must be, zeros behind */
+
+/* An activity of several words: written into the half that is not read, then the halves are swapped. */
+enum { ACTIVITY_WORDS = (sizeof(activity) + 7) / 8 };
+typedef struct {
+    _Atomic uint64_t version, word[2][ACTIVITY_WORDS];
+} activity_cell;
+void activity_store(activity_cell *c, const activity *a);
+void activity_load(activity_cell *c, activity *a);
+
+/* What is published, with plain stores of the main thread. progress: counts what was completed. */
+enum { ACTIVITY_GROUPS = 32 };
+typedef struct {
+    _Atomic uint64_t progress;
+    _Atomic double allowance; /* seconds */
+    atomic_bool waits;
+    activity_cell doing, waiting, completed;
+    struct {
+        _Atomic uint64_t key, order; /* of the last that was entered */
+    } entered[ACTIVITY_GROUPS];
+} activity_state;
+/* Publishes there from now on, and what was published so far, without progress. */
+void activity_publish(activity_state *at);
+
+/* What the main thread does from here on; number -1: it has none. */
+void activity_doing(const char *what, int64_t number);
+/* It completed something: an operation, or something without a name. */
+void activity_completed(const activity *a);
+void activity_progress(void);
+/* It has entered an operation of a group. */
+void activity_enter(const activity *a);
+/* It waits. A wait within a wait is a part of it. */
+void activity_wait(const activity *a);
+void activity_wait_end(void);
+/* Between two polls: lets others run that share its core. */
+void activity_yield(void);
+/* So much longer than otherwise it may take until the next call: for what takes time with the number of ranks. */
+void activity_allow(double seconds);
+
+/* The next operation of all ranks, entered and waited for, until activity_wait_end. */
+void activity_wait_for_all(const char *what, int ranks);
+/* How many there were. */
+uint64_t activity_era(void);

@@ -1,0 +1,124 @@
+/* The prover of a machine: installed by the first call that asks for something. */
+#include "machine/prove/prove.h"
+#include "base/fail.h"
+#include "machine/queue/machine_state.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+    machine *machine;
+    planting planting;
+    shadow *shadow;     /* NULL: nothing is shadowed */
+    delivery *delivery; /* NULL: transfers are not proven */
+} proving;
+
+static bool leaves_out(void *state, const op *o, int64_t wait)
+{
+    proving *p = state;
+    return fault_leaves_out(&p->planting, p->machine, o, wait);
+}
+
+static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
+
+/* In shadow an empty operation is submitted and waited for first: then what the operation reads is final and can be
+ * copied. A planted fault lies within what is compared. */
+static void run(void *state, queue *q, op *o)
+{
+    proving *p = state;
+    const op asked = *o, nothing = { .kind = OP_FILL, .origin = o->origin };
+    bool shadowed = p->shadow && shadow_wants(p->shadow, o);
+    if (shadowed) {
+        mark_sync(submit_run(q, &nothing));
+        shadow_before(p->shadow, &asked, read_tensor, p->machine);
+    }
+    if (p->delivery) delivery_before(p->delivery, q, &asked);
+    fault_run(&p->planting, q, o);
+    if (p->delivery) delivery_after(p->delivery, q, &asked);
+    if (!shadowed) return;
+    mark_sync(queue_mark(q));
+    shadow_after(p->shadow, &asked, read_tensor, p->machine);
+}
+
+static void step_begins(void *state, int64_t step)
+{
+    proving *p = state;
+    if (p->shadow) shadow_step(p->shadow, step);
+    fault_step(&p->planting);
+}
+
+static void close_proving(void *state)
+{
+    proving *p = state;
+    if (p->shadow) shadow_close(p->shadow);
+    if (p->delivery) delivery_close(p->delivery);
+    free(p);
+}
+
+static proving *proving_of(machine *m)
+{
+    static const prover table = { leaves_out, run, step_begins, close_proving };
+    if (m->prover) return m->proving;
+    proving *p = calloc(1, sizeof *p);
+    if (!p) FAIL("no memory to prove operations");
+    *p = (proving){ .machine = m, .planting.dropped_wait = -1 };
+    m->proving = p;
+    m->prover = &table;
+    return p;
+}
+
+/* What a planted fault did is none to run again. */
+static shadow *shadow_of(const machine_options *o, bool struck)
+{
+    char files[64] = "";
+    op_home home = { .cuda = o->kind == MACHINE_CUDA,
+                     .deterministic = o->tuning.deterministic,
+                     .own_attention = o->tuning.own_attention,
+                     .transfer_multiprocessors = o->tuning.transfer_multiprocessors };
+    if (o->world_rank >= 0 && !struck)
+        snprintf(files, sizeof files, "%.40s%s%d", o->name, o->name[0] ? "-" : "", o->world_rank);
+    return shadow_open(home, files);
+}
+
+void prove_shadow(machine *m, shadow_mode mode)
+{
+    if (mode == SHADOW_OFF && !m->prover) return;
+    proving *p = proving_of(m);
+    if (!p->shadow) p->shadow = shadow_of(&m->options, p->planting.fault.kind != FAULT_NONE);
+    shadow_set(p->shadow, mode);
+}
+
+void prove_transfers(machine *m, delivery_mode mode, const tally *step)
+{
+    proving *p = proving_of(m);
+    if (p->delivery) delivery_close(p->delivery);
+    p->delivery = delivery_open(m->options.kind, mode, step ? step->sum_bytes : 0);
+}
+
+void prove_plant(machine *m, const fault *f)
+{
+    if (f->kind != FAULT_NONE || m->prover) proving_of(m)->planting.fault = *f;
+}
+
+void prove_drop_wait(machine *m, int64_t index)
+{
+    if (index >= 0 || m->prover) proving_of(m)->planting.dropped_wait = index;
+}
+
+/* ---- what was found ---- */
+
+static const proving *found(const machine *m)
+{
+    static const proving nothing = { NULL };
+    return m && m->proving ? m->proving : &nothing;
+}
+
+const shadow_report *prove_shadowed(const machine *m)
+{
+    return found(m)->shadow ? shadow_read(found(m)->shadow) : NULL;
+}
+void prove_judge_sums(machine *m) { delivery_judge_sums(found(m)->delivery, m); }
+delivery_report prove_judge_transfers(machine *m) { return delivery_judge(found(m)->delivery, m); }
+int64_t prove_faults(const machine *m) { return found(m)->planting.strikes; }
+const op *prove_struck(const machine *m) { return &found(m)->planting.struck; }
+fault prove_planted(const machine *m) { return found(m)->planting.fault; }
+const op *prove_unwaited(const machine *m) { return &found(m)->planting.unwaited; }
