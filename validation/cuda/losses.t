@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The same deck on the GPU and on the host. Limits, relative: of the first step's losses and gradient norms those of
-the check (src/bench/check/check.c: 1e-6 and 1e-5, in BF16 1e-3 and 3e-2). Later steps magnify what differs: losses of ten
-steps of the same deck on the host, with sums in another order (one rank or two), are apart by 2.4e-6 at most, in BF16
-by 1.03e-3; norms by a sixth, so only the first is compared. Limits of later losses: 2e-5, as the check has it, and
-4e-3, four times what was seen."""
+the check (src/bench/check/check.c: 1e-6 and 1e-5, in BF16 1e-3 and 3e-2). Later steps magnify what differs: losses of
+ten steps of the same deck on the host, with sums in another order (one rank or two), are apart by 2.4e-6 at most, in
+BF16 by 1.03e-3; norms by a sixth, so only the first is compared. Limits of later losses: 2e-5, as the check has it,
+and 4e-3, four times what was seen."""
 import os
 import sys
 

@@ -1,12 +1,88 @@
-/* The groups of fields, one after the other, and --fields. */
+/* The groups of fields, one after the other; values of fields; --fields. */
 #include "bench/facts/fields.h"
 #include "base/say.h"
+#include <math.h>
+#include <string.h>
 
 int field_groups(void) { return case_fields.groups + part_fields.groups; }
 
 const field_group *field_group_at(int i)
 {
     return i < case_fields.groups ? &case_fields.group[i] : &part_fields.group[i - case_fields.groups];
+}
+
+static int64_t extent_of(field_extent e, const case_result *r)
+{
+    switch (e) {
+    case PER_CASE: return 1;
+    case PER_STEP: return r->seen.loss ? r->seen.total : 0;
+    case PER_RANK: return r->given->layout.ranks;
+    case PER_PHASE: return PHASES;
+    case PER_OPERATION: return OP_KINDS;
+    case PER_AXIS: return r->seen.tally.axes;
+    case PER_TRANSFER: return r->seen.tally.transfers;
+    case PER_MEMORY_KIND: return ARENA_KINDS;
+    case PER_SPAN: return r->seen.span_count;
+    case PER_FP8_KIND: return r->given->precision == PRECISION_FP8 ? FP8_KINDS : 0;
+    case PER_FP8_TENSOR: return r->seen.fp8_tensors;
+    case PER_SAMPLE: return r->seen.samples.count;
+    case PER_FAIL_REASON: return r->ruling.fails.count;
+    case PER_INVALID_REASON: return r->ruling.invalids.count;
+    }
+    return 0;
+}
+
+int64_t field_rows(const field *f, const case_result *r) { return extent_of(f->per, r); }
+int64_t field_columns(const field *f, const case_result *r) { return extent_of(f->across, r); }
+
+/* NULL: the list is not there, since no step was timed. */
+static const void *place_of(const field_group *g, const field *f, const case_result *r, int64_t i)
+{
+    const char *at = (g->of_case ? (const char *)r->given : (const char *)r) + g->offset + f->offset;
+    if (f->listed) memcpy(&at, (const void *)at, sizeof at);
+    return at ? at + f->in_list + (size_t)i * f->stride : NULL;
+}
+
+static datum unknown(field_kind kind)
+{
+    if (kind == FIELD_REAL || kind == FIELD_KNOWN) return datum_real(NAN);
+    return kind == FIELD_INTEGER || kind == FIELD_COUNT ? datum_integer(0) : datum_text("");
+}
+
+static double real_at(const void *at)
+{
+    double x;
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i)
+{
+    const void *at = place_of(g, f, r, i);
+    if (!at) return unknown(f->kind);
+    switch (f->kind) {
+    case FIELD_REAL: return datum_real(real_at(at));
+    case FIELD_KNOWN: return datum_real(real_at(at) > 0.0 ? real_at(at) : NAN);
+    case FIELD_INTEGER: return datum_integer(*(const int *)at);
+    case FIELD_COUNT: return datum_integer(*(const int64_t *)at);
+    case FIELD_BYTES: return datum_integer((int64_t) * (const size_t *)at);
+    case FIELD_FLAG: return datum_flag(*(const bool *)at);
+    case FIELD_TEXT: return datum_text(at);
+    case FIELD_NAME: return datum_text(*(const char *const *)at);
+    case FIELD_WORD: return datum_text(f->word(at));
+    case FIELD_ROW: return datum_integer(i);
+    case FIELD_LABEL: return datum_text(f->word(&(int){ (int)i }));
+    }
+    return datum_text("");
+}
+
+datum setting_value(key_id key, const bench_case *c, char room[KEY_TEXT])
+{
+    const key_row *row = key_at(key);
+    if (row->kind == KIND_INTEGER) return datum_integer(key_integer(key, c));
+    if (row->kind == KIND_REAL) return datum_real(real_at((const char *)c + row->offset));
+    key_write(key, c, room);
+    return datum_text(room);
 }
 
 static const char *type_of(field_kind kind)

@@ -135,3 +135,25 @@ void figures_free(figures *g)
     free(g->step_seconds);
     free(g->pace);
 }
+
+static void insert(repeat_means *m, double seconds)
+{
+    int at = m->count++;
+    for (; at > 0 && m->seconds[at - 1] > seconds; at--) m->seconds[at] = m->seconds[at - 1];
+    m->seconds[at] = seconds;
+}
+
+void repeats_add(repeat_means *m, const bench_case *c, figures *g)
+{
+    int first = c->number - c->repeat + 1;
+    if (m->first != first) *m = (repeat_means){ .first = first };
+    if (c->repeats < 2 || isnan(g->mean_seconds)) return;
+    insert(m, g->mean_seconds);
+    if (c->repeat < c->repeats) return;
+    double least = m->seconds[0], most = m->seconds[m->count - 1];
+    g->repeated = (repeated_seconds){ .count = m->count,
+                                      .median = 0.5 * (m->seconds[(m->count - 1) / 2] + m->seconds[m->count / 2]),
+                                      .minimum = least,
+                                      .maximum = most,
+                                      .spread = most / least - 1.0 };
+}

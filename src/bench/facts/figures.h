@@ -18,7 +18,7 @@ typedef struct {
     double spread, drift;  /* p90 / p10; median of the last half / of the first; drift of a single step is NaN */
     double recipe_seconds; /* mean of the last metric_steps, or of all if fewer */
     slow_steps slow;
-    repeated_seconds repeated;                           /* facts/repeats.h fills it: it needs the other repeats */
+    repeated_seconds repeated;                           /* repeats_add */
     double tokens_per_second, tokens_per_second_per_gpu; /* by the mean; a rank is a GPU */
     double tflops_per_gpu;                               /* flops by the recipe's formula */
     double recipe_mfu, model_mfu;         /* fractions of the peak, by the mean; NaN where no peak is known */
@@ -39,3 +39,11 @@ void figures_free(figures *g);
 /* Is a rank's computing time its own? Not on a host whose ranks have several threads each and share cores: of several
  * threads only the main one's run delay is told. Then no rank is judged. */
 bool paces_are_known(const facts *f, const bench_case *c);
+
+/* The means of a case's repeats so far, which follow one another in a deck. */
+typedef struct {
+    int first, count;             /* number of the first repeat's case; means */
+    double seconds[REPEATS_MOST]; /* ascending */
+} repeat_means;
+/* Adds the mean of a case that has run; sets g->repeated of the last repeat. Called in the order of the deck. */
+void repeats_add(repeat_means *m, const bench_case *c, figures *g);

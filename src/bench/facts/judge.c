@@ -2,7 +2,6 @@
 #include "bench/facts/judge.h"
 #include "base/text.h"
 #include "bench/check/check.h"
-#include "bench/facts/repeats.h"
 #include "bench/facts/rules.h"
 #include <math.h>
 #include <stdio.h>

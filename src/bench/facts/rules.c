@@ -2,7 +2,6 @@
 #include "bench/facts/rules.h"
 #include "base/build_info.h"
 #include "base/text.h"
-#include "bench/facts/repeats.h"
 #include "plan/keys/keys.h"
 #include <math.h>
 #include <stdio.h>

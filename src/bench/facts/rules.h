@@ -15,6 +15,11 @@ enum { LEAST_STEPS = 10 };
  * no speed yet, and a longer run would tell another. */
 #define DRIFT_LIMIT 1.1
 
+/* Largest over smallest mean of the repeats, less 1: a speed that is accepted less 5 % must be repeatable within as
+ * much.
+ */
+#define REPEATS_LIMIT 0.05
+
 /* Adds a reason for every rule that a case breaks whatever machine it runs on. */
 void rules_foresee(const bench_case *c, reasons *to);
 /* Adds a reason for every rule that the case breaks; of r the ruling's fails and stopped_by are known. */

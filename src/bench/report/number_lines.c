@@ -2,7 +2,6 @@
 #include "bench/report/number_lines.h"
 #include "base/say.h"
 #include "bench/facts/accept.h"
-#include "bench/facts/repeats.h"
 #include "bench/facts/rules.h"
 #include "bench/health/slow_steps.h"
 #include "bench/report/rank_lines.h"

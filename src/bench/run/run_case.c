@@ -316,7 +316,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     f->total_seconds = clock_seconds() - begin;
     if (world_rank() != 0) return;
     r->figures = figures_of(f, c);
-    repeats_add(in->repeats, r);
+    repeats_add(in->repeats, c, &r->figures);
     snprintf(r->ruling.stopped_by, sizeof r->ruling.stopped_by, "%s", stop_words(f->stopped));
     judge_case(r);
 }

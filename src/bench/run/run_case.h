@@ -1,7 +1,6 @@
 /* One case: check, build, warm up, time, replay, judge. */
 #pragma once
 #include "bench/facts/judge.h"
-#include "bench/facts/repeats.h"
 #include "bench/facts/sink.h"
 #include "bench/run/stop.h"
 #include "train/measure.h"

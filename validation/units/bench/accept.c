@@ -3,7 +3,6 @@
 #include "bench/facts/accept.h"
 #include "base/fail.h"
 #include "bench/facts/judge.h"
-#include "bench/facts/repeats.h"
 #include "bench/record/journal.h"
 #include "bench/run/soak.h"
 #include "bench/run/stop.h"
@@ -193,7 +192,7 @@ static void repeats_must_agree(void **state)
         case_result r = judged(&d.item[i], 1.0);
         assert_int_equal(d.item[i].repeat, 1 + i % 4);
         r.figures.mean_seconds = i < 4 ? seconds[i] : 7.0;
-        repeats_add(&means, &r);
+        repeats_add(&means, r.given, &r.figures);
         r.seen.load = (host_load){ .node_ranks = 1, .cores = 1, .threads = 1, .quota = INFINITY };
         judge_case(&r);
         bool is_told = false;

@@ -93,27 +93,29 @@ static void own_layout(bench_case *c)
     plant(idle, HOST, c->world_ranks = 6; c->idle_asked = false, , "idle ranks: 2 of 6 take no part")                  \
     plant(idle_on_gpus, RECIPE, c->world_ranks = 9; c->idle_asked = false, , "idle ranks: 1 of 9 take no part")        \
     plant(idle_as_asked, HOST, c->world_ranks = 6; c->idle_asked = true, , "")                                         \
-    plant(throttled, RECIPE, , WRITE(r->seen.samples.throttled, "rank 3: too hot"), "throttled device: rank 3: too hot")            \
-    plant(clocks_unknown, RECIPE, , WRITE(r->seen.samples.lost, "rank 3"), "clocks not known: NVML does not tell rank 3") \
-    plant(split_tensor_group, PROXY, , r->seen.placement.across[AXIS_TENSOR] = true, "tensor groups span nodes")            \
-    plant(split_as_it_likes, PROXY, own_layout(c), r->seen.placement.across[AXIS_TENSOR] = true, "")                        \
+    plant(throttled, RECIPE, , WRITE(r->seen.samples.throttled, "rank 3: too hot"),                                    \
+          "throttled device: rank 3: too hot")                                                                         \
+    plant(clocks_unknown, RECIPE, , WRITE(r->seen.samples.lost, "rank 3"),                                             \
+          "clocks not known: NVML does not tell rank 3")                                                               \
+    plant(split_tensor_group, PROXY, , r->seen.placement.across[AXIS_TENSOR] = true, "tensor groups span nodes")       \
+    plant(split_as_it_likes, PROXY, own_layout(c), r->seen.placement.across[AXIS_TENSOR] = true, "")                   \
     plant(unlike_before, HOST, c->repeats = 2, spread_means(r), "the means of 2 repeats spread by 5.0 %")              \
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
           "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \
-    plant(other_libraries, HOST, , WRITE(r->seen.libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")         \
-    plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so answers time"), "preloaded: a.so answers time")               \
-    plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "not a number")                                                    \
-    plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "not a number")                                               \
-    plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "not a number")                                        \
-    plant(norm_infinite, HOST, , r->seen.gradient_norm[0] = INFINITY, "a gradient norm beyond the exact sum")               \
-    plant(collapsed, HOST, , r->seen.gradient_norm[7] = 0.0, "a gradient is zero: training has collapsed")                  \
-    plant(diverged, RECIPE, , r->seen.loss[9] = 30.0, "the loss rose to 30 in step 9")                                      \
+    plant(other_libraries, HOST, , WRITE(r->seen.libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")    \
+    plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so answers time"), "preloaded: a.so answers time")          \
+    plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "not a number")                                               \
+    plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "not a number")                                          \
+    plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "not a number")                                   \
+    plant(norm_infinite, HOST, , r->seen.gradient_norm[0] = INFINITY, "a gradient norm beyond the exact sum")          \
+    plant(collapsed, HOST, , r->seen.gradient_norm[7] = 0.0, "a gradient is zero: training has collapsed")             \
+    plant(diverged, RECIPE, , r->seen.loss[9] = 30.0, "the loss rose to 30 in step 9")                                 \
     plant(stopped, HOST, , stop_after(r, 6, SIGTERM), "interrupted after 4 of 11 steps")                               \
     plant(stopped_late, RECIPE, , stop_after(r, 12, SIGUSR1), "interrupted after 10 of 11 steps")                      \
     plant(cut_short, HOST, , stop_after(r, 12, 0), "failed")                                                           \
-    plant(failed_check, HOST, , r->seen.check = sample_check(17.0), "failed")                                               \
-    plant(other_transfers, RECIPE, , r->seen.check.differing = 1, "failed")                                                 \
-    plant(hazards, HOST, , r->seen.machine.hazards = 1, "failed")                                                                   \
+    plant(failed_check, HOST, , r->seen.check = sample_check(17.0), "failed")                                          \
+    plant(other_transfers, RECIPE, , r->seen.check.differing = 1, "failed")                                            \
+    plant(hazards, HOST, , r->seen.machine.hazards = 1, "failed")                                                      \
     plant(other_kernels, RECIPE, , r->seen.machine.shadow.failed = 1, "failed")
 /* clang-format on */
 
