@@ -10,6 +10,7 @@
 #include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,17 +101,21 @@ static double window_seconds(const case_result *r)
     return total;
 }
 
+/* As many of the largest shares as a line of 110 columns has room for. */
 static void say_shares(const case_result *r)
 {
+    enum { ROOM = 110 - 11 - 22 };
     share list[SHARES];
+    char text[ROOM + 1] = "", next[ROOM];
     double total = window_seconds(r), shown = 0.0;
     int n = shares_of(&r->seen.tally, list);
-    say("Time       ");
     for (int i = 0; i < n && i < SHARES_SHOWN; i++) {
-        say("%s%s %.1f %%, ", list[i].before, list[i].name, 100.0 * list[i].seconds / total);
+        snprintf(next, sizeof next, "%s%s %.1f %%, ", list[i].before, list[i].name, 100.0 * list[i].seconds / total);
+        if (strlen(text) + strlen(next) > ROOM) break;
+        strcat(text, next);
         shown += list[i].seconds;
     }
-    say("other %.1f %% (rank 0)\n", 100.0 * fmax(0.0, 1.0 - shown / total));
+    say("Time       %sother %.1f %% (rank 0)\n", text, 100.0 * fmax(0.0, 1.0 - shown / total));
 }
 
 void say_numbers(const case_result *r)
