@@ -62,6 +62,10 @@ def main():
     tap.ok(found(case, record.provenance) == ["recorded VALID, but it timed 3 steps, 10 are needed"],
            "a case that is no soak has the deck's")
     unbroken = rules.RULES.keys() - broken - {"debug build"}
+    with open(os.path.join(TOP, "validation", "RULES.md"), encoding="utf-8") as file:
+        page = [line.split("|")[1] for line in file if line.startswith("| ")]
+    told = {rule.split(":")[0] for rule in rules.RULES} - {word.strip() for names in page for word in names.split(",")}
+    tap.ok(not told, "RULES.md names every rule", told)
     tap.ok(len(planted) >= 30 and not unbroken, f"{len(planted)} violations, of every rule", unbroken)
     tap.done()
 

@@ -170,7 +170,7 @@ def of_rules():
     yield "spread", scale(r + "spread", 1.01), "spread is"
     yield "drift", scale(r + "drift", 1.01), "drift is"
     yield "a key for developers", setting("share_devices", "yes"), "VALID, but share_devices is yes"
-    yield "a reason of nothing", put("case_0004/results/invalid_reasons", b"debug build", 0), "no reason says"
+    yield "a reason of nothing", put("case_0004/results/invalid_rules", b"spread", 0), "no reason says"
     yield "a comparison", setting("recipe_gpus", 0), "comparable, but its layout is no cell's"
     yield "comparable on the host", put("case_0001/results/comparable", True), "comparable, but backend host"
     yield "a peak of the deck", setting("peak_bf16", "500", "case_0004"), "recipe_mfu"
